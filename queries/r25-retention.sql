@@ -3,11 +3,12 @@
 -- question: Is everything kept as long as it must be, and no longer than it may?
 -- controls: PCI DSS 10.5.1; NIST 800-53 AU-11; GDPR 5(1)(e), 17, 30(1)(f); SOC 2 CC C1.2, P4.2, P4.3
 -- param: keep_at_least_days integer from 0 to 36500 = 365 | days that must be held (PCI DSS: twelve months)
--- param: keep_at_most_days integer from 0 to 36500 = null | days after which rows are due to go; none given: no such policy
+-- param: keep_at_most_days integer from 0 to 36500 = null | days after which rows are due to go; none given: what [retention] says
 -- chart: bars x=class y=held_days series=team_id | Days held, by class of data
 -- severity: column
 -- note: classes are the archive's datasets; oldest is the oldest event that a live file holds, as its ledger line says
--- note: this version erases nothing and knows no holds: there are no columns for hold, erased, reason and request id; due is what a policy of yours asks for, given as keep_at_most_days
+-- note: policy is what [retention] says of the class; due is the end of the oldest whole month that has outlived it and that nothing keeps, or, where keep_at_most_days is given, of the oldest row
+-- note: held: months have outlived their class, and kept_by says what keeps them; expired: a month that `annals retention apply` or the daemon let go in the period, with the ledger's line; hold: a legal hold that stood in the period
 -- note: short: a stream of the service of which the archive is younger than keep_at_least_days; begins says from when on the service could be read; months removed from the archive by other means show as faults in R24
 WITH file AS (
     SELECT team_id, dataset, count(*) AS files, sum("rows")::BIGINT AS row_count, sum(bytes)::BIGINT AS byte_count,
@@ -15,23 +16,43 @@ WITH file AS (
     FROM archive_files WHERE ($team IS NULL OR team_id = $team) GROUP BY ALL
 ), begin AS (
     SELECT team_id, stream, min(window_start) AS begins_at FROM coverage
-    WHERE $team IS NULL OR team_id = $team GROUP BY ALL
+    WHERE ($team IS NULL OR team_id = $team) AND state <> 'expired' GROUP BY ALL
+), due AS (
+    SELECT team_id, dataset, any_value(policy) AS policy, min(due_at) FILTER (WHERE kept_by IS NULL) AS policy_due_at,
+        string_agg(DISTINCT kept_by, '; ') FILTER (WHERE kept_by IS NOT NULL AND due_at <= least($to, $now)) AS kept_by
+    FROM retention WHERE $team IS NULL OR team_id = $team GROUP BY ALL
 ), held AS (
-    SELECT f.*, b.begins_at, date_diff('second', coalesce(b.begins_at, f.oldest_at), least($to, $now)) // 86400 AS held_days
+    SELECT f.*, b.begins_at, d.policy, d.kept_by, d.policy_due_at,
+        date_diff('second', coalesce(b.begins_at, f.oldest_at), least($to, $now)) // 86400 AS held_days
     FROM file f LEFT JOIN begin b ON b.team_id = f.team_id AND b.stream = f.dataset
+    LEFT JOIN due d ON d.team_id = f.team_id AND d.dataset = f.dataset
 ), judged AS (
     SELECT *, begins_at IS NOT NULL AND held_days < $keep_at_least_days AS is_short,
-        oldest_at + to_days($keep_at_most_days::INTEGER) AS due_at
+        CASE WHEN $keep_at_most_days IS NULL THEN policy_due_at ELSE oldest_at + to_days($keep_at_most_days::INTEGER) END AS due_at
     FROM held
+), class_row AS (
+    SELECT team_id, dataset AS class, files, row_count AS "rows", byte_count AS bytes, local_time(oldest_at, $tz) AS oldest_local,
+        local_time(newest_at, $tz) AS newest_local, local_time(begins_at, $tz) AS begins_local, held_days,
+        CASE WHEN due_at <= least($to, $now) THEN 'overdue' WHEN kept_by IS NOT NULL THEN 'held' WHEN is_short THEN 'short'
+            ELSE 'kept' END AS state,
+        local_time(due_at, $tz) AS due_local,
+        CASE WHEN due_at <= least($to, $now) THEN date_diff('second', due_at, least($to, $now)) // 86400 END AS days_overdue,
+        CASE WHEN due_at <= least($to, $now) THEN 'medium' WHEN is_short OR kept_by IS NOT NULL THEN 'info' END AS severity,
+        policy, kept_by, NULL::TIMESTAMP AS done_local, NULL::BIGINT AS ledger_seq
+    FROM judged
+), expired_row AS (
+    SELECT team_id, dataset AS class, files, "rows", local_time(month_start, $tz) AS oldest_local,
+        local_time(month_start + INTERVAL 1 MONTH, $tz) AS newest_local, 'expired' AS state, policy,
+        local_time(expired_at, $tz) AS done_local, ledger_seq
+    FROM expired WHERE expired_at >= $from AND expired_at < $to AND ($team IS NULL OR team_id = $team)
+), hold_row AS (
+    SELECT team_id, 'hold' AS class, local_time(held_from, $tz) AS oldest_local, local_time(held_to, $tz) AS newest_local,
+        CASE WHEN released_at < $to THEN 'released' ELSE 'hold' END AS state,
+        hold_id || ': ' || reason AS kept_by, local_time(coalesce(released_at, added_at), $tz) AS done_local, ledger_seq
+    FROM holds WHERE added_at < $to AND (released_at IS NULL OR released_at >= $from) AND ($team IS NULL OR team_id = $team)
 )
-SELECT team_id, dataset AS class, files, row_count AS "rows", byte_count AS bytes, local_time(oldest_at, $tz) AS oldest_local,
-    local_time(newest_at, $tz) AS newest_local, local_time(begins_at, $tz) AS begins_local, held_days,
-    CASE WHEN due_at <= least($to, $now) THEN 'overdue' WHEN is_short THEN 'short' ELSE 'kept' END AS state,
-    local_time(due_at, $tz) AS due_local,
-    CASE WHEN due_at <= least($to, $now) THEN date_diff('second', due_at, least($to, $now)) // 86400 END AS days_overdue,
-    CASE WHEN due_at <= least($to, $now) THEN 'medium' WHEN is_short THEN 'info' END AS severity
-FROM judged
-ORDER BY team_id, class;
+SELECT * FROM class_row UNION ALL BY NAME SELECT * FROM expired_row UNION ALL BY NAME SELECT * FROM hold_row
+ORDER BY team_id, class, done_local NULLS FIRST, oldest_local, ledger_seq;
 
 -- chart rows
 SELECT class, team_id, held_days FROM report WHERE held_days IS NOT NULL ORDER BY 1, 2;

@@ -4,6 +4,7 @@ mod cache;
 mod cron;
 mod daemon;
 mod file;
+mod retention;
 mod sql;
 mod store;
 mod token;
@@ -16,7 +17,7 @@ use thiserror::Error;
 use url::{Host, Url};
 
 use crate::api::TokenSource;
-use crate::model::{GRACE_MIN, Location, Shard, TeamId};
+use crate::model::{GRACE_MIN, Location, Shard, TeamId, TeamRetention};
 
 pub use crate::model::{When, parse_duration};
 pub use cron::Cron;
@@ -128,6 +129,7 @@ pub struct Config {
     pub http: Http,
     pub alerts: Alerts,
     pub signing: Signing,
+    pub retention: TeamRetention,
     /// Warnings about unwise settings, one sentence each.
     pub warnings: Vec<String>,
 }
@@ -217,6 +219,7 @@ impl Config {
             http: daemon::check_http(&file.http, &directory, &place)?,
             alerts: daemon::check_alerts(&file.alerts, &place)?,
             signing,
+            retention: retention::check_retention(&file.retention, &place)?,
             warnings,
             file: path,
         })

@@ -59,6 +59,10 @@ pub enum Bug {
     VacuumReadsFirst,
     /// A held event expires or is erased.
     HoldsForgotten,
+    /// The age of a month is counted from its beginning.
+    ExpiresEarly,
+    /// Expired months are read again, and their rows come back.
+    ExpiredComesBack,
     /// A reader uses a snapshot that is ahead of the ledger's end.
     SnapshotAhead,
     /// A reader uses a snapshot without checking its digest.

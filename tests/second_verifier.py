@@ -6,6 +6,8 @@ Every fault is one line, `<what> <where>: <detail>`; exit 0 when there is none, 
 `duckdb` module can be imported; else their files' bytes alone are, and the last line says so.
 """
 
+import calendar
+import datetime
 import hashlib
 import json
 import pathlib
@@ -107,8 +109,78 @@ def check_line(where, line, archive_id, key, before):
     return parsed, tail[1].decode()
 
 
+def moment(text):
+    return datetime.datetime.fromisoformat(text[:19])
+
+
+def month_after(start, months):
+    """The same day so many months later; the last one of a month that lacks it."""
+    year, month = divmod(start.year * 12 + start.month - 1 + months, 12)
+    return start.replace(year=year, month=month + 1, day=min(start.day, calendar.monthrange(year, month + 1)[1]))
+
+
+def outlived(end, policy):
+    """When what ended at `end` has outlived the class of a policy, such as `connections = 7y`."""
+    number, unit = re.fullmatch(r"\w+ = (\d+)(d|w|mo|y)", policy).groups()
+    days = {"d": 1, "w": 7}.get(unit)
+    if days:
+        return end + datetime.timedelta(days=int(number) * days)
+    return month_after(end, int(number) * {"mo": 1, "y": 12}[unit])
+
+
+def of_month(live, dataset, month):
+    return [entry for entry in live.values() if entry["dataset"] == dataset and f"/month={month}/" in entry["path"]]
+
+
+def check_expired(where, parsed, live, holds, windows, gone):
+    """Whether rows that go outlived their class, are those that the line says, and are under no hold."""
+    body = parsed["body"]
+    for record in body.get("expired", []):
+        dataset, month, start = record["dataset"], record["month"][:7], moment(record["month"])
+        if dataset == "sessions":
+            twin = [other for other in body["expired"] if (other["dataset"], other["month"]) == ("connections", record["month"])]
+            if not twin or record["rows"] > body["sessions"]["replaced"]:
+                fault("STATE", where, f"sessions of {month} go without their connections")
+            continue
+        files, end = of_month(live, dataset, month), month_after(start, 1)
+        digest = sum(int(entry["rows_digest"], 16) for entry in files) % 2**256
+        found = (len(files), sum(entry["rows"] for entry in files), f"{digest:064x}")
+        if found != (record["files"], record["rows"], record["rows_digest"]) or not files:
+            fault("STATE", where, f"{dataset} of {month} are not what the line says")
+        if {entry["path"] for entry in files} - set(body["removes"]):
+            fault("STATE", where, f"a file of {dataset} of {month} stays")
+        if dataset.startswith("inventory_"):
+            later = [moment(entry["first"]) for entry in live.values() if entry["dataset"] == dataset and moment(entry["first"]) >= end]
+            end = min(later, default=datetime.datetime.max)
+        elif dataset != "quarantine":
+            end = max([end, *(moment(entry["last"]) for entry in files if "last" in entry)])
+        name = "inventory" if dataset.startswith("inventory_") else dataset
+        is_due = end != datetime.datetime.max and outlived(end, record["policy"]) <= moment(record["at"]) <= moment(parsed["at"])
+        if not record["policy"].startswith(f"{name} = ") or not is_due:
+            fault("POLICY_VIOLATION", where, f"{dataset} of {month} had not outlived their class")
+        if any(state != "sealed" for (stream, at), state in windows.items() if stream == dataset and at[:7] == month):
+            fault("STATE", where, f"windows of {dataset} of {month} are open")
+        for hold in holds.values():
+            begins, ends = (moment(hold[edge]) if edge in hold else None for edge in ("from", "to"))
+            if dataset == "quarantine" or ((begins is None or begins < end) and (ends is None or start < ends)):
+                fault("POLICY_VIOLATION", where, f"{dataset} of {month} were under the hold {hold['id']}")
+    gone |= {(record["dataset"], record["month"][:7]) for record in body.get("expired", [])}
+    for entry in body.get("adds", []):
+        if entry["dataset"] in ("activity", "connections", "billing") and any(
+            entry["dataset"] == dataset and f"/month={month}/" in entry["path"] for dataset, month in gone
+        ):
+            fault("STATE", where, f"{entry['path']} is of an expired month")
+    for act in body.get("holds", []):
+        if "add" in act:
+            holds[act["add"]["id"]] = act["add"]
+        elif holds.pop(act["release"]["id"], None) is None:
+            fault("STATE", where, "a hold is released that does not stand")
+    windows |= {(window["stream"], window["start"]): window["state"] for window in body.get("windows", [])}
+
+
 def check_ledger(folder, archive_id):
     """The live files by path, the time of the ledger file that removes each other file, and the salts' hashes."""
+    holds, windows, gone_months = {}, {}, set()
     key, before, live, removed, salts = folder.name.removeprefix("team="), (0, "0" * 64), {}, {}, {}
     for path in sorted(folder.glob("*.jsonl")):
         lines = path.read_bytes().split(b"\n")
@@ -120,6 +192,7 @@ def check_ledger(folder, archive_id):
                 return live, removed, salts
             parsed, digest = checked
             before = (parsed["seq"], digest)
+            check_expired(f"{path}:{number}", parsed, live, holds, windows, gone_months)
             for gone in parsed["body"].get("removes", []):
                 if live.pop(gone, None) is None:
                     fault("STATE", f"{path}:{number}", f"removes {gone}, which is not live")

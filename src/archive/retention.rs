@@ -38,16 +38,33 @@ pub struct DueMonth {
     pub kept_by: Option<KeptBy>,
 }
 
+impl DueMonth {
+    /// What keeps it, in words.
+    pub fn kept_text(&self) -> Option<String> {
+        Some(match self.kept_by.as_ref()? {
+            KeptBy::Holds(holds) => format!("held by {}", holds.join(", ")),
+            KeptBy::OpenWindows => "its windows are not all sealed yet".to_owned(),
+            KeptBy::SessionsBehind => "its sessions are not made yet: `annals sync` makes them".to_owned(),
+        })
+    }
+}
+
 impl TeamState {
     /// The months that have outlived their class, in the order of datasets and time, each with what keeps it. `holds`: those
     /// that reach the team.
     pub fn due(&self, retention: &Retention, holds: &[Hold], now: Instant) -> Vec<DueMonth> {
+        let mut found = self.retained_months(retention, holds);
+        found.retain(|month| month.due_at <= now);
+        found
+    }
+
+    /// The same of all months of datasets that have a class, whether they are due or not.
+    pub fn retained_months(&self, retention: &Retention, holds: &[Hold]) -> Vec<DueMonth> {
         let mut found = Vec::new();
         for policy in retention.0.keys().filter_map(|of| retention.policy(*of)) {
             for dataset in datasets_of(policy.of) {
                 let months: BTreeSet<Instant> = self.files_of(dataset).filter_map(month_of_file).collect();
-                let due = months.into_iter().map(|month| self.due_month(policy, dataset, month, holds));
-                found.extend(due.filter(|month| month.due_at <= now));
+                found.extend(months.into_iter().map(|month| self.due_month(policy, dataset, month, holds)));
             }
         }
         found

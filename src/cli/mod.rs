@@ -24,6 +24,7 @@ mod plan;
 mod quarantine;
 mod reading;
 mod report;
+mod retention;
 mod review;
 mod run;
 pub mod sandbox;
@@ -75,6 +76,7 @@ enum Command {
     Connect(connect::ConnectArgs),
     Files(files::FilesArgs),
     Review(review::ReviewArgs),
+    Retention(retention::RetentionArgs),
     Hold(hold::HoldArgs),
     Quarantine(quarantine::QuarantineArgs),
     Report(report::ReportArgs),
@@ -107,6 +109,7 @@ fn dispatch(global: &Global, command: Command) -> Result<Exit, Error> {
         Command::Sql(args) => sql::run(global, &args),
         Command::Connect(args) => connect::run(global, &args),
         Command::Files(args) => files::run(global, &args),
+        Command::Retention(args) => retention::run(global, &args),
         Command::Hold(args) => hold::run(global, &args),
         Command::Review(args) => review::run(global, &args),
         Command::Quarantine(args) => quarantine::run(global, &args),

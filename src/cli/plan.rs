@@ -134,6 +134,10 @@ impl Planner<'_> {
                 Estimate { requests: 1, is_informed: true, ..Estimate::default() }
             } else {
                 let plan = plan(&record, &windows, first, settings, now);
+                let plan = match state {
+                    Some(state) => plan.without_expired(state, stream),
+                    None => plan,
+                };
                 let density = self.density(&team, stream, &windows, &plan, now).await?;
                 estimate(&plan, &windows, density.as_ref(), settings, now)
             };

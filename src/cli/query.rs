@@ -95,7 +95,7 @@ pub fn named_view_data(config: &Config) -> Result<ViewData, Error> {
 /// When the engine cannot read files at that place.
 pub fn place(config: &Config, archive: Archive) -> Result<SnapshotSource, Error> {
     let cache = cache(config).telling(bars::fetching());
-    Ok(SnapshotSource::new(archive, location(config)?, cache)?)
+    Ok(SnapshotSource::new(archive, location(config)?, cache)?.retaining(config.retention.clone()))
 }
 
 /// The configured cache of files from buckets.

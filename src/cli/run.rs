@@ -19,7 +19,7 @@ use crate::clock::Clock;
 use crate::config::{Config, TeamMetrics};
 use crate::error::{Error, Exit};
 use crate::model::{Digest, Location};
-use crate::pipeline::{Command, Daemon, Edges, Live, Workers};
+use crate::pipeline::{Command, Daemon, Edges, ExpirySettings, Live, Workers};
 use crate::report::Limits;
 use crate::web::{AppState, EngineLimits, Guard, Metrics, Port, QueryService, Settings, SignIns, Visitors};
 
@@ -126,6 +126,7 @@ async fn serve(global: Global, args: RunArgs) -> Result<(), Error> {
     let signals = Signals::new()?;
     let schedule = running.config.schedule.clone();
     let seed = running.clock.random();
+    let edges = edges.expiring(expiry(&running.config, &archive));
     let daemon = Daemon::new(archive, edges, schedule, running.live.clone(), seed);
     running.watch = Some(tokio::spawn(watch.run()));
     running.detecting = Some(tokio::spawn(running.detector(&running.config).run()));
@@ -246,8 +247,10 @@ impl Running {
         if let Some(detecting) = self.detecting.replace(tokio::spawn(self.detector(&config).run())) {
             detecting.abort();
         }
+        let mut edges = edges;
         if let Some(archive) = &self.archive {
             archive.sign_by(signer);
+            edges = edges.expiring(expiry(&config, archive));
         }
         *self.token.lock().unwrap_or_else(PoisonError::into_inner) = token;
         let schedule = config.schedule.clone();
@@ -290,6 +293,12 @@ fn edges(
     let settings = reading::settings(config);
     let (workers, progress) = (Workers::Threads, metrics.clone());
     Ok((Edges { source: Arc::new(source), clock: clock.clone(), workers, progress, settings }, token))
+}
+
+/// How rows go that have outlived their class.
+fn expiry(config: &Config, archive: &Archive) -> ExpirySettings {
+    let (classes, schedule) = (config.retention.clone(), config.schedule.retention.clone());
+    ExpirySettings { classes, schedule, archive: archive.clone() }
 }
 
 /// This program's path, even after an upgrade replaced its file.

@@ -58,11 +58,12 @@ pub fn run(global: &Global, args: &StatusArgs) -> Result<Exit, Error> {
     let others: Vec<TeamStatus> = teams.extract_if(.., |team| !is_own(team)).collect();
     let others = table::OtherShardTeam::all(&others, shard);
     table::problems_first(&mut teams, threshold);
+    let kept: Vec<String> = teams.iter().flat_map(|team| retention_lines(team, &names)).collect();
     let said = [
         shard_text(shard, teams.len(), others.len()),
         left.and_then(|(left, rate)| left_text(left, teams.len(), rate)),
     ];
-    let said = said.into_iter().flatten().collect::<Vec<_>>().join("\n");
+    let said = said.into_iter().flatten().chain(kept).collect::<Vec<_>>().join("\n");
     if output.format() == Format::Table {
         let well = if args.all { usize::MAX } else { TEAMS_WELL_SHOWN };
         let text = table::text(&teams, &others, &names, threshold, well, now);
@@ -80,6 +81,14 @@ fn shard_text(shard: Shard, own: usize, others: usize) -> Option<String> {
     let all = own + others;
     (!shard.is_whole())
         .then(|| format!("shard {shard}: it reads {own} of the archive's {}", plural(all as u64, "team")))
+}
+
+/// What has expired of a team, and the holds that stand: neither a gap nor missing.
+fn retention_lines(team: &TeamStatus, names: &TeamNames) -> Vec<String> {
+    let label = names.with_id(&team.team);
+    let expired = team.expired.iter().map(|sentence| format!("team {label}: the last {sentence}"));
+    let holds = (!team.holds.is_empty()).then(|| format!("team {label}: held by {}", team.holds.join(", ")));
+    expired.chain(holds).collect()
 }
 
 /// The teams' ids and names, and in a fleet with shards the shard of each team.

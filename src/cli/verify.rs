@@ -63,7 +63,8 @@ pub fn run(global: &Global, args: &VerifyArgs) -> Result<Exit, Error> {
         text(&location.to_string(), &report, &names(store))
     };
     output::print(text.as_bytes())?;
-    let is_weaker = report.notices.iter().any(|notice| notice.code == FaultCode::BadSig);
+    let is_weaker =
+        report.notices.iter().any(|notice| matches!(notice.code, FaultCode::BadSig | FaultCode::PolicyChanged));
     Ok(match report.is_clean() {
         false => Exit::Fault,
         true if is_weaker => Exit::Weaker,
@@ -80,7 +81,13 @@ fn options(config: &Config, args: &VerifyArgs) -> Result<VerifyOptions, Error> {
         ([], Some(configured)) => vec![key_of("signing.public_key", configured)?],
         (given, _) => given.iter().map(|given| key_of("--key", given)).collect::<Result<_, _>>()?,
     };
-    Ok(VerifyOptions { heads, keys, now: Some(reading::clock().now()), grace: config.grace_at(&config.archive) })
+    Ok(VerifyOptions {
+        heads,
+        keys,
+        now: Some(reading::clock().now()),
+        grace: config.grace_at(&config.archive),
+        retention: config.retention.clone(),
+    })
 }
 
 /// Heads from a hash, from the text of heads, or from a file that holds either.

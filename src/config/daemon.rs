@@ -33,6 +33,8 @@ pub struct Schedule {
     pub verify: Cron,
     /// The detecting reports, for alerts.
     pub reports: Cron,
+    /// Rows that have outlived their class go.
+    pub retention: Cron,
 }
 
 /// Whether each team has its own metric series.
@@ -136,6 +138,7 @@ pub(super) fn check_schedule(
         inventory: cron("schedule.inventory", &section.inventory)?,
         verify: cron("schedule.verify", &section.verify)?,
         reports: cron("schedule.reports", &section.reports)?,
+        retention: cron("schedule.retention", &section.retention)?,
     })
 }
 

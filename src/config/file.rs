@@ -1,10 +1,12 @@
 //! The keys of `annals.toml` and their defaults.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
 use crate::files::{self, Links};
+use crate::model::Retained;
 
 use super::ConfigError;
 
@@ -38,6 +40,56 @@ pub(super) struct File {
     pub store: Store,
     pub fleet: Fleet,
     pub cache: CacheSection,
+    pub retention: Retention,
+}
+
+/// For how long rows are kept, by dataset; a dataset without a class is kept for ever.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Retention {
+    pub activity: Option<String>,
+    pub connections: Option<String>,
+    pub billing: Option<String>,
+    pub inventory: Option<String>,
+    pub quarantine: Option<String>,
+    /// Other classes of single teams, by their ids.
+    pub teams: BTreeMap<String, TeamRetention>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct TeamRetention {
+    pub activity: Option<String>,
+    pub connections: Option<String>,
+    pub billing: Option<String>,
+    pub inventory: Option<String>,
+    pub quarantine: Option<String>,
+}
+
+impl Retention {
+    pub fn classes(&self) -> [(Retained, &Option<String>); 5] {
+        let Self { activity, connections, billing, inventory, quarantine, .. } = self;
+        Retained::ALL.map(|of| match of {
+            Retained::Activity => (of, activity),
+            Retained::Connections => (of, connections),
+            Retained::Billing => (of, billing),
+            Retained::Inventory => (of, inventory),
+            Retained::Quarantine => (of, quarantine),
+        })
+    }
+}
+
+impl TeamRetention {
+    pub fn classes(&self) -> [(Retained, &Option<String>); 5] {
+        let Self { activity, connections, billing, inventory, quarantine } = self;
+        Retained::ALL.map(|of| match of {
+            Retained::Activity => (of, activity),
+            Retained::Connections => (of, connections),
+            Retained::Billing => (of, billing),
+            Retained::Inventory => (of, inventory),
+            Retained::Quarantine => (of, quarantine),
+        })
+    }
 }
 
 /// The cache of files from buckets, for the SQL engine.
@@ -152,6 +204,7 @@ pub(super) struct Schedule {
     pub inventory: String,
     pub verify: String,
     pub reports: String,
+    pub retention: String,
 }
 
 impl Default for Schedule {
@@ -163,6 +216,7 @@ impl Default for Schedule {
             inventory: "0 3 * * *".into(),
             verify: "0 4 * * SUN".into(),
             reports: "20 * * * *".into(),
+            retention: "40 3 * * *".into(),
         }
     }
 }

@@ -29,7 +29,7 @@ pub use instant::{Instant, NANOS_PER_SECOND, TimeError, TimeUnit};
 pub use inventory::{InventoryColumn, InventoryKind, InventoryPart, InventoryRow, InventoryValue};
 pub use location::{BucketLocation, Location, LocationError, Scheme};
 pub use multiset::Multiset;
-pub use retention::{Retained, Retention, RetentionClass, RetentionPolicy};
+pub use retention::{Retained, Retention, RetentionClass, RetentionPolicy, TeamRetention};
 pub use row::{ConnectionDetail, ConnectionTexts, Detail, EventRow, RejectRow, RowRef};
 pub use session::{ConnectionEvent, KeptConnectionEvent, Outcome, SESSION_DETAILS, SessionRow, SessionTexts};
 pub use severity::Severity;

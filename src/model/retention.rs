@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use jiff::{Span, Timestamp, tz::TimeZone};
 
-use super::Instant;
+use super::{Instant, TeamId};
 
 /// No class is longer than this many years: a longer one is more likely a wrong unit.
 const YEARS_MAX: i64 = 100;
@@ -151,6 +151,26 @@ impl Retention {
 
     pub fn policy(&self, of: Retained) -> Option<RetentionPolicy> {
         self.0.get(&of).map(|class| RetentionPolicy { of, class: *class })
+    }
+}
+
+/// The classes of all teams. Without any, nothing ever expires.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TeamRetention {
+    pub all: Retention,
+    /// Teams that have classes of their own.
+    pub teams: BTreeMap<TeamId, Retention>,
+}
+
+impl TeamRetention {
+    /// The classes of a team.
+    pub fn of(&self, team: &TeamId) -> &Retention {
+        self.teams.get(team).unwrap_or(&self.all)
+    }
+
+    /// Whether no team has a class.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty() && self.teams.values().all(Retention::is_empty)
     }
 }
 

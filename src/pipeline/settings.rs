@@ -1,10 +1,12 @@
 //! The settings of a round, checked, from the configuration.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::PAGE_EVENTS_MAX;
-use crate::config::Partition;
-use crate::model::{Instant, Range, Shard, Stream, TeamId, WindowGrid};
+use crate::archive::Archive;
+use crate::config::{Cron, Partition};
+use crate::model::{Instant, Range, Shard, Stream, TeamId, TeamRetention, WindowGrid};
 
 /// A batch of so many events is worth a commit. Events that wait for their commit are most of a backfill's memory.
 pub const COMMIT_EVENTS_MAX: usize = 12_000;
@@ -48,6 +50,15 @@ pub struct InventorySettings {
     pub user_info: bool,
 }
 
+/// How the daemon lets rows go that have outlived their class.
+#[derive(Debug, Clone)]
+pub struct ExpirySettings {
+    pub classes: TeamRetention,
+    pub schedule: Cron,
+    /// For the holds of the whole archive, in the ledgers of other teams.
+    pub archive: Archive,
+}
+
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub grid: WindowGrid,
@@ -74,6 +85,8 @@ pub struct Settings {
     pub inventory: InventorySettings,
     /// The daemon pauses a team so long after a commit, unless there is more to read at once.
     pub commit_every: Duration,
+    /// `None`: nothing expires by itself.
+    pub retention: Option<Arc<ExpirySettings>>,
 }
 
 impl Settings {
@@ -120,6 +133,7 @@ impl Default for Settings {
             rescan_now: false,
             inventory: InventorySettings::default(),
             commit_every: Duration::ZERO,
+            retention: None,
         }
     }
 }

@@ -1,10 +1,11 @@
 //! The status of a team: a pure function of the archive's state.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::archive::{Dataset, FindingKind, TeamState, WindowRecord, WindowState};
+use crate::archive::{Dataset, ExpiredRecord, FindingKind, TeamState, WindowRecord, WindowState};
 use crate::model::{Instant, InventoryPart, Stream};
 
 use crate::pipeline::plan::coverage::{read_to, windows_in_a_row};
@@ -82,6 +83,13 @@ pub struct TeamStatus {
     pub bytes: u64,
     pub streams: Vec<StreamStatus>,
     pub inventory: InventoryStatus,
+    /// What has expired of each dataset, last: a sentence each.
+    pub expired: Vec<String>,
+    /// The ids of the legal holds that stand in the team's ledger.
+    pub holds: Vec<String>,
+    /// What has outlived its class and is kept all the same, as the daemon last found it: a sentence each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub held_back: Vec<String>,
     /// The file of the archive that holds the team's name. Another name is in another file.
     #[serde(skip)]
     pub name_file: Option<String>,
@@ -104,8 +112,23 @@ pub fn status_with(state: &TeamState, known: &dyn Fn(Stream) -> Known, now: Inst
         bytes: state.files.values().map(|file| file.bytes).sum(),
         streams: Stream::ALL.into_iter().map(|stream| stream_status(state, stream, &known(stream), now)).collect(),
         inventory: inventory_status(state),
+        expired: expired(state),
+        holds: state.holds.values().filter(|hold| hold.stands()).map(|hold| hold.added.id.clone()).collect(),
+        held_back: Vec::new(),
         name_file: state.name_file().map(|file| file.path.clone()),
     }
+}
+
+/// `connections up to 2019-03 expired under connections = 7y on 2026-04-01`
+fn expired(state: &TeamState) -> Vec<String> {
+    let mut last: BTreeMap<Dataset, &ExpiredRecord> = BTreeMap::new();
+    for ((dataset, _), (_, record)) in &state.expired {
+        last.insert(*dataset, record);
+    }
+    let of = |(dataset, record): (Dataset, &ExpiredRecord)| {
+        format!("{dataset} of {} expired under {} on {}", record.month.month(), record.policy, record.at.day())
+    };
+    last.into_iter().map(of).collect()
 }
 
 fn inventory_status(state: &TeamState) -> InventoryStatus {

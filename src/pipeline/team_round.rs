@@ -14,6 +14,7 @@ use crate::pipeline::commit::counts::Flushed;
 use crate::pipeline::commit::inbox::channel;
 use crate::pipeline::commit::seal::seal;
 use crate::pipeline::error::RoundError;
+use crate::pipeline::expiry::expire_on_schedule;
 use crate::pipeline::plan::coverage::{reached, read_to};
 use crate::pipeline::read::billing_poll::poll_billing;
 use crate::pipeline::read::stream::read_stream;
@@ -107,6 +108,9 @@ async fn read_all(ctx: TeamContext) -> TeamRound {
     let is_readable = !round.failures.iter().any(|(_, failure)| matches!(failure, RoundError::Archive(_)));
     if kept.is_ok() && is_readable {
         kept = ctx.inbox.catch_up().await;
+    }
+    if kept.is_ok() && is_readable {
+        kept = expire_on_schedule(&ctx).await;
     }
     if kept.is_ok() && is_readable && ctx.memory.is_vacuum_due() {
         kept = vacuum(&ctx).await;

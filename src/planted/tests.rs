@@ -8,7 +8,7 @@ const DAYS: i64 = 14;
 /// Worlds that may pass before one shows the bug.
 const SEEDS_MAX: u64 = 12;
 
-const CAUGHT: [(Bug, &[Fault]); 26] = [
+const CAUGHT: [(Bug, &[Fault]); 29] = [
     (Bug::NoLag, &[Fault::LateWithinLag]),
     (Bug::NoRescans, &[Fault::LateBeyondLag]),
     (Bug::RescanUnread, &[Fault::LateBeyondLag]),
@@ -35,6 +35,9 @@ const CAUGHT: [(Bug, &[Fault]); 26] = [
     (Bug::VacuumWithoutGrace, &[]),
     (Bug::SnapshotAhead, &[]),
     (Bug::SnapshotUnchecked, &[Fault::BitFlip]),
+    (Bug::HoldsForgotten, &[]),
+    (Bug::ExpiresEarly, &[]),
+    (Bug::ExpiredComesBack, &[]),
 ];
 
 /// The laws that a bug breaks first, and in which world.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::model::{Digest, Instant};
+use crate::model::{Digest, Instant, Stream};
 
 use super::catalog::Severity;
 use super::coverage::{GapInside, Span, StreamCoverage};
@@ -80,6 +80,11 @@ impl About {
         if self.as_of != self.period.to {
             lines.push(format!("as of: {}", self.as_of));
         }
+        // At the top: what is gone is not in the rows below.
+        for stream in &self.coverage {
+            let place = format!("{} {}", self.names.label(&stream.team), stream.stream.map_or("", Stream::as_str));
+            lines.extend(stream.expired.iter().map(|month| format!("expired: {place}: {}", month.sentence())));
+        }
         let params = self.params.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>();
         lines.push(format!("parameters: {}", or_none(&params)));
         lines.push(format!("rows: {}", self.rows));
@@ -136,6 +141,7 @@ impl StreamCoverage {
         if self.begins.is_some() {
             parts.extend(self.not_yet_read.map(|span| format!("not yet read {}", span.sentence())));
         }
+        parts.extend(self.expired.iter().map(GapInside::expiry));
         if !self.gaps.is_empty() {
             parts.push(format!("{} gaps", self.gaps.len()));
         }
@@ -157,6 +163,11 @@ impl Span {
 }
 
 impl GapInside {
+    /// `2019-03 expired under connections = 7y on 2026-04-01`
+    fn expiry(&self) -> String {
+        format!("{} {}", self.from.map_or_else(String::new, Instant::month), self.reason)
+    }
+
     /// The time, reason and subject of the gap.
     pub fn sentence(&self) -> String {
         let bound = |at: Option<Instant>| at.map_or_else(|| "unknown".to_owned(), |at| at.to_string());

@@ -26,6 +26,9 @@ pub enum View {
     Inventory(InventoryPart),
     InventoryReads,
     Reviews,
+    Holds,
+    Expired,
+    Retention,
 }
 
 const fn text(name: &'static str) -> Column {
@@ -201,11 +204,54 @@ const REVIEWS: [Column; 11] = [
     count("ledger_seq"),
 ];
 
+/// A legal hold, as each team's ledger has it.
+const HOLDS: [Column; 12] = [
+    text("team_id"),
+    text("hold_id"),
+    // team, or all.
+    text("scope"),
+    time("held_from"),
+    time("held_to"),
+    flag("by_subject"),
+    text("reason"),
+    text("requested_by"),
+    time("added_at"),
+    time("released_at"),
+    text("release_reason"),
+    count("ledger_seq"),
+];
+
+/// A month of a dataset that outlived its class, and is gone.
+const EXPIRED: [Column; 9] = [
+    text("team_id"),
+    text("dataset"),
+    time("month_start"),
+    text("policy"),
+    count("files"),
+    count("rows"),
+    text("rows_digest"),
+    time("expired_at"),
+    count("ledger_seq"),
+];
+
+/// A live month of a dataset that has a class, and from when on it may go.
+const RETENTION: [Column; 9] = [
+    text("team_id"),
+    text("dataset"),
+    time("month_start"),
+    text("policy"),
+    count("files"),
+    count("rows"),
+    count("bytes"),
+    time("due_at"),
+    text("kept_by"),
+];
+
 const INVENTORY_READS: [Column; 5] =
     [text("team_id"), text("part"), time("read_at"), flag("visible"), count("entities")];
 
 impl View {
-    pub const ALL: [View; 22] = [
+    pub const ALL: [View; 25] = [
         View::Activity,
         View::Connections,
         View::Billing,
@@ -228,6 +274,9 @@ impl View {
         View::Inventory(InventoryPart::Tokens),
         View::InventoryReads,
         View::Reviews,
+        View::Holds,
+        View::Expired,
+        View::Retention,
     ];
     /// Views whose rows are read only when a query uses them.
     pub const LOOKED_UP: [View; 4] = [View::Ledger, View::ArchiveFiles, View::Verification, View::VerificationVerdict];
@@ -248,6 +297,9 @@ impl View {
             View::Inventory(part) => part.table(),
             View::InventoryReads => "inventory_reads",
             View::Reviews => "reviews",
+            View::Holds => "holds",
+            View::Expired => "expired",
+            View::Retention => "retention",
         }
     }
 
@@ -269,6 +321,9 @@ impl View {
             View::Inventory(part) => inventory(part),
             View::InventoryReads => INVENTORY_READS.to_vec(),
             View::Reviews => REVIEWS.to_vec(),
+            View::Holds => HOLDS.to_vec(),
+            View::Expired => EXPIRED.to_vec(),
+            View::Retention => RETENTION.to_vec(),
         }
     }
 }

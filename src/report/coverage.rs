@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
-use crate::archive::{Finding, FindingKind, WindowState};
+use crate::archive::{Finding, FindingKind, WindowState, month_of};
 use crate::model::{Instant, Range, Stream, TeamId};
 
 use super::data::{TeamSnapshot, ViewData, standing};
@@ -46,6 +46,8 @@ pub struct StreamCoverage {
     pub missing: Vec<Span>,
     /// The part after the last window, which is not read yet.
     pub not_yet_read: Option<Span>,
+    /// Months inside the period whose rows outlived their class: neither gaps nor missing.
+    pub expired: Vec<GapInside>,
     pub gaps: Vec<GapInside>,
     /// Computers that were removed before the first read of this part: their connections are missing.
     pub removed_before: Vec<GapInside>,
@@ -72,7 +74,8 @@ pub fn coverage(data: &ViewData, period: Range, team: Option<&TeamId>) -> Vec<St
         for stream in Stream::ALL {
             let of = |of: &mut BTreeMap<_, Vec<GapInside>>| of.remove(&Some(stream)).unwrap_or_default();
             let windows = windows.remove(&(&look.team_id, stream)).unwrap_or_default();
-            found.push(of_stream(windows, look, stream, period, (of(&mut gaps), of(&mut removed))));
+            let covered = of_stream(windows, look, stream, period, (of(&mut gaps), of(&mut removed)));
+            found.push(expiring(covered, data, look, stream, period));
         }
         if let Some(gaps) = gaps.remove(&None) {
             let team = look.team_id.to_string();
@@ -93,6 +96,7 @@ fn unread(team: String, stream: Option<Stream>) -> StreamCoverage {
         before_archive: None,
         missing: Vec::new(),
         not_yet_read: None,
+        expired: Vec::new(),
         gaps: Vec::new(),
         removed_before: Vec::new(),
     }
@@ -158,6 +162,31 @@ fn of_stream(
         && covered.provisional == 0
         && covered.before_archive.is_none()
         && covered.not_yet_read.is_none();
+    covered
+}
+
+/// Says which months of the period have expired. Events of a month that was not read before its time are not missing.
+fn expiring(
+    mut covered: StreamCoverage,
+    data: &ViewData,
+    look: &TeamSnapshot,
+    stream: Stream,
+    period: Range,
+) -> StreamCoverage {
+    let of = data.expired.iter().filter(|row| row.team_id == look.team_id && row.record.dataset == stream.into());
+    for row in of {
+        let (record, month) = (&row.record, month_of(row.record.month));
+        if month.overlaps(&period) {
+            covered.expired.push(GapInside {
+                from: Some(month.start),
+                to: Some(month.end),
+                reason: format!("expired under {} on {}", record.policy, record.at.day()),
+                subject: format!("{} rows, line {} of the ledger", record.rows, row.ledger_seq),
+            });
+            covered.missing.retain(|span| !(month.start <= span.from && span.to <= month.end));
+        }
+    }
+    covered.complete &= covered.expired.is_empty();
     covered
 }
 

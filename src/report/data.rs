@@ -6,9 +6,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::archive::{Archive, Dataset, Finding, FindingKind, InventoryRead, ReviewRecord, TeamState, WindowRecord};
+use crate::archive::{
+    Archive, Dataset, ExpiredRecord, Finding, FindingKind, Hold, InventoryRead, ReviewRecord, TeamState, WindowRecord,
+    month_of,
+};
 use crate::files::Irregular;
-use crate::model::{Digest, Instant, LedgerSeq, Range, Stream, TeamId};
+use crate::model::{Digest, Instant, LedgerSeq, Range, Retention, Stream, TeamId};
 
 use super::ReportError;
 use super::remote::Remote;
@@ -30,6 +33,9 @@ pub struct CoverageRow {
     pub window: WindowRecord,
     /// Number of the stream's gaps that touch the window and that no later line withdrew.
     pub gaps: u64,
+    /// Its month has expired.
+    #[serde(default)]
+    pub has_expired: bool,
 }
 
 /// One finding, and the commit that recorded it.
@@ -46,6 +52,29 @@ pub struct ReviewRow {
     pub team_id: TeamId,
     pub review: ReviewRecord,
     pub ledger_seq: LedgerSeq,
+}
+
+/// A month of a dataset that expired, and the commit that let it go.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExpiredRow {
+    pub team_id: TeamId,
+    pub record: ExpiredRecord,
+    pub ledger_seq: LedgerSeq,
+}
+
+/// A month of a dataset that has a class.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RetainedRow {
+    pub team_id: TeamId,
+    pub dataset: Dataset,
+    pub month: Instant,
+    /// `connections = 7y`
+    pub policy: String,
+    pub files: u64,
+    pub rows: u64,
+    pub bytes: u64,
+    pub due_at: Instant,
+    pub kept_by: Option<String>,
 }
 
 /// One team's ledger at the time of the snapshot.
@@ -79,6 +108,9 @@ pub struct ViewData {
     pub findings: Vec<FindingRow>,
     pub inventory_reads: Vec<(TeamId, InventoryRead)>,
     pub reviews: Vec<ReviewRow>,
+    pub holds: Vec<(TeamId, Hold)>,
+    pub expired: Vec<ExpiredRow>,
+    pub retention: Vec<RetainedRow>,
     /// The names of the teams, if the caller asked for them.
     pub names: TeamNames,
 }
@@ -111,7 +143,29 @@ impl ViewData {
             review: review.clone(),
             ledger_seq: *ledger_seq,
         }));
+        self.holds.extend(state.holds.values().map(|hold| (state.team_id.clone(), hold.clone())));
+        self.expired.extend(state.expired.values().map(|(ledger_seq, record)| ExpiredRow {
+            team_id: state.team_id.clone(),
+            record: record.clone(),
+            ledger_seq: *ledger_seq,
+        }));
         self.add_team(&state.team_id, state.windows.values().cloned(), state.findings.iter().cloned());
+    }
+
+    /// Adds when the months of one team are due.
+    pub fn add_retention(&mut self, state: &TeamState, retention: &Retention) {
+        let holds: Vec<Hold> = state.holds.values().cloned().collect();
+        self.retention.extend(state.retained_months(retention, &holds).into_iter().map(|month| RetainedRow {
+            team_id: state.team_id.clone(),
+            dataset: month.dataset,
+            month: month.month,
+            policy: month.policy.to_string(),
+            files: month.files,
+            rows: month.rows,
+            bytes: month.bytes,
+            due_at: month.due_at,
+            kept_by: month.kept_text(),
+        }));
     }
 
     /// Adds one team's windows and findings, and counts the gaps of each window.
@@ -130,9 +184,17 @@ impl ViewData {
             }
         }
         edges.values_mut().for_each(GapEdges::sort);
+        let of_team = self.expired.iter().filter(|row| row.team_id == *team_id);
+        let of = |row: &ExpiredRow| {
+            let stream = Stream::ALL.into_iter().find(|stream| Dataset::from(*stream) == row.record.dataset);
+            stream.map(|stream| (stream, row.record.month))
+        };
+        let expired: HashSet<(Stream, Instant)> = of_team.filter_map(of).collect();
         for window in windows {
             let gaps = edges.get(&window.stream).map_or(0, |edges| edges.touching(window.range));
-            self.coverage.push(CoverageRow { team_id: team_id.clone(), window, gaps });
+            let month = month_of(window.range.start).start;
+            let has_expired = expired.contains(&(window.stream, month));
+            self.coverage.push(CoverageRow { team_id: team_id.clone(), window, gaps, has_expired });
         }
         self.findings.extend(findings.into_iter().map(|(ledger_seq, finding)| FindingRow {
             team_id: team_id.clone(),

@@ -91,6 +91,10 @@ impl ViewData {
             findings: if kept(View::Findings) { self.findings.clone() } else { Vec::new() },
             inventory_reads: if kept(View::InventoryReads) { self.inventory_reads.clone() } else { Vec::new() },
             names: self.names.clone(),
+            holds: if kept(View::Holds) { self.holds.clone() } else { Vec::new() },
+            // Views of coverage and of people tell by it what is left.
+            expired: self.expired.clone(),
+            retention: if kept(View::Retention) { self.retention.clone() } else { Vec::new() },
             reviews: if kept(View::Reviews) { self.reviews.clone() } else { Vec::new() },
         }
     }

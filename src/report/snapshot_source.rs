@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::archive::{Archive, ArchiveError, Cache, FileEntry, LedgerExtent, LocalStore, TeamState, team_name};
-use crate::model::{Location, TeamId};
+use crate::model::{Location, TeamId, TeamRetention};
 
 use super::ReportError;
 use super::data::ViewData;
@@ -19,6 +19,7 @@ pub struct SnapshotSource {
     root: String,
     /// For an archive in a bucket.
     cache: Option<Cache>,
+    retention: Arc<TeamRetention>,
 }
 
 /// The ends of some teams' ledgers. They stay equal until a commit.
@@ -36,7 +37,13 @@ impl SnapshotSource {
             Location::Bucket(bucket) => (Some(bucket.to_string()), Some(cache)),
         };
         let root = root.ok_or_else(|| ReportError::Path { path: location.to_string() })?;
-        Ok(Self { archive, location, root, cache })
+        Ok(Self { archive, location, root, cache, retention: Arc::default() })
+    }
+
+    /// Looks say when rows are due by these classes.
+    #[must_use]
+    pub fn retaining(self, retention: TeamRetention) -> Self {
+        Self { retention: Arc::new(retention), ..self }
     }
 
     pub fn location(&self) -> &Location {
@@ -52,6 +59,7 @@ impl SnapshotSource {
     /// Adds a team's current state to a snapshot.
     pub fn add(&self, data: &mut ViewData, state: &TeamState) {
         data.add_state(&self.root, state);
+        data.add_retention(state, self.retention.of(&state.team_id));
     }
 
     pub fn archive_id(&self) -> &str {

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::archive::{Dataset, InventoryRead};
+use crate::archive::{Dataset, Hold, InventoryRead};
 use crate::model::{Instant, InventoryPart, Stream, TeamId};
 
 use super::ReportError;
 use super::columns::{Column, View};
-use super::data::{CoverageRow, FindingRow, LiveFile, ReviewRow, ViewData, plain_pattern};
+use super::data::{CoverageRow, ExpiredRow, FindingRow, LiveFile, RetainedRow, ReviewRow, ViewData, plain_pattern};
 use super::error::ARCHIVE_FAILED;
 use super::lookup::{Lookup, ROWS_FUNCTION};
 use super::zone::ZONE_FUNCTION;
@@ -41,9 +41,16 @@ fn body(data: &ViewData, view: View) -> String {
         View::Quarantine => over_files(view, files(Dataset::Quarantine)),
         View::Coverage => over_rows(view, data.coverage.iter().map(coverage_values)),
         View::Findings => over_rows(view, data.findings.iter().map(finding_values)),
-        View::Inventory(part) => versions(part, files(Dataset::Inventory(part))),
+        View::Inventory(part) => {
+            let dataset = Dataset::Inventory(part);
+            let is_cut = data.expired.iter().any(|row| row.record.dataset == dataset);
+            versions(part, files(dataset), is_cut)
+        }
         View::InventoryReads => over_rows(view, data.inventory_reads.iter().map(look_values)),
         View::Reviews => over_rows(view, data.reviews.iter().map(review_values)),
+        View::Holds => over_rows(view, data.holds.iter().map(hold_values)),
+        View::Expired => over_rows(view, data.expired.iter().map(expired_values)),
+        View::Retention => over_rows(view, data.retention.iter().map(retained_values)),
         View::Ledger | View::ArchiveFiles | View::Verification | View::VerificationVerdict => {
             // The engine would evaluate a constant when it creates the view.
             let asked = format!("FROM (VALUES ('{}')) AS asked(view)", view.as_str());
@@ -112,7 +119,8 @@ pub(super) fn over_files(view: View, files: &[LiveFile]) -> String {
 }
 
 /// Converts changes to dated versions: each is valid until the next version of its key. A thing that is gone has no valid version.
-fn versions(part: InventoryPart, files: &[LiveFile]) -> String {
+/// If months have expired (`is_cut`), the first row of a key begins a version, even if it only repeats the state.
+fn versions(part: InventoryPart, files: &[LiveFile], is_cut: bool) -> String {
     let view = View::Inventory(part);
     if files.is_empty() {
         return empty(view);
@@ -121,10 +129,18 @@ fn versions(part: InventoryPart, files: &[LiveFile]) -> String {
     let key = key.collect::<Vec<_>>().join(", ");
     let columns = typed(&view.columns());
     let paths = files.iter().map(|file| quoted_path(&file.path)).collect::<Vec<_>>().join(",\n  ");
+    let changes = format!("read_parquet([\n  {paths}], hive_partitioning = false)");
+    let changes = match is_cut {
+        false => format!("{changes} WHERE NOT repeats"),
+        true => format!(
+            "(SELECT *, row_number() OVER (PARTITION BY {key} ORDER BY seen_at) AS nth FROM {changes}) \
+             WHERE NOT repeats OR nth = 1"
+        ),
+    };
     format!(
         "SELECT {columns} FROM (SELECT *, seen_at AS valid_from, \
          lead(seen_at) OVER (PARTITION BY {key} ORDER BY seen_at) AS valid_to \
-         FROM read_parquet([\n  {paths}], hive_partitioning = false) WHERE NOT repeats) WHERE present"
+         FROM {changes}) WHERE present"
     )
 }
 
@@ -178,7 +194,7 @@ fn coverage_values(row: &CoverageRow) -> Value {
         "stream": window.stream.as_str(),
         "window_start": window.range.start.micros(),
         "window_end": window.range.end.micros(),
-        "state": window.state.as_str(),
+        "state": if row.has_expired { "expired" } else { window.state.as_str() },
         "reads": window.reads,
         "requests": window.requests,
         "events": window.events,
@@ -229,6 +245,54 @@ fn review_values(row: &ReviewRow) -> Value {
         "outcome": review.outcome.as_str(),
         "ticket": review.ticket,
         "ledger_seq": row.ledger_seq.0,
+    })
+}
+
+fn hold_values((team_id, hold): &(TeamId, Hold)) -> Value {
+    let (added, released) = (&hold.added, hold.released.as_ref());
+    json!({
+        "team_id": team_id.as_str(),
+        "hold_id": added.id,
+        "scope": added.scope.as_str(),
+        "held_from": added.from.map(Instant::micros),
+        "held_to": added.to.map(Instant::micros),
+        "by_subject": added.subject.is_some(),
+        "reason": added.reason,
+        "requested_by": added.by,
+        "added_at": added.at.micros(),
+        "released_at": released.map(|release| release.at.micros()),
+        "release_reason": released.map(|release| &release.reason),
+        "ledger_seq": hold.seq.0,
+    })
+}
+
+fn expired_values(row: &ExpiredRow) -> Value {
+    let record = &row.record;
+    json!({
+        "team_id": row.team_id.as_str(),
+        "dataset": record.dataset.as_str(),
+        "month_start": record.month.micros(),
+        "policy": record.policy,
+        "files": record.files,
+        "rows": record.rows,
+        "rows_digest": record.rows_digest.to_string(),
+        "expired_at": record.at.micros(),
+        "ledger_seq": row.ledger_seq.0,
+    })
+}
+
+fn retained_values(row: &RetainedRow) -> Value {
+    json!({
+        "team_id": row.team_id.as_str(),
+        "dataset": row.dataset.as_str(),
+        "month_start": row.month.micros(),
+        "policy": row.policy,
+        "files": row.files,
+        "rows": row.rows,
+        "bytes": row.bytes,
+        // The last moment that the engine knows stands for never.
+        "due_at": Some(row.due_at.micros()).filter(|_| row.due_at < Instant::LATEST),
+        "kept_by": row.kept_by,
     })
 }
 

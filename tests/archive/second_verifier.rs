@@ -1,18 +1,21 @@
-//! The description of the archive's format is enough to write another verifier. A verifier of 200 lines of Python,
+//! The description of the archive's format is enough to write another verifier. A verifier of 270 lines of Python,
 //! without our code, finds the same faults as `annals verify`, on intact and damaged archives.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use annals::archive::{Archive, Draft, LocalStore, WindowRecord, WindowState};
+use annals::archive::{Archive, Body, Draft, LocalStore, WindowRecord, WindowState};
 use annals::model::TeamId;
 use sha2::{Digest, Sha256};
 
 use crate::common;
+use crate::damage;
 
 use common::asked::Place;
 use common::python::python_with_duckdb;
+use damage::forge;
+use damage::world::{HONEST, World, at};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/second_verifier.py");
 const LEFT_OUT: &str = "the second verifier did not run";
@@ -152,5 +155,37 @@ fn the_second_verifier_accepts_an_archive_of_real_syncs() {
     for part in ["connections", "sessions", "inventory_users"] {
         assert!(archive.join("tables").join(part).is_dir(), "{part}");
     }
-    assert!(fs::read_to_string(SCRIPT).expect("the script").lines().count() <= 200);
+    assert!(fs::read_to_string(SCRIPT).expect("the script").lines().count() <= 270);
+}
+
+/// An archive whose October goes as `body` says, by a line that the program need not have written.
+fn with_october_gone(change: impl FnOnce(&Path, &mut Body)) -> World {
+    let world = World::new(&HONEST);
+    let mut body = forge::october(&world.archive(), "connections = 1d", at("2026-11-03T00:06:00Z"));
+    change(&world.archive(), &mut body);
+    forge::append(&world.archive(), body);
+    world
+}
+
+#[test]
+fn another_verifier_holds_expiry_to_its_policy_its_rows_and_the_holds() {
+    let Some(python) = python_with_duckdb(LEFT_OUT) else { return };
+    let world = with_october_gone(|_, _| {});
+    assert_eq!(second(&python, &world.archive()), (true, "no fault\n".to_owned()));
+    let cases: [(&str, &str, fn(&Path, &mut Body)); 4] = [
+        ("a longer class", "POLICY_VIOLATION", |_, body| body.expired[0].policy = "connections = 1mo".to_owned()),
+        ("another class", "POLICY_VIOLATION", |_, body| body.expired[0].policy = "activity = 1d".to_owned()),
+        ("other rows", "STATE", |_, body| body.expired[0].rows += 1),
+        ("a hold", "POLICY_VIOLATION", |root, body| {
+            forge::append(root, forge::hold());
+            body.expired[0].at = at("2026-11-03T00:07:00Z");
+        }),
+    ];
+    for (name, code, change) in cases {
+        let world = with_october_gone(change);
+        let (exit, ours, _) = world.run(&["verify"]);
+        assert!(exit == 1 && ours.contains(code), "{name}: {ours}");
+        let (is_clean, theirs) = second(&python, &world.archive());
+        assert!(!is_clean && theirs.contains(code), "{name}: {theirs}");
+    }
 }

@@ -25,6 +25,7 @@ pub fn schedule() -> Schedule {
         inventory: cron("0 3 * * *"),
         verify: cron("0 4 * * SUN"),
         reports: cron("20 * * * *"),
+        retention: cron("40 3 * * *"),
     }
 }
 

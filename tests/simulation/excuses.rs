@@ -4,6 +4,7 @@ use annals::archive::{Finding, FindingKind, TeamState};
 use annals::model::{Instant, Stream};
 
 use super::plan::{DAY, HOUR, Plan};
+use super::retention::has_gone;
 use super::run::Run;
 use super::service::Inner;
 use super::world::{Device, Event, Gone, NANO, NEVER};
@@ -36,6 +37,8 @@ pub enum Excuse {
     LaterThanLag,
     /// The event left the plan's span before it appeared, or too soon afterwards for a poll.
     OutOfSpan,
+    /// Its month outlived its class, and a line says so.
+    Expired,
 }
 
 impl<'a> Excuses<'a> {
@@ -54,6 +57,9 @@ impl<'a> Excuses<'a> {
 
     pub fn of(&self, event: &Event) -> Option<Excuse> {
         let shown_until = self.shown_until(event);
+        if has_gone(self.state, event.stream, event.at) {
+            return Some(Excuse::Expired);
+        }
         if self.is_before_beginning(event) {
             return Some(Excuse::BeforeBeginning);
         }

@@ -46,6 +46,9 @@ impl StoreLaws {
                 if let Some((_, gone)) = self.named.get_mut(removed) {
                     *gone = Some(at);
                 }
+                if !line.body.expired.is_empty() {
+                    self.sealed.remove(removed);
+                }
             }
         }
         self.followed.insert(path.to_owned(), end);

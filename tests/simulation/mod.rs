@@ -27,6 +27,7 @@ pub mod oracle;
 pub mod plan;
 pub mod readers;
 pub mod report;
+pub mod retention;
 pub mod run;
 pub mod seen;
 pub mod service;

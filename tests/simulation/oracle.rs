@@ -15,6 +15,7 @@ use annals::pipeline::Settings;
 use super::excuses::{Excuses, UNKNOWN_COMPUTER};
 use super::faults::{Fault, Rare};
 use super::plan::{DAY, HOUR};
+use super::retention;
 use super::run::Run;
 use super::sessions;
 use super::texts::SECRET;
@@ -70,6 +71,7 @@ fn check_team(run: &Run, number: usize, reader: &TeamReader, broken: &mut Vec<St
         compare(team, stream, &held, &excuses, broken);
     }
     settled(run, team, state, broken);
+    retention::check(run, number, state, broken);
     gaps(run, &inner, number, state, broken);
     if !run.plan.is_old {
         sessions::compare(run, team, rows, broken);

@@ -9,6 +9,7 @@ use annals::pipeline::Settings;
 use super::draw::Draw;
 use super::faults::Fault;
 use super::habits::{Bound, Dates, Edge, Habits, More, Next, Order};
+use super::retention::{self, PlannedHold};
 use super::spells;
 
 pub const MINUTE: i64 = 60;
@@ -93,6 +94,7 @@ pub struct Plan {
     pub rotations: Vec<i64>,
     /// How many ledger lines are between two snapshots.
     pub snapshot_lines: u64,
+    pub hold: Option<PlannedHold>,
 }
 
 impl Plan {
@@ -103,6 +105,7 @@ impl Plan {
         let days = if sees_years_end(seed) { days.max(YEARS_END_DAYS) } else { days };
         let start = match sees_years_end(seed) {
             true => YEAR_IS_SEALED + after / 20 - days * DAY,
+            false if retention::has_policy(seed) => retention::start(seed),
             false => FIRST_DAY + after,
         };
         let end = start + days * DAY;
@@ -129,6 +132,7 @@ impl Plan {
             pollers: Vec::new(),
             rotations: Vec::new(),
             snapshot_lines: Draw::of(seed, "snapshots").pick(&[1, 2, 3, 5, 8, 13, 40]),
+            hold: None,
         };
         if let Some(only) = only {
             plan.faults = only.iter().copied().collect();
@@ -137,6 +141,7 @@ impl Plan {
             plan.habit(fault);
             spells::draw(&mut plan, fault);
         }
+        retention::plan_hold(&mut plan);
         plan.lives.sort_by_key(|life| life.until);
         plan.clock_steps.sort_unstable();
         plan
@@ -232,5 +237,6 @@ fn schedule(poll: i64) -> Schedule {
         inventory: "0 3 * * *".parse().unwrap(),
         verify: "0 4 * * SUN".parse().unwrap(),
         reports: "0 0 1 1 *".parse().unwrap(),
+        retention: "40 3 * * *".parse().unwrap(),
     }
 }

@@ -12,7 +12,7 @@ use annals::api::{EventSource, RetryPolicy, Retrying};
 use annals::archive::{Archive, Listed, MemoryStore, Store, WindowState};
 use annals::clock::Clock;
 use annals::model::{Instant, Stream, TeamId};
-use annals::pipeline::{Command, Daemon, Edges, Fleet, Live, Quiet, Settings, Workers};
+use annals::pipeline::{Command, Daemon, Edges, ExpirySettings, Fleet, Live, Quiet, Settings, Workers};
 use futures::FutureExt;
 use futures::channel::mpsc;
 
@@ -20,6 +20,7 @@ use super::clock::SimClock;
 use super::faults::{Coverage, Fault};
 use super::oracle;
 use super::plan::{End, Life, Plan};
+use super::retention::{self, Held};
 use super::service::Service;
 use super::store::{Disk, SimStore};
 use super::trace::Trace;
@@ -55,6 +56,8 @@ pub struct Run {
     heads: BTreeMap<TeamId, u64>,
     /// The ledgers after the last process.
     ledgers: Vec<Listed>,
+    /// The lines of the planned hold.
+    pub held: Held,
 }
 
 /// Runs the world of a seed.
@@ -103,7 +106,18 @@ impl Run {
         let service = Arc::new(Service::new(plan.clone(), clock.clone(), trace.clone()));
         let disk = Disk::new(plan.clone(), clock.clone(), trace);
         let (broken, settled, heads, ledgers) = (Vec::new(), BTreeSet::new(), BTreeMap::new(), Vec::new());
-        Self { plan, clock, service, disk, files: MemoryStore::new(), broken, settled, heads, ledgers }
+        Self {
+            plan,
+            clock,
+            service,
+            disk,
+            files: MemoryStore::new(),
+            broken,
+            settled,
+            heads,
+            ledgers,
+            held: Held::default(),
+        }
     }
 
     /// All processes, one after another.
@@ -120,6 +134,7 @@ impl Run {
                 }
                 ended = self.process(&life);
                 self.after_process();
+                retention::act(self);
                 if self.clock.truth().seconds() > self.plan.end {
                     ended = true;
                 } else {
@@ -166,6 +181,8 @@ impl Run {
             progress: Arc::new(Quiet),
             settings: self.plan.settings_at(self.clock.truth().seconds()),
         };
+        let (classes, schedule) = (retention::classes(&self.plan), self.plan.schedule.retention.clone());
+        let edges = edges.expiring(ExpirySettings { classes, schedule, archive: (*archive).clone() });
         let live = Arc::new(Live::default());
         let (commands, told) = mpsc::unbounded();
         let daemon = Daemon::new(archive.clone(), edges, self.plan.schedule.clone(), live, self.plan.seed);

@@ -25,6 +25,7 @@ mod quarantine;
 mod quotas;
 mod reach;
 mod removals;
+mod retention;
 mod secrets;
 mod standing;
 mod team_names;

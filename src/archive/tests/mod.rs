@@ -9,6 +9,7 @@ mod commits;
 mod damage;
 mod days;
 mod drafts;
+mod expiry;
 mod ledger_ends;
 mod faults;
 mod fencing;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::model::{Digest, GRACE_LOCAL, Instant, LedgerSeq};
+use crate::model::{Digest, GRACE_LOCAL, Instant, LedgerSeq, TeamRetention};
 
 use super::super::note::{Head, PublicKey};
 use super::super::path::TeamKey;
@@ -24,11 +24,13 @@ pub struct VerifyOptions {
     pub now: Option<Instant>,
     /// The grace for which `vacuum` keeps unnamed files.
     pub grace: Duration,
+    /// The classes that the configuration says now: they are held against those by which rows went.
+    pub retention: TeamRetention,
 }
 
 impl Default for VerifyOptions {
     fn default() -> Self {
-        Self { heads: Vec::new(), keys: Vec::new(), now: None, grace: GRACE_LOCAL }
+        Self { heads: Vec::new(), keys: Vec::new(), now: None, grace: GRACE_LOCAL, retention: TeamRetention::default() }
     }
 }
 
@@ -47,6 +49,7 @@ pub struct Expectations {
     pub now: Option<Instant>,
     pub keys: Vec<PublicKey>,
     pub grace: Duration,
+    pub retention: TeamRetention,
     heads: Vec<HeadGiven>,
     hashes: BTreeSet<Digest>,
     /// The teams and line numbers that heads name.
@@ -64,8 +67,8 @@ impl Expectations {
             HeadGiven::Note(head) => Some((head.team.clone(), head.seq)),
         });
         let (hashes, places) = (hashes.collect(), places.collect());
-        let VerifyOptions { heads, keys, now, grace } = options.clone();
-        Self { archive_id, now, keys, grace, heads, hashes, places }
+        let VerifyOptions { heads, keys, now, grace, retention } = options.clone();
+        Self { archive_id, now, keys, grace, retention, heads, hashes, places }
     }
 
     /// Whether a head can name this line.

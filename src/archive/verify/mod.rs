@@ -63,6 +63,7 @@ fn attempt(store: &dyn Store, options: &VerifyOptions) -> Result<VerifyReport, A
     let walks = walk_ledgers(store, &expectations, &listed, &mut report);
     check_manifest(&expectations, &walks, &mut report);
     policy::check(&walks, &mut report);
+    policy::notice_changes(&walks, &expectations.retention, &mut report);
     for walk in &walks {
         files::check(store, walk, &mut report);
     }

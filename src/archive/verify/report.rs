@@ -25,6 +25,8 @@ pub enum FaultCode {
     State,
     /// A line that lets rows go which a policy or a hold keeps.
     PolicyViolation,
+    /// Rows went under another policy than the configuration says now. A notice.
+    PolicyChanged,
     /// The last ledger line is incomplete.
     TornTail,
     /// A head kept elsewhere is not in the ledger.
@@ -76,6 +78,7 @@ impl FaultCode {
             FaultCode::ArchiveId => "ARCHIVE_ID",
             FaultCode::State => "STATE",
             FaultCode::PolicyViolation => "POLICY_VIOLATION",
+            FaultCode::PolicyChanged => "POLICY_CHANGED",
             FaultCode::TornTail => "TORN_TAIL",
             FaultCode::HeadRollback => "HEAD_ROLLBACK",
             FaultCode::Fork => "FORK",

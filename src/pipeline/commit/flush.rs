@@ -72,6 +72,8 @@ impl<'a> Flush<'a> {
     fn windows(&mut self, batch: &mut Batch) -> Result<(), ArchiveError> {
         let mut places: BTreeSet<Place> = batch.events.keys().copied().collect();
         places.extend(batch.changes.iter().map(|change| (change.stream, change.window)));
+        // Nothing of an expired month comes back, even where the service still shows it.
+        places.retain(|(stream, window)| !self.of.writer.state().has_expired(*stream, window.start));
         for place in places {
             let events = batch.events.remove(&place).unwrap_or_default();
             let changes: Vec<_> = batch.changes.iter().filter(|some| (some.stream, some.window) == place).collect();
@@ -187,6 +189,7 @@ impl<'a> Flush<'a> {
             }
         };
         Joining::of(writer.state(), stream, self.of.seen_at).events(events, held, rejects, &mut added);
+        added.rejects.retain(|reject| !writer.state().has_expired_in_quarantine(reject.time));
         let (rows, rejected) = (added.rows.len() as u64, added.rejects.len() as u64);
         self.flushed.rows += rows;
         self.flushed.rejects += rejected;

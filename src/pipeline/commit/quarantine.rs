@@ -95,6 +95,9 @@ impl<'a> Reading<'a> {
         let (state, grid) = (self.flush.of.writer.state(), self.flush.of.settings.grid);
         let index = || WindowIndex::new(grid, &windows_of(state, row.stream).1);
         let window = self.indexes.entry(row.stream).or_insert_with(index).of(at);
+        if state.has_expired(row.stream, window.start) {
+            return Ok(false);
+        }
         let place = match self.places.entry((row.stream, window.start)) {
             std::collections::btree_map::Entry::Occupied(place) => place.into_mut(),
             std::collections::btree_map::Entry::Vacant(place) => {

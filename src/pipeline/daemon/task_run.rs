@@ -14,7 +14,7 @@ use crate::pipeline::daemon::timetable::{Outcome, Task};
 use crate::pipeline::error::RoundError;
 use crate::pipeline::plan::urgency::{Urgency, billing_within};
 use crate::pipeline::progress::Progress;
-use crate::pipeline::settings::{InventorySettings, ScanMode, Settings};
+use crate::pipeline::settings::{ExpirySettings, InventorySettings, ScanMode, Settings};
 use crate::pipeline::status::{TeamStatus, status_with};
 use crate::pipeline::team::budget::Budget;
 use crate::pipeline::team::edges::TeamEdges;
@@ -38,6 +38,13 @@ pub struct Edges {
 }
 
 impl Edges {
+    /// Lets months expire by a schedule.
+    #[must_use]
+    pub fn expiring(mut self, expiry: ExpirySettings) -> Self {
+        self.settings.retention = Some(Arc::new(expiry)).filter(|expiry| !expiry.classes.is_empty());
+        self
+    }
+
     /// The tasks of each team.
     pub fn tasks(&self) -> Vec<Task> {
         let inventory = (self.settings.inventory.scan != ScanMode::Never).then_some(Task::Inventory);
@@ -173,7 +180,10 @@ fn conclude(
             Task::Read(stream) => Some(Urgency::of(state, stream, &memory.known(stream), now)),
             Task::Inventory => None,
         },
-        status: Some(status_with(state, &|stream| memory.known(stream), now)),
+        status: Some(TeamStatus {
+            held_back: memory.held_back(),
+            ..status_with(state, &|stream| memory.known(stream), now)
+        }),
         gaps: Arc::new(gaps.cloned().collect()),
         opened_at: None,
         committed: round.committed.clone(),

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::archive::{StreamRecord, WindowRecord, WindowState};
-use crate::model::{Instant, Range};
+use crate::archive::{StreamRecord, TeamState, WindowRecord, WindowState};
+use crate::model::{Instant, Range, Stream};
 use crate::planted::{self, Bug};
 
 use crate::pipeline::plan::ranges::missing;
@@ -21,6 +21,16 @@ pub struct StreamPlan {
     pub unread: Vec<Range>,
     /// Settled windows to read again, oldest first.
     pub rescans: Vec<Range>,
+}
+
+impl StreamPlan {
+    /// Without windows whose rows have expired: they are not read again, even where the service still shows them.
+    pub fn without_expired(mut self, state: &TeamState, stream: Stream) -> Self {
+        for ranges in [&mut self.open, &mut self.unread, &mut self.rescans] {
+            ranges.retain(|range| !state.has_expired(stream, range.start));
+        }
+        self
+    }
 }
 
 /// The lag in force: the longer of the configured and the learned one.

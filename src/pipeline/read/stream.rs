@@ -58,6 +58,7 @@ async fn read_lists(
 ) -> Result<(), RoundError> {
     let (record, windows) = ctx.stream_state(stream);
     let plan = plan(&record, &windows, first, &ctx.settings, now);
+    let plan = ctx.with_state(|state| plan.without_expired(state, stream));
     let lists = Lists { source: &*ctx.source, team: &ctx.team, stream, devices, limit: ctx.limit(stream) };
     let begins = plan.begins.expect("BUG: a plan has a beginning");
     let mut index = WindowIndex::new(ctx.settings.grid, &windows);

@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::archive::ReadPoint;
 use crate::clock::Clock;
 use crate::collect::PageLimit;
+use crate::config::Cron;
 use crate::model::{Instant, Range, Stream};
 
 use crate::pipeline::plan::range_backoff::RangeBackoff;
@@ -46,6 +47,8 @@ struct Held {
     is_activity_silent: bool,
     backoffs: BTreeMap<Stream, RangeBackoff>,
     vacuumed: Option<Duration>,
+    expired: Option<Instant>,
+    held_back: Vec<String>,
 }
 
 #[derive(Clone, Copy)]
@@ -178,6 +181,25 @@ impl TeamMemory {
     pub fn is_look_ahead_due(&self, stream: Stream) -> bool {
         let now = self.clock.monotonic();
         is_due(self.held().looked_ahead.entry(stream).or_default(), now, LOOK_AHEAD_EVERY)
+    }
+
+    /// Whether the schedule has come since months were last let go, or not in this process; taken for done.
+    pub fn is_expiry_due(&self, schedule: &Cron, now: Instant) -> bool {
+        let mut held = self.held();
+        let is_due = held.expired.is_none_or(|last| schedule.next_after(last).is_some_and(|next| next <= now));
+        if is_due {
+            held.expired = Some(now);
+        }
+        is_due
+    }
+
+    /// What has outlived its class and is kept all the same.
+    pub fn note_held_back(&self, held_back: Vec<String>) {
+        self.held().held_back = held_back;
+    }
+
+    pub fn held_back(&self) -> Vec<String> {
+        self.held().held_back.clone()
     }
 
     /// Whether it is time to vacuum the team's files. The caller does so now.

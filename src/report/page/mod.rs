@@ -89,6 +89,7 @@ struct ReportPage<'a> {
     section: &'a Section,
     strip: Option<Figure>,
     coverage: Vec<CoverageLine>,
+    expired: Vec<GapLine>,
     gaps: Vec<GapLine>,
     removed_before: Vec<GapLine>,
 }
@@ -107,6 +108,7 @@ struct PackPage<'a> {
     left_out: &'a BTreeMap<String, String>,
     strip: Option<Figure>,
     coverage: Vec<CoverageLine>,
+    expired: Vec<GapLine>,
     gaps: Vec<GapLine>,
     removed_before: Vec<GapLine>,
 }
@@ -125,6 +127,7 @@ pub fn report_page(run: &Run<'_>, section: &Section) -> Result<String, ReportErr
         section,
         strip: calendar(data, about, zone),
         coverage: coverage_lines(about),
+        expired: gap_lines(about, |line| &line.expired),
         gaps: gap_lines(about, |line| &line.gaps),
         removed_before: gap_lines(about, |line| &line.removed_before),
     };
@@ -165,6 +168,7 @@ pub fn pack_page(pack: &PackFacts<'_>, sections: &[Section]) -> Result<String, R
         left_out: pack.left_out,
         strip: calendar(pack.data, about, pack.zone),
         coverage: coverage_lines(about),
+        expired: gap_lines(about, |line| &line.expired),
         gaps: gap_lines(about, |line| &line.gaps),
         removed_before: gap_lines(about, |line| &line.removed_before),
     };

@@ -70,6 +70,12 @@ pub struct TeamStanding {
     pub commit_conflicts: Option<u64>,
     pub streams: Vec<StreamStanding>,
     pub inventory: Option<InventoryStatus>,
+    /// What has expired of each dataset, last: a sentence each.
+    pub expired: Vec<String>,
+    /// The ids of the legal holds that stand.
+    pub holds: Vec<String>,
+    /// What has outlived its class and is kept all the same: a sentence each.
+    pub held_back: Vec<String>,
 }
 
 /// The result of the last check of the archive against its ledger.
@@ -198,6 +204,9 @@ impl TeamStanding {
             commit_conflicts: None,
             streams: Vec::new(),
             inventory: None,
+            expired: Vec::new(),
+            holds: Vec::new(),
+            held_back: Vec::new(),
         }
     }
 
@@ -233,6 +242,9 @@ fn of_team(team: &TeamId, shown: &TeamLive, late: &BTreeSet<(TeamId, Stream)>, n
         commit_conflicts: Some(shown.tasks.values().map(|task| task.counts.conflicts).sum()),
         streams: streams.collect(),
         inventory: status.map(|status| status.inventory.clone()),
+        expired: status.map_or_else(Vec::new, |status| status.expired.clone()),
+        holds: status.map_or_else(Vec::new, |status| status.holds.clone()),
+        held_back: status.map_or_else(Vec::new, |status| status.held_back.clone()),
         ..TeamStanding::unseen(team, None)
     }
 }

@@ -71,6 +71,8 @@ struct Team {
     quarantine_href: String,
     sessions_href: String,
     people: String,
+    /// Holds, what waits behind them, and what has expired.
+    retention: Vec<String>,
     class: &'static str,
 }
 
@@ -296,6 +298,7 @@ fn team_of(team: &TeamStanding, now: Instant, zone: &crate::report::Zone) -> Tea
         quarantined: team.quarantined.unwrap_or(0),
         quarantine_href: of_team("/quarantine"),
         sessions_href: of_team("/sessions"),
+        retention: retention(team),
         people: team.inventory.as_ref().filter(|held| held.looked_at.is_some()).map_or_else(String::new, |held| {
             let parts = [plural(held.users, "user"), plural(held.computers, "computer"), plural(held.groups, "group")];
             parts.join(", ")
@@ -355,6 +358,13 @@ fn line_of(team: &TeamStanding, stream: &StreamStanding, now: Instant, zone: &cr
         events: counted(stream.events),
         note: notes.join("; "),
     }
+}
+
+fn retention(team: &TeamStanding) -> Vec<String> {
+    let holds = (!team.holds.is_empty()).then(|| format!("Legal holds: {}", team.holds.join(", ")));
+    let waiting = team.held_back.iter().map(|sentence| format!("Waiting: {sentence}"));
+    let expired = team.expired.iter().map(|sentence| format!("Last expired: {sentence}"));
+    holds.into_iter().chain(waiting).chain(expired).collect()
 }
 
 #[cfg(test)]

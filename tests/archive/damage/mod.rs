@@ -2,5 +2,6 @@
 
 pub(crate) use crate::age;
 
+pub mod forge;
 pub mod hands;
 pub mod world;

@@ -38,6 +38,9 @@ fn team(id: String) -> TeamStatus {
         bytes: 0,
         streams: Stream::ALL.map(stream).into(),
         inventory: InventoryStatus { looked_at: Some(Instant::from_seconds(NOW - 120)), ..InventoryStatus::default() },
+        expired: Vec::new(),
+        holds: Vec::new(),
+        held_back: Vec::new(),
         name_file: None,
     }
 }

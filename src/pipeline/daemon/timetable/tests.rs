@@ -24,6 +24,7 @@ fn schedule(connections: &str) -> Schedule {
         inventory: cron("0 3 * * *"),
         verify: cron("0 4 * * SUN"),
         reports: cron("20 * * * *"),
+        retention: cron("40 3 * * *"),
     }
 }
 

@@ -1,0 +1,236 @@
+//! When rows may go: each rule broken by the least that breaks it; the plan; and whole months of a real archive.
+
+use super::super::{
+    Body, ExpiredRecord, ExpiryError, FileEntry, FileRole, HoldAdded, HoldRecord, HoldReleased, HoldScope, KeptBy,
+    SessionsRecord, StateError, TeamState, VerifyOptions, verify,
+};
+use super::rules::{file, sum};
+use super::*;
+use crate::model::{InventoryPart, LedgerSeq, Retained, Retention};
+
+const MONTH: &str = "2025-03-01T00:00:00Z";
+const NOW: &str = "2026-11-20T12:00:00Z";
+
+fn march(role: FileRole, rows: u8, number: u64) -> FileEntry {
+    let mut file = file(Stream::Connections, role, MONTH, rows, number);
+    (file.first, file.last) = (Some(at("2025-03-02T00:00:00Z")), Some(at("2025-03-30T00:00:00Z")));
+    file
+}
+
+fn april() -> FileEntry {
+    file(Stream::Connections, FileRole::Window, "2025-04-01T00:00:00Z", 2, 3)
+}
+
+fn users(month: &str, first: &str, number: u64) -> FileEntry {
+    let dataset = Dataset::Inventory(InventoryPart::Users);
+    let mut file = file(dataset, FileRole::Month, &format!("{month}-01T00:00:00Z"), 1, number);
+    (file.first, file.last) = (Some(at(first)), Some(at(first)));
+    file
+}
+
+/// A month with two files, one after it, and two months of people.
+fn state() -> TeamState {
+    let windows =
+        vec![record(day("2025-03-01"), WindowState::Sealed, 7), record(day("2025-04-01"), WindowState::Sealed, 2)];
+    let people = [users("2025-03", "2025-03-01T03:00:00Z", 5), users("2025-04", "2025-04-01T03:00:00Z", 6)];
+    let adds = vec![march(FileRole::Month, 5, 1), march(FileRole::Amendment, 2, 2), april()];
+    let sessions = Some(SessionsRecord {
+        mark: SessionsMark { rules: 1, through: None, until: None },
+        replaced: 0,
+        replaced_digest: sum(0),
+        added: 0,
+        added_digest: sum(0),
+    });
+    let body = Body { adds: [adds, people.to_vec()].concat(), windows, sessions, ..Body::default() };
+    TeamState::genesis("archive-1", team()).try_advance(body).unwrap()
+}
+
+fn expired() -> ExpiredRecord {
+    ExpiredRecord {
+        policy: "connections = 1y".to_owned(),
+        at: at(NOW),
+        dataset: Dataset::Connections,
+        month: at(MONTH),
+        files: 2,
+        rows: 7,
+        rows_digest: sum(70),
+    }
+}
+
+fn removes() -> Vec<String> {
+    vec![march(FileRole::Month, 5, 1).path, march(FileRole::Amendment, 2, 2).path]
+}
+
+fn goes(change: impl FnOnce(&mut Body)) -> Body {
+    let mut body = Body { removes: removes(), expired: vec![expired()], ..Body::default() };
+    change(&mut body);
+    body
+}
+
+fn hold(id: &str, from: Option<&str>, to: Option<&str>) -> HoldRecord {
+    HoldRecord::Add(HoldAdded {
+        id: id.to_owned(),
+        reason: "a case".to_owned(),
+        by: None,
+        at: at(NOW),
+        from: from.map(at),
+        to: to.map(at),
+        scope: HoldScope::Team,
+        subject: None,
+    })
+}
+
+fn release(id: &str) -> HoldRecord {
+    HoldRecord::Release(HoldReleased { id: id.to_owned(), reason: "over".to_owned(), by: None, at: at(NOW) })
+}
+
+fn told(state: &TeamState, body: Body) -> Option<ExpiryError> {
+    match state.check(&body) {
+        Ok(()) => None,
+        Err(StateError::Expiry(error)) => Some(error),
+        Err(other) => panic!("another rule: {other}"),
+    }
+}
+
+#[test]
+fn rows_go_only_as_a_record_says() {
+    let state = state();
+    assert_eq!(told(&state, goes(|_| {})), None);
+    // Without a record the rows are lost, as ever.
+    let lost = state.check(&Body { removes: removes(), ..Body::default() });
+    assert!(matches!(lost, Err(StateError::RowsLost { removed: 7, added: 0, .. })), "{lost:?}");
+    let one = |change: fn(&mut ExpiredRecord)| told(&state, goes(|body| change(&mut body.expired[0])));
+    assert!(matches!(one(|record| record.rows = 6), Some(ExpiryError::Differs { .. })));
+    assert!(matches!(one(|record| record.files = 3), Some(ExpiryError::Differs { .. })));
+    assert!(matches!(one(|record| record.rows_digest = sum(71)), Some(ExpiryError::Differs { .. })));
+    assert!(matches!(one(|record| record.policy = "activity = 1y".to_owned()), Some(ExpiryError::Policy { .. })));
+    assert!(matches!(
+        one(|record| record.policy = "connections = 7 parsecs".to_owned()),
+        Some(ExpiryError::Policy { .. })
+    ));
+    assert!(matches!(one(|record| record.policy = "connections = 2y".to_owned()), Some(ExpiryError::Early { .. })));
+    assert!(matches!(one(|record| record.at = at("2026-03-31T23:59:59Z")), Some(ExpiryError::Early { .. })));
+    assert_eq!(one(|record| record.at = at("2026-04-01T00:00:00Z")), None, "to the second");
+    assert!(matches!(one(|record| record.month = at("2025-03-02T00:00:00Z")), Some(ExpiryError::Twice { .. })));
+    let stays = goes(|body| body.removes.truncate(1));
+    assert!(matches!(told(&state, stays), Some(ExpiryError::Stays { .. })));
+    let twice = goes(|body| body.expired.push(expired()));
+    assert!(matches!(told(&state, twice), Some(ExpiryError::Twice { .. })));
+    let back = goes(|body| body.adds.push(march(FileRole::Amendment, 2, 9)));
+    assert!(matches!(told(&state, back), Some(ExpiryError::Back { .. })));
+    // Sessions go with their connections, and among those that the line replaces.
+    let sessions = goes(|body| {
+        body.expired.push(ExpiredRecord { dataset: Dataset::Sessions, rows: 1, files: 0, ..expired() });
+    });
+    assert_eq!(told(&state, sessions), Some(ExpiryError::Sessions { rows: 1, replaced: 0 }));
+    let gone = state.try_advance(goes(|_| {})).unwrap();
+    assert_eq!(gone.expired_month(Dataset::Connections, at("2025-03-31T23:00:00Z")), Some(&(LedgerSeq(1), expired())));
+    assert!(!gone.has_expired(Stream::Connections, at("2025-04-01T00:00:00Z")));
+    let back = Body { adds: vec![march(FileRole::Amendment, 2, 9)], ..Body::default() };
+    assert!(matches!(told(&gone, back), Some(ExpiryError::Back { .. })), "nor later");
+}
+
+#[test]
+fn nothing_goes_that_a_hold_covers() {
+    let held = |records: Vec<HoldRecord>| state().try_advance(Body { holds: records, ..Body::default() }).unwrap();
+    for (case, records, is_refused) in [
+        ("of everything", vec![hold("H", None, None)], true),
+        ("of one day of it", vec![hold("H", Some("2025-03-31T00:00:00Z"), Some("2025-04-01T00:00:00Z"))], true),
+        ("of the month after", vec![hold("H", Some("2025-04-01T00:00:00Z"), None)], false),
+        ("of the month before", vec![hold("H", None, Some("2025-03-01T00:00:00Z"))], false),
+        ("released", vec![hold("H", None, None), release("H")], false),
+    ] {
+        let error = told(&held(records), goes(|_| {}));
+        assert_eq!(
+            matches!(&error, Some(ExpiryError::Held { hold, .. }) if hold == "H"),
+            is_refused,
+            "{case}: {error:?}"
+        );
+    }
+    // A line does not release what it lets go.
+    let at_once = goes(|body| body.holds = vec![release("H")]);
+    assert!(matches!(told(&held(vec![hold("H", None, None)]), at_once), Some(ExpiryError::Held { .. })));
+}
+
+#[test]
+fn the_plan_says_what_is_due_and_what_keeps_it() {
+    let classes =
+        |of: &[(Retained, &str)]| Retention(of.iter().map(|(of, text)| (*of, text.parse().unwrap())).collect());
+    let plan = |state: &TeamState, of: &[(Retained, &str)], now: &str| {
+        let holds: Vec<_> = state.holds.values().cloned().collect();
+        let due = state.due(&classes(of), &holds, at(now));
+        due.into_iter().map(|due| (due.dataset, due.month.month(), due.rows, due.kept_by)).collect::<Vec<_>>()
+    };
+    let connections = [(Retained::Connections, "1y")];
+    let state = state();
+    let (of_march, of_april) = ("2025-03".to_owned(), "2025-04".to_owned());
+    assert_eq!(plan(&state, &[], NOW), []);
+    assert_eq!(plan(&state, &connections, "2026-03-31T23:59:59Z"), []);
+    let march = (Dataset::Connections, of_march.clone(), 7, None);
+    assert_eq!(plan(&state, &connections, "2026-04-01T00:00:00Z"), [march.clone()]);
+    assert_eq!(plan(&state, &connections, NOW), [march, (Dataset::Connections, of_april, 2, None)]);
+    // Of people the month before goes when the one after has told for as long how they stand.
+    let users = Dataset::Inventory(InventoryPart::Users);
+    assert_eq!(plan(&state, &[(Retained::Inventory, "1y")], "2026-04-01T02:59:59Z"), []);
+    assert_eq!(plan(&state, &[(Retained::Inventory, "1y")], "2030-04-01T03:00:00Z"), [(users, of_march, 1, None)]);
+    // What keeps it.
+    let held = state.try_advance(Body { holds: vec![hold("H", None, None)], ..Body::default() }).unwrap();
+    let kept = plan(&held, &connections, NOW);
+    assert!(kept.iter().all(|(.., by)| *by == Some(KeptBy::Holds(vec!["H".to_owned()]))), "{kept:?}");
+    let open = Body { windows: vec![record(day("2025-03-02"), WindowState::Settled, 0)], ..Body::default() };
+    let kept = plan(&state.try_advance(open).unwrap(), &connections, "2026-04-01T00:00:00Z");
+    assert_eq!(kept[0].3, Some(KeptBy::OpenWindows));
+    let mut behind = state;
+    behind.sessions = Some(SessionsMark { rules: 1, through: Some(at(MONTH)), until: None });
+    assert_eq!(plan(&behind, &connections, "2026-04-01T00:00:00Z")[0].3, Some(KeptBy::SessionsBehind));
+}
+
+/// Of a month with all kinds of files one line lets everything go, and only that.
+#[test]
+fn a_month_goes_whole_and_the_rest_verifies() {
+    let store = MemoryStore::new();
+    let archive = open(&(Arc::new(store.clone()) as Arc<dyn Store>));
+    let mut writer = writer(&archive);
+    let of = |date: &str, state: WindowState| Draft {
+        rows: vec![rows(date, events(date, 0, 5), true)],
+        windows: vec![record(day(date), state, 5)],
+        sessions: Some(sessions_of(date)),
+        ..Draft::default()
+    };
+    for date in ["2025-02-27", "2025-02-28", "2025-03-01"] {
+        let _ = commit(&mut writer, of(date, WindowState::Sealed)).unwrap();
+    }
+    let february = month_of(at("2025-02-01T00:00:00Z"));
+    let seal = Draft { seal_months: vec![(Stream::Connections, february)], ..Draft::default() };
+    let _ = commit(&mut writer, seal).unwrap();
+    let classes = Retention([(Retained::Connections, "1y".parse().unwrap())].into());
+    let mut due = writer.state().due(&classes, &[], now());
+    due.retain(|month| month.month == february.start);
+    assert_eq!(archive.read(&team()).unwrap().would_expire(&due, now()).unwrap().len(), 2);
+    let said = writer.expire(&due, now()).unwrap();
+    let rows_of = |dataset| said.iter().find(|record| record.dataset == dataset).map(|record| record.rows);
+    assert_eq!((rows_of(Dataset::Connections), rows_of(Dataset::Sessions)), (Some(10), Some(2)));
+    let left: Vec<String> = ids_in(&archive).into_keys().map(|id| id.to_string()).collect();
+    assert!(left.len() == 5 && left.iter().all(|id| id.starts_with("2025-03-01")), "{left:?}");
+    let sessions = writer.state().files_of(Dataset::Sessions).map(|file| file.rows).sum::<u64>();
+    assert_eq!(sessions, 1);
+    assert_eq!(writer.expire(&writer.state().due(&classes, &[], at("2026-02-15T00:00:00Z")), now()).unwrap(), []);
+    assert_eq!(archive.read(&team()).unwrap().state(), writer.state());
+    assert!(verify(&store, &VerifyOptions::default()).unwrap().is_clean());
+    // A draft that brings rows of the month is refused, whoever made it.
+    let back = commit(&mut writer, Draft { sessions: None, ..of("2025-02-26", WindowState::Sealed) });
+    assert!(matches!(back, Err(ArchiveError::State { .. })), "{back:?}");
+}
+
+/// One session of the day, at rest.
+fn sessions_of(date: &str) -> SessionsDraft {
+    let row = session(&event(&format!("{date}-0000"), day(date).start));
+    SessionsDraft {
+        mark: SessionsMark { rules: 1, through: None, until: None },
+        is_anew: false,
+        open: Vec::new(),
+        resting: vec![row],
+        columns: Vec::new(),
+        replaced: BTreeMap::new(),
+    }
+}

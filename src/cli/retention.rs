@@ -1,0 +1,178 @@
+//! `annals retention`: what has outlived its class, and what lets it go.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
+use clap::{Args, Subcommand};
+
+use crate::archive::{Archive, ArchiveError, DueMonth, ExpiredRecord, KeptBy};
+use crate::config::Config;
+use crate::error::{Error, Exit};
+use crate::model::{Instant, TeamId};
+use crate::pipeline::{due_months, expire};
+
+use super::output::{self, OutputArgs};
+use super::{Global, query, reading, teams};
+
+/// Let rows go that have been kept as long as [retention] says
+#[derive(Debug, Args)]
+pub struct RetentionArgs {
+    #[command(subcommand)]
+    command: RetentionCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum RetentionCommand {
+    Plan(PlanArgs),
+    Apply(ApplyArgs),
+}
+
+/// Show the months that have outlived their class, and what keeps any of them; works beside a daemon
+#[derive(Debug, Args)]
+#[command(after_help = PLAN_AFTER)]
+struct PlanArgs {
+    #[command(flatten)]
+    asked: Asked,
+}
+
+/// Remove the months that have outlived their class, in one ledger line a team
+#[derive(Debug, Args)]
+#[command(after_help = APPLY_AFTER)]
+struct ApplyArgs {
+    /// Show what would go, sessions included, and remove nothing; works beside a daemon
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    asked: Asked,
+}
+
+#[derive(Debug, Args)]
+struct Asked {
+    /// Only this team, by id or name; may be given several times [default: all of the archive]
+    #[arg(long, value_name = "TEAM")]
+    team: Vec<String>,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+const PLAN_AFTER: &str = "\
+A month is due when its end is older than the class of its dataset ([retention] in annals.toml). It stays while a hold covers it \
+(`annals hold list`), and until its last window is sealed and its sessions are made. Sessions go with the connections that they \
+begin with. Without [retention] nothing is ever due.
+Exit codes: 0 done; 2 wrong use.";
+
+const APPLY_AFTER: &str = "\
+The line names policy, months, rows and digests: `annals verify` shows that nothing else went. The files stay for the grace of \
+[store], and `vacuum` removes them then. What went is not read again, also where the service still shows it, and is neither a gap \
+nor missing: coverage and reports say under which policy it expired, and when.
+Exit codes: 0 done; 1 a hold kept a month that is due, or a team could not be written, such as beside a daemon; 2 wrong use.";
+
+pub fn run(global: &Global, args: &RetentionArgs) -> Result<Exit, Error> {
+    let config = global.load()?;
+    let archive = query::open(&config)?;
+    if config.retention.is_empty() {
+        output::say("no [retention] in the configuration: nothing ever expires");
+    }
+    match &args.command {
+        RetentionCommand::Plan(plan) => show(&config, &archive, plan),
+        RetentionCommand::Apply(apply) => remove(&config, archive.signed_by(reading::signer(&config)?), apply),
+    }
+}
+
+fn show(config: &Config, archive: &Archive, args: &PlanArgs) -> Result<Exit, Error> {
+    let now = reading::clock().now();
+    let mut months = Vec::new();
+    for team in teams::in_archive(archive, &args.asked.team)? {
+        let reader = archive.read(&team)?;
+        let (due, kept) = due_months(archive, reader.state(), config.retention.of(&team), now)?;
+        months.extend(due.into_iter().chain(kept).map(|month| (team.clone(), month)));
+    }
+    args.asked.output.batch(&plan_table(&months))?;
+    Ok(Exit::Done)
+}
+
+fn remove(config: &Config, archive: Archive, args: &ApplyArgs) -> Result<Exit, Error> {
+    let now = reading::clock().now();
+    let (mut gone, mut exit) = (Vec::new(), Exit::Done);
+    for team in teams::in_archive(&archive, &args.asked.team)? {
+        let label = teams::archived_label(&archive, &team);
+        match remove_of(config, &archive, &team, args.dry_run, now) {
+            Ok((expired, kept)) => {
+                for month in &kept {
+                    let (dataset, name) = (month.dataset, month.month.month());
+                    output::say(&format!("team {label}: {dataset} of {name} stays: {}", reason(month)));
+                    if matches!(month.kept_by, Some(KeptBy::Holds(_))) {
+                        exit = Exit::Fault;
+                    }
+                }
+                gone.extend(expired.into_iter().map(|record| (team.clone(), record)));
+            }
+            Err(error) => {
+                output::say(&format!("team {label}: nothing was removed: {error}"));
+                exit = Exit::Fault;
+            }
+        }
+    }
+    args.asked.output.batch(&gone_table(&gone))?;
+    Ok(exit)
+}
+
+fn remove_of(
+    config: &Config,
+    archive: &Archive,
+    team: &TeamId,
+    is_dry_run: bool,
+    now: Instant,
+) -> Result<(Vec<ExpiredRecord>, Vec<DueMonth>), ArchiveError> {
+    let retention = config.retention.of(team);
+    let reader = archive.read(team)?;
+    let (due, kept) = due_months(archive, reader.state(), retention, now)?;
+    if is_dry_run || due.is_empty() {
+        return Ok((reader.would_expire(&due, now)?, kept));
+    }
+    let done = expire(archive, &mut archive.writer(team)?, retention, now)?;
+    Ok((done.expired, done.kept))
+}
+
+fn reason(month: &DueMonth) -> String {
+    month.kept_text().unwrap_or_default()
+}
+
+fn plan_table(months: &[(TeamId, DueMonth)]) -> RecordBatch {
+    let texts = |text: &dyn Fn(&DueMonth) -> String| -> ArrayRef {
+        Arc::new(months.iter().map(|(_, month)| Some(text(month))).collect::<StringArray>())
+    };
+    let counts = |count: fn(&DueMonth) -> u64| -> ArrayRef {
+        Arc::new(months.iter().map(|(_, month)| Some(count(month))).collect::<UInt64Array>())
+    };
+    let columns: [(&str, ArrayRef); 9] = [
+        ("team_id", Arc::new(months.iter().map(|(team, _)| Some(team.as_str())).collect::<StringArray>())),
+        ("dataset", texts(&|month| month.dataset.to_string())),
+        ("month", texts(&|month| month.month.month())),
+        ("policy", texts(&|month| month.policy.to_string())),
+        ("due_since", texts(&|month| month.due_at.to_string())),
+        ("files", counts(|month| month.files)),
+        ("rows", counts(|month| month.rows)),
+        ("bytes", counts(|month| month.bytes)),
+        ("kept_by", texts(&reason)),
+    ];
+    RecordBatch::try_from_iter(columns).expect("BUG: columns of one length")
+}
+
+fn gone_table(gone: &[(TeamId, ExpiredRecord)]) -> RecordBatch {
+    let texts = |text: &dyn Fn(&ExpiredRecord) -> String| -> ArrayRef {
+        Arc::new(gone.iter().map(|(_, record)| Some(text(record))).collect::<StringArray>())
+    };
+    let counts = |count: fn(&ExpiredRecord) -> u64| -> ArrayRef {
+        Arc::new(gone.iter().map(|(_, record)| Some(count(record))).collect::<UInt64Array>())
+    };
+    let columns: [(&str, ArrayRef); 6] = [
+        ("team_id", Arc::new(gone.iter().map(|(team, _)| Some(team.as_str())).collect::<StringArray>())),
+        ("dataset", texts(&|record| record.dataset.to_string())),
+        ("month", texts(&|record| record.month.month())),
+        ("policy", texts(&|record| record.policy.clone())),
+        ("files", counts(|record| record.files)),
+        ("rows", counts(|record| record.rows)),
+    ];
+    RecordBatch::try_from_iter(columns).expect("BUG: columns of one length")
+}

@@ -1,0 +1,46 @@
+//! For how long rows are kept, by dataset and team.
+
+use std::collections::BTreeMap;
+
+use crate::model::{Retained, Retention, TeamId, TeamRetention};
+
+use super::{ConfigError, file};
+
+/// The word for no class: a team may keep for ever what others do not.
+const FOREVER: &str = "forever";
+
+pub(super) fn check_retention(
+    section: &file::Retention,
+    place: &impl Fn(&str) -> String,
+) -> Result<TeamRetention, ConfigError> {
+    let all = with(&Retention::default(), &section.classes(), |key| place(&format!("retention.{key}")))?;
+    let mut teams = BTreeMap::new();
+    for (team, classes) in &section.teams {
+        if team.trim().is_empty() {
+            return Err(ConfigError::invalid(place("retention.teams"), "a team's id is empty"));
+        }
+        let own = with(&all, &classes.classes(), |key| place(&format!("retention.teams.{team:?}.{key}")))?;
+        teams.insert(TeamId::from(team.as_str()), own);
+    }
+    Ok(TeamRetention { all, teams })
+}
+
+fn with(
+    base: &Retention,
+    classes: &[(Retained, &Option<String>)],
+    place: impl Fn(&str) -> String,
+) -> Result<Retention, ConfigError> {
+    let mut found = base.clone();
+    for (of, text) in classes {
+        match text.as_deref() {
+            None => {}
+            Some(FOREVER) => drop(found.0.remove(of)),
+            Some(text) => {
+                let class =
+                    text.parse().map_err(|message: String| ConfigError::invalid(place(of.as_str()), message))?;
+                found.0.insert(*of, class);
+            }
+        }
+    }
+    Ok(found)
+}

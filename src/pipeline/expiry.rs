@@ -1,0 +1,82 @@
+//! The end of a round in the daemon: months that have outlived their class go.
+
+use crate::archive::{Archive, ArchiveError, DueMonth, ExpiredRecord, TeamState, TeamWriter, reaching};
+use crate::model::{Instant, Retention};
+
+use super::sessions::catch_up::{CHUNK_EVENTS, Chunk};
+use super::sessions::update::are_stale;
+use super::team::edges::TeamEdges;
+
+/// What became of the months that are due.
+#[derive(Debug, Default)]
+pub struct Expiration {
+    /// What the ledger's line says of those that went.
+    pub expired: Vec<ExpiredRecord>,
+    /// Those that something keeps.
+    pub kept: Vec<DueMonth>,
+}
+
+/// The months of a team that are due, those that nothing keeps first. The holds of the whole archive are looked for where any
+/// is due: that reads every ledger.
+///
+/// # Errors
+/// When a ledger cannot be read.
+pub fn due_months(
+    archive: &Archive,
+    state: &TeamState,
+    retention: &Retention,
+    now: Instant,
+) -> Result<(Vec<DueMonth>, Vec<DueMonth>), ArchiveError> {
+    if state.due(retention, &[], now).is_empty() {
+        return Ok((Vec::new(), Vec::new()));
+    }
+    let holds = reaching(state, &archive.whole_holds()?);
+    Ok(state.due(retention, &holds, now).into_iter().partition(|month| month.kept_by.is_none()))
+}
+
+/// Lets go, in one line, what has outlived its class and nothing keeps, and makes the sessions anew of whose events a part
+/// went.
+///
+/// # Errors
+/// When the archive cannot be read or written.
+pub fn expire(
+    archive: &Archive,
+    writer: &mut TeamWriter,
+    retention: &Retention,
+    now: Instant,
+) -> Result<Expiration, ArchiveError> {
+    let (due, kept) = due_months(archive, writer.state(), retention, now)?;
+    let expired = writer.expire(&due, now)?;
+    while !expired.is_empty() && are_stale(writer.state()) {
+        let _ = Chunk::next(writer.state(), CHUNK_EVENTS).commit(writer, now, now)?;
+    }
+    Ok(Expiration { expired, kept })
+}
+
+/// Does so by the daemon's schedule.
+///
+/// # Errors
+/// As [`expire`].
+pub async fn expire_on_schedule(edges: &TeamEdges) -> Result<(), ArchiveError> {
+    let Some(settings) = edges.settings.retention.clone() else { return Ok(()) };
+    let now = edges.clock.now();
+    if settings.classes.of(&edges.team).is_empty() || !edges.memory.is_expiry_due(&settings.schedule, now) {
+        return Ok(());
+    }
+    let team = edges.team.clone();
+    let done =
+        edges.with_writer(move |writer| expire(&settings.archive, writer, settings.classes.of(&team), now)).await?;
+    let team = &edges.team;
+    if !done.expired.is_empty() {
+        let rows: u64 = done.expired.iter().map(|record| record.rows).sum();
+        tracing::info!(%team, months = done.expired.len(), rows, "rows have outlived their class and are gone");
+    }
+    let kept = done.kept.iter().filter_map(|month| Some((month, month.kept_text()?)));
+    let kept: Vec<String> =
+        kept.map(|(month, why)| format!("{} of {}: {why}", month.dataset, month.month.month())).collect();
+    if !kept.is_empty() {
+        tracing::info!(%team, kept = kept.join("; "), "rows have outlived their class and are kept");
+    }
+    edges.memory.note_held_back(kept);
+    Ok(())
+}

@@ -1,0 +1,222 @@
+//! `annals retention` and `annals hold` from outside: what goes, what stays, what verifies, and what never comes back.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use crate::age;
+use crate::awkward;
+
+use age::age;
+use awkward::laws::{nanos, verified, word};
+use awkward::{HOUR, Kind, Program, Run, Service, events};
+use serde_json::Value;
+
+/// 2025-01-01T00:00:00Z. What ended in this year and the next has outlived a year at every later time.
+const JANUARY: i64 = 1_735_689_600;
+const FEBRUARY: i64 = JANUARY + 31 * DAY_SECONDS;
+const MARCH: i64 = FEBRUARY + 28 * DAY_SECONDS;
+const DAY_SECONDS: i64 = 86_400;
+const SINCE: [&str; 2] = ["--since", "2025-01-01"];
+const DEVICE: &str = "team-one-computer-1";
+const POLICY: &str = "[retention]\nconnections = \"1y\"\nquarantine = \"1y\"\nactivity = \"100y\"\n";
+
+/// Two months and a half, read in March, with a session that crosses from January to February.
+fn read() -> (Service, Program) {
+    let service = Service::at(MARCH + 15 * DAY_SECONDS);
+    let program = Program::of(&service);
+    {
+        let mut world = service.world();
+        for day in [0, 9, 30] {
+            world.fill(JANUARY + day * DAY_SECONDS, 0..1);
+        }
+        for day in [3, 20] {
+            world.fill(FEBRUARY + day * DAY_SECONDS, 0..1);
+        }
+        world.fill(MARCH, 12..15);
+        for (n, at) in [(0, FEBRUARY - 600), (1, FEBRUARY - 300), (2, FEBRUARY + 1_800)] {
+            world.add(Kind::Connections, nanos(at), Some(DEVICE), events::connection(90_000 + n, at * 1_000, DEVICE));
+        }
+    }
+    program.sync(&SINCE).ended(0);
+    (service, program)
+}
+
+fn rows(run: &Run) -> Vec<Value> {
+    serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {run:?}"))
+}
+
+/// Dataset and month of each row, with what stands in a third column.
+fn months(run: &Run, column: &str) -> Vec<(String, String, String)> {
+    let text = |row: &Value| row[column].as_str().map_or_else(|| row[column].to_string(), str::to_owned);
+    rows(run).iter().map(|row| (word(row, "dataset"), word(row, "month"), text(row))).collect()
+}
+
+fn count(program: &Program, table: &str, time: &str, from: &str, to: &str) -> i64 {
+    let query = format!(
+        "select count(*)::bigint as n from {table} where {time} >= timestamp '{from} 00:00:00' and {time} < timestamp '{to} 00:00:00'"
+    );
+    program.sql(&query)[0]["n"].as_i64().unwrap()
+}
+
+fn connections(program: &Program, from: &str, to: &str) -> i64 {
+    count(program, "connections", "event_time", from, to)
+}
+
+fn of(dataset: &str, month: &str, text: &str) -> (String, String, String) {
+    (dataset.to_owned(), month.to_owned(), text.to_owned())
+}
+
+#[test]
+fn months_go_by_policy_in_one_line_and_never_come_back() {
+    let (service, program) = read();
+    let plan = program.run(&["retention", "plan", "--format", "json"]).ended(0).says(&["nothing ever expires"]);
+    assert!(rows(&plan).is_empty(), "without a policy nothing is due");
+    program.configure(POLICY);
+    let plan = program.run(&["retention", "plan", "--format", "json"]).ended(0);
+    let open = "its windows are not all sealed yet";
+    let due = [of("connections", "2025-01", ""), of("connections", "2025-02", ""), of("connections", "2025-03", open)];
+    assert_eq!(months(&plan, "kept_by"), due);
+
+    let (january, february) = (("2025-01-01", "2025-02-01"), ("2025-02-01", "2025-03-01"));
+    let of_february = connections(&program, february.0, february.1);
+    let (before, lines) = (connections(&program, january.0, january.1), program.ledger_lines());
+    assert!(before > 30 && of_february > 20);
+    let dry = program.run(&["retention", "apply", "--dry-run", "--format", "json"]).ended(0);
+    let gone = months(&dry, "dataset").into_iter().map(|(dataset, month, _)| (dataset, month)).collect::<Vec<_>>();
+    let pairs =
+        ["connections", "sessions"].map(|of| ["2025-01", "2025-02"].map(|month| (of.to_owned(), month.to_owned())));
+    assert_eq!(gone, pairs.concat());
+    assert_eq!(program.ledger_lines(), lines, "a dry run writes nothing");
+
+    // What a hold covers stays, and is named; the other month goes.
+    program
+        .run(&["hold", "add", "--id", "CASE-7", "--reason", "a claim", "--from", "2025-02-10", "--to", "2025-02-11"])
+        .ended(0)
+        .says(&["CASE-7"]);
+    let run = program.run(&["retention", "apply", "--format", "json"]).ended(1).says(&["2025-02", "held by CASE-7"]);
+    let gone = [of("connections", "2025-01", &before.to_string())];
+    assert_eq!(months(&run, "rows")[..1], gone);
+    verified(&program);
+    assert_eq!(connections(&program, january.0, january.1), 0);
+    assert_eq!(connections(&program, february.0, february.1), of_february);
+    assert_eq!(count(&program, "activity", "event_time", january.0, january.1), 36, "it has another class");
+    assert_eq!(count(&program, "sessions", "first_event_at", january.0, january.1), 0);
+    let tail = program.sql("select outcome, event_count from sessions where connection_id = 'conn-30000'");
+    assert_eq!((tail[0]["outcome"].as_str(), tail[0]["event_count"].as_i64()), (Some("closed_only"), Some(1)));
+
+    // The service still shows it: it is not read again.
+    let held = awkward::laws::archived(&program);
+    for arguments in [&[][..], &["--rescan"], &["--since", "2025-01-01", "--rescan"]] {
+        program.sync(arguments).ended(0);
+        assert_eq!(awkward::laws::archived(&program), held, "{arguments:?}");
+    }
+    let events = [0, 3].map(|n| service.world().connection(JANUARY + 40_000 + n, n));
+    program.sync(&["--since", "2025-01-01", "--rescan"]).ended(0);
+    assert_eq!(
+        awkward::laws::archived(&program),
+        held,
+        "late events {events:?} of an expired month are not read either"
+    );
+    it_is_said(&program);
+
+    // Released, it goes with the next run; nothing but the policy's months ever does.
+    program.run(&["hold", "release", "CASE-7", "--reason", "settled out of court"]).ended(0);
+    program.run(&["retention", "apply"]).ended(0);
+    assert_eq!(connections(&program, february.0, february.1), 0);
+    verified(&program);
+    age(&program.archive());
+    program.run(&["vacuum"]).ended(0);
+    verified(&program);
+    let left = awkward::program::files_below(&program.archive().join("tables/connections"));
+    assert!(left.iter().all(|path| path.to_str().unwrap().contains("month=2025-03")), "{left:?}");
+    let again = program.run(&["retention", "apply", "--format", "json"]).ended(0);
+    assert!(rows(&again).is_empty(), "what is gone is not due");
+}
+
+/// What expired is neither a gap nor missing, and every place says so.
+fn it_is_said(program: &Program) {
+    let states = program.sql(
+        "select distinct state from coverage where stream = 'connections' and window_start < timestamp '2025-02-01 00:00:00'",
+    );
+    assert_eq!(states.iter().map(|row| word(row, "state")).collect::<Vec<_>>(), ["expired"]);
+    let said = program.sql("select dataset, policy, rows::bigint as n from expired order by dataset");
+    assert_eq!(word(&said[0], "policy"), "connections = 1y");
+    let period = ["--from", "2025-01-01", "--to", "2025-02-01"];
+    let report = program.run(&[&["report", "run", "sessions", "--format", "html"][..], &period].concat());
+    assert!(report.stdout.contains("expired under connections = 1y on"), "{}", report.said());
+    let bare = program.run(&[&["report", "run", "R01", "--format", "csv"][..], &period].concat());
+    let top: Vec<&str> = bare.stdout.lines().take(6).collect();
+    assert!(top.iter().any(|line| line.contains("expired: ") && line.contains("connections = 1y")), "{top:?}");
+    program.run(&["status"]).ended(0).says(&["expired", "connections = 1y"]);
+    let of_r25 = [&["report", "run", "R25", "--format", "json", "--from", "2020-01-01"][..]].concat();
+    let r25 = program.run(&of_r25);
+    for word in ["CASE-7", "\"expired\"", "connections = 1y", "\"held\""] {
+        assert!(r25.stdout.contains(word), "{word}: {}", r25.said());
+    }
+}
+
+#[test]
+fn holds_are_listed_and_wrong_use_is_said_in_a_line() {
+    let (_service, program) = read();
+    let add = |more: &[&str]| program.run(&[&["hold", "add"], more].concat());
+    let good = ["--id", "CASE-1", "--reason", "a claim", "--by", "legal"];
+    add(&good).ended(0);
+    add(&good).ended(2).says(&["CASE-1", "already"]);
+    add(&["--id", "CASE-2", "--reason", "a person", "--team", "team-one", "--subject", "Ann@Example.com"]).ended(0);
+    for (more, word) in [
+        (&["--id", "CASE-3", "--reason", ""][..], "empty"),
+        (&["--id", "CASE-3", "--reason", "   "], "empty"),
+        (&["--id", "", "--reason", "x"], "empty"),
+        (&["--id", "CASE-3"], "--reason"),
+        (&["--id", "CASE-3", "--reason", "about ann@example.com"], "address"),
+        (&["--id", "CASE-3", "--reason", "x", "--from", "2025-02-01", "--to", "2025-02-01"], "not after"),
+        (&["--id", "CASE-3", "--reason", "x", "--team", "nobody"], "nobody"),
+        (&["--id", "CASE-3", "--reason", "x", "--subject", " "], "--subject"),
+        (&["--id", "CASE-1", "--reason", "another reason"], "CASE-1"),
+    ] {
+        let run = add(more).ended(2).says(&[word]);
+        assert!(run.stderr.lines().count() <= 6, "{run:?}");
+    }
+    program.run(&["hold", "release", "CASE-9", "--reason", "x"]).ended(2).says(&["CASE-9"]);
+    program.run(&["hold", "release", "CASE-1", "--reason", ""]).ended(2).says(&["empty"]);
+    program.run(&["hold", "release", "CASE-1", "--reason", "closed"]).ended(0);
+    program.run(&["hold", "release", "CASE-1", "--reason", "closed"]).ended(2).says(&["released already"]);
+    add(&good).ended(2).says(&["CASE-1"]);
+
+    let listed = rows(&program.run(&["hold", "list", "--format", "json"]).ended(0));
+    let of = |row: &Value| (word(row, "hold_id"), word(row, "scope"), row["released_at"].is_null());
+    let expected = [("CASE-1".to_owned(), "all".to_owned(), false), ("CASE-2".to_owned(), "team".to_owned(), true)];
+    assert_eq!(listed.iter().map(of).collect::<Vec<_>>(), expected);
+    // The ledger knows of a subject no more than whether a guess is one.
+    for (path, bytes) in program.ledger() {
+        assert!(!String::from_utf8_lossy(&bytes).to_lowercase().contains("example.com"), "{}", path.display());
+    }
+    // A hold by subject keeps every month: any row may be the subject's.
+    program.configure(POLICY);
+    program.run(&["retention", "apply"]).ended(1).says(&["held by CASE-2"]);
+    assert!(connections(&program, "2025-01-01", "2025-02-01") > 30);
+
+    for (text, word) in [
+        ("[retention]\nconections = \"7y\"\n", "conections"),
+        ("[retention]\nsessions = \"7y\"\n", "sessions"),
+        ("[retention]\nconnections = \"7 parsecs\"\n", "7 parsecs"),
+        ("[retention.teams.\"team-one\"]\nactivity = \"0d\"\n", "0d"),
+        ("[schedule]\nretention = \"now\"\n", "schedule.retention"),
+    ] {
+        program.configure(text);
+        program.run(&["retention", "plan"]).ended(2).says(&[word]);
+    }
+    program.configure("[retention]\nconnections = \"1y\"\n[retention.teams.\"team-one\"]\nconnections = \"forever\"\n");
+    assert!(rows(&program.run(&["retention", "plan", "--format", "json"]).ended(0)).is_empty(), "a team of its own");
+}
+
+#[test]
+fn quarantine_and_the_inventory_go_by_their_own_classes() {
+    let (service, program) = read();
+    service.set_clock(MARCH + 16 * DAY_SECONDS + HOUR);
+    program.sync(&[]).ended(0);
+    program.configure("[retention]\ninventory = \"1d\"\nquarantine = \"1d\"\n");
+    // The last month of the inventory tells how things stand: it never goes.
+    let plan = program.run(&["retention", "plan", "--format", "json"]).ended(0);
+    assert!(rows(&plan).is_empty(), "{plan:?}");
+    program.run(&["retention", "apply"]).ended(0);
+    verified(&program);
+}

@@ -116,6 +116,7 @@ mod commit;
 mod copy;
 mod dataset;
 mod draft;
+mod finding;
 mod draft_digest;
 mod error;
 mod draft_rows;

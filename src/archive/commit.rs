@@ -23,7 +23,7 @@ use super::reader::{self, StoredEvent, StoredReject};
 use super::recover::{Recovery, recover};
 use super::replay::{LedgerEnd, Replay, replay_for_writing};
 use super::salts::Salts;
-use super::sessions::{DetachedSessions, Lookup, SessionsReader};
+use super::sessions::{Lookup, SessionsReader};
 use super::snapshot;
 use super::stage::Stage;
 use super::state::TeamState;
@@ -175,18 +175,6 @@ impl TeamWriter {
     /// Reads the events and sessions that sessions are made from.
     pub fn sessions(&mut self) -> SessionsReader<'_> {
         SessionsReader { store: self.store.as_ref(), state: &self.state, lookup: &mut self.lookup }
-    }
-
-    /// Like [`TeamWriter::sessions`], for use on another thread during commits; it does not see these commits.
-    pub fn detach_sessions(&mut self) -> DetachedSessions {
-        let lookup = std::mem::take(&mut self.lookup);
-        let (store, state, salts) = (self.store.clone(), self.state.clone(), self.salts.clone());
-        DetachedSessions::new(store, state, lookup, salts)
-    }
-
-    /// Takes back what the reader has cached about files.
-    pub fn reattach_sessions(&mut self, detached: DetachedSessions) {
-        self.lookup = detached.into_lookup();
     }
 
     /// See [`reader::event_types_in`].

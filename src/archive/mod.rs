@@ -184,7 +184,7 @@ pub use root::{ARCHIVE_VERSION, Archive, LedgerExtent};
 pub use rules::StateError;
 pub use salts::Salts;
 pub use seals::SealUnit;
-pub use sessions::{DetachedSessions, HeldSession, SessionColumns, SessionsReader};
+pub use sessions::{HeldSession, SessionColumns, SessionsReader};
 pub use state::TeamState;
 pub use store::{
     Blob, Fault, FaultyStore, FileWriter, Guard, Listed, LocalStore, MemoryStore, ObjectStore, Proof, Store,

@@ -31,7 +31,7 @@ pub use location::{BucketLocation, Location, LocationError, Scheme};
 pub use multiset::Multiset;
 pub use retention::{Retained, Retention, RetentionClass, RetentionPolicy, TeamRetention};
 pub use row::{ConnectionDetail, ConnectionTexts, Detail, EventRow, RejectRow, RowRef};
-pub use session::{ConnectionEvent, KeptConnectionEvent, Outcome, SESSION_DETAILS, SessionRow, SessionTexts};
+pub use session::{ConnectionEvent, Outcome, SESSION_DETAILS, SessionRow, SessionTexts};
 pub use severity::Severity;
 pub use shard::{SHARDS_MAX, Shard};
 pub use stream::Stream;

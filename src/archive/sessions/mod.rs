@@ -16,4 +16,4 @@ pub use change::{FileChanges, SessionsChange, plan};
 pub use columns::SessionColumns;
 pub use gone::{GoneSessions, gone_sessions};
 pub use lookup::{HeldSession, Lookup};
-pub use reader::{DetachedSessions, SessionsReader};
+pub use reader::SessionsReader;

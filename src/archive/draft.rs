@@ -102,11 +102,11 @@ pub struct Draft {
     pub inventory_reads: Vec<InventoryRead>,
     /// New reviews of report packs.
     pub reviews: Vec<ReviewRecord>,
-    /// Months whose rows go, as the line is to say it; of sessions, beside what `sessions` replaces.
+    /// The line's records of expired months. Records of sessions add to the replaced rows in `sessions`.
     pub expire: Vec<ExpiredRecord>,
-    /// Files of sessions that go with these months.
+    /// Session files that expire with these months.
     pub gone_sessions: Vec<String>,
-    /// Legal holds that are added or released.
+    /// Added and released legal holds.
     pub holds: Vec<HoldRecord>,
 }
 

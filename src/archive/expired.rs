@@ -1,4 +1,4 @@
-//! What a line says of rows that outlived their class and went.
+//! The ledger's record of rows that a retention policy removed.
 
 use std::collections::BTreeMap;
 
@@ -9,63 +9,63 @@ use crate::model::{Digest, Instant, InventoryPart, LedgerSeq, Retained};
 
 use super::Dataset;
 
-/// A month of a dataset whose rows went under a policy.
+/// A month of a dataset whose rows a retention policy removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExpiredRecord {
-    /// The class that they outlived: `connections = 7y`.
+    /// The policy that removed the rows: `connections = 7y`.
     pub policy: String,
-    /// The moment at which they were judged.
+    /// The time at which the writer applied the policy.
     pub at: Instant,
     pub dataset: Dataset,
     /// The first instant of the month.
     pub month: Instant,
-    /// Files that went; of sessions, those that went with no other in their place.
+    /// The number of removed files. For sessions: removed files that no other file replaces.
     pub files: u64,
     pub rows: u64,
     /// The sum of the digests of the rows.
     pub rows_digest: Digest,
 }
 
-/// Months of datasets that went, each with the line that says so.
+/// The expired months of each dataset, with the ledger line that records the expiry.
 pub type Expired = BTreeMap<(Dataset, Instant), (LedgerSeq, ExpiredRecord)>;
 
-/// Why rows may not go.
+/// A line may not expire these rows.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ExpiryError {
-    #[error("{dataset} of {}: {policy:?} is no policy of theirs", month.month())]
+    #[error("{dataset} of {}: {policy:?} is not a policy for this dataset", month.month())]
     Policy { dataset: Dataset, month: Instant, policy: String },
-    #[error("{dataset} of {} are due under {policy:?} at {due}, and were judged at {at}", month.month())]
+    #[error("{dataset} of {}: {policy:?} lets them expire at {due}, but the line expires them at {at}", month.month())]
     Early { dataset: Dataset, month: Instant, policy: String, due: Instant, at: Instant },
-    #[error("{dataset} of {} were judged at {at}, after the line of {line}", month.month())]
+    #[error("{dataset} of {}: they expire at {at}, later than the line's time {line}", month.month())]
     Ahead { dataset: Dataset, month: Instant, at: Instant, line: Instant },
-    #[error("{dataset} of {} are under the hold {hold}", month.month())]
+    #[error("{dataset} of {}: hold {hold} protects them", month.month())]
     Held { dataset: Dataset, month: Instant, hold: String },
-    #[error("{dataset} of {} expire twice, or at no month's beginning", month.month())]
+    #[error("{dataset} of {}: they expire twice, or the record's time is not the start of a month", month.month())]
     Twice { dataset: Dataset, month: Instant },
-    #[error("{dataset} of {}: the line says {said} files and rows with digest, {found} go", month.month())]
+    #[error("{dataset} of {}: the line records {said}, but removes {found}", month.month())]
     Differs { dataset: Dataset, month: Instant, said: String, found: String },
-    #[error("{path}: of an expired month, and it stays")]
+    #[error("{path}: the file belongs to an expired month, but the line does not remove it")]
     Stays { path: String },
-    #[error("{path}: added to a month that has expired")]
+    #[error("{path}: the line adds the file to an expired month")]
     Back { path: String },
-    #[error("{dataset} of {} have windows that are not final", month.month())]
+    #[error("{dataset} of {}: some windows are not final", month.month())]
     Open { dataset: Dataset, month: Instant },
-    #[error("{dataset} of {} tell how things stood when the class ended: no later month does", month.month())]
+    #[error("{dataset} of {}: they hold the latest state, because no later month has any", month.month())]
     Standing { dataset: Dataset, month: Instant },
-    #[error("{rows} rows of sessions expire, {replaced} are replaced, or their connections stay")]
+    #[error("{rows} session rows expire, but the line replaces {replaced}, or their connections do not expire")]
     Sessions { rows: u64, replaced: u64 },
 }
 
 impl ExpiryError {
-    /// Whether rows went that a policy or a hold keeps; else the line does not agree with itself.
+    /// Whether the line removes rows that a policy or a hold protects. Other errors are contradictions within the line.
     pub fn is_of_policy(&self) -> bool {
         use ExpiryError::{Ahead, Early, Held, Policy};
         matches!(self, Policy { .. } | Early { .. } | Ahead { .. } | Held { .. })
     }
 }
 
-/// Whose class a dataset has.
+/// The retention class of a dataset.
 pub fn retained(dataset: Dataset) -> Retained {
     match dataset {
         Dataset::Activity => Retained::Activity,
@@ -76,7 +76,7 @@ pub fn retained(dataset: Dataset) -> Retained {
     }
 }
 
-/// The datasets of a class whose months go as whole files; sessions are not among them.
+/// The datasets of a class whose months expire as whole files: all except sessions.
 pub fn datasets_of(of: Retained) -> Vec<Dataset> {
     match of {
         Retained::Activity => vec![Dataset::Activity],

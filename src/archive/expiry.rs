@@ -1,5 +1,5 @@
-//! When rows may go: as a record says whose month, rows and digest agree with the files, that outlived its class, and that no
-//! hold covers.
+//! The rules of expiry: the month, rows and digest of the record match the files, the month is older than its retention
+//! class, and no hold covers it.
 
 use std::collections::BTreeSet;
 
@@ -15,13 +15,13 @@ use super::state::{TeamState, stream_of};
 use super::table::RowsDigest;
 use super::{Body, Dataset, FileEntry, WindowState};
 
-/// The month in whose folder a file stands.
+/// The month of the file's folder.
 pub fn month_of_file(file: &FileEntry) -> Option<Instant> {
     DataPath::parse(&file.path).map(|data| month_of(data.start).start)
 }
 
 impl TeamState {
-    /// The month of a dataset that holds `at`, if its rows have expired: the line, and what it says.
+    /// The ledger line and the record of the expired month that contains `at`.
     pub fn expired_month(&self, dataset: Dataset, at: Instant) -> Option<&(LedgerSeq, ExpiredRecord)> {
         if self.expired.is_empty() {
             return None;
@@ -29,32 +29,32 @@ impl TeamState {
         self.expired.get(&(dataset, month_of(at).start))
     }
 
-    /// Whether events of a stream at `at` have expired: they are not read again, and no row of them comes back.
+    /// Whether a stream's events at `at` have expired. Expired events are not read again.
     pub fn has_expired(&self, stream: Stream, at: Instant) -> bool {
         self.expired_month(stream.into(), at).is_some() && !planted::is(Bug::ExpiredComesBack)
     }
 
-    /// Whether the time of an event in quarantine lies before the end of a month of quarantine that expired. It may be one
-    /// of that month's that the service still shows; it has outlived its class in any case.
+    /// Whether the time of a quarantined event is before the end of an expired month of quarantine. The service can still
+    /// return such an event, although the event is older than its retention class.
     pub fn has_expired_in_quarantine(&self, time: Option<Instant>) -> bool {
         let months = self.expired.range((Dataset::Quarantine, Instant::from_nanos(i64::MIN))..);
         let last = months.take_while(|((dataset, _), _)| *dataset == Dataset::Quarantine).last();
         last.zip(time).is_some_and(|(((_, month), _), time)| time < month_of(*month).end)
     }
 
-    /// The live files of a month of a dataset, by the folder in which they stand.
+    /// The live files of a dataset in the folder of a month.
     pub fn files_of_month(&self, dataset: Dataset, month: Instant) -> impl Iterator<Item = &FileEntry> {
         self.files_of(dataset).filter(move |file| month_of_file(file) == Some(month))
     }
 
-    /// Whether a line takes the file away because its month expires.
+    /// Whether the line removes the file because its month expires.
     pub(super) fn expires(&self, body: &Body, file: &FileEntry) -> bool {
         let is_of =
             |record: &ExpiredRecord| record.dataset == file.dataset && month_of_file(file) == Some(record.month);
         file.dataset != Dataset::Sessions && body.expired.iter().any(is_of)
     }
 
-    /// The time that a month's files are about: the month, and where a window runs over its end, up to the last row.
+    /// The period of a month's files: the month, extended to the last row if a window ends after the month.
     pub(super) fn period_of(&self, dataset: Dataset, month: Instant) -> Range {
         let month = month_of(month);
         if matches!(dataset, Dataset::Quarantine | Dataset::Sessions) {
@@ -63,7 +63,7 @@ impl TeamState {
         let last = self.files_of_month(dataset, month.start).filter_map(|file| file.last).max();
         let after = last.map_or(month.end, |last| Instant::from_nanos(last.nanos().saturating_add(1)));
         match dataset {
-            // A month's file tells how things stood until the first look of the next.
+            // A month's file describes the state until the first scan of a later month.
             Dataset::Inventory(_) => {
                 let later = self.files_of(dataset).filter_map(|file| file.first).filter(|first| *first >= month.end);
                 Range::new(month.start, later.min().unwrap_or(Instant::from_nanos(i64::MAX)))
@@ -72,13 +72,13 @@ impl TeamState {
         }
     }
 
-    /// The moment from which on a month may go: its end, of inventory also the look that takes over, has outlived the class.
+    /// The time from which a month may expire: the retention class, counted from the end of the month's period.
     pub(super) fn due_at(&self, policy: RetentionPolicy, dataset: Dataset, month: Instant) -> Instant {
         let period = self.period_of(dataset, month);
         policy.class.after(if planted::is(Bug::ExpiresEarly) { period.start } else { period.end })
     }
 
-    /// Whether windows of the month are read again: then its rows may not go yet.
+    /// Whether the month has windows that will be read again. Its rows may not expire before.
     pub(super) fn has_open_windows(&self, dataset: Dataset, month: Instant) -> bool {
         let Some(stream) = stream_of(dataset) else { return false };
         let month = month_of(month);
@@ -86,7 +86,7 @@ impl TeamState {
         windows.any(|(_, window)| window.state != WindowState::Sealed)
     }
 
-    /// Checks what a line says of the time at which rows were judged.
+    /// Checks the times of the line's expiry records.
     pub(super) fn check_judged(&self, line: &Line) -> Result<(), StateError> {
         let ahead = line.body.expired.iter().find(|record| record.at > line.at);
         ahead.map_or(Ok(()), |record| {
@@ -95,7 +95,7 @@ impl TeamState {
         })
     }
 
-    /// Checks what a line says of expired rows, and that it adds none of an expired month.
+    /// Checks the line's expiry records, and that the line adds no file to an expired month.
     pub(super) fn check_expired(&self, body: &Body) -> Result<(), StateError> {
         let back = body.adds.iter().find(|file| {
             let is_event = stream_of(file.dataset).is_some();
@@ -127,7 +127,7 @@ impl TeamState {
         self.check_followed(body, &removed)
     }
 
-    /// Whether the policy, its time and the holds let the rows go.
+    /// Checks the policy, its time and the holds.
     fn check_due(&self, record: &ExpiredRecord) -> Result<(), StateError> {
         let ExpiredRecord { dataset, month, at, .. } = *record;
         let policy = || record.policy.clone();
@@ -153,7 +153,7 @@ impl TeamState {
         }
     }
 
-    /// Whether all files of the month go, and are what the record says.
+    /// Checks that the line removes all files of the month, and that they match the record.
     fn check_taken(&self, record: &ExpiredRecord, removed: &BTreeSet<&String>) -> Result<(), StateError> {
         let ExpiredRecord { dataset, month, .. } = *record;
         let mut found = (0, 0_u64, RowsDigest::default());
@@ -173,7 +173,7 @@ impl TeamState {
         Err(ExpiryError::Differs { dataset, month, said: say(said), found: say(found) }.into())
     }
 
-    /// Sessions go with the connections that they begin with.
+    /// Checks that sessions expire together with the connections at their start.
     fn check_followed(&self, body: &Body, removed: &BTreeSet<&String>) -> Result<(), StateError> {
         let gone = |at: Instant| {
             let month = month_of(at).start;
@@ -189,7 +189,7 @@ impl TeamState {
     }
 }
 
-/// What expires of sessions is among those that the line replaces, and their connections go with them.
+/// Checks that the line replaces the expired sessions, and that their connections expire in the same line.
 fn check_sessions(body: &Body, record: &ExpiredRecord) -> Result<(), StateError> {
     let replaced = body.sessions.map_or(0, |sessions| sessions.replaced);
     let all = body.expired.iter().filter(|other| other.dataset == Dataset::Sessions);

@@ -1,6 +1,6 @@
-//! Legal holds: what must stay although a policy or an order would remove it. Every act stands in the ledger.
+//! Legal holds: they protect rows from expiry and erasure. The ledger records each added and each released hold.
 //!
-//! A hold by subject keeps a keyed digest of the subject, never the subject: see [`Salts::subject`](super::Salts::subject).
+//! A hold on a subject stores a keyed digest of the subject, never the subject itself: see [`Salts::subject`](super::Salts::subject).
 
 use std::collections::BTreeMap;
 
@@ -12,18 +12,18 @@ use crate::planted::{self, Bug};
 
 use super::Dataset;
 
-/// Bytes of an id.
+/// The maximum number of bytes of an id.
 pub const HOLD_ID_BYTES_MAX: usize = 64;
-/// Bytes of a reason or a name.
+/// The maximum number of bytes of a reason or a name.
 pub const HOLD_TEXT_BYTES_MAX: usize = 200;
 
-/// Whom a hold reaches.
+/// The teams that a hold protects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HoldScope {
-    /// The team in whose ledger it stands.
+    /// Only the team of the ledger that records it.
     Team,
-    /// Every team of the archive, those that come later as well.
+    /// Every team of the archive, including later teams.
     All,
 }
 
@@ -36,24 +36,24 @@ impl HoldScope {
     }
 }
 
-/// A hold as it was added.
+/// A new hold.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HoldAdded {
-    /// The case's number, chosen by whoever adds the hold.
+    /// The number of the case; the user chooses it.
     pub id: String,
     pub reason: String,
-    /// Who asked for it.
+    /// The person or department that requested the hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
     pub at: Instant,
-    /// The period of event time that it covers, half-open; without a bound it has no end on that side.
+    /// The half-open period of event time that the hold covers. A missing bound leaves that side open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Instant>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Instant>,
     pub scope: HoldScope,
-    /// The keyed digest of the one subject that it is about; none: it covers everything of its period.
+    /// The keyed digest of the hold's subject. `None`: the hold covers all rows of its period.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<Digest>,
 }
@@ -69,7 +69,7 @@ pub struct HoldReleased {
     pub at: Instant,
 }
 
-/// One act, as a line says it.
+/// A ledger line's record of one added or released hold.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HoldRecord {
@@ -77,32 +77,32 @@ pub enum HoldRecord {
     Release(HoldReleased),
 }
 
-/// A hold as it stands after a line.
+/// The state of a hold after a ledger line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hold {
     pub added: HoldAdded,
     /// The line that added it.
     pub seq: LedgerSeq,
-    /// None: it stands.
+    /// `None`: the hold is active.
     pub released: Option<HoldReleased>,
 }
 
-/// The holds of a ledger by their ids, released ones as well.
+/// All holds of a ledger by id, including released ones.
 pub type Holds = BTreeMap<String, Hold>;
 
-/// Why a line's acts on holds do not fit those before.
+/// A line's records of holds contradict the earlier lines.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum HoldError {
-    #[error("hold {id} is there already: give another id")]
+    #[error("hold {id} already exists: give another id")]
     Twice { id: String },
-    #[error("hold {id} is not there: nothing to release")]
+    #[error("hold {id} does not exist, so it cannot be released")]
     Unknown { id: String },
-    #[error("hold {id} was released already")]
+    #[error("hold {id} is already released")]
     Released { id: String },
     #[error("hold {id}: {reason}")]
     Text { id: String, reason: String },
-    #[error("hold {id}: its period ends at {to}, not after its beginning at {from}")]
+    #[error("hold {id}: its period ends at {to}, which is not after its start at {from}")]
     Period { id: String, from: Instant, to: Instant },
 }
 
@@ -111,15 +111,15 @@ impl Hold {
         self.released.is_none()
     }
 
-    /// The period of event time that it covers.
+    /// The period of event time that the hold covers.
     pub fn period(&self) -> Range {
         let start = self.added.from.unwrap_or(Instant::from_nanos(i64::MIN));
         Range::new(start, self.added.to.unwrap_or(Instant::from_nanos(i64::MAX)).max(start))
     }
 
-    /// Whether it is about rows of `dataset` whose time lies in `period`, as long as it stands.
+    /// Whether the hold covers rows of `dataset` in `period` while it is active.
     pub fn spans(&self, dataset: Dataset, period: Range) -> bool {
-        // The time of an event in quarantine may be unknown, or wrong: every period may be its own.
+        // The time of a quarantined event can be unknown or wrong, so the event can belong to any period.
         dataset == Dataset::Quarantine || self.period().overlaps(&period)
     }
 
@@ -129,8 +129,8 @@ impl Hold {
     }
 }
 
-/// The holds that cover rows of `dataset` whose time lies in `period`. With `subject` only rows of that subject are meant;
-/// without, a hold by subject covers all rows, since any may be the subject's. `holds`: those that reach the team, see
+/// The holds that cover rows of `dataset` in `period`. With `subject`, only that subject's rows count. Without it, a hold on
+/// a subject covers all rows, because any row can be about the subject. `holds` are the holds that apply to the team: see
 /// [`Archive::holds_on`](super::Archive::holds_on).
 pub fn covering<'a>(
     holds: impl IntoIterator<Item = &'a Hold>,
@@ -144,7 +144,7 @@ pub fn covering<'a>(
     holds.into_iter().filter(|hold| hold.covers(dataset, period, subject)).collect()
 }
 
-/// Checks the acts of one line against the holds before it.
+/// Checks one line's records of holds against the holds of the earlier lines.
 ///
 /// # Errors
 /// See [`HoldError`].
@@ -185,7 +185,7 @@ fn check_texts(id: &str, reason: &str, by: Option<&str>) -> Result<(), HoldError
     checked.map_err(|reason| HoldError::Text { id: id.to_owned(), reason })
 }
 
-/// Takes over one act that was checked.
+/// Applies one checked record.
 pub fn apply_hold(holds: &mut Holds, record: HoldRecord, seq: LedgerSeq) {
     match record {
         HoldRecord::Add(added) => {
@@ -199,44 +199,46 @@ pub fn apply_hold(holds: &mut Holds, record: HoldRecord, seq: LedgerSeq) {
     }
 }
 
-/// Whether the text may be a hold's id.
+/// Checks the id of a hold.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The reason, if the id is invalid.
 pub fn check_hold_id(text: &str) -> Result<(), String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/#".contains(c);
     match text {
         "" => Err("the id is empty".to_owned()),
         _ if text.len() > HOLD_ID_BYTES_MAX => {
-            Err(format!("the id has {} bytes, at most {HOLD_ID_BYTES_MAX} are kept", text.len()))
+            Err(format!("the id has {} bytes, more than the limit of {HOLD_ID_BYTES_MAX}", text.len()))
         }
-        _ if !text.chars().all(is_plain) => Err(format!("the id {text:?} is not letters, digits and -_.:/# alone")),
+        _ if !text.chars().all(is_plain) => Err(format!("the id {text:?} may contain only letters, digits and -_.:/#")),
         _ => Ok(()),
     }
 }
 
-/// Whether the text may stand in a ledger as a reason, or as a name.
+/// Checks a reason or a name for the ledger.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The reason, if the text is invalid.
 pub fn check_hold_text(text: &str) -> Result<(), String> {
     if text.trim().is_empty() {
-        return Err("the reason, or the name, is empty".to_owned());
+        return Err("the reason or the name is empty".to_owned());
     }
     if text.len() > HOLD_TEXT_BYTES_MAX {
-        return Err(format!("the text has {} bytes, at most {HOLD_TEXT_BYTES_MAX} are kept", text.len()));
+        return Err(format!("the text has {} bytes, more than the limit of {HOLD_TEXT_BYTES_MAX}", text.len()));
     }
     if text.chars().any(char::is_control) {
-        return Err("the text holds control characters".to_owned());
+        return Err("the text contains control characters".to_owned());
     }
-    // A ledger line stays for ever: no address of a person may stand there.
+    // A ledger line is permanent, so it must not contain a person's address.
     match text.contains('@') || text.contains("://") {
-        true => Err("the text holds an address, which no ledger line does: give the case's number alone".to_owned()),
+        true => {
+            Err("the text contains an address, and a ledger line must not: give only the number of the case".to_owned())
+        }
         false => Ok(()),
     }
 }
 
-/// A subject as it is compared: without spaces around it, and email addresses without case.
+/// The form of a subject for comparison: trimmed, and an email address in lower case.
 pub fn normal_subject(text: &str) -> String {
     let text = text.trim();
     if text.contains('@') { text.to_lowercase() } else { text.to_owned() }

@@ -78,24 +78,25 @@
 //! in `released`, with the sum of their digests. The added quarantine files hold the rows of the removed ones, minus these.
 //! The line adds the events to their streams.
 //!
-//! **Holds** say what must stay. A body's `holds` is a list of acts, in their order. `{"add": {…}}` has an `id` (new in this
-//! ledger), a `reason`, `by` (who asked, if said), `at`, the period of event time `from` (included) `to` (not), each of which may
-//! be missing, `scope` (`team`, or `all`: of the whole archive, in every team's ledger), and `subject` where it is about one
-//! person or thing. `{"release": {…}}` has the `id` of a hold that stands, a `reason`, `by` and `at`. `subject` is the
-//! HMAC-SHA256, under the bytes of the team's salt of 1970-01, of `annals subject v1` + newline + the subject without spaces
-//! around it, in lower case where it holds an `@`. The subject itself stands nowhere. A hold covers rows of its period, and
-//! all of quarantine, whose times are not sure. What a hold covers never goes.
+//! **Holds** protect rows from expiry and erasure. A body's `holds` is a list of records, in order. `{"add": {…}}` has an
+//! `id` (new in this ledger), a `reason`, `by` (the requester, optional), `at`, the bounds `from` (inclusive) and `to` (exclusive) of
+//! the period of event time (both optional), and `scope`: `team`, or `all` for the whole archive, in every team's ledger. A hold on
+//! one person or thing also has a `subject`. `{"release": {…}}` has the `id` of an active hold, a `reason`, `by` and `at`. `subject`
+//! is the HMAC-SHA256 of `annals subject v1` + newline + the trimmed subject, which is in lower case if it contains an `@`. The
+//! key is the bytes of the team's salt of 1970-01. No file contains the subject itself. A hold covers the rows of its period,
+//! and all of quarantine, because times in quarantine can be wrong. No line removes rows that a hold covers.
 //!
-//! **Expired** rows went because they outlived their class. A body's `expired` is a list of `{policy, at, dataset, month,
-//! files, rows, rows_digest}`: all live files in the folder of that month (by its first instant) go, and no other takes their
-//! place; there are so many, with so many rows and that sum of their digests. `policy` is `<dataset> = <class>` (activity,
-//! connections, billing, inventory or quarantine; a number and `d`, `w`, `mo` or `y`). The end of the month, or the last row where
-//! a window runs over that end, plus the class (in calendar months and years, on the last day of a month that lacks the day) is no
-//! later than `at`, which is no later than the line's; of inventory it is the time of the first row of a later month of
-//! the same dataset, and there is one. All recorded windows of the month are sealed. No hold that stands before the line covers
-//! it. Later lines add no file of events to the month. With connections go the sessions whose first event is of the month: they
-//! are among the `replaced` of the line's `sessions`, and a record of dataset `sessions` with the same month and policy says
-//! how many.
+//! **Expired** rows are older than their retention class. A body's `expired` is a list of `{policy, at, dataset, month,
+//! files, rows, rows_digest}`. The line removes all live files in the folder of that month (given by its first instant), and
+//! adds none in their place. `files`, `rows` and `rows_digest` give their number, their rows and the sum of their digests. `policy` is
+//! `<dataset> = <class>`: activity, connections, billing, inventory or quarantine; a number and `d`, `w`, `mo` or `y`. The month
+//! is due at its end plus the class. If a window ends after the month, the last row counts as the end. For inventory, the time of
+//! the first row of a later month of the same dataset counts as the end, and there must be one. A class adds calendar months and
+//! years; if the target month lacks the day, its last day counts. The month is due no later than `at`, and `at` is no
+//! later than the line's `at`. All recorded windows of the month are sealed. No hold that is active before the line covers the month.
+//! Later lines add no file of events to the month. Sessions whose first event is in the month expire with the
+//! connections: the line's `sessions` counts them in `replaced`, and a record of dataset `sessions` with the same month and
+//! policy gives their number.
 //!
 //! **Inventory files** hold changes: one row for each thing that a read (`seen_at`) found new, changed or gone (`present`
 //! false). The first rows of a month repeat (`repeats`) everything that existed, so that one month alone gives the current state.

@@ -189,7 +189,7 @@ pub fn plan(
     Ok((outputs, record))
 }
 
-/// The files that go with expired months: their own, and those of their sessions.
+/// The files that expire with months: files of events or inventory, and session files.
 pub fn expired_paths(state: &TeamState, expire: &[ExpiredRecord], gone_sessions: Vec<String>) -> Vec<String> {
     let of_events = expire.iter().filter(|record| record.dataset != Dataset::Sessions);
     let files = of_events.flat_map(|record| state.files_of_month(record.dataset, record.month));

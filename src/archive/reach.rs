@@ -1,4 +1,4 @@
-//! The holds that reach a team: its own, and those of other ledgers that are of the whole archive.
+//! The holds that apply to a team: those of its own ledger, and those of other ledgers that cover the whole archive.
 
 use crate::model::{Digest, TeamId};
 
@@ -8,8 +8,8 @@ use super::state::TeamState;
 use super::store::Store;
 use super::{Archive, ArchiveError, HoldScope, TeamReader};
 
-/// The holds that stand and reach the team of `state`, one of each id. `whole`: those of [`Archive::whole_holds`]. A release
-/// that was interrupted leaves a hold in some ledgers: it stands.
+/// The active holds that apply to the team of `state`, one per id. `whole` comes from [`Archive::whole_holds`]. An interrupted
+/// release leaves a hold active in some ledgers; then the hold still applies.
 pub fn reaching(state: &TeamState, whole: &[Hold]) -> Vec<Hold> {
     let mut found: Vec<Hold> = state.holds.values().filter(|hold| hold.stands()).cloned().collect();
     for hold in whole {
@@ -21,11 +21,11 @@ pub fn reaching(state: &TeamState, whole: &[Hold]) -> Vec<Hold> {
 }
 
 impl Archive {
-    /// The holds that stand and are of the whole archive, by the ledgers of all teams; one of each id. They reach teams
-    /// that came later as well.
+    /// The active holds of the whole archive from the ledgers of all teams, one per id. They also apply to teams that are
+    /// added later.
     ///
     /// # Errors
-    /// When the store fails, or a ledger does not check.
+    /// When the store fails, or a ledger is damaged.
     pub fn whole_holds(&self) -> Result<Vec<Hold>, ArchiveError> {
         let mut found: Vec<Hold> = Vec::new();
         self.read_each(&self.teams()?, |reader| {
@@ -38,10 +38,10 @@ impl Archive {
         Ok(found)
     }
 
-    /// The holds that stand and reach a team, without those about another subject. A digest of a subject is the team's own.
+    /// The active holds that apply to a team, without holds on other subjects. Subject digests use the team's own key.
     ///
     /// # Errors
-    /// As [`Archive::whole_holds`], and when a salt is lost that tells a subject.
+    /// As [`Archive::whole_holds`], and when the key of a subject's digest is lost.
     pub fn holds_on(&self, team: &TeamId, subject: &str) -> Result<Vec<Hold>, ArchiveError> {
         let own = self.read(team)?;
         let mut foreign: Vec<Hold> = Vec::new();
@@ -49,7 +49,7 @@ impl Archive {
         for other in self.teams()?.iter().filter(|other| *other != team) {
             let reader = self.read(other)?;
             for hold in whole(reader.state()) {
-                // Each ledger has a key of its own.
+                // Each ledger has its own key.
                 let Some(theirs) = hold.added.subject else {
                     foreign.push(hold.clone());
                     continue;
@@ -73,7 +73,7 @@ impl Archive {
 }
 
 impl TeamReader {
-    /// The keyed digest of a subject, as holds of this team have it.
+    /// The keyed digest of a subject for this team's holds.
     ///
     /// # Errors
     /// When the key is lost.
@@ -82,7 +82,7 @@ impl TeamReader {
     }
 }
 
-/// The keyed digest of a subject, by the key of the team of `state`.
+/// The keyed digest of a subject under the key of the team of `state`.
 ///
 /// # Errors
 /// When the key is lost.

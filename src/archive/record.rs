@@ -374,10 +374,10 @@ pub struct Body {
     /// New reviews of report packs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reviews: Vec<ReviewRecord>,
-    /// Months whose rows outlived their class: their files are removed, and no other takes their place.
+    /// Expired months: the line removes their files without a replacement.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expired: Vec<ExpiredRecord>,
-    /// Legal holds that are added or released, in this order.
+    /// Added and released legal holds, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub holds: Vec<HoldRecord>,
     /// The salts that the row digests of this line need for the first time.

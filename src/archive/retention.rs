@@ -1,4 +1,4 @@
-//! What has outlived its class, what keeps it, and the commit that lets it go.
+//! Months that are older than their retention class, the reasons to keep them, and the commit that expires them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,18 +12,18 @@ use super::state::TeamState;
 use super::table::RowsDigest;
 use super::{ArchiveError, Committed, Dataset, Draft, SessionsDraft, TeamReader, TeamWriter};
 
-/// What keeps a month that has outlived its class.
+/// The reason that keeps a due month.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeptBy {
-    /// These holds cover it, by their ids.
+    /// The ids of the holds that cover the month.
     Holds(Vec<String>),
-    /// Windows of it are still read again.
+    /// Some windows of the month will be read again.
     OpenWindows,
-    /// The sessions are still to be made of the events.
+    /// Sessions are not yet derived from all events.
     SessionsBehind,
 }
 
-/// A month of a dataset that has outlived its class.
+/// A month of a dataset that is older than its retention class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DueMonth {
     pub policy: RetentionPolicy,
@@ -33,7 +33,7 @@ pub struct DueMonth {
     pub files: u64,
     pub rows: u64,
     pub bytes: u64,
-    /// Since when it is due.
+    /// The time at which the month became due.
     pub due_at: Instant,
     pub kept_by: Option<KeptBy>,
 }
@@ -50,8 +50,8 @@ impl DueMonth {
 }
 
 impl TeamState {
-    /// The months that have outlived their class, in the order of datasets and time, each with what keeps it. `holds`: those
-    /// that reach the team.
+    /// The due months, sorted by dataset and time, each with the reason that keeps it. `holds` are the holds that apply to
+    /// the team.
     pub fn due(&self, retention: &Retention, holds: &[Hold], now: Instant) -> Vec<DueMonth> {
         let mut found = self.retained_months(retention, holds);
         found.retain(|month| month.due_at <= now);
@@ -70,7 +70,7 @@ impl TeamState {
         found
     }
 
-    /// A month, whether it is due or not.
+    /// A month, due or not.
     fn due_month(&self, policy: RetentionPolicy, dataset: Dataset, month: Instant, holds: &[Hold]) -> DueMonth {
         let (mut files, mut rows, mut bytes) = (0, 0_u64, 0_u64);
         for file in self.files_of_month(dataset, month) {
@@ -98,7 +98,7 @@ impl TeamState {
     }
 }
 
-/// What a line is going to say of months that go, and what it does to the sessions.
+/// The line's expiry records for the due months and their sessions.
 fn records(state: &TeamState, due: &[DueMonth], sessions: &GoneSessions, at: Instant) -> Vec<ExpiredRecord> {
     let mut records: Vec<ExpiredRecord> = due.iter().map(|month| state.record(month, at)).collect();
     let of_connections: BTreeMap<Instant, &DueMonth> =
@@ -119,7 +119,7 @@ fn months_of_connections(due: &[DueMonth]) -> BTreeSet<Instant> {
 }
 
 impl TeamReader {
-    /// What [`TeamWriter::expire`] would say of these months.
+    /// The records that [`TeamWriter::expire`] would write for these months.
     ///
     /// # Errors
     /// When a file of sessions cannot be read.
@@ -131,11 +131,11 @@ impl TeamReader {
 }
 
 impl TeamWriter {
-    /// Lets months go, in one line, with the sessions that begin in them. What stays of the events of such a session is to be
-    /// made a session anew: the line says that the sessions are behind there. Returns what the line says.
+    /// Expires months in one commit, with the sessions that start in them. If later events of such a session remain, the line
+    /// marks their time as not derived, and the next round derives a session from them. Returns the line's records.
     ///
     /// # Errors
-    /// As [`TeamWriter::commit`]; when something keeps one of the months, nothing was changed.
+    /// As [`TeamWriter::commit`]. When something keeps one of the months, nothing changes.
     pub fn expire(&mut self, due: &[DueMonth], now: Instant) -> Result<Vec<ExpiredRecord>, ArchiveError> {
         if due.is_empty() {
             return Ok(Vec::new());

@@ -27,7 +27,7 @@ use super::{ArchiveError, SaltRecord};
 pub const DRAFTS_MONTH: Instant = Instant::from_nanos(0);
 
 const DOMAIN: &str = "annals salt v1\n";
-/// Stands before the text of a subject.
+/// The prefix of a subject's text.
 const SUBJECT_DOMAIN: &str = "annals subject v1\n";
 /// A salt's file has about 200 bytes, plus the ids of archive and team.
 const FILE_BYTES_MAX: u64 = 16 << 10;
@@ -172,7 +172,7 @@ impl Salts {
         Ok(self.of(DRAFTS_MONTH)?.1)
     }
 
-    /// The keyed digest of a subject of holds and erasures, which confirms a guess only to those who have the team's key.
+    /// The keyed digest of a subject of holds and erasures. Without the team's key, the digest confirms no guess.
     ///
     /// # Errors
     /// As [`Salts::of`].

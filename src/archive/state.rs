@@ -39,9 +39,9 @@ pub struct TeamState {
     pub findings: Vec<(LedgerSeq, Finding)>,
     /// Reviews with their lines.
     pub reviews: Vec<(LedgerSeq, ReviewRecord)>,
-    /// Legal holds by id, released ones as well.
+    /// Legal holds by id, including released ones.
     pub holds: Holds,
-    /// Months whose rows went, by dataset.
+    /// Expired months, by dataset.
     pub expired: Expired,
     /// The first instants of the sealed months.
     pub sealed_months: BTreeSet<(Stream, Instant)>,

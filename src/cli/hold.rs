@@ -1,4 +1,4 @@
-//! `annals hold`: what must stay although a policy or an order would remove it.
+//! `annals hold`: adds, releases and lists legal holds.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::model::{Instant, TeamId, When};
 use super::output::{self, OutputArgs};
 use super::{Global, query, reading, teams};
 
-/// Keep what a case needs: nothing that a legal hold covers expires or is erased
+/// Protect the evidence of a case: a legal hold stops expiry and erasure of the rows that it covers
 #[derive(Debug, Args)]
 pub struct HoldArgs {
     #[command(subcommand)]
@@ -29,58 +29,58 @@ enum HoldCommand {
     List(ListArgs),
 }
 
-/// Add a hold to the ledger of every team, or of those that --team names
+/// Add a hold to the ledger of every team, or of the teams in --team
 #[derive(Debug, Args)]
 #[command(after_help = ADD_AFTER)]
 struct AddArgs {
-    /// The case's number; it cannot be used again, not even after the release
+    /// The number of the case; never reusable, not even after the release
     #[arg(long, value_name = "ID", value_parser = id)]
     id: String,
-    /// Why, without names of people: it stays in the ledger for ever
+    /// The reason, without names of people: the ledger keeps it permanently
     #[arg(long, value_name = "TEXT", value_parser = text)]
     reason: String,
-    /// Who asked for it: a department or a staff number, as your policy has it
+    /// The department or staff number that requests the hold
     #[arg(long, value_name = "WHO", value_parser = text)]
     by: Option<String>,
-    /// Only this team, by id or name; may be given several times [default: every team, also those that come later]
+    /// Only this team, by id or name; repeatable [default: every team, including later teams]
     #[arg(long, value_name = "TEAM")]
     team: Vec<String>,
-    /// Only what happened from then on: 2026-11-20, RFC 3339, or -30d
+    /// Only events from this time on: 2026-11-20, RFC 3339, or -30d
     #[arg(long, value_name = "DATE", allow_hyphen_values = true)]
     from: Option<When>,
-    /// Only what happened before then
+    /// Only events before this time
     #[arg(long, value_name = "DATE", allow_hyphen_values = true)]
     to: Option<When>,
-    /// Only what may be about this email address, user, computer or address; the ledger keeps a keyed digest of it
+    /// Only rows that can be about this email address, user, computer or network address; the ledger stores its keyed digest
     #[arg(long, value_name = "SUBJECT")]
     subject: Option<String>,
 }
 
 const ADD_AFTER: &str = "\
-Expiry and erasure refuse what the hold covers, and name it. With --subject, expiry keeps every month of the period, since any \
-row may be the subject's; erasure of another subject goes on. An interrupted command is given again as it was.
-Exit codes: 0 done; 1 a ledger cannot be written, such as beside a daemon; 2 wrong use, such as an id that is used already.";
+Expiry and erasure refuse the rows that the hold covers, and name the hold. With --subject, expiry keeps every month of the \
+period, because any row can be about the subject; the erasure of another subject is allowed. Repeat an interrupted command unchanged.
+Exit codes: 0 done; 1 a ledger cannot be written, such as while a daemon runs; 2 wrong use, such as an id that already exists.";
 
-/// Release a hold in every ledger that has it
+/// Release a hold in every ledger that contains it
 #[derive(Debug, Args)]
 #[command(after_help = RELEASE_AFTER)]
 struct ReleaseArgs {
     /// The hold's id
     #[arg(value_name = "ID", value_parser = id)]
     id: String,
-    /// Why, without names of people
+    /// The reason, without names of people
     #[arg(long, value_name = "TEXT", value_parser = text)]
     reason: String,
-    /// Who asked for it
+    /// The department or staff number that requests the release
     #[arg(long, value_name = "WHO", value_parser = text)]
     by: Option<String>,
 }
 
 const RELEASE_AFTER: &str = "\
-Nothing goes by this command: the next `annals retention apply`, or the daemon's schedule, removes what is due.
-Exit codes: 0 done; 1 a ledger cannot be written, such as beside a daemon; 2 wrong use, such as an id that is not there.";
+This command removes no rows: the next `annals retention apply`, or the daemon's schedule, removes the due months.
+Exit codes: 0 done; 1 a ledger cannot be written, such as while a daemon runs; 2 wrong use, such as an unknown id.";
 
-/// List all holds, released ones as well
+/// List all holds, including released ones
 #[derive(Debug, Args)]
 struct ListArgs {
     #[command(flatten)]
@@ -111,22 +111,24 @@ fn add(config: &Config, args: &AddArgs) -> Result<Exit, Error> {
     if let (Some(from), Some(to)) = (from, to)
         && to <= from
     {
-        return Err(Error::Usage(format!("--to {to} is not after --from {from}: nothing would be held")));
+        return Err(Error::Usage(format!("--to {to} is not after --from {from}: give a later --to")));
     }
     if args.subject.as_ref().is_some_and(|subject| normal_subject(subject).is_empty()) {
-        return Err(Error::Usage("--subject is empty: leave it out to hold everything".to_owned()));
+        return Err(Error::Usage("--subject is empty: omit it to hold all rows".to_owned()));
     }
     let archive = query::open(config)?.signed_by(reading::signer(config)?);
     let scope = if args.team.is_empty() { HoldScope::All } else { HoldScope::Team };
     let asked = teams::in_archive(&archive, &args.team)?;
     if asked.is_empty() {
-        return Err(Error::Usage("the archive has no team yet, so there is no ledger for a hold".to_owned()));
+        return Err(Error::Usage(
+            "the archive has no team yet, so no ledger can record the hold: run annals sync first".to_owned(),
+        ));
     }
     let (id, reason, by) = (args.id.clone(), args.reason.clone(), args.by.clone());
     let hold = HoldAdded { id, reason, by, at: now, from, to, scope, subject: None };
     let missing = without(&archive, &asked, &hold, args.subject.as_deref())?;
     if missing.is_empty() {
-        return Err(Error::Usage(format!("hold {} is there already: give another id", hold.id)));
+        return Err(Error::Usage(format!("hold {} already exists: give another id", hold.id)));
     }
     for team in &missing {
         let mut writer = archive.writer(team)?;
@@ -135,12 +137,12 @@ fn add(config: &Config, args: &AddArgs) -> Result<Exit, Error> {
         let record = HoldRecord::Add(HoldAdded { subject, ..hold.clone() });
         let _ = writer.commit(Draft { holds: vec![record], ..Draft::default() }, now)?;
         let (label, seq) = (teams::archived_label(&archive, team), writer.state().seq);
-        output::say(&format!("team {label}: hold {} stands in line {seq} of the ledger", hold.id));
+        output::say(&format!("team {label}: line {seq} of the ledger adds hold {}", hold.id));
     }
     Ok(Exit::Done)
 }
 
-/// The teams whose ledgers lack the hold. An earlier command may have been interrupted: the same hold is no other one.
+/// The teams whose ledgers lack the hold. After an interrupted command, the same hold in other ledgers is no conflict.
 fn without(archive: &Archive, asked: &[TeamId], hold: &HoldAdded, subject: Option<&str>) -> Result<Vec<TeamId>, Error> {
     let mut missing = Vec::new();
     for team in archive.teams()? {
@@ -152,7 +154,7 @@ fn without(archive: &Archive, asked: &[TeamId], hold: &HoldAdded, subject: Optio
             continue;
         };
         let added = &held.added;
-        // A date such as -30d is another moment when the command is given again.
+        // A relative date such as -30d gives a different time when the user repeats the command.
         let digest = subject.map(|subject| reader.subject(subject)).transpose()?;
         let is_same = held.stands()
             && (&added.reason, &added.by, added.scope, added.subject) == (&hold.reason, &hold.by, hold.scope, digest)
@@ -160,8 +162,8 @@ fn without(archive: &Archive, asked: &[TeamId], hold: &HoldAdded, subject: Optio
             && asked.contains(&team);
         if !is_same {
             let label = teams::archived_label(archive, &team);
-            let what = if held.stands() { "stands there" } else { "was released there" };
-            return Err(Error::Usage(format!("hold {} is used already: another of team {label} {what}", hold.id)));
+            let what = if held.stands() { "is active" } else { "is released" };
+            return Err(Error::Usage(format!("hold id {} is taken: a different hold of team {label} {what}", hold.id)));
         }
     }
     Ok(missing)
@@ -180,8 +182,8 @@ fn release(config: &Config, args: &ReleaseArgs) -> Result<Exit, Error> {
         }
     }
     if standing.is_empty() {
-        let what = if held == 0 { "is in no ledger" } else { "was released already" };
-        return Err(Error::Usage(format!("hold {} {what}: `annals hold list` shows those that stand", args.id)));
+        let what = if held == 0 { "does not exist" } else { "is already released" };
+        return Err(Error::Usage(format!("hold {} {what}: `annals hold list` shows all holds", args.id)));
     }
     for team in &standing {
         let mut writer = archive.writer(team)?;
@@ -189,7 +191,7 @@ fn release(config: &Config, args: &ReleaseArgs) -> Result<Exit, Error> {
         let record = HoldRecord::Release(HoldReleased { id, reason, by, at: now });
         let _ = writer.commit(Draft { holds: vec![record], ..Draft::default() }, now)?;
         let (label, seq) = (teams::archived_label(&archive, team), writer.state().seq);
-        output::say(&format!("team {label}: hold {} is released in line {seq} of the ledger", args.id));
+        output::say(&format!("team {label}: line {seq} of the ledger releases hold {}", args.id));
     }
     Ok(Exit::Done)
 }

@@ -1,4 +1,4 @@
-//! How long rows are kept: classes such as `7y`, one a dataset, and what they make of a moment.
+//! Retention classes such as `7y`, one per dataset, and the arithmetic of their dates.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,10 +8,10 @@ use jiff::{Span, Timestamp, tz::TimeZone};
 
 use super::{Instant, TeamId};
 
-/// No class is longer than this many years: a longer one is more likely a wrong unit.
+/// The maximum length of a class in years. A longer class is probably a wrong unit.
 const YEARS_MAX: i64 = 100;
 
-/// What a class is of. Sessions follow connections; all parts of the inventory have one class.
+/// The datasets with a class. Sessions follow connections; all parts of the inventory share one class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Retained {
     Activity,
@@ -48,7 +48,7 @@ impl FromStr for Retained {
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Retained::ALL.into_iter().find(|retained| retained.as_str() == text);
         let known = || Retained::ALL.map(Retained::as_str).join(", ");
-        found.ok_or_else(|| format!("{text:?} is no dataset with a class: expected one of {}", known()))
+        found.ok_or_else(|| format!("{text:?} is not a dataset with a retention class: expected one of {}", known()))
     }
 }
 
@@ -60,7 +60,7 @@ enum Unit {
     Year,
 }
 
-/// How long rows are kept: a whole number of days, weeks, calendar months or years.
+/// A retention time: a whole number of days, weeks, calendar months or years.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetentionClass {
     count: i64,
@@ -68,7 +68,7 @@ pub struct RetentionClass {
 }
 
 impl RetentionClass {
-    /// The moment at which what ended at `end` has outlived the class. On a day that a month lacks, its last day counts.
+    /// `end` plus the class. If the target month lacks the day, the month's last day counts.
     pub fn after(self, end: Instant) -> Instant {
         let span = match self.unit {
             Unit::Day => Span::new().days(self.count),
@@ -99,9 +99,8 @@ impl FromStr for RetentionClass {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let refused = || {
-            format!("{text:?} is not a time to keep rows for: give a number and d, w, mo or y, such as 90d, 18mo or 7y")
-        };
+        let refused =
+            || format!("{text:?} is not a retention time: give a number and d, w, mo or y, such as 90d, 18mo or 7y");
         let digits = text.bytes().take_while(u8::is_ascii_digit).count();
         let (unit, most) = match &text[digits..] {
             "d" => (Unit::Day, YEARS_MAX * 366),
@@ -110,14 +109,14 @@ impl FromStr for RetentionClass {
             "y" => (Unit::Year, YEARS_MAX),
             _ => return Err(refused()),
         };
-        // A class is spelled in one way, so that a policy's text is too.
+        // A class has one spelling, so equal policies have equal texts.
         let is_plain = !text.starts_with('0');
         let count: i64 = text[..digits].parse().ok().filter(|_| is_plain).ok_or_else(refused)?;
         if (1..=most).contains(&count) { Ok(Self { count, unit }) } else { Err(refused()) }
     }
 }
 
-/// The class of one dataset, as the ledger names it: `connections = 7y`.
+/// The class of one dataset, in the ledger's form: `connections = 7y`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetentionPolicy {
     pub of: Retained,
@@ -135,12 +134,12 @@ impl FromStr for RetentionPolicy {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (of, class) =
-            text.split_once(" = ").ok_or_else(|| format!("{text:?} is no policy such as \"connections = 7y\""))?;
+            text.split_once(" = ").ok_or_else(|| format!("{text:?} is not a policy such as \"connections = 7y\""))?;
         Ok(Self { of: of.parse()?, class: class.parse()? })
     }
 }
 
-/// The classes of a team. A dataset without one is kept for ever.
+/// The classes of a team. A dataset without a class never expires.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Retention(pub BTreeMap<Retained, RetentionClass>);
 

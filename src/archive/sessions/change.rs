@@ -59,14 +59,14 @@ impl Changes<'_> {
     }
 }
 
-/// What happens to files of sessions beside a change of rows.
+/// Changes of session files other than replaced rows.
 #[derive(Clone, Copy)]
 pub struct FileChanges<'a> {
-    /// Years whose files become one.
+    /// Years whose files are joined into one.
     pub joining: &'a [Range],
     /// Months that the same commit seals.
     pub sealing: &'a BTreeSet<(Stream, Instant)>,
-    /// Files that go with expired months.
+    /// Files that expire with months.
     pub gone: &'a [String],
 }
 

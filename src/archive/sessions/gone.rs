@@ -1,4 +1,4 @@
-//! The sessions that go with expired months of connections.
+//! The sessions that expire with months of connections.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,28 +14,28 @@ use super::super::store::Store;
 use super::super::table::{RowsDigest, Selection, TableReader, digest_rows, session_rows};
 use super::super::{ArchiveError, Dataset, FileEntry};
 
-/// The sessions of one month that go.
+/// The expired sessions of one month.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct GoneMonth {
-    /// Files that hold no other rows, by the month that they begin in.
+    /// The number of files that contain only expired rows and start in this month.
     pub files: u64,
     pub rows: u64,
     pub digest: RowsDigest,
 }
 
-/// The sessions that go, by their first event.
+/// The expired sessions, by the month of their first event.
 #[derive(Debug, Default)]
 pub struct GoneSessions {
     pub months: BTreeMap<Instant, GoneMonth>,
-    /// Files all of whose rows go.
+    /// Files that contain only expired rows.
     pub files: Vec<String>,
-    /// The rows that go of other files.
+    /// The expired rows of files that also contain other rows.
     pub replaced: BTreeMap<String, Vec<SessionRow>>,
-    /// The time of events of these sessions that stay.
+    /// The period of the expired sessions' events that stay.
     pub rest: Option<Range>,
 }
 
-/// The sessions whose first event is of one of `months`. Without `salts` rows are counted, and their digests are not told.
+/// The sessions whose first event is in one of `months`. Without `salts`, the rows are counted but have no digests.
 ///
 /// # Errors
 /// When a file cannot be read, or a salt is lost.
@@ -56,7 +56,7 @@ pub fn gone_sessions(
     Ok(gone)
 }
 
-/// Whether all months from one moment to another are among `months`.
+/// Whether `months` contains every month from `first` to `last`.
 fn is_whole(months: &BTreeSet<Instant>, first: Instant, last: Instant) -> bool {
     let mut month = month_of(first);
     while months.contains(&month.start) {
@@ -112,9 +112,9 @@ impl GoneSessions {
         Ok(())
     }
 
-    /// Events of the session that stay are to be made a session of their own.
+    /// Notes the period of the session's remaining events: a new session is derived from them.
     fn note_rest(&mut self, months: &BTreeSet<Instant>, row: &SessionRow) {
-        // Files keep microseconds.
+        // Files store microseconds.
         let end = Instant::from_nanos(row.last_event_at.micros().saturating_add(1).saturating_mul(1_000));
         let mut start = month_of(row.first_event_at).end;
         while months.contains(&start) {

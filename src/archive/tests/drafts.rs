@@ -34,7 +34,7 @@ fn rows_belong_to_their_window_and_their_team() {
         (one(window.end), "event e of 2026-11-04T00:00:00Z lies outside window connections[2026-11-03"),
         (one(Instant::from_nanos(window.start.nanos() - 1)), "event e of 2026-11-02T23:59:59.999999999Z lies outside"),
         (of_rows(vec![rows(date, vec![stranger], false)]), "event e belongs to team other"),
-        (of_rows(vec![rows(date, events(date, 0, 1), false), other_end]), "in one draft"),
+        (of_rows(vec![rows(date, events(date, 0, 1), false), other_end]), "with the same start"),
         (of_rows(vec![rows(date, twice.concat(), false)]), "event 2026-11-03-0000 revision 1 is in the draft twice"),
         (
             of_rows(twice.map(|twice| rows(date, twice, false)).to_vec()),

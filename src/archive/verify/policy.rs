@@ -1,5 +1,5 @@
-//! Rows that went although a hold of the whole archive covered them, which stands in the ledger of another team alone: the
-//! team at hand came later.
+//! Finds rows that expired although a hold of the whole archive covered them. Only the ledger of another team records such a
+//! hold, because this team was added later.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use super::super::path::month_of;
 use super::ledgers::Walk;
 use super::{FaultCode, VerifyReport};
 
-/// Two machines' clocks may differ by this much: the lines of two ledgers are in no other order.
+/// The maximum clock difference between two machines. Only the clocks order the lines of two ledgers.
 const CLOCKS_APART_MAX: Duration = Duration::from_secs(300);
 
-/// Says where the configuration has another class than the one by which rows of a team went last. A notice: who changes a
-/// policy may have the right to, and nobody but the ledger remembers the one before.
+/// Notes a policy in the configuration that differs from the policy of a team's last expiry. It is a notice, because the
+/// change can be legitimate, and only the ledger records the earlier policy.
 pub fn notice_changes(walks: &[Walk], retention: &TeamRetention, report: &mut VerifyReport) {
     if retention.is_empty() {
         return;
@@ -34,7 +34,7 @@ pub fn notice_changes(walks: &[Walk], retention: &TeamRetention, report: &mut Ve
                 let said = now.unwrap_or_else(|| format!("no class for {of}"));
                 let object = format!("{} seq {seq}", report.teams[walk.at].ledger);
                 let detail = format!(
-                    "rows went under {policy:?}, and the configuration says {said}: the policy was changed since"
+                    "rows expired under {policy:?}, but the configuration now has {said}: somebody changed the policy"
                 );
                 report.notice(FaultCode::PolicyChanged, object, detail);
             }
@@ -42,7 +42,7 @@ pub fn notice_changes(walks: &[Walk], retention: &TeamRetention, report: &mut Ve
     }
 }
 
-/// Names each expired month that such a hold covered. Holds of the team's own ledger are checked line by line.
+/// Reports each expired month that such a hold covers. The replay checks the holds of the team's own ledger.
 pub fn check(walks: &[Walk], report: &mut VerifyReport) {
     for walk in walks {
         let Some(state) = &walk.state else { continue };
@@ -60,7 +60,8 @@ pub fn check(walks: &[Walk], report: &mut VerifyReport) {
             for hold in holds.filter(stood) {
                 let object = format!("{} seq {seq}", report.teams[walk.at].ledger);
                 let (dataset, month, id) = (record.dataset, record.month.month(), &hold.added.id);
-                let detail = format!("{dataset} of {month} expired under the hold {id} of the whole archive");
+                let detail =
+                    format!("{dataset} of {month} expired although hold {id} of the whole archive protects them");
                 report.fault(FaultCode::PolicyViolation, object, detail);
             }
         }

@@ -23,7 +23,7 @@ pub enum FaultCode {
     ArchiveId,
     /// A valid ledger line with impossible content.
     State,
-    /// A line that lets rows go which a policy or a hold keeps.
+    /// A line removes rows that a policy or a hold protects.
     PolicyViolation,
     /// Rows went under another policy than the configuration says now. A notice.
     PolicyChanged,

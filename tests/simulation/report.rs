@@ -17,7 +17,7 @@ const OTHERS: [(&str, &str); 41] = [
         "each step of a commit fails, before or after it took effect; then the writer retries",
     ),
     (
-        "src/archive/tests/syncs.rs",
+        "src/archive/tests/failed_syncs.rs",
         "a sync fails at each step: the writer writes the data again, and never syncs the same file again",
     ),
     (
@@ -38,7 +38,7 @@ const OTHERS: [(&str, &str); 41] = [
     ),
     ("src/archive/tests/damage.rs", "every kind of damage; `verify` must name it"),
     ("src/archive/tests/flips.rs", "10,000 random bits are flipped, one at a time; `verify` must name each"),
-    ("src/archive/tests/busy.rs", "`verify` runs while a writer is at work"),
+    ("src/archive/tests/concurrent_writer.rs", "`verify` runs while a writer is at work"),
     (
         "src/archive/tests/hostile.rs",
         "strangers make the archive: `verify` names it, and no reader leaves its directory",

@@ -21,6 +21,7 @@ test: ## every test but the long ones
 	@scripts/browser.sh install
 	@scripts/promtool.sh install
 	@scripts/object-stores.sh install
+	@scripts/engines.sh install
 	@$(WITH_ENGINE) test --release
 
 lint: ## formatting, clippy with warnings denied, and cargo-deny where it is installed
@@ -37,6 +38,7 @@ long: ## the long run: large seeds and sizes, then the same tests on the engine 
 	@scripts/browser.sh install
 	@scripts/object-stores.sh install
 	@scripts/object-stores.sh install-ceph || true
+	@scripts/engines.sh install
 	@ANNALS_LONG=1 $(WITH_ENGINE) test --release -- --include-ignored
 	@$(CARGO) test --release --features bundled
 

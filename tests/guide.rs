@@ -22,8 +22,17 @@ use markdown::{Fence, anchors, code_spans, split, targets};
 
 const README_LINES_MAX: usize = 150;
 /// Folders and files whose pages are checked.
-const PAGES: [&str; 8] =
-    ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "deploy", "docs", "queries", ".github"];
+const PAGES: [&str; 9] = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "CODE_OF_CONDUCT.md",
+    "deploy",
+    "docs",
+    "queries",
+    "clients",
+    ".github",
+];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

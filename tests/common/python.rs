@@ -6,7 +6,7 @@ use std::process::Command;
 
 /// A Python with the standard `duckdb` package. Without one, prints that the test skips `what`.
 pub fn python_with_duckdb(what: &str) -> Option<String> {
-    installed("scripts/python-duckdb.sh", what)
+    installed(&["scripts/python-duckdb.sh"], what)
 }
 
 /// Any Python 3, for tests that need only its standard library. Without one, prints that the test skips `what`.
@@ -21,12 +21,20 @@ pub fn plain_python(what: &str) -> Option<&'static str> {
 
 /// The schemathesis program. Without it, prints that the test skips `what`.
 pub fn schemathesis(what: &str) -> Option<String> {
-    installed("scripts/python-schemathesis.sh", what)
+    installed(&["scripts/python-schemathesis.sh"], what)
 }
 
-fn installed(script: &str, what: &str) -> Option<String> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join(script);
-    let output = Command::new(&script).output().unwrap_or_else(|error| panic!("{}: {error}", script.display()));
+/// A Python that has Spark, Sail, DuckDB, Polars and Arrow; none, and a loud word on `what` was left out, where there is none.
+pub fn python_with_engines(what: &str) -> Option<String> {
+    installed(&["scripts/engines.sh", "python"], what)
+}
+
+fn installed(command: &[&str], what: &str) -> Option<String> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join(command[0]);
+    let output = Command::new(&script)
+        .args(&command[1..])
+        .output()
+        .unwrap_or_else(|error| panic!("{}: {error}", script.display()));
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
     match output.status.code() {
         Some(0) => Some(text(&output.stdout)),

@@ -1,0 +1,132 @@
+"""An archive as it stood when it was opened."""
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from .errors import Damaged, NotAnArchive, UnknownDataset, UnknownLine, UnknownSnapshot, UnknownTeam
+from .ledger import FileEntry, Ledger, read_ledger, team_keys
+from .schema import DATASETS
+from .snapshots import Snapshot, heads_of, read_snapshots
+from .store import open_store
+from .table import Table
+
+_MANIFEST = "archive.json"
+_VERSION = 3
+
+
+class Archive:
+    """An archive in a directory or a bucket.
+
+    `location` is a directory, or an address such as `s3://bucket/prefix`; with `filesystem`, a path of that pyarrow file
+    system. Ledgers are read once, when they are first needed: open the archive anew to see later commits.
+
+    With `verify`, every file is compared with the hash that the ledger holds before it is handed out, which reads it whole.
+    """
+
+    def __init__(self, location: str | os.PathLike[str], *, filesystem: Any = None, verify: bool = False) -> None:
+        self.location = os.fspath(location)
+        self.verify = verify
+        self._store = open_store(location, filesystem)
+        self.id = self._read_id()
+        self._ledgers: dict[str, Ledger] | None = None
+
+    def __repr__(self) -> str:
+        return f"Archive({self.location!r})"
+
+    def teams(self) -> list[str]:
+        """The ids of the teams, sorted."""
+        return sorted(self._read_ledgers())
+
+    def heads(self) -> dict[str, int]:
+        """The number of the last line of each team."""
+        return {team: len(ledger.lines) for team, ledger in self._read_ledgers().items()}
+
+    def dataset(
+        self,
+        name: str,
+        team: str | None = None,
+        at: int | Mapping[str, int] | None = None,
+        snapshot: int | None = None,
+    ) -> Table:
+        """A dataset: of one team or of all, at a line of the ledger, at a snapshot of the open table, or at the newest line.
+
+        `at` is a line's number, where the archive or `team` is one team; else the number of each team's line by its id.
+        A team that `at` or the snapshot does not name has no rows.
+        """
+        if name not in DATASETS:
+            raise UnknownDataset(f"no dataset is named {name!r}; there are {', '.join(DATASETS)}")
+        if snapshot is not None:
+            if at is not None:
+                raise ValueError("give `at` or `snapshot`, not both")
+            at = self._lines_of_snapshot(name, snapshot)
+        files: list[FileEntry] = []
+        lines = self._lines(team, at)
+        for team_id, seq in lines.items():
+            files.extend(self._of_dataset(self._read_ledgers()[team_id], seq, name))
+        table = Table(self._store, name, tuple(sorted(files, key=lambda file: file.path)), lines)
+        if self.verify:
+            table.verify()
+        return table
+
+    def snapshots(self, name: str) -> list[Snapshot]:
+        """The snapshots of a dataset's open table, oldest first; none where it was never published."""
+        return read_snapshots(self._store, name)
+
+    def _lines_of_snapshot(self, name: str, snapshot: int) -> dict[str, int]:
+        heads, ledgers = heads_of(self._store, name, snapshot, self.id), self._read_ledgers()
+        for team, head in heads.items():
+            lines = ledgers[team].lines if team in ledgers else ()
+            if head.seq > len(lines) or (head.seq and lines[head.seq - 1].sha256 != head.sha256):
+                raise UnknownSnapshot(
+                    f"snapshot {snapshot} of {name} stands for line {head.seq} of team {team!r} with the hash {head.sha256}, "
+                    "which the ledger does not have"
+                )
+        return {team: head.seq for team, head in heads.items() if head.seq}
+
+    def _of_dataset(self, ledger: Ledger, seq: int, name: str) -> list[FileEntry]:
+        return [entry for entry in ledger.live(seq).values() if entry.dataset == name]
+
+    def _lines(self, team: str | None, at: int | Mapping[str, int] | None) -> dict[str, int]:
+        """The line of each team at which the dataset is asked for."""
+        heads = self.heads()
+        if team is not None and team not in heads:
+            raise UnknownTeam(f"{self.location} has no team {team!r}; there are {', '.join(map(repr, heads)) or 'none'}")
+        asked = heads if team is None else {team: heads[team]}
+        if at is None:
+            return asked
+        if isinstance(at, Mapping):
+            unknown = sorted(set(at) - set(heads))
+            if unknown:
+                raise UnknownTeam(f"{self.location} has no team {unknown[0]!r}, which `at` names")
+            lines = {team_id: at[team_id] for team_id in asked if team_id in at}
+        elif len(asked) == 1:
+            lines = {team_id: at for team_id in asked}
+        else:
+            raise UnknownLine(f"each of {len(asked)} teams counts its own lines: give `team`, or `at` as a line of each team")
+        for team_id, seq in lines.items():
+            self._read_ledgers()[team_id].line(seq)
+        return lines
+
+    def _read_ledgers(self) -> dict[str, Ledger]:
+        if self._ledgers is None:
+            found = (read_ledger(self._store, key, self.id) for key in team_keys(self._store))
+            self._ledgers = {ledger.team_id: ledger for ledger in found if ledger is not None}
+        return self._ledgers
+
+    def _read_id(self) -> str:
+        text = self._store.read(_MANIFEST)
+        if text is None:
+            raise NotAnArchive(f"{self.location} is no archive: it has no {_MANIFEST}")
+        try:
+            manifest = json.loads(text)
+        except ValueError as error:
+            raise Damaged(f"{self.location}/{_MANIFEST} is not JSON: {error}") from error
+        if not isinstance(manifest, dict) or manifest.get("format") != "annals archive":
+            raise NotAnArchive(f"{self.location} is no archive of Annals: its {_MANIFEST} is another program's")
+        if manifest.get("version") != _VERSION:
+            raise NotAnArchive(
+                f"{self.location} is an archive of version {manifest.get('version')}; this reader knows version {_VERSION}"
+            )
+        return str(manifest["id"])

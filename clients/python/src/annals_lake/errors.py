@@ -1,0 +1,37 @@
+"""Every error of this package."""
+
+
+class LakeError(Exception):
+    """The base of every error here."""
+
+
+class NotAnArchive(LakeError):
+    """There is no archive of a format that this version reads."""
+
+
+class UnknownDataset(LakeError):
+    """An archive has no dataset of this name."""
+
+
+class UnknownTeam(LakeError):
+    """The archive holds no team of this id."""
+
+
+class UnknownLine(LakeError):
+    """The team's ledger has no such line."""
+
+
+class UnknownSnapshot(LakeError):
+    """The open table has no such snapshot, or names lines that the ledger does not have."""
+
+
+class Damaged(LakeError):
+    """The ledger or a file is not what was committed."""
+
+
+class FileGone(LakeError):
+    """A file that the ledger names is not there."""
+
+
+class PackageMissing(LakeError, ImportError):
+    """An optional package is not installed."""

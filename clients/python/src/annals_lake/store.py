@@ -1,0 +1,75 @@
+"""Where an archive's bytes are: a directory, or a place in a bucket."""
+
+import os
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from pyarrow import fs
+
+
+@dataclass(frozen=True)
+class Store:
+    """The files under one root. Paths are relative to it and use `/`."""
+
+    filesystem: Any
+    root: str
+    prefix: str
+    """What stands before a path to make the address that other engines take."""
+    location: str | None
+    """What `open_store` opens this again from, on another machine too; None with a file system of the caller's."""
+
+    def full(self, path: str) -> str:
+        """The path for this store's own file system."""
+        return f"{self.root}/{path}" if self.root else path
+
+    def address(self, path: str) -> str:
+        return self.prefix + self.full(path)
+
+    def read(self, path: str) -> bytes | None:
+        """The whole file, or None where there is none."""
+        try:
+            with self.filesystem.open_input_stream(self.full(path), compression=None) as stream:
+                return bytes(stream.read())
+        except FileNotFoundError:
+            return None
+
+    def names(self, directory: str) -> list[str]:
+        """The names of the files and directories in a directory, sorted; none where it is missing."""
+        found = self.filesystem.get_file_info(fs.FileSelector(self.full(directory), allow_not_found=True))
+        return sorted(info.base_name for info in found)
+
+    @property
+    def is_local(self) -> bool:
+        return isinstance(self.filesystem, fs.LocalFileSystem)
+
+
+def open_store(location: str | os.PathLike[str], filesystem: Any = None) -> Store:
+    """The store at a directory, an address such as `s3://bucket/prefix`, or a path of `filesystem`."""
+    text = os.fspath(location)
+    scheme, separator, rest = text.partition("://")
+    if filesystem is not None:
+        path = rest.strip("/") if separator else text.rstrip("/")
+        return Store(filesystem, path, f"{scheme}://" if separator else "", None)
+    if scheme == "s3" and separator:
+        return Store(s3_filesystem(), rest.strip("/"), "s3://", text)
+    if separator and scheme != "file":
+        found, path = fs.FileSystem.from_uri(text)
+        return Store(found, path.strip("/"), f"{scheme}://", text)
+    path = os.path.abspath(rest if separator else text)
+    return Store(fs.LocalFileSystem(), path, "", path)
+
+
+def s3_filesystem() -> Any:
+    """S3 by the usual AWS_* environment; keys, profiles and instance identities are found as AWS's own programs find them."""
+    options: dict[str, Any] = {}
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    if endpoint:
+        url = urlsplit(endpoint)
+        options |= {"endpoint_override": url.netloc or endpoint, "scheme": url.scheme or "https"}
+        # A server of one's own has no regions to look up.
+        region = region or "us-east-1"
+    if region:
+        options["region"] = region
+    return fs.S3FileSystem(**options)

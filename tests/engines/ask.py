@@ -1,0 +1,141 @@
+"""Asks one engine the questions of `queries/spark` and compares its answers with those in a directory.
+
+    python tests/engines/ask.py ENGINE ADDRESS ARCHIVE DIRECTORY
+
+`check.py` beside it writes the directory: `asked.json`, `coverage.parquet`, and the rows of each report that DuckDB gives,
+`<id>.ndjson`. The rows must be equal, and in the same order. Sessions are compared with those of the archive. Every question is
+one line of JSON; exit 1 where an answer differs.
+"""
+
+import datetime
+import decimal
+import json
+import pathlib
+import re
+import sys
+import time
+
+import duckdb
+from annals_lake import Archive
+from pyspark.sql import SparkSession
+
+QUERIES = pathlib.Path(__file__).parents[2] / "queries" / "spark"
+PARAMETER = re.compile(r"^-- param: (\w+) = (.*)$", re.M)
+TABLES = ["connections", "sessions", "inventory_computers"]
+
+
+def connect(engine, address):
+    builder = SparkSession.builder
+    if engine == "sail":
+        return builder.remote(address).getOrCreate()
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.memory": "1g",
+        "spark.executor.memory": "1g",
+        "spark.sql.shuffle.partitions": "8",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.log.level": "ERROR",
+    }
+    builder = builder.master(address).appName("annals")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def value_of(text):
+    """A parameter's default: a number, a truth value or a text."""
+    return {"true": True, "false": False}.get(text, int(text) if text.isdigit() else text)
+
+
+def plain(value):
+    """As `annals report run` prints it."""
+    if isinstance(value, datetime.datetime):
+        digits = "seconds" if not value.microsecond else "milliseconds" if value.microsecond % 1000 == 0 else "microseconds"
+        return value.isoformat(timespec=digits)
+    return float(value) if isinstance(value, decimal.Decimal) else value
+
+
+def rows(answer):
+    """The rows of an Arrow table, one by one."""
+    for batch in answer.to_batches(max_chunksize=10_000):
+        for row in batch.to_pylist():
+            yield {name: plain(value) for name, value in row.items()}
+
+
+def difference(found, expected):
+    """The first row that differs, or None; with how many rows there are."""
+    count = 0
+    with open(expected) as lines:
+        for count, row in enumerate(found, 1):
+            line = lines.readline()
+            if not line or json.loads(line) != row:
+                return count, f"row {count} is {json.dumps(row, ensure_ascii=False)}, DuckDB's is {line.strip() or 'none'}"
+        if line := lines.readline():
+            return count, f"row {count + 1} is missing: {line.strip()}"
+    return count, None
+
+
+def ask(session, sql, given):
+    arguments = {name: value_of(text) for name, text in PARAMETER.findall(sql)} | given
+    return session.sql(sql, args={name: value for name, value in arguments.items() if f":{name}" in sql})
+
+
+def compare_sessions(archive, written):
+    """How many rows two sets of sessions have, and one that only one of them has."""
+    mine = f"read_parquet('{written}/*.parquet', hive_partitioning = false)"
+    client = duckdb.connect()
+    archive.dataset("sessions").duckdb(client).create_view("theirs")
+    columns = ", ".join(name for name in archive.dataset("sessions").schema.names)
+    count = client.execute(f"SELECT count(*) FROM {mine}").fetchone()[0]
+    for one, other in [(mine, "theirs"), ("theirs", mine)]:
+        query = f"SELECT {columns} FROM {one} EXCEPT ALL SELECT {columns} FROM {other} LIMIT 1"
+        if row := client.execute(query).fetchone():
+            return count, f"{'only the engine' if one == mine else 'only the archive'} has {row}"
+    return count, None
+
+
+def main(engine, address, location, directory):
+    directory = pathlib.Path(directory)
+    asked = json.loads((directory / "asked.json").read_text())
+    started = time.monotonic()
+    session, archive = connect(engine, address), Archive(location)
+    for name in TABLES:
+        archive.dataset(name).spark(session).createOrReplaceTempView(name)
+    session.read.parquet(str(directory / "coverage.parquet")).createOrReplaceTempView("coverage")
+    failed = False
+
+    def say(question, began, count, fault):
+        nonlocal failed
+        failed |= fault is not None
+        took = {"engine": engine, "question": question, "rows": count, "seconds": round(time.monotonic() - began, 2)}
+        print(json.dumps(took | ({"fault": fault} if fault else {}), ensure_ascii=False), flush=True)
+
+    say("start", started, 0, None)
+    for path in sorted(QUERIES.glob("r*.sql")):
+        question = path.name[:3]
+        if question not in asked["questions"]:
+            continue
+        began = time.monotonic()
+        given = asked["arguments"] | asked["parameters"].get(question, {})
+        answer = ask(session, path.read_text(), given).toArrow()
+        took = time.monotonic() - began
+        count, fault = difference(rows(answer), directory / f"{question}.ndjson")
+        say(question, time.monotonic() - took, count, fault)
+    if "sessions" in asked["questions"]:
+        began, written = time.monotonic(), directory / f"sessions-{engine}"
+        session.sql((QUERIES / "sessions.sql").read_text()).write.parquet(str(written))
+        took = time.monotonic() - began
+        count, fault = compare_sessions(archive, written)
+        say("sessions", time.monotonic() - took, count, fault)
+    if "source" in asked["questions"]:
+        began, table = time.monotonic(), archive.dataset("connections")
+        count = table.spark(session, through="source").count()
+        say("source", began, count, None if count == table.rows else f"the ledger says {table.rows} rows")
+    session.stop()
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

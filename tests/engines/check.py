@@ -1,0 +1,126 @@
+"""Asks Spark's cluster and Sail's the questions of `queries/spark` and compares each answer with DuckDB's.
+
+    scripts/engines.sh check ARCHIVE [--engines spark,sail] [--from DATE] [--to DATE] [--tz ZONE] [--questions r00,sessions]
+
+The program that asks DuckDB is named by ANNALS, else target/release/annals. Clusters are started here and ended here.
+Exits with 3 where an engine is not here.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).parent
+ROOT = HERE.parents[1]
+REPORTS = ["r00", "r01", "r02", "r03", "r14", "r15"]
+# What lets a small archive have an answer.
+PARAMETERS = {"r03": {"min_failures": 1}}
+QUESTIONS = [*REPORTS, "sessions", "source"]
+START_SECONDS_MAX = 60
+
+
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def answers(port):
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+        return True
+    return False
+
+
+@contextlib.contextmanager
+def cluster(engine, environment):
+    """The address of a cluster that ends with the block."""
+    port = free_port()
+    with tempfile.TemporaryFile("w+") as log:
+        process = subprocess.Popen(
+            [ROOT / "scripts/engines.sh", engine, str(port)],
+            stdout=log, stderr=log, env=environment, start_new_session=True,
+        )
+        try:
+            deadline = time.monotonic() + START_SECONDS_MAX
+            while not answers(port):
+                if process.poll() is not None or time.monotonic() > deadline:
+                    log.seek(0)
+                    print(f"{engine} does not start: {log.read()[-2000:]}", file=sys.stderr)
+                    sys.exit(3 if process.returncode == 3 else 1)
+                time.sleep(0.2)
+            yield f"{'sc' if engine == 'sail' else 'spark'}://127.0.0.1:{port}"
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+
+def annals(arguments, output):
+    program = os.environ.get("ANNALS", ROOT / "target/release/annals")
+    done = subprocess.run([program, *arguments, "--output", output], capture_output=True, text=True)
+    if done.returncode not in (0, 3):
+        sys.exit(f"annals {' '.join(arguments)}: {done.stderr}")
+
+
+def ask_duckdb(options, directory):
+    """What every engine is given, and DuckDB's answers."""
+    base = ["--archive", options.archive]
+    since, until = (f"{day}T00:00:00" for day in (options.since, options.until))
+    period = ["--from", f"{since}Z", "--to", f"{until}Z", "--tz", options.tz]
+    annals([*base, "sql", "FROM coverage", "--format", "parquet"], directory / "coverage.parquet")
+    for report in [report for report in REPORTS if report in options.questions]:
+        began, given = time.monotonic(), PARAMETERS.get(report, {})
+        changed = [word for name, value in given.items() for word in ("--param", f"{name}={value}")]
+        run = [*base, "report", "run", report, *period, *changed, "--format", "ndjson", "--bare"]
+        annals(run, directory / f"{report}.ndjson")
+        seconds = round(time.monotonic() - began, 2)
+        count = sum(1 for _ in open(directory / f"{report}.ndjson"))
+        print(json.dumps({"engine": "duckdb", "question": report, "rows": count, "seconds": seconds}), flush=True)
+    # The tables' times have no zone, and are UTC.
+    arguments = {"from": since, "to": until, "tz": options.tz, "team": None}
+    asked = {"questions": options.questions, "arguments": arguments, "parameters": PARAMETERS}
+    (directory / "asked.json").write_text(json.dumps(asked))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("archive")
+    parser.add_argument("--engines", type=lambda text: text.split(","), default=["sail", "spark"])
+    parser.add_argument("--questions", type=lambda text: text.split(","), default=QUESTIONS)
+    parser.add_argument("--from", dest="since", default="2000-01-01")
+    parser.add_argument("--to", dest="until", default="2099-01-01")
+    parser.add_argument("--tz", default="Europe/Prague")
+    options = parser.parse_args()
+    options.archive = str(pathlib.Path(options.archive).resolve())
+    source = str(ROOT / "clients/python/src")
+    # Workers run Python too.
+    environment = os.environ | {"PYTHONPATH": source, "PYTHONWARNINGS": "ignore", "PYSPARK_PYTHON": sys.executable}
+    environment |= {"SPARK_LOCAL_IP": "127.0.0.1"}
+    failed = False
+    with tempfile.TemporaryDirectory() as directory:
+        ask_duckdb(options, pathlib.Path(directory))
+        for engine in options.engines:
+            with cluster(engine, environment) as address:
+                asked = [sys.executable, HERE / "ask.py", engine, address, options.archive, directory]
+                # Engines say much on standard error, which counts where they fail.
+                done = subprocess.run(asked, env=environment, stderr=subprocess.PIPE, text=True)
+                if done.returncode:
+                    failed = True
+                    print(done.stderr[-4000:], file=sys.stderr)
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()

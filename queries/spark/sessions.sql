@@ -1,7 +1,8 @@
 -- Events to sessions: the rows of `sessions`, made of `connections` alone.
 -- Of an event that changed upstream the latest revision counts, once. Events are ordered by time, then by event id.
 WITH ranked AS (
-    SELECT *, row_number() OVER (
+    SELECT team_id, connection_id, event_id, event_type, event_time, event_time_ns, device_id, computer_host_name, tunnel_id,
+        source_type, peer_email, peer_ip, direct_ip, local_user_name, failure_reason, row_number() OVER (
         PARTITION BY team_id, connection_id, event_id
         ORDER BY revision DESC, first_seen_at DESC, event_time_ns DESC, event_type DESC,
             device_id DESC NULLS LAST, computer_host_name DESC NULLS LAST, tunnel_id DESC NULLS LAST,

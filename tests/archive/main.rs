@@ -10,6 +10,7 @@ mod age;
 
 mod damage;
 mod damage_table;
+mod engines;
 mod file_modes;
 mod ledger_size;
 mod not_files;

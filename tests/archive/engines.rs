@@ -4,10 +4,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-mod common;
-
-use common::asked::Place;
-use common::python::python_with_engines;
+use crate::common::asked::Place;
+use crate::common::python::python_with_engines;
 
 const ANNALS: &str = env!("CARGO_BIN_EXE_annals");
 

@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import pathlib
+import resource
 import signal
 import socket
 import subprocess
@@ -41,7 +42,7 @@ def answers(port):
 
 @contextlib.contextmanager
 def cluster(engine, environment):
-    """The address of a cluster that ends with the block."""
+    """The address of a cluster that ends with the block, and its group of processes."""
     port = free_port()
     with tempfile.TemporaryFile("w+") as log:
         process = subprocess.Popen(
@@ -56,7 +57,7 @@ def cluster(engine, environment):
                     print(f"{engine} does not start: {log.read()[-2000:]}", file=sys.stderr)
                     sys.exit(3 if process.returncode == 3 else 1)
                 time.sleep(0.2)
-            yield f"{'sc' if engine == 'sail' else 'spark'}://127.0.0.1:{port}"
+            yield f"{'sc' if engine == 'sail' else 'spark'}://127.0.0.1:{port}", process.pid
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGTERM)
@@ -65,6 +66,11 @@ def cluster(engine, environment):
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
+
+
+def children_seconds():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def annals(arguments, output):
@@ -81,17 +87,17 @@ def ask_duckdb(options, directory):
     period = ["--from", f"{since}Z", "--to", f"{until}Z", "--tz", options.tz]
     annals([*base, "sql", "FROM coverage", "--format", "parquet"], directory / "coverage.parquet")
     for report in [report for report in REPORTS if report in options.questions]:
-        began, given = time.monotonic(), PARAMETERS.get(report, {})
+        began, used, given = time.monotonic(), children_seconds(), PARAMETERS.get(report, {})
         changed = [word for name, value in given.items() for word in ("--param", f"{name}={value}")]
         run = [*base, "report", "run", report, *period, *changed, "--format", "ndjson", "--bare"]
         annals(run, directory / f"{report}.ndjson")
-        seconds = round(time.monotonic() - began, 2)
+        took = {"seconds": round(time.monotonic() - began, 2), "processor": round(children_seconds() - used, 2)}
         count = sum(1 for _ in open(directory / f"{report}.ndjson"))
-        print(json.dumps({"engine": "duckdb", "question": report, "rows": count, "seconds": seconds}), flush=True)
+        print(json.dumps({"engine": "duckdb", "question": report, "rows": count} | took), flush=True)
     # The tables' times have no zone, and are UTC.
     arguments = {"from": since, "to": until, "tz": options.tz, "team": None}
     asked = {"questions": options.questions, "arguments": arguments, "parameters": PARAMETERS}
-    (directory / "asked.json").write_text(json.dumps(asked))
+    return asked
 
 
 def main():
@@ -110,9 +116,10 @@ def main():
     environment |= {"SPARK_LOCAL_IP": "127.0.0.1"}
     failed = False
     with tempfile.TemporaryDirectory() as directory:
-        ask_duckdb(options, pathlib.Path(directory))
+        given = ask_duckdb(options, pathlib.Path(directory))
         for engine in options.engines:
-            with cluster(engine, environment) as address:
+            with cluster(engine, environment) as (address, group):
+                (pathlib.Path(directory) / "asked.json").write_text(json.dumps(given | {"group": group}))
                 asked = [sys.executable, HERE / "ask.py", engine, address, options.archive, directory]
                 # Engines say much on standard error, which counts where they fail.
                 done = subprocess.run(asked, env=environment, stderr=subprocess.PIPE, text=True)

@@ -100,16 +100,19 @@ class ReadingTest(ArchiveTest):
         self.assertEqual(part.arrow(filter=period).num_rows, table.arrow(filter=period).num_rows)
         self.assertGreater(part.arrow(filter=period).num_rows, 0)
 
-    def test_the_spark_source_gives_a_partition_a_file(self) -> None:
+    def test_the_spark_source_gives_every_row_in_so_many_parts(self) -> None:
         from annals_lake.spark import AnnalsDataSource
 
         table = lake.Archive(self.root).dataset("sessions")
-        source = AnnalsDataSource({"path": str(self.root), "dataset": "sessions", "at": json.dumps(dict(table.lines))})
+        options = {"path": str(self.root), "dataset": "sessions", "at": json.dumps(dict(table.lines))}
+        source = AnnalsDataSource(options | {"partitions": "2"})
         reader = source.reader(source.schema())
         partitions = reader.partitions()
-        self.assertEqual(len(partitions), len(table.entries))
+        self.assertEqual(len(partitions), 2)
+        self.assertGreater(len(table.entries), 2)
         batches = [batch for partition in partitions for batch in reader.read(partition)]
-        self.assertTrue(pa.Table.from_batches(batches).equals(table.arrow()))
+        keys = [("team_id", "ascending"), ("connection_id", "ascending")]
+        self.assertTrue(pa.Table.from_batches(batches).sort_by(keys).equals(table.arrow().sort_by(keys)))
         with self.assertRaisesRegex(ValueError, "needs the option 'dataset'"):
             AnnalsDataSource({"path": str(self.root)}).schema()
 

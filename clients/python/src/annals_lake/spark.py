@@ -3,7 +3,8 @@
     spark.dataSource.register(AnnalsDataSource)
     spark.read.format("annals").option("path", "s3://bucket/archive").option("dataset", "connections").load()
 
-The source's options are `path`, `dataset`, `team`, and `at`: a line's number, or a JSON object of each team's.
+The source's options are `path`, `dataset`, `team`, `at` (a line's number, or a JSON object of each team's) and `partitions`: how
+many parts the files are read in at most.
 """
 
 import json
@@ -22,6 +23,7 @@ from .table import Table
 
 FORMAT = "annals"
 _FILES = "files"
+_PARTITIONS = 16
 _TYPES: dict[Any, st.DataType] = {
     pa.string(): st.StringType(),
     pa.timestamp("us"): st.TimestampNTZType(),
@@ -33,7 +35,7 @@ _TYPES: dict[Any, st.DataType] = {
 
 
 class AnnalsDataSource(DataSource):
-    """`spark.read.format("annals")`: one partition a file, in Arrow batches."""
+    """`spark.read.format("annals")`: files in Arrow batches."""
 
     @classmethod
     def name(cls) -> str:
@@ -45,7 +47,7 @@ class AnnalsDataSource(DataSource):
     def reader(self, schema: st.StructType) -> DataSourceReader:
         table, chosen = self._table(), self.options.get(_FILES)
         paths = [entry.path for entry in table.entries] if chosen is None else json.loads(chosen)
-        return _Reader(self.options["path"], table.schema, paths)
+        return _Reader(self.options["path"], table.schema, paths, int(self.options.get("partitions", _PARTITIONS)))
 
     def _table(self) -> Table:
         missing = [name for name in ("path", "dataset") if not self.options.get(name)]
@@ -56,24 +58,24 @@ class AnnalsDataSource(DataSource):
         return Archive(self.options["path"]).dataset(self.options["dataset"], self.options.get("team"), line)
 
 
-class _File(InputPartition):
-    def __init__(self, path: str) -> None:
-        self.path = path
+class _Files(InputPartition):
+    def __init__(self, paths: list[str]) -> None:
+        self.paths = paths
 
 
 class _Reader(DataSourceReader):
-    def __init__(self, location: str, schema: Any, paths: list[str]) -> None:
-        self.location, self.schema, self.paths = location, schema, paths
+    def __init__(self, location: str, schema: Any, paths: list[str], partitions: int) -> None:
+        self.location, self.schema, self.paths, self.count = location, schema, paths, max(1, partitions)
 
     def partitions(self) -> list[InputPartition]:
-        return [_File(path) for path in self.paths]
+        return [_Files(self.paths[first :: self.count]) for first in range(min(self.count, len(self.paths)))]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        assert isinstance(partition, _File)
+        assert isinstance(partition, _Files)
         store = open_store(self.location)
-        file_format = pads.ParquetFileFormat()
+        paths, file_format = [store.full(path) for path in partition.paths], pads.ParquetFileFormat()
         yield from pads.FileSystemDataset.from_paths(
-            [store.full(partition.path)], schema=self.schema, format=file_format, filesystem=store.filesystem
+            paths, schema=self.schema, format=file_format, filesystem=store.filesystem
         ).to_batches()
 
 

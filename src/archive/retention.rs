@@ -39,12 +39,12 @@ pub struct DueMonth {
 }
 
 impl DueMonth {
-    /// What keeps it, in words.
+    /// The reason that keeps the month, as text.
     pub fn kept_text(&self) -> Option<String> {
         Some(match self.kept_by.as_ref()? {
             KeptBy::Holds(holds) => format!("held by {}", holds.join(", ")),
-            KeptBy::OpenWindows => "its windows are not all sealed yet".to_owned(),
-            KeptBy::SessionsBehind => "its sessions are not made yet: `annals sync` makes them".to_owned(),
+            KeptBy::OpenWindows => "some of its windows are not sealed yet".to_owned(),
+            KeptBy::SessionsBehind => "its sessions are not derived yet: run `annals sync`".to_owned(),
         })
     }
 }
@@ -58,7 +58,7 @@ impl TeamState {
         found
     }
 
-    /// The same of all months of datasets that have a class, whether they are due or not.
+    /// All months of datasets with a class, due or not.
     pub fn retained_months(&self, retention: &Retention, holds: &[Hold]) -> Vec<DueMonth> {
         let mut found = Vec::new();
         for policy in retention.0.keys().filter_map(|of| retention.policy(*of)) {

@@ -1,4 +1,4 @@
-//! `annals retention`: what has outlived its class, and what lets it go.
+//! `annals retention`: shows and expires the months that are older than their retention class.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::pipeline::{due_months, expire};
 use super::output::{self, OutputArgs};
 use super::{Global, query, reading, teams};
 
-/// Let rows go that have been kept as long as [retention] says
+/// Expire rows that are older than the retention classes in [retention]
 #[derive(Debug, Args)]
 pub struct RetentionArgs {
     #[command(subcommand)]
@@ -27,28 +27,28 @@ enum RetentionCommand {
     Apply(ApplyArgs),
 }
 
-/// Show the months that have outlived their class, and what keeps any of them; works beside a daemon
+/// Show the months that are due, and the reasons that keep them; works while a daemon runs
 #[derive(Debug, Args)]
 #[command(after_help = PLAN_AFTER)]
 struct PlanArgs {
     #[command(flatten)]
-    asked: Asked,
+    input: RetentionInput,
 }
 
-/// Remove the months that have outlived their class, in one ledger line a team
+/// Remove the months that are due, in one ledger line per team
 #[derive(Debug, Args)]
 #[command(after_help = APPLY_AFTER)]
 struct ApplyArgs {
-    /// Show what would go, sessions included, and remove nothing; works beside a daemon
+    /// Show the months and sessions that would expire, without removing them; works while a daemon runs
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
-    asked: Asked,
+    input: RetentionInput,
 }
 
 #[derive(Debug, Args)]
-struct Asked {
-    /// Only this team, by id or name; may be given several times [default: all of the archive]
+struct RetentionInput {
+    /// Only this team, by id or name; repeatable [default: all teams of the archive]
     #[arg(long, value_name = "TEAM")]
     team: Vec<String>,
     #[command(flatten)]
@@ -56,16 +56,16 @@ struct Asked {
 }
 
 const PLAN_AFTER: &str = "\
-A month is due when its end is older than the class of its dataset ([retention] in annals.toml). It stays while a hold covers it \
-(`annals hold list`), and until its last window is sealed and its sessions are made. Sessions go with the connections that they \
-begin with. Without [retention] nothing is ever due.
+A month is due when its end is older than the class of its dataset ([retention] in annals.toml). A due month stays while a hold \
+covers it (`annals hold list`), until its last window is sealed, and until its sessions are derived. Sessions expire with the \
+connections at their start. Without [retention], no month is ever due.
 Exit codes: 0 done; 2 wrong use.";
 
 const APPLY_AFTER: &str = "\
-The line names policy, months, rows and digests: `annals verify` shows that nothing else went. The files stay for the grace of \
-[store], and `vacuum` removes them then. What went is not read again, also where the service still shows it, and is neither a gap \
-nor missing: coverage and reports say under which policy it expired, and when.
-Exit codes: 0 done; 1 a hold kept a month that is due, or a team could not be written, such as beside a daemon; 2 wrong use.";
+The line records policy, months, rows and digests: `annals verify` proves that it removed no other rows. The files stay for the \
+grace of [store]; then `vacuum` removes them. Annals never reads expired events again, even if the service still shows them. They \
+are neither a gap nor missing: coverage and reports show the policy and the date of the expiry.
+Exit codes: 0 done; 1 a hold keeps a due month, or a team cannot be written, such as while a daemon runs; 2 wrong use.";
 
 pub fn run(global: &Global, args: &RetentionArgs) -> Result<Exit, Error> {
     let config = global.load()?;
@@ -82,19 +82,19 @@ pub fn run(global: &Global, args: &RetentionArgs) -> Result<Exit, Error> {
 fn show(config: &Config, archive: &Archive, args: &PlanArgs) -> Result<Exit, Error> {
     let now = reading::clock().now();
     let mut months = Vec::new();
-    for team in teams::in_archive(archive, &args.asked.team)? {
+    for team in teams::in_archive(archive, &args.input.team)? {
         let reader = archive.read(&team)?;
         let (due, kept) = due_months(archive, reader.state(), config.retention.of(&team), now)?;
         months.extend(due.into_iter().chain(kept).map(|month| (team.clone(), month)));
     }
-    args.asked.output.batch(&plan_table(&months))?;
+    args.input.output.batch(&plan_table(&months))?;
     Ok(Exit::Done)
 }
 
 fn remove(config: &Config, archive: Archive, args: &ApplyArgs) -> Result<Exit, Error> {
     let now = reading::clock().now();
     let (mut gone, mut exit) = (Vec::new(), Exit::Done);
-    for team in teams::in_archive(&archive, &args.asked.team)? {
+    for team in teams::in_archive(&archive, &args.input.team)? {
         let label = teams::archived_label(&archive, &team);
         match remove_of(config, &archive, &team, args.dry_run, now) {
             Ok((expired, kept)) => {
@@ -108,12 +108,12 @@ fn remove(config: &Config, archive: Archive, args: &ApplyArgs) -> Result<Exit, E
                 gone.extend(expired.into_iter().map(|record| (team.clone(), record)));
             }
             Err(error) => {
-                output::say(&format!("team {label}: nothing was removed: {error}"));
+                output::say(&format!("team {label}: no month was removed: {error}"));
                 exit = Exit::Fault;
             }
         }
     }
-    args.asked.output.batch(&gone_table(&gone))?;
+    args.input.output.batch(&gone_table(&gone))?;
     Ok(exit)
 }
 

@@ -295,7 +295,7 @@ fn edges(
     Ok((Edges { source: Arc::new(source), clock: clock.clone(), workers, progress, settings }, token))
 }
 
-/// How rows go that have outlived their class.
+/// Expires rows that are older than their retention class.
 fn expiry(config: &Config, archive: &Archive) -> ExpirySettings {
     let (classes, schedule) = (config.retention.clone(), config.schedule.retention.clone());
     ExpirySettings { classes, schedule, archive: archive.clone() }

@@ -83,7 +83,7 @@ fn shard_text(shard: Shard, own: usize, others: usize) -> Option<String> {
         .then(|| format!("shard {shard}: it reads {own} of the archive's {}", plural(all as u64, "team")))
 }
 
-/// What has expired of a team, and the holds that stand: neither a gap nor missing.
+/// The last expiry of a team and its active holds. Expired rows are neither a gap nor missing.
 fn retention_lines(team: &TeamStatus, names: &TeamNames) -> Vec<String> {
     let label = names.with_id(&team.team);
     let expired = team.expired.iter().map(|sentence| format!("team {label}: the last {sentence}"));

@@ -33,7 +33,7 @@ pub struct Schedule {
     pub verify: Cron,
     /// The detecting reports, for alerts.
     pub reports: Cron,
-    /// Rows that have outlived their class go.
+    /// Expires rows that are older than their retention class.
     pub retention: Cron,
 }
 

@@ -43,7 +43,7 @@ pub(super) struct File {
     pub retention: Retention,
 }
 
-/// For how long rows are kept, by dataset; a dataset without a class is kept for ever.
+/// Retention classes by dataset. A dataset without a class never expires.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Retention {
@@ -52,7 +52,7 @@ pub(super) struct Retention {
     pub billing: Option<String>,
     pub inventory: Option<String>,
     pub quarantine: Option<String>,
-    /// Other classes of single teams, by their ids.
+    /// Different classes for single teams, by team id.
     pub teams: BTreeMap<String, TeamRetention>,
 }
 

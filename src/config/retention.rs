@@ -1,4 +1,4 @@
-//! For how long rows are kept, by dataset and team.
+//! Checks the retention classes by dataset and team.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use crate::model::{Retained, Retention, TeamId, TeamRetention};
 
 use super::{ConfigError, file};
 
-/// The word for no class: a team may keep for ever what others do not.
+/// The value for no class: a team can exclude a dataset from expiry.
 const FOREVER: &str = "forever";
 
 pub(super) fn check_retention(

@@ -153,11 +153,11 @@ impl Retention {
     }
 }
 
-/// The classes of all teams. Without any, nothing ever expires.
+/// The classes of all teams. Without classes, no row ever expires.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TeamRetention {
     pub all: Retention,
-    /// Teams that have classes of their own.
+    /// Teams with their own classes.
     pub teams: BTreeMap<TeamId, Retention>,
 }
 

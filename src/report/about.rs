@@ -80,7 +80,7 @@ impl About {
         if self.as_of != self.period.to {
             lines.push(format!("as of: {}", self.as_of));
         }
-        // At the top: what is gone is not in the rows below.
+        // At the top, because the rows below lack the expired months.
         for stream in &self.coverage {
             let place = format!("{} {}", self.names.label(&stream.team), stream.stream.map_or("", Stream::as_str));
             lines.extend(stream.expired.iter().map(|month| format!("expired: {place}: {}", month.sentence())));

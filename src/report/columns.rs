@@ -204,11 +204,11 @@ const REVIEWS: [Column; 11] = [
     count("ledger_seq"),
 ];
 
-/// A legal hold, as each team's ledger has it.
+/// A legal hold in a team's ledger.
 const HOLDS: [Column; 12] = [
     text("team_id"),
     text("hold_id"),
-    // team, or all.
+    // `team` or `all`.
     text("scope"),
     time("held_from"),
     time("held_to"),
@@ -221,7 +221,7 @@ const HOLDS: [Column; 12] = [
     count("ledger_seq"),
 ];
 
-/// A month of a dataset that outlived its class, and is gone.
+/// An expired month of a dataset.
 const EXPIRED: [Column; 9] = [
     text("team_id"),
     text("dataset"),
@@ -234,7 +234,7 @@ const EXPIRED: [Column; 9] = [
     count("ledger_seq"),
 ];
 
-/// A live month of a dataset that has a class, and from when on it may go.
+/// A live month of a dataset with a class, and the time from which it may expire.
 const RETENTION: [Column; 9] = [
     text("team_id"),
     text("dataset"),

@@ -46,7 +46,7 @@ pub struct StreamCoverage {
     pub missing: Vec<Span>,
     /// The part after the last window, which is not read yet.
     pub not_yet_read: Option<Span>,
-    /// Months inside the period whose rows outlived their class: neither gaps nor missing.
+    /// Expired months in the period. They are neither gaps nor missing.
     pub expired: Vec<GapInside>,
     pub gaps: Vec<GapInside>,
     /// Computers that were removed before the first read of this part: their connections are missing.
@@ -165,7 +165,7 @@ fn of_stream(
     covered
 }
 
-/// Says which months of the period have expired. Events of a month that was not read before its time are not missing.
+/// Adds the expired months of the period. If Annals never read such a month, its events are not missing.
 fn expiring(
     mut covered: StreamCoverage,
     data: &ViewData,

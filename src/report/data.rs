@@ -33,7 +33,7 @@ pub struct CoverageRow {
     pub window: WindowRecord,
     /// Number of the stream's gaps that touch the window and that no later line withdrew.
     pub gaps: u64,
-    /// Its month has expired.
+    /// The window's month has expired.
     #[serde(default)]
     pub has_expired: bool,
 }
@@ -54,7 +54,7 @@ pub struct ReviewRow {
     pub ledger_seq: LedgerSeq,
 }
 
-/// A month of a dataset that expired, and the commit that let it go.
+/// An expired month of a dataset, and the commit that expired it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExpiredRow {
     pub team_id: TeamId,
@@ -62,7 +62,7 @@ pub struct ExpiredRow {
     pub ledger_seq: LedgerSeq,
 }
 
-/// A month of a dataset that has a class.
+/// A month of a dataset with a class.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RetainedRow {
     pub team_id: TeamId,
@@ -152,7 +152,7 @@ impl ViewData {
         self.add_team(&state.team_id, state.windows.values().cloned(), state.findings.iter().cloned());
     }
 
-    /// Adds when the months of one team are due.
+    /// Adds the due times of one team's months.
     pub fn add_retention(&mut self, state: &TeamState, retention: &Retention) {
         let holds: Vec<Hold> = state.holds.values().cloned().collect();
         self.retention.extend(state.retained_months(retention, &holds).into_iter().map(|month| RetainedRow {

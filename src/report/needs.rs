@@ -92,7 +92,7 @@ impl ViewData {
             inventory_reads: if kept(View::InventoryReads) { self.inventory_reads.clone() } else { Vec::new() },
             names: self.names.clone(),
             holds: if kept(View::Holds) { self.holds.clone() } else { Vec::new() },
-            // Views of coverage and of people tell by it what is left.
+            // Views of coverage and of people exclude expired months by it.
             expired: self.expired.clone(),
             retention: if kept(View::Retention) { self.retention.clone() } else { Vec::new() },
             reviews: if kept(View::Reviews) { self.reviews.clone() } else { Vec::new() },

@@ -40,7 +40,7 @@ impl SnapshotSource {
         Ok(Self { archive, location, root, cache, retention: Arc::default() })
     }
 
-    /// Looks say when rows are due by these classes.
+    /// Snapshots compute due times from these classes.
     #[must_use]
     pub fn retaining(self, retention: TeamRetention) -> Self {
         Self { retention: Arc::new(retention), ..self }

@@ -290,7 +290,7 @@ fn retained_values(row: &RetainedRow) -> Value {
         "files": row.files,
         "rows": row.rows,
         "bytes": row.bytes,
-        // The last moment that the engine knows stands for never.
+        // The engine's latest time means never.
         "due_at": Some(row.due_at.micros()).filter(|_| row.due_at < Instant::LATEST),
         "kept_by": row.kept_by,
     })

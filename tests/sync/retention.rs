@@ -178,7 +178,7 @@ fn holds_are_listed_and_wrong_use_is_said_in_a_line() {
     program.run(&["hold", "release", "CASE-9", "--reason", "x"]).ended(2).says(&["CASE-9"]);
     program.run(&["hold", "release", "CASE-1", "--reason", ""]).ended(2).says(&["empty"]);
     program.run(&["hold", "release", "CASE-1", "--reason", "closed"]).ended(0);
-    program.run(&["hold", "release", "CASE-1", "--reason", "closed"]).ended(2).says(&["released already"]);
+    program.run(&["hold", "release", "CASE-1", "--reason", "closed"]).ended(2).says(&["already released"]);
     add(&good).ended(2).says(&["CASE-1"]);
 
     let listed = rows(&program.run(&["hold", "list", "--format", "json"]).ended(0));

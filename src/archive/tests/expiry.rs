@@ -1,4 +1,4 @@
-//! When rows may go: each rule broken by the least that breaks it; the plan; and whole months of a real archive.
+//! The rules of expiry, each with its smallest violation; the plan; and the expiry of whole months of a real archive.
 
 use super::super::{
     Body, ExpiredRecord, ExpiryError, FileEntry, FileRole, HoldAdded, HoldRecord, HoldReleased, HoldScope, KeptBy,
@@ -28,7 +28,7 @@ fn users(month: &str, first: &str, number: u64) -> FileEntry {
     file
 }
 
-/// A month with two files, one after it, and two months of people.
+/// A month with two files, one file after it, and two months of users.
 fn state() -> TeamState {
     let windows =
         vec![record(day("2025-03-01"), WindowState::Sealed, 7), record(day("2025-04-01"), WindowState::Sealed, 2)];
@@ -96,7 +96,7 @@ fn told(state: &TeamState, body: Body) -> Option<ExpiryError> {
 fn rows_go_only_as_a_record_says() {
     let state = state();
     assert_eq!(told(&state, goes(|_| {})), None);
-    // Without a record the rows are lost, as ever.
+    // Without an expiry record, the removed rows count as lost.
     let lost = state.check(&Body { removes: removes(), ..Body::default() });
     assert!(matches!(lost, Err(StateError::RowsLost { removed: 7, added: 0, .. })), "{lost:?}");
     let one = |change: fn(&mut ExpiredRecord)| told(&state, goes(|body| change(&mut body.expired[0])));
@@ -118,7 +118,7 @@ fn rows_go_only_as_a_record_says() {
     assert!(matches!(told(&state, twice), Some(ExpiryError::Twice { .. })));
     let back = goes(|body| body.adds.push(march(FileRole::Amendment, 2, 9)));
     assert!(matches!(told(&state, back), Some(ExpiryError::Back { .. })));
-    // Sessions go with their connections, and among those that the line replaces.
+    // Sessions expire with their connections, and the line replaces them.
     let sessions = goes(|body| {
         body.expired.push(ExpiredRecord { dataset: Dataset::Sessions, rows: 1, files: 0, ..expired() });
     });
@@ -147,7 +147,7 @@ fn nothing_goes_that_a_hold_covers() {
             "{case}: {error:?}"
         );
     }
-    // A line does not release what it lets go.
+    // One line cannot release a hold and expire its rows.
     let at_once = goes(|body| body.holds = vec![release("H")]);
     assert!(matches!(told(&held(vec![hold("H", None, None)]), at_once), Some(ExpiryError::Held { .. })));
 }
@@ -169,11 +169,11 @@ fn the_plan_says_what_is_due_and_what_keeps_it() {
     let march = (Dataset::Connections, of_march.clone(), 7, None);
     assert_eq!(plan(&state, &connections, "2026-04-01T00:00:00Z"), [march.clone()]);
     assert_eq!(plan(&state, &connections, NOW), [march, (Dataset::Connections, of_april, 2, None)]);
-    // Of people the month before goes when the one after has told for as long how they stand.
+    // A month of users expires when the next month's first row is older than the class.
     let users = Dataset::Inventory(InventoryPart::Users);
     assert_eq!(plan(&state, &[(Retained::Inventory, "1y")], "2026-04-01T02:59:59Z"), []);
     assert_eq!(plan(&state, &[(Retained::Inventory, "1y")], "2030-04-01T03:00:00Z"), [(users, of_march, 1, None)]);
-    // What keeps it.
+    // The reasons that keep a month.
     let held = state.try_advance(Body { holds: vec![hold("H", None, None)], ..Body::default() }).unwrap();
     let kept = plan(&held, &connections, NOW);
     assert!(kept.iter().all(|(.., by)| *by == Some(KeptBy::Holds(vec!["H".to_owned()]))), "{kept:?}");
@@ -185,7 +185,7 @@ fn the_plan_says_what_is_due_and_what_keeps_it() {
     assert_eq!(plan(&behind, &connections, "2026-04-01T00:00:00Z")[0].3, Some(KeptBy::SessionsBehind));
 }
 
-/// Of a month with all kinds of files one line lets everything go, and only that.
+/// One line expires all files of a month, of every kind, and no other file.
 #[test]
 fn a_month_goes_whole_and_the_rest_verifies() {
     let store = MemoryStore::new();
@@ -217,12 +217,12 @@ fn a_month_goes_whole_and_the_rest_verifies() {
     assert_eq!(writer.expire(&writer.state().due(&classes, &[], at("2026-02-15T00:00:00Z")), now()).unwrap(), []);
     assert_eq!(archive.read(&team()).unwrap().state(), writer.state());
     assert!(verify(&store, &VerifyOptions::default()).unwrap().is_clean());
-    // A draft that brings rows of the month is refused, whoever made it.
+    // The archive refuses every draft with rows of the expired month.
     let back = commit(&mut writer, Draft { sessions: None, ..of("2025-02-26", WindowState::Sealed) });
     assert!(matches!(back, Err(ArchiveError::State { .. })), "{back:?}");
 }
 
-/// One session of the day, at rest.
+/// One resting session of the day.
 fn sessions_of(date: &str) -> SessionsDraft {
     let row = session(&event(&format!("{date}-0000"), day(date).start));
     SessionsDraft {

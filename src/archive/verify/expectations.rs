@@ -24,7 +24,7 @@ pub struct VerifyOptions {
     pub now: Option<Instant>,
     /// The grace for which `vacuum` keeps unnamed files.
     pub grace: Duration,
-    /// The classes that the configuration says now: they are held against those by which rows went.
+    /// The configured retention classes, for comparison with the policies of past expiries.
     pub retention: TeamRetention,
 }
 

@@ -25,7 +25,7 @@ pub enum FaultCode {
     State,
     /// A line removes rows that a policy or a hold protects.
     PolicyViolation,
-    /// Rows went under another policy than the configuration says now. A notice.
+    /// Rows expired under a policy that differs from the configuration. A notice.
     PolicyChanged,
     /// The last ledger line is incomplete.
     TornTail,

@@ -70,11 +70,11 @@ pub struct TeamStanding {
     pub commit_conflicts: Option<u64>,
     pub streams: Vec<StreamStanding>,
     pub inventory: Option<InventoryStatus>,
-    /// What has expired of each dataset, last: a sentence each.
+    /// The last expiry of each dataset, one sentence each.
     pub expired: Vec<String>,
-    /// The ids of the legal holds that stand.
+    /// The ids of the active legal holds.
     pub holds: Vec<String>,
-    /// What has outlived its class and is kept all the same: a sentence each.
+    /// Due months that something keeps, one sentence each.
     pub held_back: Vec<String>,
 }
 

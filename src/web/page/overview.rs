@@ -71,7 +71,7 @@ struct Team {
     quarantine_href: String,
     sessions_href: String,
     people: String,
-    /// Holds, what waits behind them, and what has expired.
+    /// Legal holds, months that they keep, and the last expiries.
     retention: Vec<String>,
     class: &'static str,
 }

@@ -238,7 +238,7 @@ fn a_writer_refuses_a_ledger_that_holds_another_line_than_was_signed() {
     let _ = writer(&archive).commit(history().swap_remove(1), now()).unwrap();
     put(&other, FIRST_DAY, &lines(&disk, FIRST_DAY)[..1]);
     let refused = open(&other, signer(1)).err().unwrap().to_string();
-    assert!(refused.contains("the signed line 1 is not the one"), "{refused}");
+    assert!(refused.contains("the signed line 1 differs from the ledger's line"), "{refused}");
 }
 
 /// The verdict on each remembered head, for a ledger of six lines.

@@ -72,7 +72,7 @@ fn a_file_that_was_moved_is_known_again() {
         let fault = report.faults.iter().find(|fault| fault.object == moved && fault.code == code);
         fault.unwrap_or_else(|| panic!("no {code:?} in {:#?}", report.faults)).detail.clone()
     };
-    assert_eq!(told(FaultCode::DupFile), format!("a copy of {held}"));
+    assert_eq!(told(FaultCode::DupFile), format!("the file is a copy of {held}"));
     disk.take(&held);
     assert_eq!(told(FaultCode::PathMismatch), format!("the file has the content of the missing file {held}"));
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::model::{EventRow, Instant, InventoryPart, InventoryRow, Range, RejectRow, SessionRow, Stream};
 
-use super::record::{DeviceDelta, Finding, InventoryRead, ReadPoint, SessionsMark, StreamRecord, WindowRecord};
-use super::{EncodedTable, EventColumns, ExpiredRecord, HoldRecord, ReviewRecord, SessionColumns};
+use super::record::{DeviceDelta, InventoryRead, ReadPoint, SessionsMark, StreamRecord, WindowRecord};
+use super::{EncodedTable, EventColumns, ExpiredRecord, Finding, HoldRecord, ReviewRecord, SessionColumns};
 
 /// New rows of one window, and whether the commit compacts the window's live files.
 #[derive(Debug, Clone, PartialEq, Eq)]

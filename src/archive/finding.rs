@@ -1,8 +1,82 @@
-//! Findings: how they are made, and what closes a gap.
+//! What a re-scan or a check found, as a line records it.
+
+use serde::{Deserialize, Serialize};
 
 use crate::model::{Instant, Stream};
 
-use super::{Finding, FindingKind};
+/// The kind of a finding of a re-scan or a check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FindingKind {
+    /// Older events were out of reach at the first read.
+    ArchiveBegins,
+    /// Events were, or may have been, lost in the service.
+    Gap,
+    /// A gap lost nothing: this withdraws the gap of the same stream, subject and times.
+    GapClosed,
+    /// A computer was removed before the archive's first read, so Annals could not read its connections of this time.
+    RemovedBefore,
+    Late,
+    ChangedUpstream,
+    NoLongerServed,
+    NewEventType,
+    UnstableWindow,
+    AmbiguousOverlap,
+    PagingAnomaly,
+    Redacted,
+    Quarantined,
+    /// Quarantined events that a later version read and added as rows.
+    Released,
+    ClockRegression,
+    Silence,
+    DeprecatedHistory,
+    /// Connection events without a `connectionID`: they belong to no session.
+    NoConnectionId,
+    /// The service shows an undocumented field of people or computers. Annals does not keep it.
+    UnknownField,
+}
+
+impl FindingKind {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            FindingKind::ArchiveBegins => "archive_begins",
+            FindingKind::Gap => "gap",
+            FindingKind::GapClosed => "gap_closed",
+            FindingKind::RemovedBefore => "removed_before",
+            FindingKind::Late => "late",
+            FindingKind::ChangedUpstream => "changed_upstream",
+            FindingKind::NoLongerServed => "no_longer_served",
+            FindingKind::NewEventType => "new_event_type",
+            FindingKind::UnstableWindow => "unstable_window",
+            FindingKind::AmbiguousOverlap => "ambiguous_overlap",
+            FindingKind::PagingAnomaly => "paging_anomaly",
+            FindingKind::Redacted => "redacted",
+            FindingKind::Quarantined => "quarantined",
+            FindingKind::Released => "released",
+            FindingKind::ClockRegression => "clock_regression",
+            FindingKind::Silence => "silence",
+            FindingKind::DeprecatedHistory => "deprecated_history",
+            FindingKind::NoConnectionId => "no_connection_id",
+            FindingKind::UnknownField => "unknown_field",
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<Stream>,
+    pub kind: FindingKind,
+    /// The window, computer id, event id or event type that the finding is about.
+    pub subject: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<Instant>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<Instant>,
+    pub reason: String,
+    pub count: u64,
+    pub found_at: Instant,
+}
 
 impl Finding {
     /// A finding of one thing, without times.

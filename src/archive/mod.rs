@@ -117,12 +117,12 @@ mod commit;
 mod copy;
 mod dataset;
 mod draft;
-mod finding;
 mod draft_digest;
 mod error;
 mod draft_rows;
 mod expired;
 mod expiry;
+mod finding;
 mod grace;
 mod heads;
 mod hold;
@@ -162,6 +162,7 @@ pub use dataset::Dataset;
 pub use draft::{Draft, Release, SessionsDraft, WindowRows};
 pub use error::ArchiveError;
 pub use expired::{Expired, ExpiredRecord, ExpiryError};
+pub use finding::{Finding, FindingKind};
 pub use heads::{HeadLine, Signer};
 pub use hold::{
     Hold, HoldAdded, HoldError, HoldRecord, HoldReleased, HoldScope, Holds, check_hold_id, check_hold_text, covering,
@@ -174,9 +175,8 @@ pub use path::{ArchivePath, DataPath, month_of};
 pub use reach::reaching;
 pub use reader::{StoredEvent, StoredReject, TeamReader};
 pub use record::{
-    Body, DeviceDelta, FileEntry, FileRole, Finding, FindingKind, InventoryRead, READ_POINTS_MAX, ReadPoint,
-    ReleasedRecord, SaltRecord, SessionsMark, SessionsRecord, SnapshotEntry, StreamRecord, WalkPoint, WindowRecord,
-    WindowState,
+    Body, DeviceDelta, FileEntry, FileRole, InventoryRead, READ_POINTS_MAX, ReadPoint, ReleasedRecord, SaltRecord,
+    SessionsMark, SessionsRecord, SnapshotEntry, StreamRecord, WalkPoint, WindowRecord, WindowState,
 };
 pub use recover::Recovery;
 pub use retention::{DueMonth, KeptBy};

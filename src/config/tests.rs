@@ -220,3 +220,23 @@ fn the_shard_is_that_of_the_file_unless_the_environment_or_a_flag_says_another()
     let over = Overrides { shard: "3/4".parse().ok(), ..Overrides::default() };
     assert_eq!(load(file, over).unwrap().shard.to_string(), "3/4");
 }
+
+#[test]
+fn retention_is_by_dataset_and_a_team_may_differ() {
+    use crate::model::{Retained, TeamId};
+    let config = load(
+        "[retention]\nconnections = \"7y\"\nactivity = \"90d\"\n\
+         [retention.teams.\"t1\"]\nconnections = \"forever\"\nbilling = \"18mo\"\n",
+        Overrides::default(),
+    )
+    .unwrap();
+    let of = |team: &str, of| config.retention.of(&TeamId::from(team)).policy(of).map(|policy| policy.to_string());
+    assert_eq!(of("t2", Retained::Connections).as_deref(), Some("connections = 7y"));
+    assert_eq!((of("t1", Retained::Connections), of("t2", Retained::Billing)), (None, None));
+    assert_eq!(of("t1", Retained::Activity).as_deref(), Some("activity = 90d"));
+    assert_eq!(of("t1", Retained::Billing).as_deref(), Some("billing = 18mo"));
+    assert!(load("", Overrides::default()).unwrap().retention.is_empty());
+    assert!(refused("[retention]\nactivity = \"7 parsecs\"").contains("retention.activity: \"7 parsecs\""));
+    assert!(refused("[retention]\nactivity = \"forever and a day\"").contains("retention.activity"));
+    assert!(refused("[retention.teams.\" \"]\nactivity = \"1y\"").contains("empty"));
+}

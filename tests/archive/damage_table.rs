@@ -5,10 +5,7 @@
 use crate::damage;
 
 use std::fs;
-use std::sync::Arc;
 
-use annals::archive::{Archive, Draft, LocalStore, Signer};
-use annals::model::TeamId;
 use damage::forge;
 use damage::hands::{change, copy_tree, elsewhere, encode_anew, file_with, files, lines, put, rechain, rename, sealed};
 use damage::world::{HONEST, Life, World, key, make};
@@ -45,6 +42,7 @@ const fn unseen(name: &'static str, damage: fn(&World), has: Has, codes: &'stati
     Case { has, exit: 0, verdict: "SELF_CONSISTENT", ..case(name, damage, codes) }
 }
 
+const CHANGED: &[&str] = &["POLICY_CHANGED"];
 const CASES: &[Case] = &[
     unseen("0 nothing", |_| {}, Has::Key, &[]),
     Case { verdict: "ANCHORED", ..unseen("0 nothing, and a head", |_| {}, Has::KeyAndHead, &[]) },
@@ -121,15 +119,11 @@ const CASES: &[Case] = &[
     },
     with_head("30 the remembered head altered", |w| change(&w.path("head"), alter_head), &["BAD_SIG"]),
     with_head("30b the head of another signer", foreign_head, &["UNKNOWN_KEY"]),
-    case(
-        "31 an expire record forged to excuse a missing file",
-        |w| forged(w, "connections = 1y"),
-        &["POLICY_VIOLATION"],
-    ),
-    case("31b one whose policy fits, in lines that nobody signed", forged_unsigned, &["BAD_SIG"]),
-    case("31c one that says other rows than went", forged_rows, &["STATE"]),
-    case("33 a month expired under a hold", expired_under_hold, &["POLICY_VIOLATION"]),
-    Case { exit: 3, ..unseen("34 the policy edited off the ledger", policy_edited, Has::Key, &["POLICY_CHANGED"]) },
+    case("31 an expire record forged for a missing file", forge::young, &["POLICY_VIOLATION"]),
+    case("31b one whose policy fits, in lines that nobody signed", forge::unsigned, &["BAD_SIG"]),
+    case("31c one that says other rows than went", forge::other_rows, &["STATE"]),
+    case("33 a month expired under a hold", forge::under_hold, &["POLICY_VIOLATION"]),
+    Case { exit: 3, ..unseen("34 the policy edited off the ledger", forge::policy_edited, Has::Key, CHANGED) },
     case("35 a link in place of a file", |w| link(w, false), &["UNREADABLE"]),
     case("35b a second name of a file", |w| link(w, true), &["UNREADABLE"]),
     case("35c a file cut short", |w| change(&sealed(&w.archive()), |b| b.truncate(100)), &["FILE_SIZE", "FILE_HASH"]),
@@ -217,47 +211,6 @@ fn cut_tail(world: &World, is_thorough: bool) {
 fn replace(world: &World, life: Life) {
     fs::remove_dir_all(world.archive()).unwrap();
     make(&world.archive(), &life);
-}
-
-/// October goes by a line that the program does not write, and its file with it.
-fn forged(world: &World, policy: &str) {
-    forge::append(
-        &world.archive(),
-        forge::october(&world.archive(), policy, damage::world::at("2026-11-03T00:06:00Z")),
-    );
-    forge::take_away(&world.archive());
-}
-
-fn forged_unsigned(world: &World) {
-    forged(world, "connections = 1d");
-    forge::append(&world.archive(), annals::archive::Body::default());
-}
-
-fn forged_rows(world: &World) {
-    let mut body = forge::october(&world.archive(), "connections = 1d", damage::world::at("2026-11-03T00:06:00Z"));
-    body.expired[0].rows -= 1;
-    forge::append(&world.archive(), body);
-    forge::take_away(&world.archive());
-}
-
-fn expired_under_hold(world: &World) {
-    let body = forge::october(&world.archive(), "connections = 1d", damage::world::at("2026-11-03T00:07:00Z"));
-    forge::append(&world.archive(), forge::hold());
-    forge::append(&world.archive(), body);
-    forge::take_away(&world.archive());
-}
-
-/// What went by one policy is checked beside a configuration that says another.
-fn policy_edited(world: &World) {
-    let archive = Archive::open(Arc::new(LocalStore::new(world.archive()))).unwrap();
-    let signer = Some(Arc::new(Signer { key: key(1), previous: None }));
-    let archive = archive.signed_by(signer);
-    let mut writer = archive.writer(&TeamId::from(damage::world::TEAM)).unwrap();
-    let body = forge::october(&world.archive(), "connections = 1d", damage::world::at("2026-11-03T00:06:00Z"));
-    let draft = Draft { expire: body.expired, ..Draft::default() };
-    let _ = writer.commit(draft, damage::world::at("2026-11-03T00:06:00Z")).unwrap();
-    drop(writer);
-    put(&world.path("annals.toml"), b"[retention]\nconnections = \"7y\"\n");
 }
 
 fn heads(world: &World, edit: impl Fn(&str) -> String) {

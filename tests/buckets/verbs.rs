@@ -36,6 +36,10 @@ fn every_verb_takes_an_archive_in_a_bucket() {
     scene.run(&["report", "pack", "--from", "2026-11-10", "--to", "2026-11-14", "-o", pack]).ended(0);
     scene.run(&["review", "sign", "--pack", pack, "--reviewer", "R", "--outcome", "accepted"]).ended(0);
     assert_eq!(scene.sql("select count(*)::int as n from reviews")[0]["n"], 1);
+    scene.run(&["hold", "add", "--id", "CASE-7", "--reason", "a claim"]).ended(0);
+    scene.run(&["retention", "plan"]).ended(0).says(&["nothing ever expires"]);
+    scene.run(&["retention", "apply"]).ended(0);
+    scene.run(&["hold", "release", "CASE-7", "--reason", "settled"]).ended(0);
     scene.run(&["quarantine", "retry"]).ended(0);
     let cached = scene.run(&["cache", "status", "--format", "json"]).ended(0);
     let cached: Value = serde_json::from_str(&cached.stdout).unwrap();

@@ -1,4 +1,4 @@
-//! The edge to storage: eight operations, and the durability that a commit needs.
+//! The edge to storage: nine operations, and the durability that a commit needs.
 
 mod blob;
 #[cfg(test)]

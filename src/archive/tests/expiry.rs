@@ -1,5 +1,8 @@
 //! The rules of expiry, each with its smallest violation; the plan; and the expiry of whole months of a real archive.
 
+use object_server::ObjectServer;
+
+use super::super::store::s3;
 use super::super::{
     Body, ExpiredRecord, ExpiryError, FileEntry, FileRole, HoldAdded, HoldRecord, HoldReleased, HoldScope, KeptBy,
     SessionsRecord, StateError, TeamState, VerifyOptions, verify,
@@ -185,11 +188,17 @@ fn the_plan_says_what_is_due_and_what_keeps_it() {
     assert_eq!(plan(&behind, &connections, "2026-04-01T00:00:00Z")[0].3, Some(KeptBy::SessionsBehind));
 }
 
-/// One line expires all files of a month, of every kind, and no other file.
+/// One line expires all files of a month, of every kind, and no other file: on a disk and in a bucket.
 #[test]
 fn a_month_goes_whole_and_the_rest_verifies() {
-    let store = MemoryStore::new();
-    let archive = open(&(Arc::new(store.clone()) as Arc<dyn Store>));
+    let server = ObjectServer::start();
+    for store in [Arc::new(MemoryStore::new()) as Arc<dyn Store>, Arc::new(s3(&server))] {
+        goes_whole(&store);
+    }
+}
+
+fn goes_whole(store: &Arc<dyn Store>) {
+    let archive = open(store);
     let mut writer = writer(&archive);
     let of = |date: &str, state: WindowState| Draft {
         rows: vec![rows(date, events(date, 0, 5), true)],
@@ -210,13 +219,14 @@ fn a_month_goes_whole_and_the_rest_verifies() {
     let said = writer.expire(&due, now()).unwrap();
     let rows_of = |dataset| said.iter().find(|record| record.dataset == dataset).map(|record| record.rows);
     assert_eq!((rows_of(Dataset::Connections), rows_of(Dataset::Sessions)), (Some(10), Some(2)));
-    let left: Vec<String> = ids_in(&archive).into_keys().map(|id| id.to_string()).collect();
+    let left: Vec<String> = ids_in(&archive).into_keys().collect();
     assert!(left.len() == 5 && left.iter().all(|id| id.starts_with("2025-03-01")), "{left:?}");
     let sessions = writer.state().files_of(Dataset::Sessions).map(|file| file.rows).sum::<u64>();
     assert_eq!(sessions, 1);
-    assert_eq!(writer.expire(&writer.state().due(&classes, &[], at("2026-02-15T00:00:00Z")), now()).unwrap(), []);
+    let nothing = writer.state().due(&classes, &[], at("2026-02-15T00:00:00Z"));
+    assert_eq!(writer.expire(&nothing, now()).unwrap(), []);
     assert_eq!(archive.read(&team()).unwrap().state(), writer.state());
-    assert!(verify(&store, &VerifyOptions::default()).unwrap().is_clean());
+    assert!(verify(store.as_ref(), &VerifyOptions::default()).unwrap().is_clean());
     // The archive refuses every draft with rows of the expired month.
     let back = commit(&mut writer, Draft { sessions: None, ..of("2025-02-26", WindowState::Sealed) });
     assert!(matches!(back, Err(ArchiveError::State { .. })), "{back:?}");

@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::super::draft_digest::{draft_digest, row_digests};
-use super::super::record::{Finding, FindingKind, READ_POINTS_MAX, ReadPoint, SessionsMark, StreamRecord};
-use super::super::{DeviceDelta, HoldAdded, HoldRecord, HoldScope, ReviewOutcome, ReviewRecord, SessionsDraft};
+use super::super::record::{READ_POINTS_MAX, ReadPoint, SessionsMark, StreamRecord};
+use super::super::{
+    DeviceDelta, Finding, FindingKind, HoldAdded, HoldRecord, HoldScope, ReviewOutcome, ReviewRecord, SessionsDraft,
+};
 use super::*;
 use crate::model::Digest;
 

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals::archive::{
-    Archive, Body, Dataset, ExpiredRecord, HoldAdded, HoldRecord, HoldScope, Line, LocalStore, month_of,
+    Archive, Body, Dataset, Draft, ExpiredRecord, HoldAdded, HoldRecord, HoldScope, Line, LocalStore, Signer, month_of,
 };
 use annals::model::{Digest, Instant, TeamId};
 
 use super::hands::{file_with, files, put};
-use super::world::{TEAM, at};
+use super::world::{TEAM, World, at, key};
 
 /// Appends a line to the newest ledger file.
 pub fn append(root: &Path, body: Body) {
@@ -29,7 +29,7 @@ pub fn append(root: &Path, body: Body) {
 pub fn october(root: &Path, policy: &str, at: Instant) -> Body {
     let archive = Archive::open(Arc::new(LocalStore::new(root))).unwrap();
     let reader = archive.read(&TeamId::from(TEAM)).unwrap();
-    let month = month_of(super::world::at("2026-10-01T00:00:00Z")).start;
+    let month = month_of(at("2026-10-01T00:00:00Z")).start;
     let files: Vec<_> = reader.state().files_of_month(Dataset::Connections, month).collect();
     let sum = files.iter().fold([0_u8; 32], |sum, file| plus(sum, file.rows_digest.0));
     let record = ExpiredRecord {
@@ -66,4 +66,47 @@ pub fn hold() -> Body {
 /// Takes the sealed file away that a forged record is to excuse.
 pub fn take_away(root: &Path) {
     fs::remove_file(file_with(root, "-month-")).unwrap();
+}
+
+/// October goes by a line that the program does not write, and its file with it.
+fn forged(world: &World, policy: &str) {
+    append(&world.archive(), october(&world.archive(), policy, at("2026-11-03T00:06:00Z")));
+    take_away(&world.archive());
+}
+
+/// Its class is longer than October is old.
+pub fn young(world: &World) {
+    forged(world, "connections = 1y");
+}
+
+pub fn unsigned(world: &World) {
+    forged(world, "connections = 1d");
+    append(&world.archive(), Body::default());
+}
+
+pub fn other_rows(world: &World) {
+    let mut body = october(&world.archive(), "connections = 1d", at("2026-11-03T00:06:00Z"));
+    body.expired[0].rows -= 1;
+    append(&world.archive(), body);
+    take_away(&world.archive());
+}
+
+pub fn under_hold(world: &World) {
+    let body = october(&world.archive(), "connections = 1d", at("2026-11-03T00:07:00Z"));
+    append(&world.archive(), hold());
+    append(&world.archive(), body);
+    take_away(&world.archive());
+}
+
+/// What went by one policy is checked beside a configuration that says another.
+pub fn policy_edited(world: &World) {
+    let archive = Archive::open(Arc::new(LocalStore::new(world.archive()))).unwrap();
+    let signer = Some(Arc::new(Signer { key: key(1), previous: None }));
+    let archive = archive.signed_by(signer);
+    let mut writer = archive.writer(&TeamId::from(TEAM)).unwrap();
+    let body = october(&world.archive(), "connections = 1d", at("2026-11-03T00:06:00Z"));
+    let draft = Draft { expire: body.expired, ..Draft::default() };
+    let _ = writer.commit(draft, at("2026-11-03T00:06:00Z")).unwrap();
+    drop(writer);
+    put(&world.path("annals.toml"), b"[retention]\nconnections = \"7y\"\n");
 }

@@ -105,7 +105,7 @@ fn a_value_that_makes_no_sense_is_named_with_its_key() {
         ("[windows]\nlength = \"29d\"", "windows.length", "28"),
         ("[windows]\nlag = \"8d\"", "windows.lag", "8d"),
         ("[windows]\nlag = \"soon\"", "windows.lag", "soon"),
-        ("[windows]\nrescan = [\"2h\", \"1h\"]", "windows.rescan", "growing"),
+        ("[windows]\nrescan = [\"2h\", \"1h\"]", "windows.rescan", "ascending"),
         ("[api]\nconcurrency = 0", "api.concurrency", "0"),
         ("[api]\ndeadline = \"0s\"", "api.deadline", "1s"),
         ("[api]\ndeadline = \"11m\"", "api.deadline", "600s"),

@@ -57,7 +57,7 @@ fn every_fault_is_told_with_its_line() {
         ("-- title: T", "-- just talk", "sql:2: expected `-- key: value`"),
         ("n integer = 10", "n integer = ten", "sql:5: \"ten\" is not a whole number"),
         ("n integer = 10", "n int = 10", "sql:5: unknown type \"int\": expected one of integer, number"),
-        ("n integer = 10", "N integer = 10", "sql:5: \"N\" is not a parameter's name"),
+        ("n integer = 10", "N integer = 10", "sql:5: \"N\" is not a parameter name"),
         ("n integer = 10", "from date", "sql:5: parameter from is built in"),
         ("n integer = 10", "n integer from 11 = 10", "sql:5: \"10\" is outside its range: 11 or more"),
         ("n integer = 10", "n integer from 9 to 5 = 9", "sql:5: parameter n: the range from 9 to 5 is empty"),

@@ -7,7 +7,9 @@ use crate::damage;
 use std::fs;
 
 use damage::forge;
-use damage::hands::{change, copy_tree, elsewhere, encode_anew, file_with, files, lines, put, rechain, rename, sealed};
+use damage::tampering::{
+    change, copy_tree, elsewhere, encode_anew, file_with, files, lines, put, rechain, rename, sealed,
+};
 use damage::world::{HONEST, Life, World, key, make};
 
 /// The things that the verifier keeps outside the archive.

@@ -6,7 +6,7 @@ mod common;
 
 mod gaps;
 mod inventory_versions;
-mod looks;
+mod inventory;
 mod many_busy_teams;
 mod normalize;
 mod round_sessions;

@@ -7,10 +7,10 @@ use annals::model::{Instant, Stream};
 use bytes::Bytes;
 
 use super::chance::Chance;
-use super::draw::Draw;
 use super::faults::{Fault, Rare};
 use super::habits::{Bound, Dates, Habits, More, Next, Order};
 use super::plan::Plan;
+use super::random::Draw;
 use super::service::{Ask, Inner};
 use super::world::{Event, NANO, Team};
 

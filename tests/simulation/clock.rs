@@ -7,7 +7,7 @@ use annals::clock::Clock;
 use annals::model::Instant;
 use futures::future::BoxFuture;
 
-use super::draw::Draw;
+use super::random::Draw;
 use super::virtual_clock::VirtualClock;
 
 pub struct SimClock {

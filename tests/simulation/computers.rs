@@ -1,9 +1,9 @@
 //! The faults of computers that are added and removed.
 
-use super::draw::Draw;
+use super::event_faults::moment;
 use super::faults::Fault;
 use super::plan::{DAY, HOUR, MINUTE};
-use super::spoil::moment;
+use super::random::Draw;
 use super::texts::{self, Shape};
 use super::world::{Device, Draft, NANO, NEVER};
 use annals::model::Stream;

@@ -12,7 +12,7 @@ use annals::clock::Clock;
 use annals::model::{Digest, EventRow, Instant, Range, Stream, TeamId};
 use annals::pipeline::Settings;
 
-use super::excuses::{Excuses, UNKNOWN_COMPUTER};
+use super::allowed_losses::{Excuses, UNKNOWN_COMPUTER};
 use super::faults::{Fault, Rare};
 use super::plan::{DAY, HOUR};
 use super::retention;

@@ -6,11 +6,11 @@ use annals::config::{Cron, Partition, Schedule};
 use annals::model::Stream;
 use annals::pipeline::Settings;
 
-use super::draw::Draw;
+use super::fault_times;
 use super::faults::Fault;
 use super::habits::{Bound, Dates, Edge, Habits, More, Next, Order};
+use super::random::Draw;
 use super::retention::{self, PlannedHold};
-use super::spells;
 
 pub const MINUTE: i64 = 60;
 pub const HOUR: i64 = 3_600;
@@ -139,7 +139,7 @@ impl Plan {
         }
         for fault in plan.faults.clone() {
             plan.habit(fault);
-            spells::draw(&mut plan, fault);
+            fault_times::draw(&mut plan, fault);
         }
         retention::plan_hold(&mut plan);
         plan.lives.sort_by_key(|life| life.until);

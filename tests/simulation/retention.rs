@@ -10,8 +10,8 @@ use annals::archive::{
 use annals::clock::Clock;
 use annals::model::{Instant, LedgerSeq, Retained, Retention, Stream, TeamId, TeamRetention};
 
-use super::draw::Draw;
 use super::plan::{DAY, End, HOUR, Life, Plan};
+use super::random::Draw;
 use super::run::Run;
 
 /// 2026-10-01T00:00:00Z: the months before it go while the world lives.

@@ -13,11 +13,11 @@ use bytes::Bytes;
 
 use super::answers;
 use super::clock::SimClock;
-use super::draw::Draw;
 use super::faults::{Coverage, Fault, Rare};
 use super::habits::Dates;
 use super::plan::Plan;
-use super::seen::Seen;
+use super::random::Draw;
+use super::requests::Seen;
 use super::trace::Trace;
 use super::world::{NANO, Team};
 

@@ -10,10 +10,10 @@ use annals::model::Instant;
 use bytes::Bytes;
 
 use super::clock::SimClock;
-use super::draw::Draw;
 use super::faults::{Coverage, Fault, Rare};
 use super::laws::{StoreLaws, content, store_time};
 use super::plan::{Deadly, Plan};
+use super::random::Draw;
 use super::readers::{Notes, Readers, SNAPSHOTS};
 use super::trace::Trace;
 

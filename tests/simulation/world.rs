@@ -3,10 +3,10 @@
 
 use annals::model::{Digest, Stream, TeamId};
 
-use super::draw::Draw;
+use super::event_faults;
 use super::faults::Fault;
 use super::plan::{DAY, Plan};
-use super::spoil;
+use super::random::Draw;
 use super::texts::{self, Step};
 
 pub const NANO: i64 = 1_000_000_000;
@@ -103,7 +103,7 @@ fn team(plan: &Plan, n: usize) -> Team {
         draft.day(day * DAY, &mut draw);
     }
     for fault in &plan.faults {
-        spoil::spoil(&mut draft, *fault, &mut Draw::of(plan.seed, &format!("{} in {n}", fault.id())));
+        event_faults::spoil(&mut draft, *fault, &mut Draw::of(plan.seed, &format!("{} in {n}", fault.id())));
     }
     draft.remove_computers();
     let mut lists: [Vec<Event>; 3] = Default::default();

@@ -15,7 +15,7 @@ use crate::pipeline::workers::Workers;
 /// About so many bytes of replayed state are kept.
 pub const OPEN_TEAMS_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// The bytes of a team without its records, and of one record, with a sixth for the allocator:
-/// `tests/daemon/weight.rs` measures it.
+/// `tests/daemon/memory.rs` measures it.
 const TEAM_BYTES: usize = 8 * 1024;
 const RECORD_BYTES: usize = 270;
 

@@ -10,7 +10,7 @@ use annals::archive::{
 };
 use annals::model::{Digest, Instant, TeamId};
 
-use super::hands::{file_with, files, put};
+use super::tampering::{file_with, files, put};
 use super::world::{TEAM, World, at, key};
 
 /// Appends a line to the newest ledger file.

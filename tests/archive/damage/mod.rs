@@ -3,5 +3,5 @@
 pub(crate) use crate::age;
 
 pub mod forge;
-pub mod hands;
+pub mod tampering;
 pub mod world;

@@ -12,7 +12,7 @@ use annals::archive::{
 use annals::model::{ConnectionTexts, Detail, EventRow, Instant, Range, Stream, TeamId, WindowGrid};
 use serde_json::Value;
 
-use super::hands::{files, put};
+use super::tampering::{files, put};
 
 const DAY: Duration = Duration::from_secs(86_400);
 pub const TEAM: &str = "acme";

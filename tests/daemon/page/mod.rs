@@ -1,10 +1,10 @@
 //! The page and the API of the port.
 
-mod age;
+mod archive_age;
 mod api;
-mod bounds;
+mod query_limits;
 mod browser;
-mod doors;
+mod access;
 mod http;
 mod pages;
 mod routes;

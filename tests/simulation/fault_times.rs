@@ -2,9 +2,9 @@
 
 use annals::model::Stream;
 
-use super::draw::Draw;
 use super::faults::Fault;
 use super::plan::{DAY, Deadly, End, HOUR, Life, MINUTE, Plan, Spell};
+use super::random::Draw;
 
 /// A fault's frequency, its shortest and longest duration, and how many in a hundred operations fail.
 fn lasting(fault: Fault) -> Option<(usize, i64, i64, &'static [u64])> {

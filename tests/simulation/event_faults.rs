@@ -3,9 +3,9 @@
 use annals::model::{Digest, Stream};
 
 use super::computers;
-use super::draw::Draw;
 use super::faults::Fault;
 use super::plan::{DAY, HOUR, MINUTE};
+use super::random::Draw;
 use super::texts;
 use super::world::{Draft, Event, Gone, NANO};
 

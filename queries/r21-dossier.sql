@@ -5,10 +5,10 @@
 -- param: subject text | an email address or user id, or a computer's id or name
 -- param: aliases list = null | further addresses, ids or local user names that mean the same subject
 -- chart: dots x=time_local y=source series=role | Rows about the subject, over time
--- note: the report searches for the subject's id, and for every email address or name that the roster ever gave that id, in connections (peer, computer, local user name), in the text of activity, billing and quarantine, in every part of the roster and in the reviews
+-- note: the report searches for the subject's id, and for every email address or name that the roster ever gave that id, in connections, activity, billing and quarantine, in every part of the roster and in the reviews
 -- note: for an answer under GDPR article 15, choose a period from the archive's beginning; held is the archived text, and may name other people
 -- note: the report does not list sessions, because they derive from the connection events listed here (R01 shows them)
--- note: in activity, billing and quarantine an address or id counts only if it is a whole JSON string
+-- note: an address or id counts only if it is a whole column or a whole JSON string of the event's text, as a value or a key and in any spelling; `annals erase` finds the same rows
 WITH given AS (
     SELECT lower(trim($subject)) AS term
     UNION SELECT lower(unnest(from_json($aliases, '["VARCHAR"]')))
@@ -27,19 +27,29 @@ WITH given AS (
     UNION SELECT lower(trim(u.email)) FROM inventory_sso_users u JOIN user_of USING (team_id, user_id) WHERE trim(u.email) <> ''
     UNION SELECT lower(device_id) FROM computer_of
 ), texts AS (
-    SELECT team_id, event_time, 'activity' AS source, event_type, event_id, raw, token_info FROM activity
+    SELECT team_id, event_time, 'activity' AS source, event_type, event_id, raw, token_info, []::VARCHAR[] AS columns FROM activity
     WHERE event_time >= $from AND event_time < $to AND ($team IS NULL OR team_id = $team)
     UNION ALL
-    SELECT team_id, event_time, 'billing', event_type, event_id, raw, NULL FROM billing
+    SELECT team_id, event_time, 'billing', event_type, event_id, raw, NULL, [] FROM billing
     WHERE event_time >= $from AND event_time < $to AND ($team IS NULL OR team_id = $team)
     UNION ALL
-    SELECT team_id, coalesce(event_time, first_seen_at), 'quarantine', reason, event_id, raw, NULL FROM quarantine
+    SELECT team_id, coalesce(event_time, first_seen_at), 'quarantine', reason, event_id, raw, NULL, [] FROM quarantine
     WHERE coalesce(event_time, first_seen_at) >= $from AND coalesce(event_time, first_seen_at) < $to
         AND ($team IS NULL OR team_id = $team)
-), told AS (
-    SELECT *, regexp_extract_all(lower(raw), '"((?:[^"\\]|\\.)*)"', 1) AS strings,
-        regexp_extract_all(lower(token_info), '"((?:[^"\\]|\\.)*)"', 1) AS actor_strings
+    UNION ALL
+    SELECT team_id, event_time, 'connections', event_type, event_id, raw, NULL,
+        [peer_email, peer_ip, direct_ip, device_id, computer_host_name, local_user_name, connection_id, tunnel_id, failure_reason]
+    FROM connections WHERE event_time >= $from AND event_time < $to AND ($team IS NULL OR team_id = $team)
+), spelled AS (
+    SELECT *, regexp_extract_all(raw, '"((?:[^"\\]|\\.)*)"', 1) AS spellings,
+        regexp_extract_all(token_info, '"((?:[^"\\]|\\.)*)"', 1) AS actor_spellings
     FROM texts
+), told AS (
+    -- A spelling with escapes is a JSON string; one that JSON does not know stays as it is.
+    SELECT * REPLACE ([lower(trim(x)) FOR x IN columns] AS columns),
+        [lower(trim(CASE WHEN contains(x, '\') THEN coalesce(TRY(json_extract_string('"' || x || '"', '$')), x) ELSE x END)) FOR x IN spellings] AS strings,
+        [lower(trim(CASE WHEN contains(x, '\') THEN coalesce(TRY(json_extract_string('"' || x || '"', '$')), x) ELSE x END)) FOR x IN actor_spellings] AS actor_strings
+    FROM spelled
 ), version AS (
     SELECT team_id, valid_from, valid_to, 'inventory_users' AS source, user_id AS what, to_json(x) AS held FROM inventory_users x SEMI JOIN user_of USING (team_id, user_id)
     UNION ALL SELECT team_id, valid_from, valid_to, 'inventory_sso_users', user_id, to_json(x) FROM inventory_sso_users x SEMI JOIN user_of USING (team_id, user_id)
@@ -53,16 +63,14 @@ WITH given AS (
         WHERE EXISTS (SELECT 1 FROM user_of u WHERE u.team_id = x.team_id AND x.grantee_kind = 'user' AND u.user_id = x.grantee_id)
             OR EXISTS (SELECT 1 FROM computer_of c WHERE c.team_id = x.team_id AND c.device_id = x.device_id)
 ), held AS (
-    SELECT team_id, event_time AS held_at, NULL::TIMESTAMP AS until_at, 'connections' AS source,
-        CASE WHEN lower(trim(peer_email)) IN (FROM term) THEN 'peer' WHEN lower(device_id) IN (FROM term) THEN 'computer' ELSE 'local user' END AS role,
+    SELECT team_id, event_time AS held_at, NULL::TIMESTAMP AS until_at, source,
+        CASE WHEN source <> 'connections' THEN CASE WHEN list_has_any(actor_strings, (SELECT list(term) FROM term)) THEN 'actor' ELSE 'named' END
+            WHEN list_has_any(columns[1:3], (SELECT list(term) FROM term)) THEN 'peer'
+            WHEN list_has_any(columns[4:5], (SELECT list(term) FROM term)) THEN 'computer'
+            WHEN list_has_any(columns[6:6], (SELECT list(term) FROM term)) THEN 'local user' ELSE 'named' END AS role,
         event_type AS what, event_id AS id, raw AS held
-    FROM connections
-    WHERE event_time >= $from AND event_time < $to AND ($team IS NULL OR team_id = $team)
-        AND (lower(trim(peer_email)) IN (FROM term) OR lower(device_id) IN (FROM term) OR lower(trim(local_user_name)) IN (FROM given))
-    UNION ALL
-    SELECT team_id, event_time, NULL, source, CASE WHEN list_has_any(actor_strings, (SELECT list(term) FROM term)) THEN 'actor' ELSE 'named' END,
-        event_type, event_id, raw
-    FROM told WHERE list_has_any(strings, (SELECT list(term) FROM term))
+    FROM told
+    WHERE list_has_any(strings, (SELECT list(term) FROM term)) OR list_has_any(columns, (SELECT list(term) FROM term))
     UNION ALL
     SELECT team_id, valid_from, valid_to, source, 'roster', what, NULL, held::VARCHAR FROM version
     WHERE valid_from < $to AND (valid_to IS NULL OR valid_to >= $from)

@@ -9,6 +9,7 @@
 -- note: classes are the archive's datasets; oldest is the oldest event that a live file holds, as its ledger line says
 -- note: policy is what [retention] says of the class; due is the end of the oldest whole month that has outlived it and that nothing keeps, or, where keep_at_most_days is given, of the oldest row
 -- note: held: months have outlived their class, and kept_by says what keeps them; expired: a month that `annals retention apply` or the daemon let go in the period, with the ledger's line; hold: a legal hold that stood in the period
+-- note: erased: what an order of `annals erase` replaced of a class in the period, in rows from oldest to newest; ledger_seq and line_sha256 name the ledger's line that carried the order out, which proves that nothing else changed
 -- note: short: a stream of the service of which the archive is younger than keep_at_least_days; begins says from when on the service could be read; months removed from the archive by other means show as faults in R24
 WITH file AS (
     SELECT team_id, dataset, count(*) AS files, sum("rows")::BIGINT AS row_count, sum(bytes)::BIGINT AS byte_count,
@@ -38,7 +39,7 @@ WITH file AS (
         local_time(due_at, $tz) AS due_local,
         CASE WHEN due_at <= least($to, $now) THEN date_diff('second', due_at, least($to, $now)) // 86400 END AS days_overdue,
         CASE WHEN due_at <= least($to, $now) THEN 'medium' WHEN is_short OR kept_by IS NOT NULL THEN 'info' END AS severity,
-        policy, kept_by, NULL::TIMESTAMP AS done_local, NULL::BIGINT AS ledger_seq
+        policy, kept_by, NULL::TIMESTAMP AS done_local, NULL::BIGINT AS ledger_seq, NULL::VARCHAR AS order_id, NULL::VARCHAR AS line_sha256
     FROM judged
 ), expired_row AS (
     SELECT team_id, dataset AS class, files, "rows", local_time(month_start, $tz) AS oldest_local,
@@ -50,8 +51,14 @@ WITH file AS (
         CASE WHEN released_at < $to THEN 'released' ELSE 'hold' END AS state,
         hold_id || ': ' || reason AS kept_by, local_time(coalesce(released_at, added_at), $tz) AS done_local, ledger_seq
     FROM holds WHERE added_at < $to AND (released_at IS NULL OR released_at >= $from) AND ($team IS NULL OR team_id = $team)
+), erased_row AS (
+    SELECT e.team_id, e.dataset AS class, e.files, e."rows", local_time(e.first_event_at, $tz) AS oldest_local,
+        local_time(e.last_event_at, $tz) AS newest_local, 'erased' AS state, local_time(e.erased_at, $tz) AS done_local, e.ledger_seq,
+        e.order_id, l.sha256 AS line_sha256
+    FROM erasures e LEFT JOIN ledger l ON l.team_id = e.team_id AND l.seq = e.ledger_seq
+    WHERE e.erased_at >= $from AND e.erased_at < $to AND ($team IS NULL OR e.team_id = $team)
 )
-SELECT * FROM class_row UNION ALL BY NAME SELECT * FROM expired_row UNION ALL BY NAME SELECT * FROM hold_row
+SELECT * FROM class_row UNION ALL BY NAME SELECT * FROM expired_row UNION ALL BY NAME SELECT * FROM hold_row UNION ALL BY NAME SELECT * FROM erased_row
 ORDER BY team_id, class, done_local NULLS FIRST, oldest_local, ledger_seq;
 
 -- chart rows

@@ -59,6 +59,12 @@ pub enum Bug {
     VacuumReadsFirst,
     /// A held event expires or is erased.
     HoldsForgotten,
+    /// An erasure leaves the files that it replaced.
+    ErasedFilesKept,
+    /// An erasure finds no value that is spelled with escapes.
+    ErasureUnescaped,
+    /// An erased event is not known any more when it is served again.
+    ErasedForgotten,
     /// The age of a month is counted from its beginning.
     ExpiresEarly,
     /// Expired months are read again, and their rows come back.

@@ -178,6 +178,25 @@ def check_expired(where, parsed, live, holds, windows, gone):
     windows |= {(window["stream"], window["start"]): window["state"] for window in body.get("windows", [])}
 
 
+def check_erased(where, body, live):
+    """Whether an erasure changed the rows that it declares and no others."""
+    def place(entry):
+        return (*entry["path"].rsplit("-", 1)[:1], entry["dataset"], entry["role"], entry["rows"], entry.get("first"), entry.get("last"))
+    before, after = [live[path] for path in body["removes"] if path in live], body["adds"]
+    if sorted(map(str, map(place, before))) != sorted(map(str, map(place, after))):
+        fault("STATE", where, "an erasure puts no file in the place of another")
+    parts = {part["dataset"]: part for part in body["erased"]["parts"]}
+    if set(body) - {"adds", "removes", "erased", "salts", "findings"} or len(parts) != len(body["erased"]["parts"]):
+        fault("STATE", where, "an erasure does more than erase")
+    for dataset in {entry["dataset"] for entry in before} | set(parts):
+        part = parts.get(dataset, {"erased_digest": "0", "replaced_digest": "0", "rows": 0})
+        def total(entries):
+            return sum(int(entry["rows_digest"], 16) for entry in entries if entry["dataset"] == dataset)
+        kept = total(before) - int(part["erased_digest"], 16)
+        if (kept + int(part["replaced_digest"], 16) - total(after)) % 2**256 or not part["rows"]:
+            fault("STATE", where, f"an erasure changed other rows of {dataset} than it declares")
+
+
 def check_ledger(folder, archive_id):
     """The live files by path, the time of the ledger file that removes each other file, and the salts' hashes."""
     holds, windows, gone_months = {}, {}, set()
@@ -193,6 +212,8 @@ def check_ledger(folder, archive_id):
             parsed, digest = checked
             before = (parsed["seq"], digest)
             check_expired(f"{path}:{number}", parsed, live, holds, windows, gone_months)
+            if "erased" in parsed["body"]:
+                check_erased(f"{path}:{number}", parsed["body"], live)
             for gone in parsed["body"].get("removes", []):
                 if live.pop(gone, None) is None:
                     fault("STATE", f"{path}:{number}", f"removes {gone}, which is not live")

@@ -4,7 +4,7 @@
 //! processes of the machine. Eviction removes the least recently used file first. A query pins its files as hard links of its
 //! own, so they remain readable after another process evicts them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -245,6 +245,24 @@ impl Cache {
     pub fn extent(&self) -> Result<CacheExtent, CacheError> {
         let held = self.held().map_err(self.failed())?;
         Ok(CacheExtent { files: held.len() as u64, bytes: held.iter().map(|(_, meta)| meta.len()).sum() })
+    }
+
+    /// Removes every file that is none of these; questions under way keep theirs. How many it removed.
+    ///
+    /// # Errors
+    /// When a file cannot be removed.
+    pub fn keep_only(&self, live: &BTreeSet<Digest>) -> Result<u64, CacheError> {
+        let names: BTreeSet<String> = live.iter().map(name_of).collect();
+        let is_live = |path: &Path| path.file_name().and_then(|name| name.to_str()).is_some_and(|n| names.contains(n));
+        let held = self.held().map_err(self.failed())?;
+        let others: Vec<&PathBuf> = held.iter().map(|(path, _)| path).filter(|path| !is_live(path)).collect();
+        others.iter().try_for_each(|path| remove_if_there(path)).map_err(self.failed())?;
+        // The pins of a process that was killed.
+        match self.remove_stale_pins() {
+            Err(e) if e.kind() != ErrorKind::NotFound => return Err(self.failed()(e)),
+            _ => {}
+        }
+        Ok(others.len() as u64)
     }
 
     /// Removes every file; running queries keep their files.

@@ -14,7 +14,7 @@ use crate::model::{EventRow, Instant, InventoryPart, InventoryRow, LedgerSeq, Ra
 use crate::planted::{self, Bug};
 
 use super::draft_digest::{draft_digest, row_digests};
-use super::heads::{HeadsWriter, SignerInForce, heads_days};
+use super::heads::{HeadsWriter, SignerInForce, heads_of};
 use super::ledger::{KIND_COMMIT, LINE_VERSION, Line};
 use super::path::{ArchivePath, TeamKey, day_start, lock_of};
 use super::plan::{Output, expired_paths, plan, released};
@@ -30,7 +30,7 @@ use super::state::TeamState;
 use super::store::{Guard, Store, StoreError, Tail};
 use super::table::RowsDigest;
 use super::text_lines::LINE_BYTES_MAX;
-use super::{ArchiveError, Body, Dataset, Draft, FileEntry, Finding, FindingKind, Signer};
+use super::{ArchiveError, Body, Dataset, Draft, FileEntry, Finding, FindingKind};
 
 /// The writer refuses a commit that takes longer, and the next round repeats it. So `vacuum` never removes files of a running commit.
 const COMMIT_AGE_MAX: Duration = Duration::from_secs(60 * 60);
@@ -198,13 +198,10 @@ impl TeamWriter {
     /// # Errors
     /// [`ArchiveError::needs_reopen`] tells whether this writer can continue; if it can, the archive is unchanged.
     pub fn commit(&mut self, mut draft: Draft, now: Instant) -> Result<Committed, ArchiveError> {
-        if self.is_poisoned {
-            return Err(ArchiveError::Poisoned { team: self.state.team_id.clone() });
-        }
-        if draft.is_empty() {
+        if draft.is_empty() && !self.is_poisoned {
             return Ok(Committed::Nothing);
         }
-        self.follow_signer()?;
+        self.begin_commit()?;
         let team = self.state.team_id.clone();
         let refused = |reason| ArchiveError::Draft { team: team.clone(), reason };
         let rows = row_digests(&draft, &self.salts).map_err(refused)?;
@@ -218,15 +215,7 @@ impl TeamWriter {
         if body == Body::default() {
             return Ok(Committed::Nothing);
         }
-        let salts = self.salts.write_new(self.store.as_ref())?;
-        let mut body = Body { salts, draft: Some(digest), ..body };
-        body.findings.extend(self.clock_regression(now));
-        self.state.check(&body).map_err(|source| ArchiveError::State { team: team.clone(), source })?;
-        let age = self.store.now()?.since(begun);
-        if age > COMMIT_AGE_MAX {
-            return Err(ArchiveError::Stalled { team, minutes: age.as_secs() / 60 });
-        }
-        self.append_line(body, now)
+        self.commit_files(Body { draft: Some(digest), ..body }, begun, now)
     }
 
     /// A finding if the clock is behind the last commit. The new line has the earlier time, so only one line reports the change.
@@ -292,6 +281,27 @@ impl TeamWriter {
         let stage = Stage { store: self.store.as_ref(), key: &self.key, salts: &self.salts };
         body.adds = stage.write_all(outputs)?;
         Ok(body)
+    }
+
+    /// Commits files that were written since `begun`; errors are those of [`TeamWriter::commit`].
+    pub(super) fn commit_files(&mut self, body: Body, begun: Instant, now: Instant) -> Result<Committed, ArchiveError> {
+        let team = self.state.team_id.clone();
+        let mut body = Body { salts: self.salts.write_new(self.store.as_ref())?, ..body };
+        body.findings.extend(self.clock_regression(now));
+        self.state.check(&body).map_err(|source| ArchiveError::State { team: team.clone(), source })?;
+        let age = self.store.now()?.since(begun);
+        if age > COMMIT_AGE_MAX {
+            return Err(ArchiveError::Stalled { team, minutes: age.as_secs() / 60 });
+        }
+        self.append_line(body, now)
+    }
+
+    /// Refuses to go on after a commit that failed half-way, and takes over another key.
+    pub(super) fn begin_commit(&mut self) -> Result<(), ArchiveError> {
+        if self.is_poisoned {
+            return Err(ArchiveError::Poisoned { team: self.state.team_id.clone() });
+        }
+        self.follow_signer()
     }
 
     /// Step 2.
@@ -367,21 +377,4 @@ impl TeamWriter {
         self.is_poisoned = true;
         error
     }
-}
-
-/// Opens the team's signatures, if a key is configured. After the first signed line, every line must be signed.
-fn heads_of(
-    store: &dyn Store,
-    signer: Option<Arc<Signer>>,
-    archive_id: &str,
-    team: &TeamId,
-    replay: &Replay,
-) -> Result<Option<HeadsWriter>, ArchiveError> {
-    if let Some(signer) = signer {
-        return Ok(Some(HeadsWriter::open(store, signer, archive_id, team, replay)?));
-    }
-    if !heads_days(store, &TeamKey::of(team))?.is_empty() {
-        tracing::warn!(%team, "this ledger has signed heads, but no key is configured: `verify` will report it");
-    }
-    Ok(None)
 }

@@ -313,6 +313,26 @@ fn lines_behind(
     Ok(found)
 }
 
+/// The hand on a team's signatures, where there is a key. From the first signed line on every line is to be signed.
+///
+/// # Errors
+/// When the store fails, or the signatures that are there do not check.
+pub fn heads_of(
+    store: &dyn Store,
+    signer: Option<Arc<Signer>>,
+    archive_id: &str,
+    team: &TeamId,
+    replay: &Replay,
+) -> Result<Option<HeadsWriter>, ArchiveError> {
+    if let Some(signer) = signer {
+        return Ok(Some(HeadsWriter::open(store, signer, archive_id, team, replay)?));
+    }
+    if !heads_days(store, &TeamKey::of(team))?.is_empty() {
+        tracing::warn!(%team, "the heads of this ledger are signed, and this process has no key: `verify` will say so");
+    }
+    Ok(None)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::MemoryStore;

@@ -15,6 +15,7 @@
 //! tables/sessions/team=<T>/month=<YYYY>-01/<time>-month-<hash>.parquet       sessions of a past year: see below
 //! tables/sessions/team=<T>/month=<YYYY-MM>/<time>-open-<hash>.parquet        sessions that can still receive events
 //! scratch/<any name>                                            unfinished files without a final name
+//! scratch/erasure-<hash>.json                                   the key of an order of erasure, until it is carried out
 //! snapshots/team=<T>/<seq>.json                                 the state of the ledger after line `seq`; never the truth
 //! locks/<name>.lock                                             writers hold these; empty; never the truth
 //! locks/alerts.json                                             which alerts the daemon has sent; not part of the archive
@@ -53,7 +54,7 @@
 //! **Sealed** rows do not change by re-scans. After a line with `sealed_months`, the rows of the stream's windows that
 //! begin in that month stand in one file of the month and in its amendments, and in no other file. With `partition = "day"`, days
 //! are sealed when they become final (`sealed_days`). A month that is sealed later takes the rows that its days do not
-//! hold, if there are any. No line removes a sealed file of events.
+//! hold, if there are any. No line removes a sealed file of events, except that an erasure puts another in its place.
 //!
 //! **A head** has three lines, each with a newline: `annals/<archive_id>/team=<T>`, the number of a ledger line, and the line's
 //! `sha256` in base64. This is the text of a checkpoint (c2sp.org/tlog-checkpoint; the hash belongs to a chain, not to a
@@ -98,6 +99,14 @@
 //! connections: the line's `sessions` counts them in `replaced`, and a record of dataset `sessions` with the same month and
 //! policy gives their number.
 //!
+//! **Erasure** replaces values in rows. A body's `erased` names the order, and keyed digests of whom it is about: HMAC-SHA256 of
+//! `annals subject v1` + newline and the value, the salt of 1970-01 being the key. For each file that the line removes it adds one of the
+//! same dataset, role, time and number of rows. Of each dataset in `parts`, the digest of the rows removed, less `erased_digest`, with
+//! `replaced_digest`, is that of the rows added: all other rows stay. The line does nothing else, and the removed files go at
+//! once. Rewritten rows of events, quarantine and inventory name the orders in `erased`. An event is known from then on by
+//! `served_digest`: HMAC-SHA256, with the same key, of `annals served text v1` + newline and the SHA-256 of its text as it was served. Its
+//! `event_id`, where that is made of a hash of the text, is another.
+//!
 //! **Inventory files** hold changes: one row for each thing that a read (`seen_at`) found new, changed or gone (`present`
 //! false). The first rows of a month repeat (`repeats`) everything that existed, so that one month alone gives the current state.
 //!
@@ -118,6 +127,7 @@ mod copy;
 mod dataset;
 mod draft;
 mod draft_digest;
+mod erase;
 mod error;
 mod draft_rows;
 mod expired;
@@ -160,6 +170,7 @@ pub use commit::{Committed, TeamWriter};
 pub use copy::{Copied, Copy};
 pub use dataset::Dataset;
 pub use draft::{Draft, Release, SessionsDraft, WindowRows};
+pub use erase::{ErasedPart, ErasedRecord, Erasure, FoundRow, Order, PendingOrder, Subject, check_order};
 pub use error::ArchiveError;
 pub use expired::{Expired, ExpiredRecord, ExpiryError};
 pub use finding::{Finding, FindingKind};
@@ -189,7 +200,7 @@ pub use sessions::{HeldSession, SessionColumns, SessionsReader};
 pub use state::TeamState;
 pub use store::{
     Blob, Fault, FaultyStore, FileWriter, Guard, Listed, LocalStore, MemoryStore, ObjectStore, Proof, Store,
-    StoreError, Tail, open_store, prove_store,
+    StoreError, Tail, Unerased, open_store, prove_store,
 };
 pub use table::{ColumnsBuilder, ColumnsRow, ConnectionColumns, EncodedTable, EventColumns};
 pub use team_key::TeamKey;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use arrow::array::{AsArray, RecordBatch};
+use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{Int32Type, Int64Type};
 
 use crate::model::{
@@ -26,6 +26,8 @@ pub struct StoredEvent {
     pub digest: Digest,
     pub time: Instant,
     pub revision: u32,
+    /// Where an erasure rewrote it: what it is known by, see [`Salts::originals`](super::Salts::originals).
+    pub original: Option<Digest>,
 }
 
 /// The identity of a quarantined event.
@@ -37,6 +39,8 @@ pub struct StoredReject {
     pub time: Option<Instant>,
     pub reason: String,
     pub first_seen_at: Instant,
+    /// As [`StoredEvent::original`].
+    pub original: Option<Digest>,
 }
 
 /// A team as it was when the reader was opened.
@@ -190,7 +194,7 @@ pub fn events_in(
     stream: Stream,
     range: Range,
 ) -> Result<Vec<StoredEvent>, ArchiveError> {
-    let columns = [column::EVENT_ID, column::EVENT_TIME_NS, column::REVISION, column::RAW];
+    let columns = [column::EVENT_ID, column::EVENT_TIME_NS, column::REVISION, column::RAW, column::SERVED_DIGEST];
     let mut found = Vec::new();
     scan(store, state, stream, range, &columns, &mut |path, batch| {
         let identities = Identities::of(batch).ok_or_else(|| bad(path, "a column has a wrong type".to_owned()))?;
@@ -209,8 +213,9 @@ pub fn rejects(store: &dyn Store, state: &TeamState, stream: Stream) -> Result<V
     for row in reject_rows_of(store, state)? {
         if row.stream == stream {
             let digest = Digest::of(&row.raw);
+            let original = row.erased.and_then(|mark| mark.original.parse().ok());
             let RejectRow { event_id, time, reason, first_seen_at, .. } = row;
-            found.push(StoredReject { event_id, digest, time, reason, first_seen_at });
+            found.push(StoredReject { event_id, digest, time, reason, first_seen_at, original });
         }
     }
     Ok(found)
@@ -319,6 +324,7 @@ struct Identities<'a> {
     times: &'a arrow::array::Int64Array,
     revisions: &'a arrow::array::Int32Array,
     raw: &'a arrow::array::StringArray,
+    originals: &'a arrow::array::StringArray,
 }
 
 impl<'a> Identities<'a> {
@@ -328,6 +334,7 @@ impl<'a> Identities<'a> {
             times: batch.column_by_name(column::EVENT_TIME_NS)?.as_primitive_opt::<Int64Type>()?,
             revisions: batch.column_by_name(column::REVISION)?.as_primitive_opt::<Int32Type>()?,
             raw: batch.column_by_name(column::RAW)?.as_string_opt()?,
+            originals: batch.column_by_name(column::SERVED_DIGEST)?.as_string_opt()?,
         })
     }
 
@@ -338,6 +345,7 @@ impl<'a> Identities<'a> {
             digest: Digest::of(self.raw.value(at).as_bytes()),
             time,
             revision: u32::try_from(self.revisions.value(at)).unwrap_or(0),
+            original: self.originals.is_valid(at).then(|| self.originals.value(at).parse().ok()).flatten(),
         })
     }
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{DeviceId, Digest, EventIdentity, Instant, InventoryPart, Range, Stream};
 
-use super::{Dataset, ExpiredRecord, Finding, HoldRecord, ReviewRecord};
+use super::{Dataset, ErasedRecord, ExpiredRecord, Finding, HoldRecord, ReviewRecord};
 
 /// How completely a window was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -269,8 +269,7 @@ pub struct InventoryRead {
 pub struct Body {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub adds: Vec<FileEntry>,
-    /// Paths of files whose rows are, unchanged, in the files that this line adds. Exceptions: replaced sessions and released
-    /// quarantine rows.
+    /// Files whose rows stand, unchanged, in added files. Exceptions: sessions, released, expired and erased rows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removes: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -306,6 +305,9 @@ pub struct Body {
     /// Added and released legal holds, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub holds: Vec<HoldRecord>,
+    /// An order of erasure that this line carries out, and nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub erased: Option<ErasedRecord>,
     /// The salts that the row digests of this line need for the first time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub salts: Vec<SaltRecord>,

@@ -135,6 +135,10 @@ impl Archive {
         Self { random: Random::new(source), ..self }
     }
 
+    pub(super) fn random(&self) -> &Random {
+        &self.random
+    }
+
     /// Writers of this archive sign the heads of their commits.
     #[must_use]
     pub fn signed_by(self, signer: Option<Arc<Signer>>) -> Self {

@@ -50,6 +50,12 @@ pub enum StateError {
     Released { rows: u64, gained: u64, left: u64 },
     #[error("the commit adds {rows} rows of connections, but no sessions record")]
     SessionsBehind { rows: u64 },
+    #[error(
+        "erasure {order}: hold {hold} covers rows of {dataset} that it would change: they stay until the hold is released"
+    )]
+    ErasureHeld { order: String, hold: String, dataset: Dataset },
+    #[error("erasure {order}: {reason}")]
+    Erasure { order: String, reason: String },
     #[error("{stream}{range} is not a {unit}")]
     NotAUnit { stream: Stream, range: Range, unit: SealUnit },
     #[error("{stream}{range} is sealed already")]

@@ -15,8 +15,8 @@ use super::replay::{LedgerEnd, ledger_files};
 use super::state::TeamState;
 use super::store::{Listed, Store, StoreError, put};
 use super::{
-    DeviceDelta, ExpiredRecord, FileEntry, Finding, Hold, InventoryRead, ReviewRecord, SaltRecord, SessionsMark,
-    StreamRecord, WindowRecord,
+    DeviceDelta, ErasedRecord, ExpiredRecord, FileEntry, Finding, Hold, InventoryRead, ReviewRecord, SaltRecord,
+    SessionsMark, StreamRecord, WindowRecord,
 };
 
 /// Lines between two snapshots, unless [`Archive::snapshots_every`](super::Archive::snapshots_every) sets another number.
@@ -54,6 +54,7 @@ struct Snapshot {
     reviews: Vec<(LedgerSeq, ReviewRecord)>,
     holds: Vec<Hold>,
     expired: Vec<(LedgerSeq, ExpiredRecord)>,
+    erased: Vec<(LedgerSeq, ErasedRecord)>,
     sealed_months: Vec<(Stream, Instant)>,
     sealed_days: Vec<(Stream, Instant)>,
     sessions: Option<SessionsMark>,
@@ -91,6 +92,7 @@ impl Snapshot {
             reviews: state.reviews.clone(),
             holds: state.holds.values().cloned().collect(),
             expired: state.expired.values().cloned().collect(),
+            erased: state.erased.clone(),
             sealed_months: state.sealed_months.iter().copied().collect(),
             sealed_days: state.sealed_days.iter().copied().collect(),
             sessions: state.sessions,
@@ -120,6 +122,7 @@ impl Snapshot {
             reviews: self.reviews,
             expired: self.expired.into_iter().map(|found| ((found.1.dataset, found.1.month), found)).collect(),
             holds: self.holds.into_iter().map(|hold| (hold.added.id.clone(), hold)).collect(),
+            erased: self.erased,
             sealed_months: self.sealed_months.into_iter().collect(),
             sealed_days: self.sealed_days.into_iter().collect(),
             sessions: self.sessions,

@@ -11,8 +11,8 @@ use super::path::{DataPath, TeamKey, month_of};
 use super::rules::StateError;
 use super::table::RowsDigest;
 use super::{
-    Body, Dataset, Expired, FileEntry, Finding, FindingKind, Holds, InventoryRead, ReviewRecord, SaltRecord,
-    SessionsMark, StreamRecord, WindowRecord,
+    Body, Dataset, ErasedRecord, Expired, FileEntry, Finding, FindingKind, Holds, InventoryRead, ReviewRecord,
+    SaltRecord, SessionsMark, StreamRecord, WindowRecord,
 };
 
 /// Everything that is known of a team after a line of its ledger.
@@ -43,6 +43,8 @@ pub struct TeamState {
     pub holds: Holds,
     /// Expired months, by dataset.
     pub expired: Expired,
+    /// Orders of erasure with the line that carried them out.
+    pub erased: Vec<(LedgerSeq, ErasedRecord)>,
     /// The first instants of the sealed months.
     pub sealed_months: BTreeSet<(Stream, Instant)>,
     /// The first instants of the sealed days in months that are not sealed.
@@ -75,6 +77,7 @@ impl TeamState {
             reviews: Vec::new(),
             holds: Holds::new(),
             expired: Expired::new(),
+            erased: Vec::new(),
             sealed_months: BTreeSet::new(),
             sealed_days: BTreeSet::new(),
             sessions: None,
@@ -165,7 +168,10 @@ impl TeamState {
         self.check_salts(body)?;
         check_holds(&self.holds, &body.holds)?;
         self.check_expired(body)?;
-        check_rows(self, body)?;
+        match &body.erased {
+            Some(record) => self.check_erased(body, record)?,
+            None => check_rows(self, body)?,
+        }
         self.check_seals(body, &changed)?;
         self.check_inventory_scans(body)
     }
@@ -257,6 +263,7 @@ impl TeamState {
         let expired = body.expired.into_iter().map(|record| ((record.dataset, record.month), (seq, record)));
         self.expired.extend(expired);
         body.holds.into_iter().for_each(|record| apply_hold(&mut self.holds, record, seq));
+        self.erased.extend(body.erased.map(|record| (seq, record)));
         self.seal(body.sealed_days, body.sealed_months);
         self.sessions = body.sessions.map(|record| record.mark).or(self.sessions);
         for look in body.inventory {

@@ -11,7 +11,7 @@ use crate::planted::{self, Bug};
 
 use super::grace::Grace;
 use super::ledger::Line;
-use super::path::{ArchivePath, SCRATCH, TeamKey, ledger_of, salts_of, table_of};
+use super::path::{ArchivePath, SCRATCH, TeamKey, is_order, ledger_of, salts_of, table_of};
 use super::replay::{ledger_days, replay};
 use super::store::{Listed, Store};
 use super::text_lines::TextLines;
@@ -71,18 +71,10 @@ fn obsolete_files(
         false => grace.max(GRACE_MIN),
     };
     let grace = Grace::ending(store.now()?, grace);
-    let early = planted::is(Bug::VacuumReadsFirst).then(|| replay(store, archive_id, team)).transpose()?;
-    let listed = files_of(store, &key)?;
-    // Do not trust a snapshot here: vacuum would remove the files that it left out.
-    let state = match early {
-        Some(replay) => replay.state,
-        None => replay(store, archive_id, team)?.state,
-    };
+    let unnamed = unnamed(store, archive_id, team)?;
     let recent = removed_within(store, &key, grace)?;
     let mut found = ObsoleteFiles::default();
-    let salts: BTreeSet<String> = state.salt_paths().collect();
-    let is_named = |path: &String| state.files.contains_key(path) || salts.contains(path);
-    for entry in listed.into_iter().filter(|entry| !is_named(&entry.path)) {
+    for entry in unnamed {
         let is_kept = grace.covers(entry.modified) || recent.contains(&entry.path);
         let file = ObsoleteFile { path: entry.path, bytes: entry.bytes };
         if is_kept { found.kept.push(file) } else { found.expired.push(file) }
@@ -90,9 +82,29 @@ fn obsolete_files(
     Ok(found)
 }
 
+/// The files of a team that no line names now, and the scratch files of all teams.
+///
+/// # Errors
+/// When the store fails, or the ledger does not check.
+pub(super) fn unnamed(store: &dyn Store, archive_id: &str, team: &TeamId) -> Result<Vec<Listed>, ArchiveError> {
+    let key = TeamKey::of(team);
+    let early = planted::is(Bug::VacuumReadsFirst).then(|| replay(store, archive_id, team)).transpose()?;
+    let mut listed = files_of(store, &key)?;
+    // Do not trust a snapshot here: vacuum would remove the files that it left out.
+    let state = match early {
+        Some(replay) => replay.state,
+        None => replay(store, archive_id, team)?.state,
+    };
+    let salts: BTreeSet<String> = state.salt_paths().collect();
+    listed.retain(|entry| !state.files.contains_key(&entry.path) && !salts.contains(&entry.path));
+    Ok(listed)
+}
+
 /// A team's data files and salts, and all scratch files. Leaves foreign names to `verify`.
 fn files_of(store: &dyn Store, key: &TeamKey) -> Result<Vec<Listed>, ArchiveError> {
     let mut found = store.list(SCRATCH)?;
+    // An order that is half done keeps its key as long as it is.
+    found.retain(|entry| !is_order(&entry.path));
     for dataset in Dataset::ALL {
         let listed = store.list(&table_of(dataset, key))?;
         found.extend(listed.into_iter().filter(|entry| is_data(&entry.path)));

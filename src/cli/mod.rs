@@ -10,6 +10,7 @@ mod connect;
 mod copy;
 mod demo;
 mod doctor;
+mod erase;
 mod files;
 mod global;
 mod hold;
@@ -82,6 +83,7 @@ enum Command {
     Report(report::ReportArgs),
     Verify(verify::VerifyArgs),
     Vacuum(vacuum::VacuumArgs),
+    Erase(erase::EraseArgs),
     Cache(cache::CacheArgs),
     Copy(copy::CopyArgs),
     Anchor(anchor::AnchorArgs),
@@ -116,6 +118,7 @@ fn dispatch(global: &Global, command: Command) -> Result<Exit, Error> {
         Command::Report(args) => report::run(global, &args),
         Command::Verify(args) => verify::run(global, &args),
         Command::Vacuum(args) => vacuum::run(global, &args),
+        Command::Erase(args) => erase::run(global, &args),
         Command::Cache(args) => cache::run(global, &args),
         Command::Copy(args) => copy::run(global, &args),
         Command::Anchor(args) => anchor::run(global, &args),

@@ -44,14 +44,17 @@ pub fn run(global: &Global, args: &StatusArgs) -> Result<Exit, Error> {
     }
     let shard = config.shard;
     let is_own = |team: &TeamStatus| shard.owns(&team.team.as_str().into());
+    let pending: Vec<String> = archive.pending_orders()?.into_iter().map(|order| order.order).collect();
     let left = scan_backlog(&config, teams.iter().filter(|team| is_own(team)), now);
     let (output, threshold) = (&args.output, config.alerts.time_left);
     if args.json {
         let (archive, id) = (query::location(&config)?.to_string(), archive.id());
         let looks = left.map(|(left, rate)| scan_backlog_json(left, rate));
         let teams = named(&teams, &names, shard);
-        let line =
-            json!({"archive": archive, "archive_id": id, "at": now, "shard": shard, "looks": looks, "teams": teams});
+        let line = json!({
+            "archive": archive, "archive_id": id, "at": now, "shard": shard, "looks": looks, "erasures_half_done": pending,
+            "teams": teams
+        });
         output::to(output.output.as_deref(), |out| writeln!(out, "{line:#}").map_err(Error::output))?;
         return Ok(Exit::Done);
     }
@@ -62,6 +65,7 @@ pub fn run(global: &Global, args: &StatusArgs) -> Result<Exit, Error> {
     let said = [
         shard_text(shard, teams.len(), others.len()),
         left.and_then(|(left, rate)| left_text(left, teams.len(), rate)),
+        pending_text(&pending),
     ];
     let said = said.into_iter().flatten().chain(kept).collect::<Vec<_>>().join("\n");
     if output.format() == Format::Table {
@@ -74,6 +78,13 @@ pub fn run(global: &Global, args: &StatusArgs) -> Result<Exit, Error> {
         output::say(&said);
     }
     Ok(Exit::Done)
+}
+
+/// Orders of erasure that were begun and not carried out to the end.
+fn pending_text(orders: &[String]) -> Option<String> {
+    let named = orders.join(", ");
+    (!orders.is_empty())
+        .then(|| format!("erasure half done: {named}: give `annals erase` the order again with its subject"))
 }
 
 /// The teams of this shard, if the fleet has shards.

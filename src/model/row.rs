@@ -197,4 +197,15 @@ pub struct RejectRow {
     pub redacted: bool,
     /// The event's bytes as served; not always UTF-8.
     pub raw: Bytes,
+    /// Where an erasure rewrote it.
+    pub erased: Option<ErasedMark>,
+}
+
+/// What an erasure leaves on a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ErasedMark {
+    /// The orders, with a space between them.
+    pub orders: String,
+    /// A keyed digest of the text as it was served.
+    pub original: String,
 }

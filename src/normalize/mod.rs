@@ -61,6 +61,7 @@ pub fn normalize(
             first_seen_at,
             redacted: event.redacted,
             raw: event.text.clone(),
+            erased: None,
         })
     })
 }

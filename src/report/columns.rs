@@ -29,6 +29,7 @@ pub enum View {
     Holds,
     Expired,
     Retention,
+    Erasures,
 }
 
 const fn text(name: &'static str) -> Column {
@@ -59,6 +60,9 @@ const EVENT: [Column; 9] = [
     flag("redacted"),
     text("raw"),
 ];
+
+/// The orders of erasure that rewrote the row, with a space between them.
+const ERASED: Column = text("erased");
 
 const CONNECTION: [Column; 10] = [
     text("connection_id"),
@@ -98,7 +102,7 @@ const SESSIONS: [Column; 22] = [
     text("conflicts"),
 ];
 
-const QUARANTINE: [Column; 11] = [
+const QUARANTINE: [Column; 12] = [
     text("team_id"),
     text("stream"),
     text("event_id"),
@@ -111,6 +115,7 @@ const QUARANTINE: [Column; 11] = [
     text("raw"),
     // The raw bytes, if they are not UTF-8.
     Column { name: "raw_bytes", sql_type: "BLOB" },
+    ERASED,
 ];
 
 const COVERAGE: [Column; 12] = [
@@ -247,11 +252,25 @@ const RETENTION: [Column; 9] = [
     text("kept_by"),
 ];
 
+/// What an order of erasure changed of one dataset.
+const ERASURES: [Column; 9] = [
+    text("team_id"),
+    text("order_id"),
+    time("erased_at"),
+    text("dataset"),
+    count("files"),
+    count("rows"),
+    // Times of the first and the last row that was rewritten.
+    time("first_event_at"),
+    time("last_event_at"),
+    count("ledger_seq"),
+];
+
 const INVENTORY_READS: [Column; 5] =
     [text("team_id"), text("part"), time("read_at"), flag("visible"), count("entities")];
 
 impl View {
-    pub const ALL: [View; 25] = [
+    pub const ALL: [View; 26] = [
         View::Activity,
         View::Connections,
         View::Billing,
@@ -277,6 +296,7 @@ impl View {
         View::Holds,
         View::Expired,
         View::Retention,
+        View::Erasures,
     ];
     /// Views whose rows are read only when a query uses them.
     pub const LOOKED_UP: [View; 4] = [View::Ledger, View::ArchiveFiles, View::Verification, View::VerificationVerdict];
@@ -300,12 +320,13 @@ impl View {
             View::Holds => "holds",
             View::Expired => "expired",
             View::Retention => "retention",
+            View::Erasures => "erasures",
         }
     }
 
     /// In the order of the view.
     pub fn columns(self) -> Vec<Column> {
-        let event = |own: &[Column]| [&EVENT, own].concat();
+        let event = |own: &[Column]| [&EVENT, own, &[ERASED]].concat();
         match self {
             View::Activity => event(&[text("token_info"), text("payload")]),
             View::Connections => event(&CONNECTION),
@@ -324,6 +345,7 @@ impl View {
             View::Holds => HOLDS.to_vec(),
             View::Expired => EXPIRED.to_vec(),
             View::Retention => RETENTION.to_vec(),
+            View::Erasures => ERASURES.to_vec(),
         }
     }
 }

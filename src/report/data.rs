@@ -7,8 +7,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::archive::{
-    Archive, Dataset, ExpiredRecord, Finding, FindingKind, Hold, InventoryRead, ReviewRecord, TeamState, WindowRecord,
-    month_of,
+    Archive, Dataset, ErasedPart, ExpiredRecord, Finding, FindingKind, Hold, InventoryRead, ReviewRecord, TeamState,
+    WindowRecord, month_of,
 };
 use crate::files::Irregular;
 use crate::model::{Digest, Instant, LedgerSeq, Range, Retention, Stream, TeamId};
@@ -51,6 +51,16 @@ pub struct FindingRow {
 pub struct ReviewRow {
     pub team_id: TeamId,
     pub review: ReviewRecord,
+    pub ledger_seq: LedgerSeq,
+}
+
+/// What an order of erasure changed of one dataset, and the commit that carried it out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErasureRow {
+    pub team_id: TeamId,
+    pub order_id: String,
+    pub erased_at: Instant,
+    pub part: ErasedPart,
     pub ledger_seq: LedgerSeq,
 }
 
@@ -111,6 +121,7 @@ pub struct ViewData {
     pub holds: Vec<(TeamId, Hold)>,
     pub expired: Vec<ExpiredRow>,
     pub retention: Vec<RetainedRow>,
+    pub erasures: Vec<ErasureRow>,
     /// The names of the teams, if the caller asked for them.
     pub names: TeamNames,
 }
@@ -149,6 +160,16 @@ impl ViewData {
             record: record.clone(),
             ledger_seq: *ledger_seq,
         }));
+        for (ledger_seq, record) in &state.erased {
+            let row = |part: &ErasedPart| ErasureRow {
+                team_id: state.team_id.clone(),
+                order_id: record.order.clone(),
+                erased_at: record.at,
+                part: *part,
+                ledger_seq: *ledger_seq,
+            };
+            self.erasures.extend(record.parts.iter().map(row));
+        }
         self.add_team(&state.team_id, state.windows.values().cloned(), state.findings.iter().cloned());
     }
 

@@ -96,6 +96,7 @@ impl ViewData {
             expired: self.expired.clone(),
             retention: if kept(View::Retention) { self.retention.clone() } else { Vec::new() },
             reviews: if kept(View::Reviews) { self.reviews.clone() } else { Vec::new() },
+            erasures: if kept(View::Erasures) { self.erasures.clone() } else { Vec::new() },
         }
     }
 }

@@ -39,7 +39,7 @@ pub fn write_connections(engine: &Engine, path: &Path, times: &[&str]) -> LiveFi
              TIMESTAMP '{time}' AS first_seen_at, false AS redacted, 'c' AS connection_id, 'd' AS device_id, \
              'h' AS computer_host_name, NULL::VARCHAR AS tunnel_id, NULL::VARCHAR AS source_type, \
              NULL::VARCHAR AS peer_email, NULL::VARCHAR AS peer_ip, NULL::VARCHAR AS direct_ip, \
-             NULL::VARCHAR AS local_user_name, NULL::VARCHAR AS failure_reason, '{{}}' AS raw"
+             NULL::VARCHAR AS local_user_name, NULL::VARCHAR AS failure_reason, NULL::VARCHAR AS erased, '{{}}' AS raw"
         )
     });
     let select = rows.collect::<Vec<_>>().join(" UNION ALL ");

@@ -7,7 +7,9 @@ use crate::model::{Instant, InventoryPart, Stream, TeamId};
 
 use super::ReportError;
 use super::columns::{Column, View};
-use super::data::{CoverageRow, ExpiredRow, FindingRow, LiveFile, RetainedRow, ReviewRow, ViewData, plain_pattern};
+use super::data::{
+    CoverageRow, ErasureRow, ExpiredRow, FindingRow, LiveFile, RetainedRow, ReviewRow, ViewData, plain_pattern,
+};
 use super::error::ARCHIVE_FAILED;
 use super::lookup::{Lookup, ROWS_FUNCTION};
 use super::zone::ZONE_FUNCTION;
@@ -51,6 +53,7 @@ fn body(data: &ViewData, view: View) -> String {
         View::Holds => over_rows(view, data.holds.iter().map(hold_values)),
         View::Expired => over_rows(view, data.expired.iter().map(expired_values)),
         View::Retention => over_rows(view, data.retention.iter().map(retained_values)),
+        View::Erasures => over_rows(view, data.erasures.iter().map(erasure_values)),
         View::Ledger | View::ArchiveFiles | View::Verification | View::VerificationVerdict => {
             // The engine would evaluate a constant when it creates the view.
             let asked = format!("FROM (VALUES ('{}')) AS asked(view)", view.as_str());
@@ -244,6 +247,21 @@ fn review_values(row: &ReviewRow) -> Value {
         "findings": review.findings,
         "outcome": review.outcome.as_str(),
         "ticket": review.ticket,
+        "ledger_seq": row.ledger_seq.0,
+    })
+}
+
+fn erasure_values(row: &ErasureRow) -> Value {
+    let part = &row.part;
+    json!({
+        "team_id": row.team_id.as_str(),
+        "order_id": row.order_id,
+        "erased_at": row.erased_at.micros(),
+        "dataset": part.dataset.as_str(),
+        "files": part.files,
+        "rows": part.rows,
+        "first_event_at": part.first.map(Instant::micros),
+        "last_event_at": part.last.map(Instant::micros),
         "ledger_seq": row.ledger_seq.0,
     })
 }

@@ -124,6 +124,7 @@ const CASES: &[Case] = &[
     case("31 an expire record forged for a missing file", forge::young, &["POLICY_VIOLATION"]),
     case("31b one whose policy fits, in lines that nobody signed", forge::unsigned, &["BAD_SIG"]),
     case("31c one that says other rows than went", forge::other_rows, &["STATE"]),
+    case("32 an erasure that took more rows than declared", World::take_more, &["STATE"]),
     case("33 a month expired under a hold", forge::under_hold, &["POLICY_VIOLATION"]),
     Case { exit: 3, ..unseen("34 the policy edited off the ledger", forge::policy_edited, Has::Key, CHANGED) },
     case("35 a link in place of a file", |w| link(w, false), &["UNREADABLE"]),
@@ -142,7 +143,6 @@ const NOT_APPLICABLE: &[(u32, &str)] = &[
         "no time stamps from third parties are kept: only a head that was posted before and after brackets a commit's time",
     ),
     (29, "no anchors are kept in the archive: they are kept elsewhere, and given to verify"),
-    (32, "nothing is ever erased"),
     (
         37,
         "what a holder of the key never recorded, no archive can show; a re-scan against the service can, while it has it",
@@ -305,7 +305,7 @@ fn every_case_of_the_damage_table_is_named_with_its_code_exit_and_verdict() {
 /// All cases except those with another history, which seals months.
 #[test]
 fn damage_of_sealed_days_is_named_like_damage_of_months() {
-    for case in CASES.iter().filter(|case| matches!(number(case), 0..=16 | 35) && !case.name.starts_with("10b")) {
+    for case in CASES.iter().filter(|case| matches!(number(case), 0..=16 | 32 | 35) && !case.name.starts_with("10b")) {
         try_case(&Case { life: Life { is_by_days: true, ..case.life }, ..*case });
     }
 }

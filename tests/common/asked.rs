@@ -83,6 +83,7 @@ fn reject(team: &TeamId, now: Instant) -> RejectRow {
         first_seen_at: now,
         redacted: false,
         raw: Bytes::from_static(b"{\"id\":\"odd\"\xff}"),
+        erased: None,
     }
 }
 

@@ -4,6 +4,7 @@
 #[path = "../reporting/mod.rs"]
 mod reporting;
 
+mod erasure;
 mod formats;
 mod golden;
 mod goldens;

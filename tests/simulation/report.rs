@@ -36,6 +36,10 @@ const OTHERS: [(&str, &str); 41] = [
         "src/archive/tests/vacuum.rs",
         "the files that `vacuum` removes and keeps: beside a commit, and with an interruption at each step",
     ),
+    (
+        "src/archive/tests/erasure.rs",
+        "an order of erasure fails at each step and is given again; nothing says of whom (S8), what a hold covers stays (S7), and planted bugs break that",
+    ),
     ("src/archive/tests/damage.rs", "every kind of damage; `verify` must name it"),
     ("src/archive/tests/flips.rs", "10,000 random bits are flipped, one at a time; `verify` must name each"),
     ("src/archive/tests/concurrent_writer.rs", "`verify` runs while a writer is at work"),
@@ -82,6 +86,11 @@ const OTHERS: [(&str, &str); 41] = [
     ("tests/pipeline/sessions.rs", "sessions, compared with a naive recomputation"),
     ("tests/reports/goldens.rs", "every report, on a small archive with planted cases"),
     ("tests/sync/vacuum.rs", "`annals vacuum` on a real archive: beside readers, beside a daemon, and killed"),
+    (
+        "tests/sync/erasure.rs",
+        "`annals erase` on a real archive: every spelling, re-scans, holds, wrong orders, and kills at any moment",
+    ),
+    ("tests/reports/erasure.rs", "every report before and after an erasure"),
     (
         "src/archive/store/object/tests/mod.rs",
         "the store in a bucket: faults that no emulator offers, and MiniStack, Azurite and (in the long run) Ceph's gateway",

@@ -16,6 +16,7 @@ mod bounds;
 mod chaos;
 mod crash;
 mod days;
+mod erasure;
 mod faults;
 mod moving;
 mod odd_events;

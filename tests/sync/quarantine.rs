@@ -38,6 +38,7 @@ fn quarantine(program: &Program, texts: &[(Stream, String)]) {
         first_seen_at: FIRST_SEEN.parse().unwrap(),
         redacted: false,
         raw: text.clone().into(),
+        erased: None,
     };
     let rejects = texts.iter().enumerate().map(reject).collect();
     let now: Instant = "2026-11-20T00:00:00Z".parse().unwrap();

@@ -79,6 +79,16 @@ pub trait Store: Send + Sync {
     /// [`StoreError::Conflict`] when the file has another length, [`StoreError::Later`], [`StoreError::Io`].
     fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError>;
 
+    /// Removes files for good, with every older version that the store keeps of them, and says of what it cannot be sure. A
+    /// store that keeps no versions removes them.
+    ///
+    /// # Errors
+    /// As [`Store::remove_all`].
+    fn erase_all(&self, paths: &[&str]) -> Result<Vec<Unerased>, StoreError> {
+        self.remove_all(paths)?;
+        Ok(Vec::new())
+    }
+
     /// Takes a lock until the guard is dropped or this process ends. The lock of a dead process is free.
     ///
     /// # Errors
@@ -106,6 +116,13 @@ pub trait Store: Send + Sync {
 pub struct Rewritten {
     pub path: String,
     pub what: String,
+}
+
+/// A file of which a version may stay, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unerased {
+    pub path: String,
+    pub why: String,
 }
 
 /// An unfinished file. If it is dropped without `finish`, nobody ever reads it.

@@ -7,15 +7,17 @@ use arrow::array::{
     StringBuilder, TimestampMicrosecondArray,
 };
 
-use crate::model::{EventRow, Instant, RejectRow, RowRef, Stream};
+use crate::model::{ErasedMark, EventRow, Instant, RejectRow, RowRef, Stream};
 
 use super::super::Dataset;
 use super::schema_of;
 
 /// Estimated bytes of a text; `raw` is longer.
 const TEXT_BYTES: usize = 16;
-/// The columns that events of every stream have.
-const COMMON_COLUMNS: usize = 9;
+/// The columns that events of every stream have: before those of the stream, and behind them.
+const COMMON_COLUMNS: usize = 9 + ERASED_COLUMNS;
+/// Those that an erasure fills.
+const ERASED_COLUMNS: usize = 2;
 
 /// Converts `rows` of one stream to columns. The slice must be short: a text column holds at most 2 GiB.
 ///
@@ -115,6 +117,8 @@ impl EventBuilder {
             Arc::new(self.raw.finish()),
         ];
         columns.extend(self.texts.iter_mut().map(|column| Arc::new(column.finish()) as ArrayRef));
+        let rows = columns[0].len();
+        columns.extend((0..ERASED_COLUMNS).map(|_| Arc::new(StringArray::new_null(rows)) as ArrayRef));
         RecordBatch::try_new(schema_of(self.stream.into()), columns).map_err(|e| e.to_string())
     }
 }
@@ -138,8 +142,14 @@ pub fn reject_batch(rows: &[RejectRow]) -> Result<RecordBatch, String> {
         Arc::new(BooleanArray::from_iter(rows.iter().map(|r| Some(r.redacted)))),
         Arc::new(StringArray::from_iter_values(rows.iter().map(|r| String::from_utf8_lossy(&r.raw)))),
         Arc::new(BinaryArray::from_iter(bytes)),
+        erased(rows, |mark| &mark.orders),
+        erased(rows, |mark| &mark.original),
     ];
     RecordBatch::try_new(schema_of(Dataset::Quarantine), columns).map_err(|e| e.to_string())
+}
+
+fn erased(rows: &[RejectRow], get: fn(&ErasedMark) -> &String) -> ArrayRef {
+    Arc::new(StringArray::from_iter(rows.iter().map(|row| row.erased.as_ref().map(get))))
 }
 
 fn texts<R>(rows: &[R], get: impl Fn(&R) -> &str) -> ArrayRef {

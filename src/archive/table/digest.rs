@@ -310,6 +310,8 @@ fn put_event(row: &RowRef<'_>, values: &mut Vec<u8>) {
             None => values.push(0),
         }
     }
+    // No erasure has met a new event.
+    values.extend([0, 0]);
 }
 
 #[cfg(test)]
@@ -354,7 +356,7 @@ mod tests {
         let before =
             [DOMAIN.to_vec(), salt.0.to_vec(), short("t"), short("e"), micros, nanos, short("kind"), int(3)].concat();
         let payload = text(&[0xac, 0x02], &payload);
-        let bytes = [before, int(1_700_000_000_500_000), vec![3, 1], raw, vec![0], payload].concat();
+        let bytes = [before, int(1_700_000_000_500_000), vec![3, 1], raw, vec![0], payload, vec![0, 0]].concat();
         assert_eq!(Digest::from(digest_events(std::slice::from_ref(&row), &salts).unwrap()), Digest::of(&bytes));
     }
 

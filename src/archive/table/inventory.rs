@@ -37,6 +37,7 @@ pub fn inventory_batch(team: &TeamId, part: InventoryPart, rows: &[InventoryRow]
                 .ok_or_else(|| format!("a value of {part}.{} has a wrong type", column.name))?,
         );
     }
+    arrays.push(Arc::new(StringArray::new_null(rows.len())));
     RecordBatch::try_new(schema_of(Dataset::Inventory(part)), arrays).map_err(|e| e.to_string())
 }
 

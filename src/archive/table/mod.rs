@@ -27,7 +27,7 @@ pub use digest::{DigestError, RowsDigest, digest_events, digest_rows};
 pub use encoded::EncodedTable;
 pub use inventory::{inventory_batch, inventory_rows};
 pub use merge::{MergeInput, chunk_rows, merge};
-pub use order::times_of;
+pub use order::{sort_rows, times_of};
 pub use reader::{ConnectionFilters, Selection, TableReader};
 pub use rows::{event_rows, reject_rows};
 pub use schema::{column, schema_of};

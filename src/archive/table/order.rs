@@ -1,6 +1,7 @@
 //! The sort order of rows in files: by time, then by id, then by revision.
 
-use arrow::array::{AsArray, Int32Array, Int64Array, RecordBatch, StringArray};
+use arrow::array::{Array, AsArray, Int32Array, Int64Array, RecordBatch, StringArray, UInt64Array};
+use arrow::compute::take_record_batch;
 use arrow::datatypes::{Int32Type, Int64Type, TimestampMicrosecondType};
 
 use super::column;
@@ -34,6 +35,25 @@ impl Order {
     pub fn revision(&self, row: usize) -> i32 {
         self.revisions.as_ref().map_or(0, |revisions| revisions.value(row))
     }
+}
+
+/// A batch with its rows in the order of files: where ids of equal times changed, they no longer are.
+///
+/// # Errors
+/// As [`Order::of`].
+pub fn sort_rows(batch: RecordBatch) -> Result<RecordBatch, String> {
+    if batch.column_by_name(column::EVENT_TIME_NS).is_none() {
+        return Ok(batch);
+    }
+    let order = Order::of(&batch)?;
+    let key = |row: usize| {
+        let time = order.times.is_valid(row).then(|| order.times.value(row));
+        (time, order.ids.value(row), order.revision(row))
+    };
+    let mut rows: Vec<usize> = (0..batch.num_rows()).collect();
+    rows.sort_by(|a, b| key(*a).cmp(&key(*b)));
+    let rows = UInt64Array::from_iter_values(rows.into_iter().map(|row| row as u64));
+    take_record_batch(&batch, &rows).map_err(|e| e.to_string())
 }
 
 /// The times of a batch's rows, in nanoseconds since the epoch.

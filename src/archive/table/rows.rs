@@ -4,7 +4,7 @@ use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{Int32Type, Int64Type, TimestampMicrosecondType};
 use bytes::Bytes;
 
-use crate::model::{ConnectionTexts, Detail, EventRow, Instant, RejectRow, Stream};
+use crate::model::{ConnectionTexts, Detail, ErasedMark, EventRow, Instant, RejectRow, Stream};
 
 use super::column::*;
 
@@ -52,6 +52,7 @@ pub fn reject_rows(batch: &RecordBatch) -> Result<Vec<RejectRow>, String> {
     let bytes = column_of(batch, RAW_BYTES)?.as_binary_opt::<i32>().ok_or("raw_bytes: its type")?;
     let nanos = column_of(batch, EVENT_TIME_NS)?.as_primitive_opt::<Int64Type>().ok_or("event_time_ns: its type")?;
     let seen = Seen::of(batch)?;
+    let (orders, original) = (Texts::of(batch, ERASED)?, Texts::of(batch, SERVED_DIGEST)?);
     let row = |at: usize| {
         let served = if bytes.is_valid(at) { bytes.value(at) } else { raw.get(at).as_bytes() };
         Ok(RejectRow {
@@ -64,6 +65,7 @@ pub fn reject_rows(batch: &RecordBatch) -> Result<Vec<RejectRow>, String> {
             first_seen_at: seen.at(at),
             redacted: seen.redacted(at),
             raw: Bytes::copy_from_slice(served),
+            erased: orders.owned(at).zip(original.owned(at)).map(|(orders, original)| ErasedMark { orders, original }),
         })
     };
     (0..batch.num_rows()).map(row).collect()

@@ -34,6 +34,10 @@ pub mod column {
     pub const CONNECTION_ID: &str = "connection_id";
     pub const DEVICE_ID: &str = "device_id";
     pub const FIRST_EVENT_AT: &str = "first_event_at";
+    /// The orders of erasure that rewrote the row, with a space between them.
+    pub const ERASED: &str = "erased";
+    /// Where `raw` is not the text that was served: a keyed digest of that text, by which the event is known.
+    pub const SERVED_DIGEST: &str = "served_digest";
     /// The columns that `connections` adds, in order.
     pub const CONNECTION: [&str; 10] = [
         CONNECTION_ID,
@@ -88,6 +92,8 @@ fn fields_of(dataset: Dataset) -> Vec<Field> {
             flag,
             text(RAW),
             Field::new(RAW_BYTES, DataType::Binary, true),
+            maybe(ERASED),
+            maybe(SERVED_DIGEST),
         ];
     }
     let mut fields = vec![
@@ -107,6 +113,7 @@ fn fields_of(dataset: Dataset) -> Vec<Field> {
         Dataset::Connections => fields.extend(CONNECTION.map(maybe)),
         Dataset::Sessions | Dataset::Quarantine | Dataset::Inventory(_) => {}
     }
+    fields.extend([maybe(ERASED), maybe(SERVED_DIGEST)]);
     fields
 }
 
@@ -129,5 +136,6 @@ fn inventory_fields(part: InventoryPart) -> Vec<Field> {
         };
         Field::new(column.name, kind, true)
     }));
+    fields.push(Field::new(ERASED, DataType::Utf8, true));
     fields
 }

@@ -9,6 +9,7 @@ mod commits;
 mod damage;
 mod days;
 mod drafts;
+mod erasure;
 mod expiry;
 mod ledger_ends;
 mod faults;
@@ -118,6 +119,7 @@ pub fn reject(id: &str, raw: &[u8]) -> RejectRow {
         first_seen_at: now(),
         redacted: false,
         raw: Bytes::copy_from_slice(raw),
+        erased: None,
     }
 }
 

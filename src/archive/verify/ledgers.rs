@@ -208,7 +208,10 @@ impl Walker<'_> {
         }
         self.check_link(object, &state, &line, is_first);
         if let Err(e) = state.check_judged(&line).and_then(|()| state.check(&line.body)) {
-            let is_of_policy = matches!(&e, StateError::Expiry(e) if e.is_of_policy());
+            let is_of_policy = match &e {
+                StateError::Expiry(e) => e.is_of_policy(),
+                e => matches!(e, StateError::ErasureHeld { .. }),
+            };
             let code = if is_of_policy { FaultCode::PolicyViolation } else { FaultCode::State };
             self.report.fault(code, object, e);
         }

@@ -14,7 +14,7 @@ use crate::pipeline::commit::batch::{Batch, Place, is_same_matter};
 use crate::pipeline::commit::change::{WindowChange, apply_but_points, says_more};
 use crate::pipeline::commit::computer_events::{CommitContext, ComputerEvents};
 use crate::pipeline::commit::counts::Flushed;
-use crate::pipeline::commit::join::{Added, Held, Joining};
+use crate::pipeline::commit::join::{Added, Held, Joining, recognise};
 use crate::pipeline::commit::notices::{self, Learned, Notices};
 use crate::pipeline::sessions::update::correlate;
 use crate::pipeline::settings::Settings;
@@ -91,7 +91,8 @@ impl<'a> Flush<'a> {
         events: Vec<Counted>,
         changes: &[&WindowChange],
     ) -> Result<(), ArchiveError> {
-        let stored = self.stored(stream, &events, changes)?;
+        let mut stored = self.stored(stream, &events, changes)?;
+        recognise(&mut stored, &events, self.of.writer.salts())?;
         let added = self.rows_of(stream, &events, &mut Held::new(&stored))?;
         let state = self.of.writer.state();
         if stream != Stream::Billing {
@@ -188,6 +189,7 @@ impl<'a> Flush<'a> {
                 entry.insert(Held::of_rejects(&known))
             }
         };
+        rejects.recognise(events, writer.salts())?;
         Joining::of(writer.state(), stream, self.of.seen_at).events(events, held, rejects, &mut added);
         added.rejects.retain(|reject| !writer.state().has_expired_in_quarantine(reject.time));
         let (rows, rejected) = (added.rows.len() as u64, added.rejects.len() as u64);

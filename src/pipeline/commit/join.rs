@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use crate::archive::{StoredEvent, StoredReject, TeamState};
+use crate::archive::{ArchiveError, Salts, StoredEvent, StoredReject, TeamState};
 use crate::collect::Counted;
 use crate::model::{Digest, DigestMap, EventId, EventRow, Instant, RejectRow, Stream, TeamId};
 use crate::normalize::normalize;
@@ -13,6 +13,8 @@ use crate::planted::{self, Bug};
 pub struct Held {
     occurrences: DigestMap<u32>,
     revisions: HashMap<EventId, u32, ahash::RandomState>,
+    /// Erased events by what they are known by since.
+    erased: DigestMap<u32>,
 }
 
 impl Held {
@@ -30,14 +32,53 @@ impl Held {
         let mut held = Self::default();
         for reject in stored {
             *held.occurrences.entry(reject.digest).or_default() += 1;
+            if let Some(original) = reject.original {
+                *held.erased.entry(original).or_default() += 1;
+            }
         }
         held
+    }
+
+    /// Learns of served events which of the erased they are.
+    ///
+    /// # Errors
+    /// When the salt is lost that erased events are known by.
+    pub fn recognise(&mut self, served: &[Counted], salts: &Salts) -> Result<(), ArchiveError> {
+        if self.erased.is_empty() {
+            return Ok(());
+        }
+        let known_as = salts.originals()?;
+        for Counted { event, .. } in served {
+            if let Some(count) = self.erased.remove(&known_as(&event.digest)) {
+                *self.occurrences.entry(event.digest).or_default() += count;
+            }
+        }
+        Ok(())
     }
 
     /// How often an event of this content is archived.
     pub fn occurrences(&self, digest: &Digest) -> u32 {
         self.occurrences.get(digest).copied().unwrap_or(0)
     }
+}
+
+/// An erased event is archived under another text. Gives those that are served again the digests of their own.
+///
+/// # Errors
+/// When the salt is lost that erased events are known by.
+pub fn recognise(stored: &mut [StoredEvent], served: &[Counted], salts: &Salts) -> Result<(), ArchiveError> {
+    if stored.iter().all(|event| event.original.is_none()) {
+        return Ok(());
+    }
+    let known_as = salts.originals()?;
+    let served = served.iter().map(|Counted { event, .. }| event.digest);
+    let digests: DigestMap<Digest> = served.map(|digest| (known_as(&digest), digest)).collect();
+    for event in stored {
+        if let Some(digest) = event.original.and_then(|original| digests.get(&original)) {
+            event.digest = *digest;
+        }
+    }
+    Ok(())
 }
 
 /// The rows that the archive lacks.

@@ -45,7 +45,7 @@ fn seven_years(directory: &Path) -> ViewData {
             "SELECT 't' AS team_id, 'e{month}' AS event_id, make_timestamp({}) AS event_time, {} AS event_time_ns, \
              'requested' AS event_type, 1 AS revision, make_timestamp({0}) AS first_seen_at, false AS redacted, '{{}}' AS raw, \
              NULL AS connection_id, NULL AS device_id, NULL AS computer_host_name, NULL AS tunnel_id, NULL AS source_type, \
-             NULL AS peer_email, NULL AS peer_ip, NULL AS direct_ip, NULL AS local_user_name, NULL AS failure_reason",
+             NULL AS peer_email, NULL AS peer_ip, NULL AS direct_ip, NULL AS local_user_name, NULL AS failure_reason, NULL AS erased",
             time.micros(),
             time.nanos()
         );

@@ -12,7 +12,7 @@ use annals::archive::{
 use annals::model::{ConnectionTexts, Detail, EventRow, Instant, Range, Stream, TeamId, WindowGrid};
 use serde_json::Value;
 
-use super::tampering::{files, put};
+use super::tampering::{declare_less, files, put};
 
 const DAY: Duration = Duration::from_secs(86_400);
 pub const TEAM: &str = "acme";
@@ -194,6 +194,14 @@ impl World {
         let output = command.args(arguments).current_dir(self.directory.path()).output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+    }
+
+    /// Somebody with the key erases, and declares fewer rows than that took.
+    pub fn take_more(&self) {
+        let erase = ["erase", "--subject", "2026-10-01-5", "--order", "DPO-1", "--team", TEAM];
+        let (exit, _, stderr) = self.run(&erase);
+        assert_eq!(exit, 0, "{stderr}");
+        declare_less(&self.archive());
     }
 
     pub fn verify(&self, arguments: &[&str]) -> Said {

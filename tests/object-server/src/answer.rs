@@ -92,7 +92,8 @@ pub(crate) fn versions(now: SystemTime, versions: &[Kept], next: Option<usize>) 
             "<NextKeyMarker>{key}</NextKeyMarker><NextVersionIdMarker>{next}</NextVersionIdMarker>"
         ));
     }
-    for (number, kept) in versions.iter().enumerate() {
+    for kept in versions {
+        let number = kept.id;
         let modified = jiff::Timestamp::try_from(kept.modified).expect("the time is of this age");
         let name = if kept.is_marker { "DeleteMarker" } else { "Version" };
         text.push_str(&format!(

@@ -187,6 +187,11 @@ impl ObjectServer {
         self.shared.inner().objects.history = Some(Vec::new());
     }
 
+    /// How many versions and markers of deletions there are of objects whose keys begin so.
+    pub fn versions(&self, prefix: &str) -> usize {
+        self.shared.inner().objects.versions(prefix, 0, usize::MAX).0.len()
+    }
+
     /// The current content.
     pub fn stored(&self) -> Stored {
         Stored(self.shared.inner().objects.clone())

@@ -45,12 +45,15 @@ pub(crate) struct Objects {
     pub(crate) history: Option<Vec<Kept>>,
     written: u64,
     begun: u64,
+    /// Versions so far.
+    versioned: u64,
 }
 
 /// A version of an object, or the marker of a deletion.
 #[derive(Debug, Clone)]
 pub(crate) struct Kept {
     pub(crate) key: String,
+    pub(crate) id: u64,
     pub(crate) is_marker: bool,
     pub(crate) modified: SystemTime,
 }
@@ -109,8 +112,18 @@ impl Objects {
     }
 
     fn keep(&mut self, key: &str, is_marker: bool, modified: SystemTime) {
+        self.versioned += 1;
         if let Some(history) = &mut self.history {
-            history.push(Kept { key: key.to_owned(), is_marker, modified });
+            history.push(Kept { key: key.to_owned(), id: self.versioned, is_marker, modified });
+        }
+    }
+
+    /// Deletes one version, or one marker. With its last version an object is gone.
+    pub(crate) fn delete_version(&mut self, key: &str, id: u64) {
+        let Some(history) = &mut self.history else { return };
+        history.retain(|kept| kept.key != key || kept.id != id);
+        if !history.iter().any(|kept| kept.key == key) {
+            self.stored.remove(key);
         }
     }
 
@@ -118,7 +131,7 @@ impl Objects {
     /// without versions shows each object as one version.
     pub(crate) fn versions(&self, prefix: &str, skipped: usize, max: usize) -> (Vec<Kept>, bool) {
         let current =
-            |(key, object): (&String, &Object)| Kept { key: key.clone(), is_marker: false, modified: object.modified };
+            |(key, object): (&String, &Object)| Kept { key: key.clone(), id: 0, is_marker: false, modified: object.modified };
         let mut all = self.history.clone().unwrap_or_else(|| self.stored.iter().map(current).collect());
         all.retain(|kept| kept.key.starts_with(prefix));
         all.sort_by(|a, b| a.key.cmp(&b.key));

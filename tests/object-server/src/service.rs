@@ -209,7 +209,10 @@ fn delete(inner: &mut Inner, asked: &Asked, body: &[u8], now: SystemTime) -> Ans
     if asked.is_google() && inner.objects.get(&asked.key).is_none() {
         return answer::error(404, now, "NoSuchKey", "the specified key does not exist");
     }
-    inner.objects.delete(&asked.key, now);
+    match asked.asked("versionId").and_then(|text| text.parse().ok()) {
+        Some(version) => inner.objects.delete_version(&asked.key, version),
+        None => inner.objects.delete(&asked.key, now),
+    }
     answer::with(answer::begin(204, now), "")
 }
 

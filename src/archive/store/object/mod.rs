@@ -30,7 +30,7 @@ use object_store::path::Path;
 use crate::model::Instant;
 
 use super::super::path::{LEDGER, MANIFEST};
-use super::{Blob, FileWriter, Guard, Listed, Rewritten, Store, StoreError, Tail, Verb};
+use super::{Blob, FileWriter, Guard, Listed, Rewritten, Store, StoreError, Tail, Unerased, Verb};
 use crate::model::BucketLocation;
 
 pub use proof::{Proof, prove_store};
@@ -191,6 +191,22 @@ impl Store for ObjectStore {
             return Err(StoreError::Irregular { path: (*path).to_owned(), what });
         }
         self.bucket().delete_all(paths)
+    }
+
+    fn erase_all(&self, paths: &[&str]) -> Result<Vec<Unerased>, StoreError> {
+        self.remove_all(paths)?;
+        let bucket = self.bucket();
+        let unerased = |path: &str, why: String| Unerased { path: path.to_owned(), why };
+        let Some(versions) = bucket.versions() else {
+            let why = "whether the store keeps deleted objects for a while cannot be asked".to_owned();
+            return Ok(paths.first().map(|_| unerased(&bucket.location().to_string(), why)).into_iter().collect());
+        };
+        let erase = |path: &&str| {
+            let (versions, key) = (versions.clone(), bucket.key(path));
+            let erased = bucket.run(async move { versions.erase(&key).await });
+            erased.err().map(|why| unerased(path, why))
+        };
+        Ok(paths.iter().filter_map(erase).collect())
     }
 
     fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {

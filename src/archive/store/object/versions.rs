@@ -1,13 +1,14 @@
 //! Older versions of ledger objects, in S3 buckets that keep versions.
 //!
 //! A ledger line and a signature are created once and never removed. So a second version or a deletion marker is tampering,
-//! even if the last version looks right. The client library cannot list versions: it signs the request, and this
-//! module parses the answer.
+//! even if the last version looks right. An erasure deletes every version of what it removes. The client library does not
+//! know versions: it signs the request, and this module sends it and parses the answer.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use object_store::client::{HttpClient, HttpRequest, HttpRequestBody};
 use object_store::path::Path;
 use object_store::signer::{SignedUrlOptions, Signer};
@@ -43,6 +44,7 @@ struct Page {
 #[serde(rename_all = "PascalCase")]
 struct Version {
     key: String,
+    version_id: Option<String>,
     last_modified: String,
 }
 
@@ -54,21 +56,28 @@ struct Kept {
 }
 
 impl Versions {
+    /// The status and the body of the answer to a request for `path`.
+    async fn ask(&self, method: &str, path: &Path, query: Vec<(String, String)>) -> Result<(u16, Bytes), String> {
+        let options = SignedUrlOptions::default().with_query(query);
+        let verb = || method.parse().expect("BUG: a method");
+        let url = self.signer.signed_url_opts(verb(), path, SIGNED_FOR, &options).await.map_err(|e| e.to_string())?;
+        let mut request = HttpRequest::new(HttpRequestBody::empty());
+        *request.method_mut() = verb();
+        *request.uri_mut() = url.as_str().parse().map_err(|_| "the address of the bucket is invalid".to_owned())?;
+        // The address contains the signature, so no error may show it.
+        let answer = self.client.execute(request).await.map_err(|_| "the store gave no answer".to_owned())?;
+        let status = answer.status().as_u16();
+        let body = answer.into_body().bytes().await.map_err(|_| "the answer broke off".to_owned())?;
+        Ok((status, body))
+    }
+
     /// `None` if the store does not support versions.
     async fn page(&self, prefix: &str, after: Option<(String, String)>) -> Result<Option<Page>, String> {
         let mut query = vec![("versions".to_owned(), String::new()), ("prefix".to_owned(), prefix.to_owned())];
         if let Some((key, version)) = after {
             query.extend([("key-marker".to_owned(), key), ("version-id-marker".to_owned(), version)]);
         }
-        let options = SignedUrlOptions::default().with_query(query);
-        let (whole, get) = (Path::default(), "GET".parse().expect("BUG: a method"));
-        let url = self.signer.signed_url_opts(get, &whole, SIGNED_FOR, &options).await.map_err(|e| e.to_string())?;
-        let mut request = HttpRequest::new(HttpRequestBody::empty());
-        *request.uri_mut() = url.as_str().parse().map_err(|_| "the address of the bucket is invalid".to_owned())?;
-        // The address contains the signature, so no error may show it.
-        let answer = self.client.execute(request).await.map_err(|_| "the store gave no answer".to_owned())?;
-        let status = answer.status().as_u16();
-        let body = answer.into_body().bytes().await.map_err(|_| "the answer broke off".to_owned())?;
+        let (status, body) = self.ask("GET", &Path::default(), query).await?;
         match status {
             200 => {
                 let text = String::from_utf8_lossy(&body);
@@ -96,6 +105,33 @@ impl Versions {
             }
         }
         Ok(all.into_iter().filter_map(|(key, kept)| Some((key, kept.fault()?))).collect())
+    }
+}
+
+impl Versions {
+    /// Deletes every version of an object, and every marker of its deletion.
+    ///
+    /// # Errors
+    /// Why one may stay.
+    pub(super) async fn erase(&self, key: &Path) -> Result<(), String> {
+        // What is deleted leaves the list, so that its beginning is asked for again.
+        for _ in 0..PAGES_MAX {
+            let Some(page) = self.page(key.as_ref(), None).await? else { return Ok(()) };
+            let is_more = page.is_truncated;
+            let found = page.versions.into_iter().chain(page.markers).filter(|version| version.key == key.as_ref());
+            let found: Vec<String> = found.filter_map(|version| version.version_id).collect();
+            for version in &found {
+                let query = vec![("versionId".to_owned(), version.clone())];
+                match self.ask("DELETE", key, query).await? {
+                    (200 | 204 | 404, _) => {}
+                    (other, _) => return Err(format!("a version stays: the store answered {other}")),
+                }
+            }
+            if found.is_empty() || !is_more {
+                return Ok(());
+            }
+        }
+        Err("it has more versions than can be listed".to_owned())
     }
 }
 

@@ -69,6 +69,7 @@ fn twins_of_which_an_earlier_program_quarantined_one_are_rows_but_for_that_one()
         time: None,
         reason: String::new(),
         first_seen_at: at(),
+        original: None,
     };
     let (mut held, mut rejects) = (Held::default(), Held::of_rejects(&[stored]));
     for expected in [2, 0, 0] {

@@ -1,5 +1,6 @@
 //! The report of a versioned bucket about overwritten ledger objects.
 
+use super::super::super::put;
 use super::*;
 
 fn told(store: &ObjectStore) -> Vec<(String, String)> {
@@ -44,4 +45,27 @@ fn a_bucket_without_versions_tells_nothing_and_one_that_refuses_says_so() {
     server.heal();
     server.fail(object_server::Rule::new(object_server::Effect::Refused(501, None)).on(object_server::Kind::List));
     assert_eq!(told(&store), []);
+}
+
+#[test]
+fn what_is_erased_goes_with_every_version_and_what_stays_is_named() {
+    let server = ObjectServer::start();
+    server.keep_versions();
+    let store = s3(&server);
+    let versions = || server.versions("an/archive/tables/");
+    for content in ["one", "two"] {
+        put(&store, "tables/a", content.as_bytes()).unwrap();
+        put(&store, "tables/ab", content.as_bytes()).unwrap();
+    }
+    store.remove("tables/a").unwrap();
+    assert_eq!(versions(), 5);
+    assert_eq!(store.erase_all(&["tables/a", "tables/none"]).unwrap(), []);
+    assert_eq!((versions(), store.read("tables/ab").unwrap().size()), (2, 3));
+    // Locked, or without the right: the versions stay.
+    server.fail(object_server::Rule::new(object_server::Effect::Refused(403, None)).on(object_server::Kind::List));
+    let stays = store.erase_all(&["tables/ab"]).unwrap();
+    assert!(stays.len() == 1 && stays[0].path == "tables/ab" && stays[0].why.contains("403"), "{stays:?}");
+    server.heal();
+    assert_eq!(store.erase_all(&["tables/ab"]).unwrap(), []);
+    assert_eq!(versions(), 0);
 }

@@ -1,0 +1,194 @@
+//! An order carried out in one team: files written anew, one line, and the old files gone.
+
+use std::collections::BTreeMap;
+
+use crate::model::{Digest, Instant, LedgerSeq};
+use crate::planted::{self, Bug};
+
+use super::super::path::DataPath;
+use super::super::plan::tier_of;
+use super::super::salts::Salts;
+use super::super::store::Unerased;
+use super::super::table::{RowsDigest, Selection, TableReader, TableWriter, digest_rows, times_of};
+use super::super::vacuum::unnamed;
+use super::super::{ArchiveError, Body, Committed, Dataset, FileEntry, TeamWriter};
+use super::eraser::{Changed, Eraser};
+use super::record::{ErasedPart, ErasedRecord};
+use super::scan::changes;
+use super::{Order, PendingOrder, bad, key_of};
+
+/// A file with rows of the subject.
+struct ErasedFile {
+    entry: FileEntry,
+    rows: Rows,
+}
+
+/// Rows of the subject: how many, the sums of their digests as they were and as they become, and their times.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Rows {
+    count: u64,
+    erased: RowsDigest,
+    replaced: RowsDigest,
+    times: Option<(i64, i64)>,
+}
+
+impl Rows {
+    pub(super) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    pub(super) fn plus(self, other: Self) -> Self {
+        let times = self.times.into_iter().chain(other.times);
+        Self {
+            count: self.count + other.count,
+            erased: self.erased.plus(other.erased),
+            replaced: self.replaced.plus(other.replaced),
+            times: times.reduce(|all, some| (all.0.min(some.0), all.1.max(some.1))),
+        }
+    }
+
+    pub(super) fn of(changed: &Changed, salts: &Salts) -> Result<Self, String> {
+        let times = times_of(&changed.before)?;
+        let times = times.iter().flatten();
+        Ok(Self {
+            count: changed.before.num_rows() as u64,
+            erased: digest_rows(&changed.before, salts)?,
+            replaced: digest_rows(&changed.after, salts)?,
+            times: times.clone().min().zip(times.max()),
+        })
+    }
+
+    pub(super) fn part(self, dataset: Dataset, files: u64) -> ErasedPart {
+        ErasedPart {
+            dataset,
+            files,
+            rows: self.count,
+            erased_digest: self.erased.into(),
+            replaced_digest: self.replaced.into(),
+            first: self.times.map(|(first, _)| Instant::from_nanos(first)),
+            last: self.times.map(|(_, last)| Instant::from_nanos(last)),
+        }
+    }
+}
+
+/// What an order did to a team.
+#[derive(Debug, Clone, Default)]
+pub struct Erasure {
+    /// The line, where anything was erased.
+    pub seq: Option<LedgerSeq>,
+    pub parts: Vec<ErasedPart>,
+    /// Files that were removed.
+    pub removed: u64,
+    /// Of what the store may keep a version.
+    pub unerased: Vec<Unerased>,
+}
+
+impl TeamWriter {
+    /// Carries an order out. Nothing is done where no row holds the subject and no file is left that no line names.
+    ///
+    /// # Errors
+    /// As [`TeamWriter::commit`]. The order is then to be given again.
+    pub fn erase(&mut self, order: &Order, pending: &PendingOrder, now: Instant) -> Result<Erasure, ArchiveError> {
+        self.begin_commit()?;
+        let key = key_of(self.salts())?;
+        let eraser = Eraser::new(order, key);
+        let files = self.files_with(&eraser)?;
+        let mut erasure = Erasure::default();
+        let begun = self.store().now()?;
+        let adds = files.iter().map(|file| self.rewrite(file, &eraser)).collect::<Result<Vec<_>, _>>()?;
+        let kept_at = pending.keep(self.store())?;
+        if !files.is_empty() {
+            let parts = parts(&files);
+            let mut removes: Vec<String> = files.into_iter().map(|file| file.entry.path).collect();
+            removes.sort();
+            let subjects = order.subject.digests(&key);
+            let record = ErasedRecord { order: order.id.clone(), at: now, subjects, parts: parts.clone() };
+            let body = Body { adds, removes, erased: Some(record), ..Body::default() };
+            if let Committed::Committed { seq, .. } = self.commit_files(body, begun, now)? {
+                (erasure.seq, erasure.parts) = (Some(seq), parts);
+            }
+        }
+        let state = self.state();
+        let old = unnamed(self.store(), &state.archive_id, &state.team_id)?;
+        let old: Vec<&str> =
+            old.iter().filter(|entry| entry.modified <= kept_at).map(|entry| entry.path.as_str()).collect();
+        if planted::is(Bug::ErasedFilesKept) {
+            return Ok(erasure);
+        }
+        erasure.unerased = self.store().erase_all(&old)?;
+        erasure.removed = old.len() as u64;
+        Ok(erasure)
+    }
+
+    fn files_with(&self, eraser: &Eraser<'_>) -> Result<Vec<ErasedFile>, ArchiveError> {
+        let mut found = Vec::new();
+        for entry in Dataset::ALL.iter().flat_map(|dataset| self.state().files_of(*dataset)) {
+            let mut rows = Rows::default();
+            changes(self.store(), entry, eraser, &mut |changed| {
+                let some = Rows::of(&changed, self.salts());
+                rows = rows.plus(some.map_err(|reason| bad(&self.state().team_id, reason))?);
+                Ok(())
+            })?;
+            if rows.count > 0 {
+                found.push(ErasedFile { entry: entry.clone(), rows });
+            }
+        }
+        Ok(found)
+    }
+
+    /// Writes a file anew without the subject, and reads it back.
+    fn rewrite(&self, file: &ErasedFile, eraser: &Eraser<'_>) -> Result<FileEntry, ArchiveError> {
+        let (store, entry) = (self.store(), &file.entry);
+        let table = |detail: String| ArchiveError::Table { path: entry.path.clone(), detail };
+        let place = DataPath::parse(&entry.path).ok_or_else(|| table("not the path of a data file".to_owned()))?;
+        let mut writer =
+            TableWriter::create(store, entry.dataset, tier_of(entry.role), entry.rows, self.salts().nonce())?;
+        for batch in TableReader::open(store, &entry.path, entry.dataset, Selection::default())? {
+            let batch = batch?;
+            let changed = eraser.rows(entry.dataset, &batch).map_err(table)?;
+            writer.write(changed.as_ref().map_or(&batch, |changed| &changed.all))?;
+        }
+        let name = |hash: Digest| DataPath { hash: hash.short(), ..place.clone() }.to_string();
+        let written = writer.finish(name)?;
+        let path = name(written.sha256);
+        let meant = RowsDigest::from(entry.rows_digest).less(file.rows.erased).plus(file.rows.replaced);
+        self.read_again(&path, entry, meant, eraser)?;
+        Ok(FileEntry { path, bytes: written.bytes, sha256: written.sha256, rows_digest: meant.into(), ..entry.clone() })
+    }
+
+    /// Nothing is believed of a file that was not read again: its rows are those that it should have, and none holds the subject.
+    fn read_again(
+        &self,
+        path: &str,
+        from: &FileEntry,
+        meant: RowsDigest,
+        eraser: &Eraser<'_>,
+    ) -> Result<(), ArchiveError> {
+        let (mut rows, mut digest) = (0, RowsDigest::default());
+        for batch in TableReader::open(self.store(), path, from.dataset, Selection::default())? {
+            let batch = batch?;
+            let table = |detail: String| ArchiveError::Table { path: path.to_owned(), detail };
+            rows += batch.num_rows() as u64;
+            digest = digest.plus(digest_rows(&batch, self.salts()).map_err(|e| table(e.to_string()))?);
+            if eraser.rows(from.dataset, &batch).map_err(table)?.is_some() {
+                return Err(table("still holds what was to be erased".to_owned()));
+            }
+        }
+        if (rows, digest) == (from.rows, meant) {
+            return Ok(());
+        }
+        let said = |rows: u64, digest: RowsDigest| format!("{rows} rows with digest {}", Digest::from(digest));
+        let (found, expected) = (said(rows, digest), said(from.rows, meant));
+        Err(ArchiveError::ReadBack { path: path.to_owned(), found, expected })
+    }
+}
+
+/// What the files come to, by dataset.
+fn parts(files: &[ErasedFile]) -> Vec<ErasedPart> {
+    let mut parts: BTreeMap<Dataset, (Rows, u64)> = BTreeMap::new();
+    for file in files {
+        let (rows, files) = parts.entry(file.entry.dataset).or_default();
+        (*rows, *files) = (rows.plus(file.rows), *files + 1);
+    }
+    parts.into_iter().map(|(dataset, (rows, files))| rows.part(dataset, files)).collect()
+}

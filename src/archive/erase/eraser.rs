@@ -1,0 +1,230 @@
+//! Replaces the values of a subject in texts and rows. Pure.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray, StringBuilder, UInt32Array};
+use arrow::compute::take_record_batch;
+use arrow::datatypes::DataType;
+use serde::de::IgnoredAny;
+
+use crate::model::{Digest, ErasedMark, RejectRow};
+use crate::planted::{self, Bug};
+
+use super::super::Dataset;
+use super::super::table::{column, reject_batch, reject_rows, sort_rows};
+use super::keyed::{Key, keyed};
+use super::strings::picked;
+use super::{Order, original_as};
+
+/// Columns that say nothing of a person, whatever stands in them: what a dataset is read by.
+const KEPT: [&str; 7] = [
+    column::TEAM_ID,
+    column::STREAM,
+    column::EVENT_TYPE,
+    column::REASON,
+    "outcome",
+    column::ERASED,
+    column::SERVED_DIGEST,
+];
+/// Digits of the content hash in the id of an event that has none of its own.
+const CONTENT_ID_DIGITS: usize = 32;
+
+/// An order at work on the rows of one team.
+pub struct Eraser<'a> {
+    order: &'a Order,
+    names: Vec<String>,
+    /// The team's key for what erased events are known by.
+    team_key: Key,
+}
+
+/// Rows of a batch that hold the subject, as they were and as they become.
+pub struct Changed {
+    pub before: RecordBatch,
+    pub after: RecordBatch,
+    /// All rows of the batch.
+    pub all: RecordBatch,
+}
+
+impl<'a> Eraser<'a> {
+    pub fn new(order: &'a Order, team_key: Key) -> Self {
+        Self { order, names: order.subject.pseudonyms(&order.key), team_key }
+    }
+
+    /// The text without the subject: as a whole, or where a JSON string in it is one. None where it is not in it.
+    pub fn text(&self, text: &str) -> Option<String> {
+        if let Some(value) = self.order.subject.find(text) {
+            return Some(self.names[value].clone());
+        }
+        let bytes = self.json(text.as_bytes())?;
+        Some(String::from_utf8(bytes).expect("BUG: whole strings of a text were replaced by ASCII"))
+    }
+
+    fn json(&self, text: &[u8]) -> Option<Vec<u8>> {
+        let places = picked(text, &|content| self.order.subject.find(content));
+        if places.is_empty() {
+            return None;
+        }
+        let mut made = Vec::with_capacity(text.len());
+        let mut at = 0;
+        for (range, value) in places {
+            made.extend_from_slice(&text[at..range.start]);
+            made.extend_from_slice(self.names[value].as_bytes());
+            at = range.end;
+        }
+        made.extend_from_slice(&text[at..]);
+        Some(made)
+    }
+
+    /// The rows of a batch of `dataset` without the subject; none where no row holds it.
+    ///
+    /// # Errors
+    /// A sentence, when the batch is not one of the dataset.
+    pub fn rows(&self, dataset: Dataset, batch: &RecordBatch) -> Result<Option<Changed>, String> {
+        let (hits, all) = match dataset {
+            Dataset::Quarantine => self.rejects(batch)?,
+            _ => self.columns(batch)?,
+        };
+        if hits.is_empty() {
+            return Ok(None);
+        }
+        let hits = UInt32Array::from_iter_values(hits);
+        let take = |from: &RecordBatch| take_record_batch(from, &hits).map_err(|e| e.to_string());
+        let (before, after) = (take(batch)?, take(&all)?);
+        Ok(Some(Changed { before, after, all: sort_rows(all)? }))
+    }
+
+    fn columns(&self, batch: &RecordBatch) -> Result<(BTreeSet<u32>, RecordBatch), String> {
+        let mut hits = BTreeSet::new();
+        let mut columns: Vec<ArrayRef> = batch.columns().to_vec();
+        let schema = batch.schema();
+        for (field, array) in schema.fields().iter().zip(&mut columns) {
+            if *field.data_type() != DataType::Utf8 || KEPT.contains(&field.name().as_str()) {
+                continue;
+            }
+            let texts = array.as_string_opt::<i32>().ok_or_else(|| format!("column {} is not text", field.name()))?;
+            if let Some(changed) = self.column(texts, &mut hits) {
+                *array = Arc::new(changed);
+            }
+        }
+        self.mark(batch, &hits, &mut columns)?;
+        let all = RecordBatch::try_new(schema, columns).map_err(|e| e.to_string())?;
+        Ok((hits, all))
+    }
+
+    fn column(&self, texts: &StringArray, hits: &mut BTreeSet<u32>) -> Option<StringArray> {
+        let replaced: Vec<Option<String>> = texts.iter().map(|text| text.and_then(|text| self.text(text))).collect();
+        if replaced.iter().all(Option::is_none) {
+            return None;
+        }
+        let mut made = StringBuilder::with_capacity(texts.len(), texts.value_data().len());
+        for (at, (text, new)) in (0..).zip(texts.iter().zip(&replaced)) {
+            made.append_option(new.as_deref().or(text));
+            if new.is_some() {
+                hits.insert(at);
+            }
+        }
+        Some(made.finish())
+    }
+
+    /// Marks the rewritten rows of a dataset that has the columns for it.
+    fn mark(&self, before: &RecordBatch, hits: &BTreeSet<u32>, columns: &mut [ArrayRef]) -> Result<(), String> {
+        if hits.is_empty() {
+            return Ok(());
+        }
+        let place = |name: &str| before.schema_ref().index_of(name).ok();
+        let text = |name: &str| before.column_by_name(name).and_then(|c| c.as_string_opt::<i32>());
+        let at_of = |row: usize| u32::try_from(row).is_ok_and(|row| hits.contains(&row));
+        if let (Some(place), Some(held)) = (place(column::ERASED), text(column::ERASED)) {
+            let orders = held.iter().enumerate().map(|(row, held)| match at_of(row) {
+                true => Some(self.orders(held)),
+                false => held.map(str::to_owned),
+            });
+            columns[place] = Arc::new(orders.collect::<StringArray>());
+        }
+        if let (Some(place), Some(held), Some(raw)) =
+            (place(column::SERVED_DIGEST), text(column::SERVED_DIGEST), text(column::RAW))
+        {
+            let originals = held.iter().enumerate().map(|(row, held)| match held {
+                None if at_of(row) && !planted::is(Bug::ErasedForgotten) => {
+                    Some(self.original(raw.value(row).as_bytes()))
+                }
+                held => held.map(str::to_owned),
+            });
+            columns[place] = Arc::new(originals.collect::<StringArray>());
+        }
+        if let (Some(place), Some(_)) = (place(column::EVENT_ID), place(column::RAW)) {
+            let ids = columns[place].as_string::<i32>().clone();
+            let ids = ids.iter().enumerate().map(|(row, id)| match id {
+                Some(id) if at_of(row) => Some(self.event_id(id)),
+                id => id.map(str::to_owned),
+            });
+            columns[place] = Arc::new(ids.collect::<StringArray>());
+        }
+        Ok(())
+    }
+
+    /// The orders that rewrote a row, this one with them.
+    fn orders(&self, held: Option<&str>) -> String {
+        let own = self.order.id.as_str();
+        match held {
+            Some(held) if held.split(' ').any(|order| order == own) => held.to_owned(),
+            Some(held) => format!("{held} {own}"),
+            None => own.to_owned(),
+        }
+    }
+
+    fn original(&self, raw: &[u8]) -> String {
+        original_as(&self.team_key, &Digest::of(raw)).to_string()
+    }
+
+    /// An id that is a hash of the content would confirm a guess of it.
+    fn event_id(&self, id: &str) -> String {
+        let is_hash = |digits: &str| digits.len() == CONTENT_ID_DIGITS && digits.bytes().all(|b| b.is_ascii_hexdigit());
+        match id.split_once('-') {
+            Some((digits, occurrence)) if is_hash(digits) && occurrence.bytes().all(|b| b.is_ascii_digit()) => {
+                let other = keyed(&self.order.key, "annals erased id v1\n", digits.as_bytes()).to_string();
+                format!("{}-{occurrence}", &other[..CONTENT_ID_DIGITS])
+            }
+            _ => id.to_owned(),
+        }
+    }
+
+    fn rejects(&self, batch: &RecordBatch) -> Result<(BTreeSet<u32>, RecordBatch), String> {
+        let mut rows = reject_rows(batch)?;
+        let mut hits = BTreeSet::new();
+        for (at, row) in (0..).zip(&mut rows) {
+            if self.reject(row) {
+                hits.insert(at);
+            }
+        }
+        Ok((hits, reject_batch(&rows)?))
+    }
+
+    /// Rewrites a quarantined event, whose text may be no JSON; whether it held the subject.
+    fn reject(&self, row: &mut RejectRow) -> bool {
+        let original = self.original(&row.raw);
+        let words = |text: &[u8]| self.order.subject.replace_words(text, &self.names);
+        let mut raw = self.json(&row.raw);
+        if serde_json::from_slice::<IgnoredAny>(&row.raw).is_err() {
+            raw = words(raw.as_deref().unwrap_or(&row.raw)).or(raw);
+        }
+        let detail = words(row.detail.as_bytes()).and_then(|bytes| String::from_utf8(bytes).ok());
+        let id = self.text(row.event_id.as_str());
+        if raw.is_none() && detail.is_none() && id.is_none() {
+            return false;
+        }
+        row.raw = raw.map_or_else(|| row.raw.clone(), Into::into);
+        row.detail = detail.unwrap_or_else(|| std::mem::take(&mut row.detail));
+        row.event_id = self.event_id(id.as_deref().unwrap_or(row.event_id.as_str())).as_str().into();
+        let held = row.erased.take();
+        row.erased = Some(ErasedMark {
+            orders: self.orders(held.as_ref().map(|mark| mark.orders.as_str())),
+            original: held.map_or(original, |mark| mark.original),
+        });
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+//! An order of erasure, and the scratch file that keeps its key until it is carried out.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Digest, Instant, TeamId};
+
+use super::super::path::{SCRATCH, is_order, order_of};
+use super::super::random::Random;
+use super::super::store::{Store, StoreError, Unerased, Verb, put};
+use super::super::{Archive, ArchiveError};
+use super::Subject;
+use super::keyed::Key;
+
+/// A scratch file is some hundred bytes long, and the ids of teams.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// Whom to erase, and under which key.
+#[derive(Debug, Clone)]
+pub struct Order {
+    pub id: String,
+    pub subject: Subject,
+    pub(super) key: Key,
+}
+
+/// An order that was begun and is not carried out to the end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PendingOrder {
+    pub order: String,
+    /// The teams of which it was to erase.
+    pub teams: BTreeSet<TeamId>,
+    /// Digests of the subject's values under the order's key.
+    subjects: Vec<Digest>,
+    /// In hexadecimal; thrown away when the order is carried out.
+    key: String,
+}
+
+impl PendingOrder {
+    fn path(&self) -> String {
+        order_of(&Digest::of(self.order.as_bytes()).short())
+    }
+
+    fn key(&self) -> Option<Key> {
+        let mut key = [0; 32];
+        hex::decode_to_slice(&self.key, &mut key).ok().map(|()| Key(key))
+    }
+
+    /// The order as it was begun; none where it was begun for another subject.
+    pub fn resumed(&self, subject: &Subject) -> Option<Order> {
+        let key = self.key().filter(|key| subject.digests(key) == self.subjects)?;
+        Some(Order { id: self.order.clone(), subject: subject.clone(), key })
+    }
+
+    /// The same order of these teams too.
+    #[must_use]
+    pub fn of_teams(&self, teams: &BTreeSet<TeamId>) -> Self {
+        Self { teams: self.teams.union(teams).cloned().collect(), ..self.clone() }
+    }
+
+    /// Keeps the order, and answers when that was, by the store's clock: files that are older than it are of commits that the
+    /// next line of the order fences.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn keep(&self, store: &dyn Store) -> Result<Instant, ArchiveError> {
+        let mut bytes = serde_json::to_vec(self).expect("BUG: an order has no map with odd keys");
+        bytes.push(b'\n');
+        let path = self.path();
+        put(store, &path, &bytes)?;
+        let kept = store.list(SCRATCH)?.into_iter().find(|entry| entry.path == path);
+        Ok(kept.ok_or(StoreError::NotFound { path })?.modified)
+    }
+
+    /// Throws the key away.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn end(&self, store: &dyn Store) -> Result<Vec<Unerased>, ArchiveError> {
+        Ok(store.erase_all(&[&self.path()])?)
+    }
+}
+
+impl Order {
+    /// A new order, which is not kept yet.
+    pub(super) fn begin(
+        id: String,
+        subject: Subject,
+        teams: BTreeSet<TeamId>,
+        random: &Random,
+    ) -> (Self, PendingOrder) {
+        let key = Key(random.seed());
+        let pending =
+            PendingOrder { order: id.clone(), teams, subjects: subject.digests(&key), key: hex::encode(key.0) };
+        (Self { id, subject, key }, pending)
+    }
+}
+
+impl Archive {
+    /// An order that begins now, with a key of its own. Nothing is kept yet.
+    pub fn new_order(&self, id: &str, subject: &Subject, teams: BTreeSet<TeamId>) -> (Order, PendingOrder) {
+        Order::begin(id.to_owned(), subject.clone(), teams, self.random())
+    }
+
+    /// The orders that were begun and are not carried out to the end.
+    ///
+    /// # Errors
+    /// When the store fails, or what is kept of an order cannot be read.
+    pub fn pending_orders(&self) -> Result<Vec<PendingOrder>, ArchiveError> {
+        let store = self.store().as_ref();
+        let listed = store.list(SCRATCH)?.into_iter().filter(|entry| is_order(&entry.path));
+        listed.map(|entry| read(store, &entry.path)).collect()
+    }
+}
+
+fn read(store: &dyn Store, path: &str) -> Result<PendingOrder, ArchiveError> {
+    let odd = |what: &str| {
+        let what = format!("{what}: remove it, and give the order again");
+        ArchiveError::from(StoreError::Irregular { path: path.to_owned(), what })
+    };
+    let blob = store.read(path)?;
+    if blob.size() > FILE_BYTES_MAX {
+        return Err(odd("too long for an order"));
+    }
+    let bytes = blob.to_bytes().map_err(|e| StoreError::io(Verb::Read, path, e))?;
+    let order: PendingOrder = serde_json::from_slice(&bytes).map_err(|_| odd("no order of erasure"))?;
+    if order.key().is_none() || order.path() != path {
+        return Err(odd("no order of erasure"));
+    }
+    Ok(order)
+}

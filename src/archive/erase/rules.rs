@@ -1,0 +1,124 @@
+//! What a line that carries out an erasure may do: replace files one by one, and rows by as many.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::model::{Digest, Instant, Range};
+
+use super::super::hold::{Hold, covering};
+use super::super::path::DataPath;
+use super::super::rules::StateError;
+use super::super::state::TeamState;
+use super::super::table::RowsDigest;
+use super::super::{Body, Dataset, FileEntry, FileRole};
+use super::{ErasedPart, ErasedRecord, check_order};
+
+/// What a file and the one in its place have in common.
+type Place = (Dataset, FileRole, Instant, u64, Option<Instant>, Option<Instant>);
+
+impl TeamState {
+    /// Checks a line that erases: it does nothing else, each file that it adds stands where one that it removes stood, and the
+    /// sums are those that it declares.
+    pub(in super::super) fn check_erased(&self, body: &Body, record: &ErasedRecord) -> Result<(), StateError> {
+        let refused = |reason: String| StateError::Erasure { order: record.order.clone(), reason };
+        let alone = Body {
+            adds: body.adds.clone(),
+            removes: body.removes.clone(),
+            erased: body.erased.clone(),
+            salts: body.salts.clone(),
+            draft: body.draft,
+            findings: body.findings.clone(),
+            ..Body::default()
+        };
+        if *body != alone {
+            return Err(refused("the line does more than erase".to_owned()));
+        }
+        check_order(&record.order).map_err(|why| refused(format!("its name cannot be one: {why}")))?;
+        if self.erased.iter().any(|(_, held)| held.order == record.order && held.subjects != record.subjects) {
+            return Err(refused("the order was carried out for another subject".to_owned()));
+        }
+        let removed: Vec<&FileEntry> = body.removes.iter().filter_map(|path| self.files.get(path)).collect();
+        if places(&removed) != places(&body.adds.iter().collect::<Vec<_>>()) {
+            return Err(refused("a file has no other in its place".to_owned()));
+        }
+        self.check_held(record)?;
+        let mut parts: BTreeMap<Dataset, &ErasedPart> = BTreeMap::new();
+        for part in &record.parts {
+            if parts.insert(part.dataset, part).is_some() {
+                return Err(refused(format!("{} is named twice", part.dataset)));
+            }
+        }
+        for dataset in Dataset::ALL {
+            let of = |file: &&&FileEntry| file.dataset == dataset;
+            let before: Vec<&FileEntry> = removed.iter().filter(of).copied().collect();
+            let after: Vec<&FileEntry> = body.adds.iter().filter(|file| file.dataset == dataset).collect();
+            check_part(dataset, &before, &after, parts.remove(&dataset)).map_err(refused)?;
+        }
+        Ok(())
+    }
+}
+
+impl TeamState {
+    /// No hold that stands covers what is erased.
+    fn check_held(&self, record: &ErasedRecord) -> Result<(), StateError> {
+        for part in &record.parts {
+            let held = holds_on_part(self.holds.values(), part, &record.subjects);
+            if let Some(hold) = held.first() {
+                let (order, hold, dataset) = (record.order.clone(), hold.added.id.clone(), part.dataset);
+                return Err(StateError::ErasureHeld { order, hold, dataset });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The holds that cover rows of a part, which are of these subjects: those of its times.
+pub(super) fn holds_on_part<'a>(
+    holds: impl IntoIterator<Item = &'a Hold> + Clone,
+    part: &ErasedPart,
+    subjects: &[Digest],
+) -> Vec<&'a Hold> {
+    let period = match part.first.zip(part.last) {
+        Some((first, last)) => Range::new(first, last.plus(Duration::from_nanos(1))),
+        None => Range::new(Instant::EARLIEST, Instant::LATEST),
+    };
+    let of = |subject: &Digest| covering(holds.clone(), part.dataset, period, Some(*subject));
+    let mut found: Vec<&Hold> = Vec::new();
+    for hold in subjects.iter().flat_map(of) {
+        if !found.contains(&hold) {
+            found.push(hold);
+        }
+    }
+    found
+}
+
+fn places(files: &[&FileEntry]) -> BTreeMap<Place, usize> {
+    let mut found = BTreeMap::new();
+    for file in files {
+        let start = DataPath::parse(&file.path).map_or(Instant::EARLIEST, |place| place.start);
+        *found.entry((file.dataset, file.role, start, file.rows, file.first, file.last)).or_default() += 1;
+    }
+    found
+}
+
+fn check_part(
+    dataset: Dataset,
+    before: &[&FileEntry],
+    after: &[&FileEntry],
+    part: Option<&ErasedPart>,
+) -> Result<(), String> {
+    let Some(part) = part else {
+        return if before.is_empty() { Ok(()) } else { Err(format!("it does not name {dataset}")) };
+    };
+    let digest =
+        |files: &[&FileEntry]| files.iter().fold(RowsDigest::default(), |sum, file| sum.plus(file.rows_digest.into()));
+    let held: u64 = before.iter().map(|file| file.rows).sum();
+    if part.rows == 0 || part.rows > held || part.files != before.len() as u64 {
+        return Err(format!("{} rows of {} files of {dataset}, which have {held}", part.rows, part.files));
+    }
+    let kept = digest(before).less(part.erased_digest.into());
+    if kept.plus(part.replaced_digest.into()) != digest(after) {
+        return Err(format!("other rows of {dataset} changed than the {} that it declares", part.rows));
+    }
+    Ok(())
+}

@@ -1,0 +1,100 @@
+//! The rows that hold the subject.
+
+use arrow::array::{Array, AsArray, RecordBatch};
+
+use crate::model::Instant;
+
+use super::super::salts::Salts;
+use super::super::store::Store;
+use super::super::table::{Selection, TableReader, column, times_of};
+use super::super::{ArchiveError, Dataset, FileEntry, TeamReader};
+use super::eraser::{Changed, Eraser};
+use super::keyed::Key;
+use super::{Order, Subject, key_of};
+
+/// A row that holds the subject.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FoundRow {
+    pub dataset: Dataset,
+    pub time: Option<Instant>,
+    /// Of the event, the connection or the thing of the roster. It may itself be the subject's.
+    pub id: String,
+}
+
+/// Hands on each batch of a file that holds the subject.
+pub(super) fn changes(
+    store: &dyn Store,
+    file: &FileEntry,
+    eraser: &Eraser<'_>,
+    take: &mut dyn FnMut(Changed) -> Result<(), ArchiveError>,
+) -> Result<(), ArchiveError> {
+    for batch in TableReader::open(store, &file.path, file.dataset, Selection::default())? {
+        let changed = eraser.rows(file.dataset, &batch?);
+        if let Some(changed) = changed.map_err(|detail| ArchiveError::Table { path: file.path.clone(), detail })? {
+            take(changed)?;
+        }
+    }
+    Ok(())
+}
+
+impl TeamReader {
+    /// The rows that hold the subject of an order, in the order of files, and how many rows there are.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn rows_of_subject(&self, order: &Order) -> Result<(Vec<FoundRow>, u64), ArchiveError> {
+        let (store, state) = (self.store(), self.state());
+        let eraser = Eraser::new(order, Key([0; 32]));
+        let (mut found, mut rows) = (Vec::new(), 0);
+        for file in Dataset::ALL.iter().flat_map(|dataset| state.files_of(*dataset)) {
+            rows += file.rows;
+            changes(store, file, &eraser, &mut |changed| {
+                let told = told(file.dataset, &changed.before);
+                found.extend(told.map_err(|detail| ArchiveError::Table { path: file.path.clone(), detail })?);
+                Ok(())
+            })?;
+        }
+        Ok((found, rows))
+    }
+
+    /// Whether the ledger holds that an order of this name was carried out for somebody else.
+    ///
+    /// # Errors
+    /// When the key that the ledger's digests are made with is lost.
+    pub fn order_is_of_another(&self, order: &str, subject: &Subject) -> Result<bool, ArchiveError> {
+        let state = self.state();
+        let mut held = state.erased.iter().filter(|(_, record)| record.order == order).peekable();
+        if held.peek().is_none() {
+            return Ok(false);
+        }
+        let salts = Salts::of_verifier(self.store(), state);
+        let subjects = subject.digests(&key_of(&salts)?);
+        Ok(held.any(|(_, record)| record.subjects != subjects))
+    }
+
+    /// What of the subject the ledger itself names, which no erasure reaches: computers, and who reviewed packs.
+    pub fn named_in_ledger(&self, subject: &Subject) -> bool {
+        let state = self.state();
+        let computers = state.devices_ever.iter().any(|device| subject.find(device.as_str()).is_some());
+        let findings = state.findings.iter().any(|(_, finding)| subject.find(&finding.subject).is_some());
+        computers || findings || state.reviews.iter().any(|(_, review)| subject.find(&review.reviewer).is_some())
+    }
+}
+
+fn told(dataset: Dataset, rows: &RecordBatch) -> Result<Vec<FoundRow>, String> {
+    let times = times_of(rows)?;
+    let names: &[&str] = match dataset {
+        Dataset::Sessions => &[column::CONNECTION_ID],
+        Dataset::Inventory(part) => part.keys(),
+        _ => &[column::EVENT_ID],
+    };
+    let text = |name: &&str| rows.column_by_name(name).and_then(|c| c.as_string_opt::<i32>());
+    let ids = names.iter().map(|name| text(name).ok_or_else(|| format!("no column {name}, or it is not text")));
+    let ids = ids.collect::<Result<Vec<_>, _>>()?;
+    let row = |at: usize| FoundRow {
+        dataset,
+        time: times.is_valid(at).then(|| Instant::from_nanos(times.value(at))),
+        id: ids.iter().map(|column| column.value(at)).collect::<Vec<_>>().join(" "),
+    };
+    Ok((0..rows.num_rows()).map(row).collect())
+}

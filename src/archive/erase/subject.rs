@@ -1,0 +1,219 @@
+//! Whose data is erased. What it is stands in no log, no error and no debug output.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use crate::model::Digest;
+
+use super::keyed::{Key, keyed};
+
+/// Bytes of one value.
+const VALUE_BYTES_MAX: usize = 1_024;
+const DOMAIN: &str = "annals subject v1\n";
+
+/// The values that mean a person or a computer: email addresses, ids, addresses, names.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Subject(Vec<Value>);
+
+#[derive(Clone, PartialEq, Eq)]
+enum Value {
+    /// In lower case: addresses of people are compared without case.
+    Email(String),
+    Address(IpAddr),
+    Plain(String),
+}
+
+impl Value {
+    fn of(text: &str) -> Self {
+        match text.parse() {
+            Ok(address) => Value::Address(address),
+            Err(_) if text.contains('@') => Value::Email(text.to_lowercase()),
+            Err(_) => Value::Plain(text.to_owned()),
+        }
+    }
+
+    fn is(&self, text: &str) -> bool {
+        match self {
+            Value::Plain(value) => value == text,
+            Value::Email(value) => {
+                let text = text.trim();
+                value.eq_ignore_ascii_case(text) || (!text.is_ascii() && text.to_lowercase() == *value)
+            }
+            Value::Address(address) => {
+                let may_be = text.bytes().all(|byte| byte.is_ascii_hexdigit() || matches!(byte, b'.' | b':'));
+                may_be && text.parse() == Ok(*address)
+            }
+        }
+    }
+
+    /// One text for all its spellings.
+    fn normalized(&self) -> String {
+        match self {
+            Value::Email(text) | Value::Plain(text) => text.clone(),
+            Value::Address(address) => address.to_string(),
+        }
+    }
+}
+
+impl fmt::Debug for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Subject of {} values", self.0.len())
+    }
+}
+
+impl Subject {
+    /// The subject that these values mean.
+    ///
+    /// # Errors
+    /// A sentence, when a value cannot be one.
+    pub fn new<'a>(values: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
+        let mut found: Vec<Value> = Vec::new();
+        for text in values {
+            let text = text.trim();
+            if text.is_empty() {
+                return Err("the subject is empty".to_owned());
+            }
+            if text.len() > VALUE_BYTES_MAX {
+                return Err(format!("the subject has {} bytes, and {VALUE_BYTES_MAX} is the most", text.len()));
+            }
+            let value = Value::of(text);
+            if !found.contains(&value) {
+                found.push(value);
+            }
+        }
+        found.sort_by_key(Value::normalized);
+        if found.is_empty() { Err("no subject is given".to_owned()) } else { Ok(Self(found)) }
+    }
+
+    /// Which of the values the text is.
+    pub fn find(&self, text: &str) -> Option<usize> {
+        self.0.iter().position(|value| value.is(text))
+    }
+
+    /// The pseudonym of each value under the key of an order. An email address stays in the form of one, so that what reads
+    /// addresses goes on.
+    pub fn pseudonyms(&self, key: &Key) -> Vec<String> {
+        let name = |value: &Value| {
+            let digits = keyed(key, "annals pseudonym v1\n", value.normalized().as_bytes()).to_string();
+            match value {
+                Value::Email(_) => format!("erased-{}@erased.invalid", &digits[..32]),
+                Value::Address(_) | Value::Plain(_) => format!("erased-{}", &digits[..32]),
+            }
+        };
+        self.0.iter().map(name).collect()
+    }
+
+    /// What tells one value from another, and no guess is confirmed by without the key. In order.
+    pub fn digests(&self, key: &Key) -> Vec<Digest> {
+        let mut digests: Vec<Digest> =
+            self.0.iter().map(|value| keyed(key, DOMAIN, value.normalized().as_bytes())).collect();
+        digests.sort();
+        digests
+    }
+
+    /// The values as they are compared, for what looks at whole ids.
+    pub fn values(&self) -> Vec<String> {
+        self.0.iter().map(Value::normalized).collect()
+    }
+
+    /// `text` with every value in it replaced that stands between characters of no word: for texts that are no JSON.
+    pub fn replace_words(&self, text: &[u8], names: &[String]) -> Option<Vec<u8>> {
+        let mut text = text.to_vec();
+        let mut is_changed = false;
+        for (value, name) in self.0.iter().zip(names) {
+            let wanted = value.normalized().into_bytes();
+            let mut at = 0;
+            while at + wanted.len() <= text.len() {
+                let here = &text[at..at + wanted.len()];
+                let is_same = match value {
+                    Value::Email(_) => here.eq_ignore_ascii_case(&wanted),
+                    Value::Address(_) | Value::Plain(_) => here == wanted,
+                };
+                if is_same && ends_word(text[..at].iter().rev()) && ends_word(text[at + wanted.len()..].iter()) {
+                    text.splice(at..at + wanted.len(), name.bytes());
+                    is_changed = true;
+                    at += name.len();
+                } else {
+                    at += 1;
+                }
+            }
+        }
+        is_changed.then_some(text)
+    }
+}
+
+/// Whether what follows goes on with no word: `10.0.0.1` stands in `10.0.0.1.`, and not in `10.0.0.12` or `10.0.0.1.5`.
+fn ends_word<'a>(mut rest: impl Iterator<Item = &'a u8>) -> bool {
+    let goes_on = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-') || !byte.is_ascii();
+    match rest.next() {
+        Some(b'.') => !rest.next().is_some_and(goes_on),
+        Some(byte) => !goes_on(byte),
+        None => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn subject(values: &[&str]) -> Subject {
+        Subject::new(values.iter().copied()).unwrap()
+    }
+
+    #[test]
+    fn a_value_is_found_as_a_whole_and_addresses_in_every_spelling() {
+        for (value, text, expected) in [
+            ("ann@example.com", "Ann@Example.COM", true),
+            ("ann@example.com", " ann@example.com ", true),
+            ("ann@example.com", "joann@example.com", false),
+            ("Zoë@example.com", "zoË@example.com", true),
+            ("u-1", "u-1", true),
+            ("u-1", "U-1", false),
+            ("u-1", "u-1 ", false),
+            ("192.0.2.7", "192.0.2.7", true),
+            ("192.0.2.7", "192.0.2.70", false),
+            ("2001:db8::1", "2001:0DB8:0:0::1", true),
+            ("2001:db8::1", "2001:db8::2", false),
+        ] {
+            assert_eq!(subject(&[value]).find(text).is_some(), expected, "{value}: {text}");
+        }
+        let both = subject(&["u-1", "ann@example.com"]);
+        assert_ne!(both.find("u-1").unwrap(), both.find("ann@example.com").unwrap());
+    }
+
+    #[test]
+    fn a_subject_says_nothing_of_itself_and_the_order_of_its_values_does_not_count() {
+        let (one, other) = (subject(&["u-1", "ann@example.com"]), subject(&["Ann@Example.com", "u-1", "u-1"]));
+        assert_eq!(one, other);
+        assert!(!format!("{one:?}").contains("ann") && !format!("{one:?}").contains("u-1"));
+        let (key, another) = (Key([1; 32]), Key([2; 32]));
+        assert_eq!(one.digests(&key), other.digests(&key));
+        assert_ne!(one.digests(&key), one.digests(&another));
+        assert_ne!(one.digests(&key), subject(&["u-1"]).digests(&key));
+        assert_eq!(one.pseudonyms(&key), other.pseudonyms(&key));
+        assert_ne!(one.pseudonyms(&key), one.pseudonyms(&another));
+        for name in one.pseudonyms(&key) {
+            assert!(name.starts_with("erased-") && !name.contains("ann") && one.find(&name).is_none(), "{name}");
+        }
+        for wrong in [&[][..], &[" "], &["\u{3000}"], &["x".repeat(2_000).as_str()]] {
+            assert!(Subject::new(wrong.iter().copied()).is_err());
+        }
+    }
+
+    #[test]
+    fn in_a_text_that_is_no_json_whole_words_are_replaced() {
+        for (value, text, expected) in [
+            ("bob", "bob bobby (bob) bob.", Some("N bobby (N) N.")),
+            ("bob", "bob-1 b_bob bob.x", None),
+            (
+                "192.0.2.7",
+                "to 192.0.2.7, 192.0.2.77, 192.0.2.7.1 and 192.0.2.7.",
+                Some("to N, 192.0.2.77, 192.0.2.7.1 and N."),
+            ),
+            ("a@b.de", "<A@B.de> a@b.de.org aa@b.de", Some("<N> a@b.de.org aa@b.de")),
+        ] {
+            let found = subject(&[value]).replace_words(text.as_bytes(), &["N".to_owned()]);
+            assert_eq!(found.map(|bytes| String::from_utf8(bytes).unwrap()).as_deref(), expected, "{text}");
+        }
+    }
+}

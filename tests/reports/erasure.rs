@@ -1,0 +1,92 @@
+//! Every report before and after an erasure: other people's rows and numbers stay, and the subject's stand under a pseudonym.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use annals::archive::{Subject, VerifyOptions, verify};
+use annals::model::TeamId;
+use annals::report::{Catalog, ViewData};
+
+use crate::golden::answers::{Question, ask, required};
+use crate::golden::world::{World, at};
+
+const EMAIL: &str = "cleo@alpine.example";
+const USER: &str = "usr-cleo";
+/// Reports that tell of the archive itself: its lines, files and hashes.
+const OF_THE_ARCHIVE: [&str; 2] = ["R24", "R25"];
+
+/// The rows of all reports, with the words that mean the subject as `mask` has them; each report's in some order.
+fn answers(data: &ViewData, mask: &dyn Fn(&str) -> String) -> Vec<(String, Vec<String>)> {
+    let catalog = Catalog::embedded();
+    let usual = catalog.reports().iter().filter(|report| required(report).next().is_none());
+    let asked = usual.filter(|report| !OF_THE_ARCHIVE.contains(&report.id.as_str())).map(|report| {
+        let answer = ask(data, report, &Question::usual(report.id.clone().leak()));
+        let mut lines: Vec<String> =
+            answer.rows.lines().chain(answer.chart.lines()).map(|line| sorted_words(&mask(line))).collect();
+        lines.sort();
+        (report.id.clone(), lines)
+    });
+    asked.collect()
+}
+
+/// Lists within a cell are in the order of what they hold.
+fn sorted_words(line: &str) -> String {
+    let mut words: Vec<&str> = line.split([' ', '"', ',', '[', ']', '\\']).collect();
+    words.sort_unstable();
+    words.join(" ")
+}
+
+fn erase(data: &ViewData) {
+    let archive = data.archive.clone().unwrap();
+    let subject = Subject::new([EMAIL, USER]).unwrap();
+    let teams: BTreeSet<TeamId> = archive.teams().unwrap().into_iter().collect();
+    let (order, pending) = archive.new_order("DPO-1", &subject, teams.clone());
+    for team in &teams {
+        let erasure = archive.writer(team).unwrap().erase(&order, &pending, at("2026-11-09T00:30:00Z")).unwrap();
+        assert_eq!(erasure.seq.is_some(), team.as_str() == "alpine");
+    }
+    pending.end(archive.store().as_ref()).unwrap();
+    let report = verify(archive.store().as_ref(), &VerifyOptions::default()).unwrap();
+    assert!(report.faults.is_empty(), "{:#?}", report.faults);
+}
+
+/// The pseudonyms that stand in the answers: of the address, and of the id.
+fn masked(text: &str) -> String {
+    let mut made = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("erased-") {
+        made.push_str(&rest[..at]);
+        rest = &rest[at + "erased-".len() + 32..];
+        match rest.strip_prefix("@erased.invalid") {
+            Some(after) => {
+                made.push_str(EMAIL);
+                rest = after;
+            }
+            None => made.push_str(USER),
+        }
+    }
+    made + rest
+}
+
+#[test]
+fn every_report_is_the_same_but_for_who_the_subject_is() {
+    let world = World::write();
+    let data = world.data();
+    let before = answers(&data, &|line| line.replace("Cleo@alpine.example", EMAIL));
+    assert!(before.iter().flat_map(|(_, lines)| lines).any(|line| line.contains(EMAIL)));
+    erase(&data);
+    let data = world.data();
+    assert!(Path::new(&data.root).is_dir());
+    for (_, lines) in answers(&data, &|line| line.to_owned()) {
+        let told = lines.iter().find(|line| line.contains(EMAIL) || line.contains(USER));
+        assert_eq!(told, None);
+    }
+    let after = answers(&data, &masked);
+    let mut differences = Vec::new();
+    for ((id, before), (_, after)) in before.iter().zip(&after).filter(|(before, after)| before != after) {
+        let gone = before.iter().find(|line| !after.contains(line));
+        let come = after.iter().find(|line| !before.contains(line));
+        differences.push(format!("{id}:\n  - {gone:?}\n  + {come:?}"));
+    }
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}

@@ -1,0 +1,259 @@
+//! `annals erase` from outside: what it replaces, what it leaves, what a re-scan adds, and what a kill at any moment leaves.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::awkward::parquet_files::all_texts;
+use crate::awkward::program::files_below;
+use crate::awkward::world::Kind;
+use crate::awkward::{DAY, HOUR, Program, SINCE, Service, events, scene};
+
+/// A peer of each seventh connection event.
+const PEER: &str = "p3@example.com";
+const USER: &str = "user-zoë";
+const ORDER: [&str; 6] = ["erase", "--order", "DPO-1", "--subject", PEER, "--subject"];
+const PERIOD: [&str; 4] = ["--from", "2026-11-01", "--to", "2026-12-01"];
+
+/// What the subject's names stand in beside the connections.
+const PAYLOADS: [&str; 5] = [
+    r#"{"user":{"id":"user-zo\u00EB","email":"P3@Example.com"}}"#,
+    r#"{"p3@example.com":["\u0070\u0033\u0040example.com"],"by":"user-zoë"}"#,
+    r#"{"text":"{\"email\":\"p3@example.com\",\"of\":\"p3@example.community\"}"}"#,
+    r#"{"user":"p3@example.com.invalid"}"#,
+    r#"{"user":"somebody"}"#,
+];
+
+/// Days that are read, and some that are sealed, with the subject in them.
+fn read() -> (Service, Program) {
+    let (service, program) = scene();
+    {
+        let mut world = service.world();
+        world.fill(DAY, 0..3);
+        for n in 0..60 {
+            world.connection(DAY + 2 * HOUR + n * 600, n);
+        }
+        for (n, payload) in (0..).zip(PAYLOADS) {
+            let at = (DAY + 5 * HOUR + n * 1_800) * 1_000_000_000 + n;
+            let text = events::told("teamUserLoggedInEvent", at, payload);
+            world.add(Kind::Activity, i128::from(at), None, text);
+        }
+        // Nobody knows what this one is: it is kept in quarantine.
+        let at = (DAY + 9 * HOUR) * 1_000_000_000;
+        let text =
+            format!(r#"{{"header":{{"eventTimestampUnixNano":{at}}},"oneEvent":{{"a":"{PEER}"}},"twoEvent":{{}}}}"#);
+        world.add(Kind::Activity, i128::from(at), None, text);
+    }
+    program.sync(&SINCE).ended(0);
+    (service, program)
+}
+
+fn order(program: &Program, more: &[&str]) -> crate::awkward::Run {
+    program.run(&[&ORDER[..], &[USER], more].concat())
+}
+
+/// No file says who it was, neither as it stands nor in what its columns hold.
+fn assert_gone(program: &Program) {
+    let files = files_below(&program.home().join("."));
+    let files = files.into_iter().map(|path| String::from_utf8_lossy(&fs::read(path).unwrap()).into_owned());
+    for text in all_texts(program).into_iter().chain(files) {
+        let plain = text.to_lowercase().replace("\\u00eb", "ë").replace("\\u0070\\u0033\\u0040", "p3@");
+        let plain = plain.replace("p3@example.community", "").replace("p3@example.com.invalid", "");
+        assert!(!plain.contains(PEER) && !plain.contains(USER), "{text}");
+    }
+}
+
+fn pseudonyms(program: &Program) -> BTreeSet<String> {
+    let texts = all_texts(program);
+    let words = texts.iter().flat_map(|text| text.split(['"', '\\']));
+    words.filter(|word| word.starts_with("erased-")).map(str::to_owned).collect()
+}
+
+/// What is counted of each dataset, which no erasure changes.
+fn counts(program: &Program) -> Vec<Value> {
+    program.sql(
+        "select 'a' as d, count(*) as n, sum(event_time_ns) as t, count(distinct event_id) as i, null as e from activity \
+         union all select 'c', count(*), sum(event_time_ns), count(distinct event_id), count(distinct peer_email) from connections \
+         union all select 'b', count(*), sum(event_time_ns), count(distinct event_id), null from billing \
+         union all select 'q', count(*), sum(event_time_ns), count(distinct event_id), null from quarantine \
+         union all select 's', count(*), sum(epoch_us(first_event_at)), count(distinct connection_id), sum(event_count) from sessions order by 1",
+    )
+}
+
+fn rows(run: &str) -> Vec<Value> {
+    serde_json::from_str(run).unwrap()
+}
+
+#[test]
+fn a_subject_is_erased_everywhere_and_what_the_service_still_shows_is_not_added_again() {
+    let (service, program) = read();
+    let before = (counts(&program), program.ledger_lines());
+    let dry = order(&program, &["--dry-run", "--format", "json"]).ended(0).says(&["nothing was changed"]);
+    assert_eq!(program.ledger_lines(), before.1);
+    let found = rows(&dry.stdout);
+    let of = |dataset: &str| found.iter().filter(|row| row["dataset"] == dataset).count();
+    assert_eq!((of("activity"), of("quarantine")), (3, 1), "{found:#?}");
+    assert!(of("connections") > 10 && of("sessions") > 10, "{found:#?}");
+
+    let done = rows(&order(&program, &["--format", "json"]).ended(0).stdout);
+    for row in &done {
+        assert_eq!(row["rows"], of(row["dataset"].as_str().unwrap()), "{row}");
+    }
+    assert_gone(&program);
+    assert_eq!(pseudonyms(&program).len(), 2);
+    program.run(&["verify"]).ended(0);
+    program.run(&["status"]).ended(0).says(&["team-one"]);
+    assert!(!program.run(&["status"]).stdout.contains("half done"));
+    assert_eq!(counts(&program), before.0);
+    let marked = program.sql("select erased, count(*)::int as n from connections group by all order by n");
+    assert_eq!((&marked[0]["erased"], &marked[0]["n"]), (&Value::from("DPO-1"), &Value::from(of("connections"))));
+
+    // The service shows all of it, again and again.
+    for arguments in [&[&SINCE[..], &["--rescan"]].concat(), &SINCE.to_vec()] {
+        program.sync(arguments).ended(0);
+    }
+    service.set_clock(DAY + 400 * HOUR);
+    program.sync(&SINCE).ended(0);
+    program.run(&["quarantine", "retry"]).ended(0);
+    let after = counts(&program);
+    assert_eq!(after, before.0, "nothing came back");
+    assert_gone(&program);
+    program.run(&["verify"]).ended(0);
+    let told = program.sql("select kind, count(*)::int as n from findings where kind in ('changed_upstream', 'no_longer_served', 'late') group by all");
+    assert!(told.is_empty(), "{told:?}");
+
+    // Given again, it has nothing to do; and R25 is its certificate.
+    let lines = program.ledger_lines();
+    order(&program, &[]).ended(0).says(&["no row holds the subject"]);
+    assert_eq!(program.ledger_lines(), lines);
+    let certificate = program.run(
+        &[&["report", "run", "r25", "--format", "json"], &["--from", "2020-01-01", "--to", "2100-01-01"][..]].concat(),
+    );
+    let certificate = rows(&certificate.ended(0).stdout);
+    let orders: Vec<&Value> = certificate.iter().filter(|row| row["state"] == "erased").collect();
+    assert_eq!(orders.len(), done.len(), "{certificate:#?}");
+    for row in orders {
+        assert_eq!(
+            (&row["order_id"], row["line_sha256"].as_str().unwrap().len()),
+            (&Value::from("DPO-1"), 64),
+            "{row}"
+        );
+    }
+}
+
+/// What is shown before an order, and what the person is shown of theirs, is the same.
+#[test]
+fn a_dry_run_and_the_dossier_agree_row_for_row() {
+    let (_service, program) = read();
+    let dossier = [
+        "report",
+        "run",
+        "r21",
+        "--param",
+        &format!("subject={PEER}"),
+        "--param",
+        &format!("aliases={USER}"),
+        "--format",
+        "json",
+    ];
+    let dossier = rows(&program.run(&[&dossier, &PERIOD[..]].concat()).ended(0).stdout);
+    let told: BTreeSet<(String, String)> = dossier
+        .iter()
+        .map(|row| (row["source"].as_str().unwrap().to_owned(), row["id"].as_str().unwrap_or_default().to_owned()))
+        .collect();
+    let dry = rows(&order(&program, &["--dry-run", "--format", "json"]).ended(0).stdout);
+    let found: BTreeSet<(String, String)> = dry
+        .iter()
+        .map(|row| (row["dataset"].as_str().unwrap().to_owned(), row["id"].as_str().unwrap().to_owned()))
+        .filter(|(dataset, _)| dataset != "sessions")
+        .collect();
+    // A string that holds the text of JSON is searched by the order alone.
+    let within: Vec<_> = found.difference(&told).collect();
+    assert!(found.is_superset(&told), "{:#?}", told.difference(&found).collect::<Vec<_>>());
+    assert!(within.len() == 1 && within[0].0 == "activity", "{within:?}");
+}
+
+#[test]
+fn orders_that_make_no_sense_are_refused_and_change_nothing() {
+    let (_service, program) = read();
+    let lines = program.ledger_lines();
+    let files = files_below(&program.archive());
+    let erase = |more: &[&str]| program.run(&[&["erase"], more].concat());
+    erase(&["--order", "DPO-1", "--subject", "nobody@example.com"]).ended(0).says(&["no row holds the subject"]);
+    for (arguments, says) in [
+        (&["--order", "DPO-1", "--subject", "host"][..], "more than half"),
+        (&["--order", "DPO-1", "--subject", "team-one"], "the id of a team"),
+        (&["--order", "DPO-1", "--subject", "teamUserLoggedInEvent"], "event type"),
+        (&["--order", "DPO-1", "--subject", " "], "empty"),
+        (&["--order", "a b", "--subject", PEER], "other characters"),
+        (&["--order", "DPO-1", "--subject", PEER, "--team", "nowhere"], "nowhere"),
+        (&["--subject", PEER], "--order"),
+        (&["--order", "DPO-1"], "--subject"),
+    ] {
+        let run = erase(arguments).ended(2).says(&[says]);
+        assert!(!run.said().contains(PEER), "{}", run.said());
+    }
+    assert_eq!((program.ledger_lines(), files_below(&program.archive())), (lines, files));
+    order(&program, &[]).ended(0);
+    erase(&["--order", "DPO-1", "--subject", "p4@example.com"]).ended(2).says(&["for another subject"]);
+    erase(&["--order", "DPO-2", "--subject", "host", "--yes-all"]).ended(0);
+    program.run(&["verify"]).ended(0);
+    let marks = program.sql("select distinct erased from connections order by 1");
+    assert_eq!(marks.iter().map(|row| row["erased"].as_str().unwrap()).collect::<Vec<_>>(), ["DPO-1 DPO-2", "DPO-2"]);
+}
+
+#[test]
+fn an_order_that_is_killed_goes_on_with_the_same_pseudonyms_when_it_is_given_again() {
+    let mut half = 0;
+    for millis in [0, 5, 20, 40, 60, 80, 100, 120, 140, 170, 200, 300] {
+        let (_service, program) = read();
+        let before = counts(&program);
+        let killed = program.start(&[&ORDER[..], &[USER]].concat()).kill_after(Duration::from_millis(millis));
+        let status = program.run(&["status"]).ended(0);
+        if status.stdout.contains("erasure half done: DPO-1") {
+            half += 1;
+            let other = ["erase", "--order", "DPO-1", "--subject", "p4@example.com"];
+            program.run(&other).ended(2).says(&["for another subject"]);
+        }
+        let done = killed.code == Some(0) || !status.stdout.contains("half done");
+        order(&program, &[]).ended(0);
+        assert_gone(&program);
+        assert_eq!(pseudonyms(&program).len(), 2, "after {millis} ms, {done}");
+        assert_eq!(counts(&program), before);
+        program.run(&["verify"]).ended(0);
+        assert!(!program.run(&["status"]).stdout.contains("half done"));
+    }
+    println!("{half} orders were half done");
+}
+
+#[test]
+fn what_a_hold_covers_is_not_erased_and_the_hold_is_named() {
+    let (_service, program) = read();
+    let before = counts(&program);
+    let hold = |arguments: &[&str]| program.run(&[&["hold"], arguments].concat()).ended(0);
+    let only = |values: &[&str]| {
+        let given = values.iter().flat_map(|value| ["--subject", value]);
+        program.run(&["erase", "--order", "DPO-1"].into_iter().chain(given).collect::<Vec<_>>())
+    };
+    hold(&["add", "--id", "CASE-1", "--reason", "a case", "--from", "2026-11-10", "--to", "2026-11-11"]);
+    order(&program, &[]).ended(1).says(&["CASE-1"]);
+    order(&program, &["--dry-run"]).ended(0).says(&["CASE-1"]);
+    hold(&["release", "CASE-1", "--reason", "closed"]);
+    hold(&["add", "--id", "CASE-2", "--reason", "a case", "--subject", PEER]);
+    order(&program, &[]).ended(1).says(&["CASE-2"]);
+    // A row of both is a row of the one that is held.
+    only(&[USER]).ended(1).says(&["CASE-2"]);
+    hold(&["release", "CASE-2", "--reason", "closed"]);
+    hold(&["add", "--id", "CASE-3", "--reason", "a case", "--subject", "p4@example.com"]);
+    hold(&["add", "--id", "CASE-4", "--reason", "a case", "--from", "2027-01-01", "--subject", PEER]);
+    assert_eq!(counts(&program), before);
+    assert!(program.sql("select * from erasures").is_empty());
+    // Quarantine has no sure time: a hold of the subject covers it.
+    order(&program, &[]).ended(1).says(&["CASE-4"]);
+    hold(&["release", "CASE-4", "--reason", "closed"]);
+    order(&program, &[]).ended(0);
+    assert_gone(&program);
+    program.run(&["verify"]).ended(0);
+}

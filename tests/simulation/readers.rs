@@ -215,6 +215,10 @@ impl Store for Lagging {
         self.files.append(path, tail, bytes)
     }
 
+    fn create_new(&self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        self.files.create_new(path, bytes)
+    }
+
     fn lock(&self, name: &str) -> Result<Box<dyn Guard>, StoreError> {
         self.files.lock(name)
     }

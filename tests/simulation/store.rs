@@ -276,6 +276,10 @@ impl Store for SimStore {
         Ok(())
     }
 
+    fn create_new(&self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        self.run(Act::Create, path, || self.files.create_new(path, bytes))
+    }
+
     fn lock(&self, name: &str) -> Result<Box<dyn Guard>, StoreError> {
         let guard = self.files.lock(name);
         if matches!(guard, Err(StoreError::Locked { .. })) {

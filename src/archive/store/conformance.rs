@@ -55,6 +55,22 @@ fn a_file_is_replaced_as_a_whole(store: &dyn Store) {
     assert!(age < std::time::Duration::from_secs(600), "{age:?} by the store's own clock");
 }
 
+fn a_new_file_is_created_once(store: &dyn Store) {
+    store.create_new("t/v9.json", b"one").unwrap();
+    store.create_new("t/v10.json", b"two").unwrap();
+    store.create_new("t/v9.json", b"one").expect("the answer to the first try may have been lost");
+    let taken = store.create_new("t/v9.json", b"other").unwrap_err();
+    assert!(matches!(&taken, StoreError::Conflict { path, expected: 0, found: 3 } if path == "t/v9.json"), "{taken}");
+    assert_eq!((get(store, "t/v9.json"), get(store, "t/v10.json")), (Some("one".into()), Some("two".into())));
+    let wins = std::thread::scope(|scope| {
+        let create = |n: usize| move || store.create_new("t/race", format!("writer {n}").as_bytes()).is_ok();
+        let writers: Vec<_> = (0..8).map(|n| scope.spawn(create(n))).collect();
+        writers.into_iter().map(|writer| writer.join().unwrap()).filter(|won| *won).count()
+    });
+    assert_eq!(wins, 1, "of several writers one creates the file");
+    assert_eq!(paths(store, "t"), ["t/race", "t/v10.json", "t/v9.json"], "and nothing else is left");
+}
+
 fn listing_is_deep_sorted_and_by_directory(store: &dyn Store) {
     for path in ["b/x=1/2", "b/x=1/1", "b/y", "bb/z"] {
         put(store, path, path.as_bytes());
@@ -186,6 +202,7 @@ pub(super) fn conforms(make: impl Fn() -> [Box<dyn Store>; 2]) {
     for check in [
         a_file_has_no_name_before_it_is_finished,
         a_file_is_replaced_as_a_whole,
+        a_new_file_is_created_once,
         listing_is_deep_sorted_and_by_directory,
         removing_may_be_repeated,
         appending_knows_the_end_it_appends_to,

@@ -82,6 +82,10 @@ impl Store for FaultyStore {
         self.run(Verb::Append, path, || self.inner.append(path, tail, bytes))
     }
 
+    fn create_new(&self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        self.run(Verb::Create, path, || self.inner.create_new(path, bytes))
+    }
+
     fn lock(&self, name: &str) -> Result<Box<dyn Guard>, StoreError> {
         self.run(Verb::Lock, name, || self.inner.lock(name))
     }

@@ -158,6 +158,29 @@ impl LocalStore {
         sync_directory(directory)
     }
 
+    /// Gives a file its name where no file has it.
+    fn create_file(&self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        let fail = |e: io::Error| StoreError::io(Verb::Create, path, e);
+        self.refuse_links(Verb::Create, path)?;
+        let (full, scratch) = (self.full(path), self.full(SCRATCH));
+        let directory = full.parent().unwrap_or(&self.root);
+        self.make_directory(&scratch).and_then(|()| self.make_directory(directory)).map_err(fail)?;
+        let mode = fs::Permissions::from_mode(0o666);
+        let mut file = tempfile::Builder::new().permissions(mode).tempfile_in(&scratch).map_err(fail)?;
+        file.write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(fail)?;
+        match file.persist_noclobber(&full) {
+            Ok(_) => {}
+            Err(e) if e.error.kind() == ErrorKind::AlreadyExists => {
+                let found = self.read(path)?;
+                if found.to_bytes().map_err(fail)? != bytes {
+                    return Err(StoreError::Conflict { path: path.to_owned(), expected: 0, found: found.size() });
+                }
+            }
+            Err(e) => return Err(fail(e.error)),
+        }
+        sync_directory(directory).map_err(fail)
+    }
+
     fn append_file(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
         self.refuse_links(Verb::Append, path)?;
         let full = self.full(path);
@@ -233,6 +256,10 @@ impl Store for LocalStore {
 
     fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
         self.append_file(path, tail, bytes)
+    }
+
+    fn create_new(&self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        self.create_file(path, bytes)
     }
 
     fn now(&self) -> Result<Instant, StoreError> {

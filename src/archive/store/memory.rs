@@ -122,6 +122,19 @@ impl Store for MemoryStore {
         Ok(())
     }
 
+    fn create_new(&self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        let mut inner = self.inner();
+        match inner.files.get(path) {
+            None => inner.put(path, Bytes::copy_from_slice(bytes)),
+            Some(held) if held.content == bytes => {}
+            Some(held) => {
+                let found = held.content.len() as u64;
+                return Err(StoreError::Conflict { path: path.to_owned(), expected: 0, found });
+            }
+        }
+        Ok(())
+    }
+
     fn now(&self) -> Result<Instant, StoreError> {
         Ok(self.inner().now)
     }

@@ -1,4 +1,4 @@
-//! The edge to storage: nine operations, and the durability that a commit needs.
+//! The edge to storage: ten operations, and the durability that a commit needs.
 
 mod blob;
 #[cfg(test)]
@@ -78,6 +78,13 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// [`StoreError::Conflict`] when the file has another length, [`StoreError::Later`], [`StoreError::Io`].
     fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError>;
+
+    /// Writes a whole small file where none exists. The same bytes at that place already are success: the answer to an earlier
+    /// try was lost. Of several writers at once, one wins. A reader sees the whole file or none.
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`] when another file exists there, [`StoreError::Io`].
+    fn create_new(&self, path: &str, bytes: &[u8]) -> Result<(), StoreError>;
 
     /// Removes files for good, with every older version that the store keeps of them, and says of what it cannot be sure. A
     /// store that keeps no versions removes them.
@@ -239,6 +246,11 @@ pub enum StoreError {
 impl StoreError {
     pub(crate) fn io(verb: Verb, path: &str, source: io::Error) -> Self {
         StoreError::Io { verb, path: path.to_owned(), source, undone: false }
+    }
+
+    /// A file that could not be read to its end.
+    pub fn reading(path: &str, source: io::Error) -> Self {
+        Self::io(Verb::Read, path, source)
     }
 
     /// Whether the failed operation is known to have changed nothing.

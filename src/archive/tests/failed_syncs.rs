@@ -80,6 +80,10 @@ impl Store for Unsyncable {
         self.inner.remove_all(paths)
     }
 
+    fn create_new(&self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        self.inner.create_new(path, bytes)
+    }
+
     fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
         let mut log = self.log();
         if let Some((at, lost)) = log.unsure.remove(path)

@@ -63,6 +63,10 @@ impl Store for KillingStore {
         self.around(|| self.inner.remove_all(paths))
     }
 
+    fn create_new(&self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        self.inner.create_new(path, bytes)
+    }
+
     fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
         // The first half is written before the rest, as when the process dies within the write.
         let half = bytes.len() / 2;

@@ -334,6 +334,10 @@ impl Store for TornDisk {
         Ok(())
     }
 
+    fn create_new(&self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        self.append(path, Tail::default(), bytes)
+    }
+
     fn lock(&self, _: &str) -> Result<Box<dyn Guard>, StoreError> {
         Ok(Box::new(NoGuard))
     }

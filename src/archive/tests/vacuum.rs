@@ -173,6 +173,10 @@ impl Store for Beside {
         self.inner.remove_all(paths)
     }
 
+    fn create_new(&self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        self.inner.create_new(path, bytes)
+    }
+
     fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
         self.inner.append(path, tail, bytes)
     }

@@ -25,6 +25,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::scope;
 
+use bytes::Bytes;
 use object_store::path::Path;
 
 use crate::model::Instant;
@@ -216,6 +217,10 @@ impl Store for ObjectStore {
         };
         let journal = self.journal(file.directory, file.extension);
         held(&journal).append(self.bucket(), file.day, tail, bytes)
+    }
+
+    fn create_new(&self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        upload::create(self.bucket(), path, &Bytes::copy_from_slice(bytes))
     }
 
     /// A bucket has no locks: this lock excludes writers of the same process. The append fences writers of other processes.

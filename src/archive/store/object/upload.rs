@@ -49,7 +49,8 @@ impl Upload {
     }
 }
 
-fn create(bucket: &Bucket, path: &str, content: &Bytes) -> Result<(), StoreError> {
+/// Creates a small object where no other stands.
+pub(super) fn create(bucket: &Bucket, path: &str, content: &Bytes) -> Result<(), StoreError> {
     match bucket.create(path, content)? {
         Created::Ours => Ok(()),
         Created::Taken => {

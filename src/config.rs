@@ -4,6 +4,7 @@ mod cache;
 mod cron;
 mod daemon;
 mod file;
+mod publish;
 mod retention;
 mod sql;
 mod store;
@@ -23,6 +24,7 @@ pub use crate::model::{When, parse_duration};
 pub use cron::Cron;
 pub use daemon::{Alerts, Http, Rule, Schedule, TeamMetrics};
 pub use file::{Inventory, Partition, Signing};
+pub use publish::Publish;
 pub use sql::{SqlLimits, check_threads, parse_memory};
 pub use token::{open_to_others, readable_by_others};
 
@@ -128,6 +130,7 @@ pub struct Config {
     pub sql: SqlLimits,
     pub http: Http,
     pub alerts: Alerts,
+    pub publish: Publish,
     pub signing: Signing,
     pub retention: TeamRetention,
     /// Warnings about unwise settings, one sentence each.
@@ -218,6 +221,7 @@ impl Config {
             schedule: daemon::check_schedule(&file.schedule, &place)?,
             http: daemon::check_http(&file.http, &directory, &place)?,
             alerts: daemon::check_alerts(&file.alerts, &place)?,
+            publish: Publish::of_file(&file.publish, &place)?,
             signing,
             retention: retention::check_retention(&file.retention, &place)?,
             warnings,

@@ -8,6 +8,7 @@ use thiserror::Error;
 use crate::api::{ApiError, SetupError};
 use crate::archive::ArchiveError;
 use crate::config::ConfigError;
+use crate::lake::LakeError;
 use crate::report::{CatalogError, PackError, ReportError};
 use crate::sandbox::SandboxError;
 
@@ -61,6 +62,8 @@ pub enum Error {
     #[error("the archive at {location}: {source}")]
     ArchiveAt { location: String, source: ArchiveError },
     #[error(transparent)]
+    Lake(#[from] LakeError),
+    #[error(transparent)]
     Catalog(#[from] CatalogError),
     #[error(transparent)]
     Report(ReportError),
@@ -111,6 +114,8 @@ impl Error {
             Error::Usage(_) | Error::Config(_) | Error::Setup(_) | Error::Catalog(_) => Family::Input,
             Error::Api(error) if error.is_transient() => Family::World,
             Error::Archive(error) | Error::ArchiveAt { source: error, .. } if error.is_transient() => Family::World,
+            Error::Lake(error) if error.is_transient() => Family::World,
+            Error::Lake(_) => Family::State,
             Error::Refused(_) | Error::Api(_) | Error::Archive(_) | Error::ArchiveAt { .. } => Family::State,
             Error::Sandbox(SandboxError::TooMany { .. } | SandboxError::OutsideTime { .. }) => Family::Input,
             Error::Report(error) if error.is_wrong_use() => Family::Input,

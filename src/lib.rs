@@ -21,10 +21,11 @@
 //! | `correlate` | events of one connection to its session | model |
 //! | `inventory` | people, computers and groups: their kept fields, and the changes between two scans | model, api's wire types |
 //! | `archive` | store, schema, parquet, ledger, commit, recover, seal, verify | model |
+//! | `lake` | the open tables: Iceberg metadata over the archive's files, published, checked and expired | model, archive |
 //! | `report` | the SQL engine, its views, the catalog of reports, rendering, charts, pages, evidence packs | model, archive's list of live files |
 //! | `pipeline` | where stages meet: a window, a stream, a team, the fleet; gaps and findings | all above but report |
 //! | `sandbox` | the documented service over synthetic teams, and its ground truth | model, clock, api's wire types |
-//! | `web` | the daemon's port: health, metrics, the page, the API | report, and pipeline's published state |
+//! | `web` | the daemon's port: health, metrics, the page, the API | report, lake's catalog, and pipeline's published state |
 //! | `alert` | the alert conditions, the alert targets and the log of sent alerts | model, clock, config, and pipeline's published state |
 //! | `cli` | one file per command | everything; only `main` uses it |
 //!
@@ -50,6 +51,7 @@ pub mod correlate;
 pub mod error;
 pub mod files;
 pub mod inventory;
+pub mod lake;
 pub mod model;
 pub mod normalize;
 pub mod pipeline;

@@ -325,3 +325,31 @@ fn the_page_on_the_format_equals_the_comment_in_the_code() {
         "docs/format.md is old: ANNALS_GUIDE_WRITE=1 writes it anew"
     );
 }
+
+/// The columns of every dataset, as the program writes them.
+fn columns_of_tables() -> String {
+    let mut text = String::new();
+    for table in annals::lake::TableId::all() {
+        let name = table.as_str();
+        text.push_str(&format!("\n### `{name}`\n\n| id | column | type | may be null |\n|---|---|---|---|\n"));
+        let schema = annals::lake::TableSchema::of(&table.schema()).unwrap();
+        for column in schema.fields {
+            let nullable = if column.required { "no" } else { "yes" };
+            text.push_str(&format!("| {} | `{}` | {} | {nullable} |\n", column.id, column.name, column.kind));
+        }
+    }
+    text
+}
+
+#[test]
+fn the_page_of_open_tables_names_every_column() {
+    const MARK: &str = "<!-- columns -->\n";
+    let path = root().join("docs/tables.md");
+    let page = fs::read_to_string(&path).unwrap();
+    let (before, columns) = page.split_once(MARK).expect("the page marks where the columns are");
+    if std::env::var_os("ANNALS_GUIDE_WRITE").is_some() {
+        put(&path, &format!("{before}{MARK}{}", columns_of_tables()));
+        return;
+    }
+    assert_eq!(columns, columns_of_tables(), "docs/tables.md is old: ANNALS_GUIDE_WRITE=1 writes its columns anew");
+}

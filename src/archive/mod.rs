@@ -16,6 +16,8 @@
 //! tables/sessions/team=<T>/month=<YYYY-MM>/<time>-open-<hash>.parquet        sessions that can still receive events
 //! scratch/<any name>                                            unfinished files without a final name
 //! scratch/erasure-<hash>.json                                   the key of an order of erasure, until it is carried out
+//! tables/<table>/metadata/<name>                                the open table of a dataset, of `coverage` or `findings`; derived, never the truth
+//! tables/<table>/data/<month>-<hash>.parquet                    rows of `coverage` or `findings` for that table; derived
 //! snapshots/team=<T>/<seq>.json                                 the state of the ledger after line `seq`; never the truth
 //! locks/<name>.lock                                             writers hold these; empty; never the truth
 //! locks/alerts.json                                             which alerts the daemon has sent; not part of the archive
@@ -182,7 +184,7 @@ pub use hold::{
 pub use ledger::{Line, LineError};
 pub use lines::{AddedFile, LedgerLine, LedgerLines};
 pub use note::{Head, NoteSignature, PublicKey, SecretKey, check_key_name};
-pub use path::{ArchivePath, DataPath, month_of};
+pub use path::{ArchivePath, DataPath, WHOLE_TABLES, data_of, metadata_of, month_of};
 pub use reach::reaching;
 pub use reader::{StoredEvent, StoredReject, TeamReader};
 pub use record::{
@@ -200,9 +202,9 @@ pub use sessions::{HeldSession, SessionColumns, SessionsReader};
 pub use state::TeamState;
 pub use store::{
     Blob, Fault, FaultyStore, FileWriter, Guard, Listed, LocalStore, MemoryStore, ObjectStore, Proof, Store,
-    StoreError, Tail, Unerased, open_store, prove_store,
+    StoreError, Tail, Unerased, open_store, prove_store, put,
 };
-pub use table::{ColumnsBuilder, ColumnsRow, ConnectionColumns, EncodedTable, EventColumns};
+pub use table::{ColumnsBuilder, ColumnsRow, ConnectionColumns, EncodedTable, EventColumns, schema_of};
 pub use team_key::TeamKey;
 pub use team_name::team_name;
 pub use vacuum::{ObsoleteFile, ObsoleteFiles};

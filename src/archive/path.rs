@@ -16,6 +16,10 @@ pub const LEDGER: &str = "ledger";
 pub const SALTS: &str = "salts";
 pub const TABLES: &str = "tables";
 pub const SNAPSHOTS: &str = "snapshots";
+const METADATA: &str = "metadata";
+const DATA: &str = "data";
+/// The open tables that are no datasets: they are read from the ledger, and written whole.
+pub const WHOLE_TABLES: [&str; 2] = ["coverage", "findings"];
 /// The directory of files that have no final name yet.
 pub const SCRATCH: &str = "scratch";
 
@@ -70,6 +74,16 @@ pub enum ArchivePath {
         hash: String,
     },
     Data(DataPath),
+    /// A file of the metadata of an open table, which is derived.
+    Table {
+        table: String,
+        name: String,
+    },
+    /// A data file of an open table that is no dataset, which is derived too.
+    Whole {
+        table: String,
+        name: String,
+    },
     /// The state of the ledger after line `seq`.
     Snapshot {
         team: TeamKey,
@@ -97,6 +111,12 @@ impl ArchivePath {
             [SNAPSHOTS, team, name] => {
                 let seq = LedgerSeq(name.strip_suffix(".json")?.parse().ok()?);
                 ArchivePath::Snapshot { team: team_of(team)?, seq }
+            }
+            [TABLES, table, METADATA, name] if is_table(table) && is_plain(name) => {
+                ArchivePath::Table { table: (*table).to_owned(), name: (*name).to_owned() }
+            }
+            [TABLES, table, DATA, name] if WHOLE_TABLES.contains(table) && is_plain(name) => {
+                ArchivePath::Whole { table: (*table).to_owned(), name: (*name).to_owned() }
             }
             [TABLES, dataset, team, _, name] => {
                 let dataset = Dataset::named(dataset)?;
@@ -131,6 +151,8 @@ impl fmt::Display for ArchivePath {
             ArchivePath::Heads { team, day } => write!(f, "{}/{}.heads", ledger_of(team), day.day()),
             ArchivePath::Salt { team, month, hash } => write!(f, "{}/{}-{hash}.json", salts_of(team), month.month()),
             ArchivePath::Data(data) => data.fmt(f),
+            ArchivePath::Table { table, name } => write!(f, "{}/{name}", metadata_of(table)),
+            ArchivePath::Whole { table, name } => write!(f, "{}/{name}", data_of(table)),
             ArchivePath::Snapshot { team, seq } => write!(f, "{}/{seq}.json", snapshots_of(team)),
         }
     }
@@ -164,6 +186,16 @@ pub fn snapshots_of(team: &TeamKey) -> String {
 /// The directory of a team's files of a dataset.
 pub fn table_of(dataset: Dataset, team: &TeamKey) -> String {
     format!("{TABLES}/{dataset}/team={team}")
+}
+
+/// The directory of an open table's metadata.
+pub fn metadata_of(table: &str) -> String {
+    format!("{TABLES}/{table}/{METADATA}")
+}
+
+/// The directory of the data files of an open table that is no dataset.
+pub fn data_of(table: &str) -> String {
+    format!("{TABLES}/{table}/{DATA}")
 }
 
 /// The directory of a dataset's files whose time is in the month of `start`.
@@ -219,6 +251,16 @@ pub fn day_start(at: Instant) -> Instant {
 
 fn team_of(part: &str) -> Option<TeamKey> {
     TeamKey::parse(part.strip_prefix("team=")?)
+}
+
+fn is_table(name: &str) -> bool {
+    Dataset::named(name).is_some() || WHOLE_TABLES.contains(&name)
+}
+
+/// Whether a name is made of the letters that every file system keeps.
+fn is_plain(name: &str) -> bool {
+    let is_plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'.' | b'-');
+    (1..200).contains(&name.len()) && !name.starts_with('.') && name.bytes().all(is_plain)
 }
 
 fn is_hash(text: &str) -> bool {
@@ -287,6 +329,8 @@ mod tests {
             (team.clone(), second.clone(), "[0-9a-f]{16}").prop_map(|(team, s, hash)| {
                 ArchivePath::Salt { team, month: Instant::from_seconds(s).first_of_month(), hash }
             }),
+            (0..Dataset::ALL.len(), "[a-z0-9][a-z0-9.-]{0,40}")
+                .prop_map(|(at, name)| ArchivePath::Table { table: Dataset::ALL[at].to_string(), name }),
             (team, second, role(), 0..Dataset::ALL.len(), "[0-9a-f]{16}").prop_map(|(team, s, role, dataset, hash)| {
                 let dataset = Dataset::ALL[dataset];
                 ArchivePath::Data(DataPath { dataset, team, role, start: Instant::from_seconds(s), hash })
@@ -317,6 +361,13 @@ mod tests {
     fn paths_that_lie_about_their_place_do_not_parse() {
         let name = "20261120t000000z-part-0123456789abcdef.parquet";
         for (path, is_good) in [
+            ("tables/activity/metadata/v1.metadata.json".to_owned(), true),
+            ("tables/findings/data/2026-11-0123456789abcdef.parquet".to_owned(), true),
+            ("tables/sessions/data/2026-11-0123456789abcdef.parquet".to_owned(), false),
+            ("tables/findings/metadata/version-hint.text".to_owned(), true),
+            ("tables/nothing/metadata/version-hint.text".to_owned(), false),
+            ("tables/activity/metadata/.hidden".to_owned(), false),
+            ("tables/activity/metadata/x/y".to_owned(), false),
             (format!("tables/activity/team=t/month=2026-11/{name}"), true),
             (format!("tables/activity/team=t/month=2026-12/{name}"), false),
             (format!("tables/activity/team=t/date=2026-11-20/{name}"), false),

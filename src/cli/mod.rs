@@ -22,6 +22,7 @@ mod man;
 mod modes;
 mod output;
 mod plan;
+mod publish;
 mod quarantine;
 mod reading;
 mod report;
@@ -84,6 +85,7 @@ enum Command {
     Verify(verify::VerifyArgs),
     Vacuum(vacuum::VacuumArgs),
     Erase(erase::EraseArgs),
+    Publish(publish::PublishArgs),
     Cache(cache::CacheArgs),
     Copy(copy::CopyArgs),
     Anchor(anchor::AnchorArgs),
@@ -119,6 +121,7 @@ fn dispatch(global: &Global, command: Command) -> Result<Exit, Error> {
         Command::Verify(args) => verify::run(global, &args),
         Command::Vacuum(args) => vacuum::run(global, &args),
         Command::Erase(args) => erase::run(global, &args),
+        Command::Publish(args) => publish::run(global, &args),
         Command::Cache(args) => cache::run(global, &args),
         Command::Copy(args) => copy::run(global, &args),
         Command::Anchor(args) => anchor::run(global, &args),

@@ -2,6 +2,7 @@
 
 mod detect;
 mod lock;
+mod publish;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -18,6 +19,7 @@ use crate::archive::{Archive, Signer};
 use crate::clock::Clock;
 use crate::config::{Config, TeamMetrics};
 use crate::error::{Error, Exit};
+use crate::lake::Catalog;
 use crate::model::{Digest, Location};
 use crate::pipeline::{Command, Daemon, Edges, ExpirySettings, Live, Workers};
 use crate::report::Limits;
@@ -26,6 +28,7 @@ use crate::web::{AppState, EngineLimits, Guard, Metrics, Port, QueryService, Set
 use super::report::CatalogArgs;
 use super::{Global, global, limits, output, query, reading};
 use detect::Detector;
+use publish::Schedule;
 
 /// The daemon retries for a shorter time than `sync`: its schedule tries again, and other teams wait.
 const RETRY_ATTEMPTS: u32 = 4;
@@ -76,13 +79,16 @@ struct Running {
     pause: Arc<Pause>,
     metrics: Arc<Metrics>,
     config: Config,
-    archive: Option<Arc<Archive>>,
+    archive: Arc<Archive>,
+    /// The open tables, as the port shows them.
+    catalog: Arc<Catalog>,
     token: SharedToken,
     port: Option<Port>,
     /// The file that lists the alerts that the daemon has sent.
     sent_alerts: PathBuf,
     watch: Option<JoinHandle<()>>,
     detecting: Option<JoinHandle<()>>,
+    publishing: Option<JoinHandle<()>>,
     commands: UnboundedSender<Command>,
 }
 
@@ -99,6 +105,9 @@ async fn serve(global: Global, args: RunArgs) -> Result<(), Error> {
     let token = Arc::new(Mutex::new(token));
     let location = query::location(&config)?;
     let sent_alerts = sent_alerts(&config, &location);
+    let signer = reading::signer(&config)?;
+    let archive = Arc::new(reading::archive(&location, config.grace_at(&location), &clock)?.signed_by(signer));
+    let _lock = lock::take(&archive, config.shard)?;
     let mut running = Running {
         global,
         args,
@@ -108,19 +117,16 @@ async fn serve(global: Global, args: RunArgs) -> Result<(), Error> {
         pause,
         metrics,
         config,
-        archive: None,
+        archive: archive.clone(),
+        catalog: Arc::new(Catalog::new(archive.clone())),
         token,
         port: None,
         sent_alerts,
         watch: None,
         detecting: None,
+        publishing: None,
         commands,
     };
-    let signer = reading::signer(&running.config)?;
-    let archive =
-        Arc::new(reading::archive(&location, running.config.grace_at(&location), &running.clock)?.signed_by(signer));
-    let _lock = lock::take(&archive, running.config.shard)?;
-    running.archive = Some(archive.clone());
     let watch = running.watch(&running.config)?;
     running.port = Some(running.open_port(&running.config, guard).await?);
     let signals = Signals::new()?;
@@ -130,6 +136,7 @@ async fn serve(global: Global, args: RunArgs) -> Result<(), Error> {
     let daemon = Daemon::new(archive, edges, schedule, running.live.clone(), seed);
     running.watch = Some(tokio::spawn(watch.run()));
     running.detecting = Some(tokio::spawn(running.detector(&running.config).run()));
+    running.publishing = Some(tokio::spawn(Schedule::of(&running, &running.config)?.run()));
     running.say_ready(&location.to_string());
     tokio::spawn(watch_token(running.token.clone(), running.clock.clone(), running.commands.clone()));
     tokio::spawn(feed_watchdog(running.live.clone(), running.clock.clone()));
@@ -167,6 +174,7 @@ impl Running {
         let place = query::place(config, query::open(config)?)?;
         let (settings, limits) = shown_as(config, &self.args);
         let shown = AppState {
+            catalog: self.catalog.clone(),
             queries: QueryService::new(place, limits, live.clone(), clock.clone()),
             settings: RwLock::new(settings),
             visitors: Visitors::new(this_program()?),
@@ -229,7 +237,7 @@ impl Running {
         token.follow(&self.token.lock().unwrap_or_else(PoisonError::into_inner));
         self.watch(&config)?;
         let signer = reading::signer(&config)?;
-        let before = self.archive.as_ref().and_then(|archive| archive.signer());
+        let before = self.archive.signer();
         check_handover(before.as_deref(), signer.as_deref())?;
         match &self.port {
             Some(port) if config.http.listen == self.config.http.listen => {
@@ -247,11 +255,11 @@ impl Running {
         if let Some(detecting) = self.detecting.replace(tokio::spawn(self.detector(&config).run())) {
             detecting.abort();
         }
-        let mut edges = edges;
-        if let Some(archive) = &self.archive {
-            archive.sign_by(signer);
-            edges = edges.expiring(expiry(&config, archive));
+        let edges = edges.expiring(expiry(&config, &self.archive));
+        if let Some(publishing) = self.publishing.replace(tokio::spawn(Schedule::of(self, &config)?.run())) {
+            publishing.abort();
         }
+        self.archive.sign_by(signer);
         *self.token.lock().unwrap_or_else(PoisonError::into_inner) = token;
         let schedule = config.schedule.clone();
         self.config = config;

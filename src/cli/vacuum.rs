@@ -8,6 +8,7 @@ use clap::Args;
 use crate::archive::{Archive, ArchiveError, ObsoleteFile, ObsoleteFiles};
 use crate::config::Config;
 use crate::error::{Error, Exit};
+use crate::lake::{self, TableId};
 use crate::model::TeamId;
 
 use super::output::{self, OutputArgs};
@@ -31,6 +32,7 @@ const AFTER: &str = "\
 A commit leaves the files that it replaces, and a failed commit leaves its orphan files. Readers, other engines and copies that \
 started earlier can use them for the grace ([store] grace: 1 day on a local disk, 7 days in a bucket). The daemon and `sync` \
 vacuum by themselves. For each team the table shows the files removed, and the files kept because they are younger than the grace.
+Without --team, the metadata of open tables that no snapshot within the grace needs is removed too.
 Exit codes: 0 done; 1 a team could not be vacuumed, such as beside a daemon; 2 wrong use.";
 
 pub fn run(global: &Global, args: &VacuumArgs) -> Result<Exit, Error> {
@@ -46,6 +48,9 @@ pub fn run(global: &Global, args: &VacuumArgs) -> Result<Exit, Error> {
             }
         }
     }
+    if args.team.is_empty() && !vacuum_tables(&archive, args.dry_run) {
+        exit = Exit::Fault;
+    }
     args.output.batch(&table(&all))?;
     Ok(exit)
 }
@@ -55,6 +60,26 @@ fn vacuum(archive: &Archive, team: &TeamId, is_dry_run: bool) -> Result<Obsolete
         true => archive.obsolete_files(team),
         false => archive.writer(team)?.vacuum(),
     }
+}
+
+/// The metadata of open tables; whether all of it could be told.
+fn vacuum_tables(archive: &Archive, is_dry_run: bool) -> bool {
+    let mut is_done = true;
+    for name in TableId::all().into_iter().map(TableId::as_str) {
+        let found = if is_dry_run { lake::obsolete_files(archive, name) } else { lake::vacuum(archive, name) };
+        match found {
+            Ok(found) if found.expired.is_empty() => {}
+            Ok(found) => {
+                let did = if is_dry_run { "would be removed" } else { "removed" };
+                output::say(&format!("table {name}: {} files of its metadata {did}", found.expired.len()));
+            }
+            Err(error) => {
+                output::say(&format!("table {name}: not vacuumed: {error}"));
+                is_done = false;
+            }
+        }
+    }
+    is_done
 }
 
 fn table(all: &[(TeamId, ObsoleteFiles)]) -> RecordBatch {

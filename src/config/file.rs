@@ -41,6 +41,15 @@ pub(super) struct File {
     pub fleet: Fleet,
     pub cache: CacheSection,
     pub retention: Retention,
+    pub publish: Publish,
+}
+
+/// When open tables are published, and the address of the archive for their readers.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Publish {
+    pub schedule: Option<String>,
+    pub location: Option<String>,
 }
 
 /// Retention classes by dataset. A dataset without a class never expires.

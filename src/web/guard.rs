@@ -15,6 +15,7 @@ use crate::files::{self, Links};
 use crate::model::Digest;
 
 use super::AppState;
+use super::iceberg;
 use super::input::query;
 use super::problem::Problem;
 
@@ -168,7 +169,7 @@ pub async fn demand(State(shown): State<Arc<AppState>>, request: Request, next: 
     }
     let accepts = request.headers().get(header::ACCEPT).and_then(|accepts| accepts.to_str().ok());
     let is_browser = request.method() == Method::GET && accepts.is_some_and(|accepts| accepts.contains("text/html"));
-    if is_browser && !request.uri().path().starts_with("/api/") {
+    if is_browser && ![iceberg::PREFIX, "/api/"].iter().any(|programs| request.uri().path().starts_with(programs)) {
         let back = request.uri().path_and_query().map_or("/", |back| back.as_str());
         return Redirect::to(&format!("/sign-in{}", query([("back", back)]))).into_response();
     }
@@ -188,9 +189,10 @@ const WRONG_HOST: &str = "this port has no token and so is for this machine alon
 
 /// A refusal: JSON for API requests, else a page.
 pub fn refusal(uri: &Uri, problem: Problem) -> Response {
-    match uri.path().starts_with("/api/") {
-        true => problem.as_json(),
-        false => (problem.status, format!("{}\n", problem.message)).into_response(),
+    match uri.path() {
+        path if path.starts_with("/api/") => problem.as_json(),
+        path if path.starts_with(iceberg::PREFIX) => iceberg::refused(&problem),
+        _ => (problem.status, format!("{}\n", problem.message)).into_response(),
     }
 }
 

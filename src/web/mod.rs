@@ -15,6 +15,7 @@ mod connections;
 mod guard;
 mod health;
 mod human;
+mod iceberg;
 mod input;
 mod metrics;
 pub mod names;
@@ -43,6 +44,7 @@ use tokio::net::TcpListener;
 
 use crate::clock::Clock;
 use crate::config::TeamMetrics;
+use crate::lake::Catalog;
 use crate::model::Digest;
 use crate::pipeline::Live;
 
@@ -67,6 +69,8 @@ pub struct AppState {
     pub metrics: Arc<Metrics>,
     pub guard: RwLock<Guard>,
     pub queries: QueryService,
+    /// The open tables.
+    pub catalog: Arc<Catalog>,
     pub settings: RwLock<Settings>,
     /// Visitors with a running query.
     pub visitors: Visitors,
@@ -151,6 +155,7 @@ fn router(shown: Arc<AppState>) -> Router {
         .route("/api", get(api::index))
         .route("/api/", get(api::index))
         .nest("/api", api::routes())
+        .nest("/iceberg", iceberg::routes())
         .fallback(page::not_found)
         .layer(middleware::from_fn_with_state(shown.clone(), guard::demand))
         .merge(page::open_routes())

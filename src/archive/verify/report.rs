@@ -64,6 +64,8 @@ pub enum FaultCode {
     KeyMismatch,
     /// The ledger records a range in which events were, or may have been, lost in the service. A notice.
     CoverageGap,
+    /// An open table that does not say what the ledger says, or not of the files that are there.
+    Table,
 }
 
 impl FaultCode {
@@ -98,6 +100,7 @@ impl FaultCode {
             FaultCode::BadSig => "BAD_SIG",
             FaultCode::UnknownKey => "UNKNOWN_KEY",
             FaultCode::KeyMismatch => "KEY_MISMATCH",
+            FaultCode::Table => "TABLE",
             FaultCode::CoverageGap => "COVERAGE_GAP",
         }
     }
@@ -267,6 +270,15 @@ impl VerifyReport {
     /// Whether there is no fault.
     pub fn is_clean(&self) -> bool {
         self.faults.is_empty()
+    }
+
+    /// Takes in what another room found of tables that are derived from the archive.
+    pub fn add_table_faults(&mut self, faults: impl IntoIterator<Item = VerifyFault>) {
+        let before = self.faults.len();
+        self.faults.extend(faults);
+        if self.faults.len() > before {
+            self.verdict = Verdict::Broken;
+        }
     }
 
     pub(super) fn fault(&mut self, code: FaultCode, object: impl fmt::Display, detail: impl fmt::Display) {

@@ -56,7 +56,7 @@ pub fn check(
         match ArchivePath::parse(path) {
             Some(ArchivePath::Manifest | ArchivePath::Ledger { .. } | ArchivePath::Heads { .. }) => {}
             // Skip snapshots: they are never the truth, and a wrong one only costs a full replay.
-            Some(ArchivePath::Snapshot { .. }) => {}
+            Some(ArchivePath::Snapshot { .. } | ArchivePath::Table { .. } | ArchivePath::Whole { .. }) => {}
             Some(ArchivePath::Data(_)) if is_kept && removed_at.is_some() => report.retired += 1,
             Some(ArchivePath::Data(place)) if is_kept && !is_copy(store, entry, &place, &contents) => {
                 report.unnamed += 1;

@@ -1,0 +1,107 @@
+//! `annals publish`: open tables over the archive's files, for other engines.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, BooleanArray, RecordBatch, StringArray, UInt64Array};
+use clap::Args;
+
+use crate::archive::Archive;
+use crate::config::Config;
+use crate::error::{Error, Exit};
+use crate::lake::{self, CheckedTable, Difference, Place, Published, Publisher, TableId};
+
+use super::output::{OutputArgs, say};
+use super::{Global, query};
+
+/// Publish each dataset as an Apache Iceberg table, which other engines read without this program
+#[derive(Debug, Args)]
+#[command(after_help = AFTER)]
+pub struct PublishArgs {
+    /// Only this dataset, or coverage or findings; may be given several times [default: all]
+    #[arg(long, value_name = "DATASET", value_parser = parse_table)]
+    dataset: Vec<TableId>,
+    /// Compare each table with the ledgers, file by file, and publish nothing
+    #[arg(long)]
+    check: bool,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+const AFTER: &str = "\
+A table is at tables/<dataset> in the archive: Iceberg metadata over the archive's own files, which are not copied. Each run adds \
+one snapshot to a table whose files changed, and nothing to the others. The addresses in a table are absolute: [publish] location \
+says how readers reach the archive, and an archive that was moved is published anew. The daemon publishes by [publish] schedule.
+With --check the rows are the differences between the tables and the ledgers at the lines that the tables stand for: a file \
+missing, one too many, a bound that is not exact, a version that does not go on from the one before it.
+Exit codes: 0 done; 1 a table could not be published, or differs; 2 wrong use.";
+
+fn parse_table(name: &str) -> Result<TableId, String> {
+    let all = || TableId::all().into_iter().map(TableId::as_str).collect::<Vec<_>>().join(", ");
+    TableId::named(name).ok_or_else(|| format!("the tables are {}", all()))
+}
+
+pub fn run(global: &Global, args: &PublishArgs) -> Result<Exit, Error> {
+    let config: Config = global.load()?;
+    let archive = query::open(&config)?;
+    let mut tables = if args.dataset.is_empty() { TableId::all() } else { args.dataset.clone() };
+    tables.sort();
+    tables.dedup();
+    if args.check {
+        return check(&archive, &tables, &args.output);
+    }
+    let published = Publisher::new(&archive, place(&config)?).publish(&tables)?;
+    args.output.batch(&table(&published))?;
+    Ok(Exit::Done)
+}
+
+fn check(archive: &Archive, tables: &[TableId], output: &OutputArgs) -> Result<Exit, Error> {
+    let mut all = Vec::new();
+    for table in tables {
+        all.extend(lake::check(archive, *table)?);
+    }
+    let sum = |of: fn(&CheckedTable) -> u64| all.iter().map(of).sum::<u64>();
+    say(&format!("tables {}, files {}, rows {}", all.len(), sum(|table| table.files), sum(|table| table.rows)));
+    output.batch(&differences(&all))?;
+    Ok(if all.iter().all(|table| table.differences.is_empty()) { Exit::Done } else { Exit::Fault })
+}
+
+fn differences(all: &[CheckedTable]) -> RecordBatch {
+    let all: Vec<(&str, &Difference)> = all
+        .iter()
+        .flat_map(|table| table.differences.iter().map(|difference| (table.table.as_str(), difference)))
+        .collect();
+    let text = |of: fn(&(&str, &Difference)) -> String| -> ArrayRef {
+        Arc::new(all.iter().map(|found| Some(of(found))).collect::<StringArray>())
+    };
+    let columns: [(&str, ArrayRef); 4] = [
+        ("table", text(|(table, _)| (*table).to_owned())),
+        ("fault", text(|(_, difference)| difference.fault.as_str().to_owned())),
+        ("object", text(|(_, difference)| difference.object.clone())),
+        ("detail", text(|(_, difference)| difference.detail.clone())),
+    ];
+    RecordBatch::try_from_iter(columns).expect("BUG: columns of one length")
+}
+
+/// The address of the archive for readers of its tables.
+///
+/// # Errors
+/// When the working directory is gone.
+pub fn place(config: &Config) -> Result<Place, Error> {
+    Ok(Place::new(config.publish.location.as_deref(), &query::location(config)?))
+}
+
+fn table(all: &[Published]) -> RecordBatch {
+    let number = |of: fn(&Published) -> u64| -> ArrayRef {
+        Arc::new(all.iter().map(|table| Some(of(table))).collect::<UInt64Array>())
+    };
+    let columns: [(&str, ArrayRef); 7] = [
+        ("table", Arc::new(all.iter().map(|table| Some(table.table.as_str())).collect::<StringArray>())),
+        ("version", number(|table| table.version)),
+        ("is_new", Arc::new(all.iter().map(|table| Some(table.is_new)).collect::<BooleanArray>())),
+        ("files_added", number(|table| table.files_added)),
+        ("files_removed", number(|table| table.files_removed)),
+        ("files", number(|table| table.files)),
+        ("rows", number(|table| table.rows)),
+    ];
+    RecordBatch::try_from_iter(columns).expect("BUG: columns of one length")
+}

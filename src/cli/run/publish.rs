@@ -1,0 +1,78 @@
+//! Publishes the open tables as scheduled.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::archive::Archive;
+use crate::clock::Clock;
+use crate::config::{Config, Cron};
+use crate::error::Error;
+use crate::lake::{Catalog, LakeError, Place, Publisher, TableId, vacuum};
+use crate::model::Instant;
+
+use super::super::publish::place;
+use super::Running;
+
+/// A machine that slept, or whose clock was set, is noticed so soon.
+const SLEEP_MAX: Duration = Duration::from_secs(30);
+/// Metadata that no snapshot needs is removed so often.
+const VACUUM_EVERY: Duration = Duration::from_secs(24 * 3_600);
+
+/// What publishing works with.
+pub struct Schedule {
+    pub archive: Arc<Archive>,
+    pub catalog: Arc<Catalog>,
+    pub clock: Arc<dyn Clock>,
+    pub place: Place,
+    /// `None`: nothing is published.
+    pub cron: Option<Cron>,
+}
+
+impl Schedule {
+    /// As configured.
+    ///
+    /// # Errors
+    /// When the working directory is gone.
+    pub fn of(running: &Running, config: &Config) -> Result<Self, Error> {
+        let (archive, catalog, clock) = (running.archive.clone(), running.catalog.clone(), running.clock.clone());
+        Ok(Self { archive, catalog, clock, place: place(config)?, cron: config.publish.schedule.clone() })
+    }
+
+    /// Publishes as scheduled for ever. A run that fails is tried again at the next moment.
+    pub async fn run(self) {
+        let Some(cron) = self.cron.clone() else { return };
+        let schedule = Arc::new(self);
+        let (mut vacuumed, mut next) = (None, cron.next_after(schedule.clock.now()));
+        while let Some(at) = next {
+            let now = schedule.clock.now();
+            if now < at {
+                schedule.clock.sleep(at.since(now).min(SLEEP_MAX)).await;
+                continue;
+            }
+            let is_vacuum_due = vacuumed.is_none_or(|at: Instant| now.since(at) >= VACUUM_EVERY);
+            let own = schedule.clone();
+            match tokio::task::spawn_blocking(move || own.publish(now, is_vacuum_due)).await {
+                Ok(Ok(())) if is_vacuum_due => vacuumed = Some(now),
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => {
+                    tracing::warn!(%error, "the open tables were not published: the next run tries again")
+                }
+                Err(error) => tracing::error!(%error, "BUG: publishing broke"),
+            }
+            next = cron.next_after(schedule.clock.now());
+        }
+    }
+
+    fn publish(&self, now: Instant, is_vacuum_due: bool) -> Result<(), LakeError> {
+        let published = Publisher::new(&self.archive, self.place.clone()).publish(&TableId::all())?;
+        for table in published.iter().filter(|table| table.is_new) {
+            let (name, version) = (&table.table, table.version);
+            tracing::info!(name, version, table.files_added, table.files_removed, table.rows, "published a table");
+        }
+        self.catalog.refresh(now)?;
+        if is_vacuum_due {
+            TableId::all().into_iter().try_for_each(|table| vacuum(&self.archive, table.as_str()).map(drop))?;
+        }
+        Ok(())
+    }
+}

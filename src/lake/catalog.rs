@@ -1,0 +1,112 @@
+//! The tables as a catalog shows them: held in memory, and read again when a version was published.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::json;
+
+use crate::archive::Archive;
+use crate::model::Instant;
+
+use super::place::Place;
+use super::table::Table;
+use super::{LakeError, TableId};
+
+/// Another process may publish: the store is looked at so often, and only when somebody asks.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
+
+/// What readers of the catalog may load.
+pub struct Catalog {
+    archive: Arc<Archive>,
+    held: Mutex<Held>,
+}
+
+#[derive(Default)]
+struct Held {
+    looked_at: Option<Instant>,
+    tables: BTreeMap<String, Loaded>,
+}
+
+/// A table as the catalog answers for it.
+#[derive(Clone)]
+struct Loaded {
+    version: u64,
+    answer: Bytes,
+}
+
+impl Catalog {
+    pub fn new(archive: Arc<Archive>) -> Self {
+        Self { archive, held: Mutex::default() }
+    }
+
+    /// The names of the tables that were published.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn tables(&self, now: Instant) -> Result<Vec<String>, LakeError> {
+        Ok(self.current(now)?.tables.keys().cloned().collect())
+    }
+
+    /// The answer to loading a table, as Iceberg's catalogs give it; none where there is no such table.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn load(&self, table: &str, now: Instant) -> Result<Option<Bytes>, LakeError> {
+        Ok(self.current(now)?.tables.get(table).map(|loaded| loaded.answer.clone()))
+    }
+
+    /// Whether an answer needs nothing but memory.
+    pub fn is_current(&self, now: Instant) -> bool {
+        is_current(&self.held(), now)
+    }
+
+    /// Reads what was published since the last look.
+    ///
+    /// # Errors
+    /// When the store fails. The tables stay as they were.
+    pub fn refresh(&self, now: Instant) -> Result<(), LakeError> {
+        self.look(&mut self.held(), now)
+    }
+
+    fn current(&self, now: Instant) -> Result<MutexGuard<'_, Held>, LakeError> {
+        let mut held = self.held();
+        if !is_current(&held, now) {
+            self.look(&mut held, now)?;
+        }
+        Ok(held)
+    }
+
+    fn look(&self, held: &mut Held, now: Instant) -> Result<(), LakeError> {
+        let store = self.archive.store().as_ref();
+        let mut tables = BTreeMap::new();
+        for name in TableId::all().into_iter().map(TableId::as_str) {
+            let Some(version) = Table::newest(store, name)? else { continue };
+            let known = held.tables.get(name).filter(|loaded| loaded.version == version).cloned();
+            let loaded = match known {
+                Some(known) => known,
+                None => load(&Table::read_version(store, name, version)?)?,
+            };
+            tables.insert(name.to_owned(), loaded);
+        }
+        *held = Held { looked_at: Some(now), tables };
+        Ok(())
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn is_current(held: &Held, now: Instant) -> bool {
+    held.looked_at.is_some_and(|at| now.since(at) < LOOK_EVERY && at.since(now) < LOOK_EVERY)
+}
+
+fn load(table: &Table) -> Result<Loaded, LakeError> {
+    let (path, location) = (table.path(), &table.metadata.location);
+    let place = Place::of_table(&table.name, location);
+    let place = place.ok_or_else(|| LakeError::damaged(&path, format!("is at {location}")))?;
+    let answer = json!({"metadata-location": place.address(&path), "metadata": table.metadata, "config": {}});
+    Ok(Loaded { version: table.version, answer: answer.to_string().into() })
+}

@@ -1,0 +1,294 @@
+//! A table against the ledgers at the lines that it names, file by file, and against the files themselves.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rayon::prelude::*;
+
+use crate::archive::{Archive, ArchivePath, FileEntry, Listed, Store, metadata_of};
+use crate::model::{GRACE_MIN, LedgerSeq, TeamId};
+
+use super::bounds::{Footer, read_footer};
+use super::ledgers::{LinesFile, TeamLine};
+use super::manifest::DataFile;
+use super::place::Place;
+use super::table::{Manifest, Table, content, lines_path, manifest_files, read_hint, version_path};
+use super::{LakeError, TableId};
+
+/// How a table disagrees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TableFault {
+    /// A file is live at the lines, and the table does not name it.
+    FileMissing,
+    /// The table names a file that is not live at the lines, or names one twice.
+    FileSurplus,
+    /// The table names a file that is not there.
+    FileGone,
+    /// Rows or bytes of a file are not those of the ledger.
+    Count,
+    /// A bound is not the least or greatest value of its column.
+    Bound,
+    /// A version does not go on from the one before it, or stands for lines that no ledger has.
+    Forked,
+    /// Readers without a catalog are pointed to another version than the newest.
+    Hint,
+    /// A file of the metadata is missing, or is not this program's.
+    Metadata,
+}
+
+impl TableFault {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            TableFault::FileMissing => "TABLE_FILE_MISSING",
+            TableFault::FileSurplus => "TABLE_FILE_SURPLUS",
+            TableFault::FileGone => "TABLE_FILE_GONE",
+            TableFault::Count => "TABLE_COUNT",
+            TableFault::Bound => "TABLE_BOUND",
+            TableFault::Forked => "TABLE_FORKED",
+            TableFault::Hint => "TABLE_HINT",
+            TableFault::Metadata => "TABLE_METADATA",
+        }
+    }
+}
+
+/// One difference.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    pub fault: TableFault,
+    /// The path of a file, within the archive.
+    pub object: String,
+    pub detail: String,
+}
+
+/// What the check of a table found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CheckedTable {
+    pub table: String,
+    pub version: u64,
+    pub files: u64,
+    pub rows: u64,
+    pub differences: Vec<Difference>,
+}
+
+impl CheckedTable {
+    fn note(&mut self, fault: TableFault, object: &str, detail: impl Into<String>) {
+        self.differences.push(Difference { fault, object: object.to_owned(), detail: detail.into() });
+    }
+}
+
+/// Checks a table; none where there is none. Nothing is changed.
+///
+/// # Errors
+/// When the store fails.
+pub fn check(archive: &Archive, id: TableId) -> Result<Option<CheckedTable>, LakeError> {
+    let (store, name) = (archive.store().as_ref(), id.as_str());
+    let listed = store.list(&metadata_of(name))?;
+    let mut found = CheckedTable { table: name.to_owned(), ..CheckedTable::default() };
+    let table = match Table::read(store, name) {
+        Ok(Some(table)) => table,
+        Ok(None) => return Ok(None),
+        Err(LakeError::Damaged { path, reason }) => {
+            found.note(TableFault::Metadata, &path, reason);
+            return Ok(Some(found));
+        }
+        Err(other) => return Err(other),
+    };
+    found.version = table.version;
+    let Some(place) = Place::of_table(name, &table.metadata.location) else {
+        found.note(TableFault::Metadata, &table.path(), format!("is at {}", table.metadata.location));
+        return Ok(Some(found));
+    };
+    check_history(store, &table, &listed, &mut found)?;
+    check_metadata(store, &table, &place, &listed, &mut found)?;
+    match table.manifests(store, &place) {
+        Ok(manifests) => check_files(archive, id, &table, &place, &manifests, &mut found)?,
+        Err(LakeError::Damaged { path, reason }) => found.note(TableFault::Metadata, &path, reason),
+        Err(LakeError::Store(e)) if e.is_not_found() => found.note(TableFault::Metadata, &table.path(), e.to_string()),
+        Err(other) => return Err(other),
+    }
+    Ok(Some(found))
+}
+
+/// Whether the newest version goes on from the one before it, and readers are pointed to it.
+fn check_history(
+    store: &dyn Store,
+    table: &Table,
+    listed: &[Listed],
+    found: &mut CheckedTable,
+) -> Result<(), LakeError> {
+    let (path, version) = (table.path(), table.version);
+    let parent = table.metadata.current().and_then(|snapshot| snapshot.parent_snapshot_id);
+    let before = version_path(&table.name, version.saturating_sub(1));
+    if listed.iter().any(|entry| entry.path == before)
+        && let Ok(before) = Table::read_version(store, &table.name, version - 1)
+        && before.metadata.location == table.metadata.location
+        && parent != Some(before.metadata.current_snapshot_id)
+    {
+        found.note(TableFault::Forked, &path, format!("does not go on from version {}", version - 1));
+    }
+    let hint = read_hint(store, &table.name)?;
+    let written = listed.iter().find(|entry| entry.path == path).map(|entry| entry.modified);
+    // A publisher writes the hint after the version, and the next one repairs it.
+    let is_recent = written.is_none_or(|at| store.now().is_ok_and(|now| now.since(at) < GRACE_MIN));
+    if hint != Some(version) && !(is_recent && hint.is_none_or(|hint| hint < version)) {
+        let hint = hint.map_or_else(|| "no version".to_owned(), |hint| format!("version {hint}"));
+        found.note(TableFault::Hint, &path, format!("is the newest, and the hint names {hint}: publish again"));
+    }
+    Ok(())
+}
+
+/// Whether every file is there that readers of any snapshot open.
+fn check_metadata(
+    store: &dyn Store,
+    table: &Table,
+    place: &Place,
+    listed: &[Listed],
+    found: &mut CheckedTable,
+) -> Result<(), LakeError> {
+    let there: BTreeSet<&str> = listed.iter().map(|entry| entry.path.as_str()).collect();
+    for snapshot in &table.metadata.snapshots {
+        let mut needed: Vec<String> = place.path(&snapshot.manifest_list).into_iter().collect();
+        needed.extend(lines_path(place, snapshot));
+        match manifest_files(store, place, snapshot) {
+            Ok(manifests) => needed.extend(manifests.into_iter().map(|manifest| manifest.path)),
+            Err(LakeError::Damaged { path, reason }) => found.note(TableFault::Metadata, &path, reason),
+            Err(LakeError::Store(e)) if e.is_not_found() => {}
+            Err(other) => return Err(other),
+        }
+        for path in needed.iter().filter(|path| !there.contains(path.as_str())) {
+            let detail = format!("is not there, and snapshot {} needs it", snapshot.snapshot_id);
+            found.note(TableFault::Metadata, path, detail);
+        }
+    }
+    Ok(())
+}
+
+/// Whether the current snapshot names just the files that are live at its lines, and says the truth of each.
+fn check_files(
+    archive: &Archive,
+    id: TableId,
+    table: &Table,
+    place: &Place,
+    manifests: &[Manifest],
+    found: &mut CheckedTable,
+) -> Result<(), LakeError> {
+    let Some(live) = live_at_lines(archive, id, table, place, found)? else { return Ok(()) };
+    let is_dataset = matches!(id, TableId::Dataset(_));
+    let mut named: BTreeMap<&str, &DataFile> = BTreeMap::new();
+    for entry in manifests.iter().flat_map(|manifest| &manifest.entries).filter(|entry| entry.is_live()) {
+        let path = entry.file.path.as_str();
+        if named.insert(path, &entry.file).is_some() {
+            found.note(TableFault::FileSurplus, path, "is named twice");
+        }
+        if is_dataset && !live.contains_key(path) {
+            found.note(TableFault::FileSurplus, path, "is not live at the lines that the table names");
+        }
+    }
+    for (path, file) in live.iter().filter(|(path, _)| !named.contains_key(path.as_str())) {
+        found.note(TableFault::FileMissing, path, format!("{} rows that the table does not name", file.rows));
+    }
+    (found.files, found.rows) = (named.len() as u64, named.values().map(|file| file.rows).sum());
+    let schema = table.metadata.schema().ok_or_else(|| LakeError::damaged(&table.path(), "has no schema"))?;
+    let store = archive.store().as_ref();
+    let files: Vec<&DataFile> = named.into_values().collect();
+    let wrong = files.into_par_iter().map(|file| {
+        let footer = match ArchivePath::parse(&file.path) {
+            Some(_) => read_footer(store, &file.path, schema),
+            None => return Ok(vec![(TableFault::FileSurplus, file, "is no path of an archive".to_owned())]),
+        };
+        match footer {
+            Ok(footer) => Ok(compare(file, live.get(&file.path), &footer)),
+            Err(LakeError::Store(e)) if e.is_not_found() => {
+                Ok(vec![(TableFault::FileGone, file, "is not there: publish again, or run `annals verify`".to_owned())])
+            }
+            Err(LakeError::Damaged { reason, .. }) => Ok(vec![(TableFault::Count, file, reason)]),
+            Err(other) => Err(other),
+        }
+    });
+    for (fault, file, detail) in wrong.collect::<Result<Vec<_>, LakeError>>()?.into_iter().flatten() {
+        found.note(fault, &file.path, detail);
+    }
+    Ok(())
+}
+
+fn compare<'f>(
+    file: &'f DataFile,
+    entry: Option<&FileEntry>,
+    footer: &Footer,
+) -> Vec<(TableFault, &'f DataFile, String)> {
+    let mut wrong = Vec::new();
+    let said = (file.rows, file.bytes);
+    if said != (footer.rows, footer.bytes) || entry.is_some_and(|entry| said != (entry.rows, entry.bytes)) {
+        let detail = format!("the table says {} rows in {} bytes, the file is otherwise", file.rows, file.bytes);
+        wrong.push((TableFault::Count, file, detail));
+    }
+    for (side, said, is) in
+        [("lower", &file.bounds.lower, &footer.bounds.lower), ("upper", &file.bounds.upper, &footer.bounds.upper)]
+    {
+        if said != is {
+            let differs = |(one, other): (&(i32, Vec<u8>), &(i32, Vec<u8>))| (one != other).then_some(one.0);
+            let column = said.iter().zip(is).find_map(differs);
+            let column = column.map_or_else(|| "of another column".to_owned(), |id| format!("of column {id}"));
+            wrong.push((TableFault::Bound, file, format!("the {side} bound {column} is not exact")));
+        }
+    }
+    wrong
+}
+
+/// The files of a table that are live at the lines that the table names; none, and a fault, where no ledger has these lines.
+/// The ledgers name no files of the tables that are written whole.
+fn live_at_lines(
+    archive: &Archive,
+    id: TableId,
+    table: &Table,
+    place: &Place,
+    found: &mut CheckedTable,
+) -> Result<Option<BTreeMap<String, FileEntry>>, LakeError> {
+    let path = table.metadata.current().and_then(|snapshot| lines_path(place, snapshot));
+    let read = path.as_ref().map(|path| LinesFile::decode(path, &content(archive.store().as_ref(), path)?));
+    let lines = match read {
+        Some(Ok(lines)) if lines.archive_id == archive.id() => lines,
+        Some(Ok(lines)) => {
+            found.note(TableFault::Forked, &table.path(), format!("stands for archive {}", lines.archive_id));
+            return Ok(None);
+        }
+        Some(Err(LakeError::Damaged { path, reason })) => {
+            found.note(TableFault::Metadata, &path, reason);
+            return Ok(None);
+        }
+        Some(Err(LakeError::Store(e))) if e.is_not_found() => return Ok(None),
+        Some(Err(other)) => return Err(other),
+        None => {
+            found.note(TableFault::Forked, &table.path(), "names no ledger lines: another program wrote it");
+            return Ok(None);
+        }
+    };
+    let mut live = BTreeMap::new();
+    for TeamLine { team_id, seq, head } in &lines.teams {
+        let Some(files) = files_at(archive, team_id, *seq, |found| found == head)? else {
+            let detail = format!("stands for line {seq} of team {team_id} with the hash {head}, which no ledger has");
+            found.note(TableFault::Forked, &table.path(), detail);
+            return Ok(None);
+        };
+        live.extend(
+            files.into_iter().filter(|file| TableId::Dataset(file.dataset) == id).map(|file| (file.path.clone(), file)),
+        );
+    }
+    Ok(Some(live))
+}
+
+/// The team's live files after line `seq`; none where that line is missing, or `is_head` does not take its hash.
+fn files_at(
+    archive: &Archive,
+    team: &TeamId,
+    seq: LedgerSeq,
+    is_head: impl Fn(&crate::model::Digest) -> bool,
+) -> Result<Option<Vec<FileEntry>>, LakeError> {
+    let reader = archive.read(team)?;
+    let state = reader.state();
+    if state.seq == seq {
+        return Ok(is_head(&state.head).then(|| state.files.values().cloned().collect()));
+    }
+    let lines = archive.lines(team, seq)?;
+    let is_there = lines.lines.last().is_some_and(|line| line.seq == seq && is_head(&line.sha256));
+    Ok(is_there.then(|| lines.files.into_iter().map(|file| file.entry).collect()))
+}

@@ -1,0 +1,36 @@
+//! Why a table cannot be published or read.
+
+use std::fmt::Display;
+
+use thiserror::Error;
+
+use crate::archive::{ArchiveError, StoreError};
+
+#[derive(Debug, Error)]
+pub enum LakeError {
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("{path}: {reason}")]
+    Damaged { path: String, reason: String },
+    #[error("column {name} {what}")]
+    Column { name: String, what: String },
+    #[error("other publishers were faster {tries} times in a row: publish again later")]
+    Contended { tries: usize },
+}
+
+impl LakeError {
+    pub(super) fn damaged(path: &str, reason: impl Display) -> Self {
+        LakeError::Damaged { path: path.to_owned(), reason: reason.to_string() }
+    }
+
+    /// Whether the same may work later.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            LakeError::Archive(error) => error.is_transient(),
+            LakeError::Store(StoreError::Io { .. }) | LakeError::Contended { .. } => true,
+            LakeError::Store(_) | LakeError::Damaged { .. } | LakeError::Column { .. } => false,
+        }
+    }
+}

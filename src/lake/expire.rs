@@ -1,0 +1,92 @@
+//! Removes the metadata that no snapshot of a table needs any more.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::archive::{Archive, Listed, ObsoleteFile, ObsoleteFiles, Store, data_of, metadata_of};
+use crate::model::{GRACE_MIN, Instant};
+
+use super::place::Place;
+use super::table::{Table, hint_path, lines_path, manifest_entries, manifest_files, version_of};
+use super::{LakeError, TableId};
+
+/// Versions before the newest are opened at once or never, and stay for the shortest grace.
+fn is_expired(entry: &Listed, now: Instant, grace: Duration) -> bool {
+    let grace = if version_of(&entry.path).is_some() { GRACE_MIN } else { grace.max(GRACE_MIN) };
+    now.since(entry.modified) > grace
+}
+
+/// The files of a table's metadata that no snapshot needs: those that are older than the grace, and the others.
+///
+/// # Errors
+/// When the store fails, or the table is not this program's.
+pub fn obsolete_files(archive: &Archive, table: &str) -> Result<ObsoleteFiles, LakeError> {
+    let store = archive.store().as_ref();
+    let now = store.now()?;
+    // The files first, the newest version second: what a publisher commits meanwhile is named, or was not listed.
+    let mut listed = store.list(&metadata_of(table))?;
+    if is_whole(table) {
+        listed.extend(store.list(&data_of(table))?);
+    }
+    let named = match Table::read(store, table)? {
+        Some(newest) => named(archive, &newest)?,
+        None => BTreeSet::new(),
+    };
+    let mut found = ObsoleteFiles::default();
+    for entry in listed.into_iter().filter(|entry| !named.contains(&entry.path)) {
+        let is_expired = is_expired(&entry, now, archive.grace());
+        let file = ObsoleteFile { path: entry.path, bytes: entry.bytes };
+        if is_expired { found.expired.push(file) } else { found.kept.push(file) }
+    }
+    Ok(found)
+}
+
+/// Removes what is older than the grace; returns what it removed, and what it left.
+///
+/// # Errors
+/// As [`obsolete_files`].
+pub fn vacuum(archive: &Archive, table: &str) -> Result<ObsoleteFiles, LakeError> {
+    let found = obsolete_files(archive, table)?;
+    let paths: Vec<&str> = found.expired.iter().map(|file| file.path.as_str()).collect();
+    archive.store().remove_all(&paths)?;
+    Ok(found)
+}
+
+/// Removes versions before the newest that no reader opens any more: each names all snapshots, so they are the largest files.
+///
+/// # Errors
+/// When the store fails.
+pub fn drop_old_versions(store: &dyn Store, table: &str, newest: u64) -> Result<(), LakeError> {
+    let now = store.now()?;
+    let listed = store.list(&metadata_of(table))?;
+    let is_old = |entry: &Listed| version_of(&entry.path).is_some_and(|version| version < newest);
+    let old = listed.iter().filter(|entry| is_old(entry) && is_expired(entry, now, GRACE_MIN));
+    let paths: Vec<&str> = old.map(|entry| entry.path.as_str()).collect();
+    Ok(store.remove_all(&paths)?)
+}
+
+/// Whether the table's data files are its own.
+fn is_whole(table: &str) -> bool {
+    matches!(TableId::named(table), Some(TableId::Whole(_)))
+}
+
+/// All that the snapshots of a version need.
+fn named(archive: &Archive, table: &Table) -> Result<BTreeSet<String>, LakeError> {
+    let damaged = |reason: String| LakeError::damaged(&table.path(), reason);
+    let place = Place::of_table(&table.name, &table.metadata.location);
+    let place = place.ok_or_else(|| damaged(format!("is at {}", table.metadata.location)))?;
+    let mut named = BTreeSet::from([table.path(), hint_path(&table.name)]);
+    for snapshot in &table.metadata.snapshots {
+        named.insert(place.path(&snapshot.manifest_list).map_err(damaged)?);
+        named.extend(lines_path(&place, snapshot));
+        let manifests = manifest_files(archive.store().as_ref(), &place, snapshot)?;
+        if is_whole(&table.name) {
+            for manifest in &manifests {
+                let entries = manifest_entries(archive.store().as_ref(), &place, manifest)?;
+                named.extend(entries.into_iter().map(|entry| entry.file.path));
+            }
+        }
+        named.extend(manifests.into_iter().map(|manifest| manifest.path));
+    }
+    Ok(named)
+}

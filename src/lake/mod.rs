@@ -1,0 +1,78 @@
+//! Open tables: each dataset as an Apache Iceberg table of version 2, over the archive's own data files.
+//!
+//! ```text
+//! tables/<dataset>/metadata/v<N>.metadata.json     a version of the table; creating it is the commit
+//! tables/<dataset>/metadata/version-hint.text      the newest N, for readers without a catalog
+//! tables/<dataset>/metadata/snap-<id>.avro         the manifests of a snapshot
+//! tables/<dataset>/metadata/<id>-m0.avro           a manifest: data files with their rows, bytes and bounds
+//! tables/<dataset>/metadata/lines-<id>.json        the last ledger line of each team that a snapshot stands for
+//! ```
+//! A table is derived: the ledgers are the truth, and the directory `metadata` may be deleted and published anew. Every file
+//! but the hint is written once. Addresses in the metadata are absolute, so an archive that was moved is published anew.
+
+mod avro;
+mod bounds;
+mod catalog;
+mod check;
+mod error;
+mod expire;
+mod group;
+mod ledgers;
+mod manifest;
+mod metadata;
+mod place;
+mod publish;
+mod schema;
+mod table;
+mod whole;
+
+pub use catalog::Catalog;
+pub use check::{CheckedTable, Difference, TableFault, check};
+pub use error::LakeError;
+pub use expire::{obsolete_files, vacuum};
+pub use place::Place;
+pub use publish::{Published, Publisher};
+pub use schema::TableSchema;
+
+use arrow::datatypes::SchemaRef;
+
+use crate::archive::{Dataset, schema_of};
+
+pub use whole::Whole;
+
+#[cfg(test)]
+mod tests;
+
+/// What can be published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TableId {
+    /// Over the archive's own files.
+    Dataset(Dataset),
+    Whole(Whole),
+}
+
+impl TableId {
+    /// All of them.
+    pub fn all() -> Vec<Self> {
+        Dataset::ALL.map(Self::Dataset).into_iter().chain(Whole::ALL.map(Self::Whole)).collect()
+    }
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Dataset(dataset) => dataset.as_str(),
+            Self::Whole(whole) => whole.as_str(),
+        }
+    }
+
+    pub fn named(name: &str) -> Option<Self> {
+        Self::all().into_iter().find(|table| table.as_str() == name)
+    }
+
+    /// The columns of its files.
+    pub fn schema(self) -> SchemaRef {
+        match self {
+            Self::Dataset(dataset) => schema_of(dataset),
+            Self::Whole(whole) => whole.schema(),
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! How the table's metadata spells where files are: absolute addresses, under the address that readers use for the archive.
+
+use crate::model::Location;
+
+/// The address of the archive's root for readers, without a slash at its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place(String);
+
+impl Place {
+    /// The address that the configuration gives, else that of the archive; a directory must be absolute.
+    pub fn new(configured: Option<&str>, archive: &Location) -> Self {
+        let address = match (configured, archive) {
+            (Some(address), _) => address.to_owned(),
+            (None, Location::Local(path)) => format!("file://{}", path.display()),
+            (None, Location::Bucket(bucket)) => bucket.to_string(),
+        };
+        Self(address.trim_end_matches('/').to_owned())
+    }
+
+    /// The address that a table at `location` was published for.
+    pub fn of_table(table: &str, location: &str) -> Option<Self> {
+        location.strip_suffix(&format!("/tables/{table}")).map(|address| Self(address.to_owned()))
+    }
+
+    /// The address of a path within the archive.
+    pub fn address(&self, path: &str) -> String {
+        format!("{}/{path}", self.0)
+    }
+
+    /// The path within the archive of an address.
+    pub fn path(&self, address: &str) -> Result<String, String> {
+        let path = address.strip_prefix(&self.0).and_then(|rest| rest.strip_prefix('/'));
+        path.map(str::to_owned).ok_or_else(|| format!("names {address}, which is not under {}", self.0))
+    }
+}

@@ -1,0 +1,297 @@
+//! Brings the tables up to where the ledgers stand. One snapshot is the difference between the files that are live and those
+//! that the table named last.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use rayon::prelude::*;
+
+use bytes::Bytes;
+
+use crate::archive::{Archive, Store, metadata_of, put};
+use crate::model::{Digest, Instant};
+
+use super::bounds::read_footer;
+use super::expire::drop_old_versions;
+use super::group::{Grouped, group};
+use super::ledgers::{Ledgers, LinesFile};
+use super::manifest::{DataFile, ManifestFile, encode_list, encode_manifest};
+use super::metadata::{LEDGERS, Snapshot, TableMetadata, millis};
+use super::place::Place;
+use super::schema::TableSchema;
+use super::table::{Table, hint_path, read_hint, version_path};
+use super::{LakeError, TableId};
+
+/// The digest of the paths of the live files: nothing changed where it is the same.
+const FILES_DIGEST: &str = "annals.files-digest";
+/// How often a publisher tries again that others were faster than.
+const TRIES_MAX: usize = 8;
+/// A publisher that takes longer begins anew: vacuum may have freed the number of its version.
+const TIME_MAX: Duration = Duration::from_secs(3_600);
+
+/// What was done to a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Published {
+    pub table: String,
+    pub version: u64,
+    /// Whether this run made the version.
+    pub is_new: bool,
+    pub files_added: u64,
+    pub files_removed: u64,
+    /// Live files of the table, and their rows.
+    pub files: u64,
+    pub rows: u64,
+}
+
+/// The files that a table must name.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    pub table: String,
+    pub schema: TableSchema,
+    /// Rows and bytes by path.
+    pub files: BTreeMap<String, (u64, u64)>,
+    /// What is to be written first, by path: none of a dataset.
+    pub contents: BTreeMap<String, Bytes>,
+}
+
+impl Wanted {
+    /// What the ledgers say of a table.
+    ///
+    /// # Errors
+    /// [`LakeError::Column`] where a dataset has a column that no table can have.
+    pub fn of(table: TableId, ledgers: &Ledgers) -> Result<Self, LakeError> {
+        let (mut files, mut contents) = (BTreeMap::new(), BTreeMap::new());
+        match table {
+            TableId::Dataset(dataset) => {
+                let live = ledgers.files(dataset).into_iter();
+                files.extend(live.map(|(path, file)| (path.to_owned(), (file.rows, file.bytes))));
+            }
+            TableId::Whole(whole) => {
+                for (path, (rows, content)) in ledgers.whole.files(whole)? {
+                    files.insert(path.clone(), (rows, content.len() as u64));
+                    contents.insert(path, content);
+                }
+            }
+        }
+        Ok(Self { table: table.as_str().to_owned(), schema: TableSchema::of(&table.schema())?, files, contents })
+    }
+
+    fn digest(&self) -> String {
+        let paths: Vec<&str> = self.files.keys().map(String::as_str).collect();
+        Digest::of(paths.join("\n").as_bytes()).to_string()
+    }
+
+    fn rows(&self) -> u64 {
+        self.files.values().map(|(rows, _)| rows).sum()
+    }
+}
+
+/// Publishes tables of an archive for readers at a place.
+#[derive(Debug)]
+pub struct Publisher<'a> {
+    archive: &'a Archive,
+    place: Place,
+}
+
+impl<'a> Publisher<'a> {
+    pub fn new(archive: &'a Archive, place: Place) -> Self {
+        Self { archive, place }
+    }
+
+    /// Publishes tables, each named once. What each table says stands for the ledgers as they were at one moment.
+    ///
+    /// # Errors
+    /// When the store fails, a ledger does not check, a table is not this program's, or others were faster again and again.
+    pub fn publish(&self, tables: &[TableId]) -> Result<Vec<Published>, LakeError> {
+        let store = self.archive.store().as_ref();
+        let mut done: BTreeMap<TableId, Published> = BTreeMap::new();
+        for _ in 0..TRIES_MAX {
+            let begun = store.now()?;
+            let pending: Vec<TableId> = tables.iter().copied().filter(|it| !done.contains_key(it)).collect();
+            // The tables first, the ledgers second: whoever commits a version in between is noticed.
+            let bases = pending.iter().map(|table| Table::read(store, table.as_str()));
+            let bases = bases.collect::<Result<Vec<_>, _>>()?;
+            let ledgers = Ledgers::read(self.archive, pending.iter().any(|table| matches!(table, TableId::Whole(_))))?;
+            for (table, base) in pending.into_iter().zip(bases) {
+                let wanted = Wanted::of(table, &ledgers)?;
+                if let Some(published) = self.bring_up(base, &wanted, &ledgers.lines, begun)? {
+                    done.insert(table, published);
+                }
+            }
+            if done.len() == tables.len() {
+                return Ok(done.into_values().collect());
+            }
+        }
+        Err(LakeError::Contended { tries: TRIES_MAX })
+    }
+
+    /// Brings one table up to what is wanted; none where another publisher was faster.
+    fn bring_up(
+        &self,
+        base: Option<Table>,
+        wanted: &Wanted,
+        lines: &LinesFile,
+        begun: Instant,
+    ) -> Result<Option<Published>, LakeError> {
+        let store = self.archive.store().as_ref();
+        let version = base.as_ref().map_or(0, |table| table.version);
+        let before = base
+            .as_ref()
+            .filter(|table| Place::of_table(&table.name, &table.metadata.location).as_ref() == Some(&self.place));
+        let change = match before {
+            Some(table) if is_same(table, wanted) => {
+                self.point_to(&wanted.table, version)?;
+                return Ok(Some(published(wanted, version, false, (0, 0))));
+            }
+            Some(table) => Change::between(table, wanted, self, lines, begun)?,
+            None => {
+                let metadata = TableMetadata::new(&self.place, self.archive.id(), &wanted.table);
+                let fresh = Table { name: wanted.table.clone(), version, metadata };
+                Change::between(&fresh, wanted, self, lines, begun)?
+            }
+        };
+        if store.now()?.since(begun) > TIME_MAX {
+            return Ok(None);
+        }
+        match store.create_new(&version_path(&wanted.table, version + 1), &change.metadata.encode()) {
+            Err(e) if e.is_fenced() => return Ok(None),
+            created => created?,
+        }
+        self.point_to(&wanted.table, version + 1)?;
+        drop_old_versions(store, &wanted.table, version + 1)?;
+        Ok(Some(published(wanted, version + 1, true, change.counts)))
+    }
+
+    /// Points readers to a version, or to one that another publisher made since.
+    fn point_to(&self, table: &str, version: u64) -> Result<(), LakeError> {
+        let store = self.archive.store().as_ref();
+        let mut newest = version;
+        while !matches!(store.read(&version_path(table, newest + 1)), Err(e) if e.is_not_found()) {
+            newest += 1;
+        }
+        if read_hint(store, table)? != Some(newest) {
+            put(store, &hint_path(table), newest.to_string().as_bytes())?;
+        }
+        Ok(())
+    }
+}
+
+fn is_same(table: &Table, wanted: &Wanted) -> bool {
+    let said = table.metadata.current().and_then(|snapshot| snapshot.summary.get(FILES_DIGEST));
+    let schema = table.metadata.schema().map(|schema| &schema.fields);
+    said == Some(&wanted.digest()) && schema == Some(&wanted.schema.fields)
+}
+
+fn published(wanted: &Wanted, version: u64, is_new: bool, (added, removed): (u64, u64)) -> Published {
+    Published {
+        table: wanted.table.clone(),
+        version,
+        is_new,
+        files_added: added,
+        files_removed: removed,
+        files: wanted.files.len() as u64,
+        rows: wanted.rows(),
+    }
+}
+
+/// A version that is written but for its last step.
+struct Change {
+    metadata: TableMetadata,
+    /// Files added and removed.
+    counts: (u64, u64),
+}
+
+impl Change {
+    /// Writes the manifests of the next snapshot, and makes the metadata that names it.
+    fn between(
+        table: &Table,
+        wanted: &Wanted,
+        by: &Publisher<'_>,
+        lines: &LinesFile,
+        begun: Instant,
+    ) -> Result<Self, LakeError> {
+        let store = by.archive.store().as_ref();
+        let lines = lines.encode();
+        let parent = table.metadata.current().map(|snapshot| snapshot.snapshot_id);
+        let id = snapshot_id(&wanted.table, table, &lines, begun);
+        let sequence = table.metadata.last_sequence_number + 1;
+        let manifests = table.manifests(store, &by.place)?;
+        let named: BTreeMap<String, u64> = manifests
+            .iter()
+            .flat_map(|manifest| manifest.entries.iter().filter(|entry| entry.is_live()))
+            .map(|entry| (entry.file.path.clone(), entry.file.rows))
+            .collect();
+        let gone: BTreeSet<&str> =
+            named.keys().map(String::as_str).filter(|path| !wanted.files.contains_key(*path)).collect();
+        let added = added_files(store, wanted, &named)?;
+        let rows_of_gone: u64 = gone.iter().filter_map(|path| named.get(*path)).sum();
+        let rows_of_added: u64 = added.iter().map(|file| file.rows).sum();
+        let counts = (added.len() as u64, gone.len() as u64);
+        let mut metadata = table.metadata.clone();
+        let schema_id = metadata.take_schema(&wanted.schema);
+        let Grouped { mut kept, entries } = group(manifests, &gone, added, id, sequence);
+        let directory = metadata_of(&wanted.table);
+        if !entries.is_empty() {
+            let schema = serde_json::to_string(metadata.schema().expect("BUG: it was just taken")).expect("BUG: texts");
+            let path = format!("{directory}/{id:016x}-m0.avro");
+            let bytes = encode_manifest(&by.place, &schema, schema_id, &entries);
+            put(store, &path, &bytes)?;
+            kept.push(ManifestFile::of(path, bytes.len() as u64, sequence, id, &entries));
+        }
+        let (list, lines_at) =
+            (format!("{directory}/snap-{id:016x}.avro"), format!("{directory}/lines-{id:016x}.json"));
+        put(store, &list, &encode_list(&by.place, id, parent, sequence, &kept))?;
+        put(store, &lines_at, &lines)?;
+        let summary = [
+            ("operation", if counts.1 == 0 { "append" } else { "overwrite" }.to_owned()),
+            ("added-data-files", counts.0.to_string()),
+            ("deleted-data-files", counts.1.to_string()),
+            ("added-records", rows_of_added.to_string()),
+            ("deleted-records", rows_of_gone.to_string()),
+            ("total-data-files", wanted.files.len().to_string()),
+            ("total-records", wanted.rows().to_string()),
+            (LEDGERS, by.place.address(&lines_at)),
+            (FILES_DIGEST, wanted.digest()),
+        ];
+        let snapshot = Snapshot {
+            snapshot_id: id,
+            parent_snapshot_id: parent,
+            sequence_number: sequence,
+            timestamp_ms: millis(begun).max(table.metadata.last_updated_ms),
+            manifest_list: by.place.address(&list),
+            schema_id,
+            summary: summary.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(),
+        };
+        let before = (table.version > 0).then(|| by.place.address(&table.path()));
+        metadata.advance(snapshot, before, by.archive.grace());
+        Ok(Self { metadata, counts })
+    }
+}
+
+/// The files that the table does not name yet, with the bounds that their footers say.
+fn added_files(store: &dyn Store, wanted: &Wanted, named: &BTreeMap<String, u64>) -> Result<Vec<DataFile>, LakeError> {
+    let new: Vec<_> = wanted.files.iter().filter(|(path, _)| !named.contains_key(*path)).collect();
+    let file = |(path, (rows, bytes)): (&String, &(u64, u64))| {
+        if let Some(content) = wanted.contents.get(path) {
+            put(store, path, content)?;
+        }
+        let footer = read_footer(store, path, &wanted.schema)?;
+        if (footer.rows, footer.bytes) != (*rows, *bytes) {
+            let reason = format!(
+                "{} rows in {} bytes, the ledger says {rows} in {bytes}: run `annals verify`",
+                footer.rows, footer.bytes
+            );
+            return Err(LakeError::damaged(path, reason));
+        }
+        Ok(DataFile { path: path.clone(), rows: *rows, bytes: *bytes, bounds: footer.bounds })
+    };
+    new.into_par_iter().map(file).collect()
+}
+
+/// A function of what the snapshot stands on: two publishers that write the same files write the same bytes.
+fn snapshot_id(name: &str, table: &Table, lines: &[u8], begun: Instant) -> i64 {
+    let text = format!("{name}\n{}\n{}\n{}\n", table.version, table.metadata.current_snapshot_id, begun.nanos());
+    let digest = Digest::of(&[text.as_bytes(), lines].concat());
+    let first: [u8; 8] = digest.0[..8].try_into().expect("BUG: a digest is longer");
+    (i64::from_be_bytes(first) & i64::MAX).max(1)
+}

@@ -1,0 +1,125 @@
+//! A table as it stands: its newest version, and how the files of its metadata are named.
+
+use rayon::prelude::*;
+
+use crate::archive::{Store, StoreError, metadata_of};
+
+use super::LakeError;
+use super::manifest::{Entry, ManifestFile, decode_list, decode_manifest};
+use super::metadata::{LEDGERS, Snapshot, TableMetadata};
+use super::place::Place;
+
+const VERSION_HINT: &str = "version-hint.text";
+
+/// The newest version of a table.
+#[derive(Debug, Clone)]
+pub struct Table {
+    pub name: String,
+    pub version: u64,
+    pub metadata: TableMetadata,
+}
+
+/// A manifest with its entries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Manifest {
+    pub file: ManifestFile,
+    pub entries: Vec<Entry>,
+}
+
+impl Table {
+    /// The number of the newest version; none where the table was never published.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn newest(store: &dyn Store, name: &str) -> Result<Option<u64>, LakeError> {
+        Ok(store.list(&metadata_of(name))?.iter().filter_map(|entry| version_of(&entry.path)).max())
+    }
+
+    /// The newest version.
+    ///
+    /// # Errors
+    /// When the store fails, or the version is not this program's.
+    pub fn read(store: &dyn Store, name: &str) -> Result<Option<Self>, LakeError> {
+        Self::newest(store, name)?.map(|version| Self::read_version(store, name, version)).transpose()
+    }
+
+    /// # Errors
+    /// As [`Table::read`].
+    pub fn read_version(store: &dyn Store, name: &str, version: u64) -> Result<Self, LakeError> {
+        let path = version_path(name, version);
+        let metadata = TableMetadata::decode(&path, &content(store, &path)?)?;
+        Ok(Self { name: name.to_owned(), version, metadata })
+    }
+
+    pub fn path(&self) -> String {
+        version_path(&self.name, self.version)
+    }
+
+    /// The manifests of the current snapshot.
+    ///
+    /// # Errors
+    /// When the store fails, or one is not this program's.
+    pub fn manifests(&self, store: &dyn Store, place: &Place) -> Result<Vec<Manifest>, LakeError> {
+        let listed = self.metadata.current().map(|snapshot| manifest_files(store, place, snapshot));
+        let read = |file: ManifestFile| Ok(Manifest { entries: manifest_entries(store, place, &file)?, file });
+        listed.transpose()?.unwrap_or_default().into_par_iter().map(read).collect()
+    }
+}
+
+/// The manifests that a snapshot lists.
+///
+/// # Errors
+/// When the store fails, or the list is not this program's.
+pub fn manifest_files(store: &dyn Store, place: &Place, snapshot: &Snapshot) -> Result<Vec<ManifestFile>, LakeError> {
+    let at = |reason| LakeError::damaged(&snapshot.manifest_list, reason);
+    let path = place.path(&snapshot.manifest_list).map_err(at)?;
+    decode_list(place, &content(store, &path)?).map_err(at)
+}
+
+/// The entries of a manifest.
+///
+/// # Errors
+/// When the store fails, or the manifest is not this program's.
+pub fn manifest_entries(store: &dyn Store, place: &Place, file: &ManifestFile) -> Result<Vec<Entry>, LakeError> {
+    decode_manifest(place, &content(store, &file.path)?).map_err(|reason| LakeError::damaged(&file.path, reason))
+}
+
+/// The path of the file that says for which lines a snapshot stands.
+pub fn lines_path(place: &Place, snapshot: &Snapshot) -> Option<String> {
+    snapshot.summary.get(LEDGERS).and_then(|address| place.path(address).ok())
+}
+
+/// The number of the version that readers are pointed to; none where the file is missing or damaged.
+///
+/// # Errors
+/// When the store fails.
+pub fn read_hint(store: &dyn Store, name: &str) -> Result<Option<u64>, LakeError> {
+    match store.read(&hint_path(name)) {
+        Ok(blob) => Ok(blob.to_bytes().ok().and_then(|text| std::str::from_utf8(&text).ok()?.trim().parse().ok())),
+        Err(e) if e.is_not_found() => Ok(None),
+        Err(e) => Err(e.into()),
+    }
+}
+
+pub fn hint_path(name: &str) -> String {
+    format!("{}/{VERSION_HINT}", metadata_of(name))
+}
+
+pub fn version_path(name: &str, version: u64) -> String {
+    format!("{}/v{version}.metadata.json", metadata_of(name))
+}
+
+/// The number in the name of a version.
+pub fn version_of(path: &str) -> Option<u64> {
+    let (_, name) = path.rsplit_once('/')?;
+    name.strip_prefix('v')?.strip_suffix(".metadata.json")?.parse().ok()
+}
+
+/// The whole content of a small file.
+///
+/// # Errors
+/// When it is missing, or the store fails.
+pub fn content(store: &dyn Store, path: &str) -> Result<Vec<u8>, LakeError> {
+    let bytes = store.read(path)?.to_bytes();
+    bytes.map(|bytes| bytes.to_vec()).map_err(|source| StoreError::reading(path, source).into())
+}

@@ -1,0 +1,219 @@
+//! The tables of random histories: published, cut off at every request, raced for, damaged, expired.
+
+#[path = "../../tests/lake/history.rs"]
+mod history;
+mod planted;
+mod size;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::*;
+use crate::archive::{Archive, Fault, FaultyStore, MemoryStore, Store, metadata_of};
+use crate::model::Instant;
+use history::History;
+use table::{Table, hint_path, read_hint};
+
+const ADDRESS: &str = "file:///srv/archive";
+
+fn place() -> Place {
+    Place::new(Some(ADDRESS), &crate::model::Location::Local("/elsewhere".into()))
+}
+
+fn start() -> Instant {
+    "2026-11-25T12:00:00Z".parse().unwrap()
+}
+
+/// A disk whose clock shows a day of November, and a history on it.
+fn history(seed: u64) -> (MemoryStore, History) {
+    let disk = MemoryStore::new();
+    disk.set_now(start());
+    let history = History::new(Arc::new(disk.clone()), seed);
+    (disk, history)
+}
+
+fn open(disk: &MemoryStore) -> Archive {
+    Archive::open(Arc::new(disk.clone())).unwrap()
+}
+
+fn publish(archive: &Archive) -> Result<Vec<Published>, LakeError> {
+    Publisher::new(archive, place()).publish(&TableId::all())
+}
+
+/// Every table says just what the ledgers say now.
+fn assert_exact(archive: &Archive, when: &str) {
+    let store = archive.store().as_ref();
+    let (mut rows, mut whole) = (0, 0);
+    for id in TableId::all() {
+        let checked = check(archive, id).unwrap().unwrap_or_else(|| panic!("{when}: {id:?} has no table"));
+        assert_eq!(checked.differences, [], "{when}: {id:?}");
+        assert_eq!(read_hint(store, id.as_str()).unwrap(), Some(checked.version), "{when}: {id:?}");
+        *(if matches!(id, TableId::Whole(_)) { &mut whole } else { &mut rows }) += checked.rows;
+    }
+    let teams = archive.teams().unwrap();
+    let of = |count: fn(&crate::archive::TeamState) -> u64| -> u64 {
+        teams.iter().map(|team| count(archive.read(team).unwrap().state())).sum()
+    };
+    assert_eq!(rows, of(|state| state.files.values().map(|file| file.rows).sum()), "{when}");
+    assert_eq!(whole, of(|state| (state.windows.len() + state.findings.len()) as u64), "{when}");
+}
+
+fn later(disk: &MemoryStore, span: Duration) {
+    disk.set_now(disk.now().unwrap().plus(span));
+}
+
+#[test]
+fn each_snapshot_is_what_the_ledgers_say_and_nothing_new_adds_nothing() {
+    for seed in 0..6 {
+        let (disk, mut history) = history(seed);
+        for step in 0..30 {
+            history.step();
+            later(&disk, Duration::from_secs(900));
+            publish(&history.archive).unwrap();
+            assert_exact(&history.archive, &format!("seed {seed}, step {step}"));
+            let before = disk.list("tables").unwrap();
+            later(&disk, Duration::from_secs(1));
+            let again = publish(&history.archive).unwrap();
+            assert!(again.iter().all(|table| !table.is_new), "seed {seed}, step {step}: {again:?}");
+            assert_eq!(disk.list("tables").unwrap(), before, "seed {seed}, step {step}");
+        }
+    }
+}
+
+#[test]
+fn publishing_that_is_cut_off_at_any_request_leaves_whole_tables() {
+    let (disk, mut history) = history(11);
+    (0..20).for_each(|_| history.step());
+    publish(&history.archive).unwrap();
+    let versions = |disk: &MemoryStore| -> Vec<Option<u64>> {
+        TableId::all().into_iter().map(|id| Table::newest(disk, id.as_str()).unwrap()).collect()
+    };
+    let before = versions(&disk);
+    (0..8).for_each(|_| history.step());
+    later(&disk, Duration::from_secs(900));
+    for fault in [Fault::Failed, Fault::FailedButDone] {
+        let mut cut = 0;
+        loop {
+            let disk = disk.snapshot();
+            let faulty = FaultyStore::new(Arc::new(disk.clone()), cut, true, fault);
+            let tried = Archive::open(Arc::new(faulty)).map_err(LakeError::from).and_then(|archive| publish(&archive));
+            let archive = open(&disk);
+            for (id, before) in TableId::all().into_iter().zip(&before) {
+                let table = Table::read(&disk, id.as_str()).unwrap().expect("it was published before");
+                assert!(Some(table.version) >= *before && Some(table.version) <= before.map(|version| version + 1));
+                let checked = check(&archive, id).unwrap().unwrap();
+                assert_eq!(checked.differences, [], "{fault:?} at {cut}: {id:?}: whole, before or after");
+            }
+            publish(&archive).unwrap();
+            assert_exact(&archive, &format!("{fault:?} at {cut}"));
+            if tried.is_ok() {
+                break;
+            }
+            cut += 1;
+        }
+        assert!(cut > 40, "only {cut} requests were cut off");
+    }
+}
+
+#[test]
+fn of_two_publishers_at_once_each_snapshot_goes_on_from_the_other_s() {
+    let directory = tempfile::tempdir().unwrap();
+    let store: Arc<dyn Store> = Arc::new(crate::archive::LocalStore::new(directory.path()));
+    let mut history = History::new(Arc::clone(&store), 5);
+    history.step();
+    let archive = &history.archive.clone();
+    let made = std::thread::scope(|scope| {
+        let publishers: Vec<_> = (0..2)
+            .map(|_| {
+                scope.spawn(move || {
+                    let publisher = Publisher::new(archive, place());
+                    let run = |_| {
+                        publisher.publish(&[Dataset::Connections, Dataset::Activity].map(TableId::Dataset)).unwrap()
+                    };
+                    (0..15).flat_map(run).filter(|table| table.is_new).count()
+                })
+            })
+            .collect();
+        (0..60).for_each(|_| history.step());
+        publishers.into_iter().map(|publisher| publisher.join().unwrap()).sum::<usize>()
+    });
+    publish(archive).unwrap();
+    assert_exact(archive, "after the race");
+    for name in ["connections", "activity"] {
+        let newest = Table::newest(store.as_ref(), name).unwrap().unwrap();
+        let mut parent = None;
+        for version in 1..=newest {
+            let table = Table::read_version(store.as_ref(), name, version).unwrap();
+            let current = table.metadata.current().unwrap();
+            assert_eq!(current.parent_snapshot_id, parent, "{name}, version {version}");
+            parent = Some(current.snapshot_id);
+        }
+    }
+    assert!(made > 2, "{made} versions were made in the race");
+}
+
+#[test]
+fn old_metadata_expires_and_what_a_snapshot_within_the_grace_needs_stays() {
+    let (disk, mut history) = history(3);
+    for _ in 0..40 {
+        history.step();
+        later(&disk, Duration::from_secs(3_600));
+        publish(&history.archive).unwrap();
+    }
+    let name = Dataset::Connections.as_str();
+    let all = disk.list(&metadata_of(name)).unwrap().len();
+    let found = vacuum(&history.archive, name).unwrap();
+    assert!(!found.expired.is_empty());
+    assert_exact(&history.archive, "after the vacuum");
+    let table = Table::read(&disk, name).unwrap().unwrap();
+    let grace = history.archive.grace();
+    let oldest = table.metadata.snapshots.first().unwrap();
+    let edge = metadata::millis(disk.now().unwrap().minus(grace));
+    assert!(table.metadata.snapshots.len() > 5 && table.metadata.snapshots.len() < 40);
+    assert!(table.metadata.snapshots[1].timestamp_ms >= edge, "the oldest was current within the grace");
+    assert!(oldest.timestamp_ms < table.metadata.last_updated_ms);
+    let left = disk.list(&metadata_of(name)).unwrap();
+    assert_eq!(left.len(), all - found.expired.len());
+    // Much later all but what the newest version needs has gone.
+    later(&disk, Duration::from_secs(30 * 86_400));
+    history.step();
+    (0..10).for_each(|_| history.step());
+    publish(&history.archive).unwrap();
+    vacuum(&history.archive, name).unwrap();
+    assert_exact(&history.archive, "a month later");
+    let left: BTreeSet<String> = disk.list(&metadata_of(name)).unwrap().into_iter().map(|file| file.path).collect();
+    assert!(left.len() < 12 && left.contains(&hint_path(name)), "{left:?}");
+}
+
+#[test]
+fn a_moved_archive_is_published_anew() {
+    let (disk, mut history) = history(8);
+    (0..12).for_each(|_| history.step());
+    publish(&history.archive).unwrap();
+    later(&disk, Duration::from_secs(60));
+    let moved = Place::new(Some("s3://bucket/a"), &crate::model::Location::Local("/elsewhere".into()));
+    let published = Publisher::new(&history.archive, moved).publish(&TableId::all()).unwrap();
+    assert!(published.iter().all(|table| table.is_new && table.version == 2));
+    let table = Table::read(&disk, "connections").unwrap().unwrap();
+    assert_eq!(table.metadata.location, "s3://bucket/a/tables/connections");
+    assert_eq!(table.metadata.snapshots.len(), 1);
+    assert_exact(&history.archive, "at its new place");
+}
+
+#[test]
+fn the_catalog_shows_what_was_published_a_minute_ago_at_the_latest() {
+    let (disk, mut history) = history(9);
+    let catalog = Catalog::new(Arc::new(history.archive.clone()));
+    let now = start();
+    assert_eq!(catalog.tables(now).unwrap(), Vec::<String>::new());
+    (0..5).for_each(|_| history.step());
+    publish(&history.archive).unwrap();
+    assert_eq!(catalog.load("connections", now.plus(Duration::from_secs(59))).unwrap(), None);
+    let answer = catalog.load("connections", now.plus(Duration::from_secs(60))).unwrap().unwrap();
+    let answer: serde_json::Value = serde_json::from_slice(&answer).unwrap();
+    let table = Table::read(&disk, "connections").unwrap().unwrap();
+    assert_eq!(answer["metadata-location"], format!("{ADDRESS}/{}", table.path()));
+    assert_eq!(answer["metadata"]["current-snapshot-id"], table.metadata.current_snapshot_id);
+    assert_eq!(catalog.tables(now.plus(Duration::from_secs(61))).unwrap().len(), TableId::all().len());
+}

@@ -1,0 +1,174 @@
+//! `coverage` and `findings`: tables that are no datasets. Their rows are read from the ledgers and written whole, a file a
+//! month, so that a month that has not changed keeps its file.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use bytes::Bytes;
+use parquet::arrow::{ArrowWriter, PARQUET_FIELD_ID_META_KEY};
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::WriterProperties;
+
+use crate::archive::{Finding, TeamState, WindowRecord, data_of};
+use crate::model::{Digest, Instant, LedgerSeq, Stream, TeamId};
+
+use super::LakeError;
+
+/// Digits of a file's hash in its name.
+const HASH_DIGITS: usize = 16;
+
+/// The tables that are written whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Whole {
+    /// A row for each window of each team and stream.
+    Coverage,
+    /// A row for each finding, gaps among them.
+    Findings,
+}
+
+impl Whole {
+    pub const ALL: [Whole; 2] = [Whole::Coverage, Whole::Findings];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Whole::Coverage => "coverage",
+            Whole::Findings => "findings",
+        }
+    }
+
+    /// The columns. Their order is fixed: a new one goes to the end.
+    pub fn schema(self) -> SchemaRef {
+        let text = |name: &str, nullable| Field::new(name, DataType::Utf8, nullable);
+        let time = |name: &str, nullable| Field::new(name, DataType::Timestamp(TimeUnit::Microsecond, None), nullable);
+        let count = |name: &str| Field::new(name, DataType::Int64, false);
+        let fields = match self {
+            Whole::Coverage => vec![
+                text("team_id", false),
+                text("stream", false),
+                time("window_start", false),
+                time("window_end", false),
+                text("state", false),
+                count("reads"),
+                count("requests"),
+                count("events"),
+                count("late"),
+                time("settled_at", true),
+            ],
+            Whole::Findings => vec![
+                text("team_id", false),
+                text("stream", true),
+                text("kind", false),
+                text("subject", false),
+                time("from_time", true),
+                time("to_time", true),
+                text("reason", false),
+                count("count"),
+                time("found_at", false),
+                count("ledger_seq"),
+            ],
+        };
+        let with_id = |(id, field): (i32, Field)| {
+            field.with_metadata([(PARQUET_FIELD_ID_META_KEY.to_owned(), id.to_string())].into())
+        };
+        Arc::new(Schema::new((1..).zip(fields).map(with_id).collect::<Vec<_>>()))
+    }
+}
+
+/// The rows of both tables, by month.
+#[derive(Debug, Default)]
+pub struct WholeRows {
+    coverage: BTreeMap<String, Vec<(TeamId, WindowRecord)>>,
+    findings: BTreeMap<String, Vec<(TeamId, LedgerSeq, Finding)>>,
+}
+
+impl WholeRows {
+    /// Adds the rows of a team.
+    pub fn add(&mut self, state: &TeamState) {
+        for window in state.windows.values() {
+            let rows = self.coverage.entry(window.range.start.month()).or_default();
+            rows.push((state.team_id.clone(), window.clone()));
+        }
+        for (seq, finding) in &state.findings {
+            let rows = self.findings.entry(finding.found_at.month()).or_default();
+            rows.push((state.team_id.clone(), *seq, finding.clone()));
+        }
+    }
+
+    /// The files of a table by path, each with its rows.
+    ///
+    /// # Errors
+    /// When rows cannot be encoded.
+    pub fn files(&self, table: Whole) -> Result<BTreeMap<String, (u64, Bytes)>, LakeError> {
+        let file = |month: &String, columns: Vec<ArrayRef>| {
+            let wrong = |reason: String| LakeError::damaged(&format!("{} of {month}", table.as_str()), reason);
+            let batch = RecordBatch::try_new(table.schema(), columns).map_err(|e| wrong(e.to_string()))?;
+            let bytes = encode(&batch).map_err(|e| wrong(e.to_string()))?;
+            let hash = &Digest::of(&bytes).to_string()[..HASH_DIGITS];
+            let path = format!("{}/{month}-{hash}.parquet", data_of(table.as_str()));
+            Ok((path, (batch.num_rows() as u64, Bytes::from(bytes))))
+        };
+        match table {
+            Whole::Coverage => self.coverage.iter().map(|(month, rows)| file(month, coverage(rows))).collect(),
+            Whole::Findings => self.findings.iter().map(|(month, rows)| file(month, findings(rows))).collect(),
+        }
+    }
+}
+
+fn coverage(rows: &[(TeamId, WindowRecord)]) -> Vec<ArrayRef> {
+    let windows = || rows.iter().map(|(_, window)| window);
+    vec![
+        texts(rows.iter().map(|(team, _)| Some(team.as_str()))),
+        texts(windows().map(|window| Some(window.stream.as_str()))),
+        times(windows().map(|window| Some(window.range.start))),
+        times(windows().map(|window| Some(window.range.end))),
+        texts(windows().map(|window| Some(window.state.as_str()))),
+        counts(windows().map(|window| u64::from(window.reads))),
+        counts(windows().map(|window| window.requests)),
+        counts(windows().map(|window| window.events)),
+        counts(windows().map(|window| window.late)),
+        times(windows().map(|window| window.settled_at)),
+    ]
+}
+
+fn findings(rows: &[(TeamId, LedgerSeq, Finding)]) -> Vec<ArrayRef> {
+    let findings = || rows.iter().map(|(_, _, finding)| finding);
+    vec![
+        texts(rows.iter().map(|(team, _, _)| Some(team.as_str()))),
+        texts(findings().map(|finding| finding.stream.map(Stream::as_str))),
+        texts(findings().map(|finding| Some(finding.kind.as_str()))),
+        texts(findings().map(|finding| Some(finding.subject.as_str()))),
+        times(findings().map(|finding| finding.from)),
+        times(findings().map(|finding| finding.to)),
+        texts(findings().map(|finding| Some(finding.reason.as_str()))),
+        counts(findings().map(|finding| finding.count)),
+        times(findings().map(|finding| Some(finding.found_at))),
+        counts(rows.iter().map(|(_, seq, _)| seq.0)),
+    ]
+}
+
+fn texts<'a>(values: impl Iterator<Item = Option<&'a str>>) -> ArrayRef {
+    Arc::new(values.collect::<StringArray>())
+}
+
+fn times(values: impl Iterator<Item = Option<Instant>>) -> ArrayRef {
+    Arc::new(TimestampMicrosecondArray::from_iter(values.map(|at| at.map(Instant::micros))))
+}
+
+fn counts(values: impl Iterator<Item = u64>) -> ArrayRef {
+    Arc::new(Int64Array::from_iter_values(values.map(|count| i64::try_from(count).unwrap_or(i64::MAX))))
+}
+
+/// The same rows make the same bytes.
+fn encode(batch: &RecordBatch) -> Result<Vec<u8>, parquet::errors::ParquetError> {
+    let properties = WriterProperties::builder()
+        .set_created_by("annals".to_owned())
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
+        .build();
+    let mut file = Vec::new();
+    let mut writer = ArrowWriter::try_new(&mut file, batch.schema(), Some(properties))?;
+    writer.write(batch)?;
+    writer.close()?;
+    Ok(file)
+}

@@ -1,0 +1,182 @@
+"""Reads open tables with engines that nobody here wrote, and prints what each of them saw.
+
+Standard input has one JSON object a line: the metadata file of a version, the snapshot (null: the current one), the column of
+time, the readers to ask, and the exact list of the files that the archive says are live. For each line one JSON object is
+printed: by reader, and for `expected` from the files themselves, the rows as a sum of digests, their number, and the least and
+greatest time, as the engine answers `min` and `max`.
+"""
+import datetime
+import hashlib
+import json
+import os
+import sys
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+SITE = next(p for p in sys.path if p.endswith("site-packages"))
+
+
+def canonical(value):
+    if isinstance(value, datetime.datetime):
+        since = value.replace(tzinfo=datetime.timezone.utc) - datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+        return (since.days * 86400 + since.seconds) * 10**6 + since.microseconds
+    return value.hex() if isinstance(value, bytes) else value
+
+
+def plain(table, names):
+    """One column type for what engines call differently."""
+    columns = []
+    for name in names:
+        column = table.column(name)
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        if pa.types.is_timestamp(column.type):
+            column = column.cast(pa.timestamp("us"))
+        if pa.types.is_large_string(column.type) or pa.types.is_string_view(column.type):
+            column = column.cast(pa.string())
+        if pa.types.is_large_binary(column.type) or pa.types.is_binary_view(column.type):
+            column = column.cast(pa.binary())
+        columns.append(column)
+    return pa.table(columns, names=names)
+
+
+def digest(table, names):
+    total = 0
+    for batch in plain(table, names).to_batches(max_chunksize=4096):
+        for row in zip(*(column.to_pylist() for column in batch.columns)):
+            text = json.dumps([canonical(value) for value in row], ensure_ascii=False)
+            total += int.from_bytes(hashlib.sha256(text.encode()).digest(), "big")
+    return f"{total % 2**256:064x}"
+
+
+def micros(value):
+    return None if value is None else canonical(value)
+
+
+def seen(table, names, count, low, high):
+    return {"digest": digest(table, names), "rows": table.num_rows, "count": count, "min": micros(low), "max": micros(high)}
+
+
+def expected(job):
+    tables = [pq.ParquetFile(path).read() for path in job["files"]]
+    if not tables:
+        return {"digest": f"{0:064x}", "rows": 0, "count": 0, "min": None, "max": None}
+    table = pa.concat_tables(tables)
+    times = [value for value in table.column(job["time"]).to_pylist() if value is not None]
+    return seen(table, job["columns"], table.num_rows, min(times, default=None), max(times, default=None))
+
+
+def pyiceberg(job):
+    from pyiceberg.table import StaticTable
+
+    table = StaticTable.from_metadata(job["metadata"])
+    scan = table.scan(snapshot_id=job["snapshot"]) if job["snapshot"] else table.scan()
+    rows = scan.to_arrow()
+    times = [value for value in rows.column(job["time"]).to_pylist() if value is not None]
+    return seen(rows, job["columns"], scan.count(), min(times, default=None), max(times, default=None))
+
+
+def polars(job):
+    import polars as pl
+
+    def scan():
+        return pl.scan_iceberg(job["metadata"], snapshot_id=job["snapshot"])
+
+    time = pl.col(job["time"])
+    count, low, high = scan().select(pl.len(), time.min().alias("low"), time.max().alias("high")).collect().row(0)
+    return seen(scan().collect().to_arrow(), job["columns"], count, low, high)
+
+
+def duck():
+    client = duckdb.connect(config={"allow_unsigned_extensions": False})
+    for name in ("avro", "httpfs", "iceberg"):
+        place = f"{SITE}/duckdb_extension_{name}/extensions/v{duckdb.__version__}/{name}.duckdb_extension"
+        client.execute(f"LOAD '{place}'")
+    return client
+
+
+def duckdb_iceberg(job):
+    client = duck()
+    at = f", snapshot_from_id => {job['snapshot']}" if job["snapshot"] else ""
+    scan = f"iceberg_scan('{job['metadata']}'{at})"
+    count, low, high = client.execute(f"SELECT count(*), min({job['time']}), max({job['time']}) FROM {scan}").fetchone()
+    rows = client.execute(f"SELECT * FROM {scan}").to_arrow_table()
+    return seen(rows, job["columns"], count, low, high)
+
+
+def clickhouse(job):
+    import chdb
+
+    table, version = os.path.split(os.path.dirname(job["metadata"]))[0], os.path.basename(job["metadata"])
+    settings = f"iceberg_metadata_file_path = 'metadata/{version}'"
+    if job["snapshot"]:
+        settings = f"iceberg_snapshot_id = {job['snapshot']}"
+    source = f"icebergLocal('{table}')"
+    names = ", ".join(f"`{name}`" for name in job["columns"])
+    extra = ", output_format_arrow_string_as_string = 1, session_timezone = 'UTC'"
+
+    def ask(what):
+        answer = chdb.query(f"SELECT {what} FROM {source} SETTINGS {settings}{extra}", "Arrow").bytes()
+        return pa.ipc.open_file(pa.py_buffer(answer)).read_all()
+
+    time = job["time"]
+    row = ask(f"count() AS n, min(`{time}`) AS low, max(`{time}`) AS high").to_pylist()[0]
+    low, high = (None, None) if row["n"] == 0 else (row["low"], row["high"])
+    return seen(ask(names), job["columns"], row["n"], low, high)
+
+
+def sail(job):
+    spark = sail_session()
+    reader = spark.read.format("iceberg")
+    if job["snapshot"]:
+        reader = reader.option("snapshot-id", str(job["snapshot"]))
+    frame = reader.load(os.path.split(os.path.dirname(job["metadata"]))[0])
+    frame.createOrReplaceTempView("asked")
+    time = job["time"]
+    [row] = spark.sql(f"SELECT count(*) AS n, min({time}) AS low, max({time}) AS high FROM asked").toArrow().to_pylist()
+    return seen(frame.toArrow(), job["columns"], row["n"], row["low"], row["high"])
+
+
+SESSION = []
+
+
+def sail_session():
+    if not SESSION:
+        from pysail.spark import SparkConnectServer
+        from pyspark.sql import SparkSession
+
+        server = SparkConnectServer()
+        server.start(background=True)
+        _, port = server.listening_address
+        SESSION.extend([SparkSession.builder.remote(f"sc://localhost:{port}").getOrCreate(), server])
+        SESSION[0].conf.set("spark.sql.session.timeZone", "UTC")
+    return SESSION[0]
+
+
+READERS = {
+    "pyiceberg": pyiceberg,
+    "polars": polars,
+    "duckdb": duckdb_iceberg,
+    "clickhouse": clickhouse,
+    "sail": sail,
+}
+
+
+def main():
+    for line in sys.stdin:
+        job = json.loads(line)
+        found = {"expected": expected(job)}
+        for name in job["readers"]:
+            try:
+                found[name] = READERS[name](job)
+            except Exception as error:  # An engine that fails is an answer: the test says which, and of what.
+                found[name] = {"error": f"{type(error).__name__}: {error}"[:2000]}
+        print(json.dumps(found), flush=True)
+    # Engines may keep threads that do not end.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

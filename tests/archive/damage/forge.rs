@@ -29,7 +29,7 @@ pub fn append(root: &Path, body: Body) {
 pub fn october(root: &Path, policy: &str, at: Instant) -> Body {
     let archive = Archive::open(Arc::new(LocalStore::new(root))).unwrap();
     let reader = archive.read(&TeamId::from(TEAM)).unwrap();
-    let month = month_of(at("2026-10-01T00:00:00Z")).start;
+    let month = month_of(super::world::at("2026-10-01T00:00:00Z")).start;
     let files: Vec<_> = reader.state().files_of_month(Dataset::Connections, month).collect();
     let sum = files.iter().fold([0_u8; 32], |sum, file| plus(sum, file.rows_digest.0));
     let record = ExpiredRecord {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::model::{Instant, Range, Stream, TeamId};
-use crate::report::ViewData;
+use crate::report::{CoverageRow, ViewData};
 
 pub const PARAMETERS: [&str; 4] = ["team", "stream", "from", "to"];
 pub const DAY: Duration = Duration::from_secs(86_400);
@@ -16,6 +16,8 @@ pub const DAY: Duration = Duration::from_secs(86_400);
 pub enum CoverageState {
     /// Settled or sealed.
     Complete,
+    /// The rows outlived their class, and are gone.
+    Expired,
     /// Out of reach at the first read.
     BeforeArchive,
     /// Read, but not yet confirmed by another read.
@@ -62,17 +64,15 @@ pub struct StreamCover {
 impl StreamCover {
     pub fn of(data: &ViewData, team: &TeamId, stream: Stream, now: Instant) -> Self {
         let rows = data.coverage.iter().filter(|row| row.team_id == *team && row.window.stream == stream);
-        let mut windows: Vec<(Range, bool)> =
-            rows.map(|row| (row.window.range, row.window.state.as_str() == "provisional")).collect();
+        let mut windows: Vec<(Range, CoverageState)> = rows.map(|row| (row.window.range, state_of(row))).collect();
         windows.sort_unstable();
         let look = data.teams.iter().find(|look| look.team_id == *team);
         let begins = look.and_then(|look| look.begins.get(&stream).copied());
         let begins = begins.or(windows.first().map(|(range, _)| range.start));
         let mut stretches = Vec::new();
         if let Some(mut edge) = begins {
-            for (range, is_provisional) in windows {
+            for (range, state) in windows {
                 push(&mut stretches, edge, range.start, CoverageState::NotFetched);
-                let state = if is_provisional { CoverageState::Provisional } else { CoverageState::Complete };
                 push(&mut stretches, range.start.max(edge), range.end, state);
                 edge = edge.max(range.end);
             }
@@ -108,10 +108,17 @@ impl StreamCover {
     }
 }
 
+fn state_of(row: &CoverageRow) -> CoverageState {
+    match (row.has_expired, row.window.state.as_str()) {
+        (true, _) => CoverageState::Expired,
+        (false, "provisional") => CoverageState::Provisional,
+        (false, _) => CoverageState::Complete,
+    }
+}
+
 impl GapShown {
-    /// Whether the gap overlaps `range`, or may. A gap without a start begins with the archive; a gap without an end ends when it was
-    /// found.
-    /// found at the latest.
+    /// Whether the gap overlaps `range`, or may. A gap without a start begins with the archive; a gap without an end ends when
+    /// it was found.
     pub fn touches(&self, range: Range, begins: Instant) -> bool {
         let (from, to) = (self.from.unwrap_or(begins), self.to.unwrap_or(self.found_at));
         from < range.end && range.start < to || from == to && range.owns(from)

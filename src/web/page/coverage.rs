@@ -175,6 +175,7 @@ fn legend() -> Vec<(&'static str, &'static str)> {
         CoverageState::Provisional,
         CoverageState::Gap,
         CoverageState::NotFetched,
+        CoverageState::Expired,
         CoverageState::BeforeArchive,
     ]
     .map(|state| (class_of(state), words(state)))
@@ -187,6 +188,7 @@ fn words(state: CoverageState) -> &'static str {
         CoverageState::Provisional => "provisional: read, but not confirmed yet",
         CoverageState::Gap => "gap: events were, or may have been, lost",
         CoverageState::NotFetched => "not fetched",
+        CoverageState::Expired => "expired: kept as long as the policy says, and gone",
         CoverageState::BeforeArchive => "before the archive begins",
     }
 }
@@ -201,7 +203,7 @@ fn class_of(state: CoverageState) -> &'static str {
         CoverageState::Provisional => "provisional",
         CoverageState::Gap => "gap",
         CoverageState::NotFetched => "missing",
-        CoverageState::BeforeArchive => "before",
+        CoverageState::Expired | CoverageState::BeforeArchive => "before",
     }
 }
 
@@ -219,10 +221,10 @@ const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Au
 fn year_of(cover: &StreamCover, team: &TeamId, year: i16, now: Instant) -> Year {
     let first = jiff::civil::date(year, 1, 1);
     let offset = i32::from(first.weekday().to_monday_zero_offset());
-    let mut counts = [0_u64; 5];
+    let mut counts = [0_u64; 6];
     let (mut months, mut linked) = (Vec::new(), Vec::new());
     for month in 1..=12_i8 {
-        let (mut shapes, mut of_month): (Vec<Shape>, [u64; 5]) = (Vec::new(), [0; 5]);
+        let (mut shapes, mut of_month): (Vec<Shape>, [u64; 6]) = (Vec::new(), [0; 6]);
         let begins = jiff::civil::date(year, month, 1);
         let mut day = begins;
         while day.month() == month && day.year() == year {
@@ -261,12 +263,13 @@ fn push_cell(shapes: &mut Vec<Shape>, class: &'static str, (x, y): (i32, i32)) {
 }
 
 /// `29 days complete, 2 days provisional`
-fn said(counts: [u64; 5]) -> String {
+fn said(counts: [u64; 6]) -> String {
     let states = [
         CoverageState::Complete,
         CoverageState::Provisional,
         CoverageState::Gap,
         CoverageState::NotFetched,
+        CoverageState::Expired,
         CoverageState::BeforeArchive,
     ];
     let parts = states.into_iter().filter(|state| counts[*state as usize] > 0).map(|state| match state {

@@ -127,6 +127,8 @@ const LAWS: &str = "\
 | S1 | the files of a line are durable before the line; every live file is there and unchanged, and stays for the grace after a line removes it |
 | S3 | `vacuum` removes no file that is live or may belong to an unfinished commit, also if the store's clock is an hour wrong |
 | S4 | `vacuum` removes no file within the grace after the line that removes it, so a reader can finish |
+| S6 | a line names what expired, which is as old as its policy asks; nothing else is missing, and nothing comes back |
+| S7 | nothing that a hold covers expires |
 | I15 | every fault and every rare state below happened; otherwise the test fails |
 ";
 

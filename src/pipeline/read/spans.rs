@@ -19,7 +19,7 @@ const RESCAN_PAD_SECONDS: [i64; 3] = [61, 601, 3601];
 /// A span that is being read.
 enum Reading<'a> {
     New(Range),
-    Begun(SpanReader<'a>),
+    Begun(Box<SpanReader<'a>>),
 }
 
 /// A segment with the room for its events, and the reading that goes on behind it.
@@ -60,7 +60,7 @@ impl<'a> Round<'a> {
                     let batch = self.batch_of(segment, purpose, &mut rescanned);
                     self.ctx.inbox.add(batch, permit).await?;
                     if !reader.is_done() {
-                        readings.push(self.step(Reading::Begun(reader), purpose));
+                        readings.push(self.step(Reading::Begun(Box::new(reader)), purpose));
                     }
                 }
             }
@@ -71,7 +71,7 @@ impl<'a> Round<'a> {
     async fn step(&self, reading: Reading<'a>, purpose: Purpose) -> Result<Step<'a>, RoundError> {
         let mut reader = match reading {
             Reading::New(span) => self.reader(span, purpose).await?,
-            Reading::Begun(reader) => reader,
+            Reading::Begun(reader) => *reader,
         };
         let room = if purpose == Purpose::Settle { READ_EVENTS_MAX } else { RESCAN_EVENTS_MAX };
         let mut permit = self.ctx.reserve(room).await?;

@@ -3,14 +3,14 @@ use std::sync::Mutex;
 use futures::{FutureExt, join};
 
 use super::*;
-use crate::archive::{Archive, Fault, FaultyStore, MemoryStore, Store};
+use crate::archive::{Archive, Fault, FaultyStore, MemoryStore, Store, TeamState};
 use crate::clock::SystemClock;
 use crate::collect::Counted;
 use crate::model::{EventId, RawEvent, ServedTime, TeamId};
 use crate::pipeline::commit::change::WindowChange;
 use crate::pipeline::commit::inbox::{Inbox, MESSAGES_WAITING_MAX, channel};
 use crate::pipeline::progress::Quiet;
-use crate::pipeline::settings::Settings;
+use crate::pipeline::settings::{COMMIT_EVENTS_MIN, HELD_EVENTS_MAX, Settings};
 use crate::pipeline::team::budget::Budget;
 use crate::pipeline::team::memory::TeamMemory;
 use crate::pipeline::workers::Workers;
@@ -128,4 +128,29 @@ async fn a_commit_that_fails_ends_the_stage_and_frees_the_room() {
     assert!(matches!(ended.error, Some(ArchiveError::Store(_))), "{:?}", ended.error);
     assert_eq!((ended.committed.commits, ended.notes.len(), ended.read_points.len()), (0, 0, 0));
     assert!(edges.budget.is_free());
+}
+
+#[test]
+fn windows_that_are_read_in_part_stay_until_too_much_is_held() {
+    let edges = edges(Arc::new(MemoryStore::new()));
+    let state = TeamState::genesis("a", TeamId::from("t"));
+    let whole = |number, events| day(number, events, &edges).0;
+    let partial = |number, events| {
+        let mut batch = whole(number, events);
+        batch.changes[0].confirmed = batch.changes[0].window.halves().map(|(first, _)| first);
+        batch
+    };
+    let mut batch = partial(0, 10);
+    batch.join(whole(1, COMMIT_EVENTS_MIN));
+    let ready = batch.take_ready(&state).unwrap();
+    assert_eq!((ready.held_events(), batch.held_events()), (COMMIT_EVENTS_MIN, 10));
+    assert_eq!((ready.changes.len(), batch.changes.len()), (1, 1));
+    assert!(batch.take_ready(&state).is_none(), "too few for a commit");
+    batch.join(partial(0, HELD_EVENTS_MAX));
+    assert_eq!(batch.take_ready(&state).unwrap().held_events(), HELD_EVENTS_MAX + 10, "no more may be held");
+    let mut batch = partial(0, 10);
+    batch.join(whole(1, COMMIT_EVENTS_MIN));
+    batch.change_stream(STREAM, StreamChange::default());
+    let all = batch.take_ready(&state).unwrap();
+    assert_eq!(all.held_events(), COMMIT_EVENTS_MIN + 10, "the stream's change may vouch for the first window");
 }

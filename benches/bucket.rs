@@ -109,7 +109,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         month.start.day(),
         month.end.day()
     );
-    let (first, took) = run(&["sql", &question], &remote)?;
+    let (_, took) = run(&["sql", &question], &remote)?;
     let (held, _) = run(&["cache", "status", "--format", "csv"], &remote)?;
     let of = if matches!(bucket, Bucket::MiniStack { .. }) { "MiniStack" } else { "our own server" };
     println!("{MONTHS} months of {EVENTS_A_MONTH} events in a bucket of {of}; a question about one month");

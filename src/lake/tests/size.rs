@@ -1,6 +1,7 @@
 //! Seven years of publishing, in memory: how much metadata there is, and how many files a reader opens.
 
 use super::*;
+use crate::archive::schema_of;
 use crate::lake::group::{Grouped, group};
 use crate::lake::manifest::{Bounds, DataFile, ManifestFile, encode_list, encode_manifest};
 use crate::lake::metadata::{LEDGERS, Snapshot, TableMetadata};
@@ -44,7 +45,7 @@ struct World {
 
 impl World {
     fn new(grace: Duration) -> Self {
-        let schema = TableSchema::of(&crate::archive::schema_of(Dataset::Connections)).unwrap();
+        let schema = TableSchema::of(&schema_of(Dataset::Connections)).unwrap();
         let mut metadata = TableMetadata::new(&place(), "archive", "connections");
         metadata.take_schema(&schema);
         let grace = i64::try_from(grace.as_millis()).unwrap();

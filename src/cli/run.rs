@@ -75,16 +75,13 @@ struct Running {
     clock: Arc<dyn Clock>,
     live: Arc<Live>,
     counts: Arc<RequestCounts>,
-    /// The pause that the service asked for survives a reload.
     pause: Arc<Pause>,
     metrics: Arc<Metrics>,
     config: Config,
     archive: Arc<Archive>,
-    /// The open tables, as the port shows them.
     catalog: Arc<Catalog>,
     token: SharedToken,
     port: Option<Port>,
-    /// The file that lists the alerts that the daemon has sent.
     sent_alerts: PathBuf,
     watch: Option<JoinHandle<()>>,
     detecting: Option<JoinHandle<()>>,

@@ -15,5 +15,6 @@ mod file_modes;
 mod ledger_size;
 mod not_files;
 mod outside;
+mod posted_head;
 mod second_verifier;
 mod size;

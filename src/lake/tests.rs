@@ -181,6 +181,7 @@ fn old_metadata_expires_and_what_a_snapshot_within_the_grace_needs_stays() {
     (0..10).for_each(|_| history.step());
     publish(&history.archive).unwrap();
     vacuum(&history.archive, name).unwrap();
+    history.vacuum();
     assert_exact(&history.archive, "a month later");
     let left: BTreeSet<String> = disk.list(&metadata_of(name)).unwrap().into_iter().map(|file| file.path).collect();
     assert!(left.len() < 12 && left.contains(&hint_path(name)), "{left:?}");

@@ -56,7 +56,6 @@ impl History {
     }
 
     /// Removes what no line names any more.
-    #[allow(dead_code, reason = "the library's tests do not vacuum")]
     pub fn vacuum(&mut self) {
         self.writers.iter_mut().for_each(|writer| drop(writer.vacuum().unwrap()));
     }

@@ -23,9 +23,6 @@ pub const WHOLE_TABLES: [&str; 2] = ["coverage", "findings"];
 /// The directory of files that have no final name yet.
 pub const SCRATCH: &str = "scratch";
 
-/// What the names of orders that are half done begin with.
-const ORDER: &str = "erasure-";
-
 const HASH_DIGITS: usize = 16;
 const DAY_SECONDS: i64 = 86_400;
 
@@ -161,16 +158,6 @@ impl fmt::Display for ArchivePath {
 /// The directory of a team's ledger.
 pub fn ledger_of(team: &TeamKey) -> String {
     format!("{LEDGER}/team={team}")
-}
-
-/// Where the key of an order of erasure stands until it is carried out. `hash` is the first 16 digits of the SHA-256 of its name.
-pub fn order_of(hash: &str) -> String {
-    format!("{SCRATCH}/{ORDER}{hash}.json")
-}
-
-/// Whether the path is an order's.
-pub fn is_order(path: &str) -> bool {
-    path.strip_prefix(SCRATCH).and_then(|rest| rest.strip_prefix('/')).is_some_and(|name| name.starts_with(ORDER))
 }
 
 /// The directory of a team's salts.

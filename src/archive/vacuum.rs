@@ -9,9 +9,10 @@ use std::time::Duration;
 use crate::model::{GRACE_MIN, Instant, TeamId};
 use crate::planted::{self, Bug};
 
+use super::erase::is_order;
 use super::grace::Grace;
 use super::ledger::Line;
-use super::path::{ArchivePath, SCRATCH, TeamKey, is_order, ledger_of, salts_of, table_of};
+use super::path::{ArchivePath, SCRATCH, TeamKey, ledger_of, salts_of, table_of};
 use super::replay::{ledger_days, replay};
 use super::store::{Listed, Store};
 use super::text_lines::TextLines;

@@ -138,10 +138,7 @@ const CASES: &[Case] = &[
 
 /// The rows of the published table without a case, and why.
 const NOT_APPLICABLE: &[(u32, &str)] = &[
-    (
-        28,
-        "no time stamps from third parties are kept: only a head that was posted before and after brackets a commit's time",
-    ),
+    (28, "no time stamps from third parties are kept: only heads posted before and after bracket a commit's time"),
     (29, "no anchors are kept in the archive: they are kept elsewhere, and given to verify"),
     (
         37,

@@ -13,6 +13,7 @@ mod eraser;
 mod held;
 mod keyed;
 mod order;
+mod place;
 mod record;
 mod rules;
 mod scan;
@@ -21,6 +22,7 @@ mod subject;
 
 pub use carry::Erasure;
 pub use order::{Order, PendingOrder};
+pub(super) use place::is_order;
 pub use record::{ErasedPart, ErasedRecord, check_order};
 pub use scan::FoundRow;
 pub use subject::Subject;

@@ -6,12 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{Digest, Instant, TeamId};
 
-use super::super::path::{SCRATCH, is_order, order_of};
+use super::super::path::SCRATCH;
 use super::super::random::Random;
 use super::super::store::{Store, StoreError, Unerased, Verb, put};
 use super::super::{Archive, ArchiveError};
 use super::Subject;
 use super::keyed::Key;
+use super::place::{is_order, order_of};
 
 /// A scratch file is some hundred bytes long, and the ids of teams.
 const FILE_BYTES_MAX: u64 = 1 << 20;

@@ -1,0 +1,15 @@
+//! Where the key of an order stands until the order is carried out.
+
+use super::super::path::SCRATCH;
+
+const ORDER: &str = "erasure-";
+
+/// The path of an order. `hash` is the first 16 digits of the SHA-256 of its name.
+pub fn order_of(hash: &str) -> String {
+    format!("{SCRATCH}/{ORDER}{hash}.json")
+}
+
+/// Whether the path is an order's.
+pub fn is_order(path: &str) -> bool {
+    path.strip_prefix(SCRATCH).and_then(|rest| rest.strip_prefix('/')).is_some_and(|name| name.starts_with(ORDER))
+}

@@ -99,8 +99,8 @@ run_spark() {
 run_sail() {
   local place
   place=$(dirname "$(found_python)") || exit 3
-  # A query that needs more memory spills to the disk, or fails: it must not take the machine's.
-  export SAIL_RUNTIME__MEMORY_POOL__TYPE=greedy SAIL_RUNTIME__MEMORY_POOL__GREEDY__MAX_SIZE=${SAIL_BYTES:-4294967296}
+  # By its own count, which is several times what it takes. A query that needs more fails, and leaves the machine its memory.
+  export SAIL_RUNTIME__MEMORY_POOL__TYPE=greedy SAIL_RUNTIME__MEMORY_POOL__GREEDY__MAX_SIZE=${SAIL_BYTES:-17179869184}
   export SAIL_MODE=local-cluster SAIL_CLUSTER__WORKER_INITIAL_COUNT=2 SAIL_CLUSTER__WORKER_MAX_COUNT=2
   exec "$place/sail" spark server --ip 127.0.0.1 --port "$1"
 }

@@ -31,12 +31,13 @@ WITH seen AS (
     GROUP BY team_id, connection_id
 ), stay AS (
     -- Unbroken stays of one peer at one address: those of two addresses overlap where the later begins before the other ends.
-    SELECT team_id, peer, peer_ip, min_by(connection_id, struct(begun_at, connection_id)) AS connection_id,
+    SELECT team_id, peer, peer_ip, max(CASE WHEN starts = 1 THEN connection_id END) AS connection_id,
         min(begun_at) AS begun_at, max(end_at) AS end_at
     FROM (
-        SELECT *, sum(CASE WHEN begun_at <= latest THEN 0 ELSE 1 END) OVER (
-            PARTITION BY team_id, peer, peer_ip ORDER BY begun_at, connection_id
-            ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS stay
+        SELECT *, CASE WHEN begun_at <= latest THEN 0 ELSE 1 END AS starts,
+            sum(CASE WHEN begun_at <= latest THEN 0 ELSE 1 END) OVER (
+                PARTITION BY team_id, peer, peer_ip ORDER BY begun_at, connection_id
+                ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS stay
         FROM (
             SELECT *, max(end_at) OVER (PARTITION BY team_id, peer, peer_ip ORDER BY begun_at, connection_id
                 ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS latest

@@ -16,17 +16,18 @@ _EVENT = (
     "team_id:text! event_id:text! event_time:time! event_time_ns:long! event_type:text! revision:int! "
     "first_seen_at:time! redacted:flag! raw:text!"
 )
+_ERASED = "erased served_digest"
 _DETAILS = "device_id computer_host_name tunnel_id source_type peer_email peer_ip direct_ip local_user_name"
 _SEEN = "seen_at:time! present:flag! repeats:flag!"
 _COLUMNS = {
-    "activity": f"{_EVENT} token_info payload",
-    "connections": f"{_EVENT} connection_id {_DETAILS} failure_reason",
-    "billing": f"{_EVENT} payload",
+    "activity": f"{_EVENT} token_info payload {_ERASED}",
+    "connections": f"{_EVENT} connection_id {_DETAILS} failure_reason {_ERASED}",
+    "billing": f"{_EVENT} payload {_ERASED}",
     "sessions": "team_id:text! connection_id:text! requested_at:time established_at:time authenticated_at:time "
     "closed_at:time first_event_at:time! last_event_at:time! duration_ms:long outcome:text! failed_attempts:long! "
     f"failure_reasons {_DETAILS} event_count:long! conflicts",
     "quarantine": "team_id:text! stream:text! event_id:text! event_time:time event_time_ns:long reason:text! "
-    "detail:text! first_seen_at:time! redacted:flag! raw:text! raw_bytes:bytes",
+    f"detail:text! first_seen_at:time! redacted:flag! raw:text! raw_bytes:bytes {_ERASED}",
     "inventory_team": f"team_id:text! {_SEEN} name created_at:time device_events_max_retrieval_s:long plan_features "
     "limited_view:flag",
     "inventory_users": f"team_id:text! user_id:text! {_SEEN} email first_name last_name role remote_access "
@@ -49,10 +50,13 @@ def _field(number: int, text: str) -> Any:
     return pa.field(name, _TYPES[kind.rstrip("!") or "text"], nullable, {"PARQUET:field_id": str(number)})
 
 
+def _columns(name: str) -> str:
+    return f"{_COLUMNS[name]} erased" if name.startswith("inventory_") else _COLUMNS[name]
+
+
 DATASETS = tuple(_COLUMNS)
 """The datasets that an archive keeps in files."""
 
 SCHEMAS: dict[str, Any] = {
-    name: pa.schema([_field(number, text) for number, text in enumerate(columns.split(), 1)])
-    for name, columns in _COLUMNS.items()
+    name: pa.schema([_field(number, text) for number, text in enumerate(_columns(name).split(), 1)]) for name in _COLUMNS
 }

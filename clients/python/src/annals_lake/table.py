@@ -98,7 +98,10 @@ class Table:
             raise PackageMissing("polars() needs Polars: pip install 'annals-lake[polars]'") from error
         if self.entries and self._store.is_local:
             self._check_there()
-            return polars.scan_parquet(self.files(), hive_partitioning=False, glob=False, missing_columns="insert")
+            empty = polars.DataFrame(self.schema.empty_table())
+            return polars.scan_parquet(
+                self.files(), schema=empty.schema, hive_partitioning=False, glob=False, missing_columns="insert"
+            )
         return polars.scan_pyarrow_dataset(self.arrow_dataset())
 
     def duckdb(self, connection: "duckdb.DuckDBPyConnection | None" = None) -> "duckdb.DuckDBPyRelation":
@@ -112,7 +115,9 @@ class Table:
             self._check_there()
             # A path with a star or a bracket in it is a path all the same.
             paths = ["".join(f"[{c}]" if c in "*?[" else c for c in path) for path in self.files()]
-            return connection.read_parquet(paths, hive_partitioning=False, union_by_name=True)
+            relation = connection.read_parquet(paths, hive_partitioning=False, union_by_name=True)
+            if set(self.schema.names) <= set(relation.columns):
+                return relation
         return connection.from_arrow(self.arrow_dataset())
 
     def spark(self, session: "SparkSession", through: str | None = None) -> "DataFrame":

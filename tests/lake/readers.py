@@ -109,13 +109,14 @@ def duckdb_iceberg(job):
 def clickhouse(job):
     import chdb
 
+    # It opens files under the working directory alone.
+    os.chdir("/")
     table, version = os.path.split(os.path.dirname(job["metadata"]))[0], os.path.basename(job["metadata"])
-    settings = f"iceberg_metadata_file_path = 'metadata/{version}'"
-    if job["snapshot"]:
-        settings = f"iceberg_snapshot_id = {job['snapshot']}"
-    source = f"icebergLocal('{table}')"
+    # The function's own setting chooses the version, the query's setting the snapshot.
+    source = f"icebergLocal('{table}', SETTINGS iceberg_metadata_file_path = 'metadata/{version}')"
+    settings = f"iceberg_snapshot_id = {job['snapshot']}, " if job["snapshot"] else ""
     names = ", ".join(f"`{name}`" for name in job["columns"])
-    extra = ", output_format_arrow_string_as_string = 1, session_timezone = 'UTC'"
+    extra = "output_format_arrow_string_as_string = 0, session_timezone = 'UTC'"
 
     def ask(what):
         answer = chdb.query(f"SELECT {what} FROM {source} SETTINGS {settings}{extra}", "Arrow").bytes()
@@ -124,7 +125,15 @@ def clickhouse(job):
     time = job["time"]
     row = ask(f"count() AS n, min(`{time}`) AS low, max(`{time}`) AS high").to_pylist()[0]
     low, high = (None, None) if row["n"] == 0 else (row["low"], row["high"])
-    return seen(ask(names), job["columns"], row["n"], low, high)
+    # It has one type for texts and bytes.
+    with open(job["metadata"]) as file:
+        fields = json.load(file)["schemas"][-1]["fields"]
+    rows = ask(names)
+    for field in fields:
+        if field["type"] == "string":
+            at = rows.schema.get_field_index(field["name"])
+            rows = rows.set_column(at, field["name"], rows.column(at).cast(pa.string()))
+    return seen(rows, job["columns"], row["n"], low, high)
 
 
 def sail(job):

@@ -225,8 +225,7 @@ fn compare<'f>(
         [("lower", &file.bounds.lower, &footer.bounds.lower), ("upper", &file.bounds.upper, &footer.bounds.upper)]
     {
         if said != is {
-            let differs = |(one, other): (&(i32, Vec<u8>), &(i32, Vec<u8>))| (one != other).then_some(one.0);
-            let column = said.iter().zip(is).find_map(differs);
+            let column = said.iter().zip(is).find(|(one, other)| one != other).map(|(one, _)| one.0);
             let column = column.map_or_else(|| "of another column".to_owned(), |id| format!("of column {id}"));
             wrong.push((TableFault::Bound, file, format!("the {side} bound {column} is not exact")));
         }

@@ -79,7 +79,7 @@ pub fn act(run: &mut Run) {
     let now = run.clock.truth().seconds();
     let is_due = |at: i64, done: Option<LedgerSeq>| at <= now && done.is_none();
     let (adds, releases) = (is_due(hold.added, run.held.added), is_due(hold.released, run.held.released));
-    if !adds && !(releases && run.held.added.is_some()) {
+    if !(adds || releases && run.held.added.is_some()) {
         return;
     }
     let Ok(archive) = Archive::open(Arc::new(run.files.clone())) else { return };

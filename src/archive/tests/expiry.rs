@@ -170,7 +170,7 @@ fn the_plan_says_what_is_due_and_what_keeps_it() {
     assert_eq!(plan(&state, &[], NOW), []);
     assert_eq!(plan(&state, &connections, "2026-03-31T23:59:59Z"), []);
     let march = (Dataset::Connections, of_march.clone(), 7, None);
-    assert_eq!(plan(&state, &connections, "2026-04-01T00:00:00Z"), [march.clone()]);
+    assert_eq!(plan(&state, &connections, "2026-04-01T00:00:00Z"), std::slice::from_ref(&march));
     assert_eq!(plan(&state, &connections, NOW), [march, (Dataset::Connections, of_april, 2, None)]);
     // A month of users expires when the next month's first row is older than the class.
     let users = Dataset::Inventory(InventoryPart::Users);

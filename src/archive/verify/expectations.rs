@@ -144,7 +144,7 @@ impl Expectations {
         match (is_signed, head.signatures.first()) {
             (true, _) => {}
             (false, None) => {
-                report.fault(FaultCode::BadSig, object, "the head is not signed, but a public key was given")
+                report.fault(FaultCode::BadSig, object, "the head is not signed, but a public key was given");
             }
             (false, Some(other)) => {
                 let detail =

@@ -55,7 +55,7 @@ impl Schedule {
                 Ok(Ok(())) if is_vacuum_due => vacuumed = Some(now),
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => {
-                    tracing::warn!(%error, "the open tables were not published: the next run tries again")
+                    tracing::warn!(%error, "the open tables were not published: the next run tries again");
                 }
                 Err(error) => tracing::error!(%error, "BUG: publishing broke"),
             }

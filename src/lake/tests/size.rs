@@ -1,5 +1,7 @@
 //! Seven years of publishing, in memory: how much metadata there is, and how many files a reader opens.
 
+#![allow(clippy::print_stdout, reason = "a measurement prints its figures")]
+
 use super::*;
 use crate::archive::schema_of;
 use crate::lake::group::{Grouped, group};

@@ -60,7 +60,7 @@ impl Spelling<'_> {
             Doc::Text(text) => self.string(&vec![plain(text)], made),
             Doc::Subject => {
                 // In some case or other.
-                let upper = self.0.next().unwrap() % 2 == 0;
+                let upper = self.0.next().unwrap().is_multiple_of(2);
                 let email = if upper { EMAIL.to_uppercase() } else { EMAIL.to_owned() };
                 self.string(&vec![(email, true)], made);
             }

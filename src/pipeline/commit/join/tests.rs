@@ -55,7 +55,7 @@ fn what_cannot_be_a_row_is_kept_once() {
     };
     let (mut held, mut rejects) = (Held::default(), Held::default());
     for expected in [1, 0] {
-        let added = joined(Stream::Activity, &[bad.clone()], &mut held, &mut rejects);
+        let added = joined(Stream::Activity, std::slice::from_ref(&bad), &mut held, &mut rejects);
         assert_eq!((added.rows.len(), added.rejects.len()), (0, expected));
     }
 }

@@ -92,8 +92,10 @@ fn publishing_that_is_cut_off_at_any_request_leaves_whole_tables() {
     let before = versions(&disk);
     (0..8).for_each(|_| history.step());
     later(&disk, Duration::from_secs(900));
-    for fault in [Fault::Failed, Fault::FailedButDone] {
-        let mut cut = 0;
+    // Every request in the long run, and every seventh else, another one for each fault.
+    let step = if std::env::var_os("ANNALS_LONG").is_some() { 1 } else { 7 };
+    for (first, fault) in [(0, Fault::Failed), (3 % step, Fault::FailedButDone)] {
+        let mut cut = first;
         loop {
             let disk = disk.snapshot();
             let faulty = FaultyStore::new(Arc::new(disk.clone()), cut, true, fault);
@@ -110,7 +112,7 @@ fn publishing_that_is_cut_off_at_any_request_leaves_whole_tables() {
             if tried.is_ok() {
                 break;
             }
-            cut += 1;
+            cut += step;
         }
         assert!(cut > 40, "only {cut} requests were cut off");
     }
@@ -169,7 +171,8 @@ fn old_metadata_expires_and_what_a_snapshot_within_the_grace_needs_stays() {
     let table = Table::read(&disk, name).unwrap().unwrap();
     let grace = history.archive.grace();
     let oldest = table.metadata.snapshots.first().unwrap();
-    let edge = metadata::millis(disk.now().unwrap().minus(grace));
+    // A publication that changes nothing expires nothing either.
+    let edge = table.metadata.last_updated_ms - i64::try_from(grace.as_millis()).unwrap();
     assert!(table.metadata.snapshots.len() > 5 && table.metadata.snapshots.len() < 40);
     assert!(table.metadata.snapshots[1].timestamp_ms >= edge, "the oldest was current within the grace");
     assert!(oldest.timestamp_ms < table.metadata.last_updated_ms);

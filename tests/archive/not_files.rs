@@ -117,7 +117,7 @@ fn a_directory_of_live_files_that_is_a_link_is_not_followed() {
     fs::rename(&held, &moved).unwrap();
     symlink(&moved, &held).unwrap();
     for question in QUESTIONS {
-        refuses(&place, question, "which is a symbolic link");
+        refuses(&place, question, "is a symbolic link");
     }
 }
 

@@ -51,6 +51,7 @@ impl History {
             _ => self.quarantine(team, stream),
         };
         if !draft.is_empty() {
+            let draft = self.with_sessions_behind(team, draft);
             let _ = self.writers[team].commit(draft, self.today).unwrap();
         }
     }
@@ -125,6 +126,25 @@ impl History {
             replaced: BTreeMap::new(),
         };
         Draft { sessions: Some(draft), ..Draft::default() }
+    }
+
+    /// A commit of connections says that their sessions are still to be made.
+    fn with_sessions_behind(&self, team: usize, mut draft: Draft) -> Draft {
+        let of_connections = draft.rows.iter().filter(|window| window.stream == Stream::Connections);
+        let first = of_connections.flat_map(|window| &window.rows).map(|row| row.time).min();
+        if let Some(first) = first {
+            let through =
+                self.writers[team].state().sessions.and_then(|mark| mark.through).map_or(first, |at| at.min(first));
+            draft.sessions = Some(SessionsDraft {
+                mark: SessionsMark { rules: 1, through: Some(through), until: None },
+                is_anew: false,
+                open: Vec::new(),
+                resting: Vec::new(),
+                columns: Vec::new(),
+                replaced: BTreeMap::new(),
+            });
+        }
+        draft
     }
 
     fn quarantine(&mut self, team: usize, stream: Stream) -> Draft {

@@ -69,14 +69,14 @@ fn a_changed_pack_is_not_signed() {
     let stray = place.path().join("out/reports/more.csv");
     fs::File::create(&stray).unwrap();
     let outcome = sign("out", &["R"]);
-    assert!(outcome.code == 1 && outcome.stderr.contains("more.csv: not named"), "{outcome:?}");
+    assert!(outcome.code == 1 && outcome.stderr.contains("SHA256SUMS does not name this file"), "{outcome:?}");
     fs::remove_file(stray).unwrap();
     fs::OpenOptions::new().write(true).open(place.path().join("out/verify.json")).unwrap().set_len(3).unwrap();
     let outcome = sign("out", &["R"]);
     assert!(outcome.code == 1 && outcome.stderr.contains("verify.json: its SHA-256 is"), "{outcome:?}");
     fs::remove_file(place.path().join("out/verify.json")).unwrap();
     let outcome = sign("out", &["R"]);
-    assert!(outcome.code == 1 && outcome.stderr.contains("not there"), "{outcome:?}");
+    assert!(outcome.code == 1 && outcome.stderr.contains("but it is missing"), "{outcome:?}");
     let rows = place.run(&["sql", "SELECT count(*) AS n FROM reviews", "--format", "csv"]);
     assert_eq!(rows.text(), "n\n0\n");
 }

@@ -196,7 +196,7 @@ fn the_page_and_the_api_show_teams_by_name() {
         ("/api/findings?team=Lighthouse+VFX", 200, "\"findings\""),
         ("/api/ledger?team=lighthouse%20vfx", 200, "\"team_name\":\"Lighthouse VFX\""),
         ("/api/sessions?team=Lab", 400, "give the id of one: t3, t4"),
-        ("/api/sessions?team=nobody", 404, "no team"),
+        ("/api/sessions?team=nobody", 404, "unknown team"),
     ] {
         let (answered, body) = get(&address, path);
         assert_eq!(answered, status, "{path}: {body}");

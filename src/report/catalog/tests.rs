@@ -89,7 +89,10 @@ fn every_fault_is_told_with_its_line() {
     }
     assert!(fault(&GOOD[..GOOD.find("\nSELECT").unwrap()]).contains("the query after the header is missing"));
     assert!(
-        Report::parse(Path::new("a b.sql"), GOOD, Origin::Embedded).unwrap_err().to_string().contains("cannot name")
+        Report::parse(Path::new("a b.sql"), GOOD, Origin::Embedded)
+            .unwrap_err()
+            .to_string()
+            .contains("not a report file name")
     );
 }
 

@@ -199,7 +199,7 @@ fn orders_that_make_no_sense_are_refused_and_change_nothing() {
     }
     assert_eq!((program.ledger_lines(), files_below(&program.archive())), (lines, files));
     order(&program, &[]).ended(0);
-    erase(&["--order", "DPO-1", "--subject", "nobody@example.com"]).ended(2).says(&["for another subject"]);
+    erase(&["--order", "DPO-1", "--subject", "p4@example.com"]).ended(2).says(&["for another subject"]);
     erase(&["--order", "DPO-2", "--subject", "host", "--yes-all"]).ended(0);
     program.run(&["verify"]).ended(0);
     let marks = program.sql("select distinct erased from connections order by 1");
@@ -248,7 +248,7 @@ fn what_a_hold_covers_is_not_erased_and_the_hold_is_named() {
     // A row of both is a row of the one that is held.
     only(&[USER]).ended(1).says(&["CASE-2"]);
     hold(&["release", "CASE-2", "--reason", "closed"]);
-    hold(&["add", "--id", "CASE-3", "--reason", "a case", "--subject", "p4@example.com"]);
+    hold(&["add", "--id", "CASE-3", "--reason", "a case", "--subject", "nobody@example.com"]);
     hold(&["add", "--id", "CASE-4", "--reason", "a case", "--from", "2027-01-01", "--subject", PEER]);
     assert_eq!(counts(&program), before);
     assert!(program.sql("select * from erasures").is_empty());

@@ -197,7 +197,8 @@ fn another_verifier_holds_expiry_to_its_policy_its_rows_and_the_holds() {
     let Some(python) = python_with_duckdb(LEFT_OUT) else { return };
     let world = with_october_gone(|_, _| {});
     assert_eq!(second(&python, &world.archive()), (true, "no fault\n".to_owned()));
-    let cases: [(&str, &str, fn(&Path, &mut Body)); 4] = [
+    type Change = fn(&Path, &mut Body);
+    let cases: [(&str, &str, Change); 4] = [
         ("a longer class", "POLICY_VIOLATION", |_, body| body.expired[0].policy = "connections = 1mo".to_owned()),
         ("another class", "POLICY_VIOLATION", |_, body| body.expired[0].policy = "activity = 1d".to_owned()),
         ("other rows", "STATE", |_, body| body.expired[0].rows += 1),

@@ -139,7 +139,7 @@ fn a_detection_causes_one_warning_without_names() {
         let warning = wait_within(4 * PATIENCE, "the warning", || marked().get(n - 1).cloned());
         assert_eq!((&warning["findings"], &warning["severity"]), (&Value::from(1), &Value::from("high")), "{warning}");
         let message = warning["message"].as_str().unwrap();
-        assert!(message.contains("detects 1 row not told before") && !message.contains('.'), "{message}");
+        assert!(message.contains("detects 1 new row") && !message.contains('.'), "{message}");
         assert!(
             !warning.to_string().contains(&format!("marked-{n}")),
             "what was found stays in the archive: {warning}"

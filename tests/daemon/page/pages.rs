@@ -28,7 +28,7 @@ fn the_page_explains_that_the_service_is_down() {
     wait_for("the words", || {
         let page = world.page("/");
         assert!(!has_counted(&page), "there is a gap: {page}");
-        page.contains("Annals goes on trying by itself").then_some(())
+        page.contains("It tries again by itself").then_some(())
     });
     wait_for("the gap", || {
         world

@@ -7,7 +7,7 @@ use super::faults::{Coverage, Fault, Rare};
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reliability.md");
 
 /// Harnesses beside the simulation: the file, and the faults that it tries.
-const OTHERS: [(&str, &str); 44] = [
+const OTHERS: [(&str, &str); 46] = [
     (
         "src/collect/exhaustive.rs",
         "small lists in every interleaving, with up to three changes between any two requests",
@@ -86,6 +86,14 @@ const OTHERS: [(&str, &str); 44] = [
     ("tests/pipeline/sessions.rs", "sessions, compared with a naive recomputation"),
     ("tests/reports/goldens.rs", "every report, on a small archive with planted cases"),
     ("tests/sync/vacuum.rs", "`annals vacuum` on a real archive: beside readers, beside a daemon, and killed"),
+    (
+        "tests/sync/retention.rs",
+        "`annals retention` and `annals hold` on a real archive: policies, holds, re-scans, and wrong use",
+    ),
+    (
+        "src/archive/tests/expiry.rs",
+        "each rule of an expired month, broken by the least that breaks it; a month that goes from a disk and from a bucket",
+    ),
     (
         "tests/sync/erasure.rs",
         "`annals erase` on a real archive: every spelling, re-scans, holds, wrong orders, and kills at any moment",

@@ -130,8 +130,12 @@ impl Objects {
     /// The versions of objects whose keys begin with `prefix`, sorted by key, after the first `skipped`. A bucket
     /// without versions shows each object as one version.
     pub(crate) fn versions(&self, prefix: &str, skipped: usize, max: usize) -> (Vec<Kept>, bool) {
-        let current =
-            |(key, object): (&String, &Object)| Kept { key: key.clone(), id: 0, is_marker: false, modified: object.modified };
+        let current = |(key, object): (&String, &Object)| Kept {
+            key: key.clone(),
+            id: 0,
+            is_marker: false,
+            modified: object.modified,
+        };
         let mut all = self.history.clone().unwrap_or_else(|| self.stored.iter().map(current).collect());
         all.retain(|kept| kept.key.starts_with(prefix));
         all.sort_by(|a, b| a.key.cmp(&b.key));

@@ -166,8 +166,12 @@ impl<'a> Publisher<'a> {
     fn point_to(&self, table: &str, version: u64) -> Result<(), LakeError> {
         let store = self.archive.store().as_ref();
         let mut newest = version;
-        while !matches!(store.read(&version_path(table, newest + 1)), Err(e) if e.is_not_found()) {
-            newest += 1;
+        loop {
+            match store.read(&version_path(table, newest + 1)) {
+                Ok(_) => newest += 1,
+                Err(error) if error.is_not_found() => break,
+                Err(error) => return Err(error.into()),
+            }
         }
         if read_hint(store, table)? != Some(newest) {
             put(store, &hint_path(table), newest.to_string().as_bytes())?;

@@ -127,6 +127,24 @@ fn a_sealed_month_gains_released_events() {
 }
 
 #[test]
+fn an_erased_event_stays_in_quarantine_so_that_the_served_text_is_not_added_again() {
+    const ERASED: &str = "p6@example.com";
+    let (_service, program) = old_scene();
+    program.run(&["erase", "--order", "DPO-1", "--subject", ERASED]).ended(0);
+    assert_eq!(retry(&program), json!([outcome("activity", 2, 1), outcome("connections", 1, 1)]));
+    let count = || {
+        program.sql("select 'rows' as t, count(*)::int as n from connections union all select 'rejects', count(*)::int from quarantine order by 1")
+    };
+    let before = count();
+    assert_eq!(before[0], json!({"t": "rejects", "n": 2}));
+    program.sync(&["--rescan", SINCE[0], SINCE[1]]).ended(0);
+    assert_eq!(count(), before);
+    let found = program.sql(&format!("select event_id from connections where raw like '%{ERASED}%'"));
+    assert!(found.is_empty(), "{found:?}");
+    program.run(&["verify"]).ended(0);
+}
+
+#[test]
 fn a_quarantined_text_that_is_not_one_event_stays() {
     let (_service, program) = scene();
     program.sync(&SINCE).ended(0);

@@ -82,7 +82,8 @@ impl<'a> Reading<'a> {
 
     /// Whether the event is a row now.
     fn take(&mut self, row: RejectRow) -> Result<bool, ArchiveError> {
-        let is_row = match event_of(&row) {
+        // An erased event stays: only its row in quarantine tells a re-scan that the served text is archived already.
+        let is_row = match event_of(&row).filter(|_| row.erased.is_none()) {
             Some(event) => self.join(event, &row)?,
             None => false,
         };

@@ -150,8 +150,10 @@ fn corpus(name: &str) -> Vec<Vec<u8>> {
     inputs
 }
 
+/// The files directly in `folder`, sorted.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.is_file());
     paths.sort();
     paths
 }

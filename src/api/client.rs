@@ -28,14 +28,14 @@ use super::wire::{self, WireError};
 
 /// The total time of one request, its body included.
 pub const REQUEST_DEADLINE: Duration = Duration::from_secs(60);
-/// The longest body that is read, counted after decompression: a page of 1001 events of 64 KB each fits.
+/// The maximum size of a body after decompression: a page of 1001 events of 64 KB each fits.
 pub const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub const REQUESTS_PER_SECOND: f64 = 5.0;
 pub const REQUESTS_AT_ONCE: usize = 4;
-/// A longer body is read on a thread for blocking work, so that it does not hold up other requests.
+/// A longer body is parsed on a thread for blocking work, so that it does not delay other requests.
 const PARSE_INLINE_BYTES_MAX: usize = 64 * 1024;
 
-/// How to reach the service, and how gently.
+/// The service's address, and the limits for requests.
 #[derive(Debug, Clone)]
 pub struct HttpOptions {
     /// `http` or `https`, with or without a path and a trailing slash.
@@ -46,7 +46,7 @@ pub struct HttpOptions {
     pub concurrency: NonZeroUsize,
     /// The total time of one request, its body included.
     pub deadline: Duration,
-    /// The longest body that is read, counted after decompression.
+    /// The maximum size of a body after decompression.
     pub body_bytes_max: usize,
     pub user_agent: String,
 }
@@ -66,17 +66,17 @@ impl HttpOptions {
     }
 }
 
-/// The service over HTTP. One source a token: it holds the limits that the token's requests share.
+/// The service over HTTP. Each token has one source, which holds the limits for all requests of the token.
 pub struct HttpSource {
     base: Url,
     transport: Transport,
-    /// The looks at people pass this one as well.
+    /// An additional limit for requests about people.
     scans: Option<DefaultDirectRateLimiter>,
 }
 
 impl HttpSource {
     /// # Errors
-    /// When the URL, the token or the machine's certificates cannot be used. Nothing is asked of the service yet.
+    /// When the URL, the token or the machine's certificates are invalid. Sends no request yet.
     pub fn new(options: HttpOptions) -> Result<Self, SetupError> {
         let base = base_url(&options.base_url)?;
         let transport = Transport {
@@ -93,19 +93,19 @@ impl HttpSource {
         Ok(Self { base, transport, scans })
     }
 
-    /// What waits for its turn here when the service asks for a pause keeps to it too.
+    /// Uses a shared pause: a request that already waits for its turn also obeys a pause that begins meanwhile.
     #[must_use]
     pub fn pausing(mut self, pause: Arc<Pause>) -> Self {
         self.transport.pause = Some(pause);
         self
     }
 
-    /// The token, which can be another one while this source is at work.
+    /// The token, which can change while this source works.
     pub fn token(&self) -> TokenInForce {
         TokenInForce(self.transport.credential.clone())
     }
 
-    /// As [`Self::get`], at the rate of the looks at people: they wait here before they take a place among all requests.
+    /// Like [`Self::get`], at the rate of requests about people: these wait here before they take a place among all requests.
     async fn get_at_scan_rate<T, R>(&self, segments: &[&str], read: R) -> Result<Served<T>, ApiError>
     where
         T: Send + 'static,
@@ -117,8 +117,7 @@ impl HttpSource {
         self.get(segments, &[], read).await
     }
 
-    /// GET of the path made of `segments`, each percent-encoded, and what `read` makes of the body, which is without the
-    /// token.
+    /// GETs the path of `segments`, each percent-encoded, and parses the body with `read`. The body no longer contains the token.
     async fn get<T, R>(&self, segments: &[&str], query: &[(&str, String)], read: R) -> Result<Served<T>, ApiError>
     where
         T: Send + 'static,
@@ -130,12 +129,12 @@ impl HttpSource {
         Ok(Served { body, at: reply.at })
     }
 
-    /// GET of the path made of `segments`, each percent-encoded: what was asked, for errors, and the answer.
+    /// GETs the path of `segments`, each percent-encoded. Returns the request's name for errors, and the answer.
     async fn reply(&self, segments: &[&str], query: &[(&str, String)]) -> Result<(String, Reply), ApiError> {
         let mut url = self.base.clone();
         url.path_segments_mut().expect("BUG: an http URL has a path").pop_if_empty().extend(segments);
         let what = self.transport.credential.known().scrubbed(format!("GET {}", url.path()));
-        // Such ids would be taken out of a path by every client and server on the way.
+        // Clients and servers remove such segments from a path.
         if segments.iter().any(|segment| matches!(*segment, "" | "." | "..")) {
             return Err(ApiError::Rejected { what, status: 0, code: Some("id-not-usable-in-a-path".into()) });
         }
@@ -242,7 +241,7 @@ impl EventSource for HttpSource {
     }
 }
 
-/// Every parameter is sent: the defaults of some are not documented.
+/// Sends every parameter, because the document does not give all defaults.
 fn page_query(query: &PageQuery) -> [(&'static str, String); 5] {
     [
         ("desc", "false".to_owned()),
@@ -255,7 +254,7 @@ fn page_query(query: &PageQuery) -> [(&'static str, String); 5] {
 
 fn base_url(text: &str) -> Result<Url, SetupError> {
     let fault = |reason: String| SetupError::BaseUrl { reason };
-    // The text itself is not repeated: it may hold a password.
+    // Do not repeat the text: it can contain a password.
     let url = Url::parse(text.trim()).map_err(|error| fault(format!("cannot be read: {error}")))?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
         return Err(fault("must start with http:// or https:// and name a host".into()));
@@ -270,7 +269,7 @@ fn base_url(text: &str) -> Result<Url, SetupError> {
 }
 
 fn client(base: &Url, options: &HttpOptions) -> Result<Client, SetupError> {
-    // A second installation finds the first and changes nothing.
+    // If a provider is installed already, this call changes nothing.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let headers = HeaderMap::from_iter([
         (ACCEPT, HeaderValue::from_static("application/json")),
@@ -287,7 +286,7 @@ fn client(base: &Url, options: &HttpOptions) -> Result<Client, SetupError> {
         .tcp_nodelay(true)
         .gzip(true);
     if base.scheme() == "http" {
-        // No certificate is looked at, so none is loaded: a machine without any can still use the sandbox.
+        // Plain HTTP needs no certificates, so load none: a machine without certificates can still use the sandbox.
         builder = builder.tls_certs_only([]);
     }
     if is_loopback(base) {

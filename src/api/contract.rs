@@ -1,4 +1,4 @@
-//! The contract of the event source: what the program asks the service, and what an answer holds.
+//! The contract of the event source: the requests to the service, and the content of the answers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,11 +25,11 @@ pub struct PageQuery {
     pub stop: i64,
     pub offset: u64,
     pub limit: u32,
-    /// Set: the deprecated per-computer history of this computer, used where `history/devices` is not there.
+    /// If set: the deprecated history of this computer, for services without `history/devices`.
     pub device: Option<DeviceId>,
 }
 
-/// An answer, and the moment in the service's own clock at which it was made.
+/// An answer, and the service's time when it made the answer.
 #[derive(Debug, Clone)]
 pub struct Served<T> {
     pub body: T,
@@ -37,20 +37,20 @@ pub struct Served<T> {
     pub at: Option<Instant>,
 }
 
-/// One answered page. `has_more` and `next_offset` are the service's claims: counted, never trusted.
+/// One answered page. `has_more` and `next_offset` are claims of the service: Annals counts them and never trusts them.
 #[derive(Debug, Clone, Default)]
 pub struct Page {
     pub events: Vec<RawEvent>,
     pub has_more: Option<bool>,
     pub next_offset: Option<i64>,
-    /// The answer's bytes, by which a later answer is known to be the same; empty where the source has none.
+    /// The answer's bytes, for comparison with a later answer; empty if the source has none.
     pub body: Bytes,
 }
 
-/// What an answer is to an earlier one.
+/// An answer compared with an earlier one.
 #[derive(Debug, Clone)]
 pub enum Again {
-    /// Byte for byte the same.
+    /// Byte for byte equal.
     Same,
     Changed(Page),
 }
@@ -61,7 +61,7 @@ pub struct BillingSnapshot {
     pub events: Vec<RawEvent>,
 }
 
-/// What reading needs to know of a team.
+/// The facts about a team that reading needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TeamView {
     pub name: Option<String>,
@@ -71,8 +71,8 @@ pub struct TeamView {
     pub whole: Unread,
 }
 
-/// The JSON text of an answer about people and computers. It may hold secrets of invites and installers: `inventory` takes
-/// from it what is allowed, and no message, log or file has any of it.
+/// The JSON text of an answer about people and computers. It can contain secrets of invites and installers. `inventory` takes
+/// only the fields of its allow-list, and no message, log or file contains any other part.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Unread(Arc<str>);
 
@@ -86,7 +86,7 @@ impl Unread {
     }
 }
 
-/// An object without a field: nothing is known.
+/// An object without fields: the answer says nothing.
 impl Default for Unread {
     fn default() -> Self {
         Self::new("{}")
@@ -125,23 +125,23 @@ pub enum ApiError {
     /// Another 4xx: the service does not accept the request as sent, for example its `limit`. Not retried.
     #[error("{what}: the service rejected the request (status {status}, code {code:?})")]
     Rejected { what: String, status: u16, code: Option<String> },
-    /// 429: wait, at least for `retry_after` where the service says so.
+    /// 429: wait, for at least `retry_after` if the service gives it.
     #[error("{what}: the service asked us to slow down (status 429)")]
     Throttled { what: String, retry_after: Option<Duration> },
-    /// 5xx, a reset, a deadline: the same request may work later.
+    /// 5xx, a reset or a deadline: the same request can succeed later.
     #[error("{what}: {detail}")]
     Unavailable { what: String, detail: String, retry_after: Option<Duration> },
-    /// Nothing listens at the address, or its host is unknown: the address may be wrong.
+    /// Nothing listens at the address, or its host is unknown: the address can be wrong.
     #[error("{what}: {detail}")]
     Unreachable { what: String, detail: String },
-    /// An answer that is not what the interface describes: HTML, truncated JSON, a missing list. Retried, never taken
-    /// as an empty window.
-    #[error("{what}: the answer is not what the interface describes: {detail}")]
+    /// The answer does not have the documented form: HTML, truncated JSON, or a missing list. Annals retries the request, and never
+    /// treats the answer as an empty window.
+    #[error("{what}: the answer does not have the documented form: {detail}")]
     Unexpected { what: String, detail: String },
 }
 
 impl ApiError {
-    /// How long the service asks to be left alone.
+    /// The pause that the service demands.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             ApiError::Throttled { retry_after, .. } | ApiError::Unavailable { retry_after, .. } => *retry_after,
@@ -149,7 +149,7 @@ impl ApiError {
         }
     }
 
-    /// Whether the same request may succeed later without anyone doing anything.
+    /// Whether the same request can succeed later without any change.
     pub fn is_transient(&self) -> bool {
         !matches!(self, ApiError::Refused { .. } | ApiError::NotFound { .. } | ApiError::Rejected { .. })
     }
@@ -157,8 +157,8 @@ impl ApiError {
 
 pub type Answer<'a, T> = BoxFuture<'a, Result<Served<T>, ApiError>>;
 
-/// The lists of a team's people. Contract: as that of [`EventSource`]; where a source has no such list,
-/// it answers that there is none.
+/// The lists of a team's people. The contract is that of [`EventSource`]. A source without such a list answers
+/// [`ApiError::NotFound`].
 pub trait Directory: Send + Sync {
     /// `GET /v1/team/{teamID}/users`: `{users: [User]}`, each with an id of its own.
     fn users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, Unread> {
@@ -181,8 +181,8 @@ fn no_list(team: &TeamId) -> Answer<'_, Unread> {
     Box::pin(std::future::ready(Err(ApiError::NotFound { what, status: 404 })))
 }
 
-/// The edge to the service. Contract: every call is read-only upstream and may be repeated; a call that answers `Ok`
-/// returns one atomic look at the service; an answer that is not what the interface describes is an error.
+/// The edge to the service. Contract: every call only reads, and can be repeated. `Ok` is one atomic snapshot of the service. An
+/// answer without the documented form is an error.
 pub trait EventSource: Directory {
     /// `GET /v1/user/teams`: the teams that the token sees.
     fn teams(&self) -> Answer<'_, Vec<TeamId>>;
@@ -192,8 +192,7 @@ pub trait EventSource: Directory {
     fn devices<'a>(&'a self, team: &'a TeamId) -> Answer<'a, Computers>;
     /// One page of `history` or `history/devices` (or, with a device, of the deprecated per-computer history).
     fn page<'a>(&'a self, team: &'a TeamId, query: &'a PageQuery) -> Answer<'a, Page>;
-    /// The page, which was asked for before and then had the bytes `former`: where it has them again, there is nothing to
-    /// read in it.
+    /// Requests a page again. If its bytes equal `former`, the earlier answer, nothing is parsed.
     fn page_again<'a>(&'a self, team: &'a TeamId, query: &'a PageQuery, former: &'a Bytes) -> Answer<'a, Again> {
         Box::pin(async move {
             let Served { body, at } = self.page(team, query).await?;

@@ -1,13 +1,13 @@
-//! Is an answer the service's answer of now? A cache on the way may serve an old one.
+//! Detects stale answers: a cache between Annals and the service can serve an old answer.
 
 use std::sync::Mutex;
 use std::time::Duration;
 
 use crate::model::Instant;
 
-/// `Date` may go back by this much between two answers: several servers, each with its own clock.
+/// `Date` can go back by this much between two answers, because several servers have different clocks.
 const DATE_REGRESSION_MAX: Duration = Duration::from_secs(300);
-/// So many answers in a row with later and later dates, all of them too early: the service's clock was set back.
+/// After this many consecutive answers with increasing dates that are all too early, the service's clock was set back.
 const REGRESSIONS_BELIEVED: u32 = 4;
 
 /// The newest `Date` seen from the service.
@@ -19,7 +19,7 @@ pub(super) struct Freshness {
 #[derive(Debug, Default)]
 struct Seen {
     newest: Option<Instant>,
-    /// The last of the answers whose date went back, and how many in a row had later and later dates.
+    /// The last date that went back, and the number of consecutive answers since then with increasing dates.
     back: Option<(Instant, u32)>,
 }
 
@@ -27,7 +27,7 @@ impl Freshness {
     /// Checks one answer's `Age` (seconds) and `Date`.
     ///
     /// # Errors
-    /// Why the answer is stale.
+    /// The reason why the answer is stale.
     pub fn check(&self, age: Option<u64>, date: Option<Instant>) -> Result<(), String> {
         if let Some(age) = age.filter(|&age| age > 0) {
             return Err(format!("stale: a cache on the way says that it is {age} s old"));

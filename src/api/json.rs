@@ -1,5 +1,5 @@
-//! A lenient look into JSON that was served: duplicate keys, lone surrogates, deep nesting and huge numbers are read
-//! past, never an error. Nothing here recurses, so no depth can overflow the stack.
+//! Scans served JSON leniently: duplicate keys, lone surrogates, deep nesting and huge numbers are no errors. No function
+//! here recurses, so no nesting can overflow the stack.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,23 +8,23 @@ use std::ops::Range;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// Strings up to this length are searched in place.
+/// Strings up to this length are searched without a separate searcher.
 const SHORT_BYTES: usize = 64;
 
-/// An object's fields as JSON texts, in the order served. Of equal keys the last counts, as in most parsers.
+/// An object's fields as JSON texts, in served order. The last of equal keys counts, as in most parsers.
 #[derive(Debug, Default)]
 pub struct Object<'a> {
     fields: Vec<(Cow<'a, str>, &'a str)>,
 }
 
 impl<'a> Object<'a> {
-    /// The fields of the object that `text` is; `None` when it is anything else.
+    /// The fields of the object in `text`; `None` if `text` is no object.
     pub fn parse(text: &'a str) -> Option<Self> {
         serde_json::from_str(text).ok()
     }
 
-    /// The fields of the object that `text` is, where `text` is known to be JSON: it is not checked again. Of other text
-    /// something is returned, without a panic.
+    /// Like [`Object::parse`], without a check: `text` must be valid JSON. For any other text, the result is arbitrary, but the
+    /// function does not panic.
     pub fn scan(text: &'a str) -> Option<Self> {
         let bytes = text.as_bytes();
         let mut at = space_end(bytes, 0);
@@ -51,28 +51,28 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// The JSON text of a field, `None` when it is missing or null.
+    /// The JSON text of a field; `None` if it is missing or null.
     pub fn get(&self, key: &str) -> Option<&'a str> {
         let text = self.fields.iter().rev().find(|(k, _)| k == key)?.1;
         (text != "null").then_some(text)
     }
 
-    /// The field's value where it is a string.
+    /// The field's value, if it is a string.
     pub fn string(&self, key: &str) -> Option<Cow<'a, str>> {
         string(self.get(key)?)
     }
 
-    /// The field's value where it is an object.
+    /// The field's value, if it is an object.
     pub fn object(&self, key: &str) -> Option<Object<'a>> {
         Object::scan(self.get(key)?)
     }
 
-    /// All fields, the last one first: of equal keys the first met counts.
+    /// All fields, the last one first, so the first of equal keys counts.
     pub fn backwards(&self) -> impl Iterator<Item = (&str, &'a str)> {
         self.fields.iter().rev().map(|(key, text)| (key.as_ref(), *text))
     }
 
-    /// The fields that are not null, each key once.
+    /// The fields that are not null; each key once.
     pub fn fields(&self) -> impl Iterator<Item = (&str, &'a str)> {
         self.fields.iter().enumerate().filter_map(|(n, (key, text))| {
             let last = !self.fields[n + 1..].iter().any(|(later, _)| later == key);
@@ -105,13 +105,13 @@ impl<'de> Visitor<'de> for Fields {
     }
 }
 
-/// The value of a JSON string; lone surrogates become U+FFFD. `None` when `text` is not a string.
+/// The value of a JSON string, with U+FFFD for lone surrogates; `None` if `text` is no string.
 pub fn string(text: &str) -> Option<Cow<'_, str>> {
     let inner = text.strip_prefix('"')?.strip_suffix('"')?;
     if !inner.as_bytes().contains(&b'\\') {
         return Some(Cow::Borrowed(inner));
     }
-    // Read as bytes, a lone surrogate is no error; it is then not UTF-8, and replaced.
+    // A parse to bytes accepts a lone surrogate. The bytes are then not UTF-8, so it is replaced.
     let bytes = serde_json::Deserializer::from_str(text).deserialize_bytes(Lossy).ok()?;
     Some(Cow::Owned(bytes))
 }
@@ -166,7 +166,7 @@ pub(super) fn value_end(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// The index after the value that starts at `at`, and whether that is a string without escapes.
+/// The index after the value that starts at `at`, and whether the value is a string without escapes.
 pub(super) fn value_and_kind(bytes: &[u8], at: usize) -> (usize, bool) {
     match bytes.get(at) {
         Some(b'"') => string_and_kind(bytes, at),
@@ -179,8 +179,8 @@ pub fn string_end(bytes: &[u8], start: usize) -> usize {
     string_and_kind(bytes, start).0
 }
 
-/// Where the first quote or backslash is. Keys and values are so short that calling a searcher costs more than the search: eight
-/// bytes at a time, of which the lowest that is zero is marked right.
+/// The position of the first quote or backslash. Keys and values are so short that a call of a searcher costs more than the
+/// search. So this compares eight bytes at a time; only the lowest marked byte is exact.
 fn quote_or_backslash(text: &[u8]) -> Option<usize> {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
     let zeros = |word: u64| word.wrapping_sub(ONES) & !word & (ONES << 7);
@@ -214,13 +214,13 @@ fn string_and_kind(bytes: &[u8], start: usize) -> (usize, bool) {
     (bytes.len(), false)
 }
 
-/// Where `part`, a slice of `whole`, stands in it.
+/// The offset of `part`, a slice of `whole`.
 pub fn range_in(whole: &str, part: &str) -> Range<usize> {
     let start = part.as_ptr() as usize - whole.as_ptr() as usize;
     start..start + part.len()
 }
 
-/// A word for the kind of value that `text` is.
+/// The kind of the value in `text`, in words.
 pub fn kind(text: &str) -> &'static str {
     match text.as_bytes().first() {
         Some(b'"') => "a string",
@@ -277,7 +277,7 @@ mod tests {
             assert_eq!(quote_or_backslash(&vec![b'a'; length][start..]), None);
             for at in start..length {
                 for (byte, other) in [(b'"', b'\\'), (b'\\', b'"')] {
-                    // Bytes that differ by one bit, or by the sign, do not hide it.
+                    // Bytes that differ from the searched one by one bit, or by the sign bit, must not hide it.
                     let mut text: Vec<u8> =
                         [b'#', b']', 0xa2, 0xdc, b'!'].iter().copied().cycle().take(length).collect();
                     text[at] = byte;

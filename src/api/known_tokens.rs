@@ -1,4 +1,4 @@
-//! Texts of the service that hold a credential: what a hostile service echoes is replaced before anybody else sees it.
+//! Replaces the credential in texts of the service, before any other code sees them: a hostile service can echo it.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -13,17 +13,17 @@ use super::contract::ApiError;
 use super::json;
 use super::redact::{self, Edit};
 
-/// A shorter token is not looked for: it would be found in ordinary words.
+/// A shorter token is not searched for: it would occur in ordinary words.
 pub const TOKEN_BYTES_MIN: usize = 8;
-/// What stands in the place of a token inside a longer text.
+/// The replacement of a token inside a longer text.
 const REDACTED: &str = "[redacted]";
 
-/// The credential in force and the one before it, as a text may spell them: plain, percent-encoded, in hexadecimal digits or
-/// in base64, also as a part of a longer encoded text.
+/// The current and the previous credential in all known spellings: plain, percent-encoded, hexadecimal and base64, also as a
+/// part of a longer encoded text.
 #[derive(Default)]
 pub struct KnownTokens {
     spellings: Option<AhoCorasick>,
-    /// The same in upper and lower case alike: hosts are written in lower case.
+    /// The same, without regard to case: hosts are in lower case.
     any_case: Option<AhoCorasick>,
 }
 
@@ -44,13 +44,13 @@ impl KnownTokens {
         Self { spellings: built(false), any_case: built(true) }
     }
 
-    /// Whether JSON may hold a token. Only an escape can hide one.
+    /// Whether a JSON text can contain a token. Only an escape can hide one.
     pub fn may_be_in(&self, text: &[u8]) -> bool {
         self.spellings.as_ref().is_some_and(|tokens| tokens.is_match(text) || memchr::memchr(b'\\', text).is_some())
     }
 
-    /// What must be replaced in `text`, which is valid JSON: a token inside a string, a string that hides one behind
-    /// escapes, and a number that is one.
+    /// The replacements for `text`, which is valid JSON: tokens inside strings, strings that hide a token behind escapes, and
+    /// numbers that equal a token.
     pub fn edits(&self, text: &str) -> Vec<Edit> {
         let mut found = Vec::new();
         let Some(tokens) = &self.spellings else { return found };
@@ -67,7 +67,7 @@ impl KnownTokens {
         found
     }
 
-    /// An answer that nobody has to be shown byte for byte, without the tokens in it.
+    /// An answer without its tokens, for answers that Annals does not keep byte for byte.
     pub fn cleaned(&self, body: &Bytes) -> Bytes {
         let text = std::str::from_utf8(body).ok().filter(|_| self.may_be_in(body));
         match text.map(|text| self.edits(text)) {
@@ -76,7 +76,7 @@ impl KnownTokens {
         }
     }
 
-    /// A text of a message without the tokens in it.
+    /// The text of a message, without its tokens.
     pub fn scrubbed(&self, text: String) -> String {
         match &self.any_case {
             Some(tokens) if tokens.is_match(&text) => {
@@ -87,7 +87,7 @@ impl KnownTokens {
         }
     }
 
-    /// An error without the tokens in it.
+    /// An error, without its tokens.
     pub fn scrubbed_error(&self, error: ApiError) -> ApiError {
         let clean = |text| self.scrubbed(text);
         match error {
@@ -108,12 +108,12 @@ impl KnownTokens {
     }
 }
 
-/// Whether a token was replaced in this text.
+/// Whether this text contains a replaced token.
 pub fn was_cut(text: &str) -> bool {
     text.contains(REDACTED)
 }
 
-/// `place` is a string, with its quotes.
+/// `place` is a string with its quotes.
 fn string_edits(tokens: &AhoCorasick, text: &str, place: Range<usize>, found: &mut Vec<Edit>) {
     let string = &text[place.clone()];
     if string.contains('\\') {
@@ -152,13 +152,13 @@ fn spellings(token: &str) -> Vec<String> {
     all
 }
 
-/// The characters that the token alone decides, wherever it stands in a longer text.
+/// The characters that depend on the token alone, at any position in a longer text.
 fn inside_base64<'a>(token: &'a str, alphabet: &Alphabet) -> impl Iterator<Item = String> + use<'a> {
     let engine = GeneralPurpose::new(alphabet, NO_PAD);
     (0..3).map(move |before: usize| {
         let text = [&[0; 2][..before], token.as_bytes()].concat();
         let encoded = engine.encode(&text);
-        // Six bits a character: the first and the last may share theirs with what stands beside the token.
+        // A character holds six bits: the first and the last character can share bits with the neighbours of the token.
         encoded[(before * 8).div_ceil(6)..text.len() * 8 / 6].to_owned()
     })
 }

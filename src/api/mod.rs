@@ -1,8 +1,8 @@
 //! The only room that knows HTTP: the event source's contract, wire types, client, retry policy, limits.
 //!
-//! [`EventSource`] is the contract, and [`Directory`] the part of it about people. [`HttpSource`] speaks to the service; [`Retrying`] wraps any source with the retry
-//! policy, so that the simulation runs the real one. Secrets never pass this room's door: a string under a key named
-//! `secret` is replaced before anyone else sees the event, and so is the credential wherever the service repeats it.
+//! [`EventSource`] is the contract, and [`Directory`] its part about people. [`HttpSource`] speaks to the service. [`Retrying`]
+//! adds the retry policy to any source, so that the simulation runs the real policy. No secret leaves this room: it replaces
+//! strings under a key named `secret`, and the credential if the service repeats it.
 
 mod client;
 mod contract;

@@ -1,4 +1,4 @@
-//! What went wrong on the way to the service, in words that name the cause. No path, no query, no token.
+//! Network errors in words that name the cause. They contain no path, no query and no token.
 
 use std::error::Error;
 use std::io;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustls::CertificateError;
 
-/// The time that making a connection may take.
+/// The time limit for opening a connection.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Whether the host is unknown, or refuses connections.
@@ -29,7 +29,7 @@ pub fn describe(error: &reqwest::Error, origin: &str, deadline: Duration) -> Str
             Some(io::ErrorKind::ConnectionRefused) => format!("{origin} refused the connection: nothing listens there"),
             Some(io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset) if origin.starts_with("https:") => {
                 format!(
-                    "no secure connection to {origin}: it ends the connection in the handshake: does it speak TLS there?"
+                    "no secure connection to {origin}: the server ended the connection in the handshake: check that it speaks TLS"
                 )
             }
             _ if error.is_timeout() => format!("no connection to {origin} within {CONNECT_TIMEOUT:?}"),
@@ -45,18 +45,18 @@ pub fn describe(error: &reqwest::Error, origin: &str, deadline: Duration) -> Str
     format!("the connection to {origin} broke: {}", root(error))
 }
 
-/// What is wrong with a certificate, and what helps; of other causes the library's own words.
+/// The fault of a certificate, and the remedy; for other causes the library's own words.
 fn tls_cause(error: &rustls::Error) -> String {
     let rustls::Error::InvalidCertificate(why) = error else { return error.to_string() };
     let words = match why {
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-            "its certificate has expired: it must be renewed there, unless this machine's clock is wrong"
+            "its certificate has expired: ask the service's operator to renew it, or check this machine's clock"
         }
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            "its certificate is not valid yet: look at this machine's clock"
+            "its certificate is not valid yet: check this machine's clock"
         }
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-            "its certificate is for another host: look at the address"
+            "its certificate is for another host: check the address"
         }
         CertificateError::UnknownIssuer => {
             "its certificate is signed by an authority that this machine does not trust: install that authority's \
@@ -67,7 +67,7 @@ fn tls_cause(error: &rustls::Error) -> String {
     words.to_owned()
 }
 
-/// The last error of type `E` in the chain, which names the cause; io errors hide theirs one level further down.
+/// The last error of type `E` in the chain, which names the cause. An io error hides its cause one level deeper.
 fn find<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
     let (mut next, mut found) = (Some(error), None);
     while let Some(error) = next {
@@ -80,7 +80,7 @@ fn find<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a 
     found
 }
 
-/// The last error of the chain: the outer ones only say that something failed.
+/// The last error of the chain: the outer errors only say that something failed.
 fn root(error: &(dyn Error + 'static)) -> String {
     let mut last = error;
     while let Some(source) = last.source() {

@@ -1,20 +1,20 @@
-//! An event's fields, and those of the objects in it, found in one pass over its text.
+//! Finds the fields of an event, and of the objects in it, in one pass over its text.
 
 use std::borrow::Cow;
 
 use super::json;
 
-/// Objects further down are not looked into: no detail of an event is documented to lie so deep.
+/// Deeper objects are not searched: no documented detail of an event lies so deep.
 const LEVELS_MAX: usize = 8;
-/// Fields of one event, about: a kilobyte, which the allocator has at hand.
+/// The approximate number of fields of one event: about a kilobyte.
 const FIELDS: usize = 16;
 const NONE: usize = usize::MAX;
 
-/// The fields of an object and of the objects inside it, in the order served.
+/// The fields of an object and of the objects inside it, in served order.
 #[derive(Debug)]
 pub struct Outline<'a> {
     fields: Vec<Field<'a>>,
-    /// The object's own last field.
+    /// The last field of the object itself.
     last: usize,
 }
 
@@ -24,15 +24,15 @@ struct Field<'a> {
     text: &'a str,
     /// The value is a string without escapes.
     is_plain: bool,
-    /// The field before it in its object, and the last field of the object that it holds.
+    /// The previous field of the same object, and the last field of the object that is the value.
     before: usize,
     last: usize,
 }
 
-/// An object whose end is not met yet.
+/// An object whose end the scan has not reached.
 #[derive(Clone, Copy)]
 struct Open {
-    /// The field whose value it is, and where that begins.
+    /// The field with this object as its value, and the start of the value.
     field: usize,
     start: usize,
     last: usize,
@@ -46,8 +46,8 @@ pub struct Inside<'o, 'a> {
 }
 
 impl<'a> Outline<'a> {
-    /// The fields of the object that `text` is, where `text` is known to be JSON; `None` when it is anything else. Of text
-    /// that is not JSON something is returned, without a panic.
+    /// The fields of the object in `text`, which must be valid JSON; `None` if `text` is no object. For any other text, the
+    /// result is arbitrary, but the function does not panic.
     pub fn of(text: &'a str) -> Option<Self> {
         let bytes = text.as_bytes();
         let mut at = json::space_end(bytes, 0);
@@ -116,17 +116,17 @@ impl<'o, 'a> Inside<'o, 'a> {
         self.back().find(|field| field.key == key).filter(|field| field.text != "null")
     }
 
-    /// The JSON text of a field, `None` when it is missing or null.
+    /// The JSON text of a field; `None` if it is missing or null.
     pub fn get(self, key: &str) -> Option<&'a str> {
         Some(self.find(key)?.text)
     }
 
-    /// The field's value where it is a string.
+    /// The field's value, if it is a string.
     pub fn string(self, key: &str) -> Option<Cow<'a, str>> {
         self.find(key)?.string()
     }
 
-    /// The field's value where it is an object.
+    /// The field's value, if it is an object.
     pub fn object(self, key: &str) -> Option<Self> {
         self.held(self.find(key)?)
     }
@@ -135,12 +135,12 @@ impl<'o, 'a> Inside<'o, 'a> {
         field.text.starts_with('{').then_some(Self { fields: self.fields, last: field.last })
     }
 
-    /// All fields, the last one first: of equal keys the first met counts.
+    /// All fields, the last one first, so the first of equal keys counts.
     pub fn backwards(self) -> impl Iterator<Item = Value<'o, 'a>> {
         self.back().map(move |field| Value { field, of: self })
     }
 
-    /// The fields that are not null, each key once, in the order served.
+    /// The fields that are not null, each key once, in served order.
     pub fn fields(self) -> Vec<(&'o str, &'a str)> {
         let mut found: Vec<(&'o str, &'a str)> = Vec::new();
         for field in self.back() {
@@ -154,7 +154,7 @@ impl<'o, 'a> Inside<'o, 'a> {
     }
 }
 
-/// One field, and the object that it stands in.
+/// One field, and its object.
 #[derive(Debug, Clone, Copy)]
 pub struct Value<'o, 'a> {
     field: &'o Field<'a>,
@@ -196,7 +196,7 @@ mod tests {
     use super::super::json::Object;
     use super::*;
 
-    /// All that an outline tells of an object, and of the objects in it.
+    /// All fields in an outline of an object, and of the objects in it.
     fn told(inside: Inside<'_, '_>, depth: usize) -> Vec<String> {
         let mut told = Vec::new();
         for (key, text) in inside.fields() {

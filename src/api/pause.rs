@@ -1,14 +1,14 @@
-//! The wait that the service asks for with 429. It asks it of the token, so whoever asks anything with that token waits.
+//! The pause that the service demands with 429. The service limits a token, so all requests with that token wait.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::clock::Clock;
 
-/// Until when the service asked to be left alone; shared by all requests of one token.
+/// The end of the demanded pause. All requests of one token share it.
 pub struct Pause {
     clock: Arc<dyn Clock>,
-    /// By the clock's monotonic time.
+    /// On the monotonic clock.
     until: Mutex<Duration>,
 }
 
@@ -17,14 +17,14 @@ impl Pause {
         Self { clock, until: Mutex::default() }
     }
 
-    /// The service asks for a wait from now on.
+    /// Starts a pause now.
     pub(super) fn ask(&self, wait: Duration) {
         let until = self.clock.monotonic().saturating_add(wait);
         let mut held = self.until.lock().unwrap_or_else(PoisonError::into_inner);
         *held = (*held).max(until);
     }
 
-    /// Waits until nothing is asked for; how long that was.
+    /// Waits until the pause is over, and returns the waiting time.
     pub(super) async fn over(&self) -> Duration {
         let began = self.clock.monotonic();
         loop {

@@ -1,22 +1,21 @@
-//! How many requests a second are made: of all kinds together, and by the looks at people alone.
+//! Limits the requests a second: of all requests together, and of requests about people.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 
-/// The part of all requests that the looks at people may make. The rest is kept for events.
+/// The share of all requests that may be about people. The rest remains for events.
 const LOOKS_SHARE: f64 = 0.5;
-/// Slots that come due within this span may be used together: timers are not exact.
+/// Requests that are due within this span may start together, because timers are not exact.
 const BURST_SECONDS: f64 = 0.02;
 
-/// How many requests a second the looks at people may make, of all teams together, where `requests_per_second` are made in
-/// all.
+/// The maximum requests a second about people of all teams, if `requests_per_second` is the limit for all requests.
 pub fn scans_per_second(requests_per_second: f64) -> f64 {
     requests_per_second * LOOKS_SHARE
 }
 
-/// A limiter for `requests_per_second`; `None` (no limit) for 0 and what is not a positive number.
+/// A limiter for `requests_per_second`; `None` (no limit) if it is not a positive number.
 pub(super) fn rate_limiter(requests_per_second: f64) -> Option<DefaultDirectRateLimiter> {
     if !(requests_per_second.is_finite() && requests_per_second > 0.0) {
         return None;

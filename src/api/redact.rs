@@ -1,4 +1,5 @@
-//! The one exception to byte for byte: a string under a key named `secret` never leaves this room.
+//! Replaces every string under a key named `secret`. This and the credential are the only exceptions to keeping events byte
+//! for byte.
 
 use std::ops::Range;
 
@@ -8,21 +9,21 @@ use crate::planted::{self, Bug};
 
 use super::json;
 
-/// What stands in the place of a secret string, quotes included.
+/// The replacement of a secret string, with its quotes.
 pub const REDACTED: &[u8] = b"\"[redacted]\"";
 
-/// Bytes of a text that are replaced, and by what.
+/// A range of bytes, and its replacement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
     pub place: Range<usize>,
     pub by: &'static [u8],
 }
 
-/// The string tokens, quotes included, that stand under a key `secret` of `text`, at any depth below it.
-/// `text` is valid JSON; of other text something is returned, without a panic.
+/// The strings with their quotes under a key `secret` in `text`, at any depth below it. `text` must be valid JSON; for any
+/// other text, the result is arbitrary, but the function does not panic.
 pub fn secrets(text: &str) -> Vec<Edit> {
     let bytes = text.as_bytes();
-    // Without the word, and without an escape that could spell a letter of it, no key is named so.
+    // Without the word, and without an escape that could spell one of its letters, no key has this name.
     if planted::is(Bug::SecretsKept)
         || memmem::find(bytes, b"secret").is_none() && memmem::find(bytes, b"\\u").is_none()
     {
@@ -31,7 +32,7 @@ pub fn secrets(text: &str) -> Vec<Edit> {
     Scan { text, at: 0, stack: Vec::new(), key_next: false, below: false, found: Vec::new() }.run()
 }
 
-/// `original` with all edits made; they are in order and do not overlap.
+/// Applies all edits to `original`; they are in order and do not overlap.
 pub fn replace(original: &[u8], edits: &[Edit]) -> Vec<u8> {
     let mut text = Vec::with_capacity(original.len() + edits.len() * REDACTED.len());
     let mut kept = 0;
@@ -55,7 +56,7 @@ struct Scan<'a> {
     stack: Vec<Frame>,
     /// The next string is a key.
     key_next: bool,
-    /// The next value stands under a key `secret`, directly or further up.
+    /// The next value is below a key `secret`, at any depth.
     below: bool,
     found: Vec<Edit>,
 }

@@ -1,4 +1,4 @@
-//! The retry policy, around any event source: so that the simulation runs the real one.
+//! The retry policy. It wraps any event source, so that the simulation runs the real policy.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,33 +19,34 @@ use super::contract::{
 use super::pause::Pause;
 use super::transport::RETRY_AFTER_SECONDS_MAX;
 
-/// How often one request is made at most.
+/// The maximum number of attempts of one request.
 pub const RETRY_ATTEMPTS_MAX: u32 = 10;
 /// The first wait, before jitter.
 pub const RETRY_DELAY_MS_MIN: u64 = 500;
-/// The longest wait of our own choice; a longer one is taken only when the service asks for it.
+/// The longest wait that Annals chooses. Annals waits longer only if the service demands it.
 pub const RETRY_DELAY_MS_MAX: u64 = 20_000;
-/// After so long no further attempt is made. Waits that the service asked for are counted apart.
+/// No attempt starts after this time. Waits that the service demands do not count.
 pub const RETRY_TOTAL_SECONDS_MAX: u64 = 75;
-/// An address that has never answered is tried for so long by a command that a person waits for.
+/// A command for a waiting person tries an address that has never answered for this time.
 pub const FIRST_CONTACT_SECONDS_MAX: u64 = 10;
-/// A person hears after so long that the first answer is still missing.
+/// After this time, a message tells the person that the first answer is still missing.
 const FIRST_ANSWER_SECONDS: u64 = 2;
-/// Failures of one request, one after another, after which a person hears of them, where the service has answered before.
+/// After this many consecutive failures of one request, a message tells the person. If the service has never answered, the
+/// first failure does.
 const FAILURES_TOLD: u32 = 3;
 
-/// When to try again, and when to give up.
+/// Decides when to retry, and when to give up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// Attempts of one request, the first included.
+    /// Maximum number of attempts of one request, with the first.
     pub attempts_max: u32,
     pub delay_min: Duration,
     pub delay_max: Duration,
-    /// No attempt starts later than this after the first, waits asked for by the service aside.
+    /// No attempt starts later than this after the first one. Waits that the service demands do not count.
     pub total_max: Duration,
-    /// The limit of all the waits that the service asks for by `Retry-After` in one request.
+    /// The maximum sum of the waits that the service demands by `Retry-After` in one request.
     pub asked_max: Duration,
-    /// The same for an address that cannot be reached and has never answered; `None`: no other than `total_max`.
+    /// Like `total_max`, for an unreachable address that has never answered; `None`: `total_max` applies.
     pub first_contact_max: Option<Duration>,
 }
 
@@ -63,7 +64,7 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// Goes on for about so long, the waits that the service asks for aside; the waits between stay as they are.
+    /// Retries for about this time, without the waits that the service demands. The waits between attempts do not change.
     pub fn within(total: Duration) -> Self {
         let policy = Self::default();
         let longest = total.as_millis() / u128::from(RETRY_DELAY_MS_MAX / 2);
@@ -71,32 +72,32 @@ impl RetryPolicy {
         Self { attempts_max: policy.attempts_max.max(attempts), total_max: total, ..policy }
     }
 
-    /// For a command that a person waits for: an address that cannot be reached may be a wrong one.
+    /// For a command with a waiting person: an unreachable address can be a typing error.
     #[must_use]
     pub fn for_a_person(self) -> Self {
         Self { first_contact_max: Some(Duration::from_secs(FIRST_CONTACT_SECONDS_MAX)), ..self }
     }
 
-    /// The limit of the attempts to reach a service that has never answered, where there is one.
+    /// The time limit for reaching a service that has never answered, if there is one.
     fn first_contact(&self, error: &ApiError, is_reached: bool) -> Option<Duration> {
         let first = self.first_contact_max.filter(|_| !is_reached && matches!(error, ApiError::Unreachable { .. }));
         first.map(|first| first.min(self.total_max))
     }
 }
 
-/// What a person who waits for an answer should know.
+/// News for a person who waits for an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Notice<'a> {
-    /// The first answer takes long.
+    /// The first answer is late.
     NoAnswerYet,
-    /// A request failed, and is made again after `wait`; for `within` at most, waits that the service asks for aside.
+    /// A request failed. Annals repeats it after `wait`, and for at most `within`, without the waits that the service demands.
     TryingAgain { error: &'a ApiError, wait: Duration, within: Duration },
 }
 
-/// Hears of waiting, once for each time of trouble.
+/// Receives one notice for each period of trouble.
 pub type Listener = Arc<dyn Fn(Notice<'_>) + Send + Sync>;
 
-/// How many requests were made, and how they ended. Shared: status and progress read it while it grows.
+/// Counts the requests and their results. Status and progress read it while it grows.
 #[derive(Debug, Default)]
 pub struct RequestCounts {
     requests: AtomicU64,
@@ -110,11 +111,11 @@ pub struct RequestCounts {
     unexpected: AtomicU64,
 }
 
-/// [`RequestCounts`] at one moment. The results add up to `requests` once nothing is under way.
+/// [`RequestCounts`] at one moment. The results add up to `requests` when no request is running.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RequestCountsNow {
     pub requests: u64,
-    /// Those of the requests that repeat a failed one.
+    /// The requests that repeated a failed one.
     pub retries: u64,
     pub answered: u64,
     pub refused: u64,
@@ -162,19 +163,19 @@ impl RequestCounts {
     }
 }
 
-/// An event source that tries again what may succeed later, and leaves the service alone when that asks for it.
+/// An event source that retries requests that can succeed later, and obeys the pauses that the service demands.
 pub struct Retrying {
     source: Arc<dyn EventSource>,
     clock: Arc<dyn Clock>,
     policy: RetryPolicy,
     counts: Arc<RequestCounts>,
     pause: Arc<Pause>,
-    /// Something answers at the address.
+    /// The address has answered.
     is_reached: AtomicBool,
-    /// A request was answered.
+    /// A request has succeeded.
     has_answered: AtomicBool,
     listener: Option<Listener>,
-    /// The listener knows of the trouble that lasts.
+    /// The listener knows the current trouble.
     is_told: AtomicBool,
 }
 
@@ -184,7 +185,7 @@ impl Retrying {
         Self::sharing(source, clock, policy, Arc::default(), pause)
     }
 
-    /// Adds to counters, and keeps to a pause, that outlive this source.
+    /// Uses counters and a pause that outlive this source.
     pub fn sharing(
         source: Arc<dyn EventSource>,
         clock: Arc<dyn Clock>,
@@ -196,7 +197,7 @@ impl Retrying {
         Self { source, clock, policy, counts, pause, is_reached, has_answered, listener: None, is_told }
     }
 
-    /// Tells `listener` of waiting.
+    /// Sends notices about waiting to `listener`.
     #[must_use]
     pub fn telling(self, listener: Listener) -> Self {
         Self { listener: Some(listener), ..self }
@@ -240,7 +241,7 @@ impl Retrying {
         }
     }
 
-    /// Waits for an answer. Where it is the first one and takes long, the listener hears of that.
+    /// Waits for an answer. If it is the first one and late, tells the listener.
     async fn first_answer<T>(&self, answer: Answer<'_, T>) -> Result<Served<T>, ApiError> {
         if self.listener.is_none() || self.has_answered.load(Ordering::Relaxed) {
             return answer.await;
@@ -264,14 +265,14 @@ impl Retrying {
     }
 }
 
-/// Where one request stands in its attempts. Pure: time and chance are arguments.
+/// The attempts of one request so far. Pure: time and chance are arguments.
 struct Schedule<'a> {
     policy: &'a RetryPolicy,
     started: Duration,
     attempts: u32,
-    /// The waits so far that the service asked for, beyond our own.
+    /// The sum of the waits that the service demanded, beyond our own.
     asked: Duration,
-    /// The waits so far that it asked of others.
+    /// The sum of the waits that it demanded from other requests.
     kept_waiting: Duration,
     delays: backon::ExponentialBackoff,
 }
@@ -297,7 +298,7 @@ impl<'a> Schedule<'a> {
         let own = jittered(self.delays.next().unwrap_or(self.policy.delay_max), random);
         let spent = now.saturating_sub(self.started).saturating_sub(self.asked + self.kept_waiting);
         let first_contact = self.policy.first_contact(error, is_reached);
-        // The last attempt of a first contact is made when its time is over.
+        // The last attempt to reach a new address starts when its time is over.
         let own = first_contact.map_or(own, |total_max| own.min(total_max.saturating_sub(spent)));
         let asked = retry_after(error).unwrap_or_default().saturating_sub(own);
         self.asked += asked;
@@ -306,7 +307,7 @@ impl<'a> Schedule<'a> {
     }
 }
 
-/// Between half of `delay` and the whole: many who failed together do not come back together.
+/// A random time between half of `delay` and all of it, so that requests that failed together do not retry together.
 fn jittered(delay: Duration, random: u64) -> Duration {
     let half = delay / 2;
     let nanos = u64::try_from(half.as_nanos()).unwrap_or(u64::MAX - 1);

@@ -1,5 +1,5 @@
-//! The shape of answers about people and computers: what is not as the interface describes is an error to retry, never a
-//! roster without people.
+//! Checks the form of answers about people and computers. An answer without the documented form is an error to retry, never an
+//! empty list.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use super::contract::Unread;
 use super::json::{self, Object};
 use super::wire::{WireError, parse, utf8};
 
-/// A longer id is not believed.
+/// A longer id is invalid.
 pub const ID_BYTES_MAX: usize = 256;
 
 /// The fields of a user's authentication info.
@@ -16,7 +16,7 @@ const USER_INFO_FIELDS: [&str; 3] = ["totp", "authProviders", "tokenLog"];
 /// `{users: [User]}`
 ///
 /// # Errors
-/// When the body is not an object with a list `users` of objects, each with an id that no other has.
+/// When the body is not an object with a list `users` of objects, each with its own id.
 pub fn users(body: &[u8]) -> Result<Unread, WireError> {
     let expected = "an object with a list `users`";
     let text = utf8(body)?;
@@ -29,7 +29,7 @@ pub fn users(body: &[u8]) -> Result<Unread, WireError> {
 /// A list of SSO users.
 ///
 /// # Errors
-/// When the body is not a list of objects, each with an id that no other has.
+/// When the body is not a list of objects, each with its own id.
 pub fn sso_users(body: &[u8]) -> Result<Unread, WireError> {
     let text = utf8(body)?;
     check_ids(&parse::<Vec<Object<'_>>>(text, "a list of SSO users")?, "an SSO user")?;
@@ -39,7 +39,7 @@ pub fn sso_users(body: &[u8]) -> Result<Unread, WireError> {
 /// A user's authentication info.
 ///
 /// # Errors
-/// When the body is not an object with one of its documented fields: one without any says nothing.
+/// When the body is not an object with at least one documented field.
 pub fn user_info(body: &[u8]) -> Result<Unread, WireError> {
     let text = utf8(body)?;
     let info: Object<'_> = parse(text, "an object with authentication info")?;
@@ -49,7 +49,7 @@ pub fn user_info(body: &[u8]) -> Result<Unread, WireError> {
     Ok(Unread::new(text))
 }
 
-/// Whether an id can name anything.
+/// Whether an id is valid.
 pub fn is_usable_id(id: &str) -> bool {
     !id.is_empty() && id.len() <= ID_BYTES_MAX
 }
@@ -62,7 +62,7 @@ fn check_ids(things: &[Object<'_>], what: &str) -> Result<(), WireError> {
             return Err(WireError(format!("{what} without an id of 1 to {ID_BYTES_MAX} bytes")));
         };
         if !seen.insert(id) {
-            return Err(WireError(format!("{what} stands there twice")));
+            return Err(WireError(format!("{what} occurs twice")));
         }
     }
     Ok(())

@@ -1,10 +1,10 @@
-//! The event time and id, taken out of an event's text.
+//! Takes the event time and the id from an event's text.
 
 use crate::model::{EventId, Instant, ServedTime, Stream};
 
 use super::json::{self, Object};
 
-/// The event time of an object. The text of an unusable one starts with a word for machines.
+/// The event time of an object. The text of an unusable time starts with a code for programs.
 pub fn of(stream: Stream, event: &Object<'_>) -> ServedTime {
     let (name, text) = match stream {
         Stream::Activity => ("header.eventTimestampUnixNano", activity_time(event)),
@@ -36,8 +36,8 @@ fn is_integer(text: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// The service's own id: the string, or the JSON text of what is not a string. None is documented for activity, so
-/// none is believed there.
+/// The service's own id: a string, or the JSON text of another value. The document gives activity no id, so activity has none
+/// here.
 pub fn id(stream: Stream, event: &Object<'_>) -> Option<EventId> {
     if stream == Stream::Activity {
         return None;

@@ -1,10 +1,10 @@
-//! Why no client can be made.
+//! Errors of the client's configuration.
 
 use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// Why no client can be made: wrong configuration. Never holds the token.
+/// An error of the client's configuration. Never contains the token.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SetupError {
     #[error("the base URL {reason}")]

@@ -1,4 +1,5 @@
-//! The token: given once, or kept in a file that is read again when the service refuses it, or when it holds another one.
+//! The token. It is given once, or Annals reads it from a file, and reads the file again when the service refuses the token or the
+//! file changes.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -14,19 +15,19 @@ use super::setup_error::SetupError;
 
 const SCHEME: &str = "Bearer ";
 
-/// Bytes of a token's file.
+/// The maximum size of a token's file.
 const TOKEN_BYTES_MAX: u64 = 64 << 10;
 
-/// Where the token comes from.
+/// The source of the token.
 #[derive(Debug, Clone)]
 pub enum TokenSource {
     Fixed(SecretString),
-    /// A file that holds the token and nothing else, but for white space around it.
+    /// A file that holds only the token, and perhaps white space around it.
     File(PathBuf),
 }
 
 impl TokenSource {
-    /// A digest of the token as it stands now, to notice another one by; `None` where it cannot be read.
+    /// A digest of the current token, for noticing a change; `None` if the token cannot be read.
     pub fn fingerprint(&self) -> Option<Digest> {
         let text = match self {
             TokenSource::Fixed(token) => token.clone(),
@@ -36,7 +37,7 @@ impl TokenSource {
     }
 }
 
-/// The token of a source that is at work: to notice that its file holds another one, and to use that.
+/// The token of a running source. Notices that the file holds another token, and uses that one.
 #[derive(Clone)]
 pub struct TokenInForce(pub(super) Arc<Credential>);
 
@@ -46,18 +47,18 @@ impl TokenInForce {
         self.0.source.fingerprint()
     }
 
-    /// A token that this source has used before must not be repeated to anybody either.
+    /// No message may repeat a token that this source used earlier, either.
     pub fn follow(&self, former: &TokenInForce) {
         self.0.follow(&former.0);
     }
 
-    /// From now on what the file holds is used. A file that cannot be read now leaves the token as it was.
+    /// Uses the token that the file holds now. If the file cannot be read, the old token remains in use.
     pub fn renew(&self) {
         self.0.read_again();
     }
 }
 
-/// The `Authorization` header as it stands now.
+/// The current `Authorization` header.
 pub(super) struct Credential {
     source: TokenSource,
     held: Mutex<Held>,
@@ -93,15 +94,15 @@ impl Credential {
         self.held().known.clone()
     }
 
-    /// Reads the file again after `refused` was refused; the new header where there is another one. A file that
-    /// cannot be read now leaves the token as it was.
+    /// Reads the file again after the service refused `refused`. Returns the new header if the token changed. If the file cannot
+    /// be read, the old token remains in use.
     pub fn renewed(&self, refused: &HeaderValue) -> Option<HeaderValue> {
         self.read_again();
         let header = self.header();
         (header != *refused).then_some(header)
     }
 
-    /// The token of `former` came before this one, where it is another.
+    /// Notes that the token of `former` came before this one, if it differs.
     pub fn follow(&self, former: &Credential) {
         let before = former.header();
         let mut held = self.held();

@@ -1,4 +1,4 @@
-//! One GET, from the limits that it waits for to the last byte of its body, or the reason why there is none.
+//! One GET: waits for the limits, sends the request, and reads the whole body, or returns the reason of the failure.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,17 +20,17 @@ use super::network_error;
 use super::pause::Pause;
 use super::token::Credential;
 
-/// Redirects within the service that are followed for one request.
+/// Maximum number of redirects within the service for one request.
 const REDIRECTS_MAX: u32 = 3;
-/// A longer wait than this is not believed, whatever `Retry-After` says.
+/// A longer `Retry-After` is treated as this wait.
 pub const RETRY_AFTER_SECONDS_MAX: u64 = 15 * 60;
-/// Of an error's body no more is read; it is only looked at for its `code`.
+/// Maximum bytes that are read of an error's body, which matters only for its `code`.
 const ERROR_BODY_BYTES_MAX: usize = 64 * 1024;
 const ERROR_CODE_BYTES_MAX: usize = 64;
-/// Space that a `Content-Length` may reserve before a byte has come.
+/// Maximum memory that a `Content-Length` reserves before the first byte arrives.
 const BODY_RESERVE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// A body, and the `Date` it came with.
+/// A body and its `Date`.
 pub(super) struct Reply {
     pub body: Bytes,
     pub at: Option<Instant>,
@@ -48,7 +48,7 @@ pub(super) struct Transport {
 }
 
 impl Transport {
-    /// `what` names the request in errors. No error holds the token.
+    /// `what` names the request in errors. No error contains the token.
     pub async fn get(&self, what: &str, url: Url) -> Result<Reply, ApiError> {
         self.ask(what, url).await.map_err(|error| self.credential.known().scrubbed_error(error))
     }
@@ -65,7 +65,7 @@ impl Transport {
         }
     }
 
-    /// The answer after redirects. Another host, scheme or port is never asked: the token would go with the request.
+    /// The answer after redirects. Never follows a redirect to another host, scheme or port, which would receive the token.
     async fn follow(&self, what: &str, mut url: Url, token: &HeaderValue) -> Result<Reply, ApiError> {
         for _ in 0..=REDIRECTS_MAX {
             let response = self.send(what, &url, token).await?;
@@ -77,7 +77,10 @@ impl Transport {
             let target = target.ok_or_else(|| unexpected(what, format!("status {}", response.status().as_u16())))?;
             if target.origin() != url.origin() {
                 let to = target.origin().ascii_serialization();
-                return Err(unexpected(what, format!("a redirect to another place, {to}, which is not followed")));
+                return Err(unexpected(
+                    what,
+                    format!("a redirect to another address, {to}, which Annals does not follow"),
+                ));
             }
             url = target;
         }
@@ -116,8 +119,8 @@ impl Transport {
         Ok(Reply { body, at })
     }
 
-    /// The whole body after decompression, in one piece of its own: what is kept of it would keep the connection's buffer.
-    /// Stops at the limit, before it is held in memory.
+    /// The whole body after decompression, in its own memory: a slice of it would keep the connection's buffer alive. Stops at the
+    /// limit.
     async fn body(&self, what: &str, mut response: Response, bytes_max: usize) -> Result<Bytes, ApiError> {
         let length = response.content_length().and_then(|length| usize::try_from(length).ok()).unwrap_or(0);
         let url = response.url().clone();
@@ -128,12 +131,12 @@ impl Transport {
             }
             whole.extend_from_slice(&chunk);
         }
-        // Where the length was not told, there may be twice the room.
+        // Without a known length, the buffer can have twice the needed size.
         whole.shrink_to_fit();
         Ok(whole.into())
     }
 
-    /// The error that a status other than 200 is.
+    /// The error for a status other than 200.
     async fn refusal(&self, what: &str, response: Response, at: Option<Instant>) -> ApiError {
         let status = response.status().as_u16();
         let retry_after = retry_after(response.headers(), at);
@@ -158,8 +161,8 @@ fn unexpected(what: &str, detail: String) -> ApiError {
     ApiError::Unexpected { what: what.to_owned(), detail }
 }
 
-/// The `code` of an error's body, where it looks like one: it is shown, and a body may hold anything. The body's shape is
-/// not documented; the code is looked for at the top, in `error`, and in the list `errors`.
+/// The `code` of an error's body, if it looks like a code: messages show it, and a body can contain anything. The body's form is
+/// not documented, so this searches the top level, `error`, and the list `errors`.
 fn error_code(body: &[u8]) -> Option<String> {
     let body = Object::parse(std::str::from_utf8(body).ok()?)?;
     let errors = body.get("errors").and_then(|text| serde_json::from_str::<Vec<&RawValue>>(text).ok());
@@ -182,7 +185,7 @@ fn http_date(text: &str) -> Option<Instant> {
     Instant::from_unit(i64::try_from(since.as_secs()).ok()?, TimeUnit::Seconds).ok()
 }
 
-/// Seconds, or a date counted from the answer's own `Date`; between nothing and the limit.
+/// Seconds, or a date relative to the answer's own `Date`; from zero to the limit.
 fn retry_after(headers: &HeaderMap, at: Option<Instant>) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     let wait = match text.parse::<f64>() {

@@ -1,5 +1,5 @@
-//! The bytes of an answer, read. Each event keeps its own bytes exactly as served (but for secrets): they are slices of
-//! the body, found by scanning, never parsed and written again.
+//! Parses answers. Each event keeps its bytes exactly as served, except for secrets: the bytes are slices of the body, found by a
+//! scan, and never parsed and written again.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,10 +18,10 @@ use super::json::{self, Object};
 use super::known_tokens::{self, KnownTokens};
 use super::{redact, served_time};
 
-/// A longer plan span than this is not believed.
+/// A longer plan span is ignored as invalid.
 const PLAN_SPAN_SECONDS_MAX: u64 = 100 * 366 * 86_400;
 
-/// The answer is not what the interface describes. The text holds nothing of the body.
+/// The answer does not have the documented form. The text quotes nothing of the body.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct WireError(pub(super) String);
@@ -29,12 +29,12 @@ pub struct WireError(pub(super) String);
 /// One page of a windowed stream. With `device`, the deprecated history of that computer.
 ///
 /// # Errors
-/// When the body is not an object with the stream's list in it. What stands in the list is never an error.
+/// When the body is not an object with the stream's list. No item of the list is an error.
 pub fn page(stream: Stream, device: Option<&DeviceId>, body: &Bytes) -> Result<Page, WireError> {
     page_without(&KnownTokens::default(), stream, device, body)
 }
 
-/// The same, without these tokens in it.
+/// Like [`page`], and removes these tokens.
 ///
 /// # Errors
 /// As [`page`].
@@ -55,12 +55,12 @@ pub(super) fn page_without(
 /// The newest billing entries.
 ///
 /// # Errors
-/// When the body is not an object with a list `events` in it.
+/// When the body is not an object with a list `events`.
 pub fn billing(body: &Bytes) -> Result<BillingSnapshot, WireError> {
     billing_without(&KnownTokens::default(), body)
 }
 
-/// The same, without these tokens in it.
+/// Like [`billing`], and removes these tokens.
 ///
 /// # Errors
 /// As [`billing`].
@@ -69,10 +69,10 @@ pub(super) fn billing_without(known: &KnownTokens, body: &Bytes) -> Result<Billi
     Ok(BillingSnapshot { events: page.events })
 }
 
-/// The events of a text that is one event by itself, as an archive holds it.
+/// The event in a text that holds a single event, as in an archive.
 ///
 /// # Errors
-/// When no service can have served it so.
+/// When no service can have served this text.
 pub fn alone(stream: Stream, text: &[u8]) -> Result<Vec<RawEvent>, WireError> {
     let body = [br#"{"events":["#, text, b"]}"].concat();
     Ok(read_list(&KnownTokens::default(), stream, "events", &body.into())?.events)
@@ -87,7 +87,7 @@ pub fn teams(body: &[u8]) -> Result<Vec<TeamId>, WireError> {
     Ok(ids.into_iter().map(TeamId::new).collect())
 }
 
-/// A team, and what reading needs to know of it; invites, installers and their secrets are read past.
+/// The facts about a team that reading needs. Skips invites, installers and their secrets.
 ///
 /// # Errors
 /// When the body is not an object.
@@ -106,8 +106,8 @@ pub fn team(body: &[u8]) -> Result<TeamView, WireError> {
 /// The team's computers.
 ///
 /// # Errors
-/// When the body is not an object with a list `devices` of objects with an `id`: a computer that is overlooked would
-/// look like a removed one.
+/// When the body is not an object with a list `devices` of objects with an `id`. If Annals skipped a computer, it would look
+/// removed.
 pub fn devices(body: &[u8]) -> Result<Computers, WireError> {
     let expected = "an object with a list `devices`";
     let text = utf8(body)?;
@@ -127,7 +127,7 @@ pub(super) fn parse<'a, T: serde::Deserialize<'a>>(text: &'a str, expected: &str
     serde_json::from_str(text).map_err(|error| wire_error(text, &error, expected))
 }
 
-/// The texts of serde's own errors quote the body; these do not.
+/// Unlike serde's own errors, these do not quote the body.
 fn wire_error(text: &str, error: &serde_json::Error, expected: &str) -> WireError {
     let (line, column) = (error.line(), error.column());
     WireError(match (text.trim_start().bytes().next(), error.classify()) {
@@ -139,8 +139,8 @@ fn wire_error(text: &str, error: &serde_json::Error, expected: &str) -> WireErro
     })
 }
 
-/// Reads the answer as it is, or, where strings in it hold what UTF-8 or JSON does not allow, a copy of the same length in
-/// which that is masked: one bad event does not spoil the page, and offsets are the same in both.
+/// Parses the answer. If strings in it contain bytes that UTF-8 or JSON forbids, parses a masked copy of the same length. So one
+/// bad event does not spoil the page, and offsets are equal in both.
 fn read_list(known: &KnownTokens, stream: Stream, list: &'static str, body: &Bytes) -> Result<Page, WireError> {
     let first = match std::str::from_utf8(body) {
         Ok(text) => match read_answer(list, text) {
@@ -173,7 +173,7 @@ fn page_of(
     let events = match (lists.next(), lists.next()) {
         (Some(events), None) => events,
         (None, _) => return Err(WireError(format!("the list `{list}` is missing"))),
-        (Some(_), Some(_)) => return Err(WireError(format!("the list `{list}` stands there twice"))),
+        (Some(_), Some(_)) => return Err(WireError(format!("the list `{list}` occurs twice"))),
     };
     let known = Some(known).filter(|known| known.may_be_in(body));
     let events = events.iter().map(|event| {
@@ -191,7 +191,7 @@ fn page_of(
     })
 }
 
-/// One event that may hold a token.
+/// One event that can contain a token.
 fn read_event_without(known: &KnownTokens, stream: Stream, served: Bytes, text: &str) -> RawEvent {
     let edits = if known.may_be_in(text.as_bytes()) { known.edits(text) } else { Vec::new() };
     if edits.is_empty() {
@@ -200,16 +200,16 @@ fn read_event_without(known: &KnownTokens, stream: Stream, served: Bytes, text: 
     let cleaned = redact::replace(text.as_bytes(), &edits);
     let cleaned = String::from_utf8(cleaned).expect("BUG: whole characters were replaced");
     let event = read_event(stream, redact::replace(&served, &edits).into(), &cleaned);
-    // An id that was cut is not the service's id.
+    // A changed id is not the service's id.
     let id = event.id.filter(|id| !known_tokens::was_cut(id.as_str()));
     RawEvent { redacted: true, id, ..event }
 }
 
-/// One event. `text` is `served`, or `served` masked: valid JSON of the same length.
+/// One event. `text` is `served`, or a masked copy of it: valid JSON of the same length.
 fn read_event(stream: Stream, served: Bytes, text: &str) -> RawEvent {
     let (time, id) = match Object::parse(text) {
         Some(event) => {
-            // An id that was masked is not the service's id.
+            // A masked id is not the service's id.
             let whole = event.get("id").is_none_or(|id| served[json::range_in(text, id)] == *id.as_bytes());
             let id = if whole { served_time::id(stream, &event) } else { None };
             (served_time::of(stream, &event), id)
@@ -225,8 +225,8 @@ fn read_event(stream: Stream, served: Bytes, text: &str) -> RawEvent {
     RawEvent { is_json, ..event }
 }
 
-/// A copy of the same length in which every byte is `?` that is not UTF-8, or, inside a string, a control character or
-/// the start of an escape that JSON does not know. `None` when there is none.
+/// A copy of the same length with `?` for every byte that is not UTF-8 and, inside strings, for every control character and
+/// every start of an invalid escape. `None` if there are none.
 fn masked(body: &[u8]) -> Option<String> {
     let mut copy = Vec::with_capacity(body.len());
     for chunk in body.utf8_chunks() {
@@ -257,7 +257,7 @@ fn mask_strings(text: &mut [u8]) {
     }
 }
 
-/// The length of the escape that `text` starts with; `None` when JSON does not know it.
+/// The length of the escape at the start of `text`; `None` if it is invalid.
 fn escape_length(text: &[u8]) -> Option<usize> {
     match text.get(1)? {
         b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Some(2),
@@ -266,7 +266,7 @@ fn escape_length(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// The fields of an answer that are read; each list under the list's name, to see that there is one.
+/// The fields of an answer that Annals reads. Each list is under its own name, so that a missing list is noticed.
 struct Answer<'a> {
     lists: Vec<Vec<&'a RawValue>>,
     has_more: Option<&'a str>,

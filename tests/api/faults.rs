@@ -186,7 +186,7 @@ async fn the_client_never_follows_a_redirect_to_another_host() {
         ] {
             let server = ScriptedServer::start([status(code, &[("Location", &target)])]);
             let error = ask(&HttpSource::new(options(server.base_url())).unwrap()).await.unwrap_err().to_string();
-            assert!(error.contains("redirect to another place") && error.contains(&port), "{error}");
+            assert!(error.contains("redirect to another address") && error.contains(&port), "{error}");
         }
     }
     assert!(elsewhere.requests().is_empty() && elsewhere.connections() == 0);

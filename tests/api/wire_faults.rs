@@ -34,7 +34,7 @@ fn scene() -> (Service, Proxy, Program) {
 /// Each fault, and the expected message. The whole answer may arrive before its reset.
 fn faults() -> Vec<(Fault, &'static str)> {
     let (broke, off) = ("broke: ", "broke off or cannot be decoded: ");
-    let (late, odd) = ("no whole answer from http://127.0.0.1:", "is not what the interface describes: ");
+    let (late, odd) = ("no whole answer from http://127.0.0.1:", "does not have the documented form: ");
     vec![
         (Fault::ResetOnConnect, broke),
         (Fault::Reset(Part::Nothing), broke),
@@ -159,7 +159,7 @@ fn a_service_without_tls_or_without_a_listener_is_reported() {
     let program = Program::of(&service).with_variable("SSL_CERT_FILE", tls::place("authority.pem"));
     program.configure(ONCE);
     for (address, said) in [
-        (plain.clone(), format!("no secure connection to {plain}: it ends the connection in the handshake")),
+        (plain.clone(), format!("no secure connection to {plain}: the server ended the connection in the handshake")),
         (format!("http://{nobody}"), format!("http://{nobody} refused the connection: nothing listens there")),
         (
             "http://no-such-host.invalid".to_owned(),

@@ -26,7 +26,7 @@ pub fn failure(fault: Fault, chance: &mut Draw) -> ApiError {
         Fault::Refused | Fault::TokenRotated => ApiError::Refused { what, status: chance.pick(&[401, 403]) },
         Fault::NotFound => ApiError::NotFound { what, status: chance.pick(&[404, 410]) },
         Fault::Redirect => {
-            let detail = "a redirect to another place, which is not followed".to_owned();
+            let detail = "a redirect to another address, which Annals does not follow".to_owned();
             ApiError::Unexpected { what, detail }
         }
         _ => {

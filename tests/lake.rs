@@ -1,4 +1,4 @@
-//! The open tables as engines read them that nobody here wrote: at every snapshot of random histories, row for row.
+//! Engines of other authors read the open tables of random histories, at every snapshot, row for row.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -35,13 +35,13 @@ struct Readers {
 }
 
 impl Readers {
-    /// None, and a word about it, where they are not installed.
+    /// `None`, with a message, if they are not installed.
     fn start() -> Option<Self> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let found = Command::new(root.join("scripts/lake-readers.sh")).arg("python").output().unwrap();
         if !found.status.success() {
             let why = String::from_utf8_lossy(&found.stderr);
-            // Not through the test's captured output: this must be seen.
+            // Bypass the test's captured output: the user must see this.
             let reason = format!("\nSKIPPED: the open tables were not read by other engines: {}\n", why.trim());
             std::io::stderr().lock().write_all(reason.as_bytes()).unwrap();
             return None;
@@ -72,7 +72,7 @@ impl Drop for Readers {
     }
 }
 
-/// A version of a table, and what it must show.
+/// A version of a table, and its expected content.
 struct Version {
     dataset: Dataset,
     time: &'static str,
@@ -82,7 +82,7 @@ struct Version {
 }
 
 impl Version {
-    /// The newest version, and the files that the ledgers name now.
+    /// The newest version, and the files that the ledgers name at present.
     fn newest(archive: &Archive, root: &Path, (dataset, time): (Dataset, &'static str)) -> Self {
         let directory = root.join(format!("tables/{dataset}/metadata"));
         let hint = std::fs::read_to_string(directory.join("version-hint.text")).unwrap();
@@ -109,7 +109,7 @@ impl Version {
     }
 }
 
-/// Every reader saw the rows of the files, and answered their number and their least and greatest time.
+/// Asserts that every reader sees the rows of the files, their number, and their smallest and largest time.
 fn assert_read(readers: &mut Readers, version: &Version, by: &[&str], when: &str) {
     let found = readers.ask(&version.job(by));
     for reader in by {
@@ -145,7 +145,7 @@ fn every_engine_reads_just_the_rows_of_the_ledgers_at_every_snapshot() {
                     before.push(version);
                 }
             }
-            // Readers of earlier versions go on, and find them from the newest version too.
+            // Readers can continue with earlier versions, and find them from the newest version, too.
             for version in &before {
                 assert_read(&mut readers, version, &["pyiceberg", "duckdb"], &format!("{when}, an earlier version"));
             }
@@ -163,7 +163,7 @@ fn every_engine_reads_just_the_rows_of_the_ledgers_at_every_snapshot() {
                 }
             }
         }
-        // Ten days later what no snapshot within the grace needs is gone, and the newest version is whole.
+        // Ten days later, `vacuum` removes the files that no snapshot within the grace needs. The newest version remains whole.
         age::age(&root);
         history.vacuum();
         (0..6).for_each(|_| history.step());

@@ -247,7 +247,7 @@ impl Cache {
         Ok(CacheExtent { files: held.len() as u64, bytes: held.iter().map(|(_, meta)| meta.len()).sum() })
     }
 
-    /// Removes every file that is none of these; questions under way keep theirs. How many it removed.
+    /// Removes every cached file except these, and returns the number of removed files. Running queries keep their files.
     ///
     /// # Errors
     /// When a file cannot be removed.
@@ -257,7 +257,7 @@ impl Cache {
         let held = self.held().map_err(self.failed())?;
         let others: Vec<&PathBuf> = held.iter().map(|(path, _)| path).filter(|path| !is_live(path)).collect();
         others.iter().try_for_each(|path| remove_if_there(path)).map_err(self.failed())?;
-        // The pins of a process that was killed.
+        // The pins of a killed process.
         match self.remove_stale_pins() {
             Err(e) if e.kind() != ErrorKind::NotFound => return Err(self.failed()(e)),
             _ => {}

@@ -296,7 +296,7 @@ impl TeamWriter {
         self.append_line(body, now)
     }
 
-    /// Refuses to go on after a commit that failed half-way, and takes over another key.
+    /// Refuses a commit after an earlier one failed in step 2, and uses the key that is configured now.
     pub(super) fn begin_commit(&mut self) -> Result<(), ArchiveError> {
         if self.is_poisoned {
             return Err(ArchiveError::Poisoned { team: self.state.team_id.clone() });

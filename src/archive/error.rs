@@ -75,7 +75,7 @@ impl From<StoreError> for ArchiveError {
 }
 
 impl ArchiveError {
-    /// Whether the writer that returned this error must be opened again before it can go on.
+    /// Whether the writer that returned this error must be opened again before it can continue.
     pub fn needs_reopen(&self) -> bool {
         matches!(self, ArchiveError::Reopen { .. } | ArchiveError::Poisoned { .. }) || self.is_fenced()
     }

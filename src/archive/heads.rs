@@ -313,10 +313,10 @@ fn lines_behind(
     Ok(found)
 }
 
-/// The hand on a team's signatures, where there is a key. From the first signed line on every line is to be signed.
+/// Opens a team's signatures, if a key is configured. After the first signed line, every later line needs a signature.
 ///
 /// # Errors
-/// When the store fails, or the signatures that are there do not check.
+/// When the store fails, or the existing signatures are invalid.
 pub fn heads_of(
     store: &dyn Store,
     signer: Option<Arc<Signer>>,

@@ -292,11 +292,18 @@ mod tests {
             ("touches its beginning", Connections, "2026-02-01", "2026-03-01", None, &[]),
             ("a month that it begins in", Connections, "2026-06-01", "2026-07-01", None, &["since"]),
             ("without an end", Connections, "2030-01-01", "2030-02-01", None, &["since"]),
-            ("any row may be the subject's", Connections, "2024-01-01", "2024-02-01", None, &["one"]),
+            ("any row can be about the subject", Connections, "2024-01-01", "2024-02-01", None, &["one"]),
             ("the subject's rows", Connections, "2024-01-01", "2024-02-01", Some(1), &["one"]),
             ("another's rows", Connections, "2024-01-01", "2024-02-01", Some(2), &[]),
             ("all people's rows", Connections, "2026-03-05", "2026-03-06", Some(2), &["march"]),
-            ("quarantine has no sure time", Quarantine, "2026-05-01", "2026-05-02", None, &["march", "one", "since"]),
+            (
+                "times in quarantine can be wrong",
+                Quarantine,
+                "2026-05-01",
+                "2026-05-02",
+                None,
+                &["march", "one", "since"],
+            ),
         ] {
             let period = Range::new(at(from), at(to));
             let found = covering(holds.values(), dataset, period, subject.map(|byte| Digest([byte; 32])));
@@ -320,13 +327,13 @@ mod tests {
             check_holds(&held, &[HoldRecord::Add(hold)]).err()
         };
         for (case, records, expected) in [
-            ("a new one", vec![add("C")], None),
+            ("a new hold", vec![add("C")], None),
             ("an id twice", vec![add("A")], Some(HoldError::Twice { id: id("A") })),
-            ("the id of one that was released", vec![add("B")], Some(HoldError::Twice { id: id("B") })),
+            ("the id of a released hold", vec![add("B")], Some(HoldError::Twice { id: id("B") })),
             ("twice in one line", vec![add("C"), add("C")], Some(HoldError::Twice { id: id("C") })),
             ("a release", vec![released("A")], None),
-            ("of an unknown one", vec![released("C")], Some(HoldError::Unknown { id: id("C") })),
-            ("a second one", vec![released("B")], Some(HoldError::Released { id: id("B") })),
+            ("a release of an unknown hold", vec![released("C")], Some(HoldError::Unknown { id: id("C") })),
+            ("a second release", vec![released("B")], Some(HoldError::Released { id: id("B") })),
             ("added and released at once", vec![add("C"), released("C")], None),
         ] {
             assert_eq!(check_holds(&held, &records).err(), expected, "{case}");

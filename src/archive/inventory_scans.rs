@@ -1,4 +1,4 @@
-//! The reads of a team's people and computers, from the ledger.
+//! The scans of a team's people and computers that the ledger records.
 
 use std::collections::BTreeMap;
 

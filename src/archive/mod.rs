@@ -15,7 +15,7 @@
 //! tables/sessions/team=<T>/month=<YYYY>-01/<time>-month-<hash>.parquet       sessions of a past year: see below
 //! tables/sessions/team=<T>/month=<YYYY-MM>/<time>-open-<hash>.parquet        sessions that can still receive events
 //! scratch/<any name>                                            unfinished files without a final name
-//! scratch/erasure-<hash>.json                                   the key of an order of erasure, until it is carried out
+//! scratch/erasure-<hash>.json                                   the key of an erasure order, until the order is complete
 //! tables/<table>/metadata/<name>                                the open table of a dataset, of `coverage` or `findings`; derived, never the truth
 //! tables/<table>/data/<month>-<hash>.parquet                    rows of `coverage` or `findings` for that table; derived
 //! snapshots/team=<T>/<seq>.json                                 the state of the ledger after line `seq`; never the truth
@@ -101,13 +101,13 @@
 //! connections: the line's `sessions` counts them in `replaced`, and a record of dataset `sessions` with the same month and
 //! policy gives their number.
 //!
-//! **Erasure** replaces values in rows. A body's `erased` names the order, and keyed digests of whom it is about: HMAC-SHA256 of
-//! `annals subject v1` + newline and the value, the salt of 1970-01 being the key. For each file that the line removes it adds one of the
-//! same dataset, role, time and number of rows. Of each dataset in `parts`, the digest of the rows removed, less `erased_digest`, with
-//! `replaced_digest`, is that of the rows added: all other rows stay. The line does nothing else, and the removed files go at
-//! once. Rewritten rows of events, quarantine and inventory name the orders in `erased`. An event is known from then on by
-//! `served_digest`: HMAC-SHA256, with the same key, of `annals served text v1` + newline and the SHA-256 of its text as it was served. Its
-//! `event_id`, where that is made of a hash of the text, is another.
+//! **Erasure** replaces values in rows. A body's `erased` names the order and holds keyed digests of its subjects: the
+//! HMAC-SHA256 of `annals subject v1` + newline and the value, with the salt of 1970-01 as the key. For each file that the line
+//! removes, it adds one file of the same dataset, role, time and number of rows. `parts` covers each dataset: the digest of the
+//! removed rows, minus `erased_digest`, plus `replaced_digest`, equals the digest of the added rows. So no other row changes.
+//! The line does nothing else, and Annals deletes the removed files at once. Rewritten rows of events, quarantine and inventory name the
+//! orders in `erased`. `served_digest` then identifies the event: the HMAC-SHA256, with the same key, of `annals served text v1` +
+//! newline and the SHA-256 of the served text. If the `event_id` was a hash of the text, the rewritten event has another one.
 //!
 //! **Inventory files** hold changes: one row for each thing that a read (`seen_at`) found new, changed or gone (`present`
 //! false). The first rows of a month repeat (`repeats`) everything that existed, so that one month alone gives the current state.

@@ -18,7 +18,7 @@ pub const TABLES: &str = "tables";
 pub const SNAPSHOTS: &str = "snapshots";
 const METADATA: &str = "metadata";
 const DATA: &str = "data";
-/// The open tables that are no datasets: they are read from the ledger, and written whole.
+/// The open tables that are not datasets: a publication derives them from the ledger and writes them whole.
 pub const WHOLE_TABLES: [&str; 2] = ["coverage", "findings"];
 /// The directory of files that have no final name yet.
 pub const SCRATCH: &str = "scratch";
@@ -71,12 +71,12 @@ pub enum ArchivePath {
         hash: String,
     },
     Data(DataPath),
-    /// A file of the metadata of an open table, which is derived.
+    /// A metadata file of an open table; derived.
     Table {
         table: String,
         name: String,
     },
-    /// A data file of an open table that is no dataset, which is derived too.
+    /// A data file of an open table that is not a dataset; derived.
     Whole {
         table: String,
         name: String,
@@ -180,7 +180,7 @@ pub fn metadata_of(table: &str) -> String {
     format!("{TABLES}/{table}/{METADATA}")
 }
 
-/// The directory of the data files of an open table that is no dataset.
+/// The directory of the data files of an open table that is not a dataset.
 pub fn data_of(table: &str) -> String {
     format!("{TABLES}/{table}/{DATA}")
 }
@@ -244,7 +244,7 @@ fn is_table(name: &str) -> bool {
     Dataset::named(name).is_some() || WHOLE_TABLES.contains(&name)
 }
 
-/// Whether a name is made of the letters that every file system keeps.
+/// Whether a name has only characters that every file system keeps.
 fn is_plain(name: &str) -> bool {
     let is_plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'.' | b'-');
     (1..200).contains(&name.len()) && !name.starts_with('.') && name.bytes().all(is_plain)

@@ -26,7 +26,7 @@ pub struct StoredEvent {
     pub digest: Digest,
     pub time: Instant,
     pub revision: u32,
-    /// Where an erasure rewrote it: what it is known by, see [`Salts::originals`](super::Salts::originals).
+    /// The keyed digest of the served text, if an erasure rewrote it: see [`Salts::originals`](super::Salts::originals).
     pub original: Option<Digest>,
 }
 

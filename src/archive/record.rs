@@ -305,7 +305,7 @@ pub struct Body {
     /// Added and released legal holds, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub holds: Vec<HoldRecord>,
-    /// An order of erasure that this line carries out, and nothing else.
+    /// The erasure order that this line carries out. Such a line does nothing else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub erased: Option<ErasedRecord>,
     /// The salts that the row digests of this line need for the first time.

@@ -15,7 +15,7 @@ use super::{
     SaltRecord, SessionsMark, StreamRecord, WindowRecord,
 };
 
-/// Everything that is known of a team after a line of its ledger.
+/// Everything that the ledger says about a team up to one of its lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TeamState {
     pub archive_id: String,
@@ -43,7 +43,7 @@ pub struct TeamState {
     pub holds: Holds,
     /// Expired months, by dataset.
     pub expired: Expired,
-    /// Orders of erasure with the line that carried them out.
+    /// Erasure orders, with the line that carried out each.
     pub erased: Vec<(LedgerSeq, ErasedRecord)>,
     /// The first instants of the sealed months.
     pub sealed_months: BTreeSet<(Stream, Instant)>,

@@ -23,7 +23,7 @@ pub struct TextLine {
 }
 
 impl TextLine {
-    /// Its length in the file.
+    /// The line's length in the file.
     pub fn len(&self) -> u64 {
         self.text.len() as u64 + u64::from(self.has_newline)
     }

@@ -86,7 +86,7 @@ fn obsolete_files(
 /// The files of a team that no line names now, and the scratch files of all teams.
 ///
 /// # Errors
-/// When the store fails, or the ledger does not check.
+/// When the store fails, or the ledger is invalid.
 pub(super) fn unnamed(store: &dyn Store, archive_id: &str, team: &TeamId) -> Result<Vec<Listed>, ArchiveError> {
     let key = TeamKey::of(team);
     let early = planted::is(Bug::VacuumReadsFirst).then(|| replay(store, archive_id, team)).transpose()?;
@@ -104,7 +104,7 @@ pub(super) fn unnamed(store: &dyn Store, archive_id: &str, team: &TeamId) -> Res
 /// A team's data files and salts, and all scratch files. Leaves foreign names to `verify`.
 fn files_of(store: &dyn Store, key: &TeamKey) -> Result<Vec<Listed>, ArchiveError> {
     let mut found = store.list(SCRATCH)?;
-    // An order that is half done keeps its key as long as it is.
+    // Keep the key of an erasure order that is not complete.
     found.retain(|entry| !is_order(&entry.path));
     for dataset in Dataset::ALL {
         let listed = store.list(&table_of(dataset, key))?;

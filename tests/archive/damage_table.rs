@@ -122,11 +122,11 @@ const CASES: &[Case] = &[
     with_head("30 the remembered head altered", |w| change(&w.path("head"), alter_head), &["BAD_SIG"]),
     with_head("30b the head of another signer", foreign_head, &["UNKNOWN_KEY"]),
     case("31 an expire record forged for a missing file", forge::young, &["POLICY_VIOLATION"]),
-    case("31b one whose policy fits, in lines that nobody signed", forge::unsigned, &["BAD_SIG"]),
-    case("31c one that says other rows than went", forge::other_rows, &["STATE"]),
-    case("32 an erasure that took more rows than declared", World::take_more, &["STATE"]),
+    case("31b the same with a fitting policy, in unsigned lines", forge::unsigned, &["BAD_SIG"]),
+    case("31c an expire record with wrong counts", forge::other_rows, &["STATE"]),
+    case("32 an erasure that changed more rows than it declares", World::take_more, &["STATE"]),
     case("33 a month expired under a hold", forge::under_hold, &["POLICY_VIOLATION"]),
-    Case { exit: 3, ..unseen("34 the policy edited off the ledger", forge::policy_edited, Has::Key, CHANGED) },
+    Case { exit: 3, ..unseen("34 the policy edited outside the ledger", forge::policy_edited, Has::Key, CHANGED) },
     case("35 a link in place of a file", |w| link(w, false), &["UNREADABLE"]),
     case("35b a second name of a file", |w| link(w, true), &["UNREADABLE"]),
     case("35c a file cut short", |w| change(&sealed(&w.archive()), |b| b.truncate(100)), &["FILE_SIZE", "FILE_HASH"]),
@@ -138,14 +138,11 @@ const CASES: &[Case] = &[
 
 /// The rows of the published table without a case, and why.
 const NOT_APPLICABLE: &[(u32, &str)] = &[
-    (28, "no time stamps from third parties are kept: only heads posted before and after bracket a commit's time"),
-    (29, "no anchors are kept in the archive: they are kept elsewhere, and given to verify"),
-    (
-        37,
-        "what a holder of the key never recorded, no archive can show; a re-scan against the service can, while it has it",
-    ),
+    (28, "the archive keeps no time stamps of third parties: only heads posted before and after limit a commit's time"),
+    (29, "the archive keeps no anchors: users keep them elsewhere and give them to verify"),
+    (37, "no archive can show events that the key's holder never recorded; a re-scan can, while the service has them"),
     (38, "an archive cannot show an event that the service never sent as it happened"),
-    (39, "packs are checked by `annals review sign`: tests/reports/pack_review.rs"),
+    (39, "`annals review sign` checks packs: tests/reports/pack_review.rs"),
     (40, "a verifier cannot check itself: tests/second_verifier.py is another one"),
 ];
 

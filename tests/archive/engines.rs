@@ -1,4 +1,4 @@
-//! Other engines over an archive: the Python client's own tests, and Spark and Sail as clusters that give DuckDB's answers.
+//! Other engines over an archive: the Python client's own tests, and clusters of Spark and Sail, which must give DuckDB's answers.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ fn client() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("clients/python")
 }
 
-/// Python in the client's folder, with its source in reach and this program by name.
+/// Python in the client's folder, with the client's source and the path of this program in its environment.
 fn python(program: &str) -> Command {
     let mut command = Command::new(program);
     command.current_dir(client()).env("PYTHONPATH", client().join("src")).env("PYTHONDONTWRITEBYTECODE", "1");
@@ -35,16 +35,16 @@ fn the_client_s_own_tests_pass_and_its_types_hold() {
     let ran = said.lines().find_map(|line| line.strip_prefix("Ran ")?.split(' ').next()?.parse::<u32>().ok());
     assert!(ran.is_some_and(|ran| ran >= 16), "{said}");
     if said.contains("skipped=") {
-        // Not through the test's captured output: this must be seen.
+        // Bypass the test's captured output: the user must see this.
         let _ = std::io::stderr()
             .lock()
-            .write_all(b"\nSKIPPED: the Python client was not held to a bucket: no MiniStack\n");
+            .write_all(b"\nSKIPPED: the Python client was not tested with a bucket: MiniStack is not installed\n");
     }
     let types = python(&program).args(["-m", "mypy", "--cache-dir", "/dev/null", "src", "tests"]).output();
     passed("types", &types.expect("Python runs"));
 }
 
-/// Quarantined events have columns of their own, and no sandbox makes such events.
+/// Quarantined events have their own columns, and the sandbox makes no such events.
 #[test]
 fn the_client_reads_a_quarantine() {
     let Some(program) = python_with_engines("the Python client read no quarantine") else { return };
@@ -79,7 +79,7 @@ fn clusters_give_duckdb_s_answers() {
         passed(engine, &asked);
         let said = String::from_utf8_lossy(&asked.stdout).into_owned();
         let answers = said.lines().filter(|line| line.contains(&format!(r#""engine": "{engine}""#)));
-        // Its start, six reports, the sessions, and rows read in Python on the workers.
+        // The start, six reports, the sessions, and the rows that Python reads on the workers.
         assert_eq!(answers.count(), 9, "{said}");
         assert_eq!(said.matches(r#""rows": 0,"#).count(), 1, "only the start has no rows: {said}");
     }

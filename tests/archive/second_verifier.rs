@@ -183,7 +183,7 @@ fn the_second_verifier_accepts_an_archive_of_real_syncs() {
     assert!(fs::read_to_string(SCRIPT).expect("the script").lines().count() <= 290);
 }
 
-/// An archive whose October goes as `body` says, by a line that the program need not have written.
+/// An archive in which October expires as `body` says, by a line that the program may never write.
 fn with_october_gone(change: impl FnOnce(&Path, &mut Body)) -> World {
     let world = World::new(&HONEST);
     let mut body = forge::october(&world.archive(), "connections = 1d", at("2026-11-03T00:06:00Z"));

@@ -41,7 +41,7 @@ async fn month() -> (TeamId, BTreeMap<Instant, Vec<EventRow>>) {
     (team, days)
 }
 
-/// Commits, and returns how long it took.
+/// Commits, and returns the duration.
 fn timed(clock: &SystemClock, writer: &mut TeamWriter, what: &str, events: u64, draft: Draft) {
     let start = clock.monotonic();
     let outcome = writer.commit(draft, clock.now()).unwrap();

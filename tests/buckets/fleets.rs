@@ -220,7 +220,7 @@ fn the_loser_of_a_race_reports_it_pauses_and_continues() {
         let streams = status["teams"][0]["streams"].as_array().unwrap();
         (status["healthy"] == true && streams.iter().all(|stream| stream["error"].is_null())).then_some(())
     };
-    wait_for("a look that goes well", is_well);
+    wait_for("a successful round", is_well);
     let lines = scene.ledger_lines().len();
     scene.service.world().connection(clock, 2);
     scene.service.set_clock(clock + 60);

@@ -185,7 +185,7 @@ fn a_copy_to_a_bucket_and_back_is_the_same_archive() {
     let left_out: Vec<&String> = here.keys().filter(|name| !there.contains_key(*name)).collect();
     assert!(
         left_out.iter().all(|name| name.starts_with("tables/")),
-        "only what no ledger names any more: {left_out:?}"
+        "the copy leaves out only files that no ledger line names: {left_out:?}"
     );
     // The copy becomes the archive and grows.
     scene.service.world().connection(FIRST + 60, 1);

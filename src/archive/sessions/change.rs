@@ -179,7 +179,7 @@ fn seal<'a>(
     for at in held.iter().filter(|at| is_sealed_now(sealing, **at) || gained(at)) {
         let here = live.iter().filter(|(place, file)| place == at && file.rows < LARGE_ROWS);
         let small: Vec<(&str, &FileEntry)> = here.map(|(_, file)| (file.path.as_str(), *file)).collect();
-        // A single sealed file would become itself again.
+        // Rewriting a single sealed file would change nothing.
         if small.len() < 2 && small.iter().all(|(_, file)| file.role != FileRole::Part) {
             continue;
         }

@@ -1,5 +1,5 @@
-//! Finished sessions as columns and as an encoded file, made before their commit. So the commit takes less time while
-//! other work waits for it.
+//! Finished sessions, converted to columns and encoded before their commit. Other work waits for the commit, so the commit
+//! should be short.
 
 use std::collections::BTreeMap;
 

@@ -3,7 +3,6 @@
 //!
 //! A year's file has the same path as its January file would have. The ledger's times distinguish them: the year's file holds
 //! sessions beyond the month in its path.
-//! times: it holds sessions of more than the month that its path names.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -22,7 +22,7 @@ pub enum Fault {
     FailedButDone,
 }
 
-/// Counts the operations (a file's sync counts as one) and fails at a chosen one, and optionally at all later ones, as a dying disk does.
+/// Counts the operations (a file's sync counts as one) and fails at a chosen one, and optionally at all later ones, like a failing disk.
 #[derive(Clone)]
 pub struct FaultyStore {
     inner: Arc<dyn Store>,

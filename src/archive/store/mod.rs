@@ -79,15 +79,15 @@ pub trait Store: Send + Sync {
     /// [`StoreError::Conflict`] when the file has another length, [`StoreError::Later`], [`StoreError::Io`].
     fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError>;
 
-    /// Writes a whole small file where none exists. The same bytes at that place already are success: the answer to an earlier
-    /// try was lost. Of several writers at once, one wins. A reader sees the whole file or none.
+    /// Creates a whole small file. Succeeds if the file already has these bytes, because an earlier answer can be lost. One of
+    /// several concurrent writers wins. A reader sees the whole file or none.
     ///
     /// # Errors
     /// [`StoreError::Conflict`] when another file exists there, [`StoreError::Io`].
     fn create_new(&self, path: &str, bytes: &[u8]) -> Result<(), StoreError>;
 
-    /// Removes files for good, with every older version that the store keeps of them, and says of what it cannot be sure. A
-    /// store that keeps no versions removes them.
+    /// Removes files with all their older versions, and returns the files of which a version may remain. A store without
+    /// versions only removes them.
     ///
     /// # Errors
     /// As [`Store::remove_all`].
@@ -108,8 +108,8 @@ pub trait Store: Send + Sync {
     /// [`StoreError::Io`].
     fn now(&self) -> Result<Instant, StoreError>;
 
-    /// Write-once files, such as ledger lines in a bucket, that somebody overwrote or deleted. A store that keeps old versions can
-    /// tell; other stores return nothing.
+    /// Write-once files, such as ledger lines in a bucket, that somebody overwrote or deleted. Only a store with versions finds
+    /// them; other stores return nothing.
     ///
     /// # Errors
     /// [`StoreError::Io`] when the store refuses to show its versions.
@@ -125,7 +125,7 @@ pub struct Rewritten {
     pub what: String,
 }
 
-/// A file of which a version may stay, and why.
+/// A file with a version that may remain, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unerased {
     pub path: String,

@@ -14,9 +14,9 @@ use super::schema_of;
 
 /// Estimated bytes of a text; `raw` is longer.
 const TEXT_BYTES: usize = 16;
-/// The columns that events of every stream have: before those of the stream, and behind them.
+/// The columns of every stream, before and after the stream's own columns.
 const COMMON_COLUMNS: usize = 9 + ERASED_COLUMNS;
-/// Those that an erasure fills.
+/// The columns that only an erasure fills.
 const ERASED_COLUMNS: usize = 2;
 
 /// Converts `rows` of one stream to columns. The slice must be short: a text column holds at most 2 GiB.

@@ -310,7 +310,7 @@ fn put_event(row: &RowRef<'_>, values: &mut Vec<u8>) {
             None => values.push(0),
         }
     }
-    // No erasure has met a new event.
+    // No erasure has changed a new event.
     values.extend([0, 0]);
 }
 

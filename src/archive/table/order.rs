@@ -37,7 +37,7 @@ impl Order {
     }
 }
 
-/// A batch with its rows in the order of files: where ids of equal times changed, they no longer are.
+/// Sorts a batch in the order of files. An erasure can change the ids of rows with equal times, and so their order.
 ///
 /// # Errors
 /// As [`Order::of`].

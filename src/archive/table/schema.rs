@@ -34,9 +34,9 @@ pub mod column {
     pub const CONNECTION_ID: &str = "connection_id";
     pub const DEVICE_ID: &str = "device_id";
     pub const FIRST_EVENT_AT: &str = "first_event_at";
-    /// The orders of erasure that rewrote the row, with a space between them.
+    /// The erasure orders that rewrote the row, separated by spaces.
     pub const ERASED: &str = "erased";
-    /// Where `raw` is not the text that was served: a keyed digest of that text, by which the event is known.
+    /// A keyed digest of the served text, if an erasure changed `raw`. Annals recognises the event by it.
     pub const SERVED_DIGEST: &str = "served_digest";
     /// The columns that `connections` adds, in order.
     pub const CONNECTION: [&str; 10] = [

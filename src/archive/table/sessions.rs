@@ -25,7 +25,6 @@ const CONFLICTS: &str = "conflicts";
 
 /// Columns with few distinct values, like those of [`SESSION_DETAILS`]: queries group and filter by them. They use dictionaries
 /// without compression: see `docs/decisions/0006-encoding.md`.
-/// a byte more so.
 pub const REPEATED: [&str; 3] = [OUTCOME, FAILED_ATTEMPTS, EVENT_COUNT];
 
 /// The columns of `sessions`, in order.

@@ -41,7 +41,7 @@ fn a_file_is_fetched_once_and_lent_as_it_was_committed() {
         }
         let directory = loan.directory().to_owned();
         drop(loan);
-        assert!(!directory.try_exists().unwrap(), "a loan ends with its question");
+        assert!(!directory.try_exists().unwrap(), "the pins end with their query");
     }
     let bytes: u64 = files.iter().map(|file| file.bytes).sum();
     let extent = cache.extent().unwrap();
@@ -79,7 +79,7 @@ fn it_holds_no_more_than_it_may_and_the_file_used_longest_ago_goes_first() {
     let small = Cache::new(place.path(), all - 1);
     let error = small.pin(&counting, &files).unwrap_err();
     let CacheError::TooSmall { needed, limit } = error else { panic!("{error}") };
-    assert_eq!((needed, limit, counting.verbs()), (all, all - 1, 0), "nothing is fetched in vain");
+    assert_eq!((needed, limit, counting.verbs()), (all, all - 1, 0), "no file is fetched before the refusal");
     // Each file is pinned alone; the first is used again and again, so it remains.
     let first = &files[..1];
     let room = files[0].bytes + files[1..].iter().map(|file| file.bytes).max().unwrap();
@@ -91,7 +91,7 @@ fn it_holds_no_more_than_it_may_and_the_file_used_longest_ago_goes_first() {
     }
     let before = counting.verbs();
     let _ = cache.pin(&counting, first).unwrap();
-    assert_eq!(counting.verbs(), before, "what is used is kept");
+    assert_eq!(counting.verbs(), before, "a used file stays in the cache");
 }
 
 #[test]

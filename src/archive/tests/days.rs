@@ -79,7 +79,7 @@ fn a_sealed_day_is_one_file_and_what_it_gains_stands_beside_it() {
     ];
     assert_eq!(held(writer.state()), more);
     let after = files_under(&shared, "tables/connections");
-    assert!(before.iter().all(|path| after.contains(path)), "what is sealed is not touched: {after:?}");
+    assert!(before.iter().all(|path| after.contains(path)), "a sealed file changed: {after:?}");
     assert!(after.iter().any(|path| path.contains("20261102t000000z-amendment-")), "{after:?}");
     check(&store, &writer, 18);
 }

@@ -1,5 +1,5 @@
-//! Erasure in an archive that has been through everything: the values are gone, the sums hold, and an order that fails at any
-//! verb is carried out when it is given again.
+//! Erasure in an archive with every kind of file: the values are gone, the sums are right, and a repetition completes an order
+//! that failed at any operation.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use crate::planted::{Bug, CURRENT};
 const EMAIL: &str = "someone@example.com";
 const LOCAL: &str = "zoë";
 
-/// An event whose text holds the subject in another spelling; each second is of somebody else.
+/// An event whose text has the subject in another spelling; every second event is about somebody else.
 fn of_subject(row: EventRow, n: usize) -> EventRow {
     if n % 2 == 1 {
         let Detail::Connections(texts) = &row.detail else { panic!("not a connection") };
@@ -32,7 +32,8 @@ fn of_subject(row: EventRow, n: usize) -> EventRow {
     EventRow { raw: raw.into(), ..row }
 }
 
-/// The history of the other tests, with the subject in every second event, in quarantine, in the roster and in conflicts of sessions.
+/// The history of the other tests, with the subject in every second event, in quarantine, in the inventory and in conflicts of
+/// sessions.
 fn steps() -> Vec<Draft> {
     let mut steps = history();
     for window in steps.iter_mut().flat_map(|step| &mut step.rows) {
@@ -67,7 +68,7 @@ fn new_order(archive: &Archive) -> (Order, PendingOrder) {
     archive.new_order("DPO-1", &subject(), BTreeSet::from([team()]))
 }
 
-/// Gives the order, again where it was begun.
+/// Carries out the order, and repeats it if it was interrupted.
 fn erase(archive: &Archive) -> Result<Erasure, ArchiveError> {
     let pending = archive.pending_orders()?.pop();
     let (order, pending) = match pending {
@@ -79,7 +80,7 @@ fn erase(archive: &Archive) -> Result<Erasure, ArchiveError> {
     Ok(erasure)
 }
 
-/// The text of every file, and of every column of every table, as far as it is text.
+/// The text of every file, and of every text column of every table.
 fn texts(store: &dyn Store) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for entry in store.list("").unwrap() {
@@ -107,7 +108,7 @@ fn texts(store: &dyn Store) -> Vec<(String, String)> {
     found
 }
 
-/// Law S8: no file says who it was. What is part of a longer word is not the subject.
+/// Law S8: no file names the subject. A part of a longer word is not the subject.
 fn check_gone(store: &dyn Store) -> Result<(), String> {
     for (path, text) in texts(store) {
         let plain = text.to_lowercase().replace(&format!("x{EMAIL}"), "");
@@ -123,7 +124,7 @@ fn assert_gone(store: &dyn Store) {
     assert_eq!(check_gone(store), Ok(()));
 }
 
-/// What erased events are known by is what they were.
+/// Asserts that the keyed digests of erased events belong to their original texts.
 fn check_known(archive: &Archive) -> Result<(), String> {
     let known_as = writer(archive).salts().originals().unwrap();
     let all = Range::new(Instant::EARLIEST, Instant::LATEST);
@@ -217,7 +218,7 @@ fn the_subject_is_gone_from_every_file_and_nothing_else_changed() {
     assert!(archive.pending_orders().unwrap().is_empty() && erasure.removed > 0);
     assert_eq!(files_under(&store, "tables").len(), after.state().files.len());
     assert_eq!(check_known(&archive), Ok(()));
-    // Given again, it has nothing to do.
+    // A repetition of the order changes nothing.
     let again = erase(&archive).unwrap();
     assert_eq!((again.seq, again.parts.len(), again.removed), (None, 0, 0));
 }
@@ -304,11 +305,11 @@ fn a_line_that_does_more_or_other_than_it_declares_is_refused() {
         ("another row changed", |body| body.adds[0].rows_digest = crate::model::Digest::of(b"x")),
         ("a row is gone", |body| body.adds[0].rows -= 1),
         ("a file is gone", |body| drop(body.adds.pop())),
-        ("a file stands elsewhere", |body| body.adds[0].path = body.adds[0].path.replace("11", "12")),
-        ("its first row is another", |body| body.adds[0].first = None),
-        ("it says more", |body| body.streams.push((Stream::Activity, Default::default()))),
-        ("fewer rows are declared than any", |body| body.erased.as_mut().unwrap().parts[0].rows = 0),
-        ("more rows are declared than there are", |body| body.erased.as_mut().unwrap().parts[0].rows = 10_000),
+        ("a file at another path", |body| body.adds[0].path = body.adds[0].path.replace("11", "12")),
+        ("another first row", |body| body.adds[0].first = None),
+        ("the line does more", |body| body.streams.push((Stream::Activity, Default::default()))),
+        ("no row is declared", |body| body.erased.as_mut().unwrap().parts[0].rows = 0),
+        ("too many rows are declared", |body| body.erased.as_mut().unwrap().parts[0].rows = 10_000),
         ("a dataset is not declared", |body| body.erased.as_mut().unwrap().parts.truncate(1)),
     ];
     for (what, change) in changes {
@@ -319,12 +320,12 @@ fn a_line_that_does_more_or_other_than_it_declares_is_refused() {
     let mut other = body.clone();
     record(&mut other, |record| record.order = "a name".to_owned());
     assert!(matches!(before.check(&other), Err(StateError::Erasure { .. })));
-    // The same order for somebody else.
+    // The same order for another subject.
     let mut used = before.clone();
     used.erased.push((crate::model::LedgerSeq(1), body.erased.clone().unwrap()));
     assert_eq!(used.check(&body), Ok(()));
     used.erased[0].1.subjects.pop();
     assert!(used.check(&body).unwrap_err().to_string().contains("another subject"));
-    // Without its record it is a line that changes rows.
+    // Without its record, the line changes rows without a reason.
     assert!(matches!(before.check(&Body { erased: None, ..body }), Err(StateError::RowsChanged { .. })));
 }

@@ -61,7 +61,7 @@ fn a_line_that_does_not_check_is_named_by_who_asks_for_it() {
     let whole = archive.lines(&team(), LedgerSeq(6)).unwrap();
     let keep = disk.read(SECOND_DAY).unwrap().size();
     disk.append(SECOND_DAY, Tail { keep, torn: 0 }, b"{\"v\":1,").unwrap();
-    assert_eq!(archive.lines(&team(), LedgerSeq(6)).unwrap(), whole, "what follows was not asked for");
+    assert_eq!(archive.lines(&team(), LedgerSeq(6)).unwrap(), whole, "the lines end at the requested one");
     let error = archive.lines(&team(), LedgerSeq(7)).unwrap_err();
     assert!(matches!(&error, ArchiveError::Damaged { path, line: 4, .. } if path == SECOND_DAY), "{error}");
     let mut text = disk.read(FIRST_DAY).unwrap().to_bytes().unwrap().to_vec();
@@ -111,8 +111,8 @@ fn a_team_is_one_whose_first_line_stands() {
     for (what, content, expected) in [
         ("nothing", Vec::new(), both()),
         ("half a line", line[..100].to_vec(), both()),
-        ("what a loss of power left of a line", zeros.clone(), both()),
-        ("that, and more behind it", [&zeros, line.as_ref()].concat(), Err(path)),
+        ("the zeros of a power loss", zeros.clone(), both()),
+        ("zeros, and more text behind them", [&zeros, line.as_ref()].concat(), Err(path)),
         ("text", b"text\n".to_vec(), Err(path)),
     ] {
         disk.tamper(path, Some(content.into()));

@@ -28,7 +28,7 @@ fn verbs_of(store: Arc<dyn Store>, step: usize) -> u64 {
     counting.verbs()
 }
 
-/// Checks what must hold after any fault in step `step`, on the store after the crash.
+/// Checks the laws after any fault in step `step`, on the store after the crash.
 fn check_after(store: &Arc<dyn Store>, step: usize, outcome: &Result<Committed, ArchiveError>, case: &str) {
     let whole = [ids_after(step), ids_after(step + 1)];
     let Ok(archive) = Archive::open(Arc::clone(store)) else {

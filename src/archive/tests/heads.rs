@@ -61,7 +61,7 @@ fn what_an_interruption_leaves_of_a_signature_is_written_again() {
         ("half a line of a new day", SECOND_DAY, 0, b"4 ".to_vec()),
         ("a line of zeros of a new day", SECOND_DAY, 0, zeros()),
         ("nothing of a new day", SECOND_DAY, 0, Vec::new()),
-        ("half a line where there is no other", FIRST_DAY, 0, b"1 0123".to_vec()),
+        ("half a line as the only line", FIRST_DAY, 0, b"1 0123".to_vec()),
     ] {
         let disk = signed();
         if path == FIRST_DAY {
@@ -86,9 +86,9 @@ fn an_unfinished_signature_is_an_interruption_at_the_end_alone() {
     let (torn, bad) = (FaultCode::TornTail, FaultCode::BadSig);
     for (what, path, at, left, expected) in [
         ("half a line", SECOND_DAY, 3, &half, torn),
-        ("half a line of a day that another follows", FIRST_DAY, 3, &half, bad),
+        ("half a line of an earlier day", FIRST_DAY, 3, &half, bad),
         ("zeros", SECOND_DAY, 3, &zeros, torn),
-        ("zeros of a day that another follows", FIRST_DAY, 3, &zeros, bad),
+        ("zeros of an earlier day", FIRST_DAY, 3, &zeros, bad),
         ("zeros before a line", SECOND_DAY, 2, &zeros, bad),
         ("text", SECOND_DAY, 3, &b"text\n".to_vec(), bad),
     ] {
@@ -294,9 +294,5 @@ fn a_remembered_head_is_in_the_ledger_or_told_why_not() {
     let _ =
         archive.writer(&other).unwrap().commit(Draft { findings: vec![said(7)], ..Draft::default() }, now()).unwrap();
     let report = verified(&[&held(6)]);
-    assert_eq!(
-        (report.faults.len(), report.verdict),
-        (0, Verdict::SelfConsistent),
-        "nothing vouches for the other team"
-    );
+    assert_eq!((report.faults.len(), report.verdict), (0, Verdict::SelfConsistent), "no head confirms the other team");
 }

@@ -205,7 +205,7 @@ fn killed_at_every_step_nothing_is_lost_or_doubled() {
                 acknowledged = acknowledged.max(more);
             }
             let seen = standing(&root);
-            assert!(seen >= acknowledged, "{case}: {seen} commits are seen, {acknowledged} were answered for");
+            assert!(seen >= acknowledged, "{case}: {seen} commits are visible, {acknowledged} were acknowledged");
             check_left(&root, seen, &case);
             if number % 8 < 2 {
                 finish(&root, &case);
@@ -260,7 +260,7 @@ fn killed_at_random_again_and_again_the_history_comes_to_its_end() {
             }
             let case = format!("round {round}, kill {again}");
             let seen = standing(&root);
-            assert!(seen + 1 >= acknowledged, "{case}: {seen} commits are seen, {acknowledged} were answered for");
+            assert!(seen + 1 >= acknowledged, "{case}: {seen} commits are visible, {acknowledged} were acknowledged");
         }
         finish(&root, &format!("round {round}"));
         round += 1;

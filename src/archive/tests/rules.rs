@@ -207,7 +207,7 @@ fn events_leave_quarantine_as_rows_and_no_more_of_them_than_come() {
             ("more than come", body(vec![gained(1)], &[quarantined()], 2), refused(2, 1, 2)),
             ("more than there were", body(vec![gained(3)], &[quarantined()], 3), refused(3, 3, 2)),
             ("rewritten ones are none", body(vec![gained(6)], &[part(), quarantined()], 2), refused(2, 1, 2)),
-            ("what is no event", body(vec![look], &[quarantined()], 2), refused(2, 0, 2)),
+            ("rows that are no events", body(vec![look], &[quarantined()], 2), refused(2, 0, 2)),
             ("without a file that goes", body(vec![gained(1)], &[], 1), refused(1, 1, 0)),
             (
                 "and one that nobody has",

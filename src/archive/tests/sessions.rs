@@ -1,4 +1,4 @@
-//! Session files: their places, how they are replaced, and what a ledger can say about them.
+//! Session files: their places, their replacement, and their records in the ledger.
 
 use super::super::draft_digest::row_digests;
 use super::super::plan::{Content, Output, plan};
@@ -265,7 +265,7 @@ fn sessions_made_columns_before_become_the_same_files() {
         ("two months", vec![], draft(&[many.clone(), resting("2026-10-05", 0, 4_096)].concat()), vec![], 2),
         ("too few", vec![], draft(&many[..4_095]), vec![], 0),
         ("beside a large file", large, draft(&many), vec![], 1),
-        ("a small file goes up in it", beside.clone(), draft(&many), vec![], 0),
+        ("a small file is joined", beside.clone(), draft(&many), vec![], 0),
         ("anew", beside, anew, vec![], 1),
         ("the month is sealed", sealed, draft(&many), vec![], 0),
         ("the month is sealed with it", vec![], draft(&many), seal("2026-11-01"), 0),

@@ -1,4 +1,4 @@
-//! Signed heads: what is signed, the effect of interruptions, and the handover between keys.
+//! Signed heads: the signed lines, the effect of interruptions, and the handover between keys.
 
 use super::super::{
     Fault, FaultCode, FaultyStore, Head, HeadGiven, MemoryStore, PublicKey, SecretKey, Signer, TeamKey, Verdict,

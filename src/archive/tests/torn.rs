@@ -47,11 +47,11 @@ fn history_on(disk: &TornDisk) {
     }
 }
 
-/// Checks what must hold after any power loss; the error sentence names the broken law.
+/// Checks the laws after any power loss; the error names the broken law.
 fn check_state((acknowledged, files): &State, finishes: bool) -> Result<(), String> {
     let store: Arc<dyn Store> = Arc::new(store_of(files));
     let fail =
-        |what: &str, why: &dyn std::fmt::Display| Err(format!("{acknowledged} commits answered for: {what}: {why}"));
+        |what: &str, why: &dyn std::fmt::Display| Err(format!("{acknowledged} acknowledged commits: {what}: {why}"));
     let archive = match Archive::open_or_create(Arc::clone(&store), || "archive-1".to_owned()) {
         Ok(archive) => archive.signed_by(Some(signer())),
         Err(e) => return fail("opening", &e),

@@ -1,4 +1,4 @@
-//! What `vacuum` removes and keeps: alone, beside a commit, a reader and a second writer, and interrupted.
+//! The files that `vacuum` removes and keeps: alone, beside a commit, a reader and a second writer, and interrupted.
 
 use std::sync::Mutex;
 
@@ -51,7 +51,7 @@ fn what_no_line_names_goes_after_the_grace_and_not_before() {
         left.sort();
         let (due, other) = if is_due { (&found.expired, &found.kept) } else { (&found.kept, &found.expired) };
         assert_eq!((paths(due), other.len()), (left.iter().map(String::as_str).collect(), 0), "{age:?}");
-        assert_eq!(gone(&disk, &all), Vec::<String>::new(), "a look removes nothing");
+        assert_eq!(gone(&disk, &all), Vec::<String>::new(), "a dry run removes nothing");
     }
     let removed = writer(&archive).vacuum().unwrap();
     assert_eq!(removed.expired.len(), left.len());

@@ -232,10 +232,10 @@ fn a_year_is_not_put_together_in_vain() {
         ("one month", vec![(FileRole::Month, 10)], false),
         ("months, of which one is large", vec![(FileRole::Month, 10), (FileRole::Month, large)], false),
         ("large months", vec![(FileRole::Month, large), (FileRole::Month, large)], false),
-        ("what it gained", vec![(FileRole::Month, 10), (FileRole::Amendment, 8_191)], false),
-        ("much that it gained", vec![(FileRole::Month, 10), (FileRole::Amendment, 8_192)], true),
+        ("a small amendment", vec![(FileRole::Month, 10), (FileRole::Amendment, 8_191)], false),
+        ("a large amendment", vec![(FileRole::Month, 10), (FileRole::Amendment, 8_192)], true),
         ("parts of a backfill", vec![(FileRole::Part, 9_000), (FileRole::Part, large - 1)], true),
-        ("what is open", vec![(FileRole::Month, 10), (FileRole::Open, 9_000)], false),
+        ("open sessions", vec![(FileRole::Month, 10), (FileRole::Open, 9_000)], false),
     ] {
         let mut state = state.clone();
         state.files.clear();

@@ -64,7 +64,7 @@ pub enum FaultCode {
     KeyMismatch,
     /// The ledger records a range in which events were, or may have been, lost in the service. A notice.
     CoverageGap,
-    /// An open table that does not say what the ledger says, or not of the files that are there.
+    /// An open table differs from the ledger or from the existing files.
     Table,
 }
 
@@ -239,9 +239,9 @@ impl fmt::Display for Verdict {
 pub struct VerifyReport {
     pub verdict: Verdict,
     pub archive_id: Option<String>,
-    /// The range that was asked for.
+    /// The requested range.
     pub asked: VerifiedPart,
-    /// The times of the first and last valid line: the range that was found.
+    /// The found range: the times of the first and last valid line.
     pub found_from: Option<Instant>,
     pub found_to: Option<Instant>,
     pub heads_asked: usize,
@@ -272,7 +272,7 @@ impl VerifyReport {
         self.faults.is_empty()
     }
 
-    /// Takes in what another room found of tables that are derived from the archive.
+    /// Adds the faults of the open tables, which another room found.
     pub fn add_table_faults(&mut self, faults: impl IntoIterator<Item = VerifyFault>) {
         let before = self.faults.len();
         self.faults.extend(faults);

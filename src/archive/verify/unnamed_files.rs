@@ -91,7 +91,7 @@ fn report_orphan(store: &dyn Store, entry: &Listed, contents: &Contents<'_>, rep
     }
 }
 
-/// Whether somebody copied or moved it: a failed commit never leaves a file with the bytes and the role of a live file.
+/// Whether somebody copied or moved the file. A failed commit never leaves a file with the bytes and the role of a live file.
 fn is_copy(store: &dyn Store, entry: &Listed, place: &DataPath, contents: &Contents<'_>) -> bool {
     originals(store, entry, contents).iter().any(|original| original.role == place.role)
 }

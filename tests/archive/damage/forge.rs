@@ -1,4 +1,4 @@
-//! Lines that no program of ours writes, appended to the first team's ledger with numbers, links and hashes that fit.
+//! Appends forged lines with matching numbers, links and hashes to the first team's ledger. The program never writes such lines.
 
 use std::fs;
 use std::path::Path;
@@ -25,7 +25,7 @@ pub fn append(root: &Path, body: Body) {
     put(path, &bytes);
 }
 
-/// What a line says that lets October go.
+/// The record of a line that expires October.
 pub fn october(root: &Path, policy: &str, at: Instant) -> Body {
     let archive = Archive::open(Arc::new(LocalStore::new(root))).unwrap();
     let reader = archive.read(&TeamId::from(TEAM)).unwrap();
@@ -63,18 +63,18 @@ pub fn hold() -> Body {
     Body { holds: vec![HoldRecord::Add(added)], ..Body::default() }
 }
 
-/// Takes the sealed file away that a forged record is to excuse.
+/// Removes the sealed file. A forged record claims that it expired.
 pub fn take_away(root: &Path) {
     fs::remove_file(file_with(root, "-month-")).unwrap();
 }
 
-/// October goes by a line that the program does not write, and its file with it.
+/// Expires October, and removes its file, by a line that the program does not write.
 fn forged(world: &World, policy: &str) {
     append(&world.archive(), october(&world.archive(), policy, at("2026-11-03T00:06:00Z")));
     take_away(&world.archive());
 }
 
-/// Its class is longer than October is old.
+/// October is younger than its class.
 pub fn young(world: &World) {
     forged(world, "connections = 1y");
 }
@@ -98,7 +98,7 @@ pub fn under_hold(world: &World) {
     take_away(&world.archive());
 }
 
-/// What went by one policy is checked beside a configuration that says another.
+/// Verifies an expiry under one policy with a configuration that has another policy.
 pub fn policy_edited(world: &World) {
     let archive = Archive::open(Arc::new(LocalStore::new(world.archive()))).unwrap();
     let signer = Some(Arc::new(Signer { key: key(1), previous: None }));

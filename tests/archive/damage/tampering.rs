@@ -101,7 +101,7 @@ pub fn encode_anew(path: &Path, fewer: usize) {
     put(path, &writer.into_inner().unwrap());
 }
 
-/// The newest line of the first team declares an erasure of fewer rows than it took. The line may still wait for its signature.
+/// Changes the newest line of the first team: it declares an erasure of fewer rows than it changed. The line can still be unsigned.
 pub fn declare_less(root: &Path) {
     let all = files(&root.join("ledger/team=acme"));
     let newest = |ending: &str| all.iter().rfind(|path| path.extension().is_some_and(|e| e == ending)).unwrap();

@@ -196,7 +196,7 @@ impl World {
         (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
     }
 
-    /// Somebody with the key erases, and declares fewer rows than that took.
+    /// Erases with the key, and declares fewer rows than the erasure changed.
     pub fn take_more(&self) {
         let erase = ["erase", "--subject", "2026-10-01-5", "--order", "DPO-1", "--team", TEAM];
         let (exit, _, stderr) = self.run(&erase);

@@ -199,7 +199,7 @@ impl Store for ObjectStore {
         let bucket = self.bucket();
         let unerased = |path: &str, why: String| Unerased { path: path.to_owned(), why };
         let Some(versions) = bucket.versions() else {
-            let why = "whether the store keeps deleted objects for a while cannot be asked".to_owned();
+            let why = "the store does not say whether it keeps deleted objects for a while".to_owned();
             return Ok(paths.first().map(|_| unerased(&bucket.location().to_string(), why)).into_iter().collect());
         };
         let erase = |path: &&str| {

@@ -49,7 +49,7 @@ impl Upload {
     }
 }
 
-/// Creates a small object where no other stands.
+/// Creates a small object, if its name is free.
 pub(super) fn create(bucket: &Bucket, path: &str, content: &Bytes) -> Result<(), StoreError> {
     match bucket.create(path, content)? {
         Created::Ours => Ok(()),

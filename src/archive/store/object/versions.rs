@@ -109,12 +109,12 @@ impl Versions {
 }
 
 impl Versions {
-    /// Deletes every version of an object, and every marker of its deletion.
+    /// Deletes every version of an object, and every deletion marker.
     ///
     /// # Errors
     /// Why one may stay.
     pub(super) async fn erase(&self, key: &Path) -> Result<(), String> {
-        // What is deleted leaves the list, so that its beginning is asked for again.
+        // The list loses the deleted versions, so each request asks for its beginning.
         for _ in 0..PAGES_MAX {
             let Some(page) = self.page(key.as_ref(), None).await? else { return Ok(()) };
             let is_more = page.is_truncated;
@@ -124,14 +124,14 @@ impl Versions {
                 let query = vec![("versionId".to_owned(), version.clone())];
                 match self.ask("DELETE", key, query).await? {
                     (200 | 204 | 404, _) => {}
-                    (other, _) => return Err(format!("a version stays: the store answered {other}")),
+                    (other, _) => return Err(format!("a version remains: the store answered {other}")),
                 }
             }
             if found.is_empty() || !is_more {
                 return Ok(());
             }
         }
-        Err("it has more versions than can be listed".to_owned())
+        Err("the object has more versions than Annals can list".to_owned())
     }
 }
 

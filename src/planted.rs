@@ -61,9 +61,9 @@ pub enum Bug {
     HoldsForgotten,
     /// An erasure leaves the files that it replaced.
     ErasedFilesKept,
-    /// An erasure finds no value that is spelled with escapes.
+    /// An erasure does not find values that are spelled with escapes.
     ErasureUnescaped,
-    /// An erased event is not known any more when it is served again.
+    /// An erased event counts as new when the service serves it again.
     ErasedForgotten,
     /// The age of a month is counted from its beginning.
     ExpiresEarly,

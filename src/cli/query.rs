@@ -22,7 +22,7 @@ pub fn location(config: &Config) -> Result<Location, Error> {
     absolute(&config.archive)
 }
 
-/// The same place; a directory becomes absolute.
+/// Makes a directory absolute.
 ///
 /// # Errors
 /// When the working directory does not exist.

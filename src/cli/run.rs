@@ -60,7 +60,7 @@ pub fn run(global: &Global, args: &RunArgs) -> Result<Exit, Error> {
         .build()
         .map_err(|source| Error::io("cannot start the runtime", source))?;
     let ended = runtime.block_on(serve(global.clone(), args.clone()));
-    // The process waits no longer for work on other threads: the next start finishes or drops a commit that this cuts off.
+    // Do not wait for work on other threads. If this interrupts a commit, the next start finishes or drops it.
     runtime.shutdown_timeout(COMMIT_GRACE);
     ended.map(|()| Exit::Done)
 }
@@ -379,7 +379,7 @@ async fn watch_token(token: SharedToken, clock: Arc<dyn Clock>, commands: Unboun
     }
 }
 
-/// Tells systemd's watchdog, if one watches, that the loop still runs. Stays silent when the loop stands still.
+/// Tells systemd's watchdog, if one watches, that the loop still runs. Stays silent when the loop is stuck.
 async fn feed_watchdog(live: Arc<Live>, clock: Arc<dyn Clock>) {
     let Some(within) = sd_notify::watchdog_enabled() else { return };
     let mut seen = None;

@@ -80,11 +80,11 @@ pub fn run(global: &Global, args: &StatusArgs) -> Result<Exit, Error> {
     Ok(Exit::Done)
 }
 
-/// Orders of erasure that were begun and not carried out to the end.
+/// Erasure orders that are not complete.
 fn pending_text(orders: &[String]) -> Option<String> {
     let named = orders.join(", ");
     (!orders.is_empty())
-        .then(|| format!("erasure half done: {named}: give `annals erase` the order again with its subject"))
+        .then(|| format!("unfinished erasure: {named}: run `annals erase` again with this order and its subject"))
 }
 
 /// The teams of this shard, if the fleet has shards.

@@ -36,7 +36,7 @@ pub struct SyncArgs {
     no_user_info: bool,
 }
 
-/// What `--stream` selects.
+/// A value of `--stream`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Subject {
     Stream(Stream),

@@ -50,7 +50,7 @@ pub fn in_archive(archive: &Archive, asked: &[String]) -> Result<Vec<TeamId>, Er
     resolved(&names, asked)
 }
 
-/// The listed teams that `asked` names. The archive knows most names; the function asks the service for the others.
+/// The listed teams that `asked` names. The archive knows most names; this function asks the service for the others.
 ///
 /// # Errors
 /// When the service does not answer, or a text names no team or more than one.

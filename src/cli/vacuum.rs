@@ -32,7 +32,7 @@ const AFTER: &str = "\
 A commit leaves the files that it replaces, and a failed commit leaves its orphan files. Readers, other engines and copies that \
 started earlier can use them for the grace ([store] grace: 1 day on a local disk, 7 days in a bucket). The daemon and `sync` \
 vacuum by themselves. For each team the table shows the files removed, and the files kept because they are younger than the grace.
-Without --team, the metadata of open tables that no snapshot within the grace needs is removed too.
+Without --team, the command also removes the metadata of open tables that no snapshot within the grace needs.
 Exit codes: 0 done; 1 a team could not be vacuumed, such as beside a daemon; 2 wrong use.";
 
 pub fn run(global: &Global, args: &VacuumArgs) -> Result<Exit, Error> {
@@ -62,7 +62,7 @@ fn vacuum(archive: &Archive, team: &TeamId, is_dry_run: bool) -> Result<Obsolete
     }
 }
 
-/// The metadata of open tables; whether all of it could be told.
+/// Removes, or only counts, old metadata of the open tables. Returns whether it succeeded for every table.
 fn vacuum_tables(archive: &Archive, is_dry_run: bool) -> bool {
     let mut is_done = true;
     for name in TableId::all().into_iter().map(TableId::as_str) {
@@ -71,7 +71,7 @@ fn vacuum_tables(archive: &Archive, is_dry_run: bool) -> bool {
             Ok(found) if found.expired.is_empty() => {}
             Ok(found) => {
                 let did = if is_dry_run { "would be removed" } else { "removed" };
-                output::say(&format!("table {name}: {} files of its metadata {did}", found.expired.len()));
+                output::say(&format!("table {name}: {} metadata files {did}", found.expired.len()));
             }
             Err(error) => {
                 output::say(&format!("table {name}: not vacuumed: {error}"));

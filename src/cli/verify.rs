@@ -74,7 +74,7 @@ pub fn run(global: &Global, args: &VerifyArgs) -> Result<Exit, Error> {
     })
 }
 
-/// The open tables against the ledgers, where there are some and the ledgers check.
+/// Compares existing open tables with the ledgers, if the ledgers are valid.
 fn check_tables(store: &Arc<dyn Store>, report: &mut VerifyReport) {
     let Ok(archive) = Archive::open(Arc::clone(store)) else { return };
     for table in TableId::all() {
@@ -85,7 +85,7 @@ fn check_tables(store: &Arc<dyn Store>, report: &mut VerifyReport) {
                 object: difference.object.clone(),
                 detail: format!("{}: {}", difference.fault.as_str(), difference.detail),
             })),
-            // A ledger that does not check is a fault already.
+            // An invalid ledger is a fault already.
             Err(error) if !report.is_clean() => tracing::info!(%error, table = table.as_str(), "not checked"),
             Err(error) => report.add_table_faults([VerifyFault {
                 code: FaultCode::Table,

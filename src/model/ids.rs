@@ -59,7 +59,7 @@ opaque_id!(
     ConnectionId(Text)
 );
 opaque_id!(
-    /// The service's id of an event, or, where it gives none, a content hash and occurrence number.
+    /// The service's id of an event; if it gives none, a content hash and occurrence number.
     EventId(Text)
 );
 

@@ -197,15 +197,15 @@ pub struct RejectRow {
     pub redacted: bool,
     /// The event's bytes as served; not always UTF-8.
     pub raw: Bytes,
-    /// Where an erasure rewrote it.
+    /// Set if an erasure rewrote the row.
     pub erased: Option<ErasedMark>,
 }
 
-/// What an erasure leaves on a row.
+/// The mark that an erasure leaves on a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErasedMark {
-    /// The orders, with a space between them.
+    /// The orders, separated by spaces.
     pub orders: String,
-    /// A keyed digest of the text as it was served.
+    /// A keyed digest of the served text.
     pub original: String,
 }

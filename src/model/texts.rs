@@ -13,7 +13,7 @@ pub struct Texts<const N: usize> {
 
 impl<const N: usize> Texts<N> {
     /// # Panics
-    /// If the texts are longer than 4 GiB together, which no answer of the service is.
+    /// If the texts together are longer than 4 GiB. No answer of the service is that long.
     pub fn new(texts: [Option<&str>; N]) -> Self {
         let mut block = String::with_capacity(texts.iter().flatten().map(|text| text.len()).sum());
         let ends = texts.map(|text| {

@@ -61,7 +61,7 @@ const EVENT: [Column; 9] = [
     text("raw"),
 ];
 
-/// The orders of erasure that rewrote the row, with a space between them.
+/// The erasure orders that rewrote the row, separated by spaces.
 const ERASED: Column = text("erased");
 
 const CONNECTION: [Column; 10] = [
@@ -252,7 +252,7 @@ const RETENTION: [Column; 9] = [
     text("kept_by"),
 ];
 
-/// What an order of erasure changed of one dataset.
+/// The changes of one erasure order in one dataset.
 const ERASURES: [Column; 9] = [
     text("team_id"),
     text("order_id"),
@@ -260,7 +260,7 @@ const ERASURES: [Column; 9] = [
     text("dataset"),
     count("files"),
     count("rows"),
-    // Times of the first and the last row that was rewritten.
+    // Times of the first and the last rewritten row.
     time("first_event_at"),
     time("last_event_at"),
     count("ledger_seq"),

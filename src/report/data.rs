@@ -54,7 +54,7 @@ pub struct ReviewRow {
     pub ledger_seq: LedgerSeq,
 }
 
-/// What an order of erasure changed of one dataset, and the commit that carried it out.
+/// The changes of one erasure order in one dataset, and the commit that carried it out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErasureRow {
     pub team_id: TeamId,

@@ -1,4 +1,4 @@
-//! The read-only catalog of open tables, as the Iceberg REST specification has it: engines attach to it by address.
+//! The read-only catalog of open tables, in the form of the Iceberg REST specification. Engines attach to its address.
 
 use std::sync::Arc;
 
@@ -18,9 +18,9 @@ use crate::lake::{Catalog, LakeError};
 use super::AppState;
 use super::problem::Problem;
 
-/// Where the catalog is.
+/// The path of the catalog.
 pub const PREFIX: &str = "/iceberg/";
-/// All tables are in this one namespace.
+/// The only namespace; it holds all tables.
 const NAMESPACE: &str = "annals";
 const ENDPOINTS: [&str; 6] = [
     "GET /v1/{prefix}/namespaces",
@@ -107,7 +107,7 @@ async fn table(State(shown): State<Arc<AppState>>, Path((name, table)): Path<(St
     match ask(&shown, move |catalog| catalog.load(&asked, now)).await {
         Ok(Some(answer)) => ([(header::CONTENT_TYPE, "application/json")], answer).into_response(),
         Ok(None) => {
-            let message = format!("there is no table {NAMESPACE}.{table}: `annals publish` makes those that there are");
+            let message = format!("table {NAMESPACE}.{table} does not exist: `annals publish` creates the open tables");
             error(StatusCode::NOT_FOUND, "NoSuchTableException", &message)
         }
         Err(error) => failed(&error),
@@ -127,17 +127,21 @@ async fn ask<T: Send + 'static>(
 }
 
 fn failed(cause: &LakeError) -> Response {
-    tracing::warn!(error = %cause, "the tables cannot be read for the catalog");
-    error(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailableException", "the tables cannot be read: the log says why")
+    tracing::warn!(error = %cause, "the catalog cannot read the tables");
+    error(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "ServiceUnavailableException",
+        "the catalog cannot read the tables: the log has the cause",
+    )
 }
 
 fn no_namespace(name: &str) -> Response {
-    let message = format!("there is no namespace {name}: all tables are in {NAMESPACE}");
+    let message = format!("namespace {name} does not exist: all tables are in {NAMESPACE}");
     error(StatusCode::NOT_FOUND, "NoSuchNamespaceException", &message)
 }
 
 async fn unknown() -> Response {
-    error(StatusCode::NOT_FOUND, "NoSuchEndpointException", "this catalog has no such place")
+    error(StatusCode::NOT_FOUND, "NoSuchEndpointException", "this catalog has no such endpoint")
 }
 
 async fn refuse_writes(request: Request, next: Next) -> Response {
@@ -146,7 +150,7 @@ async fn refuse_writes(request: Request, next: Next) -> Response {
         false => error(
             StatusCode::NOT_ACCEPTABLE,
             "UnsupportedOperationException",
-            "this catalog is read-only: `annals publish` alone changes the tables",
+            "this catalog is read-only: only `annals publish` changes the tables",
         ),
     }
 }

@@ -1,4 +1,4 @@
-//! `annals erase` from outside: what it replaces, what it leaves, what a re-scan adds, and what a kill at any moment leaves.
+//! `annals erase` from outside: the replaced and the kept values, later re-scans, and kills at any moment.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,7 +17,7 @@ const USER: &str = "user-zoë";
 const ORDER: [&str; 6] = ["erase", "--order", "DPO-1", "--subject", PEER, "--subject"];
 const PERIOD: [&str; 4] = ["--from", "2026-11-01", "--to", "2026-12-01"];
 
-/// What the subject's names stand in beside the connections.
+/// The places of the subject's names besides the connections.
 const PAYLOADS: [&str; 5] = [
     r#"{"user":{"id":"user-zo\u00EB","email":"P3@Example.com"}}"#,
     r#"{"p3@example.com":["\u0070\u0033\u0040example.com"],"by":"user-zoë"}"#,
@@ -26,7 +26,7 @@ const PAYLOADS: [&str; 5] = [
     r#"{"user":"somebody"}"#,
 ];
 
-/// Days that are read, and some that are sealed, with the subject in them.
+/// Reads some days with the subject; some of the days are sealed.
 fn read() -> (Service, Program) {
     let (service, program) = scene();
     {
@@ -40,7 +40,7 @@ fn read() -> (Service, Program) {
             let text = events::told("teamUserLoggedInEvent", at, payload);
             world.add(Kind::Activity, i128::from(at), None, text);
         }
-        // Nobody knows what this one is: it is kept in quarantine.
+        // An unreadable event, for quarantine.
         let at = (DAY + 9 * HOUR) * 1_000_000_000;
         let text =
             format!(r#"{{"header":{{"eventTimestampUnixNano":{at}}},"oneEvent":{{"a":"{PEER}"}},"twoEvent":{{}}}}"#);
@@ -54,7 +54,7 @@ fn order(program: &Program, more: &[&str]) -> crate::awkward::Run {
     program.run(&[&ORDER[..], &[USER], more].concat())
 }
 
-/// No file says who it was, neither as it stands nor in what its columns hold.
+/// Asserts that no file contains the subject, neither in its bytes nor in its decoded columns.
 fn assert_gone(program: &Program) {
     let files = files_below(&program.home().join("."));
     let files = files.into_iter().map(|path| String::from_utf8_lossy(&fs::read(path).unwrap()).into_owned());
@@ -71,7 +71,7 @@ fn pseudonyms(program: &Program) -> BTreeSet<String> {
     words.filter(|word| word.starts_with("erased-")).map(str::to_owned).collect()
 }
 
-/// What is counted of each dataset, which no erasure changes.
+/// Counts of each dataset, which an erasure must not change.
 fn counts(program: &Program) -> Vec<Value> {
     program.sql(
         "select 'a' as d, count(*) as n, sum(event_time_ns) as t, count(distinct event_id) as i, null as e from activity \
@@ -110,7 +110,7 @@ fn a_subject_is_erased_everywhere_and_what_the_service_still_shows_is_not_added_
     let marked = program.sql("select erased, count(*)::int as n from connections group by all order by n");
     assert_eq!((&marked[0]["erased"], &marked[0]["n"]), (&Value::from("DPO-1"), &Value::from(of("connections"))));
 
-    // The service shows all of it, again and again.
+    // The service still shows all events; re-scans add nothing.
     for arguments in [&[&SINCE[..], &["--rescan"]].concat(), &SINCE.to_vec()] {
         program.sync(arguments).ended(0);
     }
@@ -118,13 +118,13 @@ fn a_subject_is_erased_everywhere_and_what_the_service_still_shows_is_not_added_
     program.sync(&SINCE).ended(0);
     program.run(&["quarantine", "retry"]).ended(0);
     let after = counts(&program);
-    assert_eq!(after, before.0, "nothing came back");
+    assert_eq!(after, before.0, "a re-scan added rows");
     assert_gone(&program);
     program.run(&["verify"]).ended(0);
     let told = program.sql("select kind, count(*)::int as n from findings where kind in ('changed_upstream', 'no_longer_served', 'late') group by all");
     assert!(told.is_empty(), "{told:?}");
 
-    // Given again, it has nothing to do; and R25 is its certificate.
+    // Repeating the order changes nothing, and R25 is its certificate.
     let lines = program.ledger_lines();
     order(&program, &[]).ended(0).says(&["no row holds the subject"]);
     assert_eq!(program.ledger_lines(), lines);
@@ -144,7 +144,7 @@ fn a_subject_is_erased_everywhere_and_what_the_service_still_shows_is_not_added_
     }
 }
 
-/// What is shown before an order, and what the person is shown of theirs, is the same.
+/// A dry run of an order and the person's dossier show the same rows.
 #[test]
 fn a_dry_run_and_the_dossier_agree_row_for_row() {
     let (_service, program) = read();
@@ -171,7 +171,7 @@ fn a_dry_run_and_the_dossier_agree_row_for_row() {
         .map(|row| (row["dataset"].as_str().unwrap().to_owned(), row["id"].as_str().unwrap().to_owned()))
         .filter(|(dataset, _)| dataset != "sessions")
         .collect();
-    // A string that holds the text of JSON is searched by the order alone.
+    // Only the order, and not the dossier, searches strings that contain JSON.
     let within: Vec<_> = found.difference(&told).collect();
     assert!(found.is_superset(&told), "{:#?}", told.difference(&found).collect::<Vec<_>>());
     assert!(within.len() == 1 && within[0].0 == "activity", "{within:?}");
@@ -213,7 +213,7 @@ fn an_order_that_is_killed_goes_on_with_the_same_pseudonyms_when_it_is_given_aga
         let before = counts(&program);
         let killed = program.start(&[&ORDER[..], &[USER]].concat()).kill_after(Duration::from_millis(millis));
         let status = program.run(&["status"]).ended(0);
-        if status.stdout.contains("erasure half done: DPO-1") {
+        if status.stdout.contains("unfinished erasure: DPO-1") {
             let other = ["erase", "--order", "DPO-1", "--subject", "p4@example.com"];
             program.run(&other).ended(2).says(&["for another subject"]);
         }
@@ -242,14 +242,14 @@ fn what_a_hold_covers_is_not_erased_and_the_hold_is_named() {
     hold(&["release", "CASE-1", "--reason", "closed"]);
     hold(&["add", "--id", "CASE-2", "--reason", "a case", "--subject", PEER]);
     order(&program, &[]).ended(1).says(&["CASE-2"]);
-    // A row of both is a row of the one that is held.
+    // A hold on one of two subjects protects rows that name both.
     only(&[USER]).ended(1).says(&["CASE-2"]);
     hold(&["release", "CASE-2", "--reason", "closed"]);
     hold(&["add", "--id", "CASE-3", "--reason", "a case", "--subject", "nobody@example.com"]);
     hold(&["add", "--id", "CASE-4", "--reason", "a case", "--from", "2027-01-01", "--subject", PEER]);
     assert_eq!(counts(&program), before);
     assert!(program.sql("select * from erasures").is_empty());
-    // Quarantine has no sure time: a hold of the subject covers it.
+    // Times in quarantine can be wrong, so a hold on the subject covers it.
     order(&program, &[]).ended(1).says(&["CASE-4"]);
     hold(&["release", "CASE-4", "--reason", "closed"]);
     order(&program, &[]).ended(0);

@@ -24,7 +24,6 @@ const KEYS: &str = "id, title, question, controls, param, chart, severity, note 
 
 impl Header {
     /// The invalid line, and the expected text.
-    /// The line that is not as it should be, and what was expected.
     pub fn parse(path: &Path, text: &str) -> Result<Self, CatalogError> {
         let mut header = Header::default();
         for (at, line) in text.lines().enumerate() {

@@ -1,4 +1,4 @@
-//! The engine features that a run needs: files skipped by bound values, row order kept, nothing read but the archive.
+//! The engine features that a run needs: bound values skip files, rows keep their order, and a report reads only the archive.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -16,7 +16,7 @@ pub const DAY: Duration = Duration::from_secs(86_400);
 pub enum CoverageState {
     /// Settled or sealed.
     Complete,
-    /// The rows outlived their class, and are gone.
+    /// The rows expired under a retention class.
     Expired,
     /// Out of reach at the first read.
     BeforeArchive,

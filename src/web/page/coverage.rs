@@ -188,7 +188,7 @@ fn words(state: CoverageState) -> &'static str {
         CoverageState::Provisional => "provisional: read, but not confirmed yet",
         CoverageState::Gap => "gap: events were, or may have been, lost",
         CoverageState::NotFetched => "not fetched",
-        CoverageState::Expired => "expired: kept as long as the policy says, and gone",
+        CoverageState::Expired => "expired: removed under the retention policy",
         CoverageState::BeforeArchive => "before the archive begins",
     }
 }

@@ -24,7 +24,7 @@ pub fn schemathesis(what: &str) -> Option<String> {
     installed(&["scripts/python-schemathesis.sh"], what)
 }
 
-/// A Python that has Spark, Sail, DuckDB, Polars and Arrow; none, and a loud word on `what` was left out, where there is none.
+/// A Python with Spark, Sail, DuckDB, Polars and Arrow. Without one, prints that the test skips `what`.
 pub fn python_with_engines(what: &str) -> Option<String> {
     installed(&["scripts/engines.sh", "python"], what)
 }

@@ -46,7 +46,7 @@ def connect(engine, address):
 
 
 def processor_seconds(groups):
-    """What the processes of these groups have used, as Linux tells it; elsewhere 0."""
+    """The processor seconds of these process groups, as Linux counts them; 0 on other systems."""
     used = 0
     for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -54,13 +54,13 @@ def processor_seconds(groups):
         except OSError:
             continue
         if int(fields[2]) in groups:
-            # With that of its children that have ended.
+            # Includes its ended children.
             used += sum(map(int, fields[11:15]))
     return used / os.sysconf("SC_CLK_TCK")
 
 
 class Clock:
-    """Seconds, and seconds of processors, since it was made; it stands still once it is stopped."""
+    """Wall seconds and processor seconds since its creation, until it is stopped."""
 
     def __init__(self, groups):
         self.groups, self.took = groups, None
@@ -79,7 +79,7 @@ def value_of(text):
 
 
 def plain(value):
-    """As `annals report run` prints it."""
+    """The value as `annals report run` prints it."""
     if isinstance(value, datetime.datetime):
         digits = "seconds" if not value.microsecond else "milliseconds" if value.microsecond % 1000 == 0 else "microseconds"
         return value.isoformat(timespec=digits)
@@ -94,7 +94,7 @@ def rows(answer):
 
 
 def difference(found, expected):
-    """The first row that differs, or None; with how many rows there are."""
+    """The first row that differs, or None; and the number of rows."""
     count = 0
     with open(expected) as lines:
         for count, row in enumerate(found, 1):
@@ -112,7 +112,7 @@ def ask(session, sql, given):
 
 
 def compare_sessions(archive, written):
-    """How many rows two sets of sessions have, and one that only one of them has."""
+    """The number of rows of two sets of sessions, and one row that only one of them has."""
     mine = f"read_parquet('{written}/*.parquet', hive_partitioning = false)"
     client = duckdb.connect()
     archive.dataset("sessions").duckdb(client).create_view("theirs")

@@ -22,7 +22,7 @@ import time
 HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parents[1]
 REPORTS = ["r00", "r01", "r02", "r03", "r14", "r15"]
-# What lets a small archive have an answer.
+# Parameters that give answers on a small archive, too.
 PARAMETERS = {"r03": {"min_failures": 1}}
 QUESTIONS = [*REPORTS, "sessions", "source"]
 START_SECONDS_MAX = 60
@@ -42,7 +42,7 @@ def answers(port):
 
 @contextlib.contextmanager
 def cluster(engine, environment):
-    """The address of a cluster that ends with the block, and its group of processes."""
+    """The address and the process group of a cluster; the cluster ends with the block."""
     port = free_port()
     with tempfile.TemporaryFile("w+") as log:
         process = subprocess.Popen(
@@ -81,7 +81,7 @@ def annals(arguments, output):
 
 
 def ask_duckdb(options, directory):
-    """What every engine is given, and DuckDB's answers."""
+    """The input of every engine, and DuckDB's answers."""
     base = ["--archive", options.archive]
     since, until = (f"{day}T00:00:00" for day in (options.since, options.until))
     period = ["--from", f"{since}Z", "--to", f"{until}Z", "--tz", options.tz]
@@ -121,7 +121,7 @@ def main():
             with cluster(engine, environment) as (address, group):
                 (pathlib.Path(directory) / "asked.json").write_text(json.dumps(given | {"group": group}))
                 asked = [sys.executable, HERE / "ask.py", engine, address, options.archive, directory]
-                # Engines say much on standard error, which counts where they fail.
+                # Engines print much on standard error; show it only if they fail.
                 done = subprocess.run(asked, env=environment, stderr=subprocess.PIPE, text=True)
                 if done.returncode:
                     failed = True

@@ -1,4 +1,4 @@
-//! Random histories of an archive: polls, settled windows, late events, sealed days and months, sessions replaced, quarantine.
+//! Random histories of an archive: polls, settled windows, late events, sealed days and months, replaced sessions, quarantine.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ pub const TEAMS: [&str; 2] = ["acme", "Zürich & sons"];
 const DAY: Duration = Duration::from_secs(86_400);
 const STREAMS: [Stream; 2] = [Stream::Connections, Stream::Activity];
 
-/// An archive, its writers, and where its history stands.
+/// An archive, its writers, and the position in its history.
 pub struct History {
     pub archive: Archive,
     writers: Vec<TeamWriter>,
     rng: Rng,
-    /// The day that is being polled.
+    /// The currently polled day.
     today: Instant,
-    /// Days that are settled, by team and stream; true: sealed as well.
+    /// Settled days by team and stream; true: also sealed.
     days: BTreeMap<(usize, Stream, Instant), bool>,
     events: u64,
 }
@@ -56,7 +56,7 @@ impl History {
         }
     }
 
-    /// Removes what no line names any more.
+    /// Removes files that no line names.
     pub fn vacuum(&mut self) {
         self.writers.iter_mut().for_each(|writer| drop(writer.vacuum().unwrap()));
     }
@@ -81,7 +81,7 @@ impl History {
         Draft { rows, windows: vec![sealed(stream, start)], ..Draft::default() }
     }
 
-    /// Events of a day that is settled, or sealed, or in a sealed month.
+    /// Adds late events to a day that is settled, sealed, or in a sealed month.
     fn late(&mut self, team: usize, stream: Stream) -> Draft {
         let days: Vec<Instant> =
             self.days.keys().filter(|key| (key.0, key.1) == (team, stream)).map(|key| key.2).collect();
@@ -111,7 +111,7 @@ impl History {
         }
     }
 
-    /// All sessions are made anew, of events that are there no more often than now.
+    /// Makes all sessions again from the current events.
     fn sessions(&mut self, team: usize) -> Draft {
         let count = self.rng.u64(1..60);
         let rows = self.events_of(team, Stream::Connections, self.today, count);
@@ -128,7 +128,7 @@ impl History {
         Draft { sessions: Some(draft), ..Draft::default() }
     }
 
-    /// A commit of connections says that their sessions are still to be made.
+    /// Marks the sessions of new connections as not derived yet.
     fn with_sessions_behind(&self, team: usize, mut draft: Draft) -> Draft {
         let of_connections = draft.rows.iter().filter(|window| window.stream == Stream::Connections);
         let first = of_connections.flat_map(|window| &window.rows).map(|row| row.time).min();
@@ -154,7 +154,7 @@ impl History {
             event_id: row.event_id,
             time: self.rng.bool().then_some(row.time),
             reason: "time_out_of_range".to_owned(),
-            detail: "a time that no event has".to_owned(),
+            detail: "an impossible time".to_owned(),
             first_seen_at: row.first_seen_at,
             redacted: false,
             raw: vec![0xff, 0x00, b'{'].into(),
@@ -182,7 +182,7 @@ impl History {
         EventRow {
             team_id: TeamId::from(TEAMS[team]),
             event_id: format!("event-{number:06}").as_str().into(),
-            // Nanoseconds that a bound must not round up.
+            // A bound must not round these nanoseconds up.
             time: day.plus(Duration::from_nanos(self.rng.u64(..86_400_000_000_000))),
             event_type: "connectionClosedEvent".into(),
             revision: 1,
@@ -216,7 +216,7 @@ fn sealed(stream: Stream, start: Instant) -> WindowRecord {
     }
 }
 
-/// A session whose times are those of one event.
+/// A session with the times of one event.
 fn session(row: &EventRow) -> SessionRow {
     SessionRow {
         team_id: row.team_id.clone(),

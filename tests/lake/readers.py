@@ -1,4 +1,4 @@
-"""Reads open tables with engines that nobody here wrote, and prints what each of them saw.
+"""Reads open tables with engines of other authors, and prints the result of each.
 
 Standard input has one JSON object a line: the metadata file of a version, the snapshot (null: the current one), the column of
 time, the readers to ask, and the exact list of the files that the archive says are live. For each line one JSON object is
@@ -26,7 +26,7 @@ def canonical(value):
 
 
 def plain(table, names):
-    """One column type for what engines call differently."""
+    """One name for each column type, because engines use different names."""
     columns = []
     for name in names:
         column = table.column(name)
@@ -109,10 +109,10 @@ def duckdb_iceberg(job):
 def clickhouse(job):
     import chdb
 
-    # It opens files under the working directory alone.
+    # ClickHouse opens only files under the working directory.
     os.chdir("/")
     table, version = os.path.split(os.path.dirname(job["metadata"]))[0], os.path.basename(job["metadata"])
-    # The function's own setting chooses the version, the query's setting the snapshot.
+    # A setting of the function selects the version; a setting of the query selects the snapshot.
     source = f"icebergLocal('{table}', SETTINGS iceberg_metadata_file_path = 'metadata/{version}')"
     settings = f"iceberg_snapshot_id = {job['snapshot']}, " if job["snapshot"] else ""
     names = ", ".join(f"`{name}`" for name in job["columns"])
@@ -125,7 +125,7 @@ def clickhouse(job):
     time = job["time"]
     row = ask(f"count() AS n, min(`{time}`) AS low, max(`{time}`) AS high").to_pylist()[0]
     low, high = (None, None) if row["n"] == 0 else (row["low"], row["high"])
-    # It has one type for texts and bytes.
+    # ClickHouse has one type for texts and bytes.
     with open(job["metadata"]) as file:
         fields = json.load(file)["schemas"][-1]["fields"]
     rows = ask(names)
@@ -183,7 +183,7 @@ def main():
             except Exception as error:  # An engine that fails is an answer: the test says which, and of what.
                 found[name] = {"error": f"{type(error).__name__}: {error}"[:2000]}
         print(json.dumps(found), flush=True)
-    # Engines may keep threads that do not end.
+    # Engines can keep threads that never end.
     os._exit(0)
 
 

@@ -32,7 +32,7 @@ async fn a_quiet_round_writes_nothing() {
         }),
         ("an event without a time", |world| world.team().activity.push(untimed("oddEvent"))),
         ("the deprecated history", |world| world.team().is_old = true),
-        ("a second that never holds still", |world| {
+        ("a second that always changes", |world| {
             let mut number = 0;
             world.on_ask(move |ask, team| {
                 if let Ask::Page(query) = ask

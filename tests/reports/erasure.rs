@@ -1,4 +1,4 @@
-//! Every report before and after an erasure: other people's rows and numbers stay, and the subject's stand under a pseudonym.
+//! Compares every report before and after an erasure: other people's rows and numbers stay, and the subject's rows have a pseudonym.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,10 +12,10 @@ use crate::golden::world::{World, at};
 
 const EMAIL: &str = "cleo@alpine.example";
 const USER: &str = "usr-cleo";
-/// Reports that tell of the archive itself: its lines, files and hashes.
+/// Reports about the archive itself: its lines, files and hashes.
 const OF_THE_ARCHIVE: [&str; 2] = ["R24", "R25"];
 
-/// The rows of all reports, with the words that mean the subject as `mask` has them; each report's in some order.
+/// The rows of all reports, in any order, with the subject's names replaced by `mask`.
 fn answers(data: &ViewData, mask: &dyn Fn(&str) -> String) -> Vec<(String, Vec<String>)> {
     let catalog = Catalog::embedded();
     let usual = catalog.reports().iter().filter(|report| required(report).next().is_none());
@@ -23,7 +23,7 @@ fn answers(data: &ViewData, mask: &dyn Fn(&str) -> String) -> Vec<(String, Vec<S
         let answer = ask(data, report, &Question::usual(report.id.clone().leak()));
         let mut lines: Vec<String> =
             answer.rows.lines().chain(answer.chart.lines()).map(|line| sorted_words(&mask(line))).collect();
-        // The pseudonym's mail domain is nobody's, so R19 counts the subject as a third party.
+        // Nobody on the team has the pseudonym's mail domain, so R19 counts the subject as a third party.
         lines.retain(|line| !line.contains("erased.invalid"));
         lines.sort();
         (report.id.clone(), lines)
@@ -31,7 +31,7 @@ fn answers(data: &ViewData, mask: &dyn Fn(&str) -> String) -> Vec<(String, Vec<S
     asked.collect()
 }
 
-/// Lists within a cell are in the order of what they hold.
+/// Sorts lists within a cell, because a pseudonym changes their order.
 fn sorted_words(line: &str) -> String {
     let words = line.split([' ', '"', ',', '[', ']', '\\']);
     let mut words: Vec<&str> = words.map(|word| if is_hash_id(word) { "an id" } else { word }).collect();
@@ -39,7 +39,7 @@ fn sorted_words(line: &str) -> String {
     words.join(" ")
 }
 
-/// Whether the id is made of the hash of an event's text, which an erasure changes.
+/// Whether the id is a hash of an event's text. An erasure changes such ids.
 fn is_hash_id(word: &str) -> bool {
     let digits = word.split_once('-').map_or("", |(digits, _)| digits);
     digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
@@ -59,7 +59,7 @@ fn erase(data: &ViewData) {
     assert!(report.faults.is_empty(), "{:#?}", report.faults);
 }
 
-/// The pseudonyms that stand in the answers: of the address, and of the id.
+/// The pseudonyms of the address and of the id in the answers.
 fn masked(text: &str) -> String {
     let mut made = String::new();
     let mut rest = text;

@@ -1,5 +1,5 @@
-//! A pack in a real browser: it draws every chart, sends no request and reports no error; in light, in dark, on a
-//! telephone and on paper. `scripts/browser.sh install` installs the browser; without one the test prints that it is
+//! A pack in a real browser: it draws every chart, sends no request and reports no error; in light and dark mode, on a
+//! phone and on paper. `scripts/browser.sh install` installs the browser; without one the test prints that it is
 //! skipped.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 

@@ -37,7 +37,7 @@ pub enum Excuse {
     LaterThanLag,
     /// The event left the plan's span before it appeared, or too soon afterwards for a poll.
     OutOfSpan,
-    /// Its month outlived its class, and a line says so.
+    /// A line records that the event's month expired.
     Expired,
 }
 

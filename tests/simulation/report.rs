@@ -38,7 +38,7 @@ const OTHERS: [(&str, &str); 46] = [
     ),
     (
         "src/archive/tests/erasure.rs",
-        "an order of erasure fails at each step and is given again; nothing says of whom (S8), what a hold covers stays (S7), and planted bugs break that",
+        "an erasure order fails at each step and is repeated; no file names the subject (S8), held rows stay (S7), and planted bugs break these laws",
     ),
     ("src/archive/tests/damage.rs", "every kind of damage; `verify` must name it"),
     ("src/archive/tests/flips.rs", "10,000 random bits are flipped, one at a time; `verify` must name each"),
@@ -92,7 +92,7 @@ const OTHERS: [(&str, &str); 46] = [
     ),
     (
         "src/archive/tests/expiry.rs",
-        "each rule of an expired month, broken by the least that breaks it; a month that goes from a disk and from a bucket",
+        "each rule of expiry, with its smallest violation; the expiry of a month on a disk and in a bucket",
     ),
     (
         "tests/sync/erasure.rs",
@@ -135,8 +135,8 @@ const LAWS: &str = "\
 | S1 | the files of a line are durable before the line; every live file is there and unchanged, and stays for the grace after a line removes it |
 | S3 | `vacuum` removes no file that is live or may belong to an unfinished commit, also if the store's clock is an hour wrong |
 | S4 | `vacuum` removes no file within the grace after the line that removes it, so a reader can finish |
-| S6 | a line names what expired, which is as old as its policy asks; nothing else is missing, and nothing comes back |
-| S7 | nothing that a hold covers expires |
+| S6 | a line names the expired rows, which are older than their class; no other row is missing, and no expired row returns |
+| S7 | no row under a hold expires |
 | I15 | every fault and every rare state below happened; otherwise the test fails |
 ";
 

@@ -1,5 +1,5 @@
-//! Policies and holds in some worlds: rows that outlive a class of days go while the world goes on, and a hold keeps them for a
-//! while. The laws: S6 (what went is named by a line, as old as its class asks, and gone), S7 (nothing went under a hold).
+//! Policies and holds in some worlds: rows expire after a class of some days, and a hold keeps them for a while. The laws: S6 (a
+//! line names the expired rows, they are older than their class, and they are gone), S7 (no row under a hold expired).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,13 +14,13 @@ use super::plan::{DAY, End, HOUR, Life, Plan};
 use super::random::Draw;
 use super::run::Run;
 
-/// 2026-10-01T00:00:00Z: the months before it go while the world lives.
+/// 2026-10-01T00:00:00Z: the months before it expire during the world's life.
 const OCTOBER: i64 = 1_790_812_800;
-/// Days for which connections, activity, billing and the inventory are kept.
+/// The retention classes of connections, activity, billing and the inventory, in days.
 const CLASSES: [(Retained, u64); 4] =
     [(Retained::Connections, 1), (Retained::Activity, 6), (Retained::Billing, 1), (Retained::Inventory, 1)];
 
-/// A hold of one team, from one process's end to another's.
+/// A hold on one team, from the end of one process to the end of another.
 #[derive(Debug, Clone, Copy)]
 pub struct PlannedHold {
     pub team: usize,
@@ -37,7 +37,7 @@ pub struct Held {
     pub released: Option<LedgerSeq>,
 }
 
-/// One of four worlds has a policy.
+/// One world in four has a policy.
 pub fn has_policy(seed: u64) -> bool {
     seed % 4 == 2
 }
@@ -53,7 +53,7 @@ pub fn classes(plan: &Plan) -> TeamRetention {
     TeamRetention { all, ..TeamRetention::default() }
 }
 
-/// Plans a hold, and ends a process for it to be added and another for it to be released.
+/// Plans a hold, and the ends of two processes: the hold is added after the first and released after the second.
 pub fn plan_hold(plan: &mut Plan) {
     if !has_policy(plan.seed) {
         return;
@@ -73,7 +73,7 @@ pub fn plan_hold(plan: &mut Plan) {
     }
 }
 
-/// Adds or releases the hold when its time has come: no process runs.
+/// Adds or releases the hold at its planned time, while no process runs.
 pub fn act(run: &mut Run) {
     let Some(hold) = run.plan.hold else { return };
     let now = run.clock.truth().seconds();
@@ -107,7 +107,7 @@ pub fn act(run: &mut Run) {
     }
 }
 
-/// S6 and S7, by what was planned and not by the program's own rules.
+/// Checks S6 and S7 by the plan, not by the program's own rules.
 pub fn check(run: &Run, number: usize, state: &TeamState, broken: &mut Vec<String>) {
     let team = &state.team_id;
     for ((dataset, month), (seq, record)) in &state.expired {
@@ -128,7 +128,7 @@ pub fn check(run: &Run, number: usize, state: &TeamState, broken: &mut Vec<Strin
             .files_of(*dataset)
             .any(|file| *dataset != Dataset::Sessions && file.first.is_some_and(|first| range.owns(first)));
         if is_there {
-            broken.push(format!("S6: {team}: {dataset} of {} went, and is there", month.month()));
+            broken.push(format!("S6: {team}: {dataset} of {} expired, but its rows exist", month.month()));
         }
         let Some(hold) = run.plan.hold.filter(|hold| hold.team == number) else { continue };
         let stood = run.held.added.is_some_and(|added| added < *seq)
@@ -136,12 +136,12 @@ pub fn check(run: &Run, number: usize, state: &TeamState, broken: &mut Vec<Strin
         let covers = hold.from.is_none_or(|from| Instant::from_seconds(from) < range.end)
             && hold.to.is_none_or(|to| range.start < Instant::from_seconds(to));
         if stood && covers {
-            broken.push(format!("S7: {team}: {dataset} of {} went in line {seq}, under a hold", month.month()));
+            broken.push(format!("S7: {team}: {dataset} of {} expired in line {seq} under a hold", month.month()));
         }
     }
 }
 
-/// Whether rows of an event have gone, as a line says.
+/// Whether a line records that the event's rows expired.
 pub fn has_gone(state: &TeamState, stream: Stream, at: i64) -> bool {
     state.expired.contains_key(&(stream.into(), month_of(Instant::from_nanos(at)).start))
 }

@@ -244,7 +244,7 @@ impl Run {
                 if !self.disk.inner().is_dead {
                     self.disk.inner().deadly = Some((verb, after, is_torn));
                 }
-                // A process that writes nothing any more gets the order to stop.
+                // A process that no longer writes gets the order to stop.
                 self.clock.sleep(Duration::from_secs(3 * 86_400)).await;
                 self.disk.inner().is_dead = true;
                 true

@@ -1,4 +1,5 @@
-//! `annals retention` and `annals hold` from outside: what goes, what stays, what verifies, and what never comes back.
+//! `annals retention` and `annals hold` from outside: expired rows are gone and never return, held rows stay, and the archive
+//! verifies.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::age;
@@ -9,7 +10,7 @@ use awkward::laws::{nanos, verified, word};
 use awkward::{HOUR, Kind, Program, Run, Service, events};
 use serde_json::Value;
 
-/// 2025-01-01T00:00:00Z. What ended in this year and the next has outlived a year at every later time.
+/// 2025-01-01T00:00:00Z.
 const JANUARY: i64 = 1_735_689_600;
 const FEBRUARY: i64 = JANUARY + 31 * DAY_SECONDS;
 const MARCH: i64 = FEBRUARY + 28 * DAY_SECONDS;
@@ -43,7 +44,7 @@ fn rows(run: &Run) -> Vec<Value> {
     serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {run:?}"))
 }
 
-/// Dataset and month of each row, with what stands in a third column.
+/// Dataset, month and a third column of each row.
 fn months(run: &Run, column: &str) -> Vec<(String, String, String)> {
     let text = |row: &Value| row[column].as_str().map_or_else(|| row[column].to_string(), str::to_owned);
     rows(run).iter().map(|row| (word(row, "dataset"), word(row, "month"), text(row))).collect()
@@ -86,7 +87,7 @@ fn months_go_by_policy_in_one_line_and_never_come_back() {
     assert_eq!(gone, pairs.concat());
     assert_eq!(program.ledger_lines(), lines, "a dry run writes nothing");
 
-    // What a hold covers stays, and is named; the other month goes.
+    // The held month stays, and the output names it; the other month expires.
     program
         .run(&["hold", "add", "--id", "CASE-7", "--reason", "a claim", "--from", "2025-02-10", "--to", "2025-02-11"])
         .ended(0)
@@ -102,7 +103,7 @@ fn months_go_by_policy_in_one_line_and_never_come_back() {
     let tail = program.sql("select outcome, event_count from sessions where connection_id = 'conn-30000'");
     assert_eq!((tail[0]["outcome"].as_str(), tail[0]["event_count"].as_i64()), (Some("closed_only"), Some(1)));
 
-    // The service still shows it: it is not read again.
+    // The service still shows the expired month, and Annals does not read it again.
     let held = awkward::laws::archived(&program);
     for arguments in [&[][..], &["--rescan"], &["--since", "2025-01-01", "--rescan"]] {
         program.sync(arguments).ended(0);
@@ -117,7 +118,7 @@ fn months_go_by_policy_in_one_line_and_never_come_back() {
     );
     it_is_said(&program);
 
-    // Released, it goes with the next run; nothing but the policy's months ever does.
+    // After the release, the next run expires the month. No other month ever expires.
     program.run(&["hold", "release", "CASE-7", "--reason", "settled out of court"]).ended(0);
     program.run(&["retention", "apply"]).ended(0);
     assert_eq!(connections(&program, february.0, february.1), 0);
@@ -128,10 +129,10 @@ fn months_go_by_policy_in_one_line_and_never_come_back() {
     let left = awkward::program::files_below(&program.archive().join("tables/connections"));
     assert!(left.iter().all(|path| path.to_str().unwrap().contains("month=2025-03")), "{left:?}");
     let again = program.run(&["retention", "apply", "--format", "json"]).ended(0);
-    assert!(rows(&again).is_empty(), "what is gone is not due");
+    assert!(rows(&again).is_empty(), "an expired month is not due again");
 }
 
-/// What expired is neither a gap nor missing, and every place says so.
+/// Asserts that no output calls expired rows a gap or missing.
 fn it_is_said(program: &Program) {
     let states = program.sql(
         "select distinct state from coverage where stream = 'connections' and window_start < timestamp '2025-02-01 00:00:00'",
@@ -185,11 +186,11 @@ fn holds_are_listed_and_wrong_use_is_said_in_a_line() {
     let of = |row: &Value| (word(row, "hold_id"), word(row, "scope"), row["released_at"].is_null());
     let expected = [("CASE-1".to_owned(), "all".to_owned(), false), ("CASE-2".to_owned(), "team".to_owned(), true)];
     assert_eq!(listed.iter().map(of).collect::<Vec<_>>(), expected);
-    // The ledger knows of a subject no more than whether a guess is one.
+    // The ledger contains only a keyed digest of the subject.
     for (path, bytes) in program.ledger() {
         assert!(!String::from_utf8_lossy(&bytes).to_lowercase().contains("example.com"), "{}", path.display());
     }
-    // A hold by subject keeps every month: any row may be the subject's.
+    // A hold on a subject keeps every month, because any row can be about the subject.
     program.configure(POLICY);
     program.run(&["retention", "apply"]).ended(1).says(&["held by CASE-2"]);
     assert!(connections(&program, "2025-01-01", "2025-02-01") > 30);
@@ -214,7 +215,7 @@ fn quarantine_and_the_inventory_go_by_their_own_classes() {
     service.set_clock(MARCH + 16 * DAY_SECONDS + HOUR);
     program.sync(&[]).ended(0);
     program.configure("[retention]\ninventory = \"1d\"\nquarantine = \"1d\"\n");
-    // The last month of the inventory tells how things stand: it never goes.
+    // The newest month of the inventory holds the current state, so it never expires.
     let plan = program.run(&["retention", "plan", "--format", "json"]).ended(0);
     assert!(rows(&plan).is_empty(), "{plan:?}");
     program.run(&["retention", "apply"]).ended(0);

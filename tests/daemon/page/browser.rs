@@ -1,5 +1,5 @@
 //! The pages in a real browser: it reports no error, sends no request elsewhere, and reaches everything by keyboard;
-//! in light, in dark and on a telephone. `scripts/browser.sh install` installs the browser; without one the test
+//! in light and dark mode, and on a phone. `scripts/browser.sh install` installs the browser; without one the test
 //! prints that it is skipped.
 
 use std::io::Write as _;
@@ -40,7 +40,7 @@ fn look(address: &str, paths: &[String], shots: &str) -> Option<Vec<Value>> {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
     let pages = seen["pages"].as_array().unwrap().clone();
-    assert_eq!(pages.len(), paths.len() * 4, "every page in every look");
+    assert_eq!(pages.len(), paths.len() * 4, "every page in every colour scheme and size");
     Some(pages)
 }
 
@@ -54,10 +54,10 @@ fn check(page: &Value) {
     assert_eq!(page["headings"], 1, "{what}: one heading of the first rank");
     assert_eq!(page["lang"], "en", "{what}");
     assert!(page["title"].as_str().unwrap().ends_with("· Annals"), "{what}");
-    assert_eq!(page["first"], "Skip to the content", "{what}: the keyboard begins with the way past the places");
-    assert_eq!(page["skips"], "main", "{what}: and that way leads there");
-    assert_eq!(page["unseen"], json!([]), "{what}: where the keyboard is can be seen");
-    assert_eq!(page["trapped"], false, "{what}: the keyboard gets out again");
+    assert_eq!(page["first"], "Skip to the content", "{what}: the first focus is the link past the navigation");
+    assert_eq!(page["skips"], "main", "{what}: the link leads to the content");
+    assert_eq!(page["unseen"], json!([]), "{what}: the focus is visible");
+    assert_eq!(page["trapped"], false, "{what}: the focus can leave every element");
 }
 
 #[test]

@@ -136,7 +136,7 @@ fn an_invalid_request_is_explained_beside_the_form() {
     ] {
         let answer = world.get(path);
         assert!(answer.status == 400 && answer.body.contains(named), "{path}: {}", answer.body);
-        assert!(answer.body.contains("aria-label=\"Places\""), "{path}: and the way on: {}", answer.body);
+        assert!(answer.body.contains("aria-label=\"Places\""), "{path}: the page has no navigation: {}", answer.body);
     }
     for path in ["/?page=99999999999999999999999", "/coverage?until=99999", "/findings?seq=99999999999999999999999"] {
         world.page(path);

@@ -1,4 +1,4 @@
-# What a person types. Every target gets what it needs by itself; scripts/duckdb-lib.sh finds the SQL engine's library.
+# The commands for people. Every target installs its own needs; scripts/duckdb-lib.sh finds the SQL engine's library.
 
 CARGO ?= cargo
 PREFIX ?= /usr/local
@@ -13,7 +13,7 @@ help: ## this list
 demo: build ## the whole thing on the embedded sandbox: poll, archive, ask, verify
 	@"$(TARGET_DIR)/release/annals" demo
 
-# With the smallest test, so that dependencies get the features that `make test` gives them and are built once for both.
+# Builds the smallest test too: dependencies then get the same features as in `make test`, and cargo builds them once.
 build: ## the optimised program, target/release/annals
 	@$(WITH_ENGINE) build --release --bin annals --test tidy
 
@@ -42,7 +42,7 @@ long: ## the long run: large seeds and sizes, then the same tests on the engine 
 	@ANNALS_LONG=1 $(WITH_ENGINE) test --release -- --include-ignored
 	@$(CARGO) test --release --features bundled
 
-# SAMPLE=300 SEED=5 plants so many in each room, ONLY=src/correlate/session.rs those of one file.
+# SAMPLE=300 SEED=5 plants 300 bugs in each room; ONLY=src/correlate/session.rs plants the bugs of one file.
 mutants: ## bugs planted by a machine where the promise rests, which the room's tests must notice (cargo install cargo-mutants)
 	@scripts/duckdb-lib.sh scripts/mutants.sh
 
@@ -53,7 +53,7 @@ book: ## the guide as a site, target/book/index.html (cargo install mdbook)
 	@command -v mdbook >/dev/null || { echo 'make book needs mdbook: cargo install mdbook'; exit 1; }
 	@mdbook build
 
-# What stands on other machines looks for the engine's library beside itself alone.
+# A program for other machines looks for the engine's library only beside itself.
 stage: export ANNALS_FOR_OTHERS = 1
 stage:
 	@$(WITH_ENGINE) build --release --bin annals --test tidy

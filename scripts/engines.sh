@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# Engines that users outgrow one machine with: Spark as a standalone cluster, and Sail as a local cluster. With them come the
-# libraries that the tests of `clients/python` need.
+# Engines for archives that outgrow one machine: Spark as a standalone cluster, and Sail as a local cluster. Also the libraries
+# for the tests of `clients/python`.
 #
 #   scripts/engines.sh install            gets PySpark, Sail, DuckDB, Polars and Arrow from PyPI, pinned by hash (700 MB); as root on
 #                                         Debian or Ubuntu, a Java runtime by apt-get too
-#   scripts/engines.sh python             prints the path of the Python that has them
+#   scripts/engines.sh python             prints the path of a Python with these packages
 #   scripts/engines.sh spark PORT         runs a master on that port of 127.0.0.1 and two workers of 1 GB, until it is killed
 #   scripts/engines.sh sail PORT          runs Sail, a driver and two workers, in the same way: Spark Connect on that port
 #   scripts/engines.sh check ARCHIVE [-- OPTION…]
 #                                         starts both, asks them the questions of `queries/spark` and compares each answer with
 #                                         DuckDB's; ANNALS names the program, else target/release/annals is used
 #
-# Exits with 3, and says why, where something is not here.
+# Exits with 3 and the reason if something is not installed.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -44,14 +44,14 @@ pip_install() {
 install_packages() {
   local place log
   place=$(place) || return 3
-  # A virtual environment cannot be moved: it is made in place, by one run at a time.
+  # A virtual environment cannot be moved, so one run at a time makes it in place.
   exec 9>"$place.lock"
   if command -v flock >/dev/null; then flock 9; fi
   [ -f "$place/done" ] && return 0
   "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { say "$python is older than 3.11"; return 3; }
   rm -rf "$place"
   log=$(mktemp)
-  # PySpark is on PyPI as source alone: what builds it is installed first, and nothing else is built.
+  # PyPI has PySpark only as source: install its build tools first, and build nothing else.
   if "$python" -m venv "$place" >"$log" 2>&1 &&
     sed -n '/^setuptools==/,/[^\\]$/p; /^wheel==/,/[^\\]$/p; /^packaging==/,/[^\\]$/p' "$here/requirements.txt" >"$place/build.txt" &&
     pip_install "$place" --only-binary :all: -r "$place/build.txt" >"$log" 2>&1 &&
@@ -99,7 +99,7 @@ run_spark() {
 run_sail() {
   local place
   place=$(dirname "$(found_python)") || exit 3
-  # By its own count, which is several times what it takes. A query that needs more fails, and leaves the machine its memory.
+  # Sail counts several times the memory that it uses. A query that exceeds this limit fails, so the machine keeps its memory.
   export SAIL_RUNTIME__MEMORY_POOL__TYPE=greedy SAIL_RUNTIME__MEMORY_POOL__GREEDY__MAX_SIZE=${SAIL_BYTES:-17179869184}
   export SAIL_MODE=local-cluster SAIL_CLUSTER__WORKER_INITIAL_COUNT=2 SAIL_CLUSTER__WORKER_MAX_COUNT=2
   exec "$place/sail" spark server --ip 127.0.0.1 --port "$1"
@@ -108,7 +108,7 @@ run_sail() {
 case ${1:-}:${2:-} in
   install:)
     mkdir -p "$cache"
-    # A machine without them still builds and tests the rest, and says so.
+    # A machine without them still builds and tests everything else, and prints what it skips.
     install_packages || say 'the tests of other engines and of the Python client will be skipped'
     install_java || say 'the tests on Spark will be skipped'
     ;;

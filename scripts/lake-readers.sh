@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Engines that nobody here wrote, for the tests of open tables: PyIceberg, Polars, ClickHouse (chdb), DuckDB with its Iceberg
-# extension, and Sail. They are installed from PyPI, pinned by hash, into a virtual environment in the cache (1.6 GB).
+# Engines of other authors, for the tests of open tables: PyIceberg, Polars, ClickHouse (chdb), DuckDB with its Iceberg
+# extension, and Sail. Installs them from PyPI, pinned by hash, into a virtual environment in the cache (1.6 GB).
 #
-#   scripts/lake-readers.sh install            gets what is missing
+#   scripts/lake-readers.sh install            installs missing packages
 #   python=$(scripts/lake-readers.sh python)   prints the path of a Python that imports them
 #
-# Exits with 3, and says why, where they are not here or cannot be installed.
+# Exits with 3 and the reason if they are not installed or cannot be installed.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")/../tests/lake" && pwd)
@@ -22,7 +22,7 @@ place=$cache/lake-readers-$($sums "$here/requirements.txt" | cut -c1-12)-$tag
 
 install() {
   mkdir -p "$cache"
-  # A virtual environment cannot be moved: it is made in place, by one run at a time.
+  # A virtual environment cannot be moved, so one run at a time makes it in place.
   exec 9>"$place.lock"
   if command -v flock >/dev/null; then flock 9; fi
   [ -f "$place/done" ] && return 0
@@ -30,7 +30,7 @@ install() {
   log=$(mktemp)
   trap 'rm -f "$log"' EXIT
   "$python" -m venv "$place" >"$log" 2>&1 || absent "$python cannot make a virtual environment: $(tail -n 1 "$log")"
-  # pyspark-client is to be had as source alone.
+  # PyPI has pyspark-client only as source.
   "$place/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps \
     --only-binary :all: --no-binary pyspark-client \
     --require-hashes -r "$here/requirements.txt" >"$log" 2>&1 ||

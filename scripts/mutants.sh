@@ -104,7 +104,7 @@ observe() {
     code=0
     run seen "$2" "$test" || code=$?
     if is_endless "$code"; then
-      echo "left out, for it takes more than $2 seconds: $test" >&2
+      echo "skipped, because it takes more than $2 seconds: $test" >&2
     elif [ "$code" -ne 0 ]; then
       cat "$scratch/said" >&2 && echo "$test fails without any mutant" >&2 && exit 1
     else

@@ -33,7 +33,7 @@ def annals(*arguments: str, **environment: str) -> str:
 
 
 def make_archive(directory: str) -> None:
-    """An archive of two teams, read in two goes, so that later lines replace files of earlier ones."""
+    """An archive of two teams, read in two syncs, so that later lines replace files of earlier ones."""
     with subprocess.Popen([ANNALS, *SANDBOX], stdout=subprocess.PIPE, text=True) as sandbox:
         try:
             assert sandbox.stdout is not None
@@ -54,7 +54,7 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def bucket_server() -> Iterator[dict[str, str]]:
-    """MiniStack's S3 for the block: the environment that finds it. The test is skipped where it is not installed."""
+    """MiniStack's S3 for the block: yields the environment for its clients. Skips the test if MiniStack is not installed."""
     port = free_port()
     process = subprocess.Popen(
         [ROOT / "scripts/object-stores.sh", "ministack", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -65,7 +65,7 @@ def bucket_server() -> Iterator[dict[str, str]]:
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
                 break
             if process.poll() == 3:
-                raise unittest.SkipTest("MiniStack is not here: run scripts/object-stores.sh install")
+                raise unittest.SkipTest("MiniStack is not installed: run scripts/object-stores.sh install")
             if process.poll() is not None or time.monotonic() > deadline:
                 raise AssertionError("MiniStack does not start")
             time.sleep(0.2)
@@ -82,7 +82,7 @@ def bucket_server() -> Iterator[dict[str, str]]:
 
 
 class ArchiveTest(unittest.TestCase):
-    """Tests of one archive, which they leave as it is; `copy` gives one to damage."""
+    """Tests of one archive, which they do not change; `copy` makes one for damage."""
 
     directory: tempfile.TemporaryDirectory[str]
     root: pathlib.Path
@@ -90,7 +90,7 @@ class ArchiveTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls) -> None:
         if not pathlib.Path(ANNALS).exists():
-            raise unittest.SkipTest(f"{ANNALS} is not here: build it, or name the program in ANNALS")
+            raise unittest.SkipTest(f"{ANNALS} does not exist: build it, or name the program in ANNALS")
         cls.directory = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.directory.cleanup)
         cls.root = pathlib.Path(cls.directory.name) / "archive"

@@ -1,4 +1,4 @@
-"""What an archive says at each line, against the program's own answers, and what is said of damage."""
+"""Compares the archive at each line with the program's own answers, and checks the errors for damage."""
 
 import json
 import pathlib
@@ -209,7 +209,7 @@ class WrongUseTest(ArchiveTest):
             lambda table: table.verify(),
         ]
         for read in readers:
-            with self.assertRaisesRegex(lake.FileGone, f"{path.name} is not there"):
+            with self.assertRaisesRegex(lake.FileGone, f"{path.name} is missing"):
                 read(lake.Archive(copy).dataset("sessions"))
 
     def test_a_ledger_that_was_changed_is_refused(self) -> None:

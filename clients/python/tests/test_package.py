@@ -1,4 +1,4 @@
-"""The package as others get it."""
+"""The package as users get it."""
 
 import pathlib
 import shutil
@@ -14,7 +14,7 @@ HERE = pathlib.Path(__file__).parents[1]
 class WheelTest(unittest.TestCase):
     def test_a_wheel_builds_and_is_typed(self) -> None:
         with tempfile.TemporaryDirectory() as directory:
-            # Building leaves files beside the source.
+            # The build leaves files beside the source.
             source = shutil.copytree(HERE, f"{directory}/source", ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"))
             options = ["--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", directory]
             subprocess.run([sys.executable, "-m", "pip", "wheel", *options, source], check=True)

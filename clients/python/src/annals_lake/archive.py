@@ -1,4 +1,4 @@
-"""An archive as it stood when it was opened."""
+"""An archive, as it was at its opening."""
 
 import json
 import os
@@ -80,7 +80,7 @@ class Archive:
             lines = ledgers[team].lines if team in ledgers else ()
             if head.seq > len(lines) or (head.seq and lines[head.seq - 1].sha256 != head.sha256):
                 raise UnknownSnapshot(
-                    f"snapshot {snapshot} of {name} stands for line {head.seq} of team {team!r} with the hash {head.sha256}, "
+                    f"snapshot {snapshot} of {name} names line {head.seq} of team {team!r} with the hash {head.sha256}, "
                     "which the ledger does not have"
                 )
         return {team: head.seq for team, head in heads.items() if head.seq}

@@ -6,7 +6,7 @@ class LakeError(Exception):
 
 
 class NotAnArchive(LakeError):
-    """There is no archive of a format that this version reads."""
+    """No archive exists there, or this version cannot read its format."""
 
 
 class UnknownDataset(LakeError):
@@ -26,11 +26,11 @@ class UnknownSnapshot(LakeError):
 
 
 class Damaged(LakeError):
-    """The ledger or a file is not what was committed."""
+    """The ledger or a file differs from the committed one."""
 
 
 class FileGone(LakeError):
-    """A file that the ledger names is not there."""
+    """A file that the ledger names is missing."""
 
 
 class PackageMissing(LakeError, ImportError):

@@ -24,7 +24,7 @@ _LINES_AT_ONCE = 16
 
 @dataclass(frozen=True)
 class FileEntry:
-    """A data file as the ledger names it. `first` and `last` bound the times of its rows, where they have any."""
+    """The ledger's entry of a data file. `first` and `last` bound the times of its rows; None if no row has a time."""
 
     path: str
     dataset: str
@@ -72,7 +72,7 @@ class Ledger:
 
 
 def team_key(team_id: str) -> str:
-    """A team's id as it stands in paths."""
+    """A team's id in its path form."""
     plain = b"abcdefghijklmnopqrstuvwxyz0123456789_-"
     key = "".join(chr(byte) if byte in plain else f".{byte:02x}" for byte in team_id.encode())
     if len(key) > 120:
@@ -85,7 +85,7 @@ def team_keys(store: Store) -> list[str]:
 
 
 def read_ledger(store: Store, key: str, archive_id: str) -> Ledger | None:
-    """The ledger of the team whose id stands in paths as `key`; None where it has no line."""
+    """The ledger of the team with the path key `key`; None if it has no line."""
     directory = f"{LEDGER}/{_TEAM}{key}"
     lines: list[Line] = []
     prev, team_id = "0" * 64, ""
@@ -128,7 +128,7 @@ def _texts(store: Store, directory: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _beyond(store: Store, directory: str, count: int) -> Iterator[tuple[str, bytes]]:
-    """The lines after line `count`, each asked for by its number until one is not there."""
+    """The lines after line `count`: fetches them by number until one is missing."""
     with ThreadPoolExecutor(_LINES_AT_ONCE) as threads:
         while True:
             paths = [f"{directory}/line/{count + n:012}.jsonl" for n in range(1, _LINES_AT_ONCE + 1)]
@@ -147,7 +147,7 @@ def _whole_lines(store: Store, path: str, is_newest: bool) -> list[bytes]:
     lines = (store.read(path) or b"").split(b"\n")
     torn = lines.pop()
     if is_newest:
-        # An append that was interrupted leaves bytes that are no line.
+        # An interrupted append leaves bytes that are no line.
         if lines and (lines[-1].startswith(b"\0") or lines[-1].count(b"\0") >= 512):
             lines.pop()
     elif torn:

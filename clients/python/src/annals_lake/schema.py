@@ -1,4 +1,4 @@
-"""The columns of every dataset, in order. A column's place is its Parquet field id; new columns go to the end."""
+"""The columns of every dataset, in order. A column's position is its Parquet field id. Append new columns at the end."""
 
 from typing import Any
 

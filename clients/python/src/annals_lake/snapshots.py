@@ -19,7 +19,7 @@ _LINES = "annals.ledgers"
 
 @dataclass(frozen=True)
 class Head:
-    """A line that a snapshot stands for, and its hash."""
+    """A ledger line of a snapshot, and its hash."""
 
     seq: int
     sha256: str
@@ -36,14 +36,14 @@ class Snapshot:
 
 
 def read_snapshots(store: Store, dataset: str) -> list[Snapshot]:
-    """The snapshots that the newest version of the table knows, oldest first; none where it was never published."""
+    """The snapshots in the newest version of the table, oldest first; empty if the table was never published."""
     directory = f"tables/{dataset}/metadata"
     versions = [int(found[1]) for name in store.names(directory) if (found := _VERSION.fullmatch(name))]
     if not versions:
         return []
     path = f"{directory}/v{max(versions)}.metadata.json"
     metadata = _json(store, path)
-    # Addresses may be those of another place: every file of a table's metadata stands beside the others.
+    # Addresses can name another place, for example after a copy. All metadata files of a table are in one directory.
     return [
         Snapshot(
             snapshot["snapshot-id"],
@@ -55,7 +55,7 @@ def read_snapshots(store: Store, dataset: str) -> list[Snapshot]:
 
 
 def heads_of(store: Store, dataset: str, snapshot_id: int, archive_id: str) -> dict[str, Head]:
-    """The line of each team that a snapshot stands for."""
+    """The ledger line of each team in a snapshot."""
     found = read_snapshots(store, dataset)
     named = next((snapshot for snapshot in found if snapshot.id == snapshot_id), None)
     if named is None:

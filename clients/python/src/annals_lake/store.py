@@ -1,4 +1,4 @@
-"""Where an archive's bytes are: a directory, or a place in a bucket."""
+"""The storage of an archive: a directory, or a place in a bucket."""
 
 import os
 from dataclasses import dataclass
@@ -15,19 +15,19 @@ class Store:
     filesystem: Any
     root: str
     prefix: str
-    """What stands before a path to make the address that other engines take."""
+    """The prefix that turns a path into an address for other engines."""
     location: str | None
-    """What `open_store` opens this again from, on another machine too; None with a file system of the caller's."""
+    """The address with which `open_store` can open this again, also on another machine; None with the caller's own file system."""
 
     def full(self, path: str) -> str:
-        """The path for this store's own file system."""
+        """The path in this store's file system."""
         return f"{self.root}/{path}" if self.root else path
 
     def address(self, path: str) -> str:
         return self.prefix + self.full(path)
 
     def read(self, path: str) -> bytes | None:
-        """The whole file, or None where there is none."""
+        """The whole file; None if it does not exist."""
         try:
             with self.filesystem.open_input_stream(self.full(path), compression=None) as stream:
                 return bytes(stream.read())
@@ -35,7 +35,7 @@ class Store:
             return None
 
     def names(self, directory: str) -> list[str]:
-        """The names of the files and directories in a directory, sorted; none where it is missing."""
+        """The sorted names of the files and directories in a directory; empty if it does not exist."""
         found = self.filesystem.get_file_info(fs.FileSelector(self.full(directory), allow_not_found=True))
         return sorted(info.base_name for info in found)
 
@@ -61,14 +61,14 @@ def open_store(location: str | os.PathLike[str], filesystem: Any = None) -> Stor
 
 
 def s3_filesystem() -> Any:
-    """S3 by the usual AWS_* environment; keys, profiles and instance identities are found as AWS's own programs find them."""
+    """S3 by the usual AWS_* environment. Finds keys, profiles and instance identities like AWS's own programs."""
     options: dict[str, Any] = {}
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     if endpoint:
         url = urlsplit(endpoint)
         options |= {"endpoint_override": url.netloc or endpoint, "scheme": url.scheme or "https"}
-        # A server of one's own has no regions to look up.
+        # A private server has no regions.
         region = region or "us-east-1"
     if region:
         options["region"] = region

@@ -25,14 +25,14 @@ _FILES_AT_ONCE = 8
 
 @dataclass(frozen=True)
 class Table:
-    """What `Archive.dataset` gives. Nothing is read before one of the readers is asked."""
+    """The result of `Archive.dataset`. Reads nothing before a call of one of its readers."""
 
     _store: Store
     name: str
     entries: tuple[FileEntry, ...]
-    """The files as the ledger names them."""
+    """The ledger's entries of the files."""
     lines: Mapping[str, int]
-    """The line of each team's ledger that this stands for."""
+    """The ledger line of each team in this result."""
 
     def files(self) -> list[str]:
         """The files: absolute paths, or addresses as `s3://bucket/…`."""
@@ -48,7 +48,7 @@ class Table:
 
     @property
     def schema(self) -> Any:
-        """The columns, as an Arrow schema; those of a later version of Annals too, where a file has them."""
+        """The columns as an Arrow schema, with columns of later versions of Annals if a file has them."""
         schema = SCHEMAS[self.name]
         if not self.entries:
             return schema
@@ -58,7 +58,7 @@ class Table:
         return pa.schema([*schema, *(field for field in found if field.name not in known)])
 
     def between(self, start: datetime, end: datetime) -> "Table":
-        """Only the files that can hold rows of `[start, end)`; a time without a zone is UTC. The rows are still to be filtered."""
+        """Only files that can hold rows of `[start, end)`; a time without a zone is UTC. The caller must still filter the rows."""
         first, last = _micros_of(start), _micros_of(end)
 
         def may_hold(entry: FileEntry) -> bool:
@@ -69,7 +69,7 @@ class Table:
         return replace(self, entries=tuple(filter(may_hold, self.entries)))
 
     def verify(self) -> None:
-        """Compares every file with the size and the SHA-256 that the ledger holds.
+        """Compares every file with its size and SHA-256 in the ledger.
 
         Raises `FileGone` or `Damaged` for the first that does not fit.
         """
@@ -79,7 +79,7 @@ class Table:
                     raise fault
 
     def arrow_dataset(self) -> Any:
-        """A lazy `pyarrow.dataset.Dataset`, which other libraries read too."""
+        """A lazy `pyarrow.dataset.Dataset`, which other libraries can read."""
         self._check_there()
         paths = [self._store.full(entry.path) for entry in self.entries]
         return pads.FileSystemDataset.from_paths(
@@ -87,7 +87,7 @@ class Table:
         ) if paths else pads.dataset([], schema=self.schema)
 
     def arrow(self, columns: list[str] | None = None, filter: Any = None) -> Any:
-        """A `pyarrow.Table` of all rows, or of those that fit a filter of `pyarrow.dataset`."""
+        """A `pyarrow.Table` of all rows, or of the rows that match a filter of `pyarrow.dataset`."""
         return self.arrow_dataset().to_table(columns=columns, filter=filter)
 
     def polars(self) -> "polars.LazyFrame":
@@ -105,7 +105,7 @@ class Table:
         return polars.scan_pyarrow_dataset(self.arrow_dataset())
 
     def duckdb(self, connection: "duckdb.DuckDBPyConnection | None" = None) -> "duckdb.DuckDBPyRelation":
-        """A relation of DuckDB, in `connection` or in the module's own."""
+        """A relation of DuckDB, in `connection` or in the module's default connection."""
         try:
             import duckdb
         except ImportError as error:
@@ -113,7 +113,7 @@ class Table:
         connection = connection or duckdb.default_connection()
         if self.entries and self._store.is_local:
             self._check_there()
-            # A path with a star or a bracket in it is a path all the same.
+            # DuckDB must not treat a star or a bracket in a path as a pattern.
             paths = ["".join(f"[{c}]" if c in "*?[" else c for c in path) for path in self.files()]
             relation = connection.read_parquet(paths, hive_partitioning=False, union_by_name=True)
             if set(self.schema.names) <= set(relation.columns):
@@ -121,7 +121,7 @@ class Table:
         return connection.from_arrow(self.arrow_dataset())
 
     def spark(self, session: "SparkSession", through: str | None = None) -> "DataFrame":
-        """A data frame of Spark, over exactly these files.
+        """A data frame of Spark over exactly these files.
 
         `through="files"` lets Spark read them itself. `through="source"` reads them by this package in Python on the
         workers, which need it and pyarrow, and the archive's credentials in their environment. Without `through`: files of a
@@ -137,7 +137,7 @@ class Table:
         return pads.ParquetFileFormat()
 
     def _check_there(self) -> None:
-        """A file that was replaced long ago is gone: said here, where its line is known."""
+        """Raises the error for a missing file, and names its line."""
         paths = [self._store.full(entry.path) for entry in self.entries]
         for entry, info in zip(self.entries, self._store.filesystem.get_file_info(paths) if paths else []):
             if not info.is_file:
@@ -146,7 +146,7 @@ class Table:
     def _gone(self, entry: FileEntry) -> FileGone:
         at = self.lines[entry.team_id]
         return FileGone(
-            f"{self._store.address(entry.path)} is not there. Line {entry.seq} of team {entry.team_id!r} added it, and it was "
+            f"{self._store.address(entry.path)} is missing. Line {entry.seq} of team {entry.team_id!r} added it, and it was "
             f"live at line {at}. If a later line removed it, its grace is over: ask at a later line"
         )
 
@@ -169,7 +169,7 @@ class Table:
 
 
 def _micros(text: str) -> int:
-    """Microseconds of an RFC 3339 time of the ledger, which ends in `Z` and may have nine digits."""
+    """The microseconds of an RFC 3339 time in the ledger, which ends with `Z` and can have nine digits."""
     whole, _, fraction = text.removesuffix("Z").partition(".")
     return _micros_of(datetime.fromisoformat(whole)) + int(fraction[:6].ljust(6, "0") or 0)
 

@@ -45,7 +45,7 @@ WITH given AS (
         regexp_extract_all(token_info, '"((?:[^"\\]|\\.)*)"', 1) AS actor_spellings
     FROM texts
 ), told AS (
-    -- A spelling with escapes is a JSON string; one that JSON does not know stays as it is.
+    -- A spelling with escapes is a JSON string. A spelling that is no valid JSON stays unchanged.
     SELECT * REPLACE ([lower(trim(x)) FOR x IN columns] AS columns),
         [lower(trim(CASE WHEN contains(x, '\') THEN coalesce(TRY(json_extract_string('"' || x || '"', '$')), x) ELSE x END)) FOR x IN spellings] AS strings,
         [lower(trim(CASE WHEN contains(x, '\') THEN coalesce(TRY(json_extract_string('"' || x || '"', '$')), x) ELSE x END)) FOR x IN actor_spellings] AS actor_strings

@@ -2,15 +2,15 @@
 -- title: Retention
 -- question: Is everything kept as long as it must be, and no longer than it may?
 -- controls: PCI DSS 10.5.1; NIST 800-53 AU-11; GDPR 5(1)(e), 17, 30(1)(f); SOC 2 CC C1.2, P4.2, P4.3
--- param: keep_at_least_days integer from 0 to 36500 = 365 | days that must be held (PCI DSS: twelve months)
--- param: keep_at_most_days integer from 0 to 36500 = null | days after which rows are due to go; none given: what [retention] says
+-- param: keep_at_least_days integer from 0 to 36500 = 365 | days that the archive must hold (PCI DSS: twelve months)
+-- param: keep_at_most_days integer from 0 to 36500 = null | days after which rows must expire; without a value: the policy of [retention]
 -- chart: bars x=class y=held_days series=team_id | Days held, by class of data
 -- severity: column
--- note: classes are the archive's datasets; oldest is the oldest event that a live file holds, as its ledger line says
--- note: policy is what [retention] says of the class; due is the end of the oldest whole month that has outlived it and that nothing keeps, or, where keep_at_most_days is given, of the oldest row
--- note: held: months have outlived their class, and kept_by says what keeps them; expired: a month that `annals retention apply` or the daemon let go in the period, with the ledger's line; hold: a legal hold that stood in the period
--- note: erased: what an order of `annals erase` replaced of a class in the period, in rows from oldest to newest; ledger_seq and line_sha256 name the ledger's line that carried the order out, which proves that nothing else changed
--- note: short: a stream of the service of which the archive is younger than keep_at_least_days; begins says from when on the service could be read; months removed from the archive by other means show as faults in R24
+-- note: classes are the archive's datasets; oldest is the oldest event in a live file, by its ledger line
+-- note: policy is the class's policy in [retention]; due is the end of the oldest whole month that is older than the policy and that nothing keeps; with keep_at_most_days, due counts from the oldest row
+-- note: held: months are older than their policy, and kept_by names the reason that keeps them; expired: a month that `annals retention apply` or the daemon removed in the period, with its ledger line; hold: a legal hold that was active in the period
+-- note: erased: the rows of a class that an order of `annals erase` changed in the period, with the times of the oldest and newest; ledger_seq and line_sha256 name the ledger line of the order, which proves that nothing else changed
+-- note: short: the archive of this stream is younger than keep_at_least_days; begins is the time from which Annals could read the service; R24 shows months that somebody removed by other means as faults
 WITH file AS (
     SELECT team_id, dataset, count(*) AS files, sum("rows")::BIGINT AS row_count, sum(bytes)::BIGINT AS byte_count,
         min(first_event_at) AS oldest_at, max(last_event_at) AS newest_at

@@ -1,4 +1,4 @@
--- R00 Activity overview: who used which computer on which day, in what way and for how long?
+-- R00 Activity overview: who used which computer on which day, how, and for how long?
 WITH started AS (
     SELECT team_id,
         CAST(CAST(convert_timezone('UTC', :tz, first_event_at) AS DATE) AS TIMESTAMP_NTZ) AS day_local, device_id,

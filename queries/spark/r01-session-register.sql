@@ -1,6 +1,6 @@
 -- R01 Session register: who reached which computer, when, from where, and for how long?
 WITH computer AS (
-    -- A change is in force until the next one of the same computer.
+    -- A version of a computer is valid until the next change of this computer.
     SELECT team_id, device_id, name, present, seen_at AS valid_from,
         lead(seen_at) OVER (PARTITION BY team_id, device_id ORDER BY seen_at) AS valid_to
     FROM inventory_computers WHERE NOT repeats

@@ -15,7 +15,7 @@ WITH failure AS (
 ), kind AS (
     SELECT f.*, kind FROM failure f LATERAL VIEW explode(array('burst', 'spray', 'distributed')) v AS kind
 ), tried AS (
-    -- Each failure once for each pattern: whose it is, and the things of which a threshold counts the distinct ones.
+    -- One row for each failure and pattern: its owner (peer, address or computer), and the value whose distinct number a threshold limits.
     SELECT *,
         CASE kind WHEN 'burst' THEN peer_or_ip WHEN 'spray' THEN peer_ip ELSE device_id END AS owner,
         CASE kind WHEN 'burst' THEN row_id WHEN 'spray' THEN device_id ELSE peer_ip END AS thing,
@@ -23,14 +23,14 @@ WITH failure AS (
         make_dt_interval(0, 0, 0, CASE kind WHEN 'burst' THEN :burst_window ELSE :spread_window END) AS span
     FROM kind
 ), stay AS (
-    -- What has no owner is alone.
+    -- A failure without an owner forms its own group.
     SELECT *, coalesce(owner, row_id) AS place,
         lag(event_time) OVER (PARTITION BY kind, team_id, coalesce(owner, row_id), thing ORDER BY event_time) AS before,
         lead(event_time) OVER (PARTITION BY kind, team_id, coalesce(owner, row_id), thing ORDER BY event_time) AS after
     FROM tried
 ), step AS (
-    -- A thing counts from the first failure of an unbroken row of them (0) until the window after the last one is over (2); in
-    -- between, at each failure, the things are counted (1).
+    -- A value counts from the first failure of an unbroken series (0) to the end of the window after the last one (2). At each failure
+    -- in between, the query counts the values (1).
     SELECT s.*, turn, CASE turn WHEN 2 THEN event_time + span ELSE event_time END AS at,
         CASE WHEN turn = 0 AND thing IS NOT NULL AND (before IS NULL OR before < event_time - span) THEN 1
             WHEN turn = 2 AND thing IS NOT NULL AND (after IS NULL OR after > event_time + span) THEN -1
@@ -41,7 +41,7 @@ WITH failure AS (
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS things
     FROM step WHERE turn = 1 OR change <> 0
 ), marked AS (
-    -- A failure belongs to a pattern when the threshold is reached at it or within the window after it.
+    -- A failure belongs to a pattern if this failure, or a later one within the window, reaches the threshold.
     SELECT *,
         coalesce(min(CASE WHEN owner IS NOT NULL AND things >= threshold THEN event_time END) OVER (
             PARTITION BY kind, team_id, place ORDER BY event_time DESC) <= event_time + span, false) AS is_marked,

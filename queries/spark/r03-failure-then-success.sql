@@ -1,4 +1,4 @@
--- R03 Failure, then success: did a guess work?
+-- R03 Failure, then success: did somebody guess a password?
 -- param: min_failures = 3
 -- param: window = 900
 -- The window is in seconds.
@@ -11,8 +11,8 @@ WITH authentication AS (
         AND event_type IN ('authFailedEvent', 'authSucceededEvent') AND device_id IS NOT NULL
         AND (:team IS NULL OR team_id = :team)
 ), next AS (
-    -- The next success on the same computer from the same address, and that for the same peer. What has no address or peer is
-    -- alone in its partition.
+    -- The next success on the same computer from the same address, and the next success for the same peer. A row without an address or a
+    -- peer is alone in its partition.
     SELECT *,
         last_value(CASE WHEN is_success THEN event_id END) IGNORE NULLS OVER (
             PARTITION BY team_id, device_id, coalesce(peer_ip, event_id) ORDER BY event_time DESC, is_success DESC, event_id DESC
@@ -22,7 +22,7 @@ WITH authentication AS (
             ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS by_peer
     FROM authentication
 ), followed AS (
-    -- A failure that meets a success by peer and by address counts once.
+    -- A failure that matches a success by peer and by address counts once.
     SELECT team_id, event_id, event_time, event_time_ns, failure_reason, by_address AS success FROM next
     WHERE NOT is_success AND by_address IS NOT NULL
     UNION ALL

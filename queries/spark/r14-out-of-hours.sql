@@ -14,7 +14,7 @@ WITH begun AS (
         rpad(:closes, 8, ':00') AS closes
     FROM begun
 ), placed AS (
-    -- After midnight, a working day that ends the next day is still the day before.
+    -- A working day that ends on the next day still belongs to its first day after midnight.
     SELECT *, CASE WHEN closes < opens AND start_time < closes THEN start_local - INTERVAL '1' DAY ELSE start_local END AS day_of
     FROM timed
 ), judged AS (

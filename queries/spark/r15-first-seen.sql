@@ -12,7 +12,7 @@ WITH seen AS (
         AND first_event_at < CAST(:to AS TIMESTAMP_NTZ)
         AND (:team IS NULL OR team_id = :team) AND peer_email IS NOT NULL
 ), thing AS (
-    -- Sessions of one day that are alike are taken together: only the first of them can be a first sight.
+    -- One row for equal sessions of a day: only the first of them can be new.
     SELECT team_id, peer, kind, thing, CAST(begun_at AS DATE) AS day, max(begun_at) AS last_at, min(begun_at) AS first_at,
         min_by(connection_id, struct(begun_at, connection_id)) AS connection_id
     FROM (
@@ -30,7 +30,7 @@ WITH seen AS (
         AND coalesce(before < first_at - make_dt_interval(:history_days), true)
     GROUP BY team_id, connection_id
 ), stay AS (
-    -- Unbroken stays of one peer at one address: those of two addresses overlap where the later begins before the other ends.
+    -- A stay is an unbroken span of one peer at one address. Stays at two addresses overlap if the later one begins before the other ends.
     SELECT team_id, peer, peer_ip, max(CASE WHEN starts = 1 THEN connection_id END) AS connection_id,
         min(begun_at) AS begun_at, max(end_at) AS end_at
     FROM (

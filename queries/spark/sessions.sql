@@ -1,5 +1,5 @@
--- Events to sessions: the rows of `sessions`, made of `connections` alone.
--- Of an event that changed upstream the latest revision counts, once. Events are ordered by time, then by event id.
+-- Events to sessions: makes the rows of `sessions` from `connections` alone.
+-- Only the latest revision of an event counts. Events are ordered by time, then by event id.
 WITH ranked AS (
     SELECT team_id, connection_id, event_id, event_type, event_time, event_time_ns, device_id, computer_host_name, tunnel_id,
         source_type, peer_email, peer_ip, direct_ip, local_user_name, failure_reason, row_number() OVER (
@@ -43,7 +43,7 @@ WITH ranked AS (
     FROM event
     GROUP BY team_id, connection_id
 ), listed AS (
-    -- Lists of values cost much, and few sessions need one: those with failures, and those whose events disagree.
+    -- Lists of values are expensive, and only sessions with failures or with contradicting events need one.
     SELECT e.team_id, e.connection_id,
         collect_set(e.failure_reason) FILTER (WHERE e.event_type = 'authFailedEvent') AS reasons,
         collect_set(e.computer_host_name) AS host_names, collect_set(e.device_id) AS devices,
@@ -65,7 +65,7 @@ SELECT g.team_id, g.connection_id, requested_at, established_at, authenticated_a
     failed_attempts,
     CASE WHEN size(reasons) > 0 THEN to_json(sort_array(reasons)) END AS failure_reasons,
     device_id, computer_host_name, tunnel_id, source_type, peer_email, peer_ip, direct_ip, local_user_name, event_count,
-    -- Of each detail on which events disagree, all values.
+    -- All values of each detail in which events contradict each other.
     nullif(to_json(named_struct(
         'computer_host_name', CASE WHEN size(host_names) > 1 THEN sort_array(host_names) END,
         'device_id', CASE WHEN size(devices) > 1 THEN sort_array(devices) END,

@@ -19,7 +19,7 @@ cd "$(dirname "$0")/.."
 readonly rooms=(archive collect correlate)
 readonly used=(api clock.rs model planted.rs)
 # Parts of the names of tests that take long.
-readonly slow='any_flipped_bit|every_damage|exhaustive|tests::faults|tests::flips|tests::kills|tests::torn|any_way_of_committing|the_digest_of_rows_forgets|what_could_not_be_synced'
+readonly slow='any_flipped_bit|every_damage|exhaustive|tests::faults|tests::flips|tests::kills|tests::torn|any_way_of_committing|the_digest_of_rows_forgets|an_unsynced_file'
 # Quick tests of up to this many milliseconds run first.
 readonly short_ms_max=100
 # How long the slow tests of one mutant may take, by their time without a mutant.

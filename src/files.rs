@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_plain_file_is_named_and_never_waited_for() {
+    fn special_files_are_refused_without_blocking() {
         let place = tempfile::tempdir().unwrap();
         let at = |name: &str| place.path().join(name);
         File::create(at("file")).unwrap();

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_ledger_recorded_before_the_first_look_is_history_and_the_rest_is_told_once() {
+    fn older_ledger_records_send_no_alert_and_new_ones_send_one() {
         let mut told = SentToTarget::default();
         let mut standing = recorded(&[(3, "old")], 5);
         assert!(told.settle(&standing));
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_is_told_once_until_it_is_known_to_have_ended() {
+    fn a_condition_sends_one_alert_until_it_ends() {
         let mut told = SentToTarget::default();
         let firing = Standing { firing: vec![named("stale")], ..Standing::default() };
         assert_eq!(keys(&told, &firing), ["stale"]);

@@ -320,7 +320,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_base_url_is_a_place_and_nothing_more() {
+    fn a_base_url_has_no_query_fragment_or_credentials() {
         for text in ["http://h", "https://h/", "http://127.0.0.1:8080/api/", " https://h/a \n"] {
             assert!(base_url(text).is_ok(), "{text}");
         }

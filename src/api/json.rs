@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_equal_keys_the_last_counts_and_null_is_absent() {
+    fn the_last_of_equal_keys_counts_and_null_is_absent() {
         let object = Object::parse(r#"{"a":1,"b":null,"a":2,"\u0063":"x"}"#).unwrap();
         assert_eq!((object.get("a"), object.get("b"), object.get("d")), (Some("2"), None, None));
         assert_eq!(object.string("c").unwrap(), "x");
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_json_is_scanned_as_it_is_parsed() {
+    fn the_scan_of_valid_json_equals_a_parse() {
         for text in [
             "{}",
             " { } ",
@@ -265,13 +265,13 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn what_is_not_json_is_scanned_without_a_panic(text in "[{}\\[\\]:,\"\\\\ a1\u{e9}]{0,40}") {
+        fn invalid_json_never_panics(text in "[{}\\[\\]:,\"\\\\ a1\u{e9}]{0,40}") {
             let _ = Object::scan(&text);
         }
     }
 
     #[test]
-    fn the_first_quote_or_backslash_is_found_wherever_it_stands() {
+    fn the_first_quote_or_backslash_is_found_at_any_position() {
         let length = 2 * SHORT_BYTES + 3;
         for start in [0, 1, 5] {
             assert_eq!(quote_or_backslash(&vec![b'a'; length][start..]), None);
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_does_not_overflow_the_stack() {
+    fn deep_nesting_does_not_overflow_the_stack() {
         let text = format!(r#"{{"deep":{}1{},"id":"x"}}"#, "[".repeat(100_000), "]".repeat(100_000));
         assert_eq!(Object::parse(&text).unwrap().string("id").unwrap(), "x");
     }

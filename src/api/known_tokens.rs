@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_replaced_wherever_it_stands_and_nothing_else_is() {
+    fn a_token_is_replaced_everywhere_and_other_text_stays() {
         let escaped: String = TOKEN.bytes().map(|byte| format!("\\u{byte:04x}")).collect();
         for (text, expected) in [
             (format!(r#"{{"a":"{TOKEN}"}}"#), r#"{"a":"[redacted]"}"#),
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn its_other_spellings_are_known() {
+    fn every_spelling_of_a_token_is_replaced() {
         for before in ["", "a", "ab", "Bearer "] {
             for after in ["", "a", "ab", "abc"] {
                 let text = format!("{before}{TOKEN}{after}");
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_of_a_few_letters_is_not_looked_for() {
+    fn a_short_token_is_not_searched_for() {
         let body = Bytes::from_static(br#"{"events":["events"]}"#);
         assert_eq!(KnownTokens::of(["events"]).cleaned(&body), body);
         assert!(!KnownTokens::default().may_be_in(b"\\"));
@@ -230,7 +230,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn what_is_left_is_as_good_json_as_before(text in r#"(["\\/{}:, ]|t0ken/never\+Shown~42|\\u0074|[0-9]){0,12}"#) {
+        fn the_cleaned_json_stays_valid(text in r#"(["\\/{}:, ]|t0ken/never\+Shown~42|\\u0074|[0-9]){0,12}"#) {
             let left = cleaned(&text);
             proptest::prop_assert!(!left.contains(TOKEN) || serde_json::from_str::<serde_json::Value>(&text).is_err());
             if serde_json::from_str::<serde_json::Value>(&text).is_ok() {

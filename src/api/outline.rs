@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outline_tells_what_parsing_each_object_tells() {
+    fn an_outline_equals_the_parse_of_each_object() {
         for text in [
             "{}",
             " { } ",
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_deeper_than_any_detail_is_passed_over() {
+    fn deeper_objects_are_skipped() {
         let text = format!(r#"{{"deep":{}1{},"id":"x"}}"#, r#"{"a":"#.repeat(100_000), "}".repeat(100_000));
         let outline = Outline::of(&text).unwrap();
         assert_eq!(outline.top().string("id").unwrap(), "x");
@@ -245,7 +245,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn what_is_not_json_is_outlined_without_a_panic(text in "[{}\\[\\]:,\"\\\\ a1\u{e9}]{0,40}") {
+        fn an_outline_of_invalid_json_never_panics(text in "[{}\\[\\]:,\"\\\\ a1\u{e9}]{0,40}") {
             if let Some(outline) = Outline::of(&text) {
                 told(outline.top(), 0);
             }

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_under_a_key_secret_are_replaced_and_nothing_else() {
+    fn only_strings_under_a_key_secret_are_replaced() {
         for (scenario, text, expected) in [
             ("at the top", r#"{"secret":"s3"}"#, r#"{"secret":"[redacted]"}"#),
             ("empty", r#"{"secret":""}"#, r#"{"secret":"[redacted]"}"#),
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_under_a_key_secret_stays() {
+    fn strings_under_other_keys_stay() {
         for text in [
             r#"{"secret":null,"a":1}"#,
             r#"{"secret":12}"#,

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_roster_has_a_list_of_people_each_with_an_id_of_its_own() {
+    fn a_list_of_people_needs_unique_ids() {
         assert!(users(br#"{"users":[]}"#).is_ok() && sso_users(b"[]").is_ok());
         assert!(users(br#"{"users":[{"id":"a"},{"id":"b"}]}"#).is_ok());
         let long = format!("[{{\"id\":\"{}\"}}]", "x".repeat(ID_BYTES_MAX + 1));
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn authentication_info_says_something() {
+    fn authentication_info_needs_a_documented_field() {
         for text in [r#"{"totp":{}}"#, r#"{"authProviders":[]}"#, r#"{"tokenLog":[]}"#] {
             assert!(user_info(text.as_bytes()).is_ok(), "{text}");
         }

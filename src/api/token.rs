@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn white_space_around_a_token_is_dropped_and_inside_refused() {
+    fn white_space_around_a_token_is_trimmed_and_inside_is_refused() {
         let header = bearer(&SecretString::from(" abc.D-1_\r\n"), "the token").unwrap();
         assert_eq!(header.to_str().unwrap(), "Bearer abc.D-1_");
         assert!(header.is_sensitive());

@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn retry_after_is_read_in_all_its_forms_and_clamped() {
+    fn every_form_of_retry_after_is_read_and_limited() {
         let at = http_date("Fri, 20 Nov 2026 08:00:00 GMT");
         let limit = Some(RETRY_AFTER_SECONDS_MAX);
         for (text, seconds) in [
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_is_found_wherever_it_stands_and_shown_only_when_it_looks_like_one() {
+    fn an_error_code_is_found_at_any_place_and_shown_if_it_looks_like_a_code() {
         let long = "a".repeat(ERROR_CODE_BYTES_MAX + 1);
         for (body, code) in [
             (r#"{"code":"limit-too-large"}"#, Some("limit-too-large")),

@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn acts_that_do_not_fit_are_refused_by_name() {
+    fn contradicting_records_of_holds_are_refused() {
         let held = holds(vec![
             HoldRecord::Add(added("A", None, None, None)),
             HoldRecord::Add(added("B", None, None, None)),
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_people_are_compared_without_case() {
+    fn email_addresses_are_compared_without_case() {
         for (text, expected) in [(" Jo@Example.COM ", "jo@example.com"), ("Host-A", "Host-A"), (" u-1", "u-1")] {
             assert_eq!(normal_subject(text), expected);
         }

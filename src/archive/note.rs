@@ -308,7 +308,7 @@ mod tests {
     /// The kind of key in the example of c2sp.org/tlog-checkpoint. The first test vector of RFC 8032 gives the key, and the key
     /// gives the id.
     #[test]
-    fn the_forms_are_those_of_signed_notes() {
+    fn heads_equal_the_published_examples_of_signed_notes() {
         let seed = "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60";
         let public = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a";
         let secret = SecretKey::of_seed(Some("example.com/a"), hex::decode(seed).unwrap().try_into().unwrap()).unwrap();
@@ -328,7 +328,7 @@ mod tests {
 
     /// A key with another key's name remains another key.
     #[test]
-    fn a_signature_is_of_a_key_by_its_name_and_its_id() {
+    fn a_signature_names_its_key_by_name_and_id() {
         let named = |name: &str, seed| SecretKey::of_seed(Some(name), [seed; 32]).unwrap();
         let (one, namesake, renamed) = (named("one", 1), named("one", 2), named("two", 1));
         let signature = one.sign("text");
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_and_heads_are_read_back_and_check() {
+    fn keys_and_heads_round_trip() {
         let (one, two) = (key(1), key(2));
         assert_eq!(one.public().to_string().parse::<PublicKey>().unwrap(), *one.public());
         assert_eq!(SecretKey::of_file(&one.to_file()).unwrap().public(), one.public());
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_and_no_head_is_said_to_be_none() {
+    fn invalid_keys_and_heads_are_refused_with_the_reason() {
         let good = key(1).public().to_string();
         let last = good.rsplit('+').next().unwrap();
         for text in ["", "a", "a+b", "a+0+AA==", "a b+00000000+AA==", &good[1..], &format!("{good}="), last] {
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_has_a_name_that_can_stand_in_a_note() {
+    fn a_key_name_must_fit_a_note() {
         let longest = "n".repeat(KEY_NAME_BYTES_MAX);
         for name in ["a", "example.com/a", "~!", &longest] {
             assert_eq!(check_key_name(name), Ok(()), "{name}");

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_nonce_is_sixteen_digits_and_nothing_else() {
+    fn a_nonce_is_sixteen_digits() {
         let nonce = Nonce(0x00ab_cdef_0123_4567);
         assert_eq!(serde_json::to_string(&nonce).unwrap(), "\"00abcdef01234567\"");
         assert_eq!(serde_json::from_str::<Nonce>("\"00abcdef01234567\"").unwrap(), nonce);
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn the_system_gives_other_numbers_each_time() {
+    fn the_system_gives_different_numbers() {
         let random = Random::default();
         assert_ne!(random.nonce(), random.nonce());
     }

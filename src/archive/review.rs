@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_stand_in_a_ledger_is_short_plain_and_no_url() {
+    fn a_review_text_is_short_plain_and_no_url() {
         for text in ["R. Viewer", "SEC-1234", "Zoë, night shift", &"x".repeat(200)] {
             assert_eq!(check_review_text(text), Ok(()), "{text}");
         }

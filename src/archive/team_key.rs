@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_cut_where_it_would_be_too_long_for_a_name() {
+    fn a_long_team_key_is_shortened() {
         let of = |length: usize| TeamKey::of(&TeamId::new("t".repeat(length))).to_string();
         assert_eq!((of(120), of(121).len()), ("t".repeat(120), TEAM_KEY_KEPT_BYTES + 34));
         assert!(of(121).contains("t..") && of(121) != of(122));

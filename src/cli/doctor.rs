@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn skew_is_measured_both_ways() {
+    fn clock_skew_is_measured_in_both_directions() {
         let noon: Instant = "2026-11-20T12:00:00Z".parse().unwrap();
         for (seconds, health) in [(0, Health::Ok), (60, Health::Ok), (61, Health::Warning)] {
             let other = noon.plus(Duration::from_secs(seconds));
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn the_disk_is_tried_where_the_archive_will_be() {
+    fn the_disk_check_uses_the_nearest_existing_directory() {
         let directory = tempfile::tempdir().unwrap();
         let check = disk(&directory.path().join("not/yet/there"));
         assert_ne!(check.health, Health::Failed, "{}", check.detail);

@@ -162,14 +162,14 @@ mod tests {
     }
 
     #[test]
-    fn a_path_with_spaces_can_be_pasted() {
+    fn a_path_with_spaces_is_quoted_for_the_shell() {
         assert_eq!(shell_word(Path::new("/tmp/annals-demo")), "/tmp/annals-demo");
         assert_eq!(shell_word(Path::new("/tmp/it's here")), r"'/tmp/it'\''s here'");
     }
 
     #[cfg(unix)]
     #[test]
-    fn a_link_stays_a_link() {
+    fn writing_through_a_link_keeps_the_link() {
         let directory = tempfile::tempdir().unwrap();
         let (target, link) = (directory.path().join("target"), directory.path().join("link"));
         File::create(&target).unwrap();
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ending_chooses_the_format_unless_one_is_asked_for() {
+    fn the_file_ending_selects_the_default_format() {
         let format = |format, output: Option<&str>| OutputArgs { format, output: output.map(PathBuf::from) }.format();
         assert_eq!(format(None, None), Format::Table);
         assert_eq!(format(None, Some("a.csv")), Format::Csv);

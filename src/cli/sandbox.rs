@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_sandbox_that_was_saved_is_loaded_with_its_changes() {
+    async fn a_saved_sandbox_keeps_its_changes() {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("saved.json");
         let words =
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_option_is_named_with_what_is_wrong_about_it() {
+    fn a_wrong_option_is_named_with_the_reason() {
         for (words, named) in [
             (["--choice", "error_shape=loud"], "error_shape=loud"),
             (["--choice", "default_limit"], "name=value"),

@@ -161,13 +161,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_read_well() {
+    fn spans_use_the_largest_useful_unit() {
         let read: Vec<String> = [5, 119, 120, 7_199, 7_200, 172_799, 172_800, 7_776_000].map(span).to_vec();
         assert_eq!(read, ["5s", "119s", "2m", "119m", "2h", "47h", "2d", "90d"]);
     }
 
     #[test]
-    fn the_looks_say_when_they_will_have_been_round() {
+    fn status_predicts_the_end_of_the_inventory_scans() {
         let left = ScanBacklog { teams: 412, requests: 3_000 };
         assert_eq!(left_text(ScanBacklog::default(), 1_000, Some(2.5)), None);
         assert_eq!(

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_escapes_however_it_is_cut() {
+    fn split_control_sequences_are_removed() {
         let text = "a\u{1b}[31mred\u{7}\nč\u{202e}x\u{9b}2J\n".as_bytes();
         for size in [1, 2, 3, text.len()] {
             let mut shown = SanitizedWriter::new(Vec::new());

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_is_told_by_its_size() {
+    fn the_size_of_a_time_gives_its_unit() {
         let expected = InventoryValue::Time(1_763_640_000_000_000);
         for text in [
             "1763640000",
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_of_these_years_is_unknown() {
+    fn times_outside_the_valid_years_are_unknown() {
         for text in [
             "0",
             "-1",

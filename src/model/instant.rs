@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn units_meet_in_one_time() {
+    fn equal_times_in_all_units_are_equal() {
         let at = Instant::from_unit(1_700_000_000, TimeUnit::Seconds).unwrap();
         assert_eq!(at, Instant::from_unit(1_700_000_000_000, TimeUnit::Millis).unwrap());
         assert_eq!(at, Instant::from_unit(1_700_000_000_000_000_000, TimeUnit::Nanos).unwrap());

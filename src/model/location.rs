@@ -177,14 +177,14 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_paths() {
+    fn other_texts_are_local_paths() {
         for text in ["archive", "/var/lib/annals", "./s3:/x", "a:b", "s3", "s3/bucket", "../gs"] {
             assert_eq!(text.parse(), Ok(Location::Local(text.into())), "{text}");
         }
     }
 
     #[test]
-    fn what_is_neither_is_refused_in_one_line_and_shows_no_credential() {
+    fn invalid_locations_are_refused_without_credentials() {
         for (text, said) in [
             ("s3:/x", "looks like an address of a bucket"),
             ("gs:bucket/x", "looks like an address of a bucket"),

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shard_is_written_as_it_is_read() {
+    fn shards_round_trip() {
         for text in ["1/1", "2/8", "8/8", "1024/1024"] {
             assert_eq!(shard(text).to_string(), text);
         }
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ninth_shard_takes_a_ninth_of_the_teams_and_no_other_team_moves() {
+    fn a_ninth_shard_moves_only_its_own_ninth_of_the_teams() {
         let (teams, eight, nine) = (teams(10_000), shard("1/8"), shard("1/9"));
         let moved: Vec<(Shard, Shard)> = teams
             .iter()
@@ -181,7 +181,7 @@ mod tests {
 
     /// Another assignment in a new program version would move teams between running daemons.
     #[test]
-    fn the_owner_of_a_team_stays_the_same_from_version_to_version() {
+    fn the_assignment_of_teams_never_changes() {
         let dealt = ["", "t1", "team-00000", "Lighthouse VFX", "équipe"].map(|team| shard("1/8").owner(&team.into()));
         assert_eq!(dealt.map(Shard::number), [4, 7, 2, 5, 3]);
     }

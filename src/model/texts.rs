@@ -59,7 +59,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn texts_come_out_as_they_went_in(texts in proptest::array::uniform5(proptest::option::of("[aé\u{1F600}]{0,3}"))) {
+        fn texts_round_trip(texts in proptest::array::uniform5(proptest::option::of("[aé\u{1F600}]{0,3}"))) {
             let meant = [0, 1, 2, 3, 4].map(|place: usize| texts[place].as_deref());
             let kept = Texts::new(meant);
             prop_assert_eq!(kept.all(), meant);

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_three_forms_resolve_against_now() {
+    fn all_three_forms_of_a_date_resolve() {
         let now: Instant = "2026-11-20T08:00:00Z".parse().unwrap();
         for (text, expected) in [
             ("2026-11-19", "2026-11-19T00:00:00Z"),
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_refused_with_the_forms_that_work() {
+    fn other_dates_are_refused_with_the_valid_forms() {
         for text in ["", "-", "30d", "2026-13-01", "2026-02-30", "yesterday", "-30", "2026/11/20", "20.11.2026"] {
             let message = text.parse::<When>().unwrap_err();
             assert!(message.contains("-30d") && message.contains("2026-11-20"), "{text}: {message}");
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_is_the_zone_s_also_where_midnight_is_left_out() {
+    fn a_day_begins_correctly_in_a_zone_that_skips_midnight() {
         for (day, zone, expected) in [
             ("2026-03-29", "Europe/Berlin", "2026-03-28T23:00:00Z"),
             ("2026-03-30", "Europe/Berlin", "2026-03-29T22:00:00Z"),

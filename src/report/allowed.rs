@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_asks_the_views_and_its_own_tables() {
+    fn a_query_may_use_the_views_and_its_own_tables() {
         let connection = Connection::open_in_memory().unwrap();
         for sql in [
             "SELECT count(*), upper(email) FROM sessions WHERE started_at > now() - INTERVAL 1 DAY GROUP BY ALL",
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tells_of_the_machine_or_changes_the_engine_is_refused_wherever_it_stands() {
+    fn functions_about_the_machine_or_the_engine_are_refused_everywhere() {
         let connection = Connection::open_in_memory().unwrap();
         for part in [
             "FROM duckdb_settings()",
@@ -162,7 +162,7 @@ mod tests {
 
     /// A new engine version can have new functions: a developer must check each.
     #[test]
-    fn every_function_that_does_something_is_known() {
+    fn every_function_with_side_effects_is_listed() {
         const KNOWN: [&str; 13] = [
             "current_connection_id",
             "current_query",

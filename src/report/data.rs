@@ -323,7 +323,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gaps_that_touch_a_window_are_counted_as_if_each_were_looked_at() {
+    fn the_fast_count_of_gaps_equals_a_full_comparison() {
         let at = |seconds: i64| Instant::from_seconds(1_800_000_000 + seconds);
         let edges = [None, Some(0), Some(3), Some(5), Some(9)].map(|edge| edge.map(at));
         let mut gaps: Vec<(Option<Instant>, Option<Instant>)> = Vec::new();

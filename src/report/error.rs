@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_drawing_is_left_out() {
+    fn the_position_drawing_of_an_error_is_omitted() {
         let message = "Binder Error: Referenced column \"x\" not found!\nCandidate bindings: \"y\"\n\nLINE 1: SELECT x\n               ^";
         assert_eq!(short(message), "Binder Error: Referenced column \"x\" not found!; Candidate bindings: \"y\"");
     }

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_semicolon_ends_a_statement_unless_it_is_quoted() {
+    fn an_unquoted_semicolon_ends_a_statement() {
         for (text, whole, rest) in [
             ("select 1;", &["select 1"][..], ""),
             ("select 1; select 2", &["select 1"], " select 2"),
@@ -199,7 +199,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_tokens_are_the_whole_text(text in "[a-z'\"$;/*\\\\ \n-]{0,40}|\\PC{0,20}") {
+        fn the_tokens_cover_the_whole_text(text in "[a-z'\"$;/*\\\\ \n-]{0,40}|\\PC{0,20}") {
             let mut at = 0;
             for token in tokens(&text) {
                 prop_assert_eq!(token.range.start, at);

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_other_views_and_of_other_months_are_left_out() {
+    fn files_of_other_views_and_months_are_omitted() {
         let needs = Needs::views(&[View::Sessions, COMPUTERS]);
         let period = Range { start: at("2026-02-10T00:00:00Z"), end: at("2026-03-01T00:00:00Z") };
         let narrowed = data().narrowed(&needs.clone().within(period));
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_view_is_needed_when_it_may_be_meant() {
+    fn a_possibly_named_view_is_needed() {
         let needs = |sql: &str| Needs::of_sql([sql]);
         assert_eq!(needs("SELECT * FROM Sessions -- billing"), Needs::views(&[View::Billing, View::Sessions]));
         assert_eq!(needs("SELECT 1"), Needs::views(&[]));

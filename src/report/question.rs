@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_kept_within_bounds() {
+    fn kept_rows_are_bounded() {
         let ask = |rows, bytes| {
             let mut sink = JsonRows::new(rows, bytes);
             engine().ask("SELECT i, repeat('x', 10) AS x FROM range(5000) t(i)", &BTreeMap::new(), &mut sink).unwrap();
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn one_query_is_let_through_and_nothing_else() {
+    fn only_a_single_query_is_accepted() {
         let engine = engine();
         for sql in ["SELECT 1", "WITH a AS (SELECT 1) SELECT * FROM a", "FROM sessions", "VALUES (1)", "SELECT 1;"] {
             engine.check_query(sql).unwrap_or_else(|e| panic!("{sql}: {e}"));

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_goes_with_what_it_holds() {
+    fn a_spill_directory_is_removed_with_its_content() {
         let parent = tempfile::tempdir().unwrap();
         let spill = Spill::make(parent.path()).unwrap();
         File::create(Path::new(spill.path().unwrap()).join("duckdb_temp_storage-0.tmp")).unwrap();
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_holds_is_stale_and_nothing_else_is() {
+    fn only_unlocked_spill_directories_are_stale() {
         let parent = tempfile::tempdir().unwrap();
         let place = |name: &str| parent.path().join(name);
         let stale = place("annals-sql-stale");
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_cannot_be_written_is_named() {
+    fn an_unwritable_spill_directory_is_named() {
         let error = Spill::make(Path::new("/nowhere/at all")).err().expect("there is no such place");
         assert!(error.to_string().contains("/nowhere/at all"), "{error}");
     }

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_arrive_as_they_were_made() {
+    fn rows_arrive_unchanged() {
         let page = VisitorRows::Page { rows_max: 2 };
         let VisitorAnswer::Page(rows) = ask("SELECT i, NULL AS x, 'é' AS t FROM range(5000) t(i)", page) else {
             panic!("no page")
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_went_wrong_is_told_apart() {
+    fn errors_of_a_visitor_s_query_are_distinguished() {
         let page = VisitorRows::Page { rows_max: 2 };
         assert!(matches!(ask("DROP VIEW sessions", page), VisitorAnswer::Wrong(_)));
         assert!(matches!(ask("SELECT nothing", page), VisitorAnswer::Wrong(why) if why.contains("nothing")));

@@ -167,7 +167,7 @@ mod tests {
     use futures::FutureExt as _;
 
     #[test]
-    fn the_port_takes_a_share_of_the_descriptors() {
+    fn the_port_uses_a_share_of_the_descriptors() {
         for (descriptors, held, turns) in [
             (Some(0), 8, 6),
             (Some(64), 16, 12),
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_longest_gives_way_and_who_works_does_not() {
+    fn the_longest_waiting_connection_is_closed_and_working_ones_are_not() {
         let all = Connections::new(Bounds { held: 3, turns: 2 });
         let mut open: Vec<_> = (0..3).map(|_| all.enter().now_or_never().unwrap()).collect();
         let work = open[0].begin(false).unwrap();
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_run_out_for_all_but_probes() {
+    fn only_probes_get_a_turn_when_all_are_taken() {
         let all = Connections::new(Bounds { held: 4, turns: 2 });
         let open: Vec<_> = (0..4).map(|_| all.enter().now_or_never().unwrap()).collect();
         let works: Vec<_> = open[..2].iter().map(|open| open.begin(false).unwrap()).collect();

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_others_reach_needs_a_token() {
+    fn an_address_other_than_loopback_needs_a_token() {
         for (listen, token, is_fine) in [
             ("127.0.0.1:9464", None, true),
             ("127.9.9.9:9464", None, true),
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_whole_token_opens() {
+    fn only_the_exact_token_is_accepted() {
         let (http, _file) = http("0.0.0.0:1", Some("a-token-of-some-length\n"));
         let guard = Guard::new(&http).unwrap();
         for (shown, is_admitted) in [
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_token_only_this_machine_s_own_names_open() {
+    fn without_a_token_only_local_names_are_accepted() {
         let guard = Guard::default();
         for (host, is_admitted) in [
             ("127.0.0.1:9464", true),
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_for_one_host() {
+    fn a_request_needs_exactly_one_host() {
         for (version, target, hosts, is_fine) in [
             (Version::HTTP_11, "/", &["127.0.0.1:9464"][..], true),
             (Version::HTTP_11, "/", &["annals.example"], true),
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_of_a_stranger_is_told() {
+    fn a_form_of_another_site_is_detected() {
         for (site, origin, is_own) in [
             (Some("same-origin"), None, true),
             (Some("none"), None, true),

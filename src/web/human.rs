@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_and_amounts_read_well() {
+    fn spans_and_amounts_are_readable() {
         let spans = [0, 1, 89, 90, 3_600, 5_400, 86_400, 172_800, 7_776_000].map(span);
         let expected = [
             "0 seconds",
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_keeps_its_seconds_where_they_are_nought() {
+    fn a_moment_can_keep_zero_seconds() {
         let (at, zone) = (Instant::from_seconds(1_800_000_000), Zone::utc());
         assert_eq!(
             (time(at, &zone).text, exact(at, &zone).text),
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_indented_and_its_tokens_stay() {
+    fn json_is_indented_and_its_tokens_are_unchanged() {
         let raw = r#"{"a":{"b":[],"c":[1,2.50e10]},"d":"x\"{,}:\\","e":{ }}"#;
         let shown = pretty(raw);
         assert_eq!(

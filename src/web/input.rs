@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_are_checked_and_carried_on() {
+    fn parameters_are_checked_and_kept_in_links() {
         let input = Input::of(Some("user=a%40b.c&empty=&limit=20&after=x&param.n=3")).unwrap();
         assert_eq!(input.get("user"), Some("a@b.c"));
         assert_eq!(input.get("empty"), None);
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_comes_back_as_it_went() {
+    fn cursors_round_trip() {
         let after = cursor(&(17_i64, "c'\u{202e}"));
         assert!(after.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_'));
         let input = Input::of(Some(&format!("after={after}"))).unwrap();

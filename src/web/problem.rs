@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_that_takes_too_much_is_no_failure_of_ours() {
+    fn an_answer_over_a_limit_is_not_a_server_error() {
         let memory = "Out of Memory Error: failed to allocate data of size 32.0 MiB (516.9 MiB/512.0 MiB used)";
         let file = std::io::Error::new(ErrorKind::FileTooLarge, "the file is larger than the 512 MiB");
         for (error, named) in [

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sign_in_lasts_for_its_time_and_for_its_token_and_until_it_is_closed() {
+    fn a_sign_in_ends_by_time_token_or_sign_out() {
         let (sign_ins, token, other) = (SignIns::default(), Digest::of(b"a"), Digest::of(b"b"));
         let cookie = sign_ins.open(token, at(0)).unwrap();
         let second = sign_ins.open(token, at(0)).unwrap();
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_limit_of_sign_ins() {
+    fn the_number_of_sign_ins_is_limited() {
         let (sign_ins, token) = (SignIns::default(), Digest::of(b"a"));
         let first = sign_ins.open(token, at(0)).unwrap();
         let others: Vec<_> = (1..=SIGN_INS_MAX).map(|_| sign_ins.open(token, at(10)).unwrap()).collect();
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_tokens_are_counted_by_machine_and_of_all() {
+    fn wrong_tokens_are_counted_by_machine_and_in_total() {
         let (sign_ins, now) = (SignIns::default(), Duration::from_secs(1_000));
         for _ in 0..FAILURES_MAX {
             sign_ins.try_once(peer("192.0.2.1"), now).unwrap();
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_knows_the_token_signs_in_as_often_as_he_likes() {
+    fn correct_tokens_are_not_limited() {
         let sign_ins = SignIns::default();
         for _ in 0..10 * FAILURES_OF_ALL_MAX {
             sign_ins.try_once(peer("192.0.2.1"), Duration::ZERO).unwrap();

@@ -157,7 +157,7 @@ fn readers_and_writers_refuse_a_ledger_or_manifest_that_is_not_a_regular_file() 
 }
 
 #[test]
-fn an_own_report_that_is_not_a_file_is_named_and_the_others_work() {
+fn a_user_s_report_that_is_no_file_is_named_and_the_others_work() {
     let place = Place::one_event();
     place.own_report("X1-good.sql", GOOD);
     let own = |name: &str| place.path().join("own").join(name);

@@ -140,7 +140,7 @@ impl Terminal {
 }
 
 #[test]
-fn a_person_asks_and_is_answered() {
+fn a_query_at_the_prompt_is_answered() {
     let place = Place::new();
     let mut terminal = Terminal::open(&place, &[]);
     assert!(terminal.until(PROMPT).contains(".help"));

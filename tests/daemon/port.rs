@@ -21,7 +21,7 @@ pub fn names_in(text: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_metric_is_listed_in_one_place_and_every_listed_one_is_there() {
+fn the_list_of_metrics_equals_a_scrape() {
     let scene = Scene::new(2);
     let polls = format!("{}verify = \"*/2 * * * * *\"\nreports = \"*/4 * * * * *\"\n", super::program::POLLS);
     scene.configure(&polls);

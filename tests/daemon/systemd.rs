@@ -33,7 +33,7 @@ impl Manager {
 }
 
 #[test]
-fn systemd_hears_of_readiness_life_reloading_and_the_end() {
+fn systemd_gets_readiness_watchdog_reload_and_stop_messages() {
     let scene = Scene::new(1);
     let manager = Manager::of(&scene);
     let daemon = scene.start_with(&[("NOTIFY_SOCKET", &manager.address), ("WATCHDOG_USEC", "3000000")]);

@@ -170,7 +170,7 @@ fn falls_over(input: &[u8]) -> String {
 }
 
 #[test]
-fn a_panic_is_told_with_the_bytes_that_it_takes() {
+fn a_panic_is_reported_with_the_smallest_input() {
     let target = Target { name: "planted", run: falls_over };
     let panic = catch_unwind(|| quietly(|| outcome(&target, b"much before \xffb and behind"))).unwrap_err();
     let said = panic.downcast_ref::<String>().unwrap();

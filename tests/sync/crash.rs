@@ -268,7 +268,7 @@ fn a_flipped_byte_of_a_file_is_named() {
 }
 
 #[test]
-fn an_archive_of_its_own_is_not_mixed_with_another() {
+fn two_archives_are_not_mixed() {
     let (service, program) = scene();
     service.world().fill(DAY, 0..2);
     program.sync(&SINCE).ended(0);

@@ -39,7 +39,7 @@ fn any_path() -> impl Strategy<Value = ArchivePath> {
 
 proptest! {
     #[test]
-    fn a_spelled_path_parses_to_itself_in_safe_letters(path in any_path()) {
+    fn every_path_round_trips_in_safe_characters(path in any_path()) {
         let text = path.to_string();
         prop_assert_eq!(ArchivePath::parse(&text), Some(path));
         for name in text.split('/') {
@@ -49,7 +49,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_parses_is_spelled_the_same(text in "(tables|ledger|salts)/[a-z/=0-9.-]{0,60}") {
+    fn a_parsed_text_is_the_canonical_path(text in "(tables|ledger|salts)/[a-z/=0-9.-]{0,60}") {
         if let Some(path) = ArchivePath::parse(&text) {
             prop_assert_eq!(path.to_string(), text);
         }
@@ -57,7 +57,7 @@ proptest! {
 }
 
 #[test]
-fn paths_that_lie_about_their_place_do_not_parse() {
+fn paths_with_contradicting_parts_do_not_parse() {
     let name = "20261120t000000z-part-0123456789abcdef.parquet";
     for (path, is_good) in [
         ("tables/activity/metadata/v1.metadata.json".to_owned(), true),

@@ -235,7 +235,7 @@ mod tests {
 
     /// Row groups by file and times, and the times of changed rows: which groups are copied.
     #[test]
-    fn row_groups_stay_where_nothing_of_theirs_changes() {
+    fn unchanged_row_groups_are_copied() {
         let three = [(0, 10, 19), (0, 20, 29), (0, 30, 39)];
         let months = [(0, 10, 19), (1, 20, 29), (2, 30, 39)];
         for (scenario, units, changed, expected) in [

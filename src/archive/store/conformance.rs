@@ -246,7 +246,7 @@ fn a_faulty_store_that_never_fails_conforms() {
 }
 
 #[test]
-fn the_disk_says_what_it_could_not_do_and_where() {
+fn disk_errors_name_the_operation_and_the_path() {
     let directory = tempfile::tempdir().unwrap();
     let store = LocalStore::new(directory.path());
     put(&store, "taken", b"a file where a directory should be");
@@ -273,7 +273,7 @@ fn largest(file: &std::fs::File) -> u64 {
 }
 
 #[test]
-fn an_append_that_finds_no_room_leaves_nothing_of_itself() {
+fn an_append_without_space_removes_its_own_bytes() {
     let directory = tempfile::tempdir().unwrap();
     let store = LocalStore::new(directory.path());
     let file = std::fs::File::create(directory.path().join("l")).unwrap();
@@ -288,7 +288,7 @@ fn an_append_that_finds_no_room_leaves_nothing_of_itself() {
 }
 
 #[test]
-fn directories_of_a_team_that_became_empty_go() {
+fn empty_directories_of_a_team_are_removed() {
     let directory = tempfile::tempdir().unwrap();
     let store = LocalStore::new(directory.path());
     put(&store, "tables/d/team=a/month=1/f", b"x");
@@ -298,7 +298,7 @@ fn directories_of_a_team_that_became_empty_go() {
 }
 
 #[test]
-fn the_disk_lists_the_times_that_files_have() {
+fn a_list_shows_the_modification_times() {
     let directory = tempfile::tempdir().unwrap();
     let store = LocalStore::new(directory.path());
     put(&store, "t/old", b"x");

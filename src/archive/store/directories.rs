@@ -80,7 +80,7 @@ mod tests {
     use super::later_name;
 
     #[test]
-    fn a_later_file_is_one_of_the_same_directory_and_extension() {
+    fn a_later_file_has_the_same_directory_and_extension() {
         let days =
             ["l/t=1/1.heads", "l/t=1/1.jsonl", "l/t=1/2.jsonl", "l/t=1/3.jsonl", "l/t=1/4.heads", "l/t=2/5.jsonl"];
         for (path, later) in [

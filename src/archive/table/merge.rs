@@ -288,7 +288,7 @@ mod tests {
 
     /// For events with texts of this size: the number of events in a batch.
     #[test]
-    fn a_batch_holds_what_fits_and_one_event_at_least() {
+    fn a_batch_is_bounded_and_holds_at_least_one_event() {
         let text = Bytes::from(vec![b' '; BATCH_BYTES_MAX + 1]);
         let row = |bytes: usize| EventRow { raw: text.slice(..bytes), ..event("e", now()) };
         let half = BATCH_BYTES_MAX / 2;
@@ -309,7 +309,7 @@ mod tests {
 
     /// For all inputs: the output is sorted, and no batch is larger than the memory limit.
     #[test]
-    fn inputs_that_lie_in_one_another_come_out_in_order_and_in_batches_that_fit() {
+    fn overlapping_inputs_are_merged_in_order_and_in_bounded_batches() {
         let stream = Stream::Connections;
         let merged = |inputs: &[&[EventRow]]| {
             let inputs = inputs.iter().map(|rows| MergeInput::Rows(stream, rows.to_vec())).collect();

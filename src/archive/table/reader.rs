@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn where_events_are_large_fewer_are_decoded_at_a_time() {
+    fn batches_of_large_events_have_fewer_rows() {
         let of = |rows: i64, bytes: usize| {
             let bytes = i64::try_from(bytes).unwrap();
             group().into_builder().set_num_rows(rows).set_total_byte_size(bytes).build().unwrap()
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_that_lies_outside_its_file_is_named() {
+    fn a_column_outside_its_file_is_named() {
         let with = |change: fn(ColumnChunkMetaDataBuilder) -> ColumnChunkMetaDataBuilder| {
             let mut columns = group().columns().to_vec();
             let last: ColumnChunkMetaData = columns.pop().unwrap();
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_group_is_decoded_where_it_may_hold_a_moment_of_the_range() {
+    fn a_row_group_is_decoded_if_it_can_hold_a_time_in_the_range() {
         for (from, to, expected) in [
             ("2026-10-31T00:00:00Z", "2026-11-01T00:00:00Z", false),
             ("2026-10-31T00:00:00Z", "2026-11-01T00:00:00.000000001Z", true),

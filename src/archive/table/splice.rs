@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn row_groups_stand_where_all_of_them_went() {
+    fn copied_row_groups_are_found_in_the_new_file() {
         let (first, second) = (groups("2026-11-01"), groups("2026-11-02"));
         let store = MemoryStore::new();
         let mut table = TableWriter::create(&store, Dataset::Connections, Tier::Sealed, 1_000_000, Nonce(7)).unwrap();
@@ -273,7 +273,7 @@ mod tests {
 
     /// The same bytes with another description can decode to other rows: then the source file's digest says nothing about them.
     #[test]
-    fn the_same_bytes_under_another_description_are_another_row_group() {
+    fn equal_bytes_with_another_description_are_another_row_group() {
         type Change = Box<dyn Fn(ParquetMetaData) -> ParquetMetaData>;
         let devices = |change: fn(ColumnChunkMetaData) -> ColumnChunkMetaDataBuilder| -> Change {
             Box::new(move |metadata| with_column(metadata, "device_id", change))

@@ -234,7 +234,7 @@ mod tests {
 
     /// The limits of rows and text bound the memory for decoding one row group.
     #[test]
-    fn a_row_group_ends_where_it_has_rows_or_text_enough() {
+    fn a_row_group_ends_at_its_limit_of_rows_or_text() {
         let groups = |batch: &RecordBatch, times: usize| {
             let store = MemoryStore::new();
             let rows = (batch.num_rows() * times) as u64;
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_that_was_interrupted_is_none_that_failed() {
+    fn an_interrupted_write_is_retried() {
         use io::ErrorKind::{Interrupted, StorageFull};
         let sink = |errors: &[io::ErrorKind]| Sink {
             file: Some(Box::new(Failing(errors.to_vec()))),

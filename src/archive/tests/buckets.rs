@@ -49,7 +49,7 @@ fn die(server: &ObjectServer, at: u64, is_done: bool) {
 }
 
 #[test]
-fn cut_off_at_every_request_nothing_is_lost_or_doubled() {
+fn an_interruption_at_any_request_loses_and_doubles_nothing() {
     let whole = ObjectServer::start();
     live(&whole).unwrap();
     check(&whole, history().len(), "undisturbed");
@@ -84,7 +84,7 @@ fn cut_off_at_every_request_nothing_is_lost_or_doubled() {
 
 /// S2: of two writers of one team, one appends each line; the other reads the ledger again and continues.
 #[test]
-fn two_writers_that_fight_over_a_team_keep_one_ledger() {
+fn two_writers_of_a_team_keep_one_ledger() {
     const COMMITS: usize = 12;
     let server = ObjectServer::start();
     for (seed, effect) in (1..).zip([Effect::AnswerLost, Effect::Refused(503, None), Effect::AppliedThenRefused(500)]) {
@@ -117,7 +117,7 @@ fn two_writers_that_fight_over_a_team_keep_one_ledger() {
 }
 
 #[test]
-fn of_processes_that_begin_an_archive_at_once_one_gives_it_its_id() {
+fn one_of_several_concurrent_creators_decides_the_archive_id() {
     let server = ObjectServer::start();
     server.fail(Rule::new(Effect::Slow(Duration::from_millis(20))));
     let begin =

@@ -26,7 +26,7 @@ fn names(directory: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_file_is_fetched_once_and_lent_as_it_was_committed() {
+fn a_file_is_fetched_once_and_pinned_unchanged() {
     let (disk, files, counting) = archive();
     let place = tempfile::tempdir().unwrap();
     let cache = Cache::new(place.path().join("cache"), PLENTY);
@@ -49,7 +49,7 @@ fn a_file_is_fetched_once_and_lent_as_it_was_committed() {
 }
 
 #[test]
-fn what_is_not_as_the_ledger_says_does_not_come_in() {
+fn a_file_that_differs_from_the_ledger_is_not_cached() {
     let (disk, files, counting) = archive();
     let place = tempfile::tempdir().unwrap();
     let cache = Cache::new(place.path(), PLENTY);
@@ -72,7 +72,7 @@ fn what_is_not_as_the_ledger_says_does_not_come_in() {
 }
 
 #[test]
-fn it_holds_no_more_than_it_may_and_the_file_used_longest_ago_goes_first() {
+fn the_cache_is_bounded_and_evicts_the_least_recently_used_file() {
     let (_, files, counting) = archive();
     let place = tempfile::tempdir().unwrap();
     let all: u64 = files.iter().map(|file| file.bytes).sum();
@@ -95,7 +95,7 @@ fn it_holds_no_more_than_it_may_and_the_file_used_longest_ago_goes_first() {
 }
 
 #[test]
-fn a_question_keeps_its_files_whatever_happens_to_the_cache() {
+fn a_query_keeps_its_pinned_files() {
     let (_, files, counting) = archive();
     let place = tempfile::tempdir().unwrap();
     let cache = Cache::new(place.path(), PLENTY);
@@ -110,7 +110,7 @@ fn a_question_keeps_its_files_whatever_happens_to_the_cache() {
 
 /// The remains of a killed process: links without a lock, and a file that was fetched in part.
 #[test]
-fn what_a_killed_process_left_goes_and_harms_nobody() {
+fn remains_of_a_killed_process_are_removed() {
     let (_, files, counting) = archive();
     let place = tempfile::tempdir().unwrap();
     let cache = Cache::new(place.path(), PLENTY);
@@ -125,7 +125,7 @@ fn what_a_killed_process_left_goes_and_harms_nobody() {
 }
 
 #[test]
-fn many_at_once_fetch_one_file_each_in_their_own_way() {
+fn concurrent_fetches_of_a_file_all_succeed() {
     let (disk, files, _) = archive();
     let place = tempfile::tempdir().unwrap();
     std::thread::scope(|scope| {
@@ -146,7 +146,7 @@ fn many_at_once_fetch_one_file_each_in_their_own_way() {
 
 /// A copy continues after an interruption at any operation of the target.
 #[test]
-fn a_copy_that_is_cut_off_anywhere_comes_to_the_same_end() {
+fn a_copy_continues_after_any_interruption() {
     let (disk, _, _) = archive();
     let from = || Archive::open(Arc::new(disk.clone()) as Arc<dyn Store>).unwrap();
     let copy = |to: Arc<dyn Store>| super::super::Copy::new(from(), to)?.team(&team(), &mut |_, _, _| {});

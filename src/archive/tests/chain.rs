@@ -25,7 +25,7 @@ fn next_line(state: &TeamState) -> Line {
 }
 
 #[test]
-fn a_line_follows_the_one_before_it_and_no_other() {
+fn a_line_follows_only_the_line_before_it() {
     let state = state();
     let good = || next_line(&state);
     let (seq, expected) = (state.seq.next(), state.head);
@@ -49,7 +49,7 @@ fn a_line_follows_the_one_before_it_and_no_other() {
 }
 
 #[test]
-fn a_line_changes_what_it_says_and_nothing_else() {
+fn a_line_changes_only_its_declared_records() {
     let gap = |subject: &str, kind| Finding {
         stream: Some(Stream::Connections),
         kind,

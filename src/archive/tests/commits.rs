@@ -18,7 +18,7 @@ fn on_every_store(test: impl Fn(Arc<dyn Store>)) {
 }
 
 #[test]
-fn a_history_is_read_back_whole_after_every_step() {
+fn a_history_reads_back_complete_after_every_step() {
     on_every_store(|store| {
         let archive = open(&store);
         let mut writer = writer(&archive);
@@ -36,7 +36,7 @@ fn a_history_is_read_back_whole_after_every_step() {
 }
 
 #[test]
-fn files_go_where_their_role_belongs() {
+fn the_path_of_a_file_follows_its_role() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let archive = open(&store);
     let mut writer = writer(&archive);
@@ -78,7 +78,7 @@ fn files_go_where_their_role_belongs() {
 }
 
 #[test]
-fn nothing_to_say_writes_nothing() {
+fn an_empty_draft_writes_nothing() {
     on_every_store(|store| {
         let archive = committed(&store);
         let before = files_under(&store, "");
@@ -95,7 +95,7 @@ fn nothing_to_say_writes_nothing() {
 }
 
 #[test]
-fn a_draft_that_brings_other_bytes_under_the_same_ids_is_another_draft() {
+fn a_draft_with_other_bytes_under_equal_ids_is_another_draft() {
     on_every_store(|store| {
         let mut writer = writer(&open(&store));
         let draft = |raw: &'static [u8]| {
@@ -112,7 +112,7 @@ fn a_draft_that_brings_other_bytes_under_the_same_ids_is_another_draft() {
 }
 
 #[test]
-fn the_second_writer_is_told_so_and_the_lock_ends_with_its_holder() {
+fn a_second_writer_is_refused_until_the_first_one_ends() {
     on_every_store(|store| {
         let archive = open(&store);
         let held = writer(&archive);
@@ -125,7 +125,7 @@ fn the_second_writer_is_told_so_and_the_lock_ends_with_its_holder() {
 }
 
 #[test]
-fn a_refused_draft_changes_nothing_and_the_writer_goes_on() {
+fn a_refused_draft_changes_nothing_and_the_writer_continues() {
     on_every_store(|store| {
         let archive = open(&store);
         let mut writer = writer(&archive);
@@ -219,7 +219,7 @@ fn every_column_of_every_file_has_the_field_id_of_its_dataset() {
 }
 
 #[test]
-fn the_same_rows_and_random_numbers_make_the_same_files_and_others_make_others() {
+fn equal_rows_and_random_numbers_make_equal_files() {
     let paths = |open: fn(&Arc<dyn Store>) -> Archive| {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let mut writer = writer(&open(&store));
@@ -235,7 +235,7 @@ fn the_same_rows_and_random_numbers_make_the_same_files_and_others_make_others()
 }
 
 #[test]
-fn overlap_is_refused_by_name() {
+fn an_overlap_is_refused_with_both_windows() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let archive = open(&store);
     let mut writer = writer(&archive);

@@ -265,7 +265,7 @@ fn every_damage_is_named_in_memory_and_on_disk() {
 }
 
 #[test]
-fn rewritten_rows_are_told_from_lost_ones() {
+fn rewritten_rows_are_distinguished_from_lost_rows() {
     let disk = MemoryStore::new();
     let _ = committed(&disk.store());
     rewrite_month(&disk, |_| ());
@@ -297,7 +297,7 @@ fn links_in_place_of_files_are_not_followed() {
 }
 
 #[test]
-fn a_cut_tail_with_its_files_needs_a_remembered_head() {
+fn only_a_remembered_head_reveals_a_cut_tail() {
     let disk = MemoryStore::new();
     let archive = open(&disk.store());
     let mut writer = writer(&archive);
@@ -317,7 +317,7 @@ fn a_cut_tail_with_its_files_needs_a_remembered_head() {
 }
 
 #[test]
-fn a_file_that_was_written_anew_is_told_apart_by_its_rows() {
+fn a_rewritten_file_is_classified_by_its_rows() {
     let told = |change: fn(&mut Vec<EventRow>)| {
         let disk = MemoryStore::new();
         let _ = committed(&disk.store());

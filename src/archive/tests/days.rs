@@ -51,7 +51,7 @@ fn check(store: &MemoryStore, writer: &TeamWriter, events: usize) {
 }
 
 #[test]
-fn a_sealed_day_is_one_file_and_what_it_gains_stands_beside_it() {
+fn a_sealed_day_is_one_file_with_amendments() {
     let (store, mut writer) = three_days();
     let _ = commit(&mut writer, seal_days(&["2026-11-01", "2026-11-02"])).unwrap();
     let entry = |role, day: &str, rows| (role, day.to_owned(), rows);
@@ -86,7 +86,7 @@ fn a_sealed_day_is_one_file_and_what_it_gains_stands_beside_it() {
 
 /// A month can always be sealed: the rows outside its sealed days become its file, and no row is written twice.
 #[test]
-fn a_month_takes_what_its_days_have_left() {
+fn a_month_takes_the_rows_outside_its_sealed_days() {
     for (days, is_rest) in [(vec![], true), (vec!["2026-11-02"], true), (vec!["2026-11-01", "2026-11-02"], true)]
         .into_iter()
         .chain([(vec!["2026-11-01", "2026-11-02", "2026-11-03"], false)])
@@ -117,7 +117,7 @@ fn rows_of(writer: &TeamWriter, role: FileRole) -> u64 {
 
 /// After one day is sealed, one line seals another day and the month, with late rows of three days.
 #[test]
-fn days_and_their_month_may_be_sealed_by_one_line() {
+fn one_line_can_seal_days_and_their_month() {
     let (store, mut writer) = three_days();
     let _ = commit(&mut writer, seal_days(&["2026-11-01"])).unwrap();
     let late = ["2026-11-01", "2026-11-02", "2026-11-03"].map(|date| of_day(date, 5, 1));
@@ -134,7 +134,7 @@ fn days_and_their_month_may_be_sealed_by_one_line() {
 }
 
 #[test]
-fn streams_are_sealed_apart_and_an_empty_day_needs_no_file() {
+fn each_stream_is_sealed_alone_and_an_empty_day_has_no_file() {
     let (store, mut writer) = three_days();
     let _ = commit(&mut writer, Draft { seal_days: vec![(Stream::Billing, day("2026-11-01"))], ..Draft::default() });
     assert_eq!(rows_of(&writer, FileRole::Day), 0);
@@ -152,7 +152,7 @@ fn now_of(date: &str) -> Instant {
 
 /// A window longer than a day, from before days were sealed, belongs to the day of its start.
 #[test]
-fn a_window_of_a_week_goes_with_its_first_day() {
+fn a_long_window_belongs_to_its_first_day() {
     let (store, mut writer) = three_days();
     let week = Range::new(day("2026-11-04").start, day("2026-11-11").start);
     let all = [events("2026-11-04", 0, 2), events("2026-11-09", 0, 2)].concat();
@@ -170,7 +170,7 @@ fn a_window_of_a_week_goes_with_its_first_day() {
 }
 
 #[test]
-fn what_is_no_day_or_not_final_is_not_sealed() {
+fn only_final_days_are_sealed() {
     let (store, mut writer) = three_days();
     let open_day = Draft {
         rows: vec![rows("2026-11-04", events("2026-11-04", 0, 1), true)],
@@ -212,7 +212,7 @@ fn what_is_no_day_or_not_final_is_not_sealed() {
 
 /// A line that seals a day and leaves or adds an unsealed file of it is invalid.
 #[test]
-fn a_sealed_day_holds_nothing_outside_data() {
+fn a_sealed_day_has_only_sealed_files() {
     let (_, mut writer) = three_days();
     let before = writer.state().clone();
     let _ = commit(&mut writer, seal_days(&["2026-11-02"])).unwrap();

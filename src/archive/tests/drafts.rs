@@ -18,7 +18,7 @@ fn of_rows(rows: Vec<WindowRows>) -> Draft {
 }
 
 #[test]
-fn rows_belong_to_their_window_and_their_team() {
+fn rows_outside_their_window_or_team_are_refused() {
     let (store, mut writer) = held();
     let (before, files) = (writer.state().clone(), files_under(&store, ""));
     let (date, window) = ("2026-11-03", day("2026-11-03"));
@@ -52,7 +52,7 @@ fn rows_belong_to_their_window_and_their_team() {
 
 /// If one part of a window asks for compaction, all its files are joined.
 #[test]
-fn one_piece_of_a_window_asks_for_one_file_of_it() {
+fn one_compacting_part_joins_all_files_of_a_window() {
     let date = "2026-11-03";
     for asks in [[false, false], [true, false], [false, true], [true, true]] {
         let (_store, mut writer) = held();
@@ -69,7 +69,7 @@ fn one_piece_of_a_window_asks_for_one_file_of_it() {
 }
 
 #[test]
-fn what_leaves_quarantine_is_all_that_its_file_holds() {
+fn released_and_kept_rows_are_all_rows_of_the_file() {
     let (_store, mut writer) = held();
     let path = writer.state().files_of(Dataset::Quarantine).next().unwrap().path.clone();
     let data = writer.state().files_of(Dataset::Connections).next().unwrap().path.clone();
@@ -101,7 +101,7 @@ fn what_leaves_quarantine_is_all_that_its_file_holds() {
 
 /// The files of a window after new rows, settled or not, with and without existing files.
 #[test]
-fn a_window_becomes_one_file_where_there_is_something_to_put_together() {
+fn a_settled_window_with_several_files_becomes_one_file() {
     let files_after = |settle: &[bool], rows_each: u64| {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let mut writer = writer(&open(&store));

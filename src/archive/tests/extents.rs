@@ -31,7 +31,7 @@ fn of_two_days(store: &Arc<dyn Store>) -> (Archive, Vec<super::super::TeamState>
 }
 
 #[test]
-fn the_lines_up_to_one_tell_what_was_live_then() {
+fn the_lines_up_to_a_number_give_the_live_files_at_that_line() {
     let (_, store) = disk();
     let (archive, states) = of_two_days(&store);
     let sum = |lines: &[LedgerLine], of: fn(&LedgerLine) -> u64| lines.iter().map(of).sum::<u64>();
@@ -55,7 +55,7 @@ fn the_lines_up_to_one_tell_what_was_live_then() {
 }
 
 #[test]
-fn a_line_that_does_not_check_is_named_by_who_asks_for_it() {
+fn reading_an_invalid_line_names_it() {
     let (disk, store) = disk();
     let (archive, _) = of_two_days(&store);
     let whole = archive.lines(&team(), LedgerSeq(6)).unwrap();
@@ -75,7 +75,7 @@ fn a_line_that_does_not_check_is_named_by_who_asks_for_it() {
 
 /// The extent changes with each further file or byte of lines, and with nothing else.
 #[test]
-fn a_ledger_reaches_further_with_each_line_and_with_nothing_else() {
+fn the_extent_of_a_ledger_changes_only_with_its_lines() {
     let (disk, store) = disk();
     let (archive, _) = of_two_days(&store);
     let extent = || archive.extent(&team()).unwrap();
@@ -100,7 +100,7 @@ fn a_ledger_reaches_further_with_each_line_and_with_nothing_else() {
 
 /// A team exists from its first whole line on; a ledger with a damaged first line is not skipped.
 #[test]
-fn a_team_is_one_whose_first_line_stands() {
+fn a_team_exists_from_its_first_whole_line() {
     let (disk, store) = disk();
     let (archive, _) = of_two_days(&store);
     let _ = archive.writer(&TeamId::from("other")).unwrap().commit(history().swap_remove(3), now()).unwrap();
@@ -126,7 +126,7 @@ fn a_team_is_one_whose_first_line_stands() {
 }
 
 #[test]
-fn a_reader_is_told_what_computers_are_called() {
+fn a_reader_knows_the_names_of_computers() {
     let (_, store) = disk();
     let (archive, states) = of_two_days(&store);
     let reader = archive.read(&team()).unwrap();
@@ -136,7 +136,7 @@ fn a_reader_is_told_what_computers_are_called() {
 }
 
 #[test]
-fn the_signer_is_the_one_in_force() {
+fn the_archive_returns_its_current_signer() {
     let (_, store) = disk();
     let archive = open(&store);
     assert!(archive.signer().is_none());
@@ -145,7 +145,7 @@ fn the_signer_is_the_one_in_force() {
 }
 
 #[test]
-fn what_may_pass_is_told_from_what_will_not() {
+fn temporary_errors_are_distinguished_from_permanent_ones() {
     let source = || StoreError::NotFound { path: "x".to_owned() };
     for (error, is_transient, needs_reopen) in [
         (ArchiveError::Store(source()), true, false),

@@ -181,7 +181,7 @@ fn history_on(store: &Unsyncable) -> usize {
 }
 
 #[test]
-fn what_could_not_be_synced_is_written_anew_and_never_synced_again() {
+fn an_unsynced_file_is_written_again_and_never_synced_again() {
     let whole = Unsyncable::new(u64::MAX);
     assert_eq!(history_on(&whole), 0);
     let syncs = whole.log().syncs;

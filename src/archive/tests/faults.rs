@@ -81,7 +81,7 @@ fn stages() -> Vec<MemoryStore> {
 }
 
 #[test]
-fn no_fault_of_one_verb_loses_or_doubles_a_row() {
+fn no_failed_operation_loses_or_doubles_a_row() {
     let mut cases = 0;
     for (step, stage) in stages().iter().enumerate() {
         let verbs = verbs_of(Arc::new(stage.snapshot()), step);
@@ -100,7 +100,7 @@ fn no_fault_of_one_verb_loses_or_doubles_a_row() {
 }
 
 #[test]
-fn a_writer_that_failed_goes_on_or_says_that_it_must_be_opened_again() {
+fn a_failed_writer_continues_or_demands_a_reopen() {
     for (step, stage) in stages().iter().enumerate() {
         let verbs = verbs_of(Arc::new(stage.snapshot()), step);
         for (verb, fault) in (0..verbs).flat_map(|verb| FAULTS.map(|fault| (verb, fault))) {
@@ -126,7 +126,7 @@ fn a_writer_that_failed_goes_on_or_says_that_it_must_be_opened_again() {
 }
 
 #[test]
-fn recovery_that_is_interrupted_again_and_again_comes_to_the_same_end() {
+fn repeatedly_interrupted_recovery_gives_the_same_result() {
     for (step, stage) in stages().iter().enumerate() {
         let verbs = verbs_of(Arc::new(stage.snapshot()), step);
         for verb in 0..verbs {

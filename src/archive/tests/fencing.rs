@@ -102,7 +102,7 @@ fn assert_clean(disk: &MemoryStore, steps: usize) {
 
 /// `vacuum` keeps a file for two hours, so a commit whose first file is older than one hour begins again.
 #[test]
-fn a_commit_that_stalls_for_more_than_an_hour_begins_anew() {
+fn a_commit_of_more_than_an_hour_is_refused() {
     for (minutes, is_stalled) in [(10, false), (59, false), (61, true), (600, true)] {
         let disk = disk();
         let pause = Duration::from_secs(minutes * 60);
@@ -126,7 +126,7 @@ fn a_commit_that_stalls_for_more_than_an_hour_begins_anew() {
 
 /// S2: of two writers of one team, one appends each line; the other is refused and reads the ledger again.
 #[test]
-fn of_two_writers_one_is_fenced_and_goes_on_after_it_read_again() {
+fn one_of_two_writers_is_fenced_and_continues_after_a_reopen() {
     for midnight in [false, true] {
         let disk = disk();
         let store = without_locks(&disk);
@@ -152,7 +152,7 @@ fn of_two_writers_one_is_fenced_and_goes_on_after_it_read_again() {
 }
 
 #[test]
-fn an_append_whose_answer_is_lost_is_settled_by_reading() {
+fn a_lost_answer_to_an_append_is_resolved_by_reading() {
     let disk = disk();
     for step in 0..3 {
         // The answer to opening arrives; the answer to the commit is lost.
@@ -174,7 +174,7 @@ fn an_append_whose_answer_is_lost_is_settled_by_reading() {
 
 /// Both write the same line at the same place: only the random nonce distinguishes the two lines.
 #[test]
-fn of_two_writers_of_the_very_same_line_one_is_told_that_it_committed() {
+fn only_one_of_two_writers_of_equal_lines_commits() {
     let disk = disk();
     let store = without_locks(&disk);
     let archive = open(&store);

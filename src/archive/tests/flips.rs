@@ -54,7 +54,7 @@ fn turn_bits(store: &MemoryStore, seed: u64, count: usize) {
 }
 
 #[test]
-fn ten_thousand_turned_bits_are_all_named() {
+fn each_of_ten_thousand_flipped_bits_is_named() {
     let store = archive();
     std::thread::scope(|scope| {
         for part in 0..2 {

@@ -52,7 +52,7 @@ fn put(disk: &MemoryStore, path: &str, lines: &[Vec<u8>]) {
 
 /// The remains of a signature after a power loss are not trusted, and the line is signed again.
 #[test]
-fn what_an_interruption_leaves_of_a_signature_is_written_again() {
+fn a_torn_signature_is_written_again() {
     let zeros = || [[0; 600].as_slice(), b"\n"].concat();
     for (what, path, keep, left) in [
         ("half a line", SECOND_DAY, 2, b"6 0123".to_vec()),
@@ -80,7 +80,7 @@ fn what_an_interruption_leaves_of_a_signature_is_written_again() {
 
 /// For verify, a torn signature is an interruption at the very end, and damage elsewhere.
 #[test]
-fn an_unfinished_signature_is_an_interruption_at_the_end_alone() {
+fn a_torn_signature_is_damage_except_at_the_end() {
     let zeros = [[0; 600].as_slice(), b"\n"].concat();
     let half = b"4 0123".to_vec();
     let (torn, bad) = (FaultCode::TornTail, FaultCode::BadSig);
@@ -103,7 +103,7 @@ fn an_unfinished_signature_is_an_interruption_at_the_end_alone() {
 }
 
 #[test]
-fn lines_that_nobody_signed_are_told_in_runs() {
+fn unsigned_lines_are_reported_in_runs() {
     let unsigned = |runs: &[&'static str]| runs.iter().map(|run| (FaultCode::BadSig, *run)).collect::<Vec<_>>();
     let disk = signed();
     let [first, second] = [FIRST_DAY, SECOND_DAY].map(|path| lines(&disk, path));
@@ -121,7 +121,7 @@ fn lines_that_nobody_signed_are_told_in_runs() {
 
 /// A writer with the key signs lines that were written without it, also on earlier days.
 #[test]
-fn the_next_writer_with_the_key_signs_every_line_behind_the_last_signature() {
+fn the_next_writer_with_the_key_signs_all_unsigned_lines() {
     for without in [2..6, 3..6, 1..6, 5..6] {
         let disk = signed_without(without.clone());
         let archive = Archive::open(Arc::new(disk.clone())).unwrap().signed_by(Some(Arc::new(signer(1))));
@@ -135,7 +135,7 @@ fn the_next_writer_with_the_key_signs_every_line_behind_the_last_signature() {
 
 /// The last line is signed after its append: a missing signature is a notice if the signing key was given.
 #[test]
-fn a_last_line_without_a_signature_is_noticed_where_its_key_is_given() {
+fn an_unsigned_last_line_is_a_notice_if_the_key_is_given() {
     let (all, but_last) = (signed(), signed_without(5..6));
     for (disk, keys, expected) in [
         (&all, &[1][..], vec![]),
@@ -156,7 +156,7 @@ fn a_last_line_without_a_signature_is_noticed_where_its_key_is_given() {
 }
 
 #[test]
-fn a_signature_of_a_line_that_is_not_there_is_named() {
+fn a_signature_of_a_missing_line_is_named() {
     let disk = signed();
     let [first, second] = [FIRST_DAY, SECOND_DAY].map(|path| lines(&disk, path));
     put(&disk, FIRST_DAY, &[first.as_slice(), &second[1..2]].concat());
@@ -176,7 +176,7 @@ fn a_signature_of_a_line_that_is_not_there_is_named() {
 
 /// A key takes over by a line with both signatures, directly after the last line of the old key.
 #[test]
-fn a_change_of_keys_follows_what_was_signed_and_bears_both_signatures() {
+fn a_key_rotation_follows_the_signatures_and_has_both_signatures() {
     let disk = signed_without(3..6);
     let text = |after, old: u8, new: u8| {
         let (old, new) = (key(old).public().clone(), key(new).public().clone());
@@ -223,7 +223,7 @@ fn a_change_of_keys_follows_what_was_signed_and_bears_both_signatures() {
 
 /// Opening with a key: the signed lines must be in the ledger, else the archive was changed.
 #[test]
-fn a_writer_refuses_a_ledger_that_holds_another_line_than_was_signed() {
+fn a_writer_refuses_a_ledger_that_differs_from_its_signatures() {
     let ledger = SECOND_DAY.replace("heads", "jsonl");
     let disk = signed();
     put(&disk, &ledger, &lines(&disk, &ledger)[..2]);
@@ -243,7 +243,7 @@ fn a_writer_refuses_a_ledger_that_holds_another_line_than_was_signed() {
 
 /// The verdict on each remembered head, for a ledger of six lines.
 #[test]
-fn a_remembered_head_is_in_the_ledger_or_told_why_not() {
+fn each_remembered_head_is_confirmed_or_explained() {
     let disk = signed();
     let archive = Archive::open(Arc::new(disk.clone())).unwrap();
     let lines = archive.lines(&team(), LedgerSeq(6)).unwrap().lines;

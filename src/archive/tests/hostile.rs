@@ -8,7 +8,7 @@ const SIGNATURES: &str = "ledger/team=acme/2026-11-20.heads";
 
 /// Hostile content is named, not followed, and not read into memory.
 #[test]
-fn hostile_archives_are_named_and_lead_nowhere() {
+fn hostile_archives_are_named_and_not_followed() {
     let disk = Directory(tempfile::tempdir().unwrap());
     let _ = committed(&disk.store());
     let secret = tempfile::NamedTempFile::new().unwrap();
@@ -47,7 +47,7 @@ fn hostile_archives_are_named_and_lead_nowhere() {
 }
 
 #[test]
-fn an_archive_without_a_team_is_held_against_no_head() {
+fn an_archive_without_a_team_fails_a_given_head() {
     let disk = MemoryStore::new();
     let _ = open(&disk.store());
     let report = check(&disk);
@@ -56,7 +56,7 @@ fn an_archive_without_a_team_is_held_against_no_head() {
 
 /// A moved file is recognised by its content, even if it is the only file.
 #[test]
-fn a_file_that_was_moved_is_known_again() {
+fn a_moved_file_is_recognised() {
     let disk = MemoryStore::new();
     let first = Draft {
         rows: vec![rows("2026-11-01", events("2026-11-01", 0, 3), false)],
@@ -93,7 +93,7 @@ fn a_directory_that_is_a_link_is_not_followed() {
 
 /// Two notices: the clock was set back, and the archive records a loss.
 #[test]
-fn what_the_ledger_itself_says_is_a_notice_and_no_fault() {
+fn recorded_losses_and_clock_changes_are_notices() {
     let disk = MemoryStore::new();
     let archive = open(&disk.store());
     let mut writer = writer(&archive);
@@ -124,7 +124,7 @@ fn what_the_ledger_itself_says_is_a_notice_and_no_fault() {
 }
 
 #[test]
-fn what_is_said_of_time_is_said_beyond_its_bound() {
+fn notices_about_time_begin_beyond_their_limits() {
     let disk = MemoryStore::new();
     let mut writer = writer(&open(&disk.store()));
     let mut steps = history().into_iter();
@@ -144,7 +144,7 @@ fn what_is_said_of_time_is_said_beyond_its_bound() {
 }
 
 #[test]
-fn how_far_the_damage_reaches_is_said() {
+fn the_extent_of_damage_is_reported() {
     let disk = MemoryStore::new();
     let state = committed(&disk.store()).read(&team()).unwrap().state().clone();
     let amended = state.files.values().find(|file| file.first == Some(at("2026-11-01T00:07:00Z"))).unwrap();
@@ -174,7 +174,7 @@ fn lose_power(content: &mut [u8]) -> bool {
 }
 
 #[test]
-fn what_a_loss_of_power_left_is_told_from_damage_wherever_its_line_begins() {
+fn zeros_of_a_power_loss_are_distinguished_from_damage() {
     for (path, is_signed) in [(LEDGER, false), ("ledger/team=acme/2026-11-20.heads", true)] {
         let mut tried = 0;
         for steps in 2..=history().len() {
@@ -200,7 +200,7 @@ fn what_a_loss_of_power_left_is_told_from_damage_wherever_its_line_begins() {
 }
 
 #[test]
-fn a_file_that_is_what_the_ledger_says_and_no_table_is_named() {
+fn a_committed_file_that_is_no_table_is_named() {
     let disk = MemoryStore::new();
     let _ = committed(&disk.store());
     let text = b"no Parquet file, and committed so";

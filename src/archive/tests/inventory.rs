@@ -29,7 +29,7 @@ fn live(writer: &TeamWriter) -> Vec<(FileRole, String, u64)> {
 }
 
 #[test]
-fn a_day_has_one_file_and_a_past_month_one_for_good() {
+fn a_day_has_one_file_and_a_past_month_one_final_file() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let mut writer = writer(&open(&store));
     let mut all = Vec::new();
@@ -61,7 +61,7 @@ fn a_day_has_one_file_and_a_past_month_one_for_good() {
 }
 
 #[test]
-fn rows_and_looks_that_run_backwards_are_refused_and_change_nothing() {
+fn rows_and_scans_with_earlier_times_are_refused() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let mut writer = writer(&open(&store));
     let first = Draft {
@@ -97,7 +97,7 @@ fn rows_and_looks_that_run_backwards_are_refused_and_change_nothing() {
 
 /// Every part with every kind of value of its columns, and with missing values.
 #[test]
-fn a_row_of_any_part_is_read_back_as_it_was() {
+fn rows_of_every_part_round_trip() {
     use crate::model::InventoryKind;
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let archive = open(&store);

@@ -41,7 +41,7 @@ fn check(store: &MemoryStore, writer: &TeamWriter, events: usize) {
 }
 
 #[test]
-fn files_of_windows_become_one_and_what_a_window_gains_later_stands_beside_it() {
+fn joined_windows_are_one_file_and_later_rows_another() {
     let (store, mut writer) = days(&["2026-11-01", "2026-11-02", "2026-11-03"]);
     let held = paths(&writer, FileRole::Window);
     assert_eq!(held.len(), 3);
@@ -67,7 +67,7 @@ fn files_of_windows_become_one_and_what_a_window_gains_later_stands_beside_it() 
 }
 
 #[test]
-fn only_live_files_of_settled_windows_of_one_month_are_joined() {
+fn only_settled_windows_of_one_month_are_joined() {
     let (store, mut writer) = days(&["2026-10-31", "2026-11-01", "2026-11-02"]);
     let held = paths(&writer, FileRole::Window);
     let gone = held[0].replace("20261031", "20261030");

@@ -185,7 +185,7 @@ fn finish(root: &Path, case: &str) {
 }
 
 #[test]
-fn killed_at_every_step_nothing_is_lost_or_doubled() {
+fn a_kill_at_any_step_loses_and_doubles_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let (status, committed, steps) = outcome(start(&directory.path().join("whole"), NEVER));
     assert!(status.success() && committed == history().len(), "{status}");
@@ -229,7 +229,7 @@ fn standing(root: &Path) -> usize {
 }
 
 #[test]
-fn killed_at_random_again_and_again_the_history_comes_to_its_end() {
+fn random_kills_do_not_prevent_the_history() {
     let kills = if std::env::var_os("ANNALS_LONG").is_some() { RANDOM_KILLS_LONG } else { RANDOM_KILLS };
     let directory = tempfile::tempdir().unwrap();
     let mut chance = fastrand::Rng::with_seed(20_261_121);

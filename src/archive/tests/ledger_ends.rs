@@ -134,7 +134,7 @@ fn damages() -> Vec<Case> {
 }
 
 #[test]
-fn what_a_loss_of_power_leaves_at_the_very_end_is_no_damage_anywhere_else_it_is() {
+fn remains_of_a_power_loss_are_damage_except_at_the_end() {
     let cases = left().into_iter().map(|case| (case, true)).chain(damages().into_iter().map(|case| (case, false)));
     for (Case { what, edit: (file, change), object, said }, is_accepted) in cases {
         let disk = two_days();

@@ -24,7 +24,7 @@ fn content(disk: &MemoryStore, path: &str) -> Bytes {
 }
 
 #[test]
-fn a_gap_is_noticed_and_no_other_finding() {
+fn only_gaps_among_findings_are_notices() {
     let (disk, store) = disk();
     let found = |kind, subject: &str| Finding {
         stream: Some(Stream::Billing),
@@ -46,7 +46,7 @@ fn a_gap_is_noticed_and_no_other_finding() {
 
 /// If every line of every team names the same other archive, the manifest is wrong.
 #[test]
-fn a_manifest_that_every_line_contradicts_is_named() {
+fn a_manifest_that_contradicts_every_line_is_named() {
     let (disk, store) = disk();
     let archive = committed(&store);
     let one = Draft { rows: vec![rows("2026-11-03", Vec::new(), false)], ..history().remove(3) };
@@ -69,7 +69,7 @@ fn a_manifest_that_every_line_contradicts_is_named() {
 }
 
 #[test]
-fn a_signed_head_without_a_key_to_check_it_with_is_noticed() {
+fn a_signed_head_without_a_known_key_is_a_notice() {
     let (disk, store) = disk();
     let archive = committed(&store);
     let state = archive.read(&team()).unwrap().state().clone();
@@ -86,7 +86,7 @@ fn a_signed_head_without_a_key_to_check_it_with_is_noticed() {
 
 /// Half a line is an interruption at the ledger's very end, and damage elsewhere.
 #[test]
-fn half_a_line_before_other_lines_is_damage() {
+fn half_a_line_in_the_middle_is_damage() {
     let (disk, store) = disk();
     let archive = open(&store);
     let mut writer = writer(&archive);
@@ -115,7 +115,7 @@ fn half_a_line_before_other_lines_is_damage() {
 }
 
 #[test]
-fn the_whole_is_the_sum_of_its_teams() {
+fn the_totals_are_the_sums_of_the_teams() {
     let (disk, store) = disk();
     let archive = committed(&store);
     let later = now().plus(Duration::from_secs(3_600));

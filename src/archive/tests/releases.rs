@@ -15,7 +15,7 @@ fn released() -> (Arc<dyn Store>, TeamWriter) {
 }
 
 #[test]
-fn what_leaves_is_a_row_and_the_others_stay() {
+fn released_events_become_rows_and_the_others_stay() {
     let (store, writer) = released();
     let archive = open(&store);
     assert_eq!(quarantined_in(&archive), ["odder"]);
@@ -26,7 +26,7 @@ fn what_leaves_is_a_row_and_the_others_stay() {
 }
 
 #[test]
-fn a_file_that_everything_leaves_goes_without_another() {
+fn a_quarantine_file_without_events_is_removed() {
     let (store, mut writer) = released();
     let rows = vec![rows("2026-11-02", vec![event("odder", day("2026-11-02").start)], false)];
     let draft = with_sessions(&mut writer, Draft { rows, ..Draft::default() }).unwrap();
@@ -37,7 +37,7 @@ fn a_file_that_everything_leaves_goes_without_another() {
 }
 
 #[test]
-fn a_draft_that_does_not_know_its_file_is_refused_and_changes_nothing() {
+fn a_release_from_an_unknown_file_is_refused() {
     let (store, mut writer) = released();
     let before = files_under(&store, "ledger");
     let path = writer.state().files_of(Dataset::Quarantine).next().unwrap().path.clone();
@@ -78,7 +78,7 @@ fn before_and_body() -> (TeamState, super::super::Body) {
 }
 
 #[test]
-fn a_line_that_says_other_than_its_files_breaks_a_rule() {
+fn a_line_that_contradicts_its_files_breaks_a_rule() {
     let (before, body) = before_and_body();
     before.check(&body).unwrap();
     let of = |dataset: Dataset| move |file: &FileEntry| file.dataset == dataset;

@@ -25,7 +25,7 @@ fn held() -> (TeamWriter, Vec<EventRow>) {
 }
 
 #[test]
-fn every_question_about_a_stretch_finds_what_it_owns() {
+fn every_range_query_finds_its_events() {
     let (mut writer, all) = held();
     let mut ends: Vec<i64> = all.iter().flat_map(|row| (-1..=1).map(|by| row.time.nanos() + by)).collect();
     ends.sort_unstable();
@@ -77,7 +77,7 @@ fn a_connection_is_found_at_the_edge_of_its_range() {
 
 /// A row group outside the range is not decoded.
 #[test]
-fn row_groups_beside_the_range_are_passed_over() {
+fn row_groups_outside_the_range_are_skipped() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let mut writer = writer(&open(&store));
     let rows = vec![rows("2026-11-01", events("2026-11-01", 0, 3), false)];
@@ -100,7 +100,7 @@ fn row_groups_beside_the_range_are_passed_over() {
 
 /// Columns and rows give the same events for sessions.
 #[test]
-fn an_event_in_columns_says_what_its_row_says() {
+fn events_as_columns_equal_events_as_rows() {
     use crate::model::ConnectionEvent;
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let mut writer = writer(&open(&store));

@@ -37,7 +37,7 @@ fn store() -> Arc<dyn Store> {
 }
 
 #[test]
-fn every_line_is_signed_and_a_head_says_up_to_where_nothing_is_gone() {
+fn every_line_is_signed_and_a_head_confirms_the_lines_before() {
     let store = store();
     steps(&store, 0..6, Some(signer(1)));
     let report = check(&store, &[1]);
@@ -57,7 +57,7 @@ fn every_line_is_signed_and_a_head_says_up_to_where_nothing_is_gone() {
 }
 
 #[test]
-fn lines_written_without_a_key_are_named_until_a_writer_with_one_comes() {
+fn unsigned_lines_are_named_until_a_writer_signs_them() {
     let store = store();
     steps(&store, 0..1, None);
     steps(&store, 1..2, Some(signer(1)));
@@ -71,7 +71,7 @@ fn lines_written_without_a_key_are_named_until_a_writer_with_one_comes() {
 }
 
 #[test]
-fn a_new_key_signs_only_when_the_old_one_hands_over() {
+fn a_new_key_needs_a_handover_from_the_old_key() {
     let store = store();
     steps(&store, 0..3, Some(signer(1)));
     let refused = open(&store).signed_by(Some(Arc::new(signer(2)))).writer(&team()).err().unwrap();
@@ -88,7 +88,7 @@ fn a_new_key_signs_only_when_the_old_one_hands_over() {
 }
 
 #[test]
-fn an_open_writer_follows_the_key_that_is_in_force() {
+fn an_open_writer_uses_the_current_key() {
     let store = store();
     let archive = open(&store).signed_by(Some(Arc::new(signer(1))));
     let mut writer = writer(&archive);
@@ -114,7 +114,7 @@ fn an_open_writer_follows_the_key_that_is_in_force() {
 }
 
 #[test]
-fn no_fault_of_one_verb_leaves_a_line_unsigned() {
+fn no_failed_operation_leaves_a_line_unsigned() {
     let before = MemoryStore::new();
     steps(&(Arc::new(before.clone()) as Arc<dyn Store>), 0..3, Some(signer(1)));
     let attempt = |store: Arc<dyn Store>| -> Result<(), ArchiveError> {

@@ -37,7 +37,7 @@ fn sealed(store: &Arc<dyn Store>, steps: Vec<Vec<WindowRows>>) -> Result<Archive
 }
 
 #[test]
-fn large_row_groups_are_taken_over_and_small_ones_become_one() {
+fn large_row_groups_are_copied_and_small_ones_are_merged() {
     let of = |date: &str, count: u64| rows(date, from_second(date, 0, count), true);
     let overlapping = [
         vec![rows("2026-11-01", from_second("2026-11-01", 0, MANY).into_iter().step_by(2).collect(), false)],
@@ -83,7 +83,7 @@ fn large_row_groups_are_taken_over_and_small_ones_become_one() {
 }
 
 #[test]
-fn a_file_that_was_altered_is_not_taken_over() {
+fn an_altered_file_is_not_copied() {
     let store = MemoryStore::new();
     let shared: Arc<dyn Store> = Arc::new(store.clone());
     let archive = open(&shared);

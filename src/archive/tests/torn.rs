@@ -197,7 +197,7 @@ fn recovery_of((acknowledged, files): &State) -> Vec<Photo> {
 }
 
 #[test]
-fn no_loss_of_power_loses_or_doubles_a_row() {
+fn no_power_loss_loses_or_doubles_a_row() {
     let wanted = times(STATES);
     let (count, broken) = check_all(states_of(history_photos(Lie::None)).take(wanted));
     assert_eq!(broken, None);
@@ -205,7 +205,7 @@ fn no_loss_of_power_loses_or_doubles_a_row() {
 }
 
 #[test]
-fn no_loss_of_power_during_recovery_loses_or_doubles_a_row() {
+fn no_power_loss_in_recovery_loses_or_doubles_a_row() {
     let (wanted, mut drawing) = (times(RECOVERY_STATES), Drawing::new());
     let torn = states_of(history_photos(Lie::None)).step_by(RECOVERIES_EVERY).flat_map(move |state| {
         recovery_of(&state).iter().flat_map(|photo| drawing.states_of(photo, 0)).collect::<Vec<_>>()
@@ -216,7 +216,7 @@ fn no_loss_of_power_during_recovery_loses_or_doubles_a_row() {
 }
 
 #[test]
-fn a_disk_that_lies_about_a_sync_is_caught() {
+fn a_disk_that_lies_about_a_sync_is_detected() {
     for lie in [Lie::FileSync, Lie::DirectorySync, Lie::LedgerSync] {
         // A lying disk accumulates unsynced data, so the latest moments show it best.
         let photos = history_photos(lie).into_iter().rev().collect();

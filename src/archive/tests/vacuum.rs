@@ -36,7 +36,7 @@ fn littered() -> (MemoryStore, Archive, Vec<String>) {
 }
 
 #[test]
-fn what_no_line_names_goes_after_the_grace_and_not_before() {
+fn unnamed_files_are_removed_only_after_the_grace() {
     let (disk, archive, mut left) = littered();
     let archive = archive.keeping(DAY);
     put(&disk, "tables/activity/team=other/month=2026-11/20261101t000000z-part-0123456789abcdef.parquet", b"x")
@@ -66,7 +66,7 @@ fn what_no_line_names_goes_after_the_grace_and_not_before() {
 
 /// Today's line removes a file that is a month old: the file remains for the grace after the line.
 #[test]
-fn the_grace_of_a_removed_file_begins_with_the_line_that_removes_it() {
+fn the_grace_begins_at_the_removing_line() {
     let (disk, store) = disk();
     let archive = open(&store).keeping(DAY);
     let mut writer = writer(&archive);
@@ -90,7 +90,7 @@ fn the_grace_of_a_removed_file_begins_with_the_line_that_removes_it() {
 }
 
 #[test]
-fn a_grace_is_never_shorter_than_a_commit_may_take() {
+fn the_grace_is_longer_than_any_commit() {
     let (disk, archive, left) = littered();
     let archive = archive.keeping(Duration::ZERO);
     disk.set_now(now().plus(GRACE_MIN));
@@ -101,7 +101,7 @@ fn a_grace_is_never_shorter_than_a_commit_may_take() {
 
 /// A snapshot without some files would make vacuum remove them, so vacuum reads the whole ledger.
 #[test]
-fn a_snapshot_that_lies_removes_nothing() {
+fn vacuum_does_not_trust_a_snapshot() {
     let (disk, store) = disk();
     let archive = open(&store).snapshots_every(1);
     let mut kept = writer(&archive);
@@ -123,7 +123,7 @@ fn a_snapshot_that_lies_removes_nothing() {
 
 /// After any interruption of a vacuum, live files remain, and the next vacuum finishes the work.
 #[test]
-fn an_interrupted_vacuum_leaves_an_archive_that_is_whole() {
+fn an_interrupted_vacuum_leaves_a_valid_archive() {
     let (disk, archive, _) = littered();
     disk.set_now(now().plus(DAY * 30));
     drop(archive);
@@ -196,7 +196,7 @@ impl Store for Beside {
 /// S3: a second writer commits old unnamed files between the vacuum's listing and its read of the ledger: the vacuum finds them
 /// named.
 #[test]
-fn a_file_that_a_commit_names_meanwhile_is_not_removed() {
+fn a_file_that_a_concurrent_commit_names_is_kept() {
     let is_kept = |bug: Option<crate::planted::Bug>| {
         let (disk, store) = disk();
         let archive = open_same(&store);

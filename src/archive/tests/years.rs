@@ -60,7 +60,7 @@ fn groups(store: &MemoryStore, path: &str) -> (Groups, Vec<u64>) {
 }
 
 #[test]
-fn a_year_whose_months_are_sealed_becomes_one_file_of_the_same_sessions() {
+fn a_year_of_sealed_months_becomes_one_file() {
     let store = MemoryStore::new();
     let archive = open(&(Arc::new(store.clone()) as Arc<dyn Store>));
     let mut writer = writer(&archive);
@@ -98,7 +98,7 @@ fn a_year_whose_months_are_sealed_becomes_one_file_of_the_same_sessions() {
 }
 
 #[test]
-fn months_go_up_in_their_year_as_they_are_encoded_and_small_ones_as_one() {
+fn a_year_copies_large_months_and_merges_small_ones() {
     for (each, expected) in [(MANY, vec![MANY; 12]), (50, vec![600]), (1_000, vec![12_000])] {
         let store = MemoryStore::new();
         let archive = open(&(Arc::new(store.clone()) as Arc<dyn Store>));
@@ -113,7 +113,7 @@ fn months_go_up_in_their_year_as_they_are_encoded_and_small_ones_as_one() {
 }
 
 #[test]
-fn a_session_that_changes_late_leaves_the_other_row_groups_of_its_year_as_they_are() {
+fn a_late_change_rewrites_one_row_group_of_its_year() {
     for (scenario, changes, expected) in [
         ("it goes on", &[("2025-06-05-77", "2025-06-05T00:01:17Z")][..], [&[MANY; 12][..]].concat()),
         ("it began earlier", &[("2025-06-05-77", "2025-06-04T00:00:00Z")][..], {
@@ -172,7 +172,7 @@ fn a_session_that_changes_late_leaves_the_other_row_groups_of_its_year_as_they_a
 }
 
 #[test]
-fn what_a_year_gains_stands_beside_it_in_few_files() {
+fn later_sessions_of_a_year_are_in_few_amendments() {
     let (store, archive, mut writer) = joined();
     let year_file = files_of(&writer).remove(0);
     for (n, date) in fifths("2025", 1..=12).into_iter().enumerate() {
@@ -203,7 +203,7 @@ fn what_a_year_gains_stands_beside_it_in_few_files() {
 }
 
 #[test]
-fn a_year_that_was_altered_is_not_taken_over() {
+fn an_altered_year_is_not_copied() {
     let (store, _, mut writer) = joined();
     let path = files_of(&writer).remove(0).2;
     let mut content = store.read(&path).unwrap().to_bytes().unwrap().to_vec();
@@ -217,7 +217,7 @@ fn a_year_that_was_altered_is_not_taken_over() {
 }
 
 #[test]
-fn a_year_is_not_put_together_in_vain() {
+fn a_year_is_joined_only_if_that_removes_files() {
     let (_, _, mut writer) = joined();
     let seq = writer.state().seq;
     assert_eq!(join(&mut writer, year("2025")).unwrap(), Committed::AlreadyCommitted { seq });
@@ -248,7 +248,7 @@ fn a_year_is_not_put_together_in_vain() {
 }
 
 #[test]
-fn sessions_made_anew_go_by_months_until_their_year_is_put_together_again() {
+fn recomputed_sessions_are_by_month_until_their_year_is_joined() {
     let (store, archive, mut writer) = joined();
     let mark = SessionsMark { rules: 2, through: None, until: None };
     let all: Vec<SessionRow> = fifths("2025", 1..=12).iter().flat_map(|date| resting(date, 0, 20)).collect();
@@ -261,7 +261,7 @@ fn sessions_made_anew_go_by_months_until_their_year_is_put_together_again() {
 }
 
 #[test]
-fn a_line_that_puts_a_year_together_cannot_lose_or_alter_a_session() {
+fn a_line_that_joins_a_year_cannot_lose_or_change_a_session() {
     let (store, _, writer) = joined();
     let ledger = store.read("ledger/team=acme/2026-11-20.jsonl").unwrap().to_bytes().unwrap();
     let lines: Vec<&[u8]> = ledger.split(|b| *b == b'\n').filter(|line| !line.is_empty()).collect();

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_shard_has_files_of_its_own() {
+    fn each_shard_has_its_own_files() {
         let of = |shard: &str| (name(shard.parse().unwrap()), sent_alerts(shard.parse().unwrap()));
         assert_eq!(of("1/1"), ("daemon".to_owned(), "locks/alerts.json".to_owned()));
         assert_eq!(of("2/8"), ("daemon-2-of-8".to_owned(), "locks/alerts-2-of-8.json".to_owned()));

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_are_read() {
+    fn dot_commands_are_parsed() {
         for (line, command) in [
             (".help", Command::Help),
             (" help ", Command::Help),
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn every_name_is_known_and_helped() {
+    fn every_command_has_a_help_text() {
         for name in NAMES {
             let error = parse(name).err().unwrap_or_default();
             assert!(!error.contains("unknown"), "{name}: {error}");

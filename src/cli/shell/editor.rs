@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_completed_by_where_they_stand() {
+    fn completion_depends_on_the_position() {
         for (line, expected) in [
             ("select * from co", &["connections", "coverage"][..]),
             ("select * from con", &["connections"]),
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn enter_runs_what_is_whole() {
+    fn enter_runs_only_complete_statements() {
         for (input, expected) in [
             ("select 1;", true),
             ("select 1", false),

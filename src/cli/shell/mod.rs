@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_history_is_for_its_owner_alone() {
+    fn the_history_file_is_private() {
         use std::os::unix::fs::PermissionsExt;
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("state/annals/sql_history");

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_semicolon_ends_a_statement_only_where_it_is_one() {
+    fn a_quoted_semicolon_ends_no_statement() {
         for (case, text, expected) in [
             ("none", "SELECT 1", vec![one("SELECT 1", 1)]),
             ("two, with lines", "\nSELECT 1\n;\n\nSELECT 2;\n", vec![one("SELECT 1", 2), one("SELECT 2", 5)]),

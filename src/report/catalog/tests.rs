@@ -25,7 +25,7 @@ fn write(folder: &Path, name: &str, text: &str) {
 }
 
 #[test]
-fn a_header_says_everything_once() {
+fn a_valid_header_is_parsed() {
     let report = parse(GOOD).unwrap();
     assert_eq!((report.id.as_str(), report.name.as_str()), ("R77", "some-name"));
     assert_eq!(report.controls, ["A 1", "B 2"]);
@@ -47,7 +47,7 @@ fn a_header_says_everything_once() {
 }
 
 #[test]
-fn every_fault_is_told_with_its_line() {
+fn every_fault_is_reported_with_its_line() {
     for (from, to, expected) in [
         ("-- id: R77\n", "", "x/r77-some-name.sql:11: the header has no `-- id: …` line"),
         ("R77", "7", "sql:1: \"7\" is not an id"),
@@ -125,7 +125,7 @@ fn values_are_checked_before_anything_runs() {
 }
 
 #[test]
-fn what_a_parameter_takes_is_checked_to_its_ends() {
+fn ranges_of_parameters_include_both_ends() {
     let now: Instant = "2026-11-20T08:00:00Z".parse().unwrap();
     for (declared, good, bad, told) in [
         ("n integer from 1 to 5 = 2", &["1", "5"][..], &["0", "6", "-9223372036854775808"][..], "from 1 to 5"),
@@ -155,7 +155,7 @@ fn what_a_parameter_takes_is_checked_to_its_ends() {
 }
 
 #[test]
-fn a_time_of_day_is_one_until_its_end() {
+fn a_time_of_day_reaches_24_00() {
     let value = |text: &str| ParamKind::Time.value(text, Instant::EARLIEST, &TimeZone::UTC).ok();
     for (text, seconds) in [("00:00", 0), ("07:30", 27_000), ("23:59:59", 86_399), ("24:00", 86_400)] {
         assert_eq!(value(text), Some(ParamValue::Time(seconds * 1_000_000)), "{text}");
@@ -167,7 +167,7 @@ fn a_time_of_day_is_one_until_its_end() {
 }
 
 #[test]
-fn each_type_takes_its_values_and_no_others() {
+fn each_type_accepts_only_its_values() {
     let now: Instant = "2026-11-20T08:00:00Z".parse().unwrap();
     for (kind, good, bad) in [
         (ParamKind::Integer, "-5", "5x"),
@@ -188,7 +188,7 @@ fn each_type_takes_its_values_and_no_others() {
 }
 
 #[test]
-fn every_file_of_queries_is_built_in_and_checks() {
+fn every_built_in_report_is_valid() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("queries");
     let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let mut files: Vec<String> = files.filter(|name| name.ends_with(".sql")).collect();
@@ -206,7 +206,7 @@ fn every_file_of_queries_is_built_in_and_checks() {
 }
 
 #[test]
-fn a_folder_adds_and_replaces_and_its_faults_stand_aside() {
+fn a_folder_adds_and_replaces_reports_and_keeps_faults_apart() {
     let folder = tempfile::tempdir().unwrap();
     let built_in = Catalog::embedded();
     let replaced = &built_in.reports()[0];

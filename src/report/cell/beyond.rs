@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn days_are_those_of_the_calendar() {
+    fn days_equal_the_calendar() {
         for (days, expected) in [
             (0, "1970-01-01"),
             (-1, "1969-12-31"),

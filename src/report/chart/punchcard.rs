@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn weekdays_are_known_in_every_form() {
+    fn every_form_of_a_weekday_is_recognised() {
         for (value, day) in [
             (Value::Number(1.0), Some(0)),
             (Value::Number(7.0), Some(6)),

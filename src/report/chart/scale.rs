@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ticks_are_round_and_hold_the_data() {
+    fn ticks_are_round_and_enclose_the_data() {
         for (low, high, unit, expected) in [
             (0.0, 0.0, Unit::Plain, vec!["0", "0.2", "0.4", "0.6", "0.8", "1"]),
             (0.0, 4.0, Unit::Plain, vec!["0", "1", "2", "3", "4"]),

@@ -165,7 +165,7 @@ fn every_kind_draws_every_kind_of_rows() {
 }
 
 #[test]
-fn a_long_name_is_cut_and_whole_in_its_tooltip() {
+fn the_tooltip_of_a_cut_name_is_complete() {
     let name = "a.very.long.address.of.somebody.who.has.a.very.long.name@subdomain.example.com";
     let mut long = row(3);
     long[2] = Value::Text(name.to_owned());
@@ -176,7 +176,7 @@ fn a_long_name_is_cut_and_whole_in_its_tooltip() {
 }
 
 #[test]
-fn what_is_folded_or_left_out_is_said() {
+fn joined_and_omitted_data_has_a_note() {
     let chart: Chart = "columns x=at y=n series=who".parse().unwrap();
     let drawing = drawn(&chart, &rows((0..500).map(row)));
     assert!(drawing.notes.iter().any(|note| note.contains("“all others”")), "{:?}", drawing.notes);
@@ -191,7 +191,7 @@ fn what_is_folded_or_left_out_is_said() {
 }
 
 #[test]
-fn columns_stand_for_what_the_rows_say() {
+fn columns_equal_the_rows() {
     let mut two = [row(0), row(1)];
     (two[0][4], two[1][4]) = (Value::Number(30.0), Value::Number(10.0));
     let chart: Chart = "columns x=at y=n".parse().unwrap();
@@ -205,7 +205,7 @@ fn columns_stand_for_what_the_rows_say() {
 }
 
 #[test]
-fn what_is_said_of_a_hostile_chart_is_harmless() {
+fn texts_of_a_hostile_chart_are_harmless() {
     let mut hostile = row(1);
     hostile[2] = Value::Text(HOSTILE.to_owned());
     for chart in charts() {
@@ -221,7 +221,7 @@ fn fills(svg: &str) -> Vec<&str> {
 }
 
 #[test]
-fn all_others_come_last_and_grey_however_many_they_are() {
+fn all_others_are_last_and_grey() {
     let named = |who: &str, n: f64| {
         let mut row = row(0);
         (row[2], row[4]) = (Value::Text(who.to_owned()), Value::Number(n));
@@ -255,7 +255,7 @@ fn all_others_come_last_and_grey_however_many_they_are() {
 }
 
 #[test]
-fn a_chart_of_no_rows_says_so() {
+fn an_empty_chart_is_labelled() {
     for chart in charts() {
         let said = texts(&drawn(&chart, &rows([])).narrow.to_string());
         assert_eq!(said, ["no rows to draw"], "{}", chart.title);

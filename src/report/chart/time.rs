@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_and_lengths_are_written_as_short_as_they_are() {
+    fn moments_and_lengths_are_short() {
         assert_eq!(moment(at("2026-11-20T00:00")), "2026-11-20");
         assert_eq!(moment(at("2026-11-20T08:00:07.5")), "2026-11-20 08:00:07");
         assert_eq!(span(at("2026-11-20T08:00"), at("2026-11-20T10:00")), "2026-11-20 08:00 to 10:00");

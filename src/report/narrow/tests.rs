@@ -14,7 +14,7 @@ fn at(text: &str) -> Option<String> {
 }
 
 #[test]
-fn conditions_at_the_top_bound_the_time() {
+fn top_level_conditions_limit_the_time() {
     let whole = |conditions: &str| times(&format!("SELECT count(*) FROM connections WHERE {conditions}"));
     for (conditions, from, to) in [
         ("event_time >= '2026-03-01' AND event_time < '2026-04-01'", at("03-01T00:00:00"), at("04-01T00:00:00")),
@@ -35,7 +35,7 @@ fn conditions_at_the_top_bound_the_time() {
 }
 
 #[test]
-fn whatever_is_not_plain_stays_as_it_is() {
+fn complex_queries_stay_unchanged() {
     for sql in [
         "SELECT * FROM connections WHERE {bound} OR true",
         "SELECT * FROM connections WHERE NOT {bound}",
@@ -75,7 +75,7 @@ fn whatever_is_not_plain_stays_as_it_is() {
 }
 
 #[test]
-fn views_are_found_by_their_names_or_all_are_made() {
+fn named_views_are_created_or_all() {
     let named = "SELECT count(*) FROM \"Coverage\" c JOIN findings f ON true";
     assert_eq!(mentioned(named), [View::Coverage, View::Findings]);
     assert_eq!(mentioned("SELECT 'connections', /* activity */ 1"), []);
@@ -154,7 +154,7 @@ fn a_narrowed_question_has_the_same_answer() {
 
 /// A session is stored in the month of its first event.
 #[test]
-fn a_question_about_sessions_of_a_month_reads_that_month_alone() {
+fn a_query_about_sessions_of_a_month_reads_only_that_month() {
     let directory = tempfile::tempdir().unwrap();
     let writer = Engine::open(ViewData::default(), SMALL).unwrap();
     let file = |month: u32| {
@@ -187,7 +187,7 @@ fn a_question_about_sessions_of_a_month_reads_that_month_alone() {
 }
 
 #[test]
-fn one_question_makes_only_the_views_that_it_needs_and_finds_the_others() {
+fn a_query_creates_only_its_views_and_finds_the_others() {
     let (_directory, engine) = year();
     let data = engine.data().clone();
     let views = "SELECT count(*) AS n FROM duckdb_views() WHERE NOT internal";
@@ -205,7 +205,7 @@ fn one_question_makes_only_the_views_that_it_needs_and_finds_the_others() {
 }
 
 #[test]
-fn what_a_statement_made_under_a_view_s_name_is_what_is_asked() {
+fn a_user_s_table_with_a_view_s_name_is_used() {
     let (_directory, engine) = year();
     csv(
         &engine,

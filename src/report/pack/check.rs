@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_are_read_as_sha256sum_writes_them_and_lead_nowhere_else() {
+    fn sums_have_the_format_of_sha256sum_and_stay_in_the_pack() {
         let digest = "0".repeat(64);
         let line = |path: &str| format!("{digest}  {path}\n");
         assert_eq!(parse_sums(&(line("a") + &line("b/c d"))).map(|found| found.len()), Ok(2));

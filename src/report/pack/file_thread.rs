@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn all_rows_arrive_in_order_and_errors_of_either_side_are_told() {
+    fn rows_arrive_in_order_and_errors_of_both_sides_are_reported() {
         let mut out = Vec::new();
         written("SELECT i FROM range(50000) t(i)", &mut out).unwrap();
         let rows: Vec<String> = (0..50_000).map(|i: u32| i.to_string()).collect();

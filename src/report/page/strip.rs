@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cell_is_a_day_of_the_zone_where_summer_time_ends_too() {
+    fn cells_are_local_days_at_the_end_of_summer_time() {
         let zone: Zone = "Europe/Berlin".parse().unwrap();
         let at = |text: &str| text.parse::<Instant>().unwrap();
         let october = Range { start: at("2026-09-30T22:00:00Z"), end: at("2026-10-31T23:00:00Z") };

@@ -16,7 +16,7 @@ fn plain(sql: &str, format: Format) -> String {
 }
 
 #[test]
-fn json_keeps_every_digit_every_type_and_the_order_of_columns() {
+fn json_keeps_digits_types_and_column_order() {
     for (sql, expected) in [
         ("9223372036854775807 AS z, -9223372036854775808 AS a", r#""z":9223372036854775807,"a":-9223372036854775808"#),
         ("sum(i) AS s FROM (VALUES (9223372036854775807), (1)) t(i)", r#""s":9223372036854775808"#),
@@ -47,7 +47,7 @@ fn json_is_one_list() {
 }
 
 #[test]
-fn csv_disarms_formulas_and_leaves_numbers() {
+fn csv_disarms_formulas_and_keeps_numbers() {
     for (value, expected) in [
         ("'=1+1'", "'=1+1"),
         ("'@SUM(A1)'", "'@SUM(A1)"),
@@ -76,14 +76,14 @@ fn csv_disarms_formulas_and_leaves_numbers() {
 }
 
 #[test]
-fn markdown_keeps_its_table() {
+fn markdown_escapes_cells() {
     let sql = "SELECT 'a|b' AS text, 3 AS n, '<b>' || chr(10) || '`x`' AS m, NULL AS z";
     let expected = "| text | n | m | z |\n| --- | ---: | --- | ---: |\n| a\\|b | 3 | &lt;b> \\`x\\` |  |\n";
     assert_eq!(plain(sql, Format::Markdown), expected);
 }
 
 #[test]
-fn a_table_shows_no_control_characters_and_cuts_only_on_a_terminal() {
+fn a_table_has_no_control_characters_and_is_cut_only_on_a_terminal() {
     let sql = format!("SELECT chr(27) || '[31mred' || chr(8238) || 'x' AS v, '{}' AS w", "y".repeat(200));
     let whole = plain(&sql, Format::Table);
     assert!(!whole.contains('\u{1b}') && !whole.contains('\u{202e}') && whole.contains("[31mredx"), "{whole}");
@@ -94,7 +94,7 @@ fn a_table_shows_no_control_characters_and_cuts_only_on_a_terminal() {
 }
 
 #[test]
-fn a_long_table_says_that_it_is_cut() {
+fn a_cut_table_has_a_note() {
     let printed = plain("SELECT * FROM range(20000)", Format::Table);
     assert!(printed.ends_with("only the first 10000 rows: use another --format for all rows\n"));
     assert_eq!(plain("SELECT * FROM range(20000)", Format::Csv).lines().count(), 20_001);
@@ -114,7 +114,7 @@ fn parquet_reads_back_equal() {
 }
 
 #[test]
-fn formats_are_named_as_they_print() {
+fn names_of_formats_round_trip() {
     for format in Format::ALL {
         assert_eq!(format.as_str().parse(), Ok(format));
     }
@@ -122,7 +122,7 @@ fn formats_are_named_as_they_print() {
 }
 
 #[test]
-fn a_wide_table_fits_by_cutting_cells_and_then_by_leaving_out_the_middle() {
+fn a_wide_table_cuts_cells_and_then_omits_middle_columns() {
     let columns = (0..12).map(|n| format!("'{}' AS column_{n}", "x".repeat(20 + n))).collect::<Vec<_>>().join(", ");
     for width in [40, 60, 80, 100, 200, 500] {
         let printed = print(&format!("SELECT {columns}"), Format::Table, Medium { terminal_width: Some(width) });
@@ -191,7 +191,7 @@ fn refusal(sql: &str, format: Format) -> Option<String> {
 }
 
 #[test]
-fn values_that_would_be_printed_changed_are_refused_with_the_way_out() {
+fn values_without_an_exact_form_are_refused_with_a_cast() {
     for (sql, kind) in [
         ("TIMETZ '10:00:00+02'", "TIMETZ"),
         ("340282366920938463463374607431768211455::UHUGEINT", "UHUGEINT"),

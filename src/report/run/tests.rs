@@ -77,7 +77,7 @@ impl Sink for Counted {
 }
 
 #[test]
-fn a_month_of_seven_years_opens_the_files_of_its_own_time() {
+fn a_month_of_seven_years_opens_only_its_own_files() {
     let directory = tempfile::tempdir().unwrap();
     let mut engine = Engine::open_confined(seven_years(directory.path()), SMALL).unwrap();
     let report = report(OCTOBER);
@@ -115,7 +115,7 @@ fn rows_keep_the_query_s_order_beyond_the_memory_of_one_batch() {
 }
 
 #[test]
-fn one_run_leaves_nothing_for_the_next() {
+fn a_run_leaves_nothing_for_the_next_run() {
     let mut engine = Engine::open_confined(ViewData::default(), SMALL).unwrap();
     let head = "-- id: M1\n-- title: T\n-- question: Q?\n";
     let first = report(&format!("{head}SELECT 1 AS a; SELECT a + 1 AS b FROM report"));
@@ -131,7 +131,7 @@ fn one_run_leaves_nothing_for_the_next() {
 }
 
 #[test]
-fn an_archive_that_fails_is_no_wrong_use() {
+fn a_failing_archive_is_not_wrong_use() {
     let store = Arc::new(crate::archive::MemoryStore::new());
     let archive = crate::archive::Archive::open_or_create(store, || "a".into()).unwrap();
     let team_id = TeamId::from("t");

@@ -14,7 +14,7 @@ fn names() -> TeamNames {
 }
 
 #[test]
-fn a_team_is_meant_by_its_id_or_by_a_name_that_it_alone_has() {
+fn a_team_is_found_by_its_id_or_unique_name() {
     let names = names();
     for (asked, expected) in [
         ("t1", "t1"),
@@ -39,7 +39,7 @@ fn a_team_is_meant_by_its_id_or_by_a_name_that_it_alone_has() {
 }
 
 #[test]
-fn a_name_that_does_not_tell_its_team_is_shown_with_the_id() {
+fn an_ambiguous_name_is_shown_with_the_id() {
     let names = names();
     let labels = ["t1", "t2", "t3", "t4", "t5", "t6", "t7", "gone\u{7}"].map(|team| names.label(team));
     let expected = ["Lighthouse VFX", "Lab (t2)", "Lab (t3)", "t1 (t4)", "[31mRed Team", "t6", "t7", "gone"];
@@ -48,7 +48,7 @@ fn a_name_that_does_not_tell_its_team_is_shown_with_the_id() {
 }
 
 #[test]
-fn a_long_name_is_cut_and_still_means_its_team() {
+fn a_cut_name_still_finds_its_team() {
     let long = "é".repeat(5_000);
     let names = TeamNames::of([(TeamId::from("t"), Some(long.clone()))]);
     assert_eq!(names.label("t"), format!("{}…", "é".repeat(NAME_CHARS_MAX)));

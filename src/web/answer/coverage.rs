@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_shows_the_worst_that_is_so_in_it() {
+    fn a_day_shows_its_worst_state() {
         let mut stretches = Vec::new();
         push(&mut stretches, at("2026-11-02T00:00:00Z"), at("2026-11-03T00:00:00Z"), CoverageState::Complete);
         push(&mut stretches, at("2026-11-03T00:00:00Z"), at("2026-11-05T00:00:00Z"), CoverageState::Complete);
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn stretches_are_cut_to_a_period() {
+    fn stretches_are_limited_to_a_period() {
         let mut stretches = Vec::new();
         push(&mut stretches, at("2026-11-02T00:00:00Z"), at("2026-11-05T00:00:00Z"), CoverageState::Complete);
         push(&mut stretches, at("2026-11-05T00:00:00Z"), at("2026-11-06T00:00:00Z"), CoverageState::Provisional);

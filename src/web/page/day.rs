@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_day_is_the_zone_s_and_its_ticks_are_what_clocks_show() {
+    fn a_day_and_its_ticks_are_local() {
         let zone: Zone = "Europe/Berlin".parse().unwrap();
         let day = bounds("2026-10-25".parse().unwrap(), &zone);
         assert_eq!(day.length().as_secs(), 25 * 3_600);

@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_is_sent_elsewhere() {
+    fn redirects_stay_on_this_site() {
         for (back, path) in [
             ("/sessions?user=a%20b", "/sessions?user=a%20b"),
             ("//evil.example", "/"),

@@ -33,7 +33,7 @@ async fn a_teams_deletion_schedule_and_computer_migrations_are_there_while_they_
 }
 
 #[tokio::test]
-async fn people_have_avatars_or_none_and_only_masked_ones_beside_how_they_sign_in() {
+async fn avatars_are_masked_in_authentication_info() {
     let scene = Scene::new().await;
     row("User.avatarURL");
     let users = scene.get("/users").await["users"].as_array().unwrap().clone();
@@ -52,7 +52,7 @@ async fn people_have_avatars_or_none_and_only_masked_ones_beside_how_they_sign_i
 }
 
 #[tokio::test]
-async fn agent_configurations_are_told_by_the_team_and_by_installers_not_by_computers() {
+async fn teams_and_installers_show_agent_configurations_and_computers_do_not() {
     let scene = Scene::new().await;
     let device = &scene.devices[0];
     let installer = scene.send("POST", "/invite/device", json!({})).await.with(201);

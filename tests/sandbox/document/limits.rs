@@ -212,7 +212,7 @@ async fn query_parameters_mean_the_same_for_all_three_histories() {
 }
 
 #[tokio::test]
-async fn the_version_is_in_the_path_and_what_the_published_description_says_else_is_not_served() {
+async fn the_version_is_in_the_path_and_undocumented_paths_are_not_served() {
     let scene = Scene::new().await;
     let team = scene.visitor.team();
     let status = async |path: &str| scene.visitor.get_as(&scene.visitor.sandbox.admin_token, path).await.status;

@@ -102,7 +102,7 @@ async fn the_team_that_owns_the_sso_connection_shares_its_people() {
 }
 
 #[tokio::test]
-async fn a_persons_token_does_on_each_team_what_the_person_may_there() {
+async fn a_persons_token_has_the_persons_rights_on_each_team() {
     let scene = Scene::new().await;
     let elsewhere = Elsewhere(&scene);
     scene.own("PATCH", "/plan", json!({"ssoOwner": elsewhere.team()})).await.with(200);

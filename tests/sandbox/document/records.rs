@@ -31,7 +31,7 @@ async fn endpoints(scene: &Scene) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn every_endpoint_asks_who_it_is_and_lets_readers_only_read() {
+async fn every_endpoint_demands_a_token_and_readers_only_read() {
     let scene = Scene::new().await;
     let users = scene.get("/users").await["users"].clone();
     let of = |role: &str| id_of(users.as_array().unwrap().iter().find(|user| user["role"] == role).unwrap());
@@ -118,7 +118,7 @@ fn deviation(event: &Value, has_device: bool) -> Option<&'static str> {
 }
 
 #[tokio::test]
-async fn every_connection_event_is_as_the_document_says_and_each_kind_is_there() {
+async fn connection_events_of_every_kind_match_the_document() {
     let scene = Scene::new().await;
     let events = scene.visitor.walk("/history/devices?desc=false", 1001).await;
     let mut kinds = BTreeSet::new();
@@ -147,7 +147,7 @@ async fn every_connection_event_is_as_the_document_says_and_each_kind_is_there()
 }
 
 #[tokio::test]
-async fn someone_connects_in_every_way_and_each_event_is_as_the_document_says() {
+async fn every_way_to_connect_makes_documented_events() {
     let scene = Scene::new().await;
     let (device, user) = (&scene.devices[0], &scene.users[0]);
     scene.send("PATCH", &format!("/user/{user}"), json!({"remoteAccess": "enabled"})).await.with(201);

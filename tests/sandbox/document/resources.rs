@@ -134,7 +134,7 @@ async fn the_fields_of_a_computer_an_annotation_and_launch_urls() {
 }
 
 #[tokio::test]
-async fn the_fields_of_a_user_as_a_member_by_sso_and_as_one_signs_in() {
+async fn the_fields_of_a_user_an_sso_user_and_authentication_info() {
     let scene = Scene::new().await;
     let id = somebody(&scene).await;
     let user = scene.get("").await["users"][&id].clone();

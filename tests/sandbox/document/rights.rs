@@ -37,7 +37,7 @@ async fn read_only_tokens_and_admin_read_only_users_make_only_get_requests() {
 }
 
 #[tokio::test]
-async fn a_persons_token_does_what_the_person_may_now() {
+async fn a_persons_token_has_the_persons_current_rights() {
     let scene = Scene::new().await;
     let held = token(&scene, &scene.users[0], false).await;
     let path = format!("/v1/team/{}", scene.visitor.team());
@@ -173,7 +173,7 @@ async fn rate_limits_and_late_events_can_be_chosen() {
 }
 
 #[tokio::test]
-async fn members_read_all_or_the_limited_view_alone() {
+async fn members_read_everything_or_only_the_limited_view() {
     let scene = Scene::new().await;
     let held = token(&scene, &scene.users[0], false).await;
     let read = async || {

@@ -213,7 +213,7 @@ async fn names_are_filtered_and_annotations_written_by_key() {
 }
 
 #[tokio::test]
-async fn what_an_installer_is_asked_for() {
+async fn the_request_fields_of_an_installer() {
     let scene = Scene::new().await;
     let make = async |sent: Value| scene.send("POST", "/invite/device", sent).await.with(201);
     let run = async |made: &Value, user: Option<&String>| {
@@ -251,7 +251,7 @@ async fn what_an_installer_is_asked_for() {
 }
 
 #[tokio::test]
-async fn what_an_invite_is_asked_for() {
+async fn the_request_fields_of_an_invite() {
     let scene = Scene::new().await;
     scene.own("PATCH", "/plan", json!({"licensedUsers": 99})).await.with(200);
     let make = async |sent: Value| scene.send("POST", "/invite/user", sent).await.with(201);

@@ -4,7 +4,7 @@
 use super::*;
 
 #[tokio::test]
-async fn user_remote_access_moves_and_tells() {
+async fn changes_of_remote_access_make_events() {
     let scene = Scene::new().await;
     let path = format!("/user/{}", scene.users[0]);
     scene.send("PATCH", &path, json!({"remoteAccess": "enabled"})).await;
@@ -141,7 +141,7 @@ async fn a_removed_computer_takes_its_history_with_it() {
 }
 
 #[tokio::test]
-async fn two_factor_goes_when_the_link_is_followed() {
+async fn the_link_removes_the_second_factor() {
     let scene = Scene::new().await;
     let invite = scene.send("POST", "/invite/user", json!({"sendTo": "two@x.example"})).await.with(201);
     let join = json!({"secret": invite["secret"], "totpEnabled": true});
@@ -170,7 +170,7 @@ async fn two_factor_goes_when_the_link_is_followed() {
 }
 
 #[tokio::test]
-async fn every_change_of_access_and_groups_is_told() {
+async fn every_change_of_access_and_groups_makes_an_event() {
     let scene = Scene::new().await;
     let (device, group) = (format!("/device/{}", scene.devices[0]), format!("/group/{}", scene.group));
     for (method, path, body, told) in [

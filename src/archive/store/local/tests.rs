@@ -4,14 +4,14 @@ use super::*;
 
 #[cfg(target_os = "linux")]
 #[test]
-fn an_append_that_cannot_be_cut_back_is_not_undone() {
+fn a_failed_append_that_cannot_be_removed_is_reported_as_such() {
     let full = OpenOptions::new().read(true).write(true).open("/dev/full").unwrap();
     let error = append_to(&full, "full", Tail::default(), b"a line\n").unwrap_err();
     assert!(matches!(&error, StoreError::Io { verb: Verb::Append, .. }) && !error.is_undone(), "{error}");
 }
 
 #[test]
-fn no_verb_follows_a_link_or_waits_for_a_pipe() {
+fn no_operation_follows_a_link_or_blocks_on_a_pipe() {
     let (directory, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let store = LocalStore::new(directory.path());
     std::os::unix::fs::symlink(elsewhere.path(), directory.path().join("linked")).unwrap();
@@ -42,7 +42,7 @@ fn no_verb_follows_a_link_or_waits_for_a_pipe() {
 
 /// Between `fork` and `exec`, a child has every open file. So does a process that received a copy of the file handle.
 #[test]
-fn a_lock_that_is_given_back_is_free_though_another_has_its_file_open() {
+fn a_released_lock_is_free_although_its_file_is_open_elsewhere() {
     let directory = tempfile::tempdir().unwrap();
     let store = LocalStore::new(directory.path());
     let file = File::create(directory.path().join("held")).unwrap();

@@ -138,7 +138,7 @@ mod tests {
     const TEAM: &str = "ledger/team=a";
 
     #[test]
-    fn names_come_back_as_they_were_given() {
+    fn object_names_round_trip() {
         let day: Instant = "2026-11-20T00:00:00Z".parse().unwrap();
         let path = file(TEAM, Extension::Heads, day);
         assert_eq!(LedgerFile::parse(&path), Some(LedgerFile { directory: TEAM, extension: Extension::Heads, day }));
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_hidden_and_nothing_else() {
+    fn lists_hide_only_parts() {
         let day: Instant = "2026-11-20T00:00:00Z".parse().unwrap();
         for hidden in [line(TEAM, 7), copy(TEAM, 7), head(TEAM, day, 7), format!("{TEAM}/line/stray")] {
             assert!(is_hidden(&hidden), "{hidden}");

@@ -134,7 +134,7 @@ sso_session = ours
     }
 
     #[test]
-    fn the_profile_adds_what_the_environment_does_not_say() {
+    fn the_profile_completes_the_environment() {
         let home = home();
         let with = |given: &[(&str, &str)]| {
             let mut all = with_profile(settings(given), Some(home.path())).unwrap();
@@ -160,7 +160,7 @@ sso_session = ours
     }
 
     #[test]
-    fn a_profile_without_keys_is_refused_with_what_to_do() {
+    fn a_profile_without_keys_is_refused_with_the_next_step() {
         let home = home();
         for (profile, why) in [("people", "gets its keys by sso_session"), ("nobody", "holds no keys")] {
             let refused = with_profile(settings(&[("AWS_PROFILE", profile)]), Some(home.path())).unwrap_err();

@@ -66,14 +66,14 @@ fn order(teams: &[TeamStatus]) -> Vec<&str> {
 }
 
 #[test]
-fn teams_with_a_problem_come_first_the_most_pressing_at_the_top() {
+fn teams_with_a_problem_come_first_by_urgency() {
     let teams = thousand();
     let first = ["team-0500", "team-0600", "team-0700", "team-0800", "team-0900", "team-0000", "team-0001"];
     assert_eq!(order(&teams)[..7], first);
 }
 
 #[test]
-fn the_table_is_bounded_and_says_how_many_teams_it_leaves_out() {
+fn the_table_is_bounded_and_counts_hidden_teams() {
     let (teams, now) = (thousand(), Instant::from_seconds(NOW));
     let text = text(&teams, &[], &names(), DAY, 10, now);
     assert!(!text.contains("team-0500") && !text.contains('\u{1b}'), "{text}");
@@ -98,13 +98,13 @@ fn the_table_is_bounded_and_says_how_many_teams_it_leaves_out() {
 }
 
 #[test]
-fn programs_get_a_row_of_everything() {
+fn the_output_for_programs_has_every_row() {
     let rows = rows(&thousand(), &[], DAY, Instant::from_seconds(NOW));
     assert_eq!(rows.num_rows(), 4 * 1_000 + 1);
 }
 
 #[test]
-fn a_team_of_another_shard_has_one_row_that_names_the_shard() {
+fn a_team_of_another_shard_has_one_row() {
     let (shard, now) = (Shard::new(2, 4).unwrap(), Instant::from_seconds(NOW));
     let (own, others): (Vec<TeamStatus>, Vec<TeamStatus>) =
         thousand().into_iter().partition(|team| shard.owns(&team.team.as_str().into()));

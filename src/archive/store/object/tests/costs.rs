@@ -11,7 +11,7 @@ fn asked(server: &ObjectServer, what: impl FnOnce()) -> Vec<(Kind, u64)> {
 }
 
 #[test]
-fn an_append_is_one_put_and_a_second_look_reads_new_lines_alone() {
+fn an_append_is_one_put_and_a_refresh_reads_only_new_lines() {
     for (server, open) in both() {
         let (store, reader) = (open(&server), open(&server));
         let mut end = End::default();
@@ -34,7 +34,7 @@ fn an_append_is_one_put_and_a_second_look_reads_new_lines_alone() {
 }
 
 #[test]
-fn a_busy_day_costs_few_copies_and_its_reader_few_objects() {
+fn a_busy_day_costs_few_copies_and_few_reads() {
     let server = ObjectServer::start();
     let store = s3(&server);
     let mut end = End::default();

@@ -27,7 +27,7 @@ fn lines_are_objects_and_days_are_files() {
 }
 
 #[test]
-fn a_line_belongs_to_the_day_of_the_line_before_where_that_is_later() {
+fn a_line_belongs_to_the_later_day_of_itself_and_the_line_before() {
     let server = ObjectServer::start();
     let store = s3(&server);
     let mut end = End::default();
@@ -40,7 +40,7 @@ fn a_line_belongs_to_the_day_of_the_line_before_where_that_is_later() {
 }
 
 #[test]
-fn copies_are_put_removed_and_never_needed() {
+fn copies_are_written_removed_and_optional() {
     for (server, open) in both() {
         let store = open(&server);
         let mut end = End::default();
@@ -100,7 +100,7 @@ fn signatures_are_presented_in_the_same_way() {
 }
 
 #[test]
-fn a_day_that_was_put_as_a_file_is_gone_on_with() {
+fn appends_continue_a_day_that_has_a_day_file() {
     let server = ObjectServer::start();
     let store = s3(&server);
     let lines = [line(1, 20, "first"), line(2, 20, "first")].concat();
@@ -117,7 +117,7 @@ fn a_day_that_was_put_as_a_file_is_gone_on_with() {
 }
 
 #[test]
-fn of_two_that_append_at_once_one_wins_each_number() {
+fn one_of_two_concurrent_appends_wins_each_number() {
     for (server, open) in both() {
         let hands = [open(&server), open(&server)];
         let mut end = End::default();
@@ -144,7 +144,7 @@ fn of_two_that_append_at_once_one_wins_each_number() {
 }
 
 #[test]
-fn a_writer_that_slept_through_midnight_is_fenced() {
+fn a_writer_that_sleeps_past_midnight_is_fenced() {
     for (server, open) in both() {
         let (zombie, owner) = (open(&server), open(&server));
         let mut end = End::default();
@@ -158,7 +158,7 @@ fn a_writer_that_slept_through_midnight_is_fenced() {
 }
 
 #[test]
-fn a_line_that_is_gone_is_refused_and_not_filled() {
+fn a_missing_line_is_an_error_and_its_number_is_not_reused() {
     let server = ObjectServer::start();
     let mut end = End::default();
     fill(&s3(&server), &mut end, 20, 5);

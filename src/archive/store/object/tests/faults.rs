@@ -21,7 +21,7 @@ fn under(effect: &Effect, first: u64, check: impl Fn(&ObjectServer, &ObjectStore
 }
 
 #[test]
-fn what_was_done_is_success_whatever_was_answered() {
+fn a_request_that_took_effect_is_success_after_any_answer() {
     for effect in [
         Effect::AnswerLost,
         Effect::AppliedThenRefused(400),
@@ -39,7 +39,7 @@ fn what_was_done_is_success_whatever_was_answered() {
 }
 
 #[test]
-fn what_was_not_done_is_tried_again() {
+fn a_request_without_effect_is_retried() {
     let refused = [409, 429, 500, 503].map(|status| Effect::Refused(status, Some(1)));
     for effect in refused.into_iter().chain([Effect::CutUpload(10), Effect::Slow(Duration::from_millis(50))]) {
         under(&effect, 3, |server, _, appended| {
@@ -51,7 +51,7 @@ fn what_was_not_done_is_tried_again() {
 }
 
 #[test]
-fn a_store_that_never_lets_it_through_is_named_and_the_writer_goes_on_later() {
+fn a_failing_store_is_named_and_the_writer_continues_later() {
     for (effect, said) in [
         (Effect::Refused(503, None), "the store answered 503 SlowDown: refused by a rule"),
         (Effect::Refused(409, None), "the store answered 409 ConditionalRequestConflict"),
@@ -74,7 +74,7 @@ fn a_store_that_never_lets_it_through_is_named_and_the_writer_goes_on_later() {
 }
 
 #[test]
-fn a_write_that_lands_late_is_the_line_or_nothing() {
+fn a_late_write_is_the_line_or_has_no_effect() {
     // The write lands before another writer appends: repeating it succeeds, and another line is refused.
     under(&Effect::Late, 1000, |server, store, appended| {
         assert!(!appended.err().expect("no answer came").is_undone());
@@ -103,7 +103,7 @@ fn a_write_that_lands_late_is_the_line_or_nothing() {
 }
 
 #[test]
-fn files_go_up_through_faults_and_leave_no_parts() {
+fn uploads_survive_faults_and_leave_no_parts() {
     let large: Vec<u8> = (0..33_u32 << 20).map(|n| (n >> 10).to_le_bytes()[0]).collect();
     for (server, open) in both() {
         let store = open(&server);
@@ -136,7 +136,7 @@ fn files_go_up_through_faults_and_leave_no_parts() {
 }
 
 #[test]
-fn reads_go_on_where_they_were_cut() {
+fn interrupted_reads_continue() {
     for (server, open) in both() {
         let store = open(&server);
         let content: Vec<u8> = (0..3_u32 << 20).map(|n| (n >> 9).to_le_bytes()[0]).collect();
@@ -155,7 +155,7 @@ fn reads_go_on_where_they_were_cut() {
 }
 
 #[test]
-fn short_slow_and_failing_lists_are_whole_in_the_end() {
+fn short_slow_and_failing_lists_become_complete() {
     for (server, open) in both() {
         let store = open(&server);
         let mut end = End::default();
@@ -207,7 +207,7 @@ fn chaos_loses_and_doubles_nothing() {
 }
 
 #[test]
-fn the_clock_is_the_stores_own() {
+fn the_clock_comes_from_the_store() {
     for (server, open) in both() {
         let store = open(&server);
         for ahead in [0, 3600, -3600] {

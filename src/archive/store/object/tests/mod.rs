@@ -131,7 +131,7 @@ fn the_store_in_a_bucket_conforms() {
 }
 
 #[test]
-fn the_store_may_be_used_within_another_runtime() {
+fn the_store_works_inside_another_runtime() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let server = ObjectServer::start();
@@ -142,7 +142,7 @@ fn the_store_may_be_used_within_another_runtime() {
 }
 
 #[test]
-fn a_large_file_goes_up_in_parts_and_comes_back_as_a_file() {
+fn a_large_file_is_uploaded_in_parts_and_read_back() {
     for (server, open) in both() {
         let store = open(&server);
         let content: Vec<u8> = (0..40_u32 << 20).map(|n| (n >> 12).to_le_bytes()[0]).collect();

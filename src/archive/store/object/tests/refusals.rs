@@ -9,7 +9,7 @@ use super::*;
 use crate::clock::wall_clock;
 
 #[test]
-fn a_store_that_keeps_its_word_is_proved() {
+fn a_correct_store_passes_the_test() {
     for (server, open) in both() {
         let store = open(&server);
         for number in 0..3 {
@@ -27,7 +27,7 @@ fn a_store_that_keeps_its_word_is_proved() {
 }
 
 #[test]
-fn a_store_that_lies_is_refused_with_the_proof() {
+fn a_store_with_two_winners_is_refused() {
     for (server, open) in both() {
         let store = open(&server);
         let refused = |rule: Rule| {
@@ -47,7 +47,7 @@ fn a_store_that_lies_is_refused_with_the_proof() {
 }
 
 #[test]
-fn what_cannot_be_asked_is_one_clear_line_without_credentials() {
+fn an_unreachable_bucket_is_one_clear_line_without_credentials() {
     let server = ObjectServer::start();
     let with = |name: &str, value: &str| {
         let mut settings = settings(&server);
@@ -88,7 +88,7 @@ fn what_cannot_be_asked_is_one_clear_line_without_credentials() {
 }
 
 #[test]
-fn a_bucket_in_another_region_is_told_of() {
+fn a_bucket_in_another_region_is_reported() {
     let server = ObjectServer::start();
     server.fail(Rule::new(Effect::Refused(301, None)));
     let text = s3(&server).list("").unwrap_err().to_string();
@@ -96,7 +96,7 @@ fn a_bucket_in_another_region_is_told_of() {
 }
 
 #[test]
-fn ledgers_are_never_removed_and_nothing_else_is_appended_to() {
+fn ledger_lines_are_never_removed_and_only_ledgers_accept_appends() {
     let server = ObjectServer::start();
     let store = s3(&server);
     fill(&store, &mut End::default(), 20, 1);

@@ -8,7 +8,7 @@ fn told(store: &ObjectStore) -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_line_that_was_written_again_or_deleted_is_told() {
+fn a_rewritten_or_deleted_line_is_reported() {
     let server = ObjectServer::start();
     server.keep_versions();
     let store = s3(&server);
@@ -31,7 +31,7 @@ fn a_line_that_was_written_again_or_deleted_is_told() {
 }
 
 #[test]
-fn a_bucket_without_versions_tells_nothing_and_one_that_refuses_says_so() {
+fn a_bucket_without_versions_reports_nothing_and_a_refusal_is_an_error() {
     let server = ObjectServer::start();
     let store = s3(&server);
     fill(&store, &mut End::default(), 20, 3);
@@ -48,7 +48,7 @@ fn a_bucket_without_versions_tells_nothing_and_one_that_refuses_says_so() {
 }
 
 #[test]
-fn what_is_erased_goes_with_every_version_and_what_stays_is_named() {
+fn an_erasure_deletes_every_version_and_names_remaining_ones() {
     let server = ObjectServer::start();
     server.keep_versions();
     let store = s3(&server);

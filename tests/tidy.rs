@@ -1,5 +1,5 @@
-//! Checks the code's habits: the length of files and functions, which room of `src/` may use which other, that files
-//! of a room import each other in no circle, and that no tracked file names a path outside the checkout.
+//! Checks the code's habits: the length of files and functions, and which room of `src/` may use which other. Files of a
+//! room may not import each other in a circle. No tracked file may name a path outside the checkout.
 
 #[path = "tidy/circles.rs"]
 mod circles;

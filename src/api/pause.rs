@@ -18,7 +18,7 @@ impl Pause {
     }
 
     /// Starts a pause now.
-    pub(super) fn ask(&self, wait: Duration) {
+    pub(super) fn start(&self, wait: Duration) {
         let until = self.clock.monotonic().saturating_add(wait);
         let mut held = self.until.lock().unwrap_or_else(PoisonError::into_inner);
         *held = (*held).max(until);

@@ -219,7 +219,7 @@ impl Retrying {
                 self.is_reached.store(true, Ordering::Relaxed);
             }
             if let Err(error @ ApiError::Throttled { .. }) = &answer {
-                self.pause.ask(retry_after(error).unwrap_or_default());
+                self.pause.start(retry_after(error).unwrap_or_default());
             }
             let error = match answer {
                 Err(error) if error.is_transient() => error,

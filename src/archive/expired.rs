@@ -52,7 +52,7 @@ pub enum ExpiryError {
     #[error("{dataset} of {}: some windows are not final", month.month())]
     Open { dataset: Dataset, month: Instant },
     #[error("{dataset} of {}: they hold the latest state, because no later month has any", month.month())]
-    Standing { dataset: Dataset, month: Instant },
+    CurrentState { dataset: Dataset, month: Instant },
     #[error("{rows} session rows expire, but the line replaces {replaced}, or their connections do not expire")]
     Sessions { rows: u64, replaced: u64 },
 }

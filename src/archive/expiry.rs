@@ -138,7 +138,7 @@ impl TeamState {
         let is_last = matches!(dataset, Dataset::Inventory(_))
             && self.period_of(dataset, month).end == Instant::from_nanos(i64::MAX);
         if is_last {
-            return Err(ExpiryError::Standing { dataset, month }.into());
+            return Err(ExpiryError::CurrentState { dataset, month }.into());
         }
         let due = self.due_at(parsed, dataset, month);
         if due > at {

@@ -17,11 +17,11 @@ impl TeamState {
     /// Checks that the times of one part's reads increase.
     pub(super) fn check_inventory_scans(&self, body: &Body) -> Result<(), StateError> {
         let mut last: BTreeMap<InventoryPart, Instant> = BTreeMap::new();
-        for look in &body.inventory {
-            let held = self.last_scan(look.part).map(|held| held.read_at);
-            let before = last.insert(look.part, look.read_at).or(held);
-            if let Some(from) = before.filter(|from| look.read_at <= *from) {
-                return Err(StateError::ScanBackwards { part: look.part, from, to: look.read_at });
+        for scan in &body.inventory {
+            let held = self.last_scan(scan.part).map(|held| held.read_at);
+            let before = last.insert(scan.part, scan.read_at).or(held);
+            if let Some(from) = before.filter(|from| scan.read_at <= *from) {
+                return Err(StateError::ScanBackwards { part: scan.part, from, to: scan.read_at });
             }
         }
         Ok(())

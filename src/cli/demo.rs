@@ -62,10 +62,10 @@ pub async fn run(global: &Global, args: &DemoArgs) -> Result<Exit, Error> {
     let sandbox = start(args.seed).await?;
     output::say(&format!("a sandbox with two teams serves at {}", sandbox.base_url));
     let first = round(&sandbox, &root).await?;
-    sync::tell(&first, &Settings::default());
+    sync::print_round(&first, &Settings::default());
     output::say("sync again: events that the archive already holds are not written twice");
     let second = round(&sandbox, &root).await?;
-    sync::tell(&second, &Settings::default());
+    sync::print_round(&second, &Settings::default());
     sandbox.shutdown().await;
     for (question, sql) in QUESTIONS {
         output::print(format!("\n{question}\n").as_bytes())?;

@@ -55,8 +55,8 @@ impl OutputArgs {
     /// # Errors
     /// When the output cannot be written.
     pub fn batch(&self, rows: &RecordBatch) -> Result<(), Error> {
-        self.rows(|out, look| {
-            let mut sink = sink_for(self.format(), out, look);
+        self.rows(|out, medium| {
+            let mut sink = sink_for(self.format(), out, medium);
             sink.begin(rows.schema())?;
             let _ = sink.batch(rows)?;
             Ok(sink.finish()?)

@@ -144,10 +144,10 @@ pub fn answer_named(config: &Config, sql: &str, output: &OutputArgs) -> Result<(
 fn answer_with(config: &Config, sql: &str, output: &OutputArgs, is_named: bool) -> Result<(), Error> {
     let guard = signals::guard()?;
     let data = snapshot(config, is_named, &|_| true)?;
-    output.rows(|out, look| {
+    output.rows(|out, medium| {
         let engine = Engine::open_for(data, limits::limits(config), &limits::spill_parent(config), sql)?;
         let _running = guard.running(engine.interrupter());
-        let mut sink = sink_for(output.format(), out, look);
+        let mut sink = sink_for(output.format(), out, medium);
         match is_named {
             true => engine.query(sql, &mut Named::new(sink.as_mut(), &engine.data().names))?,
             false => engine.query(sql, sink.as_mut())?,

@@ -49,10 +49,10 @@ pub fn run(global: &Global, args: &StatusArgs) -> Result<Exit, Error> {
     let (output, threshold) = (&args.output, config.alerts.time_left);
     if args.json {
         let (archive, id) = (query::location(&config)?.to_string(), archive.id());
-        let looks = left.map(|(left, rate)| scan_backlog_json(left, rate));
+        let scans = left.map(|(left, rate)| scan_backlog_json(left, rate));
         let teams = named(&teams, &names, shard);
         let line = json!({
-            "archive": archive, "archive_id": id, "at": now, "shard": shard, "looks": looks, "erasures_half_done": pending,
+            "archive": archive, "archive_id": id, "at": now, "shard": shard, "looks": scans, "erasures_half_done": pending,
             "teams": teams
         });
         output::to(output.output.as_deref(), |out| writeln!(out, "{line:#}").map_err(Error::output))?;

@@ -21,7 +21,7 @@ pub struct SyncArgs {
     /// now; may be given several times
     #[arg(long)]
     stream: Vec<Subject>,
-    /// Start of the first read, or the earlier start to which an archive is extended: 2026-11-20, RFC 3339, or -30d
+    /// Start of the first read; an earlier date later extends the archive: 2026-11-20, RFC 3339, or -30d
     /// [default: the plan's span if the team shows it, else 30 days]
     #[arg(long, value_name = "DATE", allow_hyphen_values = true)]
     since: Option<When>,
@@ -108,7 +108,7 @@ pub async fn run(global: &Global, args: &SyncArgs) -> Result<Exit, Error> {
         let fleet = reading::fleet(source, archive, clock, settings.clone(), bars::for_stderr());
         fleet.read_once().await?
     };
-    tell(&round, &settings);
+    print_round(&round, &settings);
     output::say(&format!("the archive is at {location}"));
     Ok(exit(&round))
 }
@@ -123,12 +123,12 @@ pub fn exit(round: &FleetRound) -> Exit {
 }
 
 /// Prints for each team what was read and what failed.
-pub fn tell(round: &FleetRound, settings: &Settings) {
+pub fn print_round(round: &FleetRound, settings: &Settings) {
     for (team, result) in &round.teams {
         match result {
-            Ok(done) => tell_team(&teams::said(team, done.name.as_deref()), done, settings),
+            Ok(done) => print_team(&teams::label(team, done.name.as_deref()), done, settings),
             Err(error) => {
-                let team = teams::said(team, None);
+                let team = teams::label(team, None);
                 output::say(&format!("team {team}: Annals read nothing: {}", advice(error)));
             }
         }
@@ -141,7 +141,7 @@ pub fn tell(round: &FleetRound, settings: &Settings) {
     }
 }
 
-fn tell_team(team: &str, round: &TeamRound, settings: &Settings) {
+fn print_team(team: &str, round: &TeamRound, settings: &Settings) {
     let committed = &round.committed;
     let mut line = format!("team {team}: {} new events in {} commits", committed.rows, committed.commits);
     for (count, what) in [

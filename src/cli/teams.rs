@@ -29,7 +29,7 @@ pub fn archived_label(archive: &Archive, team: &TeamId) -> String {
     if let Ok(reader) = archive.read(team) {
         names.put_archived(archive, reader.state());
     }
-    said(team, names.name(team.as_str()))
+    label(team, names.name(team.as_str()))
 }
 
 /// The teams that `asked` names, which the archive must hold; all its teams if `asked` is empty.
@@ -106,7 +106,7 @@ pub fn own(teams: Vec<TeamId>, shard: Shard) -> Result<Vec<TeamId>, Error> {
         None => Ok(teams),
         Some((team, owner)) => Err(Error::Usage(format!(
             "--team: team {} belongs to shard {owner}, but this process is shard {shard}",
-            said(team, None)
+            label(team, None)
         ))),
     }
 }
@@ -117,6 +117,6 @@ pub fn wrong(error: TeamNameError) -> Error {
 }
 
 /// A team in a message, with its name if the service gave one.
-pub fn said(team: &TeamId, name: Option<&str>) -> String {
+pub fn label(team: &TeamId, name: Option<&str>) -> String {
     TeamNames::of([(team.clone(), name.and_then(clean_name))]).with_id(team.as_str())
 }

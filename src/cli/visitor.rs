@@ -46,14 +46,14 @@ fn read_line(bytes_max: u64) -> Result<Vec<u8>, Error> {
 fn answer(question: &VisitorQuestion) -> Result<VisitorAnswer, Error> {
     let line = read_line(LOOK_BYTES_MAX)?;
     end_with_the_daemon()?;
-    let look = serde_json::from_slice::<ViewData>(&line);
+    let data = serde_json::from_slice::<ViewData>(&line);
     drop(line);
-    let answer = look.map_err(|error| ReportError::Engine(error.to_string())).and_then(|mut look| {
+    let answer = data.map_err(|error| ReportError::Engine(error.to_string())).and_then(|mut data| {
         if let Some(root) = &question.root {
             let archive = Archive::open(Arc::new(LocalStore::new(root)));
-            look.archive = Some(archive.map_err(|error| ReportError::Engine(error.to_string()))?);
+            data.archive = Some(archive.map_err(|error| ReportError::Engine(error.to_string()))?);
         }
-        question.answer(look)
+        question.answer(data)
     });
     Ok(answer.unwrap_or_else(VisitorAnswer::from))
 }

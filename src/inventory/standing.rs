@@ -78,7 +78,7 @@ impl Standing {
     }
 
     /// The time of a thing's last row, in microseconds since the epoch.
-    pub fn told_at(&self, key: &[String]) -> Option<i64> {
+    pub fn row_at(&self, key: &[String]) -> Option<i64> {
         self.things.get(key).map(|held| held.seen_at)
     }
 
@@ -116,8 +116,8 @@ impl Standing {
     /// The users without a row since `since`, in the order of reading: never read ones first, then the oldest.
     pub fn unasked(&self, users: &BTreeSet<String>, since: Instant) -> Vec<String> {
         let mut waiting: Vec<(Option<i64>, &String)> =
-            users.iter().map(|user| (self.told_at(std::slice::from_ref(user)), user)).collect();
-        waiting.retain(|(told_at, _)| told_at.is_none_or(|at| at < since.micros()));
+            users.iter().map(|user| (self.row_at(std::slice::from_ref(user)), user)).collect();
+        waiting.retain(|(row_at, _)| row_at.is_none_or(|at| at < since.micros()));
         waiting.sort();
         waiting.into_iter().map(|(_, user)| user.clone()).collect()
     }

@@ -66,19 +66,19 @@ pub fn coverage(data: &ViewData, period: Range, team: Option<&TeamId>) -> Vec<St
         findings.entry(&row.team_id).or_default().push(&row.finding);
     }
     let mut found = Vec::new();
-    for look in data.teams.iter().filter(|look| is_asked(&look.team_id)) {
-        let findings = findings.remove(&look.team_id).unwrap_or_default();
+    for snapshot in data.teams.iter().filter(|snapshot| is_asked(&snapshot.team_id)) {
+        let findings = findings.remove(&snapshot.team_id).unwrap_or_default();
         let mut gaps = inside(standing(&findings).into_iter(), period);
         let removed = findings.iter().copied().filter(|finding| finding.kind == FindingKind::RemovedBefore);
         let mut removed = inside(removed, period);
         for stream in Stream::ALL {
             let of = |of: &mut BTreeMap<_, Vec<GapInside>>| of.remove(&Some(stream)).unwrap_or_default();
-            let windows = windows.remove(&(&look.team_id, stream)).unwrap_or_default();
-            let covered = of_stream(windows, look, stream, period, (of(&mut gaps), of(&mut removed)));
-            found.push(expiring(covered, data, look, stream, period));
+            let windows = windows.remove(&(&snapshot.team_id, stream)).unwrap_or_default();
+            let covered = of_stream(windows, snapshot, stream, period, (of(&mut gaps), of(&mut removed)));
+            found.push(expiring(covered, data, snapshot, stream, period));
         }
         if let Some(gaps) = gaps.remove(&None) {
-            let team = look.team_id.to_string();
+            let team = snapshot.team_id.to_string();
             found.push(StreamCoverage { gaps, ..unread(team, None) });
         }
     }
@@ -126,15 +126,15 @@ fn inside<'a>(findings: impl Iterator<Item = &'a Finding>, period: Range) -> BTr
 
 fn of_stream(
     mut windows: Vec<(Range, WindowState)>,
-    look: &TeamSnapshot,
+    snapshot: &TeamSnapshot,
     stream: Stream,
     period: Range,
     (gaps, removed_before): (Vec<GapInside>, Vec<GapInside>),
 ) -> StreamCoverage {
     windows.sort_unstable();
-    let mut covered = StreamCoverage { gaps, removed_before, ..unread(look.team_id.to_string(), Some(stream)) };
+    let mut covered = StreamCoverage { gaps, removed_before, ..unread(snapshot.team_id.to_string(), Some(stream)) };
     let first = windows.first().map(|(range, _)| range.start);
-    covered.begins = look.begins.get(&stream).copied().or(first);
+    covered.begins = snapshot.begins.get(&stream).copied().or(first);
     let Some(begins) = covered.begins else {
         covered.not_yet_read = span(period.start, period.end);
         return covered;
@@ -169,11 +169,11 @@ fn of_stream(
 fn expiring(
     mut covered: StreamCoverage,
     data: &ViewData,
-    look: &TeamSnapshot,
+    snapshot: &TeamSnapshot,
     stream: Stream,
     period: Range,
 ) -> StreamCoverage {
-    let of = data.expired.iter().filter(|row| row.team_id == look.team_id && row.record.dataset == stream.into());
+    let of = data.expired.iter().filter(|row| row.team_id == snapshot.team_id && row.record.dataset == stream.into());
     for row in of {
         let (record, month) = (&row.record, month_of(row.record.month));
         if month.overlaps(&period) {

@@ -228,7 +228,7 @@ impl ViewData {
     pub fn standing_gaps(&self, team: &TeamId) -> impl Iterator<Item = &FindingRow> {
         let of_team = self.findings.iter().filter(move |row| row.team_id == *team);
         let closing = closing(of_team.clone().map(|row| &row.finding));
-        of_team.filter(move |row| stands(&row.finding, &closing))
+        of_team.filter(move |row| is_open_gap(&row.finding, &closing))
     }
 
     /// Refuses live files that are not plain files: the engine opens them by path, and would follow a link or block on a pipe. A
@@ -266,7 +266,7 @@ impl ViewData {
 /// The gaps among one team's findings that no later one withdraws.
 pub(super) fn standing<'a>(findings: &[&'a Finding]) -> Vec<&'a Finding> {
     let closing = closing(findings.iter().copied());
-    findings.iter().copied().filter(|finding| stands(finding, &closing)).collect()
+    findings.iter().copied().filter(|finding| is_open_gap(finding, &closing)).collect()
 }
 
 /// The findings that withdraw gaps: few, so that gaps are not compared with every finding.
@@ -274,7 +274,7 @@ fn closing<'a>(findings: impl Iterator<Item = &'a Finding>) -> Vec<&'a Finding> 
     findings.filter(|finding| finding.kind == FindingKind::GapClosed).collect()
 }
 
-fn stands(gap: &Finding, closing: &[&Finding]) -> bool {
+fn is_open_gap(gap: &Finding, closing: &[&Finding]) -> bool {
     gap.kind == FindingKind::Gap && !closing.iter().any(|other| other.closes(gap))
 }
 

@@ -184,7 +184,7 @@ pub async fn demand(State(shown): State<Arc<AppState>>, request: Request, next: 
         .into_response()
 }
 
-const WRONG_HOST: &str = "this port has no token and so is for this machine alone: ask for it as 127.0.0.1 or localhost, \
+const WRONG_HOST: &str = "this port has no token, so it answers only this machine's own names: use 127.0.0.1 or localhost, \
     or set http.token_file";
 
 /// A refusal: JSON for API requests, else a page.

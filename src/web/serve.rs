@@ -95,7 +95,9 @@ async fn answer(
         };
         async move {
             match begun {
-                Ok((work, answer)) => answer.await.map(|answer| answer.map(|body| Body::new(Counted { body, work }))),
+                Ok((work, answer)) => {
+                    answer.await.map(|answer| answer.map(|body| Body::new(CountedBody { body, work })))
+                }
                 Err(busy) => Ok::<_, Infallible>(busy),
             }
         }
@@ -129,12 +131,12 @@ fn busy(request: &Request<Incoming>) -> Response {
 }
 
 /// The body of an answer; the request counts as running until the client has taken all of it.
-struct Counted {
+struct CountedBody {
     body: Body,
     work: Work,
 }
 
-impl HttpBody for Counted {
+impl HttpBody for CountedBody {
     type Data = Bytes;
     type Error = axum::Error;
 

@@ -36,7 +36,7 @@ struct Shared {
 }
 
 /// A visitor's query, until it ends.
-struct Visit {
+struct RunningQuery {
     shared: Arc<Shared>,
     name: String,
 }
@@ -47,11 +47,11 @@ impl Visitors {
         Self(Arc::new(Shared { program, queue: Queue::new(AT_ONCE), running: Mutex::default() }))
     }
 
-    fn enter(&self, name: String) -> Result<Visit, Problem> {
+    fn enter(&self, name: String) -> Result<RunningQuery, Problem> {
         if !self.0.running().insert(name.clone()) {
             return Err(Problem::busy("your previous query is still running: wait for its answer, or close its page"));
         }
-        Ok(Visit { shared: self.0.clone(), name })
+        Ok(RunningQuery { shared: self.0.clone(), name })
     }
 
     /// Runs a visitor's query on `look` within `time`, minus the time already `spent`.
@@ -95,7 +95,7 @@ impl Shared {
     }
 }
 
-impl Drop for Visit {
+impl Drop for RunningQuery {
     fn drop(&mut self) {
         self.shared.running().remove(&self.name);
     }
@@ -178,7 +178,7 @@ fn died(status: ExitStatus, question: &VisitorQuestion) -> Problem {
 }
 
 /// Kills the process and removes its spill files. The visitor's next query can start after that.
-async fn end(mut child: Child, spill_parent: &Path, _held: (Visit, Turn)) {
+async fn end(mut child: Child, spill_parent: &Path, _held: (RunningQuery, Turn)) {
     let _ = child.start_kill();
     let _ = child.wait().await;
     let spill_parent = spill_parent.to_owned();

@@ -76,7 +76,7 @@ fn warnings(scene: &Scene, rule: &str) -> Vec<Value> {
     all.filter(|warning| warning["rule"] == rule).collect()
 }
 
-fn telling(scene: &Scene, schedule: &str, alerts: &str) {
+fn with_alerts(scene: &Scene, schedule: &str, alerts: &str) {
     let told = scene.path("told");
     let program = format!("cat >> {0}; echo >> {0}", told.display());
     scene.configure(&format!("{POLLS}{schedule}[alerts]\n{alerts}command = [\"/bin/sh\", \"-c\", '{program}']\n"));
@@ -85,7 +85,7 @@ fn telling(scene: &Scene, schedule: &str, alerts: &str) {
 #[test]
 fn a_fault_of_the_archive_causes_one_warning() {
     let scene = Scene::new(1);
-    telling(&scene, "verify = \"*/2 * * * * *\"\n", "rules = [\"verify\"]\n");
+    with_alerts(&scene, "verify = \"*/2 * * * * *\"\n", "rules = [\"verify\"]\n");
     let daemon = scene.start();
     wait_for("readiness", || daemon.is_ready().then_some(()));
     wait_for("a clean check", || (daemon.metric("annals_verify_faults") == Some(0.0)).then_some(()));
@@ -125,7 +125,7 @@ fn a_detection_causes_one_warning_without_names() {
     let scene = Scene::new(1);
     std::fs::create_dir(scene.path("queries")).unwrap();
     super::program::put(&scene.path("queries/x01-marked-events.sql"), MARKED);
-    telling(&scene, "reports = \"*/3 * * * * *\"\n", "rules = [\"report\"]\nseverity = \"high\"\n");
+    with_alerts(&scene, "reports = \"*/3 * * * * *\"\n", "rules = [\"report\"]\nseverity = \"high\"\n");
     let marked = || {
         let all = warnings(&scene, "report").into_iter();
         all.filter(|warning| warning["report"] == "marked-events").collect::<Vec<_>>()
@@ -162,7 +162,7 @@ fn a_detection_causes_one_warning_without_names() {
 #[test]
 fn the_log_is_json_and_names_no_person() {
     let scene = Scene::new(2);
-    telling(&scene, "reports = \"*/3 * * * * *\"\nverify = \"*/5 * * * * *\"\n", "severity = \"low\"\n");
+    with_alerts(&scene, "reports = \"*/3 * * * * *\"\nverify = \"*/5 * * * * *\"\n", "severity = \"low\"\n");
     let daemon = scene.start();
     wait_for("readiness", || daemon.is_ready().then_some(()));
     wait_for("the reports", || daemon.metric("annals_reports_timestamp_seconds"));

@@ -67,7 +67,7 @@ impl World {
     }
 
     /// The ledger's last line, and the time from which the sessions are behind.
-    fn stands(&self) -> (u64, Option<Instant>) {
+    fn ledger_state(&self) -> (u64, Option<Instant>) {
         let archive = Archive::open(Arc::new(LocalStore::new(self.home.path().join("archive"))));
         let Ok(team) = archive.and_then(|archive| archive.read(self.team())) else { return (0, None) };
         (team.state().seq.0, team.state().sessions.and_then(|mark| mark.through))
@@ -174,17 +174,17 @@ async fn a_killed_backfill_ends_with_the_same_sessions() {
     let world = World::of(6, 2_000, 0).await;
     let clock = SystemClock::new();
     for _ in 0..3 {
-        let (before, _) = world.stands();
+        let (before, _) = world.ledger_state();
         let mut sync = world.command(&["sync", "--since", "2026-09-20T00:00:00Z", "--stream", "connections"]);
         let mut sync = sync.env("ANNALS_REQUESTS_PER_SECOND", "100").stderr(Stdio::null()).spawn().unwrap();
         // The first line makes the sessions that the sync before deferred.
-        while !matches!(world.stands(), (seq, Some(_)) if seq > before + 1) {
+        while !matches!(world.ledger_state(), (seq, Some(_)) if seq > before + 1) {
             assert!(sync.try_wait().unwrap().is_none(), "it ended before it was killed");
             clock.sleep(Duration::from_millis(5)).await;
         }
         sync.kill().unwrap();
         sync.wait().unwrap();
-        assert!(world.stands().1.is_some(), "nothing is put off");
+        assert!(world.ledger_state().1.is_some(), "nothing is put off");
     }
     world.sync(&["--stream", "connections"]).await;
     world.assert_law("killed three times").await;

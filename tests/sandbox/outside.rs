@@ -1,6 +1,6 @@
 //! A client of Python's standard library, without our code, checks the running program against the interface's
-//! document row by row: fields, statuses, rules, guards, expiry, activity, switches, time, faults, and a state that
-//! one process saves and another loads.
+//! document row by row: fields, statuses, rules, guards, expiry, activity, switches, time and faults. One process also
+//! saves a state, and another process loads it.
 
 use std::process::Command;
 

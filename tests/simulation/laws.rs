@@ -1,5 +1,5 @@
-//! Checks the laws of the store at every operation: S1 (a line's files are durable before the line, and stay), S3
-//! (`vacuum` removes no file that a line within the grace or an unfinished commit names), S4 (a reader can finish).
+//! Checks the laws of the store at every operation. S1: a line's files are durable before the line, and stay. S3: `vacuum`
+//! removes no file that a line within the grace or an unfinished commit names. S4: a reader can finish.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

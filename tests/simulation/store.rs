@@ -22,10 +22,10 @@ pub struct Disk {
     pub plan: Arc<Plan>,
     pub clock: Arc<SimClock>,
     pub trace: Arc<Trace>,
-    pub inner: Mutex<Remembered>,
+    pub inner: Mutex<DiskState>,
 }
 
-pub struct Remembered {
+pub struct DiskState {
     pub coverage: Coverage,
     /// Broken laws.
     pub broken: Vec<String>,
@@ -45,7 +45,7 @@ pub struct Remembered {
 
 impl Disk {
     pub fn new(plan: Arc<Plan>, clock: Arc<SimClock>, trace: Arc<Trace>) -> Arc<Self> {
-        let inner = Remembered {
+        let inner = DiskState {
             coverage: Coverage::default(),
             broken: Vec::new(),
             failures: Vec::new(),
@@ -60,7 +60,7 @@ impl Disk {
         Arc::new(Self { plan, clock, trace, inner: Mutex::new(inner) })
     }
 
-    pub fn inner(&self) -> MutexGuard<'_, Remembered> {
+    pub fn inner(&self) -> MutexGuard<'_, DiskState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -83,7 +83,7 @@ impl Disk {
     /// Runs the readers beside the writer: for the team of a path, or for all teams.
     pub fn look(&self, files: &MemoryStore, of: Option<&str>) {
         let mut inner = self.inner();
-        let Remembered { readers, coverage, broken, .. } = &mut *inner;
+        let DiskState { readers, coverage, broken, .. } = &mut *inner;
         readers.look(files, of, &mut Notes { seed: self.plan.seed, coverage, broken });
     }
 }
@@ -108,7 +108,7 @@ enum Act {
 
 /// The fault of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum OperationFault {
     Done,
     /// The operation does nothing and reports it.
     Refused,
@@ -124,25 +124,25 @@ enum Fate {
 }
 
 impl SimStore {
-    fn fate(&self, act: Act, path: &str) -> Fate {
+    fn operation_fault(&self, act: Act, path: &str) -> OperationFault {
         let now = self.disk.clock.truth();
         self.files.set_now(store_time(now, self.disk.plan.seed));
         let mut inner = self.disk.inner();
         if inner.is_dead {
-            return Fate::Dead;
+            return OperationFault::Dead;
         }
-        let fate = self.drawn(&mut inner, act, path);
-        if fate != Fate::Done {
+        let operation_fault = self.draw_fault(&mut inner, act, path);
+        if operation_fault != OperationFault::Done {
             inner.failures.push(now.nanos());
             if path.starts_with(SNAPSHOTS) {
                 inner.readers.expect();
             }
-            self.disk.trace.note(now, || format!("store: {act:?} {path}: {fate:?}"));
+            self.disk.trace.note(now, || format!("store: {act:?} {path}: {operation_fault:?}"));
         }
-        fate
+        operation_fault
     }
 
-    fn drawn(&self, inner: &mut Remembered, act: Act, path: &str) -> Fate {
+    fn draw_fault(&self, inner: &mut DiskState, act: Act, path: &str) -> OperationFault {
         if let Some((deadly, after, is_torn)) = inner.deadly {
             let is_it = match deadly {
                 Deadly::Any => true,
@@ -152,47 +152,47 @@ impl SimStore {
             };
             if is_it && after == 0 {
                 inner.is_dead = true;
-                return Fate::Dies(if is_torn { inner.chance.below(4) } else { inner.chance.below(2) });
+                return OperationFault::Dies(if is_torn { inner.chance.below(4) } else { inner.chance.below(2) });
             }
             inner.deadly = Some((deadly, after - u64::from(is_it), is_torn));
         }
         let (now, seed) = (self.disk.clock.truth().seconds(), self.disk.plan.seed);
         let is_change = !matches!(act, Act::Read | Act::List);
         for spell in self.disk.plan.spells.iter().filter(|spell| spell.from <= now && now < spell.until) {
-            let fate = match (spell.fault, act) {
-                (Fault::DiskFull, Act::Create | Act::Write) => Fate::Failed,
-                (Fault::DiskFull, Act::Append) => Fate::Refused,
+            let operation_fault = match (spell.fault, act) {
+                (Fault::DiskFull, Act::Create | Act::Write) => OperationFault::Failed,
+                (Fault::DiskFull, Act::Append) => OperationFault::Refused,
                 (Fault::DiskErrors, Act::Write) => continue,
-                (Fault::DiskErrors, _) if is_change && inner.chance.is(50) => Fate::FailedButDone,
-                (Fault::DiskErrors, _) => Fate::Failed,
-                (Fault::AppendButDone, Act::Append) => Fate::FailedButDone,
-                (Fault::WriteFails, Act::Write | Act::Sync) => Fate::Failed,
-                (Fault::BitFlip, Act::Write | Act::Sync) => Fate::Flipped,
+                (Fault::DiskErrors, _) if is_change && inner.chance.is(50) => OperationFault::FailedButDone,
+                (Fault::DiskErrors, _) => OperationFault::Failed,
+                (Fault::AppendButDone, Act::Append) => OperationFault::FailedButDone,
+                (Fault::WriteFails, Act::Write | Act::Sync) => OperationFault::Failed,
+                (Fault::BitFlip, Act::Write | Act::Sync) => OperationFault::Flipped,
                 _ => continue,
             };
             if spell.percent == 100 || inner.chance.is(spell.percent) {
                 inner.coverage.fault(spell.fault, seed);
-                return fate;
+                return operation_fault;
             }
         }
-        Fate::Done
+        OperationFault::Done
     }
 
     fn run<T>(&self, act: Act, path: &str, done: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
-        match self.fate(act, path) {
-            Fate::Done | Fate::Flipped => done(),
-            Fate::FailedButDone => {
+        match self.operation_fault(act, path) {
+            OperationFault::Done | OperationFault::Flipped => done(),
+            OperationFault::FailedButDone => {
                 done()?;
                 Err(failed(path, false))
             }
-            Fate::Dies(how) => {
+            OperationFault::Dies(how) => {
                 if how % 2 == 1 {
                     done()?;
                 }
                 Err(failed(path, false))
             }
-            Fate::Refused => Err(failed(path, true)),
-            Fate::Failed | Fate::Dead => Err(failed(path, false)),
+            OperationFault::Refused => Err(failed(path, true)),
+            OperationFault::Failed | OperationFault::Dead => Err(failed(path, false)),
         }
     }
 
@@ -238,7 +238,7 @@ impl Store for SimStore {
         for path in paths {
             {
                 let mut inner = self.disk.inner();
-                let Remembered { laws, coverage, broken, .. } = &mut *inner;
+                let DiskState { laws, coverage, broken, .. } = &mut *inner;
                 broken.extend(laws.remove(&self.files, path, coverage, self.disk.plan.seed));
             }
             self.run(Act::Remove, path, || self.files.remove(path))?;
@@ -250,24 +250,24 @@ impl Store for SimStore {
         if tail.torn > 0 {
             self.rare(Rare::TornLine);
         }
-        let fate = self.fate(Act::Append, path);
+        let operation_fault = self.operation_fault(Act::Append, path);
         let before = content(&self.files, path).unwrap_or_default();
-        if let Fate::Dies(how) = fate {
+        if let OperationFault::Dies(how) = operation_fault {
             let kept = before.get(..usize::try_from(tail.keep).unwrap()).unwrap_or_default().to_vec();
             self.tear(path, &kept, bytes, how);
         }
-        match fate {
-            Fate::Done | Fate::Flipped => self.files.append(path, tail, bytes)?,
-            Fate::FailedButDone => {
+        match operation_fault {
+            OperationFault::Done | OperationFault::Flipped => self.files.append(path, tail, bytes)?,
+            OperationFault::FailedButDone => {
                 self.files.append(path, tail, bytes)?;
                 return Err(failed(path, false));
             }
-            Fate::Refused => return Err(failed(path, true)),
-            Fate::Failed | Fate::Dies(_) | Fate::Dead => return Err(failed(path, false)),
+            OperationFault::Refused => return Err(failed(path, true)),
+            OperationFault::Failed | OperationFault::Dies(_) | OperationFault::Dead => return Err(failed(path, false)),
         }
         let content = content(&self.files, path).unwrap_or_default();
         let mut inner = self.disk.inner();
-        let Remembered { laws, broken, .. } = &mut *inner;
+        let DiskState { laws, broken, .. } = &mut *inner;
         laws.follow(&self.files, path, broken);
         let acknowledged = inner.acknowledged.insert(path.to_owned(), content.clone());
         if acknowledged.is_some_and(|acknowledged| !content.starts_with(&acknowledged)) {
@@ -306,19 +306,19 @@ struct SimWriter {
 
 impl Write for SimWriter {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        let fate = self.store.fate(Act::Write, NAMELESS);
+        let operation_fault = self.store.operation_fault(Act::Write, NAMELESS);
         let error = || io::Error::other("as the simulation wants");
         self.inner.as_ref().expect("it is written before it is finished");
-        match fate {
-            Fate::Done => self.content.extend_from_slice(buffer),
-            Fate::Flipped => {
+        match operation_fault {
+            OperationFault::Done => self.content.extend_from_slice(buffer),
+            OperationFault::Flipped => {
                 self.content.extend_from_slice(buffer);
                 let at = self.content.len() - buffer.len().div_ceil(2);
                 self.content[at] ^= 4;
                 self.is_flipped = true;
             }
-            fate => {
-                if matches!(fate, Fate::Dies(_)) {
+            operation_fault => {
+                if matches!(operation_fault, OperationFault::Dies(_)) {
                     self.content.extend_from_slice(buffer);
                 }
                 return Err(error());
@@ -336,8 +336,8 @@ impl FileWriter for SimWriter {
     fn finish(mut self: Box<Self>, path: &str) -> Result<(), StoreError> {
         let mut inner = self.inner.take().expect("a file is finished once");
         let store = self.store.clone();
-        let fate = store.fate(Act::Sync, path);
-        if fate == Fate::Flipped {
+        let operation_fault = store.operation_fault(Act::Sync, path);
+        if operation_fault == OperationFault::Flipped {
             let at = self.content.len() / 2;
             self.content[at] ^= 4;
         }
@@ -348,11 +348,13 @@ impl FileWriter for SimWriter {
             inner.write_all(content).expect("a write to memory never fails");
             inner.finish(path)
         };
-        let done = match fate {
-            Fate::Done | Fate::Flipped => place(&self.content),
-            Fate::FailedButDone => place(&self.content).and_then(|()| Err(failed(path, false))),
-            Fate::Dies(how) if how % 2 == 1 => place(&self.content).and_then(|()| Err(failed(path, false))),
-            Fate::Dies(_) | Fate::Failed | Fate::Refused | Fate::Dead => Err(failed(path, false)),
+        let done = match operation_fault {
+            OperationFault::Done | OperationFault::Flipped => place(&self.content),
+            OperationFault::FailedButDone => place(&self.content).and_then(|()| Err(failed(path, false))),
+            OperationFault::Dies(how) if how % 2 == 1 => place(&self.content).and_then(|()| Err(failed(path, false))),
+            OperationFault::Dies(_) | OperationFault::Failed | OperationFault::Refused | OperationFault::Dead => {
+                Err(failed(path, false))
+            }
         };
         if path.starts_with(SNAPSHOTS) && store.disk.inner().readers.is_due() {
             store.disk.look(&store.files, Some(path));

@@ -119,7 +119,7 @@ impl Merger<'_> {
     /// Picks rows of one cursor while they come first.
     fn drain(&mut self, at: usize, emit: &mut Emit<'_>) -> Result<(), ArchiveError> {
         loop {
-            if self.hand_on_whole(at, emit)? {
+            if self.emit_whole_batch(at, emit)? {
                 continue;
             }
             let Some(head) = &mut self.cursors[at].head else { return Ok(()) };
@@ -143,7 +143,7 @@ impl Merger<'_> {
     }
 
     /// Passes a whole batch on unchanged if all of it comes first: window files follow one another in time.
-    fn hand_on_whole(&mut self, at: usize, emit: &mut Emit<'_>) -> Result<bool, ArchiveError> {
+    fn emit_whole_batch(&mut self, at: usize, emit: &mut Emit<'_>) -> Result<bool, ArchiveError> {
         let Some(head) = &self.cursors[at].head else { return Ok(false) };
         if head.row > 0 || self.heap.peek().is_some_and(|Reverse(next)| head.ends_after(next)) {
             return Ok(false);

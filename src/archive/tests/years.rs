@@ -154,11 +154,11 @@ fn a_late_change_rewrites_one_row_group_of_its_year() {
         let (new, rows) = groups(&store, &year.2);
         assert_eq!(rows, expected, "{scenario}");
         let old = Groups::open(&before, &path).unwrap();
-        let stands = |group: usize| {
+        let is_copied = |group: usize| {
             let group = old.only(group..group + 1);
             new.numbers().any(|at| group.stand_in(&new, at).unwrap())
         };
-        let other: Vec<usize> = (0..12).filter(|group| !stands(*group)).collect();
+        let other: Vec<usize> = (0..12).filter(|group| !is_copied(*group)).collect();
         let months = match scenario {
             "the first and the last" => vec![0, 11],
             "it began earlier" => vec![4, 5],

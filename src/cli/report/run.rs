@@ -138,7 +138,7 @@ fn answer(
     let mut engine = Engine::open_needed(data, &Needs::of_report(report), limits, &spill_parent)?.confined()?;
     let _running = guard.running(engine.interrupter());
     let run = engine.run(report, asked)?;
-    args.output.rows(|out, look| Ok(write_report(&run, args.output.format(), out, look, args.bare)?))?;
+    args.output.rows(|out, medium| Ok(write_report(&run, args.output.format(), out, medium, args.bare)?))?;
     Ok(run.about().clone())
 }
 

@@ -50,7 +50,7 @@ fn text(report: &Report) -> String {
             ParamDefault::Null => "default: none".to_owned(),
             ParamDefault::Text(text) => format!("default: {text}"),
         };
-        say("parameter", &format!("{} ({}; {default}) {}", param.name, param.taken(), param.about));
+        say("parameter", &format!("{} ({}; {default}) {}", param.name, param.accepted(), param.about));
     }
     // Print the file's own text without terminal control characters.
     text.push('\n');

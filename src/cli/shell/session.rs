@@ -79,11 +79,11 @@ pub struct Session<'a> {
     is_person: bool,
     has_new_names: bool,
     /// The time of the engine's snapshot of the archive.
-    looked_at: Duration,
+    snapshot_at: Duration,
 }
 
 /// The shell renews an older snapshot of the archive. `vacuum` keeps replaced files for at least two hours.
-const LOOK_AGE_MAX: Duration = Duration::from_secs(3_600);
+const SNAPSHOT_AGE_MAX: Duration = Duration::from_secs(3_600);
 
 impl<'a> Session<'a> {
     pub fn new(config: &'a Config, guard: &'a Guard, engine: Engine, base: Base<'a>, format: Option<Format>) -> Self {
@@ -93,7 +93,7 @@ impl<'a> Session<'a> {
             config,
             guard,
             engine,
-            looked_at: clock.monotonic(),
+            snapshot_at: clock.monotonic(),
             clock,
             base,
             answers: 0,
@@ -246,12 +246,12 @@ impl<'a> Session<'a> {
         self.write(|out, _| Ok(out.write_all(text.as_bytes())?))
     }
 
-    /// Runs one statement. Replaced files remain for the grace, which is longer than [`LOOK_AGE_MAX`].
+    /// Runs one statement. Replaced files remain for the grace, which is longer than [`SNAPSHOT_AGE_MAX`].
     fn ask(&mut self, sql: &str) -> Result<(), Error> {
         let begun = self.clock.monotonic();
-        if begun.saturating_sub(self.looked_at) > LOOK_AGE_MAX {
+        if begun.saturating_sub(self.snapshot_at) > SNAPSHOT_AGE_MAX {
             self.engine.renew(query::view_data(self.config)?)?;
-            self.looked_at = begun;
+            self.snapshot_at = begun;
         }
         let mut tally = Tally { is_rowless: ROWLESS.contains(&lexer::first_word(sql).as_str()), ..Tally::default() };
         self.answer(sql, &mut tally)?;
@@ -284,8 +284,8 @@ impl<'a> Session<'a> {
         // A method would borrow the engine together with the other fields.
         let Self { engine, base, opened, pager, .. } = self;
         let is_plan = lexer::first_word(sql) == "explain" && format == Format::Table;
-        write_to(base, opened.as_mut(), *pager, |out, look| {
-            let inner: Box<dyn Sink> = if is_plan { Box::new(Plan(out)) } else { sink_for(format, out, look) };
+        write_to(base, opened.as_mut(), *pager, |out, medium| {
+            let inner: Box<dyn Sink> = if is_plan { Box::new(Plan(out)) } else { sink_for(format, out, medium) };
             engine.query(sql, &mut TallySink { inner, tally })
         })?;
         if !tally.is_quiet {

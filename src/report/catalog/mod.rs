@@ -1,7 +1,7 @@
 //! The catalog of reports: the built-in reports, and the additions and replacements in the user's folder.
 //!
-//! A report is one `.sql` file: a header of `--` lines, one query, and optionally a second query over the rows of the first
-//! (relation `report`), which gives the rows of the chart.
+//! A report is one `.sql` file: a header of `--` lines, one query, and optionally a second query, which gives the rows of the
+//! chart. The second query reads the rows of the first one as relation `report`.
 
 mod allowed;
 mod chart;

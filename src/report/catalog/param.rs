@@ -81,7 +81,7 @@ impl Param {
     }
 
     /// The type and the allowed values: `integer from 1 to 100`.
-    pub fn taken(&self) -> String {
+    pub fn accepted(&self) -> String {
         let (kind, allowed) = (self.kind, self.allowed.to_string());
         match (&self.allowed, kind) {
             (Allowed::Any, _) => kind.to_string(),

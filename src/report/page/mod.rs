@@ -65,7 +65,7 @@ struct GapLine {
 }
 
 /// A verdict at the top of a page.
-struct Standing {
+struct PageVerdict {
     class: &'static str,
     title: String,
     sentence: String,
@@ -99,8 +99,8 @@ struct ReportPage<'a> {
 struct PackPage<'a> {
     style: Style,
     facts: Facts,
-    verdict: Standing,
-    gap_verdict: Standing,
+    verdict: PageVerdict,
+    gap_verdict: PageVerdict,
     heads: Vec<HeadLine>,
     severities: Vec<&'static str>,
     totals: Totals,
@@ -210,7 +210,7 @@ fn period(about: &About, zone: &Zone) -> String {
     format!("{} to {}, {}", local(about.period.from, zone), local(about.period.to, zone), zone.name())
 }
 
-fn verdict(report: &VerifyReport) -> Standing {
+fn verdict(report: &VerifyReport) -> PageVerdict {
     let counts = format!("commits {}, files {}, rows {} as recorded", report.commits, report.files, report.rows);
     if report.is_clean() {
         let anchored = if report.heads_asked == 0 {
@@ -218,7 +218,7 @@ fn verdict(report: &VerifyReport) -> Standing {
         } else {
             "The ledger holds every given head."
         };
-        return Standing {
+        return PageVerdict {
             class: "good",
             title: "✓ The archive agrees with its ledger".to_owned(),
             sentence: format!("Verified when this pack was made: {counts}. {anchored}"),
@@ -229,7 +229,7 @@ fn verdict(report: &VerifyReport) -> Standing {
     let named = report.faults.iter().take(FAULTS_SHOWN_MAX);
     let named = named.map(|f| printable(&format!("{} {}: {}", f.code.as_str(), f.object, f.detail)));
     let rest = (more > 0).then(|| format!("and {more} more, in verify.json"));
-    Standing {
+    PageVerdict {
         class: "bad",
         title: format!("✗ The archive differs from its ledger: {}", report.verdict),
         sentence: format!(
@@ -240,8 +240,8 @@ fn verdict(report: &VerifyReport) -> Standing {
     }
 }
 
-fn gap_verdict(about: &About) -> Standing {
-    let standing = |class, title: String, sentence: &str| Standing {
+fn gap_verdict(about: &About) -> PageVerdict {
+    let page_verdict = |class, title: String, sentence: &str| PageVerdict {
         class,
         title,
         sentence: sentence.to_owned(),
@@ -249,17 +249,17 @@ fn gap_verdict(about: &About) -> Standing {
     };
     let open = about.coverage.iter().filter(|line| line.stream.is_some() && !line.complete).count();
     match (about.gaps(), open) {
-        (0, 0) if !about.coverage.is_empty() => standing(
+        (0, 0) if !about.coverage.is_empty() => page_verdict(
             "good",
             "✓ The period is covered".to_owned(),
             "Annals read every stream completely, and no gap is recorded.",
         ),
-        (0, open) => standing(
+        (0, open) => page_verdict(
             "warn",
             format!("! No gap is recorded, but {open} of {} streams are not complete", about.coverage.len()),
             "A part of the period is not read or not settled yet: see the coverage.",
         ),
-        (gaps, _) => standing(
+        (gaps, _) => page_verdict(
             "bad",
             format!("✗ {gaps} {} recorded inside the period", if gaps == 1 { "gap is" } else { "gaps are" }),
             "Events were, or may have been, lost before Annals could read them: the coverage lists each gap.",

@@ -56,9 +56,9 @@ fn seven_years(directory: &Path) -> ViewData {
     data
 }
 
-struct Counted(Vec<i64>, u64);
+struct CountingSink(Vec<i64>, u64);
 
-impl Sink for Counted {
+impl Sink for CountingSink {
     fn begin(&mut self, _: SchemaRef) -> Result<(), ReportError> {
         Ok(())
     }
@@ -104,12 +104,12 @@ fn rows_keep_the_query_s_order_beyond_the_memory_of_one_batch() {
         report("-- id: M1\n-- title: T\n-- question: Q?\nSELECT i FROM range(300000) t(i) ORDER BY hash(i), i");
     let asked = asked(&report);
     let expected = {
-        let mut sink = Counted(Vec::new(), 0);
+        let mut sink = CountingSink(Vec::new(), 0);
         engine.query(&report.rows.text, &mut sink).unwrap();
         sink.0
     };
     let run = engine.run(&report, &asked).unwrap();
-    let mut sink = Counted(Vec::new(), 0);
+    let mut sink = CountingSink(Vec::new(), 0);
     run.rows(&mut sink).unwrap();
     assert_eq!((run.about().rows, sink.0 == expected), (300_000, true));
 }
@@ -122,7 +122,7 @@ fn a_run_leaves_nothing_for_the_next_run() {
     let second = report(&format!("{head}SELECT * FROM report"));
     let asked = asked(&first);
     let run = engine.run(&first, &asked).unwrap();
-    let mut chart = Counted(Vec::new(), 0);
+    let mut chart = CountingSink(Vec::new(), 0);
     run.chart_rows(&mut chart).unwrap();
     assert_eq!(chart.1, 1);
     drop(run);
@@ -148,6 +148,6 @@ fn a_failing_archive_is_not_wrong_use() {
     file.finish(damaged).unwrap();
     let data = ViewData { archive: Some(archive), teams: vec![look], ..ViewData::default() };
     let engine = Engine::open_confined(data, SMALL).unwrap();
-    let error = engine.query("SELECT * FROM ledger", &mut Counted(Vec::new(), 0)).unwrap_err();
+    let error = engine.query("SELECT * FROM ledger", &mut CountingSink(Vec::new(), 0)).unwrap_err();
     assert!(!error.is_wrong_use() && error.to_string().contains(damaged), "{error}");
 }

@@ -42,11 +42,11 @@ pub(super) fn io_error(error: &Error) -> io::Error {
         Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => ErrorKind::PermissionDenied,
         _ => ErrorKind::Other,
     };
-    io::Error::new(kind, said(error))
+    io::Error::new(kind, describe(error))
 }
 
 /// `the store answered 403 AccessDenied: no right to list`, or why no answer came.
-fn said(error: &Error) -> String {
+fn describe(error: &Error) -> String {
     let mut innermost: &dyn std::error::Error = error;
     while let Some(source) = innermost.source() {
         innermost = source;

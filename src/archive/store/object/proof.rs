@@ -53,8 +53,8 @@ pub fn prove_store(location: &BucketLocation, number: u64, now: Instant) -> Resu
     prove(&ObjectStore::open(location)?, number, now)
 }
 
-/// Tests that exactly one of 24 concurrent creates of one key wins, that a list shows a new object at once, and that a
-/// read shows the winner; compares the clocks. `number` makes a fresh key; `now` is this machine's time.
+/// Tests that exactly one of 24 concurrent creates of one key wins. A list must show a new object at once, and a read must
+/// show the winner. Compares the clocks. `number` makes a fresh key; `now` is this machine's time.
 ///
 /// # Errors
 /// [`StoreError::Unfit`] with the observation, if none or several creates win or a list is stale; [`StoreError::Io`] when a

@@ -1,4 +1,5 @@
-//! Lets the programs find the SQL engine's shared library: beside an installed program, or where the build found it. And lists the reports of `queries/`, which the program embeds.
+//! Lets the programs find the SQL engine's shared library: beside an installed program, or in the directory of the build. Also
+//! lists the reports of `queries/`, which the program embeds.
 
 use std::path::Path;
 
@@ -25,7 +26,7 @@ fn main() {
         "DUCKDB_DOWNLOAD_LIB takes a library that nothing checks: use `make build`, or set DUCKDB_LIB_DIR"
     );
     match std::env::var("DUCKDB_LIB_DIR") {
-        // A program for other machines looks beside itself alone: a directory of this machine may be anybody's there.
+        // A program for other machines looks only beside itself: another user can own a directory of this name there.
         Ok(_) if std::env::var_os("ANNALS_FOR_OTHERS").is_some() => {}
         Ok(directory) => println!("cargo::rustc-link-arg=-Wl,-rpath,{directory}"),
         Err(_) => println!(
@@ -35,8 +36,8 @@ fn main() {
     }
 }
 
-#[allow(clippy::disallowed_methods, reason = "what a build makes need not be durable")]
-/// Writes `EMBEDDED`, the name and the text of each report, in the order of names.
+#[allow(clippy::disallowed_methods, reason = "build outputs need not be durable")]
+/// Writes `EMBEDDED`: the name and the text of each report, sorted by name.
 fn embed_queries() {
     println!("cargo::rerun-if-changed=queries");
     let root = std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");
@@ -47,7 +48,7 @@ fn embed_queries() {
         .filter(|name| name.ends_with(".sql"))
         .collect();
     names.sort();
-    // By the checkout that is compiled: another may have left this list in a target directory that they share.
+    // Absolute paths of the current checkout: another checkout can share the target directory.
     let text = |name: &String| {
         format!("include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), {:?}))", format!("/queries/{name}"))
     };

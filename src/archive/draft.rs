@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::model::{EventRow, Instant, InventoryPart, InventoryRow, Range, RejectRow, SessionRow, Stream};
 
 use super::record::{DeviceDelta, InventoryRead, ReadPoint, SessionsMark, StreamRecord, WindowRecord};
-use super::{EncodedTable, EventColumns, ExpiredRecord, Finding, HoldRecord, ReviewRecord, SessionColumns};
+use super::{ExpiredRecord, Finding, HoldRecord, ReviewRecord};
 
 /// New rows of one window, and whether the commit compacts the window's live files.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,37 +14,19 @@ pub struct WindowRows {
     pub window: Range,
     /// Rows that the archive does not hold yet, in any order.
     pub rows: Vec<EventRow>,
-    /// More such rows, already converted to columns, in any order.
-    pub columns: Vec<EventColumns>,
-    /// The file of all these rows, if they were encoded earlier.
-    pub encoded: Option<EncodedTable>,
     /// True if this commit settles the window: its parts and these rows become one file.
     pub compact: bool,
 }
 
 impl WindowRows {
     pub fn new(stream: Stream, window: Range, rows: Vec<EventRow>, compact: bool) -> Self {
-        Self { stream, window, rows, columns: Vec::new(), encoded: None, compact }
-    }
-
-    /// The number of rows.
-    pub fn count(&self) -> usize {
-        self.rows.len() + self.columns.iter().map(EventColumns::count).sum::<usize>()
+        Self { stream, window, rows, compact }
     }
 
     /// The times of the first row and of the last row.
     pub fn times(&self) -> Option<(Instant, Instant)> {
-        let of_rows = self.rows.iter().map(|row| (row.time, row.time));
-        let times = of_rows.chain(self.columns.iter().map(EventColumns::times));
-        times.reduce(|all, some| (all.0.min(some.0), all.1.max(some.1)))
-    }
-
-    /// Converts columns to rows, for code that needs each row.
-    pub fn expand_columns(&mut self) {
-        self.encoded = None;
-        for columns in std::mem::take(&mut self.columns) {
-            self.rows.extend(columns.to_rows());
-        }
+        let times = || self.rows.iter().map(|row| row.time);
+        times().min().zip(times().max())
     }
 }
 
@@ -58,8 +40,6 @@ pub struct SessionsDraft {
     /// Sessions that can still receive events, in any order.
     pub open: Vec<SessionRow>,
     pub resting: Vec<SessionRow>,
-    /// More finished sessions, already converted to columns.
-    pub columns: Vec<SessionColumns>,
     /// The archived rows that these sessions replace, by the path of their file.
     pub replaced: BTreeMap<String, Vec<SessionRow>>,
 }

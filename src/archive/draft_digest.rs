@@ -11,10 +11,7 @@ use super::{Draft, WindowRows};
 /// # Errors
 /// A sentence that names the lost salt.
 pub fn row_digests(draft: &Draft, salts: &Salts) -> Result<Vec<RowsDigest>, String> {
-    let of = |window: &WindowRows| {
-        let of_rows = digest_events(&window.rows, salts).map_err(|lost| lost.to_string())?;
-        window.columns.iter().try_fold(of_rows, |digest, columns| Ok(digest.plus(columns.digest(salts)?)))
-    };
+    let of = |window: &WindowRows| digest_events(&window.rows, salts).map_err(|lost| lost.to_string());
     draft.rows.iter().map(of).collect()
 }
 
@@ -23,8 +20,8 @@ pub fn row_digests(draft: &Draft, salts: &Salts) -> Result<Vec<RowsDigest>, Stri
 pub fn draft_digest(draft: &Draft, digests: &[RowsDigest], key: Salt) -> Digest {
     let mut parts: Vec<Vec<u8>> = vec![key.0.to_vec()];
     for (new, digest) in draft.rows.iter().zip(digests) {
-        let WindowRows { stream, window, compact, .. } = new;
-        parts.push(format!("{stream}{window} {compact} {} {}\n", new.count(), Digest::from(*digest)).into_bytes());
+        let WindowRows { stream, window, rows, compact } = new;
+        parts.push(format!("{stream}{window} {compact} {} {}\n", rows.len(), Digest::from(*digest)).into_bytes());
     }
     for row in &draft.rejects {
         let head = format!("{} {} {} {}\n", row.stream, row.event_id, row.reason, row.first_seen_at);

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::model::{EventRow, Instant, Stream, TeamId};
 
+use super::WindowRows;
 use super::table::RowsDigest;
-use super::{EventColumns, WindowRows};
 
-/// All new rows of one window of a draft, sorted: either as rows or as columns.
+/// All new rows of one window of a draft, sorted.
 pub struct DraftRows {
     pub new: WindowRows,
     pub digest: RowsDigest,
@@ -37,35 +37,22 @@ pub fn merge_windows(
             ));
         }
         held.new.rows.extend(new.rows);
-        held.new.columns.extend(new.columns);
-        held.new.encoded = None;
         held.new.compact |= new.compact;
         held.digest = held.digest.plus(*digest);
     }
     for DraftRows { new, .. } in windows.values_mut() {
-        if !new.rows.is_empty() || !EventColumns::sort_disjoint(&mut new.columns) {
-            new.expand_columns();
-        }
         new.rows = sorted(std::mem::take(&mut new.rows))?;
     }
     Ok(windows)
 }
 
 fn check_place(team: &TeamId, new: &WindowRows) -> Result<(), String> {
-    let WindowRows { stream, window, rows, columns, .. } = new;
+    let WindowRows { stream, window, rows, .. } = new;
     if let Some(row) = rows.iter().find(|row| !window.owns(row.time)) {
         return Err(format!("event {} of {} lies outside window {stream}{window}", row.event_id, row.time));
     }
     if let Some(row) = rows.iter().find(|row| row.team_id != *team) {
         return Err(format!("event {} belongs to team {}", row.event_id, row.team_id));
-    }
-    for some in columns {
-        if let Some(row) = [some.first(), some.last()].into_iter().find(|row| !window.owns(row.time)) {
-            return Err(format!("event {} of {} lies outside window {stream}{window}", row.event_id, row.time));
-        }
-        if (some.team(), some.stream()) != (team, *stream) {
-            return Err(format!("window {stream}{window} holds events of {} of team {}", some.stream(), some.team()));
-        }
     }
     Ok(())
 }

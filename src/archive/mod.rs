@@ -198,13 +198,13 @@ pub use root::{ARCHIVE_VERSION, Archive, LedgerExtent};
 pub use rules::StateError;
 pub use salts::Salts;
 pub use seals::SealUnit;
-pub use sessions::{HeldSession, SessionColumns, SessionsReader};
+pub use sessions::{HeldSession, SessionsReader};
 pub use state::TeamState;
 pub use store::{
     Blob, Fault, FaultyStore, FileWriter, Guard, Listed, LocalStore, MemoryStore, ObjectStore, Proof, Store,
     StoreError, Tail, Unerased, open_store, prove_store, put,
 };
-pub use table::{ColumnsBuilder, ColumnsRow, ConnectionColumns, EncodedTable, EventColumns, schema_of};
+pub use table::{ConnectionColumns, schema_of};
 pub use team_key::TeamKey;
 pub use team_name::team_name;
 pub use vacuum::{ObsoleteFile, ObsoleteFiles};

@@ -11,10 +11,7 @@ use super::seals::{SealUnit, Sealing, sealed_place};
 use super::sessions::{self, SessionsChange};
 use super::state::TeamState;
 use super::table::{RowsDigest, Tier, digest_rows, reject_batch};
-use super::{
-    Dataset, Draft, EncodedTable, EventColumns, ExpiredRecord, FileEntry, FileRole, Release, ReleasedRecord,
-    SessionsRecord, WindowRows,
-};
+use super::{Dataset, Draft, ExpiredRecord, FileEntry, FileRole, Release, ReleasedRecord, SessionsRecord, WindowRows};
 
 /// Quarantined events are few, but can be large.
 pub const REJECTS_PER_BATCH: usize = 64;
@@ -37,17 +34,6 @@ pub enum Content {
         /// The digest of the new rows.
         digest: RowsDigest,
     },
-    /// New sorted rows that were converted to columns earlier.
-    Columns {
-        stream: Stream,
-        columns: Vec<EventColumns>,
-        digest: RowsDigest,
-    },
-    /// New rows that were encoded earlier.
-    Encoded {
-        stream: Stream,
-        table: EncodedTable,
-    },
     /// New rows; or the remaining rows of one live file.
     Rejects {
         inputs: Vec<FileEntry>,
@@ -65,9 +51,7 @@ pub enum Content {
 impl Output {
     pub fn dataset(&self) -> Dataset {
         match &self.content {
-            Content::Events { stream, .. } | Content::Columns { stream, .. } | Content::Encoded { stream, .. } => {
-                (*stream).into()
-            }
+            Content::Events { stream, .. } => (*stream).into(),
             Content::Rejects { .. } => Dataset::Quarantine,
             Content::Sessions(_) => Dataset::Sessions,
             Content::Inventory { part, .. } => Dataset::Inventory(*part),
@@ -84,7 +68,6 @@ impl Output {
             Content::Events { inputs, .. } | Content::Inventory { inputs, .. } | Content::Rejects { inputs, .. } => {
                 inputs
             }
-            Content::Columns { .. } | Content::Encoded { .. } => &[],
             Content::Sessions(change) => &change.inputs,
         }
     }
@@ -94,8 +77,6 @@ impl Output {
         let held = || self.inputs().iter().map(|file| file.rows).sum::<u64>();
         match &self.content {
             Content::Events { rows, .. } => held() + rows.len() as u64,
-            Content::Columns { columns, .. } => columns.iter().map(|some| some.count() as u64).sum(),
-            Content::Encoded { table, .. } => table.rows(),
             Content::Rejects { rows, .. } => rows.len() as u64,
             Content::Sessions(change) => change.rows(),
             Content::Inventory { rows, .. } => held() + rows.len() as u64,
@@ -160,7 +141,6 @@ pub fn plan(
     for ((stream, start), mut gathered) in windows {
         if let Some((begins, unit, role)) = sealed_place(state, &sealing, stream, start) {
             let into = sealed.entry(SealedFile { stream, begins, unit, role }).or_default();
-            gathered.new.expand_columns();
             into.rows.append(&mut gathered.new.rows);
             into.digest = into.digest.plus(gathered.digest);
             continue;
@@ -197,28 +177,18 @@ pub fn expired_paths(state: &TeamState, expire: &[ExpiredRecord], gone_sessions:
 }
 
 fn window_output(state: &TeamState, stream: Stream, gathered: DraftRows) -> Option<Output> {
-    let DraftRows { mut new, digest } = gathered;
-    let start = new.window.start;
-    let inputs: Vec<FileEntry> = match new.compact {
+    let DraftRows { new: WindowRows { window, rows, compact, .. }, digest } = gathered;
+    let start = window.start;
+    let inputs: Vec<FileEntry> = match compact {
         true => live(state, stream).filter(|(data, _)| data.start == start).map(|(_, file)| file.clone()).collect(),
         false => Vec::new(),
     };
     let is_settled_already = matches!(inputs.as_slice(), [] | [FileEntry { role: FileRole::Window, .. }]);
-    if new.count() == 0 && is_settled_already {
+    if rows.is_empty() && is_settled_already {
         return None;
     }
-    if !inputs.is_empty() {
-        new.expand_columns();
-    }
-    let role = if new.compact { FileRole::Window } else { FileRole::Part };
-    let count = new.count() as u64;
-    let WindowRows { rows, columns, encoded, .. } = new;
-    let content = match encoded.filter(|table| inputs.is_empty() && table.is_of(count, digest, tier_of(role))) {
-        Some(table) => Content::Encoded { stream, table },
-        None if columns.is_empty() => Content::Events { stream, inputs, rows, digest },
-        None => Content::Columns { stream, columns, digest },
-    };
-    Some(Output { role, start, content })
+    let role = if compact { FileRole::Window } else { FileRole::Part };
+    Some(Output { role, start, content: Content::Events { stream, inputs, rows, digest } })
 }
 
 /// Joins several files of settled windows into one. The new file takes the place of the first window, so all windows must be of

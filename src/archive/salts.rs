@@ -187,14 +187,6 @@ impl Salts {
         Salt(Digest::with_domain(DOMAIN, &[&seed.0, month.month().as_bytes()]).0)
     }
 
-    /// Whether `used` are the current salts of these months. If not, the caller must digest its rows again.
-    ///
-    /// # Errors
-    /// As [`Salts::of`].
-    pub fn are_current(&self, used: &BTreeMap<Instant, Salt>) -> Result<bool, LostSalt> {
-        used.iter().try_fold(true, |all, (month, salt)| Ok(all && self.of(*month)?.1 == *salt))
-    }
-
     /// The lost salts among those that were named or asked for.
     pub fn lost(&self) -> Vec<LostSalt> {
         let lost = |held: &Held| match held {

@@ -14,13 +14,12 @@ use super::path::{DataPath, TeamKey};
 use super::plan::{Content, Output, REJECTS_PER_BATCH};
 use super::random::Nonce;
 use super::salts::Salts;
-use super::sessions::SessionsChange;
 use super::store::{Store, StoreError, Verb};
 use super::table::{
     BATCH_ROWS_MAX, Groups, MergeInput, RowsDigest, Selection, Spliced, TableReader, TableWriter, Written, by_parts,
     chunk_rows, digest_rows, event_batch, inventory_batch, merge, reject_batch, rows_again,
 };
-use super::{ArchiveError, Dataset, EncodedTable, EventColumns, FileEntry};
+use super::{ArchiveError, Dataset, FileEntry};
 
 /// Up to this many bytes of new rows are kept for the comparison with the file; larger ones are compared by digest.
 const KEPT_BYTES_MAX: usize = 8 << 20;
@@ -86,17 +85,9 @@ impl Stage<'_> {
         let tier = output.tier();
         let name =
             |hash: Digest| DataPath { dataset, team: self.key.clone(), role, start, hash: hash.short() }.to_string();
-        let (written, meant) = match output.content {
-            Content::Encoded { table, .. } | Content::Sessions(SessionsChange { encoded: Some(table), .. }) => {
-                table.write(self.store, &name(table.written().sha256))?;
-                (table.written(), Intended { digest: table.digest(), encoded: Some(table), ..Intended::default() })
-            }
-            content => {
-                let mut table = TableWriter::create(self.store, dataset, tier, rows, nonce)?;
-                let meant = fill(self.store, self.salts, &mut table, content)?;
-                (table.finish(name)?, meant)
-            }
-        };
+        let mut table = TableWriter::create(self.store, dataset, tier, rows, nonce)?;
+        let meant = fill(self.store, self.salts, &mut table, output.content)?;
+        let written = table.finish(name)?;
         let path = name(written.sha256);
         if !planted::is(Bug::NoReadBack) {
             let found = read_back(self.store, &path, dataset, &written, &meant, self.salts)?;
@@ -125,8 +116,6 @@ struct Intended {
     /// The new rows, if the file has no other rows and they are few enough to keep until the read-back.
     rows: Option<Vec<RecordBatch>>,
     spliced: Vec<Spliced>,
-    /// The whole file, whose values were all read back at encoding.
-    encoded: Option<EncodedTable>,
 }
 
 /// Writes the rows.
@@ -140,13 +129,6 @@ fn fill(store: &dyn Store, salts: &Salts, table: &mut TableWriter, content: Cont
                 meant.digest = meant.digest.plus(digest_rows(&batch, salts).map_err(|e| bad(e.to_string()))?);
                 table.write(&batch)?;
             }
-        }
-        Content::Encoded { .. } => unreachable!("BUG: an encoded file needs no filling"),
-        Content::Columns { columns, digest, .. } => {
-            meant.digest = digest;
-            let batches: Vec<RecordBatch> = columns.into_iter().flat_map(EventColumns::into_batches).collect();
-            batches.iter().try_for_each(|batch| table.write(batch))?;
-            meant.rows = Some(batches);
         }
         Content::Events { stream, inputs, rows, digest } if inputs.is_empty() => {
             meant.digest = digest;
@@ -275,12 +257,6 @@ fn read_back(
     salts: &Salts,
 ) -> Result<(u64, RowsDigest), ArchiveError> {
     let differs = |found: String, expected: String| ArchiveError::ReadBack { path: path.to_owned(), found, expected };
-    if let Some(table) = &meant.encoded {
-        return match table.is(&store.read(path)?).map_err(|e| StoreError::io(Verb::Read, path, e))? {
-            true => Ok((written.rows, meant.digest)),
-            false => Err(differs("other bytes".to_owned(), written.sha256.to_string())),
-        };
-    }
     let file = Groups::open(store, path)?;
     let is_as_written = || {
         let sha256 = file.blob().digest().map_err(|e| StoreError::io(Verb::Read, path, e))?;

@@ -30,7 +30,7 @@ pub use inventory::{InventoryColumn, InventoryKind, InventoryPart, InventoryRow,
 pub use location::{BucketLocation, Location, LocationError, Scheme};
 pub use multiset::Multiset;
 pub use retention::{Retained, Retention, RetentionClass, RetentionPolicy, TeamRetention};
-pub use row::{ConnectionDetail, ConnectionTexts, Detail, ErasedMark, EventRow, RejectRow, RowRef};
+pub use row::{ConnectionDetail, ConnectionTexts, Detail, ErasedMark, EventRow, RejectRow};
 pub use session::{ConnectionEvent, Outcome, SESSION_DETAILS, SessionRow, SessionTexts};
 pub use severity::Severity;
 pub use shard::{SHARDS_MAX, Shard};

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::texts::Texts;
-use super::{ConnectionId, DeviceId, Digest, EventId, Instant, Stream, TeamId, Text};
+use super::{ConnectionId, DeviceId, EventId, Instant, Stream, TeamId, Text};
 
 /// One archived event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,43 +20,6 @@ pub struct EventRow {
     /// The event's JSON text; UTF-8.
     pub raw: Bytes,
     pub detail: Detail,
-}
-
-/// The borrowed values of an [`EventRow`].
-#[derive(Debug, Clone, Copy)]
-pub struct RowRef<'a> {
-    pub team_id: &'a str,
-    pub event_id: &'a str,
-    pub time: Instant,
-    pub event_type: &'a str,
-    pub revision: u32,
-    pub first_seen_at: Instant,
-    pub redacted: bool,
-    pub raw: &'a [u8],
-    /// The digest of `raw`, if it is known.
-    pub raw_digest: Option<Digest>,
-    /// The stream's own columns, in order.
-    pub texts: &'a [Option<&'a str>],
-}
-
-impl EventRow {
-    /// Passes the row's values to `look`.
-    pub fn with_ref<T>(&self, look: impl FnOnce(RowRef<'_>) -> T) -> T {
-        self.detail.with_texts(|texts| {
-            look(RowRef {
-                team_id: self.team_id.as_str(),
-                event_id: self.event_id.as_str(),
-                time: self.time,
-                event_type: &self.event_type,
-                revision: self.revision,
-                first_seen_at: self.first_seen_at,
-                redacted: self.redacted,
-                raw: &self.raw,
-                raw_digest: None,
-                texts,
-            })
-        })
-    }
 }
 
 /// The stream's own columns.
@@ -81,7 +44,8 @@ impl Detail {
         }
     }
 
-    fn with_texts<T>(&self, look: impl FnOnce(&[Option<&str>]) -> T) -> T {
+    /// Passes the texts of the stream's own columns, in order, to `look`.
+    pub fn with_texts<T>(&self, look: impl FnOnce(&[Option<&str>]) -> T) -> T {
         match self {
             Detail::Activity { token_info, payload } => look(&[token_info.as_deref(), payload.as_deref()]),
             Detail::Billing { payload } => look(&[payload.as_deref()]),

@@ -8,7 +8,7 @@ mod reject;
 
 use crate::api::json::Object;
 use crate::api::outline::Outline;
-use crate::model::{Detail, EventId, EventRow, Instant, RawEvent, RejectRow, RowRef, ServedTime, Stream, TeamId};
+use crate::model::{Detail, EventId, EventRow, Instant, RawEvent, RejectRow, ServedTime, Stream, TeamId, Text};
 
 use reject::Reject;
 
@@ -39,22 +39,22 @@ pub fn normalize(
     first_seen_at: Instant,
 ) -> Result<EventRow, Box<RejectRow>> {
     let event_id = event_id(event, occurrence);
-    let owned = |time, event_type: &str, texts: &[Option<&str>]| EventRow {
-        team_id: team.clone(),
-        event_id: event_id.clone(),
-        time,
-        event_type: event_type.into(),
-        revision,
-        first_seen_at,
-        redacted: event.redacted,
-        raw: event.text.clone(),
-        detail: Detail::new(stream, texts).expect("BUG: a stream's texts are as many as its columns"),
-    };
-    read(stream, event, owned).map_err(|Reject { reason, detail }| {
-        Box::new(RejectRow {
+    match read(stream, event) {
+        Ok((time, event_type, detail)) => Ok(EventRow {
+            team_id: team.clone(),
+            event_id,
+            time,
+            event_type,
+            revision,
+            first_seen_at,
+            redacted: event.redacted,
+            raw: event.text.clone(),
+            detail,
+        }),
+        Err(Reject { reason, detail }) => Err(Box::new(RejectRow {
             team_id: team.clone(),
             stream,
-            event_id: event_id.clone(),
+            event_id,
             time: event.at(),
             reason,
             detail,
@@ -62,49 +62,12 @@ pub fn normalize(
             redacted: event.redacted,
             raw: event.text.clone(),
             erased: None,
-        })
-    })
+        })),
+    }
 }
 
-/// Passes the row of an event that is the first with its id and content to `look`; `None` if the event is a reject.
-pub fn with_first_row<T>(
-    team: &TeamId,
-    stream: Stream,
-    event: &RawEvent,
-    first_seen_at: Instant,
-    look: impl FnOnce(RowRef<'_>) -> T,
-) -> Option<T> {
-    let made;
-    let event_id = match &event.id {
-        Some(id) => id,
-        None => {
-            made = event_id(event, 1);
-            &made
-        }
-    };
-    let borrowed = |time, event_type: &str, texts: &[Option<&str>]| {
-        look(RowRef {
-            team_id: team.as_str(),
-            event_id: event_id.as_str(),
-            time,
-            event_type,
-            revision: 1,
-            first_seen_at,
-            redacted: event.redacted,
-            raw: &event.text,
-            raw_digest: Some(event.digest),
-            texts,
-        })
-    };
-    read(stream, event, borrowed).ok()
-}
-
-/// Passes an event's time, its type and the texts of its stream's own columns to `make`.
-fn read<T>(
-    stream: Stream,
-    event: &RawEvent,
-    make: impl FnOnce(Instant, &str, &[Option<&str>]) -> T,
-) -> Result<T, Reject> {
+/// An event's time, its type and its stream's own columns.
+fn read(stream: Stream, event: &RawEvent) -> Result<(Instant, Text, Detail), Reject> {
     let text = std::str::from_utf8(&event.text).map_err(|error| reject::not_utf8(&error))?;
     let time = match &event.time {
         ServedTime::At(at) => *at,
@@ -113,18 +76,22 @@ fn read<T>(
     let is_json = event.is_json || Object::parse(text).is_some();
     let outline = Some(text).filter(|_| is_json).and_then(Outline::of).ok_or_else(reject::not_json)?;
     let object = outline.top();
+    let of = |event_type: &str, texts: &[Option<&str>]| {
+        let detail = Detail::new(stream, texts).expect("BUG: a stream's texts are as many as its columns");
+        (time, event_type.into(), detail)
+    };
     Ok(match stream {
         Stream::Activity => {
             let (event_type, texts) = activity::read(object)?;
-            make(time, event_type, &texts)
+            of(event_type, &texts)
         }
         Stream::Connections => {
             let (event_type, texts) = connections::read(object, event.device.as_ref())?;
-            make(time, event_type, &texts.each_ref().map(Option::as_deref))
+            of(event_type, &texts.each_ref().map(Option::as_deref))
         }
         Stream::Billing => {
             let (event_type, texts) = billing::read(object)?;
-            make(time, event_type, &texts)
+            of(event_type, &texts)
         }
     })
 }

@@ -122,7 +122,6 @@ impl History {
             is_anew: true,
             open,
             resting: sessions.collect(),
-            columns: Vec::new(),
             replaced: BTreeMap::new(),
         };
         Draft { sessions: Some(draft), ..Draft::default() }
@@ -140,7 +139,6 @@ impl History {
                 is_anew: false,
                 open: Vec::new(),
                 resting: Vec::new(),
-                columns: Vec::new(),
                 replaced: BTreeMap::new(),
             });
         }

@@ -8,12 +8,12 @@ use arrow::compute::filter_record_batch;
 use crate::model::{ConnectionId, Instant, Range, SessionRow, Stream};
 
 use super::super::path::{day_start, month_of, year_of};
-use super::super::plan::{Content, Output, tier_of};
+use super::super::plan::{Content, Output};
 use super::super::salts::Salts;
 use super::super::state::TeamState;
-use super::super::table::{EncodedTable, RowsDigest, column};
+use super::super::table::{RowsDigest, column};
 use super::super::{ArchiveError, Dataset, FileEntry, FileRole, SessionsDraft, SessionsRecord};
-use super::columns::{SessionColumns, Sum, batches, in_order};
+use super::columns::{Sum, batches, in_order};
 use super::place::{LARGE_ROWS, Place, Places, SMALL_ROWS, is_joined};
 
 /// A new file: the rows of its input files, minus dropped rows, plus new rows.
@@ -27,8 +27,6 @@ pub struct SessionsChange {
     pub added: Sum,
     /// Times of the dropped and new rows, in microseconds.
     pub(super) changed: Vec<i64>,
-    /// The whole file, if it was encoded earlier.
-    pub encoded: Option<EncodedTable>,
 }
 
 impl SessionsChange {
@@ -48,15 +46,7 @@ struct Changes<'a> {
     inputs: BTreeMap<&'a str, &'a FileEntry>,
     dropped: Vec<&'a SessionRow>,
     added: Vec<&'a SessionRow>,
-    /// More new rows.
-    columns: Vec<&'a SessionColumns>,
     is_sealing: bool,
-}
-
-impl Changes<'_> {
-    fn rows_added(&self) -> u64 {
-        self.added.len() as u64 + self.columns.iter().map(|columns| columns.rows()).sum::<u64>()
-    }
 }
 
 /// Changes of session files other than replaced rows.
@@ -100,9 +90,6 @@ pub fn plan(
             last => last.insert((month_of(at), placed.of_time(at))),
         };
         places.entry(place).or_default().added.push(row);
-    }
-    for columns in draft.iter().flat_map(|draft| &draft.columns) {
-        places.entry(placed.of_time(columns.first()?)).or_default().columns.push(columns);
     }
     for (path, rows) in draft.iter().flat_map(|draft| &draft.replaced) {
         let file = state.files.get(path).filter(|file| file.dataset == Dataset::Sessions);
@@ -223,7 +210,7 @@ fn absorb<'a>(
     let stays = matches!(place, Place::Year(_)) && changes.inputs.values().any(|file| is_whole(&file));
     let mut small: Vec<&FileEntry> = here().filter(|file| !stays && file.rows < SMALL_ROWS).collect();
     small.sort_by_key(|file| (file.rows, &file.path));
-    let mut rows = changes.rows_added() + changes.inputs.values().map(|file| file.rows).sum::<u64>();
+    let mut rows = changes.added.len() as u64 + changes.inputs.values().map(|file| file.rows).sum::<u64>();
     for file in small {
         if file.rows <= rows.saturating_mul(2) && changes.inputs.insert(&file.path, file).is_none() {
             rows += file.rows;
@@ -240,23 +227,9 @@ fn absorb<'a>(
 }
 
 fn output(place: Place, role: FileRole, changes: Changes<'_>, salts: &Salts) -> Result<Output, String> {
-    let Changes { inputs, dropped, added: mut rows, columns, .. } = changes;
-    let expand_columns: Vec<SessionRow>;
-    let alone = match columns.as_slice() {
-        [one] if rows.is_empty() => Some(*one),
-        some => {
-            expand_columns = some.iter().map(|columns| columns.to_rows()).collect::<Result<Vec<_>, _>>()?.concat();
-            rows.extend(&expand_columns);
-            None
-        }
-    };
-    let (batches, added, mut changed) = match alone {
-        Some(columns) => (columns.batches().to_vec(), columns.sum(salts)?, columns.times()?),
-        None => {
-            let (batches, sum) = in_order(&mut rows, salts)?;
-            (batches, sum, rows.iter().map(|row| row.first_event_at.micros()).collect())
-        }
-    };
+    let Changes { inputs, dropped, added: mut rows, .. } = changes;
+    let (batches, added) = in_order(&mut rows, salts)?;
+    let mut changed: Vec<i64> = rows.iter().map(|row| row.first_event_at.micros()).collect();
     let of_added = changed.iter().min().map(|micros| Instant::from_nanos(micros.saturating_mul(1_000)));
     let times = inputs.values().filter_map(|file| file.first).chain(of_added);
     let start = match (role, place) {
@@ -266,9 +239,8 @@ fn output(place: Place, role: FileRole, changes: Changes<'_>, salts: &Salts) -> 
     changed.extend(dropped.iter().map(|row| row.first_event_at.micros()));
     let drop_ids = dropped.iter().map(|row| row.connection_id.clone()).collect();
     let (_, dropped) = self::batches(&dropped, salts)?;
-    let encoded = alone.filter(|_| inputs.is_empty()).and_then(|columns| columns.encoded(added, tier_of(role)));
     let inputs = inputs.into_values().cloned().collect();
-    let content = Content::Sessions(SessionsChange { inputs, drop_ids, dropped, batches, added, changed, encoded });
+    let content = Content::Sessions(SessionsChange { inputs, drop_ids, dropped, batches, added, changed });
     Ok(Output { role, start, content })
 }
 

@@ -13,7 +13,6 @@ mod place;
 mod reader;
 
 pub use change::{FileChanges, SessionsChange, plan};
-pub use columns::SessionColumns;
 pub use gone::{GoneSessions, gone_sessions};
 pub use lookup::{HeldSession, Lookup};
 pub use reader::SessionsReader;

@@ -7,7 +7,7 @@ use arrow::array::{
     StringBuilder, TimestampMicrosecondArray,
 };
 
-use crate::model::{ErasedMark, EventRow, Instant, RejectRow, RowRef, Stream};
+use crate::model::{ErasedMark, EventRow, Instant, RejectRow, Stream};
 
 use super::super::Dataset;
 use super::schema_of;
@@ -25,12 +25,12 @@ const ERASED_COLUMNS: usize = 2;
 /// A sentence that names an event that is not UTF-8 or does not fit the stream's columns.
 pub fn event_batch(stream: Stream, rows: &[EventRow]) -> Result<RecordBatch, String> {
     let mut builder = EventBuilder::new(stream, rows.len(), rows.iter().map(|row| row.raw.len()).sum());
-    rows.iter().try_for_each(|row| row.with_ref(|row| builder.add(&row)))?;
+    rows.iter().try_for_each(|row| builder.add(row))?;
     builder.finish()
 }
 
 /// Builds the columns of one stream's events row by row.
-pub struct EventBuilder {
+struct EventBuilder {
     stream: Stream,
     team: StringBuilder,
     id: StringBuilder,
@@ -48,7 +48,7 @@ pub struct EventBuilder {
 
 impl EventBuilder {
     /// Reserves room for this many rows and bytes of text.
-    pub fn new(stream: Stream, rows: usize, raw_bytes: usize) -> Self {
+    fn new(stream: Stream, rows: usize, raw_bytes: usize) -> Self {
         let text = || StringBuilder::with_capacity(rows, rows * TEXT_BYTES);
         let own = schema_of(stream.into()).fields().len() - COMMON_COLUMNS;
         Self {
@@ -69,41 +69,34 @@ impl EventBuilder {
     ///
     /// # Errors
     /// A sentence that names the event if it does not fit the columns; then nothing is added.
-    pub fn add(&mut self, row: &RowRef<'_>) -> Result<(), String> {
-        let raw = std::str::from_utf8(row.raw).map_err(|e| format!("event {}: not UTF-8: {e}", row.event_id))?;
-        if row.texts.len() != self.texts.len() {
+    fn add(&mut self, row: &EventRow) -> Result<(), String> {
+        let raw = std::str::from_utf8(&row.raw).map_err(|e| format!("event {}: not UTF-8: {e}", row.event_id))?;
+        if row.detail.with_texts(|texts| texts.len()) != self.texts.len() {
             return Err(format!("event {}: not an event of {}", row.event_id, self.stream));
         }
         let revision = i32::try_from(row.revision)
             .map_err(|_| format!("event {}: revision {} is too large", row.event_id, row.revision))?;
-        self.team.append_value(row.team_id);
-        self.id.append_value(row.event_id);
+        self.team.append_value(row.team_id.as_str());
+        self.id.append_value(row.event_id.as_str());
         self.times.push(row.time.nanos());
-        self.types.append_value(row.event_type);
+        self.types.append_value(row.event_type.as_str());
         self.revisions.push(revision);
         self.seen.push(row.first_seen_at.micros());
         self.redacted.append_value(row.redacted);
         self.raw.append_value(raw);
-        for (column, text) in self.texts.iter_mut().zip(row.texts) {
-            column.append_option(*text);
-        }
+        row.detail.with_texts(|texts| {
+            for (column, text) in self.texts.iter_mut().zip(texts) {
+                column.append_option(*text);
+            }
+        });
         Ok(())
-    }
-
-    pub fn rows(&self) -> usize {
-        self.times.len()
-    }
-
-    /// Bytes of the rows' text.
-    pub fn raw_bytes(&self) -> usize {
-        self.raw.values_slice().len()
     }
 
     /// The finished columns.
     ///
     /// # Errors
     /// A sentence if the columns make no batch.
-    pub fn finish(mut self) -> Result<RecordBatch, String> {
+    fn finish(mut self) -> Result<RecordBatch, String> {
         let micros = self.times.iter().map(|nanos| Instant::from_nanos(*nanos).micros());
         let mut columns: Vec<ArrayRef> = vec![
             Arc::new(self.team.finish()),

@@ -9,14 +9,12 @@
 //! The month of a row is the month of its sort time: `event_time_ns` for events, `first_seen_at` for an event without a time,
 //! `first_event_at` for sessions, `seen_at` for the inventory.
 
-use std::collections::BTreeMap;
-
 use arrow::array::{Array, AsArray, BinaryArray, BooleanArray, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Int32Type, Int64Type, TimeUnit, TimestampMicrosecondType};
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
-use crate::model::{Digest, EventRow, Instant, Range, RowRef};
+use crate::model::{Digest, EventRow, Instant, Range};
 
 use super::super::salts::{LostSalt, Salt, Salts};
 use super::by_parts;
@@ -72,10 +70,10 @@ fn put_bytes(row: &mut Vec<u8>, value: &[u8]) {
     row.extend_from_slice(value);
 }
 
-/// The text, whose digest may be known already.
-fn put_raw(row: &mut Vec<u8>, raw: &[u8], digest: Option<Digest>) {
+/// Writes the digest of the text.
+fn put_raw(row: &mut Vec<u8>, raw: &[u8]) {
     row.push(4);
-    row.extend_from_slice(&digest.unwrap_or_else(|| Digest::of(raw)).0);
+    row.extend_from_slice(&Digest::of(raw).0);
 }
 
 /// Seven bits in each byte, the lowest first; all bytes but the last have the highest bit set.
@@ -176,8 +174,8 @@ impl<'a> Values<'a> {
             return;
         }
         match self {
-            Values::Text(a) if is_raw => put_raw(row, a.value(at).as_bytes(), None),
-            Values::Blob(a) if is_raw => put_raw(row, a.value(at), None),
+            Values::Text(a) if is_raw => put_raw(row, a.value(at).as_bytes()),
+            Values::Blob(a) if is_raw => put_raw(row, a.value(at)),
             Values::Text(a) => put_bytes(row, a.value(at).as_bytes()),
             Values::Blob(a) => put_bytes(row, a.value(at)),
             Values::Int(a) => put_int(row, a.value(at)),
@@ -250,66 +248,36 @@ impl RowTimes {
 /// When a month's salt is lost.
 pub fn digest_events(rows: &[EventRow], salts: &Salts) -> Result<RowsDigest, LostSalt> {
     let some = |rows: &[EventRow]| {
-        let mut hasher = RowsHasher::new(salts);
-        rows.iter().try_for_each(|row| row.with_ref(|row| hasher.add(&row)))?;
-        Ok(hasher.sum)
+        let (mut salting, mut values) = (Salting::new(salts), Vec::new());
+        rows.iter().try_fold(RowsDigest::default(), |sum, row| {
+            salting.begin(row.time, &mut values)?;
+            put_event(row, &mut values);
+            Ok(sum.plus(Digest(Sha256::digest(&values).into()).into()))
+        })
     };
     let sums = by_parts(rows, ROWS_A_THREAD, some)?;
     Ok(sums.into_iter().fold(RowsDigest::default(), RowsDigest::plus))
 }
 
-/// The digest of events, computed row by row.
-pub struct RowsHasher {
-    salting: Salting,
-    used: BTreeMap<Instant, Salt>,
-    values: Vec<u8>,
-    sum: RowsDigest,
-}
-
-impl RowsHasher {
-    pub fn new(salts: &Salts) -> Self {
-        let salting = Salting::new(salts);
-        Self { salting, used: BTreeMap::new(), values: Vec::new(), sum: RowsDigest::default() }
-    }
-
-    /// Adds a row.
-    ///
-    /// # Errors
-    /// When its month's salt is lost.
-    pub fn add(&mut self, row: &RowRef<'_>) -> Result<(), LostSalt> {
-        let before = self.salting.last.map(|(month, _)| month);
-        self.salting.begin(row.time, &mut self.values)?;
-        if let Some((month, salt)) = self.salting.last.filter(|(month, _)| before != Some(*month)) {
-            self.used.insert(month.start, salt);
-        }
-        put_event(row, &mut self.values);
-        self.sum = self.sum.plus(Digest(Sha256::digest(&self.values).into()).into());
-        Ok(())
-    }
-
-    /// The digest, and the salts in it.
-    pub fn finish(self) -> (RowsDigest, BTreeMap<Instant, Salt>) {
-        (self.sum, self.used)
-    }
-}
-
 /// Writes the values of an event in the order of its columns.
-fn put_event(row: &RowRef<'_>, values: &mut Vec<u8>) {
-    put_bytes(values, row.team_id.as_bytes());
-    put_bytes(values, row.event_id.as_bytes());
+fn put_event(row: &EventRow, values: &mut Vec<u8>) {
+    put_bytes(values, row.team_id.as_str().as_bytes());
+    put_bytes(values, row.event_id.as_str().as_bytes());
     put_int(values, row.time.micros());
     put_int(values, row.time.nanos());
     put_bytes(values, row.event_type.as_bytes());
     put_int(values, i64::from(row.revision));
     put_int(values, row.first_seen_at.micros());
     put_truth(values, row.redacted);
-    put_raw(values, row.raw, row.raw_digest);
-    for text in row.texts {
-        match text {
-            Some(text) => put_bytes(values, text.as_bytes()),
-            None => values.push(0),
+    put_raw(values, &row.raw);
+    row.detail.with_texts(|texts| {
+        for text in texts {
+            match text {
+                Some(text) => put_bytes(values, text.as_bytes()),
+                None => values.push(0),
+            }
         }
-    }
+    });
     // No erasure has changed a new event.
     values.extend([0, 0]);
 }

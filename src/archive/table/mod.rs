@@ -1,11 +1,9 @@
 //! Rows in files: the schema, reading and writing Parquet, row digests, merging.
 
 mod batch;
-mod columns;
 mod compare;
 mod connections;
 mod digest;
-mod encoded;
 mod inventory;
 mod merge;
 mod order;
@@ -20,11 +18,9 @@ mod writer;
 use rayon::prelude::*;
 
 pub use batch::{event_batch, reject_batch};
-pub use columns::{ColumnsBuilder, ColumnsRow, EventColumns};
 pub use compare::rows_again;
 pub use connections::ConnectionColumns;
 pub use digest::{DigestError, RowsDigest, digest_events, digest_rows};
-pub use encoded::EncodedTable;
 pub use inventory::{inventory_batch, inventory_rows};
 pub use merge::{MergeInput, chunk_rows, merge};
 pub use order::{sort_rows, times_of};

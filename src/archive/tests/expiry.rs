@@ -240,7 +240,6 @@ fn sessions_of(date: &str) -> SessionsDraft {
         is_anew: false,
         open: Vec::new(),
         resting: vec![row],
-        columns: Vec::new(),
         replaced: BTreeMap::new(),
     }
 }

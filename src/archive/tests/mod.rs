@@ -4,7 +4,6 @@ mod extents;
 mod buckets;
 mod concurrent_writer;
 mod cache;
-mod columns;
 mod commits;
 mod damage;
 mod days;
@@ -290,14 +289,7 @@ pub fn with_sessions(writer: &mut TeamWriter, mut draft: Draft) -> Result<Draft,
     }
     let mark = SessionsMark { rules: 1, through: None, until: None };
     let open = draft.rows.iter().flat_map(|window| &window.rows).map(session).collect();
-    let mut sessions = SessionsDraft {
-        mark,
-        is_anew: false,
-        open,
-        resting: Vec::new(),
-        columns: Vec::new(),
-        replaced: BTreeMap::new(),
-    };
+    let mut sessions = SessionsDraft { mark, is_anew: false, open, resting: Vec::new(), replaced: BTreeMap::new() };
     for held in writer.sessions().open()? {
         sessions.resting.push(held.row.clone());
         sessions.replaced.entry(held.path).or_default().push(held.row);

@@ -6,7 +6,6 @@ use super::super::stage::compare;
 use super::super::store::{Blob, FileWriter, Guard, Listed, StoreError, Tail};
 use super::super::table::RowsDigest;
 use super::super::{MemoryStore, VerifyOptions, verify};
-use super::columns::{encoded_before, encoded_before_of};
 use super::*;
 
 /// A disk that changes one byte of each staged file, at this percentage of the file.
@@ -98,46 +97,6 @@ fn a_file_that_is_read_back_otherwise_is_not_committed() {
             let _ = commit(&mut writer(&open(&shared)), history().swap_remove(step)).unwrap();
             assert!(verify(shared.as_ref(), &VerifyOptions::default()).unwrap().is_clean(), "step {step}");
         }
-    }
-}
-
-#[test]
-fn a_file_that_was_encoded_before_is_read_back_as_it_was_written() {
-    let date = "2026-11-03";
-    for hundredths in [0, 20, 50, 90, 100] {
-        let honest = MemoryStore::new();
-        let shared: Arc<dyn Store> = Arc::new(honest.clone());
-        drop(open(&shared));
-        let archive = Archive::open(Arc::new(Lying { inner: honest, hundredths })).unwrap().drawing(Arc::new(|| 7));
-        let error = commit(&mut writer(&archive), encoded_before(date)).unwrap_err();
-        assert!(matches!(error, ArchiveError::ReadBack { .. }), "{hundredths} %: {error}");
-        let mut mended = writer(&open_same(&shared));
-        assert_eq!(mended.state().files.len(), 0);
-        let _ = commit(&mut mended, encoded_before(date)).unwrap();
-        assert!(verify(shared.as_ref(), &VerifyOptions::default()).unwrap().is_clean());
-    }
-}
-
-#[test]
-fn what_stands_in_a_file_is_told_from_what_should_by_every_byte() {
-    // Text that compresses badly, so that the file is longer than one comparison block.
-    let raw = |n: u32| {
-        (0..4).map(|part| crate::model::Digest::of(&(n * 4 + part).to_le_bytes()).to_string()).collect::<String>()
-    };
-    let with_text = |(n, row): (u32, EventRow)| EventRow { raw: raw(n).into(), ..row };
-    let all: Vec<EventRow> = (0..).zip(events("2026-11-03", 0, 3_000)).map(with_text).collect();
-    let store = MemoryStore::new();
-    let table = encoded_before_of(&all);
-    table.write(&store, "file").unwrap();
-    let bytes = store.read("file").unwrap().to_bytes().unwrap();
-    let is = |content: Vec<u8>| table.is(&Blob::Bytes(content.into())).unwrap();
-    assert!(bytes.len() > 2 * (128 << 10) && is(bytes.to_vec()));
-    assert!(!is(bytes[..bytes.len() - 1].to_vec()) && !is(Vec::new()));
-    assert!(!is([&bytes[..], &[0]].concat()));
-    for at in [0, (128 << 10) - 1, 128 << 10, bytes.len() - 1] {
-        let mut other = bytes.to_vec();
-        other[at] ^= 1;
-        assert!(!is(other), "{at}");
     }
 }
 

@@ -77,7 +77,6 @@ fn every_part_of_a_draft_tells_it_from_others() {
         is_anew,
         open: Vec::new(),
         resting: Vec::new(),
-        columns: Vec::new(),
         replaced: BTreeMap::new(),
     };
     let drafts = [

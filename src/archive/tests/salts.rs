@@ -215,15 +215,6 @@ fn two_writers_end_with_one_salt_of_a_month() {
 }
 
 #[test]
-fn columns_that_were_digested_with_a_salt_that_no_line_names_are_digested_again() {
-    let disk = MemoryStore::new();
-    let store: Arc<dyn Store> = Arc::new(disk.clone());
-    // The salts of that draft consist of sevens, unlike those of the archive.
-    let _ = commit(&mut writer(&open(&store)), columns::encoded_before("2026-11-03")).unwrap();
-    assert_eq!(faults(&disk), []);
-}
-
-#[test]
 fn a_salt_is_written_once_and_named_by_the_first_line_that_needs_it() {
     let disk = disk();
     let lines = get(&disk, LEDGER);

@@ -1,8 +1,6 @@
 //! Session files: their places, their replacement, and their records in the ledger.
 
-use super::super::draft_digest::row_digests;
-use super::super::plan::{Content, Output, plan};
-use super::super::{FileEntry, FileRole, MemoryStore, SessionColumns, StateError, VerifyOptions, verify};
+use super::super::{FileEntry, FileRole, MemoryStore, StateError, VerifyOptions, verify};
 use super::*;
 use crate::model::ConnectionId;
 
@@ -17,14 +15,7 @@ pub fn sessions(draft: SessionsDraft) -> Draft {
 
 pub fn change(through: &str) -> SessionsDraft {
     let mark = SessionsMark { rules: 1, through: Some(at(through)), until: None };
-    SessionsDraft {
-        mark,
-        is_anew: false,
-        open: Vec::new(),
-        resting: Vec::new(),
-        columns: Vec::new(),
-        replaced: BTreeMap::new(),
-    }
+    SessionsDraft { mark, is_anew: false, open: Vec::new(), resting: Vec::new(), replaced: BTreeMap::new() }
 }
 
 /// This many finished sessions of a day, numbered from `first`.
@@ -237,83 +228,4 @@ fn sessions_of_a_draft_are_sorted_and_none_stands_twice() {
     let ids: Vec<ConnectionId> = ["c-a", "c-b", "c-c", "c-d"].map(ConnectionId::from).into_iter().collect();
     let held = writer.sessions().resting(&ids.iter().collect::<Vec<_>>()).unwrap();
     assert_eq!(held.into_iter().map(|held| held.row).collect::<Vec<_>>(), [earliest, second, first, third]);
-}
-
-/// The same sessions, as columns for months with many of them.
-fn with_columns(draft: SessionsDraft) -> SessionsDraft {
-    let SessionsDraft { mut resting, mut columns, .. } = draft.clone();
-    columns.extend(SessionColumns::take_many(&mut resting, &salts()).unwrap());
-    SessionsDraft { resting, columns, ..draft }
-}
-
-#[test]
-fn sessions_made_columns_before_become_the_same_files() {
-    let many = resting("2026-11-03", 0, 9_000);
-    let others = [resting("2026-10-05", 0, 7), resting("2026-11-04", 0, 5)].concat();
-    let draft = |resting: &[SessionRow]| SessionsDraft { resting: resting.to_vec(), ..change("2026-11-05T00:00:00Z") };
-    let seal = |start: &str| vec![(Stream::Connections, month_of(day(start).start))];
-    let before = |resting: Vec<SessionRow>, seal_months| Draft { seal_months, ..sessions(draft(&resting)) };
-    let beside = vec![before(resting("2026-11-02", 0, 300), Vec::new())];
-    let large = vec![before(resting("2026-11-02", 0, 9_000), Vec::new())];
-    let sealed = vec![before(resting("2026-11-02", 0, 300), seal("2026-11-01"))];
-    let twice =
-        SessionsDraft { columns: with_columns(draft(&resting("2026-11-06", 0, 5_000))).columns, ..draft(&many) };
-    let anew = SessionsDraft { is_anew: true, ..draft(&many) };
-    for (scenario, before, made, seal_months, encoded) in [
-        ("alone", vec![], draft(&many), vec![], 1),
-        ("with others of other months", vec![], draft(&[many.clone(), others[..7].to_vec()].concat()), vec![], 1),
-        ("two months", vec![], draft(&[many.clone(), resting("2026-10-05", 0, 4_096)].concat()), vec![], 2),
-        ("too few", vec![], draft(&many[..4_095]), vec![], 0),
-        ("beside a large file", large, draft(&many), vec![], 1),
-        ("a small file is joined", beside.clone(), draft(&many), vec![], 0),
-        ("anew", beside, anew, vec![], 1),
-        ("the month is sealed", sealed, draft(&many), vec![], 0),
-        ("the month is sealed with it", vec![], draft(&many), seal("2026-11-01"), 0),
-        ("more of the month as columns", vec![], twice, vec![], 0),
-    ] {
-        let commit_of = |sessions: SessionsDraft| {
-            let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-            let mut writer = writer(&open_same(&store));
-            for draft in before.clone() {
-                let _ = commit(&mut writer, draft).unwrap();
-            }
-            let mut draft = Draft { sessions: Some(sessions), seal_months: seal_months.clone(), ..Draft::default() };
-            let (outputs, _) =
-                plan(writer.state(), &mut draft.clone(), &row_digests(&draft, &salts()).unwrap(), &salts()).unwrap();
-            let is_encoded =
-                |output: &&Output| matches!(&output.content, Content::Sessions(change) if change.encoded.is_some());
-            let encoded = outputs.iter().filter(is_encoded).count();
-            draft.seal_months.sort();
-            let _ = commit(&mut writer, draft).unwrap();
-            assert!(verify(store.as_ref(), &VerifyOptions::default()).unwrap().is_clean(), "{scenario}");
-            let files: Vec<FileEntry> = writer.state().files.values().cloned().collect();
-            (files, encoded)
-        };
-        let as_rows = SessionsDraft {
-            resting: made
-                .columns
-                .iter()
-                .fold(made.resting.clone(), |rows, some| [rows, some.to_rows().unwrap()].concat()),
-            columns: Vec::new(),
-            ..made.clone()
-        };
-        let ((rows, _), (columns, found)) = (commit_of(as_rows), commit_of(with_columns(made)));
-        assert_eq!(found, encoded, "{scenario}");
-        // A file's path contains its hash, so equal paths mean equal bytes.
-        assert_eq!(columns, rows, "{scenario}");
-    }
-}
-
-#[test]
-fn a_session_that_stands_twice_is_refused_as_columns_too() {
-    let many = [resting("2026-11-03", 0, 5_000), resting("2026-11-03", 0, 1)].concat();
-    let error = SessionColumns::take_many(&mut many.clone(), &salts()).unwrap_err().to_string();
-    assert!(error.contains("2026-11-03-0 occurs twice"), "{error}");
-    // Once as a row, once in columns.
-    let mut columns = with_columns(SessionsDraft { resting: many[..5_000].to_vec(), ..change("2026-11-05T00:00:00Z") });
-    columns.resting.push(many[7].clone());
-    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    let mut writer = writer(&open(&store));
-    let error = commit(&mut writer, sessions(columns)).unwrap_err().to_string();
-    assert!(error.contains("2026-11-03-7 occurs twice"), "{error}");
 }

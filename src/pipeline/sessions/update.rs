@@ -41,7 +41,7 @@ pub fn correlate(draft: &mut Draft, writer: &mut TeamWriter, now: Instant) -> Re
         return Ok(());
     }
     let is_deferred = writer.state().sessions.is_some_and(|mark| mark.through.is_some());
-    let count = connections(draft).map(WindowRows::count).sum::<usize>();
+    let count = connections(draft).map(|new| new.rows.len()).sum::<usize>();
     if is_deferred || count >= DEFER_EVENTS_MIN {
         defer_sessions(draft, writer);
     } else if !are_stale(writer.state()) && count > 0 {
@@ -71,14 +71,7 @@ pub fn defer_sessions(draft: &mut Draft, writer: &TeamWriter) {
 }
 
 fn no_change(mark: SessionsMark) -> SessionsDraft {
-    SessionsDraft {
-        mark,
-        is_anew: false,
-        open: Vec::new(),
-        resting: Vec::new(),
-        columns: Vec::new(),
-        replaced: BTreeMap::new(),
-    }
+    SessionsDraft { mark, is_anew: false, open: Vec::new(), resting: Vec::new(), replaced: BTreeMap::new() }
 }
 
 fn connections(draft: &Draft) -> impl Iterator<Item = &WindowRows> {

@@ -142,7 +142,7 @@ fn sessions<'a>(rows: impl Iterator<Item = &'a EventRow>) -> SessionsDraft {
     let made = events.values().filter_map(|events| session_of(events));
     let (resting, open) = made.partition(|session| is_at_rest(session, at(READ_TO)));
     let mark = SessionsMark { rules: SESSION_RULES, through: None, until: None };
-    SessionsDraft { mark, is_anew: false, open, resting, columns: Vec::new(), replaced: BTreeMap::new() }
+    SessionsDraft { mark, is_anew: false, open, resting, replaced: BTreeMap::new() }
 }
 
 /// A stream's rows by day, and its rejects.

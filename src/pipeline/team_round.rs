@@ -118,7 +118,8 @@ async fn read_all(ctx: TeamContext) -> TeamRound {
     if let Err(error) = kept {
         round.failures.push((None, error.into()));
     }
-    (round.deferred, round.is_unfinished) = (ctx.deferred.open(), ctx.deferred.is_unfinished());
+    let deferred = ctx.deferred().clone();
+    (round.deferred, round.is_unfinished) = (deferred.open, deferred.is_unfinished);
     round
 }
 
@@ -178,7 +179,7 @@ async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError
     let is_read = ctx.settings.reads(Stream::Connections)
         && connections.is_ok()
         && ctx.settings.until.is_none()
-        && !ctx.deferred.is_unfinished();
+        && !ctx.deferred().is_unfinished;
     let results = [(Stream::Activity, activity), (Stream::Connections, connections), (Stream::Billing, billing)];
     round.failures.extend(results.into_iter().filter_map(|(stream, result)| Some((Some(stream), result.err()?))));
     if ctx.settings.reads(Stream::Connections) {

@@ -8,18 +8,20 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::mpsc::Receiver;
+
 use crate::archive::{ArchiveError, Committed, ReadPoint, TeamWriter};
 use crate::model::{Instant, Stream};
 use crate::pipeline::commit::batch::Batch;
 use crate::pipeline::commit::change::StreamChange;
 use crate::pipeline::commit::counts::Flushed;
 use crate::pipeline::commit::flush::flush;
-use crate::pipeline::commit::inbox::{Message, Messages};
+use crate::pipeline::commit::inbox::Message;
 use crate::pipeline::commit::seal::seal_passed;
 use crate::pipeline::sessions::catch_up::{CHUNK_EVENTS, Chunk};
 use crate::pipeline::sessions::update::are_stale;
 use crate::pipeline::settings::{COMMIT_DELAY_SECONDS_MAX, COMMIT_EVENTS_MAX};
-use crate::pipeline::team::budget::Permit;
+use crate::pipeline::team::budget::{Permit, split_off};
 use crate::pipeline::team::edges::TeamEdges;
 
 /// The stage at work.
@@ -58,18 +60,17 @@ impl Committer {
     }
 
     /// Works until its inbox is closed, or an error ends it.
-    pub async fn run(mut self, mut inbox: Messages) -> Ended {
+    pub async fn run(mut self, mut inbox: Receiver<Message>) -> Ended {
         let worked = self.work(&mut inbox).await;
         drop(inbox);
         let notes = if worked.is_ok() { self.batch.notes } else { BTreeMap::new() };
         Ended { committed: self.committed, read_points: self.read_points, notes, error: worked.err() }
     }
 
-    async fn work(&mut self, inbox: &mut Messages) -> Result<(), ArchiveError> {
-        while let Some(message) = inbox.messages.recv().await {
+    async fn work(&mut self, inbox: &mut Receiver<Message>) -> Result<(), ArchiveError> {
+        while let Some(message) = inbox.recv().await {
             match message {
-                Message::Add(batch, permit) => self.add(*batch, permit, inbox.want_room()).await?,
-                Message::MakeRoom => self.commit_all().await?,
+                Message::Add(batch, permit) => self.add(*batch, permit).await?,
                 Message::Commit(done) => {
                     if self.committed.commits > 0 {
                         self.batch.promote_notes();
@@ -81,18 +82,16 @@ impl Committer {
                     self.catch_up_sessions().await?;
                     let _ = done.send(());
                 }
-                Message::Inspect(inspect) => inspect(&self.batch),
             }
         }
         Ok(())
     }
 
-    async fn add(&mut self, batch: Batch, permit: Permit, wants_room: bool) -> Result<(), ArchiveError> {
+    async fn add(&mut self, batch: Batch, permit: Permit) -> Result<(), ArchiveError> {
         self.batch.join(batch);
         self.permit.merge(permit);
-        self.permit.hold(self.batch.held_events(), false);
         let waited = self.edges.clock.monotonic().saturating_sub(self.emptied_at);
-        if wants_room || waited >= Duration::from_secs(COMMIT_DELAY_SECONDS_MAX) {
+        if self.edges.budget.is_contended() || waited >= Duration::from_secs(COMMIT_DELAY_SECONDS_MAX) {
             return self.commit_all().await;
         }
         if self.batch.held_events() < COMMIT_EVENTS_MAX {
@@ -119,7 +118,7 @@ impl Committer {
             self.emptied_at = edges.clock.monotonic();
         }
         // The room is free when the commit has ended.
-        let _permit = self.permit.split_off(self.batch.held_events());
+        let _permit = split_off(&mut self.permit, self.batch.held_events());
         let (began, read_points) = (edges.clock.monotonic(), batch.read_points());
         let (seen_at, now) = (edges.service().now(), edges.clock.now());
         let shared = edges.clone();

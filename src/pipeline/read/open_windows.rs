@@ -9,6 +9,7 @@ use crate::pipeline::commit::batch::Batch;
 use crate::pipeline::commit::change::WindowChange;
 use crate::pipeline::error::RoundError;
 use crate::pipeline::settings::{READ_EVENTS_MAX, WALK_EVENTS_MAX};
+use crate::pipeline::team::budget::split_off;
 
 use super::round::{PAD_SECONDS, Round};
 
@@ -26,7 +27,7 @@ impl Round<'_> {
         while !reader.is_done() {
             let mut permit = self.ctx.reserve(READ_EVENTS_MAX).await?;
             let Some(chunk) = reader.next().await? else { break };
-            permit.hold(chunk.events.len(), true);
+            drop(split_off(&mut permit, chunk.events.len()));
             self.ctx.service().hear(chunk.began_at);
             self.ctx.progress.read(&self.ctx.team, self.stream, window, chunk.events.len() as u64, false);
             let walk = chunk.point.map(encode_point).filter(|point| point.offset > 0);
@@ -59,7 +60,7 @@ impl Round<'_> {
                 Ok(None) => return Ok(()),
                 Ok(Some(chunk)) if chunk.events.is_empty() => {}
                 Ok(Some(chunk)) => {
-                    permit.hold(chunk.events.len(), true);
+                    drop(split_off(&mut permit, chunk.events.len()));
                     let mut batch = Batch::default();
                     self.sort_in(&mut batch, chunk.events);
                     self.ctx.inbox.add(batch, permit).await?;

@@ -34,7 +34,7 @@ impl Round<'_> {
             Outcome::Unstable => self.ctx.memory.note_unstable(self.stream, segment.range),
             Outcome::Deferred => {
                 self.ctx.memory.note_unstable(self.stream, segment.range);
-                self.ctx.deferred.note_open(self.stream, segment.range);
+                self.ctx.deferred().open.push((self.stream, segment.range));
             }
         }
     }

@@ -11,7 +11,7 @@ use crate::pipeline::plan::span_planner::SpanPlanner;
 use crate::pipeline::read::round::{PAD_SECONDS, Purpose, Round};
 use crate::pipeline::read::segments::Rescanned;
 use crate::pipeline::settings::{READ_EVENTS_MAX, RESCAN_EVENTS_MAX, RESCAN_WALK_EVENTS_MAX, WALK_EVENTS_MAX};
-use crate::pipeline::team::budget::Permit;
+use crate::pipeline::team::budget::{Permit, split_off};
 
 /// Seconds of padding of the re-scans, each of which shifts the bounds.
 const RESCAN_PAD_SECONDS: [i64; 3] = [61, 601, 3601];
@@ -40,7 +40,7 @@ impl<'a> Round<'a> {
             while failed.is_none() && readings.len() < self.ctx.readings_at_once() {
                 // A round that is out of time still makes some progress: it reads the first span.
                 if !is_first && self.ctx.is_out_of_time() && !planner.is_empty() {
-                    self.ctx.deferred.note_unfinished();
+                    self.ctx.deferred().is_unfinished = true;
                     break;
                 }
                 let Some(span) = planner.next_span() else { break };
@@ -77,7 +77,7 @@ impl<'a> Round<'a> {
         let mut permit = self.ctx.reserve(room).await?;
         match reader.next().await {
             Ok(segment) => {
-                permit.hold(segment.as_ref().map_or(0, |segment| segment.events.len()), true);
+                drop(split_off(&mut permit, segment.as_ref().map_or(0, |segment| segment.events.len())));
                 Ok((reader, segment.map(|segment| (segment, permit))))
             }
             Err(error) => {

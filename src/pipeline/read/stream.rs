@@ -42,7 +42,8 @@ pub async fn read_stream(ctx: &TeamContext, stream: Stream, first: Instant, now:
 /// If `history/devices` has answered before, a 404 is a fault. The deprecated history has the same events with other text, and
 /// would archive each twice.
 async fn may_be_absent(ctx: &TeamContext) -> Result<bool, RoundError> {
-    ctx.inbox.inspect(|_| ()).await?;
+    // Also count the events that this round has read before.
+    ctx.inbox.commit().await?;
     Ok(ctx.with_state(|state| {
         let is_known = state.findings.iter().any(|(_, f)| f.kind == FindingKind::DeprecatedHistory);
         is_known || state.files_of(Dataset::Connections).next().is_none()
@@ -79,13 +80,13 @@ async fn read_lists(
     let (unread, rescans) = ctx.memory.without_unstable(stream, (&plan.unread, &plan.rescans));
     round.spans(SpanPlanner::new(&unread, grid, stride), Purpose::Settle).await?;
     round.spans(SpanPlanner::new(&rescans, grid, rescan_stride(&round.windows, &rescans)), Purpose::Rescan).await?;
-    let left = ctx.deferred.open().iter().filter(|(of, _)| *of == stream).count();
+    let left = ctx.deferred().open.iter().filter(|(of, _)| *of == stream).count();
     if left > 0 {
         let team = &ctx.team;
         tracing::warn!(%team, %stream, ranges = left, "the list changes at each read: the rest stays open until another round");
     }
     // The check of the computers notes the read point of connections.
-    if ctx.settings.until.is_none() && stream != Stream::Connections && !ctx.deferred.is_unfinished() {
+    if ctx.settings.until.is_none() && stream != Stream::Connections && !ctx.deferred().is_unfinished {
         let point = ReadPoint::ended(ctx.service().now(), now);
         ctx.note_point(stream, StreamChange { read_points: vec![point], ..StreamChange::default() }).await?;
     }

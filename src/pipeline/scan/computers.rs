@@ -39,8 +39,7 @@ pub async fn note_computers(
 ) -> Result<(), RoundError> {
     // The service tells its time in whole seconds: it may seem to go back.
     let listed_at = read.map_or(began, |read| read.point.at).max(ctx.service().now());
-    let mut known = known(ctx).await?;
-    let ever = ctx.with_state(|state| state.devices_ever.clone());
+    let (mut known, ever) = ctx.with_state(|state| (state.devices.clone(), state.devices_ever.clone()));
     if let Some(read) = read
         && let Some(at) = ctx.memory.listed_at((known.len(), ever.len()))
     {
@@ -57,14 +56,14 @@ pub async fn note_computers(
         ctx.inbox.commit().await?;
         ask_activity(ctx, began).await;
         ctx.inbox.commit().await?;
-        known = self::known(ctx).await?;
+        known = ctx.with_state(|state| state.devices.clone());
     }
     let delta = DeviceDelta {
         added: listed.difference(&known).cloned().collect(),
         removed: known.difference(&listed).cloned().collect(),
         ..DeviceDelta::default()
     };
-    let gaps = untold(ctx, &delta.removed, began).await?;
+    let gaps = untold(ctx, &delta.removed, began);
     if !delta.removed.is_empty() {
         ctx.memory.note_untold();
     }
@@ -89,15 +88,6 @@ async fn note_read(ctx: &TeamContext, read: ConnectionsRead, listed_at: Instant)
     let (read_points, plan_span_seconds) = (vec![point], read.plan_span.map(|span| span.as_secs()));
     let change = StreamChange { read_points, plan_span_seconds, ..StreamChange::default() };
     Ok(ctx.note_point(Stream::Connections, change).await?)
-}
-
-/// The known computers, with the changes that wait for a commit.
-async fn known(ctx: &TeamContext) -> Result<BTreeSet<DeviceId>, RoundError> {
-    let noted = ctx.inbox.inspect(|batch| batch.devices.clone()).await?;
-    let mut known = ctx.with_state(|state| state.devices.clone());
-    known.extend(noted.added);
-    known.retain(|device| !noted.removed.contains(device));
-    Ok(known)
 }
 
 /// Reads the activity up to now, if it is read at all. Without an answer the removal may have happened at any moment since the
@@ -129,20 +119,12 @@ async fn list(ctx: &TeamContext, shown: &mut Option<Computers>) -> Result<Option
 }
 
 /// The gaps of computers that vanished from the list without an event of activity.
-async fn untold(ctx: &TeamContext, removed: &BTreeSet<DeviceId>, began: Instant) -> Result<Vec<Finding>, RoundError> {
-    if removed.is_empty() {
-        return Ok(Vec::new());
-    }
-    let begun =
-        ctx.inbox.inspect(|batch| (batch.streams.get(&Stream::Connections).cloned(), batch.findings.clone())).await?;
+fn untold(ctx: &TeamContext, removed: &BTreeSet<DeviceId>, began: Instant) -> Vec<Finding> {
     let quiet = ctx.memory.points(Stream::Connections);
-    let settings = &ctx.settings;
-    let mut reading = ctx.with_state(|state| {
+    let reading = ctx.with_state(|state| {
         let record = state.streams.get(&Stream::Connections).cloned().unwrap_or_default();
-        Reading::of(state, &quiet, lag(&record, settings))
+        Reading::of(state, &quiet, lag(&record, &ctx.settings))
     });
-    reading.note_points(&begun.0.unwrap_or_default().read_points);
-    reading.note_findings(begun.1.iter());
     let found_at = ctx.service().now();
     // The service tells its time in whole seconds: a later event of the same removal is dated before this.
     let at = found_at.max(began).plus(Duration::from_secs(1));
@@ -153,5 +135,5 @@ async fn untold(ctx: &TeamContext, removed: &BTreeSet<DeviceId>, began: Instant)
         let removal = Removal { subject: device.to_string(), at, seen_until, added_at: None };
         reading.losses(&removal, found_at)
     });
-    Ok(gaps.collect())
+    gaps.collect()
 }

@@ -1,18 +1,17 @@
 //! One team's round for its readings: the edges, and the way to the commit stage.
 
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::api::EventSource;
 use crate::archive::ArchiveError;
-use crate::model::Stream;
+use crate::model::{Range, Stream};
 use crate::pipeline::commit::batch::Batch;
 use crate::pipeline::commit::change::StreamChange;
 use crate::pipeline::commit::inbox::Inbox;
 use crate::pipeline::plan::coverage::read_to;
 use crate::pipeline::team::budget::Permit;
-use crate::pipeline::team::deferred::Deferred;
 use crate::pipeline::team::edges::TeamEdges;
 
 /// A read point is worth a commit of its own when the last committed one is older than this.
@@ -25,7 +24,16 @@ pub struct TeamContext {
     /// The inbox of the commit stage. An error of a method that sends to it says that the stage has ended; the stage says why.
     pub inbox: Inbox,
     began: Duration,
-    pub deferred: Deferred,
+    deferred: Mutex<Deferred>,
+}
+
+/// The work that a round leaves to the next round.
+#[derive(Debug, Clone, Default)]
+pub struct Deferred {
+    /// Unstable ranges, which stay open.
+    pub open: Vec<(Stream, Range)>,
+    /// The round is out of time: there is more to do.
+    pub is_unfinished: bool,
 }
 
 impl Deref for TeamContext {
@@ -39,7 +47,11 @@ impl Deref for TeamContext {
 impl TeamContext {
     pub fn new(edges: Arc<TeamEdges>, source: Arc<dyn EventSource>, inbox: Inbox) -> Self {
         let began = edges.clock.monotonic();
-        Self { edges, source, inbox, began, deferred: Deferred::default() }
+        Self { edges, source, inbox, began, deferred: Mutex::default() }
+    }
+
+    pub fn deferred(&self) -> MutexGuard<'_, Deferred> {
+        self.deferred.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether this round is out of time, and leaves the rest to the next.
@@ -66,10 +78,9 @@ impl TeamContext {
         if let Some(permit) = self.budget.try_reserve(events) {
             return Ok(permit);
         }
-        // Set both first: from now on this team keeps nothing back.
-        let _here = self.inbox.waits();
-        let _anywhere = self.budget.waits();
-        self.inbox.make_room().await?;
+        // Count first: from now on no team keeps anything back.
+        let _waits = self.budget.waits();
+        self.inbox.commit().await?;
         Ok(self.budget.reserve(events).await)
     }
 

@@ -3,6 +3,5 @@
 pub mod budget;
 pub mod context;
 pub mod edges;
-pub mod deferred;
 pub mod memory;
 mod service_clock;

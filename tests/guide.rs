@@ -303,7 +303,7 @@ fn format_page() -> String {
     let lines = comment.map(|line| line.strip_prefix(' ').unwrap_or(line)).skip_while(|line| !line.starts_with("# "));
     let mut page = String::from(
         "# The archive format\n\nThis page is the comment at the top of `src/archive/mod.rs`, which a test compares. \
-         `ANNALS_GUIDE_WRITE=1 cargo test --release --test guide` writes it anew.\n\n",
+         `ANNALS_GUIDE_WRITE=1 cargo test --release --test guide` writes it again.\n\n",
     );
     for line in lines {
         let line = if line.starts_with("# ") { format!("#{line}") } else { line.replace("[`", "`").replace("`]", "`") };
@@ -322,7 +322,7 @@ fn the_page_on_the_format_equals_the_comment_in_the_code() {
     assert_eq!(
         fs::read_to_string(path).unwrap(),
         expected,
-        "docs/format.md is old: ANNALS_GUIDE_WRITE=1 writes it anew"
+        "docs/format.md is out of date: ANNALS_GUIDE_WRITE=1 writes it again"
     );
 }
 
@@ -351,5 +351,9 @@ fn the_page_of_open_tables_names_every_column() {
         put(&path, &format!("{before}{MARK}{}", columns_of_tables()));
         return;
     }
-    assert_eq!(columns, columns_of_tables(), "docs/tables.md is old: ANNALS_GUIDE_WRITE=1 writes its columns anew");
+    assert_eq!(
+        columns,
+        columns_of_tables(),
+        "docs/tables.md is out of date: ANNALS_GUIDE_WRITE=1 writes its columns again"
+    );
 }

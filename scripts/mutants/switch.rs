@@ -20,7 +20,7 @@ fn see(number: u32) {
     let seen = &SEEN[number as usize];
     // It usually was; a read is cheaper than a write.
     if !seen.load(Ordering::Relaxed) && !seen.swap(true, Ordering::Relaxed) {
-        let path = std::env::var_os("MUTANTS_SEEN").expect("MUTANT=seen goes with MUTANTS_SEEN");
+        let path = std::env::var_os("MUTANTS_SEEN").expect("MUTANT=seen needs MUTANTS_SEEN");
         let mut file = std::fs::OpenOptions::new().append(true).open(path).expect("the file is there");
         file.write_all(format!("{number}\n").as_bytes()).expect("the file can be written");
     }

@@ -71,7 +71,7 @@ async fn inventory_requests_leave_their_share_of_the_rate_to_events() {
     futures::try_join!(async { asked_first.await.map(drop) }, async { asked_then.await.map(drop) }).unwrap();
     let targets: Vec<String> = server.requests().into_iter().map(|request| request.target).collect();
     let of_events = targets[..10].iter().filter(|target| target.ends_with("/user/teams")).count();
-    assert_eq!(of_events, events, "no more than every second request is a look: {targets:?}");
+    assert_eq!(of_events, events, "at most every second request is about people: {targets:?}");
 }
 
 #[tokio::test]

@@ -81,7 +81,7 @@ fn a_file_that_arrives_late_changes_nothing() {
 #[test]
 fn a_line_that_arrives_late_is_the_next_line_or_nothing() {
     for lands_first in [true, false] {
-        println!("it lands {}", if lands_first { "before another goes on" } else { "after another went on" });
+        println!("the write arrives {} another writer continues", if lands_first { "before" } else { "after" });
         let scene = events_wait();
         let lines = scene.ledger_lines().len();
         scene.server.fail(Rule::new(Effect::Late).on(Kind::Put).key("/line/"));

@@ -120,7 +120,7 @@ impl<'a> Fleet<'a> {
         let (lines, in_vain) = (self.scene.ledger_lines().len(), self.scene.lines_tried_in_vain());
         let Self { kills, conflicts, teams, tick, .. } = self;
         println!(
-            "{name}: {teams} teams, {} s, {kills} kills, {conflicts} conflicts told, {in_vain} creates of lines in vain, {lines} \
+            "{name}: {teams} teams, {} s, {kills} kills, {conflicts} reported conflicts, {in_vain} lost creates of lines, {lines} \
              lines, {events} events",
             tick / TICKS_A_SECOND
         );

@@ -43,7 +43,7 @@ pub struct Spell {
 pub enum End {
     /// It receives the order to stop.
     Stopped,
-    /// Its task is dropped wherever it waits.
+    /// Its task is dropped at its current wait.
     Killed,
     /// Power is lost in the store's next operation of this kind, after this many; unsynced data is torn.
     PowerLost { verb: Deadly, after: u64, is_torn: bool },

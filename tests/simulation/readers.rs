@@ -120,7 +120,7 @@ fn agree(what: &str, team: &TeamId, seen: &Seen, whole: &Seen, notes: &mut Notes
             }
         }
         (Ok(seen), Ok(whole)) => notes.broken.push(format!(
-            "I6: {what}: a reader of {team} that goes on from {:?} stands at {}, the whole ledger at {}",
+            "I6: {what}: a reader of {team} from snapshot {:?} is at {}, but the whole ledger is at {}",
             seen.1, seen.0.seq, whole.0.seq
         )),
         (seen, whole) => {

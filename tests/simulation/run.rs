@@ -283,7 +283,7 @@ impl Run {
             let state = reader.state();
             let last = self.heads.insert(team.clone(), state.seq.0).unwrap_or(0);
             if state.seq.0 < last {
-                self.broken.push(format!("I6: {team} stood at {last}, and stands at {}", state.seq));
+                self.broken.push(format!("I6: {team} was at {last}, but now is at {}", state.seq));
             }
             let is_settled = |key: &(TeamId, Stream, Instant)| {
                 key.0 != team || state.windows.get(&(key.1, key.2)).is_some_and(|w| w.state != WindowState::Provisional)

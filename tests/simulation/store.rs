@@ -271,7 +271,7 @@ impl Store for SimStore {
         laws.follow(&self.files, path, broken);
         let acknowledged = inner.acknowledged.insert(path.to_owned(), content.clone());
         if acknowledged.is_some_and(|acknowledged| !content.starts_with(&acknowledged)) {
-            inner.broken.push(format!("I6: {path} does not go on from what was acknowledged"));
+            inner.broken.push(format!("I6: {path} does not continue the acknowledged bytes"));
         }
         Ok(())
     }

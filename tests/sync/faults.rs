@@ -112,7 +112,7 @@ fn a_stream_that_is_refused_stops_alone() {
         }));
         program.sync(&SINCE).ended(1).says(&["token", &status.to_string(), stream]);
         let rows = program.sql(&format!("select count(*)::int as n from {other}"));
-        assert_eq!(rows[0]["n"], 48, "the other streams go on");
+        assert_eq!(rows[0]["n"], 48, "the other streams continue");
         service.calm();
         program.sync(&SINCE).ended(0);
         hold(&service, &program, &SINCE);

@@ -73,7 +73,7 @@ fn is_close(planned: f64, made: f64) -> bool {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plan_predicts_the_next_sync_within_a_third() {
     for (scenario, config) in [
-        ("as it is started", SandboxConfig::default()),
+        ("the default sandbox", SandboxConfig::default()),
         ("busy", SandboxConfig { teams: 1, sessions_per_day: 2_000, ..SandboxConfig::default() }),
         ("small", SandboxConfig { teams: 3, days: 10, sessions_per_day: 10, ..SandboxConfig::default() }),
         (

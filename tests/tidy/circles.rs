@@ -113,7 +113,7 @@ fn module_of(path: &str) -> Module {
     path.split('/').filter(|name| !matches!(*name, "lib")).map(str::to_owned).collect()
 }
 
-/// The code without test modules, which stand at a file's end.
+/// The code without the test modules at the end of a file.
 fn without_tests(mut code: Vec<u8>) -> Vec<u8> {
     let text = String::from_utf8_lossy(&code).into_owned();
     if let Some(at) = text.find("#[cfg(test)]\nmod tests {") {

@@ -44,7 +44,7 @@ fn a_line_follows_only_the_line_before_it() {
         assert_eq!(state.check_link(&line), Err(error.clone()));
         let mut same = state.clone();
         assert_eq!(same.try_follow(line, sum(9)), Err(error));
-        assert_eq!(same, state, "it is left as it was");
+        assert_eq!(same, state, "a refused line changes nothing");
     }
 }
 

@@ -154,7 +154,7 @@ const TABLE: &[(&str, Damage, &[FaultCode])] = {
             &[FileHash, RowRoot],
         ),
         ("10 a line edited, its hash made to fit", forged_line, &[ChainBreak]),
-        ("11 the same rows encoded anew", |d| rewrite_month(d, |_| ()), &[FileHash]),
+        ("11 the same rows encoded again", |d| rewrite_month(d, |_| ()), &[FileHash]),
         ("12 a line deleted", |d| edit_lines(d, |lines| drop(lines.remove(2))), &[SeqGap, ChainBreak]),
         ("13 two lines reordered", |d| edit_lines(d, |lines| lines.swap(1, 2)), &[ChainBreak]),
         ("14 a line repeated", |d| edit_lines(d, |lines| lines.insert(2, lines[1].clone())), &[SeqGap, ChainBreak]),

@@ -157,7 +157,7 @@ impl FileWriter for Writer {
 fn history_on(store: &Unsyncable) -> usize {
     let (mut done, mut failures) = (0, 0);
     while done < history().len() {
-        assert!(failures < 3, "one sync fails, and the commits do not go on");
+        assert!(failures < 3, "the commits do not continue after one failed sync");
         let step = || -> Result<usize, ArchiveError> {
             let archive = Archive::open_or_create(Arc::new(store.clone()), || "archive-1".to_owned())?;
             let archive = archive.drawing(Arc::new(|| 7));
@@ -193,7 +193,7 @@ fn an_unsynced_file_is_written_again_and_never_synced_again() {
         assert_eq!(log.broken, Vec::<String>::new(), "sync {fail_at} of {syncs}");
         assert_eq!(log.unsure, BTreeMap::new(), "sync {fail_at} of {syncs}: never written again");
         let anew: Vec<_> = log.failed.difference(&log.synced).map(|(path, _)| path).collect();
-        assert_eq!(anew, Vec::<&String>::new(), "sync {fail_at} of {syncs}: not written anew with the same bytes");
+        assert_eq!(anew, Vec::<&String>::new(), "sync {fail_at} of {syncs}: not written again with the same bytes");
         given_up += log.failed.len();
         drop(log);
         let disk: Arc<dyn Store> = Arc::new(store.inner.clone());

@@ -58,7 +58,7 @@ fn small_files_of_a_month_go_up_in_the_next_and_a_sealed_month_is_one_file() {
     let _ = commit(&mut writer, seal).unwrap();
     assert_eq!(roles(&writer), [(FileRole::Month, 200)]);
     assert!(files_of(&writer)[0].2.starts_with("tables/sessions/team=acme/month=2026-11/20261101t000000z-month-"));
-    // The month's later sessions stand beside it until the next month is sealed.
+    // Later sessions of the month have their own file until the next month is sealed.
     let draft = SessionsDraft { resting: resting("2026-11-04", 0, 3), ..change("2026-11-04T00:00:00Z") };
     let _ = commit(&mut writer, sessions(draft)).unwrap();
     assert_eq!(roles(&writer), [(FileRole::Amendment, 3), (FileRole::Month, 200)]);

@@ -115,7 +115,7 @@ fn a_year_copies_large_months_and_merges_small_ones() {
 #[test]
 fn a_late_change_rewrites_one_row_group_of_its_year() {
     for (scenario, changes, expected) in [
-        ("it goes on", &[("2025-06-05-77", "2025-06-05T00:01:17Z")][..], [&[MANY; 12][..]].concat()),
+        ("it continues", &[("2025-06-05-77", "2025-06-05T00:01:17Z")][..], [&[MANY; 12][..]].concat()),
         ("it began earlier", &[("2025-06-05-77", "2025-06-04T00:00:00Z")][..], {
             // Two neighbouring row groups with changes become one.
             let mut rows = vec![MANY; 11];
@@ -230,7 +230,7 @@ fn a_year_is_joined_only_if_that_removes_files() {
     for (scenario, roles, expected) in [
         ("months", vec![(FileRole::Month, 10), (FileRole::Month, 20)], true),
         ("one month", vec![(FileRole::Month, 10)], false),
-        ("months, of which one is large", vec![(FileRole::Month, 10), (FileRole::Month, large)], false),
+        ("two months, one of them large", vec![(FileRole::Month, 10), (FileRole::Month, large)], false),
         ("large months", vec![(FileRole::Month, large), (FileRole::Month, large)], false),
         ("a small amendment", vec![(FileRole::Month, 10), (FileRole::Amendment, 8_191)], false),
         ("a large amendment", vec![(FileRole::Month, 10), (FileRole::Amendment, 8_192)], true),

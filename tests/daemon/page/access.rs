@@ -159,6 +159,10 @@ fn wrong_tokens_are_limited() {
         assert!(refused.header("retry-after").parse::<u64>().is_ok_and(|seconds| (1..=300).contains(&seconds)));
         assert!(refused.headers("set-cookie").is_empty());
     }
-    assert_eq!(ask(address, "GET", "/metrics", &[("Authorization", &bearer)], "").status, 200, "programs go on");
+    assert_eq!(
+        ask(address, "GET", "/metrics", &[("Authorization", &bearer)], "").status,
+        200,
+        "programs with the token are not limited"
+    );
     world.daemon.stop();
 }

@@ -141,7 +141,7 @@ fn carry_out(inner: &mut Inner, asked: &Asked, body: Bytes, effects: &[Effect]) 
                 UploadFault::InvalidPart => (400, "InvalidPart"),
                 UploadFault::TooSmall => (400, "EntityTooSmall"),
             };
-            answer::error(status, now, code, "the upload cannot go on")
+            answer::error(status, now, code, "the upload cannot continue")
         }),
     }
 }

@@ -76,7 +76,10 @@ async fn every_endpoint_demands_a_token_and_readers_only_read() {
     row("Authentication rule 4: callers that are not team admins receive a limited view");
     let path = format!("/v1/team/{}", scene.visitor.team());
     assert_eq!(names(&scene.visitor.get_as(&member, &path).await.with(200)), ["avatarURL", "id", "name"]);
-    assert!(names(&scene.visitor.get_as(&auditor, &path).await.with(200)).contains(&"users"), "an admin all the same");
+    assert!(
+        names(&scene.visitor.get_as(&auditor, &path).await.with(200)).contains(&"users"),
+        "a read-only admin has the full view"
+    );
     row("Authentication rule 5: SSO-add and the SSO-user list require an admin who signs in with SSO, of both teams");
     for (method, tail) in [("GET", "/saml/users"), ("POST", "/users/none")] {
         assert_eq!(scene.visitor.send_as(&member, method, &format!("{path}{tail}"), &NONE).await.status, 403);

@@ -221,7 +221,7 @@ def state(program, s, place, j):
     s.knob("PUT", "/faults", {"rules": [{"path": "/annotations", "times": 1, "fault": {"status": {"status": 500}}}]})
     j.equal("the fault comes true", s.get(f"/device/{device}/annotations").status, 500)
     before, served = seen(s), s.knob("GET", "/state").body
-    j.check("what the rate limit counted is saved", counted(served) > len(before) / 2, served["minute"])
+    j.check("the counters of the rate limit are saved", counted(served) > len(before) / 2, served["minute"])
     j.equal("it stops and is saved", s.stop(), 0)
     with open(place, encoding="utf-8") as file:
         saved = json.load(file)
@@ -229,14 +229,14 @@ def state(program, s, place, j):
     again = Service(program, "--load", place, "--save", place)
     j.equal("all that is served is as before", seen(again), before)
     j.equal("a fault that came true once stays so", again.get(f"/device/{device}/annotations").status, 200)
-    j.equal("a token goes on", sorted(again.get("", token=token).body), ["avatarURL", "id", "name"])
+    j.equal("a token stays valid", sorted(again.get("", token=token).body), ["avatarURL", "id", "name"])
     again.knob("PUT", "/faults", {"rules": []})
     again.choose(requests_per_minute=counted(again.knob("GET", "/state").body) + 1)
-    j.equal("the rate limit's minute goes on", [again.get("/devices?name=x").status for _ in range(2)], [200, 429])
+    j.equal("the rate limit's minute continues", [again.get("/devices?name=x").status for _ in range(2)], [200, 429])
     again.choose(requests_per_minute=10**6)
-    j.equal("an open connection goes on", again.own("POST", f"/connection/{session}/close").status, 200)
-    j.equal("a link goes on", (again.own("POST", "/confirm", {"secret": link}).status, again.get(f"/user/{person}/info").body["totp"]["enabled"]), (200, False))
-    j.equal("an account goes on", again.newcomer("leaver@people.example")["id"], leaver)
+    j.equal("an open connection stays open", again.own("POST", f"/connection/{session}/close").status, 200)
+    j.equal("a link stays valid", (again.own("POST", "/confirm", {"secret": link}).status, again.get(f"/user/{person}/info").body["totp"]["enabled"]), (200, False))
+    j.equal("an account stays", again.newcomer("leaver@people.example")["id"], leaver)
     made = again.v1("POST", "/group", {"name": "new"}).body["id"]
     j.check("new ids are new", made not in json.dumps(before))
     j.equal("back to a state by request", (again.knob("PUT", "/state", saved).status, seen(again)), (200, before))

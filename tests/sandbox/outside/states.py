@@ -216,4 +216,4 @@ def every_change_is_told(s, j):
     before = s.told()
     for method, path, body in (("PATCH", "/device/none", {"name": "x"}), ("POST", "/group", {}), ("GET", "/devices", None)):
         s.v1(method, path, body)
-    j.equal("what is refused or only read is not told", s.told(), before)
+    j.equal("refused requests and reads make no event", s.told(), before)

@@ -46,6 +46,7 @@ const ROOMS: [(&str, &[&str]); 21] = [
             "collect",
             "normalize",
             "archive",
+            "lake",
             "correlate",
             "inventory",
             "planted",

@@ -115,7 +115,8 @@
 //! # What always holds
 //! - The files that a line adds and the salts that it names are durable before the line is written. A file that no line names is
 //!   an orphan file of a failed commit, and holds no data of the archive. A file that a line removes remains for a grace (at least a
-//!   day on a local disk), so that readers can finish; then `vacuum` removes it. So a glob can match more files than are live.
+//!   day on a local disk), so that readers can finish, and while a version of an open table names it; then `vacuum` removes it.
+//!   So a glob can match more files than are live.
 //! - A line is appended on condition that the ledger ends where its writer expects: the last file has the length
 //!   that the writer knows, and no file of a later day exists.
 //! - The rules of [`TeamState::try_advance`]: windows of a stream never overlap, states never go back, counts never fall,
@@ -144,6 +145,7 @@ mod inventory_scans;
 mod note;
 mod path;
 mod plan;
+mod published;
 mod random;
 mod reach;
 mod reader;
@@ -185,6 +187,7 @@ pub use ledger::{Line, LineError};
 pub use lines::{AddedFile, LedgerLine, LedgerLines};
 pub use note::{Head, NoteSignature, PublicKey, SecretKey, check_key_name};
 pub use path::{ArchivePath, DataPath, WHOLE_TABLES, data_of, metadata_of, month_of};
+pub use published::{LEDGERS, LinesFile, TeamLine, version_of, version_path};
 pub use reach::reaching;
 pub use reader::{StoredEvent, StoredReject, TeamReader};
 pub use record::{

@@ -1,18 +1,19 @@
 //! Removes files that no ledger line names, after the grace.
 //!
 //! Readers, engines and copies that began before a commit continue with the files that it removed. A slow writer keeps its
-//! files, too. The store's own clock tells all ages.
+//! files, too, and so do the readers of an open table that was not published since. The store's own clock tells all ages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::model::{GRACE_MIN, Instant, TeamId};
+use crate::model::{GRACE_MIN, Instant, LedgerSeq, TeamId};
 use crate::planted::{self, Bug};
 
 use super::erase::is_order;
 use super::grace::Grace;
 use super::ledger::Line;
-use super::path::{ArchivePath, SCRATCH, TeamKey, ledger_of, salts_of, table_of};
+use super::path::{ArchivePath, DataPath, SCRATCH, TeamKey, ledger_of, salts_of, table_of};
+use super::published::Published;
 use super::replay::{ledger_days, replay};
 use super::store::{Listed, Store};
 use super::text_lines::TextLines;
@@ -74,13 +75,75 @@ fn obsolete_files(
     let grace = Grace::ending(store.now()?, grace);
     let unnamed = unnamed(store, archive_id, team)?;
     let recent = removed_within(store, &key, grace)?;
-    let mut found = ObsoleteFiles::default();
-    for entry in unnamed {
-        let is_kept = grace.covers(entry.modified) || recent.contains(&entry.path);
-        let file = ObsoleteFile { path: entry.path, bytes: entry.bytes };
-        if is_kept { found.kept.push(file) } else { found.expired.push(file) }
+    let is_recent = |entry: &Listed| grace.covers(entry.modified) || recent.contains(&entry.path);
+    let (kept, expired): (Vec<Listed>, Vec<Listed>) = unnamed.into_iter().partition(is_recent);
+    let published = published(store, &key, grace, &expired)?;
+    let file = |entry: Listed| ObsoleteFile { path: entry.path, bytes: entry.bytes };
+    let mut found = ObsoleteFiles { expired: Vec::new(), kept: kept.into_iter().map(file).collect() };
+    for file in expired.into_iter().map(file) {
+        if published.contains(&file.path) { found.kept.push(file) } else { found.expired.push(file) }
     }
     Ok(found)
+}
+
+/// The files, of those listed, that readers of open tables still need.
+fn published(
+    store: &dyn Store,
+    key: &TeamKey,
+    grace: Grace,
+    listed: &[Listed],
+) -> Result<BTreeSet<String>, ArchiveError> {
+    let mut tables = Published::within(store, grace);
+    let mut followed: BTreeMap<&str, LedgerSeq> = BTreeMap::new();
+    for entry in listed {
+        if let Some(data) = DataPath::parse(&entry.path)
+            && let Some(through) = tables.through(data.dataset, key)?
+        {
+            followed.insert(&entry.path, through);
+        }
+    }
+    removed_after(store, key, &followed)
+}
+
+/// The files that were live at their lines, and that a later line removes. Reads the newest day files, back to the first of
+/// these lines.
+fn removed_after(
+    store: &dyn Store,
+    key: &TeamKey,
+    live_at: &BTreeMap<&str, LedgerSeq>,
+) -> Result<BTreeSet<String>, ArchiveError> {
+    let Some(first) = live_at.values().min() else { return Ok(BTreeSet::new()) };
+    // The first change of each file after its line, and whether it is the removal.
+    let mut changes: BTreeMap<String, (LedgerSeq, bool)> = BTreeMap::new();
+    for day in ledger_days(store, key)?.into_iter().rev() {
+        let mut is_before = false;
+        for Line { seq, body, .. } in lines_of(store, key, day)? {
+            is_before |= seq <= *first;
+            let added = body.adds.into_iter().map(|file| (file.path, false));
+            let changed = added.chain(body.removes.into_iter().map(|path| (path, true)));
+            for (path, is_removal) in changed.filter(|(path, _)| live_at.get(path.as_str()).is_some_and(|at| seq > *at))
+            {
+                let change = changes.entry(path).or_insert((seq, is_removal));
+                *change = (*change).min((seq, is_removal));
+            }
+        }
+        if is_before {
+            break;
+        }
+    }
+    Ok(changes.into_iter().filter(|(_, (_, is_removal))| *is_removal).map(|(path, _)| path).collect())
+}
+
+/// The lines of a day file.
+fn lines_of(store: &dyn Store, key: &TeamKey, day: Instant) -> Result<Vec<Line>, ArchiveError> {
+    let path = ArchivePath::Ledger { team: key.clone(), day }.to_string();
+    let mut lines = Vec::new();
+    for (text, number) in TextLines::new(store.read(&path)?, 0).zip(1..) {
+        let text = text.map_err(|fault| fault.at(&path, number))?;
+        // A torn line names nothing.
+        lines.extend(Line::decode(&text.text).ok().map(|(line, _)| line));
+    }
+    Ok(lines)
 }
 
 /// The files of a team that no line names now, and the scratch files of all teams.
@@ -130,13 +193,7 @@ fn removed_within(store: &dyn Store, key: &TeamKey, grace: Grace) -> Result<BTre
         if !modified.get(&path).is_none_or(|at| grace.covers(*at)) {
             continue;
         }
-        for (text, number) in TextLines::new(store.read(&path)?, 0).zip(1..) {
-            let text = text.map_err(|fault| fault.at(&path, number))?;
-            // A torn line names nothing.
-            if let Ok((line, _)) = Line::decode(&text.text) {
-                removed.extend(line.body.removes);
-            }
-        }
+        removed.extend(lines_of(store, key, day)?.into_iter().flat_map(|line| line.body.removes));
     }
     Ok(removed)
 }

@@ -7,10 +7,9 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch, StringArray, TimestampMicrosecondArray, UInt64Array};
 use clap::Args;
 
-use crate::archive::{Archive, ArchiveError, Erasure, FoundRow, Order, PendingOrder, Subject, TeamReader, check_order};
+use crate::archive::{Archive, Erasure, FoundRow, Order, PendingOrder, Subject, TeamReader, check_order};
 use crate::config::Config;
 use crate::error::{Error, Exit};
-use crate::lake::{Publisher, TableId};
 use crate::model::{Digest, Instant, TeamId};
 use crate::web::plural;
 
@@ -210,7 +209,8 @@ fn carry_out(
         }
     }
     forget_cached(config, archive)?;
-    publish_again(config, archive)?;
+    // The metadata of a table holds no value of a person, and names the removed files.
+    publish::again(config, archive)?;
     if exit == Exit::Done {
         unerased.extend(pending.end(store)?);
     }
@@ -222,21 +222,6 @@ fn carry_out(
     }
     output.batch(&done_table(&done))?;
     Ok(exit)
-}
-
-/// Publishes the open tables that are there: they name the files that went. Their metadata holds no value of a person.
-fn publish_again(config: &Config, archive: &Archive) -> Result<(), Error> {
-    let mut tables = Vec::new();
-    for table in TableId::all() {
-        let metadata = archive.store().list(&format!("tables/{}/metadata", table.as_str()));
-        if !metadata.map_err(ArchiveError::from)?.is_empty() {
-            tables.push(table);
-        }
-    }
-    if !tables.is_empty() {
-        let _ = Publisher::new(archive, publish::place(config)?).publish(&tables)?;
-    }
-    Ok(())
 }
 
 /// Removes from the cache of buckets what is no live file any more.

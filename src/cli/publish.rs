@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, BooleanArray, RecordBatch, StringArray, UInt64Array};
 use clap::Args;
 
-use crate::archive::Archive;
+use crate::archive::{Archive, ArchiveError, metadata_of};
 use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::lake::{self, CheckedTable, Difference, Place, Published, Publisher, TableId};
@@ -52,6 +52,24 @@ pub fn run(global: &Global, args: &PublishArgs) -> Result<Exit, Error> {
     let published = Publisher::new(&archive, place(&config)?).publish(&tables)?;
     args.output.batch(&table(&published))?;
     Ok(Exit::Done)
+}
+
+/// Publishes the tables that an archive has, after a removal of files that they name.
+///
+/// # Errors
+/// When a table cannot be published.
+pub fn again(config: &Config, archive: &Archive) -> Result<(), Error> {
+    let mut tables = Vec::new();
+    for table in TableId::all() {
+        let listed = archive.store().list(&metadata_of(table.as_str())).map_err(ArchiveError::from)?;
+        if !listed.is_empty() {
+            tables.push(table);
+        }
+    }
+    if !tables.is_empty() {
+        let _ = Publisher::new(archive, place(config)?).publish(&tables)?;
+    }
+    Ok(())
 }
 
 fn check(archive: &Archive, tables: &[TableId], output: &OutputArgs) -> Result<Exit, Error> {

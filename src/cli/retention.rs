@@ -12,7 +12,7 @@ use crate::model::{Instant, TeamId};
 use crate::pipeline::{due_months, expire};
 
 use super::output::{self, OutputArgs};
-use super::{Global, query, reading, teams};
+use super::{Global, publish, query, reading, teams};
 
 /// Expire rows that are older than the retention classes in [retention]
 #[derive(Debug, Args)]
@@ -63,7 +63,7 @@ Exit codes: 0 done; 2 wrong use.";
 
 const APPLY_AFTER: &str = "\
 The line records policy, months, rows and digests: `annals verify` proves that it removed no other rows. The files stay for the \
-grace of [store]; then `vacuum` removes them. Annals never reads expired events again, even if the service still shows them. They \
+grace of [store]; then `vacuum` removes them. The open tables that exist are published again, without the expired rows. Annals never reads expired events again, even if the service still shows them. They \
 are neither a gap nor missing: coverage and reports show the policy and the date of the expiry.
 Exit codes: 0 done; 1 a hold keeps a due month, or a team cannot be written, such as while a daemon runs; 2 wrong use.";
 
@@ -112,6 +112,10 @@ fn remove(config: &Config, archive: Archive, args: &ApplyArgs) -> Result<Exit, E
                 exit = Exit::Fault;
             }
         }
+    }
+    if !args.dry_run && !gone.is_empty() {
+        // Vacuum keeps the files that a table names.
+        publish::again(config, &archive)?;
     }
     args.input.output.batch(&gone_table(&gone))?;
     Ok(exit)

@@ -30,8 +30,9 @@ pub struct VacuumArgs {
 
 const AFTER: &str = "\
 A commit leaves the files that it replaces, and a failed commit leaves its orphan files. Readers, other engines and copies that \
-started earlier can use them for the grace ([store] grace: 1 day on a local disk, 7 days in a bucket). The daemon and `sync` \
-vacuum by themselves. For each team the table shows the files removed, and the files kept because they are younger than the grace.
+started earlier can use them for the grace ([store] grace: 1 day on a local disk, 7 days in a bucket). A file that the newest \
+version of an open table names stays until a grace after the next `annals publish`. The daemon and `sync` vacuum by themselves. \
+For each team the table shows the files removed, and the files kept because they are within the grace or an open table names them.
 Without --team, the command also removes the metadata of open tables that no snapshot within the grace needs.
 Exit codes: 0 done; 1 a team could not be vacuumed, such as beside a daemon; 2 wrong use.";
 

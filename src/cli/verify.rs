@@ -14,7 +14,7 @@ use crate::archive::{
 use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::files::{self, Links};
-use crate::lake::{self, TableId};
+use crate::lake;
 use crate::report::{TeamNames, printable};
 
 use super::{Global, output, query, reading};
@@ -57,7 +57,9 @@ pub fn run(global: &Global, args: &VerifyArgs) -> Result<Exit, Error> {
     let options = options(&config, args)?;
     let store = query::store(&config)?;
     let mut report = verify(store.as_ref(), &options)?;
-    check_tables(&store, &mut report);
+    if let Ok(archive) = Archive::open(Arc::clone(&store)) {
+        lake::verify_tables(&archive, &mut report);
+    }
     let text = if args.json {
         let json = serde_json::to_string_pretty(&report);
         json.expect("BUG: a report is plain data") + "\n"
@@ -72,28 +74,6 @@ pub fn run(global: &Global, args: &VerifyArgs) -> Result<Exit, Error> {
         true if is_weaker => Exit::Weaker,
         true => Exit::Done,
     })
-}
-
-/// Compares existing open tables with the ledgers, if the ledgers are valid.
-fn check_tables(store: &Arc<dyn Store>, report: &mut VerifyReport) {
-    let Ok(archive) = Archive::open(Arc::clone(store)) else { return };
-    for table in TableId::all() {
-        match lake::check(&archive, table) {
-            Ok(None) => {}
-            Ok(Some(checked)) => report.add_table_faults(checked.differences.iter().map(|difference| VerifyFault {
-                code: FaultCode::Table,
-                object: difference.object.clone(),
-                detail: format!("{}: {}", difference.fault.as_str(), difference.detail),
-            })),
-            // An invalid ledger is a fault already.
-            Err(error) if !report.is_clean() => tracing::info!(%error, table = table.as_str(), "not checked"),
-            Err(error) => report.add_table_faults([VerifyFault {
-                code: FaultCode::Table,
-                object: format!("tables/{}", table.as_str()),
-                detail: error.to_string(),
-            }]),
-        }
-    }
 }
 
 fn options(config: &Config, args: &VerifyArgs) -> Result<VerifyOptions, Error> {

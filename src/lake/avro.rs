@@ -13,10 +13,10 @@ use crate::model::Digest;
 
 const MAGIC: &[u8] = b"Obj\x01";
 const SYNC_BYTES: usize = 16;
-/// Bytes of one block, expanded.
+/// The most bytes of an expanded block.
 const BLOCK_BYTES_MAX: u64 = 1 << 30;
 
-/// Values, one behind the other.
+/// Encoded values, one after the other.
 #[derive(Debug, Default)]
 pub struct Encoder(Vec<u8>);
 
@@ -45,7 +45,7 @@ impl Encoder {
         self.0.extend_from_slice(value);
     }
 
-    /// The value of a union of null and another type that is not null.
+    /// The branch of a union of null and another type: the value follows.
     pub fn some(&mut self) {
         self.long(1);
     }
@@ -60,7 +60,7 @@ impl Encoder {
     }
 }
 
-/// Reads what an [`Encoder`] wrote. Every error is a sentence without a subject.
+/// Reads the values of an [`Encoder`]. The caller puts the file's path before the text of an error.
 #[derive(Debug)]
 pub struct Decoder<'a>(&'a [u8]);
 
@@ -113,7 +113,7 @@ impl<'a> Decoder<'a> {
             let count = match self.long()? {
                 0 => return Ok(items),
                 count @ 1.. => count,
-                // A block that says its size, so that it can be skipped.
+                // After a negative count stands the size of the block.
                 count => {
                     self.long()?;
                     count.checked_neg().ok_or("holds an endless array")?

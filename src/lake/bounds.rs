@@ -1,5 +1,5 @@
-//! The least and greatest values of a file's columns, from its Parquet footer. They are exact, or they are left out: an engine
-//! may answer `min` and `max` from them.
+//! The least and greatest values of a file's columns, from its Parquet footer. Engines answer `min` and `max` from bounds, so a
+//! bound is exact or left out.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::LakeError;
 use super::manifest::Bounds;
 use super::schema::{TableSchema, is_pruned_by};
 
-/// What a file's footer says.
+/// The part of a file's footer that a manifest repeats.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Footer {
     pub rows: u64,
@@ -49,7 +49,7 @@ fn bounds_of(metadata: &ParquetMetaData, schema: &TableSchema) -> Bounds {
     bounds
 }
 
-/// The least and the greatest value of a column of all row groups; none where one of them is not known exactly.
+/// The least and the greatest value of a column over all row groups. `None`: a row group lacks an exact value.
 fn exact(metadata: &ParquetMetaData, at: usize) -> Option<(Vec<u8>, Vec<u8>)> {
     let mut found: Option<(Vec<u8>, Vec<u8>)> = None;
     for group in metadata.row_groups() {
@@ -80,7 +80,7 @@ fn exact_in(statistics: &Statistics) -> Option<(Vec<u8>, Vec<u8>)> {
     Some((statistics.min_bytes_opt()?.to_vec(), statistics.max_bytes_opt()?.to_vec()))
 }
 
-/// Iceberg spells these values as Parquet does: numbers of eight bytes, the lowest first; texts as they are.
+/// Iceberg encodes these values like Parquet: numbers as eight bytes, the lowest byte first; texts unchanged.
 fn is_before(kind: Type, one: &[u8], other: &[u8]) -> bool {
     let number = |bytes: &[u8]| bytes.try_into().map(i64::from_le_bytes).ok();
     match kind {

@@ -1,4 +1,4 @@
-//! The tables as a catalog shows them: held in memory, and read again when a version was published.
+//! The tables that the catalog serves, in memory. It reads a table again after somebody published a version.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,10 +14,10 @@ use super::place::Place;
 use super::table::Table;
 use super::{LakeError, TableId};
 
-/// Another process may publish: the store is looked at so often, and only when somebody asks.
+/// Another process can publish: a request lists the versions in the store again after this time.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 
-/// What readers of the catalog may load.
+/// The published tables of an archive.
 pub struct Catalog {
     archive: Arc<Archive>,
     held: Mutex<Held>,
@@ -29,7 +29,7 @@ struct Held {
     tables: BTreeMap<String, Loaded>,
 }
 
-/// A table as the catalog answers for it.
+/// A version of a table, and the catalog's answer for it.
 #[derive(Clone)]
 struct Loaded {
     version: u64,
@@ -49,7 +49,7 @@ impl Catalog {
         Ok(self.current(now)?.tables.keys().cloned().collect())
     }
 
-    /// The answer to loading a table, as Iceberg's catalogs give it; none where there is no such table.
+    /// The answer to a request that loads a table, in the form of Iceberg's REST catalog. `None`: no such table exists.
     ///
     /// # Errors
     /// When the store fails.
@@ -57,12 +57,12 @@ impl Catalog {
         Ok(self.current(now)?.tables.get(table).map(|loaded| loaded.answer.clone()))
     }
 
-    /// Whether an answer needs nothing but memory.
+    /// Whether the catalog answers from memory, without the store.
     pub fn is_current(&self, now: Instant) -> bool {
         is_current(&self.held(), now)
     }
 
-    /// Reads what was published since the last look.
+    /// Reads the versions that were published since the last list.
     ///
     /// # Errors
     /// When the store fails. The tables stay as they were.

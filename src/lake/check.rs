@@ -1,35 +1,40 @@
-//! A table against the ledgers at the lines that it names, file by file, and against the files themselves.
+//! Compares a table with the ledgers at the lines that it names, file by file, and with the files themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
 
-use crate::archive::{Archive, ArchivePath, FileEntry, Listed, Store, metadata_of};
+use crate::archive::{
+    Archive, ArchivePath, FaultCode, FileEntry, LinesFile, Listed, Store, TeamLine, VerifyFault, VerifyReport,
+    metadata_of, version_path,
+};
 use crate::model::{GRACE_MIN, LedgerSeq, TeamId};
 
 use super::bounds::{Footer, read_footer};
-use super::ledgers::{LinesFile, TeamLine};
 use super::manifest::DataFile;
 use super::place::Place;
-use super::table::{Manifest, Table, content, lines_path, manifest_files, read_hint, version_path};
+use super::table::{Manifest, Table, content, lines_path, manifest_files, read_hint};
 use super::{LakeError, TableId};
 
-/// How a table disagrees.
+/// How often a check begins again because somebody published meanwhile.
+const TRIES_MAX: usize = 4;
+
+/// The kind of a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TableFault {
-    /// A file is live at the lines, and the table does not name it.
+    /// A file is live at the lines, but the table does not name it.
     FileMissing,
     /// The table names a file that is not live at the lines, or names one twice.
     FileSurplus,
-    /// The table names a file that is not there.
+    /// The table names a file that does not exist.
     FileGone,
-    /// Rows or bytes of a file are not those of the ledger.
+    /// The rows or bytes of a file differ from the ledger's.
     Count,
     /// A bound is not the least or greatest value of its column.
     Bound,
-    /// A version does not go on from the one before it, or stands for lines that no ledger has.
+    /// A version does not continue the version before it, or stands for lines that no ledger has.
     Forked,
-    /// Readers without a catalog are pointed to another version than the newest.
+    /// The hint points readers without a catalog to another version than the newest.
     Hint,
     /// A file of the metadata is missing, or is not this program's.
     Metadata,
@@ -59,7 +64,7 @@ pub struct Difference {
     pub detail: String,
 }
 
-/// What the check of a table found.
+/// The result of the check of a table.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CheckedTable {
     pub table: String,
@@ -75,13 +80,45 @@ impl CheckedTable {
     }
 }
 
-/// Checks a table; none where there is none. Nothing is changed.
+/// Adds the differences of all tables to the report on an archive.
+pub fn verify_tables(archive: &Archive, report: &mut VerifyReport) {
+    for table in TableId::all() {
+        match check(archive, table) {
+            Ok(None) => {}
+            Ok(Some(checked)) => report.add_table_faults(checked.differences.iter().map(|difference| VerifyFault {
+                code: FaultCode::Table,
+                object: difference.object.clone(),
+                detail: format!("{}: {}", difference.fault.as_str(), difference.detail),
+            })),
+            // The report already names the fault of the ledger.
+            Err(error) if !report.is_clean() => tracing::info!(%error, table = table.as_str(), "not checked"),
+            Err(error) => report.add_table_faults([VerifyFault {
+                code: FaultCode::Table,
+                object: format!("tables/{}", table.as_str()),
+                detail: error.to_string(),
+            }]),
+        }
+    }
+}
+
+/// Checks a table, and changes nothing. `None`: the table was never published.
 ///
 /// # Errors
 /// When the store fails.
 pub fn check(archive: &Archive, id: TableId) -> Result<Option<CheckedTable>, LakeError> {
+    for _ in 1..TRIES_MAX {
+        let found = check_once(archive, id)?;
+        let is_whole = found.as_ref().is_none_or(|found| found.differences.is_empty());
+        // A publisher, or a vacuum after it, can change the metadata during the check.
+        if is_whole || Table::newest(archive.store().as_ref(), id.as_str())? == found.as_ref().map(|it| it.version) {
+            return Ok(found);
+        }
+    }
+    check_once(archive, id)
+}
+
+fn check_once(archive: &Archive, id: TableId) -> Result<Option<CheckedTable>, LakeError> {
     let (store, name) = (archive.store().as_ref(), id.as_str());
-    let listed = store.list(&metadata_of(name))?;
     let mut found = CheckedTable { table: name.to_owned(), ..CheckedTable::default() };
     let table = match Table::read(store, name) {
         Ok(Some(table)) => table,
@@ -93,6 +130,7 @@ pub fn check(archive: &Archive, id: TableId) -> Result<Option<CheckedTable>, Lak
         Err(other) => return Err(other),
     };
     found.version = table.version;
+    let listed = store.list(&metadata_of(name))?;
     let Some(place) = Place::of_table(name, &table.metadata.location) else {
         found.note(TableFault::Metadata, &table.path(), format!("is at {}", table.metadata.location));
         return Ok(Some(found));
@@ -108,7 +146,7 @@ pub fn check(archive: &Archive, id: TableId) -> Result<Option<CheckedTable>, Lak
     Ok(Some(found))
 }
 
-/// Whether the newest version goes on from the one before it, and readers are pointed to it.
+/// Checks that the newest version continues the version before it, and that the hint points to it.
 fn check_history(
     store: &dyn Store,
     table: &Table,
@@ -127,7 +165,7 @@ fn check_history(
     }
     let hint = read_hint(store, &table.name)?;
     let written = listed.iter().find(|entry| entry.path == path).map(|entry| entry.modified);
-    // A publisher writes the hint after the version, and the next one repairs it.
+    // A publisher writes the hint after the version. The next publisher repairs a hint that is behind.
     let is_recent = written.is_none_or(|at| store.now().is_ok_and(|now| now.since(at) < GRACE_MIN));
     if hint != Some(version) && !(is_recent && hint.is_none_or(|hint| hint < version)) {
         let hint = hint.map_or_else(|| "no version".to_owned(), |hint| format!("version {hint}"));
@@ -136,7 +174,7 @@ fn check_history(
     Ok(())
 }
 
-/// Whether every file is there that readers of any snapshot open.
+/// Checks that each file exists that a reader of a snapshot opens.
 fn check_metadata(
     store: &dyn Store,
     table: &Table,
@@ -162,7 +200,7 @@ fn check_metadata(
     Ok(())
 }
 
-/// Whether the current snapshot names just the files that are live at its lines, and says the truth of each.
+/// Checks that the current snapshot names exactly the files that are live at its lines, and that it describes each correctly.
 fn check_files(
     archive: &Archive,
     id: TableId,
@@ -233,8 +271,8 @@ fn compare<'f>(
     wrong
 }
 
-/// The files of a table that are live at the lines that the table names; none, and a fault, where no ledger has these lines.
-/// The ledgers name no files of the tables that are written whole.
+/// The files of a table that are live at the lines that the table names. `None`, and a fault: no ledger has these lines. The
+/// ledgers name no files of the tables that are written whole.
 fn live_at_lines(
     archive: &Archive,
     id: TableId,
@@ -243,7 +281,10 @@ fn live_at_lines(
     found: &mut CheckedTable,
 ) -> Result<Option<BTreeMap<String, FileEntry>>, LakeError> {
     let path = table.metadata.current().and_then(|snapshot| lines_path(place, snapshot));
-    let read = path.as_ref().map(|path| LinesFile::decode(path, &content(archive.store().as_ref(), path)?));
+    let read = path.as_ref().map(|path| {
+        let content = content(archive.store().as_ref(), path)?;
+        LinesFile::decode(&content).map_err(|e| LakeError::damaged(path, e))
+    });
     let lines = match read {
         Some(Ok(lines)) if lines.archive_id == archive.id() => lines,
         Some(Ok(lines)) => {
@@ -275,7 +316,7 @@ fn live_at_lines(
     Ok(Some(live))
 }
 
-/// The team's live files after line `seq`; none where that line is missing, or `is_head` does not take its hash.
+/// The team's live files after line `seq`. `None`: that line is missing, or `is_head` refuses its hash.
 fn files_at(
     archive: &Archive,
     team: &TeamId,

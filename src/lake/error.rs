@@ -1,4 +1,4 @@
-//! Why a table cannot be published or read.
+//! The errors of publishing, reading and checking a table.
 
 use std::fmt::Display;
 
@@ -25,7 +25,7 @@ impl LakeError {
         LakeError::Damaged { path: path.to_owned(), reason: reason.to_string() }
     }
 
-    /// Whether the same may work later.
+    /// Whether a later try can succeed.
     pub fn is_transient(&self) -> bool {
         match self {
             LakeError::Archive(error) => error.is_transient(),

@@ -1,29 +1,31 @@
-//! Removes the metadata that no snapshot of a table needs any more.
+//! Removes metadata that no snapshot of a table needs.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::archive::{Archive, Listed, ObsoleteFile, ObsoleteFiles, Store, data_of, metadata_of};
+use crate::archive::{
+    Archive, Listed, ObsoleteFile, ObsoleteFiles, Store, data_of, metadata_of, version_of, version_path,
+};
 use crate::model::{GRACE_MIN, Instant};
 
 use super::place::Place;
-use super::table::{Table, hint_path, lines_path, manifest_entries, manifest_files, version_of};
+use super::table::{Table, hint_path, lines_path, manifest_entries, manifest_files, read_hint};
 use super::{LakeError, TableId};
 
-/// Versions before the newest are opened at once or never, and stay for the shortest grace.
+/// A reader opens an older version at once or never, so older versions stay for the shortest grace.
 fn is_expired(entry: &Listed, now: Instant, grace: Duration) -> bool {
     let grace = if version_of(&entry.path).is_some() { GRACE_MIN } else { grace.max(GRACE_MIN) };
     now.since(entry.modified) > grace
 }
 
-/// The files of a table's metadata that no snapshot needs: those that are older than the grace, and the others.
+/// The files of a table's metadata that no snapshot needs: files older than the grace, and younger ones.
 ///
 /// # Errors
 /// When the store fails, or the table is not this program's.
 pub fn obsolete_files(archive: &Archive, table: &str) -> Result<ObsoleteFiles, LakeError> {
     let store = archive.store().as_ref();
     let now = store.now()?;
-    // The files first, the newest version second: what a publisher commits meanwhile is named, or was not listed.
+    // List before reading the newest version: a file that a publisher commits meanwhile is named or not listed.
     let mut listed = store.list(&metadata_of(table))?;
     if is_whole(table) {
         listed.extend(store.list(&data_of(table))?);
@@ -41,7 +43,7 @@ pub fn obsolete_files(archive: &Archive, table: &str) -> Result<ObsoleteFiles, L
     Ok(found)
 }
 
-/// Removes what is older than the grace; returns what it removed, and what it left.
+/// Removes the files that are older than the grace. Returns the removed files, and the kept younger ones.
 ///
 /// # Errors
 /// As [`obsolete_files`].
@@ -52,7 +54,7 @@ pub fn vacuum(archive: &Archive, table: &str) -> Result<ObsoleteFiles, LakeError
     Ok(found)
 }
 
-/// Removes versions before the newest that no reader opens any more: each names all snapshots, so they are the largest files.
+/// Removes old versions that no reader opens. Each version names all snapshots, so versions are the largest files.
 ///
 /// # Errors
 /// When the store fails.
@@ -65,17 +67,19 @@ pub fn drop_old_versions(store: &dyn Store, table: &str, newest: u64) -> Result<
     Ok(store.remove_all(&paths)?)
 }
 
-/// Whether the table's data files are its own.
+/// Whether the table has data files of its own, beside those of the archive.
 fn is_whole(table: &str) -> bool {
     matches!(TableId::named(table), Some(TableId::Whole(_)))
 }
 
-/// All that the snapshots of a version need.
+/// All files that the snapshots of a version need.
 fn named(archive: &Archive, table: &Table) -> Result<BTreeSet<String>, LakeError> {
     let damaged = |reason: String| LakeError::damaged(&table.path(), reason);
     let place = Place::of_table(&table.name, &table.metadata.location);
     let place = place.ok_or_else(|| damaged(format!("is at {}", table.metadata.location)))?;
     let mut named = BTreeSet::from([table.path(), hint_path(&table.name)]);
+    // A publisher that was killed before its last step leaves the hint at the version before.
+    named.extend(read_hint(archive.store().as_ref(), &table.name)?.map(|hint| version_path(&table.name, hint)));
     for snapshot in &table.metadata.snapshots {
         named.insert(place.path(&snapshot.manifest_list).map_err(damaged)?);
         named.extend(lines_path(&place, snapshot));

@@ -1,18 +1,18 @@
-//! How the files of a snapshot are spread over manifests: few of them, and little written again for a small change.
+//! Spreads the files of a snapshot over manifests: few manifests, and a small change rewrites little.
 
 use std::collections::BTreeSet;
 
 use super::manifest::{DataFile, Entry, ManifestFile, Status};
 use super::table::Manifest;
 
-/// A manifest is joined with what changes when it has at most so many times its files. Each manifest is then so many times as
-/// large as the next one, and a table of a million files has about ten.
+/// A change is joined with each manifest that holds at most this many times its files. So each manifest is this many times as
+/// large as the next one, and a table of a million files has about ten manifests.
 const GROWTH: u64 = 4;
 
 /// The manifests of the next snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grouped {
-    /// Those that stay as they are.
+    /// The unchanged manifests.
     pub kept: Vec<ManifestFile>,
     /// The entries of the one new manifest.
     pub entries: Vec<Entry>,

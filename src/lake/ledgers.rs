@@ -1,46 +1,13 @@
-//! Where the ledgers stand: which lines a version of the tables stands for, and which files are live at these lines.
+//! The ends of all ledgers at the time of a publication, and the files that are live there.
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-
-use crate::archive::{Archive, Dataset, FileEntry, TeamReader};
-use crate::model::{Digest, LedgerSeq, TeamId};
+use crate::archive::{Archive, Dataset, FileEntry, LinesFile, TeamLine, TeamReader};
 
 use super::LakeError;
 use super::whole::WholeRows;
 
-/// A team's last line.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TeamLine {
-    pub team_id: TeamId,
-    pub seq: LedgerSeq,
-    /// The hash of the line.
-    pub head: Digest,
-}
-
-/// The file that a snapshot's summary names.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LinesFile {
-    pub archive_id: String,
-    pub teams: Vec<TeamLine>,
-}
-
-impl LinesFile {
-    /// # Errors
-    /// [`LakeError::Damaged`].
-    pub fn decode(path: &str, content: &[u8]) -> Result<Self, LakeError> {
-        serde_json::from_slice(content).map_err(|e| LakeError::damaged(path, e))
-    }
-
-    pub fn encode(&self) -> Vec<u8> {
-        serde_json::to_vec(self).expect("BUG: texts and numbers")
-    }
-}
-
-/// What the ledgers of all teams say at one moment each.
+/// The state of each team's ledger at one moment.
 #[derive(Debug)]
 pub struct Ledgers {
     pub lines: LinesFile,
@@ -49,7 +16,7 @@ pub struct Ledgers {
 }
 
 impl Ledgers {
-    /// The rows of the whole tables are gathered where `has_whole` says so.
+    /// Gathers the rows of the tables that are written whole only if `has_whole`.
     ///
     /// # Errors
     /// When the store fails, or a ledger does not check.

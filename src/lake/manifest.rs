@@ -3,7 +3,7 @@
 use super::avro::{Decoder, Encoder, container, records};
 use super::place::Place;
 
-/// The columns that Iceberg 2 requires, and the bounds, each with the field id that the specification gives it.
+/// The columns that Iceberg 2 requires, and the bounds, with the specification's field ids.
 const ENTRY_SCHEMA: &str = concat!(
     r#"{"type":"record","name":"manifest_entry","fields":["#,
     r#"{"name":"status","type":"int","field-id":0},"#,
@@ -44,7 +44,7 @@ const LIST_SCHEMA: &str = concat!(
 );
 const FORMAT: &str = "PARQUET";
 
-/// What a snapshot says of a file.
+/// The status of a file in a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     Existing = 0,
@@ -59,7 +59,7 @@ pub struct Bounds {
     pub upper: Vec<(i32, Vec<u8>)>,
 }
 
-/// A data file as the table names it.
+/// A data file's entry in a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DataFile {
     /// Within the archive.
@@ -85,7 +85,7 @@ impl Entry {
     }
 }
 
-/// A manifest as a list names it.
+/// A manifest's entry in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ManifestFile {
     /// Within the archive.
@@ -101,7 +101,7 @@ pub struct ManifestFile {
 }
 
 impl ManifestFile {
-    /// Of a manifest that a snapshot makes of `entries`.
+    /// The entry of a new manifest of `entries`.
     pub fn of(path: String, bytes: u64, sequence: i64, snapshot_id: i64, entries: &[Entry]) -> Self {
         let of = |status: Status| entries.iter().filter(move |entry| entry.status == status);
         let each = [Status::Added, Status::Existing, Status::Deleted];
@@ -116,7 +116,7 @@ impl ManifestFile {
         }
     }
 
-    /// Files that are live in it.
+    /// The number of its live files.
     pub fn live(&self) -> u64 {
         self.files[0] + self.files[1]
     }

@@ -1,4 +1,4 @@
-//! `v<N>.metadata.json`: a version of a table, and the snapshots that it still knows.
+//! `v<N>.metadata.json`: a version of a table, and its snapshots.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,9 +13,7 @@ use super::place::Place;
 use super::schema::TableSchema;
 
 const NAME_MAPPING: &str = "schema.name-mapping.default";
-/// Names the file that says for which ledger lines a snapshot stands.
-pub const LEDGERS: &str = "annals.ledgers";
-/// Versions before this one that the metadata names.
+/// The number of earlier versions that the metadata names.
 const METADATA_LOG_MAX: usize = 4;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,7 +69,7 @@ pub struct TableMetadata {
 }
 
 impl TableMetadata {
-    /// A table without a snapshot. Its id is a function of the archive and the table: made again, it is the same table.
+    /// A table without a snapshot. The archive and the table's name determine its id, so that a table that is made again keeps it.
     pub fn new(place: &Place, archive_id: &str, table: &str) -> Self {
         Self {
             format_version: 2,
@@ -97,7 +95,7 @@ impl TableMetadata {
     }
 
     /// # Errors
-    /// [`LakeError::Damaged`] for what this program did not write.
+    /// [`LakeError::Damaged`] for metadata of another program.
     pub fn decode(path: &str, content: &[u8]) -> Result<Self, LakeError> {
         let metadata: Self = serde_json::from_slice(content).map_err(|e| LakeError::damaged(path, e))?;
         match metadata.current() {
@@ -114,7 +112,7 @@ impl TableMetadata {
         self.snapshots.iter().find(|snapshot| snapshot.snapshot_id == self.current_snapshot_id)
     }
 
-    /// The schema's number in this table; another schema than the newest becomes the next one.
+    /// The schema's number in this table. A schema that differs from the newest one becomes the next.
     pub fn take_schema(&mut self, schema: &TableSchema) -> i32 {
         if let Some(newest) = self.schemas.last().filter(|newest| newest.fields == schema.fields) {
             return newest.schema_id;
@@ -132,7 +130,7 @@ impl TableMetadata {
         self.schemas.last()
     }
 
-    /// Makes `snapshot` the current one. Snapshots go that were replaced longer than the grace ago.
+    /// Makes `snapshot` the current one, and drops the snapshots that were replaced longer than the grace ago.
     pub fn advance(&mut self, snapshot: Snapshot, before: Option<String>, grace: Duration) {
         let (id, at) = (snapshot.snapshot_id, snapshot.timestamp_ms);
         if let Some(metadata_file) = before {
@@ -162,6 +160,6 @@ pub fn millis(at: Instant) -> i64 {
 fn uuid(archive_id: &str, table: &str) -> String {
     let digest = Digest::of(format!("annals table\n{archive_id}\n{table}").as_bytes()).to_string();
     let part = |from: usize, to: usize| &digest[from..to];
-    // Version 8 is for values of one's own making.
+    // Version 8 of a UUID allows any bits.
     format!("{}-{}-8{}-8{}-{}", part(0, 8), part(8, 12), part(13, 16), part(17, 20), part(20, 32))
 }

@@ -7,8 +7,9 @@
 //! tables/<dataset>/metadata/<id>-m0.avro           a manifest: data files with their rows, bytes and bounds
 //! tables/<dataset>/metadata/lines-<id>.json        the last ledger line of each team that a snapshot stands for
 //! ```
-//! A table is derived: the ledgers are the truth, and the directory `metadata` may be deleted and published anew. Every file
-//! but the hint is written once. Addresses in the metadata are absolute, so an archive that was moved is published anew.
+//! A table is derived: the ledgers are the truth, and anybody may delete the directory `metadata` and publish again. A
+//! publisher writes each file once, except the hint. Addresses in the metadata are absolute: after an archive moves, publish
+//! it again.
 
 mod avro;
 mod bounds;
@@ -27,7 +28,7 @@ mod table;
 mod whole;
 
 pub use catalog::Catalog;
-pub use check::{CheckedTable, Difference, TableFault, check};
+pub use check::{CheckedTable, Difference, TableFault, check, verify_tables};
 pub use error::LakeError;
 pub use expire::{obsolete_files, vacuum};
 pub use place::Place;
@@ -43,10 +44,10 @@ pub use whole::Whole;
 #[cfg(test)]
 mod tests;
 
-/// What can be published.
+/// A table that can be published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TableId {
-    /// Over the archive's own files.
+    /// Over the archive's own data files.
     Dataset(Dataset),
     Whole(Whole),
 }

@@ -1,13 +1,13 @@
-//! How the table's metadata spells where files are: absolute addresses, under the address that readers use for the archive.
+//! The addresses of files in a table's metadata: absolute, under the address that readers use for the archive.
 
 use crate::model::Location;
 
-/// The address of the archive's root for readers, without a slash at its end.
+/// The address of the archive's root for readers, without a trailing slash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place(String);
 
 impl Place {
-    /// The address that the configuration gives, else that of the archive; a directory must be absolute.
+    /// The configured address, else the archive's own. The path of a directory must be absolute.
     pub fn new(configured: Option<&str>, archive: &Location) -> Self {
         let address = match (configured, archive) {
             (Some(address), _) => address.to_owned(),

@@ -1,5 +1,5 @@
-//! Brings the tables up to where the ledgers stand. One snapshot is the difference between the files that are live and those
-//! that the table named last.
+//! Brings the tables up to the ends of the ledgers. A snapshot is the difference between the live files and the files that the
+//! table named before.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -8,28 +8,28 @@ use rayon::prelude::*;
 
 use bytes::Bytes;
 
-use crate::archive::{Archive, Store, metadata_of, put};
+use crate::archive::{Archive, LEDGERS, LinesFile, Store, metadata_of, put, version_path};
 use crate::model::{Digest, Instant};
 
 use super::bounds::read_footer;
 use super::expire::drop_old_versions;
 use super::group::{Grouped, group};
-use super::ledgers::{Ledgers, LinesFile};
+use super::ledgers::Ledgers;
 use super::manifest::{DataFile, ManifestFile, encode_list, encode_manifest};
-use super::metadata::{LEDGERS, Snapshot, TableMetadata, millis};
+use super::metadata::{Snapshot, TableMetadata, millis};
 use super::place::Place;
 use super::schema::TableSchema;
-use super::table::{Table, hint_path, read_hint, version_path};
+use super::table::{Table, hint_path, read_hint};
 use super::{LakeError, TableId};
 
-/// The digest of the paths of the live files: nothing changed where it is the same.
+/// The digest of the paths of the live files. An equal digest means that nothing changed.
 const FILES_DIGEST: &str = "annals.files-digest";
-/// How often a publisher tries again that others were faster than.
+/// The most tries of a publisher that loses against others.
 const TRIES_MAX: usize = 8;
-/// A publisher that takes longer begins anew: vacuum may have freed the number of its version.
+/// A publisher that takes longer starts again: vacuum can have freed the number of its version.
 const TIME_MAX: Duration = Duration::from_secs(3_600);
 
-/// What was done to a table.
+/// The result of publishing a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Published {
     pub table: String,
@@ -50,12 +50,12 @@ pub struct Wanted {
     pub schema: TableSchema,
     /// Rows and bytes by path.
     pub files: BTreeMap<String, (u64, u64)>,
-    /// What is to be written first, by path: none of a dataset.
+    /// Files that the publisher writes itself, by path. A dataset has none.
     pub contents: BTreeMap<String, Bytes>,
 }
 
 impl Wanted {
-    /// What the ledgers say of a table.
+    /// The files that the ledgers name for a table.
     ///
     /// # Errors
     /// [`LakeError::Column`] where a dataset has a column that no table can have.
@@ -98,7 +98,7 @@ impl<'a> Publisher<'a> {
         Self { archive, place }
     }
 
-    /// Publishes tables, each named once. What each table says stands for the ledgers as they were at one moment.
+    /// Publishes tables, each given once. Each table stands for the ledgers at one moment.
     ///
     /// # Errors
     /// When the store fails, a ledger does not check, a table is not this program's, or others were faster again and again.
@@ -108,7 +108,7 @@ impl<'a> Publisher<'a> {
         for _ in 0..TRIES_MAX {
             let begun = store.now()?;
             let pending: Vec<TableId> = tables.iter().copied().filter(|it| !done.contains_key(it)).collect();
-            // The tables first, the ledgers second: whoever commits a version in between is noticed.
+            // Read the tables before the ledgers: a version that another publisher creates in between is a conflict.
             let bases = pending.iter().map(|table| Table::read(store, table.as_str()));
             let bases = bases.collect::<Result<Vec<_>, _>>()?;
             let ledgers = Ledgers::read(self.archive, pending.iter().any(|table| matches!(table, TableId::Whole(_))))?;
@@ -125,7 +125,7 @@ impl<'a> Publisher<'a> {
         Err(LakeError::Contended { tries: TRIES_MAX })
     }
 
-    /// Brings one table up to what is wanted; none where another publisher was faster.
+    /// Publishes the wanted files of one table. `None`: another publisher created the version first.
     fn bring_up(
         &self,
         base: Option<Table>,
@@ -162,7 +162,7 @@ impl<'a> Publisher<'a> {
         Ok(Some(published(wanted, version + 1, true, change.counts)))
     }
 
-    /// Points readers to a version, or to one that another publisher made since.
+    /// Points readers to a version, or to a newer one that another publisher has created since.
     fn point_to(&self, table: &str, version: u64) -> Result<(), LakeError> {
         let store = self.archive.store().as_ref();
         let mut newest = version;
@@ -198,7 +198,7 @@ fn published(wanted: &Wanted, version: u64, is_new: bool, (added, removed): (u64
     }
 }
 
-/// A version that is written but for its last step.
+/// A version that is complete except for its last step: its creation.
 struct Change {
     metadata: TableMetadata,
     /// Files added and removed.
@@ -292,7 +292,7 @@ fn added_files(store: &dyn Store, wanted: &Wanted, named: &BTreeMap<String, u64>
     new.into_par_iter().map(file).collect()
 }
 
-/// A function of what the snapshot stands on: two publishers that write the same files write the same bytes.
+/// The content of a snapshot determines its id, so that two publishers that write the same file write the same bytes.
 fn snapshot_id(name: &str, table: &Table, lines: &[u8], begun: Instant) -> i64 {
     let text = format!("{name}\n{}\n{}\n{}\n", table.version, table.metadata.current_snapshot_id, begun.nanos());
     let digest = Digest::of(&[text.as_bytes(), lines].concat());

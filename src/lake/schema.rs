@@ -1,4 +1,4 @@
-//! A dataset's columns as Iceberg spells them: by the field ids of the Parquet files.
+//! The columns of a table in Iceberg's terms, with the field ids of the Parquet files.
 
 use arrow::datatypes::{DataType, Field, Schema};
 use parquet::arrow::PARQUET_FIELD_ID_META_KEY;
@@ -42,7 +42,7 @@ impl TableSchema {
         Ok(Self { kind: "struct".to_owned(), schema_id: 0, fields })
     }
 
-    /// Columns by the names that files have them under, for engines that read files without field ids.
+    /// The columns by their names in the files, for engines that ignore field ids.
     pub fn name_mapping(&self) -> String {
         let mapped: Vec<Mapped<'_>> =
             self.fields.iter().map(|field| Mapped { field_id: field.id, names: [&field.name] }).collect();
@@ -70,7 +70,7 @@ fn column(field: &Field) -> Result<Column, LakeError> {
     Ok(Column { id, name: field.name().clone(), required: !field.is_nullable(), kind: kind.to_owned() })
 }
 
-/// Whether engines leave files out by this column. The others would only make the metadata longer.
+/// Whether engines skip files by this column. Bounds of other columns would only make the metadata longer.
 pub fn is_pruned_by(column: &Column) -> bool {
     column.kind == "timestamp" || matches!(column.name.as_str(), "team_id" | "event_time_ns" | "stream")
 }

@@ -1,12 +1,12 @@
-//! A table as it stands: its newest version, and how the files of its metadata are named.
+//! The newest version of a table, and the files of its metadata.
 
 use rayon::prelude::*;
 
-use crate::archive::{Store, StoreError, metadata_of};
+use crate::archive::{LEDGERS, Store, StoreError, metadata_of, version_of, version_path};
 
 use super::LakeError;
 use super::manifest::{Entry, ManifestFile, decode_list, decode_manifest};
-use super::metadata::{LEDGERS, Snapshot, TableMetadata};
+use super::metadata::{Snapshot, TableMetadata};
 use super::place::Place;
 
 const VERSION_HINT: &str = "version-hint.text";
@@ -27,7 +27,7 @@ pub struct Manifest {
 }
 
 impl Table {
-    /// The number of the newest version; none where the table was never published.
+    /// The number of the newest version. `None`: the table was never published.
     ///
     /// # Errors
     /// When the store fails.
@@ -58,7 +58,7 @@ impl Table {
     /// The manifests of the current snapshot.
     ///
     /// # Errors
-    /// When the store fails, or one is not this program's.
+    /// When the store fails, or another program wrote a manifest.
     pub fn manifests(&self, store: &dyn Store, place: &Place) -> Result<Vec<Manifest>, LakeError> {
         let listed = self.metadata.current().map(|snapshot| manifest_files(store, place, snapshot));
         let read = |file: ManifestFile| Ok(Manifest { entries: manifest_entries(store, place, &file)?, file });
@@ -84,12 +84,12 @@ pub fn manifest_entries(store: &dyn Store, place: &Place, file: &ManifestFile) -
     decode_manifest(place, &content(store, &file.path)?).map_err(|reason| LakeError::damaged(&file.path, reason))
 }
 
-/// The path of the file that says for which lines a snapshot stands.
+/// The path of the file with the ledger lines that a snapshot stands for.
 pub fn lines_path(place: &Place, snapshot: &Snapshot) -> Option<String> {
     snapshot.summary.get(LEDGERS).and_then(|address| place.path(address).ok())
 }
 
-/// The number of the version that readers are pointed to; none where the file is missing or damaged.
+/// The number of the version to which the hint points readers. `None`: the file is missing or damaged.
 ///
 /// # Errors
 /// When the store fails.
@@ -103,16 +103,6 @@ pub fn read_hint(store: &dyn Store, name: &str) -> Result<Option<u64>, LakeError
 
 pub fn hint_path(name: &str) -> String {
     format!("{}/{VERSION_HINT}", metadata_of(name))
-}
-
-pub fn version_path(name: &str, version: u64) -> String {
-    format!("{}/v{version}.metadata.json", metadata_of(name))
-}
-
-/// The number in the name of a version.
-pub fn version_of(path: &str) -> Option<u64> {
-    let (_, name) = path.rsplit_once('/')?;
-    name.strip_prefix('v')?.strip_suffix(".metadata.json")?.parse().ok()
 }
 
 /// The whole content of a small file.

@@ -1,5 +1,5 @@
-//! `coverage` and `findings`: tables that are no datasets. Their rows are read from the ledgers and written whole, a file a
-//! month, so that a month that has not changed keeps its file.
+//! `coverage` and `findings`: tables that are no datasets. A publisher reads their rows from the ledgers and writes one file a
+//! month. A month without changes keeps its file.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use parquet::arrow::{ArrowWriter, PARQUET_FIELD_ID_META_KEY};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
-use crate::archive::{Finding, TeamState, WindowRecord, data_of};
+use crate::archive::{Dataset, Finding, TeamState, WindowRecord, data_of, month_of};
 use crate::model::{Digest, Instant, LedgerSeq, Stream, TeamId};
 
 use super::LakeError;
@@ -76,10 +76,20 @@ impl Whole {
     }
 }
 
+/// The state of a window whose month has expired, as the reports name it.
+const EXPIRED: &str = "expired";
+
+#[derive(Debug)]
+struct CoverageRow {
+    team_id: TeamId,
+    window: WindowRecord,
+    has_expired: bool,
+}
+
 /// The rows of both tables, by month.
 #[derive(Debug, Default)]
 pub struct WholeRows {
-    coverage: BTreeMap<String, Vec<(TeamId, WindowRecord)>>,
+    coverage: BTreeMap<String, Vec<CoverageRow>>,
     findings: BTreeMap<String, Vec<(TeamId, LedgerSeq, Finding)>>,
 }
 
@@ -87,8 +97,10 @@ impl WholeRows {
     /// Adds the rows of a team.
     pub fn add(&mut self, state: &TeamState) {
         for window in state.windows.values() {
-            let rows = self.coverage.entry(window.range.start.month()).or_default();
-            rows.push((state.team_id.clone(), window.clone()));
+            let month = month_of(window.range.start).start;
+            let has_expired = state.expired.contains_key(&(Dataset::from(window.stream), month));
+            let row = CoverageRow { team_id: state.team_id.clone(), window: window.clone(), has_expired };
+            self.coverage.entry(month.month()).or_default().push(row);
         }
         for (seq, finding) in &state.findings {
             let rows = self.findings.entry(finding.found_at.month()).or_default();
@@ -116,14 +128,15 @@ impl WholeRows {
     }
 }
 
-fn coverage(rows: &[(TeamId, WindowRecord)]) -> Vec<ArrayRef> {
-    let windows = || rows.iter().map(|(_, window)| window);
+fn coverage(rows: &[CoverageRow]) -> Vec<ArrayRef> {
+    let windows = || rows.iter().map(|row| &row.window);
+    let state = |row: &CoverageRow| if row.has_expired { EXPIRED } else { row.window.state.as_str() };
     vec![
-        texts(rows.iter().map(|(team, _)| Some(team.as_str()))),
+        texts(rows.iter().map(|row| Some(row.team_id.as_str()))),
         texts(windows().map(|window| Some(window.stream.as_str()))),
         times(windows().map(|window| Some(window.range.start))),
         times(windows().map(|window| Some(window.range.end))),
-        texts(windows().map(|window| Some(window.state.as_str()))),
+        texts(rows.iter().map(|row| Some(state(row)))),
         counts(windows().map(|window| u64::from(window.reads))),
         counts(windows().map(|window| window.requests)),
         counts(windows().map(|window| window.events)),

@@ -39,7 +39,7 @@ mod workers;
 pub use commit::counts::Flushed;
 pub use commit::quarantine::{Retried, RetriedByReason, retry_quarantine};
 pub use daemon::event_loop::{Command, Daemon};
-pub use daemon::live::{Detected, Detections, Late, Live, Snapshot, TaskLive, TeamLive, Verified};
+pub use daemon::live::{Detected, Detections, Late, Live, Publication, Snapshot, TaskLive, TeamLive, Verified};
 pub use daemon::open_teams::weight;
 pub use daemon::task_run::Edges;
 pub use daemon::timetable as schedule;

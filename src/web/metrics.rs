@@ -106,6 +106,12 @@ fn whole(shown: &Snapshot) {
         gauge(names::VERIFY_FAULTS, vec![], verified.faults as f64);
         gauge(names::VERIFY_AT, vec![], verified.at.seconds() as f64);
     }
+    if let Some(published) = &shown.published {
+        gauge(names::PUBLISH_FAILED, vec![], f64::from(u8::from(published.error.is_some())));
+        if let Some(at) = published.done_at {
+            gauge(names::PUBLISH_AT, vec![], at.seconds() as f64);
+        }
+    }
 }
 
 fn detections(shown: &Snapshot) {

@@ -85,4 +85,6 @@ names! {
     REPORTS_AT Gauge "annals_reports_timestamp_seconds" &[], "Time of the last run of the reports for alerts, in seconds since 1970";
     VERIFY_FAULTS Gauge "annals_verify_faults" &[], "Faults in the last check of the whole archive";
     VERIFY_AT Gauge "annals_verify_timestamp_seconds" &[], "End of that check, in seconds since 1970";
+    PUBLISH_FAILED Gauge "annals_publish_failed" &[], "1 if the last run that publishes the open tables failed";
+    PUBLISH_AT Gauge "annals_publish_timestamp_seconds" &[], "Time of the last such run that succeeded, in seconds since 1970";
 }

@@ -23,12 +23,14 @@ pub fn names_in(text: &str) -> BTreeSet<String> {
 #[test]
 fn the_list_of_metrics_equals_a_scrape() {
     let scene = Scene::new(2);
-    let polls = format!("{}verify = \"*/2 * * * * *\"\nreports = \"*/4 * * * * *\"\n", super::program::POLLS);
+    let more = "verify = \"*/2 * * * * *\"\nreports = \"*/4 * * * * *\"\n[publish]\nschedule = \"*/2 * * * * *\"\n";
+    let polls = format!("{}{more}", super::program::POLLS);
     scene.configure(&polls);
     let daemon = scene.start();
     wait_for("readiness", || daemon.is_ready().then_some(()));
     wait_for("a check of the archive", || daemon.metric(names::VERIFY_AT.name));
     wait_for("a run of the reports", || daemon.metric(names::REPORTS_AT.name));
+    wait_for("a publication", || daemon.metric(names::PUBLISH_AT.name));
     let text = daemon.get("/metrics").1;
     let listed: BTreeSet<String> = names::ALL.iter().map(|name| name.name.to_owned()).collect();
     assert_eq!(names_in(&text), listed);

@@ -1,9 +1,10 @@
 """Reads open tables with engines of other authors, and prints the result of each.
 
 Standard input has one JSON object a line: the metadata file of a version, the snapshot (null: the current one), the column of
-time, the readers to ask, and the exact list of the files that the archive says are live. For each line one JSON object is
-printed: by reader, and for `expected` from the files themselves, the rows as a sum of digests, their number, and the least and
-greatest time, as the engine answers `min` and `max`.
+time, the readers to ask, and the exact list of the files that the archive says are live. With `catalog` (uri, token) the
+engines find the table in a REST catalog by the name `table`; with `s3` (endpoint, key, secret, region) its files are in a
+bucket. For each line one JSON object is printed: by reader, and for `expected` from the files themselves, the rows as a sum of
+digests, their number, and the least and greatest time, as the engine answers `min` and `max`. A job with `whole` gets all rows.
 """
 import datetime
 import hashlib
@@ -13,6 +14,7 @@ import sys
 
 import duckdb
 import pyarrow as pa
+import pyarrow.fs as fs
 import pyarrow.parquet as pq
 
 SITE = next(p for p in sys.path if p.endswith("site-packages"))
@@ -56,11 +58,25 @@ def micros(value):
 
 
 def seen(table, names, count, low, high):
+    if names is None:
+        return [[canonical(value) for value in row.values()] for row in table.to_pylist()]
     return {"digest": digest(table, names), "rows": table.num_rows, "count": count, "min": micros(low), "max": micros(high)}
 
 
+def opened(job, path):
+    if "s3" not in job:
+        return path
+    s3 = job["s3"]
+    bucket = fs.S3FileSystem(
+        access_key=s3["key"], secret_key=s3["secret"], region=s3["region"], endpoint_override=s3["endpoint"], scheme="http"
+    )
+    return bucket.open_input_file(path.removeprefix("s3://"))
+
+
 def expected(job):
-    tables = [pq.ParquetFile(path).read() for path in job["files"]]
+    if job["columns"] is None:
+        return None
+    tables = [pq.ParquetFile(opened(job, path)).read() for path in job["files"]]
     if not tables:
         return {"digest": f"{0:064x}", "rows": 0, "count": 0, "min": None, "max": None}
     table = pa.concat_tables(tables)
@@ -69,9 +85,18 @@ def expected(job):
 
 
 def pyiceberg(job):
+    from pyiceberg.catalog import load_catalog
     from pyiceberg.table import StaticTable
 
-    table = StaticTable.from_metadata(job["metadata"])
+    s3 = job.get("s3")
+    access = {f"s3.{name}": s3[name] for name in ("endpoint", "region")} if s3 else {}
+    access |= {"s3.access-key-id": s3["key"], "s3.secret-access-key": s3["secret"]} if s3 else {}
+    if "catalog" in job:
+        catalog = load_catalog("annals", type="rest", **job["catalog"], **access)
+        assert job["table"] in [name for _, name in catalog.list_tables("annals")], "the catalog lists the table"
+        table = catalog.load_table(f"annals.{job['table']}")
+    else:
+        table = StaticTable.from_metadata(job["metadata"], access)
     scan = table.scan(snapshot_id=job["snapshot"]) if job["snapshot"] else table.scan()
     rows = scan.to_arrow()
     times = [value for value in rows.column(job["time"]).to_pylist() if value is not None]
@@ -89,18 +114,26 @@ def polars(job):
     return seen(scan().collect().to_arrow(), job["columns"], count, low, high)
 
 
-def duck():
+def duck(job):
     client = duckdb.connect(config={"allow_unsigned_extensions": False})
     for name in ("avro", "httpfs", "iceberg"):
         place = f"{SITE}/duckdb_extension_{name}/extensions/v{duckdb.__version__}/{name}.duckdb_extension"
         client.execute(f"LOAD '{place}'")
+    if s3 := job.get("s3"):
+        host = s3["endpoint"].removeprefix("http://")
+        keys = f"KEY_ID '{s3['key']}', SECRET '{s3['secret']}', REGION '{s3['region']}'"
+        client.execute(f"CREATE SECRET (TYPE s3, {keys}, ENDPOINT '{host}', USE_SSL false, URL_STYLE 'path')")
     return client
 
 
 def duckdb_iceberg(job):
-    client = duck()
+    client = duck(job)
     at = f", snapshot_from_id => {job['snapshot']}" if job["snapshot"] else ""
     scan = f"iceberg_scan('{job['metadata']}'{at})"
+    if catalog := job.get("catalog"):
+        client.execute(f"CREATE SECRET port (TYPE iceberg, TOKEN '{catalog['token']}')")
+        client.execute(f"ATTACH 'annals' AS lake (TYPE iceberg, ENDPOINT '{catalog['uri']}', SECRET port)")
+        scan = f"lake.annals.{job['table']}"
     count, low, high = client.execute(f"SELECT count(*), min({job['time']}), max({job['time']}) FROM {scan}").fetchone()
     rows = client.execute(f"SELECT * FROM {scan}").to_arrow_table()
     return seen(rows, job["columns"], count, low, high)
@@ -108,26 +141,41 @@ def duckdb_iceberg(job):
 
 def clickhouse(job):
     import chdb
+    import chdb.session
 
     # ClickHouse opens only files under the working directory.
     os.chdir("/")
     table, version = os.path.split(os.path.dirname(job["metadata"]))[0], os.path.basename(job["metadata"])
     # A setting of the function selects the version; a setting of the query selects the snapshot.
-    source = f"icebergLocal('{table}', SETTINGS iceberg_metadata_file_path = 'metadata/{version}')"
+    own = f"SETTINGS iceberg_metadata_file_path = 'metadata/{version}'"
+    source = f"icebergLocal('{table}', {own})"
+    if s3 := job.get("s3"):
+        address = f"{s3['endpoint']}/{table.removeprefix('s3://')}"
+        source = f"icebergS3('{address}', '{s3['key']}', '{s3['secret']}', {own})"
     settings = f"iceberg_snapshot_id = {job['snapshot']}, " if job["snapshot"] else ""
     names = ", ".join(f"`{name}`" for name in job["columns"])
     extra = "output_format_arrow_string_as_string = 0, session_timezone = 'UTC'"
+    query = chdb.query
+    if catalog := job.get("catalog"):
+        session = chdb.session.Session()
+        query = session.query
+        query("SET allow_experimental_database_iceberg = 1")
+        # For tables in a directory the two arguments behind the address are the files' format and compression.
+        how = f"catalog_type = 'rest', warehouse = 'annals', auth_header = 'Authorization: Bearer {catalog['token']}'"
+        query("DROP DATABASE IF EXISTS lake")
+        query(f"CREATE DATABASE lake ENGINE = DataLakeCatalog('{catalog['uri']}/v1', 'Parquet', 'auto') SETTINGS {how}")
+        source = f"lake.`annals.{job['table']}`"
 
     def ask(what):
-        answer = chdb.query(f"SELECT {what} FROM {source} SETTINGS {settings}{extra}", "Arrow").bytes()
+        answer = query(f"SELECT {what} FROM {source} SETTINGS {settings}{extra}", "Arrow").bytes()
         return pa.ipc.open_file(pa.py_buffer(answer)).read_all()
 
     time = job["time"]
     row = ask(f"count() AS n, min(`{time}`) AS low, max(`{time}`) AS high").to_pylist()[0]
     low, high = (None, None) if row["n"] == 0 else (row["low"], row["high"])
     # ClickHouse has one type for texts and bytes.
-    with open(job["metadata"]) as file:
-        fields = json.load(file)["schemas"][-1]["fields"]
+    file = opened(job, job["metadata"])
+    fields = json.loads(file.read() if "s3" in job else open(file).read())["schemas"][-1]["fields"]
     rows = ask(names)
     for field in fields:
         if field["type"] == "string":

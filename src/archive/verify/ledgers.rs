@@ -30,8 +30,8 @@ pub struct Walk {
     pub state: Option<TeamState>,
     /// The line that added each live file.
     pub added: BTreeMap<String, LedgerSeq>,
-    /// The removed files, each with the last write time of the ledger file with the removal.
-    pub removed: BTreeMap<String, Instant>,
+    /// The removed files, each with the line of the removal and the last write time of that line's file.
+    pub removed: BTreeMap<String, (LedgerSeq, Instant)>,
     /// Valid lines that a given head names by hash or number, by their hashes.
     pub met: BTreeMap<Digest, Anchored>,
     /// The archive that all lines name; `None` if they differ.
@@ -228,7 +228,7 @@ impl Walker<'_> {
         self.day = Some(day);
         for removed in &line.body.removes {
             self.walk.added.remove(removed);
-            self.walk.removed.insert(removed.clone(), self.modified);
+            self.walk.removed.insert(removed.clone(), (line.seq, self.modified));
         }
         self.walk.added.extend(line.body.adds.iter().map(|file| (file.path.clone(), line.seq)));
         state.follow(line, hash);

@@ -1,17 +1,18 @@
-//! Checks the files that no ledger names: files within the grace are counted, the others are faults.
+//! Checks the files that no ledger names: files within the grace, or of an open table, are counted; the others are faults.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::super::grace::Grace;
 use super::super::path::{ArchivePath, DataPath, SCRATCH};
+use super::super::published::Published;
 use super::super::state::TeamState;
 use super::super::store::{Listed, Store};
 use super::super::{ArchiveError, FileEntry};
 use super::expectations::Expectations;
 use super::ledgers::Walk;
 use super::{FaultCode, VerifyReport, by_content};
-use crate::model::{Digest, Instant};
+use crate::model::{Digest, Instant, LedgerSeq};
 
 /// Live files by the digest of their bytes.
 type Contents<'a> = BTreeMap<Digest, Vec<&'a FileEntry>>;
@@ -19,8 +20,8 @@ type Contents<'a> = BTreeMap<Digest, Vec<&'a FileEntry>>;
 /// A daily `vacuum` removes a file at most this long after its grace.
 const VACUUM_TURN: Duration = Duration::from_secs(24 * 3_600);
 
-/// Counts the listed files that no ledger names and that are within the grace. Reports every other one, and describes it if
-/// possible.
+/// Counts the listed files that no ledger names and that are within the grace, or that an open table names. Reports every
+/// other one, and describes it if possible.
 ///
 /// # Errors
 /// When the store cannot tell the time.
@@ -38,9 +39,10 @@ pub fn check(
         .collect();
     let salts: BTreeSet<String> =
         walks.iter().filter_map(|walk| walk.state.as_ref()).flat_map(TeamState::salt_paths).collect();
-    let removed: BTreeMap<&str, Instant> =
-        walks.iter().flat_map(|walk| &walk.removed).map(|(path, at)| (path.as_str(), *at)).collect();
+    let removed: BTreeMap<&str, (LedgerSeq, Instant)> =
+        walks.iter().flat_map(|walk| &walk.removed).map(|(path, removal)| (path.as_str(), *removal)).collect();
     let grace = Grace::ending(store.now()?, expectations.grace.saturating_add(VACUUM_TURN));
+    let mut published = Published::within(store, grace);
     let contents = by_content(walks);
     for entry in listed {
         let path = entry.path.as_str();
@@ -51,13 +53,14 @@ pub fn check(
             continue;
         }
         let is_scratch = path.strip_prefix(SCRATCH).is_some_and(|rest| rest.starts_with('/'));
-        let removed_at = removed.get(path);
-        let is_kept = grace.covers(entry.modified) || removed_at.is_some_and(|at| grace.covers(*at));
+        let removal = removed.get(path);
+        let is_kept = grace.covers(entry.modified) || removal.is_some_and(|(_, at)| grace.covers(*at));
         match ArchivePath::parse(path) {
             Some(ArchivePath::Manifest | ArchivePath::Ledger { .. } | ArchivePath::Heads { .. }) => {}
             // Skip snapshots: they are never the truth, and a wrong one only costs a full replay.
             Some(ArchivePath::Snapshot { .. } | ArchivePath::Table { .. } | ArchivePath::Whole { .. }) => {}
-            Some(ArchivePath::Data(_)) if is_kept && removed_at.is_some() => report.retired += 1,
+            Some(ArchivePath::Data(_)) if is_kept && removal.is_some() => report.retired += 1,
+            Some(ArchivePath::Data(place)) if is_published(&mut published, &place, removal)? => report.retired += 1,
             Some(ArchivePath::Data(place)) if is_kept && !is_copy(store, entry, &place, &contents) => {
                 report.unnamed += 1;
             }
@@ -69,6 +72,16 @@ pub fn check(
         }
     }
     Ok(())
+}
+
+/// Whether a version of an open table that readers may open names the removed file.
+fn is_published(
+    published: &mut Published<'_>,
+    place: &DataPath,
+    removal: Option<&(LedgerSeq, Instant)>,
+) -> Result<bool, ArchiveError> {
+    let Some((seq, _)) = removal else { return Ok(false) };
+    Ok(published.through(place.dataset, &place.team)?.is_some_and(|through| *seq > through))
 }
 
 fn report_orphan(store: &dyn Store, entry: &Listed, contents: &Contents<'_>, report: &mut VerifyReport) {

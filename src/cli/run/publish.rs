@@ -9,6 +9,7 @@ use crate::config::{Config, Cron};
 use crate::error::Error;
 use crate::lake::{Catalog, LakeError, Place, Publisher, TableId, vacuum};
 use crate::model::Instant;
+use crate::pipeline::Live;
 
 use super::super::publish::place;
 use super::Running;
@@ -23,6 +24,7 @@ pub struct Schedule {
     pub archive: Arc<Archive>,
     pub catalog: Arc<Catalog>,
     pub clock: Arc<dyn Clock>,
+    pub live: Arc<Live>,
     pub place: Place,
     /// `None`: nothing is published.
     pub cron: Option<Cron>,
@@ -34,8 +36,9 @@ impl Schedule {
     /// # Errors
     /// When the working directory is gone.
     pub fn of(running: &Running, config: &Config) -> Result<Self, Error> {
-        let (archive, catalog, clock) = (running.archive.clone(), running.catalog.clone(), running.clock.clone());
-        Ok(Self { archive, catalog, clock, place: place(config)?, cron: config.publish.schedule.clone() })
+        let (archive, catalog) = (running.archive.clone(), running.catalog.clone());
+        let (clock, live) = (running.clock.clone(), running.live.clone());
+        Ok(Self { archive, catalog, clock, live, place: place(config)?, cron: config.publish.schedule.clone() })
     }
 
     /// Publishes as scheduled for ever. A run that fails is tried again at the next moment.
@@ -51,14 +54,22 @@ impl Schedule {
             }
             let is_vacuum_due = vacuumed.is_none_or(|at: Instant| now.since(at) >= VACUUM_EVERY);
             let own = schedule.clone();
-            match tokio::task::spawn_blocking(move || own.publish(now, is_vacuum_due)).await {
-                Ok(Ok(())) if is_vacuum_due => vacuumed = Some(now),
-                Ok(Ok(())) => {}
+            let run = tokio::task::spawn_blocking(move || own.publish(now, is_vacuum_due)).await;
+            let error = match run {
+                Ok(Ok(())) => {
+                    vacuumed = if is_vacuum_due { Some(now) } else { vacuumed };
+                    None
+                }
                 Ok(Err(error)) => {
                     tracing::warn!(%error, "the open tables were not published: the next run tries again");
+                    Some(error.to_string())
                 }
-                Err(error) => tracing::error!(%error, "BUG: publishing broke"),
-            }
+                Err(error) => {
+                    tracing::error!(%error, "BUG: publishing broke");
+                    Some(format!("BUG: publishing broke: {error}"))
+                }
+            };
+            schedule.live.publication_ended(schedule.clock.now(), error);
             next = cron.next_after(schedule.clock.now());
         }
     }

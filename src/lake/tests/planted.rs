@@ -1,9 +1,9 @@
 //! Tables that were tampered with: the check names each difference, and no other.
 
 use super::*;
-use crate::archive::put;
+use crate::archive::{LinesFile, put, version_path};
 use crate::lake::manifest::{Entry, decode_manifest, encode_manifest};
-use crate::lake::table::{content, version_path};
+use crate::lake::table::content;
 
 /// Rewrites the entries of the newest manifest of `connections`.
 fn replant(disk: &MemoryStore, change: impl FnOnce(&mut Vec<Entry>)) {
@@ -73,7 +73,7 @@ const OF_VERSIONS: [Planted; 5] = [
         "a version stands for lines that no ledger has",
         |disk| {
             let path = table::lines_path(&place(), newest(disk).metadata.current().unwrap()).unwrap();
-            let mut lines = ledgers::LinesFile::decode(&path, &content(disk, &path).unwrap()).unwrap();
+            let mut lines = LinesFile::decode(&content(disk, &path).unwrap()).unwrap();
             lines.teams[0].head = crate::model::Digest::of(b"another ledger");
             put(disk, &path, &lines.encode()).unwrap();
         },

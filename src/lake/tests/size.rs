@@ -3,10 +3,10 @@
 #![allow(clippy::print_stdout, reason = "a measurement prints its figures")]
 
 use super::*;
-use crate::archive::schema_of;
+use crate::archive::{LEDGERS, schema_of};
 use crate::lake::group::{Grouped, group};
 use crate::lake::manifest::{Bounds, DataFile, ManifestFile, encode_list, encode_manifest};
-use crate::lake::metadata::{LEDGERS, Snapshot, TableMetadata};
+use crate::lake::metadata::{Snapshot, TableMetadata};
 use crate::lake::schema::TableSchema;
 use crate::lake::table::Manifest;
 

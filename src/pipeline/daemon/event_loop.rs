@@ -10,8 +10,9 @@ use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 
 use crate::api::ApiError;
-use crate::archive::{Archive, VerifyOptions, verify};
+use crate::archive::{Archive, ArchiveError, VerifyOptions, verify};
 use crate::config::Schedule;
+use crate::lake;
 use crate::model::{Instant, Stream, TeamId};
 
 use crate::pipeline::daemon::live::{Live, Verified};
@@ -271,7 +272,12 @@ fn slots(edges: &Edges) -> usize {
 
 async fn check(archive: Arc<Archive>, edges: Arc<Edges>) -> Verified {
     let options = VerifyOptions { grace: archive.grace(), ..VerifyOptions::default() };
-    let report = edges.workers.run(move || verify(archive.store().as_ref(), &options)).await;
+    let verify = move || {
+        let mut report = verify(archive.store().as_ref(), &options)?;
+        lake::verify_tables(&archive, &mut report);
+        Ok::<_, ArchiveError>(report)
+    };
+    let report = edges.workers.run(verify).await;
     let at = edges.clock.now();
     match report {
         Ok(report) => {

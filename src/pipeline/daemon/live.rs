@@ -54,6 +54,16 @@ pub struct Verified {
     pub first: Option<String>,
 }
 
+/// The last run that published the open tables.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Publication {
+    pub at: Instant,
+    /// Why it failed.
+    pub error: Option<String>,
+    /// The last run that succeeded.
+    pub done_at: Option<Instant>,
+}
+
 /// The detections of one report in its last run for the warnings. It names no person: digests tell detections apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Detected {
@@ -92,6 +102,7 @@ pub struct Snapshot {
     /// The counts of teams that this process no longer reads.
     pub forgotten: BTreeMap<Task, Flushed>,
     pub verified: Option<Verified>,
+    pub published: Option<Publication>,
     pub detections: Detections,
     /// Why the last list of the teams failed.
     pub listing_error: Option<String>,
@@ -149,6 +160,15 @@ impl Live {
 
     pub(super) fn set_schedule(&self, schedule: Schedule) {
         self.held().schedule = Some(schedule);
+    }
+
+    /// Shows how a run that publishes the open tables ended.
+    pub fn publication_ended(&self, at: Instant, error: Option<String>) {
+        self.change(|shown| {
+            let before = shown.published.as_ref().and_then(|published| published.done_at);
+            let done_at = if error.is_none() { Some(at) } else { before };
+            shown.published = Some(Publication { at, error, done_at });
+        });
     }
 
     pub(super) fn change(&self, change: impl FnOnce(&mut Snapshot)) {

@@ -86,6 +86,14 @@ pub struct VerifyStanding {
     pub first: Option<String>,
 }
 
+/// The last run that published the open tables.
+#[derive(Debug, Clone, Serialize)]
+pub struct PublishStanding {
+    pub at: Instant,
+    pub error: Option<String>,
+    pub done_at: Option<Instant>,
+}
+
 /// The state of everything at one moment.
 #[derive(Debug, Clone)]
 pub struct Standing {
@@ -96,6 +104,7 @@ pub struct Standing {
     pub is_listed: bool,
     pub teams: Vec<TeamStanding>,
     pub verified: Option<VerifyStanding>,
+    pub published: Option<PublishStanding>,
     /// The error of the last attempt to read the list of teams.
     pub teams_error: Option<String>,
 }
@@ -124,12 +133,13 @@ impl Standing {
         let is_listed = late.is_some();
         let late = late.unwrap_or_default();
         let late: BTreeSet<(TeamId, Stream)> = late.into_iter().map(|late| (late.team, late.stream)).collect();
-        let Snapshot { teams, verified, listing_error, .. } = live.snapshot();
+        let Snapshot { teams, verified, published, listing_error, .. } = live.snapshot();
         let own = Some(shard).filter(|shard| !shard.is_whole());
         let of_team = |(team, shown)| TeamStanding { shard: own, ..of_team(team, shown, &late, now) };
         let teams = teams.iter().map(of_team).collect();
         let verified = verified.map(|found| VerifyStanding { at: found.at, faults: found.faults, first: found.first });
-        Self { at: now, shard, is_listed, teams, verified, teams_error: listing_error }
+        let published = published.map(|run| PublishStanding { at: run.at, error: run.error, done_at: run.done_at });
+        Self { at: now, shard, is_listed, teams, verified, published, teams_error: listing_error }
     }
 
     /// Adds the archived teams of other shards. The daemon knows only the shards that read them.

@@ -62,6 +62,7 @@ pub async fn status(State(shown): State<Arc<AppState>>, uri: Uri) -> Answer {
         "totals": totals,
         "teams_error": standing.teams_error,
         "verify": standing.verified,
+        "publish": standing.published,
         "teams": standing.teams,
         "next": next,
     }))

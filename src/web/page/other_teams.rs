@@ -72,6 +72,7 @@ mod tests {
             is_listed: false,
             teams: Vec::new(),
             verified: None,
+            published: None,
             teams_error: None,
         }
     }

@@ -210,7 +210,9 @@ fn errors(standing: &Standing) -> Vec<String> {
     let of_streams = found.iter().map(|(error, count)| format!("{error} ({})", plural(*count as u64, "stream")));
     let of_listing =
         standing.teams_error.iter().map(|error| format!("{} (the list of teams)", crate::report::printable(error)));
-    of_listing.chain(of_streams).take(ERRORS_SHOWN).collect()
+    let unpublished = standing.published.iter().filter_map(|run| run.error.as_deref());
+    let of_tables = unpublished.map(|error| format!("{} (the open tables)", crate::report::printable(error)));
+    of_listing.chain(of_tables).chain(of_streams).take(ERRORS_SHOWN).collect()
 }
 
 fn figures(standing: &Standing, totals: &Totals, now: Instant, zone: &crate::report::Zone) -> Vec<Figure> {
@@ -373,7 +375,7 @@ mod tests {
     use crate::model::Shard;
 
     fn empty(at: Instant, shard: Shard, is_listed: bool) -> Standing {
-        Standing { at, shard, is_listed, teams: Vec::new(), verified: None, teams_error: None }
+        Standing { at, shard, is_listed, teams: Vec::new(), verified: None, published: None, teams_error: None }
     }
 
     #[test]

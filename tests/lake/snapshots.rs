@@ -1,15 +1,6 @@
 //! Engines of other authors read the open tables of random histories, at every snapshot, row for row.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
-#[path = "common/age.rs"]
-mod age;
-#[path = "lake/history.rs"]
-mod history;
-
-use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 
 use annals::archive::{Archive, Dataset, LocalStore, Store, schema_of};
@@ -17,7 +8,9 @@ use annals::lake::{Place, Publisher, TableId, check, vacuum};
 use annals::model::Location;
 use serde_json::{Value, json};
 
-use history::History;
+use super::age;
+use super::history::History;
+use super::readers::Readers;
 
 const READERS: [&str; 5] = ["pyiceberg", "polars", "duckdb", "clickhouse", "sail"];
 const DATASETS: [(Dataset, &str); 4] = [
@@ -26,51 +19,6 @@ const DATASETS: [(Dataset, &str); 4] = [
     (Dataset::Sessions, "first_event_at"),
     (Dataset::Quarantine, "event_time"),
 ];
-
-/// The engines, in one process that answers a line at a time.
-struct Readers {
-    process: Child,
-    asked: ChildStdin,
-    answers: BufReader<ChildStdout>,
-}
-
-impl Readers {
-    /// `None`, with a message, if they are not installed.
-    fn start() -> Option<Self> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let found = Command::new(root.join("scripts/lake-readers.sh")).arg("python").output().unwrap();
-        if !found.status.success() {
-            let why = String::from_utf8_lossy(&found.stderr);
-            // Bypass the test's captured output: the user must see this.
-            let reason = format!("\nSKIPPED: the open tables were not read by other engines: {}\n", why.trim());
-            std::io::stderr().lock().write_all(reason.as_bytes()).unwrap();
-            return None;
-        }
-        let python = String::from_utf8(found.stdout).unwrap();
-        let mut process = Command::new(python.trim())
-            .arg(root.join("tests/lake/readers.py"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let (asked, answers) = (process.stdin.take().unwrap(), BufReader::new(process.stdout.take().unwrap()));
-        Some(Self { process, asked, answers })
-    }
-
-    fn ask(&mut self, job: &Value) -> Value {
-        writeln!(self.asked, "{job}").unwrap();
-        let mut line = String::new();
-        self.answers.read_line(&mut line).unwrap();
-        serde_json::from_str(&line).unwrap_or_else(|_| panic!("the readers ended: {line:?}"))
-    }
-}
-
-impl Drop for Readers {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
 
 /// A version of a table, and its expected content.
 struct Version {
@@ -111,16 +59,14 @@ impl Version {
 
 /// Asserts that every reader sees the rows of the files, their number, and their smallest and largest time.
 fn assert_read(readers: &mut Readers, version: &Version, by: &[&str], when: &str) {
-    let found = readers.ask(&version.job(by));
-    for reader in by {
-        let dataset = version.dataset;
-        assert_eq!(found[reader], found["expected"], "{when}: {dataset} by {reader} ({})", version.metadata.display());
-    }
+    readers.agree(&version.job(by), when);
 }
 
 #[test]
 fn every_engine_reads_just_the_rows_of_the_ledgers_at_every_snapshot() {
-    let Some(mut readers) = Readers::start() else { return };
+    let Some(mut readers) = Readers::start("the snapshots of open tables were not read by other engines") else {
+        return;
+    };
     let is_long = std::env::var_os("ANNALS_LONG").is_some();
     let (seeds, rounds) = if is_long { (0..8, 12) } else { (0..2, 4) };
     for seed in seeds {

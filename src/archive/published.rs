@@ -1,0 +1,140 @@
+//! Which removed files the readers of open tables still need.
+//!
+//! A version of a table names the files that were live at certain ledger lines. While publishing stands still, the newest
+//! version names files that later lines remove. Readers may open that version at any time, so `vacuum` keeps these files.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Digest, Instant, LedgerSeq, TeamId};
+
+use super::Dataset;
+use super::grace::Grace;
+use super::path::{TeamKey, metadata_of};
+use super::store::{Store, StoreError};
+
+/// The entry of a snapshot's summary that is the address of a [`LinesFile`].
+pub const LEDGERS: &str = "annals.ledgers";
+const NANOS_PER_MILLI: i64 = 1_000_000;
+
+/// A team's last line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TeamLine {
+    pub team_id: TeamId,
+    pub seq: LedgerSeq,
+    /// The hash of the line.
+    pub head: Digest,
+}
+
+/// The ledger lines that a snapshot of a table stands for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinesFile {
+    pub archive_id: String,
+    pub teams: Vec<TeamLine>,
+}
+
+impl LinesFile {
+    /// # Errors
+    /// When the content is no such file.
+    pub fn decode(content: &[u8]) -> Result<Self, serde_json::Error> {
+        serde_json::from_slice(content)
+    }
+
+    pub fn encode(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("BUG: texts and numbers")
+    }
+}
+
+/// The number in the name of a table's version, `v<N>.metadata.json`.
+pub fn version_of(path: &str) -> Option<u64> {
+    let (_, name) = path.rsplit_once('/')?;
+    name.strip_prefix('v')?.strip_suffix(".metadata.json")?.parse().ok()
+}
+
+/// The path of a table's version.
+pub fn version_path(table: &str, version: u64) -> String {
+    format!("{}/v{version}.metadata.json", metadata_of(table))
+}
+
+/// The part of a table's version that tells which lines its snapshots stand for.
+#[derive(Deserialize)]
+struct Version {
+    /// Oldest first.
+    snapshots: Vec<Snapshot>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Snapshot {
+    timestamp_ms: i64,
+    summary: BTreeMap<String, String>,
+}
+
+/// The tables of a store, each read when a file of it is asked about.
+pub struct Published<'a> {
+    store: &'a dyn Store,
+    grace: Grace,
+    /// `None`: the dataset has no table.
+    through: BTreeMap<Dataset, Option<BTreeMap<TeamKey, LedgerSeq>>>,
+}
+
+impl<'a> Published<'a> {
+    pub fn within(store: &'a dyn Store, grace: Grace) -> Self {
+        Self { store, grace, through: BTreeMap::new() }
+    }
+
+    /// The line through which the table's readers have followed the team: they need each file that a later line removes.
+    /// `None` where the dataset has no table.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn through(&mut self, dataset: Dataset, team: &TeamKey) -> Result<Option<LedgerSeq>, StoreError> {
+        let lines = match self.through.entry(dataset) {
+            Entry::Occupied(lines) => lines.into_mut(),
+            Entry::Vacant(place) => place.insert(lines_of(self.store, dataset, self.grace)?),
+        };
+        Ok(lines.as_ref().map(|lines| lines.get(team).copied().unwrap_or_default()))
+    }
+}
+
+/// The lines of the oldest snapshot that was current within the grace. A table that cannot be read stands for no lines, so
+/// `vacuum` keeps all its files; `verify` names the damage.
+fn lines_of(
+    store: &dyn Store,
+    dataset: Dataset,
+    grace: Grace,
+) -> Result<Option<BTreeMap<TeamKey, LedgerSeq>>, StoreError> {
+    let listed = store.list(&metadata_of(dataset.as_str()))?;
+    let Some(newest) = listed.iter().filter_map(|entry| version_of(&entry.path)).max() else { return Ok(None) };
+    let version = content(store, &version_path(dataset.as_str(), newest))?;
+    let version: Option<Version> = version.and_then(|content| serde_json::from_slice(&content).ok());
+    let Some(path) = version.and_then(|version| oldest(&version, dataset, grace)) else {
+        return Ok(Some(BTreeMap::new()));
+    };
+    let lines = content(store, &path)?.and_then(|content| LinesFile::decode(&content).ok());
+    let teams = lines.into_iter().flat_map(|lines| lines.teams);
+    Ok(Some(teams.map(|line| (TeamKey::of(&line.team_id), line.seq)).collect()))
+}
+
+/// The path of the lines of the oldest snapshot that was current within the grace.
+fn oldest(version: &Version, dataset: Dataset, grace: Grace) -> Option<String> {
+    let at = |snapshot: &Snapshot| Instant::from_nanos(snapshot.timestamp_ms.saturating_mul(NANOS_PER_MILLI));
+    let before = version.snapshots.iter().rev().find(|snapshot| !grace.covers(at(snapshot)));
+    let address = before.or(version.snapshots.first())?.summary.get(LEDGERS)?;
+    let directory = metadata_of(dataset.as_str());
+    let (_, name) = address.rsplit_once('/').filter(|(place, _)| place.ends_with(&directory))?;
+    Some(format!("{directory}/{name}"))
+}
+
+/// `None` for a file that is missing or cannot be read.
+fn content(store: &dyn Store, path: &str) -> Result<Option<Vec<u8>>, StoreError> {
+    match store.read(path) {
+        Ok(blob) => Ok(blob.to_bytes().ok().map(|bytes| bytes.to_vec())),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error),
+    }
+}

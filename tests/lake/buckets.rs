@@ -1,0 +1,295 @@
+//! Open tables of an archive in a bucket: interrupted publications, several publishers, and engines that read the bucket.
+
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use object_server::{ACCESS_KEY, BUCKET, Effect, REGION, Rule, SECRET_KEY};
+use serde_json::{Value, json};
+
+use super::awkward::{DAY, HOUR, Program, SINCE};
+use super::bucket_scene::{FIRST, Scene, is_long};
+use super::catalog::wait_for;
+use super::readers::Readers;
+use super::tables::DATASETS;
+
+const READERS: [&str; 3] = ["pyiceberg", "duckdb", "clickhouse"];
+/// ClickHouse cannot be told the region of a server without a name.
+const OF_ANY_REGION: [&str; 2] = ["pyiceberg", "duckdb"];
+/// The usual run kills at one request in this many.
+const STRIDE: usize = 11;
+
+/// Access to a bucket, as the readers take it.
+struct Bucket<'a> {
+    program: &'a Program,
+    location: &'a str,
+    access: Value,
+}
+
+impl<'a> Bucket<'a> {
+    fn of(scene: &'a Scene) -> Self {
+        let endpoint = scene.server.endpoint();
+        let access = json!({"endpoint": endpoint, "key": ACCESS_KEY, "secret": SECRET_KEY, "region": REGION});
+        Self { program: &scene.program, location: &scene.location, access }
+    }
+
+    fn publish(&self) -> Vec<Value> {
+        let run = self.program.run(&["publish", "--format", "json"]).ended(0);
+        serde_json::from_str(&run.stdout).unwrap()
+    }
+
+    /// Every engine reads just the rows of the live files, from the version that `publish` told.
+    fn is_read(&self, readers: &mut Readers, by: &[&str], when: &str) {
+        let published = self.publish();
+        for (dataset, time) in DATASETS {
+            let version = &published.iter().find(|row| row["table"] == dataset.as_str()).unwrap()["version"];
+            let schema = annals::archive::schema_of(dataset);
+            let columns: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+            let files = self.program.run(&["files", dataset.as_str()]).ended(0).stdout;
+            let files: Vec<&str> = files.lines().collect();
+            let metadata = format!("{}/tables/{dataset}/metadata/v{version}.metadata.json", self.location);
+            readers.agree(
+                &json!({
+                    "metadata": metadata, "files": files, "snapshot": null, "table": dataset.as_str(), "time": time,
+                    "columns": columns, "readers": by, "s3": self.access,
+                }),
+                when,
+            );
+        }
+    }
+}
+
+/// Two readings, so that a publication after the second removes files from tables.
+fn read_twice(scene: &Scene) {
+    scene.service.world().fill(DAY, 0..3);
+    scene.sync().ended(0);
+    scene.run(&["publish"]).ended(0);
+    for n in 0..5 {
+        let mut world = scene.service.world();
+        world.connection(FIRST + 2 * HOUR + n * 60, n);
+        world.activity(FIRST + 2 * HOUR + n * 60, n);
+        world.billing(FIRST + HOUR + n * 60);
+    }
+    scene.service.set_clock(FIRST + 30 * HOUR);
+    scene.sync().ended(0);
+}
+
+/// Each version of a table goes on from the one before it: no publisher wrote over the work of another.
+fn is_one_history(scene: &Scene) {
+    for table in annals::lake::TableId::all() {
+        let key = |version| {
+            let archive = scene.location.strip_prefix(&format!("s3://{BUCKET}/")).unwrap();
+            format!("{archive}/tables/{}/metadata/v{version}.metadata.json", table.as_str())
+        };
+        let mut parent = Value::Null;
+        for version in 1.. {
+            let Some(bytes) = scene.server.object(&key(version)) else { break };
+            let metadata: Value = serde_json::from_slice(&bytes).unwrap();
+            let current = metadata["snapshots"].as_array().unwrap().last().unwrap();
+            assert_eq!(current["parent-snapshot-id"], parent, "{table:?}, version {version}");
+            parent = current["snapshot-id"].clone();
+        }
+        assert!(!parent.is_null(), "{table:?} was published");
+    }
+}
+
+#[test]
+fn a_publication_that_is_killed_at_any_request_is_finished_by_the_next_one() {
+    let scene = Scene::new();
+    read_twice(&scene);
+    let before = scene.server.stored();
+    scene.server.forget_requests();
+    scene.run(&["publish"]).ended(0);
+    let requests = scene.server.requests().len();
+    assert!(requests > 60, "{requests} requests");
+    let stride = if is_long() { 1 } else { STRIDE };
+    let mut kills = 0;
+    for (nth, place) in (1..=requests).step_by(stride).enumerate() {
+        let effect = if nth % 2 == 0 { Effect::Unanswered } else { Effect::AppliedUnanswered };
+        scene.server.restore(&before);
+        for _ in 0..2 {
+            scene.server.heal();
+            scene.server.fail(Rule::new(effect.clone()).nth(place as u64));
+            let run = scene.program.start(&["publish"]).kill_when(|| scene.server.struck() > 0);
+            kills += usize::from(run.code.is_none());
+            scene.server.heal();
+            // Tables are whole at any moment: before, after, or some of them after.
+            scene.run(&["publish", "--check"]).ended(0);
+        }
+        scene.run(&["publish"]).ended(0);
+        scene.run(&["publish", "--check"]).ended(0);
+        scene.run(&["verify"]).ended(0);
+        is_one_history(&scene);
+    }
+    assert!(kills > requests / stride, "{kills} kills");
+    if let Some(mut readers) = Readers::start("a table in a bucket was not read by other engines") {
+        Bucket::of(&scene).is_read(&mut readers, &OF_ANY_REGION, "after the kills");
+    }
+}
+
+/// A daemon of each shard publishes all tables every second, and one of them is killed now and then.
+#[test]
+fn two_shards_that_publish_at_once_lose_and_double_no_row() {
+    let scene = Scene::new();
+    for team in 1..6 {
+        scene.service.world().add_team(&format!("team-{team}"));
+    }
+    scene.service.world().fill(DAY, 0..2);
+    let schedule = "[http]\nlisten = \"127.0.0.1:0\"\n[store]\ncommit_every = \"1s\"\n[publish]\nschedule = \"* * * * * *\"\n\
+        [schedule]\nconnections = \"* * * * * *\"\nactivity = \"* * * * * *\"\n[cache]\ndirectory = \"cache\"\n";
+    scene.program.configure(schedule);
+    let start = |shard: &str| scene.program.start(&["run", "--shard", shard]);
+    let mut daemons = [start("1/2"), start("2/2")].map(Some);
+    let mut clock = scene.service.world().now;
+    let mut in_vain = 0;
+    for round in 0..if is_long() { 60 } else { 8 } {
+        clock += 600;
+        for team in 0..6 {
+            scene.service.world().connection_of(team, round % 3, clock - 100, 1);
+        }
+        scene.service.set_clock(clock);
+        let lines = scene.ledger_lines().len();
+        wait_for("a commit", || (scene.ledger_lines().len() > lines).then_some(()));
+        if round % 4 == 3 {
+            let at = round / 4 % 2;
+            let run = daemons[at].take().unwrap().kill_after(Duration::ZERO);
+            assert!(run.code.is_none() && !run.stderr.contains("BUG"), "{run:?}");
+            daemons[at] = Some(start(["1/2", "2/2"][at]));
+        }
+        let versions = versions(&scene);
+        wait_for("a version of a table", || (self::versions(&scene) > versions).then_some(()));
+        in_vain = versions_tried_in_vain(&scene);
+    }
+    for daemon in daemons.into_iter().flatten() {
+        let run = daemon.kill_after(Duration::ZERO);
+        assert!(!run.stderr.contains("BUG"), "{run:?}");
+    }
+    assert!(in_vain > 0, "the publishers never met");
+    scene.sync().ended(0);
+    scene.run(&["publish"]).ended(0);
+    scene.run(&["publish", "--check"]).ended(0);
+    is_one_history(&scene);
+    scene.holds();
+    if let Some(mut readers) = Readers::start("a table of two publishers was not read by other engines") {
+        Bucket::of(&scene).is_read(&mut readers, &OF_ANY_REGION, "after the race");
+    }
+}
+
+fn is_version(key: &str) -> bool {
+    key.ends_with(".metadata.json")
+}
+
+fn versions(scene: &Scene) -> usize {
+    scene.server.keys().iter().filter(|key| is_version(key)).count()
+}
+
+/// Creations of versions that another publisher had created.
+fn versions_tried_in_vain(scene: &Scene) -> usize {
+    let requests = scene.server.requests();
+    let tried: Vec<&str> =
+        requests.iter().filter_map(|line| line.strip_prefix("Put ")).filter(|key| is_version(key)).collect();
+    tried.len() - tried.iter().collect::<BTreeSet<_>>().len()
+}
+
+/// In a bucket the grace is seven days, by the bucket's own clock.
+#[test]
+fn while_publishing_stands_still_vacuum_keeps_the_tables_files_in_the_bucket() {
+    let scene = Scene::new();
+    read_twice(&scene);
+    let data = || scene.server.keys().iter().filter(|key| key.ends_with(".parquet") && !key.contains("/data/")).count();
+    let before = data();
+    scene.server.set_clock_ahead(20 * 24 * HOUR);
+    scene.run(&["vacuum"]).ended(0);
+    assert_eq!(data(), before, "the tables stand for the lines of the first reading");
+    scene.run(&["publish", "--check"]).ended(0);
+    scene.run(&["verify"]).ended(0);
+    scene.run(&["publish"]).ended(0);
+    scene.run(&["vacuum"]).ended(0);
+    assert_eq!(data(), before, "readers of the version before can finish");
+    scene.run(&["publish", "--check"]).ended(0);
+    scene.server.set_clock_ahead(40 * 24 * HOUR);
+    scene.run(&["vacuum"]).ended(0);
+    assert!(data() < before);
+    scene.run(&["publish", "--check"]).ended(0);
+    scene.run(&["verify"]).ended(0);
+}
+
+/// A server that nobody here wrote.
+struct MiniStack {
+    process: Child,
+    port: u16,
+}
+
+impl MiniStack {
+    /// None, and a word about it, where it is not installed.
+    fn start() -> Option<Self> {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/object-stores.sh");
+        let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
+        let mut command = Command::new(script);
+        command.args(["ministack", &port.to_string()]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut server = Self { process: command.spawn().unwrap(), port };
+        let is_there = wait_for("MiniStack", || match server.process.try_wait().unwrap() {
+            Some(status) => {
+                assert_eq!(status.code(), Some(3), "MiniStack does not start");
+                Some(false)
+            }
+            None => (server.make_bucket() == Some(200)).then_some(true),
+        });
+        if !is_there {
+            // Not through the test's captured output: this must be seen.
+            let reason = b"\nSKIPPED: open tables on MiniStack: run scripts/object-stores.sh install\n";
+            std::io::stderr().lock().write_all(reason).unwrap();
+        }
+        is_there.then_some(server)
+    }
+
+    fn make_bucket(&self) -> Option<u16> {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).ok()?;
+        let host = format!("127.0.0.1:{}", self.port);
+        write!(stream, "PUT /annals HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+            .ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        answer.split(' ').nth(1)?.parse().ok()
+    }
+}
+
+impl Drop for MiniStack {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn engines_read_the_tables_on_a_server_of_other_authors() {
+    let Some(mut readers) = Readers::start("tables on MiniStack were not read by other engines") else { return };
+    let Some(server) = MiniStack::start() else { return };
+    let (service, program) = super::awkward::scene();
+    let endpoint = format!("http://127.0.0.1:{}", server.port);
+    let location = "s3://annals/some/archive";
+    let program = [
+        ("AWS_ACCESS_KEY_ID", "test"),
+        ("AWS_SECRET_ACCESS_KEY", "test"),
+        ("AWS_REGION", "us-east-1"),
+        ("AWS_ENDPOINT_URL", endpoint.as_str()),
+        ("AWS_ALLOW_HTTP", "true"),
+        ("ANNALS_ARCHIVE", location),
+    ]
+    .into_iter()
+    .fold(program, |program, (name, value)| program.with_variable(name, PathBuf::from(value)));
+    program.configure("[cache]\ndirectory = \"cache\"\n");
+    service.world().fill(DAY, 0..3);
+    program.sync(&SINCE).ended(0);
+    let access = json!({"endpoint": endpoint, "key": "test", "secret": "test", "region": "us-east-1"});
+    let bucket = Bucket { program: &program, location, access };
+    bucket.is_read(&mut readers, &READERS, "a first reading");
+    service.world().connection(FIRST + 2 * HOUR, 1);
+    service.set_clock(FIRST + 30 * HOUR);
+    program.sync(&SINCE).ended(0);
+    bucket.is_read(&mut readers, &READERS, "a second reading");
+    program.run(&["publish", "--check"]).ended(0);
+}

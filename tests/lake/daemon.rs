@@ -1,0 +1,88 @@
+//! The daemon publishes on a schedule, shows a failure, and checks the tables with the archive.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::awkward::{HOUR, Program};
+use super::catalog::{Daemon, TOKEN, wait_for};
+use super::tables::{FIRST, directory, faults, json_of, newest, put, read_once};
+
+const EVERY_SECOND: &str = "[publish]\nschedule = \"* * * * * *\"\n\
+    [schedule]\nconnections = \"*/2 * * * * *\"\nactivity = \"*/2 * * * * *\"\nverify = \"*/2 * * * * *\"\n";
+
+fn status(daemon: &Daemon<'_>) -> Value {
+    serde_json::from_str(&daemon.ask("GET", "/api/status", Some(TOKEN)).1).unwrap()
+}
+
+/// The rows of the table as its newest version counts them, and those of the archive.
+fn rows(program: &Program) -> Option<(String, String)> {
+    let hint = directory(program, "connections").join("version-hint.text");
+    let metadata = hint.is_file().then(|| json_of(&newest(program, "connections")))?;
+    let snapshot = metadata["snapshots"].as_array()?.last()?.clone();
+    let held = program.sql("select count(*)::varchar as n from connections")[0]["n"].as_str()?.to_owned();
+    Some((snapshot["summary"]["total-records"].as_str()?.to_owned(), held))
+}
+
+#[test]
+fn the_daemon_publishes_on_its_schedule_and_serves_the_new_version_at_once() {
+    let (service, program) = read_once();
+    let daemon = Daemon::start(&program, EVERY_SECOND);
+    wait_for("a publication", || daemon.metric("annals_publish_timestamp_seconds"));
+    assert_eq!(daemon.metric("annals_publish_failed"), Some(0.0));
+    assert!(status(&daemon)["publish"]["error"].is_null() && !status(&daemon)["publish"]["done_at"].is_null());
+    let loaded = |name: &str| daemon.catalog(&format!("namespaces/annals/tables/{name}"))["metadata-location"].clone();
+    let before = loaded("connections");
+    let (published, _) = rows(&program).unwrap();
+    service.set_clock(FIRST + HOUR);
+    service.world().connection(FIRST + HOUR - 30, 1);
+    let (now, held) = wait_for("the new event in the table", || rows(&program).filter(|(now, _)| *now != published));
+    assert_eq!(now, held);
+    // The daemon tells its catalog of what it published.
+    wait_for("the new version in the catalog", || (loaded("connections") != before).then_some(()));
+    wait_for("a check of the archive", || daemon.metric("annals_verify_timestamp_seconds"));
+    assert_eq!(daemon.metric("annals_verify_faults"), Some(0.0));
+    daemon.end();
+    assert_eq!(faults(&program, 0), []);
+}
+
+#[test]
+fn a_publication_that_fails_is_shown_and_the_daemon_goes_on_reading() {
+    let (service, program) = read_once();
+    // No directory of metadata can be made where a file stands.
+    let place = directory(&program, "sessions");
+    fs::create_dir_all(place.parent().unwrap()).unwrap();
+    put(&place, "of somebody else");
+    let daemon = Daemon::start(&program, EVERY_SECOND);
+    wait_for("a failure", || daemon.metric("annals_publish_failed").filter(|failed| *failed == 1.0));
+    let shown = status(&daemon);
+    assert!(shown["publish"]["error"].as_str().unwrap().contains("tables/sessions/metadata"), "{shown}");
+    assert!(shown["publish"]["done_at"].is_null(), "{shown}");
+    assert!(daemon.ask("GET", "/", Some(TOKEN)).1.contains("(the open tables)"), "the page names the failure");
+    service.set_clock(FIRST + HOUR);
+    service.world().connection(FIRST + HOUR - 30, 1);
+    let count = || program.sql("select count(*)::int as n from connections")[0]["n"].as_u64();
+    let before = count();
+    wait_for("the new event", || (count() > before).then_some(()));
+    let healthy = || (status(&daemon)["healthy"] == true).then_some(());
+    wait_for("health", healthy);
+    fs::remove_file(&place).unwrap();
+    wait_for("a publication", || daemon.metric("annals_publish_failed").filter(|failed| *failed == 0.0));
+    assert!(status(&daemon)["publish"]["error"].is_null());
+    let log = daemon.end();
+    assert!(log.contains("the open tables were not published"), "{log}");
+    assert_eq!(faults(&program, 0), []);
+}
+
+#[test]
+fn the_scheduled_check_names_damage_of_a_table() {
+    let (_service, program) = read_once();
+    super::tables::publish(&program, &[]);
+    let path = newest(&program, "connections");
+    fs::copy(&path, path.with_file_name("v2.metadata.json")).unwrap();
+    let daemon = Daemon::start(&program, "[schedule]\nverify = \"*/2 * * * * *\"\n");
+    wait_for("a check that finds it", || daemon.metric("annals_verify_faults").filter(|faults| *faults >= 1.0));
+    let first = status(&daemon)["verify"]["first"].clone();
+    assert!(first.as_str().unwrap().starts_with("TABLE tables/connections/metadata/v2"), "{first}");
+    daemon.end();
+}

@@ -1,0 +1,21 @@
+//! Open tables: published, checked and vacuumed by the program, served by the daemon, and read by engines of other authors.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+#[path = "../common/age.rs"]
+mod age;
+#[path = "../awkward/mod.rs"]
+mod awkward;
+#[path = "../bucket_scene/mod.rs"]
+mod bucket_scene;
+
+mod buckets;
+mod catalog;
+mod daemon;
+mod history;
+mod planted;
+mod publish;
+mod readers;
+mod snapshots;
+mod tables;
+mod vacuum;
+mod whole;

@@ -1,0 +1,223 @@
+//! Damage that is planted in open tables: `publish --check` and `verify` name it, and no other.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::read::DeflateDecoder;
+use flate2::write::DeflateEncoder;
+use serde_json::Value;
+
+use super::awkward::Program;
+use super::tables::{directory, faults, json_of, newest, path_of, publish, put, read_on, read_once};
+
+const TABLE: &str = "connections";
+const SYNC_BYTES: usize = 16;
+
+/// A variable-length number of Avro at the beginning of `bytes`, and what follows.
+fn number(bytes: &[u8]) -> (i64, &[u8]) {
+    let (mut value, mut shift) = (0_u64, 0);
+    for (at, byte) in bytes.iter().enumerate() {
+        value |= u64::from(byte & 0x7f) << shift;
+        shift += 7;
+        if byte & 0x80 == 0 {
+            return ((value >> 1).cast_signed() ^ -(value & 1).cast_signed(), &bytes[at + 1..]);
+        }
+    }
+    panic!("a number without an end");
+}
+
+fn encoded(value: i64) -> Vec<u8> {
+    let mut rest = ((value << 1) ^ (value >> 63)).cast_unsigned();
+    let mut bytes = Vec::new();
+    loop {
+        let low = u8::try_from(rest & 0x7f).unwrap();
+        rest >>= 7;
+        if rest == 0 {
+            bytes.push(low);
+            return bytes;
+        }
+        bytes.push(low | 0x80);
+    }
+}
+
+/// Changes the one block of an Avro file, whose header stays.
+fn change_block(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
+    let file = fs::read(path).unwrap();
+    let mut rest = &file[4..];
+    loop {
+        let (entries, after) = number(rest);
+        rest = after;
+        if entries == 0 {
+            break;
+        }
+        for _ in 0..2 * entries {
+            let (length, after) = number(rest);
+            rest = &after[usize::try_from(length).unwrap()..];
+        }
+    }
+    let (header, sync) = (&file[..file.len() - rest.len() + SYNC_BYTES], &rest[..SYNC_BYTES]);
+    let (records, after) = number(&rest[SYNC_BYTES..]);
+    let (length, after) = number(after);
+    let block = &after[..usize::try_from(length).unwrap()];
+    assert_eq!(&after[block.len()..], sync, "the file has one block");
+    let mut body = Vec::new();
+    DeflateDecoder::new(block).read_to_end(&mut body).unwrap();
+    change(&mut body);
+    let mut deflate = DeflateEncoder::new(Vec::new(), Compression::default());
+    deflate.write_all(&body).unwrap();
+    let block = deflate.finish().unwrap();
+    let length = encoded(i64::try_from(block.len()).unwrap());
+    put(path, [header, &encoded(records), &length, &block, sync].concat());
+}
+
+fn replace(body: &mut [u8], old: &[u8], new: &[u8]) {
+    let at = body.windows(old.len()).position(|found| found == old).expect("the value stands in the block");
+    body[at..at + old.len()].copy_from_slice(new);
+}
+
+/// The manifests of the newest version.
+fn manifests(program: &Program) -> Vec<PathBuf> {
+    let files = fs::read_dir(directory(program, TABLE)).unwrap().map(|entry| entry.unwrap().path());
+    files.filter(|path| path.to_str().unwrap().ends_with("-m0.avro")).collect()
+}
+
+/// Rewrites the newest version.
+fn rewrite(program: &Program, change: impl FnOnce(&mut Value, &Value)) {
+    let path = newest(program, TABLE);
+    let before = json_of(&directory(program, TABLE).join("v1.metadata.json"));
+    let mut metadata = json_of(&path);
+    change(&mut metadata, &before);
+    put(path, metadata.to_string());
+}
+
+fn current(metadata: &mut Value) -> &mut Value {
+    let id = metadata["current-snapshot-id"].clone();
+    let snapshots = metadata["snapshots"].as_array_mut().unwrap();
+    snapshots.iter_mut().find(|snapshot| snapshot["snapshot-id"] == id).unwrap()
+}
+
+fn loosen(program: &Program) {
+    let [row] = &program.sql("select epoch_us(max(event_time))::bigint as t from connections")[..] else { panic!() };
+    let greatest = row["t"].as_i64().unwrap();
+    let is_it = |path: &&PathBuf| {
+        let mut is_it = false;
+        change_block(path, |body| is_it = body.windows(8).any(|found| found == greatest.to_le_bytes()));
+        is_it
+    };
+    let manifests = manifests(program);
+    let manifest = manifests.iter().find(is_it).expect("a manifest with the newest event");
+    change_block(manifest, |body| replace(body, &greatest.to_le_bytes(), &(greatest + 1).to_le_bytes()));
+}
+
+/// What is planted, and the kinds of faults that it makes.
+type Case = (&'static str, fn(&Program), &'static [&'static str]);
+
+const CASES: [Case; 7] = [
+    (
+        // The newest version lists the files of the first one.
+        "a file is missing",
+        |program| {
+            rewrite(program, |version, first| {
+                current(version)["manifest-list"] = first["snapshots"][0]["manifest-list"].clone();
+            });
+        },
+        &["TABLE_FILE_MISSING"],
+    ),
+    (
+        // The newest version stands for the lines of the first one.
+        "a file is one too many",
+        |program| {
+            rewrite(program, |version, first| {
+                current(version)["summary"] = first["snapshots"][0]["summary"].clone();
+            });
+        },
+        &["TABLE_FILE_SURPLUS"],
+    ),
+    ("a bound is a microsecond loose", loosen, &["TABLE_BOUND"]),
+    (
+        "a version does not go on from the one before",
+        |program| {
+            fs::copy(newest(program, TABLE), directory(program, TABLE).join("v3.metadata.json")).unwrap();
+        },
+        &["TABLE_FORKED"],
+    ),
+    (
+        "a version stands for a line that no ledger has",
+        |program| {
+            let lines = path_of(&current(&mut json_of(&newest(program, TABLE)))["summary"]["annals.ledgers"]);
+            let text = fs::read_to_string(&lines).unwrap();
+            let mut stands_for: Value = serde_json::from_str(&text).unwrap();
+            stands_for["teams"][0]["head"] = "0".repeat(64).into();
+            put(lines, stands_for.to_string());
+        },
+        &["TABLE_FORKED"],
+    ),
+    (
+        "a list that a snapshot needs is gone",
+        |program| {
+            let list = path_of(&json_of(&newest(program, TABLE))["snapshots"][0]["manifest-list"]);
+            fs::remove_file(list).unwrap();
+        },
+        &["TABLE_METADATA"],
+    ),
+    ("a version is no metadata", |program| put(newest(program, TABLE), "nothing"), &["TABLE_METADATA"]),
+];
+
+#[test]
+fn each_planted_damage_is_named_by_the_check_and_by_verify() {
+    let (service, program) = read_once();
+    publish(&program, &[]);
+    read_on(&service, &program, 30);
+    publish(&program, &[]);
+    let whole = program.home().join("whole");
+    copy(&program.archive(), &whole);
+    for (what, plant, kinds) in CASES {
+        fs::remove_dir_all(program.archive()).unwrap();
+        copy(&whole, &program.archive());
+        assert_eq!(faults(&program, 0), [], "before: {what}");
+        program.run(&["verify"]).ended(0);
+        plant(&program);
+        let found = faults(&program, 1);
+        assert!(found.iter().all(|(table, _)| table == TABLE), "{what}: {found:?}");
+        let mut found: Vec<&str> = found.iter().map(|(_, fault)| fault.as_str()).collect();
+        found.sort_unstable();
+        found.dedup();
+        assert_eq!(found, kinds, "{what}");
+        let verified = program.run(&["verify"]).ended(1);
+        for kind in kinds {
+            assert!(verified.stdout.contains(&format!(": {kind}: ")), "{what}: {}", verified.stdout);
+        }
+        let named: Vec<&str> = verified.stdout.lines().filter(|line| line.starts_with("TABLE ")).collect();
+        assert!(
+            !named.is_empty() && named.iter().all(|line| line.contains("tables/connections/")),
+            "{what}: {named:?}"
+        );
+    }
+}
+
+#[test]
+fn a_data_file_that_is_gone_is_named_by_both_and_publishing_is_refused_while_the_ledger_names_it() {
+    let (_service, program) = read_once();
+    publish(&program, &[]);
+    let gone = super::awkward::program::live_files(&program, TABLE).remove(0);
+    fs::remove_file(&gone).unwrap();
+    assert_eq!(faults(&program, 1), [(TABLE.to_owned(), "TABLE_FILE_GONE".to_owned())]);
+    program.run(&["verify"]).ended(1).says(&["FILE_MISSING", "TABLE_FILE_GONE"]);
+    fs::remove_dir_all(directory(&program, TABLE)).unwrap();
+    program.run(&["publish"]).ended(1).says(&[gone.file_name().unwrap().to_str().unwrap()]);
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let place = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&entry.path(), &place),
+            false => {
+                fs::copy(entry.path(), place).unwrap();
+            }
+        }
+    }
+}

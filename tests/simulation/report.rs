@@ -7,7 +7,7 @@ use super::faults::{Coverage, Fault, Rare};
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reliability.md");
 
 /// Harnesses beside the simulation: the file, and the faults that it tries.
-const OTHERS: [(&str, &str); 46] = [
+const OTHERS: [(&str, &str); 55] = [
     (
         "src/collect/exhaustive.rs",
         "small lists in every interleaving, with up to three changes between any two requests",
@@ -99,6 +99,36 @@ const OTHERS: [(&str, &str); 46] = [
         "`annals erase` on a real archive: every spelling, re-scans, holds, wrong orders, and kills at any moment",
     ),
     ("tests/reports/erasure.rs", "every report before and after an erasure"),
+    (
+        "src/lake/tests.rs",
+        "open tables of random histories: each snapshot is exact, publications are cut off, two publishers race, metadata expires",
+    ),
+    (
+        "tests/lake/snapshots.rs",
+        "PyIceberg, Polars, ClickHouse, DuckDB and Sail read each snapshot of random histories, row for row",
+    ),
+    (
+        "tests/lake/publish.rs",
+        "`annals publish` on a real archive: what it prints, its exit codes, wrong use, and an archive that moves",
+    ),
+    (
+        "tests/lake/planted.rs",
+        "damage planted in open tables; `publish --check` and `verify` must name it, and no other",
+    ),
+    (
+        "tests/lake/vacuum.rs",
+        "`annals vacuum` beside open tables: also while nobody publishes, readers of a version find its files",
+    ),
+    (
+        "tests/lake/catalog.rs",
+        "the daemon's catalog: the token, each refused write, and PyIceberg, DuckDB and ClickHouse as its clients",
+    ),
+    ("tests/lake/daemon.rs", "the daemon publishes on a schedule, shows a failure, reads on, and checks the tables"),
+    (
+        "tests/lake/buckets.rs",
+        "open tables in a bucket: killed publications, two shards that publish at once, and engines that read the bucket",
+    ),
+    ("tests/lake/whole.rs", "the tables `coverage` and `findings`, compared with the program's answers"),
     (
         "src/archive/store/object/tests/mod.rs",
         "the store in a bucket: faults that no emulator offers, and MiniStack, Azurite and (in the long run) Ceph's gateway",

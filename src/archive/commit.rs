@@ -15,13 +15,16 @@ use crate::planted::{self, Bug};
 
 use super::draft_digest::{draft_digest, row_digests};
 use super::heads::{HeadsWriter, SignerInForce, heads_of};
+use super::ledger::LINE_BYTES_MAX;
 use super::ledger::{KIND_COMMIT, LINE_VERSION, Line};
+use super::ledger_files::LedgerEnd;
+use super::output::Output;
 use super::path::{ArchivePath, TeamKey, day_start, lock_of};
-use super::plan::{Output, expired_paths, plan, released};
+use super::plan::{expired_paths, plan, released};
 use super::random::Random;
 use super::reader::{self, StoredEvent, StoredReject};
 use super::recover::{Recovery, recover};
-use super::replay::{LedgerEnd, Replay, replay_for_writing};
+use super::replay::{Replay, replay_for_writing};
 use super::salts::Salts;
 use super::sessions::{Lookup, SessionsReader};
 use super::snapshot;
@@ -29,7 +32,6 @@ use super::stage::Stage;
 use super::state::TeamState;
 use super::store::{Guard, Store, StoreError, Tail};
 use super::table::RowsDigest;
-use super::text_lines::LINE_BYTES_MAX;
 use super::{ArchiveError, Body, Dataset, Draft, FileEntry, Finding, FindingKind};
 
 /// The writer refuses a commit that takes longer, and the next round repeats it. So `vacuum` never removes files of a running commit.

@@ -4,9 +4,9 @@ use thiserror::Error;
 
 use crate::model::{LedgerSeq, TeamId};
 
+use super::ledger::LINE_BYTES_MAX;
 use super::rules::StateError;
 use super::store::StoreError;
-use super::text_lines::LINE_BYTES_MAX;
 
 #[derive(Debug, Error)]
 pub enum ArchiveError {

@@ -10,9 +10,10 @@ use crate::model::{Digest, Instant, LedgerSeq, TeamId};
 
 use super::ArchiveError;
 use super::ledger::Line;
+use super::ledger_files::{LedgerEnd, ledger_days};
 use super::note::{Head, NoteSignature, PublicKey, SecretKey};
 use super::path::{ArchivePath, TeamKey, ledger_of};
-use super::replay::{LedgerEnd, Replay, ledger_days};
+use super::replay::Replay;
 use super::store::{Store, StoreError, Tail};
 use super::text_lines::{TextLine, TextLines};
 

@@ -18,6 +18,10 @@ pub const LINE_DOMAIN: &str = "annals ledger line v1\n";
 pub const GENESIS: Digest = Digest([0; 32]);
 pub const KIND_COMMIT: &str = "commit";
 
+/// The longest line, including its newline. Writers refuse longer lines, so readers can refuse to hold them. Long backfills
+/// make the largest commits: some megabytes.
+pub const LINE_BYTES_MAX: usize = 64 << 20;
+
 const HASH_MEMBER: &str = ",\"sha256\":\"";
 const HASH_TAIL_BYTES: usize = HASH_MEMBER.len() + 64 + "\"}".len();
 /// After a power loss, a disk can leave whole sectors of zeros in unsynced data.

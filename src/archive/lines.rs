@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::model::{Digest, Instant, LedgerSeq, TeamId};
 
 use super::ledger::Line;
+use super::ledger_files::ledger_days;
 use super::path::{ArchivePath, TeamKey};
-use super::replay::ledger_days;
 use super::store::Store;
 use super::text_lines::TextLines;
 use super::{Archive, ArchiveError, FileEntry};

@@ -140,9 +140,11 @@ mod grace;
 mod heads;
 mod hold;
 mod ledger;
+mod ledger_files;
 mod lines;
 mod inventory_scans;
 mod note;
+mod output;
 mod path;
 mod plan;
 mod published;
@@ -186,7 +188,7 @@ pub use hold::{
 pub use ledger::{Line, LineError};
 pub use lines::{AddedFile, LedgerLine, LedgerLines};
 pub use note::{Head, NoteSignature, PublicKey, SecretKey, check_key_name};
-pub use path::{ArchivePath, DataPath, WHOLE_TABLES, data_of, metadata_of, month_of};
+pub use path::{ArchivePath, DataPath, SealUnit, WHOLE_TABLES, data_of, metadata_of, month_of};
 pub use published::{LEDGERS, LinesFile, TeamLine, version_of, version_path};
 pub use reach::reaching;
 pub use reader::{StoredEvent, StoredReject, TeamReader};
@@ -200,7 +202,6 @@ pub use review::{REVIEW_TEXT_BYTES_MAX, ReviewOutcome, ReviewRecord, check_revie
 pub use root::{ARCHIVE_VERSION, Archive, LedgerExtent};
 pub use rules::StateError;
 pub use salts::Salts;
-pub use seals::SealUnit;
 pub use sessions::{HeldSession, SessionsReader};
 pub use state::TeamState;
 pub use store::{

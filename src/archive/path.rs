@@ -6,7 +6,6 @@ use std::fmt;
 
 use crate::model::{Instant, LedgerSeq, Range};
 
-use super::seals::SealUnit;
 use super::{Dataset, FileRole};
 
 pub use super::team_key::TeamKey;
@@ -188,6 +187,43 @@ pub fn data_of(table: &str) -> String {
 /// The directory of a dataset's files whose time is in the month of `start`.
 fn month_place(dataset: Dataset, team: &TeamKey, start: Instant) -> String {
     format!("{}/month={}", table_of(dataset, team), start.month())
+}
+
+/// A day or month whose rows become one file: the rows of the windows that begin in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SealUnit {
+    Day,
+    Month,
+}
+
+impl SealUnit {
+    /// Days come first: a time in a sealed day belongs to that day, even if its month is sealed in the same commit.
+    pub const ALL: [Self; 2] = [Self::Day, Self::Month];
+
+    /// The unit that contains `at`, in UTC.
+    pub fn of(self, at: Instant) -> Range {
+        match self {
+            Self::Day => day_of(at),
+            Self::Month => month_of(at),
+        }
+    }
+
+    /// The role of the file with all its rows.
+    pub const fn role(self) -> FileRole {
+        match self {
+            Self::Day => FileRole::Day,
+            Self::Month => FileRole::Month,
+        }
+    }
+}
+
+impl fmt::Display for SealUnit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Day => "day",
+            Self::Month => "calendar month",
+        })
+    }
 }
 
 /// The path prefix of the files whose time is in a month or day.

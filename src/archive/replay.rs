@@ -5,10 +5,11 @@ use crate::planted::{self, Bug};
 
 use super::ArchiveError;
 use super::ledger::{self, Line, Link, TailKind};
-use super::path::{ArchivePath, TeamKey, day_start, ledger_of};
+use super::ledger_files::{LedgerEnd, ledger_files};
+use super::path::{ArchivePath, TeamKey, day_start};
 use super::snapshot;
 use super::state::TeamState;
-use super::store::{Blob, Store, StoreError};
+use super::store::{Blob, Store};
 use super::text_lines::{TextLine, TextLines};
 
 /// The result of a replay.
@@ -35,35 +36,6 @@ pub struct LastLine {
     pub bytes: Vec<u8>,
     /// The newline is missing: the append was interrupted at its last byte.
     pub is_unended: bool,
-}
-
-/// The end of a ledger: its newest file, the file's length, and the bytes of an interrupted append.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct LedgerEnd {
-    pub day: Option<Instant>,
-    pub len: u64,
-    pub torn: u64,
-}
-
-/// The days of a team's ledger, oldest first, each with the bytes of its file.
-///
-/// # Errors
-/// When the store cannot list.
-pub fn ledger_files(store: &dyn Store, key: &TeamKey) -> Result<Vec<(Instant, u64)>, StoreError> {
-    let listed = store.list(&ledger_of(key))?;
-    let files = listed.iter().filter_map(|entry| match ArchivePath::parse(&entry.path) {
-        Some(ArchivePath::Ledger { day, .. }) => Some((day, entry.bytes)),
-        _ => None,
-    });
-    Ok(files.collect())
-}
-
-/// The days of [`ledger_files`].
-///
-/// # Errors
-/// When the store cannot list.
-pub fn ledger_days(store: &dyn Store, key: &TeamKey) -> Result<Vec<Instant>, StoreError> {
-    Ok(ledger_files(store, key)?.into_iter().map(|(day, _)| day).collect())
 }
 
 /// Replays the whole ledger of a team. A team without a ledger has the state before the first line.

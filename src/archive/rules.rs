@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use crate::model::{Digest, Instant, InventoryPart, LedgerSeq, Range, Stream, TeamId};
 
-use super::seals::SealUnit;
+use super::path::SealUnit;
 use super::{Dataset, ExpiryError, HoldError, WindowState};
 
 /// The rule that a commit would break.

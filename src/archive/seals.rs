@@ -1,51 +1,13 @@
 //! Sealed calendar months and days: when a commit may seal them, and in which files their rows may stand.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 use crate::model::{Instant, Range, Stream};
 
-use super::path::{DataPath, TeamKey, day_of, is_sealed, month_of, place_of};
+use super::path::{DataPath, SealUnit, TeamKey, is_sealed, month_of, place_of};
 use super::rules::StateError;
 use super::state::{TeamState, stream_of};
 use super::{Body, Dataset, FileRole, WindowRecord, WindowState};
-
-/// A day or month whose rows become one file: the rows of the windows that begin in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum SealUnit {
-    Day,
-    Month,
-}
-
-impl SealUnit {
-    /// Days come first: a time in a sealed day belongs to that day, even if its month is sealed in the same commit.
-    pub const ALL: [Self; 2] = [Self::Day, Self::Month];
-
-    /// The unit that contains `at`, in UTC.
-    pub fn of(self, at: Instant) -> Range {
-        match self {
-            Self::Day => day_of(at),
-            Self::Month => month_of(at),
-        }
-    }
-
-    /// The role of the file with all its rows.
-    pub const fn role(self) -> FileRole {
-        match self {
-            Self::Day => FileRole::Day,
-            Self::Month => FileRole::Month,
-        }
-    }
-}
-
-impl fmt::Display for SealUnit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Day => "day",
-            Self::Month => "calendar month",
-        })
-    }
-}
 
 /// The stream, start and unit of everything that a commit seals.
 pub type Sealing = BTreeSet<(Stream, Instant, SealUnit)>;

@@ -10,8 +10,8 @@ use crate::model::{Digest, Instant, InventoryPart, LedgerSeq, Stream, TeamId};
 use crate::planted::{self, Bug};
 
 use super::ledger::LINE_VERSION;
+use super::ledger_files::{LedgerEnd, ledger_files};
 use super::path::{ArchivePath, TeamKey, snapshots_of};
-use super::replay::{LedgerEnd, ledger_files};
 use super::state::TeamState;
 use super::store::{Listed, Store, StoreError, put};
 use super::{

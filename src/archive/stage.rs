@@ -10,8 +10,9 @@ use rayon::prelude::*;
 use crate::model::{Digest, EventRow, Instant, Stream};
 use crate::planted::{self, Bug};
 
+use super::output::{Content, Output};
 use super::path::{DataPath, TeamKey};
-use super::plan::{Content, Output, REJECTS_PER_BATCH};
+use super::plan::REJECTS_PER_BATCH;
 use super::random::Nonce;
 use super::salts::Salts;
 use super::store::{Store, StoreError, Verb};

@@ -3,11 +3,9 @@
 use std::io::{self, Read};
 
 use super::ArchiveError;
+use super::ledger::LINE_BYTES_MAX;
 use super::store::{Blob, StoreError, Verb};
 
-/// The longest line, including its newline. Writers refuse longer lines, so readers can refuse to hold them. Long backfills
-/// make the largest commits: some megabytes.
-pub const LINE_BYTES_MAX: usize = 64 << 20;
 const BLOCK_BYTES: usize = 256 << 10;
 
 /// One line, or the bytes after the last newline.

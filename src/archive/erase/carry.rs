@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::model::{Digest, Instant, LedgerSeq};
 use crate::planted::{self, Bug};
 
+use super::super::output::tier_of;
 use super::super::path::DataPath;
-use super::super::plan::tier_of;
 use super::super::salts::Salts;
 use super::super::store::Unerased;
 use super::super::table::{RowsDigest, Selection, TableReader, TableWriter, digest_rows, times_of};

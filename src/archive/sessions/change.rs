@@ -7,39 +7,15 @@ use arrow::compute::filter_record_batch;
 
 use crate::model::{ConnectionId, Instant, Range, SessionRow, Stream};
 
+use super::super::output::{Content, Output};
 use super::super::path::{day_start, month_of, year_of};
-use super::super::plan::{Content, Output};
 use super::super::salts::Salts;
 use super::super::state::TeamState;
 use super::super::table::{RowsDigest, column};
 use super::super::{ArchiveError, Dataset, FileEntry, FileRole, SessionsDraft, SessionsRecord};
 use super::columns::{Sum, batches, in_order};
+use super::new_file::SessionsChange;
 use super::place::{LARGE_ROWS, Place, Places, SMALL_ROWS, is_joined};
-
-/// A new file: the rows of its input files, minus dropped rows, plus new rows.
-#[derive(Debug)]
-pub struct SessionsChange {
-    pub inputs: Vec<FileEntry>,
-    /// Each id has a row in one of the inputs.
-    pub(super) drop_ids: HashSet<ConnectionId>,
-    pub dropped: Sum,
-    pub(super) batches: Vec<RecordBatch>,
-    pub added: Sum,
-    /// Times of the dropped and new rows, in microseconds.
-    pub(super) changed: Vec<i64>,
-}
-
-impl SessionsChange {
-    pub fn rows(&self) -> u64 {
-        let held: u64 = self.inputs.iter().map(|file| file.rows).sum();
-        (held + self.added.rows).saturating_sub(self.dropped.rows)
-    }
-
-    /// The rows of the new file, if all of them are new.
-    pub fn only_new(&self) -> Option<Vec<RecordBatch>> {
-        self.inputs.is_empty().then(|| self.batches.clone())
-    }
-}
 
 #[derive(Default)]
 struct Changes<'a> {

@@ -8,11 +8,13 @@ mod change;
 mod columns;
 mod gone;
 mod lookup;
+mod new_file;
 mod pieces;
 mod place;
 mod reader;
 
-pub use change::{FileChanges, SessionsChange, plan};
+pub use change::{FileChanges, plan};
 pub use gone::{GoneSessions, gone_sessions};
 pub use lookup::{HeldSession, Lookup};
+pub use new_file::SessionsChange;
 pub use reader::SessionsReader;

@@ -15,7 +15,8 @@ use super::super::table::{
     GROUP_ROWS_MIN, Groups, MergeInput, RowsDigest, Spliced, TableWriter, column, digest_rows, merge, times_of,
 };
 use super::super::{ArchiveError, FileEntry};
-use super::change::{SessionsChange, without};
+use super::change::without;
+use super::new_file::SessionsChange;
 
 /// Times of rows in microseconds, both ends included.
 type Times = (i64, i64);

@@ -20,6 +20,7 @@ use super::super::salts::{LostSalt, Salt, Salts};
 use super::by_parts;
 use super::column::{FIRST_SEEN_AT, RAW};
 use super::order::times_of;
+use super::rows_digest::RowsDigest;
 
 const ROWS_A_THREAD: usize = 2048;
 
@@ -83,54 +84,6 @@ fn put_leb128(row: &mut Vec<u8>, mut value: usize) {
         value >>= 7;
     }
     row.push(value.to_le_bytes()[0]);
-}
-
-/// A sum of row digests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct RowsDigest([u64; 4]);
-
-impl RowsDigest {
-    /// The digest of the rows of both, modulo 2^256.
-    #[must_use]
-    pub fn plus(self, other: Self) -> Self {
-        let mut sum = [0; 4];
-        let mut carry = false;
-        for place in (0..4).rev() {
-            let (part, over) = self.0[place].overflowing_add(other.0[place]);
-            let (part, over_again) = part.overflowing_add(u64::from(carry));
-            sum[place] = part;
-            carry = over || over_again;
-        }
-        Self(sum)
-    }
-
-    /// The digest of these rows without the rows of `other`, modulo 2^256.
-    #[must_use]
-    pub fn less(self, other: Self) -> Self {
-        // Two's complement: subtract by adding the inverted bits and one.
-        let turned = Self(other.0.map(|word| !word));
-        self.plus(turned).plus(Self([0, 0, 0, 1]))
-    }
-}
-
-impl From<Digest> for RowsDigest {
-    fn from(digest: Digest) -> Self {
-        let mut words = [0; 4];
-        for (word, bytes) in words.iter_mut().zip(digest.0.chunks_exact(8)) {
-            *word = u64::from_be_bytes(bytes.try_into().expect("BUG: chunks of eight"));
-        }
-        Self(words)
-    }
-}
-
-impl From<RowsDigest> for Digest {
-    fn from(sum: RowsDigest) -> Self {
-        let mut bytes = [0; 32];
-        for (place, word) in bytes.chunks_exact_mut(8).zip(sum.0) {
-            place.copy_from_slice(&word.to_be_bytes());
-        }
-        Digest(bytes)
-    }
 }
 
 enum Values<'a> {
@@ -287,10 +240,6 @@ mod tests {
     use super::*;
     use crate::model::{Detail, Instant};
 
-    fn digest(low: u64, high: u64) -> RowsDigest {
-        RowsDigest([high, 0, 0, low])
-    }
-
     fn text(length: &[u8], text: &str) -> Vec<u8> {
         [&[1], length, text.as_bytes()].concat()
     }
@@ -326,21 +275,5 @@ mod tests {
         let payload = text(&[0xac, 0x02], &payload);
         let bytes = [before, int(1_700_000_000_500_000), vec![3, 1], raw, vec![0], payload, vec![0, 0]].concat();
         assert_eq!(Digest::from(digest_events(std::slice::from_ref(&row), &salts).unwrap()), Digest::of(&bytes));
-    }
-
-    #[test]
-    fn sums_carry_and_wrap() {
-        let all = RowsDigest([u64::MAX; 4]);
-        for (a, b, sum) in [
-            (digest(1, 0), digest(2, 0), digest(3, 0)),
-            (digest(u64::MAX, 0), digest(1, 0), RowsDigest([0, 0, 1, 0])),
-            (all, digest(1, 0), digest(0, 0)),
-            (all, all, RowsDigest([u64::MAX, u64::MAX, u64::MAX, u64::MAX - 1])),
-        ] {
-            assert_eq!(a.plus(b), sum);
-            assert_eq!(b.plus(a), sum);
-            assert_eq!((sum.less(a), sum.less(b)), (b, a));
-            assert_eq!(RowsDigest::from(Digest::from(sum)), sum);
-        }
     }
 }

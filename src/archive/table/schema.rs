@@ -9,7 +9,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use parquet::arrow::PARQUET_FIELD_ID_META_KEY;
 
 use super::super::Dataset;
-use crate::model::{InventoryKind, InventoryPart};
+use crate::model::{InventoryKind, InventoryPart, SESSION_DETAILS};
 
 /// The names of columns that code refers to.
 pub mod column {
@@ -51,6 +51,19 @@ pub mod column {
         "local_user_name",
         "failure_reason",
     ];
+    /// The columns of `sessions` with few equal values.
+    pub const TIMES: [&str; 6] =
+        ["requested_at", "established_at", "authenticated_at", "closed_at", FIRST_EVENT_AT, "last_event_at"];
+    pub const DURATION_MS: &str = "duration_ms";
+    pub const OUTCOME: &str = "outcome";
+    pub const FAILED_ATTEMPTS: &str = "failed_attempts";
+    pub const FAILURE_REASONS: &str = "failure_reasons";
+    pub const EVENT_COUNT: &str = "event_count";
+    pub const CONFLICTS: &str = "conflicts";
+
+    /// The columns of `sessions` with few distinct values, as its details have: queries group and filter by them. They use
+    /// dictionaries without compression: see `docs/decisions/0006-encoding.md`.
+    pub const REPEATED: [&str; 3] = [OUTCOME, FAILED_ATTEMPTS, EVENT_COUNT];
 }
 
 /// The columns of a dataset. Times are microseconds in UTC, without a zone.
@@ -77,7 +90,7 @@ fn fields_of(dataset: Dataset) -> Vec<Field> {
     let nanos = |nullable| Field::new(EVENT_TIME_NS, DataType::Int64, nullable);
     let flag = Field::new(REDACTED, DataType::Boolean, false);
     if dataset == Dataset::Sessions {
-        return super::sessions::fields();
+        return session_fields();
     }
     if dataset == Dataset::Quarantine {
         return vec![
@@ -137,5 +150,23 @@ fn inventory_fields(part: InventoryPart) -> Vec<Field> {
         Field::new(column.name, kind, true)
     }));
     fields.push(Field::new(ERASED, DataType::Utf8, true));
+    fields
+}
+
+/// The columns of `sessions`, in order.
+fn session_fields() -> Vec<Field> {
+    use column::*;
+    let text = |name: &str, nullable| Field::new(name, DataType::Utf8, nullable);
+    let time = |name: &&str| {
+        let nullable = !matches!(*name, FIRST_EVENT_AT | "last_event_at");
+        Field::new(*name, DataType::Timestamp(TimeUnit::Microsecond, None), nullable)
+    };
+    let number = |name: &str, nullable| Field::new(name, DataType::Int64, nullable);
+    let mut fields = vec![text(TEAM_ID, false), text(CONNECTION_ID, false)];
+    fields.extend(TIMES.iter().map(time));
+    fields.extend([number(DURATION_MS, true), text(OUTCOME, false)]);
+    fields.extend([number(FAILED_ATTEMPTS, false), text(FAILURE_REASONS, true)]);
+    fields.extend(SESSION_DETAILS.map(|name| text(name, true)));
+    fields.extend([number(EVENT_COUNT, false), text(CONFLICTS, true)]);
     fields
 }

@@ -5,44 +5,15 @@ use std::sync::Arc;
 use arrow::array::{
     Array, ArrayRef, AsArray, Int64Array, RecordBatch, StringArray, StringBuilder, TimestampMicrosecondArray,
 };
-use arrow::datatypes::{DataType, Field, Int64Type, TimeUnit, TimestampMicrosecondType};
+use arrow::datatypes::{Int64Type, TimestampMicrosecondType};
 
 use crate::model::{Instant, Outcome, SESSION_DETAILS, SessionRow, SessionTexts};
 
 use super::super::Dataset;
-use super::column::{CONNECTION_ID, FIRST_EVENT_AT, TEAM_ID};
+use super::column::{
+    CONFLICTS, CONNECTION_ID, DURATION_MS, EVENT_COUNT, FAILED_ATTEMPTS, FAILURE_REASONS, OUTCOME, TEAM_ID, TIMES,
+};
 use super::schema_of;
-
-/// Columns with few equal values.
-pub const TIMES: [&str; 6] =
-    ["requested_at", "established_at", "authenticated_at", "closed_at", FIRST_EVENT_AT, "last_event_at"];
-const DURATION_MS: &str = "duration_ms";
-const OUTCOME: &str = "outcome";
-const FAILED_ATTEMPTS: &str = "failed_attempts";
-const FAILURE_REASONS: &str = "failure_reasons";
-const EVENT_COUNT: &str = "event_count";
-const CONFLICTS: &str = "conflicts";
-
-/// Columns with few distinct values, like those of [`SESSION_DETAILS`]: queries group and filter by them. They use dictionaries
-/// without compression: see `docs/decisions/0006-encoding.md`.
-pub const REPEATED: [&str; 3] = [OUTCOME, FAILED_ATTEMPTS, EVENT_COUNT];
-
-/// The columns of `sessions`, in order.
-pub fn fields() -> Vec<Field> {
-    let text = |name: &str, nullable| Field::new(name, DataType::Utf8, nullable);
-    let time = |name: &&str| {
-        let nullable = !matches!(*name, FIRST_EVENT_AT | "last_event_at");
-        Field::new(*name, DataType::Timestamp(TimeUnit::Microsecond, None), nullable)
-    };
-    let number = |name: &str, nullable| Field::new(name, DataType::Int64, nullable);
-    let mut fields = vec![text(TEAM_ID, false), text(CONNECTION_ID, false)];
-    fields.extend(TIMES.iter().map(time));
-    fields.extend([number(DURATION_MS, true), text(OUTCOME, false)]);
-    fields.extend([number(FAILED_ATTEMPTS, false), text(FAILURE_REASONS, true)]);
-    fields.extend(SESSION_DETAILS.map(|name| text(name, true)));
-    fields.extend([number(EVENT_COUNT, false), text(CONFLICTS, true)]);
-    fields
-}
 
 /// The columns of `rows`.
 ///

@@ -12,7 +12,7 @@ use crate::model::SESSION_DETAILS;
 use super::super::Dataset;
 use super::super::random::Nonce;
 use super::column::CONNECTION_ID;
-use super::sessions::{REPEATED, TIMES};
+use super::column::{REPEATED, TIMES};
 use super::{TABLE_VERSION, column, schema_of};
 
 /// Maximum rows of one batch in memory.

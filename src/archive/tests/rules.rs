@@ -1,7 +1,7 @@
 //! The rules of a team's state: each is broken by the smallest possible change, and kept by a similar one.
 
+use super::super::SealUnit;
 use super::super::path::{ArchivePath, DataPath, TeamKey};
-use super::super::seals::SealUnit;
 use super::super::{
     Body, FileEntry, FileRole, InventoryRead, ReleasedRecord, SessionsRecord, StateError, TeamState, WindowState::*,
 };

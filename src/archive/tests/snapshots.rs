@@ -1,9 +1,10 @@
 //! Snapshots: a reader always sees the result of a whole replay, whatever happened to the snapshots.
 
+use super::super::ledger::LINE_BYTES_MAX;
+use super::super::ledger_files::{LedgerEnd, ledger_files};
 use super::super::path::{ArchivePath, SNAPSHOTS, TeamKey};
-use super::super::replay::{LedgerEnd, ledger_files, replay, replay_for_reading, replay_for_writing};
+use super::super::replay::{replay, replay_for_reading, replay_for_writing};
 use super::super::snapshot::{self, SNAPSHOT_LINES, keep};
-use super::super::text_lines::LINE_BYTES_MAX;
 use super::super::{
     Fault, FaultCode, FaultyStore, Finding, FindingKind, MemoryStore, TeamState, VerifyOptions, verify,
 };

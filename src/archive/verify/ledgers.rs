@@ -14,11 +14,8 @@ use super::super::state::TeamState;
 use super::super::store::{Listed, Store};
 use super::super::text_lines::TextLines;
 use super::expectations::Expectations;
-use super::signatures::{Days, Signable, Signatures};
+use super::signatures::{DAY_BYTES_MAX, Days, Signable, Signatures};
 use super::{Anchored, FaultCode, TeamReport, VerifyReport};
-
-/// The maximum size of a day's ledger; larger files are not read.
-pub const DAY_BYTES_MAX: u64 = 1 << 30;
 
 /// The allowed difference between the clocks of two machines.
 const CLOCK_AHEAD_MAX: Duration = Duration::from_secs(300);

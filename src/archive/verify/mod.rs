@@ -1,6 +1,7 @@
 //! Verifies the whole archive against its ledger: read-only, offline, and with every fault, not only the first.
 
 mod expectations;
+mod given_heads;
 mod files;
 mod unnamed_files;
 mod ledgers;

@@ -10,9 +10,11 @@ use super::super::note::{Head, NoteSignature, PublicKey};
 use super::super::path::TeamKey;
 use super::super::store::{Listed, Store};
 use super::super::text_lines::TextLines;
-use super::ledgers::DAY_BYTES_MAX;
 use super::report::Signed;
 use super::{FaultCode, TeamReport, VerifyReport};
+
+/// The maximum size of a day's ledger or signatures; larger files are not read.
+pub const DAY_BYTES_MAX: u64 = 1 << 30;
 
 /// A valid line of the ledger.
 pub struct Signable {

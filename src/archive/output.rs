@@ -1,0 +1,84 @@
+//! The files that a commit writes, before they exist.
+
+use crate::model::{EventRow, Instant, InventoryPart, InventoryRow, RejectRow, Stream};
+
+use super::sessions::SessionsChange;
+use super::table::{RowsDigest, Tier};
+use super::{Dataset, FileEntry, FileRole};
+
+/// One file to write.
+#[derive(Debug)]
+pub struct Output {
+    pub role: FileRole,
+    pub start: Instant,
+    pub content: Content,
+}
+
+#[derive(Debug)]
+pub enum Content {
+    /// New sorted rows, and live files that this file replaces.
+    Events {
+        stream: Stream,
+        inputs: Vec<FileEntry>,
+        rows: Vec<EventRow>,
+        /// The digest of the new rows.
+        digest: RowsDigest,
+    },
+    /// New rows; or the remaining rows of one live file.
+    Rejects {
+        inputs: Vec<FileEntry>,
+        rows: Vec<RejectRow>,
+    },
+    Sessions(SessionsChange),
+    /// Live files sorted by time, and new rows that are later.
+    Inventory {
+        part: InventoryPart,
+        inputs: Vec<FileEntry>,
+        rows: Vec<InventoryRow>,
+    },
+}
+
+impl Output {
+    pub fn dataset(&self) -> Dataset {
+        match &self.content {
+            Content::Events { stream, .. } => (*stream).into(),
+            Content::Rejects { .. } => Dataset::Quarantine,
+            Content::Sessions(_) => Dataset::Sessions,
+            Content::Inventory { part, .. } => Dataset::Inventory(*part),
+        }
+    }
+
+    pub fn tier(&self) -> Tier {
+        tier_of(self.role)
+    }
+
+    /// Live files that this file replaces.
+    pub fn inputs(&self) -> &[FileEntry] {
+        match &self.content {
+            Content::Events { inputs, .. } | Content::Inventory { inputs, .. } | Content::Rejects { inputs, .. } => {
+                inputs
+            }
+            Content::Sessions(change) => &change.inputs,
+        }
+    }
+
+    /// The number of rows that the file will have.
+    pub fn rows(&self) -> u64 {
+        let held = || self.inputs().iter().map(|file| file.rows).sum::<u64>();
+        match &self.content {
+            Content::Events { rows, .. } => held() + rows.len() as u64,
+            Content::Rejects { rows, .. } => rows.len() as u64,
+            Content::Sessions(change) => change.rows(),
+            Content::Inventory { rows, .. } => held() + rows.len() as u64,
+        }
+    }
+}
+
+/// The expected lifetime of a file of the role.
+pub fn tier_of(role: FileRole) -> Tier {
+    match role {
+        FileRole::Part | FileRole::Open => Tier::Brief,
+        FileRole::Window => Tier::Recent,
+        FileRole::Day | FileRole::Month | FileRole::Amendment => Tier::Sealed,
+    }
+}

@@ -6,7 +6,7 @@
 //! HTTP,        one window,    wire to         events to      stage, ledger,     SQL over the
 //! retries      all pages      typed rows      sessions       publish, verify    ledger's files
 //! ```
-//! Only `pipeline` connects the stages. `cli` holds the commands. `model` defines the types that every room uses.
+//! Only `pipeline` connects the stages, and `daemon` runs it again and again. `cli` holds the commands. `model` defines the types that every room uses.
 //! `clock` is the only source of time, sleep and randomness. `sandbox` simulates the documented service.
 //!
 //! # The rooms, and their allowed imports
@@ -23,10 +23,11 @@
 //! | `archive` | store, schema, parquet, ledger, commit, recover, seal, verify | model |
 //! | `lake` | the open tables: Iceberg metadata over the archive's files, published, checked and expired | model, archive |
 //! | `report` | the SQL engine, its views, the catalog of reports, rendering, charts, pages, evidence packs | model, archive's list of live files |
-//! | `pipeline` | where stages meet: a window, a stream, a team, the fleet; gaps and findings | all above but report |
+//! | `pipeline` | where stages meet: one round of a team or of the fleet; gaps and findings | all above but report |
 //! | `sandbox` | the documented service over synthetic teams, and its ground truth | model, clock, api's wire types |
-//! | `web` | the daemon's port: health, metrics, the page, the API | report, lake's catalog, and pipeline's published state |
-//! | `alert` | the alert conditions, the alert targets and the log of sent alerts | model, clock, config, and pipeline's published state |
+//! | `daemon` | when each task of each team runs, the runs, and the state for display | pipeline, archive, api, config, model, clock |
+//! | `web` | the daemon's port: health, metrics, the page, the API | report, lake's catalog, the daemon's state, pipeline's status |
+//! | `alert` | the alert conditions, the alert targets and the log of sent alerts | model, clock, config, the daemon's state, pipeline's status |
 //! | `cli` | one file per command | everything; only `main` uses it |
 //!
 //! Every room but `model` may use `files`. `planted` names the bugs that tests plant: every room may use it, and a
@@ -48,6 +49,7 @@ pub mod clock;
 pub mod collect;
 pub mod config;
 pub mod correlate;
+pub mod daemon;
 pub mod error;
 pub mod files;
 pub mod inventory;

@@ -20,7 +20,7 @@ const CODE: [&str; 4] = ["src", "tests", "benches", "scripts"];
 const SKIPPED: [&str; 4] = [".git", "archive", "node_modules", "target"];
 
 /// Each room of `src/`, and the rooms it may use beside itself. `cli` and `lib` may use every room.
-const ROOMS: [(&str, &[&str]); 21] = [
+const ROOMS: [(&str, &[&str]); 22] = [
     ("model", &[]),
     ("clock", &["model"]),
     ("files", &[]),
@@ -52,9 +52,10 @@ const ROOMS: [(&str, &[&str]); 21] = [
             "planted",
         ],
     ),
+    ("daemon", &["model", "clock", "config", "api", "archive", "planted", "pipeline"]),
     ("sandbox", &["model", "clock", "api"]),
-    ("web", &["model", "clock", "config", "error", "files", "lake", "report", "pipeline"]),
-    ("alert", &["model", "clock", "config", "files", "pipeline"]),
+    ("web", &["model", "clock", "config", "error", "files", "lake", "report", "pipeline", "daemon"]),
+    ("alert", &["model", "clock", "config", "files", "pipeline", "daemon"]),
     ("main", &["allocator", "cli"]),
     ("allocator", &[]),
     ("cli", &[]),

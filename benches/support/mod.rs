@@ -17,7 +17,7 @@ use annals::api::{
 use annals::archive::{Archive, LocalStore};
 use annals::clock::{Clock, SystemClock};
 use annals::model::{Instant, Stream, TeamId};
-use annals::pipeline::{Fleet, Flushed, Quiet, Settings, Workers};
+use annals::pipeline::{Fleet, Flushed, NoProgress, Settings, Workers};
 use annals::sandbox::{RunningSandbox, Sandbox, SandboxConfig};
 use bytes::Bytes;
 use tempfile::TempDir;
@@ -88,7 +88,7 @@ impl World {
             clock: self.clock.clone(),
             settings: Arc::new(self.settings()),
             workers: Workers::Threads,
-            progress: Arc::new(Quiet),
+            progress: Arc::new(NoProgress),
         };
         let began = Began::now(&self.clock);
         let round = fleet.read_once().await?;

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::config::Alerts;
-use crate::pipeline::Live;
+use crate::daemon::Live;
 
 pub use deliver::{DeliveryError, Target, targets};
 pub use occurrence::{Occurrence, Since, Standing, occurrences, test_alert};

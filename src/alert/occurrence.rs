@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::config::{Alerts, Rule};
+use crate::daemon::{Detected, Late, Snapshot, TeamLive};
 use crate::model::{Digest, Instant, LedgerSeq, Severity, TeamId};
-use crate::pipeline::{Detected, Late, Snapshot, TeamLive};
 
 /// One reason for an alert. It names teams, streams, computers' ids and times, but no person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

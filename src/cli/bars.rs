@@ -8,7 +8,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::archive::FetchProgress;
 use crate::model::{Range, Stream, TeamId};
-use crate::pipeline::{Progress, Quiet};
+use crate::pipeline::{NoProgress, Progress};
 use crate::report::{clean_name, printable};
 
 /// One bar for each team and stream: the part of the planned event time that is read, the events, the time left.
@@ -28,7 +28,7 @@ struct Bar {
 pub fn for_stderr() -> Arc<dyn Progress> {
     let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
     if all.is_hidden() {
-        Arc::new(Quiet)
+        Arc::new(NoProgress)
     } else {
         Arc::new(Bars { all, bars: Mutex::default(), names: Mutex::default() })
     }

@@ -9,11 +9,12 @@ use clap::Args;
 
 use crate::api::{EventSource, Served, TeamView, scans_per_second};
 use crate::archive::{StreamRecord, TeamReader, TeamState};
+use crate::collect::sample;
 use crate::error::{Error, Exit};
 use crate::model::{Instant, Range, Stream, TeamId};
 use crate::pipeline::{
     BACKFILL_DAYS_DEFAULT, Density, Estimate, PlannedScan, Settings, StreamPlan, Windows, count_users, estimate,
-    estimate_of_team, plan, planned_scan, sample, windows_of,
+    estimate_of_team, plan, planned_scan, windows_of,
 };
 use crate::report::{Format, TeamNames};
 
@@ -153,7 +154,7 @@ impl Planner<'_> {
         Ok((rows, OtherRequests { others: others + estimate_of_team(state, settings), people }))
     }
 
-    /// The density of a stream's events: from the archive, from a sample, or from another team.
+    /// The density of a stream's events: from the archive, from a or from another team.
     async fn density(
         &mut self,
         team: &TeamId,
@@ -170,7 +171,7 @@ impl Planner<'_> {
         if samples.len() >= SAMPLED_TEAMS_MAX {
             return Ok(Some(samples[self.samples.teams % samples.len()].clone()));
         }
-        let sampled = sample(self.source, team, stream, Range::new(begins, now)).await?;
+        let sampled = sample(self.source, team, stream, Range::new(begins, now)).await?.map(Density::of_points);
         samples.extend(sampled.clone());
         Ok(sampled)
     }

@@ -18,10 +18,11 @@ use crate::api::{HttpSource, Pause, RequestCounts, RetryPolicy, Retrying, TokenI
 use crate::archive::{Archive, Signer};
 use crate::clock::Clock;
 use crate::config::{Config, TeamMetrics};
+use crate::daemon::{Command, Daemon, Edges, Live};
 use crate::error::{Error, Exit};
 use crate::lake::Catalog;
 use crate::model::{Digest, Location};
-use crate::pipeline::{Command, Daemon, Edges, ExpirySettings, Live, Workers};
+use crate::pipeline::{ExpirySettings, Workers};
 use crate::report::Limits;
 use crate::web::{AppState, EngineLimits, Guard, Metrics, Port, QueryService, Settings, SignIns, Visitors};
 
@@ -252,15 +253,14 @@ impl Running {
         if let Some(detecting) = self.detecting.replace(tokio::spawn(self.detector(&config).run())) {
             detecting.abort();
         }
-        let edges = edges.expiring(expiry(&config, &self.archive));
         if let Some(publishing) = self.publishing.replace(tokio::spawn(Schedule::of(self, &config)?.run())) {
             publishing.abort();
         }
         self.archive.sign_by(signer);
         *self.token.lock().unwrap_or_else(PoisonError::into_inner) = token;
-        let schedule = config.schedule.clone();
+        let reload = (edges.expiring(expiry(&config, &self.archive)), config.schedule.clone());
         self.config = config;
-        let _ = self.commands.unbounded_send(Command::Reload(Box::new((edges, schedule))));
+        let _ = self.commands.unbounded_send(Command::Reload(Box::new(reload)));
         Ok(())
     }
 }

@@ -34,7 +34,7 @@ impl Asked {
         self.keeps_at(event.at())
     }
 
-    /// As [`Asked::keeps`], by the event's time alone.
+    /// As [`Asked::keeps`], by only the event's time.
     pub fn keeps_at(&self, at: Option<Instant>) -> bool {
         at.is_none_or(|at| self.range.owns(at) || self.is_stray(at))
     }

@@ -10,7 +10,7 @@ use crate::planted::{self, Bug};
 
 /// An event and how often it truly occurred.
 #[derive(Debug, Clone)]
-pub struct Counted {
+pub struct CountedEvent {
     pub event: RawEvent,
     pub count: u32,
 }
@@ -18,7 +18,7 @@ pub struct Counted {
 /// The joined content of the pages so far.
 #[derive(Debug, Default)]
 pub struct Joined {
-    events: Vec<Counted>,
+    events: Vec<CountedEvent>,
     places: DigestMap<usize>,
     /// The events that [`Joined::hand_out`] returned, so that a second reading does not return them again.
     handed_out: Multiset<Digest>,
@@ -41,7 +41,7 @@ impl Joined {
                 Entry::Occupied(place) => self.events[*place.get()].raise(count),
                 Entry::Vacant(place) => {
                     place.insert(self.events.len());
-                    let mut held = Counted { event, count: 1 };
+                    let mut held = CountedEvent { event, count: 1 };
                     held.raise(count);
                     self.events.push(held);
                 }
@@ -64,7 +64,7 @@ impl Joined {
     }
 
     /// Takes out the events that `range` owns, and those that `whole` does not own (unusable times, events outside).
-    pub fn take(&mut self, range: Range, whole: Range) -> Vec<Counted> {
+    pub fn take(&mut self, range: Range, whole: Range) -> Vec<CountedEvent> {
         let leaves = |event: &RawEvent| event.at().is_none_or(|at| range.owns(at) || !whole.owns(at));
         if self.events.iter().all(|held| leaves(&held.event)) {
             self.places.clear();
@@ -82,7 +82,7 @@ impl Joined {
     }
 
     /// Takes out everything, and remembers it as handed out.
-    pub fn hand_out(&mut self) -> Vec<Counted> {
+    pub fn hand_out(&mut self) -> Vec<CountedEvent> {
         self.places.clear();
         for held in &self.events {
             self.handed_out.raise(held.event.digest, held.count);
@@ -99,7 +99,7 @@ impl Joined {
     }
 }
 
-impl Counted {
+impl CountedEvent {
     /// An event with an id exists once, however often it is served.
     fn raise(&mut self, count: u32) {
         if self.event.id.is_none() && !planted::is(Bug::SetDedupe) {

@@ -34,7 +34,7 @@ impl PageLimit {
         self.events().min(DEVICE_PAGE_EVENTS_MAX)
     }
 
-    /// Steps down after the service refused `limit`. Returns false when there is no smaller limit.
+    /// Steps down after the service refused `limit`. Returns false if no smaller limit exists.
     pub fn refuse(&self, limit: u32) -> bool {
         match self.steps.iter().position(|&step| step < limit) {
             Some(next) => {

@@ -7,8 +7,8 @@ use crate::model::{DeviceId, Instant, RawEvent, Stream, TeamId};
 
 use super::asked::Asked;
 use super::limits::PageLimit;
-use super::trail::Seen;
 use super::walk::{Anomalies, Walk};
+use super::walk_pages::Seen;
 
 /// The cost of readings, and the anomalies that they met.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -7,11 +7,12 @@
 mod asked;
 mod joined;
 mod limits;
+mod sample;
 mod lists;
 mod span;
 mod split_budget;
 mod tail;
-mod trail;
+mod walk_pages;
 mod walk;
 
 #[cfg(test)]
@@ -24,9 +25,10 @@ mod pages;
 mod tests;
 
 pub use asked::Asked;
-pub use joined::{Counted, Joined};
+pub use joined::{CountedEvent, Joined};
 pub use limits::PageLimit;
 pub use lists::{Lists, ReadStats};
+pub use sample::sample;
 pub use span::{Outcome, RESTARTS_MAX, Segment, SpanReader, UNSTABLE_SECONDS_MAX};
 pub use split_budget::{FAILED_RANGES_MAX, SplitBudget};
 pub use tail::{TailChunk, TailReader, TailStart};

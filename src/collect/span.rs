@@ -7,11 +7,11 @@ use crate::model::{DeviceId, Digest, Instant, Multiset, Range, RawEvent};
 use crate::planted::{self, Bug};
 
 use super::asked::Asked;
-use super::joined::{Counted, Joined};
+use super::joined::{CountedEvent, Joined};
 use super::lists::{Lists, PageError, ReadStats, note};
 use super::split_budget::SplitBudget;
-use super::trail::{Seen, Trail};
 use super::walk::{Step, Walk};
+use super::walk_pages::{Seen, WalkPages};
 
 /// Restarts of one range before it is read as two halves.
 pub const RESTARTS_MAX: u32 = 5;
@@ -50,7 +50,7 @@ pub struct Segment {
     pub range: Range,
     pub outcome: Outcome,
     /// Events that the range owns, and events that the span does not own: with unusable times, from outside, and from wide padding.
-    pub events: Vec<Counted>,
+    pub events: Vec<CountedEvent>,
     pub stats: ReadStats,
     /// The service's clock at the first page of the reading.
     pub began_at: Option<Instant>,
@@ -77,10 +77,10 @@ pub struct SpanReader<'a> {
 }
 
 enum WalkEnd {
-    Whole(Trail),
+    Whole(WalkPages),
     Moved,
     /// Too many events, and the walk so far.
-    TooBig(Trail),
+    TooBig(WalkPages),
     LimitRefused,
 }
 
@@ -89,15 +89,15 @@ enum Former {
     None,
     /// The archive, with the result of a former reading.
     Archive(Multiset<Digest>),
-    Walk(Trail),
+    Walk(WalkPages),
     /// The beginning of a walk over a longer range.
-    Beginning(Trail, Asked),
+    Beginning(WalkPages, Asked),
 }
 
 impl Former {
-    fn trail(&self) -> Option<&Trail> {
+    fn pages(&self) -> Option<&WalkPages> {
         match self {
-            Former::Walk(trail) | Former::Beginning(trail, _) => Some(trail),
+            Former::Walk(pages) | Former::Beginning(pages, _) => Some(pages),
             Former::None | Former::Archive(_) => None,
         }
     }
@@ -107,10 +107,10 @@ impl Former {
         match self {
             Former::None => false,
             Former::Archive(held) => held == tally,
-            Former::Walk(trail) => trail.tally(|at| asked.keeps_at(at)) == *tally,
-            Former::Beginning(trail, longer) => {
+            Former::Walk(pages) => pages.tally(|at| asked.keeps_at(at)) == *tally,
+            Former::Beginning(pages, longer) => {
                 let keeps = |at: Instant| asked.range.owns(at) || longer.is_stray(at);
-                trail.tally(|at| at.is_none_or(keeps)) == *tally
+                pages.tally(|at| at.is_none_or(keeps)) == *tally
             }
         }
     }
@@ -175,7 +175,7 @@ impl<'a> SpanReader<'a> {
     }
 
     /// The events seen of parts that were not handed out, after an error.
-    pub fn into_partial(mut self) -> (Vec<Counted>, ReadStats) {
+    pub fn into_partial(mut self) -> (Vec<CountedEvent>, ReadStats) {
         (self.joined.hand_out(), self.stats)
     }
 
@@ -198,43 +198,43 @@ impl<'a> SpanReader<'a> {
         let restarts_max = if self.budget.is_spent() { RESTARTS_LAST_MAX } else { RESTARTS_MAX };
         while restarts <= restarts_max {
             let asked = Asked { range: *range, pad: self.pad_of(*range) };
-            match self.walk(asked, former.trail(), events_max).await? {
-                WalkEnd::Whole(trail) => {
+            match self.walk(asked, former.pages(), events_max).await? {
+                WalkEnd::Whole(pages) => {
                     self.stats.walks += 1;
                     // Sums are needed for events without ids, and to compare walks with different pages.
-                    let is_same = matches!(&former, Former::Walk(former) if former.is(&trail));
+                    let is_same = matches!(&former, Former::Walk(former) if former.is(&pages));
                     let tally = if is_same && !self.joined.needs_sums() {
                         Multiset::default()
                     } else {
-                        trail.tally(|at| asked.keeps_at(at))
+                        pages.tally(|at| asked.keeps_at(at))
                     };
                     if is_same || former.is_met(&tally, asked) || planted::is(Bug::SingleWalk) {
                         if let Former::Walk(former) = &former {
-                            self.stats.anomalies.has_more += trail.has_more_untrue(former);
+                            self.stats.anomalies.has_more += pages.has_more_untrue(former);
                         }
                         self.joined.confirm(&tally);
                         return Ok(Confirm::Confirmed);
                     }
                     restarts += u32::from(!matches!(former, Former::None));
-                    former = Former::Walk(trail);
+                    former = Former::Walk(pages);
                 }
                 WalkEnd::Moved => {
                     self.stats.restarts += 1;
                     restarts += 1;
                     former = Former::None;
                 }
-                WalkEnd::TooBig(trail) => {
+                WalkEnd::TooBig(pages) => {
                     let may_cut = self.lists.devices.len() == 1 && events_max == self.walk_events_max;
-                    if let Some((left, right)) = trail.cut(asked).filter(|_| may_cut) {
+                    if let Some((left, right)) = pages.cut(asked).filter(|_| may_cut) {
                         events_max = events_max.saturating_mul(2);
                         self.stack.push(right);
                         *range = left;
-                        former = Former::Beginning(trail, asked);
+                        former = Former::Beginning(pages, asked);
                         continue;
                     }
                     // A third walk may count an event without an id twice: the exhaustive checker finds it.
                     let may_grow = may_cut && asked.pad <= NEIGHBOUR_SECONDS && !self.joined.needs_sums();
-                    let Some(end) = trail.dense_second_end(asked).filter(|_| may_grow) else {
+                    let Some(end) = pages.dense_second_end(asked).filter(|_| may_grow) else {
                         return Ok(Confirm::TooBig);
                     };
                     // One second cannot be cut, and each smaller part beside it would read it again.
@@ -259,8 +259,8 @@ impl<'a> SpanReader<'a> {
     }
 
     /// One walk over every list of the stream. A page that is the same as in `former` is not parsed again.
-    async fn walk(&mut self, asked: Asked, former: Option<&Trail>, events_max: u64) -> Result<WalkEnd, ApiError> {
-        let mut trail = Trail::default();
+    async fn walk(&mut self, asked: Asked, former: Option<&WalkPages>, events_max: u64) -> Result<WalkEnd, ApiError> {
+        let mut pages = WalkPages::default();
         let mut passed = 0;
         let mut known = former;
         let lists = self.lists;
@@ -268,17 +268,17 @@ impl<'a> SpanReader<'a> {
             let mut walk = Walk::from_start();
             let end = loop {
                 let page = (place, walk.next_offset(), lists.limit_of(list));
-                let seen = known.and_then(|former| former.next(trail.pages(), page)).cloned();
+                let seen = known.and_then(|former| former.next(pages.pages(), page)).cloned();
                 let step = match self.page(list, asked, &mut walk, seen.as_deref()).await {
                     Ok(None) => {
                         let seen = seen.expect("BUG: a page is the same as one that was seen");
                         let step = seen.step;
-                        trail.note_again(seen);
+                        pages.note_again(seen);
                         step
                     }
                     Ok(Some((body, step))) => {
                         known = None;
-                        trail.note(page, &body, step, walk.clone());
+                        pages.note(page, &body, step, walk.clone());
                         self.add_page(body, asked);
                         step
                     }
@@ -291,16 +291,16 @@ impl<'a> SpanReader<'a> {
                     Step::More { new } => passed += new as u64,
                 }
                 if passed > events_max && asked.range.halves().is_some() {
-                    break Some(WalkEnd::TooBig(std::mem::take(&mut trail)));
+                    break Some(WalkEnd::TooBig(std::mem::take(&mut pages)));
                 }
             };
             note(&mut self.stats, &walk);
-            trail.has_more += walk.anomalies.has_more;
+            pages.has_more += walk.anomalies.has_more;
             if let Some(end) = end {
                 return Ok(end);
             }
         }
-        Ok(WalkEnd::Whole(trail))
+        Ok(WalkEnd::Whole(pages))
     }
 
     /// Reads one page, and passes it to the walk. `None` if the page is the same as `seen`.

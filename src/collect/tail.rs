@@ -9,7 +9,7 @@ use crate::model::{Digest, Instant, Multiset, RawEvent};
 use crate::planted::{self, Bug};
 
 use super::asked::Asked;
-use super::joined::{Counted, Joined};
+use super::joined::{CountedEvent, Joined};
 use super::lists::{Lists, PageError, ReadStats, note};
 use super::span::RESTARTS_MAX;
 use super::walk::{Step, Walk};
@@ -20,7 +20,7 @@ const AGREED_EVENTS_MAX: u64 = 100_000;
 /// New events of an open window, and the checkpoint after them.
 #[derive(Debug)]
 pub struct TailChunk {
-    pub events: Vec<Counted>,
+    pub events: Vec<CountedEvent>,
     /// Events passed, and the digest prefixes of the last ones. `None`: a later reading must begin at the start.
     pub point: Option<(u64, Vec<[u8; 16]>)>,
     pub stats: ReadStats,

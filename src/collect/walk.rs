@@ -148,7 +148,7 @@ impl Walk {
         }
         self.pass(new);
         self.page_max = self.page_max.max(page.events.len());
-        // Anchors take at most half a page. If the service caps pages at eight events, a page of anchors alone would look like the
+        // Anchors take at most half a page. If the service caps pages at eight events, a page with only anchors would look like the
         // end of the list.
         self.anchors = ANCHORS_MAX.min(self.page_max / 2).min(self.tail.len());
         if planted::is(Bug::NoAnchors) {
@@ -157,8 +157,8 @@ impl Walk {
         Step::More { new: new.len() }
     }
 
-    /// A page of anchors alone that claims that more follows: pages may be capped so short that nothing else fits. The walk asks once
-    /// more, with fewer anchors; the claim alone decides nothing.
+    /// A page with only anchors that claims that more events follow. The service may cap its pages so that only anchors fit. The walk
+    /// asks once more, with fewer anchors, and does not rely on the claim.
     fn is_capped(&self, page: &Page) -> bool {
         (self.anchors > 1 || self.page_max == 0)
             && (1..=self.anchors).contains(&page.events.len())

@@ -6,8 +6,8 @@ use crate::api::json::Object;
 use crate::api::roster::is_usable_id;
 use crate::model::{InventoryPart, InventoryValue};
 
+use super::archived_part::Things;
 use super::fields::{Fields, Malformed, Unknown, list};
-use super::standing::Things;
 
 const TEAM: [&str; 16] = [
     "id",

@@ -5,16 +5,16 @@
 //! installers, download links, avatars and undocumented fields. An undocumented field, or a value of another type, is counted by
 //! its path and type ([`Unknown`]), without its value.
 //!
-//! [`Standing`] is the current state from the archive's rows; [`Standing::changes`] compares it with a new read.
+//! [`ArchivedPart`] is the current state from the archive's rows; [`ArchivedPart::changes`] compares it with a new read.
 
 mod entities;
 mod fields;
-mod standing;
+mod archived_part;
 mod time;
 
+pub use archived_part::{ArchivedPart, Scope, Things};
 pub use entities::{Snapshot, computers, sso_users, team, user_info, users};
 pub use fields::{Malformed, Unknown};
-pub use standing::{Scope, Standing, Things};
 
 #[cfg(test)]
 mod tests;

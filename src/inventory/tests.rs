@@ -201,7 +201,7 @@ fn things(names: &[(&str, &str)]) -> Things {
 
 #[test]
 fn a_look_writes_what_is_new_changed_or_gone_and_once_a_month_everything() {
-    let mut standing = Standing::default();
+    let mut part = ArchivedPart::default();
     for (day, scope, names, expected) in [
         (0, Scope::Whole, vec![("a", "1"), ("b", "1")], vec!["a+1", "b+1"]),
         (1, Scope::Whole, vec![("a", "1"), ("b", "1")], vec![]),
@@ -211,7 +211,7 @@ fn a_look_writes_what_is_new_changed_or_gone_and_once_a_month_everything() {
         (12, Scope::Whole, vec![("a", "2"), ("b", "9")], vec!["a=2", "b+9"]),
         (13, Scope::Whole, vec![], vec!["a-2", "b-9"]),
     ] {
-        let rows = standing.changes(InventoryPart::Groups, scope, &things(&names), seen_at(day));
+        let rows = part.changes(InventoryPart::Groups, scope, &things(&names), seen_at(day));
         let sign = |row: &InventoryRow| {
             if row.repeats {
                 '='
@@ -226,27 +226,27 @@ fn a_look_writes_what_is_new_changed_or_gone_and_once_a_month_everything() {
             other => panic!("{other:?}"),
         };
         assert_eq!(rows.iter().map(text).collect::<Vec<_>>(), expected, "day {day}");
-        standing.follow(rows);
+        part.follow(rows);
     }
-    assert!(standing.is_empty());
+    assert!(part.is_empty());
 }
 
 #[test]
 fn users_are_asked_never_asked_ones_first_then_the_oldest() {
-    let mut standing = Standing::default();
+    let mut part = ArchivedPart::default();
     for (user, day) in [("b", 5), ("a", 3), ("c", 9)] {
         let seen = BTreeMap::from([(vec![user.to_owned()], vec![InventoryValue::Unknown])]);
-        standing.follow(standing.clone().changes(InventoryPart::SignIn, Scope::User(user), &seen, seen_at(day)));
+        part.follow(part.clone().changes(InventoryPart::SignIn, Scope::User(user), &seen, seen_at(day)));
     }
     let users: BTreeSet<String> = ["a", "b", "c", "d"].map(str::to_owned).into();
     let since = Instant::from_nanos(seen_at(9) * 1_000);
-    assert_eq!(standing.unasked(&users, since), ["d", "a", "b"]);
+    assert_eq!(part.unasked(&users, since), ["d", "a", "b"]);
     // A read without changes is recorded, too.
     let seen = BTreeMap::from([(vec!["a".to_owned()], vec![InventoryValue::Unknown])]);
-    let rows = standing.changes(InventoryPart::SignIn, Scope::User("a"), &seen, seen_at(10));
+    let rows = part.changes(InventoryPart::SignIn, Scope::User("a"), &seen, seen_at(10));
     assert!(rows[0].repeats && rows[0].present);
-    standing.follow(rows);
-    assert_eq!(standing.unasked(&users, since), ["d", "b"]);
+    part.follow(rows);
+    assert_eq!(part.unasked(&users, since), ["d", "b"]);
 }
 
 fn any_things() -> impl Strategy<Value = Things> {
@@ -262,26 +262,26 @@ fn any_things() -> impl Strategy<Value = Things> {
 proptest! {
     #[test]
     fn the_rows_of_looks_replayed_give_the_last_look(looks in prop::collection::vec((any_things(), 0..200u32), 1..8)) {
-        let mut standing = Standing::default();
+        let mut part = ArchivedPart::default();
         let mut rows = Vec::new();
         let mut day = 0;
         for (seen, gap) in looks {
             day += gap + 1;
-            let new = standing.changes(InventoryPart::Users, Scope::Whole, &seen, seen_at(day));
+            let new = part.changes(InventoryPart::Users, Scope::Whole, &seen, seen_at(day));
             // A second read of the same makes no rows.
-            let mut after = standing.clone();
+            let mut after = part.clone();
             after.follow(new.clone());
             prop_assert_eq!(after.changes(InventoryPart::Users, Scope::Whole, &seen, seen_at(day) + 1), vec![]);
             prop_assert_eq!(after.things(), seen);
             rows.extend(new.clone());
-            standing = after;
+            part = after;
             // The rows of one month give the same state as all rows.
             let month = |row: &&InventoryRow| Instant::from_nanos(row.seen_at * 1_000).month();
             let newest = rows.iter().map(|row| month(&row)).max();
             let recent = rows.iter().filter(|row| Some(month(row)) == newest).cloned();
-            prop_assert_eq!(Standing::of(recent).things(), standing.things());
+            prop_assert_eq!(ArchivedPart::of(recent).things(), part.things());
         }
-        prop_assert_eq!(Standing::of(rows), standing);
+        prop_assert_eq!(ArchivedPart::of(rows), part);
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod inventory;
 mod grace;
 mod location;
 mod multiset;
+pub mod ranges;
 mod retention;
 mod row;
 mod session;

@@ -3,6 +3,7 @@
 
 mod activity;
 mod billing;
+mod computers;
 mod connections;
 mod reject;
 
@@ -10,6 +11,7 @@ use crate::api::json::Object;
 use crate::api::outline::Outline;
 use crate::model::{Detail, EventId, EventRow, Instant, RawEvent, RejectRow, ServedTime, Stream, TeamId, Text};
 
+pub use computers::{computer_name, devices_in, devices_named, tells_of_addition, tells_of_removal};
 use reject::Reject;
 
 /// Number of digits of the content hash in the id of an event without an id.

@@ -1,4 +1,4 @@
-//! The end of a round in the daemon: months that have outlived their class go.
+//! Expiry: removes months that are older than their retention class allows.
 
 use crate::archive::{Archive, ArchiveError, DueMonth, ExpiredRecord, TeamState, TeamWriter, reaching};
 use crate::model::{Instant, Retention};
@@ -7,17 +7,17 @@ use super::sessions::catch_up::{CHUNK_EVENTS, Chunk};
 use super::sessions::update::are_stale;
 use super::team::edges::TeamEdges;
 
-/// What became of the months that are due.
+/// The result of an expiry.
 #[derive(Debug, Default)]
 pub struct Expiration {
-    /// What the ledger's line says of those that went.
+    /// The records of the expired months in the ledger's line.
     pub expired: Vec<ExpiredRecord>,
-    /// Those that something keeps.
+    /// Due months that a hold or an open window keeps.
     pub kept: Vec<DueMonth>,
 }
 
-/// The months of a team that are due, those that nothing keeps first. The holds of the whole archive are looked for where any
-/// is due: that reads every ledger.
+/// The due months of a team: first those that nothing keeps, then the kept ones. If any month is due, this reads every ledger for
+/// the holds of the whole archive.
 ///
 /// # Errors
 /// When a ledger cannot be read.
@@ -34,8 +34,7 @@ pub fn due_months(
     Ok(state.due(retention, &holds, now).into_iter().partition(|month| month.kept_by.is_none()))
 }
 
-/// Lets go, in one line, what has outlived its class and nothing keeps, and makes the sessions anew of whose events a part
-/// went.
+/// Removes the due months that nothing keeps, in one ledger line. Then makes the sessions again that lost a part of their events.
 ///
 /// # Errors
 /// When the archive cannot be read or written.
@@ -53,7 +52,7 @@ pub fn expire(
     Ok(Expiration { expired, kept })
 }
 
-/// Does so by the daemon's schedule.
+/// Expires months by the daemon's schedule.
 ///
 /// # Errors
 /// As [`expire`].

@@ -1,26 +1,27 @@
-//! The room where the others meet: it plans, reads, commits and schedules.
+//! The room where the others meet: a round of a team plans, reads and commits.
 //!
 //! # The way of an event, from `api` to a committed file
 //!
 //! 1. `plan` finds the ranges of event time that a stream lacks ([`StreamPlan`]), and cuts them into spans, one for each reading.
-//! 2. `read` reads spans side by side. Each reading first takes a `Permit` of the [`Budget`]: room for its events. `collect` answers
-//!    with a `Segment`: events of a range, and whether they are proved complete.
+//! 2. `read` reads spans side by side. Each reading first takes a permit of the [`Budget`]: room for its events. `collect` answers
+//!    with a `Segment`: a range, whether it is proved complete, and its events. Each is a `CountedEvent`: an event without an id can
+//!    occur several times.
 //! 3. A segment becomes a `Batch`: events by window, changes of window records, findings. Batch and permit go into the `Inbox`.
 //! 4. The inbox is a bounded channel to the commit stage. It is full while a commit is under way, and then the readings wait.
-//! 5. The `Committer` alone owns what is read and not committed. It joins batches until they are worth a commit, and keeps back
-//!    windows that are not read whole.
-//! 6. `flush` joins a batch with what the archive holds, adds findings, makes the sessions, and so has a `Draft`. The archive
-//!    writes the files of the draft and, last, the ledger's line: from now on readers see the event.
+//! 5. Only the `Committer` owns uncommitted events. It joins batches until they are worth a commit, and keeps back windows that
+//!    are not read whole.
+//! 6. `flush` joins a batch with the archived events: `normalize` makes an `EventRow` of each new event, or a `RejectRow` for
+//!    quarantine. With the findings and sessions they are a `Draft`. The archive writes the files of the draft and, last, the
+//!    ledger's line: from now on readers see the event.
 //! 7. A commit of a backfill defers its sessions. A `Chunk` makes them in a commit of its own.
 //!
 //! An error ends its stage and closes the channel, which ends the other stage. `team_round` is the one place where a round ends. The
 //! same code runs on one thread (the simulation) and on many: only [`Workers`] differs.
 //!
-//! `fleet` reads all teams once; `daemon` reads them again and again. The code that decides is pure. The edges (event source,
-//! archive, clock) come in through `team`.
+//! `fleet` reads all teams once. The room `daemon` reads them again and again. The code that decides is pure. The edges (event
+//! source, archive, clock) come in through `team`.
 
 mod commit;
-mod daemon;
 mod error;
 mod expiry;
 mod fleet;
@@ -37,28 +38,24 @@ mod team_round;
 mod workers;
 
 pub use commit::counts::Flushed;
-pub use commit::quarantine::{Retried, RetriedByReason, retry_quarantine};
-pub use daemon::event_loop::{Command, Daemon};
-pub use daemon::live::{Detected, Detections, Late, Live, Publication, Snapshot, TaskLive, TeamLive, Verified};
-pub use daemon::open_teams::weight;
-pub use daemon::task_run::Edges;
-pub use daemon::timetable as schedule;
+pub use commit::quarantine::{RetriedByReason, retry_quarantine};
 pub use error::RoundError;
-pub use expiry::{Expiration, due_months, expire};
+pub use expiry::{due_months, expire};
 pub use fleet::{Fleet, FleetRound};
-pub use plan::density::{Density, sample};
+pub use plan::density::Density;
 pub use plan::estimate::{Estimate, estimate, estimate_of_team};
-pub use plan::stream_plan::{StreamPlan, lag, plan};
-pub use plan::urgency::{Known, Urgency};
+pub use plan::stream_plan::{StreamPlan, plan};
+pub use plan::urgency::{HORIZON_ASSUMED, Urgency, billing_within};
 pub use plan::window_index::{Windows, windows_of};
-pub use progress::{Progress, Quiet};
+pub use progress::{NoProgress, Progress};
 pub use scan::backlog::ScanBacklog;
-pub use scan::record::{SCAN_AGE, ScanRound};
 pub use scan::requests::{PlannedScan, count_users, planned_scan};
 pub use sessions::catch_up::Chunk;
 pub use sessions::update::{correlate, defer_sessions};
 pub use settings::{BACKFILL_DAYS_DEFAULT, ExpirySettings, InventorySettings, ScanMode, Settings};
-pub use status::{InventoryStatus, StreamStatus, TeamStatus, settled_edge, status};
+pub use status::{InventoryStatus, StreamStatus, TeamStatus, status, status_with};
 pub use team::budget::Budget;
-pub use team_round::TeamRound;
+pub use team::edges::TeamEdges;
+pub use team::memory::TeamMemory;
+pub use team_round::{TeamRound, read_team};
 pub use workers::Workers;

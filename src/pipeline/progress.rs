@@ -6,19 +6,19 @@ use crate::model::{Range, Stream, TeamId};
 
 use crate::pipeline::commit::counts::Flushed;
 
-/// Learns how a round goes on. Several streams call it at once.
+/// Receives the progress of a round. Several streams call it at once.
 pub trait Progress: Send + Sync {
-    /// The service says what the team is called.
+    /// The service told the team's name.
     fn named(&self, _team: &TeamId, _name: &str) {}
-    /// The round will read so many seconds of event time, besides the open windows.
+    /// The round will read this many seconds of event time, besides the open windows.
     fn planned(&self, _team: &TeamId, _stream: Stream, _seconds: u64) {}
-    /// A part was read. `planned`: it is of the planned seconds.
+    /// A part was read. `planned`: the part belongs to the planned seconds.
     fn read(&self, _team: &TeamId, _stream: Stream, _part: Range, _events: u64, _planned: bool) {}
-    /// A batch was committed in so much time.
+    /// A batch was committed, in the time `took`.
     fn committed(&self, _team: &TeamId, _flushed: &Flushed, _took: Duration) {}
 }
 
 /// Shows no progress.
-pub struct Quiet;
+pub struct NoProgress;
 
-impl Progress for Quiet {}
+impl Progress for NoProgress {}

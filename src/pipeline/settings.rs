@@ -50,7 +50,7 @@ pub struct InventorySettings {
     pub user_info: bool,
 }
 
-/// How the daemon lets rows go that have outlived their class.
+/// The expiry of rows by the daemon.
 #[derive(Debug, Clone)]
 pub struct ExpirySettings {
     pub classes: TeamRetention,
@@ -83,9 +83,9 @@ pub struct Settings {
     /// Read settled windows again now.
     pub rescan_now: bool,
     pub inventory: InventorySettings,
-    /// The daemon pauses a team so long after a commit, unless there is more to read at once.
+    /// The daemon pauses a team for this time after a commit, unless the round left work.
     pub commit_every: Duration,
-    /// `None`: nothing expires by itself.
+    /// `None`: nothing expires by schedule.
     pub retention: Option<Arc<ExpirySettings>>,
 }
 

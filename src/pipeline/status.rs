@@ -8,8 +8,8 @@ use serde::Serialize;
 use crate::archive::{Dataset, ExpiredRecord, FindingKind, TeamState, WindowRecord, WindowState};
 use crate::model::{Instant, InventoryPart, Stream};
 
-use crate::pipeline::plan::coverage::{read_to, windows_in_a_row};
-use crate::pipeline::plan::urgency::{Known, Urgency};
+use crate::pipeline::plan::coverage::{read_to, settled_edge};
+use crate::pipeline::plan::urgency::{LastReading, Urgency};
 
 /// The status of one stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -83,11 +83,11 @@ pub struct TeamStatus {
     pub bytes: u64,
     pub streams: Vec<StreamStatus>,
     pub inventory: InventoryStatus,
-    /// What has expired of each dataset, last: a sentence each.
+    /// The last expiry of each dataset: a sentence each.
     pub expired: Vec<String>,
-    /// The ids of the legal holds that stand in the team's ledger.
+    /// The ids of the legal holds in force in the team's ledger.
     pub holds: Vec<String>,
-    /// What has outlived its class and is kept all the same, as the daemon last found it: a sentence each.
+    /// Rows that are older than their class allows and that something keeps, by the last expiry of the daemon: a sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub held_back: Vec<String>,
     /// The file of the archive that holds the team's name. Another name is in another file.
@@ -97,11 +97,11 @@ pub struct TeamStatus {
 
 /// The status of a team at `now`, from its archive.
 pub fn status(state: &TeamState, now: Instant) -> TeamStatus {
-    status_with(state, &|_| Known::default(), now)
+    status_with(state, &|_| LastReading::default(), now)
 }
 
-/// The status of a team at `now`, with what this process knows beside its archive.
-pub fn status_with(state: &TeamState, known: &dyn Fn(Stream) -> Known, now: Instant) -> TeamStatus {
+/// The status of a team at `now`. `known`: the last readings of this process, committed or not.
+pub fn status_with(state: &TeamState, known: &dyn Fn(Stream) -> LastReading, now: Instant) -> TeamStatus {
     let quarantine = state.files.values().filter(|file| file.dataset == Dataset::Quarantine);
     TeamStatus {
         team: state.team_id.to_string(),
@@ -153,12 +153,12 @@ fn inventory_status(state: &TeamState) -> InventoryStatus {
     }
 }
 
-fn stream_status(state: &TeamState, stream: Stream, known: &Known, now: Instant) -> StreamStatus {
+fn stream_status(state: &TeamState, stream: Stream, known: &LastReading, now: Instant) -> StreamStatus {
     let record = state.streams.get(&stream).cloned().unwrap_or_default();
     let of_stream = (stream, Instant::from_nanos(i64::MIN))..=(stream, Instant::from_nanos(i64::MAX));
     let windows: Vec<&WindowRecord> = state.windows.range(of_stream).map(|(_, window)| window).collect();
     let windows = || windows.iter();
-    let read_to = read_to(&record.read_points).max(known.point.map(|point| point.read_to));
+    let read_to = read_to(&record, known.point);
     let of_kind = |kind| state.findings.iter().filter(move |(_, f)| f.kind == kind && f.stream == Some(stream)).count();
     let left = Urgency::left(state, stream, known, now);
     let oldest_open = windows().find(|window| window.state == WindowState::Provisional);
@@ -180,13 +180,6 @@ fn stream_status(state: &TeamState, stream: Stream, known: &Known, now: Instant)
         seconds_to_loss: left.map(|left| left.as_secs()),
         deprecated_history: of_kind(FindingKind::DeprecatedHistory) > 0,
     }
-}
-
-/// The end of the settled windows that follow `begins` without a break.
-pub fn settled_edge(state: &TeamState, stream: Stream, begins: Instant) -> Instant {
-    let settled = windows_in_a_row(state, stream, begins);
-    let settled = settled.take_while(|window| window.state != WindowState::Provisional);
-    settled.last().map_or(begins, |window| window.range.end)
 }
 
 #[cfg(test)]

@@ -137,12 +137,9 @@ async fn vacuum(edges: &TeamEdges) -> Result<(), ArchiveError> {
 fn remember(edges: &TeamEdges, ended: &Ended) {
     ended.read_points.iter().for_each(|(stream, point)| edges.memory.note_point(*stream, *point));
     for stream in Stream::ALL.into_iter().filter(|stream| edges.settings.reads(*stream)) {
-        let quiet = ended.notes.get(&stream).and_then(|note| note.read_points.last().copied());
         let newest = |points: &[ReadPoint]| points.iter().copied().max_by_key(|point| point.read_to);
         let held = edges.with_state(|state| newest(&state.streams.get(&stream)?.read_points));
-        if let Some(point) = quiet.into_iter().chain(held).max_by_key(|point| point.read_to) {
-            edges.memory.note_point(stream, point);
-        }
+        held.into_iter().for_each(|point| edges.memory.note_point(stream, point));
     }
 }
 
@@ -186,7 +183,7 @@ async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError
         let read = is_read
             .then(|| ConnectionsRead { point: ReadPoint::ended(ctx.service().now(), now), plan_span: round.plan_span });
         if let Some(gap) = behind.filter(|_| is_read) {
-            ctx.add(|batch| batch.promote_finding(gap)).await?;
+            ctx.add(|batch| batch.findings.push(gap)).await?;
         }
         note_computers(ctx, now, read, &mut computers).await?;
     }
@@ -218,10 +215,10 @@ async fn plan_span(ctx: &TeamContext, name: &mut Option<String>) -> Result<Optio
     Ok(view.body.plan_span)
 }
 
-/// Adds uncommitted read points of the streams that this round does not read: they go with its commit, if there is one.
+/// Notes uncommitted read points of the streams that this round does not read: its commit, if any, writes them.
 async fn note_quiet_streams(ctx: &TeamContext) -> Result<(), ArchiveError> {
     for stream in Stream::ALL.into_iter().filter(|stream| !ctx.settings.reads(*stream)) {
-        let held = ctx.with_state(|state| state.streams.get(&stream).and_then(|held| read_to(&held.read_points)));
+        let held = ctx.with_state(|state| state.streams.get(&stream).and_then(|held| read_to(held, None)));
         let quiet = ctx.memory.last_point(stream).filter(|point| held.is_some_and(|held| held < point.read_to));
         if let Some(point) = quiet {
             let change = StreamChange { read_points: vec![point], ..StreamChange::default() };

@@ -9,8 +9,9 @@ use std::time::Duration;
 use metrics::{Label, describe_counter, describe_gauge, describe_histogram, with_local_recorder};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusRecorder};
 
+use crate::daemon::{Live, Snapshot};
 use crate::model::{Instant, Severity, Stream, TeamId};
-use crate::pipeline::{Flushed, Live, Progress, Snapshot};
+use crate::pipeline::{Flushed, Progress};
 
 use super::Settings;
 use super::names::{self, Kind, Name};

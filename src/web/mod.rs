@@ -44,9 +44,9 @@ use tokio::net::TcpListener;
 
 use crate::clock::Clock;
 use crate::config::TeamMetrics;
+use crate::daemon::Live;
 use crate::lake::Catalog;
 use crate::model::Digest;
-use crate::pipeline::Live;
 
 use connections::Bounds;
 use guard::{SESSION_COOKIE, cookie};

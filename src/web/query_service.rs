@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::clock::Clock;
+use crate::daemon::Live;
 use crate::model::{LedgerSeq, Location, TeamId};
-use crate::pipeline::Live;
 use crate::report::{
     Engine, Extents, Interrupter, Limits, Needs, PinnedSnapshot, ReportError, SnapshotSource, TeamNames, ViewData,
 };

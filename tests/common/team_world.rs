@@ -10,7 +10,7 @@ use annals::api::{
 use annals::archive::{Archive, Finding, FindingKind, MemoryStore, Store, TeamState, WindowRecord};
 use annals::clock::Clock;
 use annals::model::{DeviceId, EventId, EventRow, Instant, Range, RawEvent, ServedTime, Stream, TeamId};
-use annals::pipeline::{Fleet, Quiet, Settings, TeamRound, Workers};
+use annals::pipeline::{Fleet, NoProgress, Settings, TeamRound, Workers};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
@@ -107,7 +107,7 @@ impl World {
             clock: Arc::new(Shared(self.clone())),
             settings: Arc::new(settings.clone()),
             workers: Workers::Inline,
-            progress: Arc::new(Quiet),
+            progress: Arc::new(NoProgress),
         };
         let (_, round) = fleet.read_once().await.unwrap().teams.remove(0);
         round.unwrap()

@@ -11,8 +11,9 @@ use annals::api::{
 use annals::archive::{Archive, MemoryStore};
 use annals::clock::Clock;
 use annals::config::Schedule;
+use annals::daemon::{Command, Daemon, Edges, Live};
 use annals::model::{DeviceId, EventId, Instant, RawEvent, ServedTime, Stream, TeamId};
-use annals::pipeline::{Command, Daemon, Edges, InventorySettings, Live, Quiet, ScanMode, Settings, Workers};
+use annals::pipeline::{InventorySettings, NoProgress, ScanMode, Settings, Workers};
 use futures::channel::mpsc;
 
 use super::common::virtual_clock::VirtualClock;
@@ -153,7 +154,7 @@ impl FleetWorld {
         let settings = Settings { since, concurrency: 8, inventory, commit_every, ..Settings::default() };
         let source: Arc<dyn EventSource> = self.clone();
         let edges =
-            Edges { source, clock: clock.clone(), workers: Workers::Inline, progress: Arc::new(Quiet), settings };
+            Edges { source, clock: clock.clone(), workers: Workers::Inline, progress: Arc::new(NoProgress), settings };
         let live = Arc::new(Live::default());
         let (commands, told) = mpsc::unbounded();
         let daemon = Daemon::new(archive, edges, schedule.clone(), live.clone(), 11);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals::archive::{Archive, MemoryStore};
-use annals::pipeline::weight;
+use annals::daemon::weight;
 
 use super::fleet::FleetWorld;
 use super::virtual_time::schedule;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use annals::api::ApiError;
 use annals::archive::{Archive, FindingKind, InventoryRead};
-use annals::inventory::Standing;
+use annals::inventory::ArchivedPart;
 use annals::model::{InventoryPart, InventoryValue, Stream, TeamId};
 use annals::pipeline::{InventorySettings, ScanMode, Settings};
 use common::team_world::{Ask, Roster, World, activity, at, connection, unavailable};
@@ -75,14 +75,14 @@ fn taken(asked: &Mutex<Vec<String>>) -> String {
     std::mem::take(&mut *asked.lock().unwrap()).join(", ")
 }
 
-fn standing(world: &World, part: InventoryPart) -> Standing {
+fn archived(world: &World, part: InventoryPart) -> ArchivedPart {
     let archive = Archive::open_or_create(world.store.clone(), || "test".to_owned()).unwrap();
-    Standing::of(archive.read(&TeamId::from("t")).unwrap().inventory(part).unwrap())
+    ArchivedPart::of(archive.read(&TeamId::from("t")).unwrap().inventory(part).unwrap())
 }
 
 /// The keys in force, joined.
 fn keys(world: &World, part: InventoryPart) -> Vec<String> {
-    standing(world, part).keys().map(|key| key.join(" ")).collect()
+    archived(world, part).keys().map(|key| key.join(" ")).collect()
 }
 
 fn look(world: &World, part: InventoryPart) -> InventoryRead {

@@ -13,7 +13,7 @@ use annals::archive::{
 use annals::clock::Clock;
 use annals::config::Partition;
 use annals::model::{EventRow, Instant, Range, Stream, TeamId};
-use annals::pipeline::{Fleet, FleetRound, Quiet, Settings, Workers};
+use annals::pipeline::{Fleet, FleetRound, NoProgress, Settings, Workers};
 use annals::sandbox::{RunningSandbox, Sandbox, SandboxConfig};
 use common::quick_clock::QuickClock;
 
@@ -48,7 +48,7 @@ impl World {
             clock: self.clock.clone(),
             settings: Arc::new(settings),
             workers: Workers::Threads,
-            progress: Arc::new(Quiet),
+            progress: Arc::new(NoProgress),
         };
         let round = fleet.read_once().await.expect("teams");
         for (team, team_round) in &round.teams {

@@ -11,8 +11,9 @@ use std::time::Duration;
 use annals::api::{EventSource, RetryPolicy, Retrying};
 use annals::archive::{Archive, Listed, MemoryStore, Store, WindowState};
 use annals::clock::Clock;
+use annals::daemon::{Command, Daemon, Edges, Live};
 use annals::model::{Instant, Stream, TeamId};
-use annals::pipeline::{Command, Daemon, Edges, ExpirySettings, Fleet, Live, Quiet, Settings, Workers};
+use annals::pipeline::{ExpirySettings, Fleet, NoProgress, Settings, Workers};
 use futures::FutureExt;
 use futures::channel::mpsc;
 
@@ -178,7 +179,7 @@ impl Run {
             source: self.source(self.service.clone()),
             clock: self.clock.clone(),
             workers: Workers::Inline,
-            progress: Arc::new(Quiet),
+            progress: Arc::new(NoProgress),
             settings: self.plan.settings_at(self.clock.truth().seconds()),
         };
         let (classes, schedule) = (retention::classes(&self.plan), self.plan.schedule.retention.clone());
@@ -225,7 +226,7 @@ impl Run {
     }
 
     pub fn fleet(&self, archive: Arc<Archive>, settings: Arc<Settings>) -> Fleet {
-        let (workers, progress) = (Workers::Inline, Arc::new(Quiet));
+        let (workers, progress) = (Workers::Inline, Arc::new(NoProgress));
         let source = self.source(Arc::new(self.service.of_another_process()));
         Fleet { source, archive, clock: self.clock.clone(), settings, workers, progress }
     }

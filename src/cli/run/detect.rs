@@ -10,9 +10,9 @@ use arrow::datatypes::{DataType, SchemaRef};
 
 use crate::clock::Clock;
 use crate::config::{Config, Rule};
+use crate::daemon::{Detected, Detections, Live};
 use crate::error::Error;
 use crate::model::{Digest, Instant, Range, Severity};
-use crate::pipeline::{Detected, Detections, Live};
 use crate::report::{
     Catalog, Engine, Flow, Interrupter, Report, ReportError, ReportInput, SeverityRule, Sink, ViewData, Zone,
 };

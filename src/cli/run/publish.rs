@@ -9,7 +9,7 @@ use crate::config::{Config, Cron};
 use crate::error::Error;
 use crate::lake::{Catalog, LakeError, Place, Publisher, TableId, vacuum};
 use crate::model::Instant;
-use crate::pipeline::Live;
+use crate::daemon::Live;
 
 use super::super::publish::place;
 use super::Running;

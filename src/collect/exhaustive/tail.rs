@@ -48,7 +48,7 @@ impl Follow {
         }
     }
 
-    fn keep(&mut self, events: Vec<Counted>) {
+    fn keep(&mut self, events: Vec<CountedEvent>) {
         for held in events {
             let count = self.got.entry(held.event.digest).or_default();
             *count = (*count).max(held.count);

@@ -3,7 +3,7 @@
 mod lists;
 mod span;
 mod tail;
-mod trail;
+mod walk_pages;
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
@@ -124,7 +124,7 @@ fn events(seconds: std::ops::Range<i64>) -> Vec<RawEvent> {
 }
 
 /// What came, by text, and how often each exists.
-fn told(held: &[Counted]) -> BTreeMap<String, u32> {
+fn told(held: &[CountedEvent]) -> BTreeMap<String, u32> {
     let mut told = BTreeMap::new();
     for one in held {
         *told.entry(String::from_utf8(one.event.text.to_vec()).unwrap()).or_default() += one.count;

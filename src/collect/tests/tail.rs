@@ -93,7 +93,7 @@ fn chunks_are_handed_out_as_they_fill_and_only_the_first_walk_says_where_to_go_o
     assert_eq!(sizes, [6, 6, 6, 2], "the second walk brings nothing again");
     let points: Vec<Option<u64>> = chunks.iter().map(|chunk| chunk.point.as_ref().map(|point| point.0)).collect();
     assert_eq!(points, [Some(6), Some(12), Some(18), Some(20)]);
-    let all: Vec<Counted> = chunks.into_iter().flat_map(|chunk| chunk.events).collect();
+    let all: Vec<CountedEvent> = chunks.into_iter().flat_map(|chunk| chunk.events).collect();
     assert_eq!(told(&all), truth(&events(0..20)));
 
     // While the second walk is behind the first, where it stands is no place to go on from.

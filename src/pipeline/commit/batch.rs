@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::archive::{DeviceDelta, Finding, FindingKind, ReadPoint, TeamState, WindowState};
-use crate::collect::Counted;
+use crate::collect::CountedEvent;
 use crate::model::{DeviceId, Instant, Range, Stream};
 
+use crate::model::ranges::{missing, union};
 use crate::pipeline::commit::change::{StreamChange, WindowChange};
-use crate::pipeline::plan::ranges::{missing, union};
 use crate::pipeline::settings::{COMMIT_EVENTS_MIN, HELD_EVENTS_MAX};
 
 /// A window of a stream.
@@ -16,9 +16,9 @@ pub type Place = (Stream, Range);
 /// Events and changes that wait for their commit.
 #[derive(Debug, Default)]
 pub struct Batch {
-    pub events: BTreeMap<Place, Vec<Counted>>,
+    pub events: BTreeMap<Place, Vec<CountedEvent>>,
     /// Events with an unusable time: no window owns them.
-    pub untimed: BTreeMap<Stream, Vec<Counted>>,
+    pub untimed: BTreeMap<Stream, Vec<CountedEvent>>,
     pub changes: Vec<WindowChange>,
     /// Written with the next commit, but no reason for a commit.
     pub notes: BTreeMap<Stream, StreamChange>,
@@ -27,8 +27,6 @@ pub struct Batch {
     pub findings: Vec<Finding>,
     /// Findings that are no reason for a commit.
     pub noted: Vec<Finding>,
-    /// Noted findings that become a reason for a commit.
-    promoted: Vec<Finding>,
     /// The computers that were listed last, and when.
     pub listed: Option<(Instant, BTreeSet<DeviceId>)>,
     held_events: usize,
@@ -36,7 +34,7 @@ pub struct Batch {
 
 impl Batch {
     /// Adds an event of a window; without a window, an event that no window owns.
-    pub fn add_event(&mut self, stream: Stream, window: Option<Range>, event: Counted) {
+    pub fn add_event(&mut self, stream: Stream, window: Option<Range>, event: CountedEvent) {
         self.held_events += 1;
         match window {
             Some(window) => self.events.entry((stream, window)).or_default().push(event),
@@ -60,16 +58,11 @@ impl Batch {
         }
     }
 
-    /// Makes a noted finding a reason for a commit, if the batch that this one joins still has it.
-    pub fn promote_finding(&mut self, finding: Finding) {
-        self.promoted.push(finding);
-    }
-
     pub fn held_events(&self) -> usize {
         self.held_events
     }
 
-    /// Takes out what is worth a commit: the windows that are read whole, as a window in parts is written twice. Takes out
+    /// Takes out the windows that were read whole, because a window in parts is written twice. Takes out
     /// everything when too much is held, or when something in the batch may vouch for events that stay.
     pub fn take_ready(&mut self, state: &TeamState) -> Option<Self> {
         let vouches =
@@ -129,11 +122,6 @@ impl Batch {
         self.listed = other.listed.or(self.listed.take());
         self.findings.extend(other.findings);
         other.noted.into_iter().for_each(|finding| self.note_finding(finding));
-        for finding in other.promoted {
-            if let Some(at) = self.noted.iter().position(|noted| *noted == finding) {
-                self.findings.push(self.noted.remove(at));
-            }
-        }
         self.held_events += other.held_events;
     }
 
@@ -160,10 +148,10 @@ impl Batch {
     }
 }
 
-/// The subject of a gap that is a second which never became stable.
+/// The subject of the gap of a range that never became stable.
 pub const UNSTABLE: &str = "unstable";
 
-/// Whether two findings say the same of the same thing. Of gaps there are many.
+/// Whether two findings repeat each other. Two gaps of one subject repeat each other only if their times are equal.
 pub fn is_same_matter(a: &Finding, b: &Finding) -> bool {
     let is_of_same_times = a.kind != FindingKind::Gap || (a.from, a.to) == (b.from, b.to);
     is_of_same_times && (a.stream, a.kind, &a.subject) == (b.stream, b.kind, &b.subject)

@@ -3,7 +3,7 @@
 use crate::archive::{ReadPoint, SnapshotEntry, StreamRecord, WalkPoint, WindowRecord, WindowState};
 use crate::model::{Instant, Range, Stream};
 
-use crate::pipeline::plan::ranges::{missing, union};
+use crate::model::ranges::{missing, union};
 use crate::pipeline::settings::Settings;
 
 /// The change of one window by one reading.
@@ -131,13 +131,13 @@ pub struct StreamChange {
 }
 
 impl StreamChange {
+    /// Changes the record, without its read points: a commit writes them apart, so it need not write the record again.
     pub fn apply(&self, record: &mut StreamRecord) {
         record.begins = self.begins.or(record.begins);
         record.plan_span_seconds = self.plan_span_seconds.or(record.plan_span_seconds);
         if let Some(snapshot) = &self.snapshot {
             record.snapshot = snapshot.clone();
         }
-        self.read_points.iter().for_each(|point| record.push_point(*point));
     }
 
     pub fn join(&mut self, later: StreamChange) {
@@ -146,12 +146,6 @@ impl StreamChange {
         self.snapshot = later.snapshot.or(self.snapshot.take());
         self.read_points.extend(later.read_points);
     }
-}
-
-/// Applies a change to a record, without its read points. A commit writes them apart, so it need not write the record again.
-pub fn apply_but_points(stream: Stream, change: &StreamChange, record: &mut StreamRecord) -> Vec<(Stream, ReadPoint)> {
-    StreamChange { read_points: Vec::new(), ..change.clone() }.apply(record);
-    change.read_points.iter().map(|point| (stream, *point)).collect()
 }
 
 /// Whether a window's record has news besides the counts of its readings.

@@ -4,8 +4,7 @@
 //!
 //! An error ends the stage and closes its inbox: a commit that failed takes its events with it.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc::Receiver;
@@ -13,7 +12,6 @@ use tokio::sync::mpsc::Receiver;
 use crate::archive::{ArchiveError, Committed, ReadPoint, TeamWriter};
 use crate::model::{Instant, Stream};
 use crate::pipeline::commit::batch::Batch;
-use crate::pipeline::commit::change::StreamChange;
 use crate::pipeline::commit::counts::Flushed;
 use crate::pipeline::commit::flush::flush;
 use crate::pipeline::commit::inbox::Message;
@@ -39,10 +37,8 @@ pub struct Committer {
 /// What the stage leaves.
 pub struct Ended {
     pub committed: Flushed,
-    /// Read points of the round's batches, also of batches that changed nothing else and so were not written.
+    /// The round's read points, also the ones that no commit wrote because nothing else had changed.
     pub read_points: Vec<(Stream, ReadPoint)>,
-    /// Notes that no commit took.
-    pub notes: BTreeMap<Stream, StreamChange>,
     /// Why the stage ended before its inbox was closed.
     pub error: Option<ArchiveError>,
 }
@@ -63,8 +59,10 @@ impl Committer {
     pub async fn run(mut self, mut inbox: Receiver<Message>) -> Ended {
         let worked = self.work(&mut inbox).await;
         drop(inbox);
-        let notes = if worked.is_ok() { self.batch.notes } else { BTreeMap::new() };
-        Ended { committed: self.committed, read_points: self.read_points, notes, error: worked.err() }
+        if worked.is_ok() {
+            self.read_points.extend(self.batch.read_points());
+        }
+        Ended { committed: self.committed, read_points: self.read_points, error: worked.err() }
     }
 
     async fn work(&mut self, inbox: &mut Receiver<Message>) -> Result<(), ArchiveError> {
@@ -149,7 +147,7 @@ impl Committer {
 /// One commit of events. In a backfill, the sessions that are ready and the month that is final follow it. `seen_at` is the
 /// service's clock, `now` the machine's.
 fn write(edges: &TeamEdges, batch: Batch, seen_at: Instant, now: Instant) -> Result<Flushed, ArchiveError> {
-    let mut writer = edges.writer.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut writer = edges.writer();
     let uncommitted = edges.memory.points(Stream::Connections);
     let flushed = flush(batch, &mut writer, &edges.settings, &uncommitted, seen_at, now)?;
     if let Some(_turn) = edges.budget.try_turn() {

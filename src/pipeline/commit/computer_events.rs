@@ -6,21 +6,19 @@ use std::time::Duration;
 
 use crate::archive::{ArchiveError, Draft, Finding, FindingKind, ReadPoint, TeamState, TeamWriter};
 use crate::model::{Detail, DeviceId, Instant, Range, Stream};
+use crate::normalize::{computer_name, devices_in, devices_named, tells_of_addition, tells_of_removal};
 use crate::planted::{self, Bug};
 
 use crate::pipeline::commit::batch::Batch;
 use crate::pipeline::commit::join::Added;
-use crate::pipeline::loss::computer_ids::{
-    computer_name, devices_in, devices_named, tells_of_addition, tells_of_removal,
-};
-use crate::pipeline::loss::reading::{Reading, Removal, UNKNOWN_COMPUTER};
+use crate::pipeline::loss::{Reading, Removal, UNKNOWN_COMPUTER};
 use crate::pipeline::plan::stream_plan::lag;
 use crate::pipeline::settings::Settings;
 
 /// The service tells its time in whole seconds: a reading that ended so long before a removal surely ended before it.
 const CLOCK_STEP: Duration = Duration::from_secs(1);
 
-/// What a commit is made with.
+/// The inputs of a commit, besides its batch.
 pub struct CommitContext<'a> {
     pub writer: &'a TeamWriter,
     pub settings: &'a Settings,
@@ -47,7 +45,7 @@ pub struct ComputerEvents {
 }
 
 impl ComputerEvents {
-    /// How many removals there are.
+    /// The number of removals.
     pub fn removals_told(&self) -> u64 {
         self.removals.len() as u64
     }

@@ -4,17 +4,18 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::archive::{
-    ArchiveError, Draft, FindingKind, ReadPoint, StoredEvent, TeamWriter, WindowRecord, WindowRows, WindowState,
+    ArchiveError, Draft, Finding, FindingKind, ReadPoint, StoredEvent, TeamWriter, WindowRecord, WindowRows,
+    WindowState,
 };
-use crate::collect::Counted;
+use crate::collect::CountedEvent;
 use crate::model::{Instant, Range, Stream};
 use crate::planted::{self, Bug};
 
 use crate::pipeline::commit::batch::{Batch, Place, is_same_matter};
-use crate::pipeline::commit::change::{WindowChange, apply_but_points, says_more};
+use crate::pipeline::commit::change::{WindowChange, says_more};
 use crate::pipeline::commit::computer_events::{CommitContext, ComputerEvents};
 use crate::pipeline::commit::counts::Flushed;
-use crate::pipeline::commit::join::{Added, Held, Joining, recognise};
+use crate::pipeline::commit::join::{Added, Held, join, recognise};
 use crate::pipeline::commit::notices::{self, Learned, Notices};
 use crate::pipeline::sessions::update::correlate;
 use crate::pipeline::settings::Settings;
@@ -41,9 +42,8 @@ pub fn flush(
 fn prepare(mut batch: Batch, of: &CommitContext<'_>) -> Result<(Draft, Flushed), ArchiveError> {
     let mut flush = Flush::new(of);
     flush.draft.devices = batch.devices.clone();
-    flush.draft.findings.clone_from(&batch.findings);
+    flush.findings(&batch);
     flush.windows(&mut batch)?;
-    flush.noted(&batch);
     flush.flushed.removals = flush.computers(&batch)?;
     flush.count_rows_by_kind();
     flush.streams(&batch);
@@ -72,7 +72,7 @@ impl<'a> Flush<'a> {
     fn windows(&mut self, batch: &mut Batch) -> Result<(), ArchiveError> {
         let mut places: BTreeSet<Place> = batch.events.keys().copied().collect();
         places.extend(batch.changes.iter().map(|change| (change.stream, change.window)));
-        // Nothing of an expired month comes back, even where the service still shows it.
+        // An expired month stays expired, even if the service still shows it.
         places.retain(|(stream, window)| !self.of.writer.state().has_expired(*stream, window.start));
         for place in places {
             let events = batch.events.remove(&place).unwrap_or_default();
@@ -88,7 +88,7 @@ impl<'a> Flush<'a> {
     fn window(
         &mut self,
         (stream, window): Place,
-        events: Vec<Counted>,
+        events: Vec<CountedEvent>,
         changes: &[&WindowChange],
     ) -> Result<(), ArchiveError> {
         let mut stored = self.stored(stream, &events, changes)?;
@@ -96,12 +96,12 @@ impl<'a> Flush<'a> {
         let added = self.rows_of(stream, &events, &mut Held::new(&stored))?;
         let state = self.of.writer.state();
         if stream != Stream::Billing {
-            // Billing shows ten entries alone: an entry that it no longer shows is not gone.
+            // Billing shows only the ten newest entries: older entries are not gone.
             for range in changes.iter().filter_map(|change| change.confirmed) {
                 self.draft.findings.extend(notices::gone(self.of, (stream, window), range, &stored, &events));
             }
         }
-        // Their rows are made: they need no memory while the commit writes.
+        // The rows replace the events: free their memory before the commit writes.
         drop(events);
         self.draft.findings.extend(notices::changed(self.of, stream, &added));
         let rows = added.rows.len() as u64;
@@ -148,7 +148,7 @@ impl<'a> Flush<'a> {
         Ok(record)
     }
 
-    /// Adds to the commit what its rows tell of computers. Returns how many removals they tell of.
+    /// Adds computers and losses that the rows name. Returns the number of removals.
     ///
     /// # Errors
     /// When the archive cannot be read.
@@ -159,11 +159,11 @@ impl<'a> Flush<'a> {
         Ok(removals)
     }
 
-    /// The archived events that the batch could repeat, or that a whole reading should have met again.
+    /// The archived events that the batch may repeat, or that a whole reading must meet again.
     fn stored(
         &self,
         stream: Stream,
-        events: &[Counted],
+        events: &[CountedEvent],
         changes: &[&WindowChange],
     ) -> Result<Vec<StoredEvent>, ArchiveError> {
         let times = || events.iter().filter_map(|held| held.event.at());
@@ -176,7 +176,7 @@ impl<'a> Flush<'a> {
         }
     }
 
-    fn rows_of(&mut self, stream: Stream, events: &[Counted], held: &mut Held) -> Result<Added, ArchiveError> {
+    fn rows_of(&mut self, stream: Stream, events: &[CountedEvent], held: &mut Held) -> Result<Added, ArchiveError> {
         let mut added = Added::default();
         if events.is_empty() {
             return Ok(added);
@@ -190,7 +190,7 @@ impl<'a> Flush<'a> {
             }
         };
         rejects.recognise(events, writer.salts())?;
-        Joining::of(writer.state(), stream, self.of.seen_at).events(events, held, rejects, &mut added);
+        join((writer.state(), stream, self.of.seen_at), events, held, rejects, &mut added);
         added.rejects.retain(|reject| !writer.state().has_expired_in_quarantine(reject.time));
         let (rows, rejected) = (added.rows.len() as u64, added.rejects.len() as u64);
         self.flushed.rows += rows;
@@ -215,14 +215,15 @@ impl<'a> Flush<'a> {
         self.draft.findings.extend(self.notices.take_counts(self.of.seen_at));
     }
 
-    /// Adds the records and read points of streams. Notes go with what is worth a commit, and are no reason for a commit.
+    /// Adds the records and read points of streams. Notes are written with another change, and never cause a commit.
     pub fn streams(&mut self, batch: &Batch) {
         let (mut records, mut points) = (Vec::new(), Vec::new());
         for stream in Stream::ALL {
             let before = self.of.writer.state().streams.get(&stream).cloned().unwrap_or_default();
             let mut record = before.clone();
             if let Some(change) = batch.streams.get(&stream) {
-                points.extend(apply_but_points(stream, change, &mut record));
+                change.apply(&mut record);
+                points.extend(change.read_points.iter().map(|point| (stream, *point)));
             }
             let Learned { lag, types } = self.notices.learned(stream);
             self.draft.findings.extend(notices::learn(&mut record, lag, types, stream, self.of.seen_at));
@@ -231,7 +232,8 @@ impl<'a> Flush<'a> {
         let is_worth = !self.draft.is_empty() || !points.is_empty() || records.iter().any(|(_, old, new)| old != new);
         for (stream, before, mut record) in records {
             if let Some(note) = batch.notes.get(&stream).filter(|_| is_worth) {
-                points.extend(apply_but_points(stream, note, &mut record));
+                note.apply(&mut record);
+                points.extend(note.read_points.iter().map(|point| (stream, *point)));
             }
             if record != before {
                 self.draft.streams.push((stream, record));
@@ -242,10 +244,17 @@ impl<'a> Flush<'a> {
         self.draft.read_points = points;
     }
 
-    fn noted(&mut self, batch: &Batch) {
-        let known =
-            |finding: &&_| self.of.writer.state().findings.iter().any(|(_, known)| is_same_matter(known, finding));
-        let new = batch.noted.iter().filter(|finding| !known(finding)).cloned();
-        self.draft.findings.extend(new);
+    /// Adds the batch's findings. A gap is recorded once, and so is each noted finding.
+    fn findings(&mut self, batch: &Batch) {
+        let is_recorded =
+            |new: &Finding| self.of.writer.state().findings.iter().any(|(_, known)| is_same_matter(known, new));
+        let is_new = |finding: &&Finding| finding.kind != FindingKind::Gap || !is_recorded(finding);
+        let mut findings: Vec<Finding> = batch.findings.iter().filter(is_new).cloned().collect();
+        for noted in &batch.noted {
+            if !is_recorded(noted) && !findings.iter().any(|known| is_same_matter(known, noted)) {
+                findings.push(noted.clone());
+            }
+        }
+        self.draft.findings = findings;
     }
 }

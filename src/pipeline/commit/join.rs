@@ -3,8 +3,8 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::archive::{ArchiveError, Salts, StoredEvent, StoredReject, TeamState};
-use crate::collect::Counted;
-use crate::model::{Digest, DigestMap, EventId, EventRow, Instant, RejectRow, Stream, TeamId};
+use crate::collect::CountedEvent;
+use crate::model::{Digest, DigestMap, EventId, EventRow, Instant, RejectRow, Stream};
 use crate::normalize::normalize;
 use crate::planted::{self, Bug};
 
@@ -13,7 +13,7 @@ use crate::planted::{self, Bug};
 pub struct Held {
     occurrences: DigestMap<u32>,
     revisions: HashMap<EventId, u32, ahash::RandomState>,
-    /// Erased events by what they are known by since.
+    /// Erased events, by the keyed digest of their served text.
     erased: DigestMap<u32>,
 }
 
@@ -39,16 +39,16 @@ impl Held {
         held
     }
 
-    /// Learns of served events which of the erased they are.
+    /// Finds the served events among the erased ones, and counts them by their own digest.
     ///
     /// # Errors
-    /// When the salt is lost that erased events are known by.
-    pub fn recognise(&mut self, served: &[Counted], salts: &Salts) -> Result<(), ArchiveError> {
+    /// When the salt of the keyed digests is lost.
+    pub fn recognise(&mut self, served: &[CountedEvent], salts: &Salts) -> Result<(), ArchiveError> {
         if self.erased.is_empty() {
             return Ok(());
         }
         let known_as = salts.originals()?;
-        for Counted { event, .. } in served {
+        for CountedEvent { event, .. } in served {
             if let Some(count) = self.erased.remove(&known_as(&event.digest)) {
                 *self.occurrences.entry(event.digest).or_default() += count;
             }
@@ -62,16 +62,17 @@ impl Held {
     }
 }
 
-/// An erased event is archived under another text. Gives those that are served again the digests of their own.
+/// The archive holds an erased event under another text. Sets the digest of each erased event that the service still serves to the
+/// digest of its served text.
 ///
 /// # Errors
-/// When the salt is lost that erased events are known by.
-pub fn recognise(stored: &mut [StoredEvent], served: &[Counted], salts: &Salts) -> Result<(), ArchiveError> {
+/// When the salt of the keyed digests is lost.
+pub fn recognise(stored: &mut [StoredEvent], served: &[CountedEvent], salts: &Salts) -> Result<(), ArchiveError> {
     if stored.iter().all(|event| event.original.is_none()) {
         return Ok(());
     }
     let known_as = salts.originals()?;
-    let served = served.iter().map(|Counted { event, .. }| event.digest);
+    let served = served.iter().map(|CountedEvent { event, .. }| event.digest);
     let digests: DigestMap<Digest> = served.map(|digest| (known_as(&digest), digest)).collect();
     for event in stored {
         if let Some(digest) = event.original.and_then(|original| digests.get(&original)) {
@@ -100,56 +101,46 @@ impl Added {
     }
 }
 
-/// The team and stream of the events.
-#[derive(Debug, Clone, Copy)]
-pub struct Joining<'a> {
-    pub team: &'a TeamId,
-    pub stream: Stream,
-    /// The service's clock.
-    pub seen_at: Instant,
-}
-
-impl<'a> Joining<'a> {
-    /// Of a team with this archive.
-    pub fn of(state: &'a TeamState, stream: Stream, seen_at: Instant) -> Self {
-        Self { team: &state.team_id, stream, seen_at }
-    }
-
-    /// Adds to `added` the rows of `events` that `held` lacks. `held` then has them.
-    pub fn events(self, events: &[Counted], held: &mut Held, rejects: &mut Held, added: &mut Added) {
-        for Counted { event, count } in events {
-            let occurrences = held.occurrences.entry(event.digest).or_default();
-            // Each event is a row or in quarantine. An earlier program may have quarantined the first of two twins.
-            let known = *occurrences + rejects.occurrences(&event.digest);
-            if known >= *count {
+/// Adds to `added` the rows of `events` that `held` lacks. `held` then has them. `seen_at` is the service's clock.
+pub fn join(
+    (state, stream, seen_at): (&TeamState, Stream, Instant),
+    events: &[CountedEvent],
+    held: &mut Held,
+    rejects: &mut Held,
+    added: &mut Added,
+) {
+    for CountedEvent { event, count } in events {
+        let occurrences = held.occurrences.entry(event.digest).or_default();
+        // Each event is a row or in quarantine. An earlier program may have quarantined the first of two twins.
+        let known = *occurrences + rejects.occurrences(&event.digest);
+        if known >= *count {
+            continue;
+        }
+        // An id that we make contains the hash of the content, so it has one revision.
+        let mut held_revision = event.id.as_ref().map(|id| held.revisions.entry(id.clone()).or_default());
+        for occurrence in known + 1..=*count {
+            let revision = held_revision.as_ref().map_or(0, |held| **held) + 1;
+            if revision > 1 && planted::is(Bug::RevisionsDropped) {
                 continue;
             }
-            // An id that we make contains the hash of the content, so it has one revision.
-            let mut held_revision = event.id.as_ref().map(|id| held.revisions.entry(id.clone()).or_default());
-            for occurrence in known + 1..=*count {
-                let revision = held_revision.as_ref().map_or(0, |held| **held) + 1;
-                if revision > 1 && planted::is(Bug::RevisionsDropped) {
-                    continue;
+            added.redacted += u64::from(event.redacted);
+            match normalize(&state.team_id, stream, event, occurrence, revision, seen_at) {
+                Ok(row) => {
+                    if revision > 1 {
+                        added.changed.push((row.event_id.clone(), row.time));
+                    }
+                    *occurrences += 1;
+                    if let Some(held) = &mut held_revision {
+                        **held = revision;
+                    }
+                    if !added.types.contains(row.event_type.as_str()) {
+                        added.types.insert(row.event_type.to_string());
+                    }
+                    added.rows.push(row);
                 }
-                added.redacted += u64::from(event.redacted);
-                match normalize(self.team, self.stream, event, occurrence, revision, self.seen_at) {
-                    Ok(row) => {
-                        if revision > 1 {
-                            added.changed.push((row.event_id.clone(), row.time));
-                        }
-                        *occurrences += 1;
-                        if let Some(held) = &mut held_revision {
-                            **held = revision;
-                        }
-                        if !added.types.contains(row.event_type.as_str()) {
-                            added.types.insert(row.event_type.to_string());
-                        }
-                        added.rows.push(row);
-                    }
-                    Err(reject) => {
-                        *rejects.occurrences.entry(event.digest).or_default() += 1;
-                        added.rejects.push(*reject);
-                    }
+                Err(reject) => {
+                    *rejects.occurrences.entry(event.digest).or_default() += 1;
+                    added.rejects.push(*reject);
                 }
             }
         }
@@ -157,13 +148,13 @@ impl<'a> Joining<'a> {
 }
 
 /// How many archived events of a completely read range are no longer served.
-pub fn no_longer_served<'f>(stored: &[StoredEvent], served: impl IntoIterator<Item = &'f Counted>) -> u64 {
+pub fn no_longer_served<'f>(stored: &[StoredEvent], served: impl IntoIterator<Item = &'f CountedEvent>) -> u64 {
     if stored.is_empty() {
         return 0;
     }
     let mut left: DigestMap<u32> = DigestMap::default();
     let mut ids: HashSet<&EventId> = HashSet::new();
-    for Counted { event, count } in served {
+    for CountedEvent { event, count } in served {
         *left.entry(event.digest).or_default() += count;
         ids.extend(&event.id);
     }

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::archive::{Finding, FindingKind, StoredEvent, StreamRecord, WindowRecord, WindowState};
-use crate::collect::Counted;
+use crate::collect::CountedEvent;
 use crate::correlate::connection_of;
 use crate::model::{Instant, Range, Stream};
 
+use crate::model::ranges::missing;
 use crate::pipeline::commit::batch::{Place, UNSTABLE};
 use crate::pipeline::commit::computer_events::CommitContext;
 use crate::pipeline::commit::join::{Added, no_longer_served};
-use crate::pipeline::plan::ranges::missing;
 use crate::pipeline::sessions::update::NO_CONNECTION_ID;
 use crate::pipeline::settings::LAG_SECONDS_MAX;
 
@@ -118,7 +118,7 @@ pub fn gone(
     (stream, window): Place,
     range: Range,
     stored: &[StoredEvent],
-    served: &[Counted],
+    served: &[CountedEvent],
 ) -> Option<Finding> {
     let inside: Vec<StoredEvent> = stored.iter().filter(|event| range.owns(event.time)).cloned().collect();
     let gone = no_longer_served(&inside, served);

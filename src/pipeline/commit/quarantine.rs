@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 
 use crate::api::wire;
 use crate::archive::{ArchiveError, Committed, Dataset, Draft, Finding, FindingKind, Release, TeamWriter, WindowRows};
-use crate::collect::Counted;
+use crate::collect::CountedEvent;
 use crate::model::{Instant, Range, RawEvent, RejectRow, Stream};
 
 use crate::pipeline::commit::batch::Batch;
 use crate::pipeline::commit::computer_events::CommitContext;
 use crate::pipeline::commit::flush::Flush;
-use crate::pipeline::commit::join::{Added, Held, Joining};
+use crate::pipeline::commit::join::{Added, Held, join};
 use crate::pipeline::commit::notices;
 use crate::pipeline::plan::window_index::{WindowIndex, windows_of};
 use crate::pipeline::sessions::catch_up::Chunk;
@@ -21,9 +21,9 @@ use crate::pipeline::settings::Settings;
 /// The result for quarantined events of one stream and reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Retried {
-    /// They are rows now.
+    /// Events that became rows.
     pub released: u64,
-    /// They still cannot be.
+    /// Events that still cannot become rows.
     pub kept: u64,
 }
 
@@ -106,18 +106,18 @@ impl<'a> Reading<'a> {
                 place.insert(Place { window, held, added: Added::default() })
             }
         };
-        // One more than there are: an event is either a row or in quarantine.
+        // This event is one more occurrence: an event is either a row or in quarantine.
         let count = place.held.occurrences(&event.digest) + 1;
         if event.id.is_some() && count > 1 {
             return Ok(false);
         }
         let before = place.added.rows.len();
-        let joining = Joining { team: &row.team_id, ..Joining::of(state, row.stream, row.first_seen_at) };
-        joining.events(&[Counted { event, count }], &mut place.held, &mut Held::default(), &mut place.added);
+        let (of, events) = ((state, row.stream, row.first_seen_at), [CountedEvent { event, count }]);
+        join(of, &events, &mut place.held, &mut Held::default(), &mut place.added);
         Ok(place.added.rows.len() > before)
     }
 
-    /// The commit of the released events, if there are any.
+    /// The commit of the released events; `None` without released events.
     fn into_draft(self) -> Result<Option<Draft>, ArchiveError> {
         let Self { mut flush, release, places, .. } = self;
         if release.released.is_empty() {
@@ -128,7 +128,7 @@ impl<'a> Reading<'a> {
             if added.rows.is_empty() {
                 continue;
             }
-            // They were counted when they were read first.
+            // The first reading has counted these.
             (added.rejects, added.redacted) = (Vec::new(), 0);
             flush.notice(stream, &added);
             flush.draft.findings.extend(notices::changed(flush.of, stream, &added));

@@ -9,7 +9,7 @@ use crate::config::Partition;
 use crate::correlate::SESSION_RULES;
 use crate::model::{Instant, Range, Stream};
 
-use crate::pipeline::plan::coverage::windows_in_a_row;
+use crate::pipeline::plan::coverage::{edge, windows_in_a_row};
 use crate::pipeline::sessions::update::are_stale;
 use crate::pipeline::team::edges::TeamEdges;
 
@@ -17,15 +17,15 @@ use crate::pipeline::team::edges::TeamEdges;
 const MONTHS_SEALED_AT_ONCE: usize = 4;
 /// Days that one commit seals.
 const DAYS_SEALED_AT_ONCE: usize = 31;
-/// Events of the days that one commit seals, unless one day alone has more. The disk holds old and new files meanwhile.
+/// Events of the days that one commit seals. A single day may have more. Until vacuum, the disk holds old and new files.
 const DAYS_EVENTS_MAX: u64 = 1_000_000;
 /// Files of final windows that are worth a commit that merges them: a week, if windows are days.
 const JOINED_FILES_MIN: usize = 7;
 /// Larger files stay until their month is sealed: a query takes longer to read such a file than to open it.
 const SMALL_FILE_ROWS: u64 = 20_000;
 
-/// Seals what is final at the end of a round: days if the configuration asks for them, then months. A month takes what its days
-/// left, so the setting may change at any time. The sessions of a past year become one file.
+/// Seals final windows at the end of a round: days if the configuration asks for them, then months. A month also takes windows that
+/// no day has sealed, so the setting may change at any time. The sessions of a past year become one file.
 pub async fn seal(edges: &TeamEdges) -> Result<(), ArchiveError> {
     for stream in Stream::ALL {
         if edges.settings.partition == Partition::Day {
@@ -46,7 +46,7 @@ pub async fn seal(edges: &TeamEdges) -> Result<(), ArchiveError> {
             }
         }
     }
-    // Sessions that lag come in files of months first.
+    // Sessions that lag are first written to files of months.
     let years = edges.with_state(|state| if are_stale(state) { Vec::new() } else { state.years_to_join() });
     for year in years {
         commit(edges, Draft { join_years: vec![year], ..Draft::default() }).await?;
@@ -112,7 +112,8 @@ fn small_files(state: &TeamState, stream: Stream) -> Vec<Vec<String>> {
     if files.len() < JOINED_FILES_MIN {
         return Vec::new();
     }
-    let Some(edge) = final_edge(state, stream) else { return Vec::new() };
+    let Some(begins) = state.streams.get(&stream).and_then(|record| record.begins) else { return Vec::new() };
+    let edge = edge(state, stream, begins, |window| window.state == WindowState::Sealed);
     let mut months: BTreeMap<Instant, Vec<String>> = BTreeMap::new();
     for file in files {
         let start = DataPath::parse(&file.path).map(|data| data.start);
@@ -121,13 +122,6 @@ fn small_files(state: &TeamState, stream: Stream) -> Vec<Vec<String>> {
         }
     }
     months.into_values().filter(|paths| paths.len() >= JOINED_FILES_MIN).collect()
-}
-
-/// The end of the sealed windows that follow one another from the first.
-fn final_edge(state: &TeamState, stream: Stream) -> Option<Instant> {
-    let begins = state.streams.get(&stream)?.begins?;
-    let windows = windows_in_a_row(state, stream, begins).take_while(|window| window.state == WindowState::Sealed);
-    Some(windows.last().map_or(begins, |window| window.range.end))
 }
 
 /// Unsealed months, or days, before the first window that is not sealed. A day that shares a file with other days is sealed with

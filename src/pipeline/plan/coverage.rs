@@ -1,17 +1,21 @@
 //! How far a stream is read. Pure.
 
-use crate::archive::{ReadPoint, TeamState, WindowRecord, WindowState};
+use crate::archive::{ReadPoint, StreamRecord, TeamState, WindowRecord, WindowState};
 use crate::model::{Instant, Stream};
 
-use super::ranges::missing;
+use crate::model::ranges::missing;
 
 /// The end of the part of a stream that was read at least once. `None` before the first reading. `known`: an uncommitted read
 /// point.
 pub fn reached(state: &TeamState, stream: Stream, known: Option<ReadPoint>, now: Instant) -> Option<Instant> {
     let record = state.streams.get(&stream)?;
     let begins = record.begins?;
-    let points = record.read_points.iter().copied().chain(known);
-    Some(points.map(|point| point.read_to).max().unwrap_or(begins).max(confirmed_edge(state, stream, begins, now)))
+    Some(read_to(record, known).unwrap_or(begins).max(confirmed_edge(state, stream, begins, now)))
+}
+
+/// The newest end of a reading of a stream. `known`: an uncommitted read point.
+pub fn read_to(record: &StreamRecord, known: Option<ReadPoint>) -> Option<Instant> {
+    record.read_points.iter().copied().chain(known).map(|point| point.read_to).max()
 }
 
 /// The windows from `begins` on that follow one another without a break.
@@ -25,20 +29,20 @@ pub fn windows_in_a_row(state: &TeamState, stream: Stream, begins: Instant) -> i
     })
 }
 
-/// The end of the part since `begins` that is confirmed without a break.
-fn confirmed_edge(state: &TeamState, stream: Stream, begins: Instant, now: Instant) -> Instant {
-    let mut edge = begins;
-    for window in windows_in_a_row(state, stream, begins) {
-        if window.state == WindowState::Provisional {
-            let open = missing(window.range, &window.confirmed);
-            return open.first().map_or(edge, |open| open.start).min(now);
-        }
-        edge = window.range.end;
-    }
-    edge.min(now)
+/// The end of the windows that follow `begins` without a break and that all `hold`.
+pub fn edge(state: &TeamState, stream: Stream, begins: Instant, hold: impl Fn(&WindowRecord) -> bool) -> Instant {
+    let windows = windows_in_a_row(state, stream, begins).take_while(|window| hold(window));
+    windows.last().map_or(begins, |window| window.range.end)
 }
 
-/// The newest end of a reading among `points`.
-pub fn read_to(points: &[ReadPoint]) -> Option<Instant> {
-    points.iter().map(|point| point.read_to).max()
+/// The end of the settled windows that follow `begins` without a break.
+pub fn settled_edge(state: &TeamState, stream: Stream, begins: Instant) -> Instant {
+    edge(state, stream, begins, |window| window.state != WindowState::Provisional)
+}
+
+/// The end of the part since `begins` that is confirmed without a break.
+fn confirmed_edge(state: &TeamState, stream: Stream, begins: Instant, now: Instant) -> Instant {
+    let edge = settled_edge(state, stream, begins);
+    let next = state.windows.get(&(stream, edge)).map(|window| missing(window.range, &window.confirmed));
+    next.and_then(|open| Some(open.first()?.start)).unwrap_or(edge).min(now)
 }

@@ -1,19 +1,11 @@
-//! The density of a stream's events over time: from archived windows, or sampled from the service.
+//! The density of a stream's events over time: from archived windows, or from sampled points. Pure.
 
-use crate::api::{ApiError, EventSource, PAGE_EVENTS_MAX, PageQuery};
-use crate::model::{Instant, Range, RawEvent, Stream, TeamId};
+use crate::model::{Instant, Range};
 
 use crate::pipeline::plan::window_index::Windows;
 
 /// The mean of so many windows stands for later ones.
 const WINDOWS_RECENT: usize = 14;
-/// A full page gives so many points of the curve.
-const POINTS_A_PAGE: usize = 16;
-/// Requests that search for the last event.
-const PROBES_MAX: u32 = 40;
-/// The number of all events is found to one part in so many.
-const EXACTNESS: u64 = 16;
-
 /// A curve of events over time. It is even between two points, and follows the rate of the last windows beyond them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Density {
@@ -24,7 +16,7 @@ pub struct Density {
 }
 
 impl Density {
-    /// The density of archived windows; `None` if there are none.
+    /// The density of archived windows; `None` without windows.
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     pub fn of_windows(windows: &Windows) -> Option<Self> {
         let mut points = Vec::with_capacity(2 * windows.len());
@@ -41,7 +33,7 @@ impl Density {
         (nanos > 0.0).then(|| Self { points, rate: events / nanos })
     }
 
-    #[cfg(test)]
+    /// The density between sampled points: instants, and the events before them.
     pub fn of_points(points: Vec<(Instant, f64)>) -> Self {
         Self { points, rate: 0.0 }
     }
@@ -67,88 +59,11 @@ impl Density {
     }
 }
 
-/// Samples the density of a range from the service, in about a dozen requests for the time of the n-th event. `None` if the
-/// service refuses.
-///
-/// # Errors
-/// When it does not answer.
-pub async fn sample(
-    source: &dyn EventSource,
-    team: &TeamId,
-    stream: Stream,
-    range: Range,
-) -> Result<Option<Density>, ApiError> {
-    let (start, stop) = (range.start.floor_second(), range.end.floor_second());
-    let [start, stop] = [start, stop].map(|at| at.nanos().div_euclid(1_000_000_000));
-    let sampler = Sampler { source, team, query: PageQuery { stream, start, stop, offset: 0, limit: 1, device: None } };
-    match sampler.curve(range).await {
-        Ok(points) => Ok(Some(Density { points, rate: 0.0 })),
-        Err(error) if error.is_transient() => Err(error),
-        Err(_) => Ok(None),
-    }
-}
-
-struct Sampler<'a> {
-    source: &'a dyn EventSource,
-    team: &'a TeamId,
-    query: PageQuery,
-}
-
-impl Sampler<'_> {
-    async fn curve(&self, range: Range) -> Result<Vec<(Instant, f64)>, ApiError> {
-        let first = self.page(0, PAGE_EVENTS_MAX).await?;
-        let count = first.len() as u64;
-        let mut points: Vec<(u64, Instant)> = Vec::new();
-        let step = first.len().div_ceil(POINTS_A_PAGE).max(1);
-        points.extend((0..).zip(&first).step_by(step).filter_map(|(nth, at)| Some((nth, (*at)?))));
-        // There are at least `there` events, and none at the place `beyond`.
-        let (mut there, mut beyond) = (count, (count == 0).then_some(0));
-        for _ in 0..PROBES_MAX {
-            let probe = match beyond {
-                // Most lists end with their first page.
-                None if there == count => count,
-                None => there.saturating_mul(2),
-                Some(beyond) if beyond - there <= there / EXACTNESS => break,
-                Some(beyond) => there.midpoint(beyond),
-            };
-            match self.page(probe, 1).await?.first() {
-                Some(at) => {
-                    points.extend(at.map(|at| (probe, at)));
-                    there = probe + 1;
-                }
-                None => beyond = Some(probe),
-            }
-        }
-        let all = beyond.map_or(there, |beyond| there.midpoint(beyond));
-        Ok(rising(points, all, range))
-    }
-
-    /// When the events of a page happened.
-    async fn page(&self, offset: u64, limit: u32) -> Result<Vec<Option<Instant>>, ApiError> {
-        let query = PageQuery { offset, limit, ..self.query.clone() };
-        let served = self.source.page(self.team, &query).await?;
-        Ok(served.body.events.iter().map(RawEvent::at).collect())
-    }
-}
-
-/// The curve through the points that rise in time and in number, up to the number of all events.
-#[expect(clippy::cast_precision_loss, reason = "an estimate")]
-fn rising(mut points: Vec<(u64, Instant)>, all: u64, range: Range) -> Vec<(Instant, f64)> {
-    points.sort_unstable();
-    let mut curve: Vec<(Instant, f64)> = Vec::new();
-    for (nth, at) in points {
-        if at < range.end && curve.last().is_none_or(|(last, _)| *last < at) {
-            curve.push((at, nth as f64));
-        }
-    }
-    curve.push((range.end, all as f64));
-    curve
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::archive::{WindowRecord, WindowState};
+    use crate::model::Stream;
     use crate::pipeline::settings::Settings;
 
     fn day(day: i64) -> Instant {
@@ -161,14 +76,13 @@ mod tests {
 
     #[test]
     fn a_sampled_curve_is_flat_outside_and_even_between_its_points() {
-        let points = vec![(0, day(10)), (100, day(11)), (90, day(9)), (1_000, day(20))];
-        let curve = Density { points: rising(points, 1_200, days(0, 30)), rate: 0.0 };
+        let points = [(10, 0.0), (11, 100.0), (20, 1_000.0), (30, 1_200.0)];
+        let curve = Density::of_points(points.map(|(at, events)| (day(at), events)).to_vec());
         for (from, to, events) in [(0, 10, 0), (10, 11, 100), (11, 20, 900), (20, 30, 200), (25, 40, 100), (30, 60, 0)]
         {
             assert_eq!(curve.events_in(days(from, to)), events, "days {from} to {to}");
         }
-        let empty = Density { points: rising(Vec::new(), 0, days(0, 30)), rate: 0.0 };
-        assert_eq!(empty.events_in(days(0, 60)), 0);
+        assert_eq!(Density::of_points(vec![(day(30), 0.0)]).events_in(days(0, 60)), 0);
     }
 
     #[test]

@@ -7,8 +7,8 @@ use crate::archive::TeamState;
 use crate::collect::ANCHORS_MAX;
 use crate::model::{Instant, Range, Stream};
 
+use crate::model::ranges::clip;
 use crate::pipeline::plan::density::Density;
-use crate::pipeline::plan::ranges::clip;
 use crate::pipeline::plan::span_planner::{SpanPlanner, first_stride, rescan_stride};
 use crate::pipeline::plan::stream_plan::StreamPlan;
 use crate::pipeline::plan::window_index::Windows;
@@ -61,7 +61,7 @@ pub fn estimate_of_team(state: Option<&TeamState>, settings: &Settings) -> u64 {
     1 + u64::from(is_new) + u64::from(settings.reads(Stream::Connections))
 }
 
-/// Pages of a walk. A page begins with the last events of the page before, and the last page has these alone.
+/// Pages of a walk. A page begins with the last events of the page before, and the last page has only these.
 fn walk(events: u64) -> u64 {
     let (page, anchors) = (u64::from(PAGE_EVENTS_MAX), ANCHORS_MAX as u64);
     match events {
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn an_unread_range_costs_two_walks_a_span_and_nothing_to_do_costs_a_look_ahead() {
         assert_eq!(requests(&StreamPlan::default(), None), 1);
-        // A window of which nothing is known is read in four parts.
+        // The planner reads an unknown window in four parts.
         let day = Settings::default().grid.window_of(NOW.minus(std::time::Duration::from_secs(86_400)));
         let unread = StreamPlan { unread: vec![day], ..StreamPlan::default() };
         assert_eq!(requests(&unread, None), 1 + 4 * 2);

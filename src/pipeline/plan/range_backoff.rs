@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::model::Range;
 
-use crate::pipeline::plan::ranges::missing;
+use crate::model::ranges::missing;
 
 /// The first pause of a range. Each further pause is twice as long, up to the longest.
 const PAUSE_MIN: Duration = Duration::from_secs(20 * 60);

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use crate::model::ranges::clip;
 use crate::model::{Instant, Range, WindowGrid};
-use crate::pipeline::plan::ranges::clip;
 use crate::pipeline::plan::window_index::Windows;
 use crate::pipeline::settings::SPAN_EVENTS_TARGET;
 
@@ -36,7 +36,7 @@ pub struct SpanPlanner {
 /// Spans of a window whose density is not known.
 const FIRST_SPANS_A_WINDOW: u32 = 4;
 const STRIDE_MAX: Duration = Duration::from_secs(366 * 86_400);
-/// The stride grows by this factor at most. A part that is denser than the mean by this factor counts alone.
+/// The stride grows by this factor at most. If a part is denser than the mean by this factor, only this part counts.
 const STRIDE_FACTOR: u32 = 4;
 
 impl SpanPlanner {

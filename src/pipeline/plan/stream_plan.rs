@@ -6,7 +6,7 @@ use crate::archive::{StreamRecord, TeamState, WindowRecord, WindowState};
 use crate::model::{Instant, Range, Stream};
 use crate::planted::{self, Bug};
 
-use crate::pipeline::plan::ranges::missing;
+use crate::model::ranges::missing;
 use crate::pipeline::plan::window_index::{WindowIndex, Windows};
 use crate::pipeline::settings::Settings;
 

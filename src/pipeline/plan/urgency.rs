@@ -5,10 +5,10 @@ use std::time::Duration;
 use crate::archive::{ReadPoint, TeamState};
 use crate::model::{Instant, Stream};
 
-use crate::pipeline::plan::coverage::reached;
+use crate::pipeline::plan::coverage::{reached, read_to};
 use crate::pipeline::settings::BACKFILL_DAYS_DEFAULT;
 
-/// A task with less time left goes before all others.
+/// A task with less time left runs before all others.
 const PRESSING: Duration = Duration::from_secs(86_400);
 /// The span that the service is assumed to keep, if it is unknown. Used for the order of tasks, never shown.
 pub const HORIZON_ASSUMED: Duration = Duration::from_secs(BACKFILL_DAYS_DEFAULT * 86_400);
@@ -18,9 +18,9 @@ pub const BILLING_WITHIN_MIN: Duration = Duration::from_secs(15);
 const PACE_ENTRIES_MIN: u32 = 3;
 const ENTRIES_SHOWN: u32 = 10;
 
-/// The state of a stream that no commit holds.
+/// The last reading of a stream in this process, committed or not.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Known {
+pub struct LastReading {
     /// The read point of the last successful reading.
     pub point: Option<ReadPoint>,
     /// The times of the billing entries shown, newest first.
@@ -51,7 +51,7 @@ pub enum Rank {
 }
 
 impl Urgency {
-    /// A stream that was never read goes before all that is not pressing.
+    /// A stream that was never read runs before every task that is not pressing.
     pub fn rank(&self, now: Instant) -> Rank {
         let Some(loss_at) = self.loss_at else { return Rank::Share(0) };
         let left = loss_at.since(now);
@@ -63,7 +63,7 @@ impl Urgency {
     }
 
     /// The urgency of reading a stream.
-    pub fn of(state: &TeamState, stream: Stream, known: &Known, now: Instant) -> Self {
+    pub fn of(state: &TeamState, stream: Stream, known: &LastReading, now: Instant) -> Self {
         match stream {
             Stream::Billing => Self::of_billing(state, known),
             Stream::Connections | Stream::Activity => {
@@ -75,18 +75,17 @@ impl Urgency {
         }
     }
 
-    fn of_billing(state: &TeamState, known: &Known) -> Self {
-        let Some(read) = read_to(state, Stream::Billing, known.point) else { return Self::default() };
+    fn of_billing(state: &TeamState, known: &LastReading) -> Self {
+        let Some(read) = billing_read_to(state, known) else { return Self::default() };
         let horizon = time_for_ten(state, known, read).unwrap_or(HORIZON_ASSUMED);
         Self { loss_at: Some(read.plus(horizon)), horizon }
     }
 
     /// The time left, if the service's span, or the pace of billing, is known.
-    pub fn left(state: &TeamState, stream: Stream, known: &Known, now: Instant) -> Option<Duration> {
+    pub fn left(state: &TeamState, stream: Stream, known: &LastReading, now: Instant) -> Option<Duration> {
         let is_known = match stream {
             Stream::Billing => {
-                let read = read_to(state, stream, known.point);
-                read.and_then(|read| time_for_ten(state, known, read)).is_some()
+                billing_read_to(state, known).and_then(|read| time_for_ten(state, known, read)).is_some()
             }
             Stream::Connections | Stream::Activity => {
                 state.streams.get(&stream).is_some_and(|record| record.plan_span_seconds.is_some())
@@ -97,13 +96,12 @@ impl Urgency {
     }
 }
 
-fn read_to(state: &TeamState, stream: Stream, known: Option<ReadPoint>) -> Option<Instant> {
-    let record = state.streams.get(&stream)?;
-    record.read_points.iter().copied().chain(known).map(|point| point.read_to).max()
+fn billing_read_to(state: &TeamState, known: &LastReading) -> Option<Instant> {
+    read_to(state.streams.get(&Stream::Billing)?, known.point)
 }
 
 /// The time that ten billing entries take at the highest pace of the last ten, as of `read`.
-fn time_for_ten(state: &TeamState, known: &Known, read: Instant) -> Option<Duration> {
+fn time_for_ten(state: &TeamState, known: &LastReading, read: Instant) -> Option<Duration> {
     if !known.entries.is_empty() {
         return pace(known.entries.iter().zip(1..).map(|(at, count)| (count, *at)), read);
     }
@@ -125,8 +123,8 @@ fn pace(counts: impl Iterator<Item = (u32, Instant)>, read: Instant) -> Option<D
 }
 
 /// The time within which billing must be polled again: before half of the ten entries can be new.
-pub fn billing_within(state: &TeamState, known: &Known) -> Option<Duration> {
-    let read = read_to(state, Stream::Billing, known.point)?;
+pub fn billing_within(state: &TeamState, known: &LastReading) -> Option<Duration> {
+    let read = billing_read_to(state, known)?;
     time_for_ten(state, known, read).map(|ten| (ten / 2).max(BILLING_WITHIN_MIN))
 }
 
@@ -173,7 +171,7 @@ mod tests {
             let record = crate::archive::StreamRecord { read_points: vec![point], ..Default::default() };
             state.streams.insert(Stream::Billing, record);
             let entries = ages.iter().map(|age| read.minus(Duration::from_secs(*age))).collect();
-            billing_within(&state, &Known { point: None, entries }).map(|within| within.as_secs())
+            billing_within(&state, &LastReading { point: None, entries }).map(|within| within.as_secs())
         };
         const DAY: u64 = 86_400;
         assert_eq!(within(&[]), None);

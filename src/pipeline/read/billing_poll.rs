@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use crate::archive::{Finding, FindingKind, ReadPoint, SnapshotEntry, StreamRecord, TeamState, WindowState};
-use crate::collect::Counted;
+use crate::archive::{Finding, FindingKind, ReadPoint, SnapshotEntry, StreamRecord, WindowState};
+use crate::collect::CountedEvent;
 use crate::model::{Instant, Multiset, RawEvent, Stream};
 
-use crate::pipeline::commit::batch::{Batch, is_same_matter};
+use crate::pipeline::commit::batch::Batch;
 use crate::pipeline::commit::change::{StreamChange, WindowChange};
 use crate::pipeline::error::RoundError;
 use crate::pipeline::plan::coverage::read_to;
 use crate::pipeline::plan::stream_plan::lag;
-use crate::pipeline::plan::window_index::{WindowIndex, Windows};
+use crate::pipeline::plan::window_index::{WindowIndex, Windows, windows_of};
 use crate::pipeline::read::billing_snapshot::{Overlap, SNAPSHOT_ENTRIES_MAX, compare, remembered, twins_at_the_end};
 use crate::pipeline::team::context::TeamContext;
 
@@ -23,13 +23,13 @@ pub async fn poll_billing(ctx: &TeamContext) -> Result<(), RoundError> {
     let served = ctx.source.billing(&ctx.team).await?;
     ctx.service().hear(served.at);
     let now = ctx.service().now();
-    let (record, windows) = ctx.stream_state(Stream::Billing);
+    let (record, windows) = ctx.with_state(|state| windows_of(state, Stream::Billing));
     let events = served.body.events;
     let entries: Vec<SnapshotEntry> = events.iter().map(|event| SnapshotEntry::from(&event.identity())).collect();
     let overlap = compare(&record.snapshot, &entries, record.begins.is_none());
     let snapshot = remembered(&record.snapshot, &entries);
     ctx.memory.note_billing(events.iter().filter_map(RawEvent::at).collect());
-    let read_to = read_to(&record.read_points).max(ctx.memory.last_point(Stream::Billing).map(|point| point.read_to));
+    let read_to = read_to(&record, ctx.memory.last_point(Stream::Billing));
     let index = WindowIndex::new(ctx.settings.grid, &windows);
     let poll = Poll { ctx, now, record: &record, read_to, windows: &windows, index, events: &events };
     let begins = record.begins.unwrap_or_else(|| poll.first_window());
@@ -83,11 +83,11 @@ impl Poll<'_> {
         for event in self.events.iter().rev() {
             let count = if event.id.is_some() { 1 } else { counts.add(event.digest) };
             let window = event.at().map(|at| self.index.of(at));
-            batch.add_event(Stream::Billing, window, Counted { event: event.clone(), count });
+            batch.add_event(Stream::Billing, window, CountedEvent { event: event.clone(), count });
         }
     }
 
-    /// A poll proves every window before it: their entries are among the ten, or were, or a gap records the loss.
+    /// A poll proves every window before it: its entries are or were among the ten, or a gap records the loss.
     fn windows_from(&self, begins: Instant) -> Vec<WindowChange> {
         let settings = &self.ctx.settings;
         let mut changes = Vec::new();
@@ -128,11 +128,11 @@ impl Poll<'_> {
                 let why = "none of the ten newest entries was known: entries between may have been lost";
                 (FindingKind::Gap, from, Some(to), why)
             }
-            Overlap::Joined { ambiguous: true, .. } => {
+            Overlap::Ambiguous => {
                 let why = "equal entries let the snapshot join the one before in several ways";
                 (FindingKind::AmbiguousOverlap, None, None, why)
             }
-            Overlap::Joined { .. } | Overlap::Whole => return None,
+            Overlap::Joined | Overlap::Whole => return None,
         };
         Some(self.finding(kind, (from, to), reason))
     }
@@ -147,9 +147,7 @@ impl Poll<'_> {
             return None;
         }
         let why = "equal entries without ids reach to the end of the answer: more of them may have been lost";
-        let gap = self.finding(FindingKind::Gap, (Some(from), Some(to)), why);
-        let is_told = |state: &TeamState| state.findings.iter().any(|(_, known)| is_same_matter(known, &gap));
-        (!self.ctx.with_state(is_told)).then_some(gap)
+        Some(self.finding(FindingKind::Gap, (Some(from), Some(to)), why))
     }
 
     fn finding(&self, kind: FindingKind, (from, to): (Option<Instant>, Option<Instant>), reason: &str) -> Finding {

@@ -13,8 +13,10 @@ pub enum Overlap {
     First,
     /// Fewer than ten entries: this is the whole ledger, nothing can have slipped by.
     Whole,
-    /// So many new entries stand above the ones known. `ambiguous`: equal entries allow another number as well.
-    Joined { new: usize, ambiguous: bool },
+    /// New entries, if any, stand above the ones known.
+    Joined,
+    /// The same, but equal entries allow several numbers of new ones.
+    Ambiguous,
     /// Nothing of the former snapshot is left: entries between the two were, or may have been, lost.
     Overrun,
 }
@@ -29,21 +31,20 @@ pub fn compare(before: &[SnapshotEntry], now: &[SnapshotEntry], is_first: bool) 
     }
     // Entries are only added: a shorter list than before is not the whole ledger, and one without entries says nothing.
     if now.is_empty() {
-        return Overlap::Joined { new: 0, ambiguous: false };
+        return Overlap::Joined;
     }
     let fits: Vec<usize> = (0..now.len()).filter(|&new| fits(before, &now[new..])).collect();
     match fits.as_slice() {
-        [new, others @ ..] => Overlap::Joined { new: *new, ambiguous: *new > 0 && !others.is_empty() },
-        [] => match now.iter().position(|entry| before.iter().any(|known| same(entry, known))) {
-            Some(new) => Overlap::Joined { new, ambiguous: false },
-            None if planted::is(Bug::NoBillingGap) => Overlap::Whole,
-            None => Overlap::Overrun,
-        },
+        [new, _, ..] if *new > 0 => Overlap::Ambiguous,
+        [_, ..] => Overlap::Joined,
+        [] if now.iter().any(|entry| before.iter().any(|known| same(entry, known))) => Overlap::Joined,
+        [] if planted::is(Bug::NoBillingGap) => Overlap::Whole,
+        [] => Overlap::Overrun,
     }
 }
 
-/// How many of the oldest entries shown, counted from the last, have no id and an equal beside them: behind those there may
-/// be more of the same, which no answer tells apart. None where the answer is not full: then there is nothing behind it.
+/// The number of oldest entries that have no id and an equal entry beside them. The service may hide more equal entries behind
+/// them, and no answer tells them apart. Zero if the answer is not full: then it hides nothing.
 pub fn twins_at_the_end(before: &[SnapshotEntry], now: &[SnapshotEntry]) -> usize {
     if now.len() < SNAPSHOT_ENTRIES_MAX {
         return 0;
@@ -54,8 +55,8 @@ pub fn twins_at_the_end(before: &[SnapshotEntry], now: &[SnapshotEntry]) -> usiz
     now.iter().rev().take_while(is_twin).count()
 }
 
-/// What the next snapshot is compared with: this one, and, where it is shorter than the one before, what it does not show
-/// any more.
+/// The snapshot to compare the next one with: this one. If it is shorter than the one before, it keeps the entries that it no longer
+/// shows.
 pub fn remembered(before: &[SnapshotEntry], now: &[SnapshotEntry]) -> Vec<SnapshotEntry> {
     let hidden = before.iter().filter(|known| now.len() < before.len() && !now.iter().any(|entry| same(entry, known)));
     now.iter().chain(hidden).take(SNAPSHOT_ENTRIES_MAX).cloned().collect()
@@ -66,7 +67,7 @@ fn fits(before: &[SnapshotEntry], rest: &[SnapshotEntry]) -> bool {
     !before.is_empty() && rest.iter().zip(before).all(|(entry, known)| same(entry, known))
 }
 
-/// The same entry: by id where there is one (its content may have been edited), else by content.
+/// Whether two entries are the same: by id, as the service may edit the content, else by content.
 fn same(a: &SnapshotEntry, b: &SnapshotEntry) -> bool {
     match (&a.id, &b.id) {
         (Some(a), Some(b)) => a == b,
@@ -92,29 +93,19 @@ mod tests {
     #[test]
     fn snapshots_join_by_their_overlap() {
         for (scenario, before, now, expected) in [
-            ("nothing new", "jihgfedcba", "jihgfedcba", Overlap::Joined { new: 0, ambiguous: false }),
-            ("two new", "jihgfedcba", "lkjihgfedc", Overlap::Joined { new: 2, ambiguous: false }),
-            ("nine new, one left", "jihgfedcba", "srqponmlkj", Overlap::Joined { new: 9, ambiguous: false }),
+            ("nothing new", "jihgfedcba", "jihgfedcba", Overlap::Joined),
+            ("two new", "jihgfedcba", "lkjihgfedc", Overlap::Joined),
+            ("nine new, one left", "jihgfedcba", "srqponmlkj", Overlap::Joined),
             ("ten new", "jihgfedcba", "tsrqponmlk", Overlap::Overrun),
-            ("from few to ten, joined", "cba", "jihgfedcba", Overlap::Joined { new: 7, ambiguous: false }),
+            ("from few to ten, joined", "cba", "jihgfedcba", Overlap::Joined),
             ("from none to ten", "", "jihgfedcba", Overlap::Overrun),
             ("fewer than ten are the whole ledger", "cba", "xyz", Overlap::Whole),
-            ("nothing is shown for once", "jihgfedcba", "", Overlap::Joined { new: 0, ambiguous: false }),
-            ("fewer than before", "jihgfedcba", "kjih", Overlap::Joined { new: 1, ambiguous: false }),
+            ("nothing is shown for once", "jihgfedcba", "", Overlap::Joined),
+            ("fewer than before", "jihgfedcba", "kjih", Overlap::Joined),
             ("fewer than before, none of them known", "jihgfedcba", "onm", Overlap::Overrun),
-            (
-                "an entry vanished in the middle",
-                "jihgfedcba",
-                "kjigfedcba",
-                Overlap::Joined { new: 1, ambiguous: false },
-            ),
-            ("equal entries, no change", "1111111111", "1111111111", Overlap::Joined { new: 0, ambiguous: false }),
-            (
-                "equal entries allow several overlaps",
-                "1212121212",
-                "3412121212",
-                Overlap::Joined { new: 2, ambiguous: true },
-            ),
+            ("an entry vanished in the middle", "jihgfedcba", "kjigfedcba", Overlap::Joined),
+            ("equal entries, no change", "1111111111", "1111111111", Overlap::Joined),
+            ("equal entries allow several overlaps", "1212121212", "3412121212", Overlap::Ambiguous),
         ] {
             assert_eq!(compare(&snapshot(before), &snapshot(now), false), expected, "{scenario}");
         }
@@ -155,6 +146,6 @@ mod tests {
         let before = snapshot("jihgfedcba");
         let mut now = before.clone();
         now[3].digest = Digest::of(b"edited");
-        assert_eq!(compare(&before, &now, false), Overlap::Joined { new: 0, ambiguous: false });
+        assert_eq!(compare(&before, &now, false), Overlap::Joined);
     }
 }

@@ -1,4 +1,4 @@
-//! Readings of the three streams: what the service answers becomes events of windows, and a proof of what is complete.
+//! Readings of the three streams: the answers become events of windows, and a proof which ranges are complete.
 
 pub mod billing_poll;
 mod billing_snapshot;

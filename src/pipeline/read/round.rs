@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::archive::{Finding, FindingKind};
-use crate::collect::{Anomalies, Counted, Lists, SplitBudget};
+use crate::collect::{Anomalies, CountedEvent, Lists, SplitBudget};
 use crate::model::{Instant, Range, Stream};
 use crate::pipeline::commit::batch::Batch;
 use crate::pipeline::plan::window_index::WindowIndex;
@@ -39,7 +39,7 @@ pub struct Round<'a> {
 
 impl Round<'_> {
     /// Adds events to the batch by their windows, in the order served.
-    pub fn sort_in(&self, batch: &mut Batch, events: Vec<Counted>) {
+    pub fn sort_in(&self, batch: &mut Batch, events: Vec<CountedEvent>) {
         let mut window: Option<Range> = None;
         for event in events {
             // Most neighbours are of one window.

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::archive::{Finding, FindingKind, WindowState};
 use crate::collect::{Outcome, Segment};
+use crate::model::ranges::{clip, missing, union};
 use crate::model::{Instant, Range};
 use crate::pipeline::commit::batch::{Batch, UNSTABLE};
 use crate::pipeline::commit::change::WindowChange;
-use crate::pipeline::plan::ranges::{clip, missing, union};
 use crate::pipeline::read::round::{Purpose, Round};
 use crate::planted::{self, Bug};
 
@@ -18,7 +18,7 @@ const SILENCE_WINDOWS: usize = 14;
 /// The parts of each window that were re-scanned in this round, by the window's start.
 pub type Rescanned = BTreeMap<Instant, Vec<Range>>;
 
-/// An empty answer that is suspicious, and whether it is believed all the same.
+/// A suspicious empty answer, and whether the program believes it.
 struct Silence {
     finding: Finding,
     is_believed: bool,
@@ -39,7 +39,7 @@ impl Round<'_> {
         }
     }
 
-    /// The batch of a segment. `rescanned` says what of each window this round has re-scanned before.
+    /// The batch of a segment. `rescanned`: the parts of each window that this round has re-scanned before.
     pub fn batch_of(&self, segment: Segment, purpose: Purpose, rescanned: &mut Rescanned) -> Batch {
         let mut batch = Batch::default();
         self.note_anomalies(&mut batch, segment.range, segment.stats.anomalies);
@@ -94,7 +94,8 @@ impl Round<'_> {
         self.finding(FindingKind::UnstableWindow, &part.to_string(), Some(part), why)
     }
 
-    /// An empty answer where there were events, or should be some. It is not believed while the service can be asked again.
+    /// An empty answer for a window that has archived events, or usually has some. The program believes it only when no later re-scan
+    /// will ask again.
     fn silence(&self, window: Range, part: Range, segment: &Segment, read_at: Instant) -> Option<Silence> {
         if part != window || segment.events.iter().any(|held| held.event.at().is_some_and(|at| part.owns(at))) {
             return None;

@@ -1,4 +1,4 @@
-//! Reading spans side by side: settling what is past its lag, and re-scanning what is settled.
+//! Reads spans side by side: settles windows past their lag, and re-scans settled windows.
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -13,17 +13,11 @@ use crate::pipeline::read::segments::Rescanned;
 use crate::pipeline::settings::{READ_EVENTS_MAX, RESCAN_EVENTS_MAX, RESCAN_WALK_EVENTS_MAX, WALK_EVENTS_MAX};
 use crate::pipeline::team::budget::{Permit, split_off};
 
-/// Seconds of padding of the re-scans, each of which shifts the bounds.
+/// Seconds of padding of the re-scans. Each re-scan shifts the bounds.
 const RESCAN_PAD_SECONDS: [i64; 3] = [61, 601, 3601];
 
-/// A span that is being read.
-enum Reading<'a> {
-    New(Range),
-    Begun(Box<SpanReader<'a>>),
-}
-
 /// A segment with the room for its events, and the reading that goes on behind it.
-type Step<'a> = (SpanReader<'a>, Option<(Segment, Permit)>);
+type Step<'a> = (Range, SpanReader<'a>, Option<(Segment, Permit)>);
 
 impl<'a> Round<'a> {
     /// Reads spans, several at once, and sends each segment to the commit stage when it is read. After an error no more spans are
@@ -45,12 +39,12 @@ impl<'a> Round<'a> {
                 }
                 let Some(span) = planner.next_span() else { break };
                 is_first = false;
-                readings.push(self.step(Reading::New(span), purpose));
+                readings.push(self.step(span, None, purpose));
             }
             match readings.next().await {
                 None => return failed.map_or(Ok(()), Err),
                 Some(Err(error)) => failed = failed.or(Some(error)),
-                Some(Ok((reader, step))) => {
+                Some(Ok((span, reader, step))) => {
                     let Some((segment, permit)) = step else { continue };
                     // Events in the padding of a re-scan say nothing of the span: it would become ever shorter.
                     let owned =
@@ -60,25 +54,30 @@ impl<'a> Round<'a> {
                     let batch = self.batch_of(segment, purpose, &mut rescanned);
                     self.ctx.inbox.add(batch, permit).await?;
                     if !reader.is_done() {
-                        readings.push(self.step(Reading::Begun(Box::new(reader)), purpose));
+                        readings.push(self.step(span, Some(reader), purpose));
                     }
                 }
             }
         }
     }
 
-    /// Reads the next segment of a span.
-    async fn step(&self, reading: Reading<'a>, purpose: Purpose) -> Result<Step<'a>, RoundError> {
-        let mut reader = match reading {
-            Reading::New(span) => self.reader(span, purpose).await?,
-            Reading::Begun(reader) => *reader,
+    /// Reads the next segment of a span. The first reading of the span has no reader.
+    async fn step(
+        &self,
+        span: Range,
+        reader: Option<SpanReader<'a>>,
+        purpose: Purpose,
+    ) -> Result<Step<'a>, RoundError> {
+        let mut reader = match reader {
+            Some(reader) => reader,
+            None => self.reader(span, purpose).await?,
         };
         let room = if purpose == Purpose::Settle { READ_EVENTS_MAX } else { RESCAN_EVENTS_MAX };
         let mut permit = self.ctx.reserve(room).await?;
         match reader.next().await {
             Ok(segment) => {
                 drop(split_off(&mut permit, segment.as_ref().map_or(0, |segment| segment.events.len())));
-                Ok((reader, segment.map(|segment| (segment, permit))))
+                Ok((span, reader, segment.map(|segment| (segment, permit))))
             }
             Err(error) => {
                 let (events, _) = reader.into_partial();
@@ -100,7 +99,9 @@ impl<'a> Round<'a> {
     }
 
     async fn archived(&self, span: Range) -> Result<Multiset<Digest>, RoundError> {
-        Ok(self.ctx.stored(self.stream, span).await?.into_iter().map(|event| event.digest).collect())
+        let stream = self.stream;
+        let stored = self.ctx.with_writer(move |writer| writer.events_in(stream, span)).await?;
+        Ok(stored.into_iter().map(|event| event.digest).collect())
     }
 
     /// Each re-scan has another padding, so that its bounds fall elsewhere.

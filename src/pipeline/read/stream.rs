@@ -13,7 +13,7 @@ use crate::pipeline::commit::change::StreamChange;
 use crate::pipeline::error::RoundError;
 use crate::pipeline::plan::span_planner::{SpanPlanner, first_stride, rescan_stride};
 use crate::pipeline::plan::stream_plan::{lag, plan};
-use crate::pipeline::plan::window_index::WindowIndex;
+use crate::pipeline::plan::window_index::{WindowIndex, windows_of};
 use crate::pipeline::read::round::{Purpose, Round};
 use crate::pipeline::team::context::TeamContext;
 
@@ -57,10 +57,11 @@ async fn read_lists(
     now: Instant,
     devices: &[Option<DeviceId>],
 ) -> Result<(), RoundError> {
-    let (record, windows) = ctx.stream_state(stream);
+    let (record, windows) = ctx.with_state(|state| windows_of(state, stream));
     let plan = plan(&record, &windows, first, &ctx.settings, now);
     let plan = ctx.with_state(|state| plan.without_expired(state, stream));
-    let lists = Lists { source: &*ctx.source, team: &ctx.team, stream, devices, limit: ctx.limit(stream) };
+    let lists =
+        Lists { source: &*ctx.source, team: &ctx.team, stream, devices, limit: &ctx.memory.limits[stream as usize] };
     let begins = plan.begins.expect("BUG: a plan has a beginning");
     let mut index = WindowIndex::new(ctx.settings.grid, &windows);
     index.extend(begins, now);

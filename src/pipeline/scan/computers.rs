@@ -14,7 +14,7 @@ use crate::model::{DeviceId, Instant, Stream};
 
 use crate::pipeline::commit::change::StreamChange;
 use crate::pipeline::error::RoundError;
-use crate::pipeline::loss::reading::{Reading, Removal};
+use crate::pipeline::loss::{Reading, Removal};
 use crate::pipeline::plan::stream_plan::lag;
 use crate::pipeline::read::stream::read_stream;
 use crate::pipeline::team::context::TeamContext;

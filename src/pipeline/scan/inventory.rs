@@ -13,7 +13,7 @@ use crate::model::{Instant, InventoryPart, InventoryValue, Range, Stream};
 
 use crate::pipeline::error::RoundError;
 use crate::pipeline::scan::record::{
-    ScanRound, changes_in, is_old, next_moment, scan_record, standings, unexpected, unknown_fields,
+    ScanRound, archived_parts, changes_in, is_old, next_moment, scan_record, unexpected, unknown_fields,
 };
 use crate::pipeline::scan::requests::ScanRequest;
 use crate::pipeline::scan::sign_in::ask_users;
@@ -150,13 +150,13 @@ fn is_limited(snapshot: &Snapshot) -> bool {
 async fn commit_scan(ctx: &TeamContext, scanned: Scanned, now: Instant) -> Result<u64, ArchiveError> {
     let at = ctx.clock.now();
     ctx.with_writer(move |writer| {
-        let standings = standings(writer, scanned.snapshot.parts.keys().copied())?;
+        let archived = archived_parts(writer, scanned.snapshot.parts.keys().copied())?;
         let parts = scanned.snapshot.parts.keys().chain(&scanned.hidden).copied();
-        let seen_at = next_moment(writer.state(), parts, standings.values(), now);
+        let seen_at = next_moment(writer.state(), parts, archived.values(), now);
         let mut draft =
             Draft { findings: unknown_fields(writer.state(), &scanned.snapshot, seen_at), ..Draft::default() };
         for (part, things) in &scanned.snapshot.parts {
-            let rows = standings[part].changes(*part, Scope::Whole, things, seen_at.micros());
+            let rows = archived[part].changes(*part, Scope::Whole, things, seen_at.micros());
             draft.inventory.extend((!rows.is_empty()).then_some((*part, rows)));
             draft.inventory_reads.push(scan_record(*part, seen_at, Some(things.len())));
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::api::ApiError;
 use crate::archive::{ArchiveError, Draft, Finding, FindingKind, InventoryRead, TeamState, TeamWriter};
-use crate::inventory::{Malformed, Snapshot, Standing};
+use crate::inventory::{ArchivedPart, Malformed, Snapshot};
 use crate::model::{Instant, InventoryPart, InventoryRow};
 use crate::pipeline::error::RoundError;
 
@@ -37,22 +37,22 @@ pub fn unexpected(what: &str, malformed: &Malformed) -> ApiError {
 ///
 /// # Errors
 /// When a file cannot be read.
-pub fn standings(
+pub fn archived_parts(
     writer: &TeamWriter,
     parts: impl IntoIterator<Item = InventoryPart>,
-) -> Result<BTreeMap<InventoryPart, Standing>, ArchiveError> {
-    parts.into_iter().map(|part| Ok((part, Standing::of(writer.inventory(part)?)))).collect()
+) -> Result<BTreeMap<InventoryPart, ArchivedPart>, ArchiveError> {
+    parts.into_iter().map(|part| Ok((part, ArchivedPart::of(writer.inventory(part)?)))).collect()
 }
 
 /// The service's time, or the microsecond after the newest archived row, if a clock was set back.
 pub fn next_moment<'a>(
     state: &TeamState,
     parts: impl Iterator<Item = InventoryPart>,
-    standings: impl Iterator<Item = &'a Standing>,
+    archived: impl Iterator<Item = &'a ArchivedPart>,
     now: Instant,
 ) -> Instant {
     let scans = parts.filter_map(|part| state.last_scan(part)).map(|scan| scan.read_at.micros());
-    let held = scans.chain(standings.filter_map(Standing::seen_to)).max();
+    let held = scans.chain(archived.filter_map(ArchivedPart::seen_to)).max();
     let micros = held.map_or(now.micros(), |held| now.micros().max(held.saturating_add(1)));
     Instant::from_nanos(micros.saturating_mul(1_000))
 }

@@ -10,7 +10,7 @@ use crate::model::{Instant, InventoryPart};
 
 use crate::pipeline::error::RoundError;
 use crate::pipeline::scan::record::{
-    SCAN_AGE, ScanRound, changes_in, is_old, next_moment, scan_record, standings, unexpected, unknown_fields,
+    SCAN_AGE, ScanRound, archived_parts, changes_in, is_old, next_moment, scan_record, unexpected, unknown_fields,
 };
 use crate::pipeline::scan::requests::REFUSALS_MAX;
 use crate::pipeline::team::context::TeamContext;
@@ -44,7 +44,7 @@ pub async fn ask_users(ctx: &TeamContext, has_scanned: bool, round: &mut ScanRou
     }
     let (users, waiting) = ctx
         .with_writer(move |writer| {
-            let held = standings(writer, [InventoryPart::Users, InventoryPart::SignIn])?;
+            let held = archived_parts(writer, [InventoryPart::Users, InventoryPart::SignIn])?;
             let users: BTreeSet<String> =
                 held[&InventoryPart::Users].keys().filter_map(|key| key.first().cloned()).collect();
             let waiting = held[&InventoryPart::SignIn].unasked(&users, now.minus(SCAN_AGE));
@@ -122,21 +122,21 @@ async fn commit(ctx: &TeamContext, answers: Vec<(String, Snapshot)>, end: Option
     }
     let (now, at): (Instant, Instant) = (ctx.service().now(), ctx.clock.now());
     ctx.with_writer(move |writer| {
-        let mut held = standings(writer, PARTS)?;
+        let mut held = archived_parts(writer, PARTS)?;
         let seen_at = next_moment(writer.state(), PARTS.into_iter(), held.values(), now);
         let mut draft = Draft::default();
         let mut all = Snapshot::default();
-        for (part, standing) in &mut held {
+        for (part, archived) in &mut held {
             let mut rows = Vec::new();
             for (user, snapshot) in &answers {
                 if let Some(things) = snapshot.parts.get(part) {
-                    rows.extend(standing.changes(*part, Scope::User(user), things, seen_at.micros()));
+                    rows.extend(archived.changes(*part, Scope::User(user), things, seen_at.micros()));
                 }
             }
-            standing.follow(rows.iter().cloned());
+            archived.follow(rows.iter().cloned());
             draft.inventory.extend((!rows.is_empty()).then_some((*part, rows)));
             if let Some(end) = end {
-                let entities = (end == End::All).then_some(standing.len());
+                let entities = (end == End::All).then_some(archived.len());
                 draft.inventory_reads.push(scan_record(*part, seen_at, entities));
             }
         }

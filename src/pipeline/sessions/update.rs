@@ -21,7 +21,7 @@ const SESSIONS_A_THREAD_MIN: usize = 1_000;
 /// Why an event without a connection is a finding.
 pub const NO_CONNECTION_ID: &str = "without a connectionID: of no session";
 pub const DAY: Duration = Duration::from_secs(86_400);
-/// The mark of sessions that say what all archived events say.
+/// The mark of sessions that include all archived events.
 pub const COMPLETE: SessionsMark = SessionsMark { rules: SESSION_RULES, through: None, until: None };
 
 /// Whether the sessions lag behind the events: they were deferred, never made, or made by other rules.
@@ -117,7 +117,7 @@ impl<'e> NewEvents<'e> {
         Ok(self.change(mark, held, &archived, now))
     }
 
-    /// All sessions, made of these events alone: the archive's are dropped.
+    /// All sessions, made only of these events: the commit drops the archived sessions.
     pub fn sessions_anew(self, mark: SessionsMark, now: Instant) -> SessionsDraft {
         SessionsDraft { is_anew: true, ..self.change(mark, Default::default(), &HashMap::new(), now) }
     }
@@ -142,7 +142,7 @@ impl<'e> NewEvents<'e> {
     }
 }
 
-/// What changes of the `held` sessions, (open, resting), when those of the touched connections are `made` again. A session
+/// The changes to the `held` sessions, (open, resting), when the sessions of the touched connections are `made` again. A session
 /// that did not change stays in its file.
 fn changed(
     mark: SessionsMark,

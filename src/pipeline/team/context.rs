@@ -97,7 +97,7 @@ impl TeamContext {
     pub async fn note_point(&self, stream: Stream, change: StreamChange) -> Result<(), ArchiveError> {
         let is_due = change.read_points.last().is_some_and(|point| {
             self.with_state(|state| {
-                let held = state.streams.get(&stream).and_then(|record| read_to(&record.read_points));
+                let held = state.streams.get(&stream).and_then(|record| read_to(record, None));
                 held.is_none_or(|held| point.read_to.since(held) >= POINT_AGE_MAX)
             })
         });

@@ -3,11 +3,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::archive::{ArchiveError, StoredEvent, StreamRecord, TeamState, TeamWriter};
+use crate::archive::{ArchiveError, TeamState, TeamWriter};
 use crate::clock::Clock;
-use crate::collect::PageLimit;
-use crate::model::{Range, Stream, TeamId};
-use crate::pipeline::plan::window_index::{Windows, windows_of};
+use crate::model::TeamId;
 use crate::pipeline::progress::Progress;
 use crate::pipeline::settings::Settings;
 use crate::pipeline::team::budget::Budget;
@@ -32,10 +30,6 @@ pub struct TeamEdges {
 }
 
 impl TeamEdges {
-    pub fn limit(&self, stream: Stream) -> &PageLimit {
-        &self.memory.limits[stream as usize]
-    }
-
     /// The service's clock.
     pub fn service(&self) -> &ServiceClock {
         &self.memory.service
@@ -49,18 +43,6 @@ impl TeamEdges {
     /// Reads the archive's state as of the last commit.
     pub fn with_state<T>(&self, read: impl FnOnce(&TeamState) -> T) -> T {
         read(self.writer().state())
-    }
-
-    pub fn stream_state(&self, stream: Stream) -> (StreamRecord, Windows) {
-        self.with_state(|state| windows_of(state, stream))
-    }
-
-    /// The archived events of a range.
-    ///
-    /// # Errors
-    /// When the archive cannot be read.
-    pub async fn stored(&self, stream: Stream, range: Range) -> Result<Vec<StoredEvent>, ArchiveError> {
-        self.with_writer(move |writer| writer.events_in(stream, range)).await
     }
 
     /// Runs `act` with the writer, on a worker.

@@ -12,7 +12,7 @@ use crate::config::Cron;
 use crate::model::{Instant, Range, Stream};
 
 use crate::pipeline::plan::range_backoff::RangeBackoff;
-use crate::pipeline::plan::urgency::Known;
+use crate::pipeline::plan::urgency::LastReading;
 use crate::pipeline::team::service_clock::ServiceClock;
 
 /// The team's view is read again after so long: the plan's span changes seldom.
@@ -43,7 +43,7 @@ struct Held {
     looked_ahead: BTreeMap<Stream, Option<Duration>>,
     billing: Vec<Instant>,
     listed: Option<Listed>,
-    /// Activity did not tell of a removal.
+    /// A computer vanished without an event of activity.
     is_activity_silent: bool,
     backoffs: BTreeMap<Stream, RangeBackoff>,
     vacuumed: Option<Duration>,
@@ -119,9 +119,9 @@ impl TeamMemory {
     }
 
     /// The state of a stream that the archive does not have.
-    pub fn known(&self, stream: Stream) -> Known {
+    pub fn known(&self, stream: Stream) -> LastReading {
         let entries = if stream == Stream::Billing { self.held().billing.clone() } else { Vec::new() };
-        Known { point: self.last_point(stream), entries }
+        LastReading { point: self.last_point(stream), entries }
     }
 
     /// The times of the billing entries shown, newest first.
@@ -146,7 +146,7 @@ impl TeamMemory {
         self.held().listed = Some(Listed { at, monotonic: self.clock.monotonic(), known });
     }
 
-    /// Activity did not tell of a removal: from now on only lists show removals.
+    /// A computer vanished without an event of activity: from now on only lists show removals.
     pub fn note_untold(&self) {
         self.held().is_activity_silent = true;
     }
@@ -183,7 +183,7 @@ impl TeamMemory {
         is_due(self.held().looked_ahead.entry(stream).or_default(), now, LOOK_AHEAD_EVERY)
     }
 
-    /// Whether the schedule has come since months were last let go, or not in this process; taken for done.
+    /// Whether the schedule has come since the last expiry of this process. The caller expires months now.
     pub fn is_expiry_due(&self, schedule: &Cron, now: Instant) -> bool {
         let mut held = self.held();
         let is_due = held.expired.is_none_or(|last| schedule.next_after(last).is_some_and(|next| next <= now));
@@ -193,7 +193,7 @@ impl TeamMemory {
         is_due
     }
 
-    /// What has outlived its class and is kept all the same.
+    /// Notes the rows that have outlived their class and that a hold keeps: a sentence each.
     pub fn note_held_back(&self, held_back: Vec<String>) {
         self.held().held_back = held_back;
     }

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use crate::daemon::{Live, Snapshot, Task, TaskLive, TeamLive};
 use crate::model::{Instant, Shard, Stream, TeamId};
-use crate::pipeline::schedule::Task;
-use crate::pipeline::{InventoryStatus, Live, Snapshot, StreamStatus, TaskLive, TeamLive};
+use crate::pipeline::{InventoryStatus, StreamStatus};
 use crate::report::{TeamNames, printable};
 
 /// The state of a stream.
@@ -279,8 +279,8 @@ fn of_stream(
         health,
         last_read_at: live.done_at,
         error: live.error.as_deref().map(printable),
-        failures: live.standing.failures,
-        next_due_at: live.standing.due,
+        failures: live.state.failures,
+        next_due_at: live.state.due,
         begins: held.and_then(|held| held.begins),
         read_to,
         settled_to: held.and_then(|held| held.settled_to),

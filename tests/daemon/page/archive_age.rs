@@ -9,8 +9,8 @@ use annals::archive::{
     Archive, Cache, Draft, Fault, FaultyStore, Finding, FindingKind, MemoryStore, WindowRecord, WindowState,
 };
 use annals::clock::Clock;
+use annals::daemon::Live;
 use annals::model::{Instant, Location, Range, Stream, TeamId};
-use annals::pipeline::Live;
 use annals::report::{Limits, SnapshotSource};
 use annals::web::{EngineLimits, QueryService};
 use futures::future::BoxFuture;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use annals::archive::{Draft, InventoryRead, TeamWriter};
-use annals::inventory::{Scope, Snapshot, Standing, computers, sso_users, team, user_info, users};
+use annals::inventory::{ArchivedPart, Scope, Snapshot, computers, sso_users, team, user_info, users};
 use annals::model::{Instant, InventoryPart, InventoryRow};
 use serde_json::Value;
 
@@ -16,20 +16,20 @@ pub fn write(writer: &mut TeamWriter, path: &Path, seen_at: Instant) {
     let look = look(&served);
     let mut draft = Draft::default();
     for part in InventoryPart::ALL {
-        let mut standing = Standing::of(writer.inventory(part).unwrap());
+        let mut part_before = ArchivedPart::of(writer.inventory(part).unwrap());
         let rows = if INFO.contains(&part) {
-            told_of_each(&served, part, &mut standing, seen_at)
+            told_of_each(&served, part, &mut part_before, seen_at)
         } else {
             look.parts
                 .get(&part)
-                .map_or_else(Vec::new, |things| standing.changes(part, Scope::Whole, things, seen_at.micros()))
+                .map_or_else(Vec::new, |things| part_before.changes(part, Scope::Whole, things, seen_at.micros()))
         };
         let visible = if INFO.contains(&part) { served.get("info").is_some() } else { look.parts.contains_key(&part) };
-        standing.follow(rows.iter().cloned());
+        part_before.follow(rows.iter().cloned());
         if !rows.is_empty() {
             draft.inventory.push((part, rows));
         }
-        let entities = if visible { standing.len() as u64 } else { 0 };
+        let entities = if visible { part_before.len() as u64 } else { 0 };
         draft.inventory_reads.push(InventoryRead { part, read_at: seen_at, visible, entities });
     }
     let _ = writer.commit(draft, seen_at).unwrap();
@@ -47,13 +47,18 @@ fn look(served: &Value) -> Snapshot {
 }
 
 /// One part of the authentication info of each user.
-fn told_of_each(served: &Value, part: InventoryPart, standing: &mut Standing, seen_at: Instant) -> Vec<InventoryRow> {
+fn told_of_each(
+    served: &Value,
+    part: InventoryPart,
+    part_before: &mut ArchivedPart,
+    seen_at: Instant,
+) -> Vec<InventoryRow> {
     let infos = served.get("info").and_then(Value::as_object);
     let mut rows = Vec::new();
     for (user, info) in infos.into_iter().flatten() {
         let look = user_info(user, &info.to_string()).unwrap();
         if let Some(things) = look.parts.get(&part) {
-            rows.extend(standing.changes(part, Scope::User(user), things, seen_at.micros()));
+            rows.extend(part_before.changes(part, Scope::User(user), things, seen_at.micros()));
         }
     }
     rows

@@ -1,30 +1,30 @@
 use super::*;
-use crate::model::{RawEvent, ServedTime};
+use crate::model::{RawEvent, ServedTime, TeamId};
 
 fn at() -> Instant {
     Instant::from_seconds(1_700_000_000)
 }
 
-fn connection(id: &str, host: &str) -> Counted {
+fn connection(id: &str, host: &str) -> CountedEvent {
     let text = format!(
         r#"{{"id":"{id}","timestamp":1700000000000,"computerHostName":"{host}","connectionClosedEvent":{{}}}}"#
     );
     let event = RawEvent::new(text.into(), false, Some(EventId::from(id)), ServedTime::At(at()));
-    Counted { event, count: 1 }
+    CountedEvent { event, count: 1 }
 }
 
-fn activity(name: &str, count: u32) -> Counted {
+fn activity(name: &str, count: u32) -> CountedEvent {
     let text = format!(r#"{{"header":{{"eventTimestampUnixNano":1700000000000000000}},"{name}":{{}}}}"#);
-    Counted { event: RawEvent::new(text.into(), false, None, ServedTime::At(at())), count }
+    CountedEvent { event: RawEvent::new(text.into(), false, None, ServedTime::At(at())), count }
 }
 
-fn joined(stream: Stream, events: &[Counted], held: &mut Held, rejects: &mut Held) -> Added {
+fn joined(stream: Stream, events: &[CountedEvent], held: &mut Held, rejects: &mut Held) -> Added {
     let mut added = Added::default();
-    Joining { team: &TeamId::from("t"), stream, seen_at: at() }.events(events, held, rejects, &mut added);
+    join((&TeamState::genesis("a", TeamId::from("t")), stream, at()), events, held, rejects, &mut added);
     added
 }
 
-fn add(stream: Stream, events: &[Counted], held: &mut Held) -> Added {
+fn add(stream: Stream, events: &[CountedEvent], held: &mut Held) -> Added {
     joined(stream, events, held, &mut Held::default())
 }
 
@@ -49,7 +49,7 @@ fn the_same_id_with_other_content_is_a_new_revision() {
 
 #[test]
 fn what_cannot_be_a_row_is_kept_once() {
-    let bad = Counted {
+    let bad = CountedEvent {
         event: RawEvent::new("{}".to_owned().into(), false, None, ServedTime::Unusable("time_missing: none".into())),
         count: 1,
     };

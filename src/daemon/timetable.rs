@@ -11,10 +11,8 @@ use std::time::Duration;
 use crate::config::Schedule;
 use crate::model::{Instant, TeamId};
 
-use crate::pipeline::daemon::job::{Job, Lane, SLOW_RETRY, hash, next_due, offset};
-use crate::pipeline::plan::urgency::Urgency;
-
-pub use crate::pipeline::daemon::job::{Outcome, Task};
+use super::job::{Job, Lane, Outcome, SLOW_RETRY, Task, hash, next_due, offset};
+use crate::pipeline::Urgency;
 
 /// So many failures in a row, of any teams, mean that the service is away. When it is back, failed tasks are retried at once.
 const AWAY_FAILURES: u32 = 3;
@@ -31,7 +29,7 @@ pub enum Next {
 
 /// The state of a task, for display.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Standing {
+pub struct TaskState {
     pub due: Instant,
     pub is_running: bool,
     pub failures: u32,
@@ -81,10 +79,6 @@ impl Timetable {
 
     pub fn teams(&self) -> BTreeSet<TeamId> {
         self.jobs.keys().map(|(team, _)| team.clone()).collect()
-    }
-
-    pub fn is_idle(&self) -> bool {
-        self.busy.is_empty()
     }
 
     /// What to do at `now`. The caller starts the task that this returns.
@@ -188,10 +182,10 @@ impl Timetable {
         }
     }
 
-    pub fn standing(&self, team: &TeamId, task: Task) -> Option<Standing> {
+    pub fn task_state(&self, team: &TeamId, task: Task) -> Option<TaskState> {
         let job = self.jobs.get(&(team.clone(), task))?;
         let (due, failures, is_unfinished) = (job.due, job.failures, job.is_unfinished);
-        Some(Standing { due, is_running: job.started.is_some(), failures, is_unfinished })
+        Some(TaskState { due, is_running: job.started.is_some(), failures, is_unfinished })
     }
 
     /// After the clock was set back, tasks must not wait until it has caught up.

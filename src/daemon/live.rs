@@ -9,13 +9,13 @@ use crate::archive::{Finding, TeamState};
 use crate::config::{Cron, Schedule};
 use crate::model::{Instant, LedgerSeq, Range, Severity, Shard, Stream, TeamId};
 
-use crate::pipeline::commit::counts::Flushed;
-use crate::pipeline::daemon::open_teams::OpenTeams;
-use crate::pipeline::daemon::task_run::TaskRun;
-use crate::pipeline::daemon::timetable::{Standing, Task};
-use crate::pipeline::status::TeamStatus;
+use super::job::Task;
+use super::open_teams::OpenTeams;
+use super::task_run::TaskRun;
+use super::timetable::TaskState;
+use crate::pipeline::{Flushed, TeamStatus};
 
-/// A stream is late when it was not read for so many poll intervals,
+/// A stream is late after this many poll intervals without a reading,
 const LATE_POLLS: u32 = 3;
 /// and no less than this.
 const LATE_MIN: Duration = Duration::from_secs(10);
@@ -23,8 +23,8 @@ const LATE_MIN: Duration = Duration::from_secs(10);
 /// One task of one team.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskLive {
-    pub standing: Standing,
-    /// When it last went well, by this machine's clock.
+    pub state: TaskState,
+    /// The last success, by this machine's clock.
     pub done_at: Option<Instant>,
     /// The last error; `None` after a success.
     pub error: Option<String>,
@@ -134,7 +134,7 @@ impl Live {
         Self { requests, ..Self::default() }
     }
 
-    /// The same, of a daemon that reads the teams of `shard` alone.
+    /// The state of a daemon that reads only the teams of `shard`.
     pub fn of_shard(self, shard: Shard) -> Self {
         Self { shard, ..self }
     }
@@ -194,12 +194,12 @@ impl Live {
     }
 
     /// Shows the state of a team's tasks.
-    pub(super) fn show_tasks(&self, team: &TeamId, standing: impl Fn(Task) -> Option<Standing>) {
+    pub(super) fn show_tasks(&self, team: &TeamId, state_of: impl Fn(Task) -> Option<TaskState>) {
         let mut held = self.held();
         let live = held.shown.teams.entry(team.clone()).or_default();
-        for (task, standing) in Task::ALL.into_iter().filter_map(|task| Some((task, standing(task)?))) {
-            let new = TaskLive { standing, done_at: None, error: None, counts: Flushed::default() };
-            live.tasks.entry(task).or_insert(new).standing = standing;
+        for (task, state) in Task::ALL.into_iter().filter_map(|task| Some((task, state_of(task)?))) {
+            let new = TaskLive { state, done_at: None, error: None, counts: Flushed::default() };
+            live.tasks.entry(task).or_insert(new).state = state;
         }
     }
 
@@ -260,8 +260,7 @@ impl Live {
         self.held().shown.clone()
     }
 
-    /// Requests to the service so far: how they ended, and how many. `retry` counts those that repeat a failed one, which
-    /// are counted by their end as well.
+    /// The number of requests to the service by their result. A repeated request counts under `retry` and under its result.
     pub fn requests(&self) -> [(&'static str, u64); 8] {
         let now = self.requests.now();
         [
@@ -276,7 +275,7 @@ impl Live {
         ]
     }
 
-    /// The streams that are not within their lag at `now`; `None` before it is known which teams there are.
+    /// The streams that are late at `now`; `None` before the first list of the teams.
     pub fn late(&self, now: Instant) -> Option<Vec<Late>> {
         let held = self.held();
         if !held.is_listed && held.shown.teams.is_empty() {
@@ -298,7 +297,7 @@ impl Live {
     }
 }
 
-/// After so long without a reading that went well, a stream is late.
+/// A stream without a successful reading for this time is late.
 fn allowed(cron: &Cron, now: Instant) -> Duration {
     (cron.interval(now) * LATE_POLLS).max(LATE_MIN)
 }

@@ -1,6 +1,6 @@
 //! Sets of half-open ranges.
 
-use crate::model::Range;
+use super::Range;
 
 /// The union of `ranges` and `added`, disjoint and in order. Neighbours become one range.
 pub fn union(ranges: &[Range], added: Range) -> Vec<Range> {

@@ -1,21 +1,21 @@
 //! What a walk saw: when it is the same as another, and where a range may be cut that it could not finish.
 
-use super::super::trail::Trail;
+use super::super::walk_pages::WalkPages;
 use super::*;
 
 fn page(events: Vec<RawEvent>, body: &'static str) -> Page {
     Page { events, body: body.into(), ..Page::default() }
 }
 
-fn trail(pages: Vec<Page>) -> Trail {
-    let mut trail = Trail::default();
+fn walk_over(pages: Vec<Page>) -> WalkPages {
+    let mut seen = WalkPages::default();
     let mut walk = Walk::from_start();
     for page in pages {
         let at = (0, walk.next_offset(), 4);
         let step = walk.take(&page);
-        trail.note(at, &page, step, walk.clone());
+        seen.note(at, &page, step, walk.clone());
     }
-    trail
+    seen
 }
 
 #[test]
@@ -34,13 +34,13 @@ fn a_range_is_cut_before_everything_that_the_walk_may_not_have_passed() {
     ] {
         let asked = Asked { range: range(0, 100), pad };
         let parts = cut.map(|cut| (range(0, cut), range(cut, 100)));
-        assert_eq!(trail(vec![page(seen.clone(), "")]).cut(asked), parts, "{pad} {seen:?}");
+        assert_eq!(walk_over(vec![page(seen.clone(), "")]).cut(asked), parts, "{pad} {seen:?}");
     }
 }
 
 #[test]
 fn a_page_is_known_again_by_its_place_and_size_and_only_if_it_had_a_body() {
-    let known = trail(vec![page(events(0..4), "body"), page(events(2..6), "")]);
+    let known = walk_over(vec![page(events(0..4), "body"), page(events(2..6), "")]);
     assert!(known.next(0, (0, 0, 4)).is_some());
     for (at, place) in [(0, (1, 0, 4)), (0, (0, 1, 4)), (0, (0, 0, 5)), (1, (0, 0, 4)), (1, (0, 2, 4)), (2, (0, 4, 4))]
     {
@@ -50,21 +50,21 @@ fn a_page_is_known_again_by_its_place_and_size_and_only_if_it_had_a_body() {
 }
 
 #[test]
-fn trails_are_the_same_where_all_their_pages_are() {
-    let first = trail(vec![page(events(0..4), "a"), page(events(2..6), "b")]);
-    let mut again = Trail::default();
+fn two_walks_are_the_same_where_all_their_pages_are() {
+    let first = walk_over(vec![page(events(0..4), "a"), page(events(2..6), "b")]);
+    let mut again = WalkPages::default();
     assert!(!again.is(&first) && !first.is(&again));
     again.note_again(first.next(0, (0, 0, 4)).unwrap().clone());
     assert!(!again.is(&first) && !first.is(&again), "one page of two");
     again.note_again(first.next(1, (0, 2, 4)).unwrap().clone());
     assert!(again.is(&first) && first.is(&again));
-    assert!(!trail(vec![page(events(0..4), "a"), page(events(2..6), "b")]).is(&first), "seen by itself");
+    assert!(!walk_over(vec![page(events(0..4), "a"), page(events(2..6), "b")]).is(&first), "seen by itself");
 }
 
 #[test]
 fn a_tally_counts_what_each_page_brought_anchors_aside() {
     let pages = vec![page(events(0..4), ""), page(events(2..6), ""), page(events(4..6), "")];
-    let tally = trail(pages).tally(|at| at.is_some_and(|at| at >= second(1)));
+    let tally = walk_over(pages).tally(|at| at.is_some_and(|at| at >= second(1)));
     let counts: Vec<u32> = events(0..7).iter().map(|event| tally.count(&event.digest)).collect();
     assert_eq!(counts, [0, 1, 1, 1, 1, 1, 0]);
 }

@@ -8,26 +8,19 @@ use crate::archive::{ArchiveError, Finding, FindingKind, TeamWriter};
 use crate::clock::Clock;
 use crate::model::{LedgerSeq, Stream, TeamId};
 
-use crate::pipeline::commit::counts::Flushed;
-use crate::pipeline::daemon::open_teams::{OpenTeams, Opened};
-use crate::pipeline::daemon::timetable::{Outcome, Task};
-use crate::pipeline::error::RoundError;
-use crate::pipeline::plan::urgency::{Urgency, billing_within};
-use crate::pipeline::progress::Progress;
-use crate::pipeline::settings::{ExpirySettings, InventorySettings, ScanMode, Settings};
-use crate::pipeline::status::{TeamStatus, status_with};
-use crate::pipeline::team::budget::Budget;
-use crate::pipeline::team::edges::TeamEdges;
-use crate::pipeline::team::memory::TeamMemory;
-use crate::pipeline::team_round::{TeamRound, read_team};
-use crate::pipeline::workers::Workers;
+use super::job::{Outcome, Task};
+use super::open_teams::{OpenTeams, Opened};
+use crate::pipeline::{
+    Budget, ExpirySettings, Flushed, InventorySettings, Progress, RoundError, ScanMode, Settings, TeamEdges,
+    TeamMemory, TeamRound, TeamStatus, Urgency, Workers, billing_within, read_team, status_with,
+};
 
-/// A run settles and re-scans for so long, and leaves the rest to the next run: each run reads the newest events.
+/// A run settles and re-scans for this time, and leaves the rest to the next run. Each run reads the newest events first.
 const RUN_TIME_MAX: Duration = Duration::from_secs(10);
 /// After this many failures in a row a task is named in the log only at every doubling.
 const FAILURES_LOGGED: u32 = 3;
 
-/// What runs work with. A change of the configuration makes another one.
+/// The edges and settings of all runs. A reload of the configuration replaces them.
 pub struct Edges {
     pub source: Arc<dyn EventSource>,
     pub clock: Arc<dyn Clock>,
@@ -51,7 +44,7 @@ impl Edges {
         self.settings.streams.iter().map(|stream| Task::Read(*stream)).chain(inventory).collect()
     }
 
-    /// The settings of a run: of one stream, or of the inventory alone.
+    /// The settings of a run, which reads one stream or only the inventory.
     fn settings_of(&self, task: Task) -> Arc<Settings> {
         let all = self.settings.clone();
         Arc::new(match task {
@@ -191,7 +184,7 @@ fn conclude(
     }
 }
 
-/// Whether the same may work by itself later.
+/// Whether the same work may succeed later without help.
 fn outcome_of(error: &RoundError) -> Outcome {
     match error {
         RoundError::Api(ApiError::Throttled { retry_after, .. } | ApiError::Unavailable { retry_after, .. }) => {

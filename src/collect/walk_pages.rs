@@ -31,14 +31,14 @@ pub struct Seen {
 
 /// The pages of one walk, in order, list by list.
 #[derive(Debug, Default)]
-pub struct Trail {
+pub struct WalkPages {
     pages: Vec<Arc<Seen>>,
     /// How often `hasMoreEvents` said the opposite of what the walk then saw.
     pub has_more: u64,
 }
 
-impl Trail {
-    /// The next page for a walk that has seen the first `at` pages of this trail.
+impl WalkPages {
+    /// The next page for a walk that has seen the first `at` pages of this one.
     pub fn next(&self, at: usize, (list, offset, limit): (usize, u64, u32)) -> Option<&Arc<Seen>> {
         let is_it = |seen: &&Arc<Seen>| (seen.list, seen.offset, seen.limit) == (list, offset, limit);
         self.pages.get(at).filter(is_it).filter(|seen| !seen.body.is_empty())
@@ -58,7 +58,7 @@ impl Trail {
         self.pages.len()
     }
 
-    /// Whether both trails are the same pages throughout.
+    /// Whether both walks saw the same pages throughout.
     pub fn is(&self, other: &Self) -> bool {
         self.pages.len() == other.pages.len() && self.pages.iter().zip(&other.pages).all(|(a, b)| Arc::ptr_eq(a, b))
     }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::config::Cron;
+use crate::daemon::job::{BACKOFF_FIRST, BACKOFF_MAX};
 use crate::model::Stream;
-use crate::pipeline::daemon::job::{BACKOFF_FIRST, BACKOFF_MAX};
 
 const NOON: &str = "2026-11-20T12:00:00Z";
 const CONNECTIONS: Task = Task::Read(Stream::Connections);
@@ -52,7 +52,7 @@ fn left(now: Instant, left: u64) -> Option<Urgency> {
 fn due_after(table: &mut Timetable, began: Instant, ended: Instant, outcome: Outcome) -> Instant {
     let (team, task) = started(table.next(began));
     table.finished(&TeamId::from(team.as_str()), task, ended, outcome, None);
-    table.standing(&TeamId::from(team.as_str()), task).unwrap().due
+    table.task_state(&TeamId::from(team.as_str()), task).unwrap().due
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn when_a_service_that_was_away_answers_again_nothing_waits_any_longer() {
     let (team, task) = started(table.next(now));
     table.finished(&TeamId::from(team.as_str()), task, now, DONE, None);
     let waiting = || ["a", "b", "c", "d"].into_iter().filter(|name| *name != team);
-    let due = |table: &Timetable, name| table.standing(&TeamId::from(name), CONNECTIONS).unwrap().due;
+    let due = |table: &Timetable, name| table.task_state(&TeamId::from(name), CONNECTIONS).unwrap().due;
     assert!(waiting().all(|name| due(&table, name) <= now), "they are tried at once");
     // One that works beside others that fail is no sign of anything, and is not taken for one again and again.
     round(&mut table, now, &team);
@@ -189,13 +189,13 @@ fn another_token_is_tried_at_once_where_one_was_refused() {
         }
         now = now.plus(seconds(1_000));
     }
-    let standing = |table: &Timetable, team: &str| table.standing(&TeamId::from(team), CONNECTIONS).unwrap();
+    let state = |table: &Timetable, team: &str| table.task_state(&TeamId::from(team), CONNECTIONS).unwrap();
     table.next(now);
     now = now.minus(seconds(200));
-    let before = standing(&table, "failed");
+    let before = state(&table, "failed");
     table.retry_refused(now);
-    assert!(standing(&table, "refused").due <= now);
-    assert_eq!(standing(&table, "failed"), before);
+    assert!(state(&table, "refused").due <= now);
+    assert_eq!(state(&table, "failed"), before);
 }
 
 #[test]
@@ -278,9 +278,9 @@ fn a_new_schedule_is_in_force_at_once() {
     let mut table = table(&["t"], 4);
     due_after(&mut table, at(NOON), at(NOON), DONE);
     table.reload(schedule("*/2 * * * * *"), vec![CONNECTIONS, BILLING], 4, at(NOON));
-    let due = table.standing(&TeamId::from("t"), CONNECTIONS).unwrap().due;
+    let due = table.task_state(&TeamId::from("t"), CONNECTIONS).unwrap().due;
     assert!(due <= at(NOON).plus(seconds(4)), "{due}");
-    assert_eq!(table.standing(&TeamId::from("t"), BILLING).unwrap().due, at(NOON), "what is new is due now");
+    assert_eq!(table.task_state(&TeamId::from("t"), BILLING).unwrap().due, at(NOON), "what is new is due now");
 }
 
 #[test]
@@ -331,7 +331,7 @@ fn a_team_that_lost_a_race_rests_for_longer_and_longer() {
     assert!(waits[11] > waits[0] * 8, "{waits:?}");
     let (_, task) = started(table.next(now));
     table.finished(&team, task, now, DONE, None);
-    assert_eq!(table.standing(&team, task).unwrap().failures, 0);
+    assert_eq!(table.task_state(&team, task).unwrap().failures, 0);
 }
 
 #[test]
@@ -344,7 +344,7 @@ fn a_team_that_is_asked_to_wait_again_and_again_is_visited_more_and_more_seldom(
     for _ in 0..6 {
         assert!(matches!(table.next(now), Next::Start(..)));
         table.finished(&team, CONNECTIONS, now, Outcome::Failed { not_before: Some(seconds(600)) }, None);
-        let due = table.standing(&team, CONNECTIONS).unwrap().due;
+        let due = table.task_state(&team, CONNECTIONS).unwrap().due;
         waits.push(due.since(now).as_secs());
         now = due;
     }

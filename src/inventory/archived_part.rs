@@ -27,7 +27,7 @@ impl Scope<'_> {
 
 /// The archived state of one part.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct ArchivedPart {
     things: BTreeMap<Vec<String>, Held>,
     /// The time of the newest row.
     seen_to: Option<i64>,
@@ -40,12 +40,12 @@ struct Held {
     seen_at: i64,
 }
 
-impl Standing {
+impl ArchivedPart {
     /// The state after these rows, oldest first.
     pub fn of(rows: impl IntoIterator<Item = InventoryRow>) -> Self {
-        let mut standing = Self::default();
-        standing.follow(rows);
-        standing
+        let mut part = Self::default();
+        part.follow(rows);
+        part
     }
 
     /// Applies later rows.

@@ -7,10 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::archive::{Archive, ArchiveError, Recovery, TeamState, TeamWriter};
 use crate::clock::Clock;
 use crate::model::TeamId;
-
-use crate::pipeline::team::budget::Budget;
-use crate::pipeline::team::memory::TeamMemory;
-use crate::pipeline::workers::Workers;
+use crate::pipeline::{Budget, TeamMemory, Workers};
 
 /// About so many bytes of replayed state are kept.
 pub const OPEN_TEAMS_BYTES_MAX: usize = 256 * 1024 * 1024;

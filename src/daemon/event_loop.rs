@@ -15,12 +15,12 @@ use crate::config::Schedule;
 use crate::lake;
 use crate::model::{Instant, Stream, TeamId};
 
-use crate::pipeline::daemon::live::{Live, Verified};
-use crate::pipeline::daemon::open_teams::{OPEN_TEAMS_BYTES_MAX, OpenTeams};
-use crate::pipeline::daemon::task_run::{Edges, TaskRun, run_task};
-use crate::pipeline::daemon::timetable::{Next, Outcome, Task, Timetable};
-use crate::pipeline::team::budget::Budget;
-use crate::pipeline::workers::Workers;
+use super::job::{Outcome, Task};
+use super::live::{Live, Verified};
+use super::open_teams::{OPEN_TEAMS_BYTES_MAX, OpenTeams};
+use super::task_run::{Edges, TaskRun, run_task};
+use super::timetable::{Next, Timetable};
+use crate::pipeline::{Budget, Workers};
 
 /// The loop turns at least this often.
 const ROUND_MAX: Duration = Duration::from_secs(1);
@@ -145,7 +145,7 @@ impl Daemon {
     }
 
     fn start(&mut self, team: TeamId, task: Task) {
-        self.show_standing(&team);
+        self.show_tasks(&team);
         let run = run_task(self.open_teams.clone(), self.edges.clone(), team.clone(), task);
         let run = match self.edges.workers {
             Workers::Inline => run.boxed(),
@@ -179,7 +179,7 @@ impl Daemon {
             self.timetable.rest(&team, now.plus(self.edges.settings.commit_every));
         }
         self.heed(outcome, now);
-        let failures = self.timetable.standing(&team, task).map_or(0, |standing| standing.failures);
+        let failures = self.timetable.task_state(&team, task).map_or(0, |state| state.failures);
         if task == Task::Read(Stream::Activity) && committed.rows > 0 {
             // Activity may tell of changes of people and computers. The scan decides whether it does.
             self.timetable.want(&team, Task::Inventory, now);
@@ -187,12 +187,12 @@ impl Daemon {
                 self.timetable.want(&team, Task::Read(Stream::Connections), now);
             }
         }
-        if self.timetable.standing(&team, task).is_none() {
+        if self.timetable.task_state(&team, task).is_none() {
             // The team was removed during the run.
             return;
         }
         self.live.run_ended(run, failures, now, self.open_teams.size());
-        self.show_standing(&team);
+        self.show_tasks(&team);
     }
 
     /// A team that is asked to wait waits by itself. When the service asks one team after another, all wait.
@@ -242,13 +242,12 @@ impl Daemon {
         }
         self.timetable.retry_refused(now);
         for team in self.timetable.teams() {
-            self.show_standing(&team);
+            self.show_tasks(&team);
         }
         tracing::info!("the configuration was read again and is in force");
     }
 
-    /// Lets runs end by themselves for a moment, then gives up the others. The next process reads again what they have read and
-    /// not committed.
+    /// Waits a moment for the runs to end, then abandons the others. The next process reads their uncommitted events again.
     async fn wind_down(mut self) {
         let mut grace = self.edges.clock.sleep(STOP_GRACE).fuse();
         while self.runs_under_way > 0 {

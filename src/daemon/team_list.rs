@@ -1,4 +1,4 @@
-//! The teams that the daemon reads: those configured, else those that the service lists.
+//! The teams that the daemon reads: the configured ones, else those that the service lists.
 
 use std::time::Duration;
 
@@ -33,11 +33,11 @@ impl Daemon {
 
     pub(super) fn take_in(&mut self, team: &TeamId, now: Instant) {
         self.timetable.add(team, now);
-        self.show_standing(team);
+        self.show_tasks(team);
     }
 
-    pub(super) fn show_standing(&self, team: &TeamId) {
-        self.live.show_tasks(team, |task| self.timetable.standing(team, task));
+    pub(super) fn show_tasks(&self, team: &TeamId) {
+        self.live.show_tasks(team, |task| self.timetable.task_state(team, task));
     }
 
     pub(super) fn listed(&mut self, listed: Result<Vec<TeamId>, ApiError>) {
@@ -57,7 +57,7 @@ impl Daemon {
                     tracing::info!(%team, "a team to read");
                     self.take_in(team, now);
                 }
-                // Only now: the teams are complete.
+                // Set this last: until then a reader would see an incomplete list.
                 self.live.listed(None);
             }
             Err(error) => {

@@ -6,7 +6,7 @@ use crate::archive::{Finding, FindingKind, ReadPoint, TeamState, WindowRecord, W
 use crate::model::{Instant, Range, Stream};
 use crate::planted::{self, Bug};
 
-use crate::pipeline::plan::ranges::{missing, union};
+use crate::model::ranges::{missing, union};
 
 /// The subject of a gap of a removed computer without a name.
 pub const UNKNOWN_COMPUTER: &str = "unknown_computer";

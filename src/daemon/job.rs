@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use crate::config::{Cron, Schedule};
 use crate::model::{Digest, Instant, Stream, TeamId};
+use crate::pipeline::{HORIZON_ASSUMED, Urgency};
 use crate::planted::{self, Bug};
-
-use crate::pipeline::plan::urgency::{HORIZON_ASSUMED, Urgency};
 
 /// Offsets are spread over the time between two moments of a schedule, but over no more than this.
 pub const SPREAD_MAX: Duration = Duration::from_secs(600);
@@ -14,7 +13,7 @@ pub const SPREAD_MAX: Duration = Duration::from_secs(600);
 pub const BACKOFF_FIRST: Duration = Duration::from_secs(1);
 /// The longest wait after failures that end by themselves.
 pub const BACKOFF_MAX: Duration = Duration::from_secs(120);
-/// The longest wait after failures that somebody has to end.
+/// The longest wait after a failure that a person must end.
 pub const SLOW_RETRY: Duration = Duration::from_secs(900);
 /// The wait that the service asks for is multiplied by the failures in a row, up to this.
 const ASKED_TIMES_MAX: u32 = 4;
@@ -60,7 +59,7 @@ pub enum Outcome {
     Failed { not_before: Option<Duration> },
     /// Another writer was ahead: this process leaves the team to it for a while.
     Fenced,
-    /// Somebody has to act first: a token, a disk, a damaged file.
+    /// A person must act first: a token, a disk, a damaged file.
     Refused,
 }
 
@@ -150,7 +149,7 @@ impl Job {
     }
 }
 
-/// A stream that was never read goes before all that is well. The inventory goes after it: nothing of it is lost by waiting.
+/// A stream that was never read runs before streams without pressure. The inventory runs after it: waiting loses nothing of it.
 fn first_urgency(task: Task, now: Instant) -> Urgency {
     match task {
         Task::Read(_) => Urgency::default(),

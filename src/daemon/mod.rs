@@ -1,0 +1,19 @@
+//! The daemon runs the pipeline again and again: when each task of each team is due, what a run does, and the state for display.
+//!
+//! `event_loop` owns everything and waits. `timetable` decides which task runs next, from each task's `job`. `task_run` is one run of
+//! a task, on a team that `open_teams` keeps open. `team_list` follows the teams that the service lists. `live` shows all this to
+//! the port, the metrics and the warnings.
+
+mod event_loop;
+mod job;
+mod live;
+mod open_teams;
+mod task_run;
+mod team_list;
+mod timetable;
+
+pub use event_loop::{Command, Daemon};
+pub use job::Task;
+pub use live::{Detected, Detections, Late, Live, Snapshot, TaskLive, TeamLive, Verified};
+pub use open_teams::weight;
+pub use task_run::Edges;

@@ -69,12 +69,9 @@ fn old_metadata_expires_and_a_snapshot_within_the_grace_stays() {
     // The files look old, and the snapshots were replaced a moment ago: only versions before the newest go.
     age(&program.archive());
     let before = metadata(&program);
-    program
-        .run(&["vacuum", "--dry-run"])
-        .ended(0)
-        .says(&["table connections: 3 files of its metadata would be removed"]);
+    program.run(&["vacuum", "--dry-run"]).ended(0).says(&["table connections: 3 metadata files would be removed"]);
     assert_eq!(metadata(&program), before);
-    program.run(&["vacuum"]).ended(0).says(&["table connections: 3 files of its metadata removed"]);
+    program.run(&["vacuum"]).ended(0).says(&["table connections: 3 metadata files removed"]);
     let gone: Vec<String> = before.difference(&metadata(&program)).cloned().collect();
     assert_eq!(gone, ["v1.metadata.json", "v2.metadata.json", "v3.metadata.json"]);
     is_whole(&program);

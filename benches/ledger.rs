@@ -70,19 +70,11 @@ fn make_ledger(lines: u32) -> Result<MemoryStore, Failure> {
     let mut now: Instant = FIRST.parse()?;
     for number in 0..lines {
         let window = WindowRecord {
-            stream: Stream::Connections,
-            range: grid.window_of(now),
             state: WindowState::Provisional,
             reads: number,
             requests: u64::from(number),
             events: u64::from(number),
-            late: 0,
-            settled_at: None,
-            confirmed_at: None,
-            rescans: 0,
-            confirmed: Vec::new(),
-            unstable: Vec::new(),
-            walk: None,
+            ..WindowRecord::new(Stream::Connections, grid.window_of(now))
         };
         let read_points = vec![(Stream::Connections, ReadPoint { at: now, read_to: now, listed_at: None })];
         let _ = writer.commit(Draft { windows: vec![window], read_points, ..Draft::default() }, now)?;

@@ -185,19 +185,13 @@ fn make_archive(archive: &Archive, months: usize, a_day: u64) -> Result<Instant,
 
 fn sealed(range: Range, events: u64, at: Instant) -> WindowRecord {
     WindowRecord {
-        stream: Stream::Connections,
-        range,
         state: WindowState::Sealed,
         reads: 2,
         requests: 2,
         events,
-        late: 0,
         settled_at: Some(at),
-        confirmed_at: None,
         rescans: 3,
-        confirmed: Vec::new(),
-        unstable: Vec::new(),
-        walk: None,
+        ..WindowRecord::new(Stream::Connections, range)
     }
 }
 
@@ -244,6 +238,7 @@ fn event(digest: &Digest, kind: &str, time: Instant) -> EventRow {
         redacted: false,
         raw: Bytes::from(raw),
         detail: Detail::Connections(detail.into()),
+        served_digest: None,
     }
 }
 

@@ -6,7 +6,7 @@
 -- param: aliases list = null | further addresses, ids or local user names that mean the same subject
 -- chart: dots x=time_local y=source series=role | Rows about the subject, over time
 -- note: the report searches for the subject's id, and for every email address or name that the roster ever gave that id, in connections, activity, billing and quarantine, in every part of the roster and in the reviews
--- note: for an answer under GDPR article 15, choose a period from the archive's beginning; held is the archived text, and may name other people
+-- note: for an answer under GDPR article 15, choose a period from the archive's beginning; held is the archived text, or the columns where the archive did not keep the text, and may name other people
 -- note: the report does not list sessions, because they derive from the connection events listed here (R01 shows them)
 -- note: an address or id counts only if it is a whole column or a whole JSON string of the event's text, as a value or a key and in any spelling; `annals erase` finds the same rows
 WITH given AS (
@@ -27,7 +27,7 @@ WITH given AS (
     UNION SELECT lower(trim(u.email)) FROM inventory_sso_users u JOIN user_of USING (team_id, user_id) WHERE trim(u.email) <> ''
     UNION SELECT lower(device_id) FROM computer_of
 ), texts AS (
-    SELECT team_id, event_time, 'activity' AS source, event_type, event_id, raw, token_info, []::VARCHAR[] AS columns FROM activity
+    SELECT team_id, event_time, 'activity' AS source, event_type, event_id, coalesce(raw, token_info) AS raw, token_info, []::VARCHAR[] AS columns FROM activity
     WHERE event_time >= $from AND event_time < $to AND ($team IS NULL OR team_id = $team)
     UNION ALL
     SELECT team_id, event_time, 'billing', event_type, event_id, raw, NULL, [] FROM billing
@@ -37,9 +37,9 @@ WITH given AS (
     WHERE coalesce(event_time, first_seen_at) >= $from AND coalesce(event_time, first_seen_at) < $to
         AND ($team IS NULL OR team_id = $team)
     UNION ALL
-    SELECT team_id, event_time, 'connections', event_type, event_id, raw, NULL,
+    SELECT team_id, event_time, 'connections', event_type, event_id, coalesce(raw, to_json(c)::VARCHAR), NULL,
         [peer_email, peer_ip, direct_ip, device_id, computer_host_name, local_user_name, connection_id, tunnel_id, failure_reason]
-    FROM connections WHERE event_time >= $from AND event_time < $to AND ($team IS NULL OR team_id = $team)
+    FROM connections c WHERE event_time >= $from AND event_time < $to AND ($team IS NULL OR team_id = $team)
 ), spelled AS (
     SELECT *, regexp_extract_all(raw, '"((?:[^"\\]|\\.)*)"', 1) AS spellings,
         regexp_extract_all(token_info, '"((?:[^"\\]|\\.)*)"', 1) AS actor_spellings

@@ -18,7 +18,7 @@ use thiserror::Error;
 use url::{Host, Url};
 
 use crate::api::TokenSource;
-use crate::model::{GRACE_MIN, Location, Shard, TeamId, TeamRetention};
+use crate::model::{GRACE_MIN, Location, Privacy, Shard, TeamId, TeamRetention};
 
 pub use crate::model::{When, parse_duration};
 pub use cron::Cron;
@@ -133,6 +133,7 @@ pub struct Config {
     pub publish: Publish,
     pub signing: Signing,
     pub retention: TeamRetention,
+    pub privacy: Privacy,
     /// Warnings about unwise settings, one sentence each.
     pub warnings: Vec<String>,
 }
@@ -224,6 +225,7 @@ impl Config {
             publish: Publish::of_file(&file.publish, &place)?,
             signing,
             retention: retention::check_retention(&file.retention, &place)?,
+            privacy: file.privacy.into(),
             warnings,
             file: path,
         })

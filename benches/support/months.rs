@@ -33,19 +33,13 @@ pub fn make_archive(root: &Path, months: usize) -> Result<Vec<Instant>, Box<dyn 
             let times = (0..).map(|n| day.start.plus(spacing * n)).take_while(|time| *time < day.end);
             let rows: Vec<EventRow> = times.map(event).collect();
             draft.windows.push(WindowRecord {
-                stream: Stream::Connections,
-                range: day,
                 state: WindowState::Sealed,
                 reads: 2,
                 requests: 2,
                 events: rows.len() as u64,
-                late: 0,
                 settled_at: Some(now),
-                confirmed_at: None,
                 rescans: 3,
-                confirmed: Vec::new(),
-                unstable: Vec::new(),
-                walk: None,
+                ..WindowRecord::new(Stream::Connections, day)
             });
             draft.rows.push(WindowRows::new(Stream::Connections, day, rows, true));
             day = grid.window_of(day.end);
@@ -90,5 +84,6 @@ pub fn event(time: Instant) -> EventRow {
             }
             .into(),
         ),
+        served_digest: None,
     }
 }

@@ -22,11 +22,12 @@ use super::{ArchiveError, Dataset, FileEntry};
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StoredEvent {
     pub event_id: EventId,
-    /// The SHA-256 of the archived `raw`, computed now.
+    /// The SHA-256 of the archived `raw`, computed now; `original` if the archive does not keep `raw`.
     pub digest: Digest,
+    pub has_text: bool,
     pub time: Instant,
     pub revision: u32,
-    /// The keyed digest of the served text, if an erasure rewrote it: see [`Salts::originals`](super::Salts::originals).
+    /// The keyed digest of the served text, if `raw` is not that text: see [`Salts::originals`](super::Salts::originals).
     pub original: Option<Digest>,
 }
 
@@ -340,12 +341,18 @@ impl<'a> Identities<'a> {
 
     fn get(&self, at: usize, range: Range) -> Option<StoredEvent> {
         let time = Instant::from_nanos(self.times.value(at));
+        let has_text = self.raw.is_valid(at);
+        let original = self.originals.is_valid(at).then(|| self.originals.value(at).parse().ok()).flatten();
         range.owns(time).then(|| StoredEvent {
             event_id: self.ids.value(at).into(),
-            digest: Digest::of(self.raw.value(at).as_bytes()),
+            digest: match original {
+                Some(original) if !has_text => original,
+                _ => Digest::of(self.raw.value(at).as_bytes()),
+            },
+            has_text,
             time,
             revision: u32::try_from(self.revisions.value(at)).unwrap_or(0),
-            original: self.originals.is_valid(at).then(|| self.originals.value(at).parse().ok()).flatten(),
+            original,
         })
     }
 }

@@ -55,6 +55,9 @@ pub struct WindowRecord {
     pub requests: u64,
     /// Number of archived events that the window owns, without quarantined events.
     pub events: u64,
+    /// Number of these events whose text the archive did not keep (`[privacy] raw = "columns-only"`).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub without_text: u64,
     /// Number of events first seen at a re-scan.
     #[serde(default)]
     pub late: u64,
@@ -76,6 +79,33 @@ pub struct WindowRecord {
     /// The provisional walk of an open window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub walk: Option<WalkPoint>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+impl WindowRecord {
+    /// A window that was never read.
+    pub const fn new(stream: Stream, range: Range) -> Self {
+        Self {
+            stream,
+            range,
+            state: WindowState::Provisional,
+            reads: 0,
+            requests: 0,
+            events: 0,
+            without_text: 0,
+            late: 0,
+            settled_at: None,
+            confirmed_at: None,
+            rescans: 0,
+            confirmed: Vec::new(),
+            unstable: Vec::new(),
+            walk: None,
+        }
+    }
 }
 
 /// At the service's time `at`, Annals had read everything before `read_to` at least once.

@@ -30,6 +30,8 @@ pub enum StateError {
     Back { stream: Stream, window: Range, from: WindowState, to: WindowState },
     #[error("window {stream}{window} falls from {from} events to {to}")]
     FewerEvents { stream: Stream, window: Range, from: u64, to: u64 },
+    #[error("window {stream}{window} goes from {from} events without text to {to}, of {events} events")]
+    WithoutText { stream: Stream, window: Range, from: u64, to: u64, events: u64 },
     #[error("window {stream}{window} is recorded twice in one commit")]
     Twice { stream: Stream, window: Range },
     #[error("{path}: not the path of a {dataset} file of this team")]

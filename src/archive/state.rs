@@ -297,6 +297,10 @@ fn check_progress(held: &WindowRecord, new: &WindowRecord) -> Result<(), StateEr
     if new.events < held.events {
         return Err(StateError::FewerEvents { stream, window, from: held.events, to: new.events });
     }
+    if new.without_text < held.without_text || new.without_text > new.events {
+        let (from, to, events) = (held.without_text, new.without_text, new.events);
+        return Err(StateError::WithoutText { stream, window, from, to, events });
+    }
     Ok(())
 }
 

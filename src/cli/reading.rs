@@ -134,6 +134,7 @@ pub fn settings(config: &Config) -> Settings {
         teams: config.teams.clone(),
         shard: config.shard,
         inventory: inventory_settings(config),
+        privacy: config.privacy,
         commit_every: config.commit_every_at(&config.archive),
         ..Settings::default()
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::files::{self, Links};
-use crate::model::Retained;
+use crate::model::{Privacy, RawPolicy, Retained};
 
 use super::ConfigError;
 
@@ -41,6 +41,7 @@ pub(super) struct File {
     pub fleet: Fleet,
     pub cache: CacheSection,
     pub retention: Retention,
+    pub privacy: PrivacySection,
     pub publish: Publish,
 }
 
@@ -62,42 +63,51 @@ pub(super) struct Retention {
     pub inventory: Option<String>,
     pub quarantine: Option<String>,
     /// Different classes for single teams, by team id.
-    pub teams: BTreeMap<String, TeamRetention>,
+    pub teams: BTreeMap<String, Classes>,
+}
+
+/// A team's classes, by the names of their datasets: serde's `flatten` cannot refuse unknown names.
+#[derive(Debug, Default, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Classes(pub BTreeMap<Retained, String>);
+
+impl Retention {
+    pub fn classes(&self) -> Classes {
+        let of = |of: Retained| match of {
+            Retained::Activity => &self.activity,
+            Retained::Connections => &self.connections,
+            Retained::Billing => &self.billing,
+            Retained::Inventory => &self.inventory,
+            Retained::Quarantine => &self.quarantine,
+        };
+        Classes(Retained::ALL.into_iter().filter_map(|retained| Some((retained, of(retained).clone()?))).collect())
+    }
+}
+
+/// Whether the archive keeps the texts of events, for all streams and by stream.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct PrivacySection {
+    pub raw: RawPolicy,
+    pub streams: PrivacyStreams,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct TeamRetention {
-    pub activity: Option<String>,
-    pub connections: Option<String>,
-    pub billing: Option<String>,
-    pub inventory: Option<String>,
-    pub quarantine: Option<String>,
+pub(super) struct PrivacyStreams {
+    pub activity: Option<RawPolicy>,
+    pub connections: Option<RawPolicy>,
+    pub billing: Option<RawPolicy>,
 }
 
-impl Retention {
-    pub fn classes(&self) -> [(Retained, &Option<String>); 5] {
-        let Self { activity, connections, billing, inventory, quarantine, .. } = self;
-        Retained::ALL.map(|of| match of {
-            Retained::Activity => (of, activity),
-            Retained::Connections => (of, connections),
-            Retained::Billing => (of, billing),
-            Retained::Inventory => (of, inventory),
-            Retained::Quarantine => (of, quarantine),
-        })
-    }
-}
-
-impl TeamRetention {
-    pub fn classes(&self) -> [(Retained, &Option<String>); 5] {
-        let Self { activity, connections, billing, inventory, quarantine } = self;
-        Retained::ALL.map(|of| match of {
-            Retained::Activity => (of, activity),
-            Retained::Connections => (of, connections),
-            Retained::Billing => (of, billing),
-            Retained::Inventory => (of, inventory),
-            Retained::Quarantine => (of, quarantine),
-        })
+impl From<PrivacySection> for Privacy {
+    fn from(PrivacySection { raw, streams }: PrivacySection) -> Self {
+        let PrivacyStreams { activity, connections, billing } = streams;
+        Self {
+            activity: activity.unwrap_or(raw),
+            connections: connections.unwrap_or(raw),
+            billing: billing.unwrap_or(raw),
+        }
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Retained, Retention, TeamId, TeamRetention};
+use crate::model::{Retention, TeamId, TeamRetention};
 
+use super::file::Classes;
 use super::{ConfigError, file};
 
 /// The value for no class: a team can exclude a dataset from expiry.
@@ -19,7 +20,7 @@ pub(super) fn check_retention(
         if team.trim().is_empty() {
             return Err(ConfigError::invalid(place("retention.teams"), "a team's id is empty"));
         }
-        let own = with(&all, &classes.classes(), |key| place(&format!("retention.teams.{team:?}.{key}")))?;
+        let own = with(&all, classes, |key| place(&format!("retention.teams.{team:?}.{key}")))?;
         teams.insert(TeamId::from(team.as_str()), own);
     }
     Ok(TeamRetention { all, teams })
@@ -27,15 +28,14 @@ pub(super) fn check_retention(
 
 fn with(
     base: &Retention,
-    classes: &[(Retained, &Option<String>)],
+    Classes(classes): &Classes,
     place: impl Fn(&str) -> String,
 ) -> Result<Retention, ConfigError> {
     let mut found = base.clone();
     for (of, text) in classes {
-        match text.as_deref() {
-            None => {}
-            Some(FOREVER) => drop(found.0.remove(of)),
-            Some(text) => {
+        match text.as_str() {
+            FOREVER => drop(found.0.remove(of)),
+            text => {
                 let class =
                     text.parse().map_err(|message: String| ConfigError::invalid(place(of.as_str()), message))?;
                 found.0.insert(*of, class);

@@ -38,6 +38,7 @@ fn event(letter: char, at: i64) -> EventRow {
         redacted: false,
         raw: Bytes::new(),
         detail: Detail::Connections(detail.into()),
+        served_digest: None,
     }
 }
 

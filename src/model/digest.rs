@@ -32,6 +32,11 @@ impl Digest {
         hex::encode(&self.0[..8])
     }
 
+    /// The first 32 hexadecimal digits: an event without an id of its own is named by its content.
+    pub fn content_id(&self) -> String {
+        hex::encode(&self.0[..16])
+    }
+
     /// Passes the digits to `take` without allocating: a ledger contains many digests.
     fn with_digits<T>(&self, take: impl FnOnce(&str) -> T) -> T {
         let mut digits = [0; 64];

@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use jiff::{Span, Timestamp, tz::TimeZone};
+use serde::Deserialize;
 
 use super::{Instant, TeamId};
 
@@ -12,7 +13,8 @@ use super::{Instant, TeamId};
 const YEARS_MAX: i64 = 100;
 
 /// The datasets with a class. Sessions follow connections; all parts of the inventory share one class.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Retained {
     Activity,
     Connections,

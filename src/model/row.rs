@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::texts::Texts;
-use super::{ConnectionId, DeviceId, EventId, Instant, Stream, TeamId, Text};
+use super::{ConnectionId, DeviceId, Digest, EventId, Instant, Stream, TeamId, Text};
 
 /// One archived event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,9 +17,31 @@ pub struct EventRow {
     pub revision: u32,
     pub first_seen_at: Instant,
     pub redacted: bool,
-    /// The event's JSON text; UTF-8.
+    /// The event's JSON text; UTF-8. Empty if the archive does not keep it.
     pub raw: Bytes,
+    /// If the archive does not keep `raw`: the keyed digest of the text, by which the event is known.
+    pub served_digest: Option<Digest>,
     pub detail: Detail,
+}
+
+impl EventRow {
+    /// The row without `raw` and `payload`. `known_as` gives the keyed digest of the text's digest. An id that was made of the
+    /// unkeyed digest is made of the keyed one, because the unkeyed one confirms a guess of the text.
+    #[must_use]
+    pub fn without_text(self, known_as: impl Fn(&Digest) -> Digest) -> Self {
+        let digest = Digest::of(&self.raw);
+        let served = known_as(&digest);
+        let event_id = match self.event_id.as_str().strip_prefix(&digest.content_id()) {
+            Some(occurrence) => EventId::new(format!("{}{occurrence}", served.content_id())),
+            None => self.event_id,
+        };
+        let detail = match self.detail {
+            Detail::Activity { token_info, .. } => Detail::Activity { token_info, payload: None },
+            Detail::Billing { .. } => Detail::Billing { payload: None },
+            detail @ Detail::Connections(_) => detail,
+        };
+        Self { event_id, raw: Bytes::new(), served_digest: Some(served), detail, ..self }
+    }
 }
 
 /// The stream's own columns.

@@ -14,15 +14,12 @@ use crate::model::{Detail, EventId, EventRow, Instant, RawEvent, RejectRow, Serv
 pub use computers::{computer_name, devices_in, devices_named, tells_of_addition, tells_of_removal};
 use reject::Reject;
 
-/// Number of digits of the content hash in the id of an event without an id.
-const CONTENT_ID_DIGITS: usize = 32;
-
 /// The archived id of an event: the service's own, else `<32 digits of the content hash>-<occurrence>`.
 /// `occurrence` counts equal events of one window from 1.
 pub fn event_id(event: &RawEvent, occurrence: u32) -> EventId {
     match &event.id {
         Some(id) => id.clone(),
-        None => EventId::new(format!("{}-{occurrence}", &event.digest.to_string()[..CONTENT_ID_DIGITS])),
+        None => EventId::new(format!("{}-{occurrence}", event.digest.content_id())),
     }
 }
 
@@ -51,6 +48,7 @@ pub fn normalize(
             first_seen_at,
             redacted: event.redacted,
             raw: event.text.clone(),
+            served_digest: None,
             detail,
         }),
         Err(Reject { reason, detail }) => Err(Box::new(RejectRow {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::api::PAGE_EVENTS_MAX;
 use crate::archive::Archive;
 use crate::config::{Cron, Partition};
-use crate::model::{Instant, Range, Shard, Stream, TeamId, TeamRetention, WindowGrid};
+use crate::model::{Instant, Privacy, Range, Shard, Stream, TeamId, TeamRetention, WindowGrid};
 
 /// A batch of so many events is worth a commit. Events that wait for their commit are most of a backfill's memory.
 pub const COMMIT_EVENTS_MAX: usize = 12_000;
@@ -83,6 +83,8 @@ pub struct Settings {
     /// Read settled windows again now.
     pub rescan_now: bool,
     pub inventory: InventorySettings,
+    /// What new rows keep.
+    pub privacy: Privacy,
     /// The daemon pauses a team for this time after a commit, unless the round left work.
     pub commit_every: Duration,
     /// `None`: nothing expires by schedule.
@@ -132,6 +134,7 @@ impl Default for Settings {
             until: None,
             rescan_now: false,
             inventory: InventorySettings::default(),
+            privacy: Privacy::default(),
             commit_every: Duration::ZERO,
             retention: None,
         }

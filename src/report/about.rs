@@ -45,6 +45,9 @@ pub struct About {
     /// The number of detections by severity; `None` if the report detects nothing.
     pub detections: Option<BTreeMap<Severity, u64>>,
     pub coverage: Vec<StreamCoverage>,
+    /// Which events of the period have no text, if the report shows texts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub without_text: Vec<String>,
     pub ledger: Vec<LedgerHead>,
     /// The SHA-256 of the report's file.
     pub query_sha256: Digest,
@@ -85,6 +88,7 @@ impl About {
             let place = format!("{} {}", self.names.label(&stream.team), stream.stream.map_or("", Stream::as_str));
             lines.extend(stream.expired.iter().map(|month| format!("expired: {place}: {}", month.sentence())));
         }
+        lines.extend(self.without_text.iter().cloned());
         let params = self.params.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>();
         lines.push(format!("parameters: {}", or_none(&params)));
         lines.push(format!("rows: {}", self.rows));

@@ -33,6 +33,7 @@ mod spill;
 mod team_names;
 mod views;
 mod visitor;
+mod without_text;
 mod write;
 mod zone;
 

@@ -13,6 +13,7 @@ use super::coverage::{Span, coverage};
 use super::data::{TeamSnapshot, ViewData};
 use super::engine::stream_rows;
 use super::named::Named;
+use super::without_text::without_text;
 use super::zone::Zone;
 use super::{Engine, ReportError, Sink};
 
@@ -121,6 +122,7 @@ impl Engine {
             rows,
             detections,
             coverage: coverage(data, asked.period, asked.team.as_ref()),
+            without_text: without_text(data, report, asked.period, asked.team.as_ref()),
             ledger: heads
                 .map(|look| LedgerHead { team: look.team_id.to_string(), seq: look.seq.0, sha256: look.head })
                 .collect(),

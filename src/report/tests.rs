@@ -52,19 +52,13 @@ pub fn write_connections(engine: &Engine, path: &Path, times: &[&str]) -> LiveFi
 
 fn window(stream: Stream, start: &str, end: &str) -> WindowRecord {
     WindowRecord {
-        stream,
-        range: Range::new(at(start), at(end)),
         state: WindowState::Settled,
         reads: 2,
         requests: 7,
         events: 12,
         late: 2,
         settled_at: Some(at("2026-11-21T00:15:00.123456789Z")),
-        confirmed_at: None,
-        rescans: 0,
-        confirmed: Vec::new(),
-        unstable: Vec::new(),
-        walk: None,
+        ..WindowRecord::new(stream, Range::new(at(start), at(end)))
     }
 }
 

@@ -33,6 +33,7 @@ fn make_archive(root: &Path) {
             redacted: false,
             raw: format!("{{\"n\":{number}}}").into(),
             detail: Detail::Activity { token_info: None, payload: None },
+            served_digest: None,
         };
         let rows = vec![WindowRows::new(Stream::Activity, window, vec![event], false)];
         let _ = writer.commit(Draft { rows, ..Draft::default() }, start).unwrap();

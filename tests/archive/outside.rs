@@ -28,6 +28,7 @@ fn event(number: u64, start: Instant) -> EventRow {
         redacted: false,
         raw: format!("{{\"id\":\"event-{number:05}\",\"ü\":\"\u{1F980}\"}}").into(),
         detail: Detail::Connections(detail.into()),
+        served_digest: None,
     }
 }
 

@@ -28,6 +28,7 @@ fn event(team: &TeamId, id: &str, time: Instant, host: &str) -> EventRow {
         detail: Detail::Connections(
             ConnectionDetail { computer_host_name: Some(host.into()), ..ConnectionDetail::default() }.into(),
         ),
+        served_digest: None,
     }
 }
 
@@ -56,19 +57,12 @@ fn add_day(draft: &mut Draft, team: &TeamId, day: &str) {
     };
     draft.rows.push(WindowRows::new(Stream::Connections, window, (0..3).map(one).collect(), true));
     draft.windows.push(WindowRecord {
-        stream: Stream::Connections,
-        range: window,
         state: WindowState::Settled,
         reads: 2,
         requests: 4,
         events: 3,
-        late: 0,
         settled_at: Some(window.end.plus(Duration::from_secs(900))),
-        confirmed_at: None,
-        rescans: 0,
-        confirmed: Vec::new(),
-        unstable: Vec::new(),
-        walk: None,
+        ..WindowRecord::new(Stream::Connections, window)
     });
 }
 

@@ -188,6 +188,7 @@ impl History {
             redacted: false,
             raw: format!("{{\"id\":\"event-{number:06}\",\"ü\":\"\u{1F980}\"}}").into(),
             detail,
+            served_digest: None,
         }
     }
 }
@@ -198,19 +199,14 @@ fn window(day: Instant) -> Range {
 
 fn sealed(stream: Stream, start: Instant) -> WindowRecord {
     WindowRecord {
-        stream,
-        range: window(start),
         state: WindowState::Sealed,
         reads: 2,
         requests: 4,
         events: 0,
-        late: 0,
         settled_at: Some(start),
         confirmed_at: Some(start),
         rescans: 3,
-        confirmed: Vec::new(),
-        unstable: Vec::new(),
-        walk: None,
+        ..WindowRecord::new(stream, window(start))
     }
 }
 

@@ -51,6 +51,7 @@ fn event(id: &str, connection: u64, kind: usize, time: Instant) -> EventRow {
         redacted: false,
         raw: Bytes::from(format!("{{\"id\":\"{id}\"}}")),
         detail: Detail::Connections(detail.into()),
+        served_digest: None,
     }
 }
 

@@ -240,19 +240,12 @@ impl Day {
             (0..events).map(|nth| event(team, stream, window.start.plus(first + HOUR * u32::try_from(nth).unwrap())));
         let rows = WindowRows::new(stream, window, rows.collect(), state != WindowState::Provisional);
         let record = WindowRecord {
-            stream,
-            range: window,
             state,
             reads: 2,
             requests: 4,
             events,
-            late: 0,
             settled_at: (state != WindowState::Provisional).then(|| window.end.plus(HOUR)),
-            confirmed_at: None,
-            rescans: 0,
-            confirmed: Vec::new(),
-            unstable: Vec::new(),
-            walk: None,
+            ..WindowRecord::new(stream, window)
         };
         (rows, record)
     }
@@ -279,6 +272,7 @@ fn event(team: &TeamId, stream: Stream, time: Instant) -> EventRow {
         redacted: false,
         raw: Bytes::from(format!("{{\"id\":\"{stream}-{time}\"}}")),
         detail,
+        served_digest: None,
     }
 }
 

@@ -18,6 +18,7 @@ mod crash;
 mod days;
 mod erasure;
 mod faults;
+mod minimisation;
 mod moving;
 mod odd_events;
 mod paging;

@@ -16,7 +16,7 @@ use super::schema_of;
 const TEXT_BYTES: usize = 16;
 /// The columns of every stream, before and after the stream's own columns.
 const COMMON_COLUMNS: usize = 9 + ERASED_COLUMNS;
-/// The columns that only an erasure fills.
+/// `erased` and `served_digest`.
 const ERASED_COLUMNS: usize = 2;
 
 /// Converts `rows` of one stream to columns. The slice must be short: a text column holds at most 2 GiB.
@@ -42,6 +42,7 @@ struct EventBuilder {
     seen: Vec<i64>,
     redacted: BooleanBuilder,
     raw: StringBuilder,
+    served: StringBuilder,
     /// The columns that only this stream has.
     texts: Vec<StringBuilder>,
 }
@@ -61,6 +62,7 @@ impl EventBuilder {
             seen: Vec::with_capacity(rows),
             redacted: BooleanBuilder::with_capacity(rows),
             raw: StringBuilder::with_capacity(rows, raw_bytes),
+            served: StringBuilder::new(),
             texts: (0..own).map(|_| text()).collect(),
         }
     }
@@ -83,7 +85,8 @@ impl EventBuilder {
         self.revisions.push(revision);
         self.seen.push(row.first_seen_at.micros());
         self.redacted.append_value(row.redacted);
-        self.raw.append_value(raw);
+        self.raw.append_option(row.served_digest.is_none().then_some(raw));
+        self.served.append_option(row.served_digest.map(|digest| digest.to_string()));
         row.detail.with_texts(|texts| {
             for (column, text) in self.texts.iter_mut().zip(texts) {
                 column.append_option(*text);
@@ -111,7 +114,7 @@ impl EventBuilder {
         ];
         columns.extend(self.texts.iter_mut().map(|column| Arc::new(column.finish()) as ArrayRef));
         let rows = columns[0].len();
-        columns.extend((0..ERASED_COLUMNS).map(|_| Arc::new(StringArray::new_null(rows)) as ArrayRef));
+        columns.extend([Arc::new(StringArray::new_null(rows)) as ArrayRef, Arc::new(self.served.finish())]);
         RecordBatch::try_new(schema_of(self.stream.into()), columns).map_err(|e| e.to_string())
     }
 }

@@ -222,7 +222,10 @@ fn put_event(row: &EventRow, values: &mut Vec<u8>) {
     put_int(values, i64::from(row.revision));
     put_int(values, row.first_seen_at.micros());
     put_truth(values, row.redacted);
-    put_raw(values, &row.raw);
+    match row.served_digest {
+        None => put_raw(values, &row.raw),
+        Some(_) => values.push(0),
+    }
     row.detail.with_texts(|texts| {
         for text in texts {
             match text {
@@ -232,7 +235,11 @@ fn put_event(row: &EventRow, values: &mut Vec<u8>) {
         }
     });
     // No erasure has changed a new event.
-    values.extend([0, 0]);
+    values.push(0);
+    match row.served_digest {
+        None => values.push(0),
+        Some(digest) => put_bytes(values, digest.to_string().as_bytes()),
+    }
 }
 
 #[cfg(test)]
@@ -262,6 +269,7 @@ mod tests {
             first_seen_at: Instant::from_nanos(1_700_000_000_500_000_000),
             redacted: true,
             raw: raw.to_vec().into(),
+            served_digest: None,
             detail,
         };
         let short = |value: &str| text(&[u8::try_from(value.len()).unwrap()], value);

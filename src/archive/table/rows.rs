@@ -8,7 +8,7 @@ use crate::model::{ConnectionTexts, Detail, ErasedMark, EventRow, Instant, Rejec
 
 use super::column::*;
 
-/// The rows of a batch that has all columns of the stream. If only `raw` was not read, it is empty. `first_seen_at` loses
+/// The rows of a batch that has all columns of the stream. If only `raw` was not read, or is null, it is empty. `first_seen_at` loses
 /// everything below a microsecond.
 ///
 /// # Errors
@@ -18,6 +18,7 @@ pub fn event_rows(stream: Stream, batch: &RecordBatch) -> Result<Vec<EventRow>, 
     let id = Texts::of(batch, EVENT_ID)?;
     let kind = Texts::of(batch, EVENT_TYPE)?;
     let raw = batch.column_by_name(RAW).map(|_| Texts::of(batch, RAW)).transpose()?;
+    let served = Texts::of(batch, SERVED_DIGEST)?;
     let nanos = column_of(batch, EVENT_TIME_NS)?.as_primitive_opt::<Int64Type>().ok_or("event_time_ns: its type")?;
     let revision = column_of(batch, REVISION)?.as_primitive_opt::<Int32Type>().ok_or("revision: its type")?;
     let seen = Seen::of(batch)?;
@@ -32,6 +33,10 @@ pub fn event_rows(stream: Stream, batch: &RecordBatch) -> Result<Vec<EventRow>, 
             first_seen_at: seen.at(at),
             redacted: seen.redacted(at),
             raw: raw.as_ref().map_or_else(Bytes::new, |raw| Bytes::copy_from_slice(raw.get(at).as_bytes())),
+            served_digest: match &raw {
+                Some(raw) if raw.maybe(at).is_none() => served.maybe(at).and_then(|digest| digest.parse().ok()),
+                _ => None,
+            },
             detail: details.get(at),
         })
     };

@@ -36,7 +36,7 @@ pub mod column {
     pub const FIRST_EVENT_AT: &str = "first_event_at";
     /// The erasure orders that rewrote the row, separated by spaces.
     pub const ERASED: &str = "erased";
-    /// A keyed digest of the served text, if an erasure changed `raw`. Annals recognises the event by it.
+    /// A keyed digest of the served text, if `raw` is not that text, or null. Annals recognises the event by it.
     pub const SERVED_DIGEST: &str = "served_digest";
     /// The columns that `connections` adds, in order.
     pub const CONNECTION: [&str; 10] = [
@@ -118,7 +118,7 @@ fn fields_of(dataset: Dataset) -> Vec<Field> {
         Field::new(REVISION, DataType::Int32, false),
         time(FIRST_SEEN_AT, false),
         flag,
-        text(RAW),
+        maybe(RAW),
     ];
     match dataset {
         Dataset::Activity => fields.extend([maybe(TOKEN_INFO), maybe(PAYLOAD)]),

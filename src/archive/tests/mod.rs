@@ -97,6 +97,7 @@ pub fn event(id: &str, time: Instant) -> EventRow {
         redacted: false,
         raw: Bytes::from(format!("{{\"id\":\"{id}\",\"timestamp\":{}}}", time.nanos())),
         detail: Detail::Connections(detail.into()),
+        served_digest: None,
     }
 }
 
@@ -123,21 +124,7 @@ pub fn reject(id: &str, raw: &[u8]) -> RejectRow {
 }
 
 pub fn record(window: Range, state: WindowState, events: u64) -> WindowRecord {
-    WindowRecord {
-        stream: Stream::Connections,
-        range: window,
-        state,
-        reads: 1,
-        requests: 2,
-        events,
-        late: 0,
-        settled_at: None,
-        confirmed_at: None,
-        rescans: 0,
-        confirmed: Vec::new(),
-        unstable: Vec::new(),
-        walk: None,
-    }
+    WindowRecord { state, reads: 1, requests: 2, events, ..WindowRecord::new(Stream::Connections, window) }
 }
 
 pub fn rows(date: &str, rows: Vec<EventRow>, compact: bool) -> WindowRows {

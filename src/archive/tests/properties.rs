@@ -44,17 +44,21 @@ fn detail(stream: Stream) -> BoxedStrategy<Detail> {
 
 fn row(stream: Stream) -> impl Strategy<Value = EventRow> {
     let texts = (any::<String>(), any::<String>(), any::<String>());
-    (texts, time(), time(), 0..i32::MAX, any::<bool>(), detail(stream)).prop_map(
-        |((id, kind, raw), time, seen, revision, redacted, detail)| EventRow {
-            team_id: team(),
-            event_id: id.as_str().into(),
-            time,
-            event_type: kind.into(),
-            revision: revision.unsigned_abs(),
-            first_seen_at: Instant::from_nanos(seen.micros() * 1_000),
-            redacted,
-            raw: Bytes::from(raw),
-            detail,
+    (texts, time(), time(), 0..i32::MAX, any::<[bool; 2]>(), detail(stream)).prop_map(
+        |((id, kind, raw), time, seen, revision, [redacted, keeps_text], detail)| {
+            let row = EventRow {
+                team_id: team(),
+                event_id: id.as_str().into(),
+                time,
+                event_type: kind.into(),
+                revision: revision.unsigned_abs(),
+                first_seen_at: Instant::from_nanos(seen.micros() * 1_000),
+                redacted,
+                raw: Bytes::from(raw),
+                detail,
+                served_digest: None,
+            };
+            if keeps_text { row } else { row.without_text(|digest| Digest::of(&digest.0)) }
         },
     )
 }

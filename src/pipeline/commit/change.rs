@@ -51,7 +51,7 @@ impl WindowChange {
 
     /// The record after this change, with `rows` new rows.
     pub fn apply(&self, held: Option<&WindowRecord>, rows: u64, settings: &Settings) -> WindowRecord {
-        let mut record = held.cloned().unwrap_or_else(|| fresh(self.stream, self.window));
+        let mut record = held.cloned().unwrap_or_else(|| WindowRecord::new(self.stream, self.window));
         record.reads += self.walks;
         record.requests += self.requests;
         record.events += rows;
@@ -102,25 +102,6 @@ fn but_the_last(passed: u32, settings: &Settings) -> u32 {
     passed.min(settings.tiers().saturating_sub(1))
 }
 
-/// The record of an unread window.
-pub fn fresh(stream: Stream, range: Range) -> WindowRecord {
-    WindowRecord {
-        stream,
-        range,
-        state: WindowState::Provisional,
-        reads: 0,
-        requests: 0,
-        events: 0,
-        late: 0,
-        settled_at: None,
-        confirmed_at: None,
-        rescans: 0,
-        confirmed: Vec::new(),
-        unstable: Vec::new(),
-        walk: None,
-    }
-}
-
 /// The change of a stream's record by a round.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StreamChange {
@@ -150,8 +131,10 @@ impl StreamChange {
 
 /// Whether a window's record has news besides the counts of its readings.
 pub fn says_more(record: &WindowRecord, before: Option<&WindowRecord>) -> bool {
-    let held = before.cloned().unwrap_or_else(|| fresh(record.stream, record.range));
-    *record != WindowRecord { reads: record.reads, requests: record.requests, events: record.events, ..held }
+    let held = before.cloned().unwrap_or_else(|| WindowRecord::new(record.stream, record.range));
+    let counts = (record.reads, record.requests, record.events, record.without_text);
+    let (reads, requests, events, without_text) = counts;
+    *record != WindowRecord { reads, requests, events, without_text, ..held }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::archive::{
     WindowState,
 };
 use crate::collect::CountedEvent;
-use crate::model::{Instant, Range, Stream};
+use crate::model::{EventRow, Instant, Range, RawPolicy, Stream};
 use crate::planted::{self, Bug};
 
 use crate::pipeline::commit::batch::{Batch, Place, is_same_matter};
@@ -117,7 +117,7 @@ impl<'a> Flush<'a> {
         let is_settled = |record: &WindowRecord| record.state != WindowState::Provisional;
         let settles = !before.is_some_and(is_settled) && record.as_ref().is_some_and(is_settled);
         if rows > 0 || settles {
-            self.draft.rows.push(WindowRows::new(stream, window, added.rows, settles));
+            self.push_rows((stream, window), added.rows, settles)?;
         }
         let is_proof = changes.iter().any(|change| change.confirmed.is_some() || change.rescanned);
         self.draft.windows.extend(record.filter(|record| is_proof || rows > 0 || says_more(record, before)));
@@ -132,20 +132,46 @@ impl<'a> Flush<'a> {
         changes: &[&WindowChange],
         rows: u64,
     ) -> Result<Option<WindowRecord>, ArchiveError> {
+        let is_without_text = self.of.settings.privacy.of(stream) == RawPolicy::ColumnsOnly;
         let mut record = before.cloned();
         for (n, change) in changes.iter().enumerate() {
             record = Some(change.apply(record.as_ref(), if n == 0 { rows } else { 0 }, self.of.settings));
         }
         match (before, &mut record) {
             // Events dated into the future, or served unasked, may have come before the window was read.
-            (None, Some(record)) => record.events += self.of.writer.events_in(stream, window)?.len() as u64,
+            (None, Some(record)) => {
+                let held = self.of.writer.events_in(stream, window)?;
+                record.events += held.len() as u64;
+                record.without_text += held.iter().filter(|event| !event.has_text).count() as u64;
+            }
             (Some(_), Some(record)) if changes.is_empty() => {
                 record.events += rows;
                 record.late += if record.state == WindowState::Provisional { 0 } else { rows };
             }
             _ => {}
         }
+        if let Some(record) = record.as_mut().filter(|_| is_without_text) {
+            record.without_text += rows;
+        }
         Ok(record)
+    }
+
+    /// Adds new rows to the commit, with or without their text as the policy of the stream says.
+    ///
+    /// # Errors
+    /// When the salt of the keyed digests is lost.
+    pub fn push_rows(
+        &mut self,
+        (stream, window): Place,
+        mut rows: Vec<EventRow>,
+        compact: bool,
+    ) -> Result<(), ArchiveError> {
+        if self.of.settings.privacy.of(stream) == RawPolicy::ColumnsOnly {
+            let known_as = self.of.writer.salts().originals()?;
+            rows = rows.into_iter().map(|row| row.without_text(&known_as)).collect();
+        }
+        self.draft.rows.push(WindowRows::new(stream, window, rows, compact));
+        Ok(())
     }
 
     /// Adds computers and losses that the rows name. Returns the number of removals.

@@ -13,7 +13,7 @@ use crate::planted::{self, Bug};
 pub struct Held {
     occurrences: DigestMap<u32>,
     revisions: HashMap<EventId, u32, ahash::RandomState>,
-    /// Erased events, by the keyed digest of their served text.
+    /// Events without their served text, by the keyed digest of that text.
     erased: DigestMap<u32>,
 }
 
@@ -24,6 +24,15 @@ impl Held {
             *held.occurrences.entry(event.digest).or_default() += 1;
             let revision = held.revisions.entry(event.event_id.clone()).or_default();
             *revision = (*revision).max(event.revision);
+        }
+        held
+    }
+
+    /// Like `new`, for events that [`Held::recognise`] finds one by one.
+    pub fn with_originals(stored: &[StoredEvent]) -> Self {
+        let mut held = Self::new(stored);
+        for original in stored.iter().filter_map(|event| event.original) {
+            *held.erased.entry(original).or_default() += 1;
         }
         held
     }

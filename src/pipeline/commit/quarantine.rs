@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use crate::api::wire;
-use crate::archive::{ArchiveError, Committed, Dataset, Draft, Finding, FindingKind, Release, TeamWriter, WindowRows};
+use crate::archive::{ArchiveError, Committed, Dataset, Draft, Finding, FindingKind, Release, TeamWriter};
 use crate::collect::CountedEvent;
-use crate::model::{Instant, Range, RawEvent, RejectRow, Stream};
+use crate::model::{Instant, Range, RawEvent, RawPolicy, RejectRow, Stream};
 
 use crate::pipeline::commit::batch::Batch;
 use crate::pipeline::commit::computer_events::CommitContext;
@@ -102,17 +102,20 @@ impl<'a> Reading<'a> {
         let place = match self.places.entry((row.stream, window.start)) {
             std::collections::btree_map::Entry::Occupied(place) => place.into_mut(),
             std::collections::btree_map::Entry::Vacant(place) => {
-                let held = Held::new(&self.flush.of.writer.events_in(row.stream, window)?);
+                let held = Held::with_originals(&self.flush.of.writer.events_in(row.stream, window)?);
                 place.insert(Place { window, held, added: Added::default() })
             }
         };
+        let mut events = [CountedEvent { event, count: 1 }];
+        place.held.recognise(&events, self.flush.of.writer.salts())?;
+        let [CountedEvent { event, count }] = &mut events;
         // This event is one more occurrence: an event is either a row or in quarantine.
-        let count = place.held.occurrences(&event.digest) + 1;
-        if event.id.is_some() && count > 1 {
+        *count += place.held.occurrences(&event.digest);
+        if event.id.is_some() && *count > 1 {
             return Ok(false);
         }
         let before = place.added.rows.len();
-        let (of, events) = ((state, row.stream, row.first_seen_at), [CountedEvent { event, count }]);
+        let of = (state, row.stream, row.first_seen_at);
         join(of, &events, &mut place.held, &mut Held::default(), &mut place.added);
         Ok(place.added.rows.len() > before)
     }
@@ -134,10 +137,14 @@ impl<'a> Reading<'a> {
             flush.draft.findings.extend(notices::changed(flush.of, stream, &added));
             if let Some(held) = flush.of.writer.state().windows.get(&(stream, start)) {
                 let mut record = held.clone();
-                record.events += added.rows.len() as u64;
+                let rows = added.rows.len() as u64;
+                record.events += rows;
+                if flush.of.settings.privacy.of(stream) == RawPolicy::ColumnsOnly {
+                    record.without_text += rows;
+                }
                 flush.draft.windows.push(record);
             }
-            flush.draft.rows.push(WindowRows::new(stream, window, added.rows, false));
+            flush.push_rows((stream, window), added.rows, false)?;
         }
         let mut counts: BTreeMap<(Stream, &str), u64> = BTreeMap::new();
         for row in &release.released {

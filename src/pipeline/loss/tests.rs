@@ -1,5 +1,4 @@
 use super::*;
-use crate::pipeline::commit::change::fresh;
 
 const LAG: Duration = Duration::from_secs(900);
 
@@ -29,7 +28,7 @@ fn removal(seconds: i64) -> Removal {
 }
 
 fn confirmed(range: (i64, i64), ended: i64, state: WindowState) -> WindowRecord {
-    let mut window = fresh(Stream::Connections, Range { start: at(range.0), end: at(range.1) });
+    let mut window = WindowRecord::new(Stream::Connections, Range { start: at(range.0), end: at(range.1) });
     (window.state, window.confirmed_at) = (state, Some(at(ended)));
     if state == WindowState::Provisional {
         window.confirmed = vec![window.range];

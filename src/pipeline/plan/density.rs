@@ -92,19 +92,11 @@ mod tests {
         let window = |n: i64, events: u64| {
             let range = grid.window_of(day(n));
             let record = WindowRecord {
-                stream: Stream::Activity,
-                range,
                 state: WindowState::Settled,
                 reads: 2,
                 requests: 4,
                 events,
-                late: 0,
-                settled_at: None,
-                rescans: 0,
-                confirmed: Vec::new(),
-                confirmed_at: None,
-                unstable: Vec::new(),
-                walk: None,
+                ..WindowRecord::new(Stream::Activity, range)
             };
             (range.start, record)
         };

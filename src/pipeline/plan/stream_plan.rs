@@ -97,19 +97,13 @@ mod tests {
     fn window(day: u32, state: WindowState, rescans: u32) -> (Instant, WindowRecord) {
         let range = Settings::default().grid.window_of(at(&format!("2026-11-{day:02}T00:00:00Z")));
         let record = WindowRecord {
-            stream: Stream::Activity,
-            range,
             state,
             reads: 2,
             requests: 4,
             events: 0,
-            late: 0,
-            settled_at: None,
-            confirmed_at: None,
             rescans,
-            confirmed: Vec::new(),
-            unstable: Vec::new(),
             walk: None::<WalkPoint>,
+            ..WindowRecord::new(Stream::Activity, range)
         };
         (range.start, record)
     }

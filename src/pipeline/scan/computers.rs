@@ -120,6 +120,9 @@ async fn list(ctx: &TeamContext, shown: &mut Option<Computers>) -> Result<Option
 
 /// The gaps of computers that vanished from the list without an event of activity.
 fn untold(ctx: &TeamContext, removed: &BTreeSet<DeviceId>, began: Instant) -> Vec<Finding> {
+    if removed.is_empty() {
+        return Vec::new();
+    }
     let quiet = ctx.memory.points(Stream::Connections);
     let reading = ctx.with_state(|state| {
         let record = state.streams.get(&Stream::Connections).cloned().unwrap_or_default();

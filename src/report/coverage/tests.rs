@@ -1,6 +1,7 @@
 use super::*;
-use crate::archive::{Finding, FindingKind, WindowRecord};
+use crate::archive::{ExpiredRecord, Finding, FindingKind, WindowRecord};
 use crate::model::{Digest, LedgerSeq};
+use crate::report::data::ExpiredRow;
 
 fn at(day: &str) -> Instant {
     let text = if day.contains('T') { format!("{day}Z") } else { format!("2026-11-{day}T00:00:00Z") };
@@ -9,19 +10,10 @@ fn at(day: &str) -> Instant {
 
 fn window(start: &str, end: &str, state: WindowState) -> WindowRecord {
     WindowRecord {
-        stream: Stream::Connections,
-        range: Range::new(at(start), at(end)),
         state,
         reads: 2,
         requests: 2,
-        events: 0,
-        late: 0,
-        settled_at: None,
-        confirmed_at: None,
-        rescans: 0,
-        confirmed: Vec::new(),
-        unstable: Vec::new(),
-        walk: None,
+        ..WindowRecord::new(Stream::Connections, Range::new(at(start), at(end)))
     }
 }
 
@@ -144,4 +136,30 @@ fn a_period_is_not_whole_where_a_computer_was_removed_before_it_was_read() {
         assert_eq!((found.removed_before.len(), found.gaps.len()), (expected, 0), "{from}");
         assert_eq!(found.complete, expected == 0, "{from}");
     }
+}
+
+/// The 5th was never read: in an expired month that is not missing, and no month that expired is a gap.
+#[test]
+fn an_expired_month_is_neither_a_gap_nor_missing() {
+    let mut data = look(windows(), Vec::new());
+    assert_eq!(of_connections(&data, "04", "07").missing.len(), 1);
+    data.expired.push(ExpiredRow {
+        team_id: TeamId::from("t"),
+        record: ExpiredRecord {
+            policy: "connections = 7y".to_owned(),
+            at: at("2033-12-02T03:40:00"),
+            dataset: Stream::Connections.into(),
+            month: at("01"),
+            files: 1,
+            rows: 12,
+            rows_digest: Digest([0; 32]),
+        },
+        ledger_seq: LedgerSeq(9),
+    });
+    let found = of_connections(&data, "04", "07");
+    assert_eq!((found.missing.len(), found.gaps.len(), found.complete), (0, 0, false));
+    let said = "not complete, 2 windows settled, 2026-11 expired under connections = 7y on 2033-12-02";
+    assert_eq!(found.sentence(), said);
+    let month = found.expired[0].sentence();
+    assert!(month.contains("expired under connections = 7y on 2033-12-02 (12 rows, line 9 of the ledger)"), "{month}");
 }

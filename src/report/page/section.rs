@@ -70,7 +70,7 @@ impl Section {
             title: printable(&report.title),
             question: printable(&report.question),
             controls: clean(&report.controls),
-            notes: clean(&report.notes),
+            notes: about.without_text.iter().chain(&report.notes).map(|text| printable(text)).collect(),
             params: about.params.iter().map(|(name, value)| (name.clone(), threshold(report, name, value))).collect(),
             period: period(about, run.zone()),
             coverage: covered(about),

@@ -69,8 +69,8 @@ pub struct Event {
     #[serde(deserialize_with = "moment")]
     pub first_seen_at: Instant,
     pub redacted: bool,
-    /// The event's JSON text, exactly as served.
-    pub raw: String,
+    /// The event's JSON text, exactly as served; `None` if the archive did not keep it.
+    pub raw: Option<String>,
 }
 
 /// A page of a list, and the key of the next page.

@@ -212,6 +212,7 @@ struct EventShown {
     first_seen: Time,
     redacted: bool,
     json: String,
+    has_text: bool,
     is_cut: bool,
 }
 
@@ -296,8 +297,9 @@ fn facts(session: &Session, names: &TeamNames) -> Vec<(&'static str, String)> {
 }
 
 fn event_of(asker: &PageRequest, event: &Event) -> EventShown {
-    let is_cut = event.raw.chars().nth(RAW_CHARS_MAX).is_some();
-    let raw: String = event.raw.chars().take(RAW_CHARS_MAX).collect();
+    let raw = event.raw.as_deref().unwrap_or_default();
+    let is_cut = raw.chars().nth(RAW_CHARS_MAX).is_some();
+    let shown: String = raw.chars().take(RAW_CHARS_MAX).collect();
     EventShown {
         at: asker.exact(event.event_time),
         fraction: format!(".{:03}", event.event_time_ns.rem_euclid(1_000_000_000) / 1_000_000),
@@ -306,7 +308,8 @@ fn event_of(asker: &PageRequest, event: &Event) -> EventShown {
         revision: event.revision,
         first_seen: asker.exact(event.first_seen_at),
         redacted: event.redacted,
-        json: pretty(&raw),
+        json: pretty(&shown),
+        has_text: event.raw.is_some(),
         is_cut,
     }
 }

@@ -64,22 +64,17 @@ fn rows(team: &TeamId, date: &str, count: u64, is_edited: bool) -> (WindowRows, 
         raw: format!("{{\"id\":\"{date}-{n}\",\"who\":\"{}\"}}", if is_edited && n == 1 { "nobody" } else { "x" })
             .into(),
         detail: Detail::Connections(ConnectionTexts::default()),
+        served_digest: None,
     };
     let rows = WindowRows::new(Stream::Connections, window, (0..count).map(one).collect(), true);
     let record = WindowRecord {
-        stream: Stream::Connections,
-        range: window,
         state: WindowState::Sealed,
         reads: 2,
         requests: 4,
         events: count,
-        late: 0,
         settled_at: Some(window.end),
-        confirmed_at: None,
         rescans: 3,
-        confirmed: Vec::new(),
-        unstable: Vec::new(),
-        walk: None,
+        ..WindowRecord::new(Stream::Connections, window)
     };
     (rows, record)
 }

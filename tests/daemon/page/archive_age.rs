@@ -57,19 +57,13 @@ impl Clock for Still {
 fn window(day: u32) -> WindowRecord {
     let start = reporting::at("2019-11-20").plus(DAY * day);
     WindowRecord {
-        stream: Stream::Connections,
-        range: Range { start, end: start.plus(DAY) },
         state: WindowState::Sealed,
         reads: 2,
         requests: 4,
         events: 0,
-        late: 0,
         settled_at: Some(start.plus(DAY + HOUR)),
-        confirmed_at: None,
         rescans: 3,
-        confirmed: Vec::new(),
-        unstable: Vec::new(),
-        walk: None,
+        ..WindowRecord::new(Stream::Connections, Range { start, end: start.plus(DAY) })
     }
 }
 

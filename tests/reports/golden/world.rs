@@ -53,8 +53,12 @@ impl World {
         Self { directory }
     }
 
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
     pub fn data(&self) -> ViewData {
-        let root = self.directory.path();
+        let root = self.path();
         let archive = open(root, false);
         let mut data = ViewData { archive: Some(archive.clone()), ..ViewData::default() };
         for team in archive.teams().unwrap() {
@@ -198,19 +202,13 @@ fn window(team: &TeamId, stream: Stream, range: Range, events: usize) -> WindowR
     let is_settled = range.start < at(SETTLED_TO);
     let late = if is_unread(team, stream) && range.start == at(LATE_DAY) { 2 } else { 0 };
     WindowRecord {
-        stream,
-        range,
         state: if is_settled { WindowState::Settled } else { WindowState::Provisional },
         reads: if is_settled { 2 } else { 1 },
         requests: if is_settled { 4 } else { 1 },
         events: events as u64,
         late,
         settled_at: is_settled.then(|| range.end.plus(15 * MINUTE)),
-        confirmed_at: None,
-        rescans: 0,
-        confirmed: Vec::new(),
-        unstable: Vec::new(),
-        walk: None,
+        ..WindowRecord::new(stream, range)
     }
 }
 

@@ -14,7 +14,7 @@ _TYPES = {
 }
 _EVENT = (
     "team_id:text! event_id:text! event_time:time! event_time_ns:long! event_type:text! revision:int! "
-    "first_seen_at:time! redacted:flag! raw:text!"
+    "first_seen_at:time! redacted:flag! raw:text"
 )
 _ERASED = "erased served_digest"
 _DETAILS = "device_id computer_host_name tunnel_id source_type peer_email peer_ip direct_ip local_user_name"

@@ -1,7 +1,6 @@
 use super::*;
-use crate::archive::{SessionsMark, StreamRecord};
+use crate::archive::{SessionsMark, StreamRecord, WindowRecord};
 use crate::model::{Digest, TeamId, WindowGrid};
-use crate::pipeline::commit::change::fresh;
 use crate::pipeline::sessions::update::COMPLETE;
 use std::time::Duration;
 
@@ -18,7 +17,7 @@ fn state(count: u64, hours: u64, events: u64) -> TeamState {
     state.streams.insert(STREAM, StreamRecord { begins: Some(begins), ..StreamRecord::default() });
     for n in 0..count {
         let range = WindowGrid::new(length).window_of(begins.plus(length * u32::try_from(n).unwrap()));
-        let mut window = fresh(STREAM, range);
+        let mut window = WindowRecord::new(STREAM, range);
         (window.state, window.events) = (WindowState::Sealed, events);
         state.windows.insert((STREAM, range.start), window);
     }

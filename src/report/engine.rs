@@ -24,6 +24,7 @@ use super::lookup::{ArchiveRows, Current, Lookup, ROWS_FUNCTION};
 use super::narrow::{Narrowed, mentioned, narrowed};
 use super::needs::Needs;
 use super::printed::check_columns;
+use super::pseudonyms::Pseudonyms;
 use super::sink::{Flow, Sink};
 use super::spill::Spill;
 use super::views::{quoted_path, quoted_text, views_sql_of};
@@ -58,6 +59,8 @@ pub struct Engine {
     is_pristine: Cell<bool>,
     /// Whether somebody asked to stop the query.
     is_stop_asked: Arc<AtomicBool>,
+    /// See [`Engine::pseudonymise`].
+    pub(super) pseudonyms: Option<Arc<Pseudonyms>>,
     /// Keeps the directory while any connection uses it.
     _spill: Arc<Spill>,
 }
@@ -175,7 +178,19 @@ impl Engine {
         let made = RefCell::new(wanted.iter().copied().collect());
         let (is_pristine, is_stop_asked) = (Cell::new(true), Arc::default());
         let (data, spill, pinned) = (Arc::new(data), Arc::new(spill), RefCell::new(loan.into_iter().collect()));
-        Ok(Self { connection, data, lookup, remote, pinned, made, is_pristine, is_stop_asked, _spill: spill })
+        let pseudonyms = None;
+        Ok(Self {
+            connection,
+            data,
+            lookup,
+            remote,
+            pinned,
+            made,
+            is_pristine,
+            is_stop_asked,
+            pseudonyms,
+            _spill: spill,
+        })
     }
 
     /// Another connection to the same engine for another thread, with the same views, limits and directory, and its own tables.
@@ -193,6 +208,7 @@ impl Engine {
             made: self.made.clone(),
             is_pristine: self.is_pristine.clone(),
             is_stop_asked: Arc::clone(&self.is_stop_asked),
+            pseudonyms: self.pseudonyms.clone(),
             _spill: Arc::clone(&self._spill),
         })
     }

@@ -24,6 +24,7 @@ mod pack;
 mod page;
 mod snapshot_source;
 mod printed;
+mod pseudonyms;
 mod question;
 mod remote;
 mod render;

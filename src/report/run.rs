@@ -13,6 +13,7 @@ use super::coverage::{Span, coverage};
 use super::data::{TeamSnapshot, ViewData};
 use super::engine::stream_rows;
 use super::named::Named;
+use super::pseudonyms::Pseudonymised;
 use super::without_text::without_text;
 use super::zone::Zone;
 use super::{Engine, ReportError, Sink};
@@ -107,7 +108,7 @@ impl Engine {
             let team = look.team_id.to_string();
             data.names.name(&team).map(str::to_owned).map(|name| (team, name))
         };
-        About {
+        let about = About {
             report: report.id.clone(),
             name: report.name.clone(),
             title: report.title.clone(),
@@ -131,6 +132,10 @@ impl Engine {
             notes: report.notes.clone(),
             annals_version: env!("CARGO_PKG_VERSION").to_owned(),
             made_at: asked.now,
+        };
+        match &self.pseudonyms {
+            Some(names) => names.about(about, report),
+            None => about,
         }
     }
 }
@@ -161,7 +166,15 @@ impl Run<'_> {
     pub fn rows(&self, sink: &mut dyn Sink) -> Result<(), ReportError> {
         let sql = "SELECT * FROM report";
         let mut statement = self.engine.connection().prepare(sql).map_err(|e| self.engine.failed(&e))?;
-        stream_rows(&mut statement, sink, |e| self.engine.failed(e))
+        self.stream(&mut statement, sink)
+    }
+
+    fn stream(&self, statement: &mut Prepared<'_>, sink: &mut dyn Sink) -> Result<(), ReportError> {
+        let failed = |e: &duckdb::Error| self.engine.failed(e);
+        match &self.engine.pseudonyms {
+            Some(names) => stream_rows(statement, &mut Pseudonymised::new(sink, names), failed),
+            None => stream_rows(statement, sink, failed),
+        }
     }
 
     /// The rows for people, with team names.
@@ -187,7 +200,7 @@ impl Run<'_> {
         drop(statement);
         let sql = "SELECT * FROM report_chart";
         let mut statement = connection.prepare(sql).map_err(|e| self.engine.failed(&e))?;
-        stream_rows(&mut statement, sink, |e| self.engine.failed(e))
+        self.stream(&mut statement, sink)
     }
 }
 

@@ -10,6 +10,7 @@ mod golden;
 mod goldens;
 mod pack;
 mod pack_browser;
+mod pack_pseudonyms;
 mod pack_review;
 mod pages;
 mod periods;

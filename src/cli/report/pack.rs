@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use tempfile::TempDir;
 
+use crate::clock::system_random;
 use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::model::Instant;
 use crate::report::{
-    Catalog, Engine, Manifest, PackInput, ParamDefault, Report, ReportError, ReportInput, Tree, ViewData,
+    Catalog, Engine, Manifest, Needs, PackInput, ParamDefault, Report, ReportError, ReportInput, Tree, View, ViewData,
     gaps_recorded, printable, write_pack, zip_pack,
 };
 
@@ -38,6 +39,9 @@ pub struct PackArgs {
     /// The creation time that the pack states; the same time gives the same bytes [default: now]
     #[arg(long, value_name = "TIME", env = "ANNALS_MADE_AT")]
     made_at: Option<Instant>,
+    /// Replace people, computers and addresses by pseudonyms, the same in the whole pack; nobody keeps the key
+    #[arg(long)]
+    pseudonymise: bool,
     #[command(flatten)]
     limits: LimitArgs,
     /// Replace an existing pack
@@ -46,7 +50,8 @@ pub struct PackArgs {
 }
 
 const AFTER: &str = "\
-The same archive, arguments and --made-at (or SOURCE_DATE_EPOCH) make the same bytes. Check a pack with `sha256sum -c \
+The same archive, arguments and --made-at (or SOURCE_DATE_EPOCH) make the same bytes, except with --pseudonymise, whose key is \
+random. Check a pack with `sha256sum -c \
 SHA256SUMS`, and record its review with `annals review sign`.
 Exit codes: 0 done; 1 verify found faults (the pack is written, and states them), or the pack cannot be written; 2 wrong use, dates \
 or parameters; 3 done, but a gap is recorded inside the period. If 1 and 3 both apply, the code is 1.";
@@ -74,7 +79,8 @@ pub fn run(config: &Config, mut catalog: Catalog, args: &PackArgs) -> Result<Exi
         let (team, zone, values) = (team.clone(), zone.clone(), values.clone());
         (report.clone(), ReportInput { period, team, zone, as_of: period.end, now, values })
     });
-    let (manifest, tree) = fill(&config, data, &asked.collect::<Vec<_>>(), &left_out, work.path())?;
+    let (manifest, tree) =
+        fill(&config, data, &asked.collect::<Vec<_>>(), (&left_out, args.pseudonymise), work.path())?;
     target.publish(work, &tree, &manifest)?;
     tell(args, &manifest);
     Ok(match (manifest.faults, manifest.gaps) {
@@ -88,7 +94,7 @@ fn fill(
     config: &Config,
     data: ViewData,
     reports: &[(Report, ReportInput)],
-    left_out: &BTreeMap<String, String>,
+    (left_out, is_pseudonymised): (&BTreeMap<String, String>, bool),
     work: &Path,
 ) -> Result<(Manifest, Tree), Error> {
     let root = work.join("pack");
@@ -98,7 +104,15 @@ fn fill(
     let guard = signals::guard()?;
     let (limits, spill_parent) = (limits::limits(config), limits::spill_parent(config));
     let all = reports.iter().map(|(report, _)| report);
-    let mut engine = Engine::open_for_reports(data, all, limits, &spill_parent)?.confined()?;
+    let mut engine = match is_pseudonymised {
+        false => Engine::open_for_reports(data, all, limits, &spill_parent)?,
+        // Identifiers stand in all views.
+        true => Engine::open_needed(&data, &Needs::views(&View::ALL), limits, &spill_parent)?,
+    }
+    .confined()?;
+    if is_pseudonymised {
+        engine.pseudonymise(random_key())?;
+    }
     let _running = guard.running(engine.interrupter());
     let asked = PackInput { reports, left_out: left_out.clone() };
     let manifest = write_pack(&mut engine, &asked, &mut tree).map_err(|error| match error {
@@ -106,6 +120,13 @@ fn fill(
         other => other.into(),
     })?;
     Ok((manifest, tree))
+}
+
+/// The key of a pack's pseudonyms, which nobody keeps.
+fn random_key() -> [u8; 32] {
+    let mut key = [0; 32];
+    key.chunks_exact_mut(8).for_each(|part| part.copy_from_slice(&system_random().to_le_bytes()));
+    key
 }
 
 fn made_at(args: &PackArgs) -> Result<Instant, Error> {

@@ -27,6 +27,9 @@ pub struct Manifest {
     pub zone: String,
     pub made_at: Instant,
     pub annals_version: String,
+    /// Whether people, computers and addresses have pseudonyms, whose key nobody has.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pseudonymised: bool,
     /// The verdict of `verify`, and the number of faults.
     pub verdict: String,
     pub faults: u64,

@@ -23,7 +23,7 @@ mod zipped;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use arrow::array::RecordBatch;
@@ -36,6 +36,7 @@ use crate::model::Instant;
 
 use super::named::Named;
 use super::page::{FirstRows, PackFacts, Section, local, pack_page, report_page};
+use super::pseudonyms::{IDENTIFIERS, Pseudonyms};
 use super::render::Columnar;
 use super::sink::{Flow, Sink};
 use super::write::PAGE_ROWS_MAX;
@@ -68,6 +69,9 @@ pub struct PackInput<'a> {
 /// # Errors
 /// When a report cannot be answered, or a file cannot be written.
 pub fn write_pack(engine: &mut Engine, asked: &PackInput<'_>, tree: &mut Tree) -> Result<Manifest, ReportError> {
+    if let Some(names) = &engine.pseudonyms {
+        asked.reports.iter().try_for_each(|(report, _)| check_sql(names, report))?;
+    }
     engine.start_verifying();
     let (abouts, sections): (Vec<_>, Vec<_>) = write_reports(engine, asked.reports, tree)?.into_iter().unzip();
     let (Some(about), Some((_, first))) = (abouts.first(), asked.reports.first()) else {
@@ -85,18 +89,72 @@ pub fn write_pack(engine: &mut Engine, asked: &PackInput<'_>, tree: &mut Tree) -
         verify: &verify,
         rows: abouts.iter().map(|about| about.rows).sum(),
         detected: &detected,
+        pseudonymised: engine.pseudonyms.is_some(),
         left_out: &asked.left_out,
     };
     tree.put("index.html", pack_page(&facts, &sections)?.as_bytes())?;
     write_coverage(engine, about, tree)?;
     put_json(tree, "about.json", &abouts)?;
-    put_json(tree, "verify.json", &verify)?;
+    put_verdict(engine, tree, &verify)?;
     put_json(tree, "ledger.json", &json!({ "archive_id": verify.archive_id, "teams": about.ledger }))?;
-    let manifest = manifest(asked, &abouts, &verify, tree);
+    let manifest = Manifest { pseudonymised: engine.pseudonyms.is_some(), ..manifest(asked, &abouts, &verify, tree) };
     put_json(tree, MANIFEST, &manifest)?;
     let sums = tree.sums();
     tree.put(SUMS, sums.as_bytes())?;
+    if let Some(names) = &engine.pseudonyms {
+        check_pseudonyms(names, tree)?;
+    }
     Ok(manifest)
+}
+
+impl Engine {
+    /// From now on, all rows and statements of reports have pseudonyms, made with this random key. The engine needs all views.
+    ///
+    /// # Errors
+    /// When the engine cannot read the identifiers.
+    pub fn pseudonymise(&mut self, key: [u8; 32]) -> Result<(), ReportError> {
+        let mut statement = self.connection().prepare(IDENTIFIERS).map_err(|e| self.failed(&e))?;
+        let found = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+        let found = found.and_then(Iterator::collect::<Result<Vec<_>, _>>).map_err(|e| self.failed(&e))?;
+        drop(statement);
+        self.pseudonyms = Some(Arc::new(Pseudonyms::new(key, found)));
+        Ok(())
+    }
+}
+
+/// The result of `verify`. Its faults can name rows, so they get pseudonyms, too.
+fn put_verdict(engine: &Engine, tree: &mut Tree, verify: &VerifyReport) -> Result<(), ReportError> {
+    match &engine.pseudonyms {
+        None => put_json(tree, "verify.json", verify),
+        Some(names) => {
+            let text = serde_json::to_string_pretty(verify).expect("BUG: what a pack says is plain data");
+            Ok(tree.put("verify.json", format!("{}\n", names.in_text(&text)).as_bytes())?)
+        }
+    }
+}
+
+/// Refuses a report whose own text, which is part of the pack, names a person.
+fn check_sql(names: &Pseudonyms, report: &Report) -> Result<(), ReportError> {
+    let named = |(line, text): (usize, &str)| {
+        let left = names.left_in(text)?;
+        let message = format!(
+            "the SQL names {left:?}, and --pseudonymise leaves SQL as it is: take the name out, or leave the report out with --reports"
+        );
+        Some(ReportError::Report { path: report.path().to_owned(), line, message })
+    };
+    (1..).zip(report.text.lines()).find_map(named).map_or(Ok(()), Err)
+}
+
+/// Refuses a pack in which an identifier is left.
+fn check_pseudonyms(names: &Pseudonyms, tree: &Tree) -> Result<(), ReportError> {
+    for path in tree.files().keys().filter(|path| !path.ends_with(".parquet")) {
+        if let Some(left) = names.left_in(&tree.read(path)?) {
+            let message =
+                format!("{path} would name {left:?} in spite of --pseudonymise: leave its report out with --reports");
+            return Err(ReportError::query(message));
+        }
+    }
+    Ok(())
 }
 
 /// Writes the files of all reports, in order. Two reports run in parallel: while one sorts or writes on a single thread, the
@@ -212,6 +270,7 @@ fn manifest(asked: &PackInput<'_>, abouts: &[About], verify: &VerifyReport, tree
         zone: about.zone.clone(),
         made_at: about.made_at,
         annals_version: about.annals_version.clone(),
+        pseudonymised: false,
         verdict: verify.verdict.to_string(),
         faults: verify.faults.len() as u64,
         gaps: about.gaps() as u64,

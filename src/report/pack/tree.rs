@@ -67,6 +67,14 @@ impl Tree {
         self.keep(file)
     }
 
+    /// A file that was kept.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or is not UTF-8.
+    pub fn read(&self, path: &str) -> io::Result<String> {
+        fs::read_to_string(self.root.join(path))
+    }
+
     /// One line `<SHA-256>  <path>` for each file, sorted by path: the format of `sha256sum -c`.
     pub fn sums(&self) -> String {
         self.files.iter().map(|(path, file)| format!("{}  {path}\n", file.sha256)).collect()

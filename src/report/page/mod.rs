@@ -105,6 +105,7 @@ struct PackPage<'a> {
     severities: Vec<&'static str>,
     totals: Totals,
     sections: &'a [Section],
+    pseudonymised: bool,
     left_out: &'a BTreeMap<String, String>,
     strip: Option<Figure>,
     coverage: Vec<CoverageLine>,
@@ -144,6 +145,7 @@ pub struct PackFacts<'a> {
     /// Rows and detections of all reports.
     pub rows: u64,
     pub detected: &'a BTreeMap<Severity, u64>,
+    pub pseudonymised: bool,
     /// Reports that are not in the pack, with the reason.
     pub left_out: &'a BTreeMap<String, String>,
 }
@@ -165,6 +167,7 @@ pub fn pack_page(pack: &PackFacts<'_>, sections: &[Section]) -> Result<String, R
         severities: severities.clone().map(Severity::as_str).collect(),
         totals: Totals { rows: counted(pack.rows), found: severities.map(|severity| counted(of(severity))).collect() },
         sections,
+        pseudonymised: pack.pseudonymised,
         left_out: pack.left_out,
         strip: calendar(pack.data, about, pack.zone),
         coverage: coverage_lines(about),

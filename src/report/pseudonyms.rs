@@ -1,0 +1,378 @@
+//! Pseudonyms for an evidence pack: people, computers and addresses get names that are stable within the pack.
+//!
+//! The SQL runs on the real values, so counts stay as they are; only what leaves the engine is replaced. A text column is replaced
+//! as a whole, unless it holds words of the program or of the service ([`VOCABULARY`]): there, only known identifiers, email
+//! addresses and IP addresses are replaced. So an unknown column of a user's own report shows too little rather than too much.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray, ListArray, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, SchemaRef};
+use ring::hmac;
+use serde_json::Value;
+
+use super::ReportError;
+use super::about::About;
+use super::catalog::Report;
+use super::coverage::GapInside;
+use super::sink::{Flow, Sink};
+use crate::model::Instant;
+
+/// Columns with words of the program or of the service, and ids that name no person.
+const VOCABULARY: [&str; 50] = [
+    "after",
+    "before",
+    "change",
+    "class",
+    "code",
+    "confirmed_by",
+    "connection_id",
+    "connection_type",
+    "detail",
+    "end_state",
+    "event",
+    "event_type",
+    "gap_reasons",
+    "head_sha256",
+    "kind",
+    "kept_by",
+    "line_sha256",
+    "order_id",
+    "outcome",
+    "pack_sha256",
+    "path",
+    "pattern",
+    "payment",
+    "policy",
+    "reason",
+    "reasons",
+    "remote_access",
+    "removed_known_by",
+    "reports",
+    "result",
+    "role",
+    "scopes",
+    "second_factor",
+    "severity",
+    "sign_in_methods",
+    "since_known",
+    "source",
+    "source_type",
+    "standing",
+    "state",
+    "stream",
+    "subject",
+    "team",
+    "team_id",
+    "tunnel_id",
+    "verdict",
+    "via",
+    "weekday",
+    "what",
+    "why",
+];
+/// Also of the vocabulary, in columns of any name.
+const FIXED: [&str; 6] = ["all others", "not named", "not recorded", "no domain", "no reason given", "not said"];
+/// Digits of a pseudonym. With 48 bits, two of 100,000 people share one with a probability of 0.002 %.
+const DIGITS: usize = 12;
+/// A shorter id may be an ordinary word of a page.
+const ID_CHARS_MIN: usize = 6;
+
+/// What the archive knows of people, computers and addresses: kind, text, and the id of the same person. The first row of a text
+/// counts.
+pub const IDENTIFIERS: &str = "
+SELECT kind, text, same FROM (
+    SELECT 1 AS n, 'person' AS kind, user_id AS text, user_id AS same FROM inventory_users
+    UNION ALL SELECT 1, 'person', user_id, user_id FROM inventory_sso_users
+    UNION ALL SELECT 2, 'person', email, user_id FROM inventory_users
+    UNION ALL SELECT 2, 'person', email, user_id FROM inventory_sso_users
+    UNION ALL SELECT 3, 'named', concat_ws(' ', first_name, last_name), user_id FROM inventory_users
+    UNION ALL SELECT 3, 'named', concat_ws(' ', first_name, last_name), user_id FROM inventory_sso_users
+    UNION ALL SELECT 4, 'person', peer_email, NULL FROM connections
+    UNION ALL SELECT 4, 'person', member_id, NULL FROM inventory_memberships WHERE member_kind = 'user'
+    UNION ALL SELECT 4, 'person', grantee_id, NULL FROM inventory_grants WHERE grantee_kind = 'user'
+    UNION ALL SELECT 4, 'person', user_id, NULL FROM inventory_tokens
+    UNION ALL SELECT 4, 'person', user_id, NULL FROM inventory_sign_in
+    UNION ALL SELECT 5, 'computer', unnest([device_id, computer_host_name]), NULL FROM connections
+    UNION ALL SELECT 5, 'computer', unnest([device_id, name, os_hostname]), NULL FROM inventory_computers
+    UNION ALL SELECT 5, 'computer', device_id, NULL FROM inventory_grants
+    UNION ALL SELECT 5, 'computer', subject, NULL FROM findings
+        WHERE kind IN ('gap', 'gap_closed', 'removed_before') AND NOT regexp_matches(subject, '[ \\[]')
+            AND subject NOT IN ('activity', 'connections', 'billing', 'unstable')
+    UNION ALL SELECT 6, 'address', unnest([peer_ip, direct_ip]), NULL FROM connections
+    UNION ALL SELECT 6, 'address', last_used_ip, NULL FROM inventory_tokens
+    UNION ALL SELECT 7, 'local-user', local_user_name, NULL FROM connections
+    UNION ALL SELECT 8, 'named', reviewer, NULL FROM reviews
+) WHERE trim(text) <> '' GROUP BY n, kind, text, same ORDER BY n, kind, text, same";
+
+struct Known {
+    kind: &'static str,
+    /// The text or id that the pseudonym is made of.
+    of: String,
+    /// Whether the text is an identifier wherever it stands as a word. A local user name such as `admin` is not.
+    is_unmistakable: bool,
+}
+
+/// The pseudonyms of one pack. Its key is in memory only, and goes with it.
+pub struct Pseudonyms {
+    key: hmac::Key,
+    known: HashMap<String, Known>,
+}
+
+/// Email addresses and ids are compared without case.
+fn normal(text: &str) -> String {
+    text.trim().to_lowercase()
+}
+
+fn is_address(word: &str) -> bool {
+    word.parse::<IpAddr>().is_ok()
+}
+
+fn is_email(word: &str) -> bool {
+    word.split_once('@').is_some_and(|(user, host)| !user.is_empty() && !host.is_empty())
+}
+
+/// The words of a text, with what stands between them.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let is_between = |c: char| c.is_whitespace() || "\"'`()[]{},;<>=|/&\\".contains(c);
+    text.split_inclusive(is_between).flat_map(move |piece| {
+        let word = piece.trim_end_matches(|c: char| is_between(c) || ".:!?".contains(c));
+        [word, &piece[word.len()..]].into_iter().filter(|part| !part.is_empty())
+    })
+}
+
+impl Pseudonyms {
+    /// The pseudonyms of a key for the rows of [`IDENTIFIERS`].
+    pub fn new(key: [u8; 32], rows: impl IntoIterator<Item = (String, String, Option<String>)>) -> Self {
+        let mut known = HashMap::new();
+        for (kind, text, same) in rows {
+            let (kind, is_unmistakable) = match kind.as_str() {
+                "person" => ("person", true),
+                "named" => ("person", false),
+                "computer" => ("computer", true),
+                "address" => ("address", true),
+                _ => ("local-user", false),
+            };
+            let text = normal(&text);
+            let of = same.map_or_else(|| text.clone(), |same| normal(&same));
+            known.entry(text).or_insert(Known { kind, of, is_unmistakable });
+        }
+        Self { key: hmac::Key::new(hmac::HMAC_SHA256, &key), known }
+    }
+
+    /// The pseudonym of a text.
+    fn name(&self, text: &str) -> String {
+        let text = normal(text);
+        let known = self.known.get(&text);
+        let kind = match known {
+            Some(known) => known.kind,
+            None if is_email(&text) => "person",
+            None if is_address(&text) => "address",
+            None => "value",
+        };
+        let tag = hmac::sign(&self.key, known.map_or(&text, |known| &known.of).as_bytes());
+        format!("{kind}-{}", &hex::encode(tag.as_ref())[..DIGITS])
+    }
+
+    fn is_identifier(&self, word: &str) -> bool {
+        is_email(word) || is_address(word) || self.known.get(&normal(word)).is_some_and(|known| known.is_unmistakable)
+    }
+
+    /// A text with pseudonyms for the identifiers in it.
+    pub fn in_text(&self, text: &str) -> String {
+        words(text).map(|word| if self.is_identifier(word) { self.name(word) } else { word.to_owned() }).collect()
+    }
+
+    /// The pseudonyms of a whole value: of each string of a JSON text, and of each member of a list.
+    fn whole(&self, text: &str) -> String {
+        if text.trim().is_empty() || FIXED.contains(&text) {
+            return text.to_owned();
+        }
+        if text.starts_with(['{', '['])
+            && let Ok(value) = serde_json::from_str::<Value>(text)
+        {
+            return self.json(value).to_string();
+        }
+        match self.known.contains_key(&normal(text)) {
+            true => self.name(text),
+            false => text.split(", ").map(|one| self.name(one)).collect::<Vec<_>>().join(", "),
+        }
+    }
+
+    fn json(&self, value: Value) -> Value {
+        match value {
+            Value::String(text) if text.parse::<Instant>().is_ok() => Value::String(text),
+            Value::String(text) => Value::String(self.whole(&text)),
+            Value::Number(id) if self.known.contains_key(&id.to_string()) => Value::String(self.name(&id.to_string())),
+            Value::Array(items) => items.into_iter().map(|item| self.json(item)).collect(),
+            Value::Object(members) => {
+                members.into_iter().map(|(key, value)| (self.in_text(&key), self.json(value))).collect()
+            }
+            other => other,
+        }
+    }
+
+    /// The statement of a report with pseudonyms. Arguments that the report's own text does not name can be identifiers.
+    pub fn about(&self, mut about: About, report: &Report) -> About {
+        for value in about.params.values_mut() {
+            self.argument(value, &report.text);
+        }
+        for stream in &mut about.coverage {
+            for gap in stream.gaps.iter_mut().chain(&mut stream.removed_before) {
+                let GapInside { reason, subject, .. } = gap;
+                (*reason, *subject) = (self.in_text(reason), self.in_text(subject));
+            }
+        }
+        about.notes.insert(
+            0,
+            "people, computers and addresses have pseudonyms, which are the same in all reports of this pack; the key was not \
+             kept, and the SQL run again on the archive gives the real values"
+                .to_owned(),
+        );
+        about
+    }
+
+    fn argument(&self, value: &mut Value, own: &str) {
+        match value {
+            Value::String(text) if !own.contains(text.as_str()) => *text = self.whole(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.argument(item, own)),
+            _ => {}
+        }
+    }
+
+    /// The first identifier that a text still holds: an address, or an id or email address that the archive knows.
+    pub fn left_in<'t>(&self, text: &'t str) -> Option<&'t str> {
+        words(text).find(|word| {
+            let known = self.known.get(&normal(word));
+            known.is_some_and(|known| {
+                is_email(word)
+                    || is_address(word)
+                    || known.of == normal(word) && word.len() >= ID_CHARS_MIN && known.kind == "person"
+            })
+        })
+    }
+}
+
+/// What happens to a column.
+#[derive(Clone, Copy)]
+enum Rule {
+    Keep,
+    Text { is_vocabulary: bool },
+    List { is_vocabulary: bool },
+}
+
+/// A sink that replaces identifiers, and passes the rows to the inner sink.
+pub struct Pseudonymised<'a> {
+    inner: &'a mut dyn Sink,
+    names: &'a Pseudonyms,
+    rules: Vec<Rule>,
+}
+
+impl<'a> Pseudonymised<'a> {
+    pub fn new(inner: &'a mut dyn Sink, names: &'a Pseudonyms) -> Self {
+        Self { inner, names, rules: Vec::new() }
+    }
+
+    fn texts(&self, texts: &StringArray, is_vocabulary: bool) -> StringArray {
+        let one = |text: &str| if is_vocabulary { self.names.in_text(text) } else { self.names.whole(text) };
+        texts.iter().map(|text| text.map(one)).collect()
+    }
+}
+
+fn has_text(kind: &DataType) -> bool {
+    let is_plain = kind.is_numeric() || kind.is_temporal() || matches!(kind, DataType::Boolean | DataType::Null);
+    !is_plain
+}
+
+impl Sink for Pseudonymised<'_> {
+    fn begin(&mut self, schema: SchemaRef) -> Result<(), ReportError> {
+        for field in schema.fields() {
+            let is_vocabulary = VOCABULARY.contains(&field.name().as_str());
+            self.rules.push(match field.data_type() {
+                DataType::Utf8 => Rule::Text { is_vocabulary },
+                DataType::List(item) if *item.data_type() == DataType::Utf8 => Rule::List { is_vocabulary },
+                kind if has_text(kind) => {
+                    let (name, why) = (field.name(), "has a type that cannot be pseudonymised: cast it to VARCHAR");
+                    return Err(ReportError::query(format!("column {name} {why}, or leave its report out")));
+                }
+                _ => Rule::Keep,
+            });
+        }
+        self.inner.begin(schema)
+    }
+
+    fn batch(&mut self, batch: &RecordBatch) -> Result<Flow, ReportError> {
+        let changed = batch.columns().iter().zip(&self.rules).map(|(column, rule)| match rule {
+            Rule::Keep => Arc::clone(column),
+            Rule::Text { is_vocabulary } => Arc::new(self.texts(column.as_string(), *is_vocabulary)) as ArrayRef,
+            Rule::List { is_vocabulary } => {
+                let (field, offsets, values, nulls) = column.as_list::<i32>().clone().into_parts();
+                let values = self.texts(values.as_string(), *is_vocabulary);
+                Arc::new(ListArray::new(field, offsets, Arc::new(values), nulls)) as ArrayRef
+            }
+        });
+        let changed = RecordBatch::try_new(batch.schema(), changed.collect());
+        self.inner.batch(&changed.expect("BUG: each column has the type and length of the one before"))
+    }
+
+    fn finish(&mut self) -> Result<(), ReportError> {
+        self.inner.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pseudonyms(key: u8) -> Pseudonyms {
+        let row =
+            |kind: &str, text: &str, same: Option<&str>| (kind.to_owned(), text.to_owned(), same.map(str::to_owned));
+        let rows = [
+            row("person", "usr-anna", Some("usr-anna")),
+            row("person", "Anna@alpine.example", Some("usr-anna")),
+            row("named", "Anna Example", Some("usr-anna")),
+            row("person", "anna@alpine.example", None),
+            row("computer", "pc-1", None),
+            row("local-user", "admin", None),
+        ];
+        Pseudonyms::new([key; 32], rows)
+    }
+
+    #[test]
+    fn a_person_has_one_pseudonym_in_every_spelling() {
+        let names = pseudonyms(7);
+        let anna = names.whole("usr-anna");
+        assert!(anna.starts_with("person-") && anna.len() == "person-".len() + DIGITS, "{anna}");
+        for text in ["Anna@Alpine.example", " anna@alpine.example ", "Anna Example"] {
+            assert_eq!(names.whole(text), anna, "{text}");
+        }
+        let other = pseudonyms(8);
+        assert_ne!(other.whole("usr-anna"), anna, "another pack has other pseudonyms");
+        assert_eq!(names.whole("usr-anna, pc-1"), format!("{anna}, {}", names.name("pc-1")));
+        let json = names.whole(r#"{"user":"usr-anna","at":"2026-11-01T00:00:00Z","n":[1,"2","Bob"],"usr-anna":null}"#);
+        assert!(json.contains("2026-11-01") && json.contains("[1,") && !json.contains("anna") && !json.contains("Bob"));
+        assert_eq!(json.matches(&anna).count(), 2, "{json}");
+    }
+
+    #[test]
+    fn a_sentence_keeps_its_words_and_loses_its_identifiers() {
+        let names = pseudonyms(7);
+        let anna = names.name("usr-anna");
+        for (text, expected) in [
+            ("admin", "admin".to_owned()),
+            ("by usr-anna.", format!("by {anna}.")),
+            (
+                "from 192.0.2.7/24: <x@y.example>",
+                format!("from {}/24: <{}>", names.name("192.0.2.7"), names.name("x@y.example")),
+            ),
+            ("computer pc-1, 10:00:01 of 1.2.3", format!("computer {}, 10:00:01 of 1.2.3", names.name("pc-1"))),
+            ("", String::new()),
+        ] {
+            assert_eq!(names.in_text(text), expected);
+        }
+        assert_eq!(names.left_in("{\"a\":\"usr-anna\"}"), Some("usr-anna"));
+        assert_eq!(names.left_in("person-12 admin pc-1 stranger@z.example"), None);
+    }
+}

@@ -28,6 +28,7 @@ mod quotas;
 mod ranges;
 mod removals;
 mod retention;
+mod retention_daemon;
 mod secrets;
 mod status_and_plan;
 mod team_names;

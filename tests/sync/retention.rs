@@ -17,10 +17,10 @@ const MARCH: i64 = FEBRUARY + 28 * DAY_SECONDS;
 const DAY_SECONDS: i64 = 86_400;
 const SINCE: [&str; 2] = ["--since", "2025-01-01"];
 const DEVICE: &str = "team-one-computer-1";
-const POLICY: &str = "[retention]\nconnections = \"1y\"\nquarantine = \"1y\"\nactivity = \"100y\"\n";
+pub const POLICY: &str = "[retention]\nconnections = \"1y\"\nquarantine = \"1y\"\nactivity = \"100y\"\n";
 
 /// Two months and a half, read in March, with a session that crosses from January to February.
-fn read() -> (Service, Program) {
+pub fn read() -> (Service, Program) {
     let service = Service::at(MARCH + 15 * DAY_SECONDS);
     let program = Program::of(&service);
     {
@@ -57,7 +57,7 @@ fn count(program: &Program, table: &str, time: &str, from: &str, to: &str) -> i6
     program.sql(&query)[0]["n"].as_i64().unwrap()
 }
 
-fn connections(program: &Program, from: &str, to: &str) -> i64 {
+pub fn connections(program: &Program, from: &str, to: &str) -> i64 {
     count(program, "connections", "event_time", from, to)
 }
 
@@ -146,6 +146,14 @@ fn it_is_said(program: &Program) {
     let bare = program.run(&[&["report", "run", "R01", "--format", "csv"][..], &period].concat());
     let top: Vec<&str> = bare.stdout.lines().take(6).collect();
     assert!(top.iter().any(|line| line.contains("expired: ") && line.contains("connections = 1y")), "{top:?}");
+    let out = program.run(&[&["report", "pack", "-o", "pack", "--reports", "R01"][..], &period].concat());
+    assert_eq!(out.code, Some(0), "{}", out.said());
+    for file in ["index.html", "about.json", "reports/r01-session-register.html"] {
+        let text = std::fs::read_to_string(program.home().join("pack").join(file)).unwrap();
+        assert!(text.contains("expired under connections = 1y on 2"), "{file}");
+    }
+    let coverage = std::fs::read_to_string(program.home().join("pack/coverage.csv")).unwrap();
+    assert!(coverage.contains("connections,") && coverage.contains(",expired,"), "{coverage}");
     program.run(&["status"]).ended(0).says(&["expired", "connections = 1y"]);
     let of_r25 = [&["report", "run", "R25", "--format", "json", "--from", "2020-01-01"][..]].concat();
     let r25 = program.run(&of_r25);
@@ -220,4 +228,26 @@ fn quarantine_and_the_inventory_go_by_their_own_classes() {
     assert!(rows(&plan).is_empty(), "{plan:?}");
     program.run(&["retention", "apply"]).ended(0);
     verified(&program);
+
+    // In April a computer is gone. Then March's versions ended before the class, and how things stood since April stays.
+    service.set_clock(MARCH + 45 * DAY_SECONDS);
+    service.world().remove_computer("team-one-computer-3", MARCH + 44 * DAY_SECONDS, true);
+    program.sync(&[]);
+    let of = |from: &str, to: &str| {
+        let query = format!(
+            "select distinct device_id from inventory_computers where valid_from < timestamp '{to}' \
+             and coalesce(valid_to, timestamp '2100-01-01') > timestamp '{from}' order by 1"
+        );
+        program.sql(&query).iter().map(|row| word(row, "device_id")).collect::<Vec<_>>()
+    };
+    let (march, now) = (("2025-03-16", "2025-03-31"), ("2025-04-20", "2025-05-01"));
+    let (before, standing) = (of(march.0, march.1), of(now.0, now.1));
+    assert!(before.len() > standing.len() && !standing.is_empty(), "{before:?} {standing:?}");
+    let plan = program.run(&["retention", "plan", "--format", "json"]).ended(0);
+    assert!(months(&plan, "month").iter().all(|(_, month, _)| month == "2025-03"), "{plan:?}");
+    program.run(&["retention", "apply"]).ended(0);
+    verified(&program);
+    assert_eq!((of(march.0, march.1), of(now.0, now.1)), (Vec::new(), standing));
+    program.sync(&[]);
+    assert_eq!(of(march.0, march.1), Vec::<String>::new(), "it is not read again");
 }

@@ -1,0 +1,112 @@
+//! The daemon lets months go by its schedule. Its page and its API show the holds, and what waits behind them.
+#![allow(clippy::disallowed_methods, reason = "the test waits for another process")]
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::awkward::Program;
+use crate::awkward::laws::{verified, word};
+use crate::retention::{POLICY, connections, read};
+
+/// The limit of every wait, for a busy machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Every second.
+const DAEMON: &str = "[schedule]\nretention = \"* * * * * *\"\n[http]\nlisten = \"127.0.0.1:0\"\n";
+
+struct Daemon {
+    process: Child,
+    address: String,
+}
+
+impl Daemon {
+    fn start(program: &Program) -> Self {
+        let mut process = program.command(&["run"]).stdout(Stdio::null()).spawn().unwrap();
+        let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
+        let address = lines.by_ref().find_map(|line| {
+            let line: Value = serde_json::from_str(&line.ok()?).ok()?;
+            (line["message"] == "ready").then(|| word(&line, "listen"))
+        });
+        // Read on, so that the daemon can write.
+        std::thread::spawn(move || lines.for_each(drop));
+        Self { process, address: address.expect("the daemon is ready") }
+    }
+
+    fn get(&self, path: &str) -> String {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        write!(stream, "GET {path} HTTP/1.0\r\nHost: {}\r\n\r\n", self.address).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains(" 200 "), "{path}: {answer}");
+        body.to_owned()
+    }
+
+    /// The team in `/api/status`, as soon as it is so.
+    fn team_when(&self, is_so: impl Fn(&Value) -> bool) -> Value {
+        let begun = Instant::now();
+        loop {
+            let status: Value = serde_json::from_str(&self.get("/api/status")).unwrap();
+            let team = &status["teams"][0];
+            if is_so(team) {
+                return team.clone();
+            }
+            assert!(begun.elapsed() < PATIENCE, "{status:#}");
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+
+    fn end(mut self) {
+        let id = rustix::process::Pid::from_raw(i32::try_from(self.process.id()).unwrap()).unwrap();
+        rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
+        self.process.wait().unwrap();
+    }
+}
+
+fn texts(team: &Value, member: &str) -> String {
+    team[member]
+        .as_array()
+        .map_or_else(String::new, |texts| texts.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("; "))
+}
+
+#[test]
+fn the_daemon_lets_months_go_and_shows_what_a_hold_keeps() {
+    let (_service, program) = read();
+    let hold = ["--reason", "a claim", "--from", "2025-02-10", "--to", "2025-02-11"];
+    program.run(&[&["hold", "add", "--id", "CASE-7"], &hold[..]].concat()).ended(0);
+    program.configure(&format!("{POLICY}{DAEMON}"));
+
+    let daemon = Daemon::start(&program);
+    let team = daemon.team_when(|team| !texts(team, "expired").is_empty() && !texts(team, "held_back").is_empty());
+    assert_eq!(team["holds"], serde_json::json!(["CASE-7"]));
+    assert!(texts(&team, "expired").contains("connections of 2025-01 expired under connections = 1y on 2"), "{team}");
+    let waits = texts(&team, "held_back");
+    assert!(waits.contains("connections of 2025-02") && waits.contains("held by CASE-7"), "{waits}");
+    let page = daemon.get("/");
+    for words in [
+        "Legal holds: CASE-7",
+        "Waiting: connections of 2025-02",
+        "held by CASE-7",
+        "Last expired: connections of 2025-01",
+    ] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    let coverage = daemon.get("/api/coverage?stream=connections&from=2025-01-01&to=2025-02-01");
+    assert!(coverage.contains("\"expired\""), "{coverage}");
+    daemon.end();
+    verified(&program);
+    assert_eq!(connections(&program, "2025-01-01", "2025-02-01"), 0);
+    assert!(connections(&program, "2025-02-01", "2025-03-01") > 20);
+
+    // When the hold is released, the next moment of the schedule takes the month.
+    program.run(&["hold", "release", "CASE-7", "--reason", "settled"]).ended(0);
+    let daemon = Daemon::start(&program);
+    let team = daemon.team_when(|team| texts(team, "expired").contains("2025-02"));
+    assert_eq!((&team["holds"], texts(&team, "held_back").contains("CASE-7")), (&serde_json::json!([]), false));
+    daemon.end();
+    verified(&program);
+    assert_eq!(connections(&program, "2025-02-01", "2025-03-01"), 0);
+}

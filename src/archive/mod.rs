@@ -111,7 +111,7 @@
 //!
 //! **Events without text.** With `[privacy] raw = "columns-only"`, `raw` and `payload` of a new row are null, and `served_digest` is the keyed
 //! digest of the text, as after an erasure. An `event_id` that would be made of a hash of the text is made of that keyed digest. The record of a
-//! window counts such rows in `without_text`; the count never falls. Quarantine keeps its bytes, because nothing else tells what they are.
+//! window counts such rows in `without_text`; the count never falls. Quarantine keeps its bytes, because its events have no columns.
 //!
 //! **Inventory files** hold changes: one row for each thing that a read (`seen_at`) found new, changed or gone (`present`
 //! false). The first rows of a month repeat (`repeats`) everything that existed, so that one month alone gives the current state.

@@ -51,6 +51,8 @@ pub enum Bug {
     NoReadBack,
     /// A torn line remains at the ledger's end.
     TornLineKept,
+    /// A writer appends its line after the line of another writer.
+    AppendUnfenced,
     /// A commit deletes the files that it replaces at once.
     RemovesAtOnce,
     /// `vacuum` removes files younger than the grace.

@@ -8,7 +8,7 @@ const DAYS: i64 = 14;
 /// Worlds that may pass before one shows the bug.
 const SEEDS_MAX: u64 = 12;
 
-const CAUGHT: [(Bug, &[Fault]); 29] = [
+const CAUGHT: [(Bug, &[Fault]); 30] = [
     (Bug::NoLag, &[Fault::LateWithinLag]),
     (Bug::NoRescans, &[Fault::LateBeyondLag]),
     (Bug::RescanUnread, &[Fault::LateBeyondLag]),
@@ -31,6 +31,7 @@ const CAUGHT: [(Bug, &[Fault]); 29] = [
     (Bug::SessionsForgotten, &[]),
     (Bug::NoReadBack, &[Fault::BitFlip]),
     (Bug::TornLineKept, &[Fault::PowerLoss]),
+    (Bug::AppendUnfenced, &[Fault::SecondPoller]),
     (Bug::RemovesAtOnce, &[]),
     (Bug::VacuumWithoutGrace, &[]),
     (Bug::SnapshotAhead, &[]),

@@ -1,7 +1,8 @@
-//! Checks the laws of the store at every operation. S1: a line's files are durable before the line, and stay. S3: `vacuum`
-//! removes no file that a line within the grace or an unfinished commit names. S4: a reader can finish.
+//! Checks the laws of the store at every operation. S1: a line's files are durable before the line, and stay. S2: of two writers,
+//! one appends each line. S3: `vacuum` removes no file that a line within the grace or an unfinished commit names. S4: a reader
+//! can finish.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use annals::archive::{Line, MemoryStore, Store};
@@ -18,6 +19,8 @@ pub struct StoreLaws {
     /// The sealed files of events, with their content when a line named them.
     sealed: BTreeMap<String, Bytes>,
     followed: BTreeMap<String, usize>,
+    /// The numbers of the lines that were read, with the directories of their ledgers.
+    numbers: BTreeSet<(String, u64)>,
 }
 
 impl StoreLaws {
@@ -32,6 +35,10 @@ impl StoreLaws {
         }
         for text in content[begin..end].split_inclusive(|byte| *byte == b'\n') {
             let Ok((line, _)) = Line::decode(text.strip_suffix(b"\n").unwrap_or(text)) else { continue };
+            let ledger = path.rsplit_once('/').map_or("", |(directory, _)| directory).to_owned();
+            if !self.numbers.insert((ledger, line.seq.0)) {
+                broken.push(format!("S2: {path} has a second line {}", line.seq));
+            }
             for file in &line.body.adds {
                 let found = self::content(files, &file.path);
                 if found.as_ref().map(|found| Digest::of(found)) != Some(file.sha256) {

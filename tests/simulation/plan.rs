@@ -147,6 +147,11 @@ impl Plan {
         plan
     }
 
+    /// Half of the worlds with a second writer have no locks, as a bucket has none: the append alone fences the writers.
+    pub fn is_without_locks(&self) -> bool {
+        self.has(Fault::SecondPoller) && self.seed % 2 == 1
+    }
+
     pub fn has(&self, fault: Fault) -> bool {
         self.faults.contains(&fault)
     }

@@ -163,6 +163,7 @@ const LAWS: &str = "\
 | I12 | no file contains a planted secret |
 | I13 | sessions equal a naive recomputation |
 | S1 | the files of a line are durable before the line; every live file is there and unchanged, and stays for the grace after a line removes it |
+| S2 | of two writers of one team, one appends each line: no number has two lines; the other writer reads again, and each event is archived once |
 | S3 | `vacuum` removes no file that is live or may belong to an unfinished commit, also if the store's clock is an hour wrong |
 | S4 | `vacuum` removes no file within the grace after the line that removes it, so a reader can finish |
 | S6 | a line names the expired rows, which are older than their class; no other row is missing, and no expired row returns |

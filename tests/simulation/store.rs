@@ -201,6 +201,14 @@ impl SimStore {
         self.disk.inner().coverage.rare(state, seed);
     }
 
+    fn append_fenced(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
+        let done = self.files.append(path, tail, bytes);
+        if done.as_ref().is_err_and(StoreError::is_fenced) {
+            self.rare(Rare::FencedWriter);
+        }
+        done
+    }
+
     fn tear(&self, path: &str, kept: &[u8], bytes: &[u8], how: u64) {
         let part = bytes.len() / 2;
         let torn = match how {
@@ -212,6 +220,11 @@ impl SimStore {
         self.files.tamper(path, Some(torn.into()));
     }
 }
+
+/// The guard of a store without locks.
+struct Unlocked;
+
+impl Guard for Unlocked {}
 
 /// The error of a failed operation.
 fn failed(path: &str, undone: bool) -> StoreError {
@@ -257,9 +270,9 @@ impl Store for SimStore {
             self.tear(path, &kept, bytes, how);
         }
         match operation_fault {
-            OperationFault::Done | OperationFault::Flipped => self.files.append(path, tail, bytes)?,
+            OperationFault::Done | OperationFault::Flipped => self.append_fenced(path, tail, bytes)?,
             OperationFault::FailedButDone => {
-                self.files.append(path, tail, bytes)?;
+                self.append_fenced(path, tail, bytes)?;
                 return Err(failed(path, false));
             }
             OperationFault::Refused => return Err(failed(path, true)),
@@ -281,6 +294,9 @@ impl Store for SimStore {
     }
 
     fn lock(&self, name: &str) -> Result<Box<dyn Guard>, StoreError> {
+        if self.disk.plan.is_without_locks() {
+            return Ok(Box::new(Unlocked));
+        }
         let guard = self.files.lock(name);
         if matches!(guard, Err(StoreError::Locked { .. })) {
             self.rare(Rare::FencedWriter);

@@ -11,10 +11,10 @@ use crate::api::{EventSource, Served, TeamView, scans_per_second};
 use crate::archive::{StreamRecord, TeamReader, TeamState};
 use crate::collect::sample;
 use crate::error::{Error, Exit};
-use crate::model::{Instant, Range, Stream, TeamId};
+use crate::model::{Instant, Location, Range, Stream, TeamId};
 use crate::pipeline::{
-    BACKFILL_DAYS_DEFAULT, Density, Estimate, PlannedScan, Settings, StreamPlan, Windows, count_users, estimate,
-    estimate_of_team, plan, planned_scan, windows_of,
+    BACKFILL_DAYS_DEFAULT, BucketRequests, Density, Estimate, PlannedScan, Settings, StreamPlan, Windows, count_users,
+    estimate, estimate_of_team, plan, planned_scan, windows_of,
 };
 use crate::report::{Format, TeamNames};
 
@@ -55,7 +55,8 @@ pub async fn run(global: &Global, args: &PlanArgs) -> Result<Exit, Error> {
     };
     let mut names = TeamNames::default();
     let lists_teams = args.sync.team.is_empty() && settings.teams.is_empty();
-    let mut planner = Planner { source: &*source, settings: &settings, samples: Samples::default() };
+    let samples = Samples::default();
+    let mut planner = Planner { source: &*source, settings: &settings, samples, bucket: BucketRequests::default() };
     let (mut rows, mut beside) = (Vec::new(), OtherRequests { others: u64::from(lists_teams), people: 0 });
     for team in teams {
         let held = match &archive {
@@ -70,7 +71,10 @@ pub async fn run(global: &Global, args: &PlanArgs) -> Result<Exit, Error> {
     }
     rows.sort_by_key(|row| row.left.unwrap_or(Duration::MAX));
     let is_overlapped = planner.samples.teams > settings.teams_at_once;
-    let said = summary(&rows, &names, beside, config.requests_per_second, is_overlapped);
+    let mut said = summary(&rows, &names, beside, config.requests_per_second, is_overlapped);
+    if matches!(config.archive, Location::Bucket(_)) {
+        said.push_str(&bucket_cost(planner.bucket));
+    }
     if args.output.format() == Format::Table {
         let text = format!("{}\n{said}\n", table(&rows, &names));
         output::to(args.output.output.as_deref(), |out| out.write_all(text.as_bytes()).map_err(Error::output))?;
@@ -108,6 +112,8 @@ struct Planner<'a> {
     source: &'a dyn EventSource,
     settings: &'a Settings,
     samples: Samples,
+    /// The requests of a day to the bucket, for the teams so far.
+    bucket: BucketRequests,
 }
 
 impl Planner<'_> {
@@ -125,7 +131,7 @@ impl Planner<'_> {
         let default = now.minus(span.unwrap_or(Duration::from_secs(BACKFILL_DAYS_DEFAULT * 86_400)));
         let first = settings.since.unwrap_or(default).max(Instant::EARLIEST);
         self.samples.teams += 1;
-        let mut rows = Vec::new();
+        let (mut rows, mut events_a_day) = (Vec::new(), 0);
         for stream in Stream::ALL.into_iter().filter(|stream| settings.reads(*stream)) {
             let (record, windows) = match state {
                 Some(state) => windows_of(state, stream),
@@ -140,6 +146,8 @@ impl Planner<'_> {
                     None => plan,
                 };
                 let density = self.density(&team, stream, &windows, &plan, now).await?;
+                let last_day = Range::new(now.minus(Duration::from_secs(86_400)), now);
+                events_a_day += density.as_ref().map_or(0, |density| density.events_in(last_day));
                 estimate(&plan, &windows, density.as_ref(), settings, now)
             };
             let read_to = record.read_points.last().map(|point| point.read_to);
@@ -149,6 +157,7 @@ impl Planner<'_> {
             let from = (stream != Stream::Billing).then(|| read_to.unwrap_or(first));
             rows.push(Row { team: team.clone(), stream, from, estimate, left });
         }
+        self.bucket = self.bucket.plus(BucketRequests::of_team(events_a_day, settings.commit_every));
         let users = self.users(&team, state).await?;
         let PlannedScan { people, others } = planned_scan(state, users, settings, now);
         Ok((rows, OtherRequests { others: others + estimate_of_team(state, settings), people }))
@@ -220,6 +229,11 @@ fn table(rows: &[Row], names: &TeamNames) -> comfy_table::Table {
         ]);
     }
     table
+}
+
+fn bucket_cost(requests: BucketRequests) -> String {
+    let BucketRequests { puts, gets, lists } = requests;
+    format!("\nthe bucket then takes about {puts} PUT, {gets} GET and {lists} LIST a day")
 }
 
 /// The whole cost, and what would be lost first. `is_overlapped`: other teams are read while people are read.

@@ -42,6 +42,7 @@ pub use commit::quarantine::{RetriedByReason, retry_quarantine};
 pub use error::RoundError;
 pub use expiry::{due_months, expire};
 pub use fleet::{Fleet, FleetRound};
+pub use plan::bucket_requests::BucketRequests;
 pub use plan::density::Density;
 pub use plan::estimate::{Estimate, estimate, estimate_of_team};
 pub use plan::stream_plan::{StreamPlan, plan};

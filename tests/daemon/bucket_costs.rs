@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use annals::archive::{Archive, ObjectStore};
 use annals::model::{BucketLocation, Location};
+use annals::pipeline::BucketRequests;
 use object_server::{ACCESS_KEY, BUCKET, Kind, ObjectServer, REGION, SECRET_KEY};
 
 use super::fleet::FleetWorld;
@@ -74,5 +75,15 @@ fn a_day_of_a_team_costs_a_bounded_number_of_requests() {
         assert!(count(Kind::List) <= 200, "{name}: {counts:?}");
         assert!(count(Kind::Put) <= 3 * commits, "{name}: {counts:?} for {commits} commits");
         assert!(count(Kind::Get) + count(Kind::Head) <= 7 * commits, "{name}: {counts:?} for {commits} commits");
+        // The figures that `annals plan` shows; the counted day begins with a first reading.
+        let events = (HOUR * 24).as_secs() / event_every.as_secs();
+        let planned = BucketRequests::of_team(events, MINUTE);
+        for (planned, counted) in [
+            (planned.puts, count(Kind::Put)),
+            (planned.gets, count(Kind::Get) + count(Kind::Head)),
+            (planned.lists, count(Kind::List)),
+        ] {
+            assert!(planned.abs_diff(counted) * 4 <= counted, "{name}: {planned} planned, {counted} counted");
+        }
     }
 }

@@ -34,9 +34,7 @@ const PAGE_BYTES: usize = 256 << 10;
 /// with a shorter life.
 const BRIEF_COMPRESSED_ROWS_MIN: u64 = 1_000;
 const RECENT_COMPRESSED_ROWS_MIN: u64 = 100;
-const RECENT_LEVEL: i32 = 1;
-const SEALED_LEVEL: i32 = 1;
-const RANDOM_ID_LEVEL: i32 = 1;
+const COMPRESSION_LEVEL: i32 = 1;
 const BLOOM_FALSE_POSITIVES: f64 = 0.01;
 /// Every new connection is looked up in every session file. So a false positive must be much rarer here than in other
 /// filters.
@@ -89,11 +87,8 @@ pub fn properties(dataset: Dataset, tier: Tier, rows: u64, nonce: Nonce) -> Writ
         Tier::Recent => rows < RECENT_COMPRESSED_ROWS_MIN,
         Tier::Sealed => false,
     };
-    let (compression, ids) = match tier {
-        _ if is_small => (Compression::UNCOMPRESSED, Compression::UNCOMPRESSED),
-        Tier::Brief | Tier::Recent => (zstd(RECENT_LEVEL), zstd(RANDOM_ID_LEVEL)),
-        Tier::Sealed => (zstd(SEALED_LEVEL), zstd(RANDOM_ID_LEVEL)),
-    };
+    let level = || ZstdLevel::try_new(COMPRESSION_LEVEL).expect("BUG: a level that zstd has");
+    let compression = if is_small { Compression::UNCOMPRESSED } else { Compression::ZSTD(level()) };
     let builder = WriterProperties::builder()
         .set_writer_version(WriterVersion::PARQUET_1_0)
         .set_created_by("annals".to_owned())
@@ -110,7 +105,7 @@ pub fn properties(dataset: Dataset, tier: Tier, rows: u64, nonce: Nonce) -> Writ
         .set_data_page_size_limit(PAGE_BYTES)
         .set_data_page_row_count_limit(GROUP_ROWS_MAX)
         .set_dictionary_page_size_limit(1 << 20);
-    with_blooms(with_columns(builder, dataset, ids), dataset, rows).build()
+    with_blooms(with_columns(builder, dataset), dataset, rows).build()
 }
 
 /// The column by which the rows of a file are sorted.
@@ -122,7 +117,7 @@ pub fn sorted_by(dataset: Dataset) -> &'static str {
     }
 }
 
-fn with_columns(mut builder: WriterPropertiesBuilder, dataset: Dataset, ids: Compression) -> WriterPropertiesBuilder {
+fn with_columns(mut builder: WriterPropertiesBuilder, dataset: Dataset) -> WriterPropertiesBuilder {
     for name in [column::EVENT_TIME, column::EVENT_TIME_NS] {
         let path = ColumnPath::from(name);
         builder = builder
@@ -157,9 +152,6 @@ fn with_columns(mut builder: WriterPropertiesBuilder, dataset: Dataset, ids: Com
             builder = builder.set_column_compression(ColumnPath::from(*name), Compression::UNCOMPRESSED);
         }
     }
-    for name in [column::EVENT_ID, CONNECTION_ID] {
-        builder = builder.set_column_compression(ColumnPath::from(name), ids);
-    }
     for name in [column::EVENT_ID, CONNECTION_ID].iter().chain(&SESSION_DETAILS) {
         // Each file holds small and large values, so minimum and maximum are useless, and cost two comparisons for each event.
         builder = builder.set_column_statistics_enabled(ColumnPath::from(*name), EnabledStatistics::None);
@@ -189,10 +181,6 @@ fn with_blooms(mut builder: WriterPropertiesBuilder, dataset: Dataset, rows: u64
             .set_column_bloom_filter_ndv(path, distinct);
     }
     builder
-}
-
-fn zstd(level: i32) -> Compression {
-    Compression::ZSTD(ZstdLevel::try_new(level).expect("BUG: a level that zstd has"))
 }
 
 #[cfg(test)]

@@ -107,6 +107,11 @@ impl Cache {
         &self.directory
     }
 
+    /// Holds the files. Any file in it is evicted when it is the least recently used one.
+    pub fn files_directory(&self) -> PathBuf {
+        self.directory.join(FILES)
+    }
+
     pub fn bytes_max(&self) -> u64 {
         self.bytes_max
     }
@@ -146,7 +151,7 @@ impl Cache {
 
     fn begin_pin(&self) -> io::Result<PinnedFiles> {
         let loans = self.directory.join(LOANS);
-        fs::create_dir_all(self.directory.join(FILES))?;
+        fs::create_dir_all(self.files_directory())?;
         fs::create_dir_all(&loans)?;
         self.remove_stale_pins()?;
         let directory = tempfile::Builder::new().prefix("loan-").tempdir_in(&loans)?;
@@ -177,7 +182,7 @@ impl Cache {
         pinned: &PinnedFiles,
         needed: u64,
     ) -> Result<(), CacheError> {
-        let held = self.directory.join(FILES).join(name_of(&file.sha256));
+        let held = self.files_directory().join(name_of(&file.sha256));
         let link = pinned.path_of(file);
         match fs::hard_link(&held, &link) {
             Ok(()) => return touch(&link).map_err(self.failed()),
@@ -221,7 +226,7 @@ impl Cache {
     }
 
     fn held(&self) -> io::Result<Vec<(PathBuf, fs::Metadata)>> {
-        let entries = match fs::read_dir(self.directory.join(FILES)) {
+        let entries = match fs::read_dir(self.files_directory()) {
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             other => other?,
         };

@@ -15,7 +15,7 @@ use super::ledger_files::ledger_days;
 use super::path::{ArchivePath, TeamKey, lock_of, table_of};
 use super::replay::{Replay, replay};
 use super::root::read_manifest;
-use super::store::{Store, StoreError, Tail, Verb, put};
+use super::store::{Listed, Store, StoreError, Tail, Verb, put};
 use super::text_lines::TextLines;
 use super::{Archive, ArchiveError, Dataset, FileEntry, SaltRecord, snapshot};
 
@@ -140,7 +140,7 @@ impl Copy {
     fn snapshots(&self, key: &TeamKey, last: LedgerSeq) -> Result<(), ArchiveError> {
         let mut ours = snapshot::listed(self.from.store().as_ref(), key)?;
         ours.retain(|(seq, _)| *seq <= last);
-        for (_, path) in &ours {
+        for (_, Listed { path, .. }) in &ours {
             match self.from.store().read(path) {
                 Ok(blob) => {
                     let bytes = blob.to_bytes().map_err(|e| StoreError::io(Verb::Read, path, e))?;
@@ -152,7 +152,8 @@ impl Copy {
             }
         }
         let held = snapshot::listed(self.to.as_ref(), key)?;
-        let gone: Vec<&str> = held.iter().filter(|held| !ours.contains(held)).map(|(_, path)| path.as_str()).collect();
+        let is_ours = |path: &str| ours.iter().any(|(_, ours)| ours.path == path);
+        let gone: Vec<&str> = held.iter().map(|(_, held)| held.path.as_str()).filter(|path| !is_ours(path)).collect();
         Ok(self.to.remove_all(&gone)?)
     }
 

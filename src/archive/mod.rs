@@ -210,7 +210,7 @@ pub use sessions::{HeldSession, SessionsReader};
 pub use state::TeamState;
 pub use store::{
     Blob, Fault, FaultyStore, FileWriter, Guard, Listed, LocalStore, MemoryStore, ObjectStore, Proof, Store,
-    StoreError, Tail, Unerased, open_store, prove_store, put,
+    StoreError, Tail, Unerased, UnfinishedUpload, open_store, prove_store, put,
 };
 pub use table::{ConnectionColumns, schema_of};
 pub use team_key::TeamKey;

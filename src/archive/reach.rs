@@ -28,7 +28,7 @@ impl Archive {
     /// When the store fails, or a ledger is damaged.
     pub fn whole_holds(&self) -> Result<Vec<Hold>, ArchiveError> {
         let mut found: Vec<Hold> = Vec::new();
-        self.read_each(&self.teams()?, |reader| {
+        self.read_each(&|_| true, |reader| {
             for hold in whole(reader.state()) {
                 if !found.iter().any(|held| held.added.id == hold.added.id) {
                     found.push(hold.clone());

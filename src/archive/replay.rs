@@ -61,13 +61,25 @@ fn replay_files(
 /// # Errors
 /// As [`replay`].
 pub fn replay_for_reading(store: &dyn Store, archive_id: &str, team: &TeamId) -> Result<Replay, ArchiveError> {
-    let files = ledger_files(store, &TeamKey::of(team))?;
+    replay_listed_for_reading(store, &ledger_files(store, &TeamKey::of(team))?, archive_id, team)
+}
+
+/// Like [`replay_for_reading`], from the days of [`ledger_files`]. Lines after that list may be missing.
+///
+/// # Errors
+/// As [`replay`].
+pub fn replay_listed_for_reading(
+    store: &dyn Store,
+    files: &[(Instant, u64)],
+    archive_id: &str,
+    team: &TeamId,
+) -> Result<Replay, ArchiveError> {
     let short =
-        snapshot::before_the_end(store, &files, archive_id, team).map(|(state, end)| go_on(store, &files, state, end));
+        snapshot::before_the_end(store, files, archive_id, team).map(|(state, end)| go_on(store, files, state, end));
     match short {
         Some(Ok(replay)) if replay.last.is_some() || planted::is(Bug::SnapshotAhead) => Ok(replay),
         // The full replay reports the damage.
-        _ => replay_files(store, &files, archive_id, team),
+        _ => replay_files(store, files, archive_id, team),
     }
 }
 
@@ -97,9 +109,9 @@ fn leads_to(
     let key = TeamKey::of(&state.team_id);
     let Some(last) = end.day else { return Ok(false) };
     let mut link = Link::genesis(&state.archive_id, &state.team_id);
-    for day in files.iter().map(|(day, _)| *day).filter(|day| *day <= last) {
+    for (day, bytes) in files.iter().copied().filter(|(day, _)| *day <= last) {
         let path = ArchivePath::Ledger { team: key.clone(), day }.to_string();
-        for (line, number) in TextLines::new(store.read(&path)?, 0).zip(1..) {
+        for (line, number) in TextLines::new(store.read_listed(&path, bytes, None)?, 0).zip(1..) {
             let line = line.map_err(|fault| fault.at(&path, number))?;
             let is_behind = day == last && line.end() > end.len;
             if is_behind {
@@ -121,15 +133,15 @@ fn go_on(
     from: LedgerEnd,
 ) -> Result<Replay, ArchiveError> {
     let key = TeamKey::of(&state.team_id);
-    let days = files.iter().map(|(day, _)| *day);
-    let days: Vec<Instant> = days.filter(|day| from.day.is_none_or(|from| *day >= from)).collect();
+    let begins = |day: Instant| from.day.is_none_or(|from| day >= from);
+    let files: Vec<(Instant, u64)> = files.iter().copied().filter(|(day, _)| begins(*day)).collect();
     let snapshot = from.day.map(|_| state.seq);
     let mut replay = Replay { state, last: None, end: from, snapshot };
-    for (at, day) in days.iter().enumerate() {
+    for (at, (day, bytes)) in files.iter().enumerate() {
         let path = ArchivePath::Ledger { team: key.clone(), day: *day }.to_string();
-        let is_last = at + 1 == days.len();
+        let is_last = at + 1 == files.len();
         let begin = if from.day == Some(*day) { from.len } else { 0 };
-        replay.end = follow_file(&mut replay, &path, *day, (store.read(&path)?, begin), is_last)?;
+        replay.end = follow_file(&mut replay, &path, *day, (store.read_listed(&path, *bytes, None)?, begin), is_last)?;
     }
     Ok(replay)
 }

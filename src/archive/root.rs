@@ -7,7 +7,7 @@ use std::time::Duration;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{GRACE_LOCAL, TeamId};
+use crate::model::{GRACE_LOCAL, Instant, TeamId};
 
 use super::commit::Opening;
 use super::heads::SignerInForce;
@@ -15,7 +15,7 @@ use super::ledger::{self, Line};
 use super::path::{ArchivePath, LEDGER, MANIFEST, TABLES, TeamKey, ledger_of};
 use super::random::Random;
 use super::reader::TeamReader;
-use super::replay::replay_for_reading;
+use super::replay::{replay_for_reading, replay_listed_for_reading};
 use super::snapshot::SNAPSHOT_LINES;
 use super::store::{Listed, Store, StoreError, Verb, put};
 use super::text_lines::TextLines;
@@ -43,6 +43,9 @@ pub struct LedgerExtent {
     files: u64,
     bytes: u64,
 }
+
+/// The days of a ledger, each with the bytes of its file.
+type LedgerDays = Vec<(Instant, u64)>;
 
 /// An opened archive. Cheap to clone.
 #[derive(Clone)]
@@ -180,15 +183,26 @@ impl Archive {
         Ok(TeamReader::new(Arc::clone(&self.store), replay.state, replay.snapshot))
     }
 
-    /// Like [`Archive::read`] for many teams: reads several in parallel, and passes them to `take` in order.
+    /// Opens the teams that `keeps` accepts, in the order of their paths, as they were when the ledgers were listed. Lists them once,
+    /// and reads several teams in parallel.
     ///
     /// # Errors
     /// As [`Archive::read`].
-    pub fn read_each(&self, teams: &[TeamId], mut take: impl FnMut(TeamReader)) -> Result<(), ArchiveError> {
-        for some in teams.chunks(TEAMS_READ_AT_ONCE) {
-            let readers: Vec<_> = some.par_iter().map(|team| self.read(team)).collect();
-            for reader in readers {
-                take(reader?);
+    pub fn read_each(
+        &self,
+        keeps: &dyn Fn(&TeamId) -> bool,
+        mut take: impl FnMut(TeamReader),
+    ) -> Result<(), ArchiveError> {
+        let mut ledgers = ledgers(self.store.as_ref())?;
+        ledgers.retain(|(team, _)| keeps(team));
+        for some in ledgers.chunks(TEAMS_READ_AT_ONCE) {
+            let replays: Vec<_> = some
+                .par_iter()
+                .map(|(team, files)| replay_listed_for_reading(self.store.as_ref(), files, &self.id, team))
+                .collect();
+            for replay in replays {
+                let replay = replay?;
+                take(TeamReader::new(Arc::clone(&self.store), replay.state, replay.snapshot));
             }
         }
         Ok(())
@@ -230,30 +244,39 @@ impl Archive {
 /// # Errors
 /// As [`Archive::teams`].
 pub fn teams(store: &dyn Store) -> Result<Vec<TeamId>, ArchiveError> {
-    let mut found: Vec<TeamId> = Vec::new();
-    let mut files = store.list(LEDGER)?;
-    files.retain(|entry| matches!(ArchivePath::parse(&entry.path), Some(ArchivePath::Ledger { .. })));
-    let directory = |entry: &Listed| entry.path.rsplit_once('/').map(|(directory, _)| directory.to_owned());
-    for of_team in files.chunk_by(|a, b| directory(a) == directory(b)) {
-        let entry = &of_team[0];
-        let Some(ArchivePath::Ledger { team, .. }) = ArchivePath::parse(&entry.path) else { continue };
+    Ok(ledgers(store)?.into_iter().map(|(team, _)| team).collect())
+}
+
+/// The teams that have a ledger, each with the days of its ledger and their bytes.
+fn ledgers(store: &dyn Store) -> Result<Vec<(TeamId, LedgerDays)>, ArchiveError> {
+    let mut found: Vec<(TeamId, LedgerDays)> = Vec::new();
+    let files = store.list(LEDGER)?.into_iter().filter_map(|entry| match ArchivePath::parse(&entry.path) {
+        Some(ArchivePath::Ledger { team, day }) => Some((team, day, entry)),
+        _ => None,
+    });
+    let files: Vec<(TeamKey, Instant, Listed)> = files.collect();
+    for of_team in files.chunk_by(|(a, ..), (b, ..)| a == b) {
+        let (key, _, first) = &of_team[0];
         // A later file follows a whole line, so the team exists, and its name says its id.
-        if let Some(team) = team.team_id().filter(|_| of_team.len() > 1) {
-            found.push(team);
-            continue;
-        }
-        let damaged = |reason: String| ArchiveError::Damaged { path: entry.path.clone(), line: 1, reason };
-        let first = TextLines::new(store.read(&entry.path)?, 0).next().transpose();
-        let first = first.map_err(|fault| fault.at(&entry.path, 1))?;
-        // The file holds only a torn first line.
-        let Some(first) = first.filter(|line| line.has_newline) else { continue };
-        match Line::decode(&first.text) {
-            Ok((line, _)) => found.push(line.team_id),
-            Err(_) if first.is_last && ledger::is_zeroed(&first.text, 0) => continue,
-            Err(e) => return Err(damaged(e.to_string())),
-        }
+        let team = match key.team_id().filter(|_| of_team.len() > 1) {
+            Some(team) => Some(team),
+            None => team_of_first_line(store, first)?,
+        };
+        found.extend(team.map(|team| (team, of_team.iter().map(|(_, day, file)| (*day, file.bytes)).collect())));
     }
     Ok(found)
+}
+
+/// `None` if the file holds only a torn line.
+fn team_of_first_line(store: &dyn Store, file: &Listed) -> Result<Option<TeamId>, ArchiveError> {
+    let content = store.read_listed(&file.path, file.bytes, None)?;
+    let first = TextLines::new(content, 0).next().transpose().map_err(|fault| fault.at(&file.path, 1))?;
+    let Some(first) = first.filter(|line| line.has_newline) else { return Ok(None) };
+    match Line::decode(&first.text) {
+        Ok((line, _)) => Ok(Some(line.team_id)),
+        Err(_) if first.is_last && ledger::is_zeroed(&first.text, 0) => Ok(None),
+        Err(e) => Err(ArchiveError::Damaged { path: file.path.clone(), line: 1, reason: e.to_string() }),
+    }
 }
 
 pub(super) fn read_manifest(store: &dyn Store) -> Result<Option<Manifest>, ArchiveError> {

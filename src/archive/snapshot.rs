@@ -153,14 +153,14 @@ impl Snapshot {
 ///
 /// # Errors
 /// When the store cannot list.
-pub fn listed(store: &dyn Store, key: &TeamKey) -> Result<Vec<(LedgerSeq, String)>, StoreError> {
-    let mut found: Vec<(LedgerSeq, String)> = Vec::new();
-    for Listed { path, .. } in store.list(&snapshots_of(key))? {
-        if let Some(ArchivePath::Snapshot { seq, .. }) = ArchivePath::parse(&path) {
-            found.push((seq, path));
+pub fn listed(store: &dyn Store, key: &TeamKey) -> Result<Vec<(LedgerSeq, Listed)>, StoreError> {
+    let mut found: Vec<(LedgerSeq, Listed)> = Vec::new();
+    for listed in store.list(&snapshots_of(key))? {
+        if let Some(ArchivePath::Snapshot { seq, .. }) = ArchivePath::parse(&listed.path) {
+            found.push((seq, listed));
         }
     }
-    found.sort();
+    found.sort_by_key(|(seq, _)| *seq);
     Ok(found)
 }
 
@@ -182,7 +182,7 @@ pub fn keep(store: &dyn Store, state: &TeamState, end: LedgerEnd) -> Result<(), 
     // A snapshot of a later line belongs to another history: the archive was restored from a copy.
     let (older, later): (Vec<_>, Vec<_>) = listed(store, &key)?.into_iter().partition(|(seq, _)| *seq <= state.seq);
     let surplus = older.len().saturating_sub(KEPT);
-    let gone: Vec<&str> = older[..surplus].iter().chain(&later).map(|(_, path)| path.as_str()).collect();
+    let gone: Vec<&str> = older[..surplus].iter().chain(&later).map(|(_, found)| found.path.as_str()).collect();
     store.remove_all(&gone)
 }
 
@@ -194,8 +194,8 @@ pub fn before_the_end(
     team: &TeamId,
 ) -> Option<(TeamState, LedgerEnd)> {
     let held = listed(store, &TeamKey::of(team)).ok()?;
-    held.into_iter().rev().take(KEPT).find_map(|(_, path)| {
-        let snapshot = read(store, &path)?;
+    held.into_iter().rev().take(KEPT).find_map(|(_, found)| {
+        let snapshot = read(store, &found)?;
         let end = LedgerEnd { day: Some(snapshot.day), len: snapshot.len, torn: 0 };
         let is_of_it = snapshot.archive_id == archive_id && snapshot.team_id == *team;
         let fits = bytes_before(files, snapshot.day) == snapshot.bytes_before
@@ -208,11 +208,14 @@ pub fn before_the_end(
 /// The newest intact snapshots with their paths. Does not check whether they fit the ledger.
 pub fn held(store: &dyn Store, key: &TeamKey) -> Vec<(String, TeamState)> {
     let newest = listed(store, key).unwrap_or_default().into_iter().rev().take(KEPT);
-    newest.filter_map(|(_, path)| read(store, &path).map(|found| (path, found.into_state()))).collect()
+    newest.filter_map(|(_, listed)| read(store, &listed).map(|found| (listed.path, found.into_state()))).collect()
 }
 
-fn read(store: &dyn Store, path: &str) -> Option<Snapshot> {
-    let blob = store.read(path).ok().filter(|blob| blob.size() <= BYTES_MAX)?;
+fn read(store: &dyn Store, listed: &Listed) -> Option<Snapshot> {
+    let blob = store
+        .read_listed(&listed.path, listed.bytes, listed.tag.as_deref())
+        .ok()
+        .filter(|blob| blob.size() <= BYTES_MAX)?;
     Snapshot::decode(&blob.to_bytes().ok()?)
 }
 

@@ -16,7 +16,7 @@ use super::ledger_files::ledger_days;
 use super::path::{ArchivePath, DataPath, SCRATCH, TeamKey, ledger_of, salts_of, table_of};
 use super::published::Published;
 use super::replay::replay;
-use super::store::{Listed, Store};
+use super::store::{Listed, Store, UnfinishedUpload};
 use super::text_lines::TextLines;
 use super::{Archive, ArchiveError, Dataset, TeamWriter};
 
@@ -34,6 +34,8 @@ pub struct ObsoleteFiles {
     pub expired: Vec<ObsoleteFile>,
     /// Younger: somebody can still read or name these.
     pub kept: Vec<ObsoleteFile>,
+    /// Unfinished uploads older than the grace: `vacuum` aborts these.
+    pub uploads: Vec<UnfinishedUpload>,
 }
 
 impl Archive {
@@ -57,6 +59,7 @@ impl TeamWriter {
         let found = obsolete_files(store, &state.archive_id, &state.team_id, self.grace())?;
         let paths: Vec<&str> = found.expired.iter().map(|file| file.path.as_str()).collect();
         store.remove_all(&paths)?;
+        found.uploads.iter().try_for_each(|upload| store.abort_upload(upload))?;
         Ok(found)
     }
 }
@@ -74,13 +77,14 @@ fn obsolete_files(
         false => grace.max(GRACE_MIN),
     };
     let grace = Grace::ending(store.now()?, grace);
+    let uploads = abandoned_uploads(store, &key, grace);
     let unnamed = unnamed(store, archive_id, team)?;
     let recent = removed_within(store, &key, grace)?;
     let is_recent = |entry: &Listed| grace.covers(entry.modified) || recent.contains(&entry.path);
     let (kept, expired): (Vec<Listed>, Vec<Listed>) = unnamed.into_iter().partition(is_recent);
     let published = published(store, &key, grace, &expired)?;
     let file = |entry: Listed| ObsoleteFile { path: entry.path, bytes: entry.bytes };
-    let mut found = ObsoleteFiles { expired: Vec::new(), kept: kept.into_iter().map(file).collect() };
+    let mut found = ObsoleteFiles { uploads, kept: kept.into_iter().map(file).collect(), ..ObsoleteFiles::default() };
     for file in expired.into_iter().map(file) {
         if published.contains(&file.path) { found.kept.push(file) } else { found.expired.push(file) }
     }
@@ -145,6 +149,22 @@ fn lines_of(store: &dyn Store, key: &TeamKey, day: Instant) -> Result<Vec<Line>,
         lines.extend(Line::decode(&text.text).ok().map(|(line, _)| line));
     }
     Ok(lines)
+}
+
+/// The team's uploads that began before the grace, and those of no team. A store that does not show its uploads is no reason to keep
+/// files.
+fn abandoned_uploads(store: &dyn Store, key: &TeamKey, grace: Grace) -> Vec<UnfinishedUpload> {
+    let of_team = format!("/team={key}/");
+    let is_due = |upload: &UnfinishedUpload| {
+        !grace.covers(upload.since) && (upload.path.contains(&of_team) || !upload.path.contains("/team="))
+    };
+    match store.unfinished_uploads() {
+        Ok(found) => found.into_iter().filter(is_due).collect(),
+        Err(error) => {
+            tracing::warn!(%error, "cannot look for unfinished uploads");
+            Vec::new()
+        }
+    }
 }
 
 /// The files of a team that no line names now, and the scratch files of all teams.

@@ -8,7 +8,7 @@ use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use clap::Args;
 
 use crate::api::TokenSource;
-use crate::archive::{Archive, ArchiveError, prove_store};
+use crate::archive::{Archive, ArchiveError, UnfinishedUpload, prove_store};
 use crate::config::{Config, readable_by_others};
 use crate::error::{Error, Exit};
 use crate::model::{BucketLocation, Instant, Location};
@@ -71,6 +71,7 @@ pub fn run(global: &Global, args: &DoctorArgs) -> Result<Exit, Error> {
         Location::Bucket(place) => {
             checks.push(bucket(place));
             checks.push(archive(&config, &location));
+            checks.push(uploads(&config));
         }
     }
     print(&checks, &args.output)?;
@@ -179,6 +180,35 @@ fn archive(config: &Config, location: &Location) -> Check {
             check("archive", Health::Ok, format!("{location}: none yet"))
         }
         Err(error) => check("archive", Health::Failed, error.render(false)),
+    }
+}
+
+/// Warns of uploads that a killed process left unfinished longer ago than the grace.
+fn uploads(config: &Config) -> Check {
+    let look = || -> Result<Vec<UnfinishedUpload>, Error> {
+        let store = query::store(config)?;
+        let before = store.now().map_err(ArchiveError::from)?.minus(config.grace_at(&config.archive));
+        let mut found = store.unfinished_uploads().map_err(ArchiveError::from)?;
+        found.retain(|upload| upload.since < before);
+        Ok(found)
+    };
+    match look() {
+        Ok(found) => match found.first() {
+            None => check("uploads", Health::Ok, "no upload is older than the grace and unfinished"),
+            Some(first) => {
+                let (path, since) = (&first.path, first.since);
+                let detail = format!(
+                    "{} unfinished uploads, such as {path} of {since}: you pay for their parts, and `annals vacuum` aborts them",
+                    found.len()
+                );
+                check("uploads", Health::Warning, detail)
+            }
+        },
+        Err(error) => check(
+            "uploads",
+            Health::Warning,
+            format!("cannot look for unfinished uploads (s3:ListBucketMultipartUploads): {}", error.render(false)),
+        ),
     }
 }
 

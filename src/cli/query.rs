@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
-use crate::archive::{Archive, ArchiveError, Cache, Store, open_store};
+use crate::archive::{Archive, ArchiveError, Cache, ObjectStore, Store, open_store};
 use crate::config::Config;
 use crate::error::Error;
 use crate::model::{Location, TeamId};
@@ -45,7 +45,21 @@ pub fn store(config: &Config) -> Result<Arc<dyn Store>, Error> {
 /// # Errors
 /// When no archive exists, or this version does not know its format.
 pub fn open(config: &Config) -> Result<Archive, Error> {
-    match Archive::open(store(config)?) {
+    open_in(config, store(config)?)
+}
+
+/// Opens the archive for a question. The cache keeps the ledger lines and snapshots of a bucket.
+///
+/// # Errors
+/// As [`open`].
+fn open_for_question(config: &Config) -> Result<Archive, Error> {
+    let Location::Bucket(bucket) = location(config)? else { return open(config) };
+    let store = ObjectStore::open(&bucket).map_err(ArchiveError::from)?;
+    open_in(config, Arc::new(store.keeping_objects_in(&cache(config).files_directory())))
+}
+
+fn open_in(config: &Config, store: Arc<dyn Store>) -> Result<Archive, Error> {
+    match Archive::open(store) {
         Err(ArchiveError::NotAnArchive) => Err(Error::Usage(format!(
             "{}: no archive exists here: `annals sync` creates one, --archive names another place",
             location(config)?
@@ -104,11 +118,10 @@ pub fn cache(config: &Config) -> Cache {
 }
 
 fn snapshot(config: &Config, is_named: bool, keeps: &dyn Fn(&TeamId) -> bool) -> Result<ViewData, Error> {
-    let archive = open(config)?;
+    let archive = open_for_question(config)?;
     let place = place(config, archive.clone())?;
     let mut data = place.empty_snapshot();
-    let teams: Vec<TeamId> = archive.teams()?.into_iter().filter(keeps).collect();
-    archive.read_each(&teams, |reader| {
+    archive.read_each(keeps, |reader| {
         place.add(&mut data, reader.state());
         if is_named {
             place.add_name(&mut data, reader.state());

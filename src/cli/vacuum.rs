@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use clap::Args;
 
-use crate::archive::{Archive, ArchiveError, ObsoleteFile, ObsoleteFiles};
+use crate::archive::{Archive, ArchiveError, ObsoleteFile, ObsoleteFiles, UnfinishedUpload};
 use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::lake::{self, TableId};
@@ -33,7 +33,8 @@ A commit leaves the files that it replaces, and a failed commit leaves its orpha
 started earlier can use them for the grace ([store] grace: 1 day on a local disk, 7 days in a bucket). A file that the newest \
 version of an open table names stays until a grace after the next `annals publish`. The daemon and `sync` vacuum by themselves. \
 For each team the table shows the files removed, and the files kept because they are within the grace or an open table names them.
-Without --team, the command also removes the metadata of open tables that no snapshot within the grace needs.
+Without --team, the command also removes the metadata of open tables that no snapshot within the grace needs. In a bucket of S3 \
+the command also aborts uploads that a killed process left unfinished.
 Exit codes: 0 done; 1 a team could not be vacuumed, such as beside a daemon; 2 wrong use.";
 
 pub fn run(global: &Global, args: &VacuumArgs) -> Result<Exit, Error> {
@@ -42,7 +43,13 @@ pub fn run(global: &Global, args: &VacuumArgs) -> Result<Exit, Error> {
     let (mut all, mut exit) = (Vec::new(), Exit::Done);
     for team in teams::in_archive(&archive, &args.team)? {
         match vacuum(&archive, &team, args.dry_run) {
-            Ok(found) => all.push((team, found)),
+            Ok(found) => {
+                let did = if args.dry_run { "would be aborted" } else { "aborted" };
+                for UnfinishedUpload { path, since, .. } in &found.uploads {
+                    output::say(&format!("unfinished upload of {path}, begun at {since}: {did}"));
+                }
+                all.push((team, found));
+            }
             Err(error) => {
                 output::say(&format!("team {}: cannot vacuum: {error}", teams::archived_label(&archive, &team)));
                 exit = Exit::Fault;

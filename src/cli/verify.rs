@@ -15,6 +15,7 @@ use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::files::{self, Links};
 use crate::lake;
+use crate::model::{Location, Scheme};
 use crate::report::{TeamNames, printable};
 
 use super::{Global, output, query, reading};
@@ -59,6 +60,13 @@ pub fn run(global: &Global, args: &VerifyArgs) -> Result<Exit, Error> {
     let mut report = verify(store.as_ref(), &options)?;
     if let Ok(archive) = Archive::open(Arc::clone(&store)) {
         lake::verify_tables(&archive, &mut report);
+    }
+    if let Location::Bucket(bucket) = &location
+        && bucket.scheme() != Scheme::S3
+    {
+        output::say(&format!(
+            "{location}: Annals lists older versions on S3 only: here, only a head kept elsewhere shows that somebody rewrote a ledger line"
+        ));
     }
     let text = if args.json {
         let json = serde_json::to_string_pretty(&report);

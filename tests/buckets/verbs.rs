@@ -30,7 +30,7 @@ fn every_verb_takes_an_archive_in_a_bucket() {
     scene.run(&["vacuum"]).ended(0).says(&["team-one"]);
     scene.run(&["doctor"]).says(&["of 24 concurrent creates of one key, exactly one won"]);
     scene.run(&["sql", "select count(*) from ledger"]).ended(0);
-    scene.run(&[&["plan"], &SINCE[..]].concat()).ended(0).says(&["team-one"]);
+    scene.run(&[&["plan"], &SINCE[..]].concat()).ended(0).says(&["team-one", " PUT, ", " LIST a day"]);
     let pack = scene.program.home().join("pack.zip");
     let pack = pack.to_str().unwrap();
     scene.run(&["report", "pack", "--from", "2026-11-10", "--to", "2026-11-14", "-o", pack]).ended(0);
@@ -67,6 +67,9 @@ fn a_question_fetches_what_it_needs_once() {
     let gets = fetched();
     assert!(!gets.is_empty() && gets.iter().all(|line| line.contains("/activity/")), "{gets:?}");
     assert_eq!(scene.sql(query), first);
+    let asked = scene.server.requests();
+    let gets: Vec<&String> = asked.iter().filter(|line| line.starts_with("Get ")).collect();
+    assert!(gets.len() == 1 && gets[0].ends_with("/archive.json"), "{gets:?}");
     assert_eq!(fetched(), Vec::<String>::new(), "asked again it fetches nothing");
     // A report for people also reads the teams' names.
     let report = ["report", "run", "R01", "--from", "2026-11-10", "--to", "2026-11-14", "--format", "table"];
@@ -102,6 +105,27 @@ fn a_rewritten_ledger_line_is_named_if_the_bucket_keeps_versions() {
     scene.server.tamper(&line, None);
     scene.server.tamper(&line, Some(same));
     scene.run(&["verify"]).ended(1).says(&["REWRITTEN", "line/000000000001.jsonl", "was deleted at"]);
+}
+
+/// F63.
+#[test]
+fn parts_of_a_killed_upload_are_named_and_removed() {
+    let scene = Scene::new();
+    scene.service.world().fill(DAY, 0..1);
+    scene.sync().ended(0);
+    let path = "tables/connections/team=team-one/month=2026-11/left.parquet";
+    scene.server.leave_upload(&format!("some/archive/{path}"));
+    let vacuum = |more: &[&str]| scene.run(&[&["vacuum"], more].concat()).ended(0).stderr;
+    assert!(!vacuum(&[]).contains("unfinished upload"), "it is younger than the grace");
+    scene.run(&["doctor"]).says(&["no upload is older than the grace"]);
+    scene.server.set_clock_ahead(8 * 86_400);
+    scene.run(&["doctor"]).says(&[path, "`annals vacuum` aborts them"]);
+    let said = vacuum(&["--dry-run"]);
+    assert!(said.contains(&format!("unfinished upload of {path}")) && said.contains("would be aborted"), "{said}");
+    assert_eq!(scene.server.open_uploads(), 1);
+    assert!(vacuum(&[]).contains(": aborted"));
+    assert_eq!(scene.server.open_uploads(), 0);
+    scene.run(&["doctor"]).says(&["no upload is older than the grace"]);
 }
 
 /// With kills at any place, and with answers that are lost after the write, no event is lost or doubled.

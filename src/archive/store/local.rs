@@ -98,7 +98,7 @@ impl LocalStore {
                 None => Some("its name is not valid UTF-8".to_owned()),
                 Some(_) => irregularity(&meta),
             };
-            found.push(Listed { path, bytes: meta.len(), modified: modified(&meta), irregular });
+            found.push(Listed { path, bytes: meta.len(), modified: modified(&meta), tag: None, irregular });
         }
         Ok(())
     }

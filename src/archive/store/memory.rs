@@ -91,6 +91,7 @@ impl Store for MemoryStore {
             path: path.clone(),
             bytes: held.content.len() as u64,
             modified: held.modified,
+            tag: None,
             irregular: None,
         };
         Ok(under.map(entry).collect())

@@ -47,6 +47,18 @@ pub trait Store: Send + Sync {
     /// [`StoreError::NotFound`], [`StoreError::Irregular`] if the path is no plain file, [`StoreError::Io`].
     fn read(&self, path: &str) -> Result<Blob, StoreError>;
 
+    /// Like [`Store::read`], for a file that a list has just shown with `bytes` and `tag`: appends after the list may be missing. A
+    /// store over a network needs fewer requests for it.
+    ///
+    /// # Errors
+    /// As [`Store::read`].
+    fn read_listed(&self, path: &str, _bytes: u64, _tag: Option<&str>) -> Result<Blob, StoreError> {
+        self.read(path)
+    }
+
+    /// Drops all content that the store keeps in memory or in a cache, so that later reads see the stored bytes themselves.
+    fn forget(&self) {}
+
     /// Every file under a directory (`""`: the whole archive), at any depth, sorted by path. A missing directory is
     /// empty. Locks are not listed. A list is never stale: a writer finds the end of its ledger by it, and a stale list would
     /// let the writer fork the ledger.
@@ -108,6 +120,22 @@ pub trait Store: Send + Sync {
     /// [`StoreError::Io`].
     fn now(&self) -> Result<Instant, StoreError>;
 
+    /// The uploads under way, and those that a killed process left unfinished. Only S3 knows them.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] when the store refuses to show them.
+    fn unfinished_uploads(&self) -> Result<Vec<UnfinishedUpload>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    /// Aborts an upload, which removes its parts. A missing one counts as aborted.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    fn abort_upload(&self, _upload: &UnfinishedUpload) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     /// Write-once files, such as ledger lines in a bucket, that somebody overwrote or deleted. Only a store with versions finds
     /// them; other stores return nothing.
     ///
@@ -116,6 +144,16 @@ pub trait Store: Send + Sync {
     fn rewritten(&self) -> Result<Vec<Rewritten>, StoreError> {
         Ok(Vec::new())
     }
+}
+
+/// An upload without an end. No list shows its parts, and the owner of the bucket pays for them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnfinishedUpload {
+    /// The path that the file would have.
+    pub path: String,
+    pub id: String,
+    /// The time of its start, by the store's clock.
+    pub since: Instant,
 }
 
 /// A write-once file that was changed, and the change.
@@ -182,6 +220,8 @@ pub struct Listed {
     pub bytes: u64,
     /// The time of the last write, by the store's clock.
     pub modified: Instant,
+    /// The store's own mark of the content: other content has another tag.
+    pub tag: Option<String>,
     /// Why this entry is not a plain file: a link, a pipe, a name that is not UTF-8.
     pub irregular: Option<String>,
 }

@@ -285,7 +285,9 @@ impl Store for TornDisk {
         let under = inner.disk.names.iter().filter(|(path, _)| path.starts_with(&prefix));
         let bytes = |at: &usize| inner.disk.inodes[*at].now.len() as u64;
         let modified = Instant::from_nanos(0);
-        Ok(under.map(|(path, at)| Listed { path: path.clone(), bytes: bytes(at), modified, irregular: None }).collect())
+        Ok(under
+            .map(|(path, at)| Listed { path: path.clone(), bytes: bytes(at), modified, tag: None, irregular: None })
+            .collect())
     }
 
     fn remove_all(&self, paths: &[&str]) -> Result<(), StoreError> {

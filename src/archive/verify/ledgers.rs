@@ -350,7 +350,7 @@ mod tests {
         let day = day_start(now());
         let path = ArchivePath::Ledger { team: key.clone(), day }.to_string();
         for (bytes, is_read) in [(0, true), (DAY_BYTES_MAX, true), (DAY_BYTES_MAX + 1, false)] {
-            let listed = Listed { path: path.clone(), bytes, modified: now(), irregular: None };
+            let listed = Listed { path: path.clone(), bytes, modified: now(), tag: None, irregular: None };
             let days = Days::from([(day, (Some(&listed), None))]);
             let mut report = VerifyReport::default();
             let expectations = Expectations::new(Some("archive-1".to_owned()), &VerifyOptions::default());

@@ -34,6 +34,7 @@ const ATTEMPTS_MAX: usize = 3;
 /// # Errors
 /// When the archive cannot be listed.
 pub fn verify(store: &dyn Store, options: &VerifyOptions) -> Result<VerifyReport, ArchiveError> {
+    store.forget();
     for _ in 1..ATTEMPTS_MAX {
         let before = store.list(LEDGER)?;
         let report = attempt(store, options)?;

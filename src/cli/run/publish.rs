@@ -6,10 +6,10 @@ use std::time::Duration;
 use crate::archive::Archive;
 use crate::clock::Clock;
 use crate::config::{Config, Cron};
+use crate::daemon::Live;
 use crate::error::Error;
 use crate::lake::{Catalog, LakeError, Place, Publisher, TableId, vacuum};
 use crate::model::Instant;
-use crate::daemon::Live;
 
 use super::super::publish::place;
 use super::Running;

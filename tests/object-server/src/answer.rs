@@ -13,7 +13,7 @@ use hyper::http::response::Builder;
 use hyper::{Response, StatusCode};
 use quick_xml::escape::escape;
 
-use crate::objects::{Kept, Object, Page};
+use crate::objects::{Kept, Object, Page, Upload};
 
 /// The connection is cut.
 #[derive(Debug)]
@@ -102,6 +102,19 @@ pub(crate) fn versions(now: SystemTime, versions: &[Kept], next: Option<usize>) 
         ));
     }
     text.push_str("</ListVersionsResult>");
+    xml(200, now, &text)
+}
+
+pub(crate) fn uploads<'a>(now: SystemTime, uploads: impl Iterator<Item = (&'a String, &'a Upload)>) -> Answer {
+    let mut text = "<ListMultipartUploadsResult><IsTruncated>false</IsTruncated>".to_owned();
+    for (id, Upload { key, begun, .. }) in uploads {
+        let begun = jiff::Timestamp::try_from(*begun).expect("the time is of this age");
+        text.push_str(&format!(
+            "<Upload><Key>{}</Key><UploadId>{id}</UploadId><Initiated>{begun:.3}</Initiated></Upload>",
+            escape(key)
+        ));
+    }
+    text.push_str("</ListMultipartUploadsResult>");
     xml(200, now, &text)
 }
 

@@ -40,13 +40,21 @@ pub(crate) enum UploadFault {
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Objects {
     stored: BTreeMap<String, Object>,
-    uploads: BTreeMap<String, BTreeMap<usize, Bytes>>,
+    uploads: BTreeMap<String, Upload>,
     /// Every write and deletion so far, if the bucket keeps versions.
     pub(crate) history: Option<Vec<Kept>>,
     written: u64,
     begun: u64,
     /// Versions so far.
     versioned: u64,
+}
+
+/// An unfinished upload.
+#[derive(Debug, Clone)]
+pub(crate) struct Upload {
+    pub(crate) key: String,
+    pub(crate) begun: SystemTime,
+    parts: BTreeMap<usize, Bytes>,
 }
 
 /// A version of an object, or the marker of a deletion.
@@ -144,16 +152,22 @@ impl Objects {
         (all.into_iter().skip(skipped).take(max).collect(), is_truncated)
     }
 
-    pub(crate) fn begin(&mut self) -> String {
+    /// The unfinished uploads of keys that begin with `prefix`, with their ids.
+    pub(crate) fn uploads(&self, prefix: &str) -> impl Iterator<Item = (&String, &Upload)> {
+        self.uploads.iter().filter(move |(_, upload)| upload.key.starts_with(prefix))
+    }
+
+    pub(crate) fn begin(&mut self, key: &str, now: SystemTime) -> String {
         self.begun += 1;
         let id = format!("upload-{}", self.begun);
-        self.uploads.insert(id.clone(), BTreeMap::new());
+        let upload = Upload { key: key.to_owned(), begun: now, parts: BTreeMap::new() };
+        self.uploads.insert(id.clone(), upload);
         id
     }
 
     pub(crate) fn part(&mut self, id: &str, number: usize, bytes: Bytes) -> Result<String, UploadFault> {
         let etag = etag_of(&bytes);
-        self.uploads.get_mut(id).ok_or(UploadFault::Unknown)?.insert(number, bytes);
+        self.uploads.get_mut(id).ok_or(UploadFault::Unknown)?.parts.insert(number, bytes);
         Ok(etag)
     }
 
@@ -164,7 +178,7 @@ impl Objects {
         named: &[(usize, String)],
         now: SystemTime,
     ) -> Result<Object, UploadFault> {
-        let parts = self.uploads.get(id).ok_or(UploadFault::Unknown)?;
+        let parts = &self.uploads.get(id).ok_or(UploadFault::Unknown)?.parts;
         let mut whole = Vec::new();
         for (at, (number, etag)) in named.iter().enumerate() {
             let part = parts.get(number).ok_or(UploadFault::InvalidPart)?;

@@ -131,7 +131,7 @@ fn carry_out(inner: &mut Inner, asked: &Asked, body: Bytes, effects: &[Effect]) 
         Kind::List => list(inner, asked, effects, now),
         Kind::Delete => delete(inner, asked, &body, now),
         Kind::Start => {
-            let id = inner.objects.begin();
+            let id = inner.objects.begin(&asked.key, now);
             let text = format!("<UploadId>{id}</UploadId>");
             answer::xml(200, now, &format!("<InitiateMultipartUploadResult>{text}</InitiateMultipartUploadResult>"))
         }
@@ -184,6 +184,9 @@ fn list(inner: &Inner, asked: &Asked, effects: &[Effect], now: SystemTime) -> An
         }
     }
     let prefix = asked.asked("prefix").unwrap_or("");
+    if asked.asked("uploads").is_some() {
+        return answer::uploads(now, inner.objects.uploads(prefix));
+    }
     if asked.asked("versions").is_some() {
         // A client continues with the number of seen versions as the version's id.
         let skipped = asked.asked("version-id-marker").and_then(|text| text.parse().ok()).unwrap_or(0);

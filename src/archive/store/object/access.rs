@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
-use object_store::client::HttpConnector;
 use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::{BackoffConfig, ClientOptions, Error, ObjectStore as Client, RetryConfig};
 
 use super::connection::Connector;
 use super::profile::{Settings, with_profile};
-use super::versions::Versions;
+use super::signed::SignedRequests;
 use crate::model::{BucketLocation, Scheme};
 
 /// The deadline of a request with its body: 16 MiB in this time need 1.1 Mbit/s.
@@ -49,7 +48,7 @@ pub(super) fn client(
     settings: &[(String, String)],
     retry: RetryConfig,
     connector: Connector,
-) -> Result<(Arc<dyn Client>, Option<Versions>), Error> {
+) -> Result<(Arc<dyn Client>, Option<SignedRequests>), Error> {
     let options = ClientOptions::new().with_timeout(REQUEST_TIMEOUT).with_read_timeout(READ_TIMEOUT);
     let scheme = location.scheme();
     let known = settings.iter().filter(|(name, _)| name.starts_with(scheme.variables()));
@@ -57,15 +56,16 @@ pub(super) fn client(
     // Skip a variable that the client does not know: it belongs to another program.
     Ok(match scheme {
         Scheme::S3 => {
-            let begin = AmazonS3Builder::new().with_client_options(options.clone());
+            let begin = AmazonS3Builder::new().with_client_options(options);
             let builder = known.fold(begin, |builder, (name, value)| match name.parse() {
                 Ok(key) => builder.with_config(key, value),
                 Err(_) => builder,
             });
             let builder = builder.with_bucket_name(location.bucket()).with_retry(retry);
-            let client = connector.connect(&options.with_allow_http(true))?;
-            let signer = Arc::new(builder.with_http_connector(connector).build()?);
-            (signer.clone(), Some(Versions { signer, client }))
+            let signer = Arc::new(builder.with_http_connector(connector.clone()).build()?);
+            // The builder makes the client of the bucket last, with the configured proxy and certificates.
+            let client = connector.newest().expect("BUG: the builder makes a client");
+            (signer.clone(), Some(SignedRequests { signer, client }))
         }
         Scheme::Google => {
             let begin = GoogleCloudStorageBuilder::new().with_client_options(options.with_allow_http(true));

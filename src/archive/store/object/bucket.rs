@@ -1,9 +1,9 @@
 //! The requests to a bucket, which block until the answer, and the meaning of their errors.
 
 use std::io::Write;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -13,11 +13,13 @@ use tokio::runtime::Runtime;
 
 use crate::model::Instant;
 
-use super::super::{Blob, Listed, StoreError, Verb};
+use super::super::{Blob, StoreError, Verb};
 use super::access;
 use super::connection::{Clock, Connector};
 use super::failure::{self, Outcome};
-use super::versions::Versions;
+use super::kept_objects::KeptObjects;
+use super::listed::Object;
+use super::signed::SignedRequests;
 use crate::model::BucketLocation;
 
 /// Objects up to this size are read into memory.
@@ -27,21 +29,8 @@ const FETCHES_AT_ONCE: usize = 16;
 /// Number of attempts to create an object that is missing after the request.
 const CREATES_MAX: usize = 4;
 
-/// An object in a list.
-#[derive(Debug, Clone)]
-pub(super) struct Object {
-    /// The path within the archive.
-    pub(super) path: String,
-    pub(super) bytes: u64,
-    pub(super) modified: Instant,
-}
-
-impl Object {
-    pub(super) fn listed(self) -> Listed {
-        let Self { path, bytes, modified } = self;
-        Listed { path, bytes, modified, irregular: None }
-    }
-}
+/// The tag and the content of an object.
+type Fetched = (Option<String>, Bytes);
 
 /// The outcome of a conditional create.
 #[derive(Debug, PartialEq, Eq)]
@@ -55,12 +44,14 @@ pub(super) enum Created {
 pub(super) struct Bucket {
     client: Arc<dyn Client>,
     /// For S3 only.
-    versions: Option<Versions>,
+    signed: Option<SignedRequests>,
     location: BucketLocation,
     clock: Arc<Clock>,
     runtime: Option<Runtime>,
     /// Bytes of ledgers in memory, of all teams.
     pub(super) kept: AtomicU64,
+    /// Objects on this machine's disk, if the bucket is opened for questions.
+    kept_objects: Mutex<Option<Arc<KeptObjects>>>,
 }
 
 impl Bucket {
@@ -78,12 +69,25 @@ impl Bucket {
         let fail = |source| StoreError::io(Verb::Open, &location.to_string(), source);
         let connector = Connector::default();
         let clock = connector.clock.clone();
-        let (client, versions) =
+        let (client, signed) =
             access::client(location, settings, retry, connector).map_err(|e| fail(failure::io_error(&e)))?;
         let mut runtime = tokio::runtime::Builder::new_multi_thread();
         let runtime = runtime.worker_threads(2).thread_name("annals-store").enable_all().build().map_err(fail)?;
         let (location, runtime) = (location.clone(), Some(runtime));
-        Ok(Self { client, versions, location, clock, runtime, kept: AtomicU64::new(0) })
+        Ok(Self { client, signed, location, clock, runtime, kept: AtomicU64::new(0), kept_objects: Mutex::default() })
+    }
+
+    /// Sets where this machine keeps listed objects; `None` ends it.
+    pub(super) fn keep_objects(&self, kept: Option<KeptObjects>) {
+        *self.kept_objects.lock().unwrap_or_else(PoisonError::into_inner) = kept.map(Arc::new);
+    }
+
+    fn kept_objects(&self) -> Option<Arc<KeptObjects>> {
+        self.kept_objects.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn keeps_objects(&self) -> bool {
+        self.kept_objects().is_some()
     }
 
     pub(super) fn location(&self) -> &BucketLocation {
@@ -95,8 +99,9 @@ impl Bucket {
         self.clock.newest().unwrap_or(Instant::EARLIEST)
     }
 
-    pub(super) fn versions(&self) -> Option<Versions> {
-        self.versions.clone()
+    /// For S3 only.
+    pub(super) fn signed(&self) -> Option<SignedRequests> {
+        self.signed.clone()
     }
 
     pub(super) fn client(&self) -> Arc<dyn Client> {
@@ -124,6 +129,11 @@ impl Bucket {
         StoreError::io(verb, &format!("{}/{path}", self.location), failure::io_error(error))
     }
 
+    /// The failure of a signed request.
+    pub(super) fn refused(&self, verb: Verb, path: &str, why: &str) -> StoreError {
+        StoreError::io(verb, &format!("{}/{path}", self.location), std::io::Error::other(why))
+    }
+
     /// The answer, or `None` if the object does not exist.
     fn found<T>(&self, path: &str, answer: Result<T, Error>) -> Result<Option<T>, StoreError> {
         match answer {
@@ -148,14 +158,40 @@ impl Bucket {
 
     /// Fetches several objects in parallel, in order; `None` if one is missing.
     pub(super) fn get_all(&self, paths: &[String]) -> Result<Option<Vec<Bytes>>, StoreError> {
+        let fetched = self.fetch_all(paths)?;
+        Ok(fetched.map(|all| all.into_iter().map(|(_, content)| content).collect()))
+    }
+
+    /// Like [`Bucket::get_all`], for objects that a list has just shown. Fetches only those that this machine does not keep.
+    pub(super) fn get_listed(&self, objects: &[&Object]) -> Result<Option<Vec<Bytes>>, StoreError> {
+        let kept = self.kept_objects();
+        let mut contents: Vec<Option<Bytes>> = objects.iter().map(|object| kept.as_ref()?.get(object)).collect();
+        let lacking: Vec<usize> = (0..objects.len()).filter(|at| contents[*at].is_none()).collect();
+        let paths: Vec<String> = lacking.iter().map(|at| objects[*at].path.clone()).collect();
+        let Some(fetched) = self.fetch_all(&paths)? else { return Ok(None) };
+        for (at, (tag, content)) in lacking.into_iter().zip(fetched) {
+            // Another process can have replaced the object since the list.
+            if let Some(kept) = kept.as_ref().filter(|_| tag == objects[at].tag) {
+                kept.put(objects[at], &content);
+            }
+            contents[at] = Some(content);
+        }
+        Ok(contents.into_iter().collect())
+    }
+
+    /// The tags and contents of objects.
+    fn fetch_all(&self, paths: &[String]) -> Result<Option<Vec<Fetched>>, StoreError> {
         let keys: Vec<Path> = paths.iter().map(|path| self.key(path)).collect();
         let client = self.client();
         let answer = self.run(async move {
             let fetched = stream::iter(keys).map(|key| {
                 let client = client.clone();
-                async move { client.get(&key).await?.bytes().await }
+                async move {
+                    let object = client.get(&key).await?;
+                    Ok((object.meta.e_tag.clone(), object.bytes().await?))
+                }
             });
-            fetched.buffered(FETCHES_AT_ONCE).try_collect::<Vec<Bytes>>().await
+            fetched.buffered(FETCHES_AT_ONCE).try_collect::<Vec<_>>().await
         });
         self.found(paths.first().map_or("", String::as_str), answer)
     }
@@ -240,7 +276,8 @@ impl Bucket {
 
     fn object(&self, meta: ObjectMeta) -> Option<Object> {
         let nanos = meta.last_modified.timestamp_nanos_opt().unwrap_or(0);
-        Some(Object { path: self.path(&meta.location)?, bytes: meta.size, modified: Instant::from_nanos(nanos) })
+        let (path, modified) = (self.path(&meta.location)?, Instant::from_nanos(nanos));
+        Some(Object { path, bytes: meta.size, modified, tag: meta.e_tag })
     }
 
     /// A key's path within the archive.

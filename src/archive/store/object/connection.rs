@@ -1,8 +1,8 @@
 //! The HTTP client of a bucket, which reads the store's clock from every answer.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use object_store::client::{
@@ -34,6 +34,14 @@ impl Clock {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Connector {
     pub(super) clock: Arc<Clock>,
+    newest: Arc<Mutex<Option<HttpClient>>>,
+}
+
+impl Connector {
+    /// The client that was made last.
+    pub(super) fn newest(&self) -> Option<HttpClient> {
+        self.newest.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 impl HttpConnector for Connector {
@@ -41,7 +49,9 @@ impl HttpConnector for Connector {
         // Only the first call of a process decides. Another provider, which the program has installed, works as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let inner = ReqwestConnector::default().connect(options)?;
-        Ok(HttpClient::new(Connection { inner, clock: self.clock.clone() }))
+        let client = HttpClient::new(Connection { inner, clock: self.clock.clone() });
+        *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = Some(client.clone());
+        Ok(client)
     }
 }
 

@@ -7,6 +7,7 @@ use crate::model::Instant;
 use super::super::StoreError;
 use super::bucket::Bucket;
 use super::journal::Journal;
+use super::listed::Object;
 use super::names::{self, Extension};
 use super::stored::Copy;
 
@@ -20,7 +21,7 @@ impl Journal {
         let copies = bucket.list(&place, Some(&names::copy(&self.directory, last)))?;
         let Some(object) = copies.last() else { return Ok(None) };
         let Some(number) = names::line_number(&self.directory, "copy", &object.path) else { return Ok(None) };
-        let Some(content) = bucket.get(&object.path)? else { return Ok(None) };
+        let Some(content) = bucket.get_listed(&[object])?.and_then(|mut all| all.pop()) else { return Ok(None) };
         let lines: Vec<&[u8]> = content.split_inclusive(|byte| *byte == b'\n').collect();
         let [first, .., newest] = lines[..] else { return Ok(None) };
         let follows = names::number_said(first) == Some(last + 1)
@@ -39,8 +40,9 @@ impl Journal {
         while let Some(day) = first(self).filter(|day| *day < newest) {
             let Some(whole) = self.content(bucket, day)? else { return Ok(()) };
             let bytes = whole.len() as u64;
-            bucket.put(&self.file_path(day), whole)?;
-            self.files.insert(day, (bytes, bucket.newest_time()));
+            let path = self.file_path(day);
+            bucket.put(&path, whole)?;
+            self.files.insert(day, Object { path, bytes, modified: bucket.newest_time(), tag: None });
             let before = self.parts.len();
             self.parts.retain(|part| part.day != day);
             // A copy that this writer does not know comes from another writer.
@@ -58,7 +60,7 @@ impl Journal {
 
     fn copy_newest(&mut self, bucket: &Bucket, day: Instant, copied: usize) -> Result<(), StoreError> {
         let Some(whole) = self.content(bucket, day)? else { return Ok(()) };
-        let in_file = self.files.get(&day).map_or(0, |(bytes, _)| usize::try_from(*bytes).unwrap_or(usize::MAX));
+        let in_file = self.files.get(&day).map_or(0, |file| usize::try_from(file.bytes).unwrap_or(usize::MAX));
         let Some(last) = self.parts.pop() else { return Ok(()) };
         let (parts, number) = (self.parts.len(), last.number - 1);
         let end = whole.len() - last.len();

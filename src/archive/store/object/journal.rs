@@ -13,7 +13,9 @@ use bytes::Bytes;
 use crate::model::Instant;
 
 use super::super::{Blob, Listed, StoreError, Tail};
-use super::bucket::{Bucket, Created, Object};
+use super::bucket::{Bucket, Created};
+use super::kept_objects::KEPT_OBJECT_BYTES_MAX;
+use super::listed::Object;
 use super::names::{self, Extension, LedgerFile};
 use super::stored::{Copy, irregular, last_number, missing};
 
@@ -39,8 +41,8 @@ pub(super) struct Journal {
     pub(super) directory: String,
     pub(super) extension: Extension,
     is_known: bool,
-    /// Past days, each with its size and time.
-    pub(super) files: BTreeMap<Instant, (u64, Instant)>,
+    /// Past days.
+    pub(super) files: BTreeMap<Instant, Object>,
     pub(super) copy: Option<Copy>,
     /// The content of `copy`, while it is in memory.
     pub(super) copied: Option<Bytes>,
@@ -102,7 +104,7 @@ impl Journal {
     pub(super) fn length(&self, day: Instant) -> u64 {
         let copied = self.copy.filter(|copy| copy.day == day).map_or(0, |copy| copy.bytes);
         let behind: u64 = self.parts.iter().filter(|part| part.day == day).map(|part| part.bytes).sum();
-        self.files.get(&day).map_or(0, |(bytes, _)| *bytes) + copied + behind
+        self.files.get(&day).map_or(0, |file| file.bytes) + copied + behind
     }
 
     fn part_path(&self, day: Instant, number: u64) -> String {
@@ -118,14 +120,16 @@ impl Journal {
 
     /// Every day as a file entry.
     pub(super) fn days(&self) -> Vec<Listed> {
-        let mut days: BTreeMap<Instant, Instant> = self.files.iter().map(|(day, (_, at))| (*day, *at)).collect();
+        let mut days: BTreeMap<Instant, Instant> = self.files.iter().map(|(day, file)| (*day, file.modified)).collect();
         let behind = self.parts.iter().map(|part| (part.day, part.modified));
         for (day, modified) in self.copy.iter().map(|copy| (copy.day, copy.modified)).chain(behind) {
             let newest = days.entry(day).or_insert(modified);
             *newest = modified.max(*newest);
         }
-        let listed =
-            |(day, modified)| Listed { path: self.file_path(day), bytes: self.length(day), modified, irregular: None };
+        let listed = |(day, modified)| {
+            let (path, bytes) = (self.file_path(day), self.length(day));
+            Listed { path, bytes, modified, tag: None, irregular: None }
+        };
         days.into_iter().map(listed).collect()
     }
 
@@ -155,13 +159,12 @@ impl Journal {
 
     /// Finds the whole days and the newest copy, which give the number after which the parts are listed.
     fn open(&mut self, bucket: &Bucket, objects: &[Object], below: &[String]) -> Result<(), StoreError> {
-        let days =
-            objects.iter().filter_map(|object| Some((self.day_of_file(object)?, (object.bytes, object.modified))));
+        let days = objects.iter().filter_map(|object| Some((self.day_of_file(object)?, object.clone())));
         self.files = days.collect();
         (self.copy, self.copied, self.end) = (None, None, None);
         self.parts.clear();
-        if let Some((day, (bytes, _))) = self.files.last_key_value() {
-            let number = last_number(bucket, self.extension, &self.file_path(*day), *bytes)?;
+        if let Some((day, file)) = self.files.last_key_value() {
+            let number = last_number(bucket, self.extension, file)?;
             self.end = Some((*day, number));
         }
         if self.extension == Extension::Lines && self.has_place(below, "copy") {
@@ -184,8 +187,8 @@ impl Journal {
                 return Err(missing(&names::line(&self.directory, expected), &object.path));
             }
         }
-        let paths: Vec<String> = objects.iter().map(|(_, object)| object.path.clone()).collect();
-        let Some(contents) = bucket.get_all(&paths)? else { return Err(missing(&paths[0], "the list")) };
+        let all: Vec<&Object> = objects.iter().map(|(_, object)| object).collect();
+        let Some(contents) = bucket.get_listed(&all)? else { return Err(missing(&all[0].path, "the list")) };
         let (mut newest, mut parts) = (self.newest(), Vec::new());
         for ((number, Object { path, modified, .. }), content) in objects.into_iter().zip(contents) {
             let day = day_of(&content, newest).ok_or_else(|| irregular(&path, "its content names no day"))?;
@@ -213,11 +216,17 @@ impl Journal {
         Ok(parts)
     }
 
-    /// The current content of a day's file.
-    pub(super) fn read(&mut self, bucket: &Bucket, day: Instant) -> Result<Option<Blob>, StoreError> {
+    /// The current content of a day's file. With `listed`, appends after a list that showed this length may be missing.
+    pub(super) fn read(
+        &mut self,
+        bucket: &Bucket,
+        day: Instant,
+        listed: Option<u64>,
+    ) -> Result<Option<Blob>, StoreError> {
         for _ in 0..READS_MAX {
             // A day before the newest one gets no more appends.
-            if !self.is_known || self.newest().is_none_or(|newest| day >= newest) {
+            let is_past = self.newest().is_some_and(|newest| day < newest);
+            if !self.is_known || !is_past && listed.is_none_or(|listed| self.length(day) < listed) {
                 self.refresh(bucket, None)?;
             }
             if !self.days().iter().any(|listed| listed.path == self.file_path(day)) {
@@ -237,14 +246,18 @@ impl Journal {
         let copy = self.copy.filter(|copy| copy.day == day);
         let has_parts = copy.is_some() || self.parts.iter().any(|part| part.day == day);
         if !has_parts {
-            return bucket.read(&self.file_path(day));
+            let file = self.files.get(&day).filter(|_| bucket.keeps_objects());
+            return match file.filter(|file| file.bytes <= KEPT_OBJECT_BYTES_MAX) {
+                Some(file) => Ok(bucket.get_listed(&[file])?.and_then(|mut all| all.pop()).map(Blob::Bytes)),
+                None => bucket.read(&self.file_path(day)),
+            };
         }
         let fetch = |path: &str, bytes: u64| -> Result<Option<Bytes>, StoreError> {
             Ok(bucket.get(path)?.filter(|content| content.len() as u64 == bytes))
         };
         let mut whole = Vec::new();
-        if let Some((bytes, _)) = self.files.get(&day) {
-            let Some(content) = fetch(&self.file_path(day), *bytes)? else { return Ok(None) };
+        if let Some(file) = self.files.get(&day) {
+            let Some(content) = fetch(&file.path, file.bytes)? else { return Ok(None) };
             whole.extend_from_slice(&content);
         }
         if let Some(copy) = copy {

@@ -11,13 +11,17 @@ mod connection;
 mod copies;
 mod failure;
 mod journal;
+mod kept_objects;
+mod listed;
 mod names;
 mod profile;
 mod proof;
+mod signed;
 mod stored;
 #[cfg(test)]
 mod tests;
 mod upload;
+mod uploads;
 mod versions;
 
 use std::collections::{BTreeSet, HashMap};
@@ -31,20 +35,24 @@ use object_store::path::Path;
 use crate::model::Instant;
 
 use super::super::path::{LEDGER, MANIFEST};
-use super::{Blob, FileWriter, Guard, Listed, Rewritten, Store, StoreError, Tail, Unerased, Verb};
+use super::{Blob, FileWriter, Guard, Listed, Rewritten, Store, StoreError, Tail, Unerased, UnfinishedUpload, Verb};
 use crate::model::BucketLocation;
 
 pub use proof::{Proof, prove_store};
 #[cfg(test)]
 pub(crate) use tests::s3;
 
-use bucket::{Bucket, Object};
+use bucket::Bucket;
 use journal::Journal;
+use kept_objects::{KEPT_OBJECT_BYTES_MAX, KeptObjects};
+use listed::Object;
 use names::{Extension, LedgerFile, is_hidden};
 use upload::Upload;
 
 /// Number of teams whose ledgers are listed in parallel.
 const TEAMS_AT_ONCE: usize = 8;
+/// The directories whose files can be so large that they go up in parts.
+const UPLOADED: [&str; 2] = ["tables/", "snapshots/"];
 /// The object that clock requests ask for; it need not exist.
 const CLOCK: &str = "scratch/clock";
 
@@ -86,6 +94,14 @@ impl ObjectStore {
         Ok(Self::over(Bucket::open_with(location, settings, access::patient())?))
     }
 
+    /// Keeps listed ledger lines and snapshots in a directory, so that another question does not fetch them again.
+    #[must_use]
+    pub fn keeping_objects_in(self, directory: &std::path::Path) -> Self {
+        let kept = KeptObjects::new(directory, self.bucket().location().to_string());
+        self.bucket().keep_objects(Some(kept));
+        self
+    }
+
     fn over(bucket: Bucket) -> Self {
         let (journals, locks) = (Mutex::default(), Mutex::default());
         Self { inner: Arc::new(Inner { bucket, journals, locks }) }
@@ -113,7 +129,7 @@ impl ObjectStore {
                     // A list reports irregular objects; reads and appends refuse them.
                     Err(StoreError::Irregular { path, what }) => {
                         let (modified, irregular) = (self.bucket().newest_time(), Some(what));
-                        listed.push(Listed { path, bytes: 0, modified, irregular });
+                        listed.push(Listed { path, bytes: 0, modified, tag: None, irregular });
                     }
                     known => known?,
                 }
@@ -175,9 +191,30 @@ impl Store for ObjectStore {
             None => self.bucket().read(path)?.ok_or_else(missing),
             Some(file) => {
                 let journal = self.journal(file.directory, file.extension);
-                held(&journal).read(self.bucket(), file.day)?.ok_or_else(missing)
+                held(&journal).read(self.bucket(), file.day, None)?.ok_or_else(missing)
             }
         }
+    }
+
+    fn read_listed(&self, path: &str, bytes: u64, tag: Option<&str>) -> Result<Blob, StoreError> {
+        let missing = || StoreError::NotFound { path: path.to_owned() };
+        if let Some(file) = LedgerFile::parse(path) {
+            let journal = self.journal(file.directory, file.extension);
+            return held(&journal).read(self.bucket(), file.day, Some(bytes))?.ok_or_else(missing);
+        }
+        if bytes > KEPT_OBJECT_BYTES_MAX || !self.bucket().keeps_objects() {
+            return self.read(path);
+        }
+        let (path, tag) = (path.to_owned(), tag.map(str::to_owned));
+        let object = Object { path, bytes, modified: Instant::EARLIEST, tag };
+        let content = self.bucket().get_listed(&[&object])?.and_then(|mut all| all.pop());
+        content.map(Blob::Bytes).ok_or_else(missing)
+    }
+
+    fn forget(&self) {
+        self.bucket().keep_objects(None);
+        let journals: Vec<_> = held(&self.inner.journals).values().cloned().collect();
+        journals.iter().for_each(|journal| held(journal).forget());
     }
 
     fn list(&self, directory: &str) -> Result<Vec<Listed>, StoreError> {
@@ -198,13 +235,13 @@ impl Store for ObjectStore {
         self.remove_all(paths)?;
         let bucket = self.bucket();
         let unerased = |path: &str, why: String| Unerased { path: path.to_owned(), why };
-        let Some(versions) = bucket.versions() else {
+        let Some(signed) = bucket.signed() else {
             let why = "the store does not say whether it keeps deleted objects for a while".to_owned();
             return Ok(paths.first().map(|_| unerased(&bucket.location().to_string(), why)).into_iter().collect());
         };
         let erase = |path: &&str| {
-            let (versions, key) = (versions.clone(), bucket.key(path));
-            let erased = bucket.run(async move { versions.erase(&key).await });
+            let (signed, key) = (signed.clone(), bucket.key(path));
+            let erased = bucket.run(async move { signed.erase(&key).await });
             erased.err().map(|why| unerased(path, why))
         };
         Ok(paths.iter().filter_map(erase).collect())
@@ -235,14 +272,35 @@ impl Store for ObjectStore {
         self.bucket().now(CLOCK)
     }
 
+    fn unfinished_uploads(&self) -> Result<Vec<UnfinishedUpload>, StoreError> {
+        let bucket = self.bucket();
+        let Some(signed) = bucket.signed() else { return Ok(Vec::new()) };
+        let prefix = bucket.key("").to_string();
+        let found = bucket.run(async move { signed.uploads(&prefix).await });
+        let found = found.map_err(|why| bucket.refused(Verb::List, "unfinished uploads", &why))?;
+        let ours = found.into_iter().filter_map(|started| {
+            let path = bucket.path(&Path::from(started.key))?;
+            let is_ours = UPLOADED.iter().any(|of| path.starts_with(of));
+            let since = started.initiated.parse().ok().filter(|_| is_ours)?;
+            Some(UnfinishedUpload { path, id: started.upload_id, since })
+        });
+        Ok(ours.collect())
+    }
+
+    fn abort_upload(&self, upload: &UnfinishedUpload) -> Result<(), StoreError> {
+        let bucket = self.bucket();
+        let Some(signed) = bucket.signed() else { return Ok(()) };
+        let (key, id) = (bucket.key(&upload.path), upload.id.clone());
+        let aborted = bucket.run(async move { signed.abort(&key, &id).await });
+        aborted.map_err(|why| bucket.refused(Verb::Remove, &upload.path, &why))
+    }
+
     fn rewritten(&self) -> Result<Vec<Rewritten>, StoreError> {
         let bucket = self.bucket();
-        let Some(versions) = bucket.versions() else { return Ok(Vec::new()) };
+        let Some(signed) = bucket.signed() else { return Ok(Vec::new()) };
         let prefix = format!("{}/", bucket.key(LEDGER));
-        let found = bucket.run(async move { versions.rewritten(&prefix).await }).map_err(|why| {
-            let place = format!("{}/{LEDGER}", bucket.location());
-            StoreError::io(Verb::List, &place, std::io::Error::other(format!("versions: {why}")))
-        })?;
+        let found = bucket.run(async move { signed.rewritten(&prefix).await });
+        let found = found.map_err(|why| bucket.refused(Verb::List, LEDGER, &format!("versions: {why}")))?;
         let in_ledger = found.into_iter().filter_map(|(key, what)| Some((bucket.path(&Path::from(key))?, what)));
         let once = in_ledger.filter(|(path, _)| names::is_written_once(path));
         Ok(once.map(|(path, what)| Rewritten { path, what }).collect())

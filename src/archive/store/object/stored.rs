@@ -4,6 +4,8 @@ use crate::model::Instant;
 
 use super::super::StoreError;
 use super::bucket::Bucket;
+use super::kept_objects::KEPT_OBJECT_BYTES_MAX;
+use super::listed::Object;
 use super::names::{self, Extension};
 
 /// The first read of a file's last line takes this many bytes.
@@ -21,13 +23,18 @@ pub(super) struct Copy {
 }
 
 /// The number of the last append in a day's file: the last line's own number; for signatures, the number of lines.
-pub(super) fn last_number(bucket: &Bucket, extension: Extension, path: &str, size: u64) -> Result<u64, StoreError> {
+pub(super) fn last_number(bucket: &Bucket, extension: Extension, file: &Object) -> Result<u64, StoreError> {
+    let (path, size) = (file.path.as_str(), file.bytes);
     if extension == Extension::Heads {
         let content = bucket.get(path)?.ok_or_else(|| missing(path, "the list"))?;
         return Ok(memchr::memchr_iter(b'\n', &content).count() as u64);
     }
     for most in [END_BYTES, size] {
-        let end = bucket.get_end(path, size, most)?.ok_or_else(|| missing(path, "the list"))?;
+        let end = match bucket.keeps_objects() && size <= KEPT_OBJECT_BYTES_MAX {
+            true => bucket.get_listed(&[file])?.and_then(|mut all| all.pop()),
+            false => bucket.get_end(path, size, most)?,
+        };
+        let end = end.ok_or_else(|| missing(path, "the list"))?;
         let Some(lines) = end.strip_suffix(b"\n") else {
             return Err(irregular(path, "does not end with a whole line"));
         };

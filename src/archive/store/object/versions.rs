@@ -1,31 +1,17 @@
 //! Older versions of ledger objects, in S3 buckets that keep versions.
 //!
 //! A ledger line and a signature are created once and never removed. So a second version or a deletion marker is tampering,
-//! even if the last version looks right. An erasure deletes every version of what it removes. The client library does not
-//! know versions: it signs the request, and this module sends it and parses the answer.
+//! even if the last version looks right. An erasure deletes every version of what it removes.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::Duration;
 
-use bytes::Bytes;
-use object_store::client::{HttpClient, HttpRequest, HttpRequestBody};
 use object_store::path::Path;
-use object_store::signer::{SignedUrlOptions, Signer};
 use serde::Deserialize;
 
-/// Lifetime of a signed request.
-const SIGNED_FOR: Duration = Duration::from_secs(300);
+use super::signed::SignedRequests;
+
 /// This many pages hold ten billion versions.
 const PAGES_MAX: usize = 10_000_000;
-const NOT_IMPLEMENTED: u16 = 501;
-
-/// Asks S3 for the versions of objects.
-#[derive(Clone)]
-pub(super) struct Versions {
-    pub(super) signer: Arc<dyn Signer>,
-    pub(super) client: HttpClient,
-}
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -55,37 +41,14 @@ struct Kept {
     deletions: Vec<String>,
 }
 
-impl Versions {
-    /// The status and the body of the answer to a request for `path`.
-    async fn ask(&self, method: &str, path: &Path, query: Vec<(String, String)>) -> Result<(u16, Bytes), String> {
-        let options = SignedUrlOptions::default().with_query(query);
-        let verb = || method.parse().expect("BUG: a method");
-        let url = self.signer.signed_url_opts(verb(), path, SIGNED_FOR, &options).await.map_err(|e| e.to_string())?;
-        let mut request = HttpRequest::new(HttpRequestBody::empty());
-        *request.method_mut() = verb();
-        *request.uri_mut() = url.as_str().parse().map_err(|_| "the address of the bucket is invalid".to_owned())?;
-        // The address contains the signature, so no error may show it.
-        let answer = self.client.execute(request).await.map_err(|_| "the store gave no answer".to_owned())?;
-        let status = answer.status().as_u16();
-        let body = answer.into_body().bytes().await.map_err(|_| "the answer broke off".to_owned())?;
-        Ok((status, body))
-    }
-
+impl SignedRequests {
     /// `None` if the store does not support versions.
-    async fn page(&self, prefix: &str, after: Option<(String, String)>) -> Result<Option<Page>, String> {
+    async fn versions(&self, prefix: &str, after: Option<(String, String)>) -> Result<Option<Page>, String> {
         let mut query = vec![("versions".to_owned(), String::new()), ("prefix".to_owned(), prefix.to_owned())];
         if let Some((key, version)) = after {
             query.extend([("key-marker".to_owned(), key), ("version-id-marker".to_owned(), version)]);
         }
-        let (status, body) = self.ask("GET", &Path::default(), query).await?;
-        match status {
-            200 => {
-                let text = String::from_utf8_lossy(&body);
-                quick_xml::de::from_str(&text).map(Some).map_err(|e| format!("the answer is not a list: {e}"))
-            }
-            NOT_IMPLEMENTED => Ok(None),
-            other => Err(format!("the store answered {other}")),
-        }
+        self.page(query).await
     }
 
     /// The objects under `prefix` that were overwritten or deleted, each with a description of the change.
@@ -96,7 +59,7 @@ impl Versions {
         let mut all: BTreeMap<String, Kept> = BTreeMap::new();
         let mut after = None;
         for _ in 0..PAGES_MAX {
-            let Some(page) = self.page(prefix, after.take()).await? else { break };
+            let Some(page) = self.versions(prefix, after.take()).await? else { break };
             page.versions.into_iter().for_each(|of| all.entry(of.key).or_default().versions.push(of.last_modified));
             page.markers.into_iter().for_each(|of| all.entry(of.key).or_default().deletions.push(of.last_modified));
             match (page.is_truncated, page.next_key_marker) {
@@ -108,7 +71,7 @@ impl Versions {
     }
 }
 
-impl Versions {
+impl SignedRequests {
     /// Deletes every version of an object, and every deletion marker.
     ///
     /// # Errors
@@ -116,7 +79,7 @@ impl Versions {
     pub(super) async fn erase(&self, key: &Path) -> Result<(), String> {
         // The list loses the deleted versions, so each request asks for its beginning.
         for _ in 0..PAGES_MAX {
-            let Some(page) = self.page(key.as_ref(), None).await? else { return Ok(()) };
+            let Some(page) = self.versions(key.as_ref(), None).await? else { return Ok(()) };
             let is_more = page.is_truncated;
             let found = page.versions.into_iter().chain(page.markers).filter(|version| version.key == key.as_ref());
             let found: Vec<String> = found.filter_map(|version| version.version_id).collect();

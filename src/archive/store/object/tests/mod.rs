@@ -2,9 +2,11 @@
 
 mod costs;
 mod days;
+mod kept_objects;
 mod faults;
 mod real;
 mod refusals;
+mod uploads;
 mod versions;
 
 use std::time::Duration;

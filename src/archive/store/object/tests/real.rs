@@ -97,6 +97,11 @@ fn holds(open: impl Fn(u32) -> ObjectStore + Sync) {
         assert_eq!(numbers(hand, 20), (1..=220).collect::<Vec<_>>());
         assert_eq!(numbers(hand, 21), [221, 222, 223]);
     }
+    let kept = tempfile::tempdir().unwrap();
+    for _ in 0..2 {
+        assert_eq!(numbers(&open(102).keeping_objects_in(kept.path()), 21), [221, 222, 223]);
+    }
+    assert!(kept.path().read_dir().unwrap().count() >= 3, "lists and reads show the same tags");
     assert_eq!(open(102).rewritten().unwrap(), [], "each line was created once");
     let missing: Vec<String> = (0..30).map(|n| format!("tables/{n}")).collect();
     let missing: Vec<&str> = missing.iter().map(String::as_str).chain(["tables/large"]).collect();
@@ -145,6 +150,7 @@ fn s3_server_holds(server: &Server) {
     ]);
     make_bucket(server);
     holds(|archive| open(&format!("s3://{REAL_BUCKET}/archive-{archive}"), &settings).unwrap());
+    uploads::are_named_and_aborted(&open(&format!("s3://{REAL_BUCKET}/archive-102"), &settings).unwrap());
     let missing = open("s3://elsewhere/x", &settings).unwrap().list("").unwrap_err().to_string();
     assert!(missing.contains("404 NoSuchBucket"), "{missing}");
 }

@@ -69,3 +69,18 @@ fn an_erasure_deletes_every_version_and_names_remaining_ones() {
     assert_eq!(store.erase_all(&["tables/ab"]).unwrap(), []);
     assert_eq!(versions(), 0);
 }
+
+/// The requests that the client library does not know go by the configured proxy, too.
+#[test]
+fn versions_are_asked_for_by_the_proxy() {
+    let server = ObjectServer::start();
+    server.keep_versions();
+    let mut settings = settings(&server);
+    settings.retain(|(name, _)| name != "AWS_ENDPOINT_URL");
+    settings.push(("AWS_ENDPOINT_URL".to_owned(), "http://bucket.invalid:1".to_owned()));
+    settings.push(("AWS_PROXY_URL".to_owned(), server.endpoint()));
+    let store = open(&format!("s3://{BUCKET}/an/archive"), &settings).unwrap();
+    fill(&store, &mut End::default(), 20, 2);
+    server.tamper(&format!("an/archive/{TEAM}/line/{:012}.jsonl", 1), None);
+    assert!(told(&store)[0].1.contains("was deleted at"));
+}

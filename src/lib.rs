@@ -6,7 +6,8 @@
 //! HTTP,        one window,    wire to         events to      stage, ledger,     SQL over the
 //! retries      all pages      typed rows      sessions       publish, verify    ledger's files
 //! ```
-//! Only `pipeline` connects the stages, and `daemon` runs it again and again. `cli` holds the commands. `model` defines the types that every room uses.
+//! Only `pipeline` connects the stages, and `daemon` runs it again and again. `cli` holds the commands. `model` defines the
+//! types that every room uses.
 //! `clock` is the only source of time, sleep and randomness. `sandbox` simulates the documented service.
 //!
 //! # The rooms, and their allowed imports
@@ -25,7 +26,7 @@
 //! | `report` | the SQL engine, its views, the catalog of reports, rendering, charts, pages, evidence packs | model, archive's list of live files |
 //! | `pipeline` | where stages meet: one round of a team or of the fleet; gaps and findings | all above but report |
 //! | `sandbox` | the documented service over synthetic teams, and its ground truth | model, clock, api's wire types |
-//! | `daemon` | when each task of each team runs, the runs, and the state for display | pipeline, archive, api, config, model, clock |
+//! | `daemon` | when each task of each team runs, the runs, and the state for display | pipeline, lake, archive, api, config, model, clock |
 //! | `web` | the daemon's port: health, metrics, the page, the API | report, lake's catalog, the daemon's state, pipeline's status |
 //! | `alert` | the alert conditions, the alert targets and the log of sent alerts | model, clock, config, the daemon's state, pipeline's status |
 //! | `cli` | one file per command | everything; only `main` uses it |

@@ -52,7 +52,7 @@ const ROOMS: [(&str, &[&str]); 22] = [
             "planted",
         ],
     ),
-    ("daemon", &["model", "clock", "config", "api", "archive", "planted", "pipeline"]),
+    ("daemon", &["model", "clock", "config", "api", "archive", "lake", "planted", "pipeline"]),
     ("sandbox", &["model", "clock", "api"]),
     ("web", &["model", "clock", "config", "error", "files", "lake", "report", "pipeline", "daemon"]),
     ("alert", &["model", "clock", "config", "files", "pipeline", "daemon"]),

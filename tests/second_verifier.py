@@ -2,7 +2,7 @@
 
     python3 tests/second_verifier.py ARCHIVE
 
-Every fault is one line, `<what> <where>: <detail>`; exit 0 when there is none, else 1. Rows are proved too where the
+Every fault is one line, `<what> <where>: <detail>`; exit 0 when there is none, else 1. A line that begins with `note` is no fault. Rows are proved too where the
 `duckdb` module can be imported; else their files' bytes alone are, and the last line says so.
 """
 
@@ -28,7 +28,7 @@ PLACE = re.compile(
     r"tables/([a-z0-9_]+)/team=([a-z0-9_.-]+)/month=\d{4}-\d\d/"
     r"\d{8}t\d{6}z-(part|window|day|month|amendment|open)-([0-9a-f]{16})\.parquet"
 )
-faults = []
+faults, notes = [], []
 
 
 def fault(what, where, detail):
@@ -197,6 +197,20 @@ def check_erased(where, body, live):
             fault("STATE", where, f"an erasure changed other rows of {dataset} than it declares")
 
 
+def check_resalted(where, body, live, salts):
+    """Whether an erasure that replaces salts gives only live files new row digests; applies the digests."""
+    files = {file["path"]: file["rows_digest"] for file in body["erased"].get("resalted", [])}
+    replaced = [record["month"][:7] for record in body.get("salts", []) if record["month"][:7] in salts]
+    if "1970-01" in replaced or bool(replaced) != bool(files) or set(files) - set(live):
+        fault("STATE", where, "an erasure replaces salts in a way that is not allowed")
+    for path in set(files) & set(live):
+        live[path] = {**live[path], "rows_digest": files[path]}
+    for month in replaced:
+        notes.append(
+            f"SALT_REPLACED {where}: only hashes and signatures attest the row digests of {month} up to this line"
+        )
+
+
 def check_ledger(folder, archive_id):
     """The live files by path, the time of the ledger file that removes each other file, and the salts' hashes."""
     holds, windows, gone_months = {}, {}, set()
@@ -220,6 +234,8 @@ def check_ledger(folder, archive_id):
                 removed[gone] = path.stat().st_mtime
             for added in parsed["body"].get("adds", []):
                 live[added["path"]] = added
+            if "erased" in parsed["body"]:
+                check_resalted(f"{path}:{number}", parsed["body"], live, salts)
             salts |= {record["month"][:7]: record["sha256"] for record in parsed["body"].get("salts", [])}
     return live, removed, salts
 
@@ -289,5 +305,6 @@ def main(root):
 
 
 main(pathlib.Path(sys.argv[1]))
+print("".join(f"note {note}\n" for note in notes), end="")
 print("\n".join(faults) or f"no fault{'' if duckdb else ' (rows not read: no duckdb module)'}")
 sys.exit(bool(faults))

@@ -129,6 +129,11 @@ impl TeamWriter {
         &self.salts
     }
 
+    /// Replaces the salts, and returns the old ones.
+    pub(super) fn swap_salts(&mut self, salts: Salts) -> Salts {
+        std::mem::replace(&mut self.salts, salts)
+    }
+
     pub(super) fn grace(&self) -> Duration {
         self.grace
     }

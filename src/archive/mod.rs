@@ -101,13 +101,16 @@
 //! connections: the line's `sessions` counts them in `replaced`, and a record of dataset `sessions` with the same month and
 //! policy gives their number.
 //!
-//! **Erasure** replaces values in rows. A body's `erased` names the order and holds keyed digests of its subjects: the
-//! HMAC-SHA256 of `annals subject v1` + newline and the value, with the salt of 1970-01 as the key. For each file that the line
-//! removes, it adds one file of the same dataset, role, time and number of rows. `parts` covers each dataset: the digest of the
-//! removed rows, minus `erased_digest`, plus `replaced_digest`, equals the digest of the added rows. So no other row changes.
-//! The line does nothing else, and Annals deletes the removed files at once. Rewritten rows of events, quarantine and inventory name the
-//! orders in `erased`. `served_digest` then identifies the event: the HMAC-SHA256, with the same key, of `annals served text v1` +
-//! newline and the SHA-256 of the served text. If the `event_id` was a hash of the text, the rewritten event has another one.
+//! **Erasure** replaces values in rows. A body's `erased` holds the name of the order, and keyed digests of the subject's values:
+//! HMAC-SHA256 of `annals subject v1` + newline + the value. The key is the salt of 1970-01. For each removed file the line adds one
+//! with the same dataset, role, time and number of rows. `parts` gives sums by dataset: the digest of the removed rows, minus
+//! `erased_digest`, plus `replaced_digest`, is the digest of the added rows. So all other rows stay. The line does nothing else, and
+//! the removed files go at once. Rewritten rows of events, quarantine and inventory name the orders in `erased`. The identity of such
+//! an event is its `served_digest`: HMAC-SHA256, with the same key, of `annals served text v1` + newline + the SHA-256 of its served
+//! text. If its `event_id` was a hash of the text, the event gets another id. An order can replace salts: then `salts` names new
+//! salts of months that earlier lines named (never 1970-01), and `resalted` is a list of `{path, rows_digest}`. It gives the new
+//! row digest of each live file with rows of these months, after the line. These files keep their bytes and hashes. The old
+//! salts go, so only hashes and signatures attest the row digests of these months in earlier lines and in the line itself.
 //!
 //! **Events without text.** With `[privacy] raw = "columns-only"`, `raw` and `payload` of a new row are null, and `served_digest` is the keyed
 //! digest of the text, as after an erasure. An `event_id` that would be made of a hash of the text is made of that keyed digest. The record of a
@@ -180,7 +183,7 @@ pub use commit::{Committed, TeamWriter};
 pub use copy::{Copied, Copy};
 pub use dataset::Dataset;
 pub use draft::{Draft, Release, SessionsDraft, WindowRows};
-pub use erase::{ErasedPart, ErasedRecord, Erasure, FoundRow, Order, PendingOrder, Subject, check_order};
+pub use erase::{ErasedPart, ErasedRecord, Erasure, FoundRow, Order, PendingOrder, ResaltedFile, Subject, check_order};
 pub use error::ArchiveError;
 pub use expired::{Expired, ExpiredRecord, ExpiryError};
 pub use finding::{Finding, FindingKind};

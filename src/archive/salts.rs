@@ -6,7 +6,7 @@
 //! file that no line names. A conditional write of one file a month would also work, but a local disk could leave torn files
 //! that look like damage.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -23,7 +23,7 @@ use super::state::TeamState;
 use super::store::{Store, StoreError, Verb, put};
 use super::{ArchiveError, SaltRecord};
 
-/// The salt of this month is the key of draft digests. No row belongs to the month.
+/// The salt of this month is the key of draft digests, and no line replaces it.
 pub const DRAFTS_MONTH: Instant = Instant::from_nanos(0);
 
 const DOMAIN: &str = "annals salt v1\n";
@@ -221,6 +221,24 @@ impl Salts {
             }
         };
         new.into_iter().map(write).collect()
+    }
+
+    /// These salts with new ones for `months`. The next line names them instead of the old ones.
+    #[must_use]
+    pub fn replacing(&self, months: &BTreeSet<Instant>) -> Self {
+        // A seed of its own: the seed of this writer would make the same salts again.
+        let seed = Salt(self.0.random.seed());
+        let mut held = self.months().clone();
+        for month in months.iter().filter(|month| **month != DRAFTS_MONTH) {
+            held.insert(*month, Held::New(self.make(&seed, *month)));
+        }
+        Self(Arc::new(Shared {
+            archive_id: self.0.archive_id.clone(),
+            team: self.0.team.clone(),
+            random: self.0.random.clone(),
+            seed: self.0.seed,
+            months: Mutex::new(held),
+        }))
     }
 
     /// Marks these salts as named by a line.

@@ -232,7 +232,9 @@ impl TeamState {
         let mut named = BTreeSet::new();
         for SaltRecord { month, .. } in &body.salts {
             let month = *month;
-            if month_of(month).start != month || self.salts.contains_key(&month) || !named.insert(month) {
+            // Only an erasure replaces a salt, and its own rule checks that.
+            let is_named = self.salts.contains_key(&month) && body.erased.is_none();
+            if month_of(month).start != month || is_named || !named.insert(month) {
                 return Err(StateError::Salt { month });
             }
         }
@@ -263,6 +265,11 @@ impl TeamState {
         let expired = body.expired.into_iter().map(|record| ((record.dataset, record.month), (seq, record)));
         self.expired.extend(expired);
         body.holds.into_iter().for_each(|record| apply_hold(&mut self.holds, record, seq));
+        for resalted in body.erased.iter().flat_map(|record| &record.resalted) {
+            if let Some(file) = self.files.get_mut(&resalted.path) {
+                file.rows_digest = resalted.rows_digest;
+            }
+        }
         self.erased.extend(body.erased.map(|record| (seq, record)));
         self.seal(body.sealed_days, body.sealed_months);
         self.sessions = body.sessions.map(|record| record.mark).or(self.sessions);

@@ -1,39 +1,52 @@
-//! `annals erase`: carries out an order to erase a person or a computer.
+//! `annals erase`: carries out orders to erase a person or a computer.
 
 use std::collections::BTreeSet;
-use std::io::BufRead as _;
-use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, StringArray, TimestampMicrosecondArray, UInt64Array};
 use clap::Args;
 
-use crate::archive::{Archive, Erasure, FoundRow, Order, PendingOrder, Subject, TeamReader, check_order};
+use crate::archive::{
+    Archive, ErasedRecord, Erasure, FoundRow, Order, PendingOrder, Subject, TeamReader, Unerased, check_order,
+};
 use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::model::{Digest, Instant, TeamId};
 use crate::web::plural;
 
-use super::output::{self, OutputArgs};
+use super::output::{OutputArgs, say};
 use super::{Global, publish, query, reading, teams};
+
+mod request;
+mod tables;
+
+use request::Request;
 
 /// Erase a person or a computer: replace every value that means the subject by a pseudonym, in every row
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub struct EraseArgs {
-    /// An email address, the id of a user or a computer, an address, a local user name; may be given several times for one
-    /// subject; - reads one from each line of standard input
-    #[arg(long, value_name = "VALUE", required = true)]
+    /// An email address, the id of a user or a computer, an IP address or a local user name. Repeat it to give all values of one
+    /// subject. With -, standard input holds one value on each line
+    #[arg(long, value_name = "VALUE", required_unless_present = "again")]
     subject: Vec<String>,
-    /// The order's name, which the ledger keeps: letters, digits and -_./#
-    #[arg(long, value_name = "NAME", value_parser = order_name)]
-    order: String,
-    /// Only this team, by id or name; may be given several times [default: all of the archive]
+    /// The name of the order, which the ledger records: letters, digits and -_./#
+    #[arg(long, value_name = "NAME", value_parser = order_name, required_unless_present = "again")]
+    order: Option<String>,
+    /// Only this team, by id or name. Repeat it for more teams [default: all teams of the archive]
     #[arg(long, value_name = "TEAM")]
     team: Vec<String>,
-    /// Show the rows that hold the subject, and change nothing; works beside a daemon
+    /// Carry out every order in FILE again, for example after you restored an older back-up. Each line of FILE is a JSON object:
+    /// {"order":"DPO-12","subject":["ann@example.com"],"team":["acme"]}. Without team, the order covers all teams. With -,
+    /// standard input holds the orders
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["subject", "order", "team"])]
+    again: Option<String>,
+    /// Also replace the salts of the months that the order changes. Then nobody can compare earlier ledger lines with a guessed row,
+    /// and only hashes and signatures attest what these lines say of the months
+    #[arg(long)]
+    unlinkable: bool,
+    /// Show the rows that hold the subject, and change nothing. You can do this while a daemon runs
     #[arg(long)]
     dry_run: bool,
-    /// Erase also where more than half of all rows hold the subject
+    /// Erase even if more than half of all rows hold the subject
     #[arg(long)]
     yes_all: bool,
     #[command(flatten)]
@@ -41,13 +54,15 @@ pub struct EraseArgs {
 }
 
 const AFTER: &str = "\
-A value is found where it is a whole column or a whole JSON string, also as a key, escaped, or within a string that holds JSON; \
-email addresses in any case. Rows, times and counts stay. The files that held the subject are removed at once, and so is every \
-file that no ledger line names. The ledger says what the order changed, and never of whom. An order that was stopped goes on when \
-it is given again; until then `annals status` names it. Remove a person at the service first: the next look at people and computers \
-keeps whom it shows. Stop the daemon before: it holds the teams.
-Exit codes: 0 done, also where no row holds the subject; 1 a team was not erased, such as beside a daemon; 2 wrong use; 3 done, but \
-something stays, which is named.";
+Annals finds a value if it is a whole column or a whole JSON string: also as a key, in an escaped spelling, or inside a string that \
+holds JSON. It compares email addresses without case. Rows, times and counts stay. Annals removes the files that held the subject \
+at once, together with every other file that no ledger line names. The ledger records what the order changed, and never records the \
+subject. If an order was interrupted, give it again: it continues where it stopped. Until then `annals status` names it. \
+Remove the person at the service first: otherwise the next read of people and computers archives the person again. Stop the daemon \
+first, because it locks the teams. \
+FILE contains personal data: keep it outside the archive and its back-ups.
+Exit codes: 0 done, or no row holds the subject; 1 a team was not erased, for example because a daemon runs or a legal hold \
+covers it; 2 wrong use; 3 done, but something stays, and the output names it.";
 
 fn order_name(text: &str) -> Result<String, String> {
     check_order(text).map(|()| text.to_owned())
@@ -56,101 +71,89 @@ fn order_name(text: &str) -> Result<String, String> {
 pub fn run(global: &Global, args: &EraseArgs) -> Result<Exit, Error> {
     let config = global.load()?;
     let archive = query::open(&config)?.signed_by(reading::signer(&config)?);
-    let subject = subject(&args.subject)?;
-    let mut asked: BTreeSet<TeamId> = teams::in_archive(&archive, &args.team)?.into_iter().collect();
-    let pending = archive.pending_orders()?.into_iter().find(|pending| pending.order == args.order);
-    asked.extend(pending.iter().flat_map(|pending| pending.teams.iter().cloned()));
-    refuse_another(&archive, args, &subject)?;
-    let (order, pending, is_resumed) = match pending {
-        Some(pending) => (pending.resumed(&subject).ok_or_else(|| of_another(&args.order))?, pending, true),
-        None => {
-            let (order, pending) = archive.new_order(&args.order, &subject, asked.clone());
-            (order, pending, false)
-        }
+    let requests = match &args.again {
+        Some(file) => request::read(file)?,
+        None => vec![Request::given(args.order.clone().unwrap_or_default(), &args.subject, args.team.clone())?],
     };
-    let found = found(&archive, &asked, &order)?;
-    let held = held(&archive, &asked, &order)?;
+    // Check every order before the first one changes anything.
+    let prepare =
+        |request: Request| Prepared::new(&archive, &request, args.unlinkable).map_err(|error| request.placed(error));
+    let orders = requests.into_iter().map(prepare).collect::<Result<Vec<_>, _>>()?;
     if args.dry_run {
-        args.output.batch(&found_table(&found))?;
-        output::say(&would(&found, &args.order));
-        held.iter().for_each(|why| output::say(why));
-        return Ok(Exit::Done);
+        return dry_run(&orders, &args.output);
     }
-    if let Some(why) = held.first() {
-        return Err(Error::Refused(why.clone()));
-    }
-    if found.is_empty() && !is_resumed {
-        output::say("no row holds the subject: nothing is written");
-        // A copy that was brought up to date still holds the files that the order replaced.
-        if !was_carried_out(&archive, &asked, &args.order)? {
-            return named_in_ledger(&archive, &asked, &subject);
-        }
-    }
-    if found.is_most && !args.yes_all {
-        let (rows, all) = (found.rows.len(), found.all);
+    if let Some(most) = orders.iter().find(|order| order.found.is_most && !args.yes_all) {
         return Err(Error::Usage(format!(
-            "{rows} of {all} rows hold the subject, more than half: is it one? --yes-all erases it all the same"
+            "{}: {} of {} rows hold the subject, which is more than half: check the subject, or give --yes-all to erase them",
+            most.order.id,
+            most.found.rows.len(),
+            most.found.all
         )));
     }
-    let exit = carry_out(&config, &archive, (&order, &pending), &asked, &args.output)?;
-    let named = named_in_ledger(&archive, &asked, &subject)?;
-    Ok(if exit == Exit::Done { named } else { exit })
+    let mut work =
+        Work { config: &config, archive: &archive, done: Vec::new(), unerased: Vec::new(), exit: Exit::Done };
+    let begun = orders.iter().map(|order| work.carry_out(order)).collect::<Result<Vec<_>, _>>()?;
+    work.finish(begun.into_iter().flatten().collect(), &args.output)
 }
 
-fn subject(given: &[String]) -> Result<Subject, Error> {
-    let mut values: Vec<String> = Vec::new();
-    for value in given {
-        if value == "-" {
-            let lines = std::io::stdin().lock().lines().collect::<Result<Vec<_>, _>>();
-            let lines = lines.map_err(|source| Error::io("cannot read standard input", source))?;
-            values.extend(lines.into_iter().filter(|line| !line.trim().is_empty()));
-        } else {
-            values.push(value.clone());
-        }
+/// An order, and the rows that it would change.
+struct Prepared {
+    teams: BTreeSet<TeamId>,
+    order: Order,
+    pending: PendingOrder,
+    /// An earlier run was interrupted.
+    is_resumed: bool,
+    found: Found,
+    /// One sentence for each team with a hold on these rows.
+    held: Vec<String>,
+}
+
+impl Prepared {
+    fn new(archive: &Archive, request: &Request, unlinkable: bool) -> Result<Self, Error> {
+        let Request { order: id, subject, .. } = request;
+        let mut asked: BTreeSet<TeamId> = teams::in_archive(archive, &request.team)?.into_iter().collect();
+        let pending = archive.pending_orders()?.into_iter().find(|pending| pending.order == *id);
+        asked.extend(pending.iter().flat_map(|pending| pending.teams.iter().cloned()));
+        refuse_another(archive, id, subject)?;
+        let is_resumed = pending.is_some();
+        let (order, pending) = match pending {
+            Some(pending) => (pending.resumed(subject).ok_or_else(|| of_another(id))?, pending),
+            None => archive.new_order(id, subject, asked.clone()),
+        };
+        let pending = if unlinkable { pending.making_unlinkable() } else { pending };
+        let found = found(archive, &asked, &order)?;
+        let held = held(archive, &asked, &order)?;
+        Ok(Self { teams: asked, order, pending, is_resumed, found, held })
     }
-    Subject::new(values.iter().map(String::as_str)).map_err(Error::Usage)
 }
 
 fn of_another(order: &str) -> Error {
-    Error::Usage(format!("order {order} was given before, for another subject: each order has a name of its own"))
+    Error::Usage(format!("order {order} was given before for another subject: give each order its own name"))
 }
 
-/// Refuses an order that was carried out for another subject, and a subject that means no person and no computer.
-fn refuse_another(archive: &Archive, args: &EraseArgs, subject: &Subject) -> Result<(), Error> {
+/// Refuses an order that was given for another subject, and a subject that identifies no person and no computer.
+fn refuse_another(archive: &Archive, order: &str, subject: &Subject) -> Result<(), Error> {
     for team in archive.teams()? {
         let reader = archive.read(&team)?;
-        if reader.order_is_of_another(&args.order, subject)? {
-            return Err(of_another(&args.order));
+        if reader.order_is_of_another(order, subject)? {
+            return Err(of_another(order));
         }
         let types = reader.state().streams.values().flat_map(|stream| &stream.event_types);
         if subject.find(team.as_str()).is_some() || types.into_iter().any(|name| subject.find(name).is_some()) {
             let what =
-                "the subject is the id of a team or the name of an event type, which means no person and no computer";
+                "the subject is the id of a team or the name of an event type: give a value of a person or a computer";
             return Err(Error::Usage(what.to_owned()));
         }
     }
     Ok(())
 }
 
-fn was_carried_out(archive: &Archive, asked: &BTreeSet<TeamId>, order: &str) -> Result<bool, Error> {
-    let mut was = false;
-    for team in asked {
-        was |= archive.read(team)?.state().erased.iter().any(|(_, record)| record.order == order);
-    }
-    Ok(was)
-}
-
 /// The rows that hold the subject.
 struct Found {
     rows: Vec<(TeamId, FoundRow)>,
     all: u64,
+    /// More than half of all rows.
     is_most: bool,
-}
-
-impl Found {
-    fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
 }
 
 fn found(archive: &Archive, asked: &BTreeSet<TeamId>, order: &Order) -> Result<Found, Error> {
@@ -164,67 +167,152 @@ fn found(archive: &Archive, asked: &BTreeSet<TeamId>, order: &Order) -> Result<F
     Ok(found)
 }
 
-/// Why teams are not erased of: a sentence for each that a hold covers.
 fn held(archive: &Archive, asked: &BTreeSet<TeamId>, order: &Order) -> Result<Vec<String>, Error> {
     let mut said = Vec::new();
     for team in asked {
         let holds = archive.holds_on_order(team, order)?.into_iter().collect::<Vec<_>>().join(", ");
         if !holds.is_empty() {
             let label = teams::archived_label(archive, team);
-            said.push(format!("team {label}: nothing is erased of what a legal hold covers: {holds}"));
+            said.push(format!("team {label}: legal hold {holds} covers rows of the subject"));
         }
     }
     Ok(said)
 }
 
-fn would(found: &Found, order: &str) -> String {
-    let rows = plural(found.rows.len() as u64, "row");
-    format!("{order} would replace the subject in {rows} of {}: nothing was changed", found.all)
+fn dry_run(orders: &[Prepared], output: &OutputArgs) -> Result<Exit, Error> {
+    output.batch(&tables::found(orders))?;
+    for Prepared { order, found, held, .. } in orders {
+        let rows = plural(found.rows.len() as u64, "row");
+        say(&format!("{} would replace the subject in {rows} of {}: nothing was changed", order.id, found.all));
+        held.iter().for_each(|why| say(why));
+    }
+    Ok(Exit::Done)
 }
 
-/// Carries the order out team by team, and then throws its key away.
-fn carry_out(
-    config: &Config,
-    archive: &Archive,
-    (order, pending): (&Order, &PendingOrder),
-    asked: &BTreeSet<TeamId>,
-    output: &OutputArgs,
-) -> Result<Exit, Error> {
-    let (mut done, mut exit) = (Vec::new(), Exit::Done);
-    let now = reading::clock().now();
-    let pending = pending.of_teams(asked);
-    let store = archive.store().as_ref();
-    let mut unerased = Vec::new();
-    for team in asked {
-        match archive.writer(team).and_then(|mut writer| writer.erase(order, &pending, now)) {
-            Ok(erasure) => {
-                unerased.extend(erasure.unerased.iter().cloned());
-                done.push((team.clone(), erasure));
-            }
-            Err(error) => {
-                let label = teams::archived_label(archive, team);
-                output::say(&format!("team {label}: not erased: {error}; give the order again to go on"));
-                exit = Exit::Fault;
-            }
+/// The orders of this run.
+struct Work<'a> {
+    config: &'a Config,
+    archive: &'a Archive,
+    done: Vec<Done>,
+    /// Files of which the store may keep a version.
+    unerased: Vec<Unerased>,
+    exit: Exit,
+}
+
+/// The result of an order in one team.
+struct Done {
+    order: String,
+    team: TeamId,
+    erasure: Erasure,
+}
+
+impl Work<'_> {
+    fn note(&mut self, exit: Exit) {
+        // A team that was not erased matters more than something that stays.
+        if self.exit != Exit::Fault && exit != Exit::Done {
+            self.exit = exit;
         }
     }
-    forget_cached(config, archive)?;
-    // The metadata of a table holds no value of a person, and names the removed files.
-    publish::again(config, archive)?;
-    if exit == Exit::Done {
-        unerased.extend(pending.end(store)?);
+
+    /// Carries an order out team by team. Returns the order if its key can be destroyed now.
+    fn carry_out<'o>(&mut self, of: &'o Prepared) -> Result<Option<&'o PendingOrder>, Error> {
+        let id = &of.order.id;
+        if !of.held.is_empty() {
+            of.held.iter().for_each(|why| say(&format!("{id}: {why}: nothing was erased; release the hold first")));
+            self.note(Exit::Fault);
+            return Ok(None);
+        }
+        let mut can_end = true;
+        if of.found.rows.is_empty() && !of.is_resumed {
+            let records = carried_out(self.archive, &of.teams, id)?;
+            let what = if records.is_empty() { "nothing is written" } else { "already carried out" };
+            say(&format!("{id}: no row holds the subject: {what}"));
+            if of.pending.is_unlinkable() && records.iter().any(|record| record.resalted.is_empty()) {
+                say(&format!("{id}: it was carried out without --unlinkable: the salts stay"));
+                self.note(Exit::Weaker);
+            }
+            can_end = !records.is_empty();
+        }
+        // A copy that was brought up to date still holds the files that the order replaced.
+        if can_end {
+            can_end = self.erase(of)?;
+        }
+        self.name_ledger_lines(of)?;
+        Ok(can_end.then_some(&of.pending))
     }
-    for stays in &unerased {
-        output::say(&format!("{}: may stay: {}", stays.path, stays.why));
+
+    /// Whether all teams were erased.
+    fn erase(&mut self, of: &Prepared) -> Result<bool, Error> {
+        let (now, pending) = (reading::clock().now(), of.pending.of_teams(&of.teams));
+        let mut is_whole = true;
+        for team in &of.teams {
+            match self.archive.writer(team).and_then(|mut writer| writer.erase(&of.order, &pending, now)) {
+                Ok(erasure) => {
+                    self.unerased.extend(erasure.unerased.iter().cloned());
+                    self.done.push(Done { order: of.order.id.clone(), team: team.clone(), erasure });
+                }
+                Err(error) => {
+                    let label = teams::archived_label(self.archive, team);
+                    say(&format!(
+                        "{}: team {label}: not erased: {error}; give the order again to continue",
+                        of.order.id
+                    ));
+                    self.note(Exit::Fault);
+                    is_whole = false;
+                }
+            }
+        }
+        Ok(is_whole)
     }
-    if exit == Exit::Done && !unerased.is_empty() {
-        exit = Exit::Weaker;
+
+    /// Names what no erasure reaches.
+    fn name_ledger_lines(&mut self, of: &Prepared) -> Result<(), Error> {
+        for team in &of.teams {
+            if self.archive.read(team)?.named_in_ledger(&of.order.subject) {
+                let label = teams::archived_label(self.archive, team);
+                say(&format!(
+                    "{}: team {label}: ledger lines name the subject, as the id of a computer or as the reviewer of a pack; \
+                     these lines stay",
+                    of.order.id
+                ));
+                self.note(Exit::Weaker);
+            }
+        }
+        Ok(())
     }
-    output.batch(&done_table(&done))?;
-    Ok(exit)
+
+    /// Brings caches and open tables up to date, and destroys the keys of the orders that are done.
+    fn finish(mut self, ended: Vec<&PendingOrder>, output: &OutputArgs) -> Result<Exit, Error> {
+        if self.done.is_empty() {
+            return Ok(self.exit);
+        }
+        forget_cached(self.config, self.archive)?;
+        // The metadata of a table holds no value of a person, and names the removed files.
+        publish::again(self.config, self.archive)?;
+        for pending in ended {
+            self.unerased.extend(pending.end(self.archive.store().as_ref())?);
+        }
+        for Unerased { path, why } in std::mem::take(&mut self.unerased) {
+            say(&format!("{path}: a copy may stay: {why}"));
+            self.note(Exit::Weaker);
+        }
+        output.batch(&tables::done(&self.done))?;
+        Ok(self.exit)
+    }
 }
 
-/// Removes from the cache of buckets what is no live file any more.
+/// The ledgers' records of an order.
+fn carried_out(archive: &Archive, asked: &BTreeSet<TeamId>, order: &str) -> Result<Vec<ErasedRecord>, Error> {
+    let mut records = Vec::new();
+    for team in asked {
+        let reader = archive.read(team)?;
+        let of_order = reader.state().erased.iter().map(|(_, record)| record).filter(|record| record.order == order);
+        records.extend(of_order.cloned());
+    }
+    Ok(records)
+}
+
+/// Removes files from the cache of buckets that are not live any more.
 fn forget_cached(config: &Config, archive: &Archive) -> Result<(), Error> {
     let mut live: BTreeSet<Digest> = BTreeSet::new();
     archive.read_each(&|_| true, |reader: TeamReader| {
@@ -233,50 +321,4 @@ fn forget_cached(config: &Config, archive: &Archive) -> Result<(), Error> {
     let cache = query::cache(config);
     cache.keep_only(&live).map_err(|error| Error::Refused(error.to_string()))?;
     Ok(())
-}
-
-/// What no erasure reaches is said.
-fn named_in_ledger(archive: &Archive, asked: &BTreeSet<TeamId>, subject: &Subject) -> Result<Exit, Error> {
-    let mut exit = Exit::Done;
-    for team in asked {
-        if archive.read(team)?.named_in_ledger(subject) {
-            let label = teams::archived_label(archive, team);
-            output::say(&format!(
-                "team {label}: lines of the ledger name the subject, as a computer's id or as who reviewed a pack: they stay"
-            ));
-            exit = Exit::Weaker;
-        }
-    }
-    Ok(exit)
-}
-
-fn found_table(found: &Found) -> RecordBatch {
-    let text = |get: fn(&(TeamId, FoundRow)) -> String| -> ArrayRef {
-        Arc::new(found.rows.iter().map(|row| Some(get(row))).collect::<StringArray>())
-    };
-    let times = found.rows.iter().map(|(_, row)| row.time.map(Instant::micros));
-    let columns: [(&str, ArrayRef); 4] = [
-        ("team_id", text(|(team, _)| team.to_string())),
-        ("dataset", text(|(_, row)| row.dataset.to_string())),
-        ("time", Arc::new(times.collect::<TimestampMicrosecondArray>())),
-        ("id", text(|(_, row)| row.id.clone())),
-    ];
-    RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true)))
-        .expect("BUG: columns of one length")
-}
-
-fn done_table(done: &[(TeamId, Erasure)]) -> RecordBatch {
-    let rows: Vec<_> = done
-        .iter()
-        .flat_map(|(team, erasure)| erasure.parts.iter().map(move |part| (team, erasure.seq, part)))
-        .collect();
-    let columns: [(&str, ArrayRef); 5] = [
-        ("team_id", Arc::new(rows.iter().map(|(team, ..)| Some(team.as_str())).collect::<StringArray>())),
-        ("dataset", Arc::new(rows.iter().map(|(.., part)| Some(part.dataset.as_str())).collect::<StringArray>())),
-        ("files", Arc::new(rows.iter().map(|(.., part)| Some(part.files)).collect::<UInt64Array>())),
-        ("rows", Arc::new(rows.iter().map(|(.., part)| Some(part.rows)).collect::<UInt64Array>())),
-        ("ledger_seq", Arc::new(rows.iter().map(|(_, seq, _)| seq.map(|seq| seq.0)).collect::<UInt64Array>())),
-    ];
-    RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true)))
-        .expect("BUG: columns of one length")
 }

@@ -130,20 +130,56 @@ fn another_verifier_holds_an_erasure_to_what_it_declares() {
     assert_eq!(second(&python, &place.archive()), (true, "no fault\n".to_owned()));
     let erased = |path: &&PathBuf| fs::read_to_string(path).expect("a ledger").contains("\"erased\":{");
     let ledgers = of_kind(&place.archive().join("ledger"), "jsonl");
-    rewrite(ledgers.iter().find(erased).expect("the order's line"), |bytes| {
-        let text = String::from_utf8(bytes.clone()).expect("text");
-        let (before, line) = text.trim_end().rsplit_once('\n').map_or(("", text.trim_end()), |(b, l)| (b, l));
-        let at = line.find("\"erased_digest\":\"").expect("a digest") + "\"erased_digest\":\"".len();
-        let end = line.rfind(",\"sha256\"").expect("a hash");
-        let body = format!("{}{}{}", &line[..at], "0".repeat(64), &line[at + 64..end]);
-        let hash = Sha256::new().chain_update(b"annals ledger line v1\n").chain_update(&body).finalize();
-        let newline = if before.is_empty() { "" } else { "\n" };
-        *bytes = format!("{before}{newline}{body},\"sha256\":\"{}\"}}\n", hex::encode(hash)).into_bytes();
+    change_last_line(ledgers.iter().find(erased).expect("the order's line"), |line| {
+        line.find("\"erased_digest\":\"").expect("a digest") + "\"erased_digest\":\"".len()
     });
     let (status, ours, _) = place.run(&["verify"]);
     assert!(status == 1 && ours.contains("STATE"), "{ours}");
     let (is_clean, theirs) = second(&python, &place.archive());
     assert!(!is_clean && theirs.contains("STATE") && theirs.contains("than it declares"), "{theirs}");
+}
+
+#[test]
+fn both_verifiers_say_what_an_unlinkable_order_leaves_to_hashes_and_signatures() {
+    let Some(python) = python_with_duckdb(LEFT_OUT) else { return };
+    let place = Place::new();
+    let salts = of_kind(&place.archive().join("salts"), "json");
+    let erase = ["erase", "--subject", "=cmd|' /C calc'!A0", "--order", "DPO-1", "--yes-all", "--unlinkable"];
+    let (status, said, _) = place.run(&erase);
+    assert_eq!(status, 0, "{said}");
+    let replaced = of_kind(&place.archive().join("salts"), "json");
+    assert!(replaced.len() == salts.len() && replaced != salts, "{replaced:?}");
+    let (status, ours, _) = place.run(&["verify"]);
+    assert!(status == 0 && ours.contains("SALT_REPLACED") && ours.contains("only hashes and signatures"), "{ours}");
+    let (is_clean, theirs) = second(&python, &place.archive());
+    assert!(
+        is_clean && theirs.contains("note SALT_REPLACED") && theirs.contains("only hashes and signatures"),
+        "{theirs}"
+    );
+    // A wrong new row digest is a fault for both.
+    let resalted = |path: &&PathBuf| fs::read_to_string(path).expect("a ledger").contains("\"resalted\":[");
+    let ledgers = of_kind(&place.archive().join("ledger"), "jsonl");
+    change_last_line(ledgers.iter().find(resalted).expect("the order's line"), |line| {
+        let resalted = line.find("\"resalted\":[").expect("new digests");
+        resalted + line[resalted..].find("\"rows_digest\":\"").expect("a digest") + "\"rows_digest\":\"".len()
+    });
+    let (status, ours, _) = place.run(&["verify"]);
+    assert!(status == 1 && ours.contains("ROW_ROOT"), "{ours}");
+    let (is_clean, theirs) = second(&python, &place.archive());
+    assert!(!is_clean && theirs.contains("ROW_ROOT"), "{theirs}");
+}
+
+/// Replaces the digest at a place of the last line by zeros, and hashes the line again.
+fn change_last_line(ledger: &Path, place: impl Fn(&str) -> usize) {
+    rewrite(ledger, |bytes| {
+        let text = String::from_utf8(bytes.clone()).expect("text");
+        let (before, line) = text.trim_end().rsplit_once('\n').map_or(("", text.trim_end()), |(b, l)| (b, l));
+        let (at, end) = (place(line), line.rfind(",\"sha256\"").expect("a hash"));
+        let body = format!("{}{}{}", &line[..at], "0".repeat(64), &line[at + 64..end]);
+        let hash = Sha256::new().chain_update(b"annals ledger line v1\n").chain_update(&body).finalize();
+        let newline = if before.is_empty() { "" } else { "\n" };
+        *bytes = format!("{before}{newline}{body},\"sha256\":\"{}\"}}\n", hex::encode(hash)).into_bytes();
+    });
 }
 
 /// Seals each day of a team into its own file.

@@ -23,8 +23,6 @@ fn answers(data: &ViewData, mask: &dyn Fn(&str) -> String) -> Vec<(String, Vec<S
         let answer = ask(data, report, &Question::usual(report.id.clone().leak()));
         let mut lines: Vec<String> =
             answer.rows.lines().chain(answer.chart.lines()).map(|line| sorted_words(&mask(line))).collect();
-        // Nobody on the team has the pseudonym's mail domain, so R19 counts the subject as a third party.
-        lines.retain(|line| !line.contains("erased.invalid"));
         lines.sort();
         (report.id.clone(), lines)
     });
@@ -66,7 +64,7 @@ fn masked(text: &str) -> String {
     while let Some(at) = rest.find("erased-") {
         made.push_str(&rest[..at]);
         rest = &rest[at + "erased-".len() + 32..];
-        match rest.strip_prefix("@erased.invalid") {
+        match rest.strip_prefix("@alpine.example") {
             Some(after) => {
                 made.push_str(EMAIL);
                 rest = after;

@@ -12,8 +12,8 @@ use crate::awkward::world::Kind;
 use crate::awkward::{DAY, HOUR, Program, SINCE, Service, events, scene};
 
 /// A peer of each seventh connection event.
-const PEER: &str = "p3@example.com";
-const USER: &str = "user-zoë";
+pub const PEER: &str = "p3@example.com";
+pub const USER: &str = "user-zoë";
 const ORDER: [&str; 6] = ["erase", "--order", "DPO-1", "--subject", PEER, "--subject"];
 const PERIOD: [&str; 4] = ["--from", "2026-11-01", "--to", "2026-12-01"];
 
@@ -27,7 +27,7 @@ const PAYLOADS: [&str; 5] = [
 ];
 
 /// Reads some days with the subject; some of the days are sealed.
-fn read() -> (Service, Program) {
+pub fn read() -> (Service, Program) {
     let (service, program) = scene();
     {
         let mut world = service.world();
@@ -55,7 +55,7 @@ fn order(program: &Program, more: &[&str]) -> crate::awkward::Run {
 }
 
 /// Asserts that no file contains the subject, neither in its bytes nor in its decoded columns.
-fn assert_gone(program: &Program) {
+pub fn assert_gone(program: &Program) {
     let files = files_below(&program.home().join("."));
     let files = files.into_iter().map(|path| String::from_utf8_lossy(&fs::read(path).unwrap()).into_owned());
     for text in all_texts(program).into_iter().chain(files) {
@@ -65,14 +65,14 @@ fn assert_gone(program: &Program) {
     }
 }
 
-fn pseudonyms(program: &Program) -> BTreeSet<String> {
+pub fn pseudonyms(program: &Program) -> BTreeSet<String> {
     let texts = all_texts(program);
     let words = texts.iter().flat_map(|text| text.split(['"', '\\']));
     words.filter(|word| word.starts_with("erased-")).map(str::to_owned).collect()
 }
 
 /// Counts of each dataset, which an erasure must not change.
-fn counts(program: &Program) -> Vec<Value> {
+pub fn counts(program: &Program) -> Vec<Value> {
     program.sql(
         "select 'a' as d, count(*) as n, sum(event_time_ns) as t, count(distinct event_id) as i, null as e from activity \
          union all select 'c', count(*), sum(event_time_ns), count(distinct event_id), count(distinct peer_email) from connections \
@@ -82,7 +82,7 @@ fn counts(program: &Program) -> Vec<Value> {
     )
 }
 
-fn rows(run: &str) -> Vec<Value> {
+pub fn rows(run: &str) -> Vec<Value> {
     serde_json::from_str(run).unwrap()
 }
 
@@ -105,7 +105,7 @@ fn a_subject_is_erased_everywhere_and_what_the_service_still_shows_is_not_added_
     assert_eq!(pseudonyms(&program).len(), 2);
     program.run(&["verify"]).ended(0);
     program.run(&["status"]).ended(0).says(&["team-one"]);
-    assert!(!program.run(&["status"]).stdout.contains("half done"));
+    assert!(!program.run(&["status"]).stdout.contains("unfinished erasure"));
     assert_eq!(counts(&program), before.0);
     let marked = program.sql("select erased, count(*)::int as n from connections group by all order by n");
     assert_eq!((&marked[0]["erased"], &marked[0]["n"]), (&Value::from("DPO-1"), &Value::from(of("connections"))));
@@ -217,14 +217,42 @@ fn an_order_that_is_killed_goes_on_with_the_same_pseudonyms_when_it_is_given_aga
             let other = ["erase", "--order", "DPO-1", "--subject", "p4@example.com"];
             program.run(&other).ended(2).says(&["for another subject"]);
         }
-        let done = killed.code == Some(0) || !status.stdout.contains("half done");
+        let done = killed.code == Some(0) || !status.stdout.contains("unfinished erasure");
         order(&program, &[]).ended(0);
         assert_gone(&program);
         assert_eq!(pseudonyms(&program).len(), 2, "after {millis} ms, {done}");
         assert_eq!(counts(&program), before);
         program.run(&["verify"]).ended(0);
-        assert!(!program.run(&["status"]).stdout.contains("half done"));
+        assert!(!program.run(&["status"]).stdout.contains("unfinished erasure"));
     }
+}
+
+/// Another process holds one of two teams.
+#[test]
+fn a_half_done_order_is_named_by_status_until_it_is_done() {
+    let (service, program) = scene();
+    {
+        let mut world = service.world();
+        world.add_team("team-two");
+        for (team, n) in (0..2).flat_map(|team| (0..20).map(move |n| (team, n))) {
+            world.connection_of(team, 0, DAY + 2 * HOUR + n * 600, n);
+        }
+    }
+    program.sync(&SINCE).ended(0);
+    let lock = fs::OpenOptions::new().write(true).open(program.archive().join("locks/team=team-one.lock")).unwrap();
+    lock.lock().unwrap();
+    let refused = order(&program, &[]).ended(1).says(&["team-one", "not erased", "give the order again to continue"]);
+    assert!(!refused.said().contains(PEER), "{refused:?}");
+    program.run(&["status"]).ended(0).says(&["unfinished erasure: DPO-1"]);
+    assert_eq!(pseudonyms(&program).len(), 1);
+    let other = ["erase", "--order", "DPO-1", "--subject", "p4@example.com"];
+    program.run(&other).ended(2).says(&["for another subject"]);
+    lock.unlock().unwrap();
+    order(&program, &[]).ended(0);
+    assert_gone(&program);
+    assert_eq!(pseudonyms(&program).len(), 1, "both teams have the same pseudonym");
+    assert!(!program.run(&["status"]).ended(0).stdout.contains("unfinished erasure"));
+    program.run(&["verify"]).ended(0);
 }
 
 #[test]

@@ -17,6 +17,8 @@ mod chaos;
 mod crash;
 mod days;
 mod erasure;
+mod erasure_again;
+mod erasure_unlinkable;
 mod faults;
 mod minimisation;
 mod moving;

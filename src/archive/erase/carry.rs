@@ -1,6 +1,6 @@
-//! An order carried out in one team: files written anew, one line, and the old files gone.
+//! Carries out an order in one team: writes files again, commits one line, and removes the old files.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{Digest, Instant, LedgerSeq};
 use crate::planted::{self, Bug};
@@ -9,21 +9,22 @@ use super::super::output::tier_of;
 use super::super::path::DataPath;
 use super::super::salts::Salts;
 use super::super::store::Unerased;
-use super::super::table::{RowsDigest, Selection, TableReader, TableWriter, digest_rows, times_of};
+use super::super::table::{RowsDigest, Selection, TableReader, TableWriter, digest_rows, salt_months, times_of};
 use super::super::vacuum::unnamed;
 use super::super::{ArchiveError, Body, Committed, Dataset, FileEntry, TeamWriter};
 use super::eraser::{Changed, Eraser};
 use super::record::{ErasedPart, ErasedRecord};
 use super::scan::changes;
+use super::unlink::{replaceable, resalted};
 use super::{Order, PendingOrder, bad, key_of};
 
-/// A file with rows of the subject.
+/// A live file that holds the subject.
 struct ErasedFile {
     entry: FileEntry,
     rows: Rows,
 }
 
-/// Rows of the subject: how many, the sums of their digests as they were and as they become, and their times.
+/// The rows that hold the subject: their number, the sums of their digests before and after, and their times.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Rows {
     count: u64,
@@ -71,28 +72,28 @@ impl Rows {
     }
 }
 
-/// What an order did to a team.
+/// The result of an order in one team.
 #[derive(Debug, Clone, Default)]
 pub struct Erasure {
-    /// The line, where anything was erased.
+    /// The line; `None` if no row held the subject.
     pub seq: Option<LedgerSeq>,
     pub parts: Vec<ErasedPart>,
-    /// Files that were removed.
+    /// The number of removed files.
     pub removed: u64,
-    /// Of what the store may keep a version.
+    /// Files of which the store may keep a version.
     pub unerased: Vec<Unerased>,
 }
 
 impl TeamWriter {
-    /// Carries an order out. Nothing is done where no row holds the subject and no file is left that no line names.
+    /// Carries out an order. Does nothing if no row holds the subject and every file is named by a line.
     ///
     /// # Errors
-    /// As [`TeamWriter::commit`]. The order is then to be given again.
+    /// As [`TeamWriter::commit`]. Then the user must give the order again.
     pub fn erase(&mut self, order: &Order, pending: &PendingOrder, now: Instant) -> Result<Erasure, ArchiveError> {
         self.begin_commit()?;
         let key = key_of(self.salts())?;
         let eraser = Eraser::new(order, key);
-        let files = self.files_with(&eraser)?;
+        let (files, months) = self.files_with(&eraser)?;
         let mut erasure = Erasure::default();
         let begun = self.store().now()?;
         let adds = files.iter().map(|file| self.rewrite(file, &eraser)).collect::<Result<Vec<_>, _>>()?;
@@ -102,9 +103,11 @@ impl TeamWriter {
             let mut removes: Vec<String> = files.into_iter().map(|file| file.entry.path).collect();
             removes.sort();
             let subjects = order.subject.digests(&key);
-            let record = ErasedRecord { order: order.id.clone(), at: now, subjects, parts: parts.clone() };
+            let months = if pending.is_unlinkable() { replaceable(months) } else { BTreeSet::new() };
+            let record =
+                ErasedRecord { order: order.id.clone(), at: now, subjects, parts: parts.clone(), resalted: Vec::new() };
             let body = Body { adds, removes, erased: Some(record), ..Body::default() };
-            if let Committed::Committed { seq, .. } = self.commit_files(body, begun, now)? {
+            if let Committed::Committed { seq, .. } = self.commit_erasure(body, &months, begun, now)? {
                 (erasure.seq, erasure.parts) = (Some(seq), parts);
             }
         }
@@ -120,23 +123,46 @@ impl TeamWriter {
         Ok(erasure)
     }
 
-    fn files_with(&self, eraser: &Eraser<'_>) -> Result<Vec<ErasedFile>, ArchiveError> {
-        let mut found = Vec::new();
+    /// Commits the files of an order, and replaces the salts of these months.
+    fn commit_erasure(
+        &mut self,
+        mut body: Body,
+        months: &BTreeSet<Instant>,
+        begun: Instant,
+        now: Instant,
+    ) -> Result<Committed, ArchiveError> {
+        if months.is_empty() {
+            return self.commit_files(body, begun, now);
+        }
+        let salts = self.salts().replacing(months);
+        let kept = self.state().files.values().filter(|file| !body.removes.contains(&file.path));
+        let resalted = resalted(self.store(), kept.chain(&body.adds), &salts)?;
+        if let Some(record) = &mut body.erased {
+            record.resalted = resalted;
+        }
+        let old = self.swap_salts(salts);
+        self.commit_files(body, begun, now).inspect_err(|_| drop(self.swap_salts(old)))
+    }
+
+    /// The files that hold the subject, and the months of these rows.
+    fn files_with(&self, eraser: &Eraser<'_>) -> Result<(Vec<ErasedFile>, BTreeSet<Instant>), ArchiveError> {
+        let (mut found, mut months) = (Vec::new(), BTreeSet::new());
         for entry in Dataset::ALL.iter().flat_map(|dataset| self.state().files_of(*dataset)) {
             let mut rows = Rows::default();
             changes(self.store(), entry, eraser, &mut |changed| {
-                let some = Rows::of(&changed, self.salts());
-                rows = rows.plus(some.map_err(|reason| bad(&self.state().team_id, reason))?);
+                let refused = |reason| bad(&self.state().team_id, reason);
+                rows = rows.plus(Rows::of(&changed, self.salts()).map_err(refused)?);
+                months.extend(salt_months(&changed.before).map_err(refused)?);
                 Ok(())
             })?;
             if rows.count > 0 {
                 found.push(ErasedFile { entry: entry.clone(), rows });
             }
         }
-        Ok(found)
+        Ok((found, months))
     }
 
-    /// Writes a file anew without the subject, and reads it back.
+    /// Writes a file again without the subject, and reads it back.
     fn rewrite(&self, file: &ErasedFile, eraser: &Eraser<'_>) -> Result<FileEntry, ArchiveError> {
         let (store, entry) = (self.store(), &file.entry);
         let table = |detail: String| ArchiveError::Table { path: entry.path.clone(), detail };
@@ -156,7 +182,7 @@ impl TeamWriter {
         Ok(FileEntry { path, bytes: written.bytes, sha256: written.sha256, rows_digest: meant.into(), ..entry.clone() })
     }
 
-    /// Nothing is believed of a file that was not read again: its rows are those that it should have, and none holds the subject.
+    /// Checks that the new file has the expected rows, and that none of them holds the subject.
     fn read_again(
         &self,
         path: &str,
@@ -171,7 +197,7 @@ impl TeamWriter {
             rows += batch.num_rows() as u64;
             digest = digest.plus(digest_rows(&batch, self.salts()).map_err(|e| table(e.to_string()))?);
             if eraser.rows(from.dataset, &batch).map_err(table)?.is_some() {
-                return Err(table("still holds what was to be erased".to_owned()));
+                return Err(table("the new file still holds the subject".to_owned()));
             }
         }
         if (rows, digest) == (from.rows, meant) {
@@ -183,7 +209,7 @@ impl TeamWriter {
     }
 }
 
-/// What the files come to, by dataset.
+/// The sums of the files, by dataset.
 fn parts(files: &[ErasedFile]) -> Vec<ErasedPart> {
     let mut parts: BTreeMap<Dataset, (Rows, u64)> = BTreeMap::new();
     for file in files {

@@ -17,7 +17,7 @@ use super::keyed::{Key, keyed};
 use super::strings::picked;
 use super::{Order, original_as};
 
-/// Columns that say nothing of a person, whatever stands in them: what a dataset is read by.
+/// Columns that never hold a value of a person. Annals reads datasets by them.
 const KEPT: [&str; 7] = [
     column::TEAM_ID,
     column::STREAM,
@@ -27,22 +27,22 @@ const KEPT: [&str; 7] = [
     column::ERASED,
     column::SERVED_DIGEST,
 ];
-/// Digits of the content hash in the id of an event that has none of its own.
+/// The number of hash digits in the id of an event whose id Annals made from its content.
 const CONTENT_ID_DIGITS: usize = 32;
 
-/// An order at work on the rows of one team.
+/// Applies an order to the rows of one team.
 pub struct Eraser<'a> {
     order: &'a Order,
     names: Vec<String>,
-    /// The team's key for what erased events are known by.
+    /// The team's key for the identities of erased events.
     team_key: Key,
 }
 
-/// Rows of a batch that hold the subject, as they were and as they become.
+/// The rows of a batch that hold the subject, before and after.
 pub struct Changed {
     pub before: RecordBatch,
     pub after: RecordBatch,
-    /// All rows of the batch.
+    /// All rows of the batch, after.
     pub all: RecordBatch,
 }
 
@@ -51,7 +51,7 @@ impl<'a> Eraser<'a> {
         Self { order, names: order.subject.pseudonyms(&order.key), team_key }
     }
 
-    /// The text without the subject: as a whole, or where a JSON string in it is one. None where it is not in it.
+    /// The text with each value replaced, if the whole text or a JSON string in it is a value. `None` if there is none.
     pub fn text(&self, text: &str) -> Option<String> {
         if let Some(value) = self.order.subject.find(text) {
             return Some(self.names[value].clone());
@@ -76,10 +76,10 @@ impl<'a> Eraser<'a> {
         Some(made)
     }
 
-    /// The rows of a batch of `dataset` without the subject; none where no row holds it.
+    /// The rows of a batch of `dataset` without the subject. `None` if no row holds it.
     ///
     /// # Errors
-    /// A sentence, when the batch is not one of the dataset.
+    /// A sentence if the batch does not belong to the dataset.
     pub fn rows(&self, dataset: Dataset, batch: &RecordBatch) -> Result<Option<Changed>, String> {
         let (hits, all) = match dataset {
             Dataset::Quarantine => self.rejects(batch)?,
@@ -127,7 +127,7 @@ impl<'a> Eraser<'a> {
         Some(made.finish())
     }
 
-    /// Marks the rewritten rows of a dataset that has the columns for it.
+    /// Marks the rewritten rows, if the dataset has columns for marks.
     fn mark(&self, before: &RecordBatch, hits: &BTreeSet<u32>, columns: &mut [ArrayRef]) -> Result<(), String> {
         if hits.is_empty() {
             return Ok(());
@@ -164,7 +164,7 @@ impl<'a> Eraser<'a> {
         Ok(())
     }
 
-    /// The orders that rewrote a row, this one with them.
+    /// The orders that rewrote a row, including this one.
     fn orders(&self, held: Option<&str>) -> String {
         let own = self.order.id.as_str();
         match held {
@@ -178,7 +178,7 @@ impl<'a> Eraser<'a> {
         original_as(&self.team_key, &Digest::of(raw)).to_string()
     }
 
-    /// An id that is a hash of the content would confirm a guess of it.
+    /// Replaces an id that is a hash of the content, because it would confirm a guess of the content.
     fn event_id(&self, id: &str) -> String {
         let is_hash = |digits: &str| digits.len() == CONTENT_ID_DIGITS && digits.bytes().all(|b| b.is_ascii_hexdigit());
         match id.split_once('-') {
@@ -201,7 +201,7 @@ impl<'a> Eraser<'a> {
         Ok((hits, reject_batch(&rows)?))
     }
 
-    /// Rewrites a quarantined event, whose text may be no JSON; whether it held the subject.
+    /// Rewrites a quarantined event, whose text can be invalid JSON. Returns whether it held the subject.
     fn reject(&self, row: &mut RejectRow) -> bool {
         let original = self.original(&row.raw);
         let words = |text: &[u8]| self.order.subject.replace_words(text, &self.names);

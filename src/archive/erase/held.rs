@@ -1,4 +1,4 @@
-//! What legal holds keep of an order: the rows of their periods, and rows that also hold the subject of a hold.
+//! The holds that stop an order: a hold covers the rows of its period, and rows that also hold the hold's subject.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ impl Archive {
     /// The ids of the holds that cover rows of a team that an order would change.
     ///
     /// # Errors
-    /// When a file cannot be read, or the key is lost that subjects are known by.
+    /// When a file cannot be read, or the key of the subjects' digests is lost.
     pub fn holds_on_order(&self, team: &TeamId, order: &Order) -> Result<BTreeSet<String>, ArchiveError> {
         let reader = self.read(team)?;
         let mut holds: Vec<Hold> = reader.state().holds.values().filter(|hold| hold.stands()).cloned().collect();
@@ -70,7 +70,7 @@ impl TeamReader {
     }
 }
 
-/// What holds know the texts of rows by, where they are subjects of holds.
+/// The keyed digests of all texts in these rows, as holds record subjects.
 fn named(rows: &RecordBatch, key: &Key) -> BTreeSet<Digest> {
     let found = RefCell::new(BTreeSet::new());
     let take = |text: &str| {

@@ -1,4 +1,4 @@
-//! Keyed digests: HMAC-SHA256. Whoever has not the key confirms no guess by one.
+//! Keyed digests: HMAC-SHA256. Without the key, a digest confirms no guess.
 
 use std::fmt;
 

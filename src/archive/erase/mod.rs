@@ -1,12 +1,12 @@
-//! Erasure: every value of a subject is replaced, in every row, by a pseudonym that nobody can reckon back.
+//! Erasure: an order replaces every value of a subject, in every row, by a pseudonym. Nobody can compute the value from it.
 //!
-//! 1. The order and a random key are kept in a scratch file, until the order is carried out. So an order that was killed goes on with
-//!    the same pseudonyms, and later nobody has the key.
-//! 2. Of each team the files with rows of the subject are written anew, and one ledger line puts them in the place of the old.
-//!    Its sums say that nothing else changed.
-//! 3. The old files, and all others that no line names, are removed at once.
+//! 1. A scratch file keeps the order and its random key until the order is done. So an interrupted order continues with the same
+//!    pseudonyms, and afterwards nobody has the key.
+//! 2. For each team, the writer writes the files that hold the subject again. One ledger line replaces the old files by the new
+//!    ones; its sums prove that nothing else changed.
+//! 3. The writer removes the old files at once, together with all other files that no line names.
 //!
-//! Given again, the order goes on with whatever is not done: what is done already holds no row of the subject.
+//! An order that is given again continues with the remaining teams: a finished team holds no row of the subject.
 
 mod carry;
 mod eraser;
@@ -19,11 +19,12 @@ mod rules;
 mod scan;
 mod strings;
 mod subject;
+mod unlink;
 
 pub use carry::Erasure;
 pub use order::{Order, PendingOrder};
 pub(super) use place::is_order;
-pub use record::{ErasedPart, ErasedRecord, check_order};
+pub use record::{ErasedPart, ErasedRecord, ResaltedFile, check_order};
 pub use scan::FoundRow;
 pub use subject::Subject;
 
@@ -33,12 +34,12 @@ use super::ArchiveError;
 use super::salts::Salts;
 use keyed::{Key, keyed};
 
-/// What an erased event is known by: a keyed digest of the digest of its text as it was served.
+/// The identity of an erased event: a keyed digest of the digest of its served text.
 fn original_as(team_key: &Key, digest: &Digest) -> Digest {
     keyed(team_key, "annals served text v1\n", &digest.0)
 }
 
-/// The key of a team, which no order replaces.
+/// The key of a team. No order replaces it.
 fn key_of(salts: &Salts) -> Result<Key, ArchiveError> {
     let key = salts.of_drafts().map_err(|lost| bad(salts.team(), lost.to_string()))?;
     Ok(Key(key.0))
@@ -49,10 +50,10 @@ fn bad(team: &TeamId, reason: String) -> ArchiveError {
 }
 
 impl Salts {
-    /// What an event is known by after an erasure, by the digest of its text as it is served.
+    /// Maps the digest of a served text to the identity of the event after an erasure.
     ///
     /// # Errors
-    /// When the salt is lost that keys it.
+    /// When the salt that is the key is lost.
     pub fn originals(&self) -> Result<impl Fn(&Digest) -> Digest + use<>, ArchiveError> {
         let key = key_of(self)?;
         Ok(move |digest: &Digest| original_as(&key, digest))

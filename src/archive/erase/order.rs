@@ -1,4 +1,4 @@
-//! An order of erasure, and the scratch file that keeps its key until it is carried out.
+//! An order of erasure, and the scratch file that keeps its key until the order is done.
 
 use std::collections::BTreeSet;
 
@@ -14,10 +14,10 @@ use super::Subject;
 use super::keyed::Key;
 use super::place::{is_order, order_of};
 
-/// A scratch file is some hundred bytes long, and the ids of teams.
+/// The maximum size of an order's scratch file: some hundred bytes, and the ids of teams.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Whom to erase, and under which key.
+/// The subject of an order, and the key of its pseudonyms.
 #[derive(Debug, Clone)]
 pub struct Order {
     pub id: String,
@@ -25,16 +25,18 @@ pub struct Order {
     pub(super) key: Key,
 }
 
-/// An order that was begun and is not carried out to the end.
+/// An order that began and is not done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PendingOrder {
     pub order: String,
-    /// The teams of which it was to erase.
+    /// The teams that the order covers.
     pub teams: BTreeSet<TeamId>,
     /// Digests of the subject's values under the order's key.
     subjects: Vec<Digest>,
-    /// In hexadecimal; thrown away when the order is carried out.
+    /// The order also replaces the salts of the months that it changes.
+    unlinkable: bool,
+    /// In hexadecimal; destroyed when the order is done.
     key: String,
 }
 
@@ -48,20 +50,30 @@ impl PendingOrder {
         hex::decode_to_slice(&self.key, &mut key).ok().map(|()| Key(key))
     }
 
-    /// The order as it was begun; none where it was begun for another subject.
+    /// The interrupted order; `None` if it began for another subject.
     pub fn resumed(&self, subject: &Subject) -> Option<Order> {
         let key = self.key().filter(|key| subject.digests(key) == self.subjects)?;
         Some(Order { id: self.order.clone(), subject: subject.clone(), key })
     }
 
-    /// The same order of these teams too.
+    /// The same order, which also replaces salts.
+    #[must_use]
+    pub fn making_unlinkable(self) -> Self {
+        Self { unlinkable: true, ..self }
+    }
+
+    pub fn is_unlinkable(&self) -> bool {
+        self.unlinkable
+    }
+
+    /// The same order, which also covers these teams.
     #[must_use]
     pub fn of_teams(&self, teams: &BTreeSet<TeamId>) -> Self {
         Self { teams: self.teams.union(teams).cloned().collect(), ..self.clone() }
     }
 
-    /// Keeps the order, and answers when that was, by the store's clock: files that are older than it are of commits that the
-    /// next line of the order fences.
+    /// Writes the scratch file, and returns its time by the store's clock. The order's next line fences the commits that wrote
+    /// older files.
     ///
     /// # Errors
     /// When the store fails.
@@ -74,7 +86,7 @@ impl PendingOrder {
         Ok(kept.ok_or(StoreError::NotFound { path })?.modified)
     }
 
-    /// Throws the key away.
+    /// Destroys the key.
     ///
     /// # Errors
     /// When the store fails.
@@ -84,7 +96,7 @@ impl PendingOrder {
 }
 
 impl Order {
-    /// A new order, which is not kept yet.
+    /// A new order, without a scratch file yet.
     pub(super) fn begin(
         id: String,
         subject: Subject,
@@ -92,22 +104,27 @@ impl Order {
         random: &Random,
     ) -> (Self, PendingOrder) {
         let key = Key(random.seed());
-        let pending =
-            PendingOrder { order: id.clone(), teams, subjects: subject.digests(&key), key: hex::encode(key.0) };
+        let pending = PendingOrder {
+            order: id.clone(),
+            teams,
+            subjects: subject.digests(&key),
+            unlinkable: false,
+            key: hex::encode(key.0),
+        };
         (Self { id, subject, key }, pending)
     }
 }
 
 impl Archive {
-    /// An order that begins now, with a key of its own. Nothing is kept yet.
+    /// A new order with a new key. Writes nothing yet.
     pub fn new_order(&self, id: &str, subject: &Subject, teams: BTreeSet<TeamId>) -> (Order, PendingOrder) {
         Order::begin(id.to_owned(), subject.clone(), teams, self.random())
     }
 
-    /// The orders that were begun and are not carried out to the end.
+    /// The orders that began and are not done.
     ///
     /// # Errors
-    /// When the store fails, or what is kept of an order cannot be read.
+    /// When the store fails, or a scratch file is not valid.
     pub fn pending_orders(&self) -> Result<Vec<PendingOrder>, ArchiveError> {
         let store = self.store().as_ref();
         let listed = store.list(SCRATCH)?.into_iter().filter(|entry| is_order(&entry.path));
@@ -117,17 +134,17 @@ impl Archive {
 
 fn read(store: &dyn Store, path: &str) -> Result<PendingOrder, ArchiveError> {
     let odd = |what: &str| {
-        let what = format!("{what}: remove it, and give the order again");
+        let what = format!("{what}: remove this file, and give the order again");
         ArchiveError::from(StoreError::Irregular { path: path.to_owned(), what })
     };
     let blob = store.read(path)?;
     if blob.size() > FILE_BYTES_MAX {
-        return Err(odd("too long for an order"));
+        return Err(odd("the file is too long for an order"));
     }
     let bytes = blob.to_bytes().map_err(|e| StoreError::io(Verb::Read, path, e))?;
-    let order: PendingOrder = serde_json::from_slice(&bytes).map_err(|_| odd("no order of erasure"))?;
+    let order: PendingOrder = serde_json::from_slice(&bytes).map_err(|_| odd("the file holds no order of erasure"))?;
     if order.key().is_none() || order.path() != path {
-        return Err(odd("no order of erasure"));
+        return Err(odd("the file holds no order of erasure"));
     }
     Ok(order)
 }

@@ -1,4 +1,4 @@
-//! Where the key of an order stands until the order is carried out.
+//! The path of the scratch file that keeps an order's key until the order is done.
 
 use super::super::path::SCRATCH;
 
@@ -9,7 +9,7 @@ pub fn order_of(hash: &str) -> String {
     format!("{SCRATCH}/{ORDER}{hash}.json")
 }
 
-/// Whether the path is an order's.
+/// Whether the path is that of an order.
 pub fn is_order(path: &str) -> bool {
     path.strip_prefix(SCRATCH).and_then(|rest| rest.strip_prefix('/')).is_some_and(|name| name.starts_with(ORDER))
 }

@@ -1,4 +1,4 @@
-//! What a ledger line says of an erasure: never of whom.
+//! The record of an erasure in a ledger line. It never names the subject.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,49 +9,60 @@ use super::super::Dataset;
 /// Bytes of an order's name.
 const ORDER_BYTES_MAX: usize = 64;
 
-/// An order that a line carries out. What the line removes stands in what it adds, file by file, with these rows replaced.
+/// An order that a line carries out. Each added file replaces one removed file, and differs from it only in the replaced rows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ErasedRecord {
-    /// As whoever ordered it names it.
+    /// The name that the user gave the order.
     pub order: String,
     pub at: Instant,
-    /// Keyed digests of the subject's values, in order: the same order is of the same subject. The salt of 1970-01 is the key.
+    /// Keyed digests of the subject's values, sorted: an order has the same subject in every team. The salt of 1970-01 is the key.
     pub subjects: Vec<Digest>,
     pub parts: Vec<ErasedPart>,
+    /// The files whose row digests change because the line replaces salts. Their bytes stay.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resalted: Vec<ResaltedFile>,
 }
 
-/// What it changed of one dataset: the digest of the rows removed, less `erased_digest`, with `replaced_digest`, is that of the
-/// rows added.
+/// The row digest of a live file under the new salts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ResaltedFile {
+    pub path: String,
+    pub rows_digest: Digest,
+}
+
+/// The changes in one dataset. The digest of the removed files, minus `erased_digest`, plus `replaced_digest`, is the digest of the
+/// added files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ErasedPart {
     pub dataset: Dataset,
     pub files: u64,
-    /// Rows that were replaced, each by one.
+    /// The number of replaced rows.
     pub rows: u64,
-    /// The sum of the digests of the rows as they were.
+    /// The sum of the digests of these rows before the order.
     pub erased_digest: Digest,
-    /// And as they are.
+    /// The sum of the digests of these rows after the order.
     pub replaced_digest: Digest,
-    /// The times of the first and the last of these rows; none where no row has one.
+    /// The times of the first and the last of these rows; `None` if no row has a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first: Option<Instant>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<Instant>,
 }
 
-/// Whether the text may name an order: it stands in the ledger, and in each row that was rewritten.
+/// Checks the name of an order. The ledger and each rewritten row hold it.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The reason, if the name is invalid.
 pub fn check_order(text: &str) -> Result<(), String> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'/' | b'#');
     match text.len() {
         0 => Err("it is empty".to_owned()),
         1..=ORDER_BYTES_MAX if text.bytes().all(is_plain) => Ok(()),
-        1..=ORDER_BYTES_MAX => Err("it holds other characters than letters, digits and -_./#".to_owned()),
-        length => Err(format!("it has {length} characters, and {ORDER_BYTES_MAX} is the most")),
+        1..=ORDER_BYTES_MAX => Err("it has other characters than letters, digits and -_./#".to_owned()),
+        length => Err(format!("it has {length} characters, more than the limit of {ORDER_BYTES_MAX}")),
     }
 }
 

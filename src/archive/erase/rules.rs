@@ -1,6 +1,6 @@
-//! What a line that carries out an erasure may do: replace files one by one, and rows by as many.
+//! The rules of a line that carries out an erasure: it replaces files one by one, and rows one by one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::model::{Digest, Instant, Range};
@@ -8,17 +8,17 @@ use crate::model::{Digest, Instant, Range};
 use super::super::hold::{Hold, covering};
 use super::super::path::DataPath;
 use super::super::rules::StateError;
+use super::super::salts::DRAFTS_MONTH;
 use super::super::state::TeamState;
 use super::super::table::RowsDigest;
 use super::super::{Body, Dataset, FileEntry, FileRole};
 use super::{ErasedPart, ErasedRecord, check_order};
 
-/// What a file and the one in its place have in common.
+/// The members that a file and its replacement have in common.
 type Place = (Dataset, FileRole, Instant, u64, Option<Instant>, Option<Instant>);
 
 impl TeamState {
-    /// Checks a line that erases: it does nothing else, each file that it adds stands where one that it removes stood, and the
-    /// sums are those that it declares.
+    /// Checks a line that erases: it does nothing else, each added file replaces one removed file, and the declared sums hold.
     pub(in super::super) fn check_erased(&self, body: &Body, record: &ErasedRecord) -> Result<(), StateError> {
         let refused = |reason: String| StateError::Erasure { order: record.order.clone(), reason };
         let alone = Body {
@@ -33,15 +33,16 @@ impl TeamState {
         if *body != alone {
             return Err(refused("the line does more than erase".to_owned()));
         }
-        check_order(&record.order).map_err(|why| refused(format!("its name cannot be one: {why}")))?;
+        check_order(&record.order).map_err(|why| refused(format!("its name is invalid: {why}")))?;
         if self.erased.iter().any(|(_, held)| held.order == record.order && held.subjects != record.subjects) {
             return Err(refused("the order was carried out for another subject".to_owned()));
         }
         let removed: Vec<&FileEntry> = body.removes.iter().filter_map(|path| self.files.get(path)).collect();
         if places(&removed) != places(&body.adds.iter().collect::<Vec<_>>()) {
-            return Err(refused("a file has no other in its place".to_owned()));
+            return Err(refused("no added file replaces a removed file".to_owned()));
         }
         self.check_held(record)?;
+        self.check_resalted(body, record).map_err(refused)?;
         let mut parts: BTreeMap<Dataset, &ErasedPart> = BTreeMap::new();
         for part in &record.parts {
             if parts.insert(part.dataset, part).is_some() {
@@ -59,7 +60,7 @@ impl TeamState {
 }
 
 impl TeamState {
-    /// No hold that stands covers what is erased.
+    /// No active hold covers an erased row.
     fn check_held(&self, record: &ErasedRecord) -> Result<(), StateError> {
         for part in &record.parts {
             let held = holds_on_part(self.holds.values(), part, &record.subjects);
@@ -70,9 +71,33 @@ impl TeamState {
         }
         Ok(())
     }
+
+    /// A line that replaces salts gives live files new row digests, and only such a line does.
+    fn check_resalted(&self, body: &Body, record: &ErasedRecord) -> Result<(), String> {
+        let replaced: Vec<Instant> =
+            body.salts.iter().map(|salt| salt.month).filter(|month| self.salts.contains_key(month)).collect();
+        if replaced.contains(&DRAFTS_MONTH) {
+            return Err("it replaces the key of the team".to_owned());
+        }
+        if replaced.is_empty() != record.resalted.is_empty() {
+            return Err("it replaces salts without new row digests, or the other way round".to_owned());
+        }
+        let mut named = BTreeSet::new();
+        for file in &record.resalted {
+            let is_kept = self.files.contains_key(&file.path) && !body.removes.contains(&file.path);
+            let is_live = is_kept || body.adds.iter().any(|added| added.path == file.path);
+            if !is_live || !named.insert(&file.path) {
+                return Err(format!(
+                    "it gives {} a new row digest, but the file is not live, or named twice",
+                    file.path
+                ));
+            }
+        }
+        Ok(())
+    }
 }
 
-/// The holds that cover rows of a part, which are of these subjects: those of its times.
+/// The holds on these subjects that cover the times of a part.
 pub(super) fn holds_on_part<'a>(
     holds: impl IntoIterator<Item = &'a Hold> + Clone,
     part: &ErasedPart,
@@ -108,17 +133,20 @@ fn check_part(
     part: Option<&ErasedPart>,
 ) -> Result<(), String> {
     let Some(part) = part else {
-        return if before.is_empty() { Ok(()) } else { Err(format!("it does not name {dataset}")) };
+        return if before.is_empty() { Ok(()) } else { Err(format!("it does not declare the changes in {dataset}")) };
     };
     let digest =
         |files: &[&FileEntry]| files.iter().fold(RowsDigest::default(), |sum, file| sum.plus(file.rows_digest.into()));
     let held: u64 = before.iter().map(|file| file.rows).sum();
     if part.rows == 0 || part.rows > held || part.files != before.len() as u64 {
-        return Err(format!("{} rows of {} files of {dataset}, which have {held}", part.rows, part.files));
+        return Err(format!(
+            "it declares {} rows in {} files of {dataset}, but the files have {held} rows",
+            part.rows, part.files
+        ));
     }
     let kept = digest(before).less(part.erased_digest.into());
     if kept.plus(part.replaced_digest.into()) != digest(after) {
-        return Err(format!("other rows of {dataset} changed than the {} that it declares", part.rows));
+        return Err(format!("rows of {dataset} changed beside the {} declared ones", part.rows));
     }
     Ok(())
 }

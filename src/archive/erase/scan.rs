@@ -1,4 +1,4 @@
-//! The rows that hold the subject.
+//! Finds the rows that hold the subject.
 
 use arrow::array::{Array, AsArray, RecordBatch};
 
@@ -17,11 +17,11 @@ use super::{Order, Subject, key_of};
 pub struct FoundRow {
     pub dataset: Dataset,
     pub time: Option<Instant>,
-    /// Of the event, the connection or the thing of the roster. It may itself be the subject's.
+    /// The id of the event, the connection or the inventory item. It can be a value of the subject.
     pub id: String,
 }
 
-/// Hands on each batch of a file that holds the subject.
+/// Calls `take` for each batch of a file that holds the subject.
 pub(super) fn changes(
     store: &dyn Store,
     file: &FileEntry,
@@ -38,7 +38,7 @@ pub(super) fn changes(
 }
 
 impl TeamReader {
-    /// The rows that hold the subject of an order, in the order of files, and how many rows there are.
+    /// The rows that hold the subject of an order, file by file, and the number of all rows.
     ///
     /// # Errors
     /// When a file cannot be read.
@@ -57,10 +57,10 @@ impl TeamReader {
         Ok((found, rows))
     }
 
-    /// Whether the ledger holds that an order of this name was carried out for somebody else.
+    /// Whether the ledger records an order of this name for another subject.
     ///
     /// # Errors
-    /// When the key that the ledger's digests are made with is lost.
+    /// When the key of the ledger's digests is lost.
     pub fn order_is_of_another(&self, order: &str, subject: &Subject) -> Result<bool, ArchiveError> {
         let state = self.state();
         let mut held = state.erased.iter().filter(|(_, record)| record.order == order).peekable();
@@ -72,7 +72,7 @@ impl TeamReader {
         Ok(held.any(|(_, record)| record.subjects != subjects))
     }
 
-    /// What of the subject the ledger itself names, which no erasure reaches: computers, and who reviewed packs.
+    /// Whether ledger lines name the subject, as a computer or as the reviewer of a pack. No erasure changes lines.
     pub fn named_in_ledger(&self, subject: &Subject) -> bool {
         let state = self.state();
         let computers = state.devices_ever.iter().any(|device| subject.find(device.as_str()).is_some());

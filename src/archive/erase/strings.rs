@@ -1,16 +1,16 @@
-//! JSON strings in a text, at their places: values and keys at any depth, also in strings that hold JSON text in turn.
+//! Finds the JSON strings in a text: values and keys at any depth, also in strings that hold JSON text.
 //!
-//! The text is only cut into strings, not parsed: a text that is not quite JSON is searched too. Pure.
+//! The search does not parse the text, so it works on damaged JSON, too. Pure.
 
 use std::ops::Range;
 
 use crate::planted::{self, Bug};
 
-/// JSON text within a string, within a string, and so on. Beyond this depth no string is searched.
+/// The maximum depth of JSON texts inside strings. Deeper strings are not searched.
 const DEPTH_MAX: usize = 64;
 
-/// The contents of those strings of `text` that `pick` takes, in order: the bytes between the quotes, and what `pick` said of
-/// them. `pick` gets a content without its escapes.
+/// The strings of `text` for which `pick` returns a value, in order: the range between the quotes, and that value. `pick` gets
+/// each string without its escapes.
 pub fn picked<T>(text: &[u8], pick: &dyn Fn(&str) -> Option<T>) -> Vec<(Range<usize>, T)> {
     let mut found = Vec::new();
     search(text, pick, DEPTH_MAX, &mut found);
@@ -43,7 +43,7 @@ fn search<T>(text: &[u8], pick: &dyn Fn(&str) -> Option<T>, depth: usize, found:
     }
 }
 
-/// The content of the first string that begins at `from` or behind it; `None` where none is closed.
+/// The content of the first string at or after `from`. `None` if no string is closed.
 fn next_string(text: &[u8], from: usize) -> Option<Range<usize>> {
     let start = from + memchr::memchr(b'"', text.get(from..)?)? + 1;
     let mut at = start;
@@ -58,9 +58,9 @@ fn next_string(text: &[u8], from: usize) -> Option<Range<usize>> {
 
 /// A string's content without its escapes.
 struct Unescaped {
-    /// UTF-8, but for halves of surrogate pairs that stand alone.
+    /// UTF-8, except for unpaired surrogates.
     bytes: Vec<u8>,
-    /// Where in the content each byte comes from, and the content's end.
+    /// The place of each byte in the content, and the content's end.
     places: Vec<usize>,
 }
 
@@ -77,7 +77,7 @@ impl Unescaped {
             let bytes: &[u8] = match &plain {
                 Plain::Byte(byte) => std::slice::from_ref(byte),
                 Plain::Char(c) => c.encode_utf8(&mut buffer).as_bytes(),
-                // No UTF-8: a string with it is no subject's.
+                // This byte is invalid UTF-8, so the string equals no value.
                 Plain::Nothing => &[0xff],
             };
             made.bytes.extend_from_slice(bytes);
@@ -92,11 +92,11 @@ impl Unescaped {
 enum Plain {
     Byte(u8),
     Char(char),
-    /// Half of a surrogate pair.
+    /// An unpaired surrogate.
     Nothing,
 }
 
-/// The escape that `text` begins with: its length, and what it means. One that JSON does not know means its backslash.
+/// The escape at the start of `text`: its length and its meaning. An escape that JSON does not know means its backslash.
 fn unescape(text: &[u8]) -> (usize, Plain) {
     match text.get(1) {
         Some(b'n') => (2, Plain::Byte(b'\n')),
@@ -117,7 +117,7 @@ fn unescape(text: &[u8]) -> (usize, Plain) {
     }
 }
 
-/// The number of the `\uXXXX` that `text` begins with.
+/// The number of the `\uXXXX` at the start of `text`.
 fn unit(text: &[u8]) -> Option<u32> {
     let digits = text.strip_prefix(b"\\u")?.get(..4)?;
     let digits = std::str::from_utf8(digits).ok().filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()))?;

@@ -1,4 +1,4 @@
-//! Whose data is erased. What it is stands in no log, no error and no debug output.
+//! The subject of an erasure. No log, no error and no debug output shows its values.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -7,9 +7,11 @@ use crate::model::Digest;
 
 use super::keyed::{Key, keyed};
 
-/// Bytes of one value.
+/// The maximum size of one value.
 const VALUE_BYTES_MAX: usize = 1_024;
 const DOMAIN: &str = "annals subject v1\n";
+/// The domain of a pseudonym that keeps none.
+const NO_DOMAIN: &str = "erased.invalid";
 
 /// The values that mean a person or a computer: email addresses, ids, addresses, names.
 #[derive(Clone, PartialEq, Eq)]
@@ -17,7 +19,7 @@ pub struct Subject(Vec<Value>);
 
 #[derive(Clone, PartialEq, Eq)]
 enum Value {
-    /// In lower case: addresses of people are compared without case.
+    /// In lower case: email addresses are compared without case.
     Email(String),
     Address(IpAddr),
     Plain(String),
@@ -46,7 +48,7 @@ impl Value {
         }
     }
 
-    /// One text for all its spellings.
+    /// The same text for all spellings of the value.
     fn normalized(&self) -> String {
         match self {
             Value::Email(text) | Value::Plain(text) => text.clone(),
@@ -62,10 +64,10 @@ impl fmt::Debug for Subject {
 }
 
 impl Subject {
-    /// The subject that these values mean.
+    /// The subject with these values.
     ///
     /// # Errors
-    /// A sentence, when a value cannot be one.
+    /// A sentence if a value is invalid.
     pub fn new<'a>(values: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
         let mut found: Vec<Value> = Vec::new();
         for text in values {
@@ -74,7 +76,7 @@ impl Subject {
                 return Err("the subject is empty".to_owned());
             }
             if text.len() > VALUE_BYTES_MAX {
-                return Err(format!("the subject has {} bytes, and {VALUE_BYTES_MAX} is the most", text.len()));
+                return Err(format!("the subject has {} bytes, more than the limit of {VALUE_BYTES_MAX}", text.len()));
             }
             let value = Value::of(text);
             if !found.contains(&value) {
@@ -85,25 +87,35 @@ impl Subject {
         if found.is_empty() { Err("no subject is given".to_owned()) } else { Ok(Self(found)) }
     }
 
-    /// Which of the values the text is.
+    /// The index of the value that the text equals.
     pub fn find(&self, text: &str) -> Option<usize> {
         self.0.iter().position(|value| value.is(text))
     }
 
-    /// The pseudonym of each value under the key of an order. An email address stays in the form of one, so that what reads
-    /// addresses goes on.
+    /// The pseudonym of each value under the key of an order. The pseudonym of an email address keeps the domain, so reports by
+    /// domain keep their numbers, unless the domain is itself a value of the subject.
     pub fn pseudonyms(&self, key: &Key) -> Vec<String> {
         let name = |value: &Value| {
             let digits = keyed(key, "annals pseudonym v1\n", value.normalized().as_bytes()).to_string();
             match value {
-                Value::Email(_) => format!("erased-{}@erased.invalid", &digits[..32]),
+                Value::Email(address) => format!("erased-{}@{}", &digits[..32], self.kept_domain(address)),
                 Value::Address(_) | Value::Plain(_) => format!("erased-{}", &digits[..32]),
             }
         };
         self.0.iter().map(name).collect()
     }
 
-    /// What tells one value from another, and no guess is confirmed by without the key. In order.
+    /// The domain of a pseudonym. A domain that JSON would escape is not kept.
+    fn kept_domain<'a>(&self, address: &'a str) -> &'a str {
+        let domain = address.rsplit_once('@').map_or("", |(_, domain)| domain);
+        let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-');
+        match !domain.is_empty() && domain.chars().all(is_plain) && self.find(domain).is_none() {
+            true => domain,
+            false => NO_DOMAIN,
+        }
+    }
+
+    /// Keyed digests of the values, sorted. Without the key they confirm no guess.
     pub fn digests(&self, key: &Key) -> Vec<Digest> {
         let mut digests: Vec<Digest> =
             self.0.iter().map(|value| keyed(key, DOMAIN, value.normalized().as_bytes())).collect();
@@ -111,12 +123,12 @@ impl Subject {
         digests
     }
 
-    /// The values as they are compared, for what looks at whole ids.
+    /// The normalized values.
     pub fn values(&self) -> Vec<String> {
         self.0.iter().map(Value::normalized).collect()
     }
 
-    /// `text` with every value in it replaced that stands between characters of no word: for texts that are no JSON.
+    /// Replaces each value that stands in `text` as a whole word. For texts that are not valid JSON. `None` if there is none.
     pub fn replace_words(&self, text: &[u8], names: &[String]) -> Option<Vec<u8>> {
         let mut text = text.to_vec();
         let mut is_changed = false;
@@ -142,7 +154,7 @@ impl Subject {
     }
 }
 
-/// Whether what follows goes on with no word: `10.0.0.1` stands in `10.0.0.1.`, and not in `10.0.0.12` or `10.0.0.1.5`.
+/// Whether a word ends before `rest`: `10.0.0.1` is a word of `10.0.0.1.`, but not of `10.0.0.12` or `10.0.0.1.5`.
 fn ends_word<'a>(mut rest: impl Iterator<Item = &'a u8>) -> bool {
     let goes_on = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-') || !byte.is_ascii();
     match rest.next() {
@@ -194,6 +206,15 @@ mod tests {
         assert_ne!(one.pseudonyms(&key), one.pseudonyms(&another));
         for name in one.pseudonyms(&key) {
             assert!(name.starts_with("erased-") && !name.contains("ann") && one.find(&name).is_none(), "{name}");
+        }
+        for (values, domain) in [
+            (&["Ann@Example.com", "u-1"][..], "@example.com"),
+            (&["ann@smith.example", "smith.example"], "@erased.invalid"),
+            (&["ann@a\"b"], "@erased.invalid"),
+            (&["ann@"], "@erased.invalid"),
+        ] {
+            let names = subject(values).pseudonyms(&key);
+            assert!(names.iter().any(|name| name.ends_with(domain)), "{names:?}");
         }
         for wrong in [&[][..], &[" "], &["\u{3000}"], &["x".repeat(2_000).as_str()]] {
             assert!(Subject::new(wrong.iter().copied()).is_err());

@@ -9,6 +9,8 @@
 //! The month of a row is the month of its sort time: `event_time_ns` for events, `first_seen_at` for an event without a time,
 //! `first_event_at` for sessions, `seen_at` for the inventory.
 
+use std::collections::BTreeSet;
+
 use arrow::array::{Array, AsArray, BinaryArray, BooleanArray, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Int32Type, Int64Type, TimeUnit, TimestampMicrosecondType};
 use sha2::{Digest as _, Sha256};
@@ -16,6 +18,7 @@ use thiserror::Error;
 
 use crate::model::{Digest, EventRow, Instant, Range};
 
+use super::super::path::month_of;
 use super::super::salts::{LostSalt, Salt, Salts};
 use super::by_parts;
 use super::column::{FIRST_SEEN_AT, RAW};
@@ -193,6 +196,15 @@ impl RowTimes {
         };
         Instant::from_nanos(nanos)
     }
+}
+
+/// The first instants of the months whose salts the digests of a batch's rows include.
+///
+/// # Errors
+/// A sentence if the batch has no time column.
+pub fn salt_months(batch: &RecordBatch) -> Result<BTreeSet<Instant>, String> {
+    let times = RowTimes::of(batch)?;
+    Ok((0..batch.num_rows()).map(|at| month_of(times.get(at)).start).collect())
 }
 
 /// The digest of events, equal to the [`digest_rows`] of their columns.

@@ -21,7 +21,7 @@ use rayon::prelude::*;
 pub use batch::{event_batch, reject_batch};
 pub use compare::rows_again;
 pub use connections::ConnectionColumns;
-pub use digest::{DigestError, digest_events, digest_rows};
+pub use digest::{DigestError, digest_events, digest_rows, salt_months};
 pub use inventory::{inventory_batch, inventory_rows};
 pub use merge::{MergeInput, chunk_rows, merge};
 pub use order::{sort_rows, times_of};

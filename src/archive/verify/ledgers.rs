@@ -197,6 +197,7 @@ impl Walker<'_> {
         let is_first = held.is_none() && self.lines == 1;
         let mut state = held.unwrap_or_else(|| TeamState::genesis(&line.archive_id, line.team_id.clone()));
         self.check_place(object, day, &line);
+        self.notice_salts(object, &line);
         self.notice_times(object, state.at, &line);
         if self.is_lost {
             // Assume one missing line before this one, so that one fault is not reported twice.
@@ -242,6 +243,19 @@ impl Walker<'_> {
                     format!("the snapshot differs from the ledger lines up to {}: remove the snapshot", state.seq);
                 self.report.fault(FaultCode::State, path, detail);
             }
+        }
+    }
+
+    /// Reports the months whose salts an erasure replaces.
+    fn notice_salts(&mut self, object: &str, line: &Line) {
+        let Some(record) = line.body.erased.as_ref().filter(|record| !record.resalted.is_empty()) else { return };
+        for salt in &line.body.salts {
+            let (month, order) = (salt.month.month(), &record.order);
+            let detail = format!(
+                "order {order} replaced the salt of {month}: only hashes and signatures attest the row digests of {month} in this \
+                 line and all lines before it"
+            );
+            self.report.notice(FaultCode::SaltReplaced, object, detail);
         }
     }
 

@@ -48,6 +48,8 @@ pub enum FaultCode {
     RowRoot,
     /// The salt of a month is missing or differs from the named one: its row digests cannot be checked.
     Salt,
+    /// An erasure replaced the salt of a month: only hashes and signatures attest its earlier row digests. A notice.
+    SaltReplaced,
     /// The path cannot be read as a file: a link, or a disk error.
     Unreadable,
     /// By the machine's clock, a line was written before the line that it follows. A notice.
@@ -93,6 +95,7 @@ impl FaultCode {
             FaultCode::RowCount => "ROW_COUNT",
             FaultCode::RowRoot => "ROW_ROOT",
             FaultCode::Salt => "SALT",
+            FaultCode::SaltReplaced => "SALT_REPLACED",
             FaultCode::Unreadable => "UNREADABLE",
             FaultCode::TimeRegression => "TIME_REGRESSION",
             FaultCode::TimeFuture => "TIME_FUTURE",

@@ -166,7 +166,7 @@ fn a_whole_column_is_replaced_and_every_value_has_a_name_of_its_own() {
     let eraser = Eraser::new(&order, Key([0; 32]));
     let [email, user] = ["ANN@example.com", "u-1"].map(|text| eraser.text(text).unwrap());
     assert_ne!(email, user);
-    assert!(email.ends_with("@erased.invalid") && user.starts_with("erased-"), "{email} {user}");
+    assert!(email.ends_with("@example.com") && user.starts_with("erased-"), "{email} {user}");
     assert_eq!(eraser.text(r#"{"u-1":"ann@example.com"}"#).unwrap(), format!(r#"{{"{user}":"{email}"}}"#));
     assert_eq!(eraser.text("u-1 and others"), None);
     assert_eq!(eraser.text(r#"["by u-1"]"#), None);

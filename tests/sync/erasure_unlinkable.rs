@@ -1,0 +1,79 @@
+//! `annals erase --unlinkable` from outside: it replaces the salts of the months that it changes, and the archive goes on.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::erasure::{PEER, USER, assert_gone, counts, read};
+use crate::awkward::program::files_below;
+use crate::awkward::{DAY, HOUR, Program, Run, SINCE};
+
+fn order(program: &Program, more: &[&str]) -> Run {
+    let order = ["erase", "--order", "DPO-1", "--subject", PEER, "--subject", USER];
+    program.run(&[&order[..], more].concat())
+}
+
+fn salts(program: &Program) -> BTreeSet<PathBuf> {
+    files_below(&program.archive().join("salts")).into_iter().collect()
+}
+
+/// The names of the months of these files: `2026-11`.
+fn months(salts: impl IntoIterator<Item = PathBuf>) -> BTreeSet<String> {
+    let name = |path: PathBuf| path.file_name().unwrap().to_str().unwrap()[..7].to_owned();
+    salts.into_iter().map(name).collect()
+}
+
+#[test]
+fn the_salts_of_the_changed_months_are_replaced_and_the_archive_goes_on() {
+    let (service, program) = read();
+    let before = (salts(&program), counts(&program));
+    order(&program, &["--unlinkable"]).ended(0);
+    assert_gone(&program);
+    let after = salts(&program);
+    let gone = months(before.0.difference(&after).cloned());
+    assert_eq!(gone, BTreeSet::from(["2026-11".to_owned()]), "the key of the team stays: {after:?}");
+    assert_eq!((months(after.clone()), after.len()), (months(before.0.clone()), before.0.len()));
+    let verified =
+        program.run(&["verify"]).ended(0).says(&["SALT_REPLACED", "order DPO-1 replaced the salt of 2026-11"]);
+    assert_eq!(verified.said().matches("SALT_REPLACED").count(), 1, "{verified:?}");
+
+    // Re-scans, sealing and compaction write digests with the new salts.
+    program.sync(&[&SINCE[..], &["--rescan"]].concat()).ended(0);
+    service.set_clock(DAY + 400 * HOUR);
+    program.sync(&SINCE).ended(0);
+    service.set_clock(DAY + 1_200 * HOUR);
+    program.sync(&SINCE).ended(0);
+    assert_gone(&program);
+    assert_eq!(counts(&program), before.1);
+    program.run(&["verify"]).ended(0).says(&["SALT_REPLACED"]);
+    let lines = program.ledger_lines();
+    order(&program, &["--unlinkable"]).ended(0).says(&["already carried out"]);
+    assert_eq!(program.ledger_lines(), lines);
+}
+
+#[test]
+fn an_order_that_was_carried_out_without_the_flag_keeps_its_salts_and_says_so() {
+    let (_service, program) = read();
+    let before = salts(&program);
+    order(&program, &[]).ended(0);
+    assert_eq!(salts(&program), before);
+    assert!(!program.run(&["verify"]).ended(0).said().contains("SALT_REPLACED"));
+    order(&program, &["--unlinkable"]).ended(3).says(&["carried out without --unlinkable: the salts stay"]);
+    assert_eq!(salts(&program), before);
+}
+
+#[test]
+fn an_interrupted_order_still_replaces_the_salts() {
+    for millis in [20, 60, 100, 140, 200] {
+        let (_service, program) = read();
+        let before = salts(&program);
+        let arguments = ["erase", "--order", "DPO-1", "--subject", PEER, "--subject", USER, "--unlinkable"];
+        let _ = program.start(&arguments).kill_after(Duration::from_millis(millis));
+        order(&program, &["--unlinkable"]).ended(0);
+        assert_gone(&program);
+        let after = salts(&program);
+        let gone = months(before.difference(&after).cloned());
+        assert_eq!((gone, after.len()), (BTreeSet::from(["2026-11".to_owned()]), before.len()), "after {millis} ms");
+        program.run(&["verify"]).ended(0).says(&["SALT_REPLACED"]);
+    }
+}

@@ -150,6 +150,7 @@ mod ledger;
 mod ledger_files;
 mod lines;
 mod inventory_scans;
+mod mask;
 mod note;
 mod output;
 mod path;
@@ -194,6 +195,7 @@ pub use hold::{
 };
 pub use ledger::{Line, LineError};
 pub use lines::{AddedFile, LedgerLine, LedgerLines};
+pub use mask::EventMask;
 pub use note::{Head, NoteSignature, PublicKey, SecretKey, check_key_name};
 pub use path::{ArchivePath, DataPath, SealUnit, WHOLE_TABLES, data_of, metadata_of, month_of};
 pub use published::{LEDGERS, LinesFile, TeamLine, version_of, version_path};

@@ -39,7 +39,8 @@ impl WindowState {
 pub struct WalkPoint {
     /// Number of events before this position, including the padding.
     pub offset: u64,
-    /// The first 16 bytes of the digests of the last events before `offset`, oldest first, in hexadecimal.
+    /// The first 16 bytes of the digests of the last events before `offset`, oldest first, encrypted with the team's key (see
+    /// [`EventMask::hide`](super::EventMask::hide)) and in hexadecimal.
     pub anchors: Vec<String>,
 }
 
@@ -175,12 +176,14 @@ impl StreamRecord {
 pub struct SnapshotEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
+    /// Keyed: see [`EventMask::digest`](super::EventMask::digest).
     pub digest: Digest,
 }
 
-impl From<&EventIdentity> for SnapshotEntry {
-    fn from(identity: &EventIdentity) -> Self {
-        Self { id: identity.id.as_ref().map(|id| id.as_str().to_owned()), digest: identity.digest }
+impl SnapshotEntry {
+    /// `digest` is the keyed digest of the event.
+    pub fn new(identity: &EventIdentity, digest: Digest) -> Self {
+        Self { id: identity.id.as_ref().map(|id| id.as_str().to_owned()), digest }
     }
 }
 

@@ -32,7 +32,7 @@ use crate::model::{Digest, TeamId};
 
 use super::ArchiveError;
 use super::salts::Salts;
-use keyed::{Key, keyed};
+pub(super) use keyed::{Key, keyed};
 
 /// The identity of an erased event: a keyed digest of the digest of its served text.
 fn original_as(team_key: &Key, digest: &Digest) -> Digest {
@@ -40,7 +40,7 @@ fn original_as(team_key: &Key, digest: &Digest) -> Digest {
 }
 
 /// The key of a team. No order replaces it.
-fn key_of(salts: &Salts) -> Result<Key, ArchiveError> {
+pub(super) fn key_of(salts: &Salts) -> Result<Key, ArchiveError> {
     let key = salts.of_drafts().map_err(|lost| bad(salts.team(), lost.to_string()))?;
     Ok(Key(key.0))
 }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::archive::{Finding, FindingKind, ReadPoint, SnapshotEntry, StreamRecord, WindowState};
+use crate::archive::{Finding, FindingKind, ReadPoint, SnapshotEntry, StreamRecord, TeamState, WindowState};
 use crate::collect::CountedEvent;
-use crate::model::{Instant, Multiset, RawEvent, Stream};
+use crate::model::{EventIdentity, Instant, Multiset, RawEvent, Stream};
 
 use crate::pipeline::commit::batch::Batch;
 use crate::pipeline::commit::change::{StreamChange, WindowChange};
@@ -25,7 +25,9 @@ pub async fn poll_billing(ctx: &TeamContext) -> Result<(), RoundError> {
     let now = ctx.service().now();
     let (record, windows) = ctx.with_state(|state| windows_of(state, Stream::Billing));
     let events = served.body.events;
-    let entries: Vec<SnapshotEntry> = events.iter().map(|event| SnapshotEntry::from(&event.identity())).collect();
+    let mask = ctx.writer().salts().event_mask()?;
+    let entry = |identity: EventIdentity| SnapshotEntry::new(&identity, mask.digest(&identity.digest));
+    let entries: Vec<SnapshotEntry> = events.iter().map(|event| entry(event.identity())).collect();
     let overlap = compare(&record.snapshot, &entries, record.begins.is_none());
     let snapshot = remembered(&record.snapshot, &entries);
     ctx.memory.note_billing(events.iter().filter_map(RawEvent::at).collect());

@@ -63,6 +63,8 @@ pub enum Bug {
     HoldsForgotten,
     /// An erasure leaves the files that it replaced.
     ErasedFilesKept,
+    /// An erasure leaves events in quarantine as they are.
+    QuarantineNotErased,
     /// An erasure does not find values that are spelled with escapes.
     ErasureUnescaped,
     /// An erased event counts as new when the service serves it again.

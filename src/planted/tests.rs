@@ -8,7 +8,7 @@ const DAYS: i64 = 14;
 /// Worlds that may pass before one shows the bug.
 const SEEDS_MAX: u64 = 12;
 
-const CAUGHT: [(Bug, &[Fault]); 30] = [
+const CAUGHT: [(Bug, &[Fault]); 33] = [
     (Bug::NoLag, &[Fault::LateWithinLag]),
     (Bug::NoRescans, &[Fault::LateBeyondLag]),
     (Bug::RescanUnread, &[Fault::LateBeyondLag]),
@@ -39,6 +39,9 @@ const CAUGHT: [(Bug, &[Fault]); 30] = [
     (Bug::HoldsForgotten, &[]),
     (Bug::ExpiresEarly, &[]),
     (Bug::ExpiredComesBack, &[]),
+    (Bug::ErasedFilesKept, &[]),
+    (Bug::ErasedForgotten, &[]),
+    (Bug::QuarantineNotErased, &[Fault::OddNumbers]),
 ];
 
 /// The laws that a bug breaks first, and in which world.

@@ -14,6 +14,8 @@ use super::faults::{Coverage, Rare};
 /// The files that the lines name, and how far the check has read each ledger file.
 #[derive(Default)]
 pub struct StoreLaws {
+    /// An order of erasure is carried out, which removes files at once.
+    pub is_erasing: bool,
     /// Every file that a line names, with its digest and, if a line removes it, that line's time.
     named: BTreeMap<String, (Digest, Option<Instant>)>,
     /// The sealed files of events, with their content when a line named them.
@@ -53,9 +55,12 @@ impl StoreLaws {
                 if let Some((_, gone)) = self.named.get_mut(removed) {
                     *gone = Some(at);
                 }
-                if !line.body.expired.is_empty() {
+                if !line.body.expired.is_empty() || line.body.erased.is_some() {
                     self.sealed.remove(removed);
                 }
+            }
+            if line.body.erased.is_some() {
+                self.named.retain(|_, (_, gone)| gone.is_none());
             }
         }
         self.followed.insert(path.to_owned(), end);
@@ -70,6 +75,7 @@ impl StoreLaws {
         }
         match self.named.get(path) {
             Some((_, None)) => Some(format!("S3: {path} is live, and is removed")),
+            _ if self.is_erasing => None,
             Some((_, Some(at))) if is_young(*at) => Some(format!("S4: {path} is removed within the grace")),
             Some(_) => {
                 coverage.rare(Rare::Retired, seed);

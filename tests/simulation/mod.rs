@@ -17,6 +17,7 @@ pub mod clock;
 pub mod computers;
 pub mod random;
 pub mod allowed_losses;
+pub mod erasure;
 pub mod faults;
 #[path = "../awkward/habits.rs"]
 pub mod habits;

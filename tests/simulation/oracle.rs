@@ -13,6 +13,7 @@ use annals::model::{Digest, EventRow, Instant, Range, Stream, TeamId};
 use annals::pipeline::Settings;
 
 use super::allowed_losses::{Excuses, UNKNOWN_COMPUTER};
+use super::erasure;
 use super::faults::{Fault, Rare};
 use super::plan::{DAY, HOUR};
 use super::retention;
@@ -51,9 +52,11 @@ fn check_team(run: &Run, number: usize, reader: &TeamReader, broken: &mut Vec<St
     let mut rows: Vec<EventRow> = Vec::new();
     for stream in Stream::ALL {
         let mut held: HashMap<Digest, i64> = HashMap::new();
+        let served = erasure::served(run, team, stream, reader);
+        let served = |digest: Digest| served.get(&digest).copied().unwrap_or(digest);
         let all = Range::new(Instant::from_nanos(i64::MIN), Instant::from_nanos(i64::MAX));
         let mut take = |row: EventRow| {
-            *held.entry(Digest::of(&row.raw)).or_default() += 1;
+            *held.entry(served(Digest::of(&row.raw))).or_default() += 1;
             if row.raw.windows(SECRET.len()).any(|part| part == SECRET.as_bytes()) {
                 broken.push(format!("I12: a secret in {} of {}", row.event_id, team.id));
             }
@@ -65,13 +68,14 @@ fn check_team(run: &Run, number: usize, reader: &TeamReader, broken: &mut Vec<St
             continue;
         }
         for reject in reader.rejects(stream).unwrap_or_default() {
-            *held.entry(reject.digest).or_default() += 1;
+            *held.entry(served(reject.digest)).or_default() += 1;
         }
         let excuses = Excuses::new(run, &inner, number, state);
         compare(team, stream, &held, &excuses, broken);
     }
     settled(run, team, state, broken);
     retention::check(run, number, state, broken);
+    erasure::check(run, number, state, broken);
     gaps(run, &inner, number, state, broken);
     if !run.plan.is_old {
         sessions::compare(run, team, rows, broken);

@@ -6,6 +6,7 @@ use annals::config::{Cron, Partition, Schedule};
 use annals::model::Stream;
 use annals::pipeline::Settings;
 
+use super::erasure::{self, PlannedOrder};
 use super::fault_times;
 use super::faults::Fault;
 use super::habits::{Bound, Dates, Edge, Habits, More, Next, Order};
@@ -95,6 +96,7 @@ pub struct Plan {
     /// How many ledger lines are between two snapshots.
     pub snapshot_lines: u64,
     pub hold: Option<PlannedHold>,
+    pub order: Option<PlannedOrder>,
 }
 
 impl Plan {
@@ -133,6 +135,7 @@ impl Plan {
             rotations: Vec::new(),
             snapshot_lines: Draw::of(seed, "snapshots").pick(&[1, 2, 3, 5, 8, 13, 40]),
             hold: None,
+            order: None,
         };
         if let Some(only) = only {
             plan.faults = only.iter().copied().collect();
@@ -142,6 +145,7 @@ impl Plan {
             fault_times::draw(&mut plan, fault);
         }
         retention::plan_hold(&mut plan);
+        erasure::plan_order(&mut plan);
         plan.lives.sort_by_key(|life| life.until);
         plan.clock_steps.sort_unstable();
         plan

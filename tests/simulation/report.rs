@@ -7,7 +7,7 @@ use super::faults::{Coverage, Fault, Rare};
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reliability.md");
 
 /// Harnesses beside the simulation: the file, and the faults that it tries.
-const OTHERS: [(&str, &str); 55] = [
+const OTHERS: [(&str, &str); 59] = [
     (
         "src/collect/exhaustive.rs",
         "small lists in every interleaving, with up to three changes between any two requests",
@@ -98,6 +98,16 @@ const OTHERS: [(&str, &str); 55] = [
         "tests/sync/erasure.rs",
         "`annals erase` on a real archive: every spelling, re-scans, holds, wrong orders, and kills at any moment",
     ),
+    (
+        "tests/sync/erasure_again.rs",
+        "`annals erase --again` on a restored back-up: lost orders, kills, holds, and wrong files",
+    ),
+    ("tests/sync/erasure_unlinkable.rs", "`annals erase --unlinkable`: replaced salts, later seals, kills"),
+    (
+        "tests/sync/erasure_everything.rs",
+        "an erasure in an archive with sealed years, amended months, sealed days, quarantine and open tables: every file is searched in every JSON spelling",
+    ),
+    ("tests/buckets/erasure.rs", "the same in a bucket that keeps versions, with a cache"),
     ("tests/reports/erasure.rs", "every report before and after an erasure"),
     (
         "src/lake/tests.rs",
@@ -167,7 +177,8 @@ const LAWS: &str = "\
 | S3 | `vacuum` removes no file that is live or may belong to an unfinished commit, also if the store's clock is an hour wrong |
 | S4 | `vacuum` removes no file within the grace after the line that removes it, so a reader can finish |
 | S6 | a line names the expired rows, which are older than their class; no other row is missing, and no expired row returns |
-| S7 | no row under a hold expires |
+| S7 | no row under a hold expires or is erased |
+| S8 | after an order of erasure no file, no table and no column holds a value of the subject, even if power was lost during the order; no erased row returns |
 | I15 | every fault and every rare state below happened; otherwise the test fails |
 ";
 

@@ -18,6 +18,7 @@ use futures::FutureExt;
 use futures::channel::mpsc;
 
 use super::clock::SimClock;
+use super::erasure;
 use super::faults::{Coverage, Fault};
 use super::oracle;
 use super::plan::{End, Life, Plan};
@@ -59,6 +60,8 @@ pub struct Run {
     ledgers: Vec<Listed>,
     /// The lines of the planned hold.
     pub held: Held,
+    /// How often the planned order was given.
+    pub orders_given: u32,
 }
 
 /// Runs the world of a seed.
@@ -118,6 +121,7 @@ impl Run {
             heads,
             ledgers,
             held: Held::default(),
+            orders_given: 0,
         }
     }
 
@@ -136,6 +140,7 @@ impl Run {
                 ended = self.process(&life);
                 self.after_process();
                 retention::act(self);
+                erasure::act(self);
                 if self.clock.truth().seconds() > self.plan.end {
                     ended = true;
                 } else {

@@ -34,7 +34,7 @@ pub struct DiskState {
     chance: Draw,
     /// The acknowledged content of ledger files.
     pub acknowledged: BTreeMap<String, Bytes>,
-    laws: StoreLaws,
+    pub laws: StoreLaws,
     /// Scratch files of dead processes.
     scratch: u64,
     /// Power is lost in an operation of this kind, after this many, and whether that tears unfinished writes.
@@ -80,6 +80,18 @@ impl Disk {
 }
 
 impl Disk {
+    /// Takes in the ledger lines of a writer without faults.
+    pub fn follow(&self, files: &MemoryStore) {
+        let mut inner = self.inner();
+        let DiskState { laws, broken, acknowledged, .. } = &mut *inner;
+        for listed in files.list("ledger").expect("memory can be listed") {
+            laws.follow(files, &listed.path, broken);
+            let content = content(files, &listed.path).unwrap_or_default();
+            let whole = content.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+            acknowledged.insert(listed.path, content.slice(..whole));
+        }
+    }
+
     /// Runs the readers beside the writer: for the team of a path, or for all teams.
     pub fn look(&self, files: &MemoryStore, of: Option<&str>) {
         let mut inner = self.inner();

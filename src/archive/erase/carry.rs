@@ -147,7 +147,9 @@ impl TeamWriter {
     /// The files that hold the subject, and the months of these rows.
     fn files_with(&self, eraser: &Eraser<'_>) -> Result<(Vec<ErasedFile>, BTreeSet<Instant>), ArchiveError> {
         let (mut found, mut months) = (Vec::new(), BTreeSet::new());
-        for entry in Dataset::ALL.iter().flat_map(|dataset| self.state().files_of(*dataset)) {
+        let datasets = Dataset::ALL.iter();
+        let datasets = datasets.filter(|of| **of != Dataset::Quarantine || !planted::is(Bug::QuarantineNotErased));
+        for entry in datasets.flat_map(|dataset| self.state().files_of(*dataset)) {
             let mut rows = Rows::default();
             changes(self.store(), entry, eraser, &mut |changed| {
                 let refused = |reason| bad(&self.state().team_id, reason);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::archive::{Finding, FindingKind, ReadPoint, SnapshotEntry, StreamRecord, TeamState, WindowState};
+use crate::archive::{Finding, FindingKind, ReadPoint, SnapshotEntry, StreamRecord, WindowState};
 use crate::collect::CountedEvent;
 use crate::model::{EventIdentity, Instant, Multiset, RawEvent, Stream};
 

@@ -14,6 +14,7 @@ pub mod parquet_files;
 pub mod program;
 pub mod serve;
 pub mod service;
+pub mod traces;
 pub mod world;
 
 pub use chance::Chance;

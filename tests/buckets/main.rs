@@ -6,6 +6,7 @@ mod awkward;
 #[path = "../bucket_scene/mod.rs"]
 mod bucket_scene;
 
+mod erasure;
 mod faults;
 mod fleets;
 mod kills;

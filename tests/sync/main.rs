@@ -18,6 +18,7 @@ mod crash;
 mod days;
 mod erasure;
 mod erasure_again;
+mod erasure_everything;
 mod erasure_unlinkable;
 mod faults;
 mod minimisation;

@@ -1,0 +1,51 @@
+//! An erasure in a bucket that keeps versions: no object, no older version and no cached file holds the subject afterwards.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::fs;
+
+use crate::awkward::program::files_below;
+use crate::awkward::traces::{ORDER, SINCE, late, trace, years};
+use crate::awkward::{DAY, HOUR};
+use crate::bucket_scene::Scene;
+
+/// The traces of the subject in all objects, and in all files of this machine.
+fn traces(scene: &Scene) -> Vec<String> {
+    let objects = scene.server.keys().into_iter();
+    let objects = objects.filter_map(|key| trace(&key, scene.server.object(&key).unwrap().to_vec()));
+    let files = files_below(scene.program.home()).into_iter();
+    objects.chain(files.filter_map(|path| trace(path.to_str().unwrap(), fs::read(&path).unwrap()))).collect()
+}
+
+#[test]
+fn no_object_no_version_and_no_cached_file_holds_the_subject() {
+    let scene = Scene::new();
+    scene.server.keep_versions();
+    years(&mut scene.service.world());
+    scene.program.sync(&SINCE).ended(0);
+    scene.run(&["publish"]).ended(0);
+    late(&mut scene.service.world());
+    scene.program.sync(&[&SINCE[..], &["--rescan"]].concat()).ended(0);
+    scene.service.set_clock(DAY + 200 * HOUR);
+    scene.program.sync(&SINCE).ended(0);
+    scene.run(&["publish"]).ended(0);
+    let count = || scene.sql("select count(*)::int as n, count(distinct peer_email)::int as p from connections");
+    let counted = count();
+    let cached = |found: &String| found.contains("/cache/");
+    let before = traces(&scene);
+    assert!(before.iter().any(cached) && before.iter().any(|found| !cached(found)), "{before:#?}");
+
+    scene.run(&ORDER).ended(0);
+    assert_eq!(traces(&scene), Vec::<String>::new());
+    assert_eq!(count(), counted);
+    // The bucket keeps no older version of a data file, and no marker of its deletion.
+    for dataset in ["activity", "connections", "sessions", "quarantine"] {
+        let prefix = format!("some/archive/tables/{dataset}/team=");
+        let live = scene.server.keys().into_iter().filter(|key| key.starts_with(&prefix)).count();
+        assert_eq!((scene.server.versions(&prefix), live > 0), (live, true), "{dataset}");
+    }
+    scene.run(&["verify"]).ended(0);
+    scene.run(&["publish", "--check"]).ended(0);
+    scene.program.sync(&[&SINCE[..], &["--rescan"]].concat()).ended(0);
+    assert_eq!(traces(&scene), Vec::<String>::new());
+    assert_eq!(count(), counted);
+}

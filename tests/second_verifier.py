@@ -280,12 +280,9 @@ def main(root):
         fault("VERSION", "archive.json", f"{manifest}")
     known, retired, contents = {"archive.json"}, {}, set()
     def may_be_left(path, name):
-        """Whether an unfinished commit may have left the file: it is young, and not a copy of a live file of its kind. A removed
-        file may be older, if its dataset has an open table: a version of the table may name it."""
+        """Whether the file may be there: it is young, or an open table may name it; and it is no copy of a live file."""
         place, age = PLACE.fullmatch(name), time.time() - max(path.stat().st_mtime, retired.get(name, 0))
         content = place and (place[3], hashlib.sha256(path.read_bytes()).hexdigest())
-        if place and name in retired and (root / "tables" / place[1] / "metadata").is_dir():
-            return True
         return age < GRACE and (place or name.startswith(("scratch/", "salts/"))) and content not in contents
     for folder in sorted((root / "ledger").glob("team=*")):
         known.update(str(path.relative_to(root)) for path in folder.iterdir())
@@ -296,7 +293,7 @@ def main(root):
             check_file(root, entry, salts)
         known.update(live, (salt_name(key, month, sha256) for month, sha256 in named.items()))
         contents.update((entry["role"], entry["sha256"]) for entry in live.values())
-        retired |= removed
+        retired |= {p: time.time() if (root / p.split("/team=")[0] / "metadata").is_dir() else t for p, t in removed.items()}
     for path in sorted(path for path in root.rglob("*") if path.is_file()):
         name = str(path.relative_to(root))
         is_derived = name.startswith(("locks/", "snapshots/")) or re.match("tables/[a-z_]+/(metadata|data)/", name)

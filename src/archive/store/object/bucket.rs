@@ -32,6 +32,11 @@ const CREATES_MAX: usize = 4;
 /// The tag and the content of an object.
 type Fetched = (Option<String>, Bytes);
 
+/// A tag without quotes, which Azure's lists leave out.
+fn plain_tag(tag: &str) -> String {
+    tag.trim_matches('"').to_owned()
+}
+
 /// The outcome of a conditional create.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Created {
@@ -188,7 +193,7 @@ impl Bucket {
                 let client = client.clone();
                 async move {
                     let object = client.get(&key).await?;
-                    Ok((object.meta.e_tag.clone(), object.bytes().await?))
+                    Ok((object.meta.e_tag.as_deref().map(plain_tag), object.bytes().await?))
                 }
             });
             fetched.buffered(FETCHES_AT_ONCE).try_collect::<Vec<_>>().await
@@ -277,7 +282,7 @@ impl Bucket {
     fn object(&self, meta: ObjectMeta) -> Option<Object> {
         let nanos = meta.last_modified.timestamp_nanos_opt().unwrap_or(0);
         let (path, modified) = (self.path(&meta.location)?, Instant::from_nanos(nanos));
-        Some(Object { path, bytes: meta.size, modified, tag: meta.e_tag })
+        Some(Object { path, bytes: meta.size, modified, tag: meta.e_tag.as_deref().map(plain_tag) })
     }
 
     /// A key's path within the archive.

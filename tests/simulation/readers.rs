@@ -9,6 +9,8 @@ use annals::archive::{
 use annals::model::{Digest, Instant, LedgerSeq, TeamId};
 
 use super::faults::{Coverage, Fault, Rare};
+use super::laws::content;
+use super::store::{Disk, DiskState};
 
 pub const SNAPSHOTS: &str = "snapshots/";
 const LEDGER: &str = "ledger/";
@@ -225,5 +227,26 @@ impl Store for Lagging {
 
     fn now(&self) -> Result<Instant, StoreError> {
         self.files.now()
+    }
+}
+
+impl Disk {
+    /// Takes in the ledger lines of a writer without faults.
+    pub fn follow(&self, files: &MemoryStore) {
+        let mut inner = self.inner();
+        let DiskState { laws, broken, acknowledged, .. } = &mut *inner;
+        for listed in files.list("ledger").expect("memory can be listed") {
+            laws.follow(files, &listed.path, broken);
+            let content = content(files, &listed.path).unwrap_or_default();
+            let whole = content.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+            acknowledged.insert(listed.path, content.slice(..whole));
+        }
+    }
+
+    /// Runs the readers beside the writer: for the team of a path, or for all teams.
+    pub fn look(&self, files: &MemoryStore, of: Option<&str>) {
+        let mut inner = self.inner();
+        let DiskState { readers, coverage, broken, .. } = &mut *inner;
+        readers.look(files, of, &mut Notes { seed: self.plan.seed, coverage, broken });
     }
 }

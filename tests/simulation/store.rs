@@ -14,7 +14,7 @@ use super::faults::{Coverage, Fault, Rare};
 use super::laws::{StoreLaws, content, store_time};
 use super::plan::{Deadly, Plan};
 use super::random::Draw;
-use super::readers::{Notes, Readers, SNAPSHOTS};
+use super::readers::{Readers, SNAPSHOTS};
 use super::trace::Trace;
 
 /// The state that outlives a process.
@@ -40,7 +40,7 @@ pub struct DiskState {
     /// Power is lost in an operation of this kind, after this many, and whether that tears unfinished writes.
     pub deadly: Option<(Deadly, u64, bool)>,
     pub is_dead: bool,
-    readers: Readers,
+    pub readers: Readers,
 }
 
 impl Disk {
@@ -76,27 +76,6 @@ impl Disk {
         }
         broken.extend(inner.laws.check(files));
         broken
-    }
-}
-
-impl Disk {
-    /// Takes in the ledger lines of a writer without faults.
-    pub fn follow(&self, files: &MemoryStore) {
-        let mut inner = self.inner();
-        let DiskState { laws, broken, acknowledged, .. } = &mut *inner;
-        for listed in files.list("ledger").expect("memory can be listed") {
-            laws.follow(files, &listed.path, broken);
-            let content = content(files, &listed.path).unwrap_or_default();
-            let whole = content.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-            acknowledged.insert(listed.path, content.slice(..whole));
-        }
-    }
-
-    /// Runs the readers beside the writer: for the team of a path, or for all teams.
-    pub fn look(&self, files: &MemoryStore, of: Option<&str>) {
-        let mut inner = self.inner();
-        let DiskState { readers, coverage, broken, .. } = &mut *inner;
-        readers.look(files, of, &mut Notes { seed: self.plan.seed, coverage, broken });
     }
 }
 

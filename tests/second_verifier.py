@@ -203,12 +203,8 @@ def check_resalted(where, body, live, salts):
     replaced = [record["month"][:7] for record in body.get("salts", []) if record["month"][:7] in salts]
     if "1970-01" in replaced or bool(replaced) != bool(files) or set(files) - set(live):
         fault("STATE", where, "an erasure replaces salts in a way that is not allowed")
-    for path in set(files) & set(live):
-        live[path] = {**live[path], "rows_digest": files[path]}
-    for month in replaced:
-        notes.append(
-            f"SALT_REPLACED {where}: only hashes and signatures attest the row digests of {month} up to this line"
-        )
+    live |= {path: {**live[path], "rows_digest": digest} for path, digest in files.items() if path in live}
+    notes.extend(f"SALT_REPLACED {where}: only hashes and signatures attest the row digests of {month} up to here" for month in replaced)
 
 
 def check_ledger(folder, archive_id):

@@ -1,4 +1,4 @@
-//! The description of the archive's format is enough to write another verifier. A verifier of 290 lines of Python,
+//! The description of the archive's format is enough to write another verifier. A verifier of 310 lines of Python,
 //! without our code, finds the same faults as `annals verify`, on intact and damaged archives.
 
 use std::fs;
@@ -216,7 +216,7 @@ fn the_second_verifier_accepts_an_archive_of_real_syncs() {
     for part in ["connections", "sessions", "inventory_users"] {
         assert!(archive.join("tables").join(part).is_dir(), "{part}");
     }
-    assert!(fs::read_to_string(SCRIPT).expect("the script").lines().count() <= 290);
+    assert!(fs::read_to_string(SCRIPT).expect("the script").lines().count() <= 310);
 }
 
 /// An archive in which October expires as `body` says, by a line that the program may never write.

@@ -100,7 +100,7 @@ const OTHERS: [(&str, &str); 59] = [
     ),
     (
         "tests/sync/erasure_again.rs",
-        "`annals erase --again` on a restored back-up: lost orders, kills, holds, and wrong files",
+        "`annals erase --again FILE` on a restored back-up: lost orders, kills, holds, and wrong files",
     ),
     ("tests/sync/erasure_unlinkable.rs", "`annals erase --unlinkable`: replaced salts, later seals, kills"),
     (

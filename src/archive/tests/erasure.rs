@@ -281,9 +281,11 @@ fn an_order_that_fails_at_any_verb_is_carried_out_when_it_is_given_again() {
             assert_gone(&torn);
             assert_clean(&torn);
             assert!(archive.pending_orders().unwrap().is_empty());
+            // A pseudonym in a Parquet file ends anywhere: compare `erased-` with its 32 digits, where a domain follows.
             let names: BTreeSet<String> = (texts(&torn).into_iter())
                 .flat_map(|(_, text)| text.split('"').map(str::to_owned).collect::<Vec<_>>())
-                .filter(|text| text.starts_with("erased-") && text.contains("@"))
+                .filter(|text| text.starts_with("erased-") && text.get(39..40) == Some("@"))
+                .filter_map(|text| text.get(..39).map(str::to_owned))
                 .collect();
             assert_eq!(names.len(), 1, "verb {at}, {fault:?}: {names:?}");
         }

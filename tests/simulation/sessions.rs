@@ -63,10 +63,21 @@ fn told(row: &SessionRow) -> Value {
         "closed_at": millis(row.closed_at), "first_event_at": millis(Some(row.first_event_at)),
         "last_event_at": millis(Some(row.last_event_at)), "duration_ms": row.duration_ms,
         "outcome": row.outcome.as_str(), "failed_attempts": row.failed_attempts, "event_count": row.event_count,
-        "failure_reasons": row.failure_reasons, "conflicts": row.conflicts,
+        "failure_reasons": row.failure_reasons, "conflicts": row.conflicts.as_deref().map(in_order),
     });
     for (name, detail) in SESSION_DETAILS.iter().zip(row.details.all()) {
         value[*name] = json!(detail);
     }
     value
+}
+
+/// Conflicts with the values of each detail in order: an erasure replaces a value at its place, and a pseudonym sorts elsewhere.
+fn in_order(conflicts: &str) -> String {
+    let mut conflicts: Value = serde_json::from_str(conflicts).expect("the conflicts of a session are JSON");
+    for values in conflicts.as_object_mut().into_iter().flat_map(|details| details.values_mut()) {
+        if let Some(values) = values.as_array_mut() {
+            values.sort_by_key(Value::to_string);
+        }
+    }
+    conflicts.to_string()
 }

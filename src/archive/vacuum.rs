@@ -185,6 +185,21 @@ pub(super) fn unnamed(store: &dyn Store, archive_id: &str, team: &TeamId) -> Res
     Ok(listed)
 }
 
+/// Whether another writer may still name one of these files: a young file of the team that no line removed.
+///
+/// # Errors
+/// When the store fails, or the ledger is invalid.
+pub(super) fn may_be_named(store: &dyn Store, team: &TeamId, listed: &[Listed]) -> Result<bool, ArchiveError> {
+    let grace = Grace::ending(store.now()?, GRACE_MIN);
+    let mut young =
+        listed.iter().filter(|entry| grace.covers(entry.modified) && !entry.path.starts_with(SCRATCH)).peekable();
+    if young.peek().is_none() {
+        return Ok(false);
+    }
+    let removed = removed_within(store, &TeamKey::of(team), grace)?;
+    Ok(young.any(|entry| !removed.contains(&entry.path)))
+}
+
 /// A team's data files and salts, and all scratch files. Leaves foreign names to `verify`.
 fn files_of(store: &dyn Store, key: &TeamKey) -> Result<Vec<Listed>, ArchiveError> {
     let mut found = store.list(SCRATCH)?;

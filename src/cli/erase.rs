@@ -194,7 +194,7 @@ struct Work<'a> {
     config: &'a Config,
     archive: &'a Archive,
     done: Vec<Done>,
-    /// Files of which the store may keep a version.
+    /// Files that may still have a version in the store.
     unerased: Vec<Unerased>,
     exit: Exit,
 }
@@ -227,7 +227,9 @@ impl Work<'_> {
             let records = carried_out(self.archive, &of.teams, id)?;
             let what = if records.is_empty() { "nothing is written" } else { "already carried out" };
             say(&format!("{id}: no row holds the subject: {what}"));
-            if of.pending.is_unlinkable() && records.iter().any(|record| record.resalted.is_empty()) {
+            if of.pending.is_unlinkable()
+                && records.iter().any(|record| !record.parts.is_empty() && record.resalted.is_empty())
+            {
                 say(&format!("{id}: it was carried out without --unlinkable: the salts stay"));
                 self.note(Exit::Weaker);
             }

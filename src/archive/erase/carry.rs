@@ -10,9 +10,10 @@ use super::super::path::DataPath;
 use super::super::salts::Salts;
 use super::super::store::Unerased;
 use super::super::table::{RowsDigest, Selection, TableReader, TableWriter, digest_rows, salt_months, times_of};
-use super::super::vacuum::unnamed;
+use super::super::vacuum::{may_be_named, unnamed};
 use super::super::{ArchiveError, Body, Committed, Dataset, FileEntry, TeamWriter};
 use super::eraser::{Changed, Eraser};
+use super::keyed::Key;
 use super::record::{ErasedPart, ErasedRecord};
 use super::scan::changes;
 use super::unlink::{replaceable, resalted};
@@ -75,12 +76,12 @@ impl Rows {
 /// The result of an order in one team.
 #[derive(Debug, Clone, Default)]
 pub struct Erasure {
-    /// The line; `None` if no row held the subject.
+    /// The line; `None` if no row held the subject, and no other writer had to be fenced.
     pub seq: Option<LedgerSeq>,
     pub parts: Vec<ErasedPart>,
     /// The number of removed files.
     pub removed: u64,
-    /// Files of which the store may keep a version.
+    /// Files that may still have a version in the store.
     pub unerased: Vec<Unerased>,
 }
 
@@ -111,16 +112,41 @@ impl TeamWriter {
                 (erasure.seq, erasure.parts) = (Some(seq), parts);
             }
         }
-        let state = self.state();
-        let old = unnamed(self.store(), &state.archive_id, &state.team_id)?;
-        let old: Vec<&str> =
-            old.iter().filter(|entry| entry.modified <= kept_at).map(|entry| entry.path.as_str()).collect();
+        let mut old = unnamed(self.store(), &self.state().archive_id, &self.state().team_id)?;
+        old.retain(|entry| entry.modified <= kept_at);
+        if erasure.seq.is_none() && may_be_named(self.store(), &self.state().team_id, &old)? {
+            erasure.seq = self.fence(order, &key, begun, now)?;
+        }
+        let old: Vec<&str> = old.iter().map(|entry| entry.path.as_str()).collect();
         if planted::is(Bug::ErasedFilesKept) {
             return Ok(erasure);
         }
         erasure.unerased = self.store().erase_all(&old)?;
         erasure.removed = old.len() as u64;
         Ok(erasure)
+    }
+
+    /// Appends a line that changes no row. A bucket has no locks, so another writer may be about to name a file that the order
+    /// removes: the line refuses its commit, and it reads the events again.
+    fn fence(
+        &mut self,
+        order: &Order,
+        key: &Key,
+        begun: Instant,
+        now: Instant,
+    ) -> Result<Option<LedgerSeq>, ArchiveError> {
+        let record = ErasedRecord {
+            order: order.id.clone(),
+            at: now,
+            subjects: order.subject.digests(key),
+            parts: Vec::new(),
+            resalted: Vec::new(),
+        };
+        let body = Body { erased: Some(record), ..Body::default() };
+        match self.commit_files(body, begun, now)? {
+            Committed::Committed { seq, .. } => Ok(Some(seq)),
+            Committed::AlreadyCommitted { .. } | Committed::Nothing => Ok(None),
+        }
     }
 
     /// Commits the files of an order, and replaces the salts of these months.

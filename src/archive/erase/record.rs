@@ -18,6 +18,7 @@ pub struct ErasedRecord {
     pub at: Instant,
     /// Keyed digests of the subject's values, sorted: an order has the same subject in every team. The salt of 1970-01 is the key.
     pub subjects: Vec<Digest>,
+    /// Empty if the line only fences other writers, before the order removes files that no line names.
     pub parts: Vec<ErasedPart>,
     /// The files whose row digests change because the line replaces salts. Their bytes stay.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

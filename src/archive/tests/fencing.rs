@@ -1,7 +1,10 @@
 //! Late writers: stalled for hours, overtaken by another writer, or without an answer to their append.
 
+use std::collections::BTreeSet;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::super::erase::Subject;
 use super::super::store::{Blob, FileWriter, Guard, Listed, StoreError, Tail};
 use super::super::{LedgerLine, MemoryStore, VerifyOptions, verify};
 use super::*;
@@ -21,11 +24,32 @@ struct Lockless {
     pause: Duration,
     answer: Answer,
     files: AtomicUsize,
+    /// Runs once, after the files of a commit and before its line.
+    before_append: Mutex<Option<Meanwhile>>,
 }
+
+type Meanwhile = Box<dyn FnOnce() + Send>;
 
 impl Lockless {
     fn over(inner: &MemoryStore, pause: Duration, answer: Answer) -> Arc<dyn Store> {
-        Arc::new(Self { inner: inner.clone(), pause, answer, files: AtomicUsize::new(0) })
+        Arc::new(Self {
+            inner: inner.clone(),
+            pause,
+            answer,
+            files: AtomicUsize::new(0),
+            before_append: Mutex::default(),
+        })
+    }
+
+    fn interrupted(inner: &MemoryStore, meanwhile: Meanwhile) -> Arc<dyn Store> {
+        let before_append = Mutex::new(Some(meanwhile));
+        Arc::new(Self {
+            inner: inner.clone(),
+            pause: Duration::ZERO,
+            answer: Answer::Told,
+            files: AtomicUsize::new(0),
+            before_append,
+        })
     }
 }
 
@@ -53,6 +77,10 @@ impl Store for Lockless {
     }
 
     fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
+        let is_commit = self.files.load(Ordering::SeqCst) > 0;
+        if let Some(meanwhile) = is_commit.then(|| self.before_append.lock().unwrap().take()).flatten() {
+            meanwhile();
+        }
         let before = self.inner.list("ledger")?;
         self.inner.append(path, tail, bytes)?;
         match self.answer {
@@ -149,6 +177,33 @@ fn one_of_two_writers_is_fenced_and_continues_after_a_reopen() {
         assert_eq!(again.commit(draft, next_day).unwrap(), Committed::AlreadyCommitted { seq: again.state().seq });
         assert_clean(&disk, 2);
     }
+}
+
+/// An order removes files that no line names. If no row of the team holds the subject, it still fences a commit that has written
+/// its files and not its line.
+#[test]
+fn an_order_without_rows_in_a_team_fences_a_commit_of_another_writer() {
+    let disk = disk();
+    let mut steps = history().into_iter();
+    let _ = commit(&mut writer(&open(&without_locks(&disk))), steps.next().unwrap()).unwrap();
+    let other = without_locks(&disk);
+    let order = move || {
+        let archive = open(&other);
+        let subject = Subject::new(["nobody@example.com"]).unwrap();
+        let (order, pending) = archive.new_order("DPO-1", &subject, BTreeSet::from([team()]));
+        let erasure = writer(&archive).erase(&order, &pending, now()).unwrap();
+        assert!(erasure.parts.is_empty() && erasure.removed > 0, "{erasure:?}");
+        pending.end(archive.store().as_ref()).unwrap();
+    };
+    let archive = open(&Lockless::interrupted(&disk, Box::new(order)));
+    let mut slow = writer(&archive);
+    let draft = steps.next().unwrap();
+    let error = commit(&mut slow, draft.clone()).expect_err("its files are gone");
+    assert!(error.needs_reopen(), "{error}");
+    drop(slow);
+    let _ = commit(&mut writer(&archive), draft).unwrap();
+    assert_eq!(ids_in(&archive), ids_after(2));
+    assert!(verify(&disk, &VerifyOptions::default()).unwrap().is_clean());
 }
 
 #[test]

@@ -1,5 +1,8 @@
-//! Hides the digests of served events in ledger lines. A plain digest would let anybody with the ledger confirm a guessed event,
+//! Hides the digests of served events in ledger lines. With a plain digest, anybody with the ledger could confirm a guessed event,
 //! also after an erasure. The key is the team's salt of 1970-01.
+
+use aes::Aes256;
+use aes::cipher::{BlockCipherDecrypt as _, BlockCipherEncrypt as _, KeyInit as _};
 
 use crate::model::Digest;
 
@@ -9,8 +12,6 @@ use super::salts::Salts;
 
 const DIGEST_DOMAIN: &str = "annals billing entry v1\n";
 const ANCHOR_DOMAIN: &str = "annals walk anchor v1\n";
-/// Four rounds of a Feistel network with a keyed digest are a keyed permutation (Luby and Rackoff).
-const ROUNDS: u8 = 4;
 
 /// A team's key for digests of served events.
 #[derive(Debug, Clone, Copy)]
@@ -32,34 +33,23 @@ impl EventMask {
         keyed(&self.0, DIGEST_DOMAIN, &digest.0)
     }
 
-    /// Encrypts an anchor of a walk. The same anchor always gives the same bytes.
+    /// Encrypts an anchor of a walk: it is one block of AES-256. The same anchor always gives the same bytes.
     pub fn hide(&self, anchor: [u8; 16]) -> [u8; 16] {
-        let (left, right) =
-            (0..ROUNDS).fold(halves(anchor), |(left, right), round| (right, left ^ self.round(round, right)));
-        joined(left, right)
+        let mut block = anchor.into();
+        self.cipher().encrypt_block(&mut block);
+        block.into()
     }
 
     /// Decrypts an anchor.
     pub fn show(&self, hidden: [u8; 16]) -> [u8; 16] {
-        let (left, right) =
-            (0..ROUNDS).rev().fold(halves(hidden), |(left, right), round| (right ^ self.round(round, left), left));
-        joined(left, right)
+        let mut block = hidden.into();
+        self.cipher().decrypt_block(&mut block);
+        block.into()
     }
 
-    fn round(&self, round: u8, half: u64) -> u64 {
-        let bytes = [&[round][..], &half.to_be_bytes()].concat();
-        halves(keyed(&self.0, ANCHOR_DOMAIN, &bytes).0[..16].try_into().expect("BUG: a digest has 32 bytes")).0
+    fn cipher(&self) -> Aes256 {
+        Aes256::new(&keyed(&self.0, ANCHOR_DOMAIN, &[]).0.into())
     }
-}
-
-fn halves(bytes: [u8; 16]) -> (u64, u64) {
-    let both = u128::from_be_bytes(bytes);
-    let half = |bits: u128| u64::try_from(bits & u128::from(u64::MAX)).expect("BUG: 64 bits");
-    (half(both >> 64), half(both))
-}
-
-fn joined(left: u64, right: u64) -> [u8; 16] {
-    (u128::from(left) << 64 | u128::from(right)).to_be_bytes()
 }
 
 #[cfg(test)]

@@ -177,11 +177,19 @@ impl Pseudonyms {
     }
 
     fn is_identifier(&self, word: &str) -> bool {
-        is_email(word) || is_address(word) || self.known.get(&normal(word)).is_some_and(|known| known.is_unmistakable)
+        is_email(word) || is_address(word) || self.is_known(word)
+    }
+
+    fn is_known(&self, text: &str) -> bool {
+        self.known.get(&normal(text)).is_some_and(|known| known.is_unmistakable)
     }
 
     /// A text with pseudonyms for the identifiers in it.
     pub fn in_text(&self, text: &str) -> String {
+        // The name of a computer can have spaces.
+        if self.is_known(text) {
+            return self.name(text);
+        }
         words(text).map(|word| if self.is_identifier(word) { self.name(word) } else { word.to_owned() }).collect()
     }
 
@@ -335,6 +343,7 @@ mod tests {
             row("named", "Anna Example", Some("usr-anna")),
             row("person", "anna@alpine.example", None),
             row("computer", "pc-1", None),
+            row("computer", "Front desk; 2", None),
             row("local-user", "admin", None),
         ];
         Pseudonyms::new([key; 32], rows)
@@ -368,6 +377,7 @@ mod tests {
                 format!("from {}/24: <{}>", names.name("192.0.2.7"), names.name("x@y.example")),
             ),
             ("computer pc-1, 10:00:01 of 1.2.3", format!("computer {}, 10:00:01 of 1.2.3", names.name("pc-1"))),
+            ("front desk; 2", names.name("Front desk; 2")),
             ("", String::new()),
         ] {
             assert_eq!(names.in_text(text), expected);

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals::clock::SystemClock;
-use support::{Began, Failure, Took, World, median, number, print_ratio, text};
+use support::{Began, Failure, Took, kept_archive, median, number, print_ratio, text};
 
 const TEAMS: u32 = 1_000;
 const EVENTS_A_TEAM: u32 = 120;
@@ -29,7 +29,7 @@ const STARTS_MAX: u32 = 200;
 async fn main() -> Result<(), Failure> {
     let (teams, events, days) =
         (number("--teams", TEAMS)?, number("--events", EVENTS_A_TEAM)?, number("--days", DAYS)?);
-    let archive = archive((teams, events, days), text("--keep").map(PathBuf::from)).await?;
+    let archive = kept_archive((teams, events, days), text("--keep").map(PathBuf::from)).await?;
     let clock = Arc::new(SystemClock::new());
     let first = publish(&archive.0, &clock)?;
     let again = publish(&archive.0, &clock)?;
@@ -55,23 +55,6 @@ async fn main() -> Result<(), Failure> {
         print_ratio(&format!("load {table}, 99 of 100, milliseconds"), slow * 1e3, "-", 10.0);
     }
     Ok(())
-}
-
-/// An archive of this many teams with this many events each, and the guard of its directory.
-async fn archive(
-    (teams, events, days): (u32, u32, u32),
-    kept: Option<PathBuf>,
-) -> Result<(PathBuf, Option<tempfile::TempDir>), Failure> {
-    if let Some(place) = kept.as_ref().filter(|place| place.join("archive.json").is_file()) {
-        return Ok((place.clone(), None));
-    }
-    let backfill = World::of_teams(teams, events, days).await?.backfill().await?;
-    let place = backfill.directory.path().to_owned();
-    if let Some(kept) = kept {
-        std::fs::rename(backfill.directory.keep(), &kept)?;
-        return Ok((kept, None));
-    }
-    Ok((place, Some(backfill.directory)))
 }
 
 fn annals() -> Command {

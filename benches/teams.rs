@@ -15,7 +15,7 @@ use std::process::Command;
 
 use annals::archive::{Archive, FileRole, LocalStore};
 use std::sync::Arc;
-use support::{Began, Failure, Took, World, median, number, print_ratio, text};
+use support::{Began, Failure, Took, kept_archive, median, number, print_ratio, text};
 
 const TEAMS: u32 = 1_000;
 const EVENTS_A_TEAM: u32 = 3_250;
@@ -46,8 +46,8 @@ const QUESTIONS: [(&str, &[&str], f64); 8] = [
 async fn main() -> Result<(), Failure> {
     let (teams, events, days) =
         (number("--teams", TEAMS)?, number("--events", EVENTS_A_TEAM)?, number("--days", DAYS)?);
-    let small = archive((teams, events, days), text("--keep").map(PathBuf::from)).await?;
-    let large = archive((1, teams * events, days), text("--keep-large").map(PathBuf::from)).await?;
+    let small = kept_archive((teams, events, days), text("--keep").map(PathBuf::from)).await?;
+    let large = kept_archive((1, teams * events, days), text("--keep-large").map(PathBuf::from)).await?;
     println!("{teams} small teams: {}; one large team: {}", files(&small.0)?, files(&large.0)?);
     let clock = Arc::new(annals::clock::SystemClock::new());
     for (name, arguments, seconds_max) in QUESTIONS {
@@ -64,23 +64,6 @@ async fn main() -> Result<(), Failure> {
         print_ratio(&format!("{name}: small teams / one large team"), of_small / of_large, "-", 3.0);
     }
     Ok(())
-}
-
-/// An archive of this many teams with this many events each, and the guard of its directory.
-async fn archive(
-    (teams, events, days): (u32, u32, u32),
-    kept: Option<PathBuf>,
-) -> Result<(PathBuf, Option<tempfile::TempDir>), Failure> {
-    if let Some(place) = kept.as_ref().filter(|place| place.join("archive.json").is_file()) {
-        return Ok((place.clone(), None));
-    }
-    let backfill = World::of_teams(teams, events, days).await?.backfill().await?;
-    let place = backfill.directory.path().to_owned();
-    if let Some(kept) = kept {
-        std::fs::rename(backfill.directory.keep(), &kept)?;
-        return Ok((kept, None));
-    }
-    Ok((place, Some(backfill.directory)))
 }
 
 /// The number of connection files by role.

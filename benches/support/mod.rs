@@ -7,6 +7,7 @@
 mod allocator;
 
 use std::fmt::Display;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -222,4 +223,22 @@ pub fn median(mut times: Vec<Took>) -> Took {
 /// Prints one line: the name, the measured value, the required value and the goal.
 pub fn print_ratio(what: &str, measured: f64, required: impl Display, goal: impl Display) {
     println!("{what:<58} {measured:>8.2}   required {required}, goal {goal}");
+}
+
+/// An archive of this many teams with this many events each, and the guard of its directory. Uses the archive in `kept` if there
+/// is one, and keeps a new archive there.
+pub async fn kept_archive(
+    (teams, events, days): (u32, u32, u32),
+    kept: Option<PathBuf>,
+) -> Result<(PathBuf, Option<TempDir>), Failure> {
+    if let Some(place) = kept.as_ref().filter(|place| place.join("archive.json").is_file()) {
+        return Ok((place.clone(), None));
+    }
+    let backfill = World::of_teams(teams, events, days).await?.backfill().await?;
+    let place = backfill.directory.path().to_owned();
+    if let Some(kept) = kept {
+        std::fs::rename(backfill.directory.keep(), &kept)?;
+        return Ok((kept, None));
+    }
+    Ok((place, Some(backfill.directory)))
 }

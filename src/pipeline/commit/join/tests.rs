@@ -77,3 +77,28 @@ fn twins_of_which_an_earlier_program_quarantined_one_are_rows_but_for_that_one()
         assert_eq!((added.rows.len(), added.rejects.len()), (expected, 0));
     }
 }
+
+/// The archive can hold several events of a window without their text. Each is found by its own digest, in any order.
+#[test]
+fn events_without_text_are_found_one_by_one() {
+    let salts = Salts::of_test(TeamId::from("t"));
+    let known_as = salts.originals().unwrap();
+    let served = [connection("e1", "a"), connection("e2", "b")];
+    let stored = served.each_ref().map(|CountedEvent { event, .. }| StoredEvent {
+        event_id: event.id.clone().unwrap(),
+        digest: known_as(&event.digest),
+        has_text: false,
+        time: at(),
+        revision: 1,
+        original: Some(known_as(&event.digest)),
+    });
+    let mut held = Held::with_originals(&stored);
+    for CountedEvent { event, .. } in &served {
+        assert_eq!(held.occurrences(&event.digest), 0);
+    }
+    for event in served.iter().rev() {
+        held.recognise(std::slice::from_ref(event), &salts).unwrap();
+        assert_eq!(held.occurrences(&event.event.digest), 1);
+    }
+    assert!(add(Stream::Connections, &served, &mut held).rows.is_empty());
+}

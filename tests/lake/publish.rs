@@ -73,7 +73,7 @@ fn a_table_that_cannot_be_published_is_code_1_and_names_the_file() {
     put(newest(&program, "sessions"), "{\"format-version\": 1}");
     program.run(&["publish"]).ended(1).says(&["tables/sessions/metadata/v1.metadata.json"]);
     assert_eq!(faults(&program, 1), [("sessions".to_owned(), "TABLE_METADATA".to_owned())]);
-    // A table is derived: without its metadata it is published anew.
+    // The metadata can be made again: the next run publishes a table that lost it.
     fs::remove_dir_all(directory(&program, "sessions")).unwrap();
     publish(&program, &[]);
     assert_eq!(faults(&program, 0), []);

@@ -243,7 +243,7 @@ impl Disk {
         }
     }
 
-    /// Runs the readers beside the writer: for the team of a path, or for all teams.
+    /// Lets the readers read while the writer works. `of` is a path of the only team to read; `None` reads all teams.
     pub fn look(&self, files: &MemoryStore, of: Option<&str>) {
         let mut inner = self.inner();
         let DiskState { readers, coverage, broken, .. } = &mut *inner;

@@ -98,8 +98,8 @@ pub trait Store: Send + Sync {
     /// [`StoreError::Conflict`] when another file exists there, [`StoreError::Io`].
     fn create_new(&self, path: &str, bytes: &[u8]) -> Result<(), StoreError>;
 
-    /// Removes files with all their older versions, and returns the files of which a version may remain. A store without
-    /// versions only removes them.
+    /// Removes files with all their older versions. Returns the files that may still have a version. A store without versions only
+    /// removes the files.
     ///
     /// # Errors
     /// As [`Store::remove_all`].

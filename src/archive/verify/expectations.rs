@@ -1,4 +1,4 @@
-//! What a verification expects beside the archive: remembered heads, known keys and the time.
+//! The inputs of a verification from outside the archive: remembered heads, known keys and the time.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

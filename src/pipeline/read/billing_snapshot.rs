@@ -43,8 +43,8 @@ pub fn compare(before: &[SnapshotEntry], now: &[SnapshotEntry], is_first: bool) 
     }
 }
 
-/// The number of oldest entries that have no id and an equal entry beside them. The service may hide more equal entries behind
-/// them, and no answer tells them apart. Zero if the answer is not full: then it hides nothing.
+/// Counts the equal entries without id at the old end of the answer. The service may hide more entries that are equal to them,
+/// and no answer tells these apart. Zero if the answer is not full: a short answer hides nothing.
 pub fn twins_at_the_end(before: &[SnapshotEntry], now: &[SnapshotEntry]) -> usize {
     if now.len() < SNAPSHOT_ENTRIES_MAX {
         return 0;

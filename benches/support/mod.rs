@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use annals::api::{
-    Again, Answer, BillingSnapshot, Computers, Directory, EventSource, HttpOptions, HttpSource, Page, PageQuery,
+    Answer, BillingSnapshot, Computers, Directory, EventSource, HttpOptions, HttpSource, Page, PageQuery, Reread,
     RetryPolicy, Retrying, TeamView, TokenSource,
 };
 use annals::archive::{Archive, LocalStore};
@@ -152,7 +152,7 @@ impl EventSource for Recorder {
         })
     }
 
-    fn page_again<'a>(&'a self, team: &'a TeamId, query: &'a PageQuery, former: &'a Bytes) -> Answer<'a, Again> {
+    fn page_again<'a>(&'a self, team: &'a TeamId, query: &'a PageQuery, former: &'a Bytes) -> Answer<'a, Reread> {
         Box::pin(async move {
             let served = self.source.page_again(team, query, former).await?;
             self.record(query);

@@ -1,4 +1,4 @@
-//! Alerts: what deserves one, who receives it, and that it is sent once.
+//! Alerts: the events that deserve one, the targets, and a record so that each alert is sent once.
 //!
 //! [`occurrences`] finds everything to alert about in the daemon's state. [`SentLog`] records what was sent. A failed delivery is
 //! repeated until it succeeds.
@@ -16,7 +16,7 @@ use crate::config::Alerts;
 use crate::daemon::Live;
 
 pub use deliver::{DeliveryError, Target, targets};
-pub use occurrence::{Occurrence, Since, Standing, occurrences, test_alert};
+pub use occurrence::{Evaluation, Occurrence, Since, occurrences, test_alert};
 pub use sent_log::SentLog;
 
 /// The interval at which the state is checked.
@@ -67,20 +67,20 @@ impl Watch {
             let now = self.clock.now();
             let (shown, late) = (self.live.snapshot(), self.live.late(now));
             let since = Since { started, now };
-            let standing = occurrences(&shown, late.as_deref(), &self.config, since);
-            self.tell(&standing).await;
+            let evaluation = occurrences(&shown, late.as_deref(), &self.config, since);
+            self.tell(&evaluation).await;
         }
     }
 
-    async fn tell(&mut self, standing: &Standing) {
+    async fn tell(&mut self, evaluation: &Evaluation) {
         let mut has_changed = false;
         for waiting in &mut self.targets {
             let name = waiting.target.name();
-            has_changed |= self.memory.of(name).settle(standing);
+            has_changed |= self.memory.of(name).settle(evaluation);
             if self.clock.monotonic() < waiting.not_before {
                 continue;
             }
-            let due: Vec<Occurrence> = self.memory.of(name).unsent(standing).into_iter().take(AT_ONCE_MAX).collect();
+            let due: Vec<Occurrence> = self.memory.of(name).unsent(evaluation).into_iter().take(AT_ONCE_MAX).collect();
             for occurrence in &due {
                 match waiting.target.deliver(occurrence, self.clock.as_ref()).await {
                     Ok(()) => {
@@ -90,7 +90,7 @@ impl Watch {
                             tracing::info!(to = name, rule, key, "delivered an alert");
                         }
                         (waiting.failures, has_changed) = (0, true);
-                        self.memory.of(name).note(occurrence, standing);
+                        self.memory.of(name).note(occurrence, evaluation);
                     }
                     Err(error) => {
                         self.live.count_alert(name, "failed");

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::files::{self, Links};
 use crate::model::{LedgerSeq, TeamId};
 
-use super::occurrence::{Occurrence, Standing};
+use super::occurrence::{Evaluation, Occurrence};
 
 /// The maximum size of the file.
 const MEMORY_BYTES_MAX: u64 = 256 << 20;
@@ -64,23 +64,23 @@ impl SentLog {
 impl SentToTarget {
     /// Forgets conditions that no longer hold. For a new team, everything that its ledger records at the start of this process
     /// counts as sent. Returns whether anything changed.
-    pub fn settle(&mut self, standing: &Standing) -> bool {
+    pub fn settle(&mut self, evaluation: &Evaluation) -> bool {
         let before = (self.lines.len(), self.holding.len());
-        for (team, seq) in &standing.opened_at {
+        for (team, seq) in &evaluation.opened_at {
             self.lines.entry(team.clone()).or_insert(*seq);
         }
         self.holding.retain(|key| match key.split_once(':') {
             // If a report failed, nobody knows which of its conditions still hold.
-            Some((report, _)) => standing.detected.get(report).is_none_or(|detected| detected.contains(key)),
-            None => !standing.well.contains(key),
+            Some((report, _)) => evaluation.detected.get(report).is_none_or(|detected| detected.contains(key)),
+            None => !evaluation.well.contains(key),
         });
         before != (self.lines.len(), self.holding.len())
     }
 
     /// The occurrences that are not sent yet.
-    pub fn unsent(&self, standing: &Standing) -> Vec<Occurrence> {
-        let recorded = standing.recorded.iter().filter(|(team, seq, occurrence)| self.is_new(team, *seq, occurrence));
-        let firing = standing.firing.iter().filter_map(|occurrence| occurrence.beyond(&self.holding));
+    pub fn unsent(&self, evaluation: &Evaluation) -> Vec<Occurrence> {
+        let recorded = evaluation.recorded.iter().filter(|(team, seq, occurrence)| self.is_new(team, *seq, occurrence));
+        let firing = evaluation.firing.iter().filter_map(|occurrence| occurrence.beyond(&self.holding));
         recorded.map(|(_, _, occurrence)| occurrence.clone()).chain(firing).collect()
     }
 
@@ -90,16 +90,17 @@ impl SentToTarget {
     }
 
     /// Records that an occurrence arrived.
-    pub fn note(&mut self, told: &Occurrence, standing: &Standing) {
-        if standing.firing.iter().any(|firing| firing.key == told.key) {
+    pub fn note(&mut self, told: &Occurrence, evaluation: &Evaluation) {
+        if evaluation.firing.iter().any(|firing| firing.key == told.key) {
             self.holding.extend(told.keys());
             return;
         }
         self.beyond.insert(told.key.clone());
-        let Some((team, _, _)) = standing.recorded.iter().find(|(_, _, occurrence)| occurrence.key == told.key) else {
+        let Some((team, _, _)) = evaluation.recorded.iter().find(|(_, _, occurrence)| occurrence.key == told.key)
+        else {
             return;
         };
-        let of_team = || standing.recorded.iter().filter(|(of, _, _)| of == team);
+        let of_team = || evaluation.recorded.iter().filter(|(of, _, _)| of == team);
         if of_team().all(|(team, seq, occurrence)| !self.is_new(team, *seq, occurrence)) {
             let newest = of_team().map(|(_, seq, _)| *seq).max().unwrap_or_default();
             self.lines.insert(team.clone(), newest);
@@ -120,52 +121,52 @@ mod tests {
         Occurrence { key: key.to_owned(), ..test_alert(Instant::from_seconds(1_800_000_000)) }
     }
 
-    fn recorded(lines: &[(u64, &str)], opened_at: u64) -> Standing {
+    fn recorded(lines: &[(u64, &str)], opened_at: u64) -> Evaluation {
         let team = TeamId::from("t");
-        Standing {
+        Evaluation {
             recorded: lines.iter().map(|(seq, key)| (team.clone(), LedgerSeq(*seq), named(key))).collect(),
             opened_at: BTreeMap::from([(team, LedgerSeq(opened_at))]),
-            ..Standing::default()
+            ..Evaluation::default()
         }
     }
 
-    fn keys(told: &SentToTarget, standing: &Standing) -> Vec<String> {
-        told.unsent(standing).iter().map(|occurrence| occurrence.key.clone()).collect()
+    fn keys(told: &SentToTarget, evaluation: &Evaluation) -> Vec<String> {
+        told.unsent(evaluation).iter().map(|occurrence| occurrence.key.clone()).collect()
     }
 
     #[test]
     fn older_ledger_records_send_no_alert_and_new_ones_send_one() {
         let mut told = SentToTarget::default();
-        let mut standing = recorded(&[(3, "old")], 5);
-        assert!(told.settle(&standing));
-        assert!(keys(&told, &standing).is_empty());
-        standing = recorded(&[(3, "old"), (6, "a"), (6, "b")], 5);
-        assert_eq!(keys(&told, &standing), ["a", "b"]);
-        told.note(&named("a"), &standing);
+        let mut evaluation = recorded(&[(3, "old")], 5);
+        assert!(told.settle(&evaluation));
+        assert!(keys(&told, &evaluation).is_empty());
+        evaluation = recorded(&[(3, "old"), (6, "a"), (6, "b")], 5);
+        assert_eq!(keys(&told, &evaluation), ["a", "b"]);
+        told.note(&named("a"), &evaluation);
         let path = tempfile::tempdir().unwrap().keep().join("told.json");
         let memory = SentLog { targets: BTreeMap::from([("webhook".to_owned(), told)]) };
         memory.write(&path).unwrap();
         let mut after_restart = SentLog::read(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
         let told = after_restart.of("webhook");
-        standing = recorded(&[(3, "old"), (6, "a"), (6, "b"), (7, "c")], 7);
-        told.settle(&standing);
-        assert_eq!(keys(told, &standing), ["b", "c"], "alerts that failed before the restart are sent after it");
-        told.note(&named("b"), &standing);
-        told.note(&named("c"), &standing);
-        assert!(keys(told, &standing).is_empty() && told.beyond.is_empty());
+        evaluation = recorded(&[(3, "old"), (6, "a"), (6, "b"), (7, "c")], 7);
+        told.settle(&evaluation);
+        assert_eq!(keys(told, &evaluation), ["b", "c"], "alerts that failed before the restart are sent after it");
+        told.note(&named("b"), &evaluation);
+        told.note(&named("c"), &evaluation);
+        assert!(keys(told, &evaluation).is_empty() && told.beyond.is_empty());
     }
 
     #[test]
     fn a_condition_sends_one_alert_until_it_ends() {
         let mut told = SentToTarget::default();
-        let firing = Standing { firing: vec![named("stale")], ..Standing::default() };
+        let firing = Evaluation { firing: vec![named("stale")], ..Evaluation::default() };
         assert_eq!(keys(&told, &firing), ["stale"]);
         told.note(&named("stale"), &firing);
-        let unknown = Standing::default();
+        let unknown = Evaluation::default();
         told.settle(&unknown);
         assert!(keys(&told, &firing).is_empty(), "after a restart the state is unknown, so nothing is repeated");
-        let well = Standing { well: BTreeSet::from(["stale".to_owned()]), ..Standing::default() };
+        let well = Evaluation { well: BTreeSet::from(["stale".to_owned()]), ..Evaluation::default() };
         assert!(told.settle(&well));
         assert_eq!(keys(&told, &firing), ["stale"], "the condition ended and began again");
     }

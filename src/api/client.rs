@@ -13,8 +13,8 @@ use tokio::sync::Semaphore;
 use crate::model::{Stream, TeamId};
 
 use super::contract::{
-    Again, Answer, ApiError, BillingSnapshot, Computers, Directory, EventSource, Page, PageQuery, Served, TeamView,
-    Unread,
+    Answer, ApiError, BillingSnapshot, Computers, Directory, EventSource, Page, PageQuery, Reread, Served, TeamView,
+    UnfilteredJson,
 };
 use super::freshness::Freshness;
 use super::network_error::CONNECT_TIMEOUT;
@@ -183,17 +183,17 @@ where
 }
 
 impl Directory for HttpSource {
-    fn users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, Unread> {
+    fn users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, UnfilteredJson> {
         let segments = ["v1", "team", team.as_str(), "users"];
         Box::pin(async move { self.get_at_scan_rate(&segments, |body| roster::users(body)).await })
     }
 
-    fn sso_users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, Unread> {
+    fn sso_users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, UnfilteredJson> {
         let segments = ["v1", "team", team.as_str(), "saml", "users"];
         Box::pin(async move { self.get_at_scan_rate(&segments, |body| roster::sso_users(body)).await })
     }
 
-    fn user_info<'a>(&'a self, team: &'a TeamId, user: &'a str) -> Answer<'a, Unread> {
+    fn user_info<'a>(&'a self, team: &'a TeamId, user: &'a str) -> Answer<'a, UnfilteredJson> {
         let segments = ["v1", "team", team.as_str(), "user", user, "info"];
         Box::pin(async move { self.get_at_scan_rate(&segments, |body| roster::user_info(body)).await })
     }
@@ -220,13 +220,13 @@ impl EventSource for HttpSource {
         })
     }
 
-    fn page_again<'a>(&'a self, team: &'a TeamId, query: &'a PageQuery, former: &'a Bytes) -> Answer<'a, Again> {
+    fn page_again<'a>(&'a self, team: &'a TeamId, query: &'a PageQuery, former: &'a Bytes) -> Answer<'a, Reread> {
         Box::pin(async move {
             let (what, reply) = self.page_reply(team, query).await?;
             if reply.body == *former {
-                return Ok(Served { body: Again::Same, at: reply.at });
+                return Ok(Served { body: Reread::Same, at: reply.at });
             }
-            Ok(Served { body: Again::Changed(self.read_page(&what, query, reply.body).await?), at: reply.at })
+            Ok(Served { body: Reread::Changed(self.read_page(&what, query, reply.body).await?), at: reply.at })
         })
     }
 

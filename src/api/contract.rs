@@ -49,7 +49,7 @@ pub struct Page {
 
 /// An answer compared with an earlier one.
 #[derive(Debug, Clone)]
-pub enum Again {
+pub enum Reread {
     /// Byte for byte equal.
     Same,
     Changed(Page),
@@ -68,15 +68,15 @@ pub struct TeamView {
     /// `planFeatures.deviceEventsMaxRetrievalDuration`; `None` in the limited view of callers who are not admins.
     pub plan_span: Option<Duration>,
     /// The whole answer.
-    pub whole: Unread,
+    pub whole: UnfilteredJson,
 }
 
 /// The JSON text of an answer about people and computers. It can contain secrets of invites and installers. `inventory` takes
 /// only the fields of its allow-list, and no message, log or file contains any other part.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Unread(Arc<str>);
+pub struct UnfilteredJson(Arc<str>);
 
-impl Unread {
+impl UnfilteredJson {
     pub fn new(text: impl Into<Arc<str>>) -> Self {
         Self(text.into())
     }
@@ -87,15 +87,15 @@ impl Unread {
 }
 
 /// An object without fields: the answer says nothing.
-impl Default for Unread {
+impl Default for UnfilteredJson {
     fn default() -> Self {
         Self::new("{}")
     }
 }
 
-impl fmt::Debug for Unread {
+impl fmt::Debug for UnfilteredJson {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Unread({} bytes)", self.0.len())
+        write!(f, "UnfilteredJson({} bytes)", self.0.len())
     }
 }
 
@@ -104,12 +104,12 @@ impl fmt::Debug for Unread {
 pub struct Computers {
     pub ids: Vec<DeviceId>,
     /// `{devices: [Computer]}`
-    pub whole: Unread,
+    pub whole: UnfilteredJson,
 }
 
 impl From<Vec<DeviceId>> for Computers {
     fn from(ids: Vec<DeviceId>) -> Self {
-        Self { ids, whole: Unread::default() }
+        Self { ids, whole: UnfilteredJson::default() }
     }
 }
 
@@ -161,22 +161,22 @@ pub type Answer<'a, T> = BoxFuture<'a, Result<Served<T>, ApiError>>;
 /// [`ApiError::NotFound`].
 pub trait Directory: Send + Sync {
     /// `GET /v1/team/{teamID}/users`: `{users: [User]}`, each with an id of its own.
-    fn users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, Unread> {
+    fn users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, UnfilteredJson> {
         no_list(team)
     }
 
     /// `GET /v1/team/{teamID}/saml/users`: a list of SSO users, each with an id of its own.
-    fn sso_users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, Unread> {
+    fn sso_users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, UnfilteredJson> {
         no_list(team)
     }
 
     /// `GET /v1/team/{teamID}/user/{userID}/info`: an object with at least one of its documented fields.
-    fn user_info<'a>(&'a self, team: &'a TeamId, _user: &'a str) -> Answer<'a, Unread> {
+    fn user_info<'a>(&'a self, team: &'a TeamId, _user: &'a str) -> Answer<'a, UnfilteredJson> {
         no_list(team)
     }
 }
 
-fn no_list(team: &TeamId) -> Answer<'_, Unread> {
+fn no_list(team: &TeamId) -> Answer<'_, UnfilteredJson> {
     let what = format!("a list of the people of team {team}");
     Box::pin(std::future::ready(Err(ApiError::NotFound { what, status: 404 })))
 }
@@ -193,11 +193,11 @@ pub trait EventSource: Directory {
     /// One page of `history` or `history/devices` (or, with a device, of the deprecated per-computer history).
     fn page<'a>(&'a self, team: &'a TeamId, query: &'a PageQuery) -> Answer<'a, Page>;
     /// Requests a page again. If its bytes equal `former`, the earlier answer, nothing is parsed.
-    fn page_again<'a>(&'a self, team: &'a TeamId, query: &'a PageQuery, former: &'a Bytes) -> Answer<'a, Again> {
+    fn page_again<'a>(&'a self, team: &'a TeamId, query: &'a PageQuery, former: &'a Bytes) -> Answer<'a, Reread> {
         Box::pin(async move {
             let Served { body, at } = self.page(team, query).await?;
             let is_same = !former.is_empty() && body.body == *former;
-            Ok(Served { body: if is_same { Again::Same } else { Again::Changed(body) }, at })
+            Ok(Served { body: if is_same { Reread::Same } else { Reread::Changed(body) }, at })
         })
     }
     /// `GET /v1/team/{teamID}/billing/events`.

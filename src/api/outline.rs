@@ -40,7 +40,7 @@ struct Open {
 
 /// One object of an [`Outline`].
 #[derive(Debug, Clone, Copy)]
-pub struct Inside<'o, 'a> {
+pub struct ObjectView<'o, 'a> {
     fields: &'o [Field<'a>],
     last: usize,
 }
@@ -97,12 +97,12 @@ impl<'a> Outline<'a> {
         }
     }
 
-    pub fn top(&self) -> Inside<'_, 'a> {
-        Inside { fields: &self.fields, last: self.last }
+    pub fn top(&self) -> ObjectView<'_, 'a> {
+        ObjectView { fields: &self.fields, last: self.last }
     }
 }
 
-impl<'o, 'a> Inside<'o, 'a> {
+impl<'o, 'a> ObjectView<'o, 'a> {
     fn back(self) -> impl Iterator<Item = &'o Field<'a>> {
         let mut next = self.last;
         std::iter::from_fn(move || {
@@ -158,7 +158,7 @@ impl<'o, 'a> Inside<'o, 'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct Value<'o, 'a> {
     field: &'o Field<'a>,
-    of: Inside<'o, 'a>,
+    of: ObjectView<'o, 'a>,
 }
 
 impl<'o, 'a> Value<'o, 'a> {
@@ -177,7 +177,7 @@ impl<'o, 'a> Value<'o, 'a> {
     }
 
     /// The fields of an object.
-    pub fn object(self) -> Option<Inside<'o, 'a>> {
+    pub fn object(self) -> Option<ObjectView<'o, 'a>> {
         self.of.held(self.field)
     }
 }
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     /// All fields in an outline of an object, and of the objects in it.
-    fn told(inside: Inside<'_, '_>, depth: usize) -> Vec<String> {
+    fn told(inside: ObjectView<'_, '_>, depth: usize) -> Vec<String> {
         let mut told = Vec::new();
         for (key, text) in inside.fields() {
             told.push(format!("{depth} {key} {text} {:?} {:?}", inside.get(key), inside.string(key)));

@@ -13,8 +13,8 @@ use crate::model::TeamId;
 use crate::planted::{self, Bug};
 
 use super::contract::{
-    Again, Answer, ApiError, BillingSnapshot, Computers, Directory, EventSource, Page, PageQuery, Served, TeamView,
-    Unread,
+    Answer, ApiError, BillingSnapshot, Computers, Directory, EventSource, Page, PageQuery, Reread, Served, TeamView,
+    UnfilteredJson,
 };
 use super::pause::Pause;
 use super::transport::RETRY_AFTER_SECONDS_MAX;
@@ -320,15 +320,15 @@ fn retry_after(error: &ApiError) -> Option<Duration> {
 }
 
 impl Directory for Retrying {
-    fn users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, Unread> {
+    fn users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, UnfilteredJson> {
         Box::pin(self.run(move || self.source.users(team)))
     }
 
-    fn sso_users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, Unread> {
+    fn sso_users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, UnfilteredJson> {
         Box::pin(self.run(move || self.source.sso_users(team)))
     }
 
-    fn user_info<'a>(&'a self, team: &'a TeamId, user: &'a str) -> Answer<'a, Unread> {
+    fn user_info<'a>(&'a self, team: &'a TeamId, user: &'a str) -> Answer<'a, UnfilteredJson> {
         Box::pin(self.run(move || self.source.user_info(team, user)))
     }
 }
@@ -350,7 +350,7 @@ impl EventSource for Retrying {
         Box::pin(self.run(move || self.source.page(team, query)))
     }
 
-    fn page_again<'a>(&'a self, team: &'a TeamId, query: &'a PageQuery, former: &'a Bytes) -> Answer<'a, Again> {
+    fn page_again<'a>(&'a self, team: &'a TeamId, query: &'a PageQuery, former: &'a Bytes) -> Answer<'a, Reread> {
         Box::pin(self.run(move || self.source.page_again(team, query, former)))
     }
 

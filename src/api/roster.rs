@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::contract::Unread;
+use super::contract::UnfilteredJson;
 use super::json::{self, Object};
 use super::wire::{WireError, parse, utf8};
 
@@ -17,36 +17,36 @@ const USER_INFO_FIELDS: [&str; 3] = ["totp", "authProviders", "tokenLog"];
 ///
 /// # Errors
 /// When the body is not an object with a list `users` of objects, each with its own id.
-pub fn users(body: &[u8]) -> Result<Unread, WireError> {
+pub fn users(body: &[u8]) -> Result<UnfilteredJson, WireError> {
     let expected = "an object with a list `users`";
     let text = utf8(body)?;
     let answer: Object<'_> = parse(text, expected)?;
     let list = answer.get("users").ok_or_else(|| WireError("the list `users` is missing".into()))?;
     check_ids(&parse::<Vec<Object<'_>>>(list, expected)?, "a user")?;
-    Ok(Unread::new(text))
+    Ok(UnfilteredJson::new(text))
 }
 
 /// A list of SSO users.
 ///
 /// # Errors
 /// When the body is not a list of objects, each with its own id.
-pub fn sso_users(body: &[u8]) -> Result<Unread, WireError> {
+pub fn sso_users(body: &[u8]) -> Result<UnfilteredJson, WireError> {
     let text = utf8(body)?;
     check_ids(&parse::<Vec<Object<'_>>>(text, "a list of SSO users")?, "an SSO user")?;
-    Ok(Unread::new(text))
+    Ok(UnfilteredJson::new(text))
 }
 
 /// A user's authentication info.
 ///
 /// # Errors
 /// When the body is not an object with at least one documented field.
-pub fn user_info(body: &[u8]) -> Result<Unread, WireError> {
+pub fn user_info(body: &[u8]) -> Result<UnfilteredJson, WireError> {
     let text = utf8(body)?;
     let info: Object<'_> = parse(text, "an object with authentication info")?;
     if !USER_INFO_FIELDS.iter().any(|field| info.get(field).is_some()) {
         return Err(WireError("none of `totp`, `authProviders` and `tokenLog` is there".into()));
     }
-    Ok(Unread::new(text))
+    Ok(UnfilteredJson::new(text))
 }
 
 /// Whether an id is valid.
@@ -109,6 +109,6 @@ mod tests {
         for text in ["", "{}", "[]", "null", r#"{"totp":null}"#, r#"{"other":1}"#, "<html>"] {
             assert!(user_info(text.as_bytes()).is_err(), "{text}");
         }
-        assert_eq!(format!("{:?}", user_info(br#"{"totp":"planted"}"#).unwrap()), "Unread(18 bytes)");
+        assert_eq!(format!("{:?}", user_info(br#"{"totp":"planted"}"#).unwrap()), "UnfilteredJson(18 bytes)");
     }
 }

@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use crate::model::{DeviceId, RawEvent, ServedTime, Stream, TeamId};
 
-use super::contract::{BillingSnapshot, Computers, Page, TeamView, Unread};
+use super::contract::{BillingSnapshot, Computers, Page, TeamView, UnfilteredJson};
 use super::json::{self, Object};
 use super::known_tokens::{self, KnownTokens};
 use super::{redact, served_time};
@@ -99,7 +99,7 @@ pub fn team(body: &[u8]) -> Result<TeamView, WireError> {
     Ok(TeamView {
         name: team.string("name").map(Cow::into_owned),
         plan_span: seconds.map(Duration::from_secs),
-        whole: Unread::new(text),
+        whole: UnfilteredJson::new(text),
     })
 }
 
@@ -116,7 +116,7 @@ pub fn devices(body: &[u8]) -> Result<Computers, WireError> {
     let devices: Vec<Object<'_>> = parse(list, expected)?;
     let id = |device: &Object<'_>| device.string("id").map(|id| DeviceId::new(id.as_ref()));
     let ids = devices.iter().map(|d| id(d).ok_or_else(|| WireError("a computer without an id".into())));
-    Ok(Computers { ids: ids.collect::<Result<_, _>>()?, whole: Unread::new(text) })
+    Ok(Computers { ids: ids.collect::<Result<_, _>>()?, whole: UnfilteredJson::new(text) })
 }
 
 pub(super) fn utf8(body: &[u8]) -> Result<&str, WireError> {

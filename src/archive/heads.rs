@@ -128,7 +128,7 @@ pub struct HeadsWriter {
 }
 
 impl HeadsWriter {
-    /// Opens a team's signatures, and signs what is not signed yet: the last line after an interruption, and all lines that
+    /// Opens a team's signatures, and signs all unsigned lines: the last line after an interruption, and all lines that
     /// were written without a key since the last signature.
     ///
     /// # Errors
@@ -341,7 +341,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lines_behind_another_are_found_over_any_number_of_days() {
+    fn the_lines_after_a_head_are_found_across_days() {
         let disk = MemoryStore::new();
         let mut writer = writer(&open(&(Arc::new(disk.clone()) as _)));
         let days = ["2026-11-20", "2026-11-20", "2026-11-21", "2026-11-23", "2026-11-23"];

@@ -73,7 +73,8 @@ impl Line {
     /// # Errors
     /// When the bytes differ from the output of [`Line::encode`].
     pub fn decode(bytes: &[u8]) -> Result<(Self, Digest), LineError> {
-        let said = hash_said(bytes).ok_or_else(|| LineError::Form("the line does not end with a hash".to_owned()))?;
+        let said =
+            hash_in_line(bytes).ok_or_else(|| LineError::Form("the line does not end with a hash".to_owned()))?;
         let hashed = &bytes[..bytes.len() - HASH_TAIL_BYTES];
         let found = hash_of(hashed);
         if found != said {
@@ -122,7 +123,7 @@ fn hash_of(bytes: &[u8]) -> Digest {
     Digest::with_domain(LINE_DOMAIN, &[bytes])
 }
 
-fn hash_said(bytes: &[u8]) -> Option<Digest> {
+fn hash_in_line(bytes: &[u8]) -> Option<Digest> {
     let tail = bytes.get(bytes.len().checked_sub(HASH_TAIL_BYTES)?..)?;
     let tail = std::str::from_utf8(tail).ok()?;
     let digits = tail.strip_prefix(HASH_MEMBER)?.strip_suffix("\"}")?;
@@ -158,7 +159,7 @@ impl Link {
         let at: Instant = std::str::from_utf8(&rest[..memchr::memchr(b'"', rest)?]).ok()?.parse().ok()?;
         let of_line = super::path::day_start(at);
         let found = hash_of(&text[..text.len().checked_sub(HASH_TAIL_BYTES)?]);
-        let is_next = day == self.day.map_or(of_line, |held| held.max(of_line)) && hash_said(text) == Some(found);
+        let is_next = day == self.day.map_or(of_line, |held| held.max(of_line)) && hash_in_line(text) == Some(found);
         (self.seq, self.head, self.day) = (seq, found, Some(day));
         is_next.then_some(())
     }
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn the_form_of_a_line_is_fixed() {
+    fn the_format_of_a_ledger_line_is_fixed() {
         let (bytes, hash) = line().encode();
         let expected = concat!(
             r#"{"v":1,"archive_id":"a1","team_id":"team \"one\"","seq":1,"#,
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flipped_bit_is_noticed() {
+    fn every_flipped_bit_of_a_line_is_detected() {
         let (bytes, _) = line().encode();
         let bytes = &bytes[..bytes.len() - 1];
         for bit in 0..bytes.len() * 8 {
@@ -252,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_is_followed_by_its_hashes() {
+    fn each_line_must_have_the_hash_of_the_previous_line() {
         let (first_bytes, hash) = line().encode();
         let second = Line { seq: LedgerSeq(2), prev: hash, ..line() };
         let (second_bytes, _) = second.encode();
@@ -291,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn tails_are_told_apart() {
+    fn the_end_of_a_ledger_is_classified() {
         let (bytes, _) = line().encode();
         let whole = &bytes[..bytes.len() - 1];
         let with = |end: u8| [whole, &[end]].concat();
@@ -313,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flipped_bit_at_the_end_of_a_sector_is_no_loss_of_power() {
+    fn a_flipped_bit_at_the_end_of_a_sector_does_not_count_as_power_loss() {
         let (bytes, _) = line().encode();
         let space = bytes.iter().position(|byte| *byte == b' ').unwrap();
         let at = (SECTOR_BYTES - 1 - space) as u64;

@@ -32,9 +32,10 @@
 //! `v` (1), `archive_id`, `team_id`, `seq` (from 1), `prev`, `at` (RFC 3339), `nonce` (16 random hexadecimal digits, so that equal
 //! lines of two writers differ), `kind` (`commit`), `body`, `sha256`. `sha256` is the SHA-256, in hexadecimal, of two
 //! parts: the 22 bytes `annals ledger line v1` + newline, and the exact bytes of the line before `,"sha256"`. `prev` is the
-//! `sha256` of the line before, and 64 zeros in the first line. A line stands in the file of the day of its `at`, or in the file
-//! of the line before it if that day is later. The bytes after the last newline of the newest file are a torn line, which an
-//! interrupted append left. A last line that begins with a zero byte, or holds 512 of them, is torn, too. A torn line does not count.
+//! `sha256` of the previous line, and 64 zeros in the first line. A line is in the file of the day of its `at`, or in
+//! the file of the previous line if that day is later. The bytes after the last newline of the newest file are a torn
+//! line, which an interrupted append left. A last line that begins with a zero byte, or holds 512 of them, is torn,
+//! too. A torn line does not count.
 //!
 //! **Columns** have a Parquet `field_id` each: their position in the dataset's schema (`table/schema.rs`), from 1 on.
 //!
@@ -51,10 +52,10 @@
 //! A writer that lost the answer to its commit recognises the commit in the last line by `draft`. Nobody else can check `draft`.
 //!
 //! **Settled windows** have one file each. When no re-scan is due for them any more, small files of one month become one file. It
-//! takes the path of the first window. Rows that one of these windows gains later stand in a file of their own.
+//! takes the path of the first window. Later rows of these windows are in their own file.
 //!
 //! **Sealed** rows do not change by re-scans. After a line with `sealed_months`, the rows of the stream's windows that
-//! begin in that month stand in one file of the month and in its amendments, and in no other file. With `partition = "day"`, days
+//! begin in that month are in one file of the month and in its amendments, and in no other file. With `partition = "day"`, days
 //! are sealed when they become final (`sealed_days`). A month that is sealed later takes the rows that its days do not
 //! hold, if there are any. No line removes a sealed file of events, except that an erasure puts another in its place.
 //!
@@ -75,7 +76,7 @@
 //! and its small ones become one file. When the last month of a calendar year is sealed, the files of the year's sealed months
 //! become one. The line that does this adds that file, removes the others, and says nothing else. The file has the path, role
 //! and time of the January file, and its `first` and `last` give the range of its rows. Rows that the year gains later
-//! stand in amendments. Files of 131,072 rows or more are not joined. So the path of a session file does not bound the times of its rows.
+//! are in amendments. Files of 131,072 rows or more are not joined. So the path of a session file does not bound the times of its rows.
 //!
 //! **Quarantine** holds events that do not fit the schema. If a later version can make rows of them, a line gives their number
 //! in `released`, with the sum of their digests. The added quarantine files hold the rows of the removed ones, minus these.

@@ -1,7 +1,8 @@
 //! Which removed files the readers of open tables still need.
 //!
-//! A version of a table names the files that were live at certain ledger lines. While publishing stands still, the newest
-//! version names files that later lines remove. Readers may open that version at any time, so `vacuum` keeps these files.
+//! A version of a table names the files that were live at certain ledger lines. While publishing is paused, the newest
+//! version names files that later lines remove. Readers may open that version at any time, so `vacuum` keeps these
+//! files.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -29,7 +30,7 @@ pub struct TeamLine {
     pub head: Digest,
 }
 
-/// The ledger lines that a snapshot of a table stands for.
+/// The ledger lines that a snapshot of a table includes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinesFile {
@@ -101,7 +102,7 @@ impl<'a> Published<'a> {
     }
 }
 
-/// The lines of the oldest snapshot that was current within the grace. A table that cannot be read stands for no lines, so
+/// The lines of the oldest snapshot that was current within the grace. A table that cannot be read has no lines, so
 /// `vacuum` keeps all its files; `verify` names the damage.
 fn lines_of(
     store: &dyn Store,

@@ -53,7 +53,7 @@ fn replay_files(
     archive_id: &str,
     team: &TeamId,
 ) -> Result<Replay, ArchiveError> {
-    go_on(store, files, TeamState::genesis(archive_id, team.clone()), LedgerEnd::default())
+    replay_from(store, files, TeamState::genesis(archive_id, team.clone()), LedgerEnd::default())
 }
 
 /// Replays for readers, from the newest snapshot on if one exists. Does not check the lines before the snapshot.
@@ -74,8 +74,8 @@ pub fn replay_listed_for_reading(
     archive_id: &str,
     team: &TeamId,
 ) -> Result<Replay, ArchiveError> {
-    let short =
-        snapshot::before_the_end(store, files, archive_id, team).map(|(state, end)| go_on(store, files, state, end));
+    let short = snapshot::before_the_end(store, files, archive_id, team)
+        .map(|(state, end)| replay_from(store, files, state, end));
     match short {
         Some(Ok(replay)) if replay.last.is_some() || planted::is(Bug::SnapshotAhead) => Ok(replay),
         // The full replay reports the damage.
@@ -92,7 +92,7 @@ pub fn replay_for_writing(store: &dyn Store, archive_id: &str, team: &TeamId) ->
     let files = ledger_files(store, &TeamKey::of(team))?;
     let short = snapshot::before_the_end(store, &files, archive_id, team)
         .filter(|(state, end)| leads_to(store, &files, state, *end).unwrap_or(false))
-        .map(|(state, end)| go_on(store, &files, state, end));
+        .map(|(state, end)| replay_from(store, &files, state, end));
     match short {
         Some(Ok(replay)) if replay.last.is_some() => Ok(replay),
         _ => replay_files(store, &files, archive_id, team),
@@ -126,7 +126,7 @@ fn leads_to(
 }
 
 /// Continues a replay at a place in the ledger where its state was `state`.
-fn go_on(
+fn replay_from(
     store: &dyn Store,
     files: &[(Instant, u64)],
     state: TeamState,

@@ -199,7 +199,7 @@ pub fn before_the_end(
         let end = LedgerEnd { day: Some(snapshot.day), len: snapshot.len, torn: 0 };
         let is_of_it = snapshot.archive_id == archive_id && snapshot.team_id == *team;
         let fits = bytes_before(files, snapshot.day) == snapshot.bytes_before
-            && goes_on(files, snapshot.day, snapshot.len)
+            && continues(files, snapshot.day, snapshot.len)
             || planted::is(Bug::SnapshotAhead);
         (is_of_it && fits).then(|| (snapshot.into_state(), end))
     })
@@ -224,7 +224,7 @@ fn bytes_before(lengths: &[(Instant, u64)], day: Instant) -> u64 {
 }
 
 /// Whether the ledger continues after a place in it.
-fn goes_on(lengths: &[(Instant, u64)], day: Instant, len: u64) -> bool {
+fn continues(lengths: &[(Instant, u64)], day: Instant, len: u64) -> bool {
     let of_day = lengths.iter().find(|(of, _)| *of == day).map(|(_, bytes)| *bytes);
     of_day.is_some_and(|bytes| bytes > len || bytes == len && lengths.iter().any(|(of, _)| *of > day))
 }
@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ledger_goes_on_behind_a_place_where_bytes_or_files_follow_it() {
+    fn a_ledger_continues_after_a_place_if_bytes_or_files_follow() {
         let [first, second, third] = [1, 2, 3].map(|day| Instant::from_seconds(day * 86_400));
         let lengths = [(first, 100), (second, 50)];
         for (day, len, expected) in [
@@ -246,7 +246,7 @@ mod tests {
             (second, 51, false),
             (third, 0, false),
         ] {
-            assert_eq!(goes_on(&lengths, day, len), expected, "{len} bytes of {}", day.day());
+            assert_eq!(continues(&lengths, day, len), expected, "{len} bytes of {}", day.day());
         }
         assert_eq!([first, second, third].map(|day| bytes_before(&lengths, day)), [0, 100, 150]);
     }

@@ -154,20 +154,20 @@ mod tests {
     use super::*;
 
     /// Offset, text, whether it has a newline, whether it is the last.
-    type Told = Result<(u64, Vec<u8>, bool, bool), String>;
+    type ReadLine = Result<(u64, Vec<u8>, bool, bool), String>;
 
-    fn lines(text: &[u8], begin: u64, line_bytes_max: usize) -> Vec<Told> {
+    fn lines(text: &[u8], begin: u64, line_bytes_max: usize) -> Vec<ReadLine> {
         let lines = TextLines { line_bytes_max, ..TextLines::new(Blob::Bytes(text.to_vec().into()), begin) };
         let told = |line: TextLine| (line.offset, line.text, line.has_newline, line.is_last);
         lines.map(|line| line.map(told).map_err(|fault| fault.to_string())).collect()
     }
 
-    fn line(offset: u64, text: &str, has_newline: bool, is_last: bool) -> Told {
+    fn line(offset: u64, text: &str, has_newline: bool, is_last: bool) -> ReadLine {
         Ok((offset, text.as_bytes().to_vec(), has_newline, is_last))
     }
 
     #[test]
-    fn a_file_is_cut_at_its_newlines() {
+    fn a_file_is_split_at_its_newlines() {
         assert!(lines(b"", 0, 100).is_empty() && lines(b"ab\n", 9, 100).is_empty());
         let expected = [line(0, "ab", true, false), line(3, "", true, false), line(4, "c", false, true)];
         assert_eq!(lines(b"ab\n\nc", 0, 100), expected);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_may_cross_blocks() {
+    fn lines_can_span_several_blocks() {
         let lengths = [BLOCK_BYTES - 1, BLOCK_BYTES, BLOCK_BYTES + 1, 3, 0, 2 * BLOCK_BYTES + 7];
         let parts: Vec<Vec<u8>> = lengths.iter().zip(b'a'..).map(|(length, byte)| vec![byte; *length]).collect();
         let found = lines(&parts.join(&b'\n'), 0, LINE_BYTES_MAX);
@@ -184,8 +184,8 @@ mod tests {
     }
 
     #[test]
-    fn a_longer_line_than_any_is_a_fault_and_the_last_item() {
-        let too_long = || -> Told { Err(LineFault::TooLong.to_string()) };
+    fn a_line_over_the_limit_is_a_fault_and_ends_the_iteration() {
+        let too_long = || -> ReadLine { Err(LineFault::TooLong.to_string()) };
         assert_eq!(lines(b"abc\nabcd\nx\n", 0, 4), [line(0, "abc", true, false), too_long()]);
         assert_eq!(lines(b"abcd", 0, 4), [too_long()]);
         assert_eq!(lines(b"abc", 0, 4), [line(0, "abc", false, true)]);

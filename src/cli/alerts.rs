@@ -11,17 +11,17 @@ use super::{Global, block_on, output, reading};
 #[derive(Debug, Clone, Args)]
 pub struct AlertsArgs {
     #[command(subcommand)]
-    what: What,
+    what: AlertsCommand,
 }
 
 #[derive(Debug, Clone, Subcommand)]
-enum What {
+enum AlertsCommand {
     /// Send a test alert to every configured target
     Test,
 }
 
 pub fn run(global: &Global, args: &AlertsArgs) -> Result<Exit, Error> {
-    let What::Test = args.what;
+    let AlertsCommand::Test = args.what;
     let config = global.load()?;
     let targets = targets(&config.alerts).map_err(|error| Error::Usage(error.to_string()))?;
     if targets.is_empty() {

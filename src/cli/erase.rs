@@ -91,8 +91,8 @@ pub fn run(global: &Global, args: &EraseArgs) -> Result<Exit, Error> {
         )));
     }
     let mut work =
-        Work { config: &config, archive: &archive, done: Vec::new(), unerased: Vec::new(), exit: Exit::Done };
-    let begun = orders.iter().map(|order| work.carry_out(order)).collect::<Result<Vec<_>, _>>()?;
+        ErasureRun { config: &config, archive: &archive, done: Vec::new(), unerased: Vec::new(), exit: Exit::Done };
+    let begun = orders.iter().map(|order| work.run_order(order)).collect::<Result<Vec<_>, _>>()?;
     work.finish(begun.into_iter().flatten().collect(), &args.output)
 }
 
@@ -190,32 +190,32 @@ fn dry_run(orders: &[Prepared], output: &OutputArgs) -> Result<Exit, Error> {
 }
 
 /// The orders of this run.
-struct Work<'a> {
+struct ErasureRun<'a> {
     config: &'a Config,
     archive: &'a Archive,
-    done: Vec<Done>,
+    done: Vec<TeamOutcome>,
     /// Files that may still have a version in the store.
     unerased: Vec<Unerased>,
     exit: Exit,
 }
 
 /// The result of an order in one team.
-struct Done {
+struct TeamOutcome {
     order: String,
     team: TeamId,
     erasure: Erasure,
 }
 
-impl Work<'_> {
+impl ErasureRun<'_> {
     fn note(&mut self, exit: Exit) {
-        // A team that was not erased matters more than something that stays.
+        // An unerased team has priority over a file that may stay.
         if self.exit != Exit::Fault && exit != Exit::Done {
             self.exit = exit;
         }
     }
 
     /// Carries an order out team by team. Returns the order if its key can be destroyed now.
-    fn carry_out<'o>(&mut self, of: &'o Prepared) -> Result<Option<&'o PendingOrder>, Error> {
+    fn run_order<'o>(&mut self, of: &'o Prepared) -> Result<Option<&'o PendingOrder>, Error> {
         let id = &of.order.id;
         if !of.held.is_empty() {
             of.held.iter().for_each(|why| say(&format!("{id}: {why}: nothing was erased; release the hold first")));
@@ -224,7 +224,7 @@ impl Work<'_> {
         }
         let mut can_end = true;
         if of.found.rows.is_empty() && !of.is_resumed {
-            let records = carried_out(self.archive, &of.teams, id)?;
+            let records = records_of(self.archive, &of.teams, id)?;
             let what = if records.is_empty() { "nothing is written" } else { "already carried out" };
             say(&format!("{id}: no row holds the subject: {what}"));
             if of.pending.is_unlinkable()
@@ -235,7 +235,7 @@ impl Work<'_> {
             }
             can_end = !records.is_empty();
         }
-        // A copy that was brought up to date still holds the files that the order replaced.
+        // An updated copy still holds the files that the order replaced.
         if can_end {
             can_end = self.erase(of)?;
         }
@@ -251,7 +251,7 @@ impl Work<'_> {
             match self.archive.writer(team).and_then(|mut writer| writer.erase(&of.order, &pending, now)) {
                 Ok(erasure) => {
                     self.unerased.extend(erasure.unerased.iter().cloned());
-                    self.done.push(Done { order: of.order.id.clone(), team: team.clone(), erasure });
+                    self.done.push(TeamOutcome { order: of.order.id.clone(), team: team.clone(), erasure });
                 }
                 Err(error) => {
                     let label = teams::archived_label(self.archive, team);
@@ -283,7 +283,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Brings caches and open tables up to date, and destroys the keys of the orders that are done.
+    /// Updates caches and open tables, and destroys the keys of the completed orders.
     fn finish(mut self, ended: Vec<&PendingOrder>, output: &OutputArgs) -> Result<Exit, Error> {
         if self.done.is_empty() {
             return Ok(self.exit);
@@ -304,7 +304,7 @@ impl Work<'_> {
 }
 
 /// The ledgers' records of an order.
-fn carried_out(archive: &Archive, asked: &BTreeSet<TeamId>, order: &str) -> Result<Vec<ErasedRecord>, Error> {
+fn records_of(archive: &Archive, asked: &BTreeSet<TeamId>, order: &str) -> Result<Vec<ErasedRecord>, Error> {
     let mut records = Vec::new();
     for team in asked {
         let reader = archive.read(team)?;

@@ -57,7 +57,7 @@ pub fn run(global: &Global, _: &InitArgs) -> Result<Exit, Error> {
     write_new(&path, &text, 0o644)?;
     let listed: String = teams.iter().map(|team| format!("{}\n", printable(team.as_str()))).collect();
     output::print(listed.as_bytes())?;
-    say_what_now(&path, teams.len(), &token, typed.is_some());
+    print_next_steps(&path, teams.len(), &token, typed.is_some());
     Ok(Exit::Done)
 }
 
@@ -119,7 +119,7 @@ teams = []
     ))
 }
 
-fn say_what_now(path: &Path, teams: usize, token: &TokenSource, is_typed: bool) {
+fn print_next_steps(path: &Path, teams: usize, token: &TokenSource, is_typed: bool) {
     let with = if path == Path::new(DEFAULT_FILE) { String::new() } else { format!(" --config {}", path.display()) };
     output::say(&format!("wrote {}; the token sees {teams} teams", path.display()));
     if matches!(token, TokenSource::Fixed(_)) && !is_typed {

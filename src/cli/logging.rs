@@ -8,8 +8,8 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use super::Arguments;
 
-/// Chooses what is logged. `ANNALS_LOG` (`warn`, `annals=debug`, ...) decides if it is set. Else warnings and errors are
-/// logged, for the daemon also information, and with `--verbose` every message of Annals.
+/// Chooses the log level. `ANNALS_LOG` (`warn`, `annals=debug`, ...) has priority. Without it, Annals logs warnings and
+/// errors, the daemon also information, and `--verbose` adds every message of Annals.
 pub fn start_logging(arguments: &Arguments) {
     let fallback = match (arguments.global.verbose, arguments.is_daemon()) {
         (true, _) => "warn,annals=debug",

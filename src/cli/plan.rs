@@ -163,7 +163,7 @@ impl Planner<'_> {
         Ok((rows, OtherRequests { others: others + estimate_of_team(state, settings), people }))
     }
 
-    /// The density of a stream's events: from the archive, from a or from another team.
+    /// The density of a stream's events: from the archive, from a sample of the service, or from another team.
     async fn density(
         &mut self,
         team: &TeamId,
@@ -249,8 +249,8 @@ fn summary(
     let mut text = format!("about {} requests", others + people);
     if let Some(rate) = requests_per_second {
         let at = |requests: u64, rate: f64| Duration::from_secs(requests).div_f64(rate);
-        let looks = at(people, scans_per_second(rate));
-        let whole = if is_overlapped { at(others + people, rate).max(looks) } else { at(others, rate) + looks };
+        let scans = at(people, scans_per_second(rate));
+        let whole = if is_overlapped { at(others + people, rate).max(scans) } else { at(others, rate) + scans };
         text.push_str(&format!(", {} at {rate} a second", status::span(whole.as_secs())));
     }
     if people > 0 {

@@ -8,7 +8,7 @@ use clap::Args;
 use crate::archive::{Archive, ArchiveError, metadata_of};
 use crate::config::Config;
 use crate::error::{Error, Exit};
-use crate::lake::{self, CheckedTable, Difference, Place, Published, Publisher, TableId};
+use crate::lake::{self, CheckedTable, Difference, Published, Publisher, ReaderRoot, TableId};
 
 use super::output::{OutputArgs, say};
 use super::{Global, query};
@@ -103,9 +103,9 @@ fn differences(all: &[CheckedTable]) -> RecordBatch {
 /// The address of the archive for readers of its tables.
 ///
 /// # Errors
-/// When the working directory is gone.
-pub fn place(config: &Config) -> Result<Place, Error> {
-    Ok(Place::new(config.publish.location.as_deref(), &query::location(config)?))
+/// When the working directory does not exist.
+pub fn place(config: &Config) -> Result<ReaderRoot, Error> {
+    Ok(ReaderRoot::new(config.publish.location.as_deref(), &query::location(config)?))
 }
 
 fn table(all: &[Published]) -> RecordBatch {

@@ -16,11 +16,11 @@ use super::{Global, output, query, reading, teams};
 #[derive(Debug, Args)]
 pub struct ReviewArgs {
     #[command(subcommand)]
-    what: What,
+    what: ReviewCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum ReviewCommand {
     Sign(SignArgs),
 }
 
@@ -54,7 +54,7 @@ fn text(text: &str) -> Result<String, String> {
 pub fn run(global: &Global, args: &ReviewArgs) -> Result<Exit, Error> {
     let config = global.load()?;
     match &args.what {
-        What::Sign(sign_args) => sign(&config, sign_args),
+        ReviewCommand::Sign(sign_args) => sign(&config, sign_args),
     }
 }
 

@@ -137,8 +137,8 @@ async fn serve(global: Global, args: RunArgs) -> Result<(), Error> {
     running.publishing = Some(tokio::spawn(Schedule::of(&running, &running.config)?.run()));
     running.say_ready(&location.to_string());
     tokio::spawn(watch_token(running.token.clone(), running.clock.clone(), running.commands.clone()));
-    tokio::spawn(feed_watchdog(running.live.clone(), running.clock.clone()));
-    tokio::spawn(running.obey(signals));
+    tokio::spawn(notify_watchdog(running.live.clone(), running.clock.clone()));
+    tokio::spawn(running.handle_signals(signals));
     daemon.run(orders).await;
     tracing::info!("stopped");
     Ok(())
@@ -170,7 +170,7 @@ impl Running {
     async fn open_port(&self, config: &Config, guard: Guard) -> Result<Port, Error> {
         let (live, clock, metrics) = (self.live.clone(), self.clock.clone(), self.metrics.clone());
         let place = query::place(config, query::open(config)?)?;
-        let (settings, limits) = shown_as(config, &self.args);
+        let (settings, limits) = page_settings(config, &self.args);
         let shown = AppState {
             catalog: self.catalog.clone(),
             queries: QueryService::new(place, limits, live.clone(), clock.clone()),
@@ -196,7 +196,7 @@ impl Running {
     }
 
     /// Handles signals until the process ends.
-    async fn obey(mut self, mut signals: Signals) {
+    async fn handle_signals(mut self, mut signals: Signals) {
         while signals.next().await == SignalRequest::Reload {
             self.reload().await;
         }
@@ -239,7 +239,7 @@ impl Running {
         check_handover(before.as_deref(), signer.as_deref())?;
         match &self.port {
             Some(port) if config.http.listen == self.config.http.listen => {
-                let (settings, limits) = shown_as(&config, &self.args);
+                let (settings, limits) = page_settings(&config, &self.args);
                 port.reconfigure(guard, settings, limits);
             }
             _ => self.port = Some(self.open_port(&config, guard).await?),
@@ -316,7 +316,7 @@ fn this_program() -> Result<PathBuf, Error> {
 }
 
 /// The settings and limits of the page.
-fn shown_as(config: &Config, args: &RunArgs) -> (Settings, EngineLimits) {
+fn page_settings(config: &Config, args: &RunArgs) -> (Settings, EngineLimits) {
     let spill_parent = limits::spill_parent(config);
     let memory_mib = config.sql.memory_mib.unwrap_or(PAGE_MEMORY_MIB);
     let limits = Limits { memory_mib, ..limits::limits(config) };
@@ -380,7 +380,7 @@ async fn watch_token(token: SharedToken, clock: Arc<dyn Clock>, commands: Unboun
 }
 
 /// Tells systemd's watchdog, if one watches, that the loop still runs. Stays silent when the loop is stuck.
-async fn feed_watchdog(live: Arc<Live>, clock: Arc<dyn Clock>) {
+async fn notify_watchdog(live: Arc<Live>, clock: Arc<dyn Clock>) {
     let Some(within) = sd_notify::watchdog_enabled() else { return };
     let mut seen = None;
     loop {

@@ -87,7 +87,7 @@ pub struct SandboxArgs {
 pub async fn run(args: SandboxArgs) -> Result<(), SandboxError> {
     let sandbox = Sandbox::start(config(&args)?).await?;
     // Listen for signals before anyone knows that the sandbox runs.
-    let stop = asked_to_stop();
+    let stop = stop_signal();
     let text = if args.json { ready_line(&sandbox) } else { ready_text(&sandbox) };
     let mut stdout = std::io::stdout();
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(SandboxError::Print)?;
@@ -100,7 +100,7 @@ pub async fn run(args: SandboxArgs) -> Result<(), SandboxError> {
 }
 
 /// Waits for Ctrl-C or SIGTERM. If the process can listen for neither, the sandbox runs until it is killed.
-fn asked_to_stop() -> impl Future<Output = ()> {
+fn stop_signal() -> impl Future<Output = ()> {
     let listened = [SignalKind::interrupt(), SignalKind::terminate()].map(|kind| signal(kind).ok());
     async move {
         let [interrupted, terminated] = listened.map(first_of);

@@ -19,7 +19,7 @@ const STOP_AGAIN: Duration = Duration::from_millis(20);
 
 /// The state that the signal thread shares with the other threads.
 #[derive(Default)]
-struct Work {
+struct SignalState {
     /// Number of live guards.
     guards: u32,
     running: Option<Interrupter>,
@@ -31,12 +31,12 @@ struct Work {
 
 #[derive(Default)]
 struct Shared {
-    work: Mutex<Work>,
+    work: Mutex<SignalState>,
     changed: Condvar,
 }
 
 impl Shared {
-    fn work(&self) -> MutexGuard<'_, Work> {
+    fn work(&self) -> MutexGuard<'_, SignalState> {
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

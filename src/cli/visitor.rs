@@ -45,7 +45,7 @@ fn read_line(bytes_max: u64) -> Result<Vec<u8>, Error> {
 
 fn answer(question: &VisitorQuestion) -> Result<VisitorAnswer, Error> {
     let line = read_line(LOOK_BYTES_MAX)?;
-    end_with_the_daemon()?;
+    exit_when_stdin_closes()?;
     let data = serde_json::from_slice::<ViewData>(&line);
     drop(line);
     let answer = data.map_err(|error| ReportError::Engine(error.to_string())).and_then(|mut data| {
@@ -77,7 +77,7 @@ fn bound(resource: Resource, most: u64) -> io::Result<()> {
 }
 
 /// Ends the process when standard input ends: then nobody waits for the answer.
-fn end_with_the_daemon() -> Result<(), Error> {
+fn exit_when_stdin_closes() -> Result<(), Error> {
     let wait = || {
         let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
         remove_spills();

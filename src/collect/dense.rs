@@ -1,4 +1,5 @@
-//! What reading a dense stretch costs: it is cut where the first walk stood, and nothing is asked for three times.
+//! The cost of reading a dense stretch: the reader cuts it where the first walk stopped, and requests no page three
+//! times.
 
 use std::sync::Mutex;
 
@@ -15,12 +16,12 @@ const BURST_AT: i64 = 1_777;
 const LIMIT: u32 = 100;
 const WALK_EVENTS_MAX: u64 = 500;
 
-/// One event a second, and `burst` more in one second; counts what it is asked.
+/// One event a second, and `burst` more in one second. It counts the requests.
 #[derive(Default)]
 struct Dense {
     asked: Mutex<(u32, u32)>,
     burst: usize,
-    /// Every answer is worded differently.
+    /// Every answer has other bytes.
     is_reworded: bool,
 }
 
@@ -55,12 +56,12 @@ impl Pages for Dense {
     }
 }
 
-/// Reads all that `source` has; how often it was asked, and how often a page came again.
+/// Reads all events of `source`. Returns the number of requests, and how often a repeated page had the same bytes.
 fn read(source: &Dense) -> (u32, u32) {
     let (team, limit) = (TeamId::from("t"), PageLimit::fixed(LIMIT));
     let range = Range::new(Instant::from_seconds(START), Instant::from_seconds(START + SECONDS));
     let lists = Lists { source, team: &team, stream: Stream::Connections, devices: &[None], limit: &limit };
-    let mut reader = SpanReader::new(lists, Asked { range, pad: 1 }, WALK_EVENTS_MAX, None);
+    let mut reader = SpanReader::new(lists, PaddedRange { range, pad: 1 }, WALK_EVENTS_MAX, None);
     let (mut events, mut end) = (0, range.start);
     while let Some(segment) = reader.next().now_or_never().unwrap().unwrap() {
         assert_eq!((segment.outcome, segment.range.start), (Outcome::Confirmed, end));
@@ -72,7 +73,7 @@ fn read(source: &Dense) -> (u32, u32) {
 }
 
 #[test]
-fn a_dense_stretch_is_read_twice_and_not_three_times() {
+fn a_dense_stretch_is_read_twice_and_never_three_times() {
     for is_reworded in [false, true] {
         let (asked, same) = read(&Dense { is_reworded, ..Dense::default() });
         assert!(asked <= 2 * 30 * 5 / 4, "{asked} requests for 30 pages");
@@ -81,7 +82,7 @@ fn a_dense_stretch_is_read_twice_and_not_three_times() {
 }
 
 #[test]
-fn a_second_that_holds_more_than_a_walk_may_bring_is_not_searched_for_by_halves() {
+fn a_second_with_too_many_events_for_one_walk_is_not_searched_by_halves() {
     let (asked, _) = read(&Dense { burst: 2_000, ..Dense::default() });
     assert!(asked <= 2 * 50 * 3 / 2, "{asked} requests for 50 pages");
 }

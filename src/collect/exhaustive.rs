@@ -1,9 +1,9 @@
 //! Exhaustive small-scope check of the real reading code.
 //!
-//! Every interleaving of up to two insertions or deletions between any two requests is tried, under sixteen readings of
-//! the bounds (exact, floor, ceil, round; each end open or closed), with and without a silent cap, in time order and in
-//! a stable order that is not time, with claims that lie either way, with events that have ids and with twins that have
-//! none. Times are in half seconds, so that an event can lie inside the last second.
+//! The check tries every interleaving of up to two insertions or deletions between any two requests. It tries sixteen
+//! readings of the bounds (exact, floor, ceil, round; each end open or closed), with and without a silent cap on the
+//! page size, in time order and in a stable order that is not time. `hasMoreEvents` may lie either way. Events have
+//! ids, or are equal twins without ids. Times are in half seconds, so an event can lie inside the last second.
 
 #![expect(
     clippy::print_stdout,
@@ -27,15 +27,15 @@ use crate::api::{ApiError, Page, PageQuery, Served};
 use crate::model::{Digest, EventId, Instant, NANOS_PER_SECOND, Range, RawEvent, ServedTime, Stream, TeamId};
 use crate::planted::{Bug, CURRENT};
 
-/// Page size, and the size that a silent cap makes of it.
+/// The page size, and the smaller size of a silent cap.
 const LIMIT: u32 = 4;
 const WINDOW: (i64, i64) = (0, 4);
-/// Half seconds are counted from here, so that event times are believable.
+/// Half seconds are counted from here, so the event times are plausible.
 const EPOCH_SECONDS: i64 = 1_700_000_000;
-/// More than any finite reading of these lists needs.
+/// No finite reading of these lists needs more requests.
 const REQUESTS_MAX: u32 = 300;
 
-/// Half seconds since the epoch, and which of several events at that time.
+/// Half seconds since the epoch, and a number that tells events of the same time apart.
 type Event = (i64, u32);
 
 const HISTORIES: [&[Event]; 4] = [
@@ -58,10 +58,10 @@ struct Case {
     high_closed: bool,
     cap: usize,
     time_order: bool,
-    /// What `hasMoreEvents` always says; `None`: the truth.
+    /// The fixed value of `hasMoreEvents`; `None`: the true value.
     claim: Option<bool>,
     ids: bool,
-    /// Events of one walk above which the range is cut.
+    /// A walk with more events is cut.
     walk_max: u64,
     history: &'static [Event],
 }
@@ -74,7 +74,7 @@ impl Case {
             && (if self.high_closed { at <= stop } else { at < stop })
     }
 
-    /// Where an event stands in the list: in time order, or in a stable order that is not time.
+    /// The event's place in the list: in time order, or in a stable order that is not time.
     fn place(&self, event: Event) -> (i64, u32) {
         if self.time_order { event } else { (i64::from(event.1 * 7919 % 101), 0) }
     }
@@ -101,19 +101,19 @@ impl Case {
     }
 }
 
-/// One run's service. The adversary's choices are enumerated: `prefix` is given, the rest are first choices.
+/// The service of one run. The adversary makes the choices in `prefix`, and then always the first choice.
 struct Service {
     case: Case,
     events: Vec<Event>,
     deleted: Vec<Event>,
-    /// Events that came to a place before the list's end.
+    /// Events that were inserted before the end of the list.
     late: Vec<Event>,
     changes_left: u32,
     next_instance: u32,
     requests: u32,
     prefix: Vec<usize>,
     trace: Trace,
-    /// How often each content truly existed at one time.
+    /// The highest true count of each content at one time.
     peak: BTreeMap<Digest, u32>,
 }
 
@@ -209,7 +209,7 @@ fn contents<'a>(events: impl Iterator<Item = &'a Event>, ids: bool) -> BTreeMap<
     counts
 }
 
-/// The event as served. Without ids, events at the same time are byte-identical twins.
+/// The event as served. Without ids, events of the same time are byte-identical twins.
 fn raw(event: Event, ids: bool) -> RawEvent {
     thread_local! {
         static MADE: RefCell<HashMap<(Event, bool), RawEvent>> = RefCell::default();
@@ -239,7 +239,7 @@ struct Tally {
     runs: u64,
     lost: u64,
     doubled: u64,
-    /// Runs in which a claim of the service was told to be untrue.
+    /// Runs in which the reader reported an untrue claim of the service.
     accused: u64,
 }
 
@@ -252,22 +252,22 @@ impl Tally {
     }
 }
 
-/// The choices that were open in a run, and what was chosen: which one, out of how many.
+/// The open choices of a run: each with the chosen number and the number of possible values.
 type Trace = Vec<(usize, usize)>;
 
 /// Reads the window of the service.
-fn on<T>(source: &Source, reading: impl FnOnce(Lists<'_>, Asked) -> T) -> T {
+fn on<T>(source: &Source, reading: impl FnOnce(Lists<'_>, PaddedRange) -> T) -> T {
     let (team, limit) = (TeamId::from("t"), PageLimit::fixed(LIMIT));
     let at = |second| Instant::from_seconds(EPOCH_SECONDS + second);
     let lists = Lists { source, team: &team, stream: Stream::Activity, devices: &[None], limit: &limit };
-    reading(lists, Asked { range: Range::new(at(WINDOW.0), at(WINDOW.1)), pad: 1 })
+    reading(lists, PaddedRange { range: Range::new(at(WINDOW.0), at(WINDOW.1)), pad: 1 })
 }
 
 fn is_accused(stats: ReadStats) -> bool {
     stats.anomalies.has_more + stats.anomalies.next_offset > 0
 }
 
-/// One run of the real reader; returns the choices that were open.
+/// One run of the real reader. Returns the open choices.
 fn run(case: Case, changes: u32, prefix: Vec<usize>, tally: &mut Tally) -> Trace {
     let mut got: BTreeMap<Digest, u32> = BTreeMap::new();
     let source = Source(Mutex::new(Service::new(case, changes, prefix)));
@@ -291,10 +291,10 @@ fn run(case: Case, changes: u32, prefix: Vec<usize>, tally: &mut Tally) -> Trace
     service.trace
 }
 
-/// One run under some choices, which says what choices were open.
+/// One run under some choices. It returns its open choices.
 type Run = fn(Case, u32, Vec<usize>, &mut Tally) -> Trace;
 
-/// Every sequence of choices of the adversary.
+/// Runs every sequence of choices of the adversary.
 fn explore(run: Run, case: Case, changes: u32, tally: &mut Tally) {
     let mut stack = vec![Vec::new()];
     while let Some(prefix) = stack.pop() {
@@ -310,7 +310,7 @@ fn explore(run: Run, case: Case, changes: u32, tally: &mut Tally) {
     }
 }
 
-/// Two threads share the cases, as CI has two cores.
+/// Two threads share the cases: the CI machine has two cores.
 fn explore_all(run: Run, cases: &[Case], changes: u32, bug: Option<Bug>) -> Tally {
     let halves: Vec<Vec<Case>> = (0..2).map(|n| cases.iter().skip(n).step_by(2).copied().collect()).collect();
     std::thread::scope(|scope| {
@@ -338,7 +338,7 @@ fn with(change: impl Fn(&mut Case)) -> Vec<Case> {
 }
 
 #[test]
-fn two_changes_anywhere_lose_nothing_and_double_nothing() {
+fn two_changes_at_any_request_lose_and_double_nothing() {
     let mut runs = 0;
     for (name, cases) in [
         ("twins", Case::every()),
@@ -358,10 +358,10 @@ fn two_changes_anywhere_lose_nothing_and_double_nothing() {
     assert!(runs >= 1_000_000, "only {runs} interleavings");
 }
 
-/// The long run: three changes anywhere, to events that have ids. Of twins a third change may double one, and loses none.
+/// The long run: three changes at any request, to events with ids. A third change may double one twin, and loses none.
 #[test]
 #[ignore = "a quarter of an hour: the long run has it"]
-fn three_changes_anywhere_lose_nothing() {
+fn three_changes_at_any_request_lose_nothing() {
     let mut runs = 0;
     for (name, ids) in [("ids", true), ("twins", false)] {
         let tally = explore_all(run, &with(|case| case.ids = ids), 3, None);
@@ -372,9 +372,9 @@ fn three_changes_anywhere_lose_nothing() {
     assert!(runs >= 5_000_000, "only {runs} interleavings");
 }
 
-/// Without anchors, two equal walks still lose where three changes conspire among twins; with them, nothing is lost.
+/// Without anchors, two equal walks lose events when three changes hit twins. With anchors, they lose none.
 #[test]
-fn anchors_are_needed_where_three_changes_meet_twins() {
+fn without_anchors_three_changes_among_twins_lose_events() {
     let cases: Vec<Case> =
         Case::every().into_iter().filter(|case| case.time_order && case.history[0] == (0, 1)).collect();
     let anchored = explore_all(run, &cases[..2], 3, None);

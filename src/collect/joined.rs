@@ -20,7 +20,7 @@ pub struct CountedEvent {
 pub struct Joined {
     events: Vec<CountedEvent>,
     places: DigestMap<usize>,
-    /// The events that [`Joined::hand_out`] returned, so that a second reading does not return them again.
+    /// The events that [`Joined::hand_out`] returned. They are not returned again.
     handed_out: Multiset<Digest>,
     needs_sums: bool,
 }
@@ -81,7 +81,7 @@ impl Joined {
         self.handed_out = Multiset::default();
     }
 
-    /// Takes out everything, and remembers it as handed out.
+    /// Takes out all events, and remembers them.
     pub fn hand_out(&mut self) -> Vec<CountedEvent> {
         self.places.clear();
         for held in &self.events {
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_event_on_two_pages_exists_once_until_a_walk_confirms_it() {
+    fn an_event_on_two_pages_exists_once_until_a_walk_confirms_both() {
         let twin = event("twin", None);
         let mut joined = Joined::default();
         joined.add_page(vec![twin.clone()], |_| true);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_twin_that_is_shown_beside_one_handed_out_is_the_second_of_two() {
+    fn a_twin_on_one_page_with_a_returned_event_is_a_second_event() {
         let twin = event("twin", None);
         let mut joined = Joined::default();
         joined.add_page(vec![twin.clone()], |_| true);

@@ -1,4 +1,4 @@
-//! The page size that a service accepts. It is learned if it differs from the documented one.
+//! The page size that a service accepts. Annals learns it if it differs from the documented one.
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refused_limit_steps_down_and_is_remembered() {
+    fn a_refused_limit_steps_down_once_and_is_remembered() {
         let limit = PageLimit::documented();
         let mut tried = vec![limit.events()];
         while limit.refuse(limit.events()) {
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn two_readings_refused_at_once_step_down_once() {
+    fn two_refusals_at_the_same_time_step_down_once() {
         let limit = PageLimit::documented();
         assert!(limit.refuse(1001) && limit.refuse(1001));
         assert_eq!(limit.events(), 1000);

@@ -2,15 +2,15 @@
 //!
 //! A stream is normally one list. Without `history/devices`, the deprecated history of each computer is a list of its own.
 
-use crate::api::{Again, ApiError, EventSource, Page, PageQuery, Served};
+use crate::api::{ApiError, EventSource, Page, PageQuery, Reread, Served};
 use crate::model::{DeviceId, Instant, RawEvent, Stream, TeamId};
 
-use super::asked::Asked;
 use super::limits::PageLimit;
+use super::padded_range::PaddedRange;
 use super::walk::{Anomalies, Walk};
-use super::walk_pages::Seen;
+use super::walk_pages::WalkPage;
 
-/// The cost of readings, and the anomalies that they met.
+/// The cost and the anomalies of readings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReadStats {
     pub requests: u64,
@@ -49,7 +49,7 @@ impl Lists<'_> {
     pub async fn page(
         &self,
         list: &Option<DeviceId>,
-        asked: Asked,
+        asked: PaddedRange,
         offset: u64,
         stats: &mut ReadStats,
     ) -> Result<Served<Page>, PageError> {
@@ -60,22 +60,22 @@ impl Lists<'_> {
         Ok(served)
     }
 
-    /// Reads a page again that a former walk saw.
+    /// Reads a page again that an earlier walk read.
     pub async fn page_again(
         &self,
         list: &Option<DeviceId>,
-        asked: Asked,
+        asked: PaddedRange,
         offset: u64,
-        former: &Seen,
+        former: &WalkPage,
         stats: &mut ReadStats,
-    ) -> Result<Served<Again>, PageError> {
+    ) -> Result<Served<Reread>, PageError> {
         let query = self.query(list, asked, offset);
         stats.requests += 1;
         let answer = self.source.page_again(self.team, &query, &former.body).await;
         let served = answer.map_err(|error| self.refused(error, query.limit))?;
         match &served.body {
-            Again::Same => count(stats, asked, former.events.iter().map(|(_, at)| *at)),
-            Again::Changed(page) => count(stats, asked, page.events.iter().map(RawEvent::at)),
+            Reread::Same => count(stats, asked, former.events.iter().map(|(_, at)| *at)),
+            Reread::Changed(page) => count(stats, asked, page.events.iter().map(RawEvent::at)),
         }
         Ok(served)
     }
@@ -85,7 +85,7 @@ impl Lists<'_> {
         if list.is_some() { self.limit.device_events() } else { self.limit.events() }
     }
 
-    fn query(&self, list: &Option<DeviceId>, asked: Asked, offset: u64) -> PageQuery {
+    fn query(&self, list: &Option<DeviceId>, asked: PaddedRange, offset: u64) -> PageQuery {
         PageQuery {
             stream: self.stream,
             start: asked.start(),
@@ -104,7 +104,7 @@ impl Lists<'_> {
     }
 }
 
-fn count(stats: &mut ReadStats, asked: Asked, times: impl Iterator<Item = Option<Instant>>) {
+fn count(stats: &mut ReadStats, asked: PaddedRange, times: impl Iterator<Item = Option<Instant>>) {
     for at in times {
         stats.events += 1;
         stats.anomalies.outside += u64::from(at.is_some_and(|at| asked.is_stray(at)));

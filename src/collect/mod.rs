@@ -4,7 +4,7 @@
 //! whole anchored walks in a row agree ([`SpanReader`]). [`TailReader`] reads the new events of an open window. [`Walk`] decides,
 //! and the readers send the requests.
 
-mod asked;
+mod padded_range;
 mod joined;
 mod limits;
 mod sample;
@@ -24,10 +24,10 @@ mod pages;
 #[cfg(test)]
 mod tests;
 
-pub use asked::Asked;
 pub use joined::{CountedEvent, Joined};
 pub use limits::PageLimit;
 pub use lists::{Lists, ReadStats};
+pub use padded_range::PaddedRange;
 pub use sample::sample;
 pub use span::{Outcome, RESTARTS_MAX, Segment, SpanReader, UNSTABLE_SECONDS_MAX};
 pub use split_budget::{FAILED_RANGES_MAX, SplitBudget};

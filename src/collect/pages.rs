@@ -1,17 +1,17 @@
-//! What tests of reading serve: pages, and nothing else.
+//! Test services that serve pages only.
 
 use bytes::Bytes;
 
 use crate::api::{
-    Again, Answer, ApiError, BillingSnapshot, Computers, Directory, EventSource, Page, PageQuery, Served, TeamView,
+    Answer, ApiError, BillingSnapshot, Computers, Directory, EventSource, Page, PageQuery, Reread, Served, TeamView,
 };
 use crate::model::TeamId;
 
-/// A service that is asked for pages alone.
+/// A service that serves pages only.
 pub trait Pages: Send + Sync {
     fn serve(&self, query: &PageQuery) -> Result<Served<Page>, ApiError>;
 
-    /// Learns whether a page that was asked for again had the bytes that it had before.
+    /// Notes whether a repeated page had the same bytes.
     fn came_again(&self, _is_same: bool) {}
 }
 
@@ -19,31 +19,31 @@ impl<P: Pages> Directory for P {}
 
 impl<P: Pages> EventSource for P {
     fn teams(&self) -> Answer<'_, Vec<TeamId>> {
-        unreachable!("reading a range asks for pages alone")
+        unreachable!("a reading requests only pages")
     }
 
     fn team<'a>(&'a self, _: &'a TeamId) -> Answer<'a, TeamView> {
-        unreachable!("reading a range asks for pages alone")
+        unreachable!("a reading requests only pages")
     }
 
     fn devices<'a>(&'a self, _: &'a TeamId) -> Answer<'a, Computers> {
-        unreachable!("reading a range asks for pages alone")
+        unreachable!("a reading requests only pages")
     }
 
     fn page<'a>(&'a self, _: &'a TeamId, query: &'a PageQuery) -> Answer<'a, Page> {
         Box::pin(std::future::ready(self.serve(query)))
     }
 
-    fn page_again<'a>(&'a self, _: &'a TeamId, query: &'a PageQuery, former: &'a Bytes) -> Answer<'a, Again> {
+    fn page_again<'a>(&'a self, _: &'a TeamId, query: &'a PageQuery, former: &'a Bytes) -> Answer<'a, Reread> {
         let again = self.serve(query).map(|Served { body, at }| {
             let is_same = !former.is_empty() && body.body == *former;
             self.came_again(is_same);
-            Served { body: if is_same { Again::Same } else { Again::Changed(body) }, at }
+            Served { body: if is_same { Reread::Same } else { Reread::Changed(body) }, at }
         });
         Box::pin(std::future::ready(again))
     }
 
     fn billing<'a>(&'a self, _: &'a TeamId) -> Answer<'a, BillingSnapshot> {
-        unreachable!("reading a range asks for pages alone")
+        unreachable!("a reading requests only pages")
     }
 }

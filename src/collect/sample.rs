@@ -3,15 +3,15 @@
 use crate::api::{ApiError, EventSource, PAGE_EVENTS_MAX, PageQuery};
 use crate::model::{Instant, Range, RawEvent, Stream, TeamId};
 
-/// A full page gives so many points of the curve.
+/// Points of the curve that a full page gives.
 const POINTS_A_PAGE: usize = 16;
 /// Requests that search for the last event.
 const PROBES_MAX: u32 = 40;
-/// The number of all events is found to one part in so many.
+/// The relative accuracy of the number of events: one part in this number.
 const EXACTNESS: u64 = 16;
 
-/// Samples how many events a range has before each of some instants, in about a dozen requests for the time of the n-th event.
-/// `None` if the service refuses.
+/// Samples how many events a range has before some instants. It sends about a dozen requests for the time of the n-th
+/// event. Returns `None` if the service refuses.
 ///
 /// # Errors
 /// When it does not answer.
@@ -66,7 +66,7 @@ impl Sampler<'_> {
         Ok(rising(points, all, range))
     }
 
-    /// When the events of a page happened.
+    /// The times of a page's events.
     async fn page(&self, offset: u64, limit: u32) -> Result<Vec<Option<Instant>>, ApiError> {
         let query = PageQuery { offset, limit, ..self.query.clone() };
         let served = self.source.page(self.team, &query).await?;

@@ -2,24 +2,24 @@
 
 use std::sync::Arc;
 
-use crate::api::{Again, ApiError, Page, Served};
+use crate::api::{ApiError, Page, Reread, Served};
 use crate::model::{DeviceId, Digest, Instant, Multiset, Range, RawEvent};
 use crate::planted::{self, Bug};
 
-use super::asked::Asked;
 use super::joined::{CountedEvent, Joined};
 use super::lists::{Lists, PageError, ReadStats, note};
+use super::padded_range::PaddedRange;
 use super::split_budget::SplitBudget;
 use super::walk::{Step, Walk};
-use super::walk_pages::{Seen, WalkPages};
+use super::walk_pages::{WalkPage, WalkPages};
 
 /// Restarts of one range before it is read as two halves.
 pub const RESTARTS_MAX: u32 = 5;
 /// The same when the round has spent its budget for unstable ranges.
 const RESTARTS_LAST_MAX: u32 = 1;
-/// After so many unstable seconds of a span, the rest of the span is left for another round.
+/// After this number of unstable seconds, the reader leaves the rest of the span to another round.
 pub const UNSTABLE_SECONDS_MAX: u32 = 16;
-/// Padding up to so many seconds only guards the bounds. Events in it belong to the neighbour's reading.
+/// Padding up to this number of seconds only guards the bounds. Events in it belong to the neighbour's reading.
 const NEIGHBOUR_SECONDS: i64 = 1;
 /// Pages of the last, plain reading of an unstable range.
 const SALVAGE_PAGES_MAX: u32 = 1_000;
@@ -38,9 +38,9 @@ pub enum Outcome {
 /// The result of reading a range.
 enum Confirm {
     Confirmed,
-    /// Too many events for one walk.
+    /// The range has too many events for one walk.
     TooBig,
-    /// Too many restarts: the list changed under the walks.
+    /// The list changed under too many walks.
     Unstable,
 }
 
@@ -85,30 +85,30 @@ enum WalkEnd {
 }
 
 /// The former walk that a walk is compared with.
-enum Former {
+enum PreviousWalk {
     None,
     /// The archive, with the result of a former reading.
     Archive(Multiset<Digest>),
     Walk(WalkPages),
     /// The beginning of a walk over a longer range.
-    Beginning(WalkPages, Asked),
+    Beginning(WalkPages, PaddedRange),
 }
 
-impl Former {
+impl PreviousWalk {
     fn pages(&self) -> Option<&WalkPages> {
         match self {
-            Former::Walk(pages) | Former::Beginning(pages, _) => Some(pages),
-            Former::None | Former::Archive(_) => None,
+            PreviousWalk::Walk(pages) | PreviousWalk::Beginning(pages, _) => Some(pages),
+            PreviousWalk::None | PreviousWalk::Archive(_) => None,
         }
     }
 
     /// Whether a whole walk had the same events.
-    fn is_met(&self, tally: &Multiset<Digest>, asked: Asked) -> bool {
+    fn is_met(&self, tally: &Multiset<Digest>, asked: PaddedRange) -> bool {
         match self {
-            Former::None => false,
-            Former::Archive(held) => held == tally,
-            Former::Walk(pages) => pages.tally(|at| asked.keeps_at(at)) == *tally,
-            Former::Beginning(pages, longer) => {
+            PreviousWalk::None => false,
+            PreviousWalk::Archive(held) => held == tally,
+            PreviousWalk::Walk(pages) => pages.tally(|at| asked.keeps_at(at)) == *tally,
+            PreviousWalk::Beginning(pages, longer) => {
                 let keeps = |at: Instant| asked.range.owns(at) || longer.is_stray(at);
                 pages.tally(|at| at.is_none_or(keeps)) == *tally
             }
@@ -117,7 +117,7 @@ impl Former {
 }
 
 impl<'a> SpanReader<'a> {
-    pub fn new(lists: Lists<'a>, asked: Asked, walk_events_max: u64, prior: Option<Multiset<Digest>>) -> Self {
+    pub fn new(lists: Lists<'a>, asked: PaddedRange, walk_events_max: u64, prior: Option<Multiset<Digest>>) -> Self {
         Self {
             lists,
             whole: asked.range,
@@ -190,38 +190,38 @@ impl<'a> SpanReader<'a> {
     /// then counts as the first walk of the shorter range.
     async fn confirm(&mut self, range: &mut Range) -> Result<Confirm, ApiError> {
         let prior = self.prior.take().filter(|_| *range == self.whole);
-        let mut former = prior.map_or(Former::None, Former::Archive);
+        let mut former = prior.map_or(PreviousWalk::None, PreviousWalk::Archive);
         let mut restarts = 0;
         // A range that was cut may have grown, but not to twice the size of a walk.
         let mut events_max = self.walk_events_max;
         self.began_at = None;
         let restarts_max = if self.budget.is_spent() { RESTARTS_LAST_MAX } else { RESTARTS_MAX };
         while restarts <= restarts_max {
-            let asked = Asked { range: *range, pad: self.pad_of(*range) };
+            let asked = PaddedRange { range: *range, pad: self.pad_of(*range) };
             match self.walk(asked, former.pages(), events_max).await? {
                 WalkEnd::Whole(pages) => {
                     self.stats.walks += 1;
                     // Sums are needed for events without ids, and to compare walks with different pages.
-                    let is_same = matches!(&former, Former::Walk(former) if former.is(&pages));
+                    let is_same = matches!(&former, PreviousWalk::Walk(former) if former.is(&pages));
                     let tally = if is_same && !self.joined.needs_sums() {
                         Multiset::default()
                     } else {
                         pages.tally(|at| asked.keeps_at(at))
                     };
                     if is_same || former.is_met(&tally, asked) || planted::is(Bug::SingleWalk) {
-                        if let Former::Walk(former) = &former {
+                        if let PreviousWalk::Walk(former) = &former {
                             self.stats.anomalies.has_more += pages.has_more_untrue(former);
                         }
                         self.joined.confirm(&tally);
                         return Ok(Confirm::Confirmed);
                     }
-                    restarts += u32::from(!matches!(former, Former::None));
-                    former = Former::Walk(pages);
+                    restarts += u32::from(!matches!(former, PreviousWalk::None));
+                    former = PreviousWalk::Walk(pages);
                 }
                 WalkEnd::Moved => {
                     self.stats.restarts += 1;
                     restarts += 1;
-                    former = Former::None;
+                    former = PreviousWalk::None;
                 }
                 WalkEnd::TooBig(pages) => {
                     let may_cut = self.lists.devices.len() == 1 && events_max == self.walk_events_max;
@@ -229,7 +229,7 @@ impl<'a> SpanReader<'a> {
                         events_max = events_max.saturating_mul(2);
                         self.stack.push(right);
                         *range = left;
-                        former = Former::Beginning(pages, asked);
+                        former = PreviousWalk::Beginning(pages, asked);
                         continue;
                     }
                     // A third walk may count an event without an id twice: the exhaustive checker finds it.
@@ -239,27 +239,32 @@ impl<'a> SpanReader<'a> {
                     };
                     // One second cannot be cut, and each smaller part beside it would read it again.
                     events_max = u64::MAX;
-                    former = Former::None;
+                    former = PreviousWalk::None;
                     if end < range.end {
                         self.stack.push(Range::new(end, range.end));
                         *range = Range::new(range.start, end);
                     }
                 }
-                WalkEnd::LimitRefused => former = Former::None,
+                WalkEnd::LimitRefused => former = PreviousWalk::None,
             }
         }
         self.budget.note_failed();
         Ok(Confirm::Unstable)
     }
 
-    /// Wide padding is for the whole span: around an unstable second it would make the neighbours unstable.
+    /// Only the whole span has wide padding: around an unstable second it would make the neighbours unstable.
     fn pad_of(&self, range: Range) -> i64 {
         let length = i64::try_from(range.length().as_secs()).unwrap_or(i64::MAX);
         if range == self.whole { self.pad } else { self.pad.min(length.max(NEIGHBOUR_SECONDS)) }
     }
 
     /// One walk over every list of the stream. A page that is the same as in `former` is not parsed again.
-    async fn walk(&mut self, asked: Asked, former: Option<&WalkPages>, events_max: u64) -> Result<WalkEnd, ApiError> {
+    async fn walk(
+        &mut self,
+        asked: PaddedRange,
+        former: Option<&WalkPages>,
+        events_max: u64,
+    ) -> Result<WalkEnd, ApiError> {
         let mut pages = WalkPages::default();
         let mut passed = 0;
         let mut known = former;
@@ -307,40 +312,40 @@ impl<'a> SpanReader<'a> {
     async fn page(
         &mut self,
         list: &Option<DeviceId>,
-        asked: Asked,
+        asked: PaddedRange,
         walk: &mut Walk,
-        seen: Option<&Seen>,
+        seen: Option<&WalkPage>,
     ) -> Result<Option<(Page, Step)>, PageError> {
         let served = match seen {
             None => {
                 let Served { body, at } = self.lists.page(list, asked, walk.next_offset(), &mut self.stats).await?;
-                Served { body: Again::Changed(body), at }
+                Served { body: Reread::Changed(body), at }
             }
             Some(seen) => self.lists.page_again(list, asked, walk.next_offset(), seen, &mut self.stats).await?,
         };
         self.began_at = self.began_at.or(served.at);
         self.ended_at = served.at.or(self.ended_at);
         match (served.body, seen) {
-            (Again::Same, Some(seen)) => {
+            (Reread::Same, Some(seen)) => {
                 walk.clone_from(&seen.after);
                 Ok(None)
             }
-            (Again::Changed(page), _) => {
+            (Reread::Changed(page), _) => {
                 let step = walk.take(&page);
                 Ok(Some((page, step)))
             }
-            (Again::Same, None) => unreachable!("BUG: only a page that was seen comes again"),
+            (Reread::Same, None) => unreachable!("BUG: only a page that was seen comes again"),
         }
     }
 
-    fn add_page(&mut self, page: Page, asked: Asked) {
+    fn add_page(&mut self, page: Page, asked: PaddedRange) {
         // The wide padding of a re-scan may be the only reading that shows its events.
         self.joined.add_page(page.events, |event| self.pad > NEIGHBOUR_SECONDS || asked.keeps(event));
     }
 
-    /// A last, plain reading of an unstable range, so that its visible events are kept.
+    /// Reads an unstable range once more without anchors, to keep its visible events.
     async fn salvage(&mut self, range: Range) -> Result<(), ApiError> {
-        let asked = Asked { range, pad: self.pad_of(range) };
+        let asked = PaddedRange { range, pad: self.pad_of(range) };
         let lists = self.lists;
         for list in lists.devices {
             let mut offset = 0;

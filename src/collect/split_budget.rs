@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// So many ranges of a round may be unstable, plus one for each page of events that the round confirms. One unstable second makes
-/// a day fail seventeen times, once at each halving.
+/// This number of ranges may be unstable in a round, plus one for each page of events that the round confirms. One
+/// unstable second makes a day fail seventeen times, once at each halving.
 pub const FAILED_RANGES_MAX: u64 = 32;
 
 /// Shared by all readers of one round. An unstable range is read as two halves, and each half may be unstable again. When the budget
@@ -20,7 +20,7 @@ impl SplitBudget {
         self.failed.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A range with so many pages of events was confirmed.
+    /// A range with this number of pages of events was confirmed.
     pub fn note_confirmed(&self, pages: u64) {
         self.confirmed_pages.fetch_add(pages, Ordering::Relaxed);
     }
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_round_confirms_lets_it_fail_more_often() {
+    fn each_confirmed_page_adds_one_allowed_failure() {
         let budget = SplitBudget::default();
         (0..FAILED_RANGES_MAX).for_each(|_| budget.note_failed());
         assert!(budget.is_spent());

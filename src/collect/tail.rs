@@ -1,16 +1,17 @@
 //! Reads the new events of an open window.
 //!
-//! The walk goes on from its checkpoint if the anchors are in their places, so a poll costs only the new pages. If they are not, the
-//! list changed before the checkpoint, and the window is walked again from its start, twice. A list of one empty page needs no
-//! second walk: a page is atomic. This reading is provisional: the settled reading proves the window later.
+//! The walk continues at its checkpoint if the anchors are in their places: a poll requests only the new pages. If they
+//! are not, the list changed before the checkpoint, and the reader walks the window twice from its start. A list of one
+//! empty page needs no second walk, because a page is atomic. This reading is provisional: the settled reading proves
+//! the window later.
 
 use crate::api::ApiError;
 use crate::model::{Digest, Instant, Multiset, RawEvent};
 use crate::planted::{self, Bug};
 
-use super::asked::Asked;
 use super::joined::{CountedEvent, Joined};
 use super::lists::{Lists, PageError, ReadStats, note};
+use super::padded_range::PaddedRange;
 use super::span::RESTARTS_MAX;
 use super::walk::{Step, Walk};
 
@@ -36,7 +37,7 @@ pub enum TailStart {
     /// At the list's start. Nothing of the window is archived, so an empty page agrees with the archive.
     Empty,
     /// At the list's start. Events of the window are archived, so one empty page is not believed.
-    Again,
+    FromStart,
 }
 
 impl TailStart {
@@ -45,17 +46,17 @@ impl TailStart {
         match point {
             Some((offset, anchors)) => Self::Point(offset, anchors),
             None if events == 0 => Self::Empty,
-            None => Self::Again,
+            None => Self::FromStart,
         }
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Phase {
-    /// Going on from a checkpoint.
+    /// Continues at a checkpoint.
     Resumed,
-    /// A walk from the start; the former walk's tally to agree with, if there was one, and how often it found
-    /// `hasMoreEvents` untrue.
+    /// A walk from the start. `former` has the tally of the walk before, and how often that walk found `hasMoreEvents`
+    /// untrue.
     FromStart {
         former: Option<(Multiset<Digest>, u64)>,
     },
@@ -65,8 +66,8 @@ enum Phase {
 /// Reads an open window chunk by chunk.
 pub struct TailReader<'a> {
     lists: Lists<'a>,
-    asked: Asked,
-    /// A chunk has so many new events, to bound memory and the work that a crash repeats.
+    asked: PaddedRange,
+    /// The new events of one chunk: a bound of memory, and of the work that a crash repeats.
     chunk_events: usize,
     /// Whether an empty list agrees with the archive.
     may_be_empty: bool,
@@ -80,7 +81,7 @@ pub struct TailReader<'a> {
 }
 
 impl<'a> TailReader<'a> {
-    pub fn new(lists: Lists<'a>, asked: Asked, start: TailStart, chunk_events: usize) -> Self {
+    pub fn new(lists: Lists<'a>, asked: PaddedRange, start: TailStart, chunk_events: usize) -> Self {
         let may_be_empty = start == TailStart::Empty;
         let (phase, walk) = match start {
             TailStart::Point(offset, anchors) if lists.devices.len() == 1 => {
@@ -123,7 +124,7 @@ impl<'a> TailReader<'a> {
         while self.phase != Phase::Done && self.joined.len() < self.chunk_events {
             let served = match self.lists.page(list, self.asked, self.walk.next_offset(), &mut self.stats).await {
                 Ok(served) => served,
-                // A refused limit says nothing about the list: the walk goes on with shorter pages.
+                // A refused limit says nothing about the list: the walk continues with shorter pages.
                 Err(PageError::LimitRefused) => continue,
                 Err(PageError::Api(error)) => return Err(error),
             };

@@ -9,10 +9,10 @@ use crate::api::Page;
 use crate::model::{Digest, Instant, RawEvent};
 use crate::planted::{self, Bug};
 
-/// How many events before an offset are asked for again with the next page.
+/// The number of anchors: events before an offset that the next page repeats.
 pub const ANCHORS_MAX: usize = 8;
 
-/// After the same new events on so many pages in a row, the service serves one page for ever.
+/// If this number of pages in a row has the same new events, the service serves one page for ever.
 const REPEATS_MAX: u32 = 16;
 
 /// Contradictions of the service. They are counted for the record, and change no decision.
@@ -23,7 +23,7 @@ pub struct Anomalies {
     pub has_more: u64,
     /// `nextOffset` was not the number of events passed.
     pub next_offset: u64,
-    /// An event older than the one before it, though oldest first was asked for.
+    /// An event older than the event before it, although the request asked for oldest first.
     pub order: u64,
     /// An event outside the range asked for.
     pub outside: u64,
@@ -53,7 +53,7 @@ impl Anomalies {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Step {
-    /// The anchors are in their places, and so many events at the end of the page are new.
+    /// The anchors are in their places, and this number of events at the end of the page is new.
     More { new: usize },
     /// The page has only the anchors: the walk is whole.
     Whole,
@@ -68,7 +68,7 @@ pub struct Walk {
     offset: u64,
     /// Digest prefixes of the last events before `offset`, oldest first.
     tail: VecDeque<[u8; 16]>,
-    /// How many of `tail` the next page must begin with.
+    /// The number of anchors in `tail` that the next page must begin with.
     anchors: usize,
     page_max: usize,
     last_time: Option<Instant>,
@@ -92,7 +92,7 @@ impl Walk {
         }
     }
 
-    /// Goes on from a checkpoint. `anchors` are the digest prefixes of the last events before `offset`.
+    /// Continues at a checkpoint. `anchors` are the digest prefixes of the last events before `offset`.
     pub fn resumed(offset: u64, anchors: Vec<[u8; 16]>) -> Self {
         let mut walk = Self::from_start();
         walk.offset = offset;
@@ -165,12 +165,12 @@ impl Walk {
             && page.has_more == Some(true)
     }
 
-    /// Whether the claim that nothing follows ends the walk: only a planted bug believes it.
+    /// Whether the walk ends because the service claims that nothing follows. Only a planted bug trusts that claim.
     fn is_believed(&self, page: &Page) -> bool {
         planted::is(Bug::TrustHasMore) && page.has_more == Some(false) && self.offset > 0
     }
 
-    /// If the service ignores offsets, a list of one event, or of equal events, would be walked for ever.
+    /// Ends the walk if the service ignores offsets: a list of one event, or of equal events, would have no end.
     fn is_stuck(&mut self, new: &[RawEvent]) -> bool {
         let number = |event: &RawEvent| u64::from_le_bytes(event.digest.0[..8].try_into().expect("BUG: 32 bytes"));
         let brief = new.iter().fold(new.len() as u64, |sum, event| sum.rotate_left(7) ^ number(event));

@@ -1,7 +1,7 @@
 //! The pages of one walk, kept to compare the next walk over the same list with it.
 //!
-//! A page that comes again byte for byte means the same for the next walk: it is neither parsed nor counted again. Two walks with the
-//! same pages agree. Other walks are compared by their events.
+//! If a page repeats byte for byte, it means the same for the next walk: it is neither parsed nor counted again. Two
+//! walks with the same pages agree. Other walks are compared by their events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,18 +11,18 @@ use bytes::Bytes;
 use crate::api::Page;
 use crate::model::{Digest, Instant, Multiset, NANOS_PER_SECOND, Range};
 
-use super::asked::Asked;
+use super::padded_range::PaddedRange;
 use super::walk::{Step, Walk};
 
 /// One page of a walk.
 #[derive(Debug)]
-pub struct Seen {
-    /// Which of the stream's lists, and the place in it.
+pub struct WalkPage {
+    /// The number of the stream's list, and the place in it.
     list: usize,
     offset: u64,
     limit: u32,
     pub body: Bytes,
-    /// The events, and when they happened.
+    /// The events and their times.
     pub events: Vec<(Digest, Option<Instant>)>,
     /// The meaning of the page, and the walk after it.
     pub step: Step,
@@ -32,24 +32,24 @@ pub struct Seen {
 /// The pages of one walk, in order, list by list.
 #[derive(Debug, Default)]
 pub struct WalkPages {
-    pages: Vec<Arc<Seen>>,
+    pages: Vec<Arc<WalkPage>>,
     /// How often `hasMoreEvents` said the opposite of what the walk then saw.
     pub has_more: u64,
 }
 
 impl WalkPages {
     /// The next page for a walk that has seen the first `at` pages of this one.
-    pub fn next(&self, at: usize, (list, offset, limit): (usize, u64, u32)) -> Option<&Arc<Seen>> {
-        let is_it = |seen: &&Arc<Seen>| (seen.list, seen.offset, seen.limit) == (list, offset, limit);
+    pub fn next(&self, at: usize, (list, offset, limit): (usize, u64, u32)) -> Option<&Arc<WalkPage>> {
+        let is_it = |seen: &&Arc<WalkPage>| (seen.list, seen.offset, seen.limit) == (list, offset, limit);
         self.pages.get(at).filter(is_it).filter(|seen| !seen.body.is_empty())
     }
 
     pub fn note(&mut self, (list, offset, limit): (usize, u64, u32), page: &Page, step: Step, after: Walk) {
         let events = page.events.iter().map(|event| (event.digest, event.at())).collect();
-        self.pages.push(Arc::new(Seen { list, offset, limit, body: page.body.clone(), events, step, after }));
+        self.pages.push(Arc::new(WalkPage { list, offset, limit, body: page.body.clone(), events, step, after }));
     }
 
-    pub fn note_again(&mut self, seen: Arc<Seen>) {
+    pub fn note_again(&mut self, seen: Arc<WalkPage>) {
         self.pages.push(seen);
     }
 
@@ -70,7 +70,7 @@ impl WalkPages {
         if both > 0 && (self.is(former) || self.tally(|_| true) == former.tally(|_| true)) { both } else { 0 }
     }
 
-    /// How often each event came, without anchors that came again, for times that `keeps` accepts.
+    /// How often each event with a time that `keeps` accepts occurred, without repeated anchors.
     pub fn tally(&self, keeps: impl Fn(Option<Instant>) -> bool) -> Multiset<Digest> {
         let mut tally = Multiset::with_room_for(self.pages.iter().map(|seen| seen.events.len()).sum());
         for seen in &self.pages {
@@ -84,9 +84,9 @@ impl WalkPages {
         tally
     }
 
-    /// Where a range can be cut so that the walk has passed all events of the left part, if the list is in time order. `None` if the
-    /// walk is too short.
-    pub fn cut(&self, asked: Asked) -> Option<(Range, Range)> {
+    /// The cut of a range after which the walk has passed all events of the left part, if the list is in time order.
+    /// `None` if the walk is too short.
+    pub fn cut(&self, asked: PaddedRange) -> Option<(Range, Range)> {
         let passed = self.times().next()?;
         // The service may read each bound with up to a second more.
         let cut = passed.floor_second().nanos() - (asked.pad + 1) * NANOS_PER_SECOND;
@@ -95,9 +95,9 @@ impl WalkPages {
         (range.start < cut && cut < range.end).then(|| (Range::new(range.start, cut), Range::new(cut, range.end)))
     }
 
-    /// The end of the second in which the walk stands, and of the padding after it. `None` if that second has at most half of the
-    /// walk's events.
-    pub fn dense_second_end(&self, asked: Asked) -> Option<Instant> {
+    /// The end of the second in which the walk stopped, with the padding after it. `None` if that second has at most
+    /// half of the walk's events.
+    pub fn dense_second_end(&self, asked: PaddedRange) -> Option<Instant> {
         let second = self.times().next()?.floor_second();
         let (all, inside) = (self.times().count(), self.times().filter(|at| at.floor_second() == second).count());
         let seconds = u64::try_from(asked.pad).ok()?.checked_add(2)?;

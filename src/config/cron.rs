@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_expression_is_refused_with_a_reason() {
+    fn an_invalid_expression_is_refused_with_a_reason() {
         for (text, reason) in [
             ("", "0 fields"),
             ("* * * *", "4 fields"),

@@ -32,7 +32,7 @@ fn an_empty_file_gives_the_documented_defaults() {
 }
 
 #[test]
-fn the_documented_file_is_read() {
+fn the_documented_file_is_accepted() {
     let config = load(
         r#"
             archive = "./archive"
@@ -71,7 +71,7 @@ fn the_documented_file_is_read() {
 }
 
 #[test]
-fn flags_stand_over_the_file() {
+fn flags_override_the_file() {
     let overrides = Overrides {
         archive: Some("elsewhere".into()),
         base_url: Some("http://127.0.0.1:8080".into()),
@@ -97,7 +97,7 @@ fn an_unknown_key_is_named_with_file_and_line() {
 }
 
 #[test]
-fn a_value_that_makes_no_sense_is_named_with_its_key() {
+fn an_invalid_value_is_named_with_its_key() {
     for (text, key, part) in [
         ("[windows]\nlength = \"7h\"", "windows.length", "7h"),
         ("[windows]\nlength = \"0s\"", "windows.length", "0s"),
@@ -138,7 +138,7 @@ fn a_value_that_makes_no_sense_is_named_with_its_key() {
 }
 
 #[test]
-fn http_to_another_machine_is_warned_of() {
+fn plain_http_to_another_machine_causes_a_warning() {
     for (address, warned) in [
         ("http://service.example", true),
         ("https://service.example", false),
@@ -152,7 +152,7 @@ fn http_to_another_machine_is_warned_of() {
 }
 
 #[test]
-fn a_named_file_that_is_not_there_is_an_error() {
+fn a_missing_named_file_is_an_error() {
     let overrides = Overrides { config: Some("/nowhere/annals.toml".into()), ..Overrides::default() };
     assert!(matches!(Config::load(overrides), Err(ConfigError::Unreadable { .. })));
 }
@@ -177,7 +177,7 @@ fn whole_example() -> String {
 }
 
 #[test]
-fn the_example_file_explains_every_key_and_no_other() {
+fn the_example_file_explains_exactly_the_existing_keys() {
     let example: toml::Table = toml::from_str(&whole_example()).unwrap();
     let mut shown: Vec<String> = example.keys().cloned().collect();
     let mut known = known_keys("");
@@ -205,7 +205,7 @@ fn the_example_file_shows_the_defaults_and_is_valid_with_every_key_in_force() {
 }
 
 #[test]
-fn each_team_has_its_own_metrics_as_configured_and_up_to_a_hundred_by_itself() {
+fn metrics_of_each_team_follow_the_setting_and_auto_means_up_to_a_hundred() {
     let of =
         |value: &str| load(&format!("[http]\nteam_metrics = {value}"), Overrides::default()).unwrap().http.team_metrics;
     for (value, at_100, at_101) in [("\"auto\"", true, false), ("true", true, true), ("false", false, false)] {
@@ -214,7 +214,7 @@ fn each_team_has_its_own_metrics_as_configured_and_up_to_a_hundred_by_itself() {
 }
 
 #[test]
-fn the_shard_is_that_of_the_file_unless_the_environment_or_a_flag_says_another() {
+fn the_environment_and_the_flag_override_the_shard_of_the_file() {
     let file = "[fleet]\nshard = \"2/8\"";
     assert_eq!(load(file, Overrides::default()).unwrap().shard.to_string(), "2/8");
     let over = Overrides { shard: "3/4".parse().ok(), ..Overrides::default() };

@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_world_readable_file_is_warned_of() {
+    fn a_world_readable_token_file_causes_a_warning() {
         use std::os::unix::fs::PermissionsExt;
         let file = tempfile::NamedTempFile::new().unwrap();
         for (mode, warned) in [(0o600, false), (0o640, false), (0o644, true)] {

@@ -61,7 +61,7 @@ fn session(rows: &[EventRow]) -> SessionRow {
 }
 
 #[test]
-fn the_first_outcome_that_fits() {
+fn the_outcome_is_the_first_matching_rule() {
     for (events, outcome, duration_ms) in [
         ("r0", Outcome::RequestedOnly, None),
         ("x0", Outcome::RequestedOnly, None),
@@ -86,7 +86,7 @@ fn the_first_outcome_that_fits() {
 }
 
 #[test]
-fn the_first_of_each_kind_counts_and_the_last_close() {
+fn the_first_event_of_each_kind_and_the_last_close_count() {
     let session = session(&history("r5 r3 e9 e7 a12 a11 f1 f2 c20 c30 x40"));
     let times = [session.requested_at, session.established_at, session.authenticated_at, session.closed_at];
     assert_eq!(times, [3, 7, 11, 30].map(|at| Some(second(at))));
@@ -95,7 +95,7 @@ fn the_first_of_each_kind_counts_and_the_last_close() {
 }
 
 #[test]
-fn details_are_those_of_the_earliest_event_that_has_them_and_conflicts_are_named() {
+fn details_come_from_the_earliest_event_with_a_value_and_conflicts_are_named() {
     let peer = |row: EventRow, email: &str| with(row, |detail| detail.peer_email = Some(email.into()));
     let rows = [
         with(peer(event('c', 9), "eve@x"), |detail| detail.device_id = Some("d1".into())),
@@ -135,7 +135,7 @@ fn reasons_are_distinct_and_sorted() {
 }
 
 #[test]
-fn of_a_changed_event_the_latest_revision_counts_once() {
+fn only_the_latest_revision_of_a_changed_event_counts() {
     let edited = |at: i64, revision: u32, seen: i64| EventRow {
         event_id: "edited".into(),
         revision,
@@ -165,7 +165,7 @@ fn an_event_without_a_connection_makes_no_session() {
 }
 
 #[test]
-fn a_session_rests_when_it_is_closed_or_was_waited_for_long_enough() {
+fn a_session_is_resting_when_it_is_closed_or_timed_out() {
     for (events, days, rests) in [
         ("r0 e1 c2", 0, true),
         ("r0", 0, false),
@@ -196,7 +196,7 @@ fn any_event() -> impl Strategy<Value = EventRow> {
 
 proptest! {
     #[test]
-    fn order_does_not_count((rows, shuffled) in vec(any_event(), 1..10).prop_flat_map(|rows| (Just(rows.clone()), Just(rows).prop_shuffle()))) {
+    fn the_order_of_events_does_not_matter((rows, shuffled) in vec(any_event(), 1..10).prop_flat_map(|rows| (Just(rows.clone()), Just(rows).prop_shuffle()))) {
         prop_assert_eq!(session(&rows), session(&shuffled));
         // Repeated events do not matter, either.
         let twice = [rows.clone(), shuffled].concat();

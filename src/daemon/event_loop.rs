@@ -22,22 +22,22 @@ use super::task_run::{Edges, TaskRun, run_task};
 use super::timetable::{Next, Timetable};
 use crate::pipeline::{Budget, Workers};
 
-/// The loop turns at least this often.
+/// The loop runs at least this often.
 const ROUND_MAX: Duration = Duration::from_secs(1);
-/// The time that runs have to end after a stop.
+/// The time that running tasks have to end after a stop.
 const STOP_GRACE: Duration = Duration::from_secs(3);
-/// When the service asks so many runs in a row to wait, all teams wait.
+/// When the service asks this number of consecutive runs to wait, all teams wait.
 const ASKED_TO_WAIT_MAX: u32 = 4;
-/// Runs at once, at least.
+/// The minimum number of parallel runs.
 const SLOTS_MIN: usize = 8;
 
 /// A command to the daemon.
 pub enum Command {
-    /// Another configuration, checked and whole.
+    /// A new configuration, checked and complete.
     Reload(Box<(Edges, Schedule)>),
-    /// The token changed: refused tasks are tried again.
+    /// The token changed: retry the refused tasks.
     TokenChanged,
-    /// Stop; runs may finish for a moment.
+    /// Stop. Running tasks may finish for a moment.
     Stop,
 }
 
@@ -49,17 +49,17 @@ pub struct Daemon {
     schedule: Schedule,
     pub(super) live: Arc<Live>,
     pub(super) timetable: Timetable,
-    /// What is under way: runs, a list of the teams, a check of the archive.
+    /// Running work: tasks, a list of the teams, a check of the archive.
     under_way: FuturesUnordered<BoxFuture<'static, Event>>,
     runs_under_way: usize,
     is_checking: bool,
-    /// When the teams are listed next; `None` while a list is under way.
+    /// The time of the next list of teams; `None` during a list.
     pub(super) listed_next: Option<Instant>,
-    /// When the archive is checked next.
+    /// The time of the next check of the archive.
     checked_next: Option<Instant>,
-    /// Teams that only the archive knows: the service has not listed them yet.
+    /// Teams that only the archive holds: the service has not listed them yet.
     pub(super) assumed: BTreeSet<TeamId>,
-    /// Runs in a row that the service asked to wait.
+    /// Consecutive runs that the service asked to wait.
     asked_to_wait: u32,
 }
 
@@ -102,11 +102,11 @@ impl Daemon {
         }
     }
 
-    /// Works until a command stops it, or no commands can come any more.
+    /// Runs until a command stops it, or the channel of commands is closed.
     pub async fn run(mut self, mut commands: mpsc::UnboundedReceiver<Command>) {
         self.assume_teams();
         loop {
-            let wait = self.start_what_is_due();
+            let wait = self.start_due_tasks();
             match self.next_event(&mut commands, wait).await {
                 Event::RunEnded(run) => self.run_ended(*run),
                 Event::Listed(listed) => self.listed(listed),
@@ -121,10 +121,10 @@ impl Daemon {
                 Event::Time => {}
             }
         }
-        self.wind_down().await;
+        self.shut_down().await;
     }
 
-    fn start_what_is_due(&mut self) -> Duration {
+    fn start_due_tasks(&mut self) -> Duration {
         let now = self.edges.clock.now();
         self.live.beat(self.edges.clock.monotonic());
         if self.edges.settings.teams.is_empty() && self.listed_next.take_if(|at| *at <= now).is_some() {
@@ -178,10 +178,10 @@ impl Daemon {
         if committed.commits > 0 && !matches!(outcome, Outcome::Done { is_unfinished: true, .. }) {
             self.timetable.rest(&team, now.plus(self.edges.settings.commit_every));
         }
-        self.heed(outcome, now);
+        self.back_off(outcome, now);
         let failures = self.timetable.task_state(&team, task).map_or(0, |state| state.failures);
         if task == Task::Read(Stream::Activity) && committed.rows > 0 {
-            // Activity may tell of changes of people and computers. The scan decides whether it does.
+            // Activity may report changes of people and computers. The scan decides.
             self.timetable.want(&team, Task::Inventory, now);
             if committed.removals > 0 {
                 self.timetable.want(&team, Task::Read(Stream::Connections), now);
@@ -195,8 +195,8 @@ impl Daemon {
         self.show_tasks(&team);
     }
 
-    /// A team that is asked to wait waits by itself. When the service asks one team after another, all wait.
-    fn heed(&mut self, outcome: Outcome, now: Instant) {
+    /// If the service asks a team to wait, only this team waits. If it asks several teams in a row, all teams wait.
+    fn back_off(&mut self, outcome: Outcome, now: Instant) {
         match outcome {
             Outcome::Failed { not_before: Some(wait) } => {
                 self.asked_to_wait += 1;
@@ -237,7 +237,7 @@ impl Daemon {
                 self.forget(team);
             }
             for team in &named {
-                self.take_in(team, now);
+                self.add_team(team, now);
             }
         }
         self.timetable.retry_refused(now);
@@ -247,8 +247,9 @@ impl Daemon {
         tracing::info!("the configuration was read again and is in force");
     }
 
-    /// Waits a moment for the runs to end, then abandons the others. The next process reads their uncommitted events again.
-    async fn wind_down(mut self) {
+    /// Waits a moment for the running tasks to end, then abandons the others. The next process reads their uncommitted
+    /// events again.
+    async fn shut_down(mut self) {
         let mut grace = self.edges.clock.sleep(STOP_GRACE).fuse();
         while self.runs_under_way > 0 {
             futures::select_biased! {

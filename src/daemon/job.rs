@@ -1,4 +1,4 @@
-//! A task of a team: when it is due, and how the end of a run changes that. Pure.
+//! A task of a team: the time at which it is due, and the effect of a run on that time. Pure.
 
 use std::time::Duration;
 
@@ -7,15 +7,15 @@ use crate::model::{Digest, Instant, Stream, TeamId};
 use crate::pipeline::{HORIZON_ASSUMED, Urgency};
 use crate::planted::{self, Bug};
 
-/// Offsets are spread over the time between two moments of a schedule, but over no more than this.
+/// Offsets are spread over the time between two moments of a schedule, but at most over this time.
 pub const SPREAD_MAX: Duration = Duration::from_secs(600);
 /// The first wait after a failure.
 pub const BACKOFF_FIRST: Duration = Duration::from_secs(1);
-/// The longest wait after failures that end by themselves.
+/// The longest wait after temporary failures.
 pub const BACKOFF_MAX: Duration = Duration::from_secs(120);
-/// The longest wait after a failure that a person must end.
+/// The longest wait after a failure that a person must resolve.
 pub const SLOW_RETRY: Duration = Duration::from_secs(900);
-/// The wait that the service asks for is multiplied by the failures in a row, up to this.
+/// The wait that the service asks for is multiplied by the consecutive failures, up to this factor.
 const ASKED_TIMES_MAX: u32 = 4;
 
 /// A kind of work that the daemon does for a team.
@@ -46,24 +46,24 @@ impl Task {
     }
 }
 
-/// How a run ended, as far as the next run depends on it.
+/// The end of a run, as far as the next run depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     Done {
-        /// There is more to read than one run may take.
+        /// There is more to read than one run may read.
         is_unfinished: bool,
-        /// The next run must not wait longer than this.
+        /// The next run must start within this time.
         within: Option<Duration>,
     },
-    /// The same work may succeed later by itself. The service may have said when.
+    /// A retry may succeed without help. The service may have given a time.
     Failed { not_before: Option<Duration> },
-    /// Another writer was ahead: this process leaves the team to it for a while.
+    /// Another writer committed first: this process pauses the team.
     Fenced,
-    /// A person must act first: a token, a disk, a damaged file.
+    /// A person must act first: on the token, the disk, or a damaged file.
     Refused,
 }
 
-/// Which slots a task may use.
+/// The slots that a task may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lane {
     Newest,
@@ -81,7 +81,7 @@ pub struct Job {
     pub failures: u32,
     pub is_refused: bool,
     pub is_unfinished: bool,
-    /// Another run was asked for during this one.
+    /// Another run was requested during this one.
     pub is_wanted: bool,
     pub urgency: Urgency,
 }
@@ -110,7 +110,7 @@ impl Job {
         }
     }
 
-    /// Takes notice of a run's end. `chance` spreads the waits of many jobs.
+    /// Notes the end of a run. `chance` spreads the waits of many jobs.
     pub fn finished(
         &mut self,
         task: Task,
@@ -138,7 +138,7 @@ impl Job {
                 }
             }
             Outcome::Failed { not_before } => {
-                // A job that the service asks to wait again and again asks more seldom.
+                // The delay of a job grows if the service asks it to wait repeatedly.
                 let asked = not_before.unwrap_or_default() * failures.min(ASKED_TIMES_MAX);
                 self.due = after(BACKOFF_MAX).max(now.plus(asked));
             }
@@ -149,7 +149,8 @@ impl Job {
     }
 }
 
-/// A stream that was never read runs before streams without pressure. The inventory runs after it: waiting loses nothing of it.
+/// A stream that was never read runs before streams without urgency. The inventory runs after it: a delay loses none of
+/// it.
 fn first_urgency(task: Task, now: Instant) -> Urgency {
     match task {
         Task::Read(_) => Urgency::default(),
@@ -162,7 +163,8 @@ pub fn next_due(cron: &Cron, offset: Duration, after: Instant) -> Instant {
     cron.next_after(after.minus(offset)).map_or(Instant::LATEST, |next| next.plus(offset))
 }
 
-/// Where between two moments of its schedule a team's task starts. It is the same as long as the process lives.
+/// The time between two moments of its schedule at which a team's task starts. It stays the same for the life of the
+/// process.
 pub fn offset(seed: u64, team: &TeamId, task: Task, schedule: &Schedule, now: Instant) -> Duration {
     let spread = task.cron(schedule).interval(now).min(SPREAD_MAX);
     let nanos = u64::try_from(spread.as_nanos()).unwrap_or(u64::MAX).max(1);
@@ -174,8 +176,8 @@ pub fn hash(team: &TeamId, task: Task) -> u64 {
     u64::from_le_bytes(digest.0[..8].try_into().expect("BUG: a digest has more than 8 bytes"))
 }
 
-/// The wait after so many failures in a row: it doubles each time, less up to a quarter, so that jobs that failed together do
-/// not return together.
+/// The wait after this number of consecutive failures. It doubles each time, minus up to a quarter, so jobs that failed
+/// together do not retry together.
 fn backoff(failures: u32, longest: Duration, chance: u64) -> Duration {
     if planted::is(Bug::HotLoop) {
         return Duration::ZERO;

@@ -1,4 +1,4 @@
-//! The daemon's state for display: its port, its metrics and its warnings show it.
+//! The daemon's state for display. Its port, its metrics and its warnings show it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -15,9 +15,9 @@ use super::task_run::TaskRun;
 use super::timetable::TaskState;
 use crate::pipeline::{Flushed, TeamStatus};
 
-/// A stream is late after this many poll intervals without a reading,
+/// A stream is late after this number of poll intervals without a reading,
 const LATE_POLLS: u32 = 3;
-/// and no less than this.
+/// and never before this time.
 const LATE_MIN: Duration = Duration::from_secs(10);
 
 /// One task of one team.
@@ -50,7 +50,7 @@ pub struct TeamLive {
 pub struct Verified {
     pub at: Instant,
     pub faults: usize,
-    /// The first fault, or why the check failed.
+    /// The first fault, or the reason why the check failed.
     pub first: Option<String>,
 }
 
@@ -82,7 +82,7 @@ pub struct Detections {
     pub at: Option<Instant>,
     /// Successful reports, by id.
     pub found: BTreeMap<String, Arc<Detected>>,
-    /// Failed reports, and why.
+    /// Failed reports, with the reasons.
     pub failed: BTreeMap<String, String>,
 }
 
@@ -104,11 +104,11 @@ pub struct Snapshot {
     pub verified: Option<Verified>,
     pub published: Option<Publication>,
     pub detections: Detections,
-    /// Why the last list of the teams failed.
+    /// The error of the last list of teams.
     pub listing_error: Option<String>,
     pub open_teams: usize,
     pub open_bytes: usize,
-    /// Warnings by where they went and how that ended.
+    /// Warnings by target and result.
     pub alerts: BTreeMap<(&'static str, &'static str), u64>,
 }
 
@@ -148,12 +148,12 @@ impl Live {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The daemon's loop turned.
+    /// The daemon's loop ran.
     pub(super) fn beat(&self, monotonic: Duration) {
         self.held().beat = Some(monotonic);
     }
 
-    /// The monotonic time at which the daemon's loop last came round.
+    /// The monotonic time of the last iteration of the daemon's loop.
     pub fn last_beat(&self) -> Option<Duration> {
         self.held().beat
     }
@@ -162,7 +162,7 @@ impl Live {
         self.held().schedule = Some(schedule);
     }
 
-    /// Shows how a run that publishes the open tables ended.
+    /// Shows the end of a run that publishes the open tables.
     pub fn publication_ended(&self, at: Instant, error: Option<String>) {
         self.change(|shown| {
             let before = shown.published.as_ref().and_then(|published| published.done_at);
@@ -175,7 +175,8 @@ impl Live {
         change(&mut self.held().shown);
     }
 
-    /// Shows the end of a run, and logs it. `failures` are those of the task in a row, `size` the bytes and number of open teams.
+    /// Shows the end of a run, and logs it. `failures` counts the task's consecutive failures. `size` has the bytes and
+    /// the number of open teams.
     pub(super) fn run_ended(&self, run: TaskRun, failures: u32, now: Instant, size: (usize, usize)) {
         let shown = &mut self.held().shown;
         (shown.open_bytes, shown.open_teams) = size;
@@ -203,7 +204,7 @@ impl Live {
         }
     }
 
-    /// Shows a team no more, but keeps the sums of its tasks.
+    /// Removes a team from the display, but keeps the sums of its tasks.
     pub(super) fn forget(&self, team: &TeamId) {
         let shown = &mut self.held().shown;
         for (task, live) in shown.teams.remove(team).into_iter().flat_map(|team| team.tasks) {
@@ -217,17 +218,17 @@ impl Live {
         held.shown.listing_error = error;
     }
 
-    /// The reports were run for the warnings.
+    /// Shows that the reports ran for the warnings.
     pub fn detected(&self, detections: Detections) {
         self.held().shown.detections = detections;
     }
 
-    /// Counts a warning by where it went and how that ended.
+    /// Counts a warning by target and result.
     pub fn count_alert(&self, target: &'static str, result: &'static str) {
         *self.held().shown.alerts.entry((target, result)).or_default() += 1;
     }
 
-    /// Why the last list of the teams failed.
+    /// The error of the last list of teams.
     pub fn listing_error(&self) -> Option<String> {
         self.held().shown.listing_error.clone()
     }
@@ -236,8 +237,8 @@ impl Live {
         let _ = self.open_teams.set(open_teams);
     }
 
-    /// Gives `read` the state of a team after its last commit, if the daemon has it in memory. Returns whether it has. Waits for a
-    /// commit under way, so a thread that must not wait must not call it.
+    /// Passes the state of a team after its last commit to `read`, if the daemon has it in memory. Returns whether it
+    /// has. Waits for a running commit, so a thread that must not block must not call it.
     pub fn with_state(&self, team: &TeamId, read: &mut dyn FnMut(&TeamState)) -> bool {
         self.open_teams.get().is_some_and(|open_teams| open_teams.with_state(team, read))
     }

@@ -1,8 +1,9 @@
-//! The daemon runs the pipeline again and again: when each task of each team is due, what a run does, and the state for display.
+//! The daemon runs the pipeline repeatedly. This room decides when each task of each team is due, runs it, and keeps
+//! the state for display.
 //!
-//! `event_loop` owns everything and waits. `timetable` decides which task runs next, from each task's `job`. `task_run` is one run of
-//! a task, on a team that `open_teams` keeps open. `team_list` follows the teams that the service lists. `live` shows all this to
-//! the port, the metrics and the warnings.
+//! `event_loop` owns everything and waits. `timetable` decides which task runs next, from each task's `job`. `task_run`
+//! is one run of a task, on a team that `open_teams` keeps open. `team_list` follows the service's list of teams.
+//! `live` shows the state to the port, the metrics and the warnings.
 
 mod event_loop;
 mod job;

@@ -17,7 +17,7 @@ use crate::pipeline::{
 
 /// A run settles and re-scans for this time, and leaves the rest to the next run. Each run reads the newest events first.
 const RUN_TIME_MAX: Duration = Duration::from_secs(10);
-/// After this many failures in a row a task is named in the log only at every doubling.
+/// After this number of consecutive failures, the log names a task only when the number doubles.
 const FAILURES_LOGGED: u32 = 3;
 
 /// The edges and settings of all runs. A reload of the configuration replaces them.
@@ -31,7 +31,7 @@ pub struct Edges {
 }
 
 impl Edges {
-    /// Lets months expire by a schedule.
+    /// Expires months by a schedule.
     #[must_use]
     pub fn expiring(mut self, expiry: ExpirySettings) -> Self {
         self.settings.retention = Some(Arc::new(expiry)).filter(|expiry| !expiry.classes.is_empty());
@@ -72,7 +72,7 @@ pub struct TaskRun {
 }
 
 impl TaskRun {
-    /// A run that broke.
+    /// A run that panicked.
     pub fn broken(team: TeamId, task: Task, error: String) -> Self {
         Self {
             team,
@@ -184,7 +184,7 @@ fn conclude(
     }
 }
 
-/// Whether the same work may succeed later without help.
+/// Whether a retry may succeed without help.
 fn outcome_of(error: &RoundError) -> Outcome {
     match error {
         RoundError::Api(ApiError::Throttled { retry_after, .. } | ApiError::Unavailable { retry_after, .. }) => {

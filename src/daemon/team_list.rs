@@ -1,4 +1,4 @@
-//! The teams that the daemon reads: the configured ones, else those that the service lists.
+//! The teams that the daemon reads: the configured ones, or those that the service lists.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use crate::model::{Instant, TeamId};
 
 use super::event_loop::Daemon;
 
-/// The interval between two lists of the teams, and after a failure.
+/// The interval of the list of teams, and the interval after a failure.
 const LISTING_EVERY: Duration = Duration::from_secs(300);
 const LISTING_RETRY: Duration = Duration::from_secs(15);
 
 impl Daemon {
-    /// Begins with the configured teams, or with those of the archive until the service has listed its teams.
+    /// Starts with the configured teams, or with the teams of the archive until the service has listed its teams.
     pub(super) fn assume_teams(&mut self) {
         let now = self.edges.clock.now();
         let mut teams = self.edges.settings.own(self.edges.settings.teams.clone());
@@ -24,14 +24,14 @@ impl Daemon {
             self.assumed.extend(teams.iter().cloned());
         }
         for team in teams {
-            self.take_in(&team, now);
+            self.add_team(&team, now);
         }
         if !self.edges.settings.teams.is_empty() {
             self.live.listed(None);
         }
     }
 
-    pub(super) fn take_in(&mut self, team: &TeamId, now: Instant) {
+    pub(super) fn add_team(&mut self, team: &TeamId, now: Instant) {
         self.timetable.add(team, now);
         self.show_tasks(team);
     }
@@ -55,7 +55,7 @@ impl Daemon {
                 let known = self.timetable.teams();
                 for team in teams.iter().filter(|team| !known.contains(*team)) {
                     tracing::info!(%team, "a team to read");
-                    self.take_in(team, now);
+                    self.add_team(team, now);
                 }
                 // Set this last: until then a reader would see an incomplete list.
                 self.live.listed(None);

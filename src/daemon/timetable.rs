@@ -1,9 +1,9 @@
 //! Which task runs next, for any number of teams. Pure: time is an argument, chance is a seed.
 //!
-//! A task of a team is due at the moments of its schedule. Each task shifts them by an offset of its own, so that many teams do
-//! not start together. A late task runs once. A team runs one task at a time. Of the tasks that are due, the one with the least
-//! time left until a loss goes first. Retries, teams that catch up, and inventory scans have a limited part of the slots each,
-//! so that they do not hold up the newest events of other teams.
+//! A task of a team is due at the moments of its schedule. Each task shifts them by its own offset, so many teams do
+//! not start together. A late task runs once. A team runs one task at a time. Of the due tasks, the task with the least
+//! time left until a loss runs first. Retries, backfills and inventory scans each have a limited share of the slots, so
+//! they do not delay the newest events of other teams.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,12 +14,13 @@ use crate::model::{Instant, TeamId};
 use super::job::{Job, Lane, Outcome, SLOW_RETRY, Task, hash, next_due, offset};
 use crate::pipeline::Urgency;
 
-/// So many failures in a row, of any teams, mean that the service is away. When it is back, failed tasks are retried at once.
+/// After this number of consecutive failures, of any teams, the service counts as unreachable. When it answers again,
+/// failed tasks are retried at once.
 const AWAY_FAILURES: u32 = 3;
-/// Such retries have at least this interval.
+/// The minimum interval of such retries.
 const BACK_EVERY: Duration = Duration::from_secs(30);
 
-/// What to do now.
+/// The next action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
     Start(TeamId, Task),
@@ -45,18 +46,18 @@ pub struct Timetable {
     seed: u64,
     jobs: BTreeMap<(TeamId, Task), Job>,
     busy: BTreeMap<TeamId, Lane>,
-    /// Teams without new runs, and until when.
+    /// Teams that start no run, and until when.
     resting: BTreeMap<TeamId, Instant>,
     /// The service asked all teams to wait.
     paused_until: Option<Instant>,
-    /// Failures in a row, and when the service was last seen to be back.
+    /// Consecutive failures, and the last time at which the service answered again.
     away: u32,
     back_at: Option<Instant>,
     seen: Option<Instant>,
 }
 
 impl Timetable {
-    /// `slots`: runs at once.
+    /// `slots`: the maximum number of parallel runs.
     pub fn new(schedule: Schedule, tasks: Vec<Task>, slots: usize, seed: u64) -> Self {
         let (jobs, busy, resting) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let slots = slots.max(1);
@@ -64,7 +65,7 @@ impl Timetable {
         Self { schedule, tasks, slots, seed, jobs, busy, resting, paused_until, away: 0, back_at, seen }
     }
 
-    /// Adds a team: all of its tasks are due now. A known team stays as it is.
+    /// Adds a team: all of its tasks are due now. A known team does not change.
     pub fn add(&mut self, team: &TeamId, now: Instant) {
         for task in self.tasks.clone() {
             let offset = offset(self.seed, team, task, &self.schedule, now);
@@ -72,7 +73,7 @@ impl Timetable {
         }
     }
 
-    /// Removes a team. The end of a run under way is then ignored.
+    /// Removes a team. The end of its current run is then ignored.
     pub fn remove(&mut self, team: &TeamId) {
         self.jobs.retain(|(of, _), _| of != team);
     }
@@ -81,7 +82,7 @@ impl Timetable {
         self.jobs.keys().map(|(team, _)| team.clone()).collect()
     }
 
-    /// What to do at `now`. The caller starts the task that this returns.
+    /// The next action at `now`. The caller starts the returned task.
     pub fn next(&mut self, now: Instant) -> Next {
         self.notice_clock(now);
         if let Some(until) = self.paused_until.filter(|until| now < *until) {
@@ -106,17 +107,17 @@ impl Timetable {
         Next::Wait(later.map(|((team, _), job)| job.due.max(asked(team))).filter(|due| now < *due).min())
     }
 
-    /// Takes notice of a run's end.
+    /// Notes the end of a run.
     pub fn finished(&mut self, team: &TeamId, task: Task, now: Instant, outcome: Outcome, urgency: Option<Urgency>) {
         self.busy.remove(team);
         let Some(job) = self.jobs.get_mut(&(team.clone(), task)) else { return };
         job.finished(task, now, outcome, urgency, &self.schedule, self.seed ^ hash(team, task));
         match outcome {
-            // Each later task of the team asks the same service.
+            // Every other task of the team would use the same service.
             Outcome::Failed { not_before: Some(asked) } if !asked.is_zero() => {
                 self.resting.insert(team.clone(), now.plus(asked));
             }
-            // Each later task of the team would write into the same ledger.
+            // Every other task of the team would write into the same ledger.
             Outcome::Fenced => drop(self.resting.insert(team.clone(), job.due)),
             Outcome::Done { .. } | Outcome::Failed { .. } | Outcome::Refused => {}
         }
@@ -138,7 +139,7 @@ impl Timetable {
         }
     }
 
-    /// Makes a task due now, because it should see an event. A task that waits after a failure goes on waiting.
+    /// Makes a task due now, to read a new event. A task that waits after a failure still waits.
     pub fn want(&mut self, team: &TeamId, task: Task, now: Instant) {
         if let Some(job) = self.jobs.get_mut(&(team.clone(), task)) {
             match (job.started, job.failures) {
@@ -167,7 +168,7 @@ impl Timetable {
         self.paused_until = Some(self.paused_until.map_or(until, |held| held.max(until)));
     }
 
-    /// Takes over another schedule.
+    /// Applies a new schedule.
     pub fn reload(&mut self, schedule: Schedule, tasks: Vec<Task>, slots: usize, now: Instant) {
         (self.schedule, self.slots, self.paused_until) = (schedule, slots.max(1), None);
         self.jobs.retain(|(_, task), _| tasks.contains(task));
@@ -188,7 +189,7 @@ impl Timetable {
         Some(TaskState { due, is_running: job.started.is_some(), failures, is_unfinished })
     }
 
-    /// After the clock was set back, tasks must not wait until it has caught up.
+    /// After the clock was set back, no task must wait until the clock has caught up.
     fn notice_clock(&mut self, now: Instant) {
         if self.seen.is_some_and(|seen| now < seen) {
             (self.paused_until, self.back_at) = (None, None);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{Instant, InventoryPart, InventoryRow, InventoryValue};
 
-/// Things by key, with the values of their columns.
+/// Entries by key, with the values of their columns.
 pub type Things = BTreeMap<Vec<String>, Vec<InventoryValue>>;
 
 /// The scope of a read.
@@ -87,8 +87,8 @@ impl ArchivedPart {
         self.things.iter().map(|(key, held)| (key.clone(), held.values.clone())).collect()
     }
 
-    /// The rows of a read: new, changed and gone things, and repeated ones whose last row is in an earlier month or whose every read must
-    /// be recorded. `seen_at` is later than every archived row.
+    /// The rows of a read: new, changed and deleted entries. An entry is repeated if its last row is in an earlier
+    /// month, or if every read of it must be recorded. `seen_at` is later than every archived row.
     pub fn changes(&self, part: InventoryPart, scope: Scope<'_>, seen: &Things, seen_at: i64) -> Vec<InventoryRow> {
         let row = |key: &Vec<String>, values: &[InventoryValue], present, repeats| InventoryRow {
             key: key.clone(),

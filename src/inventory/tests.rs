@@ -28,7 +28,7 @@ fn unknown(snapshot: &Snapshot) -> Vec<String> {
 }
 
 #[test]
-fn a_team_is_read_for_what_is_kept_and_its_secrets_stay_behind() {
+fn only_allowed_fields_of_a_team_are_kept_and_no_secret() {
     let snapshot = team(
         r#"{"id":"t","name":"Team","avatarURL":"https://x","createdAt":{"unixMilli":1763640000000},
         "billing":{"card":"planted"},"deviceInvites":[{"secret":"planted"}],"userInvites":[{"secret":"planted"}],
@@ -63,7 +63,7 @@ fn a_team_is_read_for_what_is_kept_and_its_secrets_stay_behind() {
 }
 
 #[test]
-fn what_a_limited_view_does_not_show_is_not_taken_for_gone() {
+fn things_hidden_by_a_limited_view_do_not_count_as_deleted() {
     for (scenario, text, limited, shows_groups) in [
         ("name alone", r#"{"id":"t","name":"Team"}"#, true, false),
         ("with a plan", r#"{"planFeatures":{}}"#, true, false),
@@ -81,7 +81,7 @@ fn what_a_limited_view_does_not_show_is_not_taken_for_gone() {
 }
 
 #[test]
-fn people_and_computers_are_read_for_what_is_kept() {
+fn only_allowed_fields_of_people_and_computers_are_kept() {
     let snapshot = users(
         r#"{"users":[{"id":"u1","email":"a@b.example","firstName":"A","role":"admin-read-only","remoteAccess":"enabled",
         "totpEnabled":false,"authProviders":["saml","password"],"lastUsedAt":1763640000,"joinedOn":{"seconds":1763640001},
@@ -127,7 +127,7 @@ fn people_and_computers_are_read_for_what_is_kept() {
 }
 
 #[test]
-fn tokens_are_named_by_title_and_number_whatever_their_order() {
+fn tokens_are_keyed_by_title_and_number_in_any_served_order() {
     let tokens = [
         r#"{"title":"ci","scopes":["b","a"],"lastUsed":1763640000,"lastUsedIPAddress":"192.0.2.1","expiresAt":1763650000}"#,
         r#"{"title":"ci","expiresAt":1763640000,"token":"planted"}"#,
@@ -155,7 +155,7 @@ fn tokens_are_named_by_title_and_number_whatever_their_order() {
 }
 
 #[test]
-fn an_answer_of_another_shape_is_refused_whole() {
+fn an_answer_of_another_shape_is_refused_completely() {
     let long = "x".repeat(300);
     for text in
         ["", "null", "[]", "<html></html>", "{", r#"{"groups":[]}"#, r#"{"groups":{"":{}}}"#, r#"{"groups":{"g":[]}}"#]
@@ -200,7 +200,7 @@ fn things(names: &[(&str, &str)]) -> Things {
 }
 
 #[test]
-fn a_look_writes_what_is_new_changed_or_gone_and_once_a_month_everything() {
+fn a_scan_writes_changes_and_once_a_month_everything() {
     let mut part = ArchivedPart::default();
     for (day, scope, names, expected) in [
         (0, Scope::Whole, vec![("a", "1"), ("b", "1")], vec!["a+1", "b+1"]),
@@ -232,7 +232,7 @@ fn a_look_writes_what_is_new_changed_or_gone_and_once_a_month_everything() {
 }
 
 #[test]
-fn users_are_asked_never_asked_ones_first_then_the_oldest() {
+fn never_read_users_are_read_first_and_then_the_oldest() {
     let mut part = ArchivedPart::default();
     for (user, day) in [("b", 5), ("a", 3), ("c", 9)] {
         let seen = BTreeMap::from([(vec![user.to_owned()], vec![InventoryValue::Unknown])]);
@@ -261,11 +261,11 @@ fn any_things() -> impl Strategy<Value = Things> {
 
 proptest! {
     #[test]
-    fn the_rows_of_looks_replayed_give_the_last_look(looks in prop::collection::vec((any_things(), 0..200u32), 1..8)) {
+    fn replayed_rows_of_scans_give_the_last_scan(scans in prop::collection::vec((any_things(), 0..200u32), 1..8)) {
         let mut part = ArchivedPart::default();
         let mut rows = Vec::new();
         let mut day = 0;
-        for (seen, gap) in looks {
+        for (seen, gap) in scans {
             day += gap + 1;
             let new = part.changes(InventoryPart::Users, Scope::Whole, &seen, seen_at(day));
             // A second read of the same makes no rows.
@@ -285,7 +285,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_served_panics_or_passes_the_allow_list(text in "[\\[\\]{}\":,a-z0-9]{0,60}", json in any_json(3)) {
+    fn no_answer_panics_or_passes_the_allow_list(text in "[\\[\\]{}\":,a-z0-9]{0,60}", json in any_json(3)) {
         for text in [text, json.to_string()] {
             let _ = (team(&text), users(&text), sso_users(&text), computers(&text, true), user_info("u", &text));
         }

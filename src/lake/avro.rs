@@ -1,6 +1,6 @@
 //! The part of Apache Avro that Iceberg's manifests need: numbers, bytes, options, arrays, and container files of one schema.
 //!
-//! A reader takes exactly the schema that this program writes, so no schema is ever resolved against another.
+//! A reader accepts only the schema that this program writes, so it resolves no schema against another.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -144,7 +144,7 @@ pub fn container<T>(
     records.iter().for_each(|record| encode(&mut body, record));
     let mut deflate = DeflateEncoder::new(Vec::new(), Compression::default());
     let block = deflate.write_all(&body.0).and_then(|()| deflate.finish()).expect("BUG: memory takes all bytes");
-    // A marker that is a function of the content: the same table makes the same bytes.
+    // The marker depends only on the content: the same table gives the same bytes.
     let sync = Digest::of(&body.0).0;
     let sync = &sync[..SYNC_BYTES];
     let mut file = Encoder(MAGIC.to_vec());
@@ -205,7 +205,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn records_come_back_as_they_were_written(rows in prop::collection::vec((any::<i64>(), any::<Vec<u8>>()), 0..20)) {
+        fn records_round_trip(rows in prop::collection::vec((any::<i64>(), any::<Vec<u8>>()), 0..20)) {
             let file = container("\"long\"", &[("a", "b")], &rows, |out, (number, bytes)| {
                 out.long(*number);
                 out.bytes(bytes);
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_encoded_as_the_specification_says() {
+    fn numbers_are_encoded_as_in_the_specification() {
         for (value, bytes) in [
             (0, &[0][..]),
             (-1, &[1]),

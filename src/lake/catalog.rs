@@ -1,4 +1,4 @@
-//! The tables that the catalog serves, in memory. It reads a table again after somebody published a version.
+//! The tables that the catalog serves, in memory. It reads a table again after another process published a version.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::archive::Archive;
 use crate::model::Instant;
 
-use super::place::Place;
+use super::reader_root::ReaderRoot;
 use super::table::Table;
 use super::{LakeError, TableId};
 
@@ -105,7 +105,7 @@ fn is_current(held: &Held, now: Instant) -> bool {
 
 fn load(table: &Table) -> Result<Loaded, LakeError> {
     let (path, location) = (table.path(), &table.metadata.location);
-    let place = Place::of_table(&table.name, location);
+    let place = ReaderRoot::of_table(&table.name, location);
     let place = place.ok_or_else(|| LakeError::damaged(&path, format!("is at {location}")))?;
     let answer = json!({"metadata-location": place.address(&path), "metadata": table.metadata, "config": {}});
     Ok(Loaded { version: table.version, answer: answer.to_string().into() })

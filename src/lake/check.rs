@@ -12,11 +12,11 @@ use crate::model::{GRACE_MIN, LedgerSeq, TeamId};
 
 use super::bounds::{Footer, read_footer};
 use super::manifest::DataFile;
-use super::place::Place;
+use super::reader_root::ReaderRoot;
 use super::table::{Manifest, Table, content, lines_path, manifest_files, read_hint};
 use super::{LakeError, TableId};
 
-/// How often a check begins again because somebody published meanwhile.
+/// The number of times that a check begins again because another process published during the check.
 const TRIES_MAX: usize = 4;
 
 /// The kind of a difference.
@@ -32,7 +32,7 @@ pub enum TableFault {
     Count,
     /// A bound is not the least or greatest value of its column.
     Bound,
-    /// A version does not continue the version before it, or stands for lines that no ledger has.
+    /// A version does not continue the version before it, or it names ledger lines that no ledger has.
     Forked,
     /// The hint points readers without a catalog to another version than the newest.
     Hint,
@@ -131,7 +131,7 @@ fn check_once(archive: &Archive, id: TableId) -> Result<Option<CheckedTable>, La
     };
     found.version = table.version;
     let listed = store.list(&metadata_of(name))?;
-    let Some(place) = Place::of_table(name, &table.metadata.location) else {
+    let Some(place) = ReaderRoot::of_table(name, &table.metadata.location) else {
         found.note(TableFault::Metadata, &table.path(), format!("is at {}", table.metadata.location));
         return Ok(Some(found));
     };
@@ -178,7 +178,7 @@ fn check_history(
 fn check_metadata(
     store: &dyn Store,
     table: &Table,
-    place: &Place,
+    place: &ReaderRoot,
     listed: &[Listed],
     found: &mut CheckedTable,
 ) -> Result<(), LakeError> {
@@ -205,7 +205,7 @@ fn check_files(
     archive: &Archive,
     id: TableId,
     table: &Table,
-    place: &Place,
+    place: &ReaderRoot,
     manifests: &[Manifest],
     found: &mut CheckedTable,
 ) -> Result<(), LakeError> {
@@ -277,7 +277,7 @@ fn live_at_lines(
     archive: &Archive,
     id: TableId,
     table: &Table,
-    place: &Place,
+    place: &ReaderRoot,
     found: &mut CheckedTable,
 ) -> Result<Option<BTreeMap<String, FileEntry>>, LakeError> {
     let path = table.metadata.current().and_then(|snapshot| lines_path(place, snapshot));

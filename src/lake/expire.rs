@@ -8,7 +8,7 @@ use crate::archive::{
 };
 use crate::model::{GRACE_MIN, Instant};
 
-use super::place::Place;
+use super::reader_root::ReaderRoot;
 use super::table::{Table, hint_path, lines_path, manifest_entries, manifest_files, read_hint};
 use super::{LakeError, TableId};
 
@@ -69,13 +69,13 @@ pub fn drop_old_versions(store: &dyn Store, table: &str, newest: u64) -> Result<
 
 /// Whether the table has data files of its own, beside those of the archive.
 fn is_whole(table: &str) -> bool {
-    matches!(TableId::named(table), Some(TableId::Whole(_)))
+    matches!(TableId::named(table), Some(TableId::LedgerTable(_)))
 }
 
 /// All files that the snapshots of a version need.
 fn named(archive: &Archive, table: &Table) -> Result<BTreeSet<String>, LakeError> {
     let damaged = |reason: String| LakeError::damaged(&table.path(), reason);
-    let place = Place::of_table(&table.name, &table.metadata.location);
+    let place = ReaderRoot::of_table(&table.name, &table.metadata.location);
     let place = place.ok_or_else(|| damaged(format!("is at {}", table.metadata.location)))?;
     let mut named = BTreeSet::from([table.path(), hint_path(&table.name)]);
     // A publisher that was killed before its last step leaves the hint at the version before.

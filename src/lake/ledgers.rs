@@ -5,24 +5,24 @@ use std::collections::BTreeMap;
 use crate::archive::{Archive, Dataset, FileEntry, LinesFile, TeamLine, TeamReader};
 
 use super::LakeError;
-use super::whole::WholeRows;
+use super::ledger_tables::LedgerRows;
 
 /// The state of each team's ledger at one moment.
 #[derive(Debug)]
 pub struct Ledgers {
     pub lines: LinesFile,
     files: BTreeMap<Dataset, BTreeMap<String, FileEntry>>,
-    pub whole: WholeRows,
+    pub whole: LedgerRows,
 }
 
 impl Ledgers {
-    /// Gathers the rows of the tables that are written whole only if `has_whole`.
+    /// Collects the rows of the ledger tables only if `has_whole`.
     ///
     /// # Errors
     /// When the store fails, or a ledger does not check.
     pub fn read(archive: &Archive, has_whole: bool) -> Result<Self, LakeError> {
         let lines = LinesFile { archive_id: archive.id().to_owned(), teams: Vec::new() };
-        let mut found = Self { lines, files: BTreeMap::new(), whole: WholeRows::default() };
+        let mut found = Self { lines, files: BTreeMap::new(), whole: LedgerRows::default() };
         archive.read_each(&|_| true, |reader| found.add(&reader, has_whole))?;
         Ok(found)
     }

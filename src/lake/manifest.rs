@@ -1,7 +1,7 @@
 //! Manifests, which name data files, and manifest lists, which name the manifests of a snapshot.
 
 use super::avro::{Decoder, Encoder, container, records};
-use super::place::Place;
+use super::reader_root::ReaderRoot;
 
 /// The columns that Iceberg 2 requires, and the bounds, with the specification's field ids.
 const ENTRY_SCHEMA: &str = concat!(
@@ -123,7 +123,7 @@ impl ManifestFile {
 }
 
 /// The bytes of a manifest. `schema` is that of the table, as JSON.
-pub fn encode_manifest(place: &Place, schema: &str, schema_id: i32, entries: &[Entry]) -> Vec<u8> {
+pub fn encode_manifest(place: &ReaderRoot, schema: &str, schema_id: i32, entries: &[Entry]) -> Vec<u8> {
     let schema_id = schema_id.to_string();
     let header = [
         ("schema", schema),
@@ -155,7 +155,7 @@ pub fn encode_manifest(place: &Place, schema: &str, schema_id: i32, entries: &[E
 }
 
 /// The entries of a manifest that this program wrote.
-pub fn decode_manifest(place: &Place, content: &[u8]) -> Result<Vec<Entry>, String> {
+pub fn decode_manifest(place: &ReaderRoot, content: &[u8]) -> Result<Vec<Entry>, String> {
     records(content, ENTRY_SCHEMA, |row| {
         let status = match row.long()? {
             0 => Status::Existing,
@@ -184,7 +184,7 @@ fn decode_bounds(row: &mut Decoder<'_>) -> Result<Vec<(i32, Vec<u8>)>, String> {
 
 /// The bytes of the list of a snapshot's manifests.
 pub fn encode_list(
-    place: &Place,
+    place: &ReaderRoot,
     snapshot_id: i64,
     parent: Option<i64>,
     sequence: i64,
@@ -211,7 +211,7 @@ pub fn encode_list(
 }
 
 /// The manifests of a list that this program wrote.
-pub fn decode_list(place: &Place, content: &[u8]) -> Result<Vec<ManifestFile>, String> {
+pub fn decode_list(place: &ReaderRoot, content: &[u8]) -> Result<Vec<ManifestFile>, String> {
     records(content, LIST_SCHEMA, |row| {
         let path = place.path(&row.string()?)?;
         let bytes = row.count()?;

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::model::{Digest, Instant};
 
 use super::LakeError;
-use super::place::Place;
+use super::reader_root::ReaderRoot;
 use super::schema::TableSchema;
 
 const NAME_MAPPING: &str = "schema.name-mapping.default";
@@ -69,8 +69,9 @@ pub struct TableMetadata {
 }
 
 impl TableMetadata {
-    /// A table without a snapshot. The archive and the table's name determine its id, so that a table that is made again keeps it.
-    pub fn new(place: &Place, archive_id: &str, table: &str) -> Self {
+    /// A table without a snapshot. The archive and the table's name determine its id, so a recreated table keeps its
+    /// id.
+    pub fn new(place: &ReaderRoot, archive_id: &str, table: &str) -> Self {
         Self {
             format_version: 2,
             table_uuid: uuid(archive_id, table),
@@ -130,7 +131,7 @@ impl TableMetadata {
         self.schemas.last()
     }
 
-    /// Makes `snapshot` the current one, and drops the snapshots that were replaced longer than the grace ago.
+    /// Makes `snapshot` the current one, and drops the snapshots that were replaced before the grace.
     pub fn advance(&mut self, snapshot: Snapshot, before: Option<String>, grace: Duration) {
         let (id, at) = (snapshot.snapshot_id, snapshot.timestamp_ms);
         if let Some(metadata_file) = before {

@@ -7,9 +7,9 @@
 //! tables/<dataset>/metadata/<id>-m0.avro           a manifest: data files with their rows, bytes and bounds
 //! tables/<dataset>/metadata/lines-<id>.json        the last ledger line of each team that a snapshot stands for
 //! ```
-//! A table is derived: the ledgers are the truth, and anybody may delete the directory `metadata` and publish again. A
-//! publisher writes each file once, except the hint. Addresses in the metadata are absolute: after an archive moves, publish
-//! it again.
+//! A table is derived data: the ledgers are the truth. You may delete the directory `metadata` and publish again. A
+//! publisher writes each file once, except the hint. Addresses in the metadata are absolute: after an archive moves,
+//! publish it again.
 
 mod avro;
 mod bounds;
@@ -21,25 +21,25 @@ mod group;
 mod ledgers;
 mod manifest;
 mod metadata;
-mod place;
+mod reader_root;
 mod publish;
 mod schema;
 mod table;
-mod whole;
+mod ledger_tables;
 
 pub use catalog::Catalog;
 pub use check::{CheckedTable, Difference, TableFault, check, verify_tables};
 pub use error::LakeError;
 pub use expire::{obsolete_files, vacuum};
-pub use place::Place;
 pub use publish::{Published, Publisher};
+pub use reader_root::ReaderRoot;
 pub use schema::TableSchema;
 
 use arrow::datatypes::SchemaRef;
 
 use crate::archive::{Dataset, schema_of};
 
-pub use whole::Whole;
+pub use ledger_tables::LedgerTable;
 
 #[cfg(test)]
 mod tests;
@@ -49,19 +49,19 @@ mod tests;
 pub enum TableId {
     /// Over the archive's own data files.
     Dataset(Dataset),
-    Whole(Whole),
+    LedgerTable(LedgerTable),
 }
 
 impl TableId {
     /// All of them.
     pub fn all() -> Vec<Self> {
-        Dataset::ALL.map(Self::Dataset).into_iter().chain(Whole::ALL.map(Self::Whole)).collect()
+        Dataset::ALL.map(Self::Dataset).into_iter().chain(LedgerTable::ALL.map(Self::LedgerTable)).collect()
     }
 
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Dataset(dataset) => dataset.as_str(),
-            Self::Whole(whole) => whole.as_str(),
+            Self::LedgerTable(whole) => whole.as_str(),
         }
     }
 
@@ -73,7 +73,7 @@ impl TableId {
     pub fn schema(self) -> SchemaRef {
         match self {
             Self::Dataset(dataset) => schema_of(dataset),
-            Self::Whole(whole) => whole.schema(),
+            Self::LedgerTable(whole) => whole.schema(),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Brings the tables up to the ends of the ledgers. A snapshot is the difference between the live files and the files that the
-//! table named before.
+//! Updates the tables to the ends of the ledgers. A snapshot is the difference between the live files and the files
+//! that the table named before.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use super::group::{Grouped, group};
 use super::ledgers::Ledgers;
 use super::manifest::{DataFile, ManifestFile, encode_list, encode_manifest};
 use super::metadata::{Snapshot, TableMetadata, millis};
-use super::place::Place;
+use super::reader_root::ReaderRoot;
 use super::schema::TableSchema;
 use super::table::{Table, hint_path, read_hint};
 use super::{LakeError, TableId};
@@ -66,7 +66,7 @@ impl Wanted {
                 let live = ledgers.files(dataset).into_iter();
                 files.extend(live.map(|(path, file)| (path.to_owned(), (file.rows, file.bytes))));
             }
-            TableId::Whole(whole) => {
+            TableId::LedgerTable(whole) => {
                 for (path, (rows, content)) in ledgers.whole.files(whole)? {
                     files.insert(path.clone(), (rows, content.len() as u64));
                     contents.insert(path, content);
@@ -90,18 +90,18 @@ impl Wanted {
 #[derive(Debug)]
 pub struct Publisher<'a> {
     archive: &'a Archive,
-    place: Place,
+    place: ReaderRoot,
 }
 
 impl<'a> Publisher<'a> {
-    pub fn new(archive: &'a Archive, place: Place) -> Self {
+    pub fn new(archive: &'a Archive, place: ReaderRoot) -> Self {
         Self { archive, place }
     }
 
     /// Publishes tables, each given once. Each table stands for the ledgers at one moment.
     ///
     /// # Errors
-    /// When the store fails, a ledger does not check, a table is not this program's, or others were faster again and again.
+    /// When the store fails, a ledger does not check, a table is not this program's, or other publishers won every try.
     pub fn publish(&self, tables: &[TableId]) -> Result<Vec<Published>, LakeError> {
         let store = self.archive.store().as_ref();
         let mut done: BTreeMap<TableId, Published> = BTreeMap::new();
@@ -111,7 +111,8 @@ impl<'a> Publisher<'a> {
             // Read the tables before the ledgers: a version that another publisher creates in between is a conflict.
             let bases = pending.iter().map(|table| Table::read(store, table.as_str()));
             let bases = bases.collect::<Result<Vec<_>, _>>()?;
-            let ledgers = Ledgers::read(self.archive, pending.iter().any(|table| matches!(table, TableId::Whole(_))))?;
+            let ledgers =
+                Ledgers::read(self.archive, pending.iter().any(|table| matches!(table, TableId::LedgerTable(_))))?;
             for (table, base) in pending.into_iter().zip(bases) {
                 let wanted = Wanted::of(table, &ledgers)?;
                 if let Some(published) = self.bring_up(base, &wanted, &ledgers.lines, begun)? {
@@ -137,7 +138,7 @@ impl<'a> Publisher<'a> {
         let version = base.as_ref().map_or(0, |table| table.version);
         let before = base
             .as_ref()
-            .filter(|table| Place::of_table(&table.name, &table.metadata.location).as_ref() == Some(&self.place));
+            .filter(|table| ReaderRoot::of_table(&table.name, &table.metadata.location).as_ref() == Some(&self.place));
         let change = match before {
             Some(table) if is_same(table, wanted) => {
                 self.point_to(&wanted.table, version)?;

@@ -7,7 +7,7 @@ use crate::archive::{LEDGERS, Store, StoreError, metadata_of, version_of, versio
 use super::LakeError;
 use super::manifest::{Entry, ManifestFile, decode_list, decode_manifest};
 use super::metadata::{Snapshot, TableMetadata};
-use super::place::Place;
+use super::reader_root::ReaderRoot;
 
 const VERSION_HINT: &str = "version-hint.text";
 
@@ -59,7 +59,7 @@ impl Table {
     ///
     /// # Errors
     /// When the store fails, or another program wrote a manifest.
-    pub fn manifests(&self, store: &dyn Store, place: &Place) -> Result<Vec<Manifest>, LakeError> {
+    pub fn manifests(&self, store: &dyn Store, place: &ReaderRoot) -> Result<Vec<Manifest>, LakeError> {
         let listed = self.metadata.current().map(|snapshot| manifest_files(store, place, snapshot));
         let read = |file: ManifestFile| Ok(Manifest { entries: manifest_entries(store, place, &file)?, file });
         listed.transpose()?.unwrap_or_default().into_par_iter().map(read).collect()
@@ -70,7 +70,11 @@ impl Table {
 ///
 /// # Errors
 /// When the store fails, or the list is not this program's.
-pub fn manifest_files(store: &dyn Store, place: &Place, snapshot: &Snapshot) -> Result<Vec<ManifestFile>, LakeError> {
+pub fn manifest_files(
+    store: &dyn Store,
+    place: &ReaderRoot,
+    snapshot: &Snapshot,
+) -> Result<Vec<ManifestFile>, LakeError> {
     let at = |reason| LakeError::damaged(&snapshot.manifest_list, reason);
     let path = place.path(&snapshot.manifest_list).map_err(at)?;
     decode_list(place, &content(store, &path)?).map_err(at)
@@ -80,12 +84,12 @@ pub fn manifest_files(store: &dyn Store, place: &Place, snapshot: &Snapshot) -> 
 ///
 /// # Errors
 /// When the store fails, or the manifest is not this program's.
-pub fn manifest_entries(store: &dyn Store, place: &Place, file: &ManifestFile) -> Result<Vec<Entry>, LakeError> {
+pub fn manifest_entries(store: &dyn Store, place: &ReaderRoot, file: &ManifestFile) -> Result<Vec<Entry>, LakeError> {
     decode_manifest(place, &content(store, &file.path)?).map_err(|reason| LakeError::damaged(&file.path, reason))
 }
 
-/// The path of the file with the ledger lines that a snapshot stands for.
-pub fn lines_path(place: &Place, snapshot: &Snapshot) -> Option<String> {
+/// The path of the file with the ledger lines of a snapshot.
+pub fn lines_path(place: &ReaderRoot, snapshot: &Snapshot) -> Option<String> {
     snapshot.summary.get(LEDGERS).and_then(|address| place.path(address).ok())
 }
 

@@ -1,4 +1,4 @@
-//! The tables of random histories: published, cut off at every request, raced for, damaged, expired.
+//! The tables of random histories: published, interrupted at every request, published concurrently, damaged, expired.
 
 #[path = "../../tests/lake/history.rs"]
 mod history;
@@ -17,8 +17,8 @@ use table::{Table, hint_path, read_hint};
 
 const ADDRESS: &str = "file:///srv/archive";
 
-fn place() -> Place {
-    Place::new(Some(ADDRESS), &crate::model::Location::Local("/elsewhere".into()))
+fn place() -> ReaderRoot {
+    ReaderRoot::new(Some(ADDRESS), &crate::model::Location::Local("/elsewhere".into()))
 }
 
 fn start() -> Instant {
@@ -41,7 +41,7 @@ fn publish(archive: &Archive) -> Result<Vec<Published>, LakeError> {
     Publisher::new(archive, place()).publish(&TableId::all())
 }
 
-/// Every table says just what the ledgers say now.
+/// Asserts that every table equals the ledgers now.
 fn assert_exact(archive: &Archive, when: &str) {
     let store = archive.store().as_ref();
     let (mut rows, mut whole) = (0, 0);
@@ -49,7 +49,7 @@ fn assert_exact(archive: &Archive, when: &str) {
         let checked = check(archive, id).unwrap().unwrap_or_else(|| panic!("{when}: {id:?} has no table"));
         assert_eq!(checked.differences, [], "{when}: {id:?}");
         assert_eq!(read_hint(store, id.as_str()).unwrap(), Some(checked.version), "{when}: {id:?}");
-        *(if matches!(id, TableId::Whole(_)) { &mut whole } else { &mut rows }) += checked.rows;
+        *(if matches!(id, TableId::LedgerTable(_)) { &mut whole } else { &mut rows }) += checked.rows;
     }
     let teams = archive.teams().unwrap();
     let of = |count: fn(&crate::archive::TeamState) -> u64| -> u64 {
@@ -64,7 +64,7 @@ fn later(disk: &MemoryStore, span: Duration) {
 }
 
 #[test]
-fn each_snapshot_is_what_the_ledgers_say_and_nothing_new_adds_nothing() {
+fn each_snapshot_equals_the_ledgers_and_an_unchanged_archive_adds_none() {
     for seed in 0..6 {
         let (disk, mut history) = history(seed);
         for step in 0..30 {
@@ -82,7 +82,7 @@ fn each_snapshot_is_what_the_ledgers_say_and_nothing_new_adds_nothing() {
 }
 
 #[test]
-fn publishing_that_is_cut_off_at_any_request_leaves_whole_tables() {
+fn publishing_interrupted_at_any_request_leaves_complete_tables() {
     let (disk, mut history) = history(11);
     (0..20).for_each(|_| history.step());
     publish(&history.archive).unwrap();
@@ -92,7 +92,7 @@ fn publishing_that_is_cut_off_at_any_request_leaves_whole_tables() {
     let before = versions(&disk);
     (0..8).for_each(|_| history.step());
     later(&disk, Duration::from_secs(900));
-    // Every request in the long run. Else every seventh, and other ones for each fault.
+    // The long run tries every request. Other runs try every seventh, with another start for each fault.
     let step = if std::env::var_os("ANNALS_LONG").is_some() { 1 } else { 7 };
     for (first, fault) in [(0, Fault::Failed), (3 % step, Fault::FailedButDone)] {
         let mut cut = first;
@@ -164,7 +164,7 @@ fn two_publishers_at_once_build_one_chain_of_snapshots() {
 }
 
 #[test]
-fn old_metadata_expires_and_what_a_snapshot_within_the_grace_needs_stays() {
+fn old_metadata_expires_and_snapshots_within_the_grace_keep_their_files() {
     let (disk, mut history) = history(3);
     for _ in 0..40 {
         history.step();
@@ -179,14 +179,14 @@ fn old_metadata_expires_and_what_a_snapshot_within_the_grace_needs_stays() {
     let table = Table::read(&disk, name).unwrap().unwrap();
     let grace = history.archive.grace();
     let oldest = table.metadata.snapshots.first().unwrap();
-    // A publication that changes nothing expires nothing either.
+    // A publication without changes expires nothing either.
     let edge = table.metadata.last_updated_ms - i64::try_from(grace.as_millis()).unwrap();
     assert!(table.metadata.snapshots.len() > 5 && table.metadata.snapshots.len() < 40);
     assert!(table.metadata.snapshots[1].timestamp_ms >= edge, "the oldest was current within the grace");
     assert!(oldest.timestamp_ms < table.metadata.last_updated_ms);
     let left = disk.list(&metadata_of(name)).unwrap();
     assert_eq!(left.len(), all - found.expired.len());
-    // Much later all but what the newest version needs has gone.
+    // Much later, only the files of the newest version are left.
     later(&disk, Duration::from_secs(30 * 86_400));
     history.step();
     (0..10).for_each(|_| history.step());
@@ -199,12 +199,12 @@ fn old_metadata_expires_and_what_a_snapshot_within_the_grace_needs_stays() {
 }
 
 #[test]
-fn a_moved_archive_is_published_anew() {
+fn a_moved_archive_is_published_again() {
     let (disk, mut history) = history(8);
     (0..12).for_each(|_| history.step());
     publish(&history.archive).unwrap();
     later(&disk, Duration::from_secs(60));
-    let moved = Place::new(Some("s3://bucket/a"), &crate::model::Location::Local("/elsewhere".into()));
+    let moved = ReaderRoot::new(Some("s3://bucket/a"), &crate::model::Location::Local("/elsewhere".into()));
     let published = Publisher::new(&history.archive, moved).publish(&TableId::all()).unwrap();
     assert!(published.iter().all(|table| table.is_new && table.version == 2));
     let table = Table::read(&disk, "connections").unwrap().unwrap();
@@ -214,7 +214,7 @@ fn a_moved_archive_is_published_anew() {
 }
 
 #[test]
-fn the_catalog_shows_what_was_published_a_minute_ago_at_the_latest() {
+fn the_catalog_shows_a_published_version_within_a_minute() {
     let (disk, mut history) = history(9);
     let catalog = Catalog::new(Arc::new(history.archive.clone()));
     let now = start();

@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_in_buckets_are_parsed_and_spelled() {
+    fn bucket_locations_round_trip() {
         for (text, scheme, bucket, prefix) in [
             ("s3://b", Scheme::S3, "b", ""),
             ("s3://b/", Scheme::S3, "b", ""),

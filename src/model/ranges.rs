@@ -49,7 +49,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_held_and_what_is_missing_make_the_whole(parts in prop::collection::vec((0_i64..100, 1_i64..30), 0..8)) {
+        fn held_and_missing_parts_add_up_to_the_whole_range(parts in prop::collection::vec((0_i64..100, 1_i64..30), 0..8)) {
             let whole = range(0, 100);
             let held = parts.iter().fold(Vec::new(), |held, (start, length)| union(&held, range(*start, start + length)));
             let open = missing(whole, &held);

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_are_spelled_in_one_way() {
+    fn each_retention_class_has_one_spelling() {
         for text in ["1d", "90d", "4w", "18mo", "7y", "100y"] {
             assert_eq!(class(text).to_string(), text);
         }

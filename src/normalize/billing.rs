@@ -1,11 +1,11 @@
 //! Billing: the entry's `event` is an object with one field, whose name is the type.
 
-use crate::api::outline::Inside;
+use crate::api::outline::ObjectView;
 
 use super::reject::{Reject, exactly_one};
 
 /// The entry's type, and its column.
-pub(super) fn read<'e, 'a>(entry: Inside<'e, 'a>) -> Result<(&'e str, [Option<&'a str>; 1]), Reject> {
+pub(super) fn read<'e, 'a>(entry: ObjectView<'e, 'a>) -> Result<(&'e str, [Option<&'a str>; 1]), Reject> {
     let event = entry.object("event");
     let names: Vec<&str> = event.iter().flat_map(|event| event.fields()).map(|(key, _)| key).collect();
     let event_type = exactly_one(&names)?;

@@ -9,14 +9,14 @@ use crate::model::DeviceId;
 /// A longer text is no id.
 const ID_CHARS_MAX: usize = 200;
 
-/// Whether an activity event of this type tells of a computer's removal. Of these types only `teamDeviceRemovedEvent` is
+/// Whether an activity event of this type reports the removal of a computer. Only `teamDeviceRemovedEvent` is
 /// documented.
 pub fn tells_of_removal(event_type: &str) -> bool {
     // A removal from a group, or of a thing from a computer, does not remove the computer.
     matches!(of_computer(event_type).as_deref(), Some("removed" | "deleted"))
 }
 
-/// Whether an activity event of this type tells of a computer that was added.
+/// Whether an activity event of this type reports an added computer.
 pub fn tells_of_addition(event_type: &str) -> bool {
     matches!(of_computer(event_type).as_deref(), Some("added" | "created"))
 }
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_computer_is_known_by_its_name_too() {
+    fn a_computer_is_also_found_by_its_name() {
         let name = |payload: &str| computer_name(&format!(r#"{{"e":{payload}}}"#), "e");
         assert_eq!(name(r#"{"name":"Render 7"}"#).as_deref(), Some("Render 7"));
         assert_eq!(name(r#"{"device":{"name":"Render 7"},"name":"other"}"#).as_deref(), Some("Render 7"));

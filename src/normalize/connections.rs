@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::api::outline::Inside;
+use crate::api::outline::ObjectView;
 use crate::model::{ConnectionTexts, DeviceId};
 
 use super::reject::{Reject, exactly_one, two_event_fields};
@@ -23,7 +23,10 @@ const NOT_TYPES: [&str; 7] =
 type Texts<'a> = [Option<Cow<'a, str>>; ConnectionTexts::COUNT];
 
 /// The event's type, and its columns. `asked` is the requested computer.
-pub(super) fn read<'e, 'a>(event: Inside<'e, 'a>, asked: Option<&'a DeviceId>) -> Result<(&'e str, Texts<'a>), Reject> {
+pub(super) fn read<'e, 'a>(
+    event: ObjectView<'e, 'a>,
+    asked: Option<&'a DeviceId>,
+) -> Result<(&'e str, Texts<'a>), Reject> {
     let event_type = event_type(event)?;
     let Found { texts, objects } = Found::in_places(event, event_type);
     let [peer, direct] = objects;
@@ -45,7 +48,7 @@ pub(super) fn read<'e, 'a>(event: Inside<'e, 'a>, asked: Option<&'a DeviceId>) -
 }
 
 /// The documented field; without one, the only unknown object, with event-like names first.
-fn event_type<'e>(event: Inside<'e, '_>) -> Result<&'e str, Reject> {
+fn event_type<'e>(event: ObjectView<'e, '_>) -> Result<&'e str, Reject> {
     let mut seen = [false; KNOWN_TYPES.len()];
     let mut last = None;
     // Empty for every documented event, so it needs no memory.
@@ -82,17 +85,17 @@ fn event_type<'e>(event: Inside<'e, '_>) -> Result<&'e str, Reject> {
 #[derive(Default)]
 struct Found<'o, 'a> {
     texts: [Option<Cow<'a, str>>; 4],
-    objects: [Option<Inside<'o, 'a>>; 2],
+    objects: [Option<ObjectView<'o, 'a>>; 2],
 }
 
 impl<'o, 'a> Found<'o, 'a> {
-    fn in_places(event: Inside<'o, 'a>, event_type: &str) -> Self {
+    fn in_places(event: ObjectView<'o, 'a>, event_type: &str) -> Self {
         let mut found = Self::default();
         places(event, event_type).into_iter().flatten().for_each(|place| found.look(place));
         found
     }
 
-    fn look(&mut self, place: Inside<'o, 'a>) {
+    fn look(&mut self, place: ObjectView<'o, 'a>) {
         let mut seen = [false; 6];
         for value in place.backwards() {
             let at = match value.key() {
@@ -119,7 +122,7 @@ impl<'o, 'a> Found<'o, 'a> {
 
 /// The places of details, nearest first: the event field, the associated connection event (which can be a whole event with its own
 /// event field), the top.
-fn places<'o, 'a>(event: Inside<'o, 'a>, event_type: &str) -> [Option<Inside<'o, 'a>>; 4] {
+fn places<'o, 'a>(event: ObjectView<'o, 'a>, event_type: &str) -> [Option<ObjectView<'o, 'a>>; 4] {
     let field = event.object(event_type);
     let associated = field.and_then(|field| field.object(ASSOCIATED)).or_else(|| event.object(ASSOCIATED));
     let nested = associated.and_then(|associated| KNOWN_TYPES.iter().find_map(|name| associated.object(name)));

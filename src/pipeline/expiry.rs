@@ -16,8 +16,8 @@ pub struct Expiration {
     pub kept: Vec<DueMonth>,
 }
 
-/// The due months of a team: first those that nothing keeps, then the kept ones. If any month is due, this reads every ledger for
-/// the holds of the whole archive.
+/// The due months of a team: first the months that expire, then the months that a hold or an open window keeps. If any
+/// month is due, this reads every ledger for the holds of the whole archive.
 ///
 /// # Errors
 /// When a ledger cannot be read.
@@ -34,7 +34,8 @@ pub fn due_months(
     Ok(state.due(retention, &holds, now).into_iter().partition(|month| month.kept_by.is_none()))
 }
 
-/// Removes the due months that nothing keeps, in one ledger line. Then makes the sessions again that lost a part of their events.
+/// Removes the due months without a hold or open window, in one ledger line. Then makes the sessions again that lost
+/// part of their events.
 ///
 /// # Errors
 /// When the archive cannot be read or written.

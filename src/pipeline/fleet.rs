@@ -1,4 +1,4 @@
-//! Reads all teams of a token side by side. The failure of one team does not stop the others.
+//! Reads all teams of a token in parallel. The failure of one team does not stop the others.
 
 use std::sync::{Arc, Mutex};
 
@@ -36,7 +36,7 @@ pub struct FleetRound {
 }
 
 impl FleetRound {
-    /// Whether everything asked for was done.
+    /// Whether the round did everything that was requested.
     pub fn is_done(&self) -> bool {
         self.teams.iter().all(|(_, round)| round.as_ref().is_ok_and(TeamRound::is_done))
     }
@@ -55,7 +55,7 @@ impl FleetRound {
 }
 
 impl Fleet {
-    /// The teams to read: those asked for, else all that the token sees. Of these, the shard's own.
+    /// The teams to read: the requested ones, or all that the token sees. Of these, only the shard's own.
     ///
     /// # Errors
     /// When the service does not list them.

@@ -1,4 +1,4 @@
-//! The loss by a computer's removal: its events that were not read in time. Pure.
+//! The loss by a computer's removal: its events that were not read before the removal. Pure.
 
 use std::time::Duration;
 
@@ -16,23 +16,23 @@ pub const UNKNOWN_COMPUTER: &str = "unknown_computer";
 pub struct Removal {
     /// The computer's id, or [`UNKNOWN_COMPUTER`].
     pub subject: String,
-    /// The time by activity, else the time when it was noticed.
+    /// The time by activity, or the time at which Annals noticed the removal.
     pub at: Instant,
-    /// Readings up to this moment had the computer's events.
+    /// Readings up to this moment contained the computer's events.
     pub seen_until: Option<Instant>,
     /// When the computer was added, by activity.
     pub added_at: Option<Instant>,
 }
 
-/// Which connections were read, and when.
+/// The ranges of connections that were read, and the times of the readings.
 #[derive(Debug, Clone, Default)]
 pub struct Reading {
-    /// Where the archive begins, and since when: a first reading, and readings that extended it.
+    /// The start of the archive, and the time from which it counts: a first reading, and readings that extended it.
     begins: Vec<(Instant, Instant)>,
     points: Vec<ReadPoint>,
-    /// Confirmed ranges, and when they were confirmed.
+    /// Confirmed ranges, and the times of their confirmation.
     confirmed: Vec<(Range, Instant)>,
-    /// Events may appear so long after their time.
+    /// Events may appear this long after their time.
     lag: Duration,
     /// Recorded findings of removals.
     recorded: Vec<Finding>,
@@ -83,12 +83,12 @@ impl Reading {
         taken.copied().max_by_key(|point| point.read_to)
     }
 
-    /// The earliest time of events that a removal at that time may take.
+    /// The earliest time of events that a removal at that time can delete.
     pub fn open_from(&self, seen_until: Instant) -> Option<Instant> {
         self.point_by(Some(seen_until)).map(|point| point.read_to.minus(self.lag))
     }
 
-    /// The findings of a removal that are not recorded.
+    /// The findings of a removal that are not recorded yet.
     pub fn losses(&self, removal: &Removal, found_at: Instant) -> Vec<Finding> {
         let mut losses = if planted::is(Bug::NoRemovalGap) { Vec::new() } else { self.gaps(removal, found_at) };
         if !planted::is(Bug::RemovedBeforeForgotten) {
@@ -97,12 +97,12 @@ impl Reading {
         losses
     }
 
-    /// Where the archive began at that time.
+    /// The start of the archive at that time.
     fn begins_at(&self, at: Instant) -> Option<Instant> {
         self.begins.iter().filter(|(_, since)| *since <= at).map(|(from, _)| *from).min()
     }
 
-    /// Whether a reading of connections had begun by then.
+    /// Whether a reading of connections had begun at that time.
     pub fn has_begun_by(&self, at: Instant) -> bool {
         self.begins_at(at).is_some()
     }
@@ -161,7 +161,7 @@ fn who(removal: &Removal) -> &'static str {
     if removal.subject == UNKNOWN_COMPUTER { "a computer that activity does not name" } else { "the computer" }
 }
 
-/// The reason says which part of a gap is certain, and which is possible.
+/// The reason tells the certain part of a gap from the possible part.
 fn gap_reason(removal: &Removal, gap: Range, unread: &[Range]) -> String {
     let who = who(removal);
     let lost = format!("{who} was removed, and the service deleted its history");

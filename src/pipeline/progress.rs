@@ -1,4 +1,4 @@
-//! The progress of a round, which a terminal shows as bars.
+//! The progress of a round, shown as bars in a terminal.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use crate::pipeline::commit::counts::Flushed;
 
 /// Receives the progress of a round. Several streams call it at once.
 pub trait Progress: Send + Sync {
-    /// The service told the team's name.
+    /// The service sent the team's name.
     fn named(&self, _team: &TeamId, _name: &str) {}
-    /// The round will read this many seconds of event time, besides the open windows.
+    /// The round will read this many seconds of event time, without the open windows.
     fn planned(&self, _team: &TeamId, _stream: Stream, _seconds: u64) {}
     /// A part was read. `planned`: the part belongs to the planned seconds.
     fn read(&self, _team: &TeamId, _stream: Stream, _part: Range, _events: u64, _planned: bool) {}

@@ -1,4 +1,4 @@
-//! The settings of a round, checked, from the configuration.
+//! The checked settings of a round, from the configuration.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,25 +8,25 @@ use crate::archive::Archive;
 use crate::config::{Cron, Partition};
 use crate::model::{Instant, Privacy, Range, Shard, Stream, TeamId, TeamRetention, WindowGrid};
 
-/// A batch of so many events is worth a commit. Events that wait for their commit are most of a backfill's memory.
+/// The number of events that triggers a commit. Waiting events take most of a backfill's memory.
 pub const COMMIT_EVENTS_MAX: usize = 12_000;
-/// Windows that are read whole are worth a commit from so many events on.
+/// The number of events that triggers a commit if their windows were read completely.
 pub const COMMIT_EVENTS_MIN: usize = 8_000;
-/// A batch of so many events is committed as it is, even if it has windows that are not read whole.
+/// The number of events that triggers a commit even if windows were read only in part.
 pub const HELD_EVENTS_MAX: usize = 24_000;
-/// Events wait no longer than this for their commit.
+/// The longest time that an event waits for its commit.
 pub const COMMIT_DELAY_SECONDS_MAX: u64 = 30;
-/// The most events that a reading brings before it hands them on.
+/// The most events that a reading collects before it sends them.
 pub const READ_EVENTS_MAX: usize = 6_000;
-/// The same for a re-scan: it has wide padding, and a part that is cut off is not compared with the archive.
+/// The same for a re-scan. It has wide padding, and a part that is cut off is not compared with the archive.
 pub const RESCAN_EVENTS_MAX: usize = 12_000;
-/// A walk is cut after so many events. The page that brings more still belongs to the reading.
+/// The reader cuts a walk after this number of events. The page that reaches it still belongs to the reading.
 pub const WALK_EVENTS_MAX: usize = READ_EVENTS_MAX - PAGE_EVENTS_MAX as usize;
 /// The same for a re-scan.
 pub const RESCAN_WALK_EVENTS_MAX: usize = RESCAN_EVENTS_MAX - PAGE_EVENTS_MAX as usize;
 /// The target size of a span.
 pub const SPAN_EVENTS_TARGET: u64 = 3_000;
-/// A first reading goes so far back if the team does not show its plan's span.
+/// The start of a first reading if the team does not show its plan's span: this long ago.
 pub const BACKFILL_DAYS_DEFAULT: u64 = 30;
 /// The limit of the learned lag.
 pub const LAG_SECONDS_MAX: u64 = 6 * 3600;
@@ -36,9 +36,9 @@ pub const LAG_SECONDS_MAX: u64 = 6 * 3600;
 pub enum ScanMode {
     #[default]
     Never,
-    /// Once a day, and when activity tells of a change.
+    /// Once a day, and when activity reports a change.
     WhenDue,
-    /// Now, whatever the age of the last scan.
+    /// Now, at any age of the last scan.
     Now,
 }
 
@@ -46,7 +46,7 @@ pub enum ScanMode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct InventorySettings {
     pub scan: ScanMode,
-    /// Read how each user may sign in, and with which tokens: one request a user.
+    /// Reads each user's sign-in methods and tokens: one request a user.
     pub user_info: bool,
 }
 
@@ -65,27 +65,27 @@ pub struct Settings {
     pub lag: Duration,
     /// Ages after a window's end at which it is re-scanned, rising.
     pub rescan: Vec<Duration>,
-    /// Whether a month is sealed day by day.
+    /// Whether each day of a month is sealed before the month.
     pub partition: Partition,
-    /// Ranges of one stream that are read at once.
+    /// Ranges of one stream that are read in parallel.
     pub concurrency: usize,
-    /// Teams that are read at once.
+    /// Teams that are read in parallel.
     pub teams_at_once: usize,
     pub streams: Vec<Stream>,
     /// Empty: every team that the token sees.
     pub teams: Vec<TeamId>,
     /// Only the shard's own teams are read.
     pub shard: Shard,
-    /// Where a first reading begins, or to where it extends the archive. `None`: the plan's span.
+    /// The start of a first reading, or the new start of the archive. `None`: the plan's span.
     pub since: Option<Instant>,
     /// Windows that end later are not read.
     pub until: Option<Instant>,
-    /// Read settled windows again now.
+    /// Reads settled windows again now.
     pub rescan_now: bool,
     pub inventory: InventorySettings,
-    /// What new rows keep.
+    /// The columns and text that new rows keep.
     pub privacy: Privacy,
-    /// The daemon pauses a team for this time after a commit, unless the round left work.
+    /// The daemon's pause of a team after a commit, unless the round has more to do.
     pub commit_every: Duration,
     /// `None`: nothing expires by schedule.
     pub retention: Option<Arc<ExpirySettings>>,
@@ -112,7 +112,7 @@ impl Settings {
         u32::try_from(self.rescan.len()).expect("BUG: a configuration has few tiers")
     }
 
-    /// Whether `--since` and `--until` leave the window in.
+    /// Whether `--since` and `--until` include the window.
     pub fn selects(&self, window: Range) -> bool {
         self.until.is_none_or(|until| window.end <= until)
     }

@@ -15,31 +15,31 @@ use crate::pipeline::plan::urgency::{LastReading, Urgency};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StreamStatus {
     pub stream: Stream,
-    /// Where the archive begins; `None` before the first reading.
+    /// The start of the archive; `None` before the first reading.
     pub begins: Option<Instant>,
-    /// Everything from `begins` to here is settled or sealed.
+    /// The end of the settled and sealed part that starts at `begins`.
     pub settled_to: Option<Instant>,
-    /// Everything before it was read at least once.
+    /// The end of the part that was read at least once.
     pub read_to: Option<Instant>,
-    /// From `read_to` to now.
+    /// The time from `read_to` to now.
     pub lag_seconds: Option<u64>,
     pub windows: u64,
     pub sealed_windows: u64,
     /// Windows that are not settled.
     pub open_windows: u64,
-    /// From the start of the oldest window that is not settled to now.
+    /// The time from the start of the oldest unsettled window to now.
     pub open_seconds: Option<u64>,
     /// Ranges that were never stable, and stay open.
     pub unstable: Vec<String>,
     pub events: u64,
     pub late: u64,
     pub gaps: u64,
-    /// The time until unread events leave the plan's span, or until billing's ten entries can all be new. `None` if span or pace
-    /// are not known.
+    /// The time until unread events leave the plan's span, or until billing's ten entries can all be new. `None` if the
+    /// span or the rate is unknown.
     pub seconds_to_loss: Option<u64>,
-    /// The same just after a reading: the plan's span, or the time that ten billing entries take.
+    /// The same just after a reading: the plan's span, or the time of ten billing entries.
     pub seconds_kept: Option<u64>,
-    /// The deprecated per-computer history is read, because `history/devices` is not there.
+    /// The deprecated per-computer history is read, because `history/devices` does not exist.
     pub deprecated_history: bool,
 }
 
@@ -57,13 +57,13 @@ pub struct InventoryStatus {
     pub groups: u64,
     /// Parts that the token may not see, as of the last scan of each.
     pub hidden: Vec<InventoryPart>,
-    /// Undocumented fields that the service shows. They are not kept.
+    /// Undocumented fields in the service's answers. Annals does not keep them.
     pub unknown_fields: u64,
 }
 
 impl StreamStatus {
-    /// The time until unread events are lost, `aged` seconds after this status, if it is less than `threshold` and less than half
-    /// of the time just after a reading.
+    /// The time until unread events are lost, `aged` seconds after this status. `None` if it is more than `threshold`,
+    /// or more than half of the time just after a reading.
     pub fn short_of_time(&self, threshold: Duration, aged: u64) -> Option<Duration> {
         let left = self.seconds_to_loss?.saturating_sub(aged);
         let least = threshold.as_secs().min(self.seconds_kept.unwrap_or(u64::MAX) / 2);
@@ -87,10 +87,10 @@ pub struct TeamStatus {
     pub expired: Vec<String>,
     /// The ids of the legal holds in force in the team's ledger.
     pub holds: Vec<String>,
-    /// Rows that are older than their class allows and that something keeps, by the last expiry of the daemon: a sentence each.
+    /// Rows past the retention of their class that a hold keeps, by the last expiry of the daemon: a sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub held_back: Vec<String>,
-    /// The file of the archive that holds the team's name. Another name is in another file.
+    /// The file with the team's name. Another name is in another file.
     #[serde(skip)]
     pub name_file: Option<String>,
 }
@@ -133,7 +133,7 @@ fn expired(state: &TeamState) -> Vec<String> {
 
 fn inventory_status(state: &TeamState) -> InventoryStatus {
     let scans = || InventoryPart::ALL.into_iter().filter_map(|part| state.last_scan(part));
-    // If the last scan was refused, the count is that of the last scan that was not.
+    // If the last scan was refused, the count comes from the last scan that was not refused.
     let entities = |part| {
         let shown = state.inventory.get(&part).and_then(|scans| scans.iter().rev().find(|scan| scan.visible));
         shown.map_or(0, |scan| scan.entities)
@@ -189,7 +189,7 @@ mod tests {
     use crate::model::TeamId;
 
     #[test]
-    fn time_left_to_loss_runs_from_what_was_read() {
+    fn the_time_to_loss_starts_at_the_read_point() {
         let at = Instant::from_seconds;
         let mut state = TeamState::genesis("a", TeamId::from("t"));
         let record = StreamRecord {
@@ -209,6 +209,6 @@ mod tests {
         assert_eq!(short(1_700_060_000, 86_400, 0), None, "more than half of the span is left");
         assert_eq!(short(1_700_120_000, 86_400, 0), Some(30_000));
         assert_eq!(short(1_700_120_000, 20_000, 0), None);
-        assert_eq!(short(1_700_120_000, 20_000, 15_000), Some(15_000), "time has passed since it was looked at");
+        assert_eq!(short(1_700_120_000, 20_000, 15_000), Some(15_000), "time has passed since the status");
     }
 }

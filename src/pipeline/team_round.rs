@@ -1,4 +1,4 @@
-//! One round of one team: the three streams side by side, then computers, seals and the inventory.
+//! One round of one team: the three streams in parallel, then computers, seals and the inventory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,32 +30,32 @@ const FIRST_READING_SLACK: Duration = Duration::from_secs(3600);
 /// The subject of such a gap.
 const PLAN_SPAN: &str = "plan_span";
 
-/// A first date that differs from the machine's clock by more is checked by further requests.
+/// If the first date differs from the machine's clock by more than this, further requests check it.
 const CLOCKS_APART_MAX: Duration = Duration::from_secs(86_400);
 
 /// The result of a round of a team.
 #[derive(Debug)]
 pub struct TeamRound {
-    /// Where a first reading begins.
+    /// The start of a first reading.
     pub first: Instant,
-    /// The archive held nothing of the team.
+    /// The archive held nothing of this team.
     pub is_first_reading: bool,
     pub plan_span: Option<Duration>,
     /// The team's name, if this round read it.
     pub name: Option<String>,
     pub committed: Flushed,
-    /// The failures by stream. The rest was done.
+    /// The failures by stream. All other streams succeeded.
     pub failures: Vec<(Option<Stream>, RoundError)>,
     /// The scan of the inventory.
     pub scan: ScanRound,
     /// Unstable ranges: they stay open until another round.
     pub deferred: Vec<(Stream, Range)>,
-    /// The round ran out of time, and leaves the rest to the next.
+    /// The round ran out of time, and leaves the rest to the next round.
     pub is_unfinished: bool,
 }
 
 impl TeamRound {
-    /// The round before any work.
+    /// The round before its first request.
     fn empty(now: Instant) -> Self {
         let (plan_span, committed, failures) = (None, Flushed::default(), Vec::new());
         let (scan, deferred) = (ScanRound::default(), Vec::new());
@@ -72,13 +72,13 @@ impl TeamRound {
         }
     }
 
-    /// Whether everything asked for was done.
+    /// Whether the round did everything that was requested.
     pub fn is_done(&self) -> bool {
         self.failures.is_empty() && self.scan.failures.is_empty()
     }
 }
 
-/// Reads one team up to now and commits it: readings on one side, the commit stage on the other.
+/// Reads one team up to now and commits it: readings and the commit stage run concurrently.
 pub async fn read_team(edges: TeamEdges, source: Arc<dyn EventSource>) -> TeamRound {
     let edges = Arc::new(edges);
     let (inbox, messages) = channel(edges.team.clone());
@@ -87,7 +87,7 @@ pub async fn read_team(edges: TeamEdges, source: Arc<dyn EventSource>) -> TeamRo
     remember(&edges, &ended);
     round.committed = ended.committed;
     if let Some(error) = ended.error {
-        // Other failures only say that the stage had ended.
+        // Other failures only report that the stage has ended.
         let is_own = |failure: &RoundError| !matches!(failure, RoundError::Archive(ArchiveError::Poisoned { .. }));
         round.failures.retain(|(_, failure)| is_own(failure));
         round.failures.push((None, error.into()));
@@ -95,7 +95,7 @@ pub async fn read_team(edges: TeamEdges, source: Arc<dyn EventSource>) -> TeamRo
     round
 }
 
-/// Reads all of a team in a round. Its end closes the inbox of the commit stage.
+/// Reads everything of a team in a round. Its end closes the inbox of the commit stage.
 async fn read_all(ctx: TeamContext) -> TeamRound {
     let mut round = TeamRound::empty(ctx.service().now());
     let reads_any = !ctx.settings.streams.is_empty();
@@ -123,7 +123,7 @@ async fn read_all(ctx: TeamContext) -> TeamRound {
     round
 }
 
-/// Removes files that no ledger line names any more.
+/// Removes files that the ledger no longer names.
 async fn vacuum(edges: &TeamEdges) -> Result<(), ArchiveError> {
     let found = edges.with_writer(TeamWriter::vacuum).await?;
     if !found.expired.is_empty() {
@@ -150,15 +150,15 @@ async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError
     round.first = first_instant(ctx, round.plan_span, now);
     let mut computers = None;
     if ctx.settings.reads(Stream::Connections) && !ctx.with_state(has_begun) {
-        // So a computer that is removed during the first reading is known.
+        // From now on a computer that is removed during the first reading is known.
         note_computers(ctx, now, None, &mut computers).await?;
     }
     note_quiet_streams(ctx).await?;
     let known = ctx.memory.last_point(Stream::Connections);
-    let behind = ctx.with_state(|state| fallen_behind(state, round.plan_span, known, now));
+    let behind = ctx.with_state(|state| gap_behind_span(state, round.plan_span, known, now));
     let behind = behind.filter(|gap| is_read_past(ctx, gap) && !planted::is(Bug::BehindForgotten));
     if let Some(gap) = &behind {
-        // The next commit has it: a round that stops half-way must not make these events look read in time.
+        // The next commit writes it: after an interrupted round these events must not look read in time.
         ctx.add(|batch| batch.note_finding(gap.clone())).await?;
     }
     let first = round.first;
@@ -199,14 +199,14 @@ fn has_begun(state: &TeamState) -> bool {
     state.streams.get(&Stream::Connections).is_some_and(|held| held.begins.is_some())
 }
 
-/// The plan's span, and with it the team's name, unless this process read it not long ago.
+/// The plan's span and the team's name, unless this process read them recently.
 async fn plan_span(ctx: &TeamContext, name: &mut Option<String>) -> Result<Option<Duration>, ApiError> {
     if let Some(known) = ctx.memory.plan_span() {
         return Ok(known);
     }
     ctx.service().forget();
     let view = ctx.source.team(&ctx.team).await?;
-    hear(ctx, view.at).await?;
+    observe(ctx, view.at).await?;
     ctx.memory.note_view(view.body.plan_span);
     name.clone_from(&view.body.name);
     if let Some(name) = name {
@@ -215,7 +215,7 @@ async fn plan_span(ctx: &TeamContext, name: &mut Option<String>) -> Result<Optio
     Ok(view.body.plan_span)
 }
 
-/// Notes uncommitted read points of the streams that this round does not read: its commit, if any, writes them.
+/// Notes uncommitted read points of the streams that this round does not read. The round's commit, if any, writes them.
 async fn note_quiet_streams(ctx: &TeamContext) -> Result<(), ArchiveError> {
     for stream in Stream::ALL.into_iter().filter(|stream| !ctx.settings.reads(*stream)) {
         let held = ctx.with_state(|state| state.streams.get(&stream).and_then(|held| read_to(held, None)));
@@ -228,32 +228,32 @@ async fn note_quiet_streams(ctx: &TeamContext) -> Result<(), ArchiveError> {
     Ok(())
 }
 
-/// Observes the first date of a round. If it differs much from the machine's clock, one of the two is wrong, and the dates of
-/// further answers decide.
-async fn hear(ctx: &TeamContext, date: Option<Instant>) -> Result<(), ApiError> {
-    ctx.service().hear(date);
+/// Observes the first date of a round. If it differs much from the machine's clock, one of the two is wrong, and the
+/// dates of further answers decide.
+async fn observe(ctx: &TeamContext, date: Option<Instant>) -> Result<(), ApiError> {
+    ctx.service().observe(date);
     let ours = ctx.clock.now();
     if date.is_some_and(|date| date.since(ours).max(ours.since(date)) > CLOCKS_APART_MAX) {
         for _ in 0..2 {
-            ctx.service().hear(ctx.source.team(&ctx.team).await?.at);
+            ctx.service().observe(ctx.source.team(&ctx.team).await?.at);
         }
     }
     Ok(())
 }
 
-/// `--since`, else the plan's span if the team shows it, else 30 days.
+/// `--since`, or the plan's span if the team shows it, or 30 days.
 fn first_instant(ctx: &TeamContext, plan_span: Option<Duration>, now: Instant) -> Instant {
     let span = plan_span.unwrap_or(Duration::from_secs(BACKFILL_DAYS_DEFAULT * 86_400));
     ctx.settings.since.unwrap_or_else(|| now.minus(span)).max(Instant::EARLIEST)
 }
 
-/// Whether this round reads connections beyond the beginning of `gap`.
+/// Whether this round reads connections after the start of `gap`.
 fn is_read_past(ctx: &TeamContext, gap: &Finding) -> bool {
     ctx.settings.reads(Stream::Connections) && ctx.settings.until.is_none_or(|until| gap.from < Some(until))
 }
 
-/// A gap where reading has fallen behind the span that the plan shows.
-fn fallen_behind(
+/// A gap if the reading is behind the span that the plan shows.
+fn gap_behind_span(
     state: &TeamState,
     plan_span: Option<Duration>,
     known: Option<ReadPoint>,
@@ -264,7 +264,7 @@ fn fallen_behind(
     let first = record.read_points.first()?;
     let reached = reached(state, Stream::Connections, known, now)?;
     let (from, slack) = if record.read_points.len() == 1 {
-        // Events out of reach of the first reading are no loss: the archive begins later.
+        // Events that the first reading could not reach are no loss: the archive begins later.
         (reached.max(first.at.minus(plan_span?)), FIRST_READING_SLACK)
     } else {
         (reached, Duration::ZERO)

@@ -1,11 +1,11 @@
-//! Where heavy work (decoding, compressing, syncing) runs.
+//! The threads for heavy work (decoding, compressing, syncing).
 
 use std::sync::LazyLock;
 use std::thread::available_parallelism;
 
 use tokio::sync::Semaphore;
 
-/// Heavy work of all teams at once. More would not end sooner, and each takes memory.
+/// The most heavy tasks of all teams at once. More would not finish sooner, and each takes memory.
 static AT_ONCE: LazyLock<Semaphore> = LazyLock::new(|| {
     let processors = available_parallelism().map_or(1, usize::from);
     Semaphore::new((processors + 1).clamp(3, 8))
@@ -15,7 +15,7 @@ static AT_ONCE: LazyLock<Semaphore> = LazyLock::new(|| {
 pub enum Workers {
     /// On the runtime's threads for blocking work.
     Threads,
-    /// In place: the simulation has one thread.
+    /// On the caller's thread: the simulation has one thread.
     Inline,
 }
 
@@ -29,7 +29,7 @@ impl Workers {
         match tokio::task::spawn_blocking(work).await {
             Ok(done) => done,
             Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-            // The runtime shuts down: nobody needs the result.
+            // The runtime shuts down: the result has no reader.
             Err(_) => std::future::pending().await,
         }
     }

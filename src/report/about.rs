@@ -130,7 +130,7 @@ impl StreamCoverage {
         lines.extend(removed.map(|computer| format!("removed before: {place}: {}", computer.sentence())));
     }
 
-    /// `complete, 30 windows settled`, or what is missing.
+    /// `complete, 30 windows settled`, or the missing parts.
     pub fn sentence(&self) -> String {
         let mut parts = vec![if self.complete { "complete" } else { "not complete" }.to_owned()];
         match self.begins {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::archive::{Finding, FindingKind, WindowState, month_of};
 use crate::model::{Instant, Range, Stream, TeamId};
 
-use super::data::{TeamSnapshot, ViewData, standing};
+use super::data::{TeamSnapshot, ViewData, open_gaps_of};
 
 /// A half-open interval of event time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -68,7 +68,7 @@ pub fn coverage(data: &ViewData, period: Range, team: Option<&TeamId>) -> Vec<St
     let mut found = Vec::new();
     for snapshot in data.teams.iter().filter(|snapshot| is_asked(&snapshot.team_id)) {
         let findings = findings.remove(&snapshot.team_id).unwrap_or_default();
-        let mut gaps = inside(standing(&findings).into_iter(), period);
+        let mut gaps = inside(open_gaps_of(&findings).into_iter(), period);
         let removed = findings.iter().copied().filter(|finding| finding.kind == FindingKind::RemovedBefore);
         let mut removed = inside(removed, period);
         for stream in Stream::ALL {

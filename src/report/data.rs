@@ -147,8 +147,8 @@ impl ViewData {
             head: state.head,
             begins: begins.collect(),
         });
-        let looks = state.inventory.values().flatten().map(|look| (state.team_id.clone(), *look));
-        self.inventory_reads.extend(looks);
+        let scans = state.inventory.values().flatten().map(|look| (state.team_id.clone(), *look));
+        self.inventory_reads.extend(scans);
         self.reviews.extend(state.reviews.iter().map(|(ledger_seq, review)| ReviewRow {
             team_id: state.team_id.clone(),
             review: review.clone(),
@@ -197,9 +197,9 @@ impl ViewData {
         findings: impl IntoIterator<Item = (LedgerSeq, Finding)>,
     ) {
         let findings: Vec<_> = findings.into_iter().collect();
-        let standing = standing(&findings.iter().map(|(_, finding)| finding).collect::<Vec<_>>());
+        let open_gaps_of = open_gaps_of(&findings.iter().map(|(_, finding)| finding).collect::<Vec<_>>());
         let mut edges: BTreeMap<Stream, GapEdges> = BTreeMap::new();
-        for gap in standing {
+        for gap in open_gaps_of {
             if let Some(stream) = gap.stream {
                 edges.entry(stream).or_default().push(gap);
             }
@@ -225,7 +225,7 @@ impl ViewData {
     }
 
     /// The gaps of a team that no later finding withdraws.
-    pub fn standing_gaps(&self, team: &TeamId) -> impl Iterator<Item = &FindingRow> {
+    pub fn open_gaps(&self, team: &TeamId) -> impl Iterator<Item = &FindingRow> {
         let of_team = self.findings.iter().filter(move |row| row.team_id == *team);
         let closing = closing(of_team.clone().map(|row| &row.finding));
         of_team.filter(move |row| is_open_gap(&row.finding, &closing))
@@ -264,7 +264,7 @@ impl ViewData {
 }
 
 /// The gaps among one team's findings that no later one withdraws.
-pub(super) fn standing<'a>(findings: &[&'a Finding]) -> Vec<&'a Finding> {
+pub(super) fn open_gaps_of<'a>(findings: &[&'a Finding]) -> Vec<&'a Finding> {
     let closing = closing(findings.iter().copied());
     findings.iter().copied().filter(|finding| is_open_gap(finding, &closing)).collect()
 }

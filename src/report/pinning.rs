@@ -13,8 +13,8 @@ use super::narrow::{Narrowed, mentioned, narrowed};
 use super::needs::view_of;
 
 impl ViewData {
-    /// This snapshot with cached files for some views, and without the files of other views. A snapshot of a local archive remains
-    /// as it is.
+    /// This snapshot with cached files for some views, and without the files of other views. A snapshot of a local
+    /// archive does not change.
     ///
     /// # Errors
     /// When the cache is too small, the bucket cannot be read, or a file differs from the ledger.

@@ -109,13 +109,13 @@ SELECT kind, text, same FROM (
 
 struct Known {
     kind: &'static str,
-    /// The text or id that the pseudonym is made of.
+    /// The text or id from which the pseudonym is made.
     of: String,
-    /// Whether the text is an identifier wherever it stands as a word. A local user name such as `admin` is not.
+    /// Whether the text is an identifier wherever it occurs as a word. A local user name such as `admin` is not.
     is_unmistakable: bool,
 }
 
-/// The pseudonyms of one pack. Its key is in memory only, and goes with it.
+/// The pseudonyms of one pack. Its key is only in memory, and is dropped with this value.
 pub struct Pseudonyms {
     key: hmac::Key,
     known: HashMap<String, Known>,
@@ -134,7 +134,7 @@ fn is_email(word: &str) -> bool {
     word.split_once('@').is_some_and(|(user, host)| !user.is_empty() && !host.is_empty())
 }
 
-/// The words of a text, with what stands between them.
+/// The words of a text, with the characters between them.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let is_between = |c: char| c.is_whitespace() || "\"'`()[]{},;<>=|/&\\".contains(c);
     text.split_inclusive(is_between).flat_map(move |piece| {

@@ -87,7 +87,7 @@ fn an_empty_archive_has_every_view_with_its_columns_and_types() {
 }
 
 #[test]
-fn rows_of_every_file_are_seen_whatever_its_name_and_order() {
+fn rows_of_every_file_are_seen_for_any_file_name_and_order() {
     let directory = tempfile::tempdir().unwrap();
     let odd = directory.path().join("it's [a] *odd? place");
     std::fs::create_dir(&odd).unwrap();
@@ -152,7 +152,7 @@ fn coverage_and_findings_come_from_the_ledger() {
 }
 
 #[test]
-fn nothing_of_icu_is_used() {
+fn no_query_uses_icu() {
     let mut data = ViewData::default();
     let day = window(Stream::Connections, "2026-11-20T00:00:00Z", "2026-11-21T00:00:00Z");
     data.add_team(&TeamId::from("t1"), [day], [(LedgerSeq(1), finding(FindingKind::Gap, "x"))]);
@@ -188,7 +188,7 @@ fn local_time_follows_the_zone() {
 }
 
 #[test]
-fn the_network_is_never_asked_for_an_extension() {
+fn no_extension_is_loaded_from_the_network() {
     let engine = empty_engine();
     let settings = csv(
         &engine,
@@ -203,7 +203,7 @@ fn the_network_is_never_asked_for_an_extension() {
 }
 
 #[test]
-fn a_wrong_query_is_told_from_a_broken_file() {
+fn a_wrong_query_and_a_broken_file_are_distinguished() {
     let engine = empty_engine();
     for sql in
         ["", " \n", "SELEKT 1", "SELECT nothing FROM connections", "SELECT * FROM nowhere", "SELECT 'x'::INTEGER"]
@@ -225,7 +225,7 @@ fn a_wrong_query_is_told_from_a_broken_file() {
 }
 
 #[test]
-fn a_file_that_a_commit_took_away_is_no_wrong_query() {
+fn a_file_removed_by_a_commit_is_not_reported_as_a_wrong_query() {
     let directory = tempfile::tempdir().unwrap();
     let odd = directory.path().join("it's [a] *odd? place");
     std::fs::create_dir(&odd).unwrap();
@@ -304,7 +304,7 @@ fn changes_of_the_inventory_are_shown_as_dated_versions() {
 }
 
 #[test]
-fn an_archive_is_verified_when_a_query_asks_for_it_and_not_before() {
+fn an_archive_is_verified_only_if_a_query_needs_it() {
     let directory = tempfile::tempdir().unwrap();
     let store = std::sync::Arc::new(crate::archive::LocalStore::new(directory.path()));
     let archive = crate::archive::Archive::open_or_create(store, || "a".to_owned()).unwrap();

@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_second_is_whole_or_a_moment() {
+    fn the_stop_time_includes_its_whole_second_or_only_its_start() {
         let late = 12_999_000_000;
         assert!(late < Bounds::WHOLE_SECOND.end_nano(12) && late >= Bounds::EXACT.end_nano(12));
     }

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_written_in_full() {
+    fn numbers_are_written_completely() {
         for value in [0, 7, -1, 1_700_000_000_123, i64::MAX, i64::MIN] {
             assert_eq!(written(|out| push_int(out, value)), value.to_string());
         }

@@ -73,7 +73,7 @@
 //! | undocumented event types and fields, missing fields | none in connection events; with `--odd-events` a few in a hundred, `peerID` in connection details among them. Activity has one undocumented type |
 //! [`SandboxConfig::odd_events`] |
 //! | limits of installers, groups, annotations, licensed users | 50, 100, 50, the people and five | `PATCH /sandbox/team/{team}/plan` |
-//! | who owns the three standing tokens | the team's first person; their rights never change | |
+//! | who owns the three fixed tokens | the team's first person; their rights never change | |
 //! | fields of billing event types, and activity payloads | in the document's style | |
 //!
 //! # The sandbox's own requests

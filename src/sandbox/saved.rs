@@ -44,7 +44,7 @@ pub struct Saved {
     pub(super) format: u64,
     /// The version of Annals that saved it. The error message of an unreadable format shows it.
     pub(super) saved_by: String,
-    pub(super) made_of: MadeOf,
+    pub(super) made_of: DataConfig,
     pub(super) clock: SavedClock,
     pub(super) choices: Choices,
     pub(super) faults: Vec<CountedRule>,
@@ -57,7 +57,7 @@ pub struct Saved {
 /// The part of the configuration that determines the synthetic data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct MadeOf {
+pub(super) struct DataConfig {
     pub(super) seed: u64,
     pub(super) teams: u32,
     pub(super) days: u32,
@@ -120,7 +120,7 @@ impl Saved {
     /// # Errors
     /// As [`Saved::parse`].
     pub(super) fn read(value: Value) -> Result<Self, SavedError> {
-        serde_json::from_value(older::brought_up(value)?).map_err(unreadable)
+        serde_json::from_value(older::upgraded(value)?).map_err(unreadable)
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::model::Instant;
 
-use super::saved::{FORMAT, MadeOf, Saved, SavedChanges, SavedError, SavedEvent, SavedTeam};
+use super::saved::{DataConfig, FORMAT, Saved, SavedChanges, SavedError, SavedEvent, SavedTeam};
 use super::team::Team;
 use super::world::World;
 
@@ -13,7 +13,7 @@ impl Saved {
         Self {
             format: FORMAT,
             saved_by: env!("CARGO_PKG_VERSION").to_owned(),
-            made_of: MadeOf::of(world),
+            made_of: DataConfig::of(world),
             clock: world.clock.saved(),
             choices: world.choices(),
             faults: world.fault_rules.counted(),
@@ -27,7 +27,7 @@ impl Saved {
     /// When its data differs from the sandbox's. The sandbox then stays unchanged.
     pub(super) fn restore(self, world: &World) -> Result<(), SavedError> {
         let is_same = |(saved, team): (&SavedTeam, &std::sync::Arc<Team>)| saved.state.id == team.roster.id.as_str();
-        if self.made_of != MadeOf::of(world)
+        if self.made_of != DataConfig::of(world)
             || self.teams.len() != world.teams.len()
             || !self.teams.iter().zip(&world.teams).all(is_same)
         {
@@ -51,7 +51,7 @@ impl Saved {
     }
 }
 
-impl MadeOf {
+impl DataConfig {
     fn of(world: &World) -> Self {
         let config = &world.config;
         Self {

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_stands_runs_faster_and_continues_after_loading() {
+    fn a_clock_can_stop_run_faster_and_continue_after_loading() {
         let noon: Instant = "2026-11-20T12:00:00Z".parse().unwrap();
         let still = SandboxClock::new(Some(noon), None);
         assert_eq!((still.now(), still.speed()), (noon, 0));

@@ -1,4 +1,4 @@
-//! Tokens and their owners: three standing tokens, which the seed determines, and tokens that are issued for a person.
+//! Tokens and their owners: three fixed tokens, which the seed determines, and tokens that are issued for a person.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, RwLock};
@@ -22,7 +22,7 @@ pub(super) enum Role {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Bearer {
     pub role: Role,
-    /// `None`: a standing token, whose rights never change.
+    /// `None`: a fixed token, whose rights never change.
     pub person: Option<Holder>,
 }
 
@@ -55,7 +55,7 @@ pub(super) struct Tokens {
     counted: Mutex<Minute>,
 }
 
-pub(super) fn standing(seed: u64, role: Role) -> String {
+pub(super) fn fixed(seed: u64, role: Role) -> String {
     let (name, salt) = match role {
         Role::Admin => ("admin", 0xad),
         Role::ReadOnly => ("read-only", 0x20),
@@ -65,7 +65,7 @@ pub(super) fn standing(seed: u64, role: Role) -> String {
 }
 
 pub(super) fn standing_role(seed: u64, token: &str) -> Option<Role> {
-    [Role::Admin, Role::ReadOnly, Role::Member].into_iter().find(|&role| standing(seed, role) == token)
+    [Role::Admin, Role::ReadOnly, Role::Member].into_iter().find(|&role| fixed(seed, role) == token)
 }
 
 impl Tokens {
@@ -115,7 +115,7 @@ impl Tokens {
     }
 }
 
-/// The person behind a token, from the view of a team. The team's first person owns the standing tokens.
+/// The person behind a token, from the view of a team. The team's first person owns the fixed tokens.
 pub(super) fn caller(roster: &Roster, state: &TeamState, bearer: &Bearer) -> Result<Caller, Refusal> {
     let Some(holder) = &bearer.person else {
         let person = &roster.people[0];

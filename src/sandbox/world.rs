@@ -90,7 +90,7 @@ impl World {
     }
 
     pub(super) fn token(&self, role: Role) -> String {
-        tokens::standing(self.config.seed, role)
+        tokens::fixed(self.config.seed, role)
     }
 
     pub(super) fn caller(&self, team: &Team, bearer: &Bearer) -> Result<Caller, Refusal> {

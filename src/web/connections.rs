@@ -106,13 +106,13 @@ impl Connection {
     }
 
     /// Starts a request. `None` if it is no probe and no turn is left.
-    pub fn begin(self: &Arc<Self>, is_probe: bool) -> Option<Work> {
+    pub fn begin(self: &Arc<Self>, is_probe: bool) -> Option<InFlight> {
         let turn = match is_probe {
             true => None,
             false => Some(self.all.turns.clone().try_acquire_owned().ok()?),
         };
         self.all.lock().waiting.remove(&self.ticket.swap(NONE, Ordering::AcqRel));
-        Some(Work { connection: self.clone(), _turn: turn })
+        Some(InFlight { connection: self.clone(), _turn: turn })
     }
 
     /// Number of frames of the current answer that the client has taken; 0 without an answer.
@@ -142,19 +142,19 @@ impl Drop for Connection {
 }
 
 /// A request that is being answered, until the client has taken the whole answer.
-pub struct Work {
+pub struct InFlight {
     connection: Arc<Connection>,
     _turn: Option<OwnedSemaphorePermit>,
 }
 
-impl Work {
+impl InFlight {
     /// The client takes a part of the answer.
     pub fn advance(&self) {
         self.connection.frames.fetch_add(1, Ordering::AcqRel);
     }
 }
 
-impl Drop for Work {
+impl Drop for InFlight {
     fn drop(&mut self) {
         self.connection.frames.store(0, Ordering::Release);
         self.connection.wait();
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn only_probes_get_a_turn_when_all_are_taken() {
+    fn only_probes_are_answered_when_every_permit_is_taken() {
         let all = Connections::new(Bounds { held: 4, turns: 2 });
         let open: Vec<_> = (0..4).map(|_| all.enter().now_or_never().unwrap()).collect();
         let works: Vec<_> = open[..2].iter().map(|open| open.begin(false).unwrap()).collect();

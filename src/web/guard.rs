@@ -76,11 +76,11 @@ impl Guard {
             return is_local(headers);
         }
         let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()?.split_once(' '));
-        shown.is_some_and(|(scheme, shown)| scheme.eq_ignore_ascii_case("bearer") && self.knows(shown))
+        shown.is_some_and(|(scheme, shown)| scheme.eq_ignore_ascii_case("bearer") && self.is_token(shown))
     }
 
     /// Whether `shown` is the token.
-    pub fn knows(&self, shown: &str) -> bool {
+    pub fn is_token(&self, shown: &str) -> bool {
         self.token.is_some_and(|token| digest(shown.trim()) == token)
     }
 }
@@ -160,7 +160,7 @@ fn digest(token: &str) -> Digest {
 }
 
 /// Lets a request through, or names the missing token.
-pub async fn demand(State(shown): State<Arc<AppState>>, request: Request, next: Next) -> Response {
+pub async fn require_token(State(shown): State<Arc<AppState>>, request: Request, next: Next) -> Response {
     if shown.admits(request.headers()) {
         return next.run(request).await;
     }

@@ -40,8 +40,8 @@ impl Metrics {
         let (shown, late) = (live.snapshot(), live.late(now).unwrap_or_default());
         let late: HashSet<(&TeamId, Stream)> = late.iter().map(|late| (&late.team, late.stream)).collect();
         let measure = Measure { now, late: &late, time_left: settings.time_left };
-        let standing = recorder();
-        with_local_recorder(&standing, || {
+        let gauges = recorder();
+        with_local_recorder(&gauges, || {
             gauge(names::BUILD_INFO, vec![Label::new("version", env!("CARGO_PKG_VERSION"))], 1.0);
             let shard = live.shard();
             let labels = [("shard", shard.number()), ("shards", shard.shards())];
@@ -55,7 +55,7 @@ impl Metrics {
                 shown.teams.iter().for_each(|(team, live)| measure.team(team, live));
             }
         });
-        standing.handle().render() + &self.commits.handle().render()
+        gauges.handle().render() + &self.commits.handle().render()
     }
 }
 

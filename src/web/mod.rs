@@ -157,7 +157,7 @@ fn router(shown: Arc<AppState>) -> Router {
         .nest("/api", api::routes())
         .nest("/iceberg", iceberg::routes())
         .fallback(page::not_found)
-        .layer(middleware::from_fn_with_state(shown.clone(), guard::demand))
+        .layer(middleware::from_fn_with_state(shown.clone(), guard::require_token))
         .merge(page::open_routes())
         .layer(middleware::from_fn_with_state(shown.clone(), read_body))
         .route("/healthz", get(health::healthz))

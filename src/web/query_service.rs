@@ -15,7 +15,7 @@ use crate::report::{
 };
 
 use super::problem::Problem;
-use super::queue::{Queue, Turn};
+use super::queue::{QueryPermit, Queue};
 use super::team_name_cache::TeamNameCache;
 
 /// Number of parallel queries.
@@ -60,7 +60,7 @@ struct Shared {
 struct Kept {
     /// The teams of the archive, and the time of their listing. Only this daemon and those of other shards add teams.
     teams: Option<(Duration, Vec<TeamId>)>,
-    looks: Vec<CachedSnapshot>,
+    snapshots: Vec<CachedSnapshot>,
 }
 
 /// One snapshot of some teams, with its idle engines.
@@ -84,7 +84,7 @@ impl QueryService {
     /// Sets new limits for engines.
     pub fn limit(&self, engine: EngineLimits) {
         *lock(&self.shared.engine) = engine;
-        lock(&self.shared.kept).looks.clear();
+        lock(&self.shared.kept).snapshots.clear();
     }
 
     /// The current limits for engines.
@@ -137,10 +137,10 @@ impl QueryService {
     /// A snapshot of some teams, with local copies of the files that `sql` may need.
     ///
     /// # Errors
-    /// As [`QueryService::look`], and when files of a bucket cannot be fetched.
+    /// As [`QueryService::snapshot`], and when files of a bucket cannot be fetched.
     pub async fn pinned(&self, teams: Vec<TeamId>, sql: &str) -> Result<PinnedSnapshot, Problem> {
-        let (look, sql) = (self.snapshot(teams).await?, sql.to_owned());
-        Ok(tokio::task::spawn_blocking(move || PinnedSnapshot::of(look, &sql)).await.map_err(|_| broken())??)
+        let (snapshot, sql) = (self.snapshot(teams).await?, sql.to_owned());
+        Ok(tokio::task::spawn_blocking(move || PinnedSnapshot::of(snapshot, &sql)).await.map_err(|_| broken())??)
     }
 
     /// Runs `question` over `teams` within `time`. The question uses no more than `needs`.
@@ -159,7 +159,7 @@ impl QueryService {
         let stop = StopOnDrop { stop: Arc::default(), clock: self.clock.clone() };
         let (shared, theirs) = (self.shared.clone(), stop.stop.clone());
         let job = tokio::task::spawn_blocking(move || {
-            let _ending = Ending { stop: &theirs, _turn: turn };
+            let _ending = QueryGuard { stop: &theirs, _turn: turn };
             shared.answer((&teams, &needs), &theirs, &question)
         });
         tokio::select! {
@@ -232,14 +232,14 @@ impl Shared {
             return Ok(data);
         }
         let now = self.clock.monotonic();
-        let (data, extents) = self.place.snapshot(teams, |team, look| self.live.with_state(team, look))?;
+        let (data, extents) = self.place.snapshot(teams, |team, snapshot| self.live.with_state(team, snapshot))?;
         let data = Arc::new(data);
         let mut kept = lock(&self.kept);
-        kept.looks.retain(|look| look.teams != teams);
-        if kept.looks.len() >= SNAPSHOTS_KEPT_MAX {
-            kept.looks.remove(0);
+        kept.snapshots.retain(|snapshot| snapshot.teams != teams);
+        if kept.snapshots.len() >= SNAPSHOTS_KEPT_MAX {
+            kept.snapshots.remove(0);
         }
-        kept.looks.push(CachedSnapshot {
+        kept.snapshots.push(CachedSnapshot {
             teams: teams.to_vec(),
             at: now,
             data: data.clone(),
@@ -254,9 +254,9 @@ impl Shared {
         let (now, seqs) = (self.clock.monotonic(), self.live.seqs());
         let held = {
             let mut kept = lock(&self.kept);
-            kept.looks.retain(|look| look.holds(&seqs));
-            let held = kept.looks.iter().find(|look| look.teams == teams);
-            held.map(|look| (look.data.clone(), look.at, look.extents.clone()))
+            kept.snapshots.retain(|snapshot| snapshot.holds(&seqs));
+            let held = kept.snapshots.iter().find(|snapshot| snapshot.teams == teams);
+            held.map(|snapshot| (snapshot.data.clone(), snapshot.at, snapshot.extents.clone()))
         };
         let Some((data, at, extents)) = held else { return Ok(None) };
         if now.saturating_sub(at) < SNAPSHOT_AGE_MAX {
@@ -265,29 +265,29 @@ impl Shared {
         let is_current = extents == self.place.extents(teams)?;
         let mut kept = lock(&self.kept);
         match kept.of(teams, &data) {
-            Some(look) if is_current => look.at = now,
-            Some(_) => kept.looks.retain(|look| !Arc::ptr_eq(&look.data, &data)),
+            Some(snapshot) if is_current => snapshot.at = now,
+            Some(_) => kept.snapshots.retain(|snapshot| !Arc::ptr_eq(&snapshot.data, &data)),
             None => {}
         }
         Ok(is_current.then_some(data))
     }
 
     fn engine(&self, teams: &[TeamId], needs: &Needs, data: &Arc<ViewData>) -> Result<Engine, ReportError> {
-        if let Some(look) = lock(&self.kept).of(teams, data)
-            && let Some(at) = look.idle.iter().position(|(held, _)| held == needs)
+        if let Some(snapshot) = lock(&self.kept).of(teams, data)
+            && let Some(at) = snapshot.idle.iter().position(|(held, _)| held == needs)
         {
-            return Ok(look.idle.swap_remove(at).1);
+            return Ok(snapshot.idle.swap_remove(at).1);
         }
         let EngineLimits { limits, spill_parent } = lock(&self.engine).clone();
         Engine::open_needed(data, needs, limits, &spill_parent)?.confined()
     }
 
     fn return_engine(&self, teams: &[TeamId], needs: &Needs, data: &Arc<ViewData>, engine: Engine) {
-        if let Some(look) = lock(&self.kept).of(teams, data) {
-            if look.idle.len() >= IDLE_MAX {
-                look.idle.remove(0);
+        if let Some(snapshot) = lock(&self.kept).of(teams, data) {
+            if snapshot.idle.len() >= IDLE_MAX {
+                snapshot.idle.remove(0);
             }
-            look.idle.push((needs.clone(), engine));
+            snapshot.idle.push((needs.clone(), engine));
         }
     }
 }
@@ -301,7 +301,7 @@ impl CachedSnapshot {
 
 impl Kept {
     fn of(&mut self, teams: &[TeamId], data: &Arc<ViewData>) -> Option<&mut CachedSnapshot> {
-        self.looks.iter_mut().find(|look| look.teams == teams && Arc::ptr_eq(&look.data, data))
+        self.snapshots.iter_mut().find(|snapshot| snapshot.teams == teams && Arc::ptr_eq(&snapshot.data, data))
     }
 }
 
@@ -324,18 +324,18 @@ impl Stop {
 }
 
 /// Frees the place of a query when it ends in any way.
-struct Ending<'a> {
+struct QueryGuard<'a> {
     stop: &'a Stop,
-    _turn: Turn,
+    _turn: QueryPermit,
 }
 
-impl Drop for Ending<'_> {
+impl Drop for QueryGuard<'_> {
     fn drop(&mut self) {
         self.stop.ended.store(true, Ordering::Release);
     }
 }
 
-/// Stops the query when its client is gone or its time is over.
+/// Stops the query when its client has disconnected or its time is over.
 struct StopOnDrop {
     stop: Arc<Stop>,
     clock: Arc<dyn Clock>,

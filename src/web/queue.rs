@@ -21,7 +21,7 @@ pub struct Queue {
 }
 
 /// A turn, until it is dropped.
-pub type Turn = OwnedSemaphorePermit;
+pub type QueryPermit = OwnedSemaphorePermit;
 
 impl Queue {
     pub fn new(at_once: usize) -> Self {
@@ -32,7 +32,7 @@ impl Queue {
     ///
     /// # Errors
     /// When too many wait, or the time is over.
-    pub async fn turn(&self, clock: &dyn Clock, time: Duration) -> Result<(Turn, Duration), Problem> {
+    pub async fn turn(&self, clock: &dyn Clock, time: Duration) -> Result<(QueryPermit, Duration), Problem> {
         let _line = Line::enter(&self.waiting)?;
         let asked = clock.monotonic();
         let busy = || Problem::busy("other queries are running: try again in a moment");

@@ -24,7 +24,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::clock::Clock;
 
-use super::connections::{Bounds, Connection, Connections, Work};
+use super::connections::{Bounds, Connection, Connections, InFlight};
 use super::guard::refusal;
 use super::problem::Problem;
 use super::{AppState, FORM_BYTES_MAX, page};
@@ -133,7 +133,7 @@ fn busy(request: &Request<Incoming>) -> Response {
 /// The body of an answer; the request counts as running until the client has taken all of it.
 struct CountedBody {
     body: Body,
-    work: Work,
+    work: InFlight,
 }
 
 impl HttpBody for CountedBody {

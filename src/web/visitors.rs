@@ -15,7 +15,7 @@ use crate::clock::Clock;
 use crate::report::{LOOK_BYTES_MAX, Needs, ViewData, VisitorAnswer, VisitorQuestion, printable, remove_stale_spills};
 
 use super::problem::Problem;
-use super::queue::{Queue, Turn};
+use super::queue::{QueryPermit, Queue};
 
 /// Number of parallel queries.
 const AT_ONCE: usize = 2;
@@ -178,7 +178,7 @@ fn died(status: ExitStatus, question: &VisitorQuestion) -> Problem {
 }
 
 /// Kills the process and removes its spill files. The visitor's next query can start after that.
-async fn end(mut child: Child, spill_parent: &Path, _held: (RunningQuery, Turn)) {
+async fn end(mut child: Child, spill_parent: &Path, _held: (RunningQuery, QueryPermit)) {
     let _ = child.start_kill();
     let _ = child.wait().await;
     let spill_parent = spill_parent.to_owned();

@@ -61,12 +61,12 @@ async fn every_parameter_and_header_is_sent_and_connections_are_reused() {
 
 #[tokio::test]
 async fn inventory_requests_leave_their_share_of_the_rate_to_events() {
-    let (looks, events) = (30, 4);
-    let server = ScriptedServer::start((0..looks + events).map(|_| ok("[]")));
+    let (scans, events) = (30, 4);
+    let server = ScriptedServer::start((0..scans + events).map(|_| ok("[]")));
     let source =
         HttpSource::new(HttpOptions { requests_per_second: Some(60.0), ..options(server.base_url()) }).unwrap();
     let team = TeamId::from("t");
-    let asked_first = futures::future::try_join_all((0..looks).map(|_| source.sso_users(&team)));
+    let asked_first = futures::future::try_join_all((0..scans).map(|_| source.sso_users(&team)));
     let asked_then = futures::future::try_join_all((0..events).map(|_| source.teams()));
     futures::try_join!(async { asked_first.await.map(drop) }, async { asked_then.await.map(drop) }).unwrap();
     let targets: Vec<String> = server.requests().into_iter().map(|request| request.target).collect();

@@ -10,11 +10,11 @@ use damage::forge;
 use damage::tampering::{
     change, copy_tree, elsewhere, encode_anew, file_with, files, lines, put, rechain, rename, sealed,
 };
-use damage::world::{HONEST, Life, World, key, make};
+use damage::world::{ArchiveVariant, HONEST, World, key, make};
 
 /// The things that the verifier keeps outside the archive.
 #[derive(Clone, Copy, PartialEq)]
-enum Has {
+enum Kept {
     Nothing,
     Key,
     KeyAndHead,
@@ -22,9 +22,9 @@ enum Has {
 
 struct Case {
     name: &'static str,
-    life: Life,
+    life: ArchiveVariant,
     damage: fn(&World),
-    has: Has,
+    has: Kept,
     /// The expected codes of faults, or of notices if there is no fault, each as often as it stands here.
     codes: &'static [&'static str],
     exit: i32,
@@ -32,22 +32,22 @@ struct Case {
 }
 
 const fn case(name: &'static str, damage: fn(&World), codes: &'static [&'static str]) -> Case {
-    Case { name, life: HONEST, damage, has: Has::Key, codes, exit: 1, verdict: "BROKEN" }
+    Case { name, life: HONEST, damage, has: Kept::Key, codes, exit: 1, verdict: "BROKEN" }
 }
 
 const fn with_head(name: &'static str, damage: fn(&World), codes: &'static [&'static str]) -> Case {
-    Case { has: Has::KeyAndHead, ..case(name, damage, codes) }
+    Case { has: Kept::KeyAndHead, ..case(name, damage, codes) }
 }
 
 /// Damage that the archive alone cannot show: verify finds nothing, and the verdict is not anchored.
-const fn unseen(name: &'static str, damage: fn(&World), has: Has, codes: &'static [&'static str]) -> Case {
+const fn unseen(name: &'static str, damage: fn(&World), has: Kept, codes: &'static [&'static str]) -> Case {
     Case { has, exit: 0, verdict: "SELF_CONSISTENT", ..case(name, damage, codes) }
 }
 
 const CHANGED: &[&str] = &["POLICY_CHANGED"];
 const CASES: &[Case] = &[
-    unseen("0 nothing", |_| {}, Has::Key, &[]),
-    Case { verdict: "ANCHORED", ..unseen("0 nothing, and a head", |_| {}, Has::KeyAndHead, &[]) },
+    unseen("0 nothing", |_| {}, Kept::Key, &[]),
+    Case { verdict: "ANCHORED", ..unseen("0 nothing, and a head", |_| {}, Kept::KeyAndHead, &[]) },
     case("1 a bit in a data page", |w| flip(w, 3, 0), &["FILE_HASH"]),
     case("2 a bit in the footer", |w| flip(w, 1, 40), &["FILE_HASH"]),
     case("3 a file deleted", |w| fs::remove_file(sealed(&w.archive())).unwrap(), &["FILE_MISSING"]),
@@ -78,46 +78,59 @@ const CASES: &[Case] = &[
     case("15 a line inserted, and what follows made to fit", |w| lines(&w.archive(), insert_line), &["BAD_SIG"]),
     case("16 the tail cut off, its files left", |w| cut_tail(w, false), &["ORPHAN_FILE", "HEAD_ROLLBACK"]),
     with_head("17 the tail cut off with its files and signatures", |w| cut_tail(w, true), &["HEAD_ROLLBACK"]),
-    unseen("17b the same, and no head was kept", |w| cut_tail(w, true), Has::Key, &[]),
+    unseen("17b the same, and no head was kept", |w| cut_tail(w, true), Kept::Key, &[]),
     with_head(
         "18 the whole restored from an old copy",
-        |w| replace(w, Life { commits: 4, ..HONEST }),
+        |w| replace(w, ArchiveVariant { commits: 4, ..HONEST }),
         &["HEAD_ROLLBACK"],
     ),
-    with_head("19 the archive made again", |w| replace(w, Life { id: "archive-2", ..HONEST }), &["ARCHIVE_ID"]),
-    case("19b made again without the key", |w| replace(w, Life { id: "archive-2", key: None, ..HONEST }), &["BAD_SIG"]),
+    with_head(
+        "19 the archive made again",
+        |w| replace(w, ArchiveVariant { id: "archive-2", ..HONEST }),
+        &["ARCHIVE_ID"],
+    ),
+    case(
+        "19b made again without the key",
+        |w| replace(w, ArchiveVariant { id: "archive-2", key: None, ..HONEST }),
+        &["BAD_SIG"],
+    ),
     case(
         "20 history rewritten, signed by another key",
-        |w| replace(w, Life { key: Some(2), ..EDITED }),
+        |w| replace(w, ArchiveVariant { key: Some(2), ..EDITED }),
         &["KEY_MISMATCH"],
     ),
     with_head("21 history rewritten, signed by the stolen key", |w| replace(w, EDITED), &["FORK"]),
-    unseen("21b the same, and no head was kept", |w| replace(w, EDITED), Has::Key, &[]),
+    unseen("21b the same, and no head was kept", |w| replace(w, EDITED), Kept::Key, &[]),
     with_head(
         "22 a fork shown to somebody else",
-        |w| replace(w, Life { last_at: "2026-11-03T00:06:00Z", ..HONEST }),
+        |w| replace(w, ArchiveVariant { last_at: "2026-11-03T00:06:00Z", ..HONEST }),
         &["FORK"],
     ),
     case(
         "23 the public key in the archive replaced",
-        |w| replace(w, Life { key: Some(3), ..HONEST }),
+        |w| replace(w, ArchiveVariant { key: Some(3), ..HONEST }),
         &["KEY_MISMATCH"],
     ),
-    unseen("23b the same, and no key is known", |w| replace(w, Life { key: Some(3), ..HONEST }), Has::Nothing, &[]),
+    unseen(
+        "23b the same, and no key is known",
+        |w| replace(w, ArchiveVariant { key: Some(3), ..HONEST }),
+        Kept::Nothing,
+        &[],
+    ),
     case("24 a signature stripped", |w| heads(w, without_third), &["BAD_SIG"]),
-    unseen("24a the first signature stripped: the next one vouches for its line", first_stripped, Has::Key, &[]),
-    Case { exit: 3, ..unseen("24b the last signature stripped", last_stripped, Has::Key, &["BAD_SIG"]) },
+    unseen("24a the first signature stripped: the next one vouches for its line", first_stripped, Kept::Key, &[]),
+    Case { exit: 3, ..unseen("24b the last signature stripped", last_stripped, Kept::Key, &["BAD_SIG"]) },
     case("24c all signatures stripped", strip, &["BAD_SIG"]),
     case("24d a key's id changed", |w| heads(w, |text| text.replacen("+", "+0", 1)), &["BAD_SIG"]),
     case("24e another type of key", |w| heads(w, |text| text.replacen("+A", "+B", 1)), &["BAD_SIG"]),
     case("25 lines of another team", transplant, &["ARCHIVE_ID"]),
     Case {
-        life: Life { last_at: "2026-11-01T00:00:00Z", ..HONEST },
-        ..unseen("26 the clock set back between commits", |_| {}, Has::Key, &["TIME_REGRESSION"])
+        life: ArchiveVariant { last_at: "2026-11-01T00:00:00Z", ..HONEST },
+        ..unseen("26 the clock set back between commits", |_| {}, Kept::Key, &["TIME_REGRESSION"])
     },
     Case {
-        life: Life { last_at: "2099-01-01T00:00:00Z", ..HONEST },
-        ..unseen("27 the clock set forward", |_| {}, Has::Key, &["TIME_FUTURE"])
+        life: ArchiveVariant { last_at: "2099-01-01T00:00:00Z", ..HONEST },
+        ..unseen("27 the clock set forward", |_| {}, Kept::Key, &["TIME_FUTURE"])
     },
     with_head("30 the remembered head altered", |w| change(&w.path("head"), alter_head), &["BAD_SIG"]),
     with_head("30b the head of another signer", foreign_head, &["UNKNOWN_KEY"]),
@@ -126,13 +139,13 @@ const CASES: &[Case] = &[
     case("31c an expire record with wrong counts", forge::other_rows, &["STATE"]),
     case("32 an erasure that changed more rows than it declares", World::take_more, &["STATE"]),
     case("33 a month expired under a hold", forge::under_hold, &["POLICY_VIOLATION"]),
-    Case { exit: 3, ..unseen("34 the policy edited outside the ledger", forge::policy_edited, Has::Key, CHANGED) },
+    Case { exit: 3, ..unseen("34 the policy edited outside the ledger", forge::policy_edited, Kept::Key, CHANGED) },
     case("35 a link in place of a file", |w| link(w, false), &["UNREADABLE"]),
     case("35b a second name of a file", |w| link(w, true), &["UNREADABLE"]),
     case("35c a file cut short", |w| change(&sealed(&w.archive()), |b| b.truncate(100)), &["FILE_SIZE", "FILE_HASH"]),
     Case {
-        life: Life { has_gap: true, ..HONEST },
-        ..unseen("36 a stop of a week", |_| {}, Has::Key, &["COVERAGE_GAP"])
+        life: ArchiveVariant { has_gap: true, ..HONEST },
+        ..unseen("36 a stop of a week", |_| {}, Kept::Key, &["COVERAGE_GAP"])
     },
 ];
 
@@ -146,7 +159,7 @@ const NOT_APPLICABLE: &[(u32, &str)] = &[
     (40, "a verifier cannot check itself: tests/second_verifier.py is another one"),
 ];
 
-const EDITED: Life = Life { is_edited: true, ..HONEST };
+const EDITED: ArchiveVariant = ArchiveVariant { is_edited: true, ..HONEST };
 
 fn flip(world: &World, part: usize, from_end: usize) {
     change(&sealed(&world.archive()), |bytes| {
@@ -190,7 +203,7 @@ fn insert_line(lines: &mut Vec<String>) {
 /// An attacker makes everything again with one changed row, and puts the original signatures beside it.
 fn history_edited(world: &World) {
     copy_tree(&world.archive(), &world.path("honest"));
-    replace(world, Life { key: None, ..EDITED });
+    replace(world, ArchiveVariant { key: None, ..EDITED });
     for from in files(&world.path("honest")).iter().filter(|path| path.extension().is_some_and(|e| e == "heads")) {
         fs::copy(from, elsewhere(from, "/honest/", "/archive/")).unwrap();
     }
@@ -204,7 +217,7 @@ fn cut_tail(world: &World, is_thorough: bool) {
     parts.for_each(|part| fs::remove_file(file_with(&root, part)).unwrap());
 }
 
-fn replace(world: &World, life: Life) {
+fn replace(world: &World, life: ArchiveVariant) {
     fs::remove_dir_all(world.archive()).unwrap();
     make(&world.archive(), &life);
 }
@@ -271,9 +284,9 @@ fn try_case(case: &Case) {
     (case.damage)(&world);
     let (public, before) = (key(1).public().to_string(), world.contents());
     let arguments: &[&str] = match case.has {
-        Has::Nothing => &[],
-        Has::Key => &["--key", &public],
-        Has::KeyAndHead => &["--key", &public, "--head", "head"],
+        Kept::Nothing => &[],
+        Kept::Key => &["--key", &public],
+        Kept::KeyAndHead => &["--key", &public, "--head", "head"],
     };
     let said = world.verify(arguments);
     assert_eq!(world.contents(), before, "{name}: verify changed something");
@@ -300,7 +313,7 @@ fn every_case_of_the_damage_table_is_named_with_its_code_exit_and_verdict() {
 #[test]
 fn damage_of_sealed_days_is_named_like_damage_of_months() {
     for case in CASES.iter().filter(|case| matches!(number(case), 0..=16 | 32 | 35) && !case.name.starts_with("10b")) {
-        try_case(&Case { life: Life { is_by_days: true, ..case.life }, ..*case });
+        try_case(&Case { life: ArchiveVariant { is_by_days: true, ..case.life }, ..*case });
     }
 }
 

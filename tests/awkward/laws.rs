@@ -50,7 +50,7 @@ pub fn hold_with(service: &Service, program: &Program, expected: &Expected) {
 /// archive verifies.
 #[track_caller]
 pub fn archive_holds(service: &Service, program: &Program, expected: &[(&str, &str)]) {
-    let gaps = standing_gaps(program);
+    let gaps = open_gaps(program);
     let found: BTreeSet<(String, String)> =
         gaps.iter().map(|gap| (word(gap, "stream"), word(gap, "subject"))).collect();
     let named = expected.iter().map(|(stream, subject)| ((*stream).to_owned(), (*subject).to_owned())).collect();
@@ -64,7 +64,7 @@ pub fn word(row: &Value, column: &str) -> String {
 }
 
 /// The gaps that no later finding closed.
-pub fn standing_gaps(program: &Program) -> Vec<Value> {
+pub fn open_gaps(program: &Program) -> Vec<Value> {
     program.sql(
         "select stream, subject, from_time, to_time, reason, \
          coalesce(epoch_ns(from_time), -9e18::bigint) as from_ns, coalesce(epoch_ns(to_time), 9e18::bigint) as to_ns \

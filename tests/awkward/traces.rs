@@ -16,7 +16,7 @@ pub const FIRST_DAY: i64 = DAY - 769 * 24 * HOUR;
 pub const SINCE: [&str; 2] = ["--since", "2024-10-01"];
 /// The order's arguments.
 pub const ORDER: [&str; 7] = ["erase", "--order", "DPO-1", "--subject", EMAIL, "--subject", USER];
-/// How deep JSON texts stand within strings of JSON.
+/// The depth of JSON texts within strings of JSON.
 const DEPTH_MAX: usize = 8;
 
 /// The subject as values, keys, in escapes, in other case, and in JSON texts within strings.
@@ -44,7 +44,7 @@ pub fn years(world: &mut World) {
     for n in 0..PAYLOADS.len() {
         told(world, DAY + 5 * HOUR + i64::try_from(n).unwrap() * 1_800, n);
     }
-    // Nobody knows what this event is, so quarantine keeps it.
+    // This event has an unknown form, so quarantine keeps it.
     let at = (DAY + 9 * HOUR) * 1_000_000_000;
     let text =
         format!(r#"{{"header":{{"eventTimestampUnixNano":{at}}},"oneEvent":{{"a":"{EMAIL}"}},"twoEvent":{{}}}}"#);

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use annals::api::{
-    Answer, ApiError, BillingSnapshot, Computers, Directory, EventSource, Page, PageQuery, Served, TeamView, Unread,
+    Answer, ApiError, BillingSnapshot, Computers, Directory, EventSource, Page, PageQuery, Served, TeamView,
+    UnfilteredJson,
 };
 use annals::archive::{Archive, Finding, FindingKind, MemoryStore, Store, TeamState, WindowRecord};
 use annals::clock::Clock;
@@ -170,27 +171,27 @@ fn not_found() -> ApiError {
 }
 
 impl World {
-    fn told<'a>(&'a self, ask: &Ask<'_>, get: impl FnOnce(&Roster) -> Option<String>) -> Answer<'a, Unread> {
+    fn told<'a>(&'a self, ask: &Ask<'_>, get: impl FnOnce(&Roster) -> Option<String>) -> Answer<'a, UnfilteredJson> {
         let text = get(&self.team().roster).filter(|text| !text.is_empty());
         let Some(text) = text else {
             // The hook still sees the request.
             let failure = self.answer(ask, |_| ()).now_or_never().unwrap().err();
             return Box::pin(std::future::ready(Err(failure.unwrap_or_else(not_found))));
         };
-        self.answer(ask, move |_| Unread::new(text))
+        self.answer(ask, move |_| UnfilteredJson::new(text))
     }
 }
 
 impl Directory for World {
-    fn users<'a>(&'a self, _: &'a TeamId) -> Answer<'a, Unread> {
+    fn users<'a>(&'a self, _: &'a TeamId) -> Answer<'a, UnfilteredJson> {
         self.told(&Ask::Users, |roster| Some(roster.users.clone()))
     }
 
-    fn sso_users<'a>(&'a self, _: &'a TeamId) -> Answer<'a, Unread> {
+    fn sso_users<'a>(&'a self, _: &'a TeamId) -> Answer<'a, UnfilteredJson> {
         self.told(&Ask::SsoUsers, |roster| Some(roster.sso_users.clone()))
     }
 
-    fn user_info<'a>(&'a self, _: &'a TeamId, user: &'a str) -> Answer<'a, Unread> {
+    fn user_info<'a>(&'a self, _: &'a TeamId, user: &'a str) -> Answer<'a, UnfilteredJson> {
         self.told(&Ask::UserInfo(user), |roster| roster.info.get(user).cloned())
     }
 }
@@ -203,7 +204,7 @@ impl EventSource for World {
     fn team<'a>(&'a self, _: &'a TeamId) -> Answer<'a, TeamView> {
         self.answer(&Ask::Team, |team| {
             let whole = if team.roster.team.is_empty() { "{}" } else { &team.roster.team };
-            TeamView { name: None, plan_span: team.plan_span, whole: Unread::new(whole) }
+            TeamView { name: None, plan_span: team.plan_span, whole: UnfilteredJson::new(whole) }
         })
     }
 
@@ -215,7 +216,7 @@ impl EventSource for World {
                 "" => format!(r#"{{"devices":[{bare}]}}"#),
                 text => text.to_owned(),
             };
-            Computers { ids, whole: Unread::new(whole) }
+            Computers { ids, whole: UnfilteredJson::new(whole) }
         })
     }
 

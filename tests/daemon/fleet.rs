@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use annals::api::{
-    Answer, ApiError, BillingSnapshot, Computers, Directory, EventSource, Page, PageQuery, Served, TeamView, Unread,
-    scans_per_second,
+    Answer, ApiError, BillingSnapshot, Computers, Directory, EventSource, Page, PageQuery, Served, TeamView,
+    UnfilteredJson, scans_per_second,
 };
 use annals::archive::{Archive, MemoryStore};
 use annals::clock::Clock;
@@ -65,7 +65,7 @@ struct Seen {
     next_look: Duration,
     longest_wait: Duration,
     /// When the daemon requested the newest window of a team's stream.
-    looks: BTreeMap<(TeamId, Stream), Vec<Instant>>,
+    scans: BTreeMap<(TeamId, Stream), Vec<Instant>>,
     /// The time and the operation of each request.
     requests: Vec<(Duration, String)>,
 }
@@ -98,8 +98,8 @@ impl FleetWorld {
     }
 
     /// When the daemon read a team's stream.
-    pub fn looks(&self, team: &TeamId, stream: Stream) -> Vec<Instant> {
-        self.seen.lock().unwrap().looks.get(&(team.clone(), stream)).cloned().unwrap_or_default()
+    pub fn scans(&self, team: &TeamId, stream: Stream) -> Vec<Instant> {
+        self.seen.lock().unwrap().scans.get(&(team.clone(), stream)).cloned().unwrap_or_default()
     }
 
     pub fn longest_wait(&self) -> Duration {
@@ -223,10 +223,10 @@ impl FleetWorld {
         // The newest window ends in the future; the future reading begins there.
         if stop.is_none_or(|stop| stop > now.seconds() && stop < now.seconds() + 2 * 86_400) {
             let mut seen = self.seen.lock().unwrap();
-            let looks = seen.looks.entry((team.clone(), stream)).or_default();
+            let scans = seen.scans.entry((team.clone(), stream)).or_default();
             // Several pages of one reading count once.
-            if looks.last().is_none_or(|last| now.since(*last) > Duration::from_secs(1)) {
-                looks.push(now);
+            if scans.last().is_none_or(|last| now.since(*last) > Duration::from_secs(1)) {
+                scans.push(now);
             }
         }
     }
@@ -264,19 +264,19 @@ impl FleetWorld {
 }
 
 impl Directory for FleetWorld {
-    fn users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, Unread> {
+    fn users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, UnfilteredJson> {
         let users: Vec<String> = (0..self.people).map(|n| format!(r#"{{"id":"u{n}"}}"#)).collect();
-        Box::pin(
-            self.answer_look(team, "the users", move |_| Unread::new(format!(r#"{{"users":[{}]}}"#, users.join(",")))),
-        )
+        Box::pin(self.answer_look(team, "the users", move |_| {
+            UnfilteredJson::new(format!(r#"{{"users":[{}]}}"#, users.join(",")))
+        }))
     }
 
-    fn sso_users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, Unread> {
-        Box::pin(self.answer_look(team, "the SSO users", |_| Unread::new("[]")))
+    fn sso_users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, UnfilteredJson> {
+        Box::pin(self.answer_look(team, "the SSO users", |_| UnfilteredJson::new("[]")))
     }
 
-    fn user_info<'a>(&'a self, team: &'a TeamId, _: &'a str) -> Answer<'a, Unread> {
-        Box::pin(self.answer_look(team, "a user", |_| Unread::default()))
+    fn user_info<'a>(&'a self, team: &'a TeamId, _: &'a str) -> Answer<'a, UnfilteredJson> {
+        Box::pin(self.answer_look(team, "a user", |_| UnfilteredJson::default()))
     }
 }
 
@@ -293,8 +293,11 @@ impl EventSource for FleetWorld {
 
     fn devices<'a>(&'a self, team: &'a TeamId) -> Answer<'a, Computers> {
         Box::pin(self.answer(team, "the computers", |_| match self.removal() {
-            Some(_) => Computers { ids: Vec::new(), whole: Unread::new(r#"{"devices":[]}"#) },
-            None => Computers { ids: vec![DeviceId::from("d1")], whole: Unread::new(r#"{"devices":[{"id":"d1"}]}"#) },
+            Some(_) => Computers { ids: Vec::new(), whole: UnfilteredJson::new(r#"{"devices":[]}"#) },
+            None => Computers {
+                ids: vec![DeviceId::from("d1")],
+                whole: UnfilteredJson::new(r#"{"devices":[{"id":"d1"}]}"#),
+            },
         }))
     }
 

@@ -33,8 +33,8 @@ pub fn schedule() -> Schedule {
 fn longest_pause(world: &FleetWorld, team: &TeamId, stream: Stream, span: Duration) -> (Duration, usize) {
     let begin = START.parse::<Instant>().unwrap();
     let (from, to) = (begin.plus(WARM_UP), begin.plus(span));
-    let looks = world.looks(team, stream);
-    let moments: Vec<_> = [from].into_iter().chain(looks.into_iter().filter(|at| *at > from)).chain([to]).collect();
+    let scans = world.scans(team, stream);
+    let moments: Vec<_> = [from].into_iter().chain(scans.into_iter().filter(|at| *at > from)).chain([to]).collect();
     let pause = moments.windows(2).map(|pair| pair[1].since(pair[0])).max().unwrap();
     (pause, moments.len() - 2)
 }
@@ -54,16 +54,16 @@ fn a_thousand_teams_are_read_on_time_within_the_limit_and_in_bounded_memory() {
     let mut counts = Vec::new();
     for team in world.teams() {
         for (stream, every) in [(Stream::Connections, 60), (Stream::Activity, 300), (Stream::Billing, 900)] {
-            let (pause, looks) = longest_pause(&world, team, stream, span);
+            let (pause, scans) = longest_pause(&world, team, stream, span);
             let allowed = Duration::from_secs(every + every / 4);
             assert!(pause <= allowed, "{team} {stream}: {pause:?} without a look");
             if stream == Stream::Connections {
-                counts.push(looks);
+                counts.push(scans);
             }
         }
     }
     let (fewest, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
-    assert!(most - fewest <= 2, "between {fewest} and {most} looks");
+    assert!(most - fewest <= 2, "between {fewest} and {most} scans");
     assert!(world.requests_in_a_second() <= 81, "{} requests in a second", world.requests_in_a_second());
     assert!(world.longest_wait() < Duration::from_secs(2), "requests wait {:?} for their turn", world.longest_wait());
     let shown = live.snapshot();
@@ -82,10 +82,10 @@ fn with_a_low_rate_limit_no_team_starves() {
     let world = Arc::new(FleetWorld::new(START, 300, 6.0));
     let span = MINUTE * 40;
     world.run(&schedule(), span);
-    let looks: Vec<usize> =
+    let scans: Vec<usize> =
         world.teams().iter().map(|team| longest_pause(&world, team, Stream::Connections, span).1).collect();
-    let (fewest, most) = (looks.iter().min().unwrap(), looks.iter().max().unwrap());
-    assert!(*fewest >= 8 && *most <= fewest * 2, "between {fewest} and {most} looks");
+    let (fewest, most) = (scans.iter().min().unwrap(), scans.iter().max().unwrap());
+    assert!(*fewest >= 8 && *most <= fewest * 2, "between {fewest} and {most} scans");
 }
 
 #[test]
@@ -146,9 +146,9 @@ fn a_long_outage_causes_a_warning_before_a_loss() {
         let live = world.run(&schedule(), MINUTE * minutes);
         let now = begin.plus(MINUTE * minutes);
         let late = live.late(now).unwrap();
-        let standing = occurrences(&live.snapshot(), Some(&late), &config, Since { started: begin, now });
+        let evaluation = occurrences(&live.snapshot(), Some(&late), &config, Since { started: begin, now });
         let of = |rule: Rule| {
-            let told = standing.firing.iter().filter(|told| told.rule == rule);
+            let told = evaluation.firing.iter().filter(|told| told.rule == rule);
             told.map(|told| (told.team.clone().unwrap(), told.stream.clone().unwrap())).collect::<Vec<_>>()
         };
         (of(Rule::TimeLeft), of(Rule::Stale))

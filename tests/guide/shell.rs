@@ -89,7 +89,7 @@ fn without_prefix(words: Vec<String>) -> Vec<String> {
 }
 
 #[test]
-fn a_script_is_read_as_a_shell_reads_it() {
+fn a_script_is_parsed_like_in_a_shell() {
     for (script, expected) in [
         ("annals sync   # catch up", vec!["annals sync"]),
         ("A=1 annals sql \"a > 'b'\" -o f.csv > out", vec!["annals sql a > 'b' -o f.csv"]),

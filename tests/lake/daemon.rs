@@ -15,7 +15,7 @@ fn status(daemon: &Daemon<'_>) -> Value {
     serde_json::from_str(&daemon.ask("GET", "/api/status", Some(TOKEN)).1).unwrap()
 }
 
-/// The rows of the table as its newest version counts them, and those of the archive.
+/// The number of rows by the table's newest version, and by the archive.
 fn rows(program: &Program) -> Option<(String, String)> {
     let hint = directory(program, "connections").join("version-hint.text");
     let metadata = hint.is_file().then(|| json_of(&newest(program, "connections")))?;
@@ -38,7 +38,7 @@ fn the_daemon_publishes_on_its_schedule_and_serves_the_new_version_at_once() {
     service.world().connection(FIRST + HOUR - 30, 1);
     let (now, held) = wait_for("the new event in the table", || rows(&program).filter(|(now, _)| *now != published));
     assert_eq!(now, held);
-    // The daemon tells its catalog of what it published.
+    // The daemon notifies its catalog of each publication.
     wait_for("the new version in the catalog", || (loaded("connections") != before).then_some(()));
     wait_for("a check of the archive", || daemon.metric("annals_verify_timestamp_seconds"));
     assert_eq!(daemon.metric("annals_verify_faults"), Some(0.0));
@@ -47,9 +47,9 @@ fn the_daemon_publishes_on_its_schedule_and_serves_the_new_version_at_once() {
 }
 
 #[test]
-fn a_publication_that_fails_is_shown_and_the_daemon_goes_on_reading() {
+fn a_failed_publication_is_shown_and_the_daemon_keeps_reading() {
     let (service, program) = read_once();
-    // No directory of metadata can be made where a file stands.
+    // A file blocks the directory of the metadata.
     let place = directory(&program, "sessions");
     fs::create_dir_all(place.parent().unwrap()).unwrap();
     put(&place, "of somebody else");

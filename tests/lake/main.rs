@@ -1,4 +1,4 @@
-//! Open tables: published, checked and vacuumed by the program, served by the daemon, and read by engines of other authors.
+//! Open tables: published, checked and vacuumed by the program, served by the daemon, and read by independent engines.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 #[path = "../common/age.rs"]

@@ -1,4 +1,4 @@
-//! Damage that is planted in open tables: `publish --check` and `verify` name it, and no other.
+//! Damage planted in open tables: `publish --check` and `verify` name it, and nothing else.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -15,7 +15,7 @@ use super::tables::{directory, faults, json_of, newest, path_of, publish, put, r
 const TABLE: &str = "connections";
 const SYNC_BYTES: usize = 16;
 
-/// A variable-length number of Avro at the beginning of `bytes`, and what follows.
+/// A variable-length number of Avro at the start of `bytes`, and the remaining bytes.
 fn number(bytes: &[u8]) -> (i64, &[u8]) {
     let (mut value, mut shift) = (0_u64, 0);
     for (at, byte) in bytes.iter().enumerate() {
@@ -42,7 +42,7 @@ fn encoded(value: i64) -> Vec<u8> {
     }
 }
 
-/// Changes the one block of an Avro file, whose header stays.
+/// Changes the only block of an Avro file. The header does not change.
 fn change_block(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
     let file = fs::read(path).unwrap();
     let mut rest = &file[4..];
@@ -73,7 +73,7 @@ fn change_block(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
 }
 
 fn replace(body: &mut [u8], old: &[u8], new: &[u8]) {
-    let at = body.windows(old.len()).position(|found| found == old).expect("the value stands in the block");
+    let at = body.windows(old.len()).position(|found| found == old).expect("the block holds the value");
     body[at..at + old.len()].copy_from_slice(new);
 }
 
@@ -111,12 +111,12 @@ fn loosen(program: &Program) {
     change_block(manifest, |body| replace(body, &greatest.to_le_bytes(), &(greatest + 1).to_le_bytes()));
 }
 
-/// What is planted, and the kinds of faults that it makes.
+/// The planted damage, and the kinds of faults that it causes.
 type Case = (&'static str, fn(&Program), &'static [&'static str]);
 
 const CASES: [Case; 7] = [
     (
-        // The newest version lists the files of the first one.
+        // The newest version lists the files of the first version.
         "a file is missing",
         |program| {
             rewrite(program, |version, first| {
@@ -126,7 +126,7 @@ const CASES: [Case; 7] = [
         &["TABLE_FILE_MISSING"],
     ),
     (
-        // The newest version stands for the lines of the first one.
+        // The newest version names the lines of the first version.
         "a file is one too many",
         |program| {
             rewrite(program, |version, first| {
@@ -137,14 +137,14 @@ const CASES: [Case; 7] = [
     ),
     ("a bound is a microsecond loose", loosen, &["TABLE_BOUND"]),
     (
-        "a version does not go on from the one before",
+        "a version does not continue the previous one",
         |program| {
             fs::copy(newest(program, TABLE), directory(program, TABLE).join("v3.metadata.json")).unwrap();
         },
         &["TABLE_FORKED"],
     ),
     (
-        "a version stands for a line that no ledger has",
+        "a version names a line that no ledger has",
         |program| {
             let lines = path_of(&current(&mut json_of(&newest(program, TABLE)))["summary"]["annals.ledgers"]);
             let text = fs::read_to_string(&lines).unwrap();
@@ -155,14 +155,14 @@ const CASES: [Case; 7] = [
         &["TABLE_FORKED"],
     ),
     (
-        "a list that a snapshot needs is gone",
+        "a list that a snapshot needs is missing",
         |program| {
             let list = path_of(&json_of(&newest(program, TABLE))["snapshots"][0]["manifest-list"]);
             fs::remove_file(list).unwrap();
         },
         &["TABLE_METADATA"],
     ),
-    ("a version is no metadata", |program| put(newest(program, TABLE), "nothing"), &["TABLE_METADATA"]),
+    ("a version is not metadata", |program| put(newest(program, TABLE), "nothing"), &["TABLE_METADATA"]),
 ];
 
 #[test]
@@ -198,7 +198,7 @@ fn each_planted_damage_is_named_by_the_check_and_by_verify() {
 }
 
 #[test]
-fn a_data_file_that_is_gone_is_named_by_both_and_publishing_is_refused_while_the_ledger_names_it() {
+fn a_missing_data_file_is_named_by_both_and_blocks_publishing() {
     let (_service, program) = read_once();
     publish(&program, &[]);
     let gone = super::awkward::program::live_files(&program, TABLE).remove(0);

@@ -58,7 +58,7 @@ fn wrong_use_is_reported_in_one_line() {
     program.run(&["publish", "--check"]).ended(0).says(&["tables 0"]);
 }
 
-/// A file where a table's metadata belongs: the program names it, and leaves it alone.
+/// A file blocks the place of a table's metadata: the program names the file and does not change it.
 #[test]
 fn a_table_that_cannot_be_published_is_code_1_and_names_the_file() {
     let (_service, program) = read_once();
@@ -73,7 +73,7 @@ fn a_table_that_cannot_be_published_is_code_1_and_names_the_file() {
     put(newest(&program, "sessions"), "{\"format-version\": 1}");
     program.run(&["publish"]).ended(1).says(&["tables/sessions/metadata/v1.metadata.json"]);
     assert_eq!(faults(&program, 1), [("sessions".to_owned(), "TABLE_METADATA".to_owned())]);
-    // The metadata can be made again: the next run publishes a table that lost it.
+    // Deleted metadata is no problem: the next run publishes the table again.
     fs::remove_dir_all(directory(&program, "sessions")).unwrap();
     publish(&program, &[]);
     assert_eq!(faults(&program, 0), []);
@@ -84,7 +84,7 @@ fn location(program: &Program) -> Value {
 }
 
 #[test]
-fn an_archive_that_moves_is_published_anew() {
+fn a_moved_archive_is_published_again_at_its_new_address() {
     let (_service, program) = read_once();
     publish(&program, &[]);
     assert_eq!(location(&program), format!("file://{}/tables/activity", program.archive().display()));

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use annals::archive::{Archive, Dataset, LocalStore, Store, schema_of};
-use annals::lake::{Place, Publisher, TableId, check, vacuum};
+use annals::lake::{Publisher, ReaderRoot, TableId, check, vacuum};
 use annals::model::Location;
 use serde_json::{Value, json};
 
@@ -74,7 +74,7 @@ fn every_engine_reads_just_the_rows_of_the_ledgers_at_every_snapshot() {
         let root = directory.path().canonicalize().unwrap();
         let store: Arc<dyn Store> = Arc::new(LocalStore::new(&root));
         let mut history = History::new(store, seed);
-        let place = Place::new(None, &Location::Local(root.clone()));
+        let place = ReaderRoot::new(None, &Location::Local(root.clone()));
         let mut before: Vec<Version> = Vec::new();
         for round in 0..rounds {
             (0..6).for_each(|_| history.step());

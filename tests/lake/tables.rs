@@ -1,4 +1,4 @@
-//! An archive of the program with open tables, and what its files say.
+//! An archive of the program with open tables, and readers of its files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use super::awkward::program::{self, live_files};
 use super::awkward::{DAY, HOUR, Program, SINCE, Service, scene};
 
-/// When the first reading happens, as [`scene`] says.
+/// The time of the first reading of [`scene`].
 pub const FIRST: i64 = DAY + 84 * HOUR;
-/// Datasets with rows, each with the column of its time.
+/// Datasets with rows, each with its time column.
 pub const DATASETS: [(Dataset, &str); 4] = [
     (Dataset::Connections, "event_time"),
     (Dataset::Activity, "event_time"),
@@ -27,7 +27,7 @@ pub fn read_once() -> (Service, Program) {
     (service, program)
 }
 
-/// Adds events, and reads them `hours` after the first reading: the new files replace some of the old ones.
+/// Adds events, and reads them `hours` after the first reading. The new files replace some of the old ones.
 pub fn read_on(service: &Service, program: &Program, hours: i64) {
     for n in 0..5 {
         let mut world = service.world();
@@ -58,7 +58,7 @@ pub fn directory(program: &Program, table: &str) -> PathBuf {
     program.archive().join("tables").join(table).join("metadata")
 }
 
-/// The newest version, as the hint says it.
+/// The number of the newest version, from the hint.
 pub fn newest(program: &Program, table: &str) -> PathBuf {
     let directory = directory(program, table);
     let version = fs::read_to_string(directory.join("version-hint.text")).unwrap();

@@ -129,10 +129,10 @@ async fn the_views_of_a_day_equal_the_service_s_answers() {
             assert_eq!(sorted(without_day.collect()), served[place], "{view} as of {moment}");
         }
     }
-    let looks =
+    let scans =
         sql(&visitor, home.path(), "select part, count(*)::int as n from inventory_reads where visible group by 1")
             .await;
-    assert!(looks.as_array().unwrap().iter().all(|row| row["n"].as_i64().unwrap() >= 7), "{looks}");
+    assert!(scans.as_array().unwrap().iter().all(|row| row["n"].as_i64().unwrap() >= 7), "{scans}");
     // Activity shows everyone who joined, about the time of a reading.
     let told = "select count(*)::int as n from inventory_users u semi join activity a on a.event_type = 'teamUserAddedEvent' \
                 and json_extract_string(a.payload, '$.userID') = u.user_id and a.event_time <= u.valid_from";

@@ -93,13 +93,13 @@ fn expected(rows: &[EventRow]) -> BTreeMap<String, SessionRow> {
 }
 
 /// An event: connection, kind, hours since September, whether it changes an earlier event, and its commit.
-type Told = (u64, usize, u64, bool, usize);
+type PlannedEvent = (u64, usize, u64, bool, usize);
 
 /// A commit: whether a new process makes it, whether each of its windows becomes a file, whether it defers its
 /// sessions, and how many events are caught up after it.
-type Ways = (bool, bool, bool, Option<u64>);
+type PlannedCommit = (bool, bool, bool, Option<u64>);
 
-fn history() -> impl Strategy<Value = (Vec<Told>, Vec<Ways>)> {
+fn history() -> impl Strategy<Value = (Vec<PlannedEvent>, Vec<PlannedCommit>)> {
     let told = (0..9u64, 0..6usize, 0..2_000u64, proptest::bool::weighted(0.1), 0..6usize);
     let chunk = proptest::option::of(1..20u64);
     (vec(told, 1..60), vec((any::<bool>(), any::<bool>(), any::<bool>(), chunk), 6))

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{HOSTILE, Outcome};
 
 /// The content of an output.
-pub struct Told {
+pub struct OutputContent {
     pub rows: u64,
     /// The columns' names, if the format has them.
     pub columns: Vec<String>,
@@ -33,7 +33,7 @@ impl About {
 }
 
 /// Reads an output back.
-pub fn read(format: &str, outcome: &Outcome) -> Told {
+pub fn read(format: &str, outcome: &Outcome) -> OutputContent {
     match format {
         "json" => json(outcome.json()),
         "ndjson" => ndjson(outcome.text()),
@@ -45,21 +45,21 @@ pub fn read(format: &str, outcome: &Outcome) -> Told {
     }
 }
 
-fn json(mut whole: Value) -> Told {
+fn json(mut whole: Value) -> OutputContent {
     let about = whole["about"].take();
     let rows = whole["rows"].as_array().expect("a list of rows");
     let columns = rows.first().and_then(Value::as_object).map(|row| row.keys().cloned().collect()).unwrap_or_default();
-    Told { rows: rows.len() as u64, columns, about: About::Object(about) }
+    OutputContent { rows: rows.len() as u64, columns, about: About::Object(about) }
 }
 
-fn ndjson(text: &str) -> Told {
+fn ndjson(text: &str) -> OutputContent {
     let mut lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
     let about = lines.pop().expect("a last line")["about"].take();
     let columns = lines.first().and_then(Value::as_object).map(|row| row.keys().cloned().collect());
-    Told { rows: lines.len() as u64, columns: columns.unwrap_or_default(), about: About::Object(about) }
+    OutputContent { rows: lines.len() as u64, columns: columns.unwrap_or_default(), about: About::Object(about) }
 }
 
-fn csv(text: &str) -> Told {
+fn csv(text: &str) -> OutputContent {
     let (rows, about): (Vec<_>, Vec<_>) = records(text).into_iter().partition(|record| !record[0].starts_with("# "));
     for record in &rows {
         assert_eq!(record.len(), rows[0].len(), "{record:?}");
@@ -68,7 +68,7 @@ fn csv(text: &str) -> Told {
         }
     }
     let lines = about.into_iter().map(|record| record.join(",")).collect::<Vec<_>>().join("\n");
-    Told { rows: rows.len() as u64 - 1, columns: rows[0].clone(), about: About::Lines(lines) }
+    OutputContent { rows: rows.len() as u64 - 1, columns: rows[0].clone(), about: About::Lines(lines) }
 }
 
 /// Parses CSV records; a line that begins with `#` is one cell.
@@ -110,17 +110,17 @@ fn record(text: &str) -> (Vec<String>, &str) {
     panic!("a record ends in a line: {text:?}");
 }
 
-fn parquet(bytes: Vec<u8>) -> Told {
+fn parquet(bytes: Vec<u8>) -> OutputContent {
     let reader = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(bytes)).expect("a Parquet file");
     let metadata = reader.metadata().file_metadata().key_value_metadata().expect("metadata");
     let about = metadata.iter().find(|pair| pair.key == "annals.about").and_then(|pair| pair.value.as_deref());
     let about = serde_json::from_str(about.expect("the statement")).expect("JSON");
     let columns = reader.schema().fields().iter().map(|field| field.name().clone()).collect();
     let rows = reader.build().expect("readable").map(|batch| batch.expect("a batch").num_rows() as u64).sum();
-    Told { rows, columns, about: About::Object(about) }
+    OutputContent { rows, columns, about: About::Object(about) }
 }
 
-fn markdown(text: &str) -> Told {
+fn markdown(text: &str) -> OutputContent {
     let (table, about) = text.split_once("\n\n").expect("the statement is separate");
     let lines: Vec<&str> = table.lines().collect();
     let bars = |line: &str| line.replace("\\|", "").matches('|').count();
@@ -130,15 +130,15 @@ fn markdown(text: &str) -> Told {
     }
     assert_harmless(text);
     let plain = about.replace('\\', "").replace("&lt;", "<").replace("&amp;", "&");
-    Told { rows: lines.len() as u64 - 2, columns: Vec::new(), about: About::Lines(plain) }
+    OutputContent { rows: lines.len() as u64 - 2, columns: Vec::new(), about: About::Lines(plain) }
 }
 
-fn table(text: &str) -> Told {
+fn table(text: &str) -> OutputContent {
     let (table, about) = text.split_once("\nreport: ").expect("the statement is below the rows");
     assert_harmless(text);
     // Without a terminal, each row is one line between bars.
     let rows = table.lines().filter(|line| line.starts_with('│')).count() as u64 - 1;
-    Told { rows, columns: Vec::new(), about: About::Lines(format!("report: {about}")) }
+    OutputContent { rows, columns: Vec::new(), about: About::Lines(format!("report: {about}")) }
 }
 
 /// Asserts that no character moves a terminal's cursor or changes the reading direction.

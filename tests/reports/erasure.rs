@@ -76,7 +76,7 @@ fn masked(text: &str) -> String {
 }
 
 #[test]
-fn every_report_is_the_same_but_for_who_the_subject_is() {
+fn after_an_erasure_reports_change_only_in_the_subject() {
     let world = World::write();
     let data = world.data();
     let before = answers(&data, &|line| line.replace("Cleo@alpine.example", EMAIL));

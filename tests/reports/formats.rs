@@ -7,7 +7,7 @@ use crate::reporting;
 use annals::clock::{Clock, SystemClock};
 use annals::model::{Range, When};
 use annals::report::{Engine, Format, Limits, Medium, Report, ReportInput, Zone, write_report};
-use reporting::outputs::{self, About, Told};
+use reporting::outputs::{self, About, OutputContent};
 use reporting::{Outcome, Place, reports, required};
 
 /// A period, and the expected exit code of a report over it.
@@ -103,7 +103,7 @@ fn check_page(case: &Case, report: &Report, page: &str, what: &str) {
     assert!(!["<script", "<link", "<iframe", "<img", "@import"].iter().any(|part| small.contains(part)), "{what}");
 }
 
-fn check_about(case: &Case, report: &Report, told: &Told, what: &str) {
+fn check_about(case: &Case, report: &Report, told: &OutputContent, what: &str) {
     let mut expected = vec![
         ("/report", format!("report: {} ", report.id)),
         ("/zone", format!("zone {}", case.zone)),

@@ -116,7 +116,7 @@ fn the_same_archive_and_moment_make_the_same_bytes() {
 }
 
 #[test]
-fn a_zip_is_opened_by_another_tool_and_holds_the_same() {
+fn another_tool_opens_the_zip_with_the_same_content() {
     let place = Place::month_with_a_gap();
     assert_eq!(pack(&place, "out", &[]).code, 3);
     assert_eq!(pack(&place, "out.zip", &[]).code, 3);

@@ -1,4 +1,5 @@
-//! `annals report pack --pseudonymise`, from outside: no identifier is left in any file, and all numbers are as without it.
+//! `annals report pack --pseudonymise`, from outside: no file contains an identifier, and all numbers are the same as
+//! without the flag.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -76,7 +77,7 @@ fn rows(root: &Path) -> BTreeMap<String, Rows> {
     found
 }
 
-/// Email addresses, IP addresses, and ids of people and computers, as the service told them.
+/// Email addresses, IP addresses, and ids of people and computers, from the service's answers.
 fn identifiers() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for team in ["alpine", "hudson"] {
@@ -101,7 +102,7 @@ fn manifest(root: &Path) -> Value {
 }
 
 #[test]
-fn nobody_is_named_and_every_number_stays() {
+fn a_pseudonymised_pack_names_no_person_and_keeps_every_number() {
     let (world, home) = (World::write(), tempfile::tempdir().unwrap());
     pack(&world, home.path(), "plain", &[]);
     pack(&world, home.path(), "named-otherwise", &["--pseudonymise"]);
@@ -125,7 +126,7 @@ fn nobody_is_named_and_every_number_stays() {
         assert_eq!(place, None, "{one} is left");
     }
 
-    // Row by row, each identifier stands under one pseudonym, in all reports.
+    // Row by row, each identifier has one pseudonym, in all reports.
     let mut names: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (report, rows) in &held {
         assert_eq!(rows.len(), shown[report].len(), "{report}");
@@ -145,7 +146,7 @@ fn nobody_is_named_and_every_number_stays() {
     assert!(of("usr-anna").starts_with("person-") && of("pc-atlas").starts_with("computer-"));
     assert_ne!(of("usr-anna"), of("usr-cleo"));
 
-    // The pack checks, and is reviewed, like any other; another pack has other pseudonyms.
+    // The pack passes its check and can be reviewed like any other. Another pack has other pseudonyms.
     let sums =
         Command::new("sha256sum").args(["--check", "--quiet", "SHA256SUMS"]).current_dir(&changed).output().unwrap();
     assert!(sums.status.success(), "{sums:?}");
@@ -159,7 +160,7 @@ fn nobody_is_named_and_every_number_stays() {
 }
 
 #[test]
-fn a_report_of_ones_own_that_names_a_person_in_its_sql_is_refused() {
+fn a_custom_report_with_a_person_s_name_in_its_sql_is_refused() {
     let (world, home) = (World::write(), tempfile::tempdir().unwrap());
     fs::create_dir(home.path().join("own")).unwrap();
     let text = |where_: &str| {

@@ -171,7 +171,7 @@ fn a_team_s_report_is_about_that_team() {
 }
 
 #[test]
-fn the_ledger_s_own_views_hold_what_the_ledger_says() {
+fn the_ledger_s_views_equal_the_ledger() {
     let place = Place::month_with_a_gap();
     place.commit("acme", vec![Day::new(Stream::Connections, "2026-10-14").with(5, HOUR)], Vec::new());
     place.commit("acme", vec![Day::new(Stream::Connections, "2026-10-15").with(3, HOUR)], Vec::new());

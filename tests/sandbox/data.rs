@@ -161,7 +161,7 @@ async fn activity_removes_no_computer_of_the_team() {
 }
 
 #[tokio::test]
-async fn strings_are_hostile_long_and_spelt_in_two_ways() {
+async fn strings_are_hostile_long_and_escaped_in_two_ways() {
     let events = month(Stream::Connections).await;
     let text: String = events.iter().map(|event| String::from_utf8(event.truth.raw.to_vec()).unwrap()).collect();
     for hostile in

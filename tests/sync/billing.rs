@@ -4,7 +4,7 @@
 
 use crate::awkward;
 
-use awkward::laws::{findings, nanos, standing_gaps};
+use awkward::laws::{findings, nanos, open_gaps};
 use awkward::{DAY, Expected, HOUR, Kind, Program, SINCE, Service, hold, hold_with, scene};
 
 const NOON: i64 = DAY + 84 * HOUR;
@@ -45,7 +45,7 @@ fn an_overrun_is_a_gap() {
         let (service, program) = polled(10);
         later(&service, new);
         program.sync(&SINCE).ended(3).says(&["gap"]);
-        let gaps = standing_gaps(&program);
+        let gaps = open_gaps(&program);
         assert_eq!(gaps.len(), 1, "{gaps:?}");
         let subject = gaps[0]["subject"].as_str().unwrap();
         let expected = [("billing", subject)];
@@ -90,7 +90,7 @@ fn equal_entries_without_ids_are_counted_and_hidden_ones_are_a_gap() {
     let expected = Expected { gaps: &[("billing", "billing")], arguments: &SINCE, ..Expected::default() };
     program.sync(&SINCE).ended(3).says(&["gap"]);
     hold_with(&service, &program, &expected);
-    let gap = &standing_gaps(&program)[0];
+    let gap = &open_gaps(&program)[0];
     let at = |column: &str| gap[column].as_i64().map(i128::from);
     let second = (Some(nanos(DAY + HOUR)), Some(nanos(DAY + HOUR + 1)));
     assert_eq!((at("from_ns"), at("to_ns")), second, "the gap is the second that they all have");

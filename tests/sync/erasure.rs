@@ -17,7 +17,7 @@ pub const USER: &str = "user-zoë";
 const ORDER: [&str; 6] = ["erase", "--order", "DPO-1", "--subject", PEER, "--subject"];
 const PERIOD: [&str; 4] = ["--from", "2026-11-01", "--to", "2026-12-01"];
 
-/// The places of the subject's names besides the connections.
+/// The places of the subject's names outside the connections.
 const PAYLOADS: [&str; 5] = [
     r#"{"user":{"id":"user-zo\u00EB","email":"P3@Example.com"}}"#,
     r#"{"p3@example.com":["\u0070\u0033\u0040example.com"],"by":"user-zoë"}"#,
@@ -87,7 +87,7 @@ pub fn rows(run: &str) -> Vec<Value> {
 }
 
 #[test]
-fn a_subject_is_erased_everywhere_and_what_the_service_still_shows_is_not_added_again() {
+fn an_erased_subject_is_not_added_again_by_later_readings() {
     let (service, program) = read();
     let before = (counts(&program), program.ledger_lines());
     let dry = order(&program, &["--dry-run", "--format", "json"]).ended(0).says(&["nothing was changed"]);
@@ -178,7 +178,7 @@ fn a_dry_run_and_the_dossier_agree_row_for_row() {
 }
 
 #[test]
-fn orders_that_make_no_sense_are_refused_and_change_nothing() {
+fn invalid_orders_are_refused_and_change_nothing() {
     let (_service, program) = read();
     let lines = program.ledger_lines();
     let files = files_below(&program.archive());
@@ -207,7 +207,7 @@ fn orders_that_make_no_sense_are_refused_and_change_nothing() {
 }
 
 #[test]
-fn an_order_that_is_killed_goes_on_with_the_same_pseudonyms_when_it_is_given_again() {
+fn a_killed_order_continues_with_the_same_pseudonyms_when_it_is_repeated() {
     for millis in [0, 5, 20, 40, 60, 80, 100, 120, 140, 170, 200, 300] {
         let (_service, program) = read();
         let before = counts(&program);
@@ -229,7 +229,7 @@ fn an_order_that_is_killed_goes_on_with_the_same_pseudonyms_when_it_is_given_aga
 
 /// Another process holds one of two teams.
 #[test]
-fn a_half_done_order_is_named_by_status_until_it_is_done() {
+fn status_names_an_unfinished_order() {
     let (service, program) = scene();
     {
         let mut world = service.world();
@@ -256,7 +256,7 @@ fn a_half_done_order_is_named_by_status_until_it_is_done() {
 }
 
 #[test]
-fn what_a_hold_covers_is_not_erased_and_the_hold_is_named() {
+fn rows_under_a_hold_are_not_erased_and_the_hold_is_named() {
     let (_service, program) = read();
     let before = counts(&program);
     let hold = |arguments: &[&str]| program.run(&[&["hold"], arguments].concat()).ended(0);

@@ -1,4 +1,4 @@
-//! `annals erase --again` from outside: an older back-up is restored, and the orders are carried out on it again.
+//! `annals erase --again` from outside: an older backup is restored, and the orders run on it again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,13 +10,13 @@ use super::erasure::{PEER, USER, assert_gone, counts, pseudonyms, read, rows};
 use crate::awkward::program::{files_below, put};
 use crate::awkward::{Program, Run, SINCE};
 
-/// A person whose order the back-up holds already.
+/// A person whose order the backup already holds.
 const EARLIER: &str = "p4@example.com";
 
-/// A directory outside the archive's home, for what a data protection officer keeps.
-struct Office(TempDir);
+/// A directory outside the archive's home, for the files of a data protection officer.
+struct OfficerFiles(TempDir);
 
-impl Office {
+impl OfficerFiles {
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -47,9 +47,9 @@ fn again(program: &Program, file: &str, more: &[&str]) -> Run {
 }
 
 #[test]
-fn a_restored_back_up_is_named_and_its_lost_orders_are_carried_out_again() {
+fn lost_orders_of_a_restored_backup_are_reported_and_run_again() {
     let (service, program) = read();
-    let office = Office::new();
+    let office = OfficerFiles::new();
     let whole = counts(&program);
     program.run(&["erase", "--order", "DPO-0", "--subject", EARLIER]).ended(0);
     copy(&program.archive(), &office.path("back-up"));
@@ -57,7 +57,7 @@ fn a_restored_back_up_is_named_and_its_lost_orders_are_carried_out_again() {
     let head = office.keep("head", &program.run(&["anchor"]).ended(0).stdout);
     let file = office.keep("orders.jsonl", &orders());
 
-    // The current archive has nothing to do.
+    // The current archive has no open order.
     let lines = program.ledger_lines();
     again(&program, &file, &[])
         .ended(0)
@@ -84,7 +84,7 @@ fn a_restored_back_up_is_named_and_its_lost_orders_are_carried_out_again() {
     assert_eq!(pseudonyms(&program).len(), 3);
     program.run(&["verify"]).ended(0);
     assert!(!program.run(&["status"]).stdout.contains("unfinished erasure"));
-    // The new lines are another history than the one of the kept head.
+    // The new lines belong to another history than the kept head.
     program.run(&["verify", "--head", &head]).ended(1);
     service.set_clock(crate::awkward::DAY + 400 * crate::awkward::HOUR);
     program.sync(&[&SINCE[..], &["--rescan"]].concat()).ended(0);
@@ -95,7 +95,7 @@ fn a_restored_back_up_is_named_and_its_lost_orders_are_carried_out_again() {
 #[test]
 fn an_interrupted_order_is_completed_with_its_own_pseudonyms() {
     let (_service, program) = read();
-    let office = Office::new();
+    let office = OfficerFiles::new();
     let file = office.keep("orders.jsonl", &orders());
     for millis in [30, 60, 90, 120, 180, 250] {
         let _ = program.start(&["erase", "--again", &file]).kill_after(std::time::Duration::from_millis(millis));
@@ -108,9 +108,9 @@ fn an_interrupted_order_is_completed_with_its_own_pseudonyms() {
 }
 
 #[test]
-fn a_held_order_is_named_and_the_others_are_carried_out() {
+fn a_held_order_is_named_and_the_others_run() {
     let (_service, program) = read();
-    let office = Office::new();
+    let office = OfficerFiles::new();
     let file = office.keep("orders.jsonl", &orders());
     program.run(&["hold", "add", "--id", "CASE-7", "--reason", "a claim", "--subject", EARLIER]).ended(0);
     again(&program, &file, &[]).ended(1).says(&["DPO-0: ", "legal hold CASE-7 covers rows of the subject"]);
@@ -124,7 +124,7 @@ fn a_held_order_is_named_and_the_others_are_carried_out() {
 #[test]
 fn a_wrong_file_changes_nothing_and_is_named_in_one_line() {
     let (_service, program) = read();
-    let office = Office::new();
+    let office = OfficerFiles::new();
     program.run(&["erase", "--order", "DPO-9", "--subject", EARLIER]).ended(0);
     let before = (program.ledger_lines(), files_below(&program.archive()));
     let good = orders();

@@ -1,5 +1,5 @@
-//! An erasure in an archive that has been through everything: sealed years, amended months, sealed days, quarantine, snapshots of
-//! the ledger, files within the grace, open tables of several versions, and an interrupted order.
+//! An erasure in an archive with every kind of content: sealed years, amended months, sealed days, quarantine,
+//! snapshots of the ledger, files within the grace, open tables of several versions, and an interrupted order.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -75,7 +75,7 @@ fn no_byte_of_the_subject_stays_in_any_file() {
     let there = there.into_iter().filter(|path| path.extension().is_some_and(|end| end == "parquet"));
     assert_eq!(there.collect::<BTreeSet<_>>(), live);
 
-    // Re-scans, later seals and publications bring nothing back.
+    // Re-scans, later seals and publications do not restore the subject.
     program.sync(&[&SINCE[..], &["--rescan"]].concat()).ended(0);
     service.set_clock(DAY + 900 * HOUR);
     program.sync(&SINCE).ended(0);

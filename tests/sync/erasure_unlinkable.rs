@@ -1,4 +1,5 @@
-//! `annals erase --unlinkable` from outside: it replaces the salts of the months that it changes, and the archive goes on.
+//! `annals erase --unlinkable` from outside: it replaces the salts of the months that it changes, and the archive stays
+//! usable.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -24,7 +25,7 @@ fn months(salts: impl IntoIterator<Item = PathBuf>) -> BTreeSet<String> {
 }
 
 #[test]
-fn the_salts_of_the_changed_months_are_replaced_and_the_archive_goes_on() {
+fn the_salts_of_the_changed_months_are_replaced_and_the_archive_continues() {
     let (service, program) = read();
     let before = (salts(&program), counts(&program));
     order(&program, &["--unlinkable"]).ended(0);
@@ -52,7 +53,7 @@ fn the_salts_of_the_changed_months_are_replaced_and_the_archive_goes_on() {
 }
 
 #[test]
-fn an_order_that_was_carried_out_without_the_flag_keeps_its_salts_and_says_so() {
+fn an_order_without_the_flag_keeps_its_salts_and_reports_it() {
     let (_service, program) = read();
     let before = salts(&program);
     order(&program, &[]).ended(0);

@@ -1,4 +1,5 @@
-//! `[privacy] raw = "columns-only"` from outside: no text is kept, nothing is read twice, and everything else is as with the texts.
+//! `[privacy] raw = "columns-only"` from outside: the archive keeps no text, reads nothing twice, and is otherwise
+//! equal to an archive with texts.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::awkward::laws::{standing_gaps, verified};
+use crate::awkward::laws::{open_gaps, verified};
 use crate::awkward::parquet_files::all_texts;
 use crate::awkward::program::files_below;
 use crate::awkward::world::Kind;
@@ -16,7 +17,7 @@ use crate::common::python::python_with_duckdb;
 const COLUMNS_ONLY: &str = "[privacy]\nraw = \"columns-only\"\n";
 const PERIOD: [&str; 4] = ["--from", "2026-11-01", "--to", "2026-12-01"];
 
-/// Some days, with twins without ids, and an event that fits no schema.
+/// Some days, with twins without ids, and an event that does not fit the schema.
 fn world(service: &Service) {
     let mut world = service.world();
     world.fill(DAY, 0..4);
@@ -59,7 +60,7 @@ fn numbers(rows: &[Value], column: &str) -> Vec<i64> {
     rows.iter().map(|row| row[column].as_i64().unwrap()).collect()
 }
 
-/// What a re-scan of everything, an hour later, changes of the rows: nothing.
+/// Asserts that a re-scan of everything, an hour later, changes no row.
 fn adds_nothing(service: &Service, program: &Program) {
     let before = (counts(program), program.sql("from sessions order by all"));
     for arguments in [&SINCE[..], &["--rescan"]] {
@@ -81,7 +82,7 @@ fn second_verifier_agrees(program: &Program) {
 }
 
 #[test]
-fn no_text_is_kept_and_all_else_is_as_with_the_texts() {
+fn without_kept_texts_every_other_column_is_the_same() {
     let (_, with) = read("");
     let (service, without) = read(COLUMNS_ONLY);
     let (kept, bare) = (counts(&with), counts(&without));
@@ -98,7 +99,7 @@ fn no_text_is_kept_and_all_else_is_as_with_the_texts() {
     ] {
         assert_eq!(without.sql(query), with.sql(query), "{query}");
     }
-    assert!(!standing_gaps(&with).is_empty(), "the removed computer leaves a gap in both");
+    assert!(!open_gaps(&with).is_empty(), "the removed computer leaves a gap in both");
 
     let files: Vec<Vec<u8>> = files_below(&without.archive()).into_iter().map(|path| fs::read(path).unwrap()).collect();
     let columns = all_texts(&without);
@@ -116,7 +117,7 @@ fn no_text_is_kept_and_all_else_is_as_with_the_texts() {
 }
 
 #[test]
-fn a_stream_has_its_own_policy_and_a_change_is_for_new_events() {
+fn each_stream_has_its_own_policy_and_a_change_affects_new_events() {
     let (service, program) = read("[privacy]\nraw = \"columns-only\"\n[privacy.streams]\nactivity = \"keep\"\n");
     let held = counts(&program);
     assert_eq!(numbers(&held, "raw")[..3], [numbers(&held, "n")[0], 0, 0]);
@@ -137,7 +138,7 @@ fn a_stream_has_its_own_policy_and_a_change_is_for_new_events() {
         page.said()
     );
 
-    // New events follow the new setting; the events that are archived already stay as they are.
+    // New events follow the new setting. Archived events do not change.
     program.configure("");
     service.world().connection(DAY + 80 * HOUR, 7);
     program.sync(&["--rescan"]).ended(0);
@@ -151,7 +152,7 @@ fn a_stream_has_its_own_policy_and_a_change_is_for_new_events() {
 }
 
 #[test]
-fn quarantine_and_erasure_know_an_event_without_its_text() {
+fn quarantine_and_erasure_recognise_an_event_without_its_text() {
     let (service, program) = read(COLUMNS_ONLY);
     let before = counts(&program);
     program.run(&["quarantine", "retry"]).ended(0);
@@ -165,7 +166,7 @@ fn quarantine_and_erasure_know_an_event_without_its_text() {
 }
 
 #[test]
-fn a_wrong_value_is_said_in_a_line() {
+fn a_wrong_value_is_reported_in_one_line() {
     let (_service, program) = scene();
     for (text, words) in [
         ("[privacy]\nraw = \"none\"\n", ["none", "columns-only"]),

@@ -323,5 +323,5 @@ fn a_list_that_always_changes_takes_a_bounded_number_of_requests() {
     assert!(service.requests_count() - before < 300, "{} requests", service.requests_count() - before);
     let held = "select count(distinct event_id)::bigint as n from connections where computer_host_name = '0'";
     assert_eq!(program.sql(held)[0]["n"], DAYS * 24 + 84);
-    assert!(awkward::laws::standing_gaps(&program).is_empty(), "a later reading closes the gap");
+    assert!(awkward::laws::open_gaps(&program).is_empty(), "a later reading closes the gap");
 }

@@ -11,7 +11,7 @@ use awkward::{DAY, Expected, HOUR, Kind, More, Next, Order, SINCE, World, events
 const BUSY: i64 = DAY + 13 * HOUR;
 
 #[test]
-fn more_than_a_page_in_one_second() {
+fn a_second_with_more_events_than_a_page_is_complete() {
     for count in [1_001, 1_002, 2_003, 2_500] {
         println!("{count} in one second");
         let (service, program) = scene();
@@ -26,7 +26,7 @@ fn more_than_a_page_in_one_second() {
 }
 
 #[test]
-fn ten_thousand_in_one_second() {
+fn a_second_with_ten_thousand_events_is_complete() {
     let (service, program) = scene();
     for n in 0..10_000 {
         service.world().connection_of(0, usize::try_from(n % 3).unwrap(), BUSY, n / 10);

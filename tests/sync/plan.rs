@@ -103,8 +103,8 @@ async fn a_plan_predicts_the_next_sync_within_a_third() {
                 &["sql", "select count(*) as n from inventory_users", "--format", "csv"],
             );
             let people = 2.0 * teams + users.lines().nth(1).unwrap().parse::<f64>().unwrap();
-            let looks = people / scans_per_second(RATE);
-            let took = if teams > 8.0 { (made / RATE).max(looks) } else { (made - people) / RATE + looks };
+            let scans = people / scans_per_second(RATE);
+            let took = if teams > 8.0 { (made / RATE).max(scans) } else { (made - people) / RATE + scans };
             assert!((first.seconds - took).abs() <= 0.3 * took + 1.0, "{scenario}: {} of {took} s", first.seconds);
         }
         sandbox.shutdown().await;

@@ -127,7 +127,7 @@ fn a_sealed_month_gains_released_events() {
 }
 
 #[test]
-fn an_erased_event_stays_in_quarantine_so_that_the_served_text_is_not_added_again() {
+fn an_erased_event_stays_in_quarantine_and_its_served_text_is_not_added_again() {
     const ERASED: &str = "p6@example.com";
     let (_service, program) = old_scene();
     program.run(&["erase", "--order", "DPO-1", "--subject", ERASED]).ended(0);

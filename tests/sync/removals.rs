@@ -4,7 +4,7 @@
 
 use crate::awkward;
 
-use awkward::laws::{findings, standing_gaps, word};
+use awkward::laws::{findings, open_gaps, word};
 use awkward::{Action, DAY, Expected, HOUR, Program, SINCE, World, hold, hold_with, scene};
 use serde_json::Value;
 
@@ -32,7 +32,7 @@ fn a_computer_removed_since_the_last_read_leaves_a_gap() {
         service.set_clock(NOON + HOUR);
         program.sync(&SINCE).ended(3).says(&["gap"]);
         hold_with(&service, &program, &expecting(&[("connections", COMPUTER)]));
-        let gap = &standing_gaps(&program)[0];
+        let gap = &open_gaps(&program)[0];
         let (from, to) = (seconds(gap, "from_ns"), seconds(gap, "to_ns"));
         // Events may still appear within the lag.
         assert!((NOON - 960..=NOON - 840).contains(&from), "{gap}");
@@ -70,7 +70,7 @@ fn a_computer_removed_during_the_first_reading_leaves_a_gap() {
         service.set_clock(NOON + HOUR + 600);
         let later = program.sync(&SINCE);
         assert!(run.code == Some(3) || later.code == Some(3), "{run:?}\n{later:?}");
-        let standing = standing_gaps(&program);
+        let standing = open_gaps(&program);
         assert!(standing.iter().all(|gap| word(gap, "subject") == COMPUTER), "{standing:?}");
         hold_with(&service, &program, &expecting(&[("connections", COMPUTER)]));
     }
@@ -88,7 +88,7 @@ fn a_computer_that_was_removed_before_the_first_reading_is_the_archives_beginnin
 }
 
 #[test]
-fn a_computer_that_is_added_leaves_no_gap() {
+fn an_added_computer_leaves_no_gap() {
     let (service, program) = scene();
     service.world().fill(DAY, 0..4);
     program.sync(&SINCE).ended(0);
@@ -110,7 +110,7 @@ fn reading_that_falls_behind_the_plans_span_leaves_a_gap() {
     service.world().fill(DAY, 5..14);
     service.set_clock(NOON + 240 * HOUR);
     program.sync(&SINCE).ended(3).says(&["gap"]);
-    let gaps = standing_gaps(&program);
+    let gaps = open_gaps(&program);
     assert_eq!(gaps.len(), 1, "{gaps:?}");
     let (from, to) = (seconds(&gaps[0], "from_ns"), seconds(&gaps[0], "to_ns"));
     assert!(from <= NOON + 60 && (to - (NOON + 120 * HOUR)).abs() <= 60, "{gaps:?}");
@@ -234,7 +234,7 @@ fn a_computer_that_no_list_showed_leaves_a_gap() {
         service.set_clock(NOON + HOUR);
         program.sync(&SINCE).ended(3).says(&["gap"]);
         hold_with(&service, &program, &expecting(&[expected]));
-        let gap = &standing_gaps(&program)[0];
+        let gap = &open_gaps(&program)[0];
         assert_eq!(seconds(gap, "to_ns"), NOON + 900, "{gap}");
     }
 }
@@ -288,7 +288,7 @@ fn a_late_event_of_a_removed_computer_lies_in_the_gap() {
     service.set_clock(NOON + HOUR);
     program.sync(&SINCE).ended(3);
     hold_with(&service, &program, &expecting(&[("connections", COMPUTER)]));
-    let reasons: Vec<_> = standing_gaps(&program).iter().map(|gap| word(gap, "reason")).collect();
+    let reasons: Vec<_> = open_gaps(&program).iter().map(|gap| word(gap, "reason")).collect();
     assert!(reasons.iter().any(|reason| reason.contains("not read")), "{reasons:?}");
     assert!(reasons.iter().any(|reason| reason.contains("only if they appeared late")), "{reasons:?}");
 }

@@ -66,7 +66,7 @@ fn of(dataset: &str, month: &str, text: &str) -> (String, String, String) {
 }
 
 #[test]
-fn months_go_by_policy_in_one_line_and_never_come_back() {
+fn expired_months_are_removed_in_one_line_and_never_return() {
     let (service, program) = read();
     let plan = program.run(&["retention", "plan", "--format", "json"]).ended(0).says(&["nothing ever expires"]);
     assert!(rows(&plan).is_empty(), "without a policy nothing is due");
@@ -163,7 +163,7 @@ fn it_is_said(program: &Program) {
 }
 
 #[test]
-fn holds_are_listed_and_wrong_use_is_said_in_a_line() {
+fn holds_are_listed_and_wrong_use_is_reported_in_one_line() {
     let (_service, program) = read();
     let add = |more: &[&str]| program.run(&[&["hold", "add"], more].concat());
     let good = ["--id", "CASE-1", "--reason", "a claim", "--by", "legal"];
@@ -218,7 +218,7 @@ fn holds_are_listed_and_wrong_use_is_said_in_a_line() {
 }
 
 #[test]
-fn quarantine_and_the_inventory_go_by_their_own_classes() {
+fn quarantine_and_the_inventory_expire_by_their_own_classes() {
     let (service, program) = read();
     service.set_clock(MARCH + 16 * DAY_SECONDS + HOUR);
     program.sync(&[]).ended(0);
@@ -229,7 +229,7 @@ fn quarantine_and_the_inventory_go_by_their_own_classes() {
     program.run(&["retention", "apply"]).ended(0);
     verified(&program);
 
-    // In April a computer is gone. Then March's versions ended before the class, and how things stood since April stays.
+    // In April a computer is removed. Then March's versions ended before the class, and the state since April stays.
     service.set_clock(MARCH + 45 * DAY_SECONDS);
     service.world().remove_computer("team-one-computer-3", MARCH + 44 * DAY_SECONDS, true);
     program.sync(&[]);

@@ -1,4 +1,4 @@
-//! The daemon lets months go by its schedule. Its page and its API show the holds, and what waits behind them.
+//! The daemon expires months by its schedule. Its page and its API show the holds, and the months that a hold keeps.
 #![allow(clippy::disallowed_methods, reason = "the test waits for another process")]
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -30,7 +30,7 @@ impl Daemon {
             let line: Value = serde_json::from_str(&line.ok()?).ok()?;
             (line["message"] == "ready").then(|| word(&line, "listen"))
         });
-        // Read on, so that the daemon can write.
+        // Keep reading, so the daemon can write.
         std::thread::spawn(move || lines.for_each(drop));
         Self { process, address: address.expect("the daemon is ready") }
     }
@@ -45,7 +45,7 @@ impl Daemon {
         body.to_owned()
     }
 
-    /// The team in `/api/status`, as soon as it is so.
+    /// Waits until the team in `/api/status` satisfies the condition, and returns it.
     fn team_when(&self, is_so: impl Fn(&Value) -> bool) -> Value {
         let begun = Instant::now();
         loop {
@@ -73,7 +73,7 @@ fn texts(team: &Value, member: &str) -> String {
 }
 
 #[test]
-fn the_daemon_lets_months_go_and_shows_what_a_hold_keeps() {
+fn the_daemon_expires_months_and_shows_the_rows_that_a_hold_keeps() {
     let (_service, program) = read();
     let hold = ["--reason", "a claim", "--from", "2025-02-10", "--to", "2025-02-11"];
     program.run(&[&["hold", "add", "--id", "CASE-7"], &hold[..]].concat()).ended(0);
@@ -101,7 +101,7 @@ fn the_daemon_lets_months_go_and_shows_what_a_hold_keeps() {
     assert_eq!(connections(&program, "2025-01-01", "2025-02-01"), 0);
     assert!(connections(&program, "2025-02-01", "2025-03-01") > 20);
 
-    // When the hold is released, the next moment of the schedule takes the month.
+    // After the release of the hold, the next moment of the schedule expires the month.
     program.run(&["hold", "release", "CASE-7", "--reason", "settled"]).ended(0);
     let daemon = Daemon::start(&program);
     let team = daemon.team_when(|team| texts(team, "expired").contains("2025-02"));

@@ -206,7 +206,7 @@ fn library(files: &[(String, String)]) -> Library {
 }
 
 #[test]
-fn files_of_a_room_import_each_other_in_no_circle() {
+fn the_files_of_a_room_have_no_import_circle() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut paths = Vec::new();
     super::walk(&root.join("src"), &mut paths);
@@ -223,7 +223,7 @@ fn files_of_a_room_import_each_other_in_no_circle() {
 }
 
 #[test]
-fn a_planted_circle_is_found_and_what_is_none_is_not() {
+fn only_a_planted_circle_is_found() {
     let file = |path: &str, text: &str| (path.to_owned(), text.to_owned());
     let found = |files: &[(&str, &str)]| {
         let files: Vec<_> = files.iter().map(|(path, text)| file(path, text)).collect();

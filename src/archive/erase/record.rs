@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_order_is_named_by_a_short_word() {
+    fn an_order_id_is_one_short_word() {
         for good in ["DPO-12", "2026/11#7", "a", &"x".repeat(64)] {
             assert_eq!(check_order(good), Ok(()), "{good}");
         }

@@ -165,14 +165,14 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_cut_off_or_no_text_ends_the_search() {
+    fn truncated_or_invalid_text_ends_the_search() {
         for text in [&b"\"bob"[..], b"\"bob\\", b"\\", b"\"", b"", b"\xff\"\xfe\"\"\\u"] {
             assert!(picked(text, &|content| (content == "bob").then_some(())).is_empty());
         }
     }
 
     #[test]
-    fn json_within_strings_is_searched_to_a_depth() {
+    fn json_within_strings_is_searched_up_to_a_limited_depth() {
         let wrap = |inner: String| format!("\\u0022{}\\u0022", inner.replace('\\', "\\u005c"));
         for (depth, expected) in [(0, 1), (1, 1), (DEPTH_MAX - 1, 1), (DEPTH_MAX, 0), (300, 0)] {
             let deep = (0..depth).fold("x".to_owned(), |inner, _| wrap(inner));

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_found_as_a_whole_and_addresses_in_every_spelling() {
+    fn a_value_is_matched_as_a_whole_and_an_address_in_every_spelling() {
         for (value, text, expected) in [
             ("ann@example.com", "Ann@Example.COM", true),
             ("ann@example.com", " ann@example.com ", true),
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subject_says_nothing_of_itself_and_the_order_of_its_values_does_not_count() {
+    fn debug_output_hides_the_subject_and_the_order_of_its_values_does_not_matter() {
         let (one, other) = (subject(&["u-1", "ann@example.com"]), subject(&["Ann@Example.com", "u-1", "u-1"]));
         assert_eq!(one, other);
         assert!(!format!("{one:?}").contains("ann") && !format!("{one:?}").contains("u-1"));
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_text_that_is_no_json_whole_words_are_replaced() {
+    fn whole_words_are_replaced_in_text_without_json() {
         for (value, text, expected) in [
             ("bob", "bob bobby (bob) bob.", Some("N bobby (N) N.")),
             ("bob", "bob-1 b_bob bob.x", None),

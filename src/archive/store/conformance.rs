@@ -159,7 +159,7 @@ fn an_append_is_refused_where_a_later_day_has_begun(store: &dyn Store) {
 }
 
 /// A list shows the present to every caller: writers find the ledger's end by it. `other` is the store in another process.
-fn a_list_is_never_behind(store: &dyn Store, other: &dyn Store) {
+fn a_list_is_never_stale(store: &dyn Store, other: &dyn Store) {
     let told = |lengths: &[(&str, usize)]| {
         for hand in [store, other] {
             let listed: Vec<(String, u64)> =
@@ -212,7 +212,7 @@ pub(super) fn conforms(make: impl Fn() -> [Box<dyn Store>; 2]) {
         check(make()[0].as_ref());
     }
     let [store, other] = make();
-    a_list_is_never_behind(store.as_ref(), other.as_ref());
+    a_list_is_never_stale(store.as_ref(), other.as_ref());
 }
 
 #[test]

@@ -269,7 +269,7 @@ mod tests {
 
     /// The ledgers of archives hold these digests: any change of these bytes needs a new format version.
     #[test]
-    fn the_bytes_of_a_row_are_those_of_the_format() {
+    fn the_bytes_of_a_row_follow_the_format() {
         let (raw, payload) = (br#"{"id":"e"}"#, "x".repeat(300));
         let detail = Detail::Activity { token_info: None, payload: Some(payload.clone()) };
         let row = EventRow {

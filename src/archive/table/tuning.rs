@@ -62,7 +62,7 @@ const BLOOM_ROWS_MIN: u64 = 4096;
 /// The columns in which queries look up a single value.
 const BLOOM_COLUMNS: [&str; 4] = [CONNECTION_ID, "device_id", "peer_email", "peer_ip"];
 
-/// The expected lifetime of a file, which decides how much work its encoding is worth.
+/// The expected lifetime of a file, which determines the effort of its encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tier {
     /// Until its window settles, or the next poll.
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_compressed_where_it_is_large_for_the_time_that_it_lives() {
+    fn large_and_long_lived_files_are_compressed() {
         let dataset = Dataset::Connections;
         for (tier, rows, is_compressed) in [
             (Tier::Brief, BRIEF_COMPRESSED_ROWS_MIN - 1, false),
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_looked_up_by_filters_where_a_file_is_too_large_to_be_read_whole() {
+    fn large_files_have_filters_for_value_lookups() {
         let filters = |dataset, rows| {
             let properties = properties(dataset, Tier::Recent, rows, Nonce(7));
             let found =
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn every_dataset_says_by_what_it_is_sorted() {
+    fn every_dataset_records_its_sort_order() {
         for dataset in Dataset::ALL {
             let properties = properties(dataset, Tier::Sealed, 1, Nonce(7));
             let by = &properties.sorting_columns().unwrap()[0];

@@ -78,7 +78,7 @@ fn provisional(days: u32) -> Arc<dyn Store> {
 }
 
 #[test]
-fn files_that_a_busy_writer_replaces_are_no_damage() {
+fn files_replaced_during_a_check_are_not_reported_as_damage() {
     let busy = Busy { inner: provisional(12), is_due: AtomicBool::new(false) };
     let report = verify(&busy, &VerifyOptions::default()).unwrap();
     assert!(report.faults.is_empty(), "{:?}", report.faults);

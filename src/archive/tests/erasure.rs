@@ -157,7 +157,7 @@ fn the_laws_catch_planted_bugs() {
 
 /// Law S7.
 #[test]
-fn what_a_hold_covers_is_refused_and_a_line_that_did_it_all_the_same_is_named() {
+fn erasing_held_rows_is_refused_and_verify_names_a_line_that_did_it() {
     let disk = MemoryStore::new();
     let archive = built(&(Arc::new(disk.clone()) as Arc<dyn Store>));
     let hold = HoldAdded {
@@ -192,7 +192,7 @@ fn assert_clean(store: &dyn Store) {
 }
 
 #[test]
-fn the_subject_is_gone_from_every_file_and_nothing_else_changed() {
+fn the_subject_is_removed_from_every_file_and_other_data_stays() {
     let disk = MemoryStore::new();
     let store: Arc<dyn Store> = Arc::new(disk.clone());
     let archive = built(&store);
@@ -234,7 +234,7 @@ fn sorted<T: Ord>(mut all: Vec<T>) -> Vec<T> {
 }
 
 #[test]
-fn writers_go_on_after_an_erasure_and_snapshots_know_of_it() {
+fn writers_continue_after_an_erasure_and_snapshots_include_it() {
     let disk = MemoryStore::new();
     let store: Arc<dyn Store> = Arc::new(disk.clone());
     let archive = open(&store).snapshots_every(1);
@@ -259,7 +259,7 @@ fn writers_go_on_after_an_erasure_and_snapshots_know_of_it() {
 }
 
 #[test]
-fn an_order_that_fails_at_any_verb_is_carried_out_when_it_is_given_again() {
+fn a_repeated_order_completes_after_a_failure_of_any_operation() {
     let disk = MemoryStore::new();
     let _ = built(&(Arc::new(disk.clone()) as Arc<dyn Store>));
     let counting = FaultyStore::new(Arc::new(disk.snapshot()), u64::MAX, false, Fault::Failed);
@@ -294,7 +294,7 @@ fn an_order_that_fails_at_any_verb_is_carried_out_when_it_is_given_again() {
 }
 
 #[test]
-fn an_unlinkable_order_replaces_the_salts_of_its_months_and_other_replacements_are_refused() {
+fn an_unlinkable_order_replaces_only_the_salts_of_its_months() {
     let disk = MemoryStore::new();
     let store: Arc<dyn Store> = Arc::new(disk.clone());
     let archive = built(&store);
@@ -334,7 +334,7 @@ fn an_unlinkable_order_replaces_the_salts_of_its_months_and_other_replacements_a
 }
 
 #[test]
-fn a_line_that_does_more_or_other_than_it_declares_is_refused() {
+fn an_erasure_line_with_undeclared_changes_is_refused() {
     let disk = MemoryStore::new();
     let archive = built(&(Arc::new(disk.clone()) as Arc<dyn Store>));
     let before = archive.read(&team()).unwrap().state().clone();

@@ -96,7 +96,7 @@ fn told(state: &TeamState, body: Body) -> Option<ExpiryError> {
 }
 
 #[test]
-fn rows_go_only_as_a_record_says() {
+fn rows_expire_only_with_a_record() {
     let state = state();
     assert_eq!(told(&state, goes(|_| {})), None);
     // Without an expiry record, the removed rows count as lost.
@@ -134,7 +134,7 @@ fn rows_go_only_as_a_record_says() {
 }
 
 #[test]
-fn nothing_goes_that_a_hold_covers() {
+fn rows_under_a_hold_do_not_expire() {
     let held = |records: Vec<HoldRecord>| state().try_advance(Body { holds: records, ..Body::default() }).unwrap();
     for (case, records, is_refused) in [
         ("of everything", vec![hold("H", None, None)], true),
@@ -156,7 +156,7 @@ fn nothing_goes_that_a_hold_covers() {
 }
 
 #[test]
-fn the_plan_says_what_is_due_and_what_keeps_it() {
+fn the_plan_lists_due_months_and_the_holds_that_keep_them() {
     let classes =
         |of: &[(Retained, &str)]| Retention(of.iter().map(|(of, text)| (*of, text.parse().unwrap())).collect());
     let plan = |state: &TeamState, of: &[(Retained, &str)], now: &str| {
@@ -190,7 +190,7 @@ fn the_plan_says_what_is_due_and_what_keeps_it() {
 
 /// One line expires all files of a month, of every kind, and no other file: on a disk and in a bucket.
 #[test]
-fn a_month_goes_whole_and_the_rest_verifies() {
+fn a_whole_month_expires_and_the_other_data_verifies() {
     let server = ObjectServer::start();
     for store in [Arc::new(MemoryStore::new()) as Arc<dyn Store>, Arc::new(s3(&server))] {
         goes_whole(&store);

@@ -25,10 +25,10 @@ struct Lockless {
     answer: Answer,
     files: AtomicUsize,
     /// Runs once, after the files of a commit and before its line.
-    before_append: Mutex<Option<Meanwhile>>,
+    before_append: Mutex<Option<BeforeAppend>>,
 }
 
-type Meanwhile = Box<dyn FnOnce() + Send>;
+type BeforeAppend = Box<dyn FnOnce() + Send>;
 
 impl Lockless {
     fn over(inner: &MemoryStore, pause: Duration, answer: Answer) -> Arc<dyn Store> {
@@ -41,7 +41,7 @@ impl Lockless {
         })
     }
 
-    fn interrupted(inner: &MemoryStore, meanwhile: Meanwhile) -> Arc<dyn Store> {
+    fn interrupted(inner: &MemoryStore, meanwhile: BeforeAppend) -> Arc<dyn Store> {
         let before_append = Mutex::new(Some(meanwhile));
         Arc::new(Self {
             inner: inner.clone(),

@@ -86,7 +86,7 @@ proptest! {
     }
 
     #[test]
-    fn the_digest_of_rows_forgets_their_order_and_nothing_else(
+    fn the_digest_of_rows_ignores_only_their_order(
         (stream, rows) in rows_of_a_stream(),
         at in any::<usize>(),
     ) {
@@ -105,7 +105,7 @@ proptest! {
 
     /// Rows come in any order and number of commits, settled or not; they are read back sorted, each once.
     #[test]
-    fn any_way_of_committing_rows_archives_them_once(
+    fn rows_are_archived_once_for_any_order_of_commits(
         events in vec((0..3u64, 0..86_400u64, 0..4usize, any::<bool>()), 1..40),
         order in vec(any::<bool>(), 4),
     ) {

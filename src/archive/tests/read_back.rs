@@ -75,7 +75,7 @@ impl FileWriter for Writer {
 }
 
 #[test]
-fn a_file_that_is_read_back_otherwise_is_not_committed() {
+fn a_file_that_differs_when_it_is_read_back_is_not_committed() {
     for step in 0..history().len() {
         let honest = MemoryStore::new();
         let shared: Arc<dyn Store> = Arc::new(honest.clone());
@@ -101,7 +101,7 @@ fn a_file_that_is_read_back_otherwise_is_not_committed() {
 }
 
 #[test]
-fn rows_that_were_read_back_are_as_many_and_the_same() {
+fn rows_read_back_must_have_the_same_number_and_content() {
     let digest = |number: u8| RowsDigest::from(crate::model::Digest([number; 32]));
     assert!(compare("file", (3, digest(1)), (3, digest(1))).is_ok());
     for found in [(2, digest(1)), (4, digest(1)), (3, digest(2)), (0, RowsDigest::default())] {

@@ -69,7 +69,7 @@ pub fn hold(id: &str) -> HoldRecord {
 
 /// Each part of a draft changes its digest: otherwise the archive would take a new draft for a repeated one.
 #[test]
-fn every_part_of_a_draft_tells_it_from_others() {
+fn every_part_of_a_draft_changes_its_digest() {
     let events = events("2026-11-02", 0, 2);
     let whole = |compact| vec![rows("2026-11-02", events.clone(), compact)];
     let sessions = |is_anew, until: Option<&str>| SessionsDraft {
@@ -122,7 +122,7 @@ fn every_part_of_a_draft_tells_it_from_others() {
 }
 
 #[test]
-fn a_gap_is_taken_back_by_a_finding_about_the_very_same() {
+fn only_a_finding_about_the_same_gap_closes_it() {
     let (gap, closing) = (finding(FindingKind::Gap), finding(FindingKind::GapClosed));
     assert!(closing.closes(&gap));
     let later = Some(at("2026-11-04T00:00:00Z"));
@@ -140,7 +140,7 @@ fn a_gap_is_taken_back_by_a_finding_about_the_very_same() {
 }
 
 #[test]
-fn read_points_close_together_give_way_to_the_newest_and_the_oldest_go() {
+fn dense_and_old_read_points_are_dropped() {
     let remembered = |apart: u64, count: u64| {
         let mut record = StreamRecord::default();
         (0..count).for_each(|n| record.push_point(point(n * apart)));
@@ -160,7 +160,7 @@ fn read_points_close_together_give_way_to_the_newest_and_the_oldest_go() {
 
 /// The records of a draft: the writer has them, and so has a new reader of the ledger.
 #[test]
-fn what_a_draft_records_stands_in_the_ledger() {
+fn every_record_of_a_draft_is_in_the_ledger() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let archive = open(&store);
     let mut writer = writer(&archive);

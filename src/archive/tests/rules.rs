@@ -83,7 +83,7 @@ fn told(state: &TeamState, cases: Vec<(&str, Body, Option<StateError>)>) {
 }
 
 #[test]
-fn windows_go_forward_and_share_no_moment() {
+fn window_states_only_advance_and_windows_never_overlap() {
     let stream = Stream::Connections;
     let (first, third, fifth) = (day("2026-11-01"), day("2026-11-03"), day("2026-11-05"));
     let fresh = |range: Range| record(range, Provisional, 0);
@@ -130,7 +130,7 @@ fn windows_go_forward_and_share_no_moment() {
 }
 
 #[test]
-fn files_are_new_when_they_come_and_live_when_they_go() {
+fn added_files_are_new_and_removed_files_are_live() {
     let fresh = || file(Stream::Connections, FileRole::Part, THIRD, 1, 9);
     let lie = |file: &FileEntry| Some(StateError::Path { path: file.path.clone(), dataset: file.dataset });
     let dataset = FileEntry { dataset: Dataset::Activity, ..fresh() };
@@ -167,7 +167,7 @@ fn files_are_new_when_they_come_and_live_when_they_go() {
 }
 
 #[test]
-fn rows_that_go_stand_in_what_comes() {
+fn rows_of_removed_files_are_in_the_added_files() {
     let new = |rows: u8| file(Stream::Connections, FileRole::Window, FIRST, rows, 9);
     let dataset = Dataset::Connections;
     let lost = |added| Some(StateError::RowsLost { dataset, removed: 5, added });
@@ -189,7 +189,7 @@ fn rows_that_go_stand_in_what_comes() {
 }
 
 #[test]
-fn events_leave_quarantine_as_rows_and_no_more_of_them_than_come() {
+fn only_events_that_become_rows_leave_quarantine() {
     let rest = |rows: u8| file(Dataset::Quarantine, FileRole::Part, "2026-11-20T00:00:00Z", rows, 9);
     let gained = |rows: u8| file(Stream::Connections, FileRole::Part, FIRST, rows, 9);
     let body = |adds: Vec<FileEntry>, removes: &[FileEntry], rows: u8| Body {
@@ -220,7 +220,7 @@ fn events_leave_quarantine_as_rows_and_no_more_of_them_than_come() {
 
 /// If sessions exist, new connection events change them, or the line says that the sessions lack these events.
 #[test]
-fn sessions_go_with_their_events() {
+fn a_line_with_events_includes_their_sessions() {
     let mark = SessionsMark { rules: 1, through: None, until: None };
     let says = |(replaced, replaced_digest), (added, added_digest)| {
         Some(SessionsRecord { mark, replaced, replaced_digest, added, added_digest })
@@ -270,7 +270,7 @@ fn sealing(windows: Vec<WindowRecord>, adds: Vec<FileEntry>, removes: &[FileEntr
 }
 
 #[test]
-fn a_month_is_sealed_once_whole_and_with_all_its_files() {
+fn a_month_is_sealed_once_with_all_its_files() {
     let stream = Stream::Connections;
     let both = || vec![record(day("2026-11-01"), Sealed, 5), record(day("2026-11-03"), Sealed, 3)];
     let month = || file(stream, FileRole::Month, FIRST, 8, 9);
@@ -328,9 +328,9 @@ fn a_month_is_sealed_once_whole_and_with_all_its_files() {
 }
 
 #[test]
-fn looks_at_one_part_never_go_back() {
+fn scan_times_of_a_part_only_advance() {
     use InventoryPart::{Groups, Users};
-    let looks = |inventory: Vec<InventoryRead>| Body { inventory, ..Body::default() };
+    let scans = |inventory: Vec<InventoryRead>| Body { inventory, ..Body::default() };
     let back = |from: u32, to: u32| {
         let time = |hour| look(Users, hour).read_at;
         Some(StateError::ScanBackwards { part: Users, from: time(from), to: time(to) })
@@ -338,15 +338,15 @@ fn looks_at_one_part_never_go_back() {
     told(
         &state(),
         vec![
-            ("later", looks(vec![look(Users, 11)]), None),
-            ("another part, earlier", looks(vec![look(Groups, 1)]), None),
-            ("at the same time", looks(vec![look(Users, 10)]), back(10, 10)),
-            ("earlier", looks(vec![look(Users, 9)]), back(10, 9)),
-            ("two, one after the other", looks(vec![look(Users, 11), look(Users, 12)]), None),
-            ("two, the other way", looks(vec![look(Users, 12), look(Users, 11)]), back(12, 11)),
+            ("later", scans(vec![look(Users, 11)]), None),
+            ("another part, earlier", scans(vec![look(Groups, 1)]), None),
+            ("at the same time", scans(vec![look(Users, 10)]), back(10, 10)),
+            ("earlier", scans(vec![look(Users, 9)]), back(10, 9)),
+            ("two, one after the other", scans(vec![look(Users, 11), look(Users, 12)]), None),
+            ("two, the other way", scans(vec![look(Users, 12), look(Users, 11)]), back(12, 11)),
         ],
     );
-    let later = state().try_advance(looks(vec![look(Users, 11)])).unwrap();
+    let later = state().try_advance(scans(vec![look(Users, 11)])).unwrap();
     assert_eq!(later.last_scan(Users), Some(&look(Users, 11)));
     assert_eq!(later.last_scan(Groups), None);
 }

@@ -19,7 +19,7 @@ fn digest(rows: &[EventRow], salts: &Salts) -> RowsDigest {
 }
 
 #[test]
-fn a_month_and_a_team_have_a_salt_of_their_own_and_sums_stay_sums() {
+fn each_month_of_a_team_has_its_own_salt_and_digests_add_up() {
     let ours = salts();
     let of = |at: &str| ours.of(self::at(at)).unwrap().1;
     let (first, last) = (of("2026-11-01T00:00:00Z"), of("2026-11-30T23:59:59.999999999Z"));
@@ -37,7 +37,7 @@ fn a_month_and_a_team_have_a_salt_of_their_own_and_sums_stay_sums() {
 }
 
 #[test]
-fn a_row_without_a_time_is_of_the_month_in_which_it_was_first_seen() {
+fn a_row_without_a_time_belongs_to_the_month_of_its_first_sight() {
     let salts = salts();
     let months = |rows: &[RejectRow]| {
         let fresh = Salts::of_test(team());
@@ -110,9 +110,9 @@ fn faults(disk: &MemoryStore) -> Vec<(FaultCode, String)> {
 }
 
 #[test]
-fn a_salt_that_is_missing_or_another_is_named_once_and_files_are_attested_by_their_hashes() {
-    type Hurt = fn(&MemoryStore, &str);
-    let hurts: [(&str, Hurt); 4] = [
+fn a_missing_or_wrong_salt_is_reported_once_and_files_are_checked_by_hash() {
+    type Damage = fn(&MemoryStore, &str);
+    let hurts: [(&str, Damage); 4] = [
         ("gone", |disk, path| disk.take(path)),
         ("altered", |disk, path| flip(disk, path, |len| len - 10)),
         ("of another month", |disk, path| disk.put(path, &get(disk, &salt_of(disk, "1970-01")))),
@@ -141,7 +141,7 @@ fn a_salt_that_is_missing_or_another_is_named_once_and_files_are_attested_by_the
 }
 
 #[test]
-fn a_ledger_that_names_no_salt_or_that_of_another_month_is_told() {
+fn a_ledger_line_with_a_missing_or_wrong_salt_is_reported() {
     let disk = disk();
     edit_lines(&disk, |lines| lines[0] = forge(&lines[0], |line| line.body.salts.clear()));
     let found = faults(&disk);
@@ -166,7 +166,7 @@ fn draft(date: &str) -> Draft {
 }
 
 #[test]
-fn a_writer_refuses_rows_of_a_month_whose_salt_is_lost_and_writes_those_of_others() {
+fn a_writer_refuses_only_rows_of_months_with_a_lost_salt() {
     let disk = disk();
     let path = salt_of(&disk, "2026-11");
     let content = get(&disk, &path);
@@ -189,7 +189,7 @@ fn a_writer_refuses_rows_of_a_month_whose_salt_is_lost_and_writes_those_of_other
 
 /// The first line decides the month's salt: the losing writer reads the ledger again and uses the named salt.
 #[test]
-fn two_writers_end_with_one_salt_of_a_month() {
+fn two_concurrent_writers_agree_on_one_salt_for_a_month() {
     let disk = MemoryStore::new();
     disk.set_now(now());
     let store = fencing::without_locks(&disk);
@@ -215,7 +215,7 @@ fn two_writers_end_with_one_salt_of_a_month() {
 }
 
 #[test]
-fn a_salt_is_written_once_and_named_by_the_first_line_that_needs_it() {
+fn a_salt_is_written_once_and_the_first_line_that_uses_it_names_it() {
     let disk = disk();
     let lines = get(&disk, LEDGER);
     let mut lines = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());

@@ -42,7 +42,7 @@ pub fn replaced(held: Vec<HeldSession>) -> BTreeMap<String, Vec<SessionRow>> {
 }
 
 #[test]
-fn small_files_of_a_month_go_up_in_the_next_and_a_sealed_month_is_one_file() {
+fn small_files_are_merged_into_the_next_and_a_sealed_month_is_one_file() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let archive = open(&store);
     let mut writer = writer(&archive);
@@ -70,7 +70,7 @@ fn small_files_of_a_month_go_up_in_the_next_and_a_sealed_month_is_one_file() {
 }
 
 #[test]
-fn large_files_of_a_month_stay_when_it_is_sealed() {
+fn sealing_a_month_keeps_its_large_files() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let archive = open(&store);
     let mut writer = writer(&archive);
@@ -99,7 +99,7 @@ fn large_files_of_a_month_stay_when_it_is_sealed() {
 }
 
 #[test]
-fn replacing_a_session_leaves_every_other_row_as_it_is() {
+fn replacing_a_session_changes_no_other_row() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let archive = open(&store);
     let mut writer = writer(&archive);
@@ -147,7 +147,7 @@ fn replacing_a_session_leaves_every_other_row_as_it_is() {
 }
 
 #[test]
-fn a_ledger_cannot_lose_or_alter_a_session_unsaid() {
+fn a_line_cannot_lose_or_change_a_session_without_a_record() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let archive = open(&store);
     let mut writer = writer(&archive);
@@ -182,7 +182,7 @@ fn a_ledger_cannot_lose_or_alter_a_session_unsaid() {
 }
 
 #[test]
-fn once_there_are_sessions_events_do_not_come_without_them() {
+fn events_without_sessions_are_refused_once_the_archive_has_sessions() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let archive = open(&store);
     let mut writer = writer(&archive);
@@ -194,7 +194,7 @@ fn once_there_are_sessions_events_do_not_come_without_them() {
 }
 
 #[test]
-fn sessions_made_anew_replace_all_that_were() {
+fn a_rebuild_replaces_all_sessions() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let archive = open(&store);
     let mut writer = writer(&archive);
@@ -215,7 +215,7 @@ fn sessions_made_anew_replace_all_that_were() {
 
 /// In any order of the input, rows of a file are sorted by time, and a connection has one session.
 #[test]
-fn sessions_of_a_draft_are_sorted_and_none_stands_twice() {
+fn sessions_of_a_draft_are_sorted_and_unique() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let mut writer = writer(&open(&store));
     let [first, second, third] = ["b", "a", "c"].map(|id| at_time(id, at("2026-11-03T10:00:00Z")));

@@ -63,7 +63,7 @@ fn path_of(seq: u64) -> String {
 }
 
 #[test]
-fn a_reader_goes_on_from_the_newest_that_lines_follow() {
+fn a_reader_continues_from_the_newest_snapshot_that_has_later_lines() {
     for steps in 1..=history().len() {
         let disk = kept(steps);
         let store: Arc<dyn Store> = Arc::new(disk.clone());
@@ -84,7 +84,7 @@ fn a_reader_goes_on_from_the_newest_that_lines_follow() {
 }
 
 #[test]
-fn whatever_interrupts_a_commit_a_reader_sees_the_same() {
+fn an_interrupted_commit_does_not_change_the_result_of_a_reader() {
     for step in 1..history().len() {
         let stage = kept(step);
         for fault in [Fault::Failed, Fault::FailedUndone, Fault::FailedButDone] {
@@ -105,7 +105,7 @@ fn whatever_interrupts_a_commit_a_reader_sees_the_same() {
 }
 
 #[test]
-fn a_damaged_or_foreign_one_is_no_snapshot() {
+fn a_damaged_or_foreign_snapshot_is_ignored() {
     let disk = kept(3);
     let whole = seen(&without(&disk)).unwrap();
     let good = get(&disk, &path_of(2));
@@ -130,7 +130,7 @@ fn a_damaged_or_foreign_one_is_no_snapshot() {
 type Change = fn(Vec<u8>, &dyn Fn(&[u8], usize) -> usize) -> Vec<u8>;
 
 #[test]
-fn a_ledger_that_was_changed_is_refused_as_ever() {
+fn a_changed_ledger_is_refused_with_a_snapshot_too() {
     let ledger = "ledger/team=acme/2026-11-20.jsonl";
     let cut_at = |text: &[u8], lines: usize| {
         text.split_inclusive(|byte| *byte == b'\n').take(lines).map(<[u8]>::len).sum::<usize>()
@@ -182,7 +182,7 @@ fn a_ledger_that_was_changed_is_refused_as_ever() {
 
 /// A reader does not read what is before the snapshot. A writer extends the chain, so it checks every byte.
 #[test]
-fn a_writer_refuses_a_chain_that_is_damaged_anywhere() {
+fn a_writer_refuses_a_chain_with_damage_at_any_line() {
     let ledger = "ledger/team=acme/2026-11-20.jsonl";
     let good = get(&kept(5), ledger);
     for at in (0..good.len()).step_by(61).chain([good.len() - 2]) {
@@ -197,7 +197,7 @@ fn a_writer_refuses_a_chain_that_is_damaged_anywhere() {
 
 /// The snapshot is intact and of this ledger, but includes a commit that never happened.
 #[test]
-fn verify_names_a_snapshot_that_says_something_else_than_the_ledger() {
+fn verify_names_a_snapshot_that_differs_from_the_ledger() {
     let disk = kept(5);
     let store: Arc<dyn Store> = Arc::new(disk.clone());
     let mut state = before_the_end(store.as_ref(), ID, &team()).unwrap().0;
@@ -219,7 +219,7 @@ fn ledger_length(disk: &MemoryStore, lines: usize) -> u64 {
 }
 
 #[test]
-fn a_longer_line_than_readers_hold_is_not_written() {
+fn a_line_over_the_length_limit_is_not_written() {
     let disk = kept(3);
     let mut writer = writer(&open(&(Arc::new(disk.clone()) as Arc<dyn Store>)));
     let before = seen(&disk);
@@ -245,7 +245,7 @@ pub fn said(n: u64) -> Finding {
 }
 
 #[test]
-fn the_lines_between_are_the_archives_to_say_and_count_on_when_it_is_opened_again() {
+fn the_snapshot_interval_is_configurable_and_counts_across_reopening() {
     let disk = MemoryStore::new();
     let store: Arc<dyn Store> = Arc::new(disk.clone());
     let archive = open(&store).snapshots_every(3);
@@ -261,7 +261,7 @@ fn the_lines_between_are_the_archives_to_say_and_count_on_when_it_is_opened_agai
 }
 
 #[test]
-fn a_writer_keeps_one_each_hundred_lines_and_goes_on_where_it_cannot() {
+fn a_writer_writes_a_snapshot_every_hundred_lines() {
     let disk = MemoryStore::new();
     let store: Arc<dyn Store> = Arc::new(disk.clone());
     let mut writer = writer(&open(&store));

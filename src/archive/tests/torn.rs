@@ -135,9 +135,9 @@ fn check_all(states: impl Iterator<Item = State> + Send) -> (usize, Option<Strin
 
 /// Remembers states, and tells whether a state is new.
 #[derive(Default)]
-struct Met(HashSet<u64>);
+struct SeenStates(HashSet<u64>);
 
-impl Met {
+impl SeenStates {
     fn is_new(&mut self, acknowledged: usize, files: &Files) -> bool {
         let mut hash = DefaultHasher::new();
         (acknowledged, files).hash(&mut hash);
@@ -147,13 +147,13 @@ impl Met {
 
 /// Draws states, each once.
 struct Drawing {
-    met: Met,
+    met: SeenStates,
     chance: Rng,
 }
 
 impl Drawing {
     fn new() -> Self {
-        Self { met: Met::default(), chance: Rng::with_seed(SEED) }
+        Self { met: SeenStates::default(), chance: Rng::with_seed(SEED) }
     }
 
     /// New possible states after a power loss at this moment.

@@ -19,7 +19,7 @@ use super::super::store::{Blob, FileWriter, Guard, Listed, Store, StoreError, Ta
 use crate::model::Instant;
 
 const SECTOR: usize = 512;
-/// Up to this number of unsynced renames, every combination is tried; beyond it, some.
+/// Up to this number of unsynced renames, the model tries every combination. For more renames, it tries some.
 const CHANGES_ALL_MAX: usize = 2;
 
 /// A step that the disk only claims to have done: a planted bug, which the laws must detect.

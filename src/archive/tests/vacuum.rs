@@ -143,15 +143,15 @@ fn an_interrupted_vacuum_leaves_a_valid_archive() {
 }
 
 /// An action that runs once, during a listing.
-type Meanwhile = Mutex<Option<Box<dyn FnOnce() + Send>>>;
+type DuringListing = Mutex<Option<Box<dyn FnOnce() + Send>>>;
 
 /// A store that runs an action while the files of a dataset are listed.
-struct Beside {
+struct ListHookStore {
     inner: Arc<dyn Store>,
-    meanwhile: Meanwhile,
+    meanwhile: DuringListing,
 }
 
-impl Store for Beside {
+impl Store for ListHookStore {
     fn create(&self) -> Result<Box<dyn FileWriter>, StoreError> {
         self.inner.create()
     }
@@ -218,7 +218,7 @@ fn a_file_that_a_concurrent_commit_names_is_kept() {
             // Its files have old times here, as with a wrong clock.
             let _ = writer(&again).commit(next, later).unwrap();
         };
-        let beside = Beside { inner: store.clone(), meanwhile: Mutex::new(Some(Box::new(meanwhile))) };
+        let beside = ListHookStore { inner: store.clone(), meanwhile: Mutex::new(Some(Box::new(meanwhile))) };
         let beside: Arc<dyn Store> = Arc::new(beside);
         let mut second = writer(&open(&beside));
         crate::planted::CURRENT.set(bug);

@@ -259,7 +259,7 @@ impl Walker<'_> {
         }
     }
 
-    /// Checks that the line stands in the right ledger, and in the file of the right day.
+    /// Checks that the line is in the right ledger, and in the file of the right day.
     fn check_place(&mut self, object: &str, day: Instant, line: &Line) {
         if let Some(id) = self.archive_id
             && line.archive_id != id
@@ -356,7 +356,7 @@ mod tests {
     use crate::archive::tests::{commit, history, now, open, team, writer};
 
     #[test]
-    fn a_ledger_of_a_day_is_read_up_to_its_limit() {
+    fn a_ledger_file_is_read_up_to_its_limit() {
         let disk = MemoryStore::new();
         let _ =
             commit(&mut writer(&open(&(std::sync::Arc::new(disk.clone()) as _))), history().swap_remove(0)).unwrap();

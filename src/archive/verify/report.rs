@@ -257,7 +257,7 @@ pub struct VerifyReport {
     pub unnamed: u64,
     pub teams: Vec<TeamReport>,
     pub faults: Vec<VerifyFault>,
-    /// Facts worth knowing that are no damage: the archive records them itself.
+    /// Facts that are no damage: the archive records them itself.
     pub notices: Vec<VerifyFault>,
 }
 

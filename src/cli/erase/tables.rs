@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray, TimestampMicrosecondArray, UInt64Array};
 
-use super::{Done, Instant, Prepared};
+use super::{Instant, Prepared, TeamOutcome};
 
 /// The rows that the orders would change.
 pub fn found(orders: &[Prepared]) -> RecordBatch {
@@ -24,7 +24,7 @@ pub fn found(orders: &[Prepared]) -> RecordBatch {
 }
 
 /// The rows that each order changed, by team and dataset.
-pub fn done(done: &[Done]) -> RecordBatch {
+pub fn done(done: &[TeamOutcome]) -> RecordBatch {
     let rows: Vec<_> = done.iter().flat_map(|done| done.erasure.parts.iter().map(move |part| (done, part))).collect();
     let columns: [(&str, ArrayRef); 6] = [
         ("order_id", Arc::new(rows.iter().map(|(done, _)| Some(done.order.as_str())).collect::<StringArray>())),

@@ -19,7 +19,7 @@ use super::{Global, output};
 #[derive(Debug, Args)]
 pub struct ReportArgs {
     #[command(subcommand)]
-    what: What,
+    what: ReportCommand,
     #[command(flatten)]
     catalog: CatalogArgs,
 }
@@ -33,7 +33,7 @@ pub struct CatalogArgs {
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum ReportCommand {
     List(list::ListArgs),
     Show(show::ShowArgs),
     Run(Box<run::RunArgs>),
@@ -44,10 +44,10 @@ pub fn run(global: &Global, args: &ReportArgs) -> Result<Exit, Error> {
     let config = global.load()?;
     let catalog = args.catalog.load(&config)?;
     match &args.what {
-        What::List(list) => list::run(&catalog, list),
-        What::Show(show) => show::run(catalog, show),
-        What::Run(asked) => run::run(&config, catalog, asked),
-        What::Pack(asked) => pack::run(&config, catalog, asked),
+        ReportCommand::List(list) => list::run(&catalog, list),
+        ReportCommand::Show(show) => show::run(catalog, show),
+        ReportCommand::Run(asked) => run::run(&config, catalog, asked),
+        ReportCommand::Pack(asked) => pack::run(&config, catalog, asked),
     }
 }
 

@@ -106,7 +106,7 @@ fn fill(
     let all = reports.iter().map(|(report, _)| report);
     let mut engine = match is_pseudonymised {
         false => Engine::open_for_reports(data, all, limits, &spill_parent)?,
-        // Identifiers stand in all views.
+        // Identifiers are in all views.
         true => Engine::open_needed(&data, &Needs::views(&View::ALL), limits, &spill_parent)?,
     }
     .confined()?;

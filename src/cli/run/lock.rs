@@ -25,8 +25,8 @@ fn name(shard: Shard) -> String {
     format!("daemon{}", ending(shard))
 }
 
-/// The path of the shard's alert file, which lists the alerts that the daemon has sent. The archive does not own this file: it
-/// stands in the directory of the locks.
+/// The path of the shard's alert file, which lists the alerts that the daemon has sent. The archive does not own this
+/// file, although it is in the directory of the locks.
 pub fn sent_alerts(shard: Shard) -> String {
     format!("locks/alerts{}.json", ending(shard))
 }

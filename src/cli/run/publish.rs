@@ -8,24 +8,24 @@ use crate::clock::Clock;
 use crate::config::{Config, Cron};
 use crate::daemon::Live;
 use crate::error::Error;
-use crate::lake::{Catalog, LakeError, Place, Publisher, TableId, vacuum};
+use crate::lake::{Catalog, LakeError, Publisher, ReaderRoot, TableId, vacuum};
 use crate::model::Instant;
 
 use super::super::publish::place;
 use super::Running;
 
-/// A machine that slept, or whose clock was set, is noticed so soon.
+/// After a sleep of the machine or a change of its clock, the schedule continues within this time.
 const SLEEP_MAX: Duration = Duration::from_secs(30);
-/// Metadata that no snapshot needs is removed so often.
+/// The interval at which unneeded metadata is removed.
 const VACUUM_EVERY: Duration = Duration::from_secs(24 * 3_600);
 
-/// What publishing works with.
+/// The parts that publishing needs.
 pub struct Schedule {
     pub archive: Arc<Archive>,
     pub catalog: Arc<Catalog>,
     pub clock: Arc<dyn Clock>,
     pub live: Arc<Live>,
-    pub place: Place,
+    pub place: ReaderRoot,
     /// `None`: nothing is published.
     pub cron: Option<Cron>,
 }
@@ -34,14 +34,14 @@ impl Schedule {
     /// As configured.
     ///
     /// # Errors
-    /// When the working directory is gone.
+    /// When the working directory does not exist.
     pub fn of(running: &Running, config: &Config) -> Result<Self, Error> {
         let (archive, catalog) = (running.archive.clone(), running.catalog.clone());
         let (clock, live) = (running.clock.clone(), running.live.clone());
         Ok(Self { archive, catalog, clock, live, place: place(config)?, cron: config.publish.schedule.clone() })
     }
 
-    /// Publishes as scheduled for ever. A run that fails is tried again at the next moment.
+    /// Publishes on schedule, without end. The next scheduled run repeats a failed one.
     pub async fn run(self) {
         let Some(cron) = self.cron.clone() else { return };
         let schedule = Arc::new(self);

@@ -65,7 +65,7 @@ fn interact(session: &mut Session<'_>, is_shown: bool, verbose: bool) -> Result<
         // Ignore a history file that cannot be read.
         let _ = editor.load_history(path);
     }
-    session.greet();
+    session.begin_interaction();
     loop {
         let input = match editor.readline(PROMPT) {
             Ok(input) => input,

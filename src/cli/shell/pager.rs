@@ -28,10 +28,10 @@ pub struct Paged {
     /// Output that is not shown yet.
     held: Vec<u8>,
     lines: usize,
-    shown: Where,
+    shown: Destination,
 }
 
-enum Where {
+enum Destination {
     Nowhere,
     Terminal(SanitizedWriter<Stdout>),
     Pager(Child),
@@ -40,7 +40,7 @@ enum Where {
 impl Paged {
     /// Without a `program`, all output goes to the terminal.
     pub fn new(program: Option<OsString>, screen_lines: usize) -> Self {
-        Self { program, screen_lines, held: Vec::new(), lines: 0, shown: Where::Nowhere }
+        Self { program, screen_lines, held: Vec::new(), lines: 0, shown: Destination::Nowhere }
     }
 
     /// Shows the remaining output, and waits until the pager ends.
@@ -48,14 +48,14 @@ impl Paged {
     /// # Errors
     /// When the terminal cannot be written.
     pub fn finish(mut self) -> io::Result<()> {
-        if matches!(self.shown, Where::Nowhere) {
-            self.shown = Where::Terminal(SanitizedWriter::new(io::stdout()));
+        if matches!(self.shown, Destination::Nowhere) {
+            self.shown = Destination::Terminal(SanitizedWriter::new(io::stdout()));
         }
         let written = self.pass_on();
         match self.shown {
-            Where::Nowhere => Ok(()),
-            Where::Terminal(mut terminal) => written.and_then(|()| terminal.flush()),
-            Where::Pager(mut child) => {
+            Destination::Nowhere => Ok(()),
+            Destination::Terminal(mut terminal) => written.and_then(|()| terminal.flush()),
+            Destination::Pager(mut child) => {
                 drop(child.stdin.take());
                 child.wait()?;
                 // A broken pipe: the user has left the pager.
@@ -66,8 +66,8 @@ impl Paged {
 
     fn choose(&mut self) -> io::Result<()> {
         self.shown = match &self.program {
-            Some(program) => Where::Pager(start(program)?),
-            None => Where::Terminal(SanitizedWriter::new(io::stdout())),
+            Some(program) => Destination::Pager(start(program)?),
+            None => Destination::Terminal(SanitizedWriter::new(io::stdout())),
         };
         Ok(())
     }
@@ -75,9 +75,9 @@ impl Paged {
     fn pass_on(&mut self) -> io::Result<()> {
         let held = std::mem::take(&mut self.held);
         match &mut self.shown {
-            Where::Nowhere => Ok(()),
-            Where::Terminal(terminal) => terminal.write_all(&held),
-            Where::Pager(child) => match &mut child.stdin {
+            Destination::Nowhere => Ok(()),
+            Destination::Terminal(terminal) => terminal.write_all(&held),
+            Destination::Pager(child) => match &mut child.stdin {
                 Some(input) => SanitizedWriter::new(input).write_all(&held),
                 None => Err(ErrorKind::BrokenPipe.into()),
             },
@@ -89,11 +89,11 @@ impl Write for Paged {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.held.extend_from_slice(bytes);
         self.lines += bytes.iter().filter(|byte| **byte == b'\n').count();
-        if matches!(self.shown, Where::Nowhere) && self.lines >= self.screen_lines {
+        if matches!(self.shown, Destination::Nowhere) && self.lines >= self.screen_lines {
             self.choose()?;
         }
         // Pass on whole lines, so that no character is split.
-        if !matches!(self.shown, Where::Nowhere) && bytes.contains(&b'\n') {
+        if !matches!(self.shown, Destination::Nowhere) && bytes.contains(&b'\n') {
             self.pass_on()?;
         }
         Ok(bytes.len())

@@ -112,7 +112,7 @@ impl<'a> Session<'a> {
     }
 
     /// From now on, a person types the statements.
-    pub fn greet(&mut self) {
+    pub fn begin_interaction(&mut self) {
         self.is_person = true;
         output::say(&format!(
             "annals {}: SQL on the archive {}. .help lists the commands; .tables lists the tables and views",

@@ -1,30 +1,30 @@
-//! The reader of an open window under the same interleavings: looks one after another, and then the settled reading.
+//! The reader of an open window under the same interleavings: several polls, and then the settled reading.
 //!
-//! The looks and the settled reading together lose nothing and double nothing. A look alone is provisional, but a read
-//! point stands on it: of events that have ids it loses none that stood in the list throughout, unless the event came
-//! late, which is to a place before the list's end.
+//! The polls and the settled reading together lose nothing and double nothing. A poll alone is provisional, but the
+//! read point depends on it: a poll returns every event with an id that was in the list all the time. It may miss late
+//! events, which the service inserts before the end of the list.
 
 use super::*;
 
-/// Looks at the open window before it is settled.
-const LOOKS: u32 = 3;
-/// Lists so short that one page, or none, holds them.
+/// Polls of the open window before the settled reading.
+const POLLS: u32 = 3;
+/// Short lists: one page or no page holds them.
 const SHORT: [&[Event]; 3] = [&[], &[(1, 1)], &[(1, 1), (7, 2)]];
 
-/// What the archive and the law know of one run.
+/// The content of the archive in one run.
 #[derive(Default)]
 struct Follow {
     got: BTreeMap<Digest, u32>,
     point: Option<(u64, Vec<[u8; 16]>)>,
     accused: bool,
-    /// Events that a look should have brought and did not.
+    /// A poll missed an event that it had to return.
     missed: bool,
     requests: Vec<u64>,
 }
 
 impl Follow {
-    /// One look at the open window, from where the last one stood.
-    fn look(&mut self, lists: Lists<'_>, asked: Asked) {
+    /// One poll of the open window, from the end of the last poll.
+    fn poll(&mut self, lists: Lists<'_>, asked: PaddedRange) {
         let start = TailStart::of(self.point.take(), self.got.values().map(|count| u64::from(*count)).sum());
         let mut reader = TailReader::new(lists, asked, start, usize::MAX);
         let mut requests = 0;
@@ -37,8 +37,8 @@ impl Follow {
         self.requests.push(requests);
     }
 
-    /// The settled reading. With `is_known`, the looks count as its first walk.
-    fn settle(&mut self, lists: Lists<'_>, asked: Asked, walk_max: u64, is_known: bool) {
+    /// The settled reading. With `is_known`, the polls count as its first walk.
+    fn settle(&mut self, lists: Lists<'_>, asked: PaddedRange, walk_max: u64, is_known: bool) {
         let known = || self.got.iter().flat_map(|(digest, count)| (0..*count).map(|_| *digest)).collect();
         let mut reader = SpanReader::new(lists, asked, walk_max, is_known.then(known));
         while let Some(segment) = reader.next().now_or_never().expect("always ready").expect("no request fails") {
@@ -65,9 +65,9 @@ fn follow_and_settle(case: Case, changes: u32, prefix: Vec<usize>, tally: &mut T
     let source = Source(Mutex::new(Service::new(case, changes, prefix)));
     let mut run = Follow::default();
     on(&source, |lists, asked| {
-        for _ in 0..LOOKS {
+        for _ in 0..POLLS {
             let before = source.0.lock().unwrap().events.clone();
-            run.look(lists, asked);
+            run.poll(lists, asked);
             let service = source.0.lock().unwrap();
             let stayed = service.events.iter().filter(|event| owned(event) && !service.late.contains(event));
             run.missed |= case.ids && run.lacks(case, stayed.filter(|event| before.contains(event)));
@@ -90,7 +90,7 @@ fn follow_trusting(case: Case, changes: u32, prefix: Vec<usize>, tally: &mut Tal
     follow_and_settle(case, changes, prefix, tally, true)
 }
 
-/// The cases over lists so short that a look at them is one request, and over the others.
+/// The cases over lists that one request reads, and the cases over longer lists.
 fn of_every_length(change: impl Fn(&mut Case)) -> Vec<Case> {
     let mut cases = Case::every();
     let shapes: Vec<Case> = cases.iter().filter(|case| case.history == HISTORIES[0]).copied().collect();
@@ -100,12 +100,12 @@ fn of_every_length(change: impl Fn(&mut Case)) -> Vec<Case> {
 }
 
 #[test]
-fn looks_at_an_open_window_and_its_settled_reading_lose_nothing_and_double_nothing() {
+fn polls_of_an_open_window_and_its_settled_reading_lose_and_double_nothing() {
     let mut runs = 0;
     for (ids, claim, changes) in [(false, None, 2), (true, None, 2), (true, Some(false), 1), (false, Some(true), 1)] {
         let tally = explore_all(follow, &of_every_length(|case| (case.ids, case.claim) = (ids, claim)), changes, None);
         println!(
-            "{LOOKS} looks and a settled reading, {changes} changes, ids {ids}, hasMoreEvents {claim:?}: {tally:?}"
+            "{POLLS} polls and a settled reading, {changes} changes, ids {ids}, hasMoreEvents {claim:?}: {tally:?}"
         );
         assert_eq!((tally.lost, tally.doubled), (0, 0), "ids {ids}, {claim:?}");
         assert_eq!(tally.accused > 0, claim.is_some(), "a claim that was true when it was made is no lie");
@@ -114,34 +114,34 @@ fn looks_at_an_open_window_and_its_settled_reading_lose_nothing_and_double_nothi
     assert!(runs >= 1_000_000, "only {runs} interleavings");
 }
 
-/// What a look costs where nothing changes, by the events that the list holds.
+/// The cost of a poll without changes, by the number of events in the list.
 #[test]
-fn a_look_at_a_list_that_holds_still_is_one_request_once_it_is_known() {
+fn a_poll_of_an_unchanged_list_is_one_request() {
     for (history, first) in [(SHORT[0], 1), (SHORT[1], 4), (SHORT[2], 4), (HISTORIES[0], 6)] {
         let case = Case { history, ids: true, ..Case::every()[12 + 16 + 32] };
         let source = Source(Mutex::new(Service::new(case, 0, Vec::new())));
         let mut run = Follow::default();
-        on(&source, |lists, asked| (0..LOOKS).for_each(|_| run.look(lists, asked)));
+        on(&source, |lists, asked| (0..POLLS).for_each(|_| run.poll(lists, asked)));
         assert_eq!(run.requests, [first, 1, 1], "{history:?}");
     }
 }
 
-/// The settled reading is two walks of its own: what the looks brought says nothing of an event that came late.
+/// The settled reading makes two walks of its own: the earlier polls prove nothing about late events.
 #[test]
-fn a_look_that_began_before_the_lag_is_no_first_walk_of_the_settled_reading() {
+fn a_poll_from_before_the_lag_does_not_count_as_a_walk_of_the_settled_reading() {
     let caught = first_loss(follow_trusting, &of_every_length(|case| case.ids = false), 2, None);
-    println!("the looks taken for the first walk: {caught:?}");
+    println!("polls count as the first walk: {caught:?}");
     assert!(caught.is_some(), "not caught");
 }
 
-/// The first case in which something is lost.
+/// The first case that loses an event.
 fn first_loss(run: Run, cases: &[Case], changes: u32, bug: Option<Bug>) -> Option<Tally> {
     let tallies = cases.iter().map(|case| explore_all(run, std::slice::from_ref(case), changes, bug));
     tallies.into_iter().find(|tally| tally.lost > 0)
 }
 
 #[test]
-fn every_bug_planted_in_the_looks_is_caught() {
+fn the_check_catches_every_bug_planted_in_the_polls() {
     for (bug, changes) in [(Bug::ShortPageEnds, 0), (Bug::PointUnanchored, 2)] {
         let caught = first_loss(follow, &of_every_length(|case| case.ids = true), changes, Some(bug));
         println!("planted {bug:?}: {caught:?}");

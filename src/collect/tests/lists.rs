@@ -1,11 +1,11 @@
-//! What is asked for, what is kept of it, and what is counted.
+//! Requests, kept events and counts of a reading.
 
 use super::*;
 use crate::model::NANOS_PER_SECOND;
 
 #[test]
-fn a_range_is_asked_for_with_its_padding_and_what_no_reading_of_the_bounds_explains_is_stray() {
-    let asked = Asked { range: range(100, 200), pad: 5 };
+fn a_range_is_requested_with_its_padding_and_only_events_far_outside_are_strays() {
+    let asked = PaddedRange { range: range(100, 200), pad: 5 };
     assert_eq!((asked.start(), asked.stop()), (EPOCH_SECONDS + 95, EPOCH_SECONDS + 205));
     for (nanos, is_stray, is_kept) in [
         (94 * NANOS_PER_SECOND - 1, true, true),
@@ -25,7 +25,7 @@ fn a_range_is_asked_for_with_its_padding_and_what_no_reading_of_the_bounds_expla
 }
 
 #[test]
-fn what_readings_cost_is_added_up_kind_by_kind() {
+fn costs_of_readings_are_summed_by_kind() {
     let one = |n: u64| ReadStats {
         requests: n,
         walks: 2,
@@ -42,7 +42,7 @@ fn what_readings_cost_is_added_up_kind_by_kind() {
 }
 
 #[test]
-fn the_page_size_is_that_of_the_list_that_is_asked() {
+fn the_page_size_follows_the_list() {
     let (documented, fixed) = (PageLimit::documented(), PageLimit::fixed(50));
     assert_eq!((documented.events(), documented.device_events()), (1001, 100));
     assert_eq!((fixed.events(), fixed.device_events()), (50, 50));
@@ -52,7 +52,7 @@ fn the_page_size_is_that_of_the_list_that_is_asked() {
 }
 
 #[test]
-fn strangers_on_a_page_are_counted_and_kept() {
+fn events_outside_the_range_are_counted_and_kept() {
     for has_bodies in [false, true] {
         let mut list = events(-2..6);
         list.push(RawEvent::new("timeless".into(), false, None, ServedTime::Unusable("no time".to_owned())));
@@ -60,12 +60,12 @@ fn strangers_on_a_page_are_counted_and_kept() {
         (service.state().ignores_bounds, service.state().has_bodies) = (true, has_bodies);
         let (team, limit) = (TeamId::from("t"), PageLimit::fixed(100));
         let devices = [None];
-        let asked = Asked { range: range(0, 2), pad: 1 };
+        let asked = PaddedRange { range: range(0, 2), pad: 1 };
         let mut reader = SpanReader::new(lists(&service, &team, &devices, &limit), asked, u64::MAX, None);
         let segment = now(reader.next()).unwrap().unwrap();
         let kept: Vec<_> = told(&segment.events).into_keys().collect();
         assert_eq!(kept, ["e0@0", "e1@1", "e5@5", "timeless"]);
-        // Two pages a walk, and the second brings four anchors again, the stranger among them.
+        // A walk has two pages. The second page repeats four anchors, and one of them is the stray event.
         assert_eq!(
             (segment.stats.requests, segment.stats.events, segment.stats.anomalies.outside),
             (4, 26, 4),

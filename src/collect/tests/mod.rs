@@ -1,4 +1,4 @@
-//! The readers against lists that do what they are told, at the very request at which they are told.
+//! The readers against scripted lists: a list changes exactly before the request that the test names.
 
 mod lists;
 mod span;
@@ -16,28 +16,28 @@ use super::*;
 use crate::api::{ApiError, Page, PageQuery, Served};
 use crate::model::{DeviceId, EventId, Instant, Range, RawEvent, ServedTime, Stream, TeamId};
 
-/// Seconds of these tests are counted from here, so that times are believable.
+/// Seconds of these tests are counted from here, so the times are plausible.
 const EPOCH_SECONDS: i64 = 1_700_000_000;
-/// More than any reading of these lists may take.
+/// No reading of these lists sends more requests.
 const REQUESTS_MAX: usize = 5_000;
 
 type Change = Box<dyn FnMut(usize, &mut Vec<RawEvent>) + Send>;
 
-/// What is served, and what was asked.
+/// The list, and the requests so far.
 #[derive(Default)]
 struct Script {
     lists: BTreeMap<Option<DeviceId>, Vec<RawEvent>>,
     asked: Vec<PageQuery>,
-    /// What happens to the list that is asked for, before each request; requests are counted from 0.
+    /// The change of the list before each request. Requests are counted from 0.
     change: Option<Change>,
-    /// Larger limits are refused.
+    /// The service refuses larger limits.
     limit_max: Option<u32>,
-    /// From this request on there is no answer.
+    /// From this request on the service does not answer.
     fails_from: Option<usize>,
     ignores_offsets: bool,
     ignores_bounds: bool,
     has_bodies: bool,
-    /// What `hasMoreEvents` always says.
+    /// The fixed value of `hasMoreEvents`.
     claim: Option<bool>,
 }
 
@@ -107,13 +107,13 @@ fn range(start: i64, end: i64) -> Range {
     Range::new(second(start), second(end))
 }
 
-/// An event that has an id.
+/// An event with an id.
 fn event(name: &str, at: i64) -> RawEvent {
     let text = Bytes::from(format!("{name}@{at}"));
     RawEvent::new(text, false, Some(EventId::new(name.to_owned())), ServedTime::At(second(at)))
 }
 
-/// One that has none: another of the same name and time is its twin.
+/// An event without an id. Two events with the same name and time are twins.
 fn twin(name: &str, at: i64) -> RawEvent {
     RawEvent::new(Bytes::from(format!("{name}@{at}")), false, None, ServedTime::At(second(at)))
 }
@@ -123,7 +123,7 @@ fn events(seconds: std::ops::Range<i64>) -> Vec<RawEvent> {
     seconds.map(|at| event(&format!("e{at}"), at)).collect()
 }
 
-/// What came, by text, and how often each exists.
+/// The events by text, with their counts.
 fn told(held: &[CountedEvent]) -> BTreeMap<String, u32> {
     let mut told = BTreeMap::new();
     for one in held {
@@ -132,7 +132,7 @@ fn told(held: &[CountedEvent]) -> BTreeMap<String, u32> {
     told
 }
 
-/// The same of a list as it stands.
+/// The events of the current list by text, with their counts.
 fn truth(list: &[RawEvent]) -> BTreeMap<String, u32> {
     let mut told = BTreeMap::new();
     for event in list {
@@ -141,12 +141,12 @@ fn truth(list: &[RawEvent]) -> BTreeMap<String, u32> {
     told
 }
 
-/// The answer, which these services have at once.
+/// The answer. These services answer at once.
 fn now<T>(future: impl Future<Output = T>) -> T {
     future.now_or_never().expect("the service answers at once")
 }
 
-/// One list, or one of each of the computers.
+/// One list, or one list for each computer.
 fn lists<'a>(
     source: &'a Service,
     team: &'a TeamId,

@@ -1,4 +1,4 @@
-//! Reading a span: what it costs, what is proved, and what becomes of what will not hold still.
+//! Reading a span: its cost, its proof, and its result for a list that keeps changing.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ impl Reading {
     }
 }
 
-/// The whole span; its parts must make it up, in order.
+/// The whole span. Its parts must cover it, in order.
 fn read_with(
     service: &Service,
     (span, pad): (Range, i64),
@@ -34,7 +34,7 @@ fn read_with(
     (walk_events_max, prior): (u64, Option<Multiset<Digest>>),
 ) -> Reading {
     let (team, limit) = (TeamId::from("t"), PageLimit::fixed(PAGE));
-    let asked = Asked { range: span, pad };
+    let asked = PaddedRange { range: span, pad };
     let mut reader = SpanReader::new(lists(service, &team, devices, &limit), asked, walk_events_max, prior);
     let mut reading = Reading { segments: Vec::new(), stats: ReadStats::default() };
     let mut end = span.start;
@@ -57,7 +57,7 @@ fn cost(stats: &ReadStats) -> (u64, u32, u32, u64) {
 }
 
 #[test]
-fn a_quiet_span_costs_two_walks_whether_pages_are_known_again_or_not() {
+fn a_quiet_span_costs_two_walks_with_and_without_known_pages() {
     for has_bodies in [false, true] {
         let service = Service::of(events(0..10));
         (service.state().has_bodies, service.state().claim) = (has_bodies, Some(false));
@@ -70,8 +70,8 @@ fn a_quiet_span_costs_two_walks_whether_pages_are_known_again_or_not() {
 }
 
 #[test]
-fn a_list_that_moves_once_is_walked_again_and_a_list_that_grows_is_walked_until_two_walks_agree() {
-    // One goes while the first walk is half way; one comes at the end of the second walk.
+fn a_changed_list_is_walked_again_until_two_walks_agree() {
+    // One event disappears in the middle of the first walk. One appears at the end of the second walk.
     let service = Service::of(events(0..10)).changing(|request, list| {
         if request == 2 {
             list.remove(1);
@@ -79,7 +79,7 @@ fn a_list_that_moves_once_is_walked_again_and_a_list_that_grows_is_walked_until_
     });
     let reading = read(&service, (0, 100));
     assert_eq!((reading.stats.restarts, reading.stats.walks), (1, 2));
-    assert_eq!(reading.told(), truth(&events(0..10)), "what was seen before it went is kept");
+    assert_eq!(reading.told(), truth(&events(0..10)), "an event that was seen is kept after it disappears");
 
     for has_bodies in [false, true] {
         let service = Service::of(events(0..10)).changing(|request, list| {
@@ -95,7 +95,7 @@ fn a_list_that_moves_once_is_walked_again_and_a_list_that_grows_is_walked_until_
 }
 
 #[test]
-fn twins_over_several_pages_are_as_many_as_two_walks_counted() {
+fn twins_over_several_pages_get_the_count_of_two_equal_walks() {
     for has_bodies in [false, true] {
         let mut list: Vec<RawEvent> = (0..11).map(|_| twin("same", 5)).collect();
         list.push(twin("other", 6));
@@ -106,7 +106,7 @@ fn twins_over_several_pages_are_as_many_as_two_walks_counted() {
 }
 
 #[test]
-fn what_a_former_reading_proved_is_the_first_of_the_two_walks_where_it_is_still_true() {
+fn an_earlier_proof_replaces_the_first_walk_if_it_is_still_true() {
     let held: Multiset<Digest> = events(0..10).iter().map(|event| event.digest).collect();
     for (list, prior, walks) in [
         (events(0..10), Some(held.clone()), 1),
@@ -120,8 +120,8 @@ fn what_a_former_reading_proved_is_the_first_of_the_two_walks_where_it_is_still_
 }
 
 #[test]
-fn around_what_never_holds_still_everything_is_proved_and_it_alone_stays_open() {
-    // In the second 21, one is replaced before each request.
+fn only_the_unstable_second_stays_open_and_the_rest_is_proved() {
+    // In second 21, an event is replaced before each request.
     let mut list = events(0..64);
     list.splice(21..22, (0..9).map(|n| event(&format!("busy{n}"), 21)));
     let service = Service::of(list).changing(|request, list| {
@@ -139,21 +139,24 @@ fn around_what_never_holds_still_everything_is_proved_and_it_alone_stays_open() 
     let told = reading.told();
     assert!(events(0..64).iter().all(|e| e.at() == Some(second(21))
         || told.contains_key(&truth(std::slice::from_ref(e)).into_keys().next().unwrap())));
-    assert!(told.keys().any(|text| text.starts_with("new")), "what was seen of it is kept");
-    // A second is padded by a second, and asked for with both its ends.
+    assert!(told.keys().any(|text| text.starts_with("new")), "the visible events are kept");
+    // The padding of a second is one second, and the request includes both ends.
     assert_eq!(open, [19, 20, 21, 22].map(|at| range(at, at + 1)));
     let asked = &service.state().asked;
     assert_eq!((asked[0].start, asked[0].stop), (EPOCH_SECONDS - 3_600, EPOCH_SECONDS + 64 + 3_600));
     let widths: Vec<i64> = asked.iter().map(|query| query.stop - query.start).collect();
-    assert!(widths.iter().all(|width| *width == 64 + 7_200 || *width <= 3 * 32), "the wide padding is for the whole");
+    assert!(
+        widths.iter().all(|width| *width == 64 + 7_200 || *width <= 3 * 32),
+        "only the whole span has wide padding"
+    );
     assert!(widths.contains(&3));
 }
 
 #[test]
-fn a_span_that_never_holds_still_is_given_up_and_what_it_shows_is_kept() {
-    // A round that has confirmed much may split until too many seconds have failed.
+fn a_span_that_always_changes_stays_open_and_its_visible_events_are_kept() {
+    // After many confirmed pages, a round may split ranges until too many seconds have failed.
     for (confirmed_pages, given_up) in [(0, Outcome::Deferred), (1_000, Outcome::Unstable)] {
-        // Everywhere, an event is replaced before each request.
+        // Before each request, an event is replaced somewhere.
         let list: Vec<RawEvent> = (0..40 * 6).map(|n| event(&format!("e{n}"), n / 6)).collect();
         let service = Service::of(list).changing(|request, list| {
             for second in (0..list.len()).step_by(6) {
@@ -163,7 +166,7 @@ fn a_span_that_never_holds_still_is_given_up_and_what_it_shows_is_kept() {
         let (team, limit, devices) = (TeamId::from("t"), PageLimit::fixed(PAGE), [None]);
         let budget = Arc::new(SplitBudget::default());
         budget.note_confirmed(confirmed_pages);
-        let asked = Asked { range: range(0, 40), pad: 1 };
+        let asked = PaddedRange { range: range(0, 40), pad: 1 };
         let mut reader =
             SpanReader::new(lists(&service, &team, &devices, &limit), asked, u64::MAX, None).within(budget.clone());
         let mut reading = Reading { segments: Vec::new(), stats: ReadStats::default() };
@@ -184,8 +187,8 @@ fn a_span_that_never_holds_still_is_given_up_and_what_it_shows_is_kept() {
 }
 
 #[test]
-fn walks_that_are_whole_and_never_agree_are_given_up_too() {
-    // Each walk is one page and its end, and the next walk finds one event more.
+fn a_span_whose_walks_never_agree_stays_open() {
+    // Each walk is one page and its end. The next walk finds one more event.
     let service = Service::of(events(0..1)).changing(|request, list| {
         if request % 2 == 0 {
             list.push(event(&format!("n{request}"), 0));
@@ -193,7 +196,7 @@ fn walks_that_are_whole_and_never_agree_are_given_up_too() {
     });
     let team = TeamId::from("t");
     let (limit, devices) = (PageLimit::fixed(1_000), [None]);
-    let asked = Asked { range: range(0, 1), pad: 1 };
+    let asked = PaddedRange { range: range(0, 1), pad: 1 };
     let mut reader = SpanReader::new(lists(&service, &team, &devices, &limit), asked, u64::MAX, None);
     let segment = now(reader.next()).unwrap().unwrap();
     assert_eq!((segment.outcome, segment.stats.walks), (Outcome::Unstable, RESTARTS_MAX + 2));
@@ -201,10 +204,10 @@ fn walks_that_are_whole_and_never_agree_are_given_up_too() {
 }
 
 #[test]
-fn a_walk_may_bring_as_many_as_fit_and_what_stands_in_a_wide_padding_is_kept() {
+fn a_walk_holds_its_limit_and_events_in_a_wide_padding_are_kept() {
     let reading = read_with(&Service::of(events(0..10)), (range(0, 100), 1), &[None], (10, None));
     assert_eq!((reading.segments.len(), cost(&reading.stats)), (1, (10, 2, 0, 36)));
-    // Both bounds are served: beyond the end, one second more.
+    // The service includes both bounds: one second beyond the end.
     for (pad, kept) in [(1, 4), (2, 4 + 2 + 3), (3_600, 30)] {
         let reading = read_with(&Service::of(events(0..30)), (range(10, 14), pad), &[None], (u64::MAX, None));
         assert_eq!(reading.told().len(), kept, "{pad}");
@@ -212,18 +215,18 @@ fn a_walk_may_bring_as_many_as_fit_and_what_stands_in_a_wide_padding_is_kept() {
 }
 
 #[test]
-fn a_last_look_at_a_list_that_ignores_offsets_ends() {
+fn the_last_reading_ends_if_a_list_ignores_offsets() {
     let list: Vec<RawEvent> = (0..9).map(|n| event(&format!("e{n}"), 0)).collect();
     let service = Service::of(list);
     service.state().ignores_offsets = true;
     let reading = read(&service, (0, 1));
     assert_eq!((reading.outcomes(Outcome::Unstable), reading.segments.len()), (1, 1));
-    assert_eq!(reading.told().len(), PAGE as usize, "all that it ever showed");
+    assert_eq!(reading.told().len(), PAGE as usize, "every event that it showed");
     assert!(reading.stats.requests < 200, "{:?}", reading.stats);
 }
 
 #[test]
-fn many_lists_are_proved_together_and_halved_where_they_do_not_fit() {
+fn many_lists_are_proved_together_and_halved_if_they_are_too_long() {
     for (walk_events_max, parts) in [(u64::MAX, 1), (15, 2)] {
         let service = Service::default();
         let devices = computers(&["a", "b"]);
@@ -240,12 +243,12 @@ fn many_lists_are_proved_together_and_halved_where_they_do_not_fit() {
 }
 
 #[test]
-fn what_was_seen_before_an_error_can_still_be_had() {
+fn events_from_before_an_error_can_be_taken_out() {
     let service = Service::of(events(0..10));
     service.state().fails_from = Some(2);
     let (team, limit) = (TeamId::from("t"), PageLimit::fixed(PAGE));
     let devices = [None];
-    let asked = Asked { range: range(0, 100), pad: 1 };
+    let asked = PaddedRange { range: range(0, 100), pad: 1 };
     let mut reader = SpanReader::new(lists(&service, &team, &devices, &limit), asked, u64::MAX, None);
     assert!(matches!(now(reader.next()), Err(ApiError::NotFound { .. })));
     let (partial, stats) = reader.into_partial();
@@ -253,11 +256,11 @@ fn what_was_seen_before_an_error_can_still_be_had() {
 }
 
 #[test]
-fn a_refused_page_size_begins_the_walk_again_and_is_no_restart() {
+fn a_refused_page_size_begins_the_walk_again_and_counts_no_restart() {
     let service = Service::of(events(0..10));
     service.state().limit_max = Some(500);
     let (team, limit, devices) = (TeamId::from("t"), PageLimit::documented(), [None]);
-    let asked = Asked { range: range(0, 100), pad: 1 };
+    let asked = PaddedRange { range: range(0, 100), pad: 1 };
     let mut reader = SpanReader::new(lists(&service, &team, &devices, &limit), asked, u64::MAX, None);
     let segment = now(reader.next()).unwrap().unwrap();
     assert_eq!((told(&segment.events), cost(&segment.stats)), (truth(&events(0..10)), (2 + 4, 2, 0, 30)));

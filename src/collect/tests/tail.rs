@@ -1,14 +1,14 @@
-//! Following an open window: what is asked, what is handed out, and where the next look goes on.
+//! Reading an open window: the requests, the returned events, and the start of the next poll.
 
 use super::*;
 
-/// Events passed, and the prefixes of the digests of the last.
+/// Events passed, and the prefixes of the digests of the last ones.
 type Point = (u64, Vec<[u8; 16]>);
 
 const PAGE: u32 = 4;
 const WINDOW: (i64, i64) = (0, 1_000);
 
-/// All chunks of one look.
+/// All chunks of one poll.
 fn follow(
     service: &Service,
     devices: &[Option<DeviceId>],
@@ -16,7 +16,7 @@ fn follow(
     (resume, chunk_events): (Option<Point>, usize),
 ) -> Vec<TailChunk> {
     let team = TeamId::from("t");
-    let asked = Asked { range: range(WINDOW.0, WINDOW.1), pad: 1 };
+    let asked = PaddedRange { range: range(WINDOW.0, WINDOW.1), pad: 1 };
     let start = TailStart::of(resume, 0);
     let mut reader = TailReader::new(lists(service, &team, devices, limit), asked, start, chunk_events);
     let mut chunks = Vec::new();
@@ -26,8 +26,8 @@ fn follow(
     chunks
 }
 
-/// One look in one chunk.
-fn look(service: &Service, resume: Option<Point>) -> TailChunk {
+/// One poll in one chunk.
+fn poll(service: &Service, resume: Option<Point>) -> TailChunk {
     let mut chunks = follow(service, &[None], &PageLimit::fixed(PAGE), (resume, usize::MAX));
     assert_eq!(chunks.len(), 1);
     chunks.remove(0)
@@ -37,46 +37,50 @@ fn cost(stats: &ReadStats) -> (u64, u32, u32, u64) {
     (stats.requests, stats.walks, stats.restarts, stats.events)
 }
 
-/// The names that the digests of a point's anchors are prefixes of.
+/// The names of the events whose digests begin with the anchors of a point.
 fn point_of(list: &[RawEvent], anchors: usize) -> Option<Point> {
     let last = &list[list.len() - anchors..];
     Some((list.len() as u64, last.iter().map(|event| event.digest.0[..16].try_into().unwrap()).collect()))
 }
 
 #[test]
-fn a_window_is_walked_twice_from_its_start_and_then_goes_on_from_there() {
+fn a_window_is_walked_twice_from_its_start_and_then_from_its_checkpoint() {
     let service = Service::of(events(0..10));
     service.state().claim = Some(false);
-    let first = look(&service, None);
+    let first = poll(&service, None);
     assert_eq!(told(&first.events), truth(&events(0..10)));
-    // Offsets 0, 2, 4, 6 of pages of four, two of them anchors; then the two anchors alone. Twice.
+    // Two walks. Each reads offsets 0, 2, 4 and 6 in pages of four events with two anchors, and then a page with only
+    // the anchors.
     assert_eq!(cost(&first.stats), (10, 2, 0, 36));
     let offsets: Vec<u64> = service.state().asked.iter().map(|query| query.offset).collect();
     assert_eq!(offsets, [0, 2, 4, 6, 8, 0, 2, 4, 6, 8]);
-    assert_eq!(first.stats.anomalies.has_more, 3, "both walks saw three pages follow one that was called the last");
+    assert_eq!(
+        first.stats.anomalies.has_more, 3,
+        "in both walks three pages followed a page that claimed to be the last"
+    );
     assert_eq!((first.point.clone(), first.began_at), (point_of(&events(0..10), 2), Some(clock(0))));
 
     service.state().lists.insert(None, events(0..13));
-    let second = look(&service, first.point);
+    let second = poll(&service, first.point);
     assert_eq!(told(&second.events), truth(&events(10..13)));
     assert_eq!(cost(&second.stats), (3, 1, 0, 9));
     assert_eq!((second.point.clone(), second.began_at), (point_of(&events(0..13), 2), Some(clock(10))));
 
-    let third = look(&service, second.point.clone());
+    let third = poll(&service, second.point.clone());
     assert_eq!((third.events.len(), cost(&third.stats)), (0, (1, 1, 0, 2)));
-    assert_eq!(third.point, second.point, "a walk that brought nothing stands where it stood");
+    assert_eq!(third.point, second.point, "an empty page leaves the walk at its place");
 }
 
 #[test]
-fn what_came_or_went_before_the_point_has_the_window_walked_again() {
+fn a_change_before_the_checkpoint_makes_the_reader_walk_the_window_again() {
     type Case = (&'static str, fn(&mut Vec<RawEvent>), &'static [&'static str]);
     let cases: [Case; 2] =
         [("gone", |list| drop(list.remove(3)), &[]), ("late", |list| list.insert(3, event("late", 2)), &["late@2"])];
     for (case, change, new) in cases {
         let service = Service::of(events(0..10));
-        let point = look(&service, None).point;
+        let point = poll(&service, None).point;
         change(service.state().lists.get_mut(&None).unwrap());
-        let chunk = look(&service, point);
+        let chunk = poll(&service, point);
         let list = service.state().lists[&None].clone();
         assert_eq!(told(&chunk.events), truth(&list), "{case}");
         assert!(new.iter().all(|name| told(&chunk.events).contains_key(*name)), "{case}");
@@ -86,7 +90,7 @@ fn what_came_or_went_before_the_point_has_the_window_walked_again() {
 }
 
 #[test]
-fn chunks_are_handed_out_as_they_fill_and_only_the_first_walk_says_where_to_go_on() {
+fn full_chunks_are_returned_at_once_and_only_the_first_walk_sets_the_checkpoint() {
     let service = Service::of(events(0..20));
     let chunks = follow(&service, &[None], &PageLimit::fixed(PAGE), (None, 6));
     let sizes: Vec<usize> = chunks.iter().map(|chunk| chunk.events.len()).collect();
@@ -96,7 +100,7 @@ fn chunks_are_handed_out_as_they_fill_and_only_the_first_walk_says_where_to_go_o
     let all: Vec<CountedEvent> = chunks.into_iter().flat_map(|chunk| chunk.events).collect();
     assert_eq!(told(&all), truth(&events(0..20)));
 
-    // While the second walk is behind the first, where it stands is no place to go on from.
+    // The second walk is behind the first, so its place is no checkpoint.
     let service = Service::of(events(0..20)).changing(|request, list| {
         if request == 12 {
             list.extend(["x", "y", "z"].map(|name| event(name, 19)));
@@ -109,43 +113,43 @@ fn chunks_are_handed_out_as_they_fill_and_only_the_first_walk_says_where_to_go_o
 }
 
 #[test]
-fn twins_are_as_many_as_one_page_showed_or_two_walks_agreed_on() {
+fn twins_get_the_count_of_one_page_or_of_two_equal_walks() {
     let twins: Vec<RawEvent> = (0..7).map(|_| twin("same", 5)).collect();
-    let chunk = look(&Service::of(twins.clone()), None);
+    let chunk = poll(&Service::of(twins.clone()), None);
     assert!((4..=7).contains(&told(&chunk.events)["same@5"]), "{:?}", told(&chunk.events));
-    // A new event beside two that were known: what is known comes no second time.
+    // A new event together with two known ones: the known ones are not returned again.
     let pair = vec![twin("a", 1), twin("b", 2), twin("c", 3), twin("d", 4)];
     let service = Service::of(pair);
-    let point = look(&service, None).point;
+    let point = poll(&service, None).point;
     service.state().lists.get_mut(&None).unwrap().push(twin("e", 5));
-    let chunk = look(&service, point);
+    let chunk = poll(&service, point);
     assert_eq!(told(&chunk.events), truth(&[twin("e", 5)]));
 }
 
 #[test]
-fn two_walks_that_differ_are_followed_by_a_third() {
-    // The list grows while the second walk reads it.
+fn two_different_walks_are_followed_by_a_third() {
+    // The list grows during the second walk.
     let service = Service::of(events(0..6)).changing(|request, list| {
         if request == 4 {
             list.push(event("new", 6));
         }
     });
-    let chunk = look(&service, None);
+    let chunk = poll(&service, None);
     assert_eq!(told(&chunk.events), truth(&service.state().lists[&None]));
     assert_eq!((chunk.stats.walks, chunk.stats.restarts), (3, 0));
     assert_eq!(chunk.point, point_of(&service.state().lists[&None], 2));
 }
 
 #[test]
-fn a_list_that_never_holds_still_is_given_up_with_what_was_seen() {
-    // Before each request one more stands in front of the others: no anchor is where it was.
+fn a_list_that_always_changes_is_given_up_and_its_events_are_kept() {
+    // Before each request, one more event appears at the front: no anchor keeps its place.
     let service = Service::of(events(1..40)).changing(|request, list| list.insert(0, event(&format!("n{request}"), 0)));
-    let chunk = look(&service, None);
+    let chunk = poll(&service, None);
     assert_eq!((chunk.stats.restarts, chunk.stats.walks), (RESTARTS_MAX + 1, 0));
-    assert_eq!(chunk.point, Some((0, Vec::new())), "the next look begins at the start");
+    assert_eq!(chunk.point, Some((0, Vec::new())), "the next poll begins at the start");
     assert!(chunk.events.len() > 4 && chunk.stats.requests == 2 * u64::from(RESTARTS_MAX + 1), "{:?}", chunk.stats);
 
-    // Each walk is whole, and brings one more than the walk before.
+    // Each walk is whole, and returns one more event than the walk before it.
     let service = Service::of(events(0..6)).changing(|request, list| {
         if request % 2 == 0 {
             list.push(event(&format!("n{request}"), 6));
@@ -157,7 +161,7 @@ fn a_list_that_never_holds_still_is_given_up_with_what_was_seen() {
 }
 
 #[test]
-fn a_refused_page_size_costs_a_request_and_nothing_else() {
+fn a_refused_page_size_costs_only_one_request() {
     for devices in [vec![None], computers(&["a", "b"])] {
         let service = Service::of(events(0..10));
         service.state().lists.extend(devices.iter().map(|device| (device.clone(), events(0..10))));
@@ -171,7 +175,7 @@ fn a_refused_page_size_costs_a_request_and_nothing_else() {
 }
 
 #[test]
-fn many_lists_are_looked_at_one_after_another_and_leave_no_place_to_go_on_from() {
+fn many_lists_are_read_one_after_another_without_a_checkpoint() {
     let service = Service::default();
     for (name, seconds) in [("a", 0..10), ("b", 100..103), ("c", 200..200)] {
         let list = seconds.map(|at| event(&format!("{name}{at}"), at)).collect();
@@ -190,8 +194,8 @@ fn many_lists_are_looked_at_one_after_another_and_leave_no_place_to_go_on_from()
 }
 
 #[test]
-fn a_window_too_full_to_be_walked_twice_is_walked_once() {
-    // More than a hundred thousand events, of few times, so that they are made quickly.
+fn a_window_with_too_many_events_is_walked_only_once() {
+    // More than a hundred thousand events with few different times, which are quick to make.
     let many: Vec<RawEvent> = (0..101_000).map(|n| event(&format!("n{n}"), n / 1_000)).collect();
     let service = Service::of(many);
     let chunks = follow(&service, &[None], &PageLimit::fixed(20_000), (None, 50_000));

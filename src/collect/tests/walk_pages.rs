@@ -1,4 +1,4 @@
-//! What a walk saw: when it is the same as another, and where a range may be cut that it could not finish.
+//! The pages of a walk: when two walks are equal, and where an unfinished range may be cut.
 
 use super::super::walk_pages::WalkPages;
 use super::*;
@@ -19,7 +19,7 @@ fn walk_over(pages: Vec<Page>) -> WalkPages {
 }
 
 #[test]
-fn a_range_is_cut_before_everything_that_the_walk_may_not_have_passed() {
+fn a_range_is_cut_before_all_events_that_the_walk_may_have_missed() {
     let timeless = || RawEvent::new("x".into(), false, None, ServedTime::Unusable("none".to_owned()));
     for (pad, seen, cut) in [
         (1, vec![event("e", 50)], Some(48)),
@@ -32,14 +32,14 @@ fn a_range_is_cut_before_everything_that_the_walk_may_not_have_passed() {
         (1, vec![timeless()], None),
         (1, vec![], None),
     ] {
-        let asked = Asked { range: range(0, 100), pad };
+        let asked = PaddedRange { range: range(0, 100), pad };
         let parts = cut.map(|cut| (range(0, cut), range(cut, 100)));
         assert_eq!(walk_over(vec![page(seen.clone(), "")]).cut(asked), parts, "{pad} {seen:?}");
     }
 }
 
 #[test]
-fn a_page_is_known_again_by_its_place_and_size_and_only_if_it_had_a_body() {
+fn a_page_is_recognized_by_its_place_and_size_if_it_has_a_body() {
     let known = walk_over(vec![page(events(0..4), "body"), page(events(2..6), "")]);
     assert!(known.next(0, (0, 0, 4)).is_some());
     for (at, place) in [(0, (1, 0, 4)), (0, (0, 1, 4)), (0, (0, 0, 5)), (1, (0, 0, 4)), (1, (0, 2, 4)), (2, (0, 4, 4))]
@@ -50,7 +50,7 @@ fn a_page_is_known_again_by_its_place_and_size_and_only_if_it_had_a_body() {
 }
 
 #[test]
-fn two_walks_are_the_same_where_all_their_pages_are() {
+fn two_walks_are_equal_if_all_their_pages_are_equal() {
     let first = walk_over(vec![page(events(0..4), "a"), page(events(2..6), "b")]);
     let mut again = WalkPages::default();
     assert!(!again.is(&first) && !first.is(&again));
@@ -62,7 +62,7 @@ fn two_walks_are_the_same_where_all_their_pages_are() {
 }
 
 #[test]
-fn a_tally_counts_what_each_page_brought_anchors_aside() {
+fn a_tally_counts_the_events_of_each_page_without_anchors() {
     let pages = vec![page(events(0..4), ""), page(events(2..6), ""), page(events(4..6), "")];
     let tally = walk_over(pages).tally(|at| at.is_some_and(|at| at >= second(1)));
     let counts: Vec<u32> = events(0..7).iter().map(|event| tally.count(&event.digest)).collect();

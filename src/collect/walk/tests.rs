@@ -1,4 +1,4 @@
-//! What each page means for a walk.
+//! The meaning of each page for a walk.
 
 use super::*;
 use crate::model::ServedTime;
@@ -12,7 +12,7 @@ fn page(names: &[&str]) -> Page {
 }
 
 #[test]
-fn a_walk_ends_when_a_page_brings_the_anchors_and_nothing_more() {
+fn a_walk_ends_at_a_page_with_only_the_anchors() {
     let mut walk = Walk::from_start();
     assert_eq!(walk.take(&page(&["a", "b", "c", "d"])), Step::More { new: 4 });
     assert_eq!((walk.next_offset(), walk.anchors()), (2, 2));
@@ -21,12 +21,12 @@ fn a_walk_ends_when_a_page_brings_the_anchors_and_nothing_more() {
 }
 
 #[test]
-fn an_empty_list_is_whole_at_once() {
+fn a_walk_over_an_empty_list_ends_at_once() {
     assert_eq!(Walk::from_start().take(&page(&[])), Step::Whole);
 }
 
 #[test]
-fn anchors_out_of_place_mean_the_list_moved() {
+fn anchors_out_of_place_mean_that_the_list_changed() {
     for moved in [&["b", "c", "d", "e"][..], &["d"], &[], &["d", "c", "e"]] {
         let mut walk = Walk::from_start();
         let _ = walk.take(&page(&["a", "b", "c", "d"]));
@@ -35,7 +35,7 @@ fn anchors_out_of_place_mean_the_list_moved() {
 }
 
 #[test]
-fn pages_that_become_as_short_as_the_anchors_do_not_end_the_walk() {
+fn pages_capped_to_the_anchors_do_not_end_the_walk() {
     for short in [&["c", "d"][..], &["c"]] {
         let mut walk = Walk::from_start();
         let more = |names: &[&str]| Page { has_more: Some(true), ..page(names) };
@@ -47,7 +47,7 @@ fn pages_that_become_as_short_as_the_anchors_do_not_end_the_walk() {
     }
 }
 
-/// Pages of so many events each, one new a page after the first.
+/// Pages with this number of events. Each page after the first has one new event.
 fn steps(names: &[String], size: usize, pages: usize) -> Vec<Step> {
     let mut walk = Walk::from_start();
     let served = |at: usize| {
@@ -58,7 +58,7 @@ fn steps(names: &[String], size: usize, pages: usize) -> Vec<Step> {
 }
 
 #[test]
-fn a_service_that_ignores_offsets_is_not_walked_for_ever() {
+fn a_walk_ends_if_the_service_ignores_offsets() {
     for names in [&["a"][..], &["a", "b", "c"]] {
         let mut walk = Walk::from_start();
         walk.anchors = 0;
@@ -74,7 +74,7 @@ fn a_service_that_ignores_offsets_is_not_walked_for_ever() {
 }
 
 #[test]
-fn a_long_list_is_walked_to_its_end_however_its_pages_resemble_each_other() {
+fn a_long_list_of_similar_pages_is_walked_to_its_end() {
     let names = |of: &dyn Fn(usize) -> String| (0..400).map(of).collect::<Vec<_>>();
     for (case, names) in [
         ("all different", names(&|n| format!("e{n}"))),
@@ -90,7 +90,7 @@ fn a_long_list_is_walked_to_its_end_however_its_pages_resemble_each_other() {
 }
 
 #[test]
-fn anchors_are_at_most_eight_and_half_a_page() {
+fn a_page_repeats_at_most_eight_anchors_and_at_most_half_a_page() {
     for (size, anchors) in [(1, 0), (2, 1), (3, 1), (15, 7), (16, 8), (40, 8)] {
         let mut walk = Walk::from_start();
         let names: Vec<String> = (0..size).map(|n| format!("e{n}")).collect();
@@ -104,7 +104,7 @@ fn anchors_are_at_most_eight_and_half_a_page() {
 }
 
 #[test]
-fn what_is_out_of_order_is_counted() {
+fn events_out_of_order_are_counted() {
     let timed = |seconds: &[Option<i64>]| {
         let at = |at: &Option<i64>| {
             at.map_or_else(|| ServedTime::Unusable("none".to_owned()), |at| ServedTime::At(Instant::from_seconds(at)))
@@ -125,7 +125,7 @@ fn what_is_out_of_order_is_counted() {
 }
 
 #[test]
-fn claims_are_compared_with_what_the_next_page_shows() {
+fn claims_are_compared_with_the_next_page() {
     let claims = |has_more, next_offset, names: &[&str]| Page { has_more, next_offset, ..page(names) };
     for (case, first, second, has_more, next_offset) in [
         ("true", claims(Some(true), Some(4), &["a", "b", "c", "d"]), claims(Some(false), None, &["c", "d", "e"]), 0, 0),
@@ -170,7 +170,7 @@ fn claims_are_compared_with_what_the_next_page_shows() {
 }
 
 #[test]
-fn a_resumed_walk_asks_for_its_anchors_first() {
+fn a_resumed_walk_requests_its_anchors_first() {
     let mut walk = Walk::from_start();
     let _ = walk.take(&page(&["a", "b", "c", "d"]));
     let (offset, anchors) = walk.point();
@@ -180,7 +180,7 @@ fn a_resumed_walk_asks_for_its_anchors_first() {
 }
 
 #[test]
-fn a_walk_over_one_event_is_resumed_by_that_event() {
+fn a_walk_over_one_event_resumes_at_that_event() {
     let mut walk = Walk::from_start();
     let _ = walk.take(&page(&["a"]));
     let resumed = || {
@@ -200,7 +200,7 @@ fn a_walk_over_one_event_is_resumed_by_that_event() {
 }
 
 #[test]
-fn false_claims_are_counted_and_change_nothing() {
+fn false_claims_are_counted_and_change_no_result() {
     let mut walk = Walk::from_start();
     let lie = Page { has_more: Some(false), next_offset: Some(0), ..page(&["a", "b"]) };
     assert_eq!(walk.take(&lie), Step::More { new: 2 });

@@ -48,7 +48,7 @@ fn left(now: Instant, left: u64) -> Option<Urgency> {
     Some(Urgency { loss_at: Some(now.plus(seconds(left))), horizon: seconds(90 * 86_400) })
 }
 
-/// Runs one team's only task to its end and says when it is due again.
+/// Runs the only task of one team to its end, and returns the time at which it is due again.
 fn due_after(table: &mut Timetable, began: Instant, ended: Instant, outcome: Outcome) -> Instant {
     let (team, task) = started(table.next(began));
     table.finished(&TeamId::from(team.as_str()), task, ended, outcome, None);
@@ -56,7 +56,7 @@ fn due_after(table: &mut Timetable, began: Instant, ended: Instant, outcome: Out
 }
 
 #[test]
-fn a_run_follows_each_moment_of_its_schedule_at_the_team_s_own_offset() {
+fn each_team_runs_at_its_own_offset_after_each_scheduled_moment() {
     let mut table = table(&["t"], 4);
     let first = due_after(&mut table, at(NOON), at(NOON).plus(seconds(2)), DONE);
     assert!(first > at(NOON) && first <= at(NOON).plus(seconds(120)), "{first}");
@@ -81,7 +81,7 @@ fn many_teams_are_spread_over_the_time_between_two_polls() {
 }
 
 #[test]
-fn what_is_late_runs_once_and_at_once() {
+fn a_late_task_runs_once_and_immediately() {
     let mut table = table(&["t"], 4);
     let first = due_after(&mut table, at(NOON), at(NOON), DONE);
     let hour_late = first.plus(seconds(3_600));
@@ -94,7 +94,7 @@ fn what_is_late_runs_once_and_at_once() {
 }
 
 #[test]
-fn a_team_does_one_thing_at_a_time() {
+fn a_team_runs_one_task_at_a_time() {
     let mut table = Timetable::new(schedule("* * * * *"), Task::ALL.to_vec(), 100, 7);
     table.add(&TeamId::from("t"), at(NOON));
     let mut run = BTreeSet::new();
@@ -108,7 +108,7 @@ fn a_team_does_one_thing_at_a_time() {
 }
 
 #[test]
-fn the_least_time_left_goes_first() {
+fn the_task_with_the_least_time_left_runs_first() {
     let mut table = table(&["much", "little", "none"], 1);
     let mut order = Vec::new();
     for _ in 0..3 {
@@ -130,7 +130,7 @@ fn the_least_time_left_goes_first() {
 }
 
 #[test]
-fn failures_are_tried_again_ever_later_and_refusals_slowly() {
+fn failures_are_retried_with_growing_delays_and_refusals_rarely() {
     for (outcome, longest) in [(FAILED, BACKOFF_MAX), (Outcome::Refused, SLOW_RETRY)] {
         let mut table = table(&["t"], 4);
         let mut now = at(NOON);
@@ -148,7 +148,7 @@ fn failures_are_tried_again_ever_later_and_refusals_slowly() {
 }
 
 #[test]
-fn when_a_service_that_was_away_answers_again_nothing_waits_any_longer() {
+fn all_delays_end_when_an_unreachable_service_answers_again() {
     let mut table = table(&["a", "b", "c", "d"], 8);
     let mut now = at(NOON);
     let round = |table: &mut Timetable, now: Instant, works: &str| {
@@ -159,7 +159,7 @@ fn when_a_service_that_was_away_answers_again_nothing_waits_any_longer() {
         }
         run
     };
-    // Away for as long as it takes until all wait for minutes.
+    // The service is unreachable until every team waits for minutes.
     for _ in 0..12 {
         round(&mut table, now, "");
         now = now.plus(BACKOFF_MAX);
@@ -168,8 +168,8 @@ fn when_a_service_that_was_away_answers_again_nothing_waits_any_longer() {
     table.finished(&TeamId::from(team.as_str()), task, now, DONE, None);
     let waiting = || ["a", "b", "c", "d"].into_iter().filter(|name| *name != team);
     let due = |table: &Timetable, name| table.task_state(&TeamId::from(name), CONNECTIONS).unwrap().due;
-    assert!(waiting().all(|name| due(&table, name) <= now), "they are tried at once");
-    // One that works beside others that fail is no sign of anything, and is not taken for one again and again.
+    assert!(waiting().all(|name| due(&table, name) <= now), "they are retried at once");
+    // One success next to failures of other teams does not mean that the service is back.
     round(&mut table, now, &team);
     let soon = now.plus(seconds(2));
     round(&mut table, soon, &team);
@@ -177,7 +177,7 @@ fn when_a_service_that_was_away_answers_again_nothing_waits_any_longer() {
 }
 
 #[test]
-fn another_token_is_tried_at_once_where_one_was_refused() {
+fn a_new_token_is_tried_at_once_after_a_refusal() {
     let mut table = table(&["refused", "failed"], 4);
     let mut now = at(NOON);
     for _ in 0..12 {
@@ -199,11 +199,11 @@ fn another_token_is_tried_at_once_where_one_was_refused() {
 }
 
 #[test]
-fn teams_that_fail_and_teams_that_catch_up_leave_slots_to_the_others() {
+fn failing_teams_and_backfills_do_not_take_every_slot() {
     let names: Vec<String> = (0..40).map(|n| format!("t{n:02}")).collect();
     let mut table = table(&[], 8);
     names.iter().for_each(|name| table.add(&TeamId::from(name.as_str()), at(NOON)));
-    // The first twenty fail, the next fifteen have much to catch up on, five are well.
+    // The first twenty fail, the next fifteen have a backfill, and five are up to date.
     for (n, name) in names.iter().enumerate() {
         let (team, task) = started(table.next(at(NOON)));
         assert_eq!(team, *name);
@@ -212,7 +212,7 @@ fn teams_that_fail_and_teams_that_catch_up_leave_slots_to_the_others() {
             20..35 => Outcome::Done { is_unfinished: true, within: None },
             _ => DONE,
         };
-        // What catches up has less time left than the others, and still does not take all.
+        // A backfill has less time left than the others, and still does not take every slot.
         let urgency = if n < 35 { left(at(NOON), 100_000) } else { left(at(NOON), 7_000_000) };
         table.finished(&TeamId::from(team.as_str()), task, at(NOON), outcome, urgency);
     }
@@ -227,7 +227,7 @@ fn teams_that_fail_and_teams_that_catch_up_leave_slots_to_the_others() {
 }
 
 #[test]
-fn what_is_unfinished_goes_on_at_once_and_what_is_wanted_comes_sooner() {
+fn an_unfinished_task_continues_at_once_and_a_requested_task_runs_earlier() {
     let mut table = table(&["t"], 4);
     let unfinished = Outcome::Done { is_unfinished: true, within: None };
     assert_eq!(due_after(&mut table, at(NOON), at(NOON), unfinished), at(NOON));
@@ -236,11 +236,11 @@ fn what_is_unfinished_goes_on_at_once_and_what_is_wanted_comes_sooner() {
     assert!(matches!(table.next(at(NOON).plus(seconds(1))), Next::Start(..)), "due only at {due}");
     table.want(&TeamId::from("t"), CONNECTIONS, at(NOON).plus(seconds(2)));
     table.finished(&TeamId::from("t"), CONNECTIONS, at(NOON).plus(seconds(3)), DONE, None);
-    assert!(matches!(table.next(at(NOON).plus(seconds(3))), Next::Start(..)), "it was wanted while it ran");
+    assert!(matches!(table.next(at(NOON).plus(seconds(3))), Next::Start(..)), "it was requested while it ran");
 }
 
 #[test]
-fn billing_is_polled_sooner_when_its_pace_asks_for_it() {
+fn billing_is_polled_earlier_at_a_high_rate_of_entries() {
     let mut table = Timetable::new(schedule("* * * * *"), vec![BILLING], 4, 7);
     table.add(&TeamId::from("t"), at(NOON));
     let soon = Outcome::Done { is_unfinished: false, within: Some(seconds(20)) };
@@ -255,7 +255,7 @@ fn billing_is_polled_sooner_when_its_pace_asks_for_it() {
 }
 
 #[test]
-fn the_service_s_wish_to_wait_holds_for_everybody() {
+fn a_retry_after_for_the_service_delays_every_team() {
     let mut table = table(&["a", "b"], 4);
     table.pause(at(NOON).plus(seconds(90)));
     assert_eq!(table.next(at(NOON)), Next::Wait(Some(at(NOON).plus(seconds(90)))));
@@ -263,7 +263,7 @@ fn the_service_s_wish_to_wait_holds_for_everybody() {
 }
 
 #[test]
-fn a_clock_that_is_set_back_stops_nothing() {
+fn a_clock_that_is_set_back_stops_no_task() {
     let mut table = table(&["t"], 4);
     due_after(&mut table, at(NOON), at(NOON), DONE);
     let back = at("2026-11-18T12:00:00Z");
@@ -274,17 +274,17 @@ fn a_clock_that_is_set_back_stops_nothing() {
 }
 
 #[test]
-fn a_new_schedule_is_in_force_at_once() {
+fn a_new_schedule_applies_at_once() {
     let mut table = table(&["t"], 4);
     due_after(&mut table, at(NOON), at(NOON), DONE);
     table.reload(schedule("*/2 * * * * *"), vec![CONNECTIONS, BILLING], 4, at(NOON));
     let due = table.task_state(&TeamId::from("t"), CONNECTIONS).unwrap().due;
     assert!(due <= at(NOON).plus(seconds(4)), "{due}");
-    assert_eq!(table.task_state(&TeamId::from("t"), BILLING).unwrap().due, at(NOON), "what is new is due now");
+    assert_eq!(table.task_state(&TeamId::from("t"), BILLING).unwrap().due, at(NOON), "a new task is due now");
 }
 
 #[test]
-fn a_team_that_is_asked_to_wait_is_visited_for_nothing_else_meanwhile() {
+fn a_team_that_must_wait_runs_no_other_task_in_the_meantime() {
     let mut table = Timetable::new(schedule("* * * * *"), vec![CONNECTIONS, BILLING], 4, 7);
     let team = TeamId::from("t");
     table.add(&team, at(NOON));
@@ -297,7 +297,7 @@ fn a_team_that_is_asked_to_wait_is_visited_for_nothing_else_meanwhile() {
 }
 
 #[test]
-fn a_team_that_rests_after_a_commit_is_visited_for_all_that_is_due_then() {
+fn all_due_tasks_run_after_the_pause_that_follows_a_commit() {
     let mut table = Timetable::new(schedule("* * * * *"), vec![CONNECTIONS, BILLING], 4, 7);
     let team = TeamId::from("t");
     table.add(&team, at(NOON));
@@ -309,12 +309,12 @@ fn a_team_that_rests_after_a_commit_is_visited_for_all_that_is_due_then() {
     let (_, second) = started(table.next(at(NOON).plus(seconds(60))));
     assert_ne!(first, second);
     table.finished(&team, second, at(NOON).plus(seconds(61)), DONE, None);
-    // Nothing was committed: the team does not rest.
+    // Nothing was committed, so the team does not pause.
     assert_eq!(started(table.next(at(NOON).plus(seconds(120)))).1, CONNECTIONS);
 }
 
 #[test]
-fn a_team_that_lost_a_race_rests_for_longer_and_longer() {
+fn a_team_that_loses_commits_to_another_writer_pauses_longer_each_time() {
     let mut table = Timetable::new(schedule("* * * * * *"), vec![CONNECTIONS, BILLING], 4, 7);
     let team = TeamId::from("t");
     table.add(&team, at(NOON));
@@ -322,7 +322,7 @@ fn a_team_that_lost_a_race_rests_for_longer_and_longer() {
     for _ in 0..12 {
         let (_, task) = started(table.next(now));
         table.finished(&team, task, now, Outcome::Fenced, None);
-        // Neither task is begun before the wait is over.
+        // No task starts before the end of the wait.
         let Next::Wait(Some(until)) = table.next(now) else { panic!("begun at once") };
         waits.push(until.since(now));
         now = until;
@@ -335,7 +335,7 @@ fn a_team_that_lost_a_race_rests_for_longer_and_longer() {
 }
 
 #[test]
-fn a_team_that_is_asked_to_wait_again_and_again_is_visited_more_and_more_seldom() {
+fn a_team_that_must_wait_repeatedly_is_read_less_and_less_often() {
     let mut table = Timetable::new(schedule("* * * * *"), vec![CONNECTIONS], 4, 7);
     let team = TeamId::from("t");
     table.add(&team, at(NOON));

@@ -1,4 +1,4 @@
-//! Tables that were tampered with: the check names each difference, and no other.
+//! Tables with planted damage: the check names each difference, and no other.
 
 use super::*;
 use crate::archive::{LinesFile, put, version_path};
@@ -56,12 +56,12 @@ const OF_FILES: [Planted; 4] = [
         },
         &[TableFault::Bound],
     ),
-    ("a row more is counted", |disk| replant(disk, |entries| live(entries).file.rows += 1), &[TableFault::Count]),
+    ("one row too many is counted", |disk| replant(disk, |entries| live(entries).file.rows += 1), &[TableFault::Count]),
 ];
 
 const OF_VERSIONS: [Planted; 5] = [
     (
-        "a version does not go on from the one before",
+        "a version does not continue the previous one",
         |disk| {
             let table = newest(disk);
             let bytes = content(disk, &table.path()).unwrap();
@@ -88,7 +88,7 @@ const OF_VERSIONS: [Planted; 5] = [
         &[TableFault::Hint],
     ),
     (
-        "the list of a snapshot within the grace is gone",
+        "the list of a snapshot within the grace is missing",
         |disk| {
             let table = newest(disk);
             let list = place().path(&table.metadata.snapshots[0].manifest_list).unwrap();
@@ -125,7 +125,7 @@ fn each_planted_difference_is_named() {
 }
 
 #[test]
-fn a_data_file_that_is_gone_is_named_by_the_check() {
+fn the_check_names_a_missing_data_file() {
     let (disk, mut history) = history(4);
     (0..30).for_each(|_| history.step());
     publish(&history.archive).unwrap();

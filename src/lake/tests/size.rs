@@ -1,4 +1,4 @@
-//! Seven years of publishing, in memory: how much metadata there is, and how many files a reader opens.
+//! Seven years of publishing, in memory: the size of the metadata, and the number of files that a reader opens.
 
 #![allow(clippy::print_stdout, reason = "a measurement prints its figures")]
 
@@ -12,15 +12,15 @@ use crate::lake::table::Manifest;
 
 const QUARTER: i64 = 900_000;
 const DAY: i64 = 96 * QUARTER;
-/// Bytes that an event of `connections` takes in a sealed file.
+/// The bytes of a `connections` event in a sealed file.
 const BYTES_AN_EVENT: u64 = 58;
 
-/// Files of the metadata that are still there: when each was written, and its bytes.
+/// Files of the metadata that still exist, with the time of writing and the bytes of each.
 #[derive(Default)]
 struct Kept {
     versions: Vec<(i64, u64)>,
     lists: Vec<(i64, u64)>,
-    /// By path, when each was last named.
+    /// By path: the last time at which a snapshot named it.
     manifests: std::collections::BTreeMap<String, (i64, u64)>,
 }
 
@@ -99,8 +99,8 @@ fn file(kind: &str, at: i64, number: i64) -> DataFile {
     }
 }
 
-/// A team of so many events a day polls, settles days and seals months, and publishes at each of `moments`. The share of the
-/// metadata in the data, and the files that a reader opens, at most.
+/// Simulates a team with this number of events a day: it polls, settles days, seals months, and publishes at each of
+/// `moments`. Returns the highest share of metadata in the data, and the highest number of files that a reader opens.
 fn seven_years(events_a_day: u64, grace: Duration, is_published: impl Fn(i64) -> bool) -> (f64, usize) {
     let mut world = World::new(grace);
     let (mut named, mut live): (BTreeSet<String>, Vec<DataFile>) = (BTreeSet::new(), Vec::new());
@@ -136,7 +136,7 @@ fn seven_years(events_a_day: u64, grace: Duration, is_published: impl Fn(i64) ->
     (share, opened)
 }
 
-/// The last days are published every 15 minutes, the years before every day: of them the manifests alone remain.
+/// The last days are published every 15 minutes, the years before every day. Only the manifests of the years remain.
 #[test]
 fn after_seven_years_the_metadata_is_small_and_few_files_are_opened() {
     let last = 7 * 365 * 96 - 10 * 96;

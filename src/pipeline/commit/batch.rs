@@ -1,4 +1,4 @@
-//! What a round has read and not yet committed.
+//! The events and changes that a round has read and not yet committed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,29 +11,29 @@ use crate::pipeline::commit::change::{StreamChange, WindowChange};
 use crate::pipeline::settings::{COMMIT_EVENTS_MIN, HELD_EVENTS_MAX};
 
 /// A window of a stream.
-pub type Place = (Stream, Range);
+pub type StreamWindow = (Stream, Range);
 
 /// Events and changes that wait for their commit.
 #[derive(Debug, Default)]
 pub struct Batch {
-    pub events: BTreeMap<Place, Vec<CountedEvent>>,
+    pub events: BTreeMap<StreamWindow, Vec<CountedEvent>>,
     /// Events with an unusable time: no window owns them.
     pub untimed: BTreeMap<Stream, Vec<CountedEvent>>,
     pub changes: Vec<WindowChange>,
-    /// Written with the next commit, but no reason for a commit.
+    /// Written with the next commit. They never trigger one.
     pub notes: BTreeMap<Stream, StreamChange>,
     pub streams: BTreeMap<Stream, StreamChange>,
     pub devices: DeviceDelta,
     pub findings: Vec<Finding>,
-    /// Findings that are no reason for a commit.
+    /// Findings that never trigger a commit.
     pub noted: Vec<Finding>,
-    /// The computers that were listed last, and when.
+    /// The last list of computers, and its time.
     pub listed: Option<(Instant, BTreeSet<DeviceId>)>,
     held_events: usize,
 }
 
 impl Batch {
-    /// Adds an event of a window; without a window, an event that no window owns.
+    /// Adds an event of a window. Without a window, no window owns the event.
     pub fn add_event(&mut self, stream: Stream, window: Option<Range>, event: CountedEvent) {
         self.held_events += 1;
         match window {
@@ -46,14 +46,14 @@ impl Batch {
         self.streams.entry(stream).or_default().join(change);
     }
 
-    /// Notes a change that is no reason for a commit: a round that brings nothing writes nothing.
+    /// Notes a change that never triggers a commit: a round without new events writes nothing.
     pub fn note_stream(&mut self, stream: Stream, change: StreamChange) {
         self.notes.entry(stream).or_default().join(change);
     }
 
-    /// Notes a finding that is no reason for a commit. It is written once for its stream, kind and subject.
+    /// Notes a finding that never triggers a commit. It is written once for its stream, kind and subject.
     pub fn note_finding(&mut self, finding: Finding) {
-        if !self.noted.iter().any(|known| is_same_matter(known, &finding)) {
+        if !self.noted.iter().any(|known| is_duplicate(known, &finding)) {
             self.noted.push(finding);
         }
     }
@@ -62,8 +62,8 @@ impl Batch {
         self.held_events
     }
 
-    /// Takes out the windows that were read whole, because a window in parts is written twice. Takes out
-    /// everything when too much is held, or when something in the batch may vouch for events that stay.
+    /// Takes out the windows that were read completely: a window read in parts would be written twice. Takes out
+    /// everything when the batch is too large, or when one of its changes may vouch for the remaining events.
     pub fn take_ready(&mut self, state: &TeamState) -> Option<Self> {
         let vouches =
             !(self.streams.is_empty() && self.notes.is_empty() && self.devices.is_empty() && self.findings.is_empty());
@@ -82,9 +82,9 @@ impl Batch {
         (self.held_events >= HELD_EVENTS_MAX).then(|| std::mem::take(self))
     }
 
-    /// The windows that are not read whole.
-    fn partial_windows(&self, state: &TeamState) -> BTreeSet<Place> {
-        let mut read: BTreeMap<Place, Vec<Range>> = BTreeMap::new();
+    /// The windows that were read only in part.
+    fn partial_windows(&self, state: &TeamState) -> BTreeSet<StreamWindow> {
+        let mut read: BTreeMap<StreamWindow, Vec<Range>> = BTreeMap::new();
         for change in &self.changes {
             let held = || state.windows.get(&(change.stream, change.window.start)).map(|held| held.confirmed.clone());
             let parts = read.entry((change.stream, change.window)).or_insert_with(|| held().unwrap_or_default());
@@ -94,8 +94,8 @@ impl Batch {
         read.into_keys().collect()
     }
 
-    /// Takes out all but the changes and events of some windows.
-    fn split_off(&mut self, staying: &BTreeSet<Place>) -> Self {
+    /// Takes out everything except the changes and events of some windows.
+    fn split_off(&mut self, staying: &BTreeSet<StreamWindow>) -> Self {
         let mut ready = std::mem::take(self);
         let stays = |change: &WindowChange| staying.contains(&(change.stream, change.window));
         (self.changes, ready.changes) = std::mem::take(&mut ready.changes).into_iter().partition(stays);
@@ -106,7 +106,7 @@ impl Batch {
         ready
     }
 
-    /// Adds another batch, which came after this one.
+    /// Adds a later batch.
     pub fn join(&mut self, other: Self) {
         for (place, events) in other.events {
             self.events.entry(place).or_default().extend(events);
@@ -131,14 +131,14 @@ impl Batch {
         changes.flat_map(|(stream, change)| change.read_points.iter().map(|point| (*stream, *point))).collect()
     }
 
-    /// Makes the notes a reason for a commit, because the round has written anyway.
+    /// Lets the notes trigger a commit, because the round has written other things already.
     pub fn promote_notes(&mut self) {
         for (stream, change) in std::mem::take(&mut self.notes) {
             self.change_stream(stream, change);
         }
     }
 
-    /// Whether there is nothing to commit.
+    /// Whether the batch has nothing to commit.
     pub fn is_idle(&self) -> bool {
         self.held_events == 0
             && self.changes.is_empty()
@@ -148,11 +148,11 @@ impl Batch {
     }
 }
 
-/// The subject of the gap of a range that never became stable.
+/// The subject of a gap: a range that never became stable.
 pub const UNSTABLE: &str = "unstable";
 
 /// Whether two findings repeat each other. Two gaps of one subject repeat each other only if their times are equal.
-pub fn is_same_matter(a: &Finding, b: &Finding) -> bool {
+pub fn is_duplicate(a: &Finding, b: &Finding) -> bool {
     let is_of_same_times = a.kind != FindingKind::Gap || (a.from, a.to) == (b.from, b.to);
     is_of_same_times && (a.stream, a.kind, &a.subject) == (b.stream, b.kind, &b.subject)
 }

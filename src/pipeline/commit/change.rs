@@ -1,4 +1,5 @@
-//! Changes of the records of windows and streams by a reading. Pure: committed with the rows that prove them.
+//! Changes of the records of windows and streams by a reading. Pure: each change is committed with the rows that prove
+//! it.
 
 use crate::archive::{ReadPoint, SnapshotEntry, StreamRecord, WalkPoint, WindowRecord, WindowState};
 use crate::model::{Instant, Range, Stream};
@@ -13,21 +14,21 @@ pub struct WindowChange {
     pub window: Range,
     pub walks: u32,
     pub requests: u64,
-    /// Proved complete by two equal walks, begun after the lag.
+    /// Proved complete by two equal walks that began after the lag.
     pub confirmed: Option<Range>,
-    /// Unstable at each walk.
+    /// Unstable in every walk.
     pub unstable: Option<Range>,
     /// The end of the last walk over an open window.
     pub walk: Option<WalkPoint>,
     /// The whole window was re-scanned.
     pub rescanned: bool,
-    /// Late events of the window when the round began. More of them mean that the re-scan found a change.
+    /// Late events of the window at the start of the round. If there are more now, the re-scan found a change.
     pub late_before: u64,
     /// Parts of the window were confirmed in an earlier round.
     pub is_resumed: bool,
-    /// The service's clock when the reading began.
+    /// The service's clock at the start of the reading.
     pub read_at: Instant,
-    /// The service's clock when the reading had ended.
+    /// The service's clock at the end of the reading.
     pub ended_at: Instant,
 }
 
@@ -63,7 +64,7 @@ impl WindowChange {
                 let passed = settings.tiers_passed(record.range.end, self.read_at);
                 // A change on the last re-scan needs one more re-scan before the window is final.
                 let has_changed = record.late > self.late_before;
-                record.rescans = if has_changed { but_the_last(passed, settings) } else { passed };
+                record.rescans = if has_changed { without_the_last(passed, settings) } else { passed };
                 if record.rescans >= settings.tiers() {
                     record.state = WindowState::Sealed;
                 }
@@ -86,8 +87,8 @@ impl WindowChange {
         record.unstable = record.unstable.iter().flat_map(|open| missing(*open, &record.confirmed)).collect();
         if missing(record.range, &record.confirmed).is_empty() {
             let passed = settings.tiers_passed(record.range.end, self.read_at);
-            // Parts confirmed long ago may have late events by now: the window is read once more before it is final.
-            record.rescans = if self.is_resumed { but_the_last(passed, settings) } else { passed };
+            // Parts confirmed long ago may have late events by now, so the window is read once more before it is final.
+            record.rescans = if self.is_resumed { without_the_last(passed, settings) } else { passed };
             let is_final = record.rescans >= settings.tiers();
             record.state = if is_final { WindowState::Sealed } else { WindowState::Settled };
             record.settled_at = Some(self.read_at);
@@ -98,7 +99,7 @@ impl WindowChange {
 }
 
 /// The number of re-scans done, without the last one.
-fn but_the_last(passed: u32, settings: &Settings) -> u32 {
+fn without_the_last(passed: u32, settings: &Settings) -> u32 {
     passed.min(settings.tiers().saturating_sub(1))
 }
 
@@ -112,7 +113,8 @@ pub struct StreamChange {
 }
 
 impl StreamChange {
-    /// Changes the record, without its read points: a commit writes them apart, so it need not write the record again.
+    /// Changes the record, without its read points: a commit writes these separately, so it need not write the record
+    /// again.
     pub fn apply(&self, record: &mut StreamRecord) {
         record.begins = self.begins.or(record.begins);
         record.plan_span_seconds = self.plan_span_seconds.or(record.plan_span_seconds);
@@ -129,8 +131,8 @@ impl StreamChange {
     }
 }
 
-/// Whether a window's record has news besides the counts of its readings.
-pub fn says_more(record: &WindowRecord, before: Option<&WindowRecord>) -> bool {
+/// Whether a window's record has news, apart from the counts of its readings.
+pub fn has_news(record: &WindowRecord, before: Option<&WindowRecord>) -> bool {
     let held = before.cloned().unwrap_or_else(|| WindowRecord::new(record.stream, record.range));
     let counts = (record.reads, record.requests, record.events, record.without_text);
     let (reads, requests, events, without_text) = counts;
@@ -171,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn re_scans_seal_when_nothing_changed_and_wait_when_something_did() {
+    fn a_re_scan_without_changes_seals_the_window_and_a_change_delays_the_seal() {
         let settings = Settings::default();
         let mut settle = change("2026-11-11T00:20:00Z");
         settle.confirmed = Some(settle.window);
@@ -215,7 +217,7 @@ mod tests {
         calm.confirmed = Some(second);
         let record = calm.apply(Some(&record), 0, &settings);
         assert_eq!((record.state, record.unstable.len()), (WindowState::Settled, 0));
-        // What is unstable at once may become stable in parts.
+        // An unstable range may become stable in parts.
         let (left, right) = moving.window.halves().unwrap();
         let mut record =
             WindowChange { unstable: Some(moving.window), confirmed: None, ..moving.clone() }.apply(None, 0, &settings);

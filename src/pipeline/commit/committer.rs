@@ -1,8 +1,9 @@
-//! The commit stage owns what a round has read and not committed. It takes batches from its inbox one after another, and commits
-//! when enough is held, when a reading waits for room, when an event has waited long, or when it is asked to. While a commit is
-//! under way, the inbox fills up, and the readings wait: this is the back-pressure.
+//! The commit stage owns the events that a round has read and not committed. It takes batches from its inbox one after
+//! another. It commits when it holds enough events, when a reading waits for room, when an event has waited long, or on
+//! request. During a commit the inbox fills up and the readings wait: this is the back-pressure.
 //!
-//! An error ends the stage and closes its inbox: a commit that failed takes its events with it.
+//! An error ends the stage and closes its inbox. The events of a failed commit are lost to this round; the next round
+//! reads them again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,24 +23,24 @@ use crate::pipeline::settings::{COMMIT_DELAY_SECONDS_MAX, COMMIT_EVENTS_MAX};
 use crate::pipeline::team::budget::{Permit, split_off};
 use crate::pipeline::team::edges::TeamEdges;
 
-/// The stage at work.
+/// The running stage.
 pub struct Committer {
     edges: Arc<TeamEdges>,
     batch: Batch,
     /// The room that the batch's events take.
     permit: Permit,
-    /// When the batch was empty last.
+    /// The last time at which the batch was empty.
     emptied_at: Duration,
     committed: Flushed,
     read_points: Vec<(Stream, ReadPoint)>,
 }
 
-/// What the stage leaves.
+/// The result of the stage.
 pub struct Ended {
     pub committed: Flushed,
-    /// The round's read points, also the ones that no commit wrote because nothing else had changed.
+    /// The round's read points, also those that no commit wrote because nothing else had changed.
     pub read_points: Vec<(Stream, ReadPoint)>,
-    /// Why the stage ended before its inbox was closed.
+    /// The error that ended the stage before its inbox was closed.
     pub error: Option<ArchiveError>,
 }
 
@@ -55,7 +56,7 @@ impl Committer {
         }
     }
 
-    /// Works until its inbox is closed, or an error ends it.
+    /// Runs until the inbox is closed or an error occurs.
     pub async fn run(mut self, mut inbox: Receiver<Message>) -> Ended {
         let worked = self.work(&mut inbox).await;
         drop(inbox);
@@ -109,13 +110,13 @@ impl Committer {
         self.commit(all).await
     }
 
-    /// Commits `batch`, which was taken out of what is held.
+    /// Commits `batch`, which was taken out of the held events.
     async fn commit(&mut self, batch: Batch) -> Result<(), ArchiveError> {
         let edges = self.edges.clone();
         if self.batch.is_idle() {
             self.emptied_at = edges.clock.monotonic();
         }
-        // The room is free when the commit has ended.
+        // The room becomes free at the end of the commit.
         let _permit = split_off(&mut self.permit, self.batch.held_events());
         let (began, read_points) = (edges.clock.monotonic(), batch.read_points());
         let (seen_at, now) = (edges.service().now(), edges.clock.now());
@@ -128,7 +129,7 @@ impl Committer {
         Ok(())
     }
 
-    /// Makes all sessions that lag, in as many commits as it takes.
+    /// Makes all lagging sessions, in as many commits as necessary.
     async fn catch_up_sessions(&mut self) -> Result<(), ArchiveError> {
         while self.edges.with_state(are_stale) {
             let edges = &self.edges;

@@ -1,5 +1,5 @@
-//! Events of a commit about computers: the computers that they name, and removals. The commit that archives a removal records its
-//! loss.
+//! Events of a commit about computers: the computers that they name, and removals. The commit that archives a removal
+//! also records its loss.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -15,7 +15,8 @@ use crate::pipeline::loss::{Reading, Removal, UNKNOWN_COMPUTER};
 use crate::pipeline::plan::stream_plan::lag;
 use crate::pipeline::settings::Settings;
 
-/// The service tells its time in whole seconds: a reading that ended so long before a removal surely ended before it.
+/// The service gives its time in whole seconds. A reading that ended this long before a removal certainly ended before
+/// it.
 const CLOCK_STEP: Duration = Duration::from_secs(1);
 
 /// The inputs of a commit, besides its batch.
@@ -46,7 +47,7 @@ pub struct ComputerEvents {
 
 impl ComputerEvents {
     /// The number of removals.
-    pub fn removals_told(&self) -> u64 {
+    pub fn removal_count(&self) -> u64 {
         self.removals.len() as u64
     }
 
@@ -103,7 +104,7 @@ impl ComputerEvents {
         let removals = self.removals(of, batch, &reading)?;
         for (device, removal) in removals {
             let losses = reading.losses(&removal, of.seen_at);
-            // The removed computer leaves the known ones, unless it was listed again since.
+            // The removed computer is no longer known, unless a later list showed it again.
             let is_known = |device: &DeviceId| state.devices.contains(device) || batch.devices.added.contains(device);
             let is_back = |device: &DeviceId| {
                 batch.listed.as_ref().is_some_and(|(at, listed)| removal.at <= *at && listed.contains(device))
@@ -116,7 +117,8 @@ impl ComputerEvents {
         Ok(())
     }
 
-    /// The removals with their computers: by the usual places of ids, by known ids, and by the name of an added computer.
+    /// Finds the computers of the removals: by the usual places of ids, by known ids, and by the name of an added
+    /// computer.
     fn removals(
         mut self,
         of: &CommitContext<'_>,
@@ -179,7 +181,7 @@ impl Addition {
     }
 }
 
-/// The computers that a removal names itself.
+/// The computers that a removal names.
 fn named_by(told: &ComputerEvent, known: &BTreeSet<DeviceId>, listed: &BTreeSet<DeviceId>) -> BTreeSet<DeviceId> {
     if planted::is(Bug::StrangersForgotten) {
         return devices_in(&told.text, listed);
@@ -189,7 +191,7 @@ fn named_by(told: &ComputerEvent, known: &BTreeSet<DeviceId>, listed: &BTreeSet<
     devices
 }
 
-/// The readings of connections, by the archive and by this batch.
+/// The readings of connections, from the archive and from this batch.
 fn reading(of: &CommitContext<'_>, batch: &Batch) -> Reading {
     let state = of.writer.state();
     let record = state.streams.get(&Stream::Connections).cloned().unwrap_or_default();
@@ -204,7 +206,7 @@ fn tells(event_type: &str) -> bool {
     tells_of_removal(event_type) || tells_of_addition(event_type)
 }
 
-/// Archived activity of a range with a type that `is_one`.
+/// Archived activity of a range whose type satisfies `is_one`.
 fn archived(writer: &TeamWriter, range: Range, is_one: fn(&str) -> bool) -> Result<Vec<ComputerEvent>, ArchiveError> {
     let mut found = Vec::new();
     writer.rows_in(Stream::Activity, range, &mut |row| {

@@ -8,7 +8,7 @@ pub struct Flushed {
     pub rows: u64,
     pub rejects: u64,
     pub late: u64,
-    /// Events that the archive held already.
+    /// Events that the archive held before.
     pub repeated: u64,
     pub gaps: u64,
     pub commits: u64,
@@ -19,7 +19,7 @@ pub struct Flushed {
 }
 
 impl Flushed {
-    /// With the number of commits.
+    /// The counts, with the number of commits.
     #[must_use]
     pub fn with(self, committed: Committed) -> Self {
         Self { commits: u64::from(committed != Committed::Nothing), ..self }

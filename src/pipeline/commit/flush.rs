@@ -1,4 +1,4 @@
-//! A batch becomes one commit: it is joined with what the archive holds, and with the findings about it.
+//! Makes one commit of a batch: joins it with the archived events, and adds the findings about it.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,20 +11,20 @@ use crate::collect::CountedEvent;
 use crate::model::{EventRow, Instant, Range, RawPolicy, Stream};
 use crate::planted::{self, Bug};
 
-use crate::pipeline::commit::batch::{Batch, Place, is_same_matter};
-use crate::pipeline::commit::change::{WindowChange, says_more};
+use crate::pipeline::commit::batch::{Batch, StreamWindow, is_duplicate};
+use crate::pipeline::commit::change::{WindowChange, has_news};
 use crate::pipeline::commit::computer_events::{CommitContext, ComputerEvents};
 use crate::pipeline::commit::counts::Flushed;
 use crate::pipeline::commit::join::{Added, Held, join, recognise};
-use crate::pipeline::commit::notices::{self, Learned, Notices};
+use crate::pipeline::commit::notices::{self, Notices, StreamFacts};
 use crate::pipeline::sessions::update::correlate;
 use crate::pipeline::settings::Settings;
 
-/// Makes the batch one commit. `uncommitted` are read points of connections that no commit holds, `seen_at` is the service's
-/// clock, `now` the machine's.
+/// Makes the batch one commit. `uncommitted` are read points of connections that no commit holds. `seen_at` is the
+/// service's clock, `now` the machine's clock.
 ///
 /// # Errors
-/// When the archive cannot be read or written; nothing of the batch is then committed.
+/// When the archive cannot be read or written. Then the whole batch stays uncommitted.
 pub fn flush(
     batch: Batch,
     writer: &mut TeamWriter,
@@ -52,14 +52,14 @@ fn prepare(mut batch: Batch, of: &CommitContext<'_>) -> Result<(Draft, Flushed),
     Ok((draft, flushed))
 }
 
-/// A commit in the making.
+/// A commit under construction.
 pub struct Flush<'a> {
     pub of: &'a CommitContext<'a>,
     pub draft: Draft,
     notices: Notices,
     computer_events: ComputerEvents,
     flushed: Flushed,
-    /// What quarantine holds, by stream.
+    /// The quarantined events, by stream.
     rejects: BTreeMap<Stream, Held>,
 }
 
@@ -70,7 +70,7 @@ impl<'a> Flush<'a> {
     }
 
     fn windows(&mut self, batch: &mut Batch) -> Result<(), ArchiveError> {
-        let mut places: BTreeSet<Place> = batch.events.keys().copied().collect();
+        let mut places: BTreeSet<StreamWindow> = batch.events.keys().copied().collect();
         places.extend(batch.changes.iter().map(|change| (change.stream, change.window)));
         // An expired month stays expired, even if the service still shows it.
         places.retain(|(stream, window)| !self.of.writer.state().has_expired(*stream, window.start));
@@ -87,7 +87,7 @@ impl<'a> Flush<'a> {
 
     fn window(
         &mut self,
-        (stream, window): Place,
+        (stream, window): StreamWindow,
         events: Vec<CountedEvent>,
         changes: &[&WindowChange],
     ) -> Result<(), ArchiveError> {
@@ -96,7 +96,7 @@ impl<'a> Flush<'a> {
         let added = self.rows_of(stream, &events, &mut Held::new(&stored))?;
         let state = self.of.writer.state();
         if stream != Stream::Billing {
-            // Billing shows only the ten newest entries: older entries are not gone.
+            // Billing shows only the ten newest entries: older entries are missing from the answer, but not deleted.
             for range in changes.iter().filter_map(|change| change.confirmed) {
                 self.draft.findings.extend(notices::gone(self.of, (stream, window), range, &stored, &events));
             }
@@ -120,14 +120,14 @@ impl<'a> Flush<'a> {
             self.push_rows((stream, window), added.rows, settles)?;
         }
         let is_proof = changes.iter().any(|change| change.confirmed.is_some() || change.rescanned);
-        self.draft.windows.extend(record.filter(|record| is_proof || rows > 0 || says_more(record, before)));
+        self.draft.windows.extend(record.filter(|record| is_proof || rows > 0 || has_news(record, before)));
         Ok(())
     }
 
     /// The window's record after the changes and with the new rows.
     fn record(
         &self,
-        (stream, window): Place,
+        (stream, window): StreamWindow,
         before: Option<&WindowRecord>,
         changes: &[&WindowChange],
         rows: u64,
@@ -138,7 +138,7 @@ impl<'a> Flush<'a> {
             record = Some(change.apply(record.as_ref(), if n == 0 { rows } else { 0 }, self.of.settings));
         }
         match (before, &mut record) {
-            // Events dated into the future, or served unasked, may have come before the window was read.
+            // Future events, and events outside the requested range, may have arrived before the window was read.
             (None, Some(record)) => {
                 let held = self.of.writer.events_in(stream, window)?;
                 record.events += held.len() as u64;
@@ -156,13 +156,13 @@ impl<'a> Flush<'a> {
         Ok(record)
     }
 
-    /// Adds new rows to the commit, with or without their text as the policy of the stream says.
+    /// Adds new rows to the commit, with or without their text, by the policy of the stream.
     ///
     /// # Errors
     /// When the salt of the keyed digests is lost.
     pub fn push_rows(
         &mut self,
-        (stream, window): Place,
+        (stream, window): StreamWindow,
         mut rows: Vec<EventRow>,
         compact: bool,
     ) -> Result<(), ArchiveError> {
@@ -180,12 +180,12 @@ impl<'a> Flush<'a> {
     /// When the archive cannot be read.
     pub fn computers(&mut self, batch: &Batch) -> Result<u64, ArchiveError> {
         let events = std::mem::take(&mut self.computer_events);
-        let removals = events.removals_told();
+        let removals = events.removal_count();
         events.record(self.of, batch, &mut self.draft)?;
         Ok(removals)
     }
 
-    /// The archived events that the batch may repeat, or that a whole reading must meet again.
+    /// The archived events that the batch may repeat, or that a complete reading must contain.
     fn stored(
         &self,
         stream: Stream,
@@ -230,18 +230,18 @@ impl<'a> Flush<'a> {
         Ok(added)
     }
 
-    /// Takes notice of new rows.
+    /// Notes the new rows.
     pub fn notice(&mut self, stream: Stream, added: &Added) {
         self.notices.count(stream, added);
         self.computer_events.observe(self.of.writer.state(), stream, added);
     }
 
-    /// Adds the findings about the kinds of rows that were noticed.
+    /// Adds the findings about the kinds of rows that were noted.
     pub fn count_rows_by_kind(&mut self) {
         self.draft.findings.extend(self.notices.take_counts(self.of.seen_at));
     }
 
-    /// Adds the records and read points of streams. Notes are written with another change, and never cause a commit.
+    /// Adds the records and read points of streams. Notes are written with another change, and never trigger a commit.
     pub fn streams(&mut self, batch: &Batch) {
         let (mut records, mut points) = (Vec::new(), Vec::new());
         for stream in Stream::ALL {
@@ -251,7 +251,7 @@ impl<'a> Flush<'a> {
                 change.apply(&mut record);
                 points.extend(change.read_points.iter().map(|point| (stream, *point)));
             }
-            let Learned { lag, types } = self.notices.learned(stream);
+            let StreamFacts { lag, types } = self.notices.learned(stream);
             self.draft.findings.extend(notices::learn(&mut record, lag, types, stream, self.of.seen_at));
             records.push((stream, before, record));
         }
@@ -265,19 +265,19 @@ impl<'a> Flush<'a> {
                 self.draft.streams.push((stream, record));
             }
         }
-        // The service tells its time in whole seconds, so the end of the reading is the better order.
+        // The service gives its time in whole seconds, so the end of the reading gives the better order.
         points.sort_by_key(|(stream, point)| (*stream, point.read_to));
         self.draft.read_points = points;
     }
 
-    /// Adds the batch's findings. A gap is recorded once, and so is each noted finding.
+    /// Adds the batch's findings. Each gap and each noted finding is recorded once.
     fn findings(&mut self, batch: &Batch) {
         let is_recorded =
-            |new: &Finding| self.of.writer.state().findings.iter().any(|(_, known)| is_same_matter(known, new));
+            |new: &Finding| self.of.writer.state().findings.iter().any(|(_, known)| is_duplicate(known, new));
         let is_new = |finding: &&Finding| finding.kind != FindingKind::Gap || !is_recorded(finding);
         let mut findings: Vec<Finding> = batch.findings.iter().filter(is_new).cloned().collect();
         for noted in &batch.noted {
-            if !is_recorded(noted) && !findings.iter().any(|known| is_same_matter(known, noted)) {
+            if !is_recorded(noted) && !findings.iter().any(|known| is_duplicate(known, noted)) {
                 findings.push(noted.clone());
             }
         }

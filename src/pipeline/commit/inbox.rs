@@ -1,4 +1,4 @@
-//! The way into the commit stage: a bounded channel. A reading that brings more than the stage takes waits here.
+//! The input of the commit stage: a bounded channel. A reading waits here when the stage is busy.
 
 use tokio::sync::{mpsc, oneshot};
 
@@ -10,13 +10,13 @@ use crate::pipeline::team::budget::Permit;
 /// Messages that wait for the commit stage. Their events have permits of their own.
 pub const MESSAGES_WAITING_MAX: usize = 4;
 
-/// A message to the commit stage. The answer comes when the work is done; none comes when the stage ends first.
+/// A message to the commit stage. The stage answers when the work is done. If the stage ends first, no answer comes.
 pub enum Message {
-    /// Events and changes, and the room that they take.
+    /// Events and changes, and the room for their events.
     Add(Box<Batch>, Permit),
-    /// Commit all that was added.
+    /// Commit everything that was added.
     Commit(oneshot::Sender<()>),
-    /// Make all sessions that lag.
+    /// Make all lagging sessions.
     CatchUp(oneshot::Sender<()>),
 }
 
@@ -34,7 +34,7 @@ pub fn channel(team: TeamId) -> (Inbox, mpsc::Receiver<Message>) {
 
 impl Inbox {
     /// # Errors
-    /// When the stage has ended, like all that follow.
+    /// When the stage has ended. Then every later call fails, too.
     pub async fn add(&self, batch: Batch, permit: Permit) -> Result<(), ArchiveError> {
         self.send(Message::Add(Box::new(batch), permit)).await
     }
@@ -57,7 +57,8 @@ impl Inbox {
         self.messages.send(message).await.map_err(|_| self.ended())
     }
 
-    /// After a commit that failed the stage takes nothing more: the checkpoints of other streams would vouch for lost events.
+    /// After a failed commit the stage takes nothing more: the checkpoints of other streams would vouch for lost
+    /// events.
     fn ended(&self) -> ArchiveError {
         ArchiveError::Poisoned { team: self.team.clone() }
     }

@@ -1,4 +1,4 @@
-//! Joins read events with the archived ones: the rows that the archive lacks. Pure.
+//! Joins read events with the archived events, and returns the rows that the archive lacks. Pure.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -28,7 +28,7 @@ impl Held {
         held
     }
 
-    /// Like `new`, for events that [`Held::recognise`] finds one by one.
+    /// Like `new`, for events that [`Held::recognise`] looks up one by one.
     pub fn with_originals(stored: &[StoredEvent]) -> Self {
         let mut held = Self::new(stored);
         for original in stored.iter().filter_map(|event| event.original) {
@@ -48,7 +48,7 @@ impl Held {
         held
     }
 
-    /// Finds the served events among the erased ones, and counts them by their own digest.
+    /// Finds the erased events among the served ones, and counts them by their own digest.
     ///
     /// # Errors
     /// When the salt of the keyed digests is lost.
@@ -65,14 +65,14 @@ impl Held {
         Ok(())
     }
 
-    /// How often an event of this content is archived.
+    /// How many archived events have this content.
     pub fn occurrences(&self, digest: &Digest) -> u32 {
         self.occurrences.get(digest).copied().unwrap_or(0)
     }
 }
 
-/// The archive holds an erased event under another text. Sets the digest of each erased event that the service still serves to the
-/// digest of its served text.
+/// Handles erased events, which the archive holds under another text. If the service still serves such an event, this
+/// sets its digest to the digest of the served text.
 ///
 /// # Errors
 /// When the salt of the keyed digests is lost.
@@ -96,21 +96,21 @@ pub fn recognise(stored: &mut [StoredEvent], served: &[CountedEvent], salts: &Sa
 pub struct Added {
     pub rows: Vec<EventRow>,
     pub rejects: Vec<RejectRow>,
-    /// Ids with other content than archived: each is a new revision.
+    /// Ids with other content than the archived content: each is a new revision.
     pub changed: Vec<(EventId, Instant)>,
     pub redacted: u64,
     pub types: BTreeSet<String>,
 }
 
 impl Added {
-    /// The times of the first row and of the last.
+    /// The times of the first row and of the last row.
     pub fn times(&self) -> Option<(Instant, Instant)> {
         let times = || self.rows.iter().map(|row| row.time);
         times().min().zip(times().max())
     }
 }
 
-/// Adds to `added` the rows of `events` that `held` lacks. `held` then has them. `seen_at` is the service's clock.
+/// Adds to `added` the rows of `events` that `held` lacks, and adds them to `held`. `seen_at` is the service's clock.
 pub fn join(
     (state, stream, seen_at): (&TeamState, Stream, Instant),
     events: &[CountedEvent],
@@ -120,12 +120,13 @@ pub fn join(
 ) {
     for CountedEvent { event, count } in events {
         let occurrences = held.occurrences.entry(event.digest).or_default();
-        // Each event is a row or in quarantine. An earlier program may have quarantined the first of two twins.
+        // Each event is either a row or in quarantine. An earlier version of the program may have quarantined the first
+        // of two twins.
         let known = *occurrences + rejects.occurrences(&event.digest);
         if known >= *count {
             continue;
         }
-        // An id that we make contains the hash of the content, so it has one revision.
+        // A generated id contains the hash of the content, so it has one revision.
         let mut held_revision = event.id.as_ref().map(|id| held.revisions.entry(id.clone()).or_default());
         for occurrence in known + 1..=*count {
             let revision = held_revision.as_ref().map_or(0, |held| **held) + 1;

@@ -1,4 +1,4 @@
-//! From events to a commit: the batch that waits, the rows that the archive lacks, and the findings about them.
+//! From events to a commit: the waiting batch, the rows that the archive lacks, and the findings about them.
 
 pub mod batch;
 pub mod change;

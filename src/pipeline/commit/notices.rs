@@ -8,30 +8,30 @@ use crate::correlate::connection_of;
 use crate::model::{Instant, Range, Stream};
 
 use crate::model::ranges::missing;
-use crate::pipeline::commit::batch::{Place, UNSTABLE};
+use crate::pipeline::commit::batch::{StreamWindow, UNSTABLE};
 use crate::pipeline::commit::computer_events::CommitContext;
 use crate::pipeline::commit::join::{Added, no_longer_served};
 use crate::pipeline::sessions::update::NO_CONNECTION_ID;
 use crate::pipeline::settings::LAG_SECONDS_MAX;
 
-/// Event types remembered of one stream. Types beyond that are kept, but no longer announced.
+/// The number of event types that a stream remembers. Annals archives events of further types without a finding.
 const EVENT_TYPES_MAX: usize = 1_000;
 /// Characters of an event type's name that a record keeps.
 const EVENT_TYPE_CHARS_MAX: usize = 120;
 
-/// What new rows teach of a stream.
+/// Facts about a stream that its new rows show.
 #[derive(Default, Clone)]
-pub struct Learned {
-    /// How late events came, in seconds.
+pub struct StreamFacts {
+    /// The longest delay of an event, in seconds.
     pub lag: u64,
     pub types: BTreeSet<String>,
 }
 
-/// Counts of new rows by kind, and what they teach.
+/// Counts of new rows by kind, and the facts that they show.
 #[derive(Default)]
 pub struct Notices {
     counts: BTreeMap<(Stream, FindingKind, String), u64>,
-    learned: BTreeMap<Stream, Learned>,
+    learned: BTreeMap<Stream, StreamFacts>,
 }
 
 impl Notices {
@@ -50,7 +50,7 @@ impl Notices {
         self.learned.entry(stream).or_default().types.extend(added.types.iter().map(|name| shorten(name)));
     }
 
-    /// Events that were first seen after the reading that settled their window.
+    /// Events that first appeared after the reading that settled their window.
     pub fn late(&mut self, of: &CommitContext<'_>, before: &WindowRecord, added: &Added) -> Option<Finding> {
         let (first, last) = added.times()?;
         let by = before.settled_at.unwrap_or(before.range.end).since(first).as_secs();
@@ -62,7 +62,7 @@ impl Notices {
         Some(Finding { from: Some(first), to: Some(last), count: added.rows.len() as u64, ..finding })
     }
 
-    pub fn learned(&self, stream: Stream) -> Learned {
+    pub fn learned(&self, stream: Stream) -> StreamFacts {
         self.learned.get(&stream).cloned().unwrap_or_default()
     }
 
@@ -81,7 +81,7 @@ impl Notices {
     }
 }
 
-/// Takes over into a stream's record what its new rows teach. Returns a finding for each new event type.
+/// Writes the facts of new rows into the stream's record. Returns a finding for each new event type.
 pub fn learn(
     record: &mut StreamRecord,
     lag: u64,
@@ -100,7 +100,7 @@ pub fn learn(
     findings
 }
 
-/// Ids that came with other content.
+/// Ids with changed content.
 pub fn changed(of: &CommitContext<'_>, stream: Stream, added: &Added) -> Vec<Finding> {
     let reason = "the same id came with other content: kept as a new revision";
     let changed = added.changed.iter().map(|(id, time)| Finding {
@@ -111,11 +111,11 @@ pub fn changed(of: &CommitContext<'_>, stream: Stream, added: &Added) -> Vec<Fin
     changed.collect()
 }
 
-/// Counts archived events of `range` that a confirmed reading did not meet again, beyond those counted before of the same times:
-/// another re-scan may cut the window elsewhere.
+/// Counts archived events of `range` that a confirmed reading did not find. Subtracts the events of the same times that
+/// were counted before, because re-scans may cut a window at different places.
 pub fn gone(
     of: &CommitContext<'_>,
-    (stream, window): Place,
+    (stream, window): StreamWindow,
     range: Range,
     stored: &[StoredEvent],
     served: &[CountedEvent],
@@ -133,7 +133,7 @@ pub fn gone(
     Some(Finding { from: Some(range.start), to: Some(range.end), count: more, ..finding })
 }
 
-/// Gaps of seconds that became stable after all: nothing of them is lost.
+/// Gaps of seconds that became stable later: none of their events is lost.
 pub fn closed_gaps(of: &CommitContext<'_>, record: &WindowRecord) -> Vec<Finding> {
     let whole = [record.range];
     let read = if record.state == WindowState::Provisional { &record.confirmed[..] } else { &whole };

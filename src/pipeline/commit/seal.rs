@@ -1,4 +1,4 @@
-//! Sealing: a final month becomes one file, or before that each of its days.
+//! Sealing: a final month becomes one file. Before that, each of its days can become one file.
 
 use std::collections::BTreeMap;
 
@@ -13,19 +13,21 @@ use crate::pipeline::plan::coverage::{edge, windows_in_a_row};
 use crate::pipeline::sessions::update::are_stale;
 use crate::pipeline::team::edges::TeamEdges;
 
-/// Months that one commit seals.
+/// The most months that one commit seals.
 const MONTHS_SEALED_AT_ONCE: usize = 4;
-/// Days that one commit seals.
+/// The most days that one commit seals.
 const DAYS_SEALED_AT_ONCE: usize = 31;
-/// Events of the days that one commit seals. A single day may have more. Until vacuum, the disk holds old and new files.
+/// The most events of the days that one commit seals. A single day may have more. Until vacuum, the disk holds old and
+/// new files.
 const DAYS_EVENTS_MAX: u64 = 1_000_000;
-/// Files of final windows that are worth a commit that merges them: a week, if windows are days.
+/// The number of files of final windows that triggers a merge: a week, if windows are days.
 const JOINED_FILES_MIN: usize = 7;
-/// Larger files stay until their month is sealed: a query takes longer to read such a file than to open it.
+/// Larger files are not merged until their month is sealed: a query needs more time to read such a file than to open
+/// it.
 const SMALL_FILE_ROWS: u64 = 20_000;
 
-/// Seals final windows at the end of a round: days if the configuration asks for them, then months. A month also takes windows that
-/// no day has sealed, so the setting may change at any time. The sessions of a past year become one file.
+/// Seals final windows at the end of a round: days if the configuration asks for them, then months. A month also takes
+/// windows that no day has sealed, so the setting may change at any time. The sessions of a past year become one file.
 pub async fn seal(edges: &TeamEdges) -> Result<(), ArchiveError> {
     for stream in Stream::ALL {
         if edges.settings.partition == Partition::Day {
@@ -46,7 +48,7 @@ pub async fn seal(edges: &TeamEdges) -> Result<(), ArchiveError> {
             }
         }
     }
-    // Sessions that lag are first written to files of months.
+    // Lagging sessions are written to files of months first.
     let years = edges.with_state(|state| if are_stale(state) { Vec::new() } else { state.years_to_join() });
     for year in years {
         commit(edges, Draft { join_years: vec![year], ..Draft::default() }).await?;
@@ -62,11 +64,11 @@ async fn commit(edges: &TeamEdges, draft: Draft) -> Result<(), ArchiveError> {
     Ok(())
 }
 
-/// Seals the first final month during a backfill. A failure must not keep events from the archive: the end of the round tries
-/// again, and reports it.
+/// Seals the first final month during a backfill. A failure must not stop the archiving of events: the end of the round
+/// tries again, and reports the failure.
 ///
 /// # Errors
-/// When the writer is of no more use.
+/// When the writer cannot be used any more.
 pub fn seal_passed(writer: &mut TeamWriter, partition: Partition, now: Instant) -> Result<(), ArchiveError> {
     let Some(month) = passed(writer.state(), partition) else { return Ok(()) };
     let team = writer.state().team_id.clone();
@@ -86,7 +88,7 @@ fn passed(state: &TeamState, partition: Partition) -> Option<(Stream, Range)> {
     Some((Stream::Connections, passed))
 }
 
-/// The days to be sealed, by commits.
+/// The days to seal, by commit.
 fn days(state: &TeamState, stream: Stream) -> Vec<Vec<Range>> {
     let mut commits: Vec<Vec<Range>> = Vec::new();
     let mut events = 0;
@@ -105,7 +107,8 @@ fn days(state: &TeamState, stream: Stream) -> Vec<Vec<Range>> {
     commits
 }
 
-/// Small files of final windows, by month, of months with several. They become one file until their month is sealed.
+/// Small files of final windows, by month, for months with several of them. They become one file until their month is
+/// sealed.
 fn small_files(state: &TeamState, stream: Stream) -> Vec<Vec<String>> {
     let is_small = |file: &&FileEntry| file.role == FileRole::Window && file.rows <= SMALL_FILE_ROWS;
     let files: Vec<&FileEntry> = state.files_of(stream.into()).filter(is_small).collect();
@@ -124,8 +127,8 @@ fn small_files(state: &TeamState, stream: Stream) -> Vec<Vec<String>> {
     months.into_values().filter(|paths| paths.len() >= JOINED_FILES_MIN).collect()
 }
 
-/// Unsealed months, or days, before the first window that is not sealed. A day that shares a file with other days is sealed with
-/// its month.
+/// Unsealed months or days before the first window that is not sealed. A day that shares a file with other days is
+/// sealed with its month.
 fn final_units(state: &TeamState, stream: Stream, unit: SealUnit) -> Vec<Range> {
     let Some(mut edge) = state.streams.get(&stream).and_then(|record| record.begins) else { return Vec::new() };
     let mut units: Vec<Range> = Vec::new();
@@ -143,7 +146,7 @@ fn final_units(state: &TeamState, stream: Stream, unit: SealUnit) -> Vec<Range> 
     units
 }
 
-/// Whether windows of this day share a file with those of another.
+/// Whether windows of this day share a file with windows of another day.
 fn is_shared(state: &TeamState, stream: Stream, day: Range) -> bool {
     let windows = state.files_of(stream.into()).filter(|file| file.role == FileRole::Window);
     let mut times = windows.filter_map(|file| Some((SealUnit::Day.of(DataPath::parse(&file.path)?.start), file.last?)));

@@ -48,7 +48,7 @@ fn gaps(reading: &Reading, removal: &Removal) -> Vec<(i64, i64)> {
 }
 
 #[test]
-fn a_gap_begins_where_events_could_still_appear() {
+fn a_gap_begins_at_the_first_time_at_which_events_could_still_appear() {
     let reading = reading(&[3_600, 7_200]);
     let removal = removal(7_800);
     assert_eq!(gaps(&reading, &removal), [(6_300, 7_800)]);
@@ -56,7 +56,7 @@ fn a_gap_begins_where_events_could_still_appear() {
     assert!(reason.contains(&format!("from {} on were not read", at(7_200))), "{reason}");
 }
 
-/// A computer that was added after the last reading has nothing that could appear from before it.
+/// A computer that was added after the last reading has no events from before that reading.
 #[test]
 fn a_gap_begins_no_earlier_than_the_read_point_before_the_computer_was_added() {
     let reading = reading(&[3_600, 7_000, 7_200]);
@@ -67,21 +67,21 @@ fn a_gap_begins_no_earlier_than_the_read_point_before_the_computer_was_added() {
 }
 
 #[test]
-fn a_reading_that_ended_within_the_second_of_the_removal_may_have_missed_the_computer() {
+fn a_reading_in_the_same_second_as_the_removal_may_have_missed_the_computer() {
     let reading = reading(&[3_600, 7_200]);
     assert_eq!(gaps(&reading, &Removal { at: at(7_201), ..removal(7_200) }), [(2_700, 7_201)]);
 }
 
-/// The service's clock seems to go back between the beginning of the first reading and its end.
+/// The service's clock seems to go back between the start and the end of the first reading.
 #[test]
-fn a_first_reading_that_seems_to_end_before_it_began_has_read_all_the_same() {
+fn a_first_reading_counts_even_if_the_clock_seems_to_go_back_during_it() {
     let mut first = reading(&[]);
     first.note_points(&[ReadPoint::ended(at(-1), at(0))]);
     assert_eq!(gaps(&first, &removal(300)), [(-900, 300)]);
 }
 
 #[test]
-fn in_the_first_reading_the_gap_is_what_was_not_confirmed_by_then() {
+fn during_the_first_reading_the_gap_is_everything_unconfirmed() {
     let mut reading = reading(&[]);
     assert_eq!(gaps(&reading, &removal(60)), [(-86_400, 60)]);
     reading.note_window(&confirmed((-86_400, -60_000), 30, WindowState::Settled));
@@ -93,13 +93,13 @@ fn in_the_first_reading_the_gap_is_what_was_not_confirmed_by_then() {
 }
 
 #[test]
-fn what_is_recorded_is_not_recorded_again() {
+fn a_recorded_loss_is_not_recorded_again() {
     let mut reading = reading(&[3_600]);
     let first = reading.losses(&removal(4_000), at(9_999));
     reading.note_findings(first.iter());
     assert!(reading.losses(&removal(4_000), at(9_999)).is_empty());
-    assert!(reading.losses(&removal(3_900), at(9_999)).is_empty(), "told later, and dated before it was noticed");
-    assert_eq!(gaps(&reading, &removal(5_000)), [(4_000, 5_000)], "it came back, and was removed again");
+    assert!(reading.losses(&removal(3_900), at(9_999)).is_empty(), "activity reports it later, with an earlier date");
+    assert_eq!(gaps(&reading, &removal(5_000)), [(4_000, 5_000)], "it was added and removed again");
     assert_eq!(gaps(&reading, &Removal { subject: "e".to_owned(), ..removal(4_000) }), [(2_700, 4_000)]);
 }
 
@@ -110,7 +110,7 @@ fn a_removal_before_the_first_reading_is_no_gap() {
     assert_eq!(spans(&found, FindingKind::RemovedBefore), [(-86_400, -100)]);
     assert_eq!(found.len(), 1);
     assert!(reading.losses(&removal(-90_000), at(9_999)).is_empty(), "before the archive's beginning");
-    // The archive is extended: of what it gains, all that were removed by then are missing.
+    // The archive is extended to earlier times. Of these times, the events of all earlier removals are missing.
     reading.note_findings(found.iter());
     reading.note_findings([begins(-100_000, 5_000)].iter());
     let found = [removal(-100), removal(4_000), removal(-90_000)].map(|r| reading.losses(&r, at(9_999)));
@@ -120,12 +120,12 @@ fn a_removal_before_the_first_reading_is_no_gap() {
 }
 
 #[test]
-fn nothing_is_lost_of_connections_that_are_not_read() {
+fn connections_that_are_not_read_cause_no_gap() {
     assert!(Reading::default().losses(&removal(60), at(9_999)).is_empty());
 }
 
 #[test]
-fn the_gap_of_a_computer_that_nothing_names_says_so() {
+fn a_gap_of_an_unknown_computer_says_that_activity_does_not_name_it() {
     let removal = Removal { subject: UNKNOWN_COMPUTER.to_owned(), ..removal(7_800) };
     let found = reading(&[7_200]).losses(&removal, at(9_999));
     assert!(found[0].reason.starts_with("a computer that activity does not name was removed"), "{found:?}");

@@ -1,9 +1,10 @@
-//! The requests that an archive in a bucket takes each day. `tests/daemon/bucket_costs.rs` compares these figures with counted days.
+//! The requests per day of an archive in a bucket. `tests/daemon/bucket_costs.rs` compares these figures with counted
+//! days.
 
 use std::time::Duration;
 
 const DAY: Duration = Duration::from_secs(86_400);
-/// Once an hour a ledger line records how far the streams were read.
+/// Once an hour a ledger line records the read points of the streams.
 const HOURLY_LINES: u64 = 24;
 /// A commit with rows writes a file and a line.
 const PUTS_A_COMMIT: u64 = 2;
@@ -24,7 +25,7 @@ pub struct BucketRequests {
 }
 
 impl BucketRequests {
-    /// About what a team with so many events a day takes, after its first reading.
+    /// The approximate requests of a team with this number of events a day, after its first reading.
     pub fn of_team(events: u64, commit_every: Duration) -> Self {
         let commits_max = DAY.as_secs() / commit_every.as_secs().max(1);
         let commits = events.min(commits_max);

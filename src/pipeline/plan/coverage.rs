@@ -1,4 +1,4 @@
-//! How far a stream is read. Pure.
+//! The coverage of a stream by its readings. Pure.
 
 use crate::archive::{ReadPoint, StreamRecord, TeamState, WindowRecord, WindowState};
 use crate::model::{Instant, Stream};
@@ -18,7 +18,7 @@ pub fn read_to(record: &StreamRecord, known: Option<ReadPoint>) -> Option<Instan
     record.read_points.iter().copied().chain(known).map(|point| point.read_to).max()
 }
 
-/// The windows from `begins` on that follow one another without a break.
+/// The consecutive windows from `begins` on.
 pub fn windows_in_a_row(state: &TeamState, stream: Stream, begins: Instant) -> impl Iterator<Item = &WindowRecord> {
     let windows =
         state.windows.range((stream, begins)..).map_while(move |((of, _), window)| (*of == stream).then_some(window));
@@ -29,18 +29,18 @@ pub fn windows_in_a_row(state: &TeamState, stream: Stream, begins: Instant) -> i
     })
 }
 
-/// The end of the windows that follow `begins` without a break and that all `hold`.
+/// The end of the consecutive windows from `begins` on that all `hold`.
 pub fn edge(state: &TeamState, stream: Stream, begins: Instant, hold: impl Fn(&WindowRecord) -> bool) -> Instant {
     let windows = windows_in_a_row(state, stream, begins).take_while(|window| hold(window));
     windows.last().map_or(begins, |window| window.range.end)
 }
 
-/// The end of the settled windows that follow `begins` without a break.
+/// The end of the consecutive settled windows from `begins` on.
 pub fn settled_edge(state: &TeamState, stream: Stream, begins: Instant) -> Instant {
     edge(state, stream, begins, |window| window.state != WindowState::Provisional)
 }
 
-/// The end of the part since `begins` that is confirmed without a break.
+/// The end of the confirmed part that begins at `begins`.
 fn confirmed_edge(state: &TeamState, stream: Stream, begins: Instant, now: Instant) -> Instant {
     let edge = settled_edge(state, stream, begins);
     let next = state.windows.get(&(stream, edge)).map(|window| missing(window.range, &window.confirmed));

@@ -4,14 +4,15 @@ use crate::model::{Instant, Range};
 
 use crate::pipeline::plan::window_index::Windows;
 
-/// The mean of so many windows stands for later ones.
+/// The mean of this number of windows is used for later ones.
 const WINDOWS_RECENT: usize = 14;
-/// A curve of events over time. It is even between two points, and follows the rate of the last windows beyond them.
+/// A curve of events over time. The rate is constant between two points. Beyond the points it is the rate of the last
+/// windows.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Density {
-    /// Instants, and the events before them: both rise.
+    /// Instants, and the number of events before each. Both rise.
     points: Vec<(Instant, f64)>,
-    /// Events a nanosecond before the first point and after the last.
+    /// Events per nanosecond before the first point and after the last point.
     rate: f64,
 }
 
@@ -33,12 +34,12 @@ impl Density {
         (nanos > 0.0).then(|| Self { points, rate: events / nanos })
     }
 
-    /// The density between sampled points: instants, and the events before them.
+    /// The density between sampled points: instants, and the number of events before each.
     pub fn of_points(points: Vec<(Instant, f64)>) -> Self {
         Self { points, rate: 0.0 }
     }
 
-    /// About how many events the range has.
+    /// The approximate number of events in the range.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an estimate, and positive")]
     pub fn events_in(&self, range: Range) -> u64 {
         (self.before(range.end) - self.before(range.start)).round().max(0.0) as u64
@@ -86,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_that_are_held_tell_of_those_that_are_not() {
+    fn archived_windows_give_the_density_of_the_others() {
         assert_eq!(Density::of_windows(&Windows::new()), None);
         let grid = Settings::default().grid;
         let window = |n: i64, events: u64| {

@@ -1,4 +1,4 @@
-//! The cost of a plan: goes through the round, span by span, by the known density of events.
+//! Estimates the cost of a plan: simulates the round, span by span, with the known density of events.
 
 use std::collections::VecDeque;
 
@@ -14,13 +14,13 @@ use crate::pipeline::plan::stream_plan::StreamPlan;
 use crate::pipeline::plan::window_index::Windows;
 use crate::pipeline::settings::{Settings, WALK_EVENTS_MAX};
 
-/// Spans that are gone through. The cost of the rest is extrapolated.
+/// The number of simulated spans. The cost of the rest is extrapolated.
 const SPANS_MAX: u64 = 100_000;
 
 /// The estimated requests of one stream's round.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Estimate {
-    /// Seconds of event time to read and confirm, besides the open windows.
+    /// Seconds of event time to read and confirm, without the open windows.
     pub seconds: u64,
     pub open_windows: u64,
     pub rescans: u64,
@@ -70,7 +70,7 @@ fn walk(events: u64) -> u64 {
     }
 }
 
-/// Requests for an open window: from the end of the last walk on, else two walks.
+/// Requests for an open window: one walk from the end of the last walk, or two walks.
 fn open_window_requests(window: Range, windows: &Windows, density: &Density, now: Instant) -> u64 {
     let passed = clip(window, Range::new(window.start, now.max(window.start)));
     let events = passed.map_or(0, |passed| density.events_in(passed));
@@ -81,7 +81,7 @@ fn open_window_requests(window: Range, windows: &Windows, density: &Density, now
     }
 }
 
-/// Requests of all spans. `pages` gives the requests of so many events.
+/// Requests of all spans. `pages` gives the requests for a number of events.
 fn cost((mut planner, at_once, density): (SpanPlanner, usize, &Density), pages: impl Fn(u64) -> u64) -> u64 {
     let most = WALK_EVENTS_MAX as u64;
     let (mut requests, mut seconds) = (0, 0);
@@ -91,7 +91,7 @@ fn cost((mut planner, at_once, density): (SpanPlanner, usize, &Density), pages: 
         under_way.extend(std::iter::from_fn(|| planner.next_span()).take(free));
         let Some(span) = under_way.pop_front() else { break };
         let events = density.events_in(span);
-        // A longer walk is cut, and the rest of the span is read by itself.
+        // A longer walk is cut, and another reading reads the rest of the span.
         requests +=
             events / most * pages(most) + if events < most || events % most > 0 { pages(events % most) } else { 0 };
         seconds += span.length().as_secs();
@@ -112,13 +112,13 @@ mod tests {
     }
 
     #[test]
-    fn pages_overlap_and_the_last_one_brings_nothing_new() {
+    fn pages_overlap_and_the_last_page_has_no_new_event() {
         let pages = [(0, 1), (1, 2), (1_001, 2), (1_002, 3), (1_994, 3), (1_995, 4), (6_000, 8)];
         assert_eq!(pages.map(|(events, _)| (events, walk(events))), pages);
     }
 
     #[test]
-    fn an_unread_range_costs_two_walks_a_span_and_nothing_to_do_costs_a_look_ahead() {
+    fn an_unread_range_costs_two_walks_a_span_and_an_up_to_date_stream_costs_one_look_ahead() {
         assert_eq!(requests(&StreamPlan::default(), None), 1);
         // The planner reads an unknown window in four parts.
         let day = Settings::default().grid.window_of(NOW.minus(std::time::Duration::from_secs(86_400)));

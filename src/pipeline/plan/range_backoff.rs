@@ -1,7 +1,7 @@
-//! Backoff of unstable ranges: each is paused for a while, longer every time, and never for good. Pure.
+//! Backoff of unstable ranges: each range is paused for a while. Each pause is longer, but no pause is endless. Pure.
 //!
-//! Such a range costs many requests at every poll, and brings nothing new. The ledger knows that it is open. Only this process
-//! knows when to try it again, so another process tries at once.
+//! Such a range costs many requests at every poll, and gives no new events. The ledger records that it is open. Only
+//! this process knows the time of the next attempt, so another process tries at once.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,14 +21,14 @@ pub struct RangeBackoff {
 }
 
 impl RangeBackoff {
-    /// A reading of `range` ended unstable.
+    /// A reading of `range` ended as unstable.
     pub fn note(&mut self, range: Range, now: Duration) {
         let times = self.forget(range).saturating_add(1);
         let paused = PAUSE_MIN.saturating_mul(1 << (times - 1).min(16)).min(PAUSE_MAX);
         self.held.insert(range, (times, now + paused));
     }
 
-    /// `range` is stable again. Returns how often the ranges that overlapped it had failed.
+    /// `range` is stable again. Returns how often the overlapping ranges had failed.
     pub fn forget(&mut self, range: Range) -> u32 {
         let mut times = 0;
         self.held.retain(|held, (failed, _)| {
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_is_left_alone_longer_each_time_and_read_again_each_time() {
+    fn each_pause_of_a_range_is_longer_and_it_is_read_after_each_pause() {
         let (mut backoff, day) = (RangeBackoff::default(), [range(0, 86_400)]);
         let mut now = Duration::ZERO;
         let mut paused = Vec::new();
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_up_as_a_whole_is_remembered_by_its_parts_when_it_is_read_in_parts() {
+    fn a_paused_range_keeps_its_failures_in_the_parts_that_are_read_later() {
         let mut backoff = RangeBackoff::default();
         backoff.note(range(0, 100), seconds(0));
         backoff.note(range(10, 11), seconds(2_000));

@@ -1,4 +1,4 @@
-//! Cuts ranges to read into spans, one for each reading. Pure.
+//! Cuts the ranges to read into spans, one for each reading. Pure.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub fn rescan_stride(windows: &Windows, rescans: &[Range]) -> Duration {
 /// many spans. A span is whole windows, or an equal part of one window.
 #[derive(Debug, Clone)]
 pub struct SpanPlanner {
-    /// Ranges that are not handed out, the next one last.
+    /// Ranges that were not returned yet. The next one is last.
     rest: Vec<Range>,
     grid: WindowGrid,
     stride: Duration,
@@ -33,14 +33,14 @@ pub struct SpanPlanner {
     whole_seconds_left: u64,
 }
 
-/// Spans of a window whose density is not known.
+/// Spans of a window of unknown density.
 const FIRST_SPANS_A_WINDOW: u32 = 4;
 const STRIDE_MAX: Duration = Duration::from_secs(366 * 86_400);
-/// The stride grows by this factor at most. If a part is denser than the mean by this factor, only this part counts.
+/// The stride grows at most by this factor. If a part is denser than the mean by this factor, only this part counts.
 const STRIDE_FACTOR: u32 = 4;
 
 impl SpanPlanner {
-    /// `stride` holds until parts are learned.
+    /// `stride` is used until the first part was read.
     pub fn new(ranges: &[Range], grid: WindowGrid, stride: Duration) -> Self {
         let mut rest: Vec<Range> = Vec::new();
         for range in ranges {
@@ -77,11 +77,11 @@ impl SpanPlanner {
         let part = (length / parts).max(1);
         let passed = start.since(window.start).as_secs() / part * part;
         let end = window.start.plus(Duration::from_secs(passed + part));
-        // The remainder of the division goes with the last part.
+        // The remainder of the division belongs to the last part.
         if window.end < end.plus(Duration::from_secs(part)) { window.end } else { end }
     }
 
-    /// Learns from a part that was read: the stride follows the density of events.
+    /// Adjusts the stride to the density of a part that was read.
     pub fn learn(&mut self, part: Range, events: u64) {
         let new = (events, part.length().as_nanos());
         let wanted = |(events, nanos): (u64, u128)| {
@@ -93,12 +93,12 @@ impl SpanPlanner {
         self.stride = wanted(self.seen).min(self.stride * STRIDE_FACTOR).clamp(Duration::from_secs(1), STRIDE_MAX);
     }
 
-    /// Whether every span was handed out.
+    /// Whether every span was returned.
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// Seconds of event time that are not handed out.
+    /// Seconds of event time that were not returned yet.
     pub fn seconds_left(&self) -> u64 {
         self.whole_seconds_left
     }
@@ -132,7 +132,11 @@ mod tests {
         planner.learn(first, 0);
         assert_eq!(hours(planner.next_span().unwrap()), 4 * 24, "a quiet day is followed by a run");
         planner.learn(first, 10 * SPAN_EVENTS_TARGET);
-        assert_eq!(hours(planner.next_span().unwrap()), 4, "and a busy day, ten strides of it, by a sixth of one");
+        assert_eq!(
+            hours(planner.next_span().unwrap()),
+            4,
+            "a busy day of ten strides is followed by a sixth of a stride"
+        );
         planner.learn(first, 10 * SPAN_EVENTS_TARGET);
         planner.learn(first, 10 * SPAN_EVENTS_TARGET);
         let mut end = planner.next_span().unwrap().end;
@@ -144,9 +148,9 @@ mod tests {
         assert_eq!((end, planner.seconds_left()), (range.end, 0));
     }
 
-    /// A month that nothing is known of does not hide the busy day after it, nor a night the morning.
+    /// An unknown month does not hide the busy day after it, and a quiet night does not hide the morning.
     #[test]
-    fn what_is_much_denser_counts_alone_and_what_is_quieter_in_the_mean() {
+    fn a_much_denser_part_counts_alone_and_quieter_parts_count_in_the_mean() {
         let range = Range::new(at("2026-01-01T00:00:00Z"), at("2026-11-20T00:00:00Z"));
         let mut planner = planner(range, 30 * 24);
         planner.learn(planner.clone().next_span().unwrap(), 10);
@@ -159,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn no_span_ends_inside_the_window_after_the_one_it_starts_in() {
+    fn no_span_ends_inside_the_window_after_its_first_window() {
         let range = Range::new(at("2026-11-01T05:00:00Z"), at("2026-11-20T00:00:00Z"));
         for (stride, expected) in [
             (1, vec!["05:00:00", "06:00:00", "07:00:00"]),

@@ -15,7 +15,7 @@ use crate::pipeline::settings::Settings;
 pub struct StreamPlan {
     /// The start of the first window.
     pub begins: Option<Instant>,
-    /// Windows within their lag: their new events are read provisionally.
+    /// Windows within their lag. Their new events are read provisionally.
     pub open: Vec<Range>,
     /// Unconfirmed parts of windows past their lag, oldest first.
     pub unread: Vec<Range>,
@@ -24,7 +24,7 @@ pub struct StreamPlan {
 }
 
 impl StreamPlan {
-    /// Without windows whose rows have expired: they are not read again, even where the service still shows them.
+    /// Excludes windows whose rows have expired: they are not read again, even if the service still shows them.
     pub fn without_expired(mut self, state: &TeamState, stream: Stream) -> Self {
         for ranges in [&mut self.open, &mut self.unread, &mut self.rescans] {
             ranges.retain(|range| !state.has_expired(stream, range.start));
@@ -33,7 +33,7 @@ impl StreamPlan {
     }
 }
 
-/// The lag in force: the longer of the configured and the learned one.
+/// The effective lag: the longer of the configured and the learned one.
 pub fn lag(record: &StreamRecord, settings: &Settings) -> Duration {
     if planted::is(Bug::NoLag) {
         return Duration::ZERO;
@@ -41,7 +41,7 @@ pub fn lag(record: &StreamRecord, settings: &Settings) -> Duration {
     settings.lag.max(Duration::from_secs(record.learned_lag_seconds))
 }
 
-/// Plans one round of a windowed stream. `first` is where a first reading begins.
+/// Plans one round of a windowed stream. `first` is the start of a first reading.
 pub fn plan(record: &StreamRecord, windows: &Windows, first: Instant, settings: &Settings, now: Instant) -> StreamPlan {
     let begins = begins(record, first, settings, now);
     let lag = lag(record, settings);
@@ -65,7 +65,7 @@ pub fn plan(record: &StreamRecord, windows: &Windows, first: Instant, settings: 
     plan
 }
 
-/// The archive begins at the latest with the window of now. If it began in the future, it would never read anything.
+/// The archive begins at the latest with the current window. If it began in the future, no reading would ever start.
 fn begins(record: &StreamRecord, first: Instant, settings: &Settings, now: Instant) -> Instant {
     let latest = settings.grid.window_of(now).start;
     let first = settings.grid.window_of(first).start.min(latest);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn re_scans_are_due_by_tier_and_a_sealed_window_is_left_alone() {
+    fn re_scans_are_due_by_tier_and_a_sealed_window_is_not_read_again() {
         let windows = Windows::from([
             window(16, WindowState::Sealed, 3),
             window(17, WindowState::Settled, 2),
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn since_earlier_than_what_is_held_extends_the_backfill() {
+    fn an_earlier_since_extends_the_backfill() {
         let windows = Windows::from([window(19, WindowState::Sealed, 3)]);
         let record = StreamRecord { begins: Some(at("2026-11-19T00:00:00Z")), ..StreamRecord::default() };
         let since = at("2026-11-17T12:00:00Z");

@@ -10,11 +10,11 @@ use crate::pipeline::settings::BACKFILL_DAYS_DEFAULT;
 
 /// A task with less time left runs before all others.
 const PRESSING: Duration = Duration::from_secs(86_400);
-/// The span that the service is assumed to keep, if it is unknown. Used for the order of tasks, never shown.
+/// The assumed span of the service if it is unknown. It only orders tasks, and is never shown.
 pub const HORIZON_ASSUMED: Duration = Duration::from_secs(BACKFILL_DAYS_DEFAULT * 86_400);
-/// A high pace of billing makes polls no more frequent than this.
+/// A high rate of billing entries makes polls no more frequent than this.
 pub const BILLING_WITHIN_MIN: Duration = Duration::from_secs(15);
-/// Fewer entries tell no pace.
+/// Fewer entries give no rate.
 const PACE_ENTRIES_MIN: u32 = 3;
 const ENTRIES_SHOWN: u32 = 10;
 
@@ -27,10 +27,10 @@ pub struct LastReading {
     pub entries: Vec<Instant>,
 }
 
-/// When a task's next events are lost, and how long the service keeps events.
+/// The time at which a task's next events are lost, and how long the service keeps events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Urgency {
-    /// `None`: nothing was read yet.
+    /// `None`: the stream was never read.
     pub loss_at: Option<Instant>,
     pub horizon: Duration,
 }
@@ -41,17 +41,17 @@ impl Default for Urgency {
     }
 }
 
-/// The order of tasks: the smaller goes first.
+/// The order of tasks: the smaller value runs first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rank {
     /// Seconds left.
     Pressing(u64),
-    /// Time left, in millionths of the horizon: so a team with a long span does not wait until it is pressed.
+    /// Time left, in millionths of the horizon: a team with a long span does not wait until its task is urgent.
     Share(u64),
 }
 
 impl Urgency {
-    /// A stream that was never read runs before every task that is not pressing.
+    /// A stream that was never read runs before every task that is not urgent.
     pub fn rank(&self, now: Instant) -> Rank {
         let Some(loss_at) = self.loss_at else { return Rank::Share(0) };
         let left = loss_at.since(now);
@@ -81,7 +81,7 @@ impl Urgency {
         Self { loss_at: Some(read.plus(horizon)), horizon }
     }
 
-    /// The time left, if the service's span, or the pace of billing, is known.
+    /// The time left, if the service's span or the rate of billing is known.
     pub fn left(state: &TeamState, stream: Stream, known: &LastReading, now: Instant) -> Option<Duration> {
         let is_known = match stream {
             Stream::Billing => {
@@ -100,7 +100,7 @@ fn billing_read_to(state: &TeamState, known: &LastReading) -> Option<Instant> {
     read_to(state.streams.get(&Stream::Billing)?, known.point)
 }
 
-/// The time that ten billing entries take at the highest pace of the last ten, as of `read`.
+/// The time of ten billing entries at the highest rate of the last ten, as of `read`.
 fn time_for_ten(state: &TeamState, known: &LastReading, read: Instant) -> Option<Duration> {
     if !known.entries.is_empty() {
         return pace(known.entries.iter().zip(1..).map(|(at, count)| (count, *at)), read);
@@ -116,7 +116,7 @@ fn time_for_ten(state: &TeamState, known: &LastReading, read: Instant) -> Option
     pace(counts, read)
 }
 
-/// `counts`: so many entries came since then. One or two tell no pace.
+/// `counts`: numbers of entries since each instant. One or two entries give no rate.
 fn pace(counts: impl Iterator<Item = (u32, Instant)>, read: Instant) -> Option<Duration> {
     let telling = counts.filter(|(count, _)| *count >= PACE_ENTRIES_MIN);
     telling.map(|(count, since)| read.since(since) / count * ENTRIES_SHOWN).min()
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_presses_goes_first_and_then_what_has_used_up_more_of_its_time() {
+    fn urgent_tasks_run_first_and_then_those_that_used_more_of_their_time() {
         const DAY: u64 = 86_400;
         let order = [
             ("an hour left of a week", 3_600, 7 * DAY),
@@ -157,13 +157,13 @@ mod tests {
     }
 
     #[test]
-    fn a_short_span_presses_only_when_half_of_it_is_gone() {
+    fn a_short_span_is_urgent_only_after_half_of_it() {
         let (just_read, now) = urgency(3_590, 3_600);
         assert!(matches!(just_read.rank(now), Rank::Share(_)));
     }
 
     #[test]
-    fn billing_is_looked_at_before_half_of_its_ten_can_be_new() {
+    fn billing_is_polled_before_half_of_its_ten_entries_can_be_new() {
         let read = Instant::from_seconds(1_800_000_000);
         let within = |ages: &[u64]| {
             let mut state = TeamState::genesis("a", crate::model::TeamId::from("t"));
@@ -175,7 +175,7 @@ mod tests {
         };
         const DAY: u64 = 86_400;
         assert_eq!(within(&[]), None);
-        assert_eq!(within(&[5, 9]), None, "two entries are no pace");
+        assert_eq!(within(&[5, 9]), None, "two entries give no rate");
         assert_eq!(within(&[30 * DAY, 60 * DAY, 90 * DAY]), Some(150 * DAY));
         let burst: Vec<u64> = (1..=9).map(|n| n * 60).chain([40 * DAY]).collect();
         assert_eq!(within(&burst), Some(300), "nine in nine minutes: five may be new after five");

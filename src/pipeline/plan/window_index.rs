@@ -1,4 +1,4 @@
-//! The windows of a stream: those that the archive knows, and new ones on the grid between them.
+//! The windows of a stream: those in the archive, and new ones on the grid between them.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub fn windows_of(state: &TeamState, stream: Stream) -> (StreamRecord, Windows) 
     (record, windows.map(|((_, start), window)| (*start, window.clone())).collect())
 }
 
-/// Tells which window owns an event.
+/// Finds the window that owns an event.
 pub struct WindowIndex {
     windows: BTreeMap<Instant, Range>,
     grid: WindowGrid,
@@ -27,8 +27,8 @@ impl WindowIndex {
         Self { windows: held.values().map(|window| (window.range.start, window.range)).collect(), grid }
     }
 
-    /// Adds the windows that are missing between `begins` and `now`. Returns every window from the one that starts at `begins` to
-    /// the one that owns `now`.
+    /// Adds the missing windows between `begins` and `now`. Returns every window from the one at `begins` to the one
+    /// that owns `now`.
     pub fn extend(&mut self, begins: Instant, now: Instant) -> Vec<Range> {
         let mut all = Vec::new();
         let mut start = begins;
@@ -45,8 +45,8 @@ impl WindowIndex {
         all
     }
 
-    /// The window that owns `at`: a known one, or one of the grid, less what its known neighbours own. Windows of another length
-    /// stay as they are.
+    /// The window that owns `at`: a known one, or one of the grid without the parts of its known neighbours. Windows of
+    /// another length do not change.
     pub fn of(&self, at: Instant) -> Range {
         let before = self.windows.range(..=at).next_back().map(|(_, window)| *window);
         if let Some(held) = before.filter(|held| held.owns(at)) {
@@ -77,7 +77,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_window_that_is_not_known_yet_overlaps_none_that_is() {
+    fn a_new_window_overlaps_no_known_window() {
         let hour = |hours: u64| Instant::from_seconds(1_700_006_400).plus(Duration::from_secs(hours * 3600));
         let day = WindowGrid::new(Duration::from_secs(86_400));
         let start = day.window_of(hour(0)).start;

@@ -1,4 +1,4 @@
-//! One poll of the billing ledger: ten newest entries, no range, no paging.
+//! One poll of the billing ledger. The answer has the ten newest entries, without a range or paging.
 
 use std::time::Duration;
 
@@ -12,7 +12,9 @@ use crate::pipeline::error::RoundError;
 use crate::pipeline::plan::coverage::read_to;
 use crate::pipeline::plan::stream_plan::lag;
 use crate::pipeline::plan::window_index::{WindowIndex, Windows, windows_of};
-use crate::pipeline::read::billing_snapshot::{Overlap, SNAPSHOT_ENTRIES_MAX, compare, remembered, twins_at_the_end};
+use crate::pipeline::read::billing_snapshot::{
+    Overlap, SNAPSHOT_ENTRIES_MAX, compare, duplicates_at_the_end, remembered,
+};
 use crate::pipeline::team::context::TeamContext;
 
 /// Polls billing once.
@@ -21,7 +23,7 @@ use crate::pipeline::team::context::TeamContext;
 /// When the service does not answer or the archive cannot be written.
 pub async fn poll_billing(ctx: &TeamContext) -> Result<(), RoundError> {
     let served = ctx.source.billing(&ctx.team).await?;
-    ctx.service().hear(served.at);
+    ctx.service().observe(served.at);
     let now = ctx.service().now();
     let (record, windows) = ctx.with_state(|state| windows_of(state, Stream::Billing));
     let events = served.body.events;
@@ -35,7 +37,7 @@ pub async fn poll_billing(ctx: &TeamContext) -> Result<(), RoundError> {
     let index = WindowIndex::new(ctx.settings.grid, &windows);
     let poll = Poll { ctx, now, record: &record, read_to, windows: &windows, index, events: &events };
     let begins = record.begins.unwrap_or_else(|| poll.first_window());
-    let hidden = poll.hidden(twins_at_the_end(&record.snapshot, &entries));
+    let hidden = poll.hidden(duplicates_at_the_end(&record.snapshot, &entries));
     let change = StreamChange {
         begins: record.begins.is_none().then_some(begins),
         snapshot: (snapshot != record.snapshot).then_some(snapshot),
@@ -139,8 +141,8 @@ impl Poll<'_> {
         Some(self.finding(kind, (from, to), reason))
     }
 
-    /// The gap of equal entries that the service may hide behind the `twins` last entries, at their time. Entries that come later
-    /// than the last re-scan are not considered.
+    /// The gap of equal entries that the service may hide behind the last `twins` entries, at their time. Entries that
+    /// appear after the last re-scan are not considered.
     fn hidden(&self, twins: usize) -> Option<Finding> {
         let times = || self.events[self.events.len() - twins..].iter().filter_map(RawEvent::at);
         let (from, to) = (times().min()?, times().max()?.plus(Duration::from_secs(1)));

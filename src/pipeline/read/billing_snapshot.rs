@@ -1,4 +1,4 @@
-//! Billing by difference of snapshots: the service shows its ten newest entries and nothing else.
+//! Billing by comparison of snapshots: the service shows only its ten newest entries.
 
 use crate::archive::SnapshotEntry;
 use crate::planted::{self, Bug};
@@ -6,22 +6,22 @@ use crate::planted::{self, Bug};
 /// Entries that the service shows at most.
 pub const SNAPSHOT_ENTRIES_MAX: usize = 10;
 
-/// How a snapshot, newest first, joins the one before.
+/// How a snapshot, newest first, joins the snapshot before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overlap {
-    /// The first look.
+    /// The first snapshot.
     First,
-    /// Fewer than ten entries: this is the whole ledger, nothing can have slipped by.
+    /// Fewer than ten entries: the answer is the whole ledger, and no entry is lost.
     Whole,
-    /// New entries, if any, stand above the ones known.
+    /// New entries, if any, precede the known ones.
     Joined,
-    /// The same, but equal entries allow several numbers of new ones.
+    /// The same, but equal entries allow several numbers of new entries.
     Ambiguous,
-    /// Nothing of the former snapshot is left: entries between the two were, or may have been, lost.
+    /// No entry of the former snapshot is left: entries between the two snapshots may be lost.
     Overrun,
 }
 
-/// Compares a snapshot with the one before.
+/// Compares a snapshot with the snapshot before it.
 pub fn compare(before: &[SnapshotEntry], now: &[SnapshotEntry], is_first: bool) -> Overlap {
     if is_first {
         return Overlap::First;
@@ -29,7 +29,8 @@ pub fn compare(before: &[SnapshotEntry], now: &[SnapshotEntry], is_first: bool) 
     if now.len() < SNAPSHOT_ENTRIES_MAX && before.len() <= now.len() {
         return Overlap::Whole;
     }
-    // Entries are only added: a shorter list than before is not the whole ledger, and one without entries says nothing.
+    // Entries are only added: a list that is shorter than before is not the whole ledger, and an empty list says
+    // nothing.
     if now.is_empty() {
         return Overlap::Joined;
     }
@@ -43,9 +44,9 @@ pub fn compare(before: &[SnapshotEntry], now: &[SnapshotEntry], is_first: bool) 
     }
 }
 
-/// Counts the equal entries without id at the old end of the answer. The service may hide more entries that are equal to them,
-/// and no answer tells these apart. Zero if the answer is not full: a short answer hides nothing.
-pub fn twins_at_the_end(before: &[SnapshotEntry], now: &[SnapshotEntry]) -> usize {
+/// Counts the equal entries without id at the old end of the answer. The service may hide more of these equal entries,
+/// and no answer can show how many. Zero if the answer is not full: a short answer hides nothing.
+pub fn duplicates_at_the_end(before: &[SnapshotEntry], now: &[SnapshotEntry]) -> usize {
     if now.len() < SNAPSHOT_ENTRIES_MAX {
         return 0;
     }
@@ -55,19 +56,19 @@ pub fn twins_at_the_end(before: &[SnapshotEntry], now: &[SnapshotEntry]) -> usiz
     now.iter().rev().take_while(is_twin).count()
 }
 
-/// The snapshot to compare the next one with: this one. If it is shorter than the one before, it keeps the entries that it no longer
-/// shows.
+/// The snapshot for the next comparison: this one. If it is shorter than the snapshot before it, it keeps the missing
+/// entries.
 pub fn remembered(before: &[SnapshotEntry], now: &[SnapshotEntry]) -> Vec<SnapshotEntry> {
     let hidden = before.iter().filter(|known| now.len() < before.len() && !now.iter().any(|entry| same(entry, known)));
     now.iter().chain(hidden).take(SNAPSHOT_ENTRIES_MAX).cloned().collect()
 }
 
-/// Whether the former snapshot goes on where `rest` begins.
+/// Whether the former snapshot continues where `rest` begins.
 fn fits(before: &[SnapshotEntry], rest: &[SnapshotEntry]) -> bool {
     !before.is_empty() && rest.iter().zip(before).all(|(entry, known)| same(entry, known))
 }
 
-/// Whether two entries are the same: by id, as the service may edit the content, else by content.
+/// Whether two entries are the same: by id, because the service may edit the content. Without an id, by content.
 fn same(a: &SnapshotEntry, b: &SnapshotEntry) -> bool {
     match (&a.id, &b.id) {
         (Some(a), Some(b)) => a == b,
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_twins_at_the_end_there_may_be_more_of_them() {
+    fn a_full_answer_that_ends_in_twins_may_hide_more_of_them() {
         for (scenario, before, now, expected) in [
             ("entries with ids", "jihgfedcba", "jihgfedcba", 0),
             ("entries without ids, all different", "9876543210", "9876543210", 0),
@@ -125,12 +126,12 @@ mod tests {
             ("two kinds in turns", "1212121212", "ab12121212", 8),
             ("fewer than ten are all there are", "11", "111", 0),
         ] {
-            assert_eq!(twins_at_the_end(&snapshot(before), &snapshot(now)), expected, "{scenario}");
+            assert_eq!(duplicates_at_the_end(&snapshot(before), &snapshot(now)), expected, "{scenario}");
         }
     }
 
     #[test]
-    fn a_shorter_snapshot_does_not_make_the_known_entries_forgotten() {
+    fn a_shorter_snapshot_keeps_the_known_entries() {
         for (before, now, expected) in [
             ("jihgfedcba", "", "jihgfedcba"),
             ("jihgfedcba", "kji", "kjihgfedcb"),
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edited_entry_is_still_the_same_entry() {
+    fn an_edited_entry_counts_as_the_same_entry() {
         let before = snapshot("jihgfedcba");
         let mut now = before.clone();
         now[3].digest = Digest::of(b"edited");

@@ -1,4 +1,4 @@
-//! Readings of the three streams: the answers become events of windows, and a proof which ranges are complete.
+//! Readings of the three streams: the answers become events of windows, with a proof of the complete ranges.
 
 pub mod billing_poll;
 mod billing_snapshot;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::archive::{EventMask, WalkPoint};
-use crate::collect::{Asked, Lists, PageLimit, TailReader, TailStart};
+use crate::collect::{Lists, PaddedRange, PageLimit, TailReader, TailStart};
 use crate::model::{Instant, Range};
 use crate::pipeline::commit::batch::Batch;
 use crate::pipeline::commit::change::WindowChange;
@@ -13,13 +13,13 @@ use crate::pipeline::team::budget::split_off;
 
 use super::round::{PAD_SECONDS, Round};
 
-/// Events are read so far into the future.
+/// Events are read this far into the future.
 const LOOK_AHEAD: Duration = Duration::from_secs(400 * 86_400);
 
 impl Round<'_> {
     /// Reads the new events of an open window.
     pub async fn tail(&self, window: Range) -> Result<(), RoundError> {
-        let asked = Asked { range: window, pad: PAD_SECONDS };
+        let asked = PaddedRange { range: window, pad: PAD_SECONDS };
         let held = self.windows.get(&window.start);
         let before = held.and_then(|held| held.walk.clone());
         let mask = self.ctx.writer().salts().event_mask()?;
@@ -30,7 +30,7 @@ impl Round<'_> {
             let mut permit = self.ctx.reserve(READ_EVENTS_MAX).await?;
             let Some(chunk) = reader.next().await? else { break };
             drop(split_off(&mut permit, chunk.events.len()));
-            self.ctx.service().hear(chunk.began_at);
+            self.ctx.service().observe(chunk.began_at);
             self.ctx.progress.read(&self.ctx.team, self.stream, window, chunk.events.len() as u64, false);
             let walk = chunk.point.map(|point| encode_point(point, &mask)).filter(|point| point.offset > 0);
             if chunk.events.is_empty() && (walk.is_none() || walk == before) {
@@ -47,11 +47,12 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// Reads events dated into the future into their own windows; read points do not follow them. A refusal loses nothing: the
-    /// windows are read when their time comes.
+    /// Reads events with future dates into their own windows. Read points do not follow them. A refusal loses nothing:
+    /// the windows are read later at their own time.
     pub async fn look_ahead(&self) -> Result<(), RoundError> {
         let from = self.index.of(self.now).end.min(Instant::LATEST);
-        let asked = Asked { range: Range::new(from, from.plus(LOOK_AHEAD).min(Instant::LATEST)), pad: PAD_SECONDS };
+        let asked =
+            PaddedRange { range: Range::new(from, from.plus(LOOK_AHEAD).min(Instant::LATEST)), pad: PAD_SECONDS };
         // A refusal must not count as a refusal of the page size.
         let limit = PageLimit::fixed(self.lists.limit.events());
         let lists = Lists { limit: &limit, ..self.lists };

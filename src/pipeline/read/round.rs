@@ -28,7 +28,7 @@ pub struct Round<'a> {
     /// The service's clock at the round's start.
     pub now: Instant,
     pub lists: Lists<'a>,
-    /// A window is settled so long after its end.
+    /// A window is settled this long after its end.
     pub lag: Duration,
     pub index: WindowIndex,
     /// The stream's windows as of the round's start.
@@ -42,14 +42,14 @@ impl Round<'_> {
     pub fn sort_in(&self, batch: &mut Batch, events: Vec<CountedEvent>) {
         let mut window: Option<Range> = None;
         for event in events {
-            // Most neighbours are of one window.
+            // Most neighbouring events belong to the same window.
             window =
                 event.event.at().map(|at| window.filter(|last| last.owns(at)).unwrap_or_else(|| self.index.of(at)));
             batch.add_event(self.stream, window, event);
         }
     }
 
-    /// Notes contradictions of the service's paging: a finding the first time, and a line in the log each time.
+    /// Notes contradictions in the service's paging: a finding the first time, and a log line each time.
     pub fn note_anomalies(&self, batch: &mut Batch, range: Range, met: Anomalies) {
         for (subject, count) in met.named().filter(|(_, count)| *count > 0) {
             tracing::debug!(stream = %self.stream, %range, subject, count, "the service's paging contradicts itself");

@@ -1,4 +1,4 @@
-//! A segment of a span, read, becomes a batch: events of windows, changes of the windows' records, and findings.
+//! A segment of a span becomes a batch: events of windows, changes of the windows' records, and findings.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,12 @@ use crate::pipeline::commit::change::WindowChange;
 use crate::pipeline::read::round::{Purpose, Round};
 use crate::planted::{self, Bug};
 
-/// A window that settles empty is read again and reported when windows before it held so many events (median).
+/// A window that settles empty is read again and reported if the windows before it held at least this number of events
+/// (median).
 const SILENCE_EVENTS_MIN: u64 = 50;
 const SILENCE_WINDOWS: usize = 14;
 
-/// The parts of each window that were re-scanned in this round, by the window's start.
+/// The parts of each window that this round re-scanned, by the window's start.
 pub type Rescanned = BTreeMap<Instant, Vec<Range>>;
 
 /// A suspicious empty answer, and whether the program believes it.
@@ -25,9 +26,9 @@ struct Silence {
 }
 
 impl Round<'_> {
-    /// Takes notice of a segment: the service's clock, the progress, and how stable its range was.
+    /// Notes a segment: the service's clock, the progress, and the stability of its range.
     pub fn note_read(&self, segment: &Segment) {
-        self.ctx.service().hear(segment.ended_at);
+        self.ctx.service().observe(segment.ended_at);
         self.ctx.progress.read(&self.ctx.team, self.stream, segment.range, segment.events.len() as u64, true);
         match segment.outcome {
             Outcome::Confirmed => self.ctx.memory.note_stable(self.stream, segment.range),
@@ -39,7 +40,7 @@ impl Round<'_> {
         }
     }
 
-    /// The batch of a segment. `rescanned`: the parts of each window that this round has re-scanned before.
+    /// The batch of a segment. `rescanned`: the parts of each window that this round re-scanned before.
     pub fn batch_of(&self, segment: Segment, purpose: Purpose, rescanned: &mut Rescanned) -> Batch {
         let mut batch = Batch::default();
         self.note_anomalies(&mut batch, segment.range, segment.stats.anomalies);
@@ -59,7 +60,8 @@ impl Round<'_> {
             } else if is_unstable {
                 batch.note_finding(self.unstable_window(part));
             } else if purpose == Purpose::Settle && segment.began_at.is_some_and(|at| at < window.end.plus(self.lag)) {
-                // By the answer's own date the lag has not passed. Either this date or the one that planned the reading is wrong.
+                // By the answer's own date the lag has not passed. Either this date or the date that planned the
+                // reading is wrong.
                 tracing::debug!(stream = %self.stream, %window, "read before its lag had passed");
             } else if let Some(silence) = self.silence(window, part, &segment, read_at) {
                 change.confirmed = silence.is_believed.then_some(part);
@@ -94,8 +96,8 @@ impl Round<'_> {
         self.finding(FindingKind::UnstableWindow, &part.to_string(), Some(part), why)
     }
 
-    /// An empty answer for a window that has archived events, or usually has some. The program believes it only when no later re-scan
-    /// will ask again.
+    /// An empty answer for a window that has archived events, or usually has some. The program trusts it only if no
+    /// later re-scan will read the window again.
     fn silence(&self, window: Range, part: Range, segment: &Segment, read_at: Instant) -> Option<Silence> {
         if part != window || segment.events.iter().any(|held| held.event.at().is_some_and(|at| part.owns(at))) {
             return None;

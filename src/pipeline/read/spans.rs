@@ -1,9 +1,9 @@
-//! Reads spans side by side: settles windows past their lag, and re-scans settled windows.
+//! Reads several spans in parallel: settles windows past their lag, and re-scans settled windows.
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 
-use crate::collect::{Asked, Segment, SpanReader};
+use crate::collect::{PaddedRange, Segment, SpanReader};
 use crate::model::{Digest, Multiset, Range};
 use crate::pipeline::commit::batch::Batch;
 use crate::pipeline::error::RoundError;
@@ -16,12 +16,12 @@ use crate::pipeline::team::budget::{Permit, split_off};
 /// Seconds of padding of the re-scans. Each re-scan shifts the bounds.
 const RESCAN_PAD_SECONDS: [i64; 3] = [61, 601, 3601];
 
-/// A segment with the room for its events, and the reading that goes on behind it.
+/// A segment with the room for its events, and the reading that continues after it.
 type Step<'a> = (Range, SpanReader<'a>, Option<(Segment, Permit)>);
 
 impl<'a> Round<'a> {
-    /// Reads spans, several at once, and sends each segment to the commit stage when it is read. After an error no more spans are
-    /// begun, and those under way are read to their end.
+    /// Reads several spans at once, and sends each segment to the commit stage as soon as it is read. After an error it
+    /// begins no more spans, and finishes the current ones.
     ///
     /// # Errors
     /// When the service does not answer, or the commit stage has ended.
@@ -46,7 +46,8 @@ impl<'a> Round<'a> {
                 Some(Err(error)) => failed = failed.or(Some(error)),
                 Some(Ok((span, reader, step))) => {
                     let Some((segment, permit)) = step else { continue };
-                    // Events in the padding of a re-scan say nothing of the span: it would become ever shorter.
+                    // Events in the padding of a re-scan say nothing about the span: the span would become ever
+                    // shorter.
                     let owned =
                         segment.events.iter().filter(|held| held.event.at().is_some_and(|at| segment.range.owns(at)));
                     planner.learn(segment.range, owned.count() as u64);
@@ -94,7 +95,7 @@ impl<'a> Round<'a> {
             Purpose::Settle => (PAD_SECONDS, WALK_EVENTS_MAX, None),
             Purpose::Rescan => (self.rescan_pad(span), RESCAN_WALK_EVENTS_MAX, Some(self.archived(span).await?)),
         };
-        let reader = SpanReader::new(self.lists, Asked { range: span, pad }, events_max as u64, prior);
+        let reader = SpanReader::new(self.lists, PaddedRange { range: span, pad }, events_max as u64, prior);
         Ok(reader.within(self.budget.clone()))
     }
 
@@ -104,7 +105,7 @@ impl<'a> Round<'a> {
         Ok(stored.into_iter().map(|event| event.digest).collect())
     }
 
-    /// Each re-scan has another padding, so that its bounds fall elsewhere.
+    /// Each re-scan has another padding, so its bounds are at other times.
     fn rescan_pad(&self, span: Range) -> i64 {
         let done = self.windows.get(&self.index.of(span.start).start).map_or(0, |held| held.rescans as usize);
         RESCAN_PAD_SECONDS[done.min(RESCAN_PAD_SECONDS.len() - 1)]

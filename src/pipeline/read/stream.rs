@@ -20,7 +20,7 @@ use crate::pipeline::team::context::TeamContext;
 /// Reads one stream up to now. A first reading begins at `first`. `now` is the service's clock.
 ///
 /// # Errors
-/// When the service does not answer, or the commit stage has ended. Events read before go into a commit.
+/// When the service does not answer, or the commit stage has ended. The events read before are committed.
 pub async fn read_stream(ctx: &TeamContext, stream: Stream, first: Instant, now: Instant) -> Result<(), RoundError> {
     let one_list = [None];
     match read_lists(ctx, stream, first, now, &one_list).await {
@@ -39,8 +39,8 @@ pub async fn read_stream(ctx: &TeamContext, stream: Stream, first: Instant, now:
     }
 }
 
-/// If `history/devices` has answered before, a 404 is a fault. The deprecated history has the same events with other text, and
-/// would archive each twice.
+/// If `history/devices` has answered before, a 404 is a fault. The deprecated history has the same events with other
+/// text. It would archive each event twice.
 async fn may_be_absent(ctx: &TeamContext) -> Result<bool, RoundError> {
     // Also count the events that this round has read before.
     ctx.inbox.commit().await?;
@@ -120,7 +120,7 @@ impl Round<'_> {
         };
         self.ctx.add(add).await?;
         if self.stream == Stream::Connections {
-            // Durable before the first event is read: from now on the removal of a computer leaves a gap.
+            // Durable before the first event is read: from now on each removal of a computer leaves a gap.
             self.ctx.inbox.commit().await?;
         }
         Ok(())

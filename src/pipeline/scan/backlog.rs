@@ -9,7 +9,7 @@ use crate::pipeline::status::InventoryStatus;
 
 /// Requests for the team, its computers, its users, and its SSO users.
 const REQUESTS_OF_LISTS: u64 = 4;
-/// A scan is in the backlog when it is later than its schedule by more than this.
+/// A scan is in the backlog if it is this much later than its schedule.
 const LATENESS: Duration = Duration::from_secs(3_600);
 
 /// Teams that wait for a scan, and the requests that the scans take.
@@ -20,8 +20,8 @@ pub struct ScanBacklog {
 }
 
 impl ScanBacklog {
-    /// `user_info`: scans read the sign-in info of each user. `every`: the scheduled time between two scans. A team with an unknown
-    /// number of users counts the mean of the others.
+    /// `user_info`: scans read the sign-in info of each user. `every`: the scheduled interval of scans. For a team with
+    /// an unknown number of users, the mean of the others counts.
     pub fn of<'a>(
         inventories: impl IntoIterator<Item = &'a InventoryStatus>,
         user_info: bool,
@@ -48,14 +48,14 @@ impl ScanBacklog {
         left
     }
 
-    /// The time that the backlog takes at so many requests a second.
+    /// The time for the backlog at this number of requests a second.
     pub fn seconds(self, requests_per_second: f64) -> u64 {
         Duration::from_secs(self.requests).div_f64(requests_per_second).as_secs()
     }
 }
 
 impl InventoryStatus {
-    /// Users that the next round asks about. An interrupted first round goes on with the remaining users.
+    /// Users of the next round. An interrupted first round continues with the remaining users.
     fn users_to_ask(&self) -> u64 {
         match self.sign_in_looked_at {
             Some(_) if self.hidden.contains(&InventoryPart::SignIn) => 0,
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_is_counted_by_team_and_user() {
+    fn the_backlog_counts_teams_and_users() {
         let of = |inventories: &[InventoryStatus], user_info, every| {
             let left = ScanBacklog::of(inventories, user_info, Duration::from_secs(every), Instant::from_seconds(NOW));
             (left.teams, left.requests)
@@ -92,7 +92,7 @@ mod tests {
         let (fresh, never) = (inventory(Some(60), Some(60), 20, 20), inventory(None, None, 0, 0));
         let (cut, old) = (inventory(Some(60), None, 20, 15), inventory(Some(2 * DAY), Some(2 * DAY), 20, 20));
         assert_eq!(of(std::slice::from_ref(&fresh), true, DAY), (0, 0), "all is done");
-        assert_eq!(of(std::slice::from_ref(&never), true, DAY), (1, 4), "nobody knows how many users there are");
+        assert_eq!(of(std::slice::from_ref(&never), true, DAY), (1, 4), "the number of users is unknown");
         assert_eq!(of(std::slice::from_ref(&cut), true, DAY), (1, 5), "five users are left");
         assert_eq!(of(std::slice::from_ref(&cut), false, DAY), (0, 0), "nobody asks about users");
         assert_eq!(of(std::slice::from_ref(&old), true, DAY), (1, 24), "the lists and every user");
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_is_what_the_requests_take_at_the_rate() {
+    fn the_time_is_the_number_of_requests_divided_by_the_rate() {
         assert_eq!(ScanBacklog { teams: 1_000, requests: 12_000 }.seconds(50.0), 240);
     }
 }

@@ -1,9 +1,9 @@
-//! The check of a team's computers that follows a reading of their connections. A computer that is missing was removed, and its
+//! The check of a team's computers after a reading of their connections. A missing computer was removed, and its
 //! history with it.
 //!
-//! The read point, the computers and the gaps go into one commit. While activity is read, the computers are listed only now and
-//! then; each read point says when. Removals that activity tells of are recorded by `commit::computer_events`, and only the
-//! others are found here.
+//! The read point, the computers and the gaps go into one commit. While activity is read, the computers are listed only
+//! from time to time. Each read point records the time of the last list. `commit::computer_events` records the removals
+//! that activity reports. This module finds only the others.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -26,8 +26,8 @@ pub struct ConnectionsRead {
     pub plan_span: Option<Duration>,
 }
 
-/// Compares the team's list of computers with the last list. `began` is the start of the round. The scan of the inventory uses the
-/// list that was `shown`, too.
+/// Compares the team's list of computers with the last list. `began` is the start of the round. `shown` passes the list
+/// to the scan of the inventory.
 ///
 /// # Errors
 /// When the service does not list the computers, or the archive fails: the next round checks from the same read point.
@@ -37,7 +37,7 @@ pub async fn note_computers(
     read: Option<ConnectionsRead>,
     shown: &mut Option<Computers>,
 ) -> Result<(), RoundError> {
-    // The service tells its time in whole seconds: it may seem to go back.
+    // The service gives its time in whole seconds, so it may seem to go back.
     let listed_at = read.map_or(began, |read| read.point.at).max(ctx.service().now());
     let (mut known, ever) = ctx.with_state(|state| (state.devices.clone(), state.devices_ever.clone()));
     if let Some(read) = read
@@ -48,11 +48,11 @@ pub async fn note_computers(
     let listed = list(ctx, shown).await?;
     let mut listed = listed.unwrap_or_else(|| known.clone());
     if !known.is_subset(&listed) {
-        // A list that is cut short once must not look like a removal.
+        // An incomplete list must not look like a removal.
         listed.extend(list(ctx, shown).await?.unwrap_or_default());
     }
     if !known.is_subset(&listed) {
-        // Activity knows the time of a removal, and its commit records it.
+        // Activity contains the time of a removal, and the commit of that activity records it.
         ctx.inbox.commit().await?;
         ask_activity(ctx, began).await;
         ctx.inbox.commit().await?;
@@ -63,7 +63,7 @@ pub async fn note_computers(
         removed: known.difference(&listed).cloned().collect(),
         ..DeviceDelta::default()
     };
-    let gaps = untold(ctx, &delta.removed, began);
+    let gaps = gaps_without_activity(ctx, &delta.removed, began);
     if !delta.removed.is_empty() {
         ctx.memory.note_untold();
     }
@@ -90,8 +90,8 @@ async fn note_read(ctx: &TeamContext, read: ConnectionsRead, listed_at: Instant)
     Ok(ctx.note_point(Stream::Connections, change).await?)
 }
 
-/// Reads the activity up to now, if it is read at all. Without an answer the removal may have happened at any moment since the
-/// last list.
+/// Reads the activity up to now, if the configuration includes it. Without an answer, the removal may have happened at
+/// any moment since the last list.
 async fn ask_activity(ctx: &TeamContext, now: Instant) {
     let Some(begins) = ctx.with_state(|state| state.streams.get(&Stream::Activity).and_then(|held| held.begins)) else {
         return;
@@ -105,7 +105,7 @@ async fn ask_activity(ctx: &TeamContext, now: Instant) {
 async fn list(ctx: &TeamContext, shown: &mut Option<Computers>) -> Result<Option<BTreeSet<DeviceId>>, ApiError> {
     match ctx.source.devices(&ctx.team).await {
         Ok(served) => {
-            ctx.service().hear(served.at);
+            ctx.service().observe(served.at);
             let ids = served.body.ids.iter().cloned().collect();
             *shown = Some(served.body);
             Ok(Some(ids))
@@ -119,7 +119,7 @@ async fn list(ctx: &TeamContext, shown: &mut Option<Computers>) -> Result<Option
 }
 
 /// The gaps of computers that vanished from the list without an event of activity.
-fn untold(ctx: &TeamContext, removed: &BTreeSet<DeviceId>, began: Instant) -> Vec<Finding> {
+fn gaps_without_activity(ctx: &TeamContext, removed: &BTreeSet<DeviceId>, began: Instant) -> Vec<Finding> {
     if removed.is_empty() {
         return Vec::new();
     }
@@ -129,10 +129,10 @@ fn untold(ctx: &TeamContext, removed: &BTreeSet<DeviceId>, began: Instant) -> Ve
         Reading::of(state, &quiet, lag(&record, &ctx.settings))
     });
     let found_at = ctx.service().now();
-    // The service tells its time in whole seconds: a later event of the same removal is dated before this.
+    // The service gives its time in whole seconds: a later event of the same removal has an earlier date.
     let at = found_at.max(began).plus(Duration::from_secs(1));
     let last = reading.point_by(Some(began.minus(Duration::from_nanos(1))));
-    // Later read points have no list that showed the computer.
+    // Later read points have no list with the computer.
     let seen_until = reading.point_by(last.map(|point| point.listed_at.unwrap_or(point.at))).map(|point| point.at);
     let gaps = removed.iter().flat_map(|device| {
         let removal = Removal { subject: device.to_string(), at, seen_until, added_at: None };

@@ -1,12 +1,12 @@
-//! Scans of a team's people and computers: once a day, and when activity tells of a change. Scans follow the streams, and their
-//! failures do not stop the streams.
+//! Scans of a team's people and computers: once a day, and when activity reports a change. Scans run after the streams,
+//! and their failures do not stop the streams.
 //!
-//! The ledger says when each part was scanned last, and whether the token may see it. A part that was not shown does not count as
-//! gone.
+//! The ledger records the last scan of each part, and whether the token may see the part. A hidden part does not count
+//! as deleted.
 
 use std::collections::BTreeSet;
 
-use crate::api::{ApiError, Computers, Unread};
+use crate::api::{ApiError, Computers, UnfilteredJson};
 use crate::archive::{ArchiveError, Dataset, Draft};
 use crate::inventory::{Malformed, Scope, Snapshot, computers, sso_users, team, users};
 use crate::model::{Instant, InventoryPart, InventoryValue, Range, Stream};
@@ -35,7 +35,7 @@ async fn scan_due_parts(ctx: &TeamContext, listed: Option<Computers>, round: &mu
         return Ok(());
     }
     let now = ctx.service().now();
-    let is_told = change_told(ctx, now).await?;
+    let is_told = activity_shows_change(ctx, now).await?;
     let is_due = |ask: &ScanRequest| {
         settings.scan == ScanMode::Now
             || is_told
@@ -53,8 +53,8 @@ async fn scan_due_parts(ctx: &TeamContext, listed: Option<Computers>, round: &mu
     Ok(())
 }
 
-/// Whether activity since the oldest of the last scans tells of more than sign-ins.
-async fn change_told(ctx: &TeamContext, now: Instant) -> Result<bool, ArchiveError> {
+/// Whether activity since the oldest of the last scans reports more than sign-ins.
+async fn activity_shows_change(ctx: &TeamContext, now: Instant) -> Result<bool, ArchiveError> {
     let since = ctx.with_state(|state| {
         let asked = ScanRequest::ALL.iter().flat_map(|ask| ask.parts());
         let since = asked.map(|part| state.last_scan(*part).map(|scan| scan.read_at)).min().flatten()?;
@@ -62,14 +62,14 @@ async fn change_told(ctx: &TeamContext, now: Instant) -> Result<bool, ArchiveErr
     });
     let Some(since) = since else { return Ok(false) };
     let after = |at: Instant| Instant::from_nanos(at.nanos().saturating_add(1));
-    // An event dated into the future counts when its time comes.
+    // An event with a future date counts when its time comes.
     let range = Range { start: after(since), end: after(now) };
     let types = ctx.with_writer(move |writer| writer.event_types_in(Stream::Activity, range)).await?;
     Ok(types.iter().any(|event_type| tells_of_change(event_type)))
 }
 
-/// Whether an activity event of this type may tell of a change of people, computers, groups or settings. The types are not
-/// documented, so every type does, except plain sign-ins and sign-outs.
+/// Whether an activity event of this type may report a change of people, computers, groups or settings. The types are
+/// not documented, so every type does, except plain sign-ins and sign-outs.
 fn tells_of_change(event_type: &str) -> bool {
     let name = event_type.to_ascii_lowercase();
     !["loggedin", "loggedout", "login", "logout", "signedin", "signedout", "signin", "signout"]
@@ -91,7 +91,7 @@ async fn send_requests(
 ) -> Scanned {
     let mut scanned = Scanned { snapshot: Snapshot::default(), hidden: BTreeSet::new() };
     let mut is_whole = true;
-    // The team is always read: it tells whether the token sees all.
+    // The team is always read: its answer shows whether the token sees everything.
     for ask in ScanRequest::ALL.into_iter().filter(|ask| *ask == ScanRequest::Team || due.contains(ask)) {
         match send(ctx, ask, is_whole, &mut listed).await {
             Ok(snapshot) => {
@@ -121,7 +121,7 @@ async fn send(
     match ask {
         ScanRequest::Team => {
             let view = ctx.source.team(&ctx.team).await?;
-            ctx.service().hear(view.at);
+            ctx.service().observe(view.at);
             read("the team", team(view.body.whole.text()))
         }
         ScanRequest::Computers => {
@@ -132,7 +132,7 @@ async fn send(
             read("the team's computers", computers(listed.whole.text(), is_whole))
         }
         ScanRequest::Users => {
-            let listed: Unread = ctx.source.users(&ctx.team).await?.body;
+            let listed: UnfilteredJson = ctx.source.users(&ctx.team).await?.body;
             read("the team's users", users(listed.text()))
         }
         ScanRequest::SsoUsers => {
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_is_not_plainly_a_sign_in_may_tell_of_a_change() {
+    fn every_activity_type_except_plain_sign_ins_may_report_a_change() {
         for told in ["teamUserAddedEvent", "teamSettingsChangedEvent", "teamDeviceRemovedEvent", "somethingNew", ""] {
             assert!(tells_of_change(told), "{told}");
         }

@@ -9,9 +9,9 @@ use crate::inventory::{ArchivedPart, Malformed, Snapshot};
 use crate::model::{Instant, InventoryPart, InventoryRow};
 use crate::pipeline::error::RoundError;
 
-/// A scan of this age is due again: a day, less the jitter of the daily run.
+/// The age at which a scan is due again: a day, less the jitter of the daily run.
 pub const SCAN_AGE: Duration = Duration::from_secs(23 * 3_600);
-/// The most undocumented fields that one team announces.
+/// The most undocumented fields that a team reports.
 const UNKNOWN_FIELDS_MAX: usize = 200;
 
 /// The result of a round's scan.
@@ -19,11 +19,11 @@ const UNKNOWN_FIELDS_MAX: usize = 200;
 pub struct ScanRound {
     /// Rows of new, changed or vanished things.
     pub changes: u64,
-    /// Failures; the next round tries again.
+    /// Failures. The next round tries again.
     pub failures: Vec<RoundError>,
 }
 
-/// Whether a part was never scanned, or too long ago. A scan dated far into the future comes from a wrong clock.
+/// Whether a part was never scanned, or not for too long. A scan dated far into the future comes from a wrong clock.
 pub fn is_old(state: &TeamState, part: InventoryPart, now: Instant) -> bool {
     let is_far = |at: Instant| at.since(now).max(now.since(at)) >= SCAN_AGE;
     state.last_scan(part).is_none_or(|scan| is_far(scan.read_at))

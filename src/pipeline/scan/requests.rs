@@ -8,7 +8,8 @@ use crate::pipeline::settings::{InventorySettings, ScanMode, Settings};
 
 use super::record::{is_old, unexpected};
 
-/// After so many refusals without an answer, the token may not see any user's sign-in info.
+/// After this number of refusals without an answer, the scan assumes that the token may not see any user's sign-in
+/// info.
 pub const REFUSALS_MAX: usize = 3;
 
 /// A request, and the parts that its answer shows.
@@ -34,10 +35,10 @@ impl ScanRequest {
     }
 }
 
-/// The requests that a round's scan would take.
+/// The requests of a round's scan.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PlannedScan {
-    /// About people: these keep to the rate of scans.
+    /// About people: the limit of scans applies to them.
     pub people: u64,
     /// About the team and its computers.
     pub others: u64,
@@ -67,7 +68,7 @@ fn users_to_ask(state: Option<&TeamState>, listed: Option<u64>) -> u64 {
     if is_hidden { users.min(REFUSALS_MAX as u64) } else { users }
 }
 
-/// Reads the number of users, if a scan will ask about each and the ledger does not know them. `None` if no scan needs it, or if
+/// Reads the number of users if a scan will need it and the ledger does not know it. `None` if no scan needs it, or if
 /// the token may not see the users.
 ///
 /// # Errors

@@ -1,6 +1,6 @@
 //! The sign-in info of each user: one request a user, at the rate of scans, committed in small batches.
 //!
-//! Each user's row says when it was read last, so an interrupted scan goes on with the remaining users.
+//! Each user's row has the time of its last reading, so an interrupted scan continues with the remaining users.
 
 use std::collections::BTreeSet;
 
@@ -16,18 +16,18 @@ use crate::pipeline::scan::requests::REFUSALS_MAX;
 use crate::pipeline::team::context::TeamContext;
 
 const PARTS: [InventoryPart; 2] = [InventoryPart::SignIn, InventoryPart::Tokens];
-/// Answers of one commit.
+/// Answers per commit.
 const USERS_A_COMMIT: usize = 50;
-/// After so many failures in a row, the next round goes on.
+/// After this number of failures in a row, the scan stops until the next round.
 const FAILURES_MAX: usize = 3;
 
-/// How the requests about users ended.
+/// The end of the requests about users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     All,
     /// The token may not see the info.
     Hidden,
-    /// Interrupted; the next round goes on.
+    /// Interrupted. The next round continues.
     Cut,
 }
 
@@ -63,7 +63,8 @@ pub async fn ask_users(ctx: &TeamContext, has_scanned: bool, round: &mut ScanRou
     Ok(())
 }
 
-/// Asks about each user of `waiting`. After `enough` refusals without an answer, the token may not see the info.
+/// Requests each user of `waiting`. After `enough` refusals without an answer, it assumes that the token may not see
+/// the info.
 async fn ask_each(
     ctx: &TeamContext,
     waiting: Vec<String>,
@@ -94,7 +95,7 @@ async fn ask_each(
         } else if failures >= FAILURES_MAX {
             end = Some(End::Cut);
         } else if at < last && ctx.is_out_of_time() {
-            // The next run goes on: the team's events must not wait.
+            // The next run continues: the team's events must not wait.
             ctx.deferred().is_unfinished = true;
             end = Some(End::Cut);
         }
@@ -111,11 +112,11 @@ async fn ask_each(
 
 async fn ask(ctx: &TeamContext, user: &str) -> Result<Snapshot, crate::api::ApiError> {
     let served = ctx.source.user_info(&ctx.team, user).await?;
-    ctx.service().hear(served.at);
+    ctx.service().observe(served.at);
     user_info(user, served.body.text()).map_err(|malformed| unexpected("a user's authentication info", &malformed))
 }
 
-/// Commits answers, and with `end` also the record of a complete scan.
+/// Commits answers. With `end`, it also commits the record of a complete scan.
 async fn commit(ctx: &TeamContext, answers: Vec<(String, Snapshot)>, end: Option<End>) -> Result<u64, ArchiveError> {
     if answers.is_empty() && end.is_none() {
         return Ok(0);

@@ -77,7 +77,7 @@ impl Chunk {
             findings.push(Finding { count: events.strays, ..finding });
         }
         let sessions = match self.is_anew {
-            true => events.sessions_anew(mark, service_now),
+            true => events.all_sessions(mark, service_now),
             false => events.sessions(&mut reader, mark, service_now)?,
         };
         writer.commit(Draft { sessions: Some(sessions), findings, ..Draft::default() }, now)

@@ -1,4 +1,4 @@
-//! Sessions follow the archived events: in the commit that brings the events, or chunk by chunk after a backfill.
+//! Sessions follow the archived events: in the commit of the events, or in chunks after a backfill.
 
 pub mod catch_up;
 pub mod update;

@@ -1,5 +1,5 @@
-//! Sessions follow the events. A commit makes the sessions that its events touch again. A commit with many events, as in a
-//! backfill, defers them: it records from when to when the sessions lag, and [`Chunk`](super::catch_up::Chunk) makes them later.
+//! Sessions follow the events. A commit makes the sessions of its events again. A commit with many events, as in a
+//! backfill, defers them: it records the time range of the lag, and [`Chunk`](super::catch_up::Chunk) makes them later.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
@@ -14,11 +14,11 @@ use crate::correlate::{SESSION_RULES, connection_of, is_at_rest, is_connection, 
 use crate::model::{ConnectionEvent, ConnectionId, EventRow, Instant, Range, SessionRow, Stream};
 use crate::planted::{self, Bug};
 
-/// A commit with so many connection events defers their sessions.
+/// A commit with this number of connection events defers their sessions.
 const DEFER_EVENTS_MIN: usize = 5_000;
-/// Fewer sessions are not worth a thread.
+/// Fewer sessions do not justify a thread.
 const SESSIONS_A_THREAD_MIN: usize = 1_000;
-/// Why an event without a connection is a finding.
+/// The reason of the finding about events without a connection.
 pub const NO_CONNECTION_ID: &str = "without a connectionID: of no session";
 pub const DAY: Duration = Duration::from_secs(86_400);
 /// The mark of sessions that include all archived events.
@@ -52,7 +52,7 @@ pub fn correlate(draft: &mut Draft, writer: &mut TeamWriter, now: Instant) -> Re
     Ok(())
 }
 
-/// Leaves the sessions as they are, and records in the commit that they lag.
+/// Leaves the sessions unchanged, and records their lag in the commit.
 pub fn defer_sessions(draft: &mut Draft, writer: &TeamWriter) {
     let times = connections(draft).filter_map(WindowRows::times);
     let Some((first, last)) = times.reduce(|all, some| (all.0.min(some.0), all.1.max(some.1))) else { return };
@@ -101,7 +101,7 @@ impl<'e> NewEvents<'e> {
         }
     }
 
-    /// The sessions that these events touch, made of them and of all archived events of the same connections.
+    /// The sessions of these events, made from them and from all archived events of the same connections.
     ///
     /// # Errors
     /// When the archive cannot be read.
@@ -117,8 +117,8 @@ impl<'e> NewEvents<'e> {
         Ok(self.change(mark, held, &archived, now))
     }
 
-    /// All sessions, made only of these events: the commit drops the archived sessions.
-    pub fn sessions_anew(self, mark: SessionsMark, now: Instant) -> SessionsDraft {
+    /// All sessions, made only from these events. The commit drops the archived sessions.
+    pub fn all_sessions(self, mark: SessionsMark, now: Instant) -> SessionsDraft {
         SessionsDraft { is_anew: true, ..self.change(mark, Default::default(), &HashMap::new(), now) }
     }
 
@@ -130,7 +130,7 @@ impl<'e> NewEvents<'e> {
         now: Instant,
     ) -> SessionsDraft {
         let newest = held.0.iter().map(|held| held.row.last_event_at).fold(self.newest, Instant::max);
-        // Whole days: sessions come to rest together. A date in the future brings none to rest.
+        // Whole days: all sessions of a day become final together. An event with a future date makes no session final.
         let newest = newest.min(now).floor_to(DAY);
         let make = |(id, mut events): (&str, Vec<ConnectionEvent<'_>>)| {
             events.extend(archived.get(&ConnectionId::from(id)).into_iter().flatten().map(ConnectionEvent::from));
@@ -142,8 +142,8 @@ impl<'e> NewEvents<'e> {
     }
 }
 
-/// The changes to the `held` sessions, (open, resting), when the sessions of the touched connections are `made` again. A session
-/// that did not change stays in its file.
+/// The changes to the `held` sessions (open, resting), when the sessions of the touched connections are `made` again.
+/// An unchanged session stays in its file.
 fn changed(
     mark: SessionsMark,
     made: Vec<SessionRow>,
@@ -172,7 +172,7 @@ fn changed(
     draft
 }
 
-/// All open sessions, and those of the touched connections among the others.
+/// All open sessions, and the other sessions of the touched connections.
 fn held<'f>(
     reader: &mut SessionsReader<'_>,
     touched: impl Iterator<Item = &'f str>,

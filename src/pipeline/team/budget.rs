@@ -1,8 +1,8 @@
 //! The limit of uncommitted events of all teams of a process.
 //!
-//! A reading reserves a permit before it begins. The permit goes with the events into the team's batch, and is free when their
-//! commit has ended. Readings without room wait in a queue. While any reading waits, every team commits all that it holds, so
-//! no team waits for another team that waits.
+//! A reading reserves a permit before it begins. The permit moves with the events into the team's batch, and is free at
+//! the end of their commit. Readings without room wait in a queue. While any reading waits, every team commits all its
+//! events, so no team waits for another waiting team.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::pipeline::settings::{HELD_EVENTS_MAX, READ_EVENTS_MAX, RESCAN_EVENTS_MAX, Settings};
 
-/// There is room for so many readings at least.
+/// The budget has room for at least this number of readings.
 const READINGS_AT_ONCE_MIN: usize = 6;
 
 /// Room for events, until it is dropped.
@@ -23,12 +23,12 @@ pub struct Budget {
     events_max: usize,
     /// Readings that wait for room.
     waiting: AtomicUsize,
-    /// One team at a time makes deferred sessions: they take about as much memory as its events.
+    /// Only one team at a time makes deferred sessions: they take about as much memory as its events.
     making: Arc<Semaphore>,
 }
 
 impl Budget {
-    /// Room for so many events. A single reading has room in any case.
+    /// Room for this number of events. A single reading always has room.
     pub fn new(events_max: usize) -> Arc<Self> {
         let events_max = events_max.clamp(RESCAN_EVENTS_MAX, Semaphore::MAX_PERMITS.min(u32::MAX as usize));
         let (free, making) = (Arc::new(Semaphore::new(events_max)), Arc::new(Semaphore::new(1)));
@@ -71,12 +71,12 @@ impl Budget {
         permit.expect("BUG: the semaphore is never closed")
     }
 
-    /// The turn to make sessions, if it is free.
+    /// The permit to make sessions, if it is free.
     pub fn try_turn(&self) -> Option<Permit> {
         self.making.clone().try_acquire_owned().ok()
     }
 
-    /// The turn to make sessions.
+    /// The permit to make sessions.
     pub async fn turn(&self) -> Permit {
         self.making.clone().acquire_owned().await.expect("BUG: the semaphore is never closed")
     }
@@ -86,7 +86,7 @@ fn permits(events: usize) -> u32 {
     u32::try_from(events).expect("BUG: a reading brings few events")
 }
 
-/// Splits off all but the room of `stay` events.
+/// Splits off everything except the room of `stay` events.
 pub fn split_off(permit: &mut Permit, stay: usize) -> Option<Permit> {
     permit.split(permit.num_permits().saturating_sub(stay))
 }
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn room_is_given_in_the_order_in_which_it_was_asked_for() {
+    fn readings_get_room_in_the_order_of_their_requests() {
         let budget = Budget::new(2 * READ_EVENTS_MAX);
         let [first, second] = [(); 2].map(|()| budget.try_reserve(READ_EVENTS_MAX).unwrap());
         let mut third = Box::pin(budget.reserve(READ_EVENTS_MAX));
@@ -124,12 +124,12 @@ mod tests {
     }
 
     #[test]
-    fn room_goes_with_the_events_and_comes_back_when_they_are_committed() {
+    fn room_moves_with_the_events_and_is_free_after_their_commit() {
         let budget = Budget::new(2 * READ_EVENTS_MAX);
         let taken = || 2 * READ_EVENTS_MAX - budget.free.available_permits();
         let mut read = budget.try_reserve(READ_EVENTS_MAX).unwrap();
         drop(split_off(&mut read, 1_000));
-        assert_eq!(taken(), 1_000, "what a reading did not bring is free");
+        assert_eq!(taken(), 1_000, "the unused room of a reading is free");
         let mut waiting = budget.nothing();
         waiting.merge(read);
         assert!(split_off(&mut waiting, 1_200).is_none_or(|none| none.num_permits() == 0), "some came without room");
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_permit_for_nothing_needs_no_room() {
+    fn an_empty_permit_needs_no_room() {
         let budget = Budget::new(0);
         let all = budget.try_reserve(RESCAN_EVENTS_MAX).unwrap();
         assert_eq!((budget.nothing().num_permits(), budget.try_reserve(1).is_none()), (0, true));

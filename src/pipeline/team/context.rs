@@ -1,4 +1,4 @@
-//! One team's round for its readings: the edges, and the way to the commit stage.
+//! One team's round for its readings: the edges, and the input of the commit stage.
 
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,14 +14,15 @@ use crate::pipeline::plan::coverage::read_to;
 use crate::pipeline::team::budget::Permit;
 use crate::pipeline::team::edges::TeamEdges;
 
-/// A read point is worth a commit of its own when the last committed one is older than this.
+/// A read point triggers a commit when the last committed one is older than this.
 const POINT_AGE_MAX: Duration = Duration::from_secs(3600);
 
 /// One team's round. Dropping it closes the inbox of the commit stage.
 pub struct TeamContext {
     edges: Arc<TeamEdges>,
     pub source: Arc<dyn EventSource>,
-    /// The inbox of the commit stage. An error of a method that sends to it says that the stage has ended; the stage says why.
+    /// The inbox of the commit stage. When a method that sends to it fails, the stage has ended. The stage has the
+    /// reason.
     pub inbox: Inbox,
     began: Duration,
     deferred: Mutex<Deferred>,
@@ -32,7 +33,7 @@ pub struct TeamContext {
 pub struct Deferred {
     /// Unstable ranges, which stay open.
     pub open: Vec<(Stream, Range)>,
-    /// The round is out of time: there is more to do.
+    /// The round is out of time and has more to do.
     pub is_unfinished: bool,
 }
 
@@ -54,7 +55,7 @@ impl TeamContext {
         self.deferred.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether this round is out of time, and leaves the rest to the next.
+    /// Whether this round is out of time and leaves the rest to the next round.
     pub fn is_out_of_time(&self) -> bool {
         let spent = self.clock.monotonic().saturating_sub(self.began);
         self.time_limit.is_some_and(|time_limit| spent >= time_limit)
@@ -78,19 +79,19 @@ impl TeamContext {
         if let Some(permit) = self.budget.try_reserve(events) {
             return Ok(permit);
         }
-        // Count first: from now on no team keeps anything back.
+        // Count first: from now on no team holds events back.
         let _waits = self.budget.waits();
         self.inbox.commit().await?;
         Ok(self.budget.reserve(events).await)
     }
 
-    /// How many readings of one stream may run side by side now.
+    /// How many readings of one stream may run in parallel now.
     pub fn readings_at_once(&self) -> usize {
         if self.budget.is_contended() { 1 } else { self.settings.concurrency }
     }
 
-    /// Notes a successful reading. Its read point goes with the next commit. It is worth a commit by itself if the last committed
-    /// one is old: then even a quiet team's archive says that the team is read.
+    /// Notes a successful reading. Its read point is written with the next commit. It triggers a commit if the last
+    /// committed one is old: then the archive of a quiet team, too, shows that the team is read.
     ///
     /// # Errors
     /// As [`TeamContext::add`].

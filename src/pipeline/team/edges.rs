@@ -23,9 +23,9 @@ pub struct TeamEdges {
     /// The room for the events of all teams of the process.
     pub budget: Arc<Budget>,
     pub memory: Arc<TeamMemory>,
-    /// The daemon keeps it from round to round, and reads its state in between.
+    /// The daemon keeps it from round to round, and reads it between rounds.
     pub writer: Arc<Mutex<TeamWriter>>,
-    /// A round settles and re-scans so long, and leaves the rest to the next. `None`: to the end.
+    /// The time for settling and re-scanning in a round. The next round does the rest. `None`: no limit.
     pub time_limit: Option<Duration>,
 }
 
@@ -35,7 +35,7 @@ impl TeamEdges {
         &self.memory.service
     }
 
-    /// The team's writer. Waits for a commit under way.
+    /// The team's writer. Waits for a running commit.
     pub fn writer(&self) -> MutexGuard<'_, TeamWriter> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -45,7 +45,7 @@ impl TeamEdges {
         read(self.writer().state())
     }
 
-    /// Runs `act` with the writer, on a worker.
+    /// Runs `act` with the writer in a worker.
     ///
     /// # Errors
     /// As `act`.

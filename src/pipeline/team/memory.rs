@@ -1,5 +1,5 @@
-//! The state of a team that only this process has: readings that brought nothing and so were not committed, and answers that
-//! stay valid for a while.
+//! The state of a team that only this process has: readings without new events, which were not committed, and answers
+//! that stay valid for a while.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,17 +15,17 @@ use crate::pipeline::plan::range_backoff::RangeBackoff;
 use crate::pipeline::plan::urgency::LastReading;
 use crate::pipeline::team::service_clock::ServiceClock;
 
-/// The team's view is read again after so long: the plan's span changes seldom.
+/// The interval at which the team's view is read again: the plan's span changes seldom.
 const VIEW_AGE_MAX: Duration = Duration::from_secs(3600);
 /// The interval at which events dated into the future are read.
 const LOOK_AHEAD_EVERY: Duration = Duration::from_secs(900);
-/// Read points of one stream that are kept: some hours of connections that are read every minute.
+/// Read points of one stream that are kept: some hours, if connections are read every minute.
 const POINTS_MAX: usize = 256;
-/// The interval at which the computers are listed while activity tells of their changes.
+/// The interval at which the computers are listed while activity reports their changes.
 const LIST_EVERY: Duration = Duration::from_secs(3600);
 /// The interval at which the team's files are vacuumed: each vacuum reads the whole ledger.
 const VACUUM_EVERY: Duration = Duration::from_secs(6 * 3600);
-/// Activity that is no older than this has told of every removal that matters.
+/// If activity is no older than this, it has reported every relevant removal.
 const ACTIVITY_AGE_MAX: Duration = Duration::from_secs(900);
 
 /// One team's state in this process. `sync` begins with an empty one; the daemon keeps it from run to run.
@@ -38,12 +38,12 @@ pub struct TeamMemory {
 
 #[derive(Default)]
 struct Held {
-    view: Option<View>,
+    view: Option<PlanView>,
     points: BTreeMap<Stream, VecDeque<ReadPoint>>,
     looked_ahead: BTreeMap<Stream, Option<Duration>>,
     billing: Vec<Instant>,
     listed: Option<Listed>,
-    /// A computer vanished without an event of activity.
+    /// A computer disappeared without an activity event.
     is_activity_silent: bool,
     backoffs: BTreeMap<Stream, RangeBackoff>,
     vacuumed: Option<Duration>,
@@ -52,9 +52,9 @@ struct Held {
 }
 
 #[derive(Clone, Copy)]
-struct View {
+struct PlanView {
     plan_span: Option<Duration>,
-    /// By both clocks: the monotonic one stands still while the machine sleeps, the other may jump.
+    /// By both clocks: the monotonic clock stops while the machine sleeps, and the other clock may jump.
     now: Instant,
     monotonic: Duration,
 }
@@ -65,7 +65,7 @@ struct Listed {
     /// By the service's clock.
     at: Instant,
     monotonic: Duration,
-    /// How many computers the archive knew after it: listed, and ever.
+    /// How many computers the archive knew after it: listed ones, and all ever seen.
     known: (usize, usize),
 }
 
@@ -83,7 +83,7 @@ impl TeamMemory {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The plan's span, if it was read not long ago.
+    /// The plan's span, if it was read recently.
     pub fn plan_span(&self) -> Option<Option<Duration>> {
         let view = self.held().view?;
         let aged = self.clock.monotonic().saturating_sub(view.monotonic).max(self.clock.now().since(view.now));
@@ -92,7 +92,7 @@ impl TeamMemory {
     }
 
     pub fn note_view(&self, plan_span: Option<Duration>) {
-        let view = View { plan_span, now: self.clock.now(), monotonic: self.clock.monotonic() };
+        let view = PlanView { plan_span, now: self.clock.now(), monotonic: self.clock.monotonic() };
         self.held().view = Some(view);
     }
 
@@ -118,7 +118,7 @@ impl TeamMemory {
         self.held().points.get(&stream)?.back().copied()
     }
 
-    /// The state of a stream that the archive does not have.
+    /// The state of a stream that the archive does not hold.
     pub fn known(&self, stream: Stream) -> LastReading {
         let entries = if stream == Stream::Billing { self.held().billing.clone() } else { Vec::new() };
         LastReading { point: self.last_point(stream), entries }
@@ -130,8 +130,8 @@ impl TeamMemory {
         self.held().billing = entries;
     }
 
-    /// When the computers were last listed, if a list now would say the same: activity is read and tells of every change, and the
-    /// archive knows the same computers as after that list.
+    /// The time of the last list of computers, if a new list would be the same: activity is read and reports every
+    /// change, and the archive knows the same computers as after that list.
     pub fn listed_at(&self, known: (usize, usize)) -> Option<Instant> {
         let (held, now) = (self.held(), self.service.now());
         let listed = held.listed.filter(|listed| listed.known == known && !held.is_activity_silent)?;
@@ -146,12 +146,12 @@ impl TeamMemory {
         self.held().listed = Some(Listed { at, monotonic: self.clock.monotonic(), known });
     }
 
-    /// A computer vanished without an event of activity: from now on only lists show removals.
+    /// A computer disappeared without an activity event: from now on only lists show removals.
     pub fn note_untold(&self) {
         self.held().is_activity_silent = true;
     }
 
-    /// A range was unstable: it is not read for a while.
+    /// A range was unstable. It is paused.
     pub fn note_unstable(&self, stream: Stream, range: Range) {
         let now = self.clock.monotonic();
         self.held().backoffs.entry(stream).or_default().note(range, now);
@@ -177,13 +177,13 @@ impl TeamMemory {
         }
     }
 
-    /// Whether it is time to look for events that are dated into the future. The caller does so now.
+    /// Whether it is time to read events with future dates. The caller reads them now.
     pub fn is_look_ahead_due(&self, stream: Stream) -> bool {
         let now = self.clock.monotonic();
         is_due(self.held().looked_ahead.entry(stream).or_default(), now, LOOK_AHEAD_EVERY)
     }
 
-    /// Whether the schedule has come since the last expiry of this process. The caller expires months now.
+    /// Whether the schedule was due since the last expiry of this process. The caller expires months now.
     pub fn is_expiry_due(&self, schedule: &Cron, now: Instant) -> bool {
         let mut held = self.held();
         let is_due = held.expired.is_none_or(|last| schedule.next_after(last).is_some_and(|next| next <= now));
@@ -193,7 +193,7 @@ impl TeamMemory {
         is_due
     }
 
-    /// Notes the rows that have outlived their class and that a hold keeps: a sentence each.
+    /// Notes the rows past the retention of their class that a hold keeps: a sentence each.
     pub fn note_held_back(&self, held_back: Vec<String>) {
         self.held().held_back = held_back;
     }

@@ -1,4 +1,4 @@
-//! The service's clock, which decides all ages.
+//! The service's clock, which determines all ages.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,8 +9,8 @@ use crate::model::Instant;
 /// The number of dates that are compared.
 const DATES_HEARD: usize = 5;
 
-/// The service's clock by its `Date` headers, or ours if it sends none. It is the median of the last few dates, so one wrong date
-/// has no effect.
+/// The service's clock by its `Date` headers, or the machine's clock if it sends none. It is the median of the last few
+/// dates, so one wrong date has no effect.
 pub struct ServiceClock {
     clock: Arc<dyn Clock>,
     /// Each `Date` less our monotonic time at its arrival.
@@ -31,7 +31,7 @@ impl ServiceClock {
         self.zeros().clear();
     }
 
-    pub fn hear(&self, date: Option<Instant>) {
+    pub fn observe(&self, date: Option<Instant>) {
         let Some(date) = date else { return };
         let mut zeros = self.zeros();
         zeros.push_back(date.minus(self.clock.monotonic()));
@@ -56,7 +56,7 @@ mod tests {
     use crate::clock::SystemClock;
 
     #[test]
-    fn one_wild_date_does_not_move_the_service_s_clock() {
+    fn one_wrong_date_does_not_change_the_service_clock() {
         let at = |text: &str| text.parse::<Instant>().unwrap();
         let (true_date, ahead, behind) =
             (at("2026-11-20T08:00:00Z"), at("2099-01-01T00:00:00Z"), at("2001-01-01T00:00:00Z"));
@@ -69,8 +69,8 @@ mod tests {
             vec![ahead, ahead, true_date, true_date, true_date, true_date],
         ] {
             let clock = ServiceClock::new(Arc::new(SystemClock::new()));
-            dates.iter().for_each(|date| clock.hear(Some(*date)));
-            clock.hear(None);
+            dates.iter().for_each(|date| clock.observe(Some(*date)));
+            clock.observe(None);
             let (now, span) = (clock.now(), Duration::from_secs(60));
             assert!(now >= true_date.minus(span) && now <= true_date.plus(span), "{dates:?}: {now}");
         }

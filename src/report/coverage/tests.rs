@@ -60,7 +60,7 @@ fn of_connections(data: &ViewData, from: &str, to: &str) -> StreamCoverage {
 }
 
 #[test]
-fn what_was_never_read_is_told_from_what_is_not_settled_yet() {
+fn unread_and_unsettled_parts_are_distinguished() {
     let data = look(windows(), Vec::new());
     for (from, to, expected) in [
         ("03", "05", "complete, 2 windows settled"),
@@ -112,7 +112,7 @@ fn a_gap_is_inside_when_it_touches_the_period() {
 }
 
 #[test]
-fn a_gap_that_was_taken_back_or_belongs_elsewhere_does_not_count() {
+fn a_closed_gap_or_a_gap_of_another_stream_does_not_count() {
     let connections = Some(Stream::Connections);
     let taken_back = vec![
         gap(FindingKind::Gap, connections, Some("03"), Some("04")),
@@ -129,7 +129,7 @@ fn a_gap_that_was_taken_back_or_belongs_elsewhere_does_not_count() {
 }
 
 #[test]
-fn a_period_is_not_whole_where_a_computer_was_removed_before_it_was_read() {
+fn a_period_is_incomplete_if_a_computer_was_removed_before_it_was_read() {
     let removed = || vec![gap(FindingKind::RemovedBefore, Some(Stream::Connections), Some("02"), Some("04"))];
     for (from, to, expected) in [("03", "05", 1), ("04", "05", 0)] {
         let found = of_connections(&look(windows(), removed()), from, to);

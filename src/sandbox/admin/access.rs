@@ -10,7 +10,7 @@ use super::state::{TeamState, push_new};
 use super::views;
 
 /// The change that a request makes to one computer.
-pub type Act = fn(&mut TeamState, &str, &[String], &[String]) -> Result<Effect, Refusal>;
+pub type ComputerChange = fn(&mut TeamState, &str, &[String], &[String]) -> Result<Effect, Refusal>;
 
 fn check(state: &TeamState, device: &str, users: &[String], groups: &[String]) -> Result<(), Refusal> {
     state.device(device)?;
@@ -60,13 +60,13 @@ pub fn remove(state: &mut TeamState, request: &AdminRequest<'_>) -> Answer {
     single(state, request, revoke)
 }
 
-fn single(state: &mut TeamState, request: &AdminRequest<'_>, act: Act) -> Answer {
+fn single(state: &mut TeamState, request: &AdminRequest<'_>, act: ComputerChange) -> Answer {
     let effect = act(state, request.id(0), &request.list("users"), &request.list("groups"))?;
     Ok(Outcome::created().with_effect(effect))
 }
 
 /// Handles each computer by itself: an error of one computer does not stop the others.
-pub fn bulk(state: &mut TeamState, request: &AdminRequest<'_>, act: Act) -> Outcome {
+pub fn bulk(state: &mut TeamState, request: &AdminRequest<'_>, act: ComputerChange) -> Outcome {
     let (users, groups) = (request.list("users"), request.list("groups"));
     let (mut done, mut errors, mut effects) = (Vec::new(), Vec::new(), Vec::new());
     for device in request.list("devices") {

@@ -12,7 +12,7 @@ use super::views;
 const SCIM_MANAGED: &str = "group-scim-managed";
 
 /// The change that a request makes to one group.
-pub type Act = fn(&mut TeamState, &str, &[String], &[String]) -> Result<Effect, Refusal>;
+pub type GroupChange = fn(&mut TeamState, &str, &[String], &[String]) -> Result<Effect, Refusal>;
 
 pub fn create(state: &mut TeamState, request: &AdminRequest<'_>) -> Answer {
     if state.groups.len() >= state.plan.groups {
@@ -100,7 +100,7 @@ pub fn remove_members(state: &mut TeamState, request: &AdminRequest<'_>) -> Answ
 }
 
 /// If the identity provider manages the group, a request with any user fails as a whole, its computers included.
-fn single(state: &mut TeamState, request: &AdminRequest<'_>, act: Act) -> Answer {
+fn single(state: &mut TeamState, request: &AdminRequest<'_>, act: GroupChange) -> Answer {
     let (group, users, devices) = (request.id(0), request.list("users"), request.list("devices"));
     let held = state.group(group)?;
     if !users.is_empty() {
@@ -111,7 +111,7 @@ fn single(state: &mut TeamState, request: &AdminRequest<'_>, act: Act) -> Answer
 }
 
 /// Handles each group by itself. A managed group accepts the computers and skips the users, and the answer says so.
-pub fn bulk(state: &mut TeamState, request: &AdminRequest<'_>, act: Act) -> Outcome {
+pub fn bulk(state: &mut TeamState, request: &AdminRequest<'_>, act: GroupChange) -> Outcome {
     let (users, devices) = (request.list("users"), request.list("devices"));
     let (mut errors, mut effects) = (Vec::new(), Vec::new());
     let (mut is_any_done, mut took_users) = (false, false);

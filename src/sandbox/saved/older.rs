@@ -12,7 +12,7 @@ use super::{FORMAT, SavedError, unreadable};
 
 /// # Errors
 /// When it has no format, or a later one than this version's.
-pub(super) fn brought_up(value: Value) -> Result<Value, SavedError> {
+pub(super) fn upgraded(value: Value) -> Result<Value, SavedError> {
     let Value::Object(mut saved) = value else { return Err(unreadable("it is not a JSON object")) };
     let Some(format) = saved.get("format").and_then(Value::as_u64).filter(|&format| format > 0) else {
         return Err(unreadable("it has no format"));

@@ -136,8 +136,8 @@ fn push(stretches: &mut Vec<StateRange>, from: Instant, to: Instant, state: Cove
 }
 
 fn gaps(data: &ViewData, team: &TeamId, stream: Stream) -> Vec<GapShown> {
-    let standing = data.standing_gaps(team).filter(|row| row.finding.stream == Some(stream));
-    let mut found: Vec<GapShown> = standing
+    let open_gaps_of = data.open_gaps(team).filter(|row| row.finding.stream == Some(stream));
+    let mut found: Vec<GapShown> = open_gaps_of
         .map(|row| GapShown {
             from: row.finding.from,
             to: row.finding.to,

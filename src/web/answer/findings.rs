@@ -38,7 +38,7 @@ pub struct FindingShown {
 
 /// The key of a page's last row: the time of the finding, its team, and its number in the team.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Last(i64, String, u64);
+struct PageKey(i64, String, u64);
 
 /// The findings that `input` asks for.
 ///
@@ -63,7 +63,7 @@ pub async fn find(
         conditions.push("ledger_seq = $seq");
         values.insert("seq", ParamValue::Integer(i64::try_from(seq).unwrap_or(i64::MAX)));
     }
-    if let Some(Last(micros, team, nth)) = place(input)? {
+    if let Some(PageKey(micros, team, nth)) = place(input)? {
         conditions.push("(epoch_us(found_at), team_id, nth) < ($micros, $team, $nth)");
         values.insert("micros", ParamValue::Integer(micros));
         values.insert("team", ParamValue::Text(team));
@@ -84,7 +84,7 @@ pub async fn find(
     let has_more = rows.len() > limit;
     rows.truncate(limit);
     let next = rows.last().filter(|_| has_more);
-    let next = next.map(|last| cursor(&Last(last.found_at.micros(), last.team_id.clone(), last.nth)));
+    let next = next.map(|last| cursor(&PageKey(last.found_at.micros(), last.team_id.clone(), last.nth)));
     Ok(Found { rows, next })
 }
 

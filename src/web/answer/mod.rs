@@ -6,7 +6,7 @@ pub mod quarantine;
 pub mod reports;
 pub mod sessions;
 pub mod sql;
-pub mod standing;
+pub mod health;
 
 use std::time::Duration;
 

@@ -37,7 +37,7 @@ pub struct Quarantined {
 
 /// The key of a page's last row: the time of its first sight, its team, stream and id.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Last(i64, String, String, String);
+struct PageKey(i64, String, String, String);
 
 /// The quarantined events that `input` asks for, newest first.
 ///
@@ -58,7 +58,7 @@ pub async fn find(
         conditions.push("reason = $reason");
         values.insert("reason", ParamValue::Text(reason.to_owned()));
     }
-    if let Some(Last(micros, team, stream, id)) = place(input)? {
+    if let Some(PageKey(micros, team, stream, id)) = place(input)? {
         conditions.push("(epoch_us(first_seen_at), team_id, stream, event_id) < ($micros, $team, $last_stream, $id)");
         values.insert("micros", ParamValue::Integer(micros));
         values.insert("team", ParamValue::Text(team));
@@ -77,7 +77,7 @@ pub async fn find(
     let has_more = rows.len() > limit;
     rows.truncate(limit);
     let next = rows.last().filter(|_| has_more).map(|last| {
-        cursor(&Last(last.first_seen_at.micros(), last.team_id.clone(), last.stream.clone(), last.event_id.clone()))
+        cursor(&PageKey(last.first_seen_at.micros(), last.team_id.clone(), last.stream.clone(), last.event_id.clone()))
     });
     Ok(Found { rows, next })
 }

@@ -93,7 +93,7 @@ pub struct Search {
 
 /// The key of a page's last row: the time of its first event, its connection and team.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Last(i64, String, String);
+struct PageKey(i64, String, String);
 
 impl Search {
     /// The conditions in `input`.
@@ -141,12 +141,12 @@ impl Search {
     /// # Errors
     /// When `input` has an invalid position; the errors of the query.
     pub async fn find(&self, shown: &AppState, input: &Input, limit: usize) -> Result<Found<Session>, Problem> {
-        let last: Option<Last> = place(input)?;
+        let last: Option<PageKey> = place(input)?;
         let mut values = self.values.clone();
         let mut conditions: Vec<String> = self.conditions.iter().map(|&condition| condition.to_owned()).collect();
         let (from, to) = (literal(self.period.start), literal(self.period.end));
         conditions.push(format!("first_event_at >= {from} AND first_event_at < {to}"));
-        if let Some(Last(micros, connection, team)) = last {
+        if let Some(PageKey(micros, connection, team)) = last {
             let at = format!("make_timestamp({micros})");
             conditions.push(format!(
                 "first_event_at <= {at} AND (first_event_at < {at} OR (connection_id, team_id) < ($connection, $team))"
@@ -160,10 +160,9 @@ impl Search {
         let mut rows = shown.queries.ask(self.teams.clone(), needs, TIME_MAX, ask).await?;
         let has_more = rows.len() > limit;
         rows.truncate(limit);
-        let next = rows
-            .last()
-            .filter(|_| has_more)
-            .map(|last| cursor(&Last(last.first_event_at.micros(), last.connection_id.clone(), last.team_id.clone())));
+        let next = rows.last().filter(|_| has_more).map(|last| {
+            cursor(&PageKey(last.first_event_at.micros(), last.connection_id.clone(), last.team_id.clone()))
+        });
         Ok(Found { rows, next })
     }
 
@@ -171,7 +170,7 @@ impl Search {
     ///
     /// # Errors
     /// The errors of the query.
-    pub async fn going_on(&self, shown: &AppState) -> Result<Vec<Session>, Problem> {
+    pub async fn running_sessions(&self, shown: &AppState) -> Result<Vec<Session>, Problem> {
         let Range { start, end } = self.period;
         let since = start.minus(Duration::from_secs(BEGUN_BEFORE_DAYS * 86_400));
         let mut conditions: Vec<String> = self.conditions.iter().map(|&condition| condition.to_owned()).collect();

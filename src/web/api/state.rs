@@ -11,7 +11,7 @@ use crate::model::{Range, Stream};
 
 use super::super::AppState;
 use super::super::answer::coverage::{self, StreamCover};
-use super::super::answer::standing::Standing;
+use super::super::answer::health::DaemonHealth;
 use super::super::answer::{asked_teams, named};
 use super::super::input::{Input, cursor, place};
 use super::super::problem::Problem;
@@ -33,37 +33,37 @@ pub async fn status(State(shown): State<Arc<AppState>>, uri: Uri) -> Answer {
     input.only(&["team", "limit", "after"])?;
     let limit = input.limit(ROWS, ROWS_MAX)?;
     let after: Option<String> = place(&input)?;
-    let mut standing = Standing::of(&shown.live, shown.clock.now());
-    let totals = standing.totals();
+    let mut daemon = DaemonHealth::of(&shown.live, shown.clock.now());
+    let totals = daemon.totals();
     // The status works even while the archive cannot be read.
     let names = shown.queries.names().await.unwrap_or_default();
-    if !standing.shard.is_whole() {
-        standing.add_others(&shown.queries.teams().await.unwrap_or_default());
+    if !daemon.shard.is_whole() {
+        daemon.add_others(&shown.queries.teams().await.unwrap_or_default());
     }
-    standing.set_names(&names);
+    daemon.set_names(&names);
     if let Some(asked) = input.get("team") {
-        let is_id = standing.teams.iter().any(|team| team.team == asked);
+        let is_id = daemon.teams.iter().any(|team| team.team == asked);
         let asked = if is_id { asked } else { named(&names, asked)?.as_str() };
-        standing.teams.retain(|team| team.team == asked);
-        if standing.teams.is_empty() {
+        daemon.teams.retain(|team| team.team == asked);
+        if daemon.teams.is_empty() {
             return Err(Problem::missing("the daemon does not read this team").into());
         }
     }
-    standing.teams.retain(|team| after.as_ref().is_none_or(|after| team.team > *after));
-    let has_more = standing.teams.len() > limit;
-    standing.teams.truncate(limit);
-    let next = standing.teams.last().filter(|_| has_more).map(|team| cursor(&team.team));
+    daemon.teams.retain(|team| after.as_ref().is_none_or(|after| team.team > *after));
+    let has_more = daemon.teams.len() > limit;
+    daemon.teams.truncate(limit);
+    let next = daemon.teams.last().filter(|_| has_more).map(|team| cursor(&team.team));
     answered(&json!({
         "annals_version": env!("CARGO_PKG_VERSION"),
         "archive_id": shown.queries.archive_id(),
-        "at": standing.at,
-        "shard": standing.shard,
-        "healthy": totals.late == 0 && totals.waiting == 0 && standing.teams_error.is_none(),
+        "at": daemon.at,
+        "shard": daemon.shard,
+        "healthy": totals.late == 0 && totals.waiting == 0 && daemon.teams_error.is_none(),
         "totals": totals,
-        "teams_error": standing.teams_error,
-        "verify": standing.verified,
-        "publish": standing.published,
-        "teams": standing.teams,
+        "teams_error": daemon.teams_error,
+        "verify": daemon.verified,
+        "publish": daemon.published,
+        "teams": daemon.teams,
         "next": next,
     }))
 }
@@ -108,6 +108,6 @@ pub async fn ledger(State(shown): State<Arc<AppState>>, uri: Uri) -> Answer {
             json!({"team": team, "team_name": data.names.name(team), "seq": look.seq.0, "sha256": look.head})
         })
         .collect();
-    let verified = Standing::of(&shown.live, shown.clock.now()).verified;
+    let verified = DaemonHealth::of(&shown.live, shown.clock.now()).verified;
     answered(&json!({"archive_id": shown.queries.archive_id(), "heads": heads, "verify": verified}))
 }

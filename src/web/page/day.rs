@@ -82,7 +82,7 @@ pub async fn day(State(shown): State<Arc<AppState>>, headers: HeaderMap, uri: Ur
     let found = match problem {
         Some(problem) => Err(problem),
         None => match Search::of(&asker.input, asker.teams.clone(), period) {
-            Ok(search) => search.going_on(&shown).await,
+            Ok(search) => search.running_sessions(&shown).await,
             Err(problem) => Err(problem),
         },
     };

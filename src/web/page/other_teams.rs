@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::model::{Shard, TeamId};
 use crate::report::TeamNames;
 
-use super::super::answer::standing::Standing;
+use super::super::answer::health::DaemonHealth;
 use super::super::human::plural;
 use super::super::input::query;
 
@@ -29,14 +29,14 @@ pub struct OtherTeams {
 impl OtherTeams {
     /// Selects from the archived teams, at most `shown` of each kind; of other shards' teams, only those with `search` in their name or
     /// id.
-    pub fn of(held: &[TeamId], standing: &Standing, names: &TeamNames, search: &str, shown: usize) -> Self {
-        let read: BTreeSet<&str> = standing.teams.iter().map(|team| team.team.as_str()).collect();
+    pub fn of(held: &[TeamId], daemon: &DaemonHealth, names: &TeamNames, search: &str, shown: usize) -> Self {
+        let read: BTreeSet<&str> = daemon.teams.iter().map(|team| team.team.as_str()).collect();
         let search = search.to_lowercase();
         let mut beside = Self::default();
         let mut left = 0;
         for team in held.iter().map(TeamId::as_str).filter(|team| !read.contains(team)) {
             let named = || Named { label: names.with_id(team), href: format!("/coverage{}", query([("team", team)])) };
-            match standing.shard.other_owner(&team.into()) {
+            match daemon.shard.other_owner(&team.into()) {
                 None if beside.unread.len() < shown => beside.unread.push(named()),
                 None => {}
                 Some(owner) => {
@@ -64,9 +64,9 @@ mod tests {
     use crate::model::Instant;
 
     /// A daemon that reads no team yet.
-    fn standing(shard: &str) -> Standing {
+    fn daemon(shard: &str) -> DaemonHealth {
         let at = Instant::from_seconds(1_800_000_000);
-        Standing {
+        DaemonHealth {
             at,
             shard: shard.parse().unwrap(),
             is_listed: false,
@@ -81,7 +81,7 @@ mod tests {
     fn each_team_is_named_with_the_shard_that_reads_it() {
         let held: Vec<TeamId> = (0..40).map(|n| TeamId::new(format!("team-{n:02}"))).collect();
         let names = TeamNames::default();
-        let of = |shard: &str, search: &str, shown| OtherTeams::of(&held, &standing(shard), &names, search, shown);
+        let of = |shard: &str, search: &str, shown| OtherTeams::of(&held, &daemon(shard), &names, search, shown);
         let whole = of("1/1", "", 25);
         assert_eq!((whole.unread.len(), whole.others.len()), (25, 0));
         let second = of("2/4", "", 40);

@@ -10,7 +10,7 @@ use crate::model::Instant;
 use crate::report::counted;
 
 use super::super::AppState;
-use super::super::answer::standing::{Health, Standing, StreamStanding, TeamStanding, Totals};
+use super::super::answer::health::{DaemonHealth, Health, StreamHealth, TeamHealth, Totals};
 use super::super::human::{Time, ago, bytes, plural, span, time};
 use super::super::input::{Input, query};
 use super::super::query_service::TEAMS_TOGETHER_MAX;
@@ -102,30 +102,30 @@ pub async fn overview(State(shown): State<Arc<AppState>>, headers: HeaderMap, ur
     let mut frame = Frame::bare(&shown, &headers, &uri);
     frame.title = "Overview".to_owned();
     let (now, zone) = (shown.clock.now(), zone_of(&headers));
-    let mut standing = Standing::of(&shown.live, now);
+    let mut daemon = DaemonHealth::of(&shown.live, now);
     // The page works even while the archive cannot be read.
     let held = shown.queries.teams().await.unwrap_or_default();
     let names = shown.queries.names().await.unwrap_or_default();
-    standing.set_names(&names);
+    daemon.set_names(&names);
     let search = input.shown("q");
-    let beside = OtherTeams::of(&held, &standing, &names, &search, TEAMS_SHOWN);
-    let (totals, verdict, errors) = (standing.totals(), verdict(&standing), errors(&standing));
-    standing.worst_first();
-    let is_searchable = standing.teams.len() > TEAMS_SHOWN || !beside.others_left.is_empty();
+    let beside = OtherTeams::of(&held, &daemon, &names, &search, TEAMS_SHOWN);
+    let (totals, verdict, errors) = (daemon.totals(), verdict(&daemon), errors(&daemon));
+    daemon.worst_first();
+    let is_searchable = daemon.teams.len() > TEAMS_SHOWN || !beside.others_left.is_empty();
     if !search.is_empty() {
         let search = search.to_lowercase();
         let is_found = |text: &str| text.to_lowercase().contains(&search);
-        standing.teams.retain(|team| is_found(&team.team) || team.team_name.as_deref().is_some_and(is_found));
+        daemon.teams.retain(|team| is_found(&team.team) || team.team_name.as_deref().is_some_and(is_found));
     }
-    let found = standing.teams.len();
+    let found = daemon.teams.len();
     let page = usize::try_from(page).unwrap_or(usize::MAX).clamp(1, found.div_ceil(TEAMS_SHOWN).max(1));
     let begin = (page - 1) * TEAMS_SHOWN;
     let teams: Vec<Team> =
-        standing.teams.iter().skip(begin).take(TEAMS_SHOWN).map(|team| team_of(team, now, &zone)).collect();
+        daemon.teams.iter().skip(begin).take(TEAMS_SHOWN).map(|team| team_of(team, now, &zone)).collect();
     let of_page = |page: usize| format!("/{}", input.with(&[("page", &page.to_string())]));
     let end = begin + teams.len();
     let document = Overview {
-        figures: figures(&standing, &totals, now, &zone),
+        figures: figures(&daemon, &totals, now, &zone),
         verdict,
         errors,
         shown: if end < found || begin > 0 {
@@ -139,30 +139,30 @@ pub async fn overview(State(shown): State<Arc<AppState>>, headers: HeaderMap, ur
         search,
         is_searchable,
         beside,
-        shard: if standing.shard.is_whole() { String::new() } else { standing.shard.to_string() },
+        shard: if daemon.shard.is_whole() { String::new() } else { daemon.shard.to_string() },
         frame,
     };
     shown_page(&document)
 }
 
-fn verdict(standing: &Standing) -> (&'static str, String, String) {
-    let totals = standing.totals();
+fn verdict(daemon: &DaemonHealth) -> (&'static str, String, String) {
+    let totals = daemon.totals();
     let said = |class, title: &str, sentence: String| (class, title.to_owned(), sentence);
-    if let Some(found) = standing.verified.as_ref().filter(|found| found.faults > 0) {
+    if let Some(found) = daemon.verified.as_ref().filter(|found| found.faults > 0) {
         let faults = plural(found.faults as u64, "fault");
         let sentence =
             format!("The last check found {faults}. `annals verify` names each of them. Do not change the archive.");
         return said("bad", "The archive differs from its ledger", sentence);
     }
-    if standing.teams.is_empty() {
-        return match &standing.teams_error {
+    if daemon.teams.is_empty() {
+        return match &daemon.teams_error {
             Some(_) => said(
                 "warn",
                 "The service does not answer",
                 "Annals does not know the teams yet. It tries again by itself.".to_owned(),
             ),
-            None if standing.is_listed && !standing.shard.is_whole() => {
-                let title = format!("No team belongs to shard {}", standing.shard);
+            None if daemon.is_listed && !daemon.shard.is_whole() => {
+                let title = format!("No team belongs to shard {}", daemon.shard);
                 said("calm", &title, "Other shards read the teams that the token sees.".to_owned())
             }
             None => said("calm", "Annals is asking the service for its teams", "This takes a moment.".to_owned()),
@@ -184,11 +184,11 @@ fn verdict(standing: &Standing) -> (&'static str, String, String) {
         let sentence = format!("{} of {} not read yet.", totals.waiting, plural(totals.streams, "stream"));
         return said("calm", "The daemon runs its first round since its start", sentence);
     }
-    if standing.teams_error.is_some() {
+    if daemon.teams_error.is_some() {
         let sentence = "The daemon cannot read the list of teams, so it would miss a new team.".to_owned();
         return said("warn", "All known streams are up to date", sentence);
     }
-    let failing: usize = standing.errors().values().sum();
+    let failing: usize = daemon.errors().values().sum();
     if failing > 0 {
         let sentence = format!(
             "The last read of {} of {} failed. No stream is late yet. Annals tries again by itself.",
@@ -204,19 +204,19 @@ fn verdict(standing: &Standing) -> (&'static str, String, String) {
     )
 }
 
-fn errors(standing: &Standing) -> Vec<String> {
-    let mut found: Vec<(String, usize)> = standing.errors().into_iter().collect();
+fn errors(daemon: &DaemonHealth) -> Vec<String> {
+    let mut found: Vec<(String, usize)> = daemon.errors().into_iter().collect();
     found.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     let of_streams = found.iter().map(|(error, count)| format!("{error} ({})", plural(*count as u64, "stream")));
     let of_listing =
-        standing.teams_error.iter().map(|error| format!("{} (the list of teams)", crate::report::printable(error)));
-    let unpublished = standing.published.iter().filter_map(|run| run.error.as_deref());
+        daemon.teams_error.iter().map(|error| format!("{} (the list of teams)", crate::report::printable(error)));
+    let unpublished = daemon.published.iter().filter_map(|run| run.error.as_deref());
     let of_tables = unpublished.map(|error| format!("{} (the open tables)", crate::report::printable(error)));
     of_listing.chain(of_tables).chain(of_streams).take(ERRORS_SHOWN).collect()
 }
 
-fn figures(standing: &Standing, totals: &Totals, now: Instant, zone: &crate::report::Zone) -> Vec<Figure> {
-    let checked = match &standing.verified {
+fn figures(daemon: &DaemonHealth, totals: &Totals, now: Instant, zone: &crate::report::Zone) -> Vec<Figure> {
+    let checked = match &daemon.verified {
         None => Figure {
             label: "Last check",
             value: "not yet".into(),
@@ -285,7 +285,7 @@ fn figures(standing: &Standing, totals: &Totals, now: Instant, zone: &crate::rep
     ]
 }
 
-fn team_of(team: &TeamStanding, now: Instant, zone: &crate::report::Zone) -> Team {
+fn team_of(team: &TeamHealth, now: Instant, zone: &crate::report::Zone) -> Team {
     let of_team = |path: &str| format!("{path}{}", query([("team", team.team.as_str())]));
     let worst = team.streams.iter().map(|stream| stream.health).min();
     Team {
@@ -317,7 +317,7 @@ fn class_of(health: Health) -> &'static str {
     }
 }
 
-fn line_of(team: &TeamStanding, stream: &StreamStanding, now: Instant, zone: &crate::report::Zone) -> Line {
+fn line_of(team: &TeamHealth, stream: &StreamHealth, now: Instant, zone: &crate::report::Zone) -> Line {
     let short = match (stream.seconds_to_loss, stream.seconds_kept) {
         (Some(left), Some(kept)) => left < kept / 2,
         _ => false,
@@ -362,7 +362,7 @@ fn line_of(team: &TeamStanding, stream: &StreamStanding, now: Instant, zone: &cr
     }
 }
 
-fn retention(team: &TeamStanding) -> Vec<String> {
+fn retention(team: &TeamHealth) -> Vec<String> {
     let holds = (!team.holds.is_empty()).then(|| format!("Legal holds: {}", team.holds.join(", ")));
     let waiting = team.held_back.iter().map(|sentence| format!("Waiting: {sentence}"));
     let expired = team.expired.iter().map(|sentence| format!("Last expired: {sentence}"));
@@ -374,22 +374,22 @@ mod tests {
     use super::*;
     use crate::model::Shard;
 
-    fn empty(at: Instant, shard: Shard, is_listed: bool) -> Standing {
-        Standing { at, shard, is_listed, teams: Vec::new(), verified: None, published: None, teams_error: None }
+    fn empty(at: Instant, shard: Shard, is_listed: bool) -> DaemonHealth {
+        DaemonHealth { at, shard, is_listed, teams: Vec::new(), verified: None, published: None, teams_error: None }
     }
 
     #[test]
-    fn a_shard_without_a_team_says_so_once_the_teams_are_listed() {
+    fn a_shard_without_teams_is_reported_after_the_teams_are_listed() {
         let title = |is_listed| verdict(&empty(Instant::EARLIEST, "2/8".parse().unwrap(), is_listed)).1;
         assert_eq!(title(true), "No team belongs to shard 2/8");
         assert_eq!(title(false), "Annals is asking the service for its teams");
     }
 
     #[test]
-    fn while_no_team_is_known_nothing_is_said_to_be_well() {
+    fn the_overview_is_not_green_before_any_team_is_known() {
         let now = Instant::from_seconds(1_800_000_000);
-        let standing = empty(now, Shard::WHOLE, false);
-        let figures = figures(&standing, &standing.totals(), now, &crate::report::Zone::utc());
+        let daemon = empty(now, Shard::WHOLE, false);
+        let figures = figures(&daemon, &daemon.totals(), now, &crate::report::Zone::utc());
         let gaps = figures.iter().find(|figure| figure.label == "Recorded gaps").unwrap();
         assert_eq!(
             (gaps.value.as_str(), gaps.detail.as_str(), gaps.class),

@@ -21,7 +21,7 @@ pub const ZONE_COOKIE: &str = "annals_zone";
 
 /// An entry of the navigation.
 #[derive(Debug, Clone, Default)]
-pub struct Place {
+pub struct NavigationEntry {
     pub href: String,
     pub label: &'static str,
     pub is_here: bool,
@@ -31,7 +31,7 @@ pub struct Place {
 #[derive(Debug, Clone, Default)]
 pub struct Frame {
     pub title: String,
-    pub places: Vec<Place>,
+    pub places: Vec<NavigationEntry>,
     /// Ids and names.
     pub teams: Vec<(String, String)>,
     pub team: String,
@@ -70,11 +70,12 @@ impl Frame {
         let zone = zone_of(headers);
         let has_sql = shown.settings().sql;
         let is_under = |href: &str| uri.path() == href || uri.path().starts_with(&format!("{href}/"));
-        let places = PLACES.iter().filter(|(href, _)| has_sql || *href != "/sql").map(|(href, label)| Place {
-            href: (*href).to_owned(),
-            label,
-            is_here: is_under(href) || *href == "/sessions" && (is_under("/session") || is_under("/day")),
-        });
+        let places =
+            PLACES.iter().filter(|(href, _)| has_sql || *href != "/sql").map(|(href, label)| NavigationEntry {
+                href: (*href).to_owned(),
+                label,
+                is_here: is_under(href) || *href == "/sessions" && (is_under("/session") || is_under("/day")),
+            });
         Self {
             title: String::new(),
             places: places.collect(),

@@ -65,7 +65,7 @@ pub async fn sign_in(
         return Ok(too_often(&shown, &headers, &uri, wait));
     }
     let guard = shown.guard();
-    let token = guard.token().filter(|_| input.get("token").is_some_and(|token| guard.knows(token)));
+    let token = guard.token().filter(|_| input.get("token").is_some_and(|token| guard.is_token(token)));
     let Some(token) = token else {
         shown.clock.sleep(REFUSAL_DELAY).await;
         return page(&shown, &headers, &uri, back, true);

@@ -23,7 +23,7 @@ pub fn at(text: &str) -> Instant {
 
 /// A difference from the usual archive.
 #[derive(Clone, Copy)]
-pub struct Life {
+pub struct ArchiveVariant {
     pub id: &'static str,
     /// The seed of the signing key.
     pub key: Option<u8>,
@@ -37,7 +37,7 @@ pub struct Life {
     pub is_by_days: bool,
 }
 
-pub const HONEST: Life = Life {
+pub const HONEST: ArchiveVariant = ArchiveVariant {
     id: "archive-1",
     key: Some(1),
     is_edited: false,
@@ -79,13 +79,13 @@ fn rows(team: &TeamId, date: &str, count: u64, is_edited: bool) -> (WindowRows, 
     (rows, record)
 }
 
-fn draft(team: &TeamId, date: &str, life: &Life) -> Draft {
+fn draft(team: &TeamId, date: &str, life: &ArchiveVariant) -> Draft {
     let (rows, record) = rows(team, date, 40, life.is_edited);
     Draft { rows: vec![rows], windows: vec![record], ..Draft::default() }
 }
 
 /// Makes an archive: settled days, a sealed month (or its days) with an amendment, and a later day.
-pub fn make(root: &Path, life: &Life) {
+pub fn make(root: &Path, life: &ArchiveVariant) {
     let signer = life.key.map(|seed| Arc::new(Signer { key: key(seed), previous: None }));
     let archive = Archive::open_or_create(Arc::new(LocalStore::new(root)), || life.id.to_owned()).unwrap();
     let archive = archive.signed_by(signer);
@@ -146,7 +146,7 @@ pub struct World {
 
 /// The program's output.
 #[derive(Debug, PartialEq)]
-pub struct Said {
+pub struct ProgramOutput {
     pub exit: i32,
     pub verdict: String,
     pub faults: Vec<(String, String, String)>,
@@ -155,7 +155,7 @@ pub struct Said {
 }
 
 impl World {
-    pub fn new(life: &Life) -> Self {
+    pub fn new(life: &ArchiveVariant) -> Self {
         let world = Self { directory: tempfile::tempdir().unwrap() };
         make(&world.archive(), life);
         world
@@ -199,14 +199,14 @@ impl World {
         declare_less(&self.archive());
     }
 
-    pub fn verify(&self, arguments: &[&str]) -> Said {
+    pub fn verify(&self, arguments: &[&str]) -> ProgramOutput {
         let (exit, stdout, stderr) = self.run(&[&["verify", "--json"], arguments].concat());
         assert_eq!(stderr, "", "{stdout}");
         let report: Value = serde_json::from_str(&stdout).unwrap();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let list = |name: &str| report[name].as_array().cloned().unwrap_or_default();
         let fault = |fault: &Value| (text(&fault["code"]), text(&fault["object"]), text(&fault["detail"]));
-        Said {
+        ProgramOutput {
             exit,
             verdict: text(&report["verdict"]),
             faults: list("faults").iter().map(fault).collect(),

@@ -3,9 +3,9 @@
 use super::*;
 
 /// Requests about the second team.
-struct Elsewhere<'a>(&'a Scene);
+struct SecondTeam<'a>(&'a Scene);
 
-impl Elsewhere<'_> {
+impl SecondTeam<'_> {
     fn team(&self) -> &str {
         self.0.visitor.sandbox.teams[1].as_str()
     }
@@ -36,7 +36,7 @@ async fn welcome(scene: &Scene, join: Value) -> Value {
 #[tokio::test]
 async fn two_factor_is_off_for_the_users_whole_account() {
     let scene = Scene::new().await;
-    let elsewhere = Elsewhere(&scene);
+    let elsewhere = SecondTeam(&scene);
     let user = welcome(&scene, json!({"email": "two@x.example", "totpEnabled": true})).await;
     let there = elsewhere.welcome("TWO@x.example").await;
     assert_eq!((&there["id"], &there["totpEnabled"]), (&user["id"], &json!(true)), "one address is one account");
@@ -55,7 +55,7 @@ async fn two_factor_is_off_for_the_users_whole_account() {
 #[tokio::test]
 async fn a_removed_users_account_and_other_teams_are_unaffected() {
     let scene = Scene::new().await;
-    let elsewhere = Elsewhere(&scene);
+    let elsewhere = SecondTeam(&scene);
     let user = welcome(&scene, json!({"email": "both@x.example", "firstName": "Both"})).await;
     elsewhere.welcome("both@x.example").await;
     row("User member: DELETE -> the user's account and other teams are unaffected");
@@ -72,7 +72,7 @@ async fn a_removed_users_account_and_other_teams_are_unaffected() {
 #[tokio::test]
 async fn the_team_that_owns_the_sso_connection_shares_its_people() {
     let scene = Scene::new().await;
-    let elsewhere = Elsewhere(&scene);
+    let elsewhere = SecondTeam(&scene);
     let far = elsewhere.own("POST", "/sso", json!({"email": "far@x.example"})).await.with(201);
     let listed = elsewhere.send("GET", "/saml/users", NONE).await.with(200);
     let member = listed.as_array().unwrap().iter().find(|user| user["id"] != far["id"]).unwrap().clone();
@@ -104,7 +104,7 @@ async fn the_team_that_owns_the_sso_connection_shares_its_people() {
 #[tokio::test]
 async fn a_persons_token_has_the_persons_rights_on_each_team() {
     let scene = Scene::new().await;
-    let elsewhere = Elsewhere(&scene);
+    let elsewhere = SecondTeam(&scene);
     scene.own("PATCH", "/plan", json!({"ssoOwner": elsewhere.team()})).await.with(200);
     let admin = scene.get("/users").await["users"][0].clone();
     let answer = scene.own("POST", &format!("/user/{}/token", id_of(&admin)), json!({})).await.with(201);

@@ -20,7 +20,7 @@ class Archive:
     """An archive in a directory or a bucket.
 
     `location` is a directory, or an address such as `s3://bucket/prefix`; with `filesystem`, a path of that pyarrow file
-    system. Ledgers are read once, when they are first needed: open the archive anew to see later commits.
+    system. Ledgers are read once, when they are first needed: open the archive again to see later commits.
 
     With `verify`, every file is compared with the hash that the ledger holds before it is handed out, which reads it whole.
     """

@@ -1,6 +1,6 @@
 """Snapshots of the open tables (Apache Iceberg), as lines of the ledgers.
 
-Each snapshot names a file that says which line of each team it stands for. The ledgers say which files are live there, so that
+Each snapshot names a file with the last line of each team that the snapshot includes. The ledgers say which files are live there, so that
 no manifest is read.
 """
 

@@ -133,7 +133,7 @@ fn strings_of(value: &Value, found: &mut BTreeSet<String>) {
 
 proptest! {
     #[test]
-    fn what_is_not_the_subject_stays_byte_for_byte(doc in docs(), spelling in prop::collection::vec(any::<u8>(), 1..40)) {
+    fn text_without_the_subject_stays_byte_for_byte(doc in docs(), spelling in prop::collection::vec(any::<u8>(), 1..40)) {
         let mut pieces = Pieces::new();
         Spelling(spelling.iter().cycle()).doc(&doc, &mut pieces);
         let order = order(&[EMAIL]);
@@ -153,7 +153,7 @@ proptest! {
     }
 
     #[test]
-    fn bytes_that_are_no_json_never_panic(text in prop::collection::vec(any::<u8>(), 0..60), value in "[a-c\"\\\\@]{1,3}") {
+    fn invalid_json_never_panics_the_eraser(text in prop::collection::vec(any::<u8>(), 0..60), value in "[a-c\"\\\\@]{1,3}") {
         let order = order(&[&value, "\""]);
         let _ = Eraser::new(&order, Key([0; 32])).json(&text);
         let _ = order.subject.replace_words(&text, &["N".to_owned(), "M".to_owned()]);
@@ -161,7 +161,7 @@ proptest! {
 }
 
 #[test]
-fn a_whole_column_is_replaced_and_every_value_has_a_name_of_its_own() {
+fn a_whole_column_is_replaced_with_one_pseudonym_for_each_value() {
     let order = order(&["ann@example.com", "u-1"]);
     let eraser = Eraser::new(&order, Key([0; 32]));
     let [email, user] = ["ANN@example.com", "u-1"].map(|text| eraser.text(text).unwrap());
@@ -173,7 +173,7 @@ fn a_whole_column_is_replaced_and_every_value_has_a_name_of_its_own() {
 }
 
 #[test]
-fn an_id_that_is_a_hash_of_the_content_becomes_another() {
+fn an_id_with_a_hash_of_the_content_changes_with_the_content() {
     let order = order(&["u-1"]);
     let eraser = Eraser::new(&order, Key([0; 32]));
     let hash = "0123456789abcdef0123456789abcdef";

@@ -24,10 +24,10 @@ impl Journal {
         let Some(content) = bucket.get_listed(&[object])?.and_then(|mut all| all.pop()) else { return Ok(None) };
         let lines: Vec<&[u8]> = content.split_inclusive(|byte| *byte == b'\n').collect();
         let [first, .., newest] = lines[..] else { return Ok(None) };
-        let follows = names::number_said(first) == Some(last + 1)
-            && names::number_said(newest) == Some(number)
+        let follows = names::number_in_line(first) == Some(last + 1)
+            && names::number_in_line(newest) == Some(number)
             && newest.ends_with(b"\n");
-        let Some(day) = self.newest().max(names::day_said(first)).filter(|_| follows) else { return Ok(None) };
+        let Some(day) = self.newest().max(names::day_in_line(first)).filter(|_| follows) else { return Ok(None) };
         let bytes = content.len() as u64;
         let copy = Copy { day, number, lines: lines.len(), bytes, modified: object.modified };
         Ok(Some((copy, content)))

@@ -365,5 +365,5 @@ impl Journal {
 
 /// The day of a line: its own day, or the day of the line before if that is later.
 fn day_of(line: &[u8], before: Option<Instant>) -> Option<Instant> {
-    before.max(names::day_said(line))
+    before.max(names::day_in_line(line))
 }

@@ -116,7 +116,7 @@ pub(super) fn is_hidden(path: &str) -> bool {
 }
 
 /// The day in a line's member `at`.
-pub(super) fn day_said(line: &[u8]) -> Option<Instant> {
+pub(super) fn day_in_line(line: &[u8]) -> Option<Instant> {
     const MEMBER: &[u8] = b"\"at\":\"";
     let rest = &line[memchr::memmem::find(line, MEMBER)? + MEMBER.len()..];
     let text = std::str::from_utf8(&rest[..memchr::memchr(b'"', rest)?]).ok()?;
@@ -124,7 +124,7 @@ pub(super) fn day_said(line: &[u8]) -> Option<Instant> {
 }
 
 /// The number in a line's member `seq`.
-pub(super) fn number_said(line: &[u8]) -> Option<u64> {
+pub(super) fn number_in_line(line: &[u8]) -> Option<u64> {
     const MEMBER: &[u8] = b"\"seq\":";
     let rest = &line[memchr::memmem::find(line, MEMBER)? + MEMBER.len()..];
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_hide_only_parts() {
+    fn lists_hide_only_parts_of_uploads() {
         let day: Instant = "2026-11-20T00:00:00Z".parse().unwrap();
         for hidden in [line(TEAM, 7), copy(TEAM, 7), head(TEAM, day, 7), format!("{TEAM}/line/stray")] {
             assert!(is_hidden(&hidden), "{hidden}");

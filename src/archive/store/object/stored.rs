@@ -40,7 +40,7 @@ pub(super) fn last_number(bucket: &Bucket, extension: Extension, file: &Object) 
         };
         let begin = memchr::memrchr(b'\n', lines).map(|at| at + 1);
         let Some(begin) = begin.or((end.len() as u64 == size).then_some(0)) else { continue };
-        return names::number_said(&lines[begin..]).ok_or_else(|| irregular(path, "its last line has no number"));
+        return names::number_in_line(&lines[begin..]).ok_or_else(|| irregular(path, "its last line has no number"));
     }
     Err(irregular(path, "holds no whole line"))
 }

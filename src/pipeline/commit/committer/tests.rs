@@ -34,7 +34,7 @@ fn edges(store: Arc<dyn Store>) -> Arc<TeamEdges> {
     })
 }
 
-/// A day that was read whole, with so many events, and the room for them.
+/// A day that was read completely, with this number of events, and the room for them.
 fn day(number: u64, events: usize, edges: &TeamEdges) -> (Batch, Permit) {
     let start: Instant = "2026-11-03T00:00:00Z".parse().unwrap();
     let start = start.plus(Duration::from_secs(number * 86_400));
@@ -59,7 +59,7 @@ async fn add(inbox: &Inbox, (batch, permit): (Batch, Permit)) -> Result<(), Arch
 }
 
 #[tokio::test]
-async fn what_is_enough_is_committed_by_itself_and_the_rest_when_it_is_asked_for() {
+async fn enough_events_are_committed_at_once_and_the_rest_on_request() {
     let edges = edges(Arc::new(MemoryStore::new()));
     let (inbox, messages) = channel(edges.team.clone());
     let send = async {
@@ -81,7 +81,7 @@ async fn what_is_enough_is_committed_by_itself_and_the_rest_when_it_is_asked_for
 }
 
 #[tokio::test]
-async fn where_a_reading_waits_for_room_all_that_is_held_is_committed() {
+async fn everything_is_committed_when_a_reading_waits_for_room() {
     let edges = edges(Arc::new(MemoryStore::new()));
     let (inbox, messages) = channel(edges.team.clone());
     let send = async {
@@ -90,7 +90,7 @@ async fn where_a_reading_waits_for_room_all_that_is_held_is_committed() {
             add(&inbox, day(number, 3, &edges)).await.unwrap();
             inbox.catch_up().await.unwrap();
             let windows = edges.with_state(|state| state.windows.len() as u64);
-            assert_eq!(windows, number + 1, "nothing is held back meanwhile");
+            assert_eq!(windows, number + 1, "nothing is held back while a reading waits");
         }
         drop(waits);
         drop(inbox);
@@ -113,7 +113,7 @@ async fn a_reading_waits_while_the_stage_takes_nothing() {
 }
 
 #[tokio::test]
-async fn a_commit_that_fails_ends_the_stage_and_frees_the_room() {
+async fn a_failed_commit_ends_the_stage_and_frees_the_room() {
     let opening = FaultyStore::new(Arc::new(MemoryStore::new()), u64::MAX, false, Fault::Failed);
     drop(edges(Arc::new(opening.clone())));
     let faulty = FaultyStore::new(Arc::new(MemoryStore::new()), opening.verbs(), true, Fault::FailedUndone);
@@ -122,7 +122,7 @@ async fn a_commit_that_fails_ends_the_stage_and_frees_the_room() {
     let send = async {
         add(&inbox, day(0, 3, &edges)).await.unwrap();
         assert!(matches!(inbox.commit().await, Err(ArchiveError::Poisoned { .. })));
-        assert!(add(&inbox, day(1, 3, &edges)).await.is_err(), "nothing is taken any more");
+        assert!(add(&inbox, day(1, 3, &edges)).await.is_err(), "the stage takes nothing more");
     };
     let ((), ended) = join!(send, Committer::new(edges.clone()).run(messages));
     assert!(matches!(ended.error, Some(ArchiveError::Store(_))), "{:?}", ended.error);
@@ -131,7 +131,7 @@ async fn a_commit_that_fails_ends_the_stage_and_frees_the_room() {
 }
 
 #[test]
-fn windows_that_are_read_in_part_stay_until_too_much_is_held() {
+fn windows_read_in_part_are_held_until_the_batch_is_too_large() {
     let edges = edges(Arc::new(MemoryStore::new()));
     let state = TeamState::genesis("a", TeamId::from("t"));
     let whole = |number, events| day(number, events, &edges).0;

@@ -48,7 +48,7 @@ fn the_same_id_with_other_content_is_a_new_revision() {
 }
 
 #[test]
-fn what_cannot_be_a_row_is_kept_once() {
+fn an_event_that_cannot_become_a_row_is_kept_once() {
     let bad = CountedEvent {
         event: RawEvent::new("{}".to_owned().into(), false, None, ServedTime::Unusable("time_missing: none".into())),
         count: 1,
@@ -61,7 +61,7 @@ fn what_cannot_be_a_row_is_kept_once() {
 }
 
 #[test]
-fn twins_of_which_an_earlier_program_quarantined_one_are_rows_but_for_that_one() {
+fn a_quarantined_twin_stays_in_quarantine_and_the_other_twins_are_rows() {
     let twins = [activity("aEvent", 3)];
     let stored = StoredReject {
         event_id: "old".into(),
@@ -78,7 +78,8 @@ fn twins_of_which_an_earlier_program_quarantined_one_are_rows_but_for_that_one()
     }
 }
 
-/// The archive can hold several events of a window without their text. Each is found by its own digest, in any order.
+/// The archive can hold several events of a window without their text. The join finds each by its own digest, in any
+/// order.
 #[test]
 fn events_without_text_are_found_one_by_one() {
     let salts = Salts::of_test(TeamId::from("t"));

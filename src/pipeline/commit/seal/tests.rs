@@ -10,7 +10,7 @@ fn at(text: &str) -> Instant {
     text.parse().unwrap()
 }
 
-/// So many sealed windows of so many hours from the first of October on, each with `events`.
+/// This number of sealed windows from the first of October on, each with this number of hours and with `events`.
 fn state(count: u64, hours: u64, events: u64) -> TeamState {
     let mut state = TeamState::genesis("a", TeamId::from("t"));
     let (begins, length) = (at("2026-10-01T00:00:00Z"), Duration::from_secs(hours * 3_600));
@@ -29,7 +29,7 @@ fn sizes(state: &TeamState) -> Vec<usize> {
 }
 
 #[test]
-fn a_backfill_seals_a_month_that_it_has_left_behind_once_its_sessions_are_made() {
+fn a_backfill_seals_a_finished_month_when_its_sessions_are_made() {
     let mut state = state(40, 24, 10);
     let mark = |through, until| SessionsMark { rules: SESSION_RULES, through, until };
     let (made_to, until) = (|text: &str| Some(at(text)), Some(at("2026-11-10T00:00:00Z")));
@@ -54,7 +54,7 @@ fn a_backfill_seals_a_month_that_it_has_left_behind_once_its_sessions_are_made()
 }
 
 #[test]
-fn quiet_days_are_sealed_a_month_at_a_time_and_busy_ones_one_by_one() {
+fn quiet_days_are_sealed_by_month_and_busy_days_one_by_one() {
     assert_eq!(sizes(&state(100, 24, 500)), [31, 31, 31, 7]);
     assert_eq!(sizes(&state(5, 24, 300_000)), [3, 2]);
     assert_eq!(sizes(&state(3, 24, 10_000_000)), [1, 1, 1]);
@@ -63,7 +63,7 @@ fn quiet_days_are_sealed_a_month_at_a_time_and_busy_ones_one_by_one() {
 }
 
 #[test]
-fn a_day_is_final_when_all_its_windows_are_and_all_before_it() {
+fn a_day_is_final_when_its_windows_and_all_earlier_windows_are_final() {
     let mut of_hours = state(24 * 5 - 1, 1, 10);
     assert_eq!(sizes(&of_hours), [4], "the last hour of the fifth day is not read");
     let third = at("2026-10-03T07:00:00Z");
@@ -74,7 +74,7 @@ fn a_day_is_final_when_all_its_windows_are_and_all_before_it() {
 }
 
 #[test]
-fn what_is_sealed_is_not_sealed_again() {
+fn a_sealed_month_is_not_sealed_again() {
     let mut state = state(40, 24, 10);
     state.sealed_days.insert((STREAM, at("2026-11-01T00:00:00Z")));
     state.sealed_days.insert((Stream::Activity, at("2026-11-02T00:00:00Z")));
@@ -86,7 +86,7 @@ fn what_is_sealed_is_not_sealed_again() {
     assert!(final_units(&state, Stream::Activity, SealUnit::Day).is_empty());
 }
 
-/// A file of windows from one day of November on, to another.
+/// A file of windows from one day of November to another.
 fn add_file(state: &mut TeamState, days: [u32; 2], rows: u64) {
     let hash = format!("{:016x}", state.files.len());
     let date = format!("2026-11-{:02}", days[0]);
@@ -116,13 +116,13 @@ fn small_files_of_final_windows_are_joined_when_a_month_has_several() {
     }
     assert_eq!(joined(&quiet), [] as [usize; 0], "few");
     add_file(&mut quiet, [7, 7], SMALL_FILE_ROWS + 1);
-    assert_eq!(joined(&quiet), [] as [usize; 0], "a large one is not counted");
+    assert_eq!(joined(&quiet), [] as [usize; 0], "a large file is not counted");
     add_file(&mut quiet, [12, 12], 10);
-    assert_eq!(joined(&quiet), [] as [usize; 0], "nor is one of a window that is read again");
+    assert_eq!(joined(&quiet), [] as [usize; 0], "a file of a window that is read again is not counted");
     add_file(&mut quiet, [8, 8], SMALL_FILE_ROWS);
     assert_eq!(joined(&quiet), [7]);
     quiet.streams.clear();
-    assert_eq!(joined(&quiet), [] as [usize; 0], "nothing is known of the stream");
+    assert_eq!(joined(&quiet), [] as [usize; 0], "the stream has no record");
 }
 
 #[test]

@@ -141,7 +141,7 @@ fn sessions_end_with_access() {
 }
 
 #[test]
-fn an_sso_user_is_added_by_an_admin_of_both_teams_while_a_licence_is_left() {
+fn an_admin_of_both_teams_can_add_an_sso_user_if_a_licence_is_free() {
     let mut state = team();
     let add = |state: &mut TeamState, id, caller: &Caller| {
         ask_with(state, Op::AddSsoUser, &[id], json!({}), caller, Choices::default(), NOW)
@@ -172,7 +172,7 @@ fn an_sso_user_is_added_by_an_admin_of_both_teams_while_a_licence_is_left() {
 }
 
 #[test]
-fn texts_have_their_lengths_in_characters() {
+fn text_limits_count_characters() {
     let long = |count: usize| "é".repeat(count);
     let notes = |key: &str, value: &str| json!({"annotations": [{"key": key, "value": value}]});
     for (op, ids, fits, too_long) in [

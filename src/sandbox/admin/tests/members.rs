@@ -13,7 +13,7 @@ fn pair(users: &[&str], groups: &[&str]) -> (Vec<String>, Vec<String>) {
 }
 
 #[test]
-fn put_replaces_post_adds_and_delete_takes_away() {
+fn put_replaces_post_adds_and_delete_removes() {
     for (case, op, sent, expected) in [
         (
             "PUT is exactly the lists",
@@ -88,7 +88,7 @@ fn a_group_with_an_agent_configuration_clears_the_computers_own() {
 }
 
 #[test]
-fn groups_are_made_renamed_and_deleted_and_their_access_with_them() {
+fn groups_can_be_created_renamed_and_deleted_with_their_access() {
     let mut state = team();
     let made = body(ask(&mut state, Op::CreateGroup, &[], json!({"name": "new"})));
     assert_eq!((&made["name"], &made["scimManaged"]), (&json!("new"), &json!(false)));
@@ -121,7 +121,7 @@ fn members_are_added_and_removed_without_effect_on_others() {
 }
 
 #[test]
-fn a_managed_group_refuses_users_and_takes_computers() {
+fn a_managed_group_refuses_users_and_accepts_computers() {
     for (case, op, ids, sent) in [
         ("no rename", Op::RenameGroup, vec!["managed"], json!({"name": "x"})),
         ("no deletion", Op::RemoveGroup, vec!["managed"], json!({})),
@@ -145,7 +145,7 @@ fn a_managed_group_refuses_users_and_takes_computers() {
 }
 
 #[test]
-fn bulk_on_a_managed_group_skips_users_and_takes_computers() {
+fn bulk_requests_on_a_managed_group_skip_users_and_accept_computers() {
     let mut state = team();
     let sent = json!({"groups": ["managed", "plain", "zed"], "users": ["cyd"], "devices": ["d2"]});
     let seen = body(ask(&mut state, Op::AddMembersBulk, &[], sent));

@@ -85,7 +85,7 @@ fn a_public_invite_is_used_again_until_the_licences_end() {
 }
 
 #[test]
-fn two_factor_is_off_once_the_link_is_followed_within_24_hours() {
+fn opening_the_link_within_24_hours_turns_two_factor_off() {
     for (case, id, set) in [("without 2FA", "cyd", (false, true)), ("SSO only", "ann", (true, true))] {
         let mut state = team();
         state.user_mut(id).unwrap().totp = set.0;

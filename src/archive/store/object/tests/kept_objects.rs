@@ -12,14 +12,14 @@ fn asked(server: &ObjectServer, directory: &std::path::Path) -> (Vec<u64>, u64, 
     let read = |of: &super::super::super::Listed| {
         let content = store.read_listed(&of.path, of.bytes, of.tag.as_deref()).unwrap().to_bytes().unwrap();
         let lines: Vec<&[u8]> = content.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
-        lines.into_iter().map(|line| super::super::names::number_said(line).unwrap()).collect::<Vec<_>>()
+        lines.into_iter().map(|line| super::super::names::number_in_line(line).unwrap()).collect::<Vec<_>>()
     };
     let numbers = listed.iter().flat_map(read).collect();
     (numbers, server.count(Kind::Get), server.count(Kind::List))
 }
 
 #[test]
-fn a_second_process_fetches_new_lines_alone() {
+fn a_second_process_fetches_only_new_lines() {
     let (server, kept) = (ObjectServer::start(), tempfile::tempdir().unwrap());
     let (store, mut end) = (s3(&server), End::default());
     fill(&store, &mut end, 20, 120);
@@ -50,7 +50,7 @@ fn a_changed_object_and_a_damaged_kept_one_are_fetched_again() {
 
 /// `verify` must see the bytes in the bucket.
 #[test]
-fn a_store_that_forgets_reads_the_bucket_again() {
+fn a_store_without_kept_objects_reads_the_bucket_again() {
     let (server, kept) = (ObjectServer::start(), tempfile::tempdir().unwrap());
     fill(&s3(&server), &mut End::default(), 20, 3);
     let store = s3(&server).keeping_objects_in(kept.path());

@@ -108,7 +108,7 @@ fn read(store: &ObjectStore, path: &str) -> String {
 
 /// The numbers of a day's lines.
 fn numbers(store: &ObjectStore, of: u32) -> Vec<u64> {
-    read(store, &day(of)).lines().map(|line| super::names::number_said(line.as_bytes()).unwrap()).collect()
+    read(store, &day(of)).lines().map(|line| super::names::number_in_line(line.as_bytes()).unwrap()).collect()
 }
 
 fn key(path: &str) -> String {

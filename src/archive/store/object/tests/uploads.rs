@@ -23,7 +23,7 @@ pub(super) fn are_named_and_aborted(store: &ObjectStore) {
 }
 
 #[test]
-fn an_unfinished_upload_is_named_and_aborted() {
+fn an_unfinished_upload_is_listed_and_aborted() {
     let server = ObjectServer::start();
     // Another archive's, and another program's.
     server.leave_upload("an/archive-of-others/tables/a");
@@ -33,7 +33,7 @@ fn an_unfinished_upload_is_named_and_aborted() {
 }
 
 #[test]
-fn a_bucket_that_does_not_show_its_uploads_says_so() {
+fn a_bucket_that_hides_its_uploads_is_reported() {
     let server = ObjectServer::start();
     let store = s3(&server);
     server.fail(object_server::Rule::new(object_server::Effect::Refused(403, None)).on(object_server::Kind::List));

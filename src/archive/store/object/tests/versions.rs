@@ -72,7 +72,7 @@ fn an_erasure_deletes_every_version_and_names_remaining_ones() {
 
 /// The requests that the client library does not know go by the configured proxy, too.
 #[test]
-fn versions_are_asked_for_by_the_proxy() {
+fn requests_for_versions_use_the_proxy() {
     let server = ObjectServer::start();
     server.keep_versions();
     let mut settings = settings(&server);

@@ -19,32 +19,32 @@ use super::LakeError;
 /// Digits of a file's hash in its name.
 const HASH_DIGITS: usize = 16;
 
-/// The tables that are written whole.
+/// The tables whose files the publisher writes itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Whole {
+pub enum LedgerTable {
     /// A row for each window of each team and stream.
     Coverage,
     /// A row for each finding, gaps among them.
     Findings,
 }
 
-impl Whole {
-    pub const ALL: [Whole; 2] = [Whole::Coverage, Whole::Findings];
+impl LedgerTable {
+    pub const ALL: [LedgerTable; 2] = [LedgerTable::Coverage, LedgerTable::Findings];
 
     pub const fn as_str(self) -> &'static str {
         match self {
-            Whole::Coverage => "coverage",
-            Whole::Findings => "findings",
+            LedgerTable::Coverage => "coverage",
+            LedgerTable::Findings => "findings",
         }
     }
 
-    /// The columns. Their order is fixed: a new one goes to the end.
+    /// The columns. Their order is fixed: a new column is added at the end.
     pub fn schema(self) -> SchemaRef {
         let text = |name: &str, nullable| Field::new(name, DataType::Utf8, nullable);
         let time = |name: &str, nullable| Field::new(name, DataType::Timestamp(TimeUnit::Microsecond, None), nullable);
         let count = |name: &str| Field::new(name, DataType::Int64, false);
         let fields = match self {
-            Whole::Coverage => vec![
+            LedgerTable::Coverage => vec![
                 text("team_id", false),
                 text("stream", false),
                 time("window_start", false),
@@ -56,7 +56,7 @@ impl Whole {
                 count("late"),
                 time("settled_at", true),
             ],
-            Whole::Findings => vec![
+            LedgerTable::Findings => vec![
                 text("team_id", false),
                 text("stream", true),
                 text("kind", false),
@@ -88,12 +88,12 @@ struct CoverageRow {
 
 /// The rows of both tables, by month.
 #[derive(Debug, Default)]
-pub struct WholeRows {
+pub struct LedgerRows {
     coverage: BTreeMap<String, Vec<CoverageRow>>,
     findings: BTreeMap<String, Vec<(TeamId, LedgerSeq, Finding)>>,
 }
 
-impl WholeRows {
+impl LedgerRows {
     /// Adds the rows of a team.
     pub fn add(&mut self, state: &TeamState) {
         for window in state.windows.values() {
@@ -112,7 +112,7 @@ impl WholeRows {
     ///
     /// # Errors
     /// When rows cannot be encoded.
-    pub fn files(&self, table: Whole) -> Result<BTreeMap<String, (u64, Bytes)>, LakeError> {
+    pub fn files(&self, table: LedgerTable) -> Result<BTreeMap<String, (u64, Bytes)>, LakeError> {
         let file = |month: &String, columns: Vec<ArrayRef>| {
             let wrong = |reason: String| LakeError::damaged(&format!("{} of {month}", table.as_str()), reason);
             let batch = RecordBatch::try_new(table.schema(), columns).map_err(|e| wrong(e.to_string()))?;
@@ -122,8 +122,8 @@ impl WholeRows {
             Ok((path, (batch.num_rows() as u64, Bytes::from(bytes))))
         };
         match table {
-            Whole::Coverage => self.coverage.iter().map(|(month, rows)| file(month, coverage(rows))).collect(),
-            Whole::Findings => self.findings.iter().map(|(month, rows)| file(month, findings(rows))).collect(),
+            LedgerTable::Coverage => self.coverage.iter().map(|(month, rows)| file(month, coverage(rows))).collect(),
+            LedgerTable::Findings => self.findings.iter().map(|(month, rows)| file(month, findings(rows))).collect(),
         }
     }
 }
@@ -173,7 +173,7 @@ fn counts(values: impl Iterator<Item = u64>) -> ArrayRef {
     Arc::new(Int64Array::from_iter_values(values.map(|count| i64::try_from(count).unwrap_or(i64::MAX))))
 }
 
-/// The same rows make the same bytes.
+/// The same rows give the same bytes.
 fn encode(batch: &RecordBatch) -> Result<Vec<u8>, parquet::errors::ParquetError> {
     let properties = WriterProperties::builder()
         .set_created_by("annals".to_owned())

@@ -5,13 +5,13 @@ use crate::planted::{self, Bug};
 
 /// A range of event time with padding: however the service reads the bounds, it hides no event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asked {
+pub struct PaddedRange {
     pub range: Range,
     /// Seconds added at both ends, at least 1. Each re-scan uses another padding, so its bounds fall on other events.
     pub pad: i64,
 }
 
-impl Asked {
+impl PaddedRange {
     pub fn start(&self) -> i64 {
         self.range.start.seconds() - self.padding()
     }
@@ -34,7 +34,7 @@ impl Asked {
         self.keeps_at(event.at())
     }
 
-    /// As [`Asked::keeps`], by only the event's time.
+    /// As [`PaddedRange::keeps`], by only the event's time.
     pub fn keeps_at(&self, at: Option<Instant>) -> bool {
         at.is_none_or(|at| self.range.owns(at) || self.is_stray(at))
     }

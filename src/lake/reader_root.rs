@@ -4,9 +4,9 @@ use crate::model::Location;
 
 /// The address of the archive's root for readers, without a trailing slash.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place(String);
+pub struct ReaderRoot(String);
 
-impl Place {
+impl ReaderRoot {
     /// The configured address, else the archive's own. The path of a directory must be absolute.
     pub fn new(configured: Option<&str>, archive: &Location) -> Self {
         let address = match (configured, archive) {

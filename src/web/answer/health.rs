@@ -23,7 +23,7 @@ pub enum Health {
 
 /// One stream of one team.
 #[derive(Debug, Clone, Serialize)]
-pub struct StreamStanding {
+pub struct StreamHealth {
     pub stream: Stream,
     pub health: Health,
     /// The time of the last success, by this machine's clock, since the daemon started.
@@ -49,7 +49,7 @@ pub struct StreamStanding {
 
 /// One team.
 #[derive(Debug, Clone, Serialize)]
-pub struct TeamStanding {
+pub struct TeamHealth {
     pub team: String,
     /// The team's name; `None` if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,7 +68,7 @@ pub struct TeamStanding {
     pub quarantined: Option<u64>,
     /// Commits since the daemon's start that another writer of the team won; `None` if this daemon does not read the team.
     pub commit_conflicts: Option<u64>,
-    pub streams: Vec<StreamStanding>,
+    pub streams: Vec<StreamHealth>,
     pub inventory: Option<InventoryStatus>,
     /// The last expiry of each dataset, one sentence each.
     pub expired: Vec<String>,
@@ -80,7 +80,7 @@ pub struct TeamStanding {
 
 /// The result of the last check of the archive against its ledger.
 #[derive(Debug, Clone, Serialize)]
-pub struct VerifyStanding {
+pub struct VerifyResult {
     pub at: Instant,
     pub faults: usize,
     pub first: Option<String>,
@@ -88,7 +88,7 @@ pub struct VerifyStanding {
 
 /// The last run that published the open tables.
 #[derive(Debug, Clone, Serialize)]
-pub struct PublishStanding {
+pub struct PublishResult {
     pub at: Instant,
     pub error: Option<String>,
     pub done_at: Option<Instant>,
@@ -96,15 +96,15 @@ pub struct PublishStanding {
 
 /// The state of everything at one moment.
 #[derive(Debug, Clone)]
-pub struct Standing {
+pub struct DaemonHealth {
     pub at: Instant,
     /// The shard that the daemon reads.
     pub shard: Shard,
     /// The service has listed its teams.
     pub is_listed: bool,
-    pub teams: Vec<TeamStanding>,
-    pub verified: Option<VerifyStanding>,
-    pub published: Option<PublishStanding>,
+    pub teams: Vec<TeamHealth>,
+    pub verified: Option<VerifyResult>,
+    pub published: Option<PublishResult>,
     /// The error of the last attempt to read the list of teams.
     pub teams_error: Option<String>,
 }
@@ -127,7 +127,7 @@ pub struct Totals {
     pub seconds_to_loss: Option<u64>,
 }
 
-impl Standing {
+impl DaemonHealth {
     pub fn of(live: &Live, now: Instant) -> Self {
         let (shard, late) = (live.shard(), live.late(now));
         let is_listed = late.is_some();
@@ -135,17 +135,17 @@ impl Standing {
         let late: BTreeSet<(TeamId, Stream)> = late.into_iter().map(|late| (late.team, late.stream)).collect();
         let Snapshot { teams, verified, published, listing_error, .. } = live.snapshot();
         let own = Some(shard).filter(|shard| !shard.is_whole());
-        let of_team = |(team, shown)| TeamStanding { shard: own, ..of_team(team, shown, &late, now) };
+        let of_team = |(team, shown)| TeamHealth { shard: own, ..of_team(team, shown, &late, now) };
         let teams = teams.iter().map(of_team).collect();
-        let verified = verified.map(|found| VerifyStanding { at: found.at, faults: found.faults, first: found.first });
-        let published = published.map(|run| PublishStanding { at: run.at, error: run.error, done_at: run.done_at });
+        let verified = verified.map(|found| VerifyResult { at: found.at, faults: found.faults, first: found.first });
+        let published = published.map(|run| PublishResult { at: run.at, error: run.error, done_at: run.done_at });
         Self { at: now, shard, is_listed, teams, verified, published, teams_error: listing_error }
     }
 
     /// Adds the archived teams of other shards. The daemon knows only the shards that read them.
     pub fn add_others(&mut self, held: &[TeamId]) {
         let others = held.iter().filter_map(|team| Some((team, self.shard.other_owner(team)?)));
-        let others: Vec<TeamStanding> = others.map(|(team, owner)| TeamStanding::unseen(team, Some(owner))).collect();
+        let others: Vec<TeamHealth> = others.map(|(team, owner)| TeamHealth::unseen(team, Some(owner))).collect();
         self.teams.extend(others);
         self.teams.sort_by(|a, b| a.team.cmp(&b.team));
     }
@@ -181,7 +181,7 @@ impl Standing {
 
     /// Sorts teams that need attention first, then by name.
     pub fn worst_first(&mut self) {
-        let place = |team: &TeamStanding| {
+        let place = |team: &TeamHealth| {
             let name = team.team_name.as_ref().unwrap_or(&team.team).to_lowercase();
             (team.urgency(), name, team.team.clone())
         };
@@ -198,7 +198,7 @@ impl Standing {
     }
 }
 
-impl TeamStanding {
+impl TeamHealth {
     /// A team without any information yet.
     fn unseen(team: &TeamId, shard: Option<Shard>) -> Self {
         Self {
@@ -231,7 +231,7 @@ fn reason(error: &str) -> &str {
     error.strip_prefix("GET ").and_then(|rest| rest.split_once(": ")).map_or(error, |(_, reason)| reason)
 }
 
-fn of_team(team: &TeamId, shown: &TeamLive, late: &BTreeSet<(TeamId, Stream)>, now: Instant) -> TeamStanding {
+fn of_team(team: &TeamId, shown: &TeamLive, late: &BTreeSet<(TeamId, Stream)>, now: Instant) -> TeamHealth {
     let status = shown.status.as_ref();
     let aged = shown.seen_at.map_or(0, |at| now.since(at).as_secs());
     let tasks = shown.tasks.iter().filter_map(|(task, live)| match task {
@@ -242,7 +242,7 @@ fn of_team(team: &TeamId, shown: &TeamLive, late: &BTreeSet<(TeamId, Stream)>, n
         let held = status.and_then(|status| status.streams.iter().find(|held| held.stream == stream));
         of_stream(stream, live, held, late.contains(&(team.clone(), stream)), (aged, now))
     });
-    TeamStanding {
+    TeamHealth {
         seen_at: shown.seen_at,
         ledger_seq: status.map(|status| status.ledger_seq),
         ledger_head: status.map(|status| status.ledger_head.clone()),
@@ -255,7 +255,7 @@ fn of_team(team: &TeamId, shown: &TeamLive, late: &BTreeSet<(TeamId, Stream)>, n
         expired: status.map_or_else(Vec::new, |status| status.expired.clone()),
         holds: status.map_or_else(Vec::new, |status| status.holds.clone()),
         held_back: status.map_or_else(Vec::new, |status| status.held_back.clone()),
-        ..TeamStanding::unseen(team, None)
+        ..TeamHealth::unseen(team, None)
     }
 }
 
@@ -266,7 +266,7 @@ fn of_stream(
     held: Option<&StreamStatus>,
     is_late: bool,
     (aged, now): (u64, Instant),
-) -> StreamStanding {
+) -> StreamHealth {
     // Before its first read, a stream counts as late for probes, but as waiting for people.
     let health = match (live.done_at, is_late, &live.error) {
         (None, _, None) => Health::Waiting,
@@ -274,7 +274,7 @@ fn of_stream(
         (Some(_), false, _) => Health::Fresh,
     };
     let read_to = held.and_then(|held| held.read_to);
-    StreamStanding {
+    StreamHealth {
         stream,
         health,
         last_read_at: live.done_at,

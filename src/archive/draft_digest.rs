@@ -35,8 +35,8 @@ pub fn draft_digest(draft: &Draft, digests: &[RowsDigest], key: Salt) -> Digest 
         parts.push(part);
     }
     if !draft.inventory.is_empty() || !draft.inventory_reads.is_empty() {
-        let looks = (&draft.inventory, &draft.inventory_reads);
-        parts.push(serde_json::to_vec(&looks).expect("BUG: rows have no map with odd keys"));
+        let scans = (&draft.inventory, &draft.inventory_reads);
+        parts.push(serde_json::to_vec(&scans).expect("BUG: rows have no map with odd keys"));
     }
     if !draft.seal_days.is_empty() {
         parts.push(serde_json::to_vec(&("days", &draft.seal_days)).expect("BUG: ranges have no map"));

@@ -60,7 +60,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_anchor_is_hidden_and_shown_again(anchor: [u8; 16], key: [u8; 32], other: [u8; 32]) {
+        fn a_masked_anchor_can_be_unmasked(anchor: [u8; 16], key: [u8; 32], other: [u8; 32]) {
             let (mask, stranger) = (EventMask(Key(key)), EventMask(Key(other)));
             let hidden = mask.hide(anchor);
             prop_assert_eq!(mask.show(hidden), anchor);
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_digest_is_not_itself_and_depends_on_the_key() {
+    fn a_masked_digest_differs_from_the_digest_and_depends_on_the_key() {
         let digest = Digest::of(b"a served text");
         let [one, other] = [1, 2].map(|byte| EventMask(Key([byte; 32])).digest(&digest));
         assert!(one != digest && one != other && one == EventMask(Key([1; 32])).digest(&digest));

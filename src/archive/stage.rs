@@ -332,7 +332,7 @@ mod tests {
 
     /// On one thread, and with the text and the other columns on one thread each.
     #[test]
-    fn a_file_that_does_not_hold_the_rows_of_the_draft_is_refused_whatever_differs() {
+    fn a_file_with_any_difference_from_the_draft_is_refused() {
         // In the last case, the read batches differ in size from the written ones.
         for (count, bytes) in [(10, 2), (ROWS_A_THREAD_MIN + 1_000, 2), (40, BATCH_BYTES_MAX / 32)] {
             let raw = bytes::Bytes::from(vec![b' '; bytes]);

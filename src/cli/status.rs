@@ -52,7 +52,7 @@ pub fn run(global: &Global, args: &StatusArgs) -> Result<Exit, Error> {
         let scans = left.map(|(left, rate)| scan_backlog_json(left, rate));
         let teams = named(&teams, &names, shard);
         let line = json!({
-            "archive": archive, "archive_id": id, "at": now, "shard": shard, "looks": scans, "erasures_half_done": pending,
+            "archive": archive, "archive_id": id, "at": now, "shard": shard, "scans": scans, "erasures_half_done": pending,
             "teams": teams
         });
         output::to(output.output.as_deref(), |out| writeln!(out, "{line:#}").map_err(Error::output))?;

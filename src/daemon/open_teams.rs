@@ -1,5 +1,5 @@
-//! The teams that are open for writing, each with its lock and its replayed state: a poll need not read the ledger again. When
-//! memory is short, the least recently used teams are closed.
+//! The teams that are open for writing, each with its lock and its replayed state, so a poll does not read the ledger
+//! again. When memory is short, the least recently used teams are closed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,10 +9,10 @@ use crate::clock::Clock;
 use crate::model::TeamId;
 use crate::pipeline::{Budget, TeamMemory, Workers};
 
-/// About so many bytes of replayed state are kept.
+/// The approximate limit of replayed state in memory.
 pub const OPEN_TEAMS_BYTES_MAX: usize = 256 * 1024 * 1024;
-/// The bytes of a team without its records, and of one record, with a sixth for the allocator:
-/// `tests/daemon/memory.rs` measures it.
+/// The bytes of a team without its records, and of one record, plus a sixth for the allocator. `tests/daemon/memory.rs`
+/// measures them.
 const TEAM_BYTES: usize = 8 * 1024;
 const RECORD_BYTES: usize = 270;
 
@@ -21,12 +21,12 @@ const RECORD_BYTES: usize = 270;
 pub struct Opened {
     pub writer: Arc<Mutex<TeamWriter>>,
     pub memory: Arc<TeamMemory>,
-    /// The recovery, if the team was opened just now.
+    /// The recovery, if this call opened the team.
     pub recovery: Option<Recovery>,
 }
 
 #[derive(Clone)]
-struct Place {
+struct TeamSlot {
     memory: Arc<TeamMemory>,
     writer: Option<Arc<Mutex<TeamWriter>>>,
     bytes: usize,
@@ -42,7 +42,7 @@ pub struct OpenTeams {
     bytes_max: usize,
     /// The room for the events of all runs.
     budget: Arc<Budget>,
-    held: Mutex<(u64, BTreeMap<TeamId, Place>)>,
+    held: Mutex<(u64, BTreeMap<TeamId, TeamSlot>)>,
 }
 
 impl OpenTeams {
@@ -60,7 +60,7 @@ impl OpenTeams {
         self.budget.clone()
     }
 
-    fn held(&self) -> MutexGuard<'_, (u64, BTreeMap<TeamId, Place>)> {
+    fn held(&self) -> MutexGuard<'_, (u64, BTreeMap<TeamId, TeamSlot>)> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -69,73 +69,74 @@ impl OpenTeams {
     /// # Errors
     /// When it cannot be opened: another process writes it, or its ledger does not check.
     pub async fn open(&self, team: &TeamId) -> Result<Opened, ArchiveError> {
-        let place = {
+        let slot = {
             let mut held = self.held();
             held.0 += 1;
             let used = held.0;
-            let place = held.1.entry(team.clone()).or_insert_with(|| Place {
+            let slot = held.1.entry(team.clone()).or_insert_with(|| TeamSlot {
                 memory: Arc::new(TeamMemory::new(self.clock.clone())),
                 writer: None,
                 bytes: 0,
                 used: 0,
                 is_in_use: false,
             });
-            (place.used, place.is_in_use) = (used, true);
-            place.clone()
+            (slot.used, slot.is_in_use) = (used, true);
+            slot.clone()
         };
-        if let Some(writer) = place.writer {
-            return Ok(Opened { writer, memory: place.memory, recovery: None });
+        if let Some(writer) = slot.writer {
+            return Ok(Opened { writer, memory: slot.memory, recovery: None });
         }
         let (archive, owned) = (Arc::clone(&self.archive), team.clone());
         let writer = self.workers.run(move || archive.writer(&owned)).await;
         let writer = writer.inspect_err(|_| self.close(team, false))?;
         let recovery = Some(writer.recovery());
         let writer = Arc::new(Mutex::new(writer));
-        if let Some(place) = self.held().1.get_mut(team) {
-            place.writer = Some(Arc::clone(&writer));
+        if let Some(slot) = self.held().1.get_mut(team) {
+            slot.writer = Some(Arc::clone(&writer));
         }
-        Ok(Opened { writer, memory: place.memory, recovery })
+        Ok(Opened { writer, memory: slot.memory, recovery })
     }
 
-    /// Ends a run. `keeps`: the writer can go on; else the next run opens the team again.
+    /// Ends a run. `keeps`: the writer can continue. Otherwise the next run opens the team again.
     pub fn close(&self, team: &TeamId, keeps: bool) {
         let mut held = self.held();
-        if let Some(place) = held.1.get_mut(team) {
-            place.is_in_use = false;
-            place.writer = place.writer.take().filter(|_| keeps);
-            place.bytes = place.writer.as_ref().map_or(0, |writer| weight(lock(writer).state()));
+        if let Some(slot) = held.1.get_mut(team) {
+            slot.is_in_use = false;
+            slot.writer = slot.writer.take().filter(|_| keeps);
+            slot.bytes = slot.writer.as_ref().map_or(0, |writer| weight(lock(writer).state()));
         }
         self.make_room(&mut held.1);
     }
 
-    fn make_room(&self, places: &mut BTreeMap<TeamId, Place>) {
-        let mut bytes: usize = places.values().map(|place| place.bytes).sum();
+    fn make_room(&self, slots: &mut BTreeMap<TeamId, TeamSlot>) {
+        let mut bytes: usize = slots.values().map(|slot| slot.bytes).sum();
         while bytes > self.bytes_max {
-            let idle = places.values_mut().filter(|place| !place.is_in_use && place.writer.is_some());
-            let Some(place) = idle.min_by_key(|place| place.used) else { return };
-            bytes -= place.bytes;
-            (place.writer, place.bytes) = (None, 0);
+            let idle = slots.values_mut().filter(|slot| !slot.is_in_use && slot.writer.is_some());
+            let Some(slot) = idle.min_by_key(|slot| slot.used) else { return };
+            bytes -= slot.bytes;
+            (slot.writer, slot.bytes) = (None, 0);
         }
     }
 
-    /// Gives `read` the state of the team after its last commit, if it is open. Returns whether it is. Waits for a commit under way.
+    /// Passes the state of the team after its last commit to `read`, if the team is open. Returns whether it is. Waits
+    /// for a running commit.
     pub fn with_state(&self, team: &TeamId, read: &mut dyn FnMut(&TeamState)) -> bool {
-        let writer = self.held().1.get(team).and_then(|place| place.writer.clone());
+        let writer = self.held().1.get(team).and_then(|slot| slot.writer.clone());
         writer.is_some_and(|writer| {
             read(lock(&writer).state());
             true
         })
     }
 
-    /// Bytes that the open teams take, about, and how many they are.
+    /// The approximate memory of the open teams, and their number.
     pub fn size(&self) -> (usize, usize) {
         let held = self.held();
-        let open = held.1.values().filter(|place| place.writer.is_some());
-        open.fold((0, 0), |(bytes, count), place| (bytes + place.bytes, count + 1))
+        let open = held.1.values().filter(|slot| slot.writer.is_some());
+        open.fold((0, 0), |(bytes, count), slot| (bytes + slot.bytes, count + 1))
     }
 }
 
-/// About what a team's replayed state takes.
+/// The approximate memory of a team's replayed state.
 pub fn weight(state: &TeamState) -> usize {
     let records = state.windows.len() + state.files.len() + state.findings.len() + state.devices.len();
     TEAM_BYTES + RECORD_BYTES * records
@@ -152,7 +153,7 @@ mod tests {
     use crate::clock::SystemClock;
 
     #[test]
-    fn a_team_stays_open_until_there_is_no_room_and_is_closed_when_its_writer_is_spent() {
+    fn a_team_is_closed_when_memory_is_short_or_its_writer_fails() {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let archive = Arc::new(Archive::open_or_create(store, || "test".to_owned()).unwrap());
         let open_teams = OpenTeams::new(

@@ -65,9 +65,9 @@ fn a_thousand_teams_measured() {
     until("readiness", || daemon.is_ready());
     println!("{teams} teams at {rate} requests a second: within their lag after {} s", (now() - began).as_secs());
     let arguments = ["--json", "--requests-per-second", rate_text.as_str()];
-    let looks = || serde_json::from_str::<Value>(&status(&scene, &arguments)).unwrap()["looks"].clone();
-    println!("looks left then: {}", looks());
-    until("the looks", || looks()["teams"] == 0);
+    let scans = || serde_json::from_str::<Value>(&status(&scene, &arguments)).unwrap()["scans"].clone();
+    println!("scans left then: {}", scans());
+    until("the scans", || scans()["teams"] == 0);
     println!("every team's people and computers were looked at after {} s", (now() - began).as_secs());
     let with_teams = scrape(&daemon);
     daemon.stop();

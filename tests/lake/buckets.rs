@@ -17,12 +17,12 @@ use super::readers::Readers;
 use super::tables::DATASETS;
 
 const READERS: [&str; 3] = ["pyiceberg", "duckdb", "clickhouse"];
-/// ClickHouse cannot be told the region of a server without a name.
+/// ClickHouse has no setting for the region of a server without a name.
 const OF_ANY_REGION: [&str; 2] = ["pyiceberg", "duckdb"];
-/// The usual run kills at one request in this many.
+/// The usual run kills at one in this many requests.
 const STRIDE: usize = 11;
 
-/// Access to a bucket, as the readers take it.
+/// Access to a bucket, in the form that the readers accept.
 struct Bucket<'a> {
     program: &'a Program,
     location: &'a str,
@@ -41,7 +41,7 @@ impl<'a> Bucket<'a> {
         serde_json::from_str(&run.stdout).unwrap()
     }
 
-    /// Every engine reads just the rows of the live files, from the version that `publish` told.
+    /// Every engine reads exactly the rows of the live files, from the version that `publish` printed.
     fn is_read(&self, readers: &mut Readers, by: &[&str], when: &str) {
         let published = self.publish();
         for (dataset, time) in DATASETS {
@@ -62,7 +62,7 @@ impl<'a> Bucket<'a> {
     }
 }
 
-/// Two readings, so that a publication after the second removes files from tables.
+/// Two readings, so a publication after the second removes files from tables.
 fn read_twice(scene: &Scene) {
     scene.service.world().fill(DAY, 0..3);
     scene.sync().ended(0);
@@ -77,7 +77,7 @@ fn read_twice(scene: &Scene) {
     scene.sync().ended(0);
 }
 
-/// Each version of a table goes on from the one before it: no publisher wrote over the work of another.
+/// Each version of a table continues the version before it: no publisher overwrote the work of another.
 fn is_one_history(scene: &Scene) {
     for table in annals::lake::TableId::all() {
         let key = |version| {
@@ -97,7 +97,7 @@ fn is_one_history(scene: &Scene) {
 }
 
 #[test]
-fn a_publication_that_is_killed_at_any_request_is_finished_by_the_next_one() {
+fn the_next_publication_finishes_one_that_was_killed_at_any_request() {
     let scene = Scene::new();
     read_twice(&scene);
     let before = scene.server.stored();
@@ -116,7 +116,7 @@ fn a_publication_that_is_killed_at_any_request_is_finished_by_the_next_one() {
             let run = scene.program.start(&["publish"]).kill_when(|| scene.server.struck() > 0);
             kills += usize::from(run.code.is_none());
             scene.server.heal();
-            // Tables are whole at any moment: before, after, or some of them after.
+            // At any moment every table is complete: in its old version or in its new one.
             scene.run(&["publish", "--check"]).ended(0);
         }
         scene.run(&["publish"]).ended(0);
@@ -130,7 +130,7 @@ fn a_publication_that_is_killed_at_any_request_is_finished_by_the_next_one() {
     }
 }
 
-/// A daemon of each shard publishes all tables every second, and one of them is killed now and then.
+/// A daemon of each shard publishes all tables every second. The test kills one of them from time to time.
 #[test]
 fn two_shards_that_publish_at_once_lose_and_double_no_row() {
     let scene = Scene::new();
@@ -186,7 +186,7 @@ fn versions(scene: &Scene) -> usize {
     scene.server.keys().iter().filter(|key| is_version(key)).count()
 }
 
-/// Creations of versions that another publisher had created.
+/// Requests that created a version which another publisher had already created.
 fn versions_tried_in_vain(scene: &Scene) -> usize {
     let requests = scene.server.requests();
     let tried: Vec<&str> =
@@ -196,19 +196,19 @@ fn versions_tried_in_vain(scene: &Scene) -> usize {
 
 /// In a bucket the grace is seven days, by the bucket's own clock.
 #[test]
-fn while_publishing_stands_still_vacuum_keeps_the_tables_files_in_the_bucket() {
+fn vacuum_keeps_the_tables_files_in_a_bucket_while_publishing_is_paused() {
     let scene = Scene::new();
     read_twice(&scene);
     let data = || scene.server.keys().iter().filter(|key| key.ends_with(".parquet") && !key.contains("/data/")).count();
     let before = data();
     scene.server.set_clock_ahead(20 * 24 * HOUR);
     scene.run(&["vacuum"]).ended(0);
-    assert_eq!(data(), before, "the tables stand for the lines of the first reading");
+    assert_eq!(data(), before, "the tables name the lines of the first reading");
     scene.run(&["publish", "--check"]).ended(0);
     scene.run(&["verify"]).ended(0);
     scene.run(&["publish"]).ended(0);
     scene.run(&["vacuum"]).ended(0);
-    assert_eq!(data(), before, "readers of the version before can finish");
+    assert_eq!(data(), before, "readers of the previous version can finish");
     scene.run(&["publish", "--check"]).ended(0);
     scene.server.set_clock_ahead(40 * 24 * HOUR);
     scene.run(&["vacuum"]).ended(0);
@@ -217,14 +217,14 @@ fn while_publishing_stands_still_vacuum_keeps_the_tables_files_in_the_bucket() {
     scene.run(&["verify"]).ended(0);
 }
 
-/// A server that nobody here wrote.
+/// An independent server.
 struct MiniStack {
     process: Child,
     port: u16,
 }
 
 impl MiniStack {
-    /// None, and a word about it, where it is not installed.
+    /// `None` if the server is not installed. Then it prints a message.
     fn start() -> Option<Self> {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/object-stores.sh");
         let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
@@ -239,7 +239,7 @@ impl MiniStack {
             None => (server.make_bucket() == Some(200)).then_some(true),
         });
         if !is_there {
-            // Not through the test's captured output: this must be seen.
+            // Write to standard error directly, because a passing test's output is hidden.
             let reason = b"\nSKIPPED: open tables on MiniStack: run scripts/object-stores.sh install\n";
             std::io::stderr().lock().write_all(reason).unwrap();
         }
@@ -265,7 +265,7 @@ impl Drop for MiniStack {
 }
 
 #[test]
-fn engines_read_the_tables_on_a_server_of_other_authors() {
+fn engines_read_the_tables_from_an_independent_object_server() {
     let Some(mut readers) = Readers::start("tables on MiniStack were not read by other engines") else { return };
     let Some(server) = MiniStack::start() else { return };
     let (service, program) = super::awkward::scene();

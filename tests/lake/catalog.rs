@@ -34,7 +34,7 @@ pub fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
 
 /// A daemon, and the address of its port.
 pub struct Daemon<'a> {
-    /// `None`: it was ended.
+    /// `None`: the daemon has ended.
     running: Option<Running<'a>>,
     pub address: String,
 }
@@ -177,7 +177,7 @@ fn every_write_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn engines_that_attach_the_catalog_read_just_the_rows_of_the_ledgers() {
+fn engines_attached_to_the_catalog_read_exactly_the_rows_of_the_ledgers() {
     let what = "the catalog was not read by other engines";
     let Some(mut readers) = Readers::start(what) else { return };
     let (service, program) = read_once();
@@ -190,7 +190,7 @@ fn engines_that_attach_the_catalog_read_just_the_rows_of_the_ledgers() {
         job["catalog"] = json!({"uri": format!("http://{}/iceberg", daemon.address), "token": TOKEN});
         readers.agree(&job, "through the catalog");
     }
-    // Without the token no engine sees a table.
+    // Without the token, no engine sees a table.
     let mut refused = job(&program, DATASETS[0], &["pyiceberg", "duckdb", "clickhouse"]);
     refused["catalog"] = json!({"uri": format!("http://{}/iceberg", daemon.address), "token": "another"});
     let found = readers.ask(&refused);

@@ -1,4 +1,4 @@
-//! The engines of other authors, in one Python process that answers a line at a time.
+//! Independent engines, in one Python process that answers one job per line.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -13,13 +13,13 @@ pub struct Readers {
 }
 
 impl Readers {
-    /// None, and a word about what was left out, where the engines are not installed.
+    /// `None` if the engines are not installed. Then it prints what the test skips.
     pub fn start(what: &str) -> Option<Self> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let found = Command::new(root.join("scripts/lake-readers.sh")).arg("python").output().unwrap();
         if !found.status.success() {
             let why = String::from_utf8_lossy(&found.stderr);
-            // Not through the test's captured output: this must be seen.
+            // Write to standard error directly, because a passing test's output is hidden.
             let reason = format!("\nSKIPPED: {what}: {}\n", why.trim());
             std::io::stderr().lock().write_all(reason.as_bytes()).unwrap();
             return None;
@@ -42,7 +42,7 @@ impl Readers {
         serde_json::from_str(&line).unwrap_or_else(|_| panic!("the readers ended: {line:?}"))
     }
 
-    /// Every engine of the job sees the rows of the job's files.
+    /// Asserts that every engine of the job sees the rows of the job's files.
     #[track_caller]
     pub fn agree(&mut self, job: &Value, when: &str) {
         let found = self.ask(job);

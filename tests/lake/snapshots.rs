@@ -1,4 +1,4 @@
-//! Engines of other authors read the open tables of random histories, at every snapshot, row for row.
+//! Independent engines read the open tables of random histories, at every snapshot, row for row.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -63,7 +63,7 @@ fn assert_read(readers: &mut Readers, version: &Version, by: &[&str], when: &str
 }
 
 #[test]
-fn every_engine_reads_just_the_rows_of_the_ledgers_at_every_snapshot() {
+fn every_engine_reads_exactly_the_rows_of_the_ledgers_at_every_snapshot() {
     let Some(mut readers) = Readers::start("the snapshots of open tables were not read by other engines") else {
         return;
     };

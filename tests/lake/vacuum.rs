@@ -1,4 +1,5 @@
-//! `annals vacuum` beside open tables: it expires old metadata, and never what readers of a version may still open.
+//! `annals vacuum` with open tables: it expires old metadata, and keeps every file that a reader of a version can still
+//! open.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,7 +23,7 @@ fn metadata(program: &Program) -> BTreeSet<String> {
     files.map(|entry| entry.unwrap().file_name().to_str().unwrap().to_owned()).collect()
 }
 
-/// Makes the files of an archive ten days older, and the snapshots of its tables too.
+/// Makes the files of an archive ten days older, and the snapshots of its tables, too.
 fn ten_days_pass(program: &Program) {
     for table in annals::lake::TableId::all() {
         let path = newest(program, table.as_str());
@@ -66,7 +67,7 @@ fn old_metadata_expires_and_a_snapshot_within_the_grace_stays() {
         publish(&program, &[]);
     }
     assert_eq!(snapshots(&program).len(), 4);
-    // The files look old, and the snapshots were replaced a moment ago: only versions before the newest go.
+    // The files look old, but the snapshots were replaced a moment ago: vacuum removes only versions before the newest.
     age(&program.archive());
     let before = metadata(&program);
     program.run(&["vacuum", "--dry-run"]).ended(0).says(&["table connections: 3 metadata files would be removed"]);
@@ -75,12 +76,12 @@ fn old_metadata_expires_and_a_snapshot_within_the_grace_stays() {
     let gone: Vec<String> = before.difference(&metadata(&program)).cloned().collect();
     assert_eq!(gone, ["v1.metadata.json", "v2.metadata.json", "v3.metadata.json"]);
     is_whole(&program);
-    // Ten days later the next version forgets the old snapshots, and their files go.
+    // Ten days later, the next version drops the old snapshots, and vacuum removes their files.
     ten_days_pass(&program);
     read_on(&service, &program, 120);
     publish(&program, &[]);
     let left = snapshots(&program);
-    assert_eq!(left.len(), 2, "the newest, and the one that was current until now");
+    assert_eq!(left.len(), 2, "the newest version, and the version that was current until now");
     program.run(&["vacuum"]).ended(0);
     let lists = metadata(&program).into_iter().filter(|name| name.starts_with("snap-"));
     let named = left.iter().map(|snapshot| snapshot["manifest-list"].as_str().unwrap().rsplit_once('/').unwrap().1);
@@ -97,9 +98,9 @@ fn data_files(program: &Program) -> (usize, usize) {
     (live.len(), data.filter(|path| !live.contains(*path)).count())
 }
 
-/// Nobody publishes for long, and the program goes on: the newest version of a table can still be read.
+/// Publishing pauses for a long time while the program keeps reading. The newest version of a table can still be read.
 #[test]
-fn while_publishing_stands_still_vacuum_keeps_what_the_newest_version_names() {
+fn vacuum_keeps_the_files_of_the_newest_version_while_publishing_is_paused() {
     let (service, program) = read_once();
     publish(&program, &[]);
     let copy = program.home().join("copy");
@@ -113,10 +114,7 @@ fn while_publishing_stands_still_vacuum_keeps_what_the_newest_version_names() {
         is_whole(&program);
     }
     let (live, kept) = data_files(&program);
-    assert!(
-        kept > 0 && kept <= first,
-        "{kept} files of the version are kept, and no file that was never in it: {live}"
-    );
+    assert!(kept > 0 && kept <= first, "vacuum keeps the {kept} files of the version, and no other: {live}");
     if let Some(mut readers) = Readers::start("a table that was published long ago was not read") {
         published.iter().for_each(|job| readers.agree(job, "long after the last publication"));
     }
@@ -130,7 +128,7 @@ fn while_publishing_stands_still_vacuum_keeps_what_the_newest_version_names() {
     is_whole(&program);
 }
 
-/// The same job, whose expected rows come from copies of the files.
+/// The same job, with the expected rows from copies of the files.
 fn with_copies(mut job: Value, directory: &std::path::Path) -> Value {
     fs::create_dir_all(directory).unwrap();
     for path in job["files"].as_array_mut().unwrap() {
@@ -142,7 +140,7 @@ fn with_copies(mut job: Value, directory: &std::path::Path) -> Value {
     job
 }
 
-/// A publisher was killed between the version and the hint: readers without a catalog open the version before.
+/// A publisher was killed between the version and the hint. Readers without a catalog open the previous version.
 #[test]
 fn a_version_that_the_hint_names_is_kept() {
     let (service, program) = read_once();

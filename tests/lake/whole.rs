@@ -1,4 +1,4 @@
-//! The tables `coverage` and `findings`, read by engines of other authors, against the program's own answers.
+//! The tables `coverage` and `findings`, read by independent engines, compared with the program's own answers.
 
 use std::collections::BTreeMap;
 
@@ -65,24 +65,24 @@ fn equal_the_answers(readers: &mut Readers, program: &Program) {
 }
 
 #[test]
-fn coverage_and_findings_are_what_the_program_answers() {
+fn the_coverage_and_findings_tables_equal_the_program_s_answers() {
     let Some(mut readers) = Readers::start("the tables coverage and findings were not read by other engines") else {
         return;
     };
     let (service, program) = read_once();
     equal_the_answers(&mut readers, &program);
-    // A removed computer leaves a gap; late events and re-scans change windows that were there.
+    // A removed computer leaves a gap. Late events and re-scans change existing windows.
     service.world().remove_computer("team-one-computer-2", FIRST + HOUR, true);
     service.world().connection(DAY + HOUR, 99);
     service.set_clock(FIRST + 30 * HOUR);
-    // The exit code tells of the gap.
+    // The exit code reports the gap.
     program.sync(&SINCE).ended(3);
     equal_the_answers(&mut readers, &program);
     let findings = asked(&program, FINDINGS);
     assert!(findings.iter().any(|row| row[2] == "\"gap\""), "{findings:?}");
 }
 
-/// Windows of an expired month have the state that the reports show.
+/// Windows of an expired month have the same state as in the reports.
 #[test]
 fn windows_of_an_expired_month_are_expired_in_the_table_too() {
     let Some(mut readers) = Readers::start("the table coverage was not read after an expiry") else { return };

@@ -7,7 +7,7 @@ use super::plan::{DAY, HOUR, Plan};
 use super::retention::has_gone;
 use super::run::Run;
 use super::service::Inner;
-use super::world::{Device, Event, Gone, NANO, NEVER};
+use super::world::{Device, Event, LossReason, NANO, NEVER};
 
 /// The subject of findings about a computer that no event names.
 pub const UNKNOWN_COMPUTER: &str = "unknown_computer";
@@ -77,11 +77,11 @@ impl<'a> Excuses<'a> {
         if event.from > window_end + 72 * HOUR * NANO {
             return Some(Excuse::AfterLastRescan);
         }
-        if event.gone == Some(Gone::Removed) && self.is_later_than_lag(event) {
+        if event.gone == Some(LossReason::Removed) && self.is_later_than_lag(event) {
             return Some(Excuse::LaterThanLag);
         }
         match event.gone {
-            Some(Gone::Deleted | Gone::Edited) => Some(Excuse::DeletedUnread),
+            Some(LossReason::Deleted | LossReason::Edited) => Some(Excuse::DeletedUnread),
             _ if event.flaps.is_some() => Some(Excuse::DeletedUnread),
             _ if shown_until < event.until && event.from > event.at + HOUR * NANO => Some(Excuse::OutOfSpan),
             _ if shown_until <= event.from => Some(Excuse::OutOfSpan),
@@ -109,7 +109,7 @@ impl<'a> Excuses<'a> {
         let was_hidden = self.plan.plan_span.is_some_and(|span| event.at < first_look - (span - 2 * HOUR) * NANO);
         // If activity shows the removal, a finding must record it.
         let device = event.device.map(|n| &self.devices[n]);
-        let is_told = event.gone == Some(Gone::Removed) && device.is_some_and(|device| device.is_told);
+        let is_told = event.gone == Some(LossReason::Removed) && device.is_some_and(|device| device.is_told);
         let was_removed = if is_told { self.is_removed_before(event) } else { event.until <= first_look };
         begins(event.stream).is_none_or(|begins| event.at < begins.nanos())
             || (event.stream == Stream::Connections && was_hidden)

@@ -12,7 +12,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 
 use super::laws::content;
-use super::plan::{DAY, Deadly, End, HOUR, Life, Plan};
+use super::plan::{DAY, Deadly, End, HOUR, Plan, ProcessPlan};
 use super::random::Draw;
 use super::run::Run;
 use super::store::SimStore;
@@ -50,7 +50,7 @@ pub fn plan_order(plan: &mut Plan) {
     let crash = draw.is(70).then_some((verb, after, draw.is(50)));
     plan.order = Some(PlannedOrder { given, again, crash });
     for until in [given, again] {
-        plan.lives.push(Life { until, end: End::Stopped, fault: None, down: 60 });
+        plan.lives.push(ProcessPlan { until, end: End::Stopped, fault: None, down: 60 });
     }
 }
 
@@ -155,7 +155,7 @@ pub fn served(run: &Run, team: &Team, stream: Stream, reader: &TeamReader) -> Ha
     rewritten.filter_map(|(now, original)| Some((now, *texts.get(&original?)?))).collect()
 }
 
-/// S7: no line erased rows while the planned hold stood.
+/// S7: no line erased rows during the planned hold.
 pub fn check(run: &Run, number: usize, state: &TeamState, broken: &mut Vec<String>) {
     let Some(hold) = run.plan.hold.filter(|hold| hold.team == number) else { return };
     let moment = |at: Option<i64>, open: Instant| at.map_or(open, Instant::from_seconds);

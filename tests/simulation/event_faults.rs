@@ -7,7 +7,7 @@ use super::faults::Fault;
 use super::plan::{DAY, HOUR, MINUTE};
 use super::random::Draw;
 use super::texts;
-use super::world::{Draft, Event, Gone, NANO};
+use super::world::{Draft, Event, LossReason, NANO};
 
 pub fn spoil(draft: &mut Draft<'_>, fault: Fault, draw: &mut Draw) {
     match fault {
@@ -70,7 +70,8 @@ fn late(draft: &mut Draft<'_>, fault: Fault, draw: &mut Draw, (from, to): (i64, 
 fn deleted(draft: &mut Draft<'_>, draw: &mut Draw) {
     for n in some(draft, draw, Stream::Connections, 8) {
         let event = &mut draft.events[n];
-        (event.gone, event.fault, event.is_doomed) = (Some(Gone::Deleted), Some(Fault::DeletedBetween), draw.is(60));
+        (event.gone, event.fault, event.is_doomed) =
+            (Some(LossReason::Deleted), Some(Fault::DeletedBetween), draw.is(60));
         event.until = event.from + draw.between(1, 40 * HOUR) * NANO;
     }
 }
@@ -108,7 +109,7 @@ fn removed(draft: &mut Draft<'_>, draw: &mut Draw) {
 fn vanished(draft: &mut Draft<'_>, draw: &mut Draw) {
     for n in some(draft, draw, Stream::Connections, 5) {
         let event = &mut draft.events[n];
-        (event.gone, event.fault) = (Some(Gone::Deleted), Some(Fault::Vanished));
+        (event.gone, event.fault) = (Some(LossReason::Deleted), Some(Fault::Vanished));
         event.until = event.at + draw.between(DAY, 6 * DAY) * NANO;
     }
 }
@@ -140,7 +141,7 @@ fn twins(draft: &mut Draft<'_>, draw: &mut Draw) {
 fn another_body(draft: &mut Draft<'_>, n: usize, fault: Fault) -> usize {
     let (host, text) = (format!("other-{n}"), draft.events[n].text.clone());
     let text = text.replacen("\"host\"", &format!("\"{host}\""), 1).replacen("Succeeded", "Failed", 1);
-    draft.events[n].gone = Some(Gone::Edited);
+    draft.events[n].gone = Some(LossReason::Edited);
     let other = Event {
         number: draft.next(),
         digest: Digest::of(text.as_bytes()),

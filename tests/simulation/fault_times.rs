@@ -3,7 +3,7 @@
 use annals::model::Stream;
 
 use super::faults::Fault;
-use super::plan::{DAY, Deadly, End, HOUR, Life, MINUTE, Plan, Spell};
+use super::plan::{DAY, Deadly, End, HOUR, MINUTE, Plan, ProcessPlan, Spell};
 use super::random::Draw;
 
 /// A fault's frequency, its shortest and longest duration, and how many in a hundred operations fail.
@@ -93,10 +93,10 @@ fn lives(plan: &mut Plan, fault: Fault, draw: &mut Draw) {
             _ => return,
         };
         let fault = (end != End::Stopped).then_some(fault);
-        plan.lives.push(Life { until, end, fault, down });
+        plan.lives.push(ProcessPlan { until, end, fault, down });
         if fault == Some(Fault::KilledInRecovery) {
             let again = End::PowerLost { verb: Deadly::Any, after: 2 + draw.below(12), is_torn: false };
-            plan.lives.push(Life { until: until + 1, end: again, fault, down: 0 });
+            plan.lives.push(ProcessPlan { until: until + 1, end: again, fault, down: 0 });
         }
     }
     if fault == Fault::PowerLoss {
@@ -104,7 +104,7 @@ fn lives(plan: &mut Plan, fault: Fault, draw: &mut Draw) {
         for _ in 0..draw.count(1, 4) {
             let until = plan.stretch(&mut draw, 0, HOUR).0;
             let end = power(Deadly::Snapshot, draw.below(5), true);
-            plan.lives.push(Life { until, end, fault: Some(fault), down: draw.pick(&[0, 30, HOUR]) });
+            plan.lives.push(ProcessPlan { until, end, fault: Some(fault), down: draw.pick(&[0, 30, HOUR]) });
         }
     }
 }

@@ -60,7 +60,7 @@ pub enum Deadly {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub struct Life {
+pub struct ProcessPlan {
     pub until: i64,
     pub end: End,
     pub fault: Option<Fault>,
@@ -88,7 +88,7 @@ pub struct Plan {
     pub habits_change: i64,
     pub faults: BTreeSet<Fault>,
     pub spells: Vec<Spell>,
-    pub lives: Vec<Life>,
+    pub lives: Vec<ProcessPlan>,
     pub clock_steps: Vec<(i64, i64)>,
     pub pollers: Vec<i64>,
     /// When the daemon gets a new token.

@@ -34,11 +34,11 @@ pub struct Seen {
     not_before: BTreeMap<u32, Instant>,
     begun: u64,
     ended: BTreeMap<Option<usize>, u64>,
-    walks: BTreeMap<(usize, Stream), Walked>,
+    walks: BTreeMap<(usize, Stream), LastWalk>,
 }
 
 /// The last reading of a list: its range, its content, and whether it changed during the walk.
-struct Walked {
+struct LastWalk {
     range: (i64, i64),
     rows: Vec<u32>,
     is_moved: bool,
@@ -140,12 +140,12 @@ impl Seen {
         coverage: &mut Coverage,
     ) {
         let rows: Vec<u32> = rows.collect();
-        let walked = self.walks.entry((team, stream)).or_insert(Walked { range, rows: Vec::new(), is_moved: false });
+        let walked = self.walks.entry((team, stream)).or_insert(LastWalk { range, rows: Vec::new(), is_moved: false });
         if walked.range == range && walked.is_moved && offset == 0 {
             coverage.rare(Rare::MovedAnchors, self.seed);
         }
         let passed = offset.min(rows.len()).min(walked.rows.len());
         let is_moved = walked.range == range && offset > 0 && rows[..passed] != walked.rows[..passed];
-        *walked = Walked { range, rows, is_moved };
+        *walked = LastWalk { range, rows, is_moved };
     }
 }

@@ -10,7 +10,7 @@ use annals::archive::{
 use annals::clock::Clock;
 use annals::model::{Instant, LedgerSeq, Retained, Retention, Stream, TeamId, TeamRetention};
 
-use super::plan::{DAY, End, HOUR, Life, Plan};
+use super::plan::{DAY, End, HOUR, Plan, ProcessPlan};
 use super::random::Draw;
 use super::run::Run;
 
@@ -69,7 +69,7 @@ pub fn plan_hold(plan: &mut Plan) {
     ]);
     plan.hold = Some(PlannedHold { team: draw.count(0, plan.teams), added, released, from, to });
     for until in [added, released] {
-        plan.lives.push(Life { until, end: End::Stopped, fault: None, down: 60 });
+        plan.lives.push(ProcessPlan { until, end: End::Stopped, fault: None, down: 60 });
     }
 }
 

@@ -21,7 +21,7 @@ use super::clock::SimClock;
 use super::erasure;
 use super::faults::{Coverage, Fault};
 use super::oracle;
-use super::plan::{End, Life, Plan};
+use super::plan::{End, Plan, ProcessPlan};
 use super::retention::{self, Held};
 use super::service::Service;
 use super::store::{Disk, SimStore};
@@ -128,7 +128,7 @@ impl Run {
     /// All processes, one after another.
     fn live(&mut self) {
         let mut lives = self.plan.lives.clone();
-        lives.push(Life { until: self.plan.end, end: End::Stopped, fault: None, down: 0 });
+        lives.push(ProcessPlan { until: self.plan.end, end: End::Stopped, fault: None, down: 0 });
         for life in lives {
             let mut ended = false;
             while !ended {
@@ -155,7 +155,7 @@ impl Run {
     }
 
     /// Runs one process. Returns whether it ended in the planned way.
-    fn process(&mut self, life: &Life) -> bool {
+    fn process(&mut self, life: &ProcessPlan) -> bool {
         let run: &Run = self;
         let done = std::panic::catch_unwind(AssertUnwindSafe(|| run.one_process(life)));
         match done {
@@ -170,7 +170,7 @@ impl Run {
         }
     }
 
-    fn one_process(&self, life: &Life) -> bool {
+    fn one_process(&self, life: &ProcessPlan) -> bool {
         let store: Arc<dyn Store> = Arc::new(SimStore { disk: self.disk.clone(), files: self.files.clone() });
         self.disk.trace.note(self.clock.truth(), || format!("a process begins, until {life:?}"));
         let Ok(archive) = Archive::open_or_create(store, || "simulated".to_owned()) else {
@@ -195,7 +195,7 @@ impl Run {
         let others = self.others(archive, commands.clone());
         let end = self.end(life, commands);
         let (daemon, others) = (Box::pin(daemon.run(told)), Box::pin(others.fuse()));
-        let lived = Lived { daemon, others, end: Box::pin(end), disk: &self.disk };
+        let lived = ProcessRun { daemon, others, end: Box::pin(end), disk: &self.disk };
         let ended = self.clock.base.run(lived);
         self.disk.trace.note(self.clock.truth(), || format!("the process ends: {ended:?}"));
         match ended {
@@ -237,7 +237,7 @@ impl Run {
     }
 
     /// Waits for the end of the process. Returns whether it was killed.
-    async fn end(&self, life: &Life, commands: mpsc::UnboundedSender<Command>) -> bool {
+    async fn end(&self, life: &ProcessPlan, commands: mpsc::UnboundedSender<Command>) -> bool {
         let now = self.clock.truth().seconds();
         self.clock.sleep(Duration::from_secs((life.until - now).max(0).unsigned_abs())).await;
         match life.end {
@@ -324,14 +324,14 @@ enum Ended {
 }
 
 /// A process and its planned end. The run checks for the end after every step.
-struct Lived<'a, D, O, E> {
+struct ProcessRun<'a, D, O, E> {
     daemon: Pin<Box<D>>,
     others: Pin<Box<O>>,
     end: Pin<Box<E>>,
     disk: &'a Disk,
 }
 
-impl<D: Future<Output = ()>, O: Future<Output = ()>, E: Future<Output = bool>> Future for Lived<'_, D, O, E> {
+impl<D: Future<Output = ()>, O: Future<Output = ()>, E: Future<Output = bool>> Future for ProcessRun<'_, D, O, E> {
     type Output = Ended;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ended> {

@@ -14,7 +14,7 @@ pub const NEVER: i64 = i64::MAX;
 
 /// Why an event disappeared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Gone {
+pub enum LossReason {
     /// The event was deleted alone, without any notice.
     Deleted,
     /// The event was deleted with its computer.
@@ -37,7 +37,7 @@ pub struct Event {
     pub has_id: bool,
     pub from: i64,
     pub until: i64,
-    pub gone: Option<Gone>,
+    pub gone: Option<LossReason>,
     /// How often a list shows the event.
     pub shown: usize,
     /// The fault to count when the event is first served.
@@ -203,7 +203,7 @@ impl Draft<'_> {
         for (n, device) in self.devices.iter().enumerate().filter(|(_, device)| device.removed < NEVER) {
             for event in self.events.iter_mut().filter(|event| event.device == Some(n)) {
                 if event.until > device.removed {
-                    (event.until, event.gone) = (device.removed, Some(Gone::Removed));
+                    (event.until, event.gone) = (device.removed, Some(LossReason::Removed));
                 }
             }
         }

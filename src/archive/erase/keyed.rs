@@ -31,7 +31,7 @@ mod tests {
 
     /// The second case of RFC 4231, whose key of four bytes is padded with zeros by HMAC itself.
     #[test]
-    fn the_digest_is_that_of_the_standard() {
+    fn the_digest_equals_the_standard_s_examples() {
         let mut key = [0; 32];
         key[..4].copy_from_slice(b"Jefe");
         let digest = keyed(&Key(key), "what do ya want ", b"for nothing?");

@@ -1,5 +1,5 @@
-//! Retries quarantined events by the rules of this program. Events that are rows now leave quarantine in the commit that adds the
-//! rows. The others stay. This uses the archive alone.
+//! Retries quarantined events by the rules of this program. Events that can now become rows leave quarantine in the
+//! commit that adds the rows. The others stay. A retry uses only the archive.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ pub type RetriedByReason = BTreeMap<(Stream, String), Retried>;
 /// Retries a team's quarantined events, file by file, with a commit for each file that loses events.
 ///
 /// # Errors
-/// When the archive cannot be read or written; what was committed before stands.
+/// When the archive cannot be read or written. Earlier commits of the retry remain.
 pub fn retry_quarantine(
     writer: &mut TeamWriter,
     settings: &Settings,
@@ -64,11 +64,11 @@ struct Reading<'a> {
     flush: Flush<'a>,
     release: Release,
     /// The windows that gain rows, by stream and start.
-    places: BTreeMap<(Stream, Instant), Place>,
+    places: BTreeMap<(Stream, Instant), RetriedWindow>,
     indexes: BTreeMap<Stream, WindowIndex>,
 }
 
-struct Place {
+struct RetriedWindow {
     window: Range,
     held: Held,
     added: Added,
@@ -80,7 +80,7 @@ impl<'a> Reading<'a> {
         Self { flush: Flush::new(of), release, places: BTreeMap::new(), indexes: BTreeMap::new() }
     }
 
-    /// Whether the event is a row now.
+    /// Whether the event can become a row now.
     fn take(&mut self, row: RejectRow) -> Result<bool, ArchiveError> {
         // An erased event stays: only its row in quarantine tells a re-scan that the served text is archived already.
         let is_row = match event_of(&row).filter(|_| row.erased.is_none()) {
@@ -103,13 +103,13 @@ impl<'a> Reading<'a> {
             std::collections::btree_map::Entry::Occupied(place) => place.into_mut(),
             std::collections::btree_map::Entry::Vacant(place) => {
                 let held = Held::with_originals(&self.flush.of.writer.events_in(row.stream, window)?);
-                place.insert(Place { window, held, added: Added::default() })
+                place.insert(RetriedWindow { window, held, added: Added::default() })
             }
         };
         let mut events = [CountedEvent { event, count: 1 }];
         place.held.recognise(&events, self.flush.of.writer.salts())?;
         let [CountedEvent { event, count }] = &mut events;
-        // This event is one more occurrence: an event is either a row or in quarantine.
+        // This event is one more occurrence, because an event is either a row or in quarantine.
         *count += place.held.occurrences(&event.digest);
         if event.id.is_some() && *count > 1 {
             return Ok(false);
@@ -120,18 +120,18 @@ impl<'a> Reading<'a> {
         Ok(place.added.rows.len() > before)
     }
 
-    /// The commit of the released events; `None` without released events.
+    /// The commit of the released events. `None` if no event is released.
     fn into_draft(self) -> Result<Option<Draft>, ArchiveError> {
         let Self { mut flush, release, places, .. } = self;
         if release.released.is_empty() {
             return Ok(None);
         }
-        for ((stream, start), Place { window, mut added, .. }) in places {
+        for ((stream, start), RetriedWindow { window, mut added, .. }) in places {
             // Its event stays in quarantine.
             if added.rows.is_empty() {
                 continue;
             }
-            // The first reading has counted these.
+            // The first reading has counted these already.
             (added.rejects, added.redacted) = (Vec::new(), 0);
             flush.notice(stream, &added);
             flush.draft.findings.extend(notices::changed(flush.of, stream, &added));
@@ -163,10 +163,10 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// The event, read by the rules of today.
+/// The event, read by the current rules.
 fn event_of(row: &RejectRow) -> Option<RawEvent> {
     let mut events = wire::alone(row.stream, &row.raw).ok()?;
-    // A foreign writer may have put there more or less than one event.
+    // A foreign writer may have stored no event here, or several.
     let event = events.pop().filter(|event| events.is_empty() && event.text == row.raw)?;
     Some(RawEvent { redacted: event.redacted || row.redacted, ..event })
 }

@@ -1,8 +1,8 @@
-//! Sessions catch up with the events after a backfill, after a change of the rules, and after an interruption. They are made
-//! from the archive alone, chunk by chunk of event time. Each chunk is a commit, which records how far the sessions came.
+//! Sessions catch up with the events after a backfill, after a change of the rules, and after an interruption. They are
+//! made from the archive alone, in chunks of event time. Each chunk is a commit, which records the progress.
 //!
-//! A chunk reads all events of its time, and the earlier events of each session that they touch. So it does no harm when two
-//! chunks meet the same event.
+//! A chunk reads all events of its time, and the earlier events of each session that they belong to. So two chunks may
+//! read the same event without harm.
 
 use std::time::Duration;
 
@@ -14,16 +14,16 @@ use crate::model::{Instant, Range, Stream};
 
 use super::update::{COMPLETE, DAY, NO_CONNECTION_ID, NewEvents};
 
-/// Events of one chunk, about. They and their sessions take half a kilobyte of memory each. Each chunk reads and writes the open
-/// sessions again, so smaller chunks take longer.
+/// The approximate number of events in a chunk. They and their sessions take half a kilobyte of memory each. Each chunk
+/// reads and writes the open sessions again, so smaller chunks take longer in total.
 pub const CHUNK_EVENTS: u64 = 50_000;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// A span of event time whose sessions one commit makes.
+/// A span of event time. One commit makes its sessions.
 pub struct Chunk {
     from: Instant,
-    /// `None`: up to the last event that the sessions lack.
+    /// `None`: up to the last event that has no session yet.
     to: Option<Instant>,
     until: Option<Instant>,
     /// All sessions are made again, by the rules of this program.
@@ -31,7 +31,7 @@ pub struct Chunk {
 }
 
 impl Chunk {
-    /// The next chunk of about so many events.
+    /// The next chunk, with about this number of events.
     pub fn next(state: &TeamState, events: u64) -> Self {
         let mark = state.sessions.filter(|mark| mark.rules == SESSION_RULES);
         let through = mark.and_then(|mark| mark.through);
@@ -98,22 +98,22 @@ fn are_settled(state: &TeamState, range: Range) -> bool {
     true
 }
 
-/// Where the chunk that begins at `from` ends: at a day's border with about so many events, or within a day that holds more.
-/// `None`: it reaches to the last event.
+/// The end of the chunk that begins at `from`: at the end of a day, with about this number of events, or within a day
+/// that has more. `None`: the chunk reaches to the last event.
 fn chunk_end(state: &TeamState, from: Instant, events: u64) -> Option<Instant> {
     let files = || state.files_of(Dataset::Connections).filter_map(|file| Some((file.first?, file.last?, file.rows)));
     let last = files().map(|(_, last, _)| last).max()?;
     let first = files().filter(|(_, last, _)| from <= *last).map(|(first, ..)| first).min()?;
     let before =
         |end| files().map(|(first, last, rows)| rows_in(Range::new(from, end), first, last, rows)).sum::<u64>();
-    // A small rest goes with the last chunk.
+    // A small rest belongs to the last chunk.
     if before(Instant::from_nanos(last.nanos().saturating_add(1))) <= events.saturating_mul(3) / 2 {
         return None;
     }
     let mut end = first.max(from).floor_to(DAY).plus(DAY);
     while end <= last && before(end) < events {
         let next = end.plus(DAY);
-        // Rather too few events than too many.
+        // Choose too few events rather than too many.
         if before(end) > 0 && before(next) > events.saturating_mul(3) / 2 {
             break;
         }
@@ -127,7 +127,7 @@ fn chunk_end(state: &TeamState, from: Instant, events: u64) -> Option<Instant> {
     (end <= last).then_some(end)
 }
 
-/// How many rows of a file lie in a range, if they are spread evenly.
+/// The number of rows of a file that lie in a range, if they are spread evenly.
 fn rows_in(range: Range, first: Instant, last: Instant, rows: u64) -> u64 {
     let inside = range.end.min(last).since(range.start.max(first)).as_nanos();
     let whole = last.since(first).as_nanos().max(1);
@@ -149,7 +149,7 @@ mod tests {
         start().plus(DAY * number)
     }
 
-    /// An archive of one file a day, with so many events.
+    /// An archive of one file a day, with this number of events each.
     fn state(days: &[u64]) -> TeamState {
         let mut state = TeamState::genesis("a", TeamId::from("t"));
         for (number, rows) in (0..).zip(days) {
@@ -171,10 +171,10 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_ends_on_a_days_border_with_about_as_many_events_or_within_a_busier_day() {
+    fn a_chunk_ends_at_the_end_of_a_day_or_within_a_busy_day() {
         let hours = |hours: u32| start().plus(HOUR * hours);
         for (what, days, end) in [
-            ("as many days as it takes", vec![120; 20], Some(day(9))),
+            ("several quiet days", vec![120; 20], Some(day(9))),
             ("not twice as many events", vec![900; 5], Some(day(1))),
             ("half as many more", vec![600; 5], Some(day(2))),
             ("a day with more", vec![1_900; 5], Some(day(1))),

@@ -28,11 +28,11 @@ pub struct PublishArgs {
 }
 
 const AFTER: &str = "\
-A table is at tables/<dataset> in the archive: Iceberg metadata over the archive's own files, which are not copied. Each run adds \
-one snapshot to a table whose files changed, and nothing to the others. The addresses in a table are absolute: [publish] location \
-says how readers reach the archive, and an archive that was moved is published anew. The daemon publishes by [publish] schedule.
-With --check the rows are the differences between the tables and the ledgers at the lines that the tables stand for: a file \
-missing, one too many, a bound that is not exact, a version that does not go on from the one before it.
+A table is at tables/<dataset> in the archive: Iceberg metadata over the archive's own files, which Annals does not copy. Each run \
+adds one snapshot to each table whose files changed, and nothing to the others. The addresses in a table are absolute: [publish] \
+location is the archive's address for readers. Publish again after you move an archive. The daemon publishes by [publish] \
+schedule. With --check the rows are the differences between the tables and the ledgers, at the ledger lines that the tables name: \
+a missing file, a file too many, a bound that is not exact, a version that does not continue the previous one.
 Exit codes: 0 done; 1 a table could not be published, or differs; 2 wrong use.";
 
 fn parse_table(name: &str) -> Result<TableId, String> {

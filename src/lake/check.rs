@@ -161,7 +161,7 @@ fn check_history(
         && before.metadata.location == table.metadata.location
         && parent != Some(before.metadata.current_snapshot_id)
     {
-        found.note(TableFault::Forked, &path, format!("does not go on from version {}", version - 1));
+        found.note(TableFault::Forked, &path, format!("does not continue version {}", version - 1));
     }
     let hint = read_hint(store, &table.name)?;
     let written = listed.iter().find(|entry| entry.path == path).map(|entry| entry.modified);
@@ -193,7 +193,7 @@ fn check_metadata(
             Err(other) => return Err(other),
         }
         for path in needed.iter().filter(|path| !there.contains(path.as_str())) {
-            let detail = format!("is not there, and snapshot {} needs it", snapshot.snapshot_id);
+            let detail = format!("is missing, and snapshot {} needs it", snapshot.snapshot_id);
             found.note(TableFault::Metadata, path, detail);
         }
     }
@@ -236,7 +236,7 @@ fn check_files(
         match footer {
             Ok(footer) => Ok(compare(file, live.get(&file.path), &footer)),
             Err(LakeError::Store(e)) if e.is_not_found() => {
-                Ok(vec![(TableFault::FileGone, file, "is not there: publish again, or run `annals verify`".to_owned())])
+                Ok(vec![(TableFault::FileGone, file, "is missing: publish again, or run `annals verify`".to_owned())])
             }
             Err(LakeError::Damaged { reason, .. }) => Ok(vec![(TableFault::Count, file, reason)]),
             Err(other) => Err(other),
@@ -256,7 +256,7 @@ fn compare<'f>(
     let mut wrong = Vec::new();
     let said = (file.rows, file.bytes);
     if said != (footer.rows, footer.bytes) || entry.is_some_and(|entry| said != (entry.rows, entry.bytes)) {
-        let detail = format!("the table says {} rows in {} bytes, the file is otherwise", file.rows, file.bytes);
+        let detail = format!("the table says {} rows in {} bytes, but the file differs", file.rows, file.bytes);
         wrong.push((TableFault::Count, file, detail));
     }
     for (side, said, is) in
@@ -305,7 +305,7 @@ fn live_at_lines(
     let mut live = BTreeMap::new();
     for TeamLine { team_id, seq, head } in &lines.teams {
         let Some(files) = files_at(archive, team_id, *seq, |found| found == head)? else {
-            let detail = format!("stands for line {seq} of team {team_id} with the hash {head}, which no ledger has");
+            let detail = format!("names line {seq} of team {team_id} with the hash {head}, which no ledger has");
             found.note(TableFault::Forked, &table.path(), detail);
             return Ok(None);
         };

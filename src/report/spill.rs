@@ -151,7 +151,7 @@ mod tests {
         File::create(Path::new(spill.path().unwrap()).join("duckdb_temp_storage-0.tmp")).unwrap();
         assert_eq!(entries(parent.path()).len(), 1);
         let mode = fs::metadata(spill.path().unwrap()).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o700, "what is spilled is for its owner alone, whatever the umask");
+        assert_eq!(mode & 0o777, 0o700, "only the owner can read spilled files, under any umask");
         drop(spill);
         assert!(entries(parent.path()).is_empty());
     }

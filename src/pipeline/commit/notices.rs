@@ -93,7 +93,7 @@ pub fn learn(
     let mut findings = Vec::new();
     for name in types {
         if record.event_types.len() < EVENT_TYPES_MAX && record.event_types.insert(name.clone()) {
-            let reason = "an event type met for the first time";
+            let reason = "a new event type";
             findings.push(Finding::new(Some(stream), FindingKind::NewEventType, &name, reason, seen_at));
         }
     }
@@ -102,7 +102,7 @@ pub fn learn(
 
 /// Ids with changed content.
 pub fn changed(of: &CommitContext<'_>, stream: Stream, added: &Added) -> Vec<Finding> {
-    let reason = "the same id came with other content: kept as a new revision";
+    let reason = "an id with changed content: kept as a new revision";
     let changed = added.changed.iter().map(|(id, time)| Finding {
         from: Some(*time),
         to: Some(*time),
@@ -128,7 +128,7 @@ pub fn gone(
         .map(|(_, f)| f.count)
         .sum();
     let more = gone.checked_sub(known).filter(|more| *more > 0)?;
-    let reason = "archived, and no longer served upstream";
+    let reason = "archived, and no longer served";
     let finding = Finding::new(Some(stream), FindingKind::NoLongerServed, &window.to_string(), reason, of.seen_at);
     Some(Finding { from: Some(range.start), to: Some(range.end), count: more, ..finding })
 }

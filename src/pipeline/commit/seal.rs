@@ -75,7 +75,7 @@ pub fn seal_passed(writer: &mut TeamWriter, partition: Partition, now: Instant) 
     match writer.commit(Draft { seal_months: vec![month], ..Draft::default() }, now) {
         Ok(done) => tracing::debug!(%team, ?month, ?done, "sealed"),
         Err(error) if error.needs_reopen() => return Err(error),
-        Err(error) => tracing::warn!(%team, ?month, %error, "not sealed; tried again when all is read"),
+        Err(error) => tracing::warn!(%team, ?month, %error, "not sealed; the end of the round tries again"),
     }
     Ok(())
 }

@@ -124,16 +124,16 @@ impl Poll<'_> {
                 (FindingKind::ArchiveBegins, self.oldest(), None, why)
             }
             Overlap::First => {
-                (FindingKind::ArchiveBegins, self.oldest(), None, "the service shows the ten newest entries alone")
+                (FindingKind::ArchiveBegins, self.oldest(), None, "the service shows only the ten newest entries")
             }
             Overlap::Overrun => {
                 let from = self.read_to.or(self.record.begins);
                 let to = self.oldest().filter(|oldest| from.is_none_or(|from| from < *oldest)).unwrap_or(self.now);
-                let why = "none of the ten newest entries was known: entries between may have been lost";
+                let why = "all ten shown entries are new: entries before them may be lost";
                 (FindingKind::Gap, from, Some(to), why)
             }
             Overlap::Ambiguous => {
-                let why = "equal entries let the snapshot join the one before in several ways";
+                let why = "equal entries allow several overlaps with the previous snapshot";
                 (FindingKind::AmbiguousOverlap, None, None, why)
             }
             Overlap::Joined | Overlap::Whole => return None,

@@ -69,7 +69,7 @@ impl Round<'_> {
                     self.ctx.inbox.add(batch, permit).await?;
                 }
                 Err(error) => {
-                    tracing::debug!(stream = %self.stream, %error, "the service does not say what lies in the future");
+                    tracing::debug!(stream = %self.stream, %error, "the service refused to list future events");
                     return Ok(());
                 }
             }

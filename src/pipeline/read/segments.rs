@@ -87,12 +87,12 @@ impl Round<'_> {
         if known {
             return Vec::new();
         }
-        let why = "never held still: events may be missing until it does";
+        let why = "never stable: events may be missing until it is";
         vec![self.unstable_window(part), self.finding(FindingKind::Gap, UNSTABLE, Some(part), why)]
     }
 
     fn unstable_window(&self, part: Range) -> Finding {
-        let why = "the list changed under every walk; what was seen is kept";
+        let why = "the list changed during every walk; the visible events are kept";
         self.finding(FindingKind::UnstableWindow, &part.to_string(), Some(part), why)
     }
 

@@ -99,7 +99,7 @@ async fn note_deprecated(ctx: &TeamContext, stream: Stream, lists: usize, now: I
     if known {
         return Ok(());
     }
-    let reason = "not found upstream: read computer by computer from the deprecated history";
+    let reason = "the service has no team history: Annals reads the deprecated history of each computer";
     let finding = Finding::new(Some(stream), FindingKind::DeprecatedHistory, "history/devices", reason, now);
     let finding = Finding { count: lists as u64, ..finding };
     Ok(ctx.add(|batch| batch.findings.push(finding)).await?)
@@ -108,7 +108,7 @@ async fn note_deprecated(ctx: &TeamContext, stream: Stream, lists: usize, now: I
 impl Round<'_> {
     /// Records where the archive begins: older events are out of reach, or were not asked for.
     async fn begin(&self, begins: Instant, before: Option<Instant>) -> Result<(), RoundError> {
-        let why = "what is older was out of reach of the first reading, or not asked for";
+        let why = "the first reading could not reach older events, or the settings excluded them";
         let mut finding = self.finding(FindingKind::ArchiveBegins, self.stream.as_str(), None, why);
         finding.from = Some(begins);
         let first = before.is_none().then_some(ReadPoint { at: self.now, read_to: begins, listed_at: None });

@@ -97,7 +97,7 @@ async fn ask_activity(ctx: &TeamContext, now: Instant) {
         return;
     };
     if let Err(error) = read_stream(ctx, Stream::Activity, begins, now).await {
-        tracing::info!(team = %ctx.team, %error, "a computer is gone, and activity cannot be asked when");
+        tracing::info!(team = %ctx.team, %error, "a computer was removed, and activity cannot be read for the time");
     }
 }
 
@@ -111,7 +111,7 @@ async fn list(ctx: &TeamContext, shown: &mut Option<Computers>) -> Result<Option
             Ok(Some(ids))
         }
         Err(ApiError::NotFound { .. }) => {
-            tracing::warn!(team = %ctx.team, "the service does not list this team's computers: a removal is seen in activity alone");
+            tracing::warn!(team = %ctx.team, "the service does not list this team's computers: only activity shows removals");
             Ok(None)
         }
         Err(error) => Err(error),

@@ -51,7 +51,7 @@ impl Pages for Dense {
         Ok(Served { body: self.answer(query), at: None })
     }
 
-    fn came_again(&self, is_same: bool) {
+    fn note_reread(&self, is_same: bool) {
         self.asked.lock().unwrap().1 += u32::from(is_same);
     }
 }

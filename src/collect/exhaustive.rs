@@ -263,7 +263,7 @@ fn on<T>(source: &Source, reading: impl FnOnce(Lists<'_>, PaddedRange) -> T) -> 
     reading(lists, PaddedRange { range: Range::new(at(WINDOW.0), at(WINDOW.1)), pad: 1 })
 }
 
-fn is_accused(stats: ReadStats) -> bool {
+fn reports_untrue_claim(stats: ReadStats) -> bool {
     stats.anomalies.has_more + stats.anomalies.next_offset > 0
 }
 
@@ -276,7 +276,7 @@ fn run(case: Case, changes: u32, prefix: Vec<usize>, tally: &mut Tally) -> Trace
         let mut accused = false;
         while let Some(segment) = reader.next().now_or_never().expect("always ready").expect("no request fails") {
             assert_eq!(segment.outcome, Outcome::Confirmed);
-            accused |= is_accused(segment.stats);
+            accused |= reports_untrue_claim(segment.stats);
             for held in segment.events {
                 *got.entry(held.event.digest).or_default() += held.count;
             }

@@ -20,7 +20,7 @@ pub struct CountedEvent {
 pub struct Joined {
     events: Vec<CountedEvent>,
     places: DigestMap<usize>,
-    /// The events that [`Joined::hand_out`] returned. They are not returned again.
+    /// The events that [`Joined::take_all`] returned. They are not returned again.
     handed_out: Multiset<Digest>,
     needs_sums: bool,
 }
@@ -82,7 +82,7 @@ impl Joined {
     }
 
     /// Takes out all events, and remembers them.
-    pub fn hand_out(&mut self) -> Vec<CountedEvent> {
+    pub fn take_all(&mut self) -> Vec<CountedEvent> {
         self.places.clear();
         for held in &self.events {
             self.handed_out.raise(held.event.digest, held.count);
@@ -146,11 +146,11 @@ mod tests {
         let twin = event("twin", None);
         let mut joined = Joined::default();
         joined.add_page(vec![twin.clone()], |_| true);
-        assert_eq!(joined.hand_out().len(), 1);
+        assert_eq!(joined.take_all().len(), 1);
         joined.add_page(vec![twin.clone(), twin.clone()], |_| true);
         assert_eq!(counts(&mut joined), [2]);
         joined.add_page(vec![twin.clone(), twin.clone()], |_| true);
-        assert_eq!((joined.is_empty(), joined.hand_out().len(), joined.is_empty()), (false, 1, true));
+        assert_eq!((joined.is_empty(), joined.take_all().len(), joined.is_empty()), (false, 1, true));
         joined.add_page(vec![twin.clone(), twin.clone()], |_| true);
         assert!(joined.is_empty(), "both were handed out");
         joined.forget();

@@ -12,7 +12,7 @@ pub trait Pages: Send + Sync {
     fn serve(&self, query: &PageQuery) -> Result<Served<Page>, ApiError>;
 
     /// Notes whether a repeated page had the same bytes.
-    fn came_again(&self, _is_same: bool) {}
+    fn note_reread(&self, _is_same: bool) {}
 }
 
 impl<P: Pages> Directory for P {}
@@ -37,7 +37,7 @@ impl<P: Pages> EventSource for P {
     fn page_again<'a>(&'a self, _: &'a TeamId, query: &'a PageQuery, former: &'a Bytes) -> Answer<'a, Reread> {
         let again = self.serve(query).map(|Served { body, at }| {
             let is_same = !former.is_empty() && body.body == *former;
-            self.came_again(is_same);
+            self.note_reread(is_same);
             Served { body: if is_same { Reread::Same } else { Reread::Changed(body) }, at }
         });
         Box::pin(std::future::ready(again))

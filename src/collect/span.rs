@@ -103,7 +103,7 @@ impl PreviousWalk {
     }
 
     /// Whether a whole walk had the same events.
-    fn is_met(&self, tally: &Multiset<Digest>, asked: PaddedRange) -> bool {
+    fn equals(&self, tally: &Multiset<Digest>, asked: PaddedRange) -> bool {
         match self {
             PreviousWalk::None => false,
             PreviousWalk::Archive(held) => held == tally,
@@ -176,7 +176,7 @@ impl<'a> SpanReader<'a> {
 
     /// The events seen of parts that were not handed out, after an error.
     pub fn into_partial(mut self) -> (Vec<CountedEvent>, ReadStats) {
-        (self.joined.hand_out(), self.stats)
+        (self.joined.take_all(), self.stats)
     }
 
     fn confirmed(&mut self, range: Range) -> Segment {
@@ -208,7 +208,7 @@ impl<'a> SpanReader<'a> {
                     } else {
                         pages.tally(|at| asked.keeps_at(at))
                     };
-                    if is_same || former.is_met(&tally, asked) || planted::is(Bug::SingleWalk) {
+                    if is_same || former.equals(&tally, asked) || planted::is(Bug::SingleWalk) {
                         if let PreviousWalk::Walk(former) = &former {
                             self.stats.anomalies.has_more += pages.has_more_untrue(former);
                         }

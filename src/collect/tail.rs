@@ -165,7 +165,7 @@ impl<'a> TailReader<'a> {
     fn chunk(&mut self) -> TailChunk {
         // A second walk is behind the first: only the end of a walk, or the progress of the first walk, is a checkpoint.
         let second = matches!(self.phase, Phase::FromStart { former: Some(_) });
-        let events = self.joined.hand_out();
+        let events = self.joined.take_all();
         if self.walk.passed() > AGREED_EVENTS_MAX {
             self.joined.forget();
         }

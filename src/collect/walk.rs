@@ -140,7 +140,7 @@ impl Walk {
         }
         let new = &page.events[self.anchors..];
         self.check_claims(page, new.is_empty());
-        if new.is_empty() || self.is_believed(page) {
+        if new.is_empty() || self.trusts_end(page) {
             return Step::Whole;
         }
         if self.is_stuck(new) {
@@ -166,7 +166,7 @@ impl Walk {
     }
 
     /// Whether the walk ends because the service claims that nothing follows. Only a planted bug trusts that claim.
-    fn is_believed(&self, page: &Page) -> bool {
+    fn trusts_end(&self, page: &Page) -> bool {
         planted::is(Bug::TrustHasMore) && page.has_more == Some(false) && self.offset > 0
     }
 

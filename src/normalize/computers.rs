@@ -11,13 +11,13 @@ const ID_CHARS_MAX: usize = 200;
 
 /// Whether an activity event of this type reports the removal of a computer. Only `teamDeviceRemovedEvent` is
 /// documented.
-pub fn tells_of_removal(event_type: &str) -> bool {
+pub fn is_removal(event_type: &str) -> bool {
     // A removal from a group, or of a thing from a computer, does not remove the computer.
     matches!(of_computer(event_type).as_deref(), Some("removed" | "deleted"))
 }
 
 /// Whether an activity event of this type reports an added computer.
-pub fn tells_of_addition(event_type: &str) -> bool {
+pub fn is_addition(event_type: &str) -> bool {
     matches!(of_computer(event_type).as_deref(), Some("added" | "created"))
 }
 
@@ -172,8 +172,8 @@ mod tests {
 
     #[test]
     fn only_removals_of_computers_are_removals() {
-        assert!(tells_of_removal("teamDeviceRemovedEvent") && tells_of_removal("teamComputerDeletedEvent"));
-        assert!(tells_of_addition("teamDeviceAddedEvent") && !tells_of_addition("teamDeviceRemovedEvent"));
+        assert!(is_removal("teamDeviceRemovedEvent") && is_removal("teamComputerDeletedEvent"));
+        assert!(is_addition("teamDeviceAddedEvent") && !is_addition("teamDeviceRemovedEvent"));
         for other in [
             "teamUserRemovedEvent",
             "teamDeviceAddedEvent",
@@ -182,7 +182,7 @@ mod tests {
             "teamDeviceAnnotationsDeletedEvent",
             "teamDeviceInviteDeletedEvent",
         ] {
-            assert!(!tells_of_removal(other), "{other}");
+            assert!(!is_removal(other), "{other}");
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::api::json::Object;
 use crate::api::outline::Outline;
 use crate::model::{Detail, EventId, EventRow, Instant, RawEvent, RejectRow, ServedTime, Stream, TeamId, Text};
 
-pub use computers::{computer_name, devices_in, devices_named, tells_of_addition, tells_of_removal};
+pub use computers::{computer_name, devices_in, devices_named, is_addition, is_removal};
 use reject::Reject;
 
 /// The archived id of an event: the service's own, else `<32 digits of the content hash>-<occurrence>`.

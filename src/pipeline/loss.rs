@@ -152,18 +152,19 @@ impl Reading {
         let recorded = recorded.filter_map(|known| Some(Range { start: known.from?, end: known.to? }));
         let recorded = recorded.fold(Vec::new(), |all, range| union(&all, range));
         let spans = spans.into_iter().flat_map(|span| missing(span, &recorded));
-        let why = format!("{} was removed before this span was first read: its connections are missing", who(removal));
+        let why =
+            format!("{} was removed before this span was first read: its connections are missing", subject_of(removal));
         spans.map(|span| finding(FindingKind::RemovedBefore, removal, span, &why, found_at)).collect()
     }
 }
 
-fn who(removal: &Removal) -> &'static str {
+fn subject_of(removal: &Removal) -> &'static str {
     if removal.subject == UNKNOWN_COMPUTER { "a computer that activity does not name" } else { "the computer" }
 }
 
 /// The reason tells the certain part of a gap from the possible part.
 fn gap_reason(removal: &Removal, gap: Range, unread: &[Range]) -> String {
-    let who = who(removal);
+    let who = subject_of(removal);
     let lost = format!("{who} was removed, and the service deleted its history");
     match unread.iter().find(|part| part.overlaps(&gap)).map(|part| part.start.max(gap.start)) {
         Some(start) if start == gap.start => format!("{lost}: its connections of this time were not read"),

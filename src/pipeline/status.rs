@@ -160,7 +160,7 @@ fn stream_status(state: &TeamState, stream: Stream, known: &LastReading, now: In
     let windows = || windows.iter();
     let read_to = read_to(&record, known.point);
     let of_kind = |kind| state.findings.iter().filter(move |(_, f)| f.kind == kind && f.stream == Some(stream)).count();
-    let left = Urgency::left(state, stream, known, now);
+    let left = Urgency::time_left(state, stream, known, now);
     let oldest_open = windows().find(|window| window.state == WindowState::Provisional);
     StreamStatus {
         stream,

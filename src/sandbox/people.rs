@@ -21,7 +21,7 @@ use super::world::World;
 impl World {
     /// The owner and the rights of a token on a team. A person's token is valid while the person is on any team.
     pub(super) fn bearer_of(&self, token: &str, team: Option<&str>) -> Option<Bearer> {
-        if let Some(role) = tokens::standing_role(self.config.seed, token) {
+        if let Some(role) = tokens::fixed_role(self.config.seed, token) {
             return Some(Bearer { role, person: None });
         }
         let issued = self.tokens.issued(token)?;

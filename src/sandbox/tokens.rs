@@ -64,7 +64,7 @@ pub(super) fn fixed(seed: u64, role: Role) -> String {
     format!("sandbox-{name}-token-{:016x}", mix2(seed, salt))
 }
 
-pub(super) fn standing_role(seed: u64, token: &str) -> Option<Role> {
+pub(super) fn fixed_role(seed: u64, token: &str) -> Option<Role> {
     [Role::Admin, Role::ReadOnly, Role::Member].into_iter().find(|&role| fixed(seed, role) == token)
 }
 

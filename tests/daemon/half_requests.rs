@@ -36,7 +36,7 @@ fn is_closed(stream: &mut TcpStream) -> bool {
 }
 
 /// Asserts that the daemon answers probes and pages, and commits new events.
-fn goes_on(scene: &Scene, daemon: &Running, mark: &str) {
+fn assert_works(scene: &Scene, daemon: &Running, mark: &str) {
     let address = &daemon.address;
     for path in ["/healthz", "/readyz"] {
         assert_eq!(get(address, path, None).0, 200, "{path}");
@@ -55,12 +55,12 @@ fn connections_with_half_a_header_block_nothing() {
     let (scene, daemon) = guarded();
     let half = format!("GET /sessions HTTP/1.1\r\nHost: {}\r\nX-Half: ", daemon.address);
     let mut crowd: Vec<TcpStream> = (0..CROWD).map(|_| send(&daemon.address, &half)).collect();
-    goes_on(&scene, &daemon, "half-a-header");
+    assert_works(&scene, &daemon, "half-a-header");
     // Connections that send nothing, and connections that stay silent after an answered request.
     crowd.extend((0..CROWD / 2).map(|_| send(&daemon.address, "")));
     let whole = format!("GET /healthz HTTP/1.1\r\nHost: {}\r\n\r\n", daemon.address);
     crowd.extend((0..CROWD / 2).map(|_| send(&daemon.address, &whole)));
-    goes_on(&scene, &daemon, "nothing-at-all");
+    assert_works(&scene, &daemon, "nothing-at-all");
     wait_for("the end of all but a few", || {
         crowd.retain_mut(|stream| !is_closed(stream));
         (crowd.len() <= DESCRIPTORS as usize / 4).then_some(())
@@ -73,7 +73,7 @@ fn requests_without_their_bodies_block_nothing() {
     let (scene, daemon) = guarded();
     let half = format!("POST /sign-in HTTP/1.1\r\nHost: {}\r\nContent-Length: 100\r\n\r\ntoken=", daemon.address);
     let mut crowd: Vec<TcpStream> = (0..CROWD).map(|_| send(&daemon.address, &half)).collect();
-    goes_on(&scene, &daemon, "half-a-body");
+    assert_works(&scene, &daemon, "half-a-body");
     wait_for("the end of all", || {
         crowd.retain_mut(|stream| !is_closed(stream));
         crowd.is_empty().then_some(())

@@ -29,7 +29,7 @@ impl Follow {
         let mut reader = TailReader::new(lists, asked, start, usize::MAX);
         let mut requests = 0;
         while let Some(chunk) = reader.next().now_or_never().expect("always ready").expect("no request fails") {
-            self.accused |= is_accused(chunk.stats);
+            self.accused |= reports_untrue_claim(chunk.stats);
             requests += chunk.stats.requests;
             self.keep(chunk.events);
             self.point = chunk.point.filter(|(offset, _)| *offset > 0);
@@ -43,7 +43,7 @@ impl Follow {
         let mut reader = SpanReader::new(lists, asked, walk_max, is_known.then(known));
         while let Some(segment) = reader.next().now_or_never().expect("always ready").expect("no request fails") {
             assert_eq!(segment.outcome, Outcome::Confirmed);
-            self.accused |= is_accused(segment.stats);
+            self.accused |= reports_untrue_claim(segment.stats);
             self.keep(segment.events);
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::archive::{ArchiveError, Draft, Finding, FindingKind, ReadPoint, TeamState, TeamWriter};
 use crate::model::{Detail, DeviceId, Instant, Range, Stream};
-use crate::normalize::{computer_name, devices_in, devices_named, tells_of_addition, tells_of_removal};
+use crate::normalize::{computer_name, devices_in, devices_named, is_addition, is_removal};
 use crate::planted::{self, Bug};
 
 use crate::pipeline::commit::batch::Batch;
@@ -76,7 +76,7 @@ impl ComputerEvents {
 
     fn note(&mut self, at: Instant, event_type: &str, text: &str) {
         let event = ComputerEvent { at, event_type: event_type.to_owned(), text: text.to_owned() };
-        if tells_of_removal(event_type) { &mut self.removals } else { &mut self.additions }.push(event);
+        if is_removal(event_type) { &mut self.removals } else { &mut self.additions }.push(event);
     }
 
     /// Adds computers and losses to the draft.
@@ -94,7 +94,7 @@ impl ComputerEvents {
         if batch.findings.iter().any(begins) {
             // Removals before this first reading were archived without a record.
             let before = Range { start: Instant::EARLIEST, end: of.seen_at };
-            self.removals.extend(archived(writer, before, tells_of_removal)?);
+            self.removals.extend(archived(writer, before, is_removal)?);
         }
         if self.removals.is_empty() {
             return Ok(());
@@ -139,7 +139,7 @@ impl ComputerEvents {
         let since = named.iter().filter(|(_, told)| reading.has_begun_by(told.at)).filter_map(looked_from).min();
         let mut additions = self.additions;
         if let Some(since) = since {
-            additions.extend(archived(of.writer, Range { start: since, end: Instant::LATEST }, tells_of_addition)?);
+            additions.extend(archived(of.writer, Range { start: since, end: Instant::LATEST }, is_addition)?);
         }
         let additions: Vec<Addition> = additions.iter().map(Addition::of).collect();
         let mut removals = Vec::new();
@@ -203,7 +203,7 @@ fn reading(of: &CommitContext<'_>, batch: &Batch) -> Reading {
 }
 
 fn tells(event_type: &str) -> bool {
-    tells_of_removal(event_type) || tells_of_addition(event_type)
+    is_removal(event_type) || is_addition(event_type)
 }
 
 /// Archived activity of a range whose type satisfies `is_one`.

@@ -98,7 +98,7 @@ impl<'a> Flush<'a> {
         if stream != Stream::Billing {
             // Billing shows only the ten newest entries: older entries are missing from the answer, but not deleted.
             for range in changes.iter().filter_map(|change| change.confirmed) {
-                self.draft.findings.extend(notices::gone(self.of, (stream, window), range, &stored, &events));
+                self.draft.findings.extend(notices::vanished(self.of, (stream, window), range, &stored, &events));
             }
         }
         // The rows replace the events: free their memory before the commit writes.

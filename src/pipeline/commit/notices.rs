@@ -113,7 +113,7 @@ pub fn changed(of: &CommitContext<'_>, stream: Stream, added: &Added) -> Vec<Fin
 
 /// Counts archived events of `range` that a confirmed reading did not find. Subtracts the events of the same times that
 /// were counted before, because re-scans may cut a window at different places.
-pub fn gone(
+pub fn vanished(
     of: &CommitContext<'_>,
     (stream, window): StreamWindow,
     range: Range,

@@ -82,7 +82,7 @@ impl Urgency {
     }
 
     /// The time left, if the service's span or the rate of billing is known.
-    pub fn left(state: &TeamState, stream: Stream, known: &LastReading, now: Instant) -> Option<Duration> {
+    pub fn time_left(state: &TeamState, stream: Stream, known: &LastReading, now: Instant) -> Option<Duration> {
         let is_known = match stream {
             Stream::Billing => {
                 billing_read_to(state, known).and_then(|read| time_for_ten(state, known, read)).is_some()

@@ -13,7 +13,7 @@ use crate::pipeline::plan::coverage::read_to;
 use crate::pipeline::plan::stream_plan::lag;
 use crate::pipeline::plan::window_index::{WindowIndex, Windows, windows_of};
 use crate::pipeline::read::billing_snapshot::{
-    Overlap, SNAPSHOT_ENTRIES_MAX, compare, duplicates_at_the_end, remembered,
+    Overlap, SNAPSHOT_ENTRIES_MAX, compare, duplicates_at_the_end, next_snapshot,
 };
 use crate::pipeline::team::context::TeamContext;
 
@@ -31,7 +31,7 @@ pub async fn poll_billing(ctx: &TeamContext) -> Result<(), RoundError> {
     let entry = |identity: EventIdentity| SnapshotEntry::new(&identity, mask.digest(&identity.digest));
     let entries: Vec<SnapshotEntry> = events.iter().map(|event| entry(event.identity())).collect();
     let overlap = compare(&record.snapshot, &entries, record.begins.is_none());
-    let snapshot = remembered(&record.snapshot, &entries);
+    let snapshot = next_snapshot(&record.snapshot, &entries);
     ctx.memory.note_billing(events.iter().filter_map(RawEvent::at).collect());
     let read_to = read_to(&record, ctx.memory.last_point(Stream::Billing));
     let index = WindowIndex::new(ctx.settings.grid, &windows);

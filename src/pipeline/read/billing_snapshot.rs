@@ -58,7 +58,7 @@ pub fn duplicates_at_the_end(before: &[SnapshotEntry], now: &[SnapshotEntry]) ->
 
 /// The snapshot for the next comparison: this one. If it is shorter than the snapshot before it, it keeps the missing
 /// entries.
-pub fn remembered(before: &[SnapshotEntry], now: &[SnapshotEntry]) -> Vec<SnapshotEntry> {
+pub fn next_snapshot(before: &[SnapshotEntry], now: &[SnapshotEntry]) -> Vec<SnapshotEntry> {
     let hidden = before.iter().filter(|known| now.len() < before.len() && !now.iter().any(|entry| same(entry, known)));
     now.iter().chain(hidden).take(SNAPSHOT_ENTRIES_MAX).cloned().collect()
 }
@@ -138,7 +138,7 @@ mod tests {
             ("jihgfedcba", "kjihgfedcb", "kjihgfedcb"),
             ("cba", "dcba", "dcba"),
         ] {
-            assert_eq!(remembered(&snapshot(before), &snapshot(now)), snapshot(expected), "{before} {now}");
+            assert_eq!(next_snapshot(&snapshot(before), &snapshot(now)), snapshot(expected), "{before} {now}");
         }
     }
 

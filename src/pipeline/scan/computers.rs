@@ -65,7 +65,7 @@ pub async fn note_computers(
     };
     let gaps = gaps_without_activity(ctx, &delta.removed, began);
     if !delta.removed.is_empty() {
-        ctx.memory.note_untold();
+        ctx.memory.note_silent_removal();
     }
     ctx.memory.note_list(listed_at, (listed.len(), ever.union(&listed).count()));
     let answered_at = ctx.service().now();

@@ -147,7 +147,7 @@ impl TeamMemory {
     }
 
     /// A computer disappeared without an activity event: from now on only lists show removals.
-    pub fn note_untold(&self) {
+    pub fn note_silent_removal(&self) {
         self.held().is_activity_silent = true;
     }
 

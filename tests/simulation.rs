@@ -73,7 +73,7 @@ fn days() -> i64 {
 }
 
 /// Prints the broken laws and the command that repeats the world.
-fn tell(broken: &Broken) -> String {
+fn describe(broken: &Broken) -> String {
     let again = run(broken.seed, days(), true);
     let trace = again
         .err()
@@ -95,7 +95,7 @@ fn one_seed() {
         Ok(outcome) => {
             println!("seed {seed}: no law is broken in {} requests; {:?}", outcome.requests, outcome.coverage);
         }
-        Err(broken) => panic!("{}", tell(&broken)),
+        Err(broken) => panic!("{}", describe(&broken)),
     }
 }
 
@@ -193,7 +193,7 @@ fn worlds_full_of_faults_break_no_law() {
         days as f64 / took
     );
     if let Some(first) = broken.first() {
-        panic!("{} of {seeds} seeds broke a law; of the first:\n{}", broken.len(), tell(first));
+        panic!("{} of {seeds} seeds broke a law; of the first:\n{}", broken.len(), describe(first));
     }
     let ran = format!("{seeds} worlds, {days} days in all, {} faults", coverage.injected());
     report::check(std::env::var_os("ANNALS_SIM_WRITE").is_some().then_some((&coverage, ran.as_str())));

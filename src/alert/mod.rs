@@ -68,11 +68,11 @@ impl Watch {
             let (shown, late) = (self.live.snapshot(), self.live.late(now));
             let since = Since { started, now };
             let evaluation = occurrences(&shown, late.as_deref(), &self.config, since);
-            self.tell(&evaluation).await;
+            self.deliver_due(&evaluation).await;
         }
     }
 
-    async fn tell(&mut self, evaluation: &Evaluation) {
+    async fn deliver_due(&mut self, evaluation: &Evaluation) {
         let mut has_changed = false;
         for waiting in &mut self.targets {
             let name = waiting.target.name();

@@ -197,21 +197,21 @@ mod tests {
     use super::*;
 
     /// All fields in an outline of an object, and of the objects in it.
-    fn told(inside: ObjectView<'_, '_>, depth: usize) -> Vec<String> {
+    fn all_fields(inside: ObjectView<'_, '_>, depth: usize) -> Vec<String> {
         let mut told = Vec::new();
         for (key, text) in inside.fields() {
             told.push(format!("{depth} {key} {text} {:?} {:?}", inside.get(key), inside.string(key)));
-            told.extend(inside.object(key).into_iter().flat_map(|inner| self::told(inner, depth + 1)));
+            told.extend(inside.object(key).into_iter().flat_map(|inner| self::all_fields(inner, depth + 1)));
         }
         told
     }
 
-    fn told_by_parsing(object: &Object<'_>, depth: usize) -> Vec<String> {
+    fn all_fields_by_parsing(object: &Object<'_>, depth: usize) -> Vec<String> {
         let mut told = Vec::new();
         for (key, text) in object.fields() {
             told.push(format!("{depth} {key} {text} {:?} {:?}", object.get(key), object.string(key)));
             let inner = if text.starts_with('{') { Object::parse(text) } else { None };
-            told.extend(inner.into_iter().flat_map(|inner| told_by_parsing(&inner, depth + 1)));
+            told.extend(inner.into_iter().flat_map(|inner| all_fields_by_parsing(&inner, depth + 1)));
         }
         told
     }
@@ -228,7 +228,7 @@ mod tests {
             r#"{"a":{"a":{"a":{"a":{"a":{"a":{"a":"down"}}}}}}}"#,
         ] {
             let outline = Outline::of(text).unwrap();
-            assert_eq!(told(outline.top(), 0), told_by_parsing(&Object::parse(text).unwrap(), 0), "{text}");
+            assert_eq!(all_fields(outline.top(), 0), all_fields_by_parsing(&Object::parse(text).unwrap(), 0), "{text}");
         }
         for text in [r#"[{"a":1}]"#, r#""{""#, "17", "", "{", r#"{"a":{"b":1}"#] {
             assert!(Outline::of(text).is_none(), "{text}");
@@ -247,7 +247,7 @@ mod tests {
         #[test]
         fn an_outline_of_invalid_json_never_panics(text in "[{}\\[\\]:,\"\\\\ a1\u{e9}]{0,40}") {
             if let Some(outline) = Outline::of(&text) {
-                told(outline.top(), 0);
+                all_fields(outline.top(), 0);
             }
         }
     }

@@ -234,7 +234,7 @@ impl Retrying {
             let Some(wait) = wait else { return Err(error) };
             if !self.has_answered.load(Ordering::Relaxed) || schedule.attempts >= FAILURES_TOLD {
                 let within = self.policy.first_contact(&error, is_reached).unwrap_or(self.policy.total_max);
-                self.tell(Notice::TryingAgain { error: &error, wait, within });
+                self.notify(Notice::TryingAgain { error: &error, wait, within });
             }
             tracing::debug!(%error, attempt = schedule.attempts, ?wait, "trying again");
             self.clock.sleep(wait).await;
@@ -250,13 +250,13 @@ impl Retrying {
         match select(answer, long).await {
             Either::Left((answer, _)) => answer,
             Either::Right(((), answer)) => {
-                self.tell(Notice::NoAnswerYet);
+                self.notify(Notice::NoAnswerYet);
                 answer.await
             }
         }
     }
 
-    fn tell(&self, notice: Notice<'_>) {
+    fn notify(&self, notice: Notice<'_>) {
         if let Some(listener) = &self.listener
             && !self.is_told.swap(true, Ordering::Relaxed)
         {

@@ -70,7 +70,7 @@ pub fn removal(number: u64, at: i64, device: &str) -> String {
     )
 }
 
-pub fn told(name: &str, at: i64, payload: &str) -> String {
+pub fn activity_event(name: &str, at: i64, payload: &str) -> String {
     format!("{{\"header\":{{\"eventTimestampUnixNano\":{at}}},\"{name}\":{payload}}}")
 }
 

@@ -38,11 +38,11 @@ pub fn years(world: &mut World) {
         for n in 0..8 {
             world.connection(FIRST_DAY + day * 24 * HOUR + n * 900, n);
         }
-        told(world, FIRST_DAY + day * 24 * HOUR + 5 * HOUR, usize::try_from(day).unwrap());
+        add_activity(world, FIRST_DAY + day * 24 * HOUR + 5 * HOUR, usize::try_from(day).unwrap());
     }
     world.fill(DAY, 0..4);
     for n in 0..PAYLOADS.len() {
-        told(world, DAY + 5 * HOUR + i64::try_from(n).unwrap() * 1_800, n);
+        add_activity(world, DAY + 5 * HOUR + i64::try_from(n).unwrap() * 1_800, n);
     }
     // This event has an unknown form, so quarantine keeps it.
     let at = (DAY + 9 * HOUR) * 1_000_000_000;
@@ -57,13 +57,13 @@ pub fn late(world: &mut World) {
         for n in 0..8 {
             world.connection(FIRST_DAY + day * 24 * HOUR + n * 700 + 11, n);
         }
-        told(world, FIRST_DAY + day * 24 * HOUR + 9 * HOUR, 1);
+        add_activity(world, FIRST_DAY + day * 24 * HOUR + 9 * HOUR, 1);
     }
 }
 
-fn told(world: &mut World, at: i64, n: usize) {
+fn add_activity(world: &mut World, at: i64, n: usize) {
     let nanos = at * 1_000_000_000 + i64::try_from(n).unwrap();
-    let text = events::told("teamUserLoggedInEvent", nanos, PAYLOADS[n % PAYLOADS.len()]);
+    let text = events::activity_event("teamUserLoggedInEvent", nanos, PAYLOADS[n % PAYLOADS.len()]);
     world.add(Kind::Activity, i128::from(at) * SECOND + i128::try_from(n).unwrap(), None, text);
 }
 

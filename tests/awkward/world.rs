@@ -214,7 +214,7 @@ impl World {
     /// Like [`World::remove_computer`], with `payload` in the activity event.
     pub fn remove_computer_saying(&mut self, device: &str, at: i64, payload: &str) {
         self.remove_computer(device, at, false);
-        let text = events::told("teamDeviceRemovedEvent", at * 1_000_000_000, payload);
+        let text = events::activity_event("teamDeviceRemovedEvent", at * 1_000_000_000, payload);
         self.add(Kind::Activity, i128::from(at) * SECOND, None, text);
     }
 }

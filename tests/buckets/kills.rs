@@ -140,7 +140,7 @@ fn a_kill_during_a_multipart_upload_starts_the_upload_again() {
     for n in 0..90 {
         let at = (FIRST + 60 * n) * 1_000_000_000;
         let payload = format!("{{\"note\":\"{}\"}}", noise(&mut chance, 300_000));
-        let text = events::told("teamSettingsChangedEvent", at, &payload);
+        let text = events::activity_event("teamSettingsChangedEvent", at, &payload);
         scene.service.world().add(Kind::Activity, i128::from(at), None, text);
     }
     scene.service.world().habits.cap = Some(10);

@@ -100,7 +100,7 @@ fn write(path: &Path, text: &str) {
     fs::File::create(path).and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes())).unwrap();
 }
 
-fn said(output: &Output) -> String {
+fn output_text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -109,8 +109,12 @@ const FORGED: &str = "mkdir -p package && echo forged >package/libduckdb.so && e
 
 fn assert_stopped(scene: &Scene, case: &str) {
     let output = scene.run("duckdb-lib.sh", &["touch", "built"]);
-    assert_eq!(output.status.code(), Some(1), "{case}: {}", said(&output));
-    assert!(said(&output).contains("does not have the pinned hash: stopped"), "{case}: {}", said(&output));
+    assert_eq!(output.status.code(), Some(1), "{case}: {}", output_text(&output));
+    assert!(
+        output_text(&output).contains("does not have the pinned hash: stopped"),
+        "{case}: {}",
+        output_text(&output)
+    );
     assert!(!scene.path("built").try_exists().unwrap(), "{case}: the build went on");
     assert!(scene.kept().is_empty(), "{case}: {:?}", scene.kept());
 }
@@ -140,7 +144,7 @@ fn without_a_network_the_pinned_source_is_built_and_nothing_unchecked_is_used() 
     ] {
         let scene = scene.with("cargo", "echo \"$* DOWNLOAD=$DUCKDB_DOWNLOAD_LIB\" >>\"$LOG\"");
         let output = scene.run("duckdb-lib.sh", &["cargo", "build", "--release"]);
-        assert!(output.status.success(), "{case}: {}", said(&output));
+        assert!(output.status.success(), "{case}: {}", output_text(&output));
         assert_eq!(scene.log(), "build --features bundled --release DOWNLOAD=0\n", "{case}");
     }
 }
@@ -153,7 +157,7 @@ fn a_library_in_the_cache_that_was_changed_is_not_used() {
     fs::create_dir_all(&cache).unwrap();
     write(&cache.join("libduckdb.so"), "changed");
     let output = scene.run("duckdb-lib.sh", &["cargo", "build"]);
-    assert!(output.status.success() && !scene.log().contains("DUCKDB_LIB_DIR"), "{}", said(&output));
+    assert!(output.status.success() && !scene.log().contains("DUCKDB_LIB_DIR"), "{}", output_text(&output));
 }
 
 #[test]
@@ -161,8 +165,8 @@ fn no_browser_is_downloaded_unchecked() {
     let module = "mkdir -p node_modules/playwright-core && touch node_modules/playwright-core/index.mjs";
     let scene = Scene::new().with("npm", module).with("node", "echo \"$*\" >>\"$LOG\"").with("id", "echo 1000");
     let output = scene.run("browser.sh", &["install"]);
-    assert!(output.status.success(), "{}", said(&output));
-    assert!(said(&output).contains("from the packages of your system"), "{}", said(&output));
+    assert!(output.status.success(), "{}", output_text(&output));
+    assert!(output_text(&output).contains("from the packages of your system"), "{}", output_text(&output));
     assert_eq!(scene.log(), "", "playwright was asked for a browser");
 }
 
@@ -174,8 +178,8 @@ fn a_promtool_with_another_hash_than_the_signed_list_says_is_not_used() {
         mkdir -p \"$3/usr/bin\" && touch \"$3/usr/bin/promtool\"";
     let scene = Scene::new().with("apt-get", fetch).with("apt-cache", &list).with("dpkg-deb", unpack);
     let output = scene.run("promtool.sh", &["install"]);
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-    assert!(said(&output).contains("does not have the hash of the signed list"), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(1), "{}", output_text(&output));
+    assert!(output_text(&output).contains("does not have the hash of the signed list"), "{}", output_text(&output));
     assert!(scene.log().contains("AllowUnauthenticated=false"), "{}", scene.log());
     assert!(scene.kept().is_empty(), "{:?}", scene.kept());
 }

@@ -171,7 +171,11 @@ fn not_found() -> ApiError {
 }
 
 impl World {
-    fn told<'a>(&'a self, ask: &Ask<'_>, get: impl FnOnce(&Roster) -> Option<String>) -> Answer<'a, UnfilteredJson> {
+    fn roster_answer<'a>(
+        &'a self,
+        ask: &Ask<'_>,
+        get: impl FnOnce(&Roster) -> Option<String>,
+    ) -> Answer<'a, UnfilteredJson> {
         let text = get(&self.team().roster).filter(|text| !text.is_empty());
         let Some(text) = text else {
             // The hook still sees the request.
@@ -184,15 +188,15 @@ impl World {
 
 impl Directory for World {
     fn users<'a>(&'a self, _: &'a TeamId) -> Answer<'a, UnfilteredJson> {
-        self.told(&Ask::Users, |roster| Some(roster.users.clone()))
+        self.roster_answer(&Ask::Users, |roster| Some(roster.users.clone()))
     }
 
     fn sso_users<'a>(&'a self, _: &'a TeamId) -> Answer<'a, UnfilteredJson> {
-        self.told(&Ask::SsoUsers, |roster| Some(roster.sso_users.clone()))
+        self.roster_answer(&Ask::SsoUsers, |roster| Some(roster.sso_users.clone()))
     }
 
     fn user_info<'a>(&'a self, _: &'a TeamId, user: &'a str) -> Answer<'a, UnfilteredJson> {
-        self.told(&Ask::UserInfo(user), |roster| roster.info.get(user).cloned())
+        self.roster_answer(&Ask::UserInfo(user), |roster| roster.info.get(user).cloned())
     }
 }
 

@@ -24,7 +24,7 @@ fn dealt(scene: &Scene, text: &str) -> (BTreeSet<TeamId>, BTreeSet<TeamId>) {
     (own, others)
 }
 
-fn said(output: &Output) -> String {
+fn output_text(output: &Output) -> String {
     [&output.stdout[..], &output.stderr[..]].map(String::from_utf8_lossy).concat()
 }
 
@@ -54,7 +54,7 @@ fn two_syncs_read_all_teams_once() {
     let (first, second) = dealt(&scene, HALVES[0]);
     let asked = watch_requests(&scene);
     let plan = scene.run(&["plan", "--format", "ndjson", "--shard", HALVES[0]]);
-    assert!(plan.status.success(), "{}", said(&plan));
+    assert!(plan.status.success(), "{}", output_text(&plan));
     let teams = |output: &Output| -> BTreeSet<TeamId> {
         let lines = String::from_utf8_lossy(&output.stdout).into_owned();
         let rows = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -64,12 +64,12 @@ fn two_syncs_read_all_teams_once() {
     asked.lock().unwrap().clear();
 
     let output = scene.run(&["sync", "--shard", HALVES[0]]);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", output_text(&output));
     assert_eq!((asked.lock().unwrap().clone(), locked(&scene)), (first.clone(), first.clone()));
     asked.lock().unwrap().clear();
 
     let output = scene.run_with(&["sync"], &[("ANNALS_SHARD", HALVES[1])]);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", output_text(&output));
     assert_eq!((asked.lock().unwrap().clone(), locked(&scene).len()), (second, 5));
     scene.sandbox.handle.set_faults(None);
     scene.holds_the_truth();
@@ -77,9 +77,9 @@ fn two_syncs_read_all_teams_once() {
     // Neither the shards nor a `sync` without a shard have anything left to read.
     for arguments in [&["sync", "--shard", HALVES[0]][..], &["sync", "--shard", HALVES[1]], &["sync"]] {
         let output = scene.run(arguments);
-        assert!(output.status.success(), "{}", said(&output));
+        assert!(output.status.success(), "{}", output_text(&output));
         let teams = if arguments.len() > 1 { dealt(&scene, arguments[2]).0.len() } else { 5 };
-        assert_eq!(said(&output).matches(": 0 new events").count(), teams, "{}", said(&output));
+        assert_eq!(output_text(&output).matches(": 0 new events").count(), teams, "{}", output_text(&output));
     }
 }
 
@@ -103,15 +103,19 @@ fn a_shard_reads_only_its_own_of_the_named_teams() {
     let refused = scene.run(&["sync", "--team", other.as_str()]);
     assert_eq!(refused.status.code(), Some(2));
     let expected = format!("team {other} belongs to shard 1/2, but this process is shard 2/2");
-    assert!(said(&refused).contains(&expected), "{}", said(&refused));
+    assert!(output_text(&refused).contains(&expected), "{}", output_text(&refused));
     assert_eq!(locked(&scene), own);
 
     // The environment and the flag override the file. With this many shards, one shard owns none of these teams.
     let idle = (1..=1_024).map(|n| Shard::new(n, 1_024).unwrap());
     let idle = idle.filter(|shard| !named.iter().any(|team| shard.owns(team))).max().unwrap().to_string();
     let output = scene.run_with(&["sync", "--shard", &idle], &[("ANNALS_SHARD", HALVES[0])]);
-    assert!(output.status.success(), "{}", said(&output));
-    assert!(said(&output).contains(&format!("no team belongs to shard {idle}: nothing to read")), "{}", said(&output));
+    assert!(output.status.success(), "{}", output_text(&output));
+    assert!(
+        output_text(&output).contains(&format!("no team belongs to shard {idle}: nothing to read")),
+        "{}",
+        output_text(&output)
+    );
 }
 
 #[test]
@@ -125,10 +129,10 @@ fn an_invalid_shard_is_refused_with_its_text() {
         let by_file = scene.run(&["run"]);
         scene.configure(POLLS);
         for output in [&by_flag, &by_environment, &by_file] {
-            assert_eq!(output.status.code(), Some(2), "{wrong}: {}", said(output));
-            assert!(said(output).contains(&expected), "{wrong}: {}", said(output));
+            assert_eq!(output.status.code(), Some(2), "{wrong}: {}", output_text(output));
+            assert!(output_text(output).contains(&expected), "{wrong}: {}", output_text(output));
         }
-        assert!(said(&by_file).contains("fleet.shard"), "{}", said(&by_file));
+        assert!(output_text(&by_file).contains("fleet.shard"), "{}", output_text(&by_file));
     }
     assert!(!scene.path("archive").is_dir());
 }
@@ -151,8 +155,8 @@ fn two_daemons_share_an_archive_and_each_shows_its_own_teams() {
     scene.configure(&format!("{POLLS}[fleet]\nshard = \"{}\"\n", HALVES[1]));
     let daemons = [scene.start_with(&[("ANNALS_SHARD", HALVES[0])]), scene.start()];
     let refused = scene.run(&["run"]);
-    assert_eq!(refused.status.code(), Some(1), "{}", said(&refused));
-    assert!(said(&refused).contains("holds the lock of shard 2/2 of this archive"), "{}", said(&refused));
+    assert_eq!(refused.status.code(), Some(1), "{}", output_text(&refused));
+    assert!(output_text(&refused).contains("holds the lock of shard 2/2 of this archive"), "{}", output_text(&refused));
     for (daemon, own) in daemons.iter().zip([&first, &second]) {
         wait_for("readiness", || daemon.is_ready().then_some(()));
         assert_eq!(daemon.metric("annals_teams"), Some(own.len() as f64));
@@ -212,7 +216,7 @@ fn status_names_the_owners(scene: &Scene, others: &BTreeSet<TeamId>) {
         let id = TeamId::from(team["team"].as_str().unwrap());
         assert_eq!(team["shard"], if others.contains(&id) { HALVES[1] } else { HALVES[0] });
     }
-    let table = said(&scene.run(&["status", "--shard", HALVES[0]]));
+    let table = output_text(&scene.run(&["status", "--shard", HALVES[0]]));
     assert_eq!(table.matches("shard 2/2 reads this team").count(), others.len(), "{table}");
     let own = 5 - others.len();
     assert!(table.contains(&format!("shard 1/2: it reads {own} of the archive's 5 teams")), "{table}");
@@ -257,7 +261,7 @@ fn detections(scene: &Scene, shard: &str) -> BTreeMap<String, f64> {
 fn each_shard_warns_of_what_reports_detect_in_its_own_teams() {
     let scene = Scene::new(4);
     let synced = scene.run(&["sync"]);
-    assert!(synced.status.success(), "{}", said(&synced));
+    assert!(synced.status.success(), "{}", output_text(&synced));
     scene.configure(
         "[schedule]\nconnections = \"0 0 1 1 *\"\nactivity = \"0 0 1 1 *\"\nbilling = \"0 0 1 1 *\"\nreports = \"*/2 * * * * *\"\n\
          [alerts]\nseverity = \"info\"\nperiod = \"3d\"\n",
@@ -276,7 +280,7 @@ fn before_the_service_lists_teams_a_shard_serves_its_own_teams_of_the_archive() 
     let scene = Scene::new(4);
     let (own, _) = dealt(&scene, HALVES[0]);
     let synced = scene.run(&["sync"]);
-    assert!(synced.status.success(), "{}", said(&synced));
+    assert!(synced.status.success(), "{}", output_text(&synced));
     std::fs::remove_dir_all(scene.path("archive/locks")).unwrap();
     scene.sandbox.handle.set_faults(Some(Arc::new(|request| {
         (request.path == "/v1/user/teams").then_some(Fault::Status { status: 500, retry_after: None })

@@ -193,7 +193,7 @@ async fn a_computer_that_vanishes_during_the_first_reading_leaves_a_gap() {
 }
 
 /// Activity shows an added or removed computer, in any payload shape.
-fn told(event_type: &str, payload: &str, time: &str) -> RawEvent {
+fn activity_event(event_type: &str, payload: &str, time: &str) -> RawEvent {
     let text = format!(r#"{{"header":{{"at":"{time}"}},"{event_type}":{payload}}}"#);
     RawEvent::new(text.into(), false, None, ServedTime::At(at(time)))
 }
@@ -217,9 +217,9 @@ async fn a_computer_that_no_list_ever_showed_leaves_a_gap() {
         let world = read_once().await;
         world.set_now("2026-11-20T12:30:00Z");
         if is_added {
-            world.team().activity.push(told("teamDeviceAddedEvent", added, "2026-11-20T12:05:00Z"));
+            world.team().activity.push(activity_event("teamDeviceAddedEvent", added, "2026-11-20T12:05:00Z"));
         }
-        world.team().activity.push(told("teamDeviceRemovedEvent", payload, "2026-11-20T12:10:00Z"));
+        world.team().activity.push(activity_event("teamDeviceRemovedEvent", payload, "2026-11-20T12:10:00Z"));
         world.sync(&settings()).await;
         // A computer that was added after the last reading has no earlier events.
         let from = if is_added && subject == "d9" { NOON } else { LAG_BEFORE_NOON };
@@ -239,7 +239,7 @@ async fn a_computer_that_an_event_named_is_known() {
     world.sync(&settings()).await;
     world.set_now("2026-11-20T12:30:00Z");
     world.team().connections.retain(|event| event.device != Some("d9".into()));
-    world.team().activity.push(told("teamDeviceRemovedEvent", r#"{"gone":["d9"]}"#, "2026-11-20T12:10:00Z"));
+    world.team().activity.push(activity_event("teamDeviceRemovedEvent", r#"{"gone":["d9"]}"#, "2026-11-20T12:10:00Z"));
     world.sync(&settings()).await;
     assert_eq!(intervals(&world), [("d9".to_owned(), at("2026-11-20T11:50:00Z"), at("2026-11-20T12:10:00Z"))]);
 }
@@ -276,7 +276,11 @@ async fn the_part_that_was_confirmed_before_a_removal_is_no_gap() {
     let removed = confirmed.plus(Duration::from_secs(2));
     for (device, seconds) in [("d8", 2), ("d9", 0)] {
         let time = removed.minus(Duration::from_secs(seconds)).to_string();
-        world.team().activity.push(told("teamDeviceRemovedEvent", &format!(r#"{{"deviceID":"{device}"}}"#), &time));
+        world.team().activity.push(activity_event(
+            "teamDeviceRemovedEvent",
+            &format!(r#"{{"deviceID":"{device}"}}"#),
+            &time,
+        ));
     }
     world.set_now("2026-11-20T12:30:00Z");
     world.sync(&settings()).await;
@@ -294,7 +298,11 @@ async fn a_first_reading_that_is_killed_leaves_the_gap_of_a_computer_removed_sin
     assert!(!world.round(&settings()).await.failures.is_empty());
     world.calm();
     world.team().connections.clear();
-    world.team().activity.push(told("teamDeviceRemovedEvent", r#"{"deviceID":"d9"}"#, "2026-11-20T12:10:00Z"));
+    world.team().activity.push(activity_event(
+        "teamDeviceRemovedEvent",
+        r#"{"deviceID":"d9"}"#,
+        "2026-11-20T12:10:00Z",
+    ));
     world.set_now("2026-11-20T12:30:00Z");
     world.sync(&settings()).await;
     let expected = ("d9".to_owned(), at("2026-11-18T00:00:00Z"), at("2026-11-20T12:10:00Z"));
@@ -305,8 +313,16 @@ async fn a_first_reading_that_is_killed_leaves_the_gap_of_a_computer_removed_sin
 async fn a_removal_before_the_first_reading_is_a_finding_and_no_gap() {
     for is_activity_first in [false, true] {
         let world = World::new(NOON);
-        world.team().activity.push(told("teamDeviceRemovedEvent", r#"{"deviceID":"d9"}"#, "2026-11-19T08:00:00Z"));
-        world.team().activity.push(told("teamDeviceRemovedEvent", r#"{"deviceID":"d8"}"#, "2026-11-17T08:00:00Z"));
+        world.team().activity.push(activity_event(
+            "teamDeviceRemovedEvent",
+            r#"{"deviceID":"d9"}"#,
+            "2026-11-19T08:00:00Z",
+        ));
+        world.team().activity.push(activity_event(
+            "teamDeviceRemovedEvent",
+            r#"{"deviceID":"d8"}"#,
+            "2026-11-17T08:00:00Z",
+        ));
         if is_activity_first {
             world.sync(&Settings { streams: vec![Stream::Activity], ..settings() }).await;
             assert!(world.findings(FindingKind::RemovedBefore).is_empty(), "no connections were asked for");

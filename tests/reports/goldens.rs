@@ -94,7 +94,7 @@ fn is_detection(report: &Report, row: &Value) -> bool {
     }
 }
 
-fn told(row: &Value, columns: &[&str]) -> String {
+fn row_text(row: &Value, columns: &[&str]) -> String {
     let text = |column: &&str| match row.get(column) {
         Some(Value::String(text)) => text.clone(),
         Some(other) => other.to_string(),
@@ -120,7 +120,7 @@ fn every_report_detects_exactly_the_planted_cases() {
         };
         let rows = ask(&data, report, &question).objects();
         let mut found: Vec<String> =
-            rows.iter().filter(|row| is_detection(report, row)).map(|row| told(row, expected.columns)).collect();
+            rows.iter().filter(|row| is_detection(report, row)).map(|row| row_text(row, expected.columns)).collect();
         let mut planted: Vec<String> = expected.rows.iter().map(|row| (*row).to_owned()).collect();
         found.sort();
         planted.sort();

@@ -79,7 +79,7 @@ impl Scene {
     }
 
     /// The types of the newest activity events, newest first.
-    async fn told(&self, limit: usize) -> Vec<String> {
+    async fn newest_events(&self, limit: usize) -> Vec<String> {
         let page = self.get(&format!("/history?desc=true&limit={limit}")).await;
         let name = |event: &Value| names(event).into_iter().find(|name| *name != "header").unwrap().to_owned();
         page["events"].as_array().unwrap().iter().map(name).collect()

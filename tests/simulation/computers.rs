@@ -25,7 +25,7 @@ pub fn short_lived(draft: &mut Draft<'_>, draw: &mut Draw) {
             let text = texts::addition(added, &draft.devices[n].id.clone());
             draft.add(Stream::Activity, added, None, text, false);
         }
-        tell(draft, draw, Fault::ShortLived, n);
+        add_activity(draft, draw, Fault::ShortLived, n);
     }
 }
 
@@ -35,7 +35,7 @@ pub fn in_first_reading(draft: &mut Draft<'_>, draw: &mut Draw) {
         let at = draft.plan.start * NANO + draw.between(0, 8 * NANO);
         let n = come(draft, i64::MIN, at);
         use_until(draft, n, at);
-        tell(draft, draw, Fault::InFirstReading, n);
+        add_activity(draft, draw, Fault::InFirstReading, n);
     }
 }
 
@@ -50,7 +50,7 @@ pub fn late(draft: &mut Draft<'_>, draw: &mut Draw) {
             let event = draft.step(&connection, kind, at, n);
             draft.events[event].from = at + draw.between(20, (removed - at) / NANO) * NANO;
         }
-        tell(draft, draw, Fault::LateOfRemoved, n);
+        add_activity(draft, draw, Fault::LateOfRemoved, n);
     }
 }
 
@@ -60,7 +60,7 @@ pub fn before(draft: &mut Draft<'_>, draw: &mut Draw) {
         let at = draft.plan.start * NANO - draw.between(HOUR, 3 * DAY) * NANO;
         let n = come(draft, i64::MIN, at);
         use_until(draft, n, at);
-        tell(draft, draw, Fault::RemovedBefore, n);
+        add_activity(draft, draw, Fault::RemovedBefore, n);
     }
 }
 
@@ -78,7 +78,7 @@ fn use_until(draft: &mut Draft<'_>, n: usize, at: i64) {
 }
 
 /// Activity shows the removal, in one of several payload shapes.
-fn tell(draft: &mut Draft<'_>, draw: &mut Draw, fault: Fault, n: usize) {
+fn add_activity(draft: &mut Draft<'_>, draw: &mut Draw, fault: Fault, n: usize) {
     let device = &mut draft.devices[n];
     assert!(device.removed < NEVER);
     device.is_told = true;

@@ -39,7 +39,7 @@ pub fn compare(run: &Run, team: &Team, rows: Vec<EventRow>, broken: &mut Vec<Str
     };
     let count = held.len();
     let held: BTreeMap<String, Value> =
-        held.into_iter().map(|held| (held.row.connection_id.to_string(), told(&held.row))).collect();
+        held.into_iter().map(|held| (held.row.connection_id.to_string(), row_value(&held.row))).collect();
     if held.len() != count {
         broken.push(format!("I13: {}: a session stands twice", team.id));
     }
@@ -55,7 +55,7 @@ pub fn compare(run: &Run, team: &Team, rows: Vec<EventRow>, broken: &mut Vec<Str
 }
 
 /// The row that the naive program computes.
-fn told(row: &SessionRow) -> Value {
+fn row_value(row: &SessionRow) -> Value {
     let millis = |at: Option<Instant>| at.map(|at| at.nanos().div_euclid(1_000_000));
     let mut value = json!({
         "connection_id": row.connection_id.as_str(), "requested_at": millis(row.requested_at),

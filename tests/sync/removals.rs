@@ -243,7 +243,7 @@ fn a_computer_that_no_list_showed_leaves_a_gap() {
 fn guest(world: &mut World, at: i64, is_told: bool) {
     if is_told {
         let added = r#"{"deviceID":"guest-1","name":"Guest"}"#;
-        let text = awkward::events::told("teamDeviceAddedEvent", at * 1_000_000_000, added);
+        let text = awkward::events::activity_event("teamDeviceAddedEvent", at * 1_000_000_000, added);
         world.add(awkward::Kind::Activity, awkward::laws::nanos(at), None, text);
     }
     let text = awkward::events::connection(77_001, (at + 60) * 1_000, "guest-1");

@@ -64,7 +64,7 @@ fn removes() -> Vec<String> {
     vec![march(FileRole::Month, 5, 1).path, march(FileRole::Amendment, 2, 2).path]
 }
 
-fn goes(change: impl FnOnce(&mut Body)) -> Body {
+fn expiring(change: impl FnOnce(&mut Body)) -> Body {
     let mut body = Body { removes: removes(), expired: vec![expired()], ..Body::default() };
     change(&mut body);
     body
@@ -87,7 +87,7 @@ fn release(id: &str) -> HoldRecord {
     HoldRecord::Release(HoldReleased { id: id.to_owned(), reason: "over".to_owned(), by: None, at: at(NOW) })
 }
 
-fn told(state: &TeamState, body: Body) -> Option<ExpiryError> {
+fn broken_rule(state: &TeamState, body: Body) -> Option<ExpiryError> {
     match state.check(&body) {
         Ok(()) => None,
         Err(StateError::Expiry(error)) => Some(error),
@@ -98,11 +98,11 @@ fn told(state: &TeamState, body: Body) -> Option<ExpiryError> {
 #[test]
 fn rows_expire_only_with_a_record() {
     let state = state();
-    assert_eq!(told(&state, goes(|_| {})), None);
+    assert_eq!(broken_rule(&state, expiring(|_| {})), None);
     // Without an expiry record, the removed rows count as lost.
     let lost = state.check(&Body { removes: removes(), ..Body::default() });
     assert!(matches!(lost, Err(StateError::RowsLost { removed: 7, added: 0, .. })), "{lost:?}");
-    let one = |change: fn(&mut ExpiredRecord)| told(&state, goes(|body| change(&mut body.expired[0])));
+    let one = |change: fn(&mut ExpiredRecord)| broken_rule(&state, expiring(|body| change(&mut body.expired[0])));
     assert!(matches!(one(|record| record.rows = 6), Some(ExpiryError::Differs { .. })));
     assert!(matches!(one(|record| record.files = 3), Some(ExpiryError::Differs { .. })));
     assert!(matches!(one(|record| record.rows_digest = sum(71)), Some(ExpiryError::Differs { .. })));
@@ -115,22 +115,22 @@ fn rows_expire_only_with_a_record() {
     assert!(matches!(one(|record| record.at = at("2026-03-31T23:59:59Z")), Some(ExpiryError::Early { .. })));
     assert_eq!(one(|record| record.at = at("2026-04-01T00:00:00Z")), None, "to the second");
     assert!(matches!(one(|record| record.month = at("2025-03-02T00:00:00Z")), Some(ExpiryError::Twice { .. })));
-    let stays = goes(|body| body.removes.truncate(1));
-    assert!(matches!(told(&state, stays), Some(ExpiryError::Stays { .. })));
-    let twice = goes(|body| body.expired.push(expired()));
-    assert!(matches!(told(&state, twice), Some(ExpiryError::Twice { .. })));
-    let back = goes(|body| body.adds.push(march(FileRole::Amendment, 2, 9)));
-    assert!(matches!(told(&state, back), Some(ExpiryError::Back { .. })));
+    let stays = expiring(|body| body.removes.truncate(1));
+    assert!(matches!(broken_rule(&state, stays), Some(ExpiryError::Stays { .. })));
+    let twice = expiring(|body| body.expired.push(expired()));
+    assert!(matches!(broken_rule(&state, twice), Some(ExpiryError::Twice { .. })));
+    let back = expiring(|body| body.adds.push(march(FileRole::Amendment, 2, 9)));
+    assert!(matches!(broken_rule(&state, back), Some(ExpiryError::Back { .. })));
     // Sessions expire with their connections, and the line replaces them.
-    let sessions = goes(|body| {
+    let sessions = expiring(|body| {
         body.expired.push(ExpiredRecord { dataset: Dataset::Sessions, rows: 1, files: 0, ..expired() });
     });
-    assert_eq!(told(&state, sessions), Some(ExpiryError::Sessions { rows: 1, replaced: 0 }));
-    let gone = state.try_advance(goes(|_| {})).unwrap();
+    assert_eq!(broken_rule(&state, sessions), Some(ExpiryError::Sessions { rows: 1, replaced: 0 }));
+    let gone = state.try_advance(expiring(|_| {})).unwrap();
     assert_eq!(gone.expired_month(Dataset::Connections, at("2025-03-31T23:00:00Z")), Some(&(LedgerSeq(1), expired())));
     assert!(!gone.has_expired(Stream::Connections, at("2025-04-01T00:00:00Z")));
     let back = Body { adds: vec![march(FileRole::Amendment, 2, 9)], ..Body::default() };
-    assert!(matches!(told(&gone, back), Some(ExpiryError::Back { .. })), "nor later");
+    assert!(matches!(broken_rule(&gone, back), Some(ExpiryError::Back { .. })), "nor later");
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn rows_under_a_hold_do_not_expire() {
         ("of the month before", vec![hold("H", None, Some("2025-03-01T00:00:00Z"))], false),
         ("released", vec![hold("H", None, None), release("H")], false),
     ] {
-        let error = told(&held(records), goes(|_| {}));
+        let error = broken_rule(&held(records), expiring(|_| {}));
         assert_eq!(
             matches!(&error, Some(ExpiryError::Held { hold, .. }) if hold == "H"),
             is_refused,
@@ -151,8 +151,8 @@ fn rows_under_a_hold_do_not_expire() {
         );
     }
     // One line cannot release a hold and expire its rows.
-    let at_once = goes(|body| body.holds = vec![release("H")]);
-    assert!(matches!(told(&held(vec![hold("H", None, None)]), at_once), Some(ExpiryError::Held { .. })));
+    let at_once = expiring(|body| body.holds = vec![release("H")]);
+    assert!(matches!(broken_rule(&held(vec![hold("H", None, None)]), at_once), Some(ExpiryError::Held { .. })));
 }
 
 #[test]
@@ -193,11 +193,11 @@ fn the_plan_lists_due_months_and_the_holds_that_keep_them() {
 fn a_whole_month_expires_and_the_other_data_verifies() {
     let server = ObjectServer::start();
     for store in [Arc::new(MemoryStore::new()) as Arc<dyn Store>, Arc::new(s3(&server))] {
-        goes_whole(&store);
+        expire_whole_month(&store);
     }
 }
 
-fn goes_whole(store: &Arc<dyn Store>) {
+fn expire_whole_month(store: &Arc<dyn Store>) {
     let archive = open(store);
     let mut writer = writer(&archive);
     let of = |date: &str, state: WindowState| Draft {

@@ -75,7 +75,7 @@ pub fn files(adds: Vec<FileEntry>, removes: &[FileEntry]) -> Body {
 }
 
 /// Checks the result for each body: no error, or the broken rule.
-fn told(state: &TeamState, cases: Vec<(&str, Body, Option<StateError>)>) {
+fn assert_results(state: &TeamState, cases: Vec<(&str, Body, Option<StateError>)>) {
     for (case, body, expected) in cases {
         assert_eq!(state.check(&body).err(), expected, "{case}");
         assert_eq!(state.try_advance(body).is_err(), expected.is_some(), "{case}");
@@ -93,7 +93,7 @@ fn window_states_only_advance_and_windows_never_overlap() {
     let across = range("05T12", "06T12");
     let other_stream = WindowRecord { stream: Stream::Activity, ..fresh(range("01T12", "03T12")) };
     let (from, to) = (Settled, Provisional);
-    told(
+    assert_results(
         &state(),
         vec![
             ("as it stands", windows(vec![record(first, Settled, 5)]), None),
@@ -140,7 +140,7 @@ fn added_files_are_new_and_removed_files_are_live() {
     let (first, last) = (at("2026-11-03T01:00:00Z"), at("2026-11-03T00:59:59Z"));
     let timed = |first, last| FileEntry { first: Some(first), last: Some(last), ..fresh() };
     let (path, part_path) = (fresh().path, part().path);
-    told(
+    assert_results(
         &state(),
         vec![
             ("new", files(vec![fresh()], &[]), None),
@@ -174,7 +174,7 @@ fn rows_of_removed_files_are_in_the_added_files() {
     let other = FileEntry { rows_digest: sum(51), ..new(5) };
     let changed = StateError::RowsChanged { dataset, rows: 5, removed: sum(50), added: sum(51) };
     let elsewhere = file(Stream::Activity, FileRole::Window, FIRST, 5, 9);
-    told(
+    assert_results(
         &state(),
         vec![
             ("the same", files(vec![new(5)], &[part()]), None),
@@ -199,7 +199,7 @@ fn only_events_that_become_rows_leave_quarantine() {
     let refused = |rows, gained, left| Some(StateError::Released { rows, gained, left });
     let dataset = Dataset::Quarantine;
     let look = file(Dataset::Inventory(InventoryPart::Users), FileRole::Part, FIRST, 2, 9);
-    told(
+    assert_results(
         &state(),
         vec![
             ("one of two", body(vec![rest(1), gained(1)], &[quarantined()], 1), None),
@@ -235,7 +235,7 @@ fn a_line_with_events_includes_their_sessions() {
     let next = |rows: u8| file(Dataset::Sessions, FileRole::Open, FIRST, rows, 6);
     let swap = |rows: u8, sessions| Body { sessions, ..files(vec![next(rows)], std::slice::from_ref(&held)) };
     let dataset = Dataset::Sessions;
-    told(
+    assert_results(
         &state,
         vec![
             ("new rows", files(vec![new(2)], &[]), Some(StateError::SessionsBehind { rows: 2 })),
@@ -285,7 +285,7 @@ fn a_month_is_sealed_once_with_all_its_files() {
     let late = file(stream, FileRole::Part, THIRD, 1, 8);
     let lone = file(stream, FileRole::Month, FIRST, 5, 9);
     let only_first = vec![record(day("2026-11-01"), Sealed, 5)];
-    told(
+    assert_results(
         &state(),
         vec![
             ("whole", sealing(both(), vec![month()], &all), None),
@@ -314,7 +314,7 @@ fn a_month_is_sealed_once_with_all_its_files() {
     assert!(sealed.is_month_sealed(stream, at(THIRD)) && !sealed.is_month_sealed(Stream::Activity, at(THIRD)));
     assert!(!sealed.is_month_sealed(stream, november().end));
     let add = |dataset: Dataset, role, start| files(vec![file(dataset, role, start, 1, 7)], &[]);
-    told(
+    assert_results(
         &sealed,
         vec![
             ("again", sealing(Vec::new(), Vec::new(), &[]), Some(StateError::Sealed { stream, range: november() })),
@@ -335,7 +335,7 @@ fn scan_times_of_a_part_only_advance() {
         let time = |hour| look(Users, hour).read_at;
         Some(StateError::ScanBackwards { part: Users, from: time(from), to: time(to) })
     };
-    told(
+    assert_results(
         &state(),
         vec![
             ("later", scans(vec![look(Users, 11)]), None),

@@ -82,7 +82,7 @@ pub fn run(config: &Config, mut catalog: Catalog, args: &PackArgs) -> Result<Exi
     let (manifest, tree) =
         fill(&config, data, &asked.collect::<Vec<_>>(), (&left_out, args.pseudonymise), work.path())?;
     target.publish(work, &tree, &manifest)?;
-    tell(args, &manifest);
+    print_summary(args, &manifest);
     Ok(match (manifest.faults, manifest.gaps) {
         (0, 0) => Exit::Done,
         (0, _) => Exit::Weaker,
@@ -191,7 +191,7 @@ fn values(reports: &[Report], args: &PackArgs, now: Instant) -> Result<Vec<Value
     reports.iter().map(of).collect()
 }
 
-fn tell(args: &PackArgs, manifest: &Manifest) {
+fn print_summary(args: &PackArgs, manifest: &Manifest) {
     let (reports, findings) = (manifest.reports.len(), manifest.findings());
     let files = manifest.files.len() + 2;
     output::say(&printable(&format!(

@@ -63,7 +63,7 @@ fn events_outside_the_range_are_counted_and_kept() {
         let asked = PaddedRange { range: range(0, 2), pad: 1 };
         let mut reader = SpanReader::new(lists(&service, &team, &devices, &limit), asked, u64::MAX, None);
         let segment = now(reader.next()).unwrap().unwrap();
-        let kept: Vec<_> = told(&segment.events).into_keys().collect();
+        let kept: Vec<_> = counts_by_text(&segment.events).into_keys().collect();
         assert_eq!(kept, ["e0@0", "e1@1", "e5@5", "timeless"]);
         // A walk has two pages. The second page repeats four anchors, and one of them is the stray event.
         assert_eq!(

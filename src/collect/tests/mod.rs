@@ -114,7 +114,7 @@ fn event(name: &str, at: i64) -> RawEvent {
 }
 
 /// An event without an id. Two events with the same name and time are twins.
-fn twin(name: &str, at: i64) -> RawEvent {
+fn event_without_id(name: &str, at: i64) -> RawEvent {
     RawEvent::new(Bytes::from(format!("{name}@{at}")), false, None, ServedTime::At(second(at)))
 }
 
@@ -124,7 +124,7 @@ fn events(seconds: std::ops::Range<i64>) -> Vec<RawEvent> {
 }
 
 /// The events by text, with their counts.
-fn told(held: &[CountedEvent]) -> BTreeMap<String, u32> {
+fn counts_by_text(held: &[CountedEvent]) -> BTreeMap<String, u32> {
     let mut told = BTreeMap::new();
     for one in held {
         *told.entry(String::from_utf8(one.event.text.to_vec()).unwrap()).or_default() += one.count;
@@ -133,7 +133,7 @@ fn told(held: &[CountedEvent]) -> BTreeMap<String, u32> {
 }
 
 /// The events of the current list by text, with their counts.
-fn truth(list: &[RawEvent]) -> BTreeMap<String, u32> {
+fn counts_in_list(list: &[RawEvent]) -> BTreeMap<String, u32> {
     let mut told = BTreeMap::new();
     for event in list {
         *told.entry(String::from_utf8(event.text.to_vec()).unwrap()).or_default() += 1;

@@ -13,9 +13,9 @@ struct Reading {
 }
 
 impl Reading {
-    fn told(&self) -> BTreeMap<String, u32> {
+    fn counts_by_text(&self) -> BTreeMap<String, u32> {
         let mut all = BTreeMap::new();
-        for (text, count) in self.segments.iter().flat_map(|segment| told(&segment.events)) {
+        for (text, count) in self.segments.iter().flat_map(|segment| counts_by_text(&segment.events)) {
             *all.entry(text).or_default() += count;
         }
         all
@@ -62,7 +62,10 @@ fn a_quiet_span_costs_two_walks_with_and_without_known_pages() {
         let service = Service::of(events(0..10));
         (service.state().has_bodies, service.state().claim) = (has_bodies, Some(false));
         let reading = read(&service, (0, 100));
-        assert_eq!((reading.told(), reading.outcomes(Outcome::Confirmed)), (truth(&events(0..10)), 1));
+        assert_eq!(
+            (reading.counts_by_text(), reading.outcomes(Outcome::Confirmed)),
+            (counts_in_list(&events(0..10)), 1)
+        );
         assert_eq!(reading.stats.anomalies, Anomalies { has_more: 3, ..Anomalies::default() });
         assert_eq!(cost(&reading.stats), (10, 2, 0, 36), "{has_bodies}");
         assert_eq!((reading.segments[0].began_at, reading.segments[0].ended_at), (Some(clock(0)), Some(clock(9))));
@@ -79,7 +82,11 @@ fn a_changed_list_is_walked_again_until_two_walks_agree() {
     });
     let reading = read(&service, (0, 100));
     assert_eq!((reading.stats.restarts, reading.stats.walks), (1, 2));
-    assert_eq!(reading.told(), truth(&events(0..10)), "an event that was seen is kept after it disappears");
+    assert_eq!(
+        reading.counts_by_text(),
+        counts_in_list(&events(0..10)),
+        "an event that was seen is kept after it disappears"
+    );
 
     for has_bodies in [false, true] {
         let service = Service::of(events(0..10)).changing(|request, list| {
@@ -90,18 +97,18 @@ fn a_changed_list_is_walked_again_until_two_walks_agree() {
         service.state().has_bodies = has_bodies;
         let reading = read(&service, (0, 100));
         assert_eq!((reading.stats.restarts, reading.stats.walks), (0, 3), "{has_bodies}");
-        assert_eq!(reading.told(), truth(&service.state().lists[&None]));
+        assert_eq!(reading.counts_by_text(), counts_in_list(&service.state().lists[&None]));
     }
 }
 
 #[test]
 fn twins_over_several_pages_get_the_count_of_two_equal_walks() {
     for has_bodies in [false, true] {
-        let mut list: Vec<RawEvent> = (0..11).map(|_| twin("same", 5)).collect();
-        list.push(twin("other", 6));
+        let mut list: Vec<RawEvent> = (0..11).map(|_| event_without_id("same", 5)).collect();
+        list.push(event_without_id("other", 6));
         let service = Service::of(list.clone());
         service.state().has_bodies = has_bodies;
-        assert_eq!(read(&service, (0, 100)).told(), truth(&list), "{has_bodies}");
+        assert_eq!(read(&service, (0, 100)).counts_by_text(), counts_in_list(&list), "{has_bodies}");
     }
 }
 
@@ -115,7 +122,10 @@ fn an_earlier_proof_replaces_the_first_walk_if_it_is_still_true() {
         (events(0..10), None, 2),
     ] {
         let reading = read_with(&Service::of(list.clone()), (range(0, 100), 1), &[None], (u64::MAX, prior));
-        assert_eq!((reading.told(), reading.stats.walks, reading.stats.restarts), (truth(&list), walks, 0));
+        assert_eq!(
+            (reading.counts_by_text(), reading.stats.walks, reading.stats.restarts),
+            (counts_in_list(&list), walks, 0)
+        );
     }
 }
 
@@ -136,9 +146,9 @@ fn only_the_unstable_second_stays_open_and_the_rest_is_proved() {
         .filter(|segment| segment.outcome == Outcome::Unstable)
         .map(|segment| segment.range)
         .collect();
-    let told = reading.told();
+    let told = reading.counts_by_text();
     assert!(events(0..64).iter().all(|e| e.at() == Some(second(21))
-        || told.contains_key(&truth(std::slice::from_ref(e)).into_keys().next().unwrap())));
+        || told.contains_key(&counts_in_list(std::slice::from_ref(e)).into_keys().next().unwrap())));
     assert!(told.keys().any(|text| text.starts_with("new")), "the visible events are kept");
     // The padding of a second is one second, and the request includes both ends.
     assert_eq!(open, [19, 20, 21, 22].map(|at| range(at, at + 1)));
@@ -179,7 +189,7 @@ fn a_span_that_always_changes_stays_open_and_its_visible_events_are_kept() {
         assert_eq!(reading.outcomes(Outcome::Deferred) > 0, given_up == Outcome::Deferred);
         assert_eq!(budget.is_spent(), given_up == Outcome::Deferred);
         assert!(reading.segments.len() < 30, "{} parts of 40 seconds", reading.segments.len());
-        let told = reading.told();
+        let told = reading.counts_by_text();
         let missing: Vec<i64> =
             (0..40 * 6).filter(|n| n % 6 != 0 && !told.contains_key(&format!("e{n}@{}", n / 6))).collect();
         assert!(missing.is_empty(), "{missing:?}");
@@ -200,7 +210,7 @@ fn a_span_whose_walks_never_agree_stays_open() {
     let mut reader = SpanReader::new(lists(&service, &team, &devices, &limit), asked, u64::MAX, None);
     let segment = now(reader.next()).unwrap().unwrap();
     assert_eq!((segment.outcome, segment.stats.walks), (Outcome::Unstable, RESTARTS_MAX + 2));
-    assert_eq!(told(&segment.events), truth(&service.state().lists[&None]));
+    assert_eq!(counts_by_text(&segment.events), counts_in_list(&service.state().lists[&None]));
 }
 
 #[test]
@@ -210,7 +220,7 @@ fn a_walk_holds_its_limit_and_events_in_a_wide_padding_are_kept() {
     // The service includes both bounds: one second beyond the end.
     for (pad, kept) in [(1, 4), (2, 4 + 2 + 3), (3_600, 30)] {
         let reading = read_with(&Service::of(events(0..30)), (range(10, 14), pad), &[None], (u64::MAX, None));
-        assert_eq!(reading.told().len(), kept, "{pad}");
+        assert_eq!(reading.counts_by_text().len(), kept, "{pad}");
     }
 }
 
@@ -221,7 +231,7 @@ fn the_last_reading_ends_if_a_list_ignores_offsets() {
     service.state().ignores_offsets = true;
     let reading = read(&service, (0, 1));
     assert_eq!((reading.outcomes(Outcome::Unstable), reading.segments.len()), (1, 1));
-    assert_eq!(reading.told().len(), PAGE as usize, "every event that it showed");
+    assert_eq!(reading.counts_by_text().len(), PAGE as usize, "every event that it showed");
     assert!(reading.stats.requests < 200, "{:?}", reading.stats);
 }
 
@@ -237,7 +247,7 @@ fn many_lists_are_proved_together_and_halved_if_they_are_too_long() {
             service.state().lists.insert(device.clone(), list);
         }
         let reading = read_with(&service, (range(0, 10), 1), &devices, (walk_events_max, None));
-        assert_eq!((reading.told(), reading.outcomes(Outcome::Confirmed)), (truth(&all), parts));
+        assert_eq!((reading.counts_by_text(), reading.outcomes(Outcome::Confirmed)), (counts_in_list(&all), parts));
         assert!(parts > 1 || cost(&reading.stats) == (20, 2, 0, 72), "{:?}", reading.stats);
     }
 }
@@ -252,7 +262,7 @@ fn events_from_before_an_error_can_be_taken_out() {
     let mut reader = SpanReader::new(lists(&service, &team, &devices, &limit), asked, u64::MAX, None);
     assert!(matches!(now(reader.next()), Err(ApiError::NotFound { .. })));
     let (partial, stats) = reader.into_partial();
-    assert_eq!((told(&partial), cost(&stats)), (truth(&events(0..6)), (3, 0, 0, 8)));
+    assert_eq!((counts_by_text(&partial), cost(&stats)), (counts_in_list(&events(0..6)), (3, 0, 0, 8)));
 }
 
 #[test]
@@ -263,5 +273,8 @@ fn a_refused_page_size_begins_the_walk_again_and_counts_no_restart() {
     let asked = PaddedRange { range: range(0, 100), pad: 1 };
     let mut reader = SpanReader::new(lists(&service, &team, &devices, &limit), asked, u64::MAX, None);
     let segment = now(reader.next()).unwrap().unwrap();
-    assert_eq!((told(&segment.events), cost(&segment.stats)), (truth(&events(0..10)), (2 + 4, 2, 0, 30)));
+    assert_eq!(
+        (counts_by_text(&segment.events), cost(&segment.stats)),
+        (counts_in_list(&events(0..10)), (2 + 4, 2, 0, 30))
+    );
 }

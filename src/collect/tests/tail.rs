@@ -48,7 +48,7 @@ fn a_window_is_walked_twice_from_its_start_and_then_from_its_checkpoint() {
     let service = Service::of(events(0..10));
     service.state().claim = Some(false);
     let first = poll(&service, None);
-    assert_eq!(told(&first.events), truth(&events(0..10)));
+    assert_eq!(counts_by_text(&first.events), counts_in_list(&events(0..10)));
     // Two walks. Each reads offsets 0, 2, 4 and 6 in pages of four events with two anchors, and then a page with only
     // the anchors.
     assert_eq!(cost(&first.stats), (10, 2, 0, 36));
@@ -62,7 +62,7 @@ fn a_window_is_walked_twice_from_its_start_and_then_from_its_checkpoint() {
 
     service.state().lists.insert(None, events(0..13));
     let second = poll(&service, first.point);
-    assert_eq!(told(&second.events), truth(&events(10..13)));
+    assert_eq!(counts_by_text(&second.events), counts_in_list(&events(10..13)));
     assert_eq!(cost(&second.stats), (3, 1, 0, 9));
     assert_eq!((second.point.clone(), second.began_at), (point_of(&events(0..13), 2), Some(clock(10))));
 
@@ -82,8 +82,8 @@ fn a_change_before_the_checkpoint_makes_the_reader_walk_the_window_again() {
         change(service.state().lists.get_mut(&None).unwrap());
         let chunk = poll(&service, point);
         let list = service.state().lists[&None].clone();
-        assert_eq!(told(&chunk.events), truth(&list), "{case}");
-        assert!(new.iter().all(|name| told(&chunk.events).contains_key(*name)), "{case}");
+        assert_eq!(counts_by_text(&chunk.events), counts_in_list(&list), "{case}");
+        assert!(new.iter().all(|name| counts_by_text(&chunk.events).contains_key(*name)), "{case}");
         assert_eq!((chunk.stats.walks, chunk.stats.restarts), (2, 1), "{case}");
         assert_eq!(chunk.point, point_of(&list, 2), "{case}");
     }
@@ -98,7 +98,7 @@ fn full_chunks_are_returned_at_once_and_only_the_first_walk_sets_the_checkpoint(
     let points: Vec<Option<u64>> = chunks.iter().map(|chunk| chunk.point.as_ref().map(|point| point.0)).collect();
     assert_eq!(points, [Some(6), Some(12), Some(18), Some(20)]);
     let all: Vec<CountedEvent> = chunks.into_iter().flat_map(|chunk| chunk.events).collect();
-    assert_eq!(told(&all), truth(&events(0..20)));
+    assert_eq!(counts_by_text(&all), counts_in_list(&events(0..20)));
 
     // The second walk is behind the first, so its place is no checkpoint.
     let service = Service::of(events(0..20)).changing(|request, list| {
@@ -114,16 +114,17 @@ fn full_chunks_are_returned_at_once_and_only_the_first_walk_sets_the_checkpoint(
 
 #[test]
 fn twins_get_the_count_of_one_page_or_of_two_equal_walks() {
-    let twins: Vec<RawEvent> = (0..7).map(|_| twin("same", 5)).collect();
+    let twins: Vec<RawEvent> = (0..7).map(|_| event_without_id("same", 5)).collect();
     let chunk = poll(&Service::of(twins.clone()), None);
-    assert!((4..=7).contains(&told(&chunk.events)["same@5"]), "{:?}", told(&chunk.events));
+    assert!((4..=7).contains(&counts_by_text(&chunk.events)["same@5"]), "{:?}", counts_by_text(&chunk.events));
     // A new event together with two known ones: the known ones are not returned again.
-    let pair = vec![twin("a", 1), twin("b", 2), twin("c", 3), twin("d", 4)];
+    let pair =
+        vec![event_without_id("a", 1), event_without_id("b", 2), event_without_id("c", 3), event_without_id("d", 4)];
     let service = Service::of(pair);
     let point = poll(&service, None).point;
-    service.state().lists.get_mut(&None).unwrap().push(twin("e", 5));
+    service.state().lists.get_mut(&None).unwrap().push(event_without_id("e", 5));
     let chunk = poll(&service, point);
-    assert_eq!(told(&chunk.events), truth(&[twin("e", 5)]));
+    assert_eq!(counts_by_text(&chunk.events), counts_in_list(&[event_without_id("e", 5)]));
 }
 
 #[test]
@@ -135,7 +136,7 @@ fn two_different_walks_are_followed_by_a_third() {
         }
     });
     let chunk = poll(&service, None);
-    assert_eq!(told(&chunk.events), truth(&service.state().lists[&None]));
+    assert_eq!(counts_by_text(&chunk.events), counts_in_list(&service.state().lists[&None]));
     assert_eq!((chunk.stats.walks, chunk.stats.restarts), (3, 0));
     assert_eq!(chunk.point, point_of(&service.state().lists[&None], 2));
 }
@@ -157,7 +158,7 @@ fn a_list_that_always_changes_is_given_up_and_its_events_are_kept() {
     });
     let chunks = follow(&service, &[None], &PageLimit::fixed(100), (None, usize::MAX));
     assert_eq!(cost(&chunks[0].stats).1, RESTARTS_MAX + 2, "{:?}", chunks[0].stats);
-    assert_eq!(told(&chunks[0].events), truth(&service.state().lists[&None]));
+    assert_eq!(counts_by_text(&chunks[0].events), counts_in_list(&service.state().lists[&None]));
 }
 
 #[test]
@@ -168,7 +169,7 @@ fn a_refused_page_size_costs_only_one_request() {
         service.state().limit_max = Some(if devices.len() == 1 { 500 } else { 100 });
         let limit = PageLimit::documented();
         let chunks = follow(&service, &devices, &limit, (None, usize::MAX));
-        assert_eq!(told(&chunks[0].events).len(), 10);
+        assert_eq!(counts_by_text(&chunks[0].events).len(), 10);
         let refused = service.state().asked.iter().filter(|query| query.limit > 500).count();
         assert_eq!((refused, chunks[0].stats.restarts), (if devices.len() == 1 { 2 } else { 0 }, 0));
     }

@@ -24,7 +24,7 @@ use super::{About, ReportError, Run, Severity, Zone, printable};
 
 pub use cells::{Cell, ColumnHead, FirstRows};
 pub use plain::HtmlTable;
-use section::said;
+use section::text_below;
 pub use section::{Figure, Section, counted};
 pub use strip::local;
 use strip::strip;
@@ -276,7 +276,7 @@ fn calendar(data: &ViewData, about: &About, zone: &Zone) -> Option<Figure> {
     }
     let period = Range { start: about.period.from, end: about.period.to };
     let drawing = strip(data, about, period, zone);
-    Some(Figure { title: String::new(), said: said(&drawing), drawing })
+    Some(Figure { title: String::new(), said: text_below(&drawing), drawing })
 }
 
 fn head_lines(about: &About) -> Vec<HeadLine> {

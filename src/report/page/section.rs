@@ -177,10 +177,10 @@ fn figure(run: &Run<'_>, report: &Report) -> Result<Option<Figure>, ReportError>
         let line = report.chart_rows.as_ref().unwrap_or(&report.rows).line;
         ReportError::Report { path: report.path().to_owned(), line, message }
     })?;
-    Ok(drawing.map(|drawing| Figure { title: printable(&chart.title), said: said(&drawing), drawing }))
+    Ok(drawing.map(|drawing| Figure { title: printable(&chart.title), said: text_below(&drawing), drawing }))
 }
 
-pub(super) fn said(drawing: &Drawing) -> String {
+pub(super) fn text_below(drawing: &Drawing) -> String {
     let sentences = std::iter::once(&drawing.summary).chain(&drawing.notes);
     sentences.map(|text| format!("{}.", capital(text))).collect::<Vec<_>>().join(" ")
 }

@@ -243,13 +243,13 @@ fn year_of(cover: &StreamCover, team: &TeamId, year: i16, now: Instant) -> Year 
         }
         let nth = i32::from(begins.day_of_year()) - 1 + offset;
         let name = MONTHS[usize::try_from(month - 1).unwrap_or(0)];
-        let said = said(of_month);
+        let said = counts_text(of_month);
         let title = if said.is_empty() { String::new() } else { format!("{name} {year}: {said}") };
         months.push(Month { title, shapes, name, x: LEFT + (nth + 6) / 7 * STEP });
         counts.iter_mut().zip(of_month).for_each(|(sum, count)| *sum += count);
     }
     let weeks = (offset + i32::from(first.days_in_year()) + 6) / 7;
-    let summary = said(counts);
+    let summary = counts_text(counts);
     let summary = if summary.is_empty() { "nothing yet".to_owned() } else { summary };
     Year { year, months, linked, width: LEFT + weeks * STEP, height: TOP + 7 * STEP, summary }
 }
@@ -263,7 +263,7 @@ fn push_cell(shapes: &mut Vec<Shape>, class: &'static str, (x, y): (i32, i32)) {
 }
 
 /// `29 days complete, 2 days provisional`
-fn said(counts: [u64; 6]) -> String {
+fn counts_text(counts: [u64; 6]) -> String {
     let states = [
         CoverageState::Complete,
         CoverageState::Provisional,

@@ -252,7 +252,7 @@ async fn sso_rows() {
     assert_eq!(&scene.send("POST", &format!("/users/{id}"), NONE).await.with(200), seen);
     let user = scene.get("/users?email=sso@x.example").await["users"][0].clone();
     assert_eq!((&user["role"], &user["remoteAccess"]), (&json!("user"), &json!("enabled")));
-    assert_eq!(scene.told(1).await, ["teamUserAddedEvent"]);
+    assert_eq!(scene.newest_events(1).await, ["teamUserAddedEvent"]);
     row("Other rules: POST users/{userID} returns 409 when the user is already on the team");
     assert_eq!(scene.refused("POST", &format!("/users/{id}"), NONE).await, error(409, "user-already-on-team"));
 }

@@ -10,7 +10,7 @@ async fn a_teams_deletion_schedule_and_computer_migrations_are_there_while_they_
     let schedule = scene.own("PUT", "/deletion", json!({"inSeconds": 86_400})).await.with(200);
     assert_eq!(schedule["deleteAt"].as_i64().unwrap() - schedule["scheduledAt"].as_i64().unwrap(), 86_400);
     assert_eq!(scene.get("").await["deleteSchedule"], schedule);
-    assert_eq!(scene.told(1).await, ["teamSettingsChangedEvent"]);
+    assert_eq!(scene.newest_events(1).await, ["teamSettingsChangedEvent"]);
     assert_eq!(scene.own("PUT", "/deletion", json!({})).await.with(200), json!({}));
     assert_eq!(scene.get("").await.get("deleteSchedule"), None);
 

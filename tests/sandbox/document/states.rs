@@ -17,7 +17,7 @@ async fn changes_of_remote_access_make_events() {
     assert_eq!(seen["remoteAccess"], "disabled");
     let page = scene.get(&format!("/history/devices?desc=true&limit=1&ids={device}")).await;
     assert!(page["deviceEvents"][0].get("connectionClosedEvent").is_some(), "{page}");
-    assert_eq!(scene.told(1).await, ["teamUserRemoteAccessChangedEvent"]);
+    assert_eq!(scene.newest_events(1).await, ["teamUserRemoteAccessChangedEvent"]);
     let ledger = scene.get("/billing/events").await;
     assert!(ledger["events"][0]["event"].get("userCountUpdatedEvent").is_some());
     assert_eq!(scene.own("POST", &connect, json!({"userID": scene.users[0]})).await.status, 403);
@@ -31,7 +31,7 @@ async fn changes_of_remote_access_make_events() {
     row("State: User role any -> the sent role");
     for role in ["admin", "admin-read-only", "user"] {
         assert_eq!(scene.send("PATCH", &path, json!({"role": role})).await.with(201)["role"], role);
-        assert_eq!(scene.told(1).await, ["teamUserRoleChangedEvent"]);
+        assert_eq!(scene.newest_events(1).await, ["teamUserRoleChangedEvent"]);
     }
 }
 
@@ -75,7 +75,7 @@ async fn a_removed_user_loses_all_access_and_every_group() {
     assert!(
         !team["groups"].to_string().contains(user.as_str()) && !team["devices"].to_string().contains(user.as_str())
     );
-    assert!(scene.told(1).await == ["teamUserRemovedEvent"]);
+    assert!(scene.newest_events(1).await == ["teamUserRemovedEvent"]);
 }
 
 #[tokio::test]
@@ -86,7 +86,7 @@ async fn invites_and_installers_work_until_they_are_deleted() {
     let join = |email: &str| json!({"secret": invite["secret"], "email": email});
     let user = scene.own("POST", "/join", join("a@x.example")).await.with(201);
     assert_eq!(user["role"], "user", "new members join with role user");
-    assert_eq!(scene.told(2).await, ["teamUserAddedEvent", "teamUserInvitedEvent"]);
+    assert_eq!(scene.newest_events(2).await, ["teamUserAddedEvent", "teamUserInvitedEvent"]);
     let path = format!("/invite/user/{}", invite["secret"].as_str().unwrap());
     scene.send("DELETE", &path, NONE).await.with(201);
     assert_eq!(scene.own("POST", "/join", join("b@x.example")).await.refusal(), error(404, "invite-not-found"));
@@ -133,7 +133,7 @@ async fn a_removed_computer_takes_its_history_with_it() {
         scene.send("DELETE", &format!("/device/{device}"), NONE).await.with(200);
         let page = scene.get(&format!("/history/devices?ids={device}")).await;
         assert_eq!(page["deviceEvents"], json!([]));
-        assert_eq!(scene.told(1).await, ["teamDeviceRemovedEvent"]);
+        assert_eq!(scene.newest_events(1).await, ["teamDeviceRemovedEvent"]);
         let truth = scene.visitor.sandbox.handle.truth(scene.visitor.team(), annals::model::Stream::Connections);
         let its = truth.filter(|event| event.device.as_ref().is_some_and(|held| held.as_str() == device)).count();
         assert!(its >= 5, "the truth keeps everything");
@@ -163,7 +163,7 @@ async fn the_link_removes_the_second_factor() {
     let mail = scene.own("GET", "/mail", NONE).await.with(200)["mail"].clone();
     follow_after(&mail[2], 86_399).await.with(200);
     assert_eq!(scene.get(&format!("{path}/info")).await["totp"]["enabled"], false);
-    assert_eq!(scene.told(2).await, ["teamUserTotpRemovedEvent", "teamUserTotpRemovalRequestedEvent"]);
+    assert_eq!(scene.newest_events(2).await, ["teamUserTotpRemovedEvent", "teamUserTotpRemovalRequestedEvent"]);
     row("State: User 2-factor auth: else totp-not-enabled");
     let refused = scene.refused("POST", &format!("{path}/removetotp"), NONE).await;
     assert_eq!(refused, error(400, "totp-not-enabled"));
@@ -187,7 +187,7 @@ async fn every_change_of_access_and_groups_makes_an_event() {
         ("POST", "/invite/device".to_owned(), json!({}), "teamDeviceInviteCreatedEvent"),
     ] {
         assert!(scene.send(method, &path, body).await.status < 300, "{method} {path}");
-        assert_eq!(scene.told(1).await, [told], "{method} {path}");
+        assert_eq!(scene.newest_events(1).await, [told], "{method} {path}");
         let newest = scene.get("/history?desc=true&limit=1").await["events"][0].clone();
         assert!(newest["header"]["tokenInfo"]["email"].is_string());
     }

@@ -3,7 +3,7 @@
 use super::super::super::put;
 use super::*;
 
-fn told(store: &ObjectStore) -> Vec<(String, String)> {
+fn rewritten_lines(store: &ObjectStore) -> Vec<(String, String)> {
     store.rewritten().unwrap().into_iter().map(|found| (found.path, found.what)).collect()
 }
 
@@ -16,18 +16,18 @@ fn a_rewritten_or_deleted_line_is_reported() {
     // More than one page of versions. Copies of days may be overwritten any number of times.
     fill(&store, &mut end, 20, 1_100);
     fill(&store, &mut end, 21, 2);
-    assert_eq!(told(&store), []);
+    assert_eq!(rewritten_lines(&store), []);
     let key = |number: u64| format!("an/archive/{TEAM}/line/{number:012}.jsonl");
     let same = server.object(&key(1_050)).unwrap();
     server.tamper(&key(1_050), Some(same));
     server.tamper(&key(7), None);
-    let found = told(&store);
+    let found = rewritten_lines(&store);
     let [(deleted, of_deletion), (again, of_versions)] = &found[..] else { panic!("{found:?}") };
     assert!(deleted.ends_with("line/000000000007.jsonl") && of_deletion.contains("was deleted at"), "{found:?}");
     assert!(again.ends_with("line/000000001050.jsonl") && of_versions.contains("has 2 versions"), "{found:?}");
     // The object was restored, but the deletion remains a fact.
     server.tamper(&key(7), Some("{}".into()));
-    assert!(told(&store)[0].1.contains("was deleted at"));
+    assert!(rewritten_lines(&store)[0].1.contains("was deleted at"));
 }
 
 #[test]
@@ -35,16 +35,16 @@ fn a_bucket_without_versions_reports_nothing_and_a_refusal_is_an_error() {
     let server = ObjectServer::start();
     let store = s3(&server);
     fill(&store, &mut End::default(), 20, 3);
-    assert_eq!(told(&store), []);
+    assert_eq!(rewritten_lines(&store), []);
     server.tamper(&format!("an/archive/{TEAM}/line/{:012}.jsonl", 2), Some("x".into()));
-    assert_eq!(told(&store), []);
+    assert_eq!(rewritten_lines(&store), []);
     server.fail(object_server::Rule::new(object_server::Effect::Refused(403, None)).on(object_server::Kind::List));
     let refused = store.rewritten().unwrap_err().to_string();
     assert!(refused.contains("versions: the store answered 403") && !refused.contains("Signature"), "{refused}");
     // A store without versions.
     server.heal();
     server.fail(object_server::Rule::new(object_server::Effect::Refused(501, None)).on(object_server::Kind::List));
-    assert_eq!(told(&store), []);
+    assert_eq!(rewritten_lines(&store), []);
 }
 
 #[test]
@@ -82,5 +82,5 @@ fn requests_for_versions_use_the_proxy() {
     let store = open(&format!("s3://{BUCKET}/an/archive"), &settings).unwrap();
     fill(&store, &mut End::default(), 20, 2);
     server.tamper(&format!("an/archive/{TEAM}/line/{:012}.jsonl", 1), None);
-    assert!(told(&store)[0].1.contains("was deleted at"));
+    assert!(rewritten_lines(&store)[0].1.contains("was deleted at"));
 }

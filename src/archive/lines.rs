@@ -1,6 +1,6 @@
 //! The lines of a ledger one by one, for queries about the ledger itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{Digest, Instant, LedgerSeq, TeamId};
 
@@ -56,6 +56,56 @@ impl Archive {
         let files = follower.live.into_values().collect();
         Ok(LedgerLines { lines: follower.lines, files })
     }
+
+    /// The newest line that adds or removes each of the files, with its time. Reads the ledger from its end, day by day, until all
+    /// are found.
+    ///
+    /// # Errors
+    /// When the store fails, or a line is invalid.
+    pub fn commits_of(
+        &self,
+        team: &TeamId,
+        mut paths: BTreeSet<String>,
+    ) -> Result<BTreeMap<String, (LedgerSeq, Instant)>, ArchiveError> {
+        let store = self.store().as_ref();
+        let key = TeamKey::of(team);
+        let mut found = BTreeMap::new();
+        for day in ledger_days(store, &key)?.into_iter().rev() {
+            if paths.is_empty() {
+                break;
+            }
+            let path = ArchivePath::Ledger { team: key.clone(), day }.to_string();
+            let mut of_day = BTreeMap::new();
+            each_line(store, &path, |line, _| {
+                let named = line.body.adds.iter().map(|file| &file.path).chain(&line.body.removes);
+                of_day
+                    .extend(named.filter(|name| paths.contains(*name)).map(|name| (name.clone(), (line.seq, line.at))));
+                true
+            })?;
+            paths.retain(|path| !of_day.contains_key(path));
+            found.extend(of_day);
+        }
+        Ok(found)
+    }
+}
+
+/// Decodes the lines of a file in order, until `follow` returns false. Stops before a torn line.
+fn each_line(store: &dyn Store, path: &str, mut follow: impl FnMut(Line, Digest) -> bool) -> Result<(), ArchiveError> {
+    for (text, number) in TextLines::new(store.read(path)?, 0).zip(1..) {
+        let text = text.map_err(|fault| fault.at(path, number))?;
+        if !text.has_newline {
+            break;
+        }
+        if text.text.is_empty() {
+            continue;
+        }
+        let damaged = |reason: String| ArchiveError::Damaged { path: path.to_owned(), line: number, reason };
+        let (line, sha256) = Line::decode(&text.text).map_err(|e| damaged(e.to_string()))?;
+        if !follow(line, sha256) {
+            break;
+        }
+    }
+    Ok(())
 }
 
 #[derive(Default)]
@@ -66,20 +116,14 @@ struct Follower {
 
 impl Follower {
     fn follow_file(&mut self, store: &dyn Store, path: &str, last: LedgerSeq) -> Result<(), ArchiveError> {
-        for (text, number) in TextLines::new(store.read(path)?, 0).zip(1..) {
-            // Stop before a torn line: it follows the last requested line.
-            if self.lines.last().is_some_and(|line| line.seq >= last) {
-                break;
-            }
-            let text = text.map_err(|fault| fault.at(path, number))?.text;
-            if text.is_empty() {
-                continue;
-            }
-            let damaged = |reason: String| ArchiveError::Damaged { path: path.to_owned(), line: number, reason };
-            let (line, sha256) = Line::decode(&text).map_err(|e| damaged(e.to_string()))?;
-            self.follow(line, sha256);
+        if self.lines.last().is_some_and(|line| line.seq >= last) {
+            return Ok(());
         }
-        Ok(())
+        each_line(store, path, |line, sha256| {
+            let seq = line.seq;
+            self.follow(line, sha256);
+            seq < last
+        })
     }
 
     fn follow(&mut self, line: Line, sha256: Digest) {

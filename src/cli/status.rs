@@ -1,5 +1,6 @@
 //! `annals status`: the state of each stream, from the archive alone.
 
+mod published;
 mod table;
 
 use clap::Args;
@@ -8,6 +9,7 @@ use serde_json::json;
 use crate::api::scans_per_second;
 use crate::config::Config;
 use crate::error::{Error, Exit};
+use crate::lake::Standings;
 use crate::model::{Instant, Shard};
 use crate::pipeline::{ScanBacklog, TeamStatus, status};
 use crate::report::{Format, TeamNames};
@@ -37,11 +39,14 @@ pub fn run(global: &Global, args: &StatusArgs) -> Result<Exit, Error> {
     let archive = query::open(&config)?;
     let now = reading::clock().now();
     let (mut teams, mut names) = (Vec::new(), TeamNames::default());
+    let mut standings = Standings::read(&archive);
     for team in archive.teams()? {
         let reader = archive.read(&team)?;
         teams.push(status(reader.state(), now));
         names.put_archived(&archive, reader.state());
+        standings.add(reader.state());
     }
+    let published = standings.finish(&archive)?;
     let shard = config.shard;
     let is_own = |team: &TeamStatus| shard.owns(&team.team.as_str().into());
     let pending: Vec<String> = archive.pending_orders()?.into_iter().map(|order| order.order).collect();
@@ -53,7 +58,7 @@ pub fn run(global: &Global, args: &StatusArgs) -> Result<Exit, Error> {
         let teams = named(&teams, &names, shard);
         let line = json!({
             "archive": archive, "archive_id": id, "at": now, "shard": shard, "scans": scans, "erasures_half_done": pending,
-            "teams": teams
+            "tables": published, "teams": teams
         });
         output::to(output.output.as_deref(), |out| writeln!(out, "{line:#}").map_err(Error::output))?;
         return Ok(Exit::Done);
@@ -67,7 +72,8 @@ pub fn run(global: &Global, args: &StatusArgs) -> Result<Exit, Error> {
         left.and_then(|(left, rate)| left_text(left, teams.len(), rate)),
         pending_text(&pending),
     ];
-    let said = said.into_iter().flatten().chain(kept).collect::<Vec<_>>().join("\n");
+    let tables = published::lines(&published, config.publish.schedule.as_ref(), now);
+    let said = said.into_iter().flatten().chain(tables).chain(kept).collect::<Vec<_>>().join("\n");
     if output.format() == Format::Table {
         let well = if args.all { usize::MAX } else { TEAMS_WELL_SHOWN };
         let text = table::text(&teams, &others, &names, threshold, well, now);

@@ -24,6 +24,7 @@ mod metadata;
 mod reader_root;
 mod publish;
 mod schema;
+mod standing;
 mod table;
 mod ledger_tables;
 
@@ -34,6 +35,7 @@ pub use expire::{obsolete_files, vacuum};
 pub use publish::{Published, Publisher};
 pub use reader_root::ReaderRoot;
 pub use schema::TableSchema;
+pub use standing::{Standings, TableStanding};
 
 use arrow::datatypes::SchemaRef;
 

@@ -18,4 +18,5 @@ mod readers;
 mod snapshots;
 mod tables;
 mod vacuum;
+mod standing;
 mod whole;

@@ -7,7 +7,7 @@ use super::faults::{Coverage, Fault, Rare};
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reliability.md");
 
 /// Harnesses beside the simulation: the file, and the faults that it tries.
-const OTHERS: [(&str, &str); 59] = [
+const OTHERS: [(&str, &str); 60] = [
     (
         "src/collect/exhaustive.rs",
         "small lists in every interleaving, with up to three changes between any two requests",
@@ -120,6 +120,10 @@ const OTHERS: [(&str, &str); 59] = [
     (
         "tests/lake/publish.rs",
         "`annals publish` on a real archive: what it prints, its exit codes, wrong use, and an archive that moves",
+    ),
+    (
+        "tests/lake/standing.rs",
+        "`annals status` counts the commits that each table lacks, and names a late publication and a table that it cannot read",
     ),
     (
         "tests/lake/planted.rs",

@@ -10,6 +10,7 @@
 -- note: policy is the class's policy in [retention]; due is the end of the oldest whole month that is older than the policy and that nothing keeps; with keep_at_most_days, due counts from the oldest row
 -- note: held: months are older than their policy, and kept_by names the reason that keeps them; expired: a month that `annals retention apply` or the daemon removed in the period, with its ledger line; hold: a legal hold that was active in the period
 -- note: erased: the rows of a class that an order of `annals erase` changed in the period, with the times of the oldest and newest; ledger_seq and line_sha256 name the ledger line of the order, which proves that nothing else changed
+-- note: salts_replaced: the order was given with --unlinkable, so only hashes and signatures attest what earlier lines say of the months that it changed; `annals verify` names these months as SALT_REPLACED
 -- note: short: the archive of this stream is younger than keep_at_least_days; begins is the time from which Annals could read the service; R24 shows months that somebody removed by other means as faults
 WITH file AS (
     SELECT team_id, dataset, count(*) AS files, sum("rows")::BIGINT AS row_count, sum(bytes)::BIGINT AS byte_count,
@@ -39,7 +40,8 @@ WITH file AS (
         local_time(due_at, $tz) AS due_local,
         CASE WHEN due_at <= least($to, $now) THEN date_diff('second', due_at, least($to, $now)) // 86400 END AS days_overdue,
         CASE WHEN due_at <= least($to, $now) THEN 'medium' WHEN is_short OR kept_by IS NOT NULL THEN 'info' END AS severity,
-        policy, kept_by, NULL::TIMESTAMP AS done_local, NULL::BIGINT AS ledger_seq, NULL::VARCHAR AS order_id, NULL::VARCHAR AS line_sha256
+        policy, kept_by, NULL::TIMESTAMP AS done_local, NULL::BIGINT AS ledger_seq, NULL::VARCHAR AS order_id, NULL::VARCHAR AS line_sha256,
+        NULL::BOOLEAN AS salts_replaced
     FROM judged
 ), expired_row AS (
     SELECT team_id, dataset AS class, files, "rows", local_time(month_start, $tz) AS oldest_local,
@@ -54,7 +56,7 @@ WITH file AS (
 ), erased_row AS (
     SELECT e.team_id, e.dataset AS class, e.files, e."rows", local_time(e.first_event_at, $tz) AS oldest_local,
         local_time(e.last_event_at, $tz) AS newest_local, 'erased' AS state, local_time(e.erased_at, $tz) AS done_local, e.ledger_seq,
-        e.order_id, l.sha256 AS line_sha256
+        e.order_id, l.sha256 AS line_sha256, e.salts_replaced
     FROM erasures e LEFT JOIN ledger l ON l.team_id = e.team_id AND l.seq = e.ledger_seq
     WHERE e.erased_at >= $from AND e.erased_at < $to AND ($team IS NULL OR e.team_id = $team)
 )

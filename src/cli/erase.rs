@@ -228,7 +228,7 @@ impl ErasureRun<'_> {
             let what = if records.is_empty() { "nothing is written" } else { "already carried out" };
             say(&format!("{id}: no row holds the subject: {what}"));
             if of.pending.is_unlinkable()
-                && records.iter().any(|record| !record.parts.is_empty() && record.resalted.is_empty())
+                && records.iter().any(|record| !record.parts.is_empty() && !record.replaced_salts())
             {
                 say(&format!("{id}: it was carried out without --unlinkable: the salts stay"));
                 self.note(Exit::Weaker);

@@ -253,7 +253,7 @@ const RETENTION: [Column; 9] = [
 ];
 
 /// The changes of one erasure order in one dataset.
-const ERASURES: [Column; 9] = [
+const ERASURES: [Column; 10] = [
     text("team_id"),
     text("order_id"),
     time("erased_at"),
@@ -264,6 +264,7 @@ const ERASURES: [Column; 9] = [
     time("first_event_at"),
     time("last_event_at"),
     count("ledger_seq"),
+    flag("salts_replaced"),
 ];
 
 const INVENTORY_READS: [Column; 5] =

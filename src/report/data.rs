@@ -62,6 +62,8 @@ pub struct ErasureRow {
     pub erased_at: Instant,
     pub part: ErasedPart,
     pub ledger_seq: LedgerSeq,
+    /// The order replaced the salts of the months that it changed.
+    pub salts_replaced: bool,
 }
 
 /// An expired month of a dataset, and the commit that expired it.
@@ -167,6 +169,7 @@ impl ViewData {
                 erased_at: record.at,
                 part: *part,
                 ledger_seq: *ledger_seq,
+                salts_replaced: record.replaced_salts(),
             };
             self.erasures.extend(record.parts.iter().map(row));
         }

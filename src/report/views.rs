@@ -263,6 +263,7 @@ fn erasure_values(row: &ErasureRow) -> Value {
         "first_event_at": part.first.map(Instant::micros),
         "last_event_at": part.last.map(Instant::micros),
         "ledger_seq": row.ledger_seq.0,
+        "salts_replaced": row.salts_replaced,
     })
 }
 

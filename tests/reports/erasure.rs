@@ -3,15 +3,17 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use annals::archive::{Subject, VerifyOptions, verify};
+use annals::archive::{ErasedPart, Subject, VerifyOptions, verify};
 use annals::model::TeamId;
 use annals::report::{Catalog, ViewData};
+use serde_json::Value;
 
 use crate::golden::answers::{Question, ask, required};
 use crate::golden::world::{World, at};
 
 const EMAIL: &str = "cleo@alpine.example";
 const USER: &str = "usr-cleo";
+const OTHER_EMAIL: &str = "bert@alpine.example";
 /// Reports about the archive itself: its lines, files and hashes.
 const OF_THE_ARCHIVE: [&str; 2] = ["R24", "R25"];
 
@@ -44,17 +46,26 @@ fn is_hash_id(word: &str) -> bool {
 }
 
 fn erase(data: &ViewData) {
-    let archive = data.archive.clone().unwrap();
     let subject = Subject::new([EMAIL, USER]).unwrap();
+    assert!(!carry_out(data, "DPO-1", &subject, false).is_empty());
+}
+
+/// The changed parts of alpine.
+fn carry_out(data: &ViewData, order: &str, subject: &Subject, unlinkable: bool) -> Vec<ErasedPart> {
+    let archive = data.archive.clone().unwrap();
     let teams: BTreeSet<TeamId> = archive.teams().unwrap().into_iter().collect();
-    let (order, pending) = archive.new_order("DPO-1", &subject, teams.clone());
+    let (order, pending) = archive.new_order(order, subject, teams.clone());
+    let pending = if unlinkable { pending.making_unlinkable() } else { pending };
+    let mut parts = Vec::new();
     for team in &teams {
         let erasure = archive.writer(team).unwrap().erase(&order, &pending, at("2026-11-09T00:30:00Z")).unwrap();
         assert_eq!(erasure.seq.is_some(), team.as_str() == "alpine");
+        parts.extend(erasure.parts);
     }
     pending.end(archive.store().as_ref()).unwrap();
     let report = verify(archive.store().as_ref(), &VerifyOptions::default()).unwrap();
     assert!(report.faults.is_empty(), "{:#?}", report.faults);
+    parts
 }
 
 /// The pseudonyms of the address and of the id in the answers.
@@ -96,4 +107,31 @@ fn after_an_erasure_reports_change_only_in_the_subject() {
         differences.push(format!("{id}:\n  - {gone:?}\n  + {come:?}"));
     }
     assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
+
+#[test]
+fn the_certificate_says_which_order_replaced_salts() {
+    let world = World::write();
+    let mut expected = Vec::new();
+    for (order, email, unlinkable) in [("DPO-1", EMAIL, false), ("DPO-2", OTHER_EMAIL, true)] {
+        let parts = carry_out(&world.data(), order, &Subject::new([email]).unwrap(), unlinkable);
+        assert!(parts.iter().any(|part| part.dataset.as_str() == "connections"), "{parts:?}");
+        let row = |part: &ErasedPart| format!("{order}|alpine|{}|{}|{unlinkable}", part.dataset, part.rows);
+        expected.extend(parts.iter().map(row));
+    }
+    let catalog = Catalog::embedded();
+    let report = catalog.reports().iter().find(|report| report.id == "R25").unwrap();
+    let period = ("2026-10-12T00:00:00Z", "2026-11-10T00:00:00Z");
+    let rows = ask(&world.data(), report, &Question { period, ..Question::usual("R25") }).objects();
+    let (erased, others): (Vec<&Value>, Vec<&Value>) = rows.iter().partition(|row| row["state"] == "erased");
+    let text = |row: &Value| {
+        let [order, team, class] = ["order_id", "team_id", "class"].map(|name| row[name].as_str().unwrap().to_owned());
+        assert!(row["ledger_seq"].is_u64() && row["line_sha256"].is_string(), "{row}");
+        format!("{order}|{team}|{class}|{}|{}", row["rows"], row["salts_replaced"])
+    };
+    let mut certified: Vec<String> = erased.into_iter().map(text).collect();
+    certified.sort();
+    expected.sort();
+    assert_eq!(certified, expected);
+    assert!(others.iter().all(|row| row["salts_replaced"].is_null()), "{others:?}");
 }

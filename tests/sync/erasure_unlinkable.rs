@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::erasure::{PEER, USER, assert_gone, counts, read};
 use crate::awkward::program::files_below;
 use crate::awkward::{DAY, HOUR, Program, Run, SINCE};
@@ -24,6 +26,20 @@ fn months(salts: impl IntoIterator<Item = PathBuf>) -> BTreeSet<String> {
     salts.into_iter().map(name).collect()
 }
 
+/// The orders of the certificate, each with whether it replaced salts.
+fn certified(program: &Program) -> Vec<(Value, Value)> {
+    let period = ["--from", "2020-01-01", "--to", "2099-12-31"];
+    let run = program.run(&[&["report", "run", "retention", "--bare", "--format", "json"], &period[..]].concat());
+    let rows: Vec<Value> = serde_json::from_str(&run.ended(0).stdout).unwrap();
+    let mut orders: Vec<(Value, Value)> = rows
+        .iter()
+        .filter(|row| row["state"] == "erased")
+        .map(|row| (row["order_id"].clone(), row["salts_replaced"].clone()))
+        .collect();
+    orders.dedup();
+    orders
+}
+
 #[test]
 fn the_salts_of_the_changed_months_are_replaced_and_the_archive_continues() {
     let (service, program) = read();
@@ -37,6 +53,7 @@ fn the_salts_of_the_changed_months_are_replaced_and_the_archive_continues() {
     let verified =
         program.run(&["verify"]).ended(0).says(&["SALT_REPLACED", "order DPO-1 replaced the salt of 2026-11"]);
     assert_eq!(verified.said().matches("SALT_REPLACED").count(), 1, "{verified:?}");
+    assert_eq!(certified(&program), [(Value::from("DPO-1"), Value::from(true))]);
 
     // Re-scans, sealing and compaction write digests with the new salts.
     program.sync(&[&SINCE[..], &["--rescan"]].concat()).ended(0);
@@ -58,6 +75,7 @@ fn an_order_without_the_flag_keeps_its_salts_and_reports_it() {
     let before = salts(&program);
     order(&program, &[]).ended(0);
     assert_eq!(salts(&program), before);
+    assert_eq!(certified(&program), [(Value::from("DPO-1"), Value::from(false))]);
     assert!(!program.run(&["verify"]).ended(0).said().contains("SALT_REPLACED"));
     order(&program, &["--unlinkable"]).ended(3).says(&["carried out without --unlinkable: the salts stay"]);
     assert_eq!(salts(&program), before);

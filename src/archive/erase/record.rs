@@ -25,6 +25,13 @@ pub struct ErasedRecord {
     pub resalted: Vec<ResaltedFile>,
 }
 
+impl ErasedRecord {
+    /// Whether the line replaces salts.
+    pub fn replaced_salts(&self) -> bool {
+        !self.resalted.is_empty()
+    }
+}
+
 /// The row digest of a live file under the new salts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

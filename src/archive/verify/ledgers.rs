@@ -248,7 +248,7 @@ impl Walker<'_> {
 
     /// Reports the months whose salts an erasure replaces.
     fn notice_salts(&mut self, object: &str, line: &Line) {
-        let Some(record) = line.body.erased.as_ref().filter(|record| !record.resalted.is_empty()) else { return };
+        let Some(record) = line.body.erased.as_ref().filter(|record| record.replaced_salts()) else { return };
         for salt in &line.body.salts {
             let (month, order) = (salt.month.month(), &record.order);
             let detail = format!(

@@ -1,10 +1,10 @@
 //! Other engines over an archive: the Python client's own tests, and clusters of Spark and Sail, which must give DuckDB's answers.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crate::common::asked::Place;
+use crate::common::demanded::missing;
 use crate::common::python::python_with_engines;
 
 const ANNALS: &str = env!("CARGO_BIN_EXE_annals");
@@ -28,17 +28,16 @@ fn passed(what: &str, output: &Output) {
 
 #[test]
 fn the_client_s_own_tests_pass_and_its_types_hold() {
-    let Some(program) = python_with_engines("the tests of the Python client did not run") else { return };
-    let tests = python(&program).args(["-m", "unittest", "discover", "-s", "tests"]).output().expect("Python runs");
+    let Some(program) = python_with_engines("the Python client") else { return };
+    let tests =
+        python(&program).args(["-m", "unittest", "discover", "-v", "-s", "tests"]).output().expect("Python runs");
     passed("tests", &tests);
     let said = String::from_utf8_lossy(&tests.stderr).into_owned();
     let ran = said.lines().find_map(|line| line.strip_prefix("Ran ")?.split(' ').next()?.parse::<u32>().ok());
     assert!(ran.is_some_and(|ran| ran >= 16), "{said}");
     if said.contains("skipped=") {
-        // Bypass the test's captured output: the user must see this.
-        let _ = std::io::stderr()
-            .lock()
-            .write_all(b"\nSKIPPED: the Python client was not tested with a bucket: MiniStack is not installed\n");
+        let reasons: Vec<&str> = said.lines().filter(|line| line.contains("skipped '")).collect();
+        missing("ministack", "the Python client with a bucket", &reasons.join("; "));
     }
     let types = python(&program).args(["-m", "mypy", "--cache-dir", "/dev/null", "src", "tests"]).output();
     passed("types", &types.expect("Python runs"));
@@ -47,7 +46,7 @@ fn the_client_s_own_tests_pass_and_its_types_hold() {
 /// Quarantined events have their own columns, and the sandbox makes no such events.
 #[test]
 fn the_client_reads_a_quarantine() {
-    let Some(program) = python_with_engines("the Python client read no quarantine") else { return };
+    let Some(program) = python_with_engines("the Python client on a quarantine") else { return };
     let place = Place::new();
     let script = "import sys, annals_lake as lake\n\
                   archive = lake.Archive(sys.argv[1], verify=True)\n\
@@ -62,7 +61,7 @@ fn the_client_reads_a_quarantine() {
 
 #[test]
 fn clusters_give_duckdb_s_answers() {
-    let Some(program) = python_with_engines("no cluster was asked") else { return };
+    let Some(program) = python_with_engines("clusters") else { return };
     let directory = tempfile::tempdir().expect("a directory");
     let archive = directory.path().join("archive");
     passed("archive", &python(&program).arg("tests/support.py").arg(&archive).output().expect("Python runs"));
@@ -72,8 +71,7 @@ fn clusters_give_duckdb_s_answers() {
             Command::new(script).arg("check").arg(&archive).args(["--engines", engine]).env("ANNALS", ANNALS).output();
         let asked = asked.expect("the script runs");
         if asked.status.code() == Some(3) {
-            let reason = [b"\nSKIPPED: a cluster was not asked: ".as_slice(), &asked.stderr].concat();
-            let _ = std::io::stderr().lock().write_all(&reason);
+            missing(engine, "a cluster", &String::from_utf8_lossy(&asked.stderr));
             continue;
         }
         passed(engine, &asked);

@@ -46,7 +46,7 @@ fn zone_questions() -> Vec<String> {
 
 #[test]
 fn python_s_duckdb_gives_the_same_answers() {
-    let Some(python) = python_with_duckdb("`annals connect` was not compared with Python's duckdb") else { return };
+    let Some(python) = python_with_duckdb("`annals connect` against Python's duckdb") else { return };
     let place = Place::new();
     let write = |name: &str, text: &str| {
         let path = place.directory.path().join(name);

@@ -4,6 +4,7 @@
 
 pub mod naive_sessions;
 pub mod asked;
+pub mod demanded;
 pub mod python;
 pub mod quick_clock;
 pub mod scripted_server;

@@ -11,6 +11,7 @@ use yaml_rust2::{Yaml, YamlLoader};
 
 use super::port::names_in;
 use super::program::{Scene, put, wait_for};
+use crate::common::demanded::missing;
 
 fn deploy(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy").join(name)
@@ -158,7 +159,7 @@ fn every_alert_has_its_place_in_the_operator_s_guide() {
     }
 }
 
-/// Runs a tool. Without the tool, prints that the test is skipped.
+/// Runs a tool. `None`: the tool is not installed.
 fn tool(program: &str, arguments: &[&str], directory: &Path) -> Option<(bool, String)> {
     match Command::new(program).args(arguments).current_dir(directory).output() {
         Ok(output) => {
@@ -175,7 +176,7 @@ fn promtool_finds_nothing_wrong_and_the_rules_fire_when_they_should() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/promtool.sh");
     let (is_there, path) = tool(script.to_str().unwrap(), &["find"], Path::new(".")).unwrap();
     if !is_there {
-        return;
+        return missing("promtool", "deploy/prometheus", "promtool is not here: run scripts/promtool.sh install");
     }
     let folder = tempfile::tempdir().unwrap();
     for name in ["annals.rules.yml", "annals.rules.test.yml", "prometheus.yml"] {
@@ -208,7 +209,9 @@ fn systemd_finds_nothing_wrong_with_the_units_and_little_exposed() {
     for name in units {
         let path = format!("./{name}");
         let arguments = ["verify", "--man=no", "--recursive-errors=no", &path];
-        let Some((is_fine, said)) = tool("systemd-analyze", &arguments, folder.path()) else { return };
+        let Some((is_fine, said)) = tool("systemd-analyze", &arguments, folder.path()) else {
+            return missing("systemd", "deploy/systemd", "systemd-analyze is not here: install systemd");
+        };
         assert!(is_fine && said.trim().is_empty(), "{name}: {said}");
         if name.ends_with(".service") {
             // The score is in tenths; most services of a distribution have more than 90.

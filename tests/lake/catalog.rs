@@ -178,7 +178,7 @@ fn every_write_is_refused_and_changes_nothing() {
 
 #[test]
 fn engines_attached_to_the_catalog_read_exactly_the_rows_of_the_ledgers() {
-    let what = "the catalog was not read by other engines";
+    let what = "other engines on the catalog";
     let Some(mut readers) = Readers::start(what) else { return };
     let (service, program) = read_once();
     publish(&program, &[]);

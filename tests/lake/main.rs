@@ -3,6 +3,8 @@
 
 #[path = "../common/age.rs"]
 mod age;
+#[path = "../common/demanded.rs"]
+mod demanded;
 #[path = "../awkward/mod.rs"]
 mod awkward;
 #[path = "../bucket_scene/mod.rs"]
@@ -16,7 +18,7 @@ mod planted;
 mod publish;
 mod readers;
 mod snapshots;
+mod standing;
 mod tables;
 mod vacuum;
-mod standing;
 mod whole;

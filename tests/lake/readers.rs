@@ -6,6 +6,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::Value;
 
+use super::demanded::missing;
+
 pub struct Readers {
     process: Child,
     asked: ChildStdin,
@@ -13,15 +15,13 @@ pub struct Readers {
 }
 
 impl Readers {
-    /// `None` if the engines are not installed. Then it prints what the test skips.
-    pub fn start(what: &str) -> Option<Self> {
+    /// Without the engines, the test of `untested` fails, or is excused (`None`).
+    pub fn start(untested: &str) -> Option<Self> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let found = Command::new(root.join("scripts/lake-readers.sh")).arg("python").output().unwrap();
         if !found.status.success() {
             let why = String::from_utf8_lossy(&found.stderr);
-            // Write to standard error directly, because a passing test's output is hidden.
-            let reason = format!("\nSKIPPED: {what}: {}\n", why.trim());
-            std::io::stderr().lock().write_all(reason.as_bytes()).unwrap();
+            missing("readers", untested, &why);
             return None;
         }
         let python = String::from_utf8(found.stdout).unwrap();
@@ -58,4 +58,27 @@ impl Drop for Readers {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// Runs another test of this program where no part is installed.
+#[test]
+fn a_test_without_its_engines_fails_unless_they_are_excused() {
+    let cache = tempfile::tempdir().unwrap();
+    let run = |without: &str| {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "catalog::engines_that_attach_the_catalog_read_just_the_rows_of_the_ledgers"]);
+        let output = command.env("XDG_CACHE_HOME", cache.path()).env("ANNALS_WITHOUT", without).output().unwrap();
+        let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+        assert!(said.contains("running 1 test"), "{said}");
+        (output.status.success(), said)
+    };
+    for without in ["", "browser,engines"] {
+        let (has_passed, said) = run(without);
+        assert!(
+            !has_passed && said.contains("readers is missing") && said.contains("scripts/lake-readers.sh install"),
+            "{said}"
+        );
+    }
+    let (has_passed, said) = run("browser, readers");
+    assert!(has_passed && said.contains("MISSING readers, not tested: other engines on the catalog: "), "{said}");
 }

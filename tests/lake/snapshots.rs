@@ -64,7 +64,7 @@ fn assert_read(readers: &mut Readers, version: &Version, by: &[&str], when: &str
 
 #[test]
 fn every_engine_reads_exactly_the_rows_of_the_ledgers_at_every_snapshot() {
-    let Some(mut readers) = Readers::start("the snapshots of open tables were not read by other engines") else {
+    let Some(mut readers) = Readers::start("other engines on snapshots of open tables") else {
         return;
     };
     let is_long = std::env::var_os("ANNALS_LONG").is_some();

@@ -114,8 +114,11 @@ fn vacuum_keeps_the_files_of_the_newest_version_while_publishing_is_paused() {
         is_whole(&program);
     }
     let (live, kept) = data_files(&program);
-    assert!(kept > 0 && kept <= first, "vacuum keeps the {kept} files of the version, and no other: {live}");
-    if let Some(mut readers) = Readers::start("a table that was published long ago was not read") {
+    assert!(
+        kept > 0 && kept <= first,
+        "{kept} files of the version are kept, and no file that was never in it: {live}"
+    );
+    if let Some(mut readers) = Readers::start("other engines on a table published long ago") {
         published.iter().for_each(|job| readers.agree(job, "long after the last publication"));
     }
     // Readers of the old version can finish within the grace after the next one.

@@ -66,7 +66,7 @@ fn equal_the_answers(readers: &mut Readers, program: &Program) {
 
 #[test]
 fn the_coverage_and_findings_tables_equal_the_program_s_answers() {
-    let Some(mut readers) = Readers::start("the tables coverage and findings were not read by other engines") else {
+    let Some(mut readers) = Readers::start("other engines on the tables coverage and findings") else {
         return;
     };
     let (service, program) = read_once();
@@ -85,7 +85,7 @@ fn the_coverage_and_findings_tables_equal_the_program_s_answers() {
 /// Windows of an expired month have the same state as in the reports.
 #[test]
 fn windows_of_an_expired_month_are_expired_in_the_table_too() {
-    let Some(mut readers) = Readers::start("the table coverage was not read after an expiry") else { return };
+    let Some(mut readers) = Readers::start("other engines on coverage after an expiry") else { return };
     let service = Service::at(JANUARY + 75 * 24 * HOUR);
     let program = Program::of(&service);
     for day in [0, 9, 40] {

@@ -3,6 +3,8 @@
 
 #[path = "../reporting/mod.rs"]
 mod reporting;
+#[path = "../common/demanded.rs"]
+mod demanded;
 
 mod erasure;
 mod formats;

@@ -1,11 +1,11 @@
 //! A pack in a real browser: it draws every chart, sends no request and reports no error; in light and dark mode, on a
-//! phone and on paper. `scripts/browser.sh install` installs the browser; without one the test prints that it is
-//! skipped.
+//! phone and on paper. `scripts/browser.sh install` installs the browser; without one the test fails, or
+//! `ANNALS_WITHOUT=browser` excuses it.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+use crate::demanded::missing;
 use crate::reporting;
 
-use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -91,9 +91,7 @@ fn a_pack_is_read_in_a_browser() {
     let browser = match browser() {
         Ok(browser) => browser,
         Err(reason) => {
-            // Write to standard error directly, because a passing test's output is hidden.
-            let mut out = std::io::stderr();
-            writeln!(out, "\nSKIPPED: no page was opened in a browser, because {reason}\n").unwrap();
+            missing("browser", "a pack in a browser", &reason);
             return;
         }
     };

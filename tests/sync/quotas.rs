@@ -4,6 +4,7 @@
 #![allow(clippy::print_stdout, reason = "the test prints why it is skipped, and its scenario")]
 
 use crate::awkward;
+use crate::common::demanded::missing;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -37,12 +38,12 @@ fn does(program: &str, arguments: &[&str]) -> bool {
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    /// `None` if mounting is not allowed; prints the reason.
+    /// Where mounting is not allowed the test fails, or is excused (`None`).
     fn at(place: &Path, size: &str) -> Option<Self> {
         fs::create_dir_all(place).unwrap();
         let options = format!("size=64m,mode=755,{size}");
         if !is_root() || !does("mount", &["-t", "tmpfs", "-o", &options, "annals-test", place.to_str().unwrap()]) {
-            println!("skipped: mounting a small file system needs root, and a kernel that lets it");
+            missing("mounts", "full disks", "mounting a small file system needs root, and a kernel that lets it");
             return None;
         }
         Some(Self(place.to_owned()))
@@ -140,7 +141,7 @@ fn sync_reports_too_few_open_files_and_recovers() {
 fn a_read_only_archive_is_reported_and_can_be_queried() {
     let (service, program) = busy_scene();
     if !is_root() || !does("unshare", &["-m", "true"]) {
-        println!("skipped: a mount of one's own needs root, and a kernel that lets it");
+        missing("mounts", "a read-only archive", "a mount of one's own needs root, and a kernel that lets it");
         return;
     }
     program.sync(&SINCE).ended(0);
@@ -168,7 +169,7 @@ fn sync_reports_missing_permissions_and_recovers() {
     // Permissions bind the owner, unless it is root with all its rights.
     let bound = if is_root() { "exec setpriv --inh-caps=-all --bounding-set=-all \"$@\"" } else { "exec \"$@\"" };
     if is_root() && !does("setpriv", &["--inh-caps=-all", "--bounding-set=-all", "true"]) {
-        println!("skipped: root cannot give up its rights here");
+        missing("mounts", "missing permissions", "root cannot give up its rights here");
         return;
     }
     let (service, program) = busy_scene();

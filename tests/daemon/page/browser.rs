@@ -1,14 +1,14 @@
 //! The pages in a real browser: it reports no error, sends no request elsewhere, and reaches everything by keyboard;
 //! in light and dark mode, and on a phone. `scripts/browser.sh install` installs the browser; without one the test
-//! prints that it is skipped.
+//! fails, or `ANNALS_WITHOUT=browser` excuses it.
 
-use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
 
 use super::world::{Lonely, with_strangers};
+use crate::common::demanded::missing;
 
 fn browser() -> Result<Vec<String>, String> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/browser.sh");
@@ -24,9 +24,7 @@ fn look(address: &str, paths: &[String], shots: &str) -> Option<Vec<Value>> {
     let browser = match browser() {
         Ok(browser) => browser,
         Err(reason) => {
-            // Write to standard error directly, because a passing test's output is hidden.
-            let mut out = std::io::stderr();
-            writeln!(out, "\nSKIPPED: no page was opened in a browser, because {reason}\n").unwrap();
+            missing("browser", "the page in a browser", &reason);
             return None;
         }
     };

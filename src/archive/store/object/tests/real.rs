@@ -1,7 +1,6 @@
 //! Third-party servers: MiniStack for S3, Azurite for Azure. `scripts/object-stores.sh install` installs them. Without a
-//! server, its test prints that it is skipped.
+//! server, its test fails, or `ANNALS_WITHOUT` excuses it.
 
-use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -11,6 +10,11 @@ use object_store::ClientOptions;
 use object_store::aws::{AwsAuthorizer, AwsCredential};
 use object_store::azure::{AzureAccessKey, AzureAuthorizer, AzureCredential};
 use object_store::client::{HttpConnector, HttpRequest, HttpRequestBody};
+
+#[path = "../../../../../tests/common/demanded.rs"]
+mod demanded;
+
+use demanded::missing;
 
 use super::super::super::put;
 use super::super::proof::prove;
@@ -47,7 +51,7 @@ impl Drop for Server {
     }
 }
 
-/// Starts a server. If the server is not installed, prints so loudly and returns `None`.
+/// Starts a server. Without the server the test fails, or is excused (`None`).
 fn start(name: &str) -> Option<Server> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/object-stores.sh");
     let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
@@ -60,8 +64,8 @@ fn start(name: &str) -> Option<Server> {
         }
         if let Some(status) = server.process.try_wait().unwrap() {
             assert_eq!(status.code(), Some(NOT_HERE), "{name} does not start");
-            let skipped = format!("\nSKIPPED: the archive on {name}: run scripts/object-stores.sh install\n");
-            std::io::stderr().lock().write_all(skipped.as_bytes()).unwrap();
+            let part = if name == "ceph" { "install-ceph" } else { "install" };
+            missing(name, "an archive on it", &format!("run scripts/object-stores.sh {part}"));
             return None;
         }
         wait();

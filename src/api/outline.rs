@@ -201,7 +201,7 @@ mod tests {
         let mut told = Vec::new();
         for (key, text) in inside.fields() {
             told.push(format!("{depth} {key} {text} {:?} {:?}", inside.get(key), inside.string(key)));
-            told.extend(inside.object(key).into_iter().flat_map(|inner| self::all_fields(inner, depth + 1)));
+            told.extend(inside.object(key).into_iter().flat_map(|inner| all_fields(inner, depth + 1)));
         }
         told
     }

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::api::scans_per_second;
 use crate::config::Config;
 use crate::error::{Error, Exit};
-use crate::lake::Standings;
+use crate::lake::PublicationLag;
 use crate::model::{Instant, Shard};
 use crate::pipeline::{ScanBacklog, TeamStatus, status};
 use crate::report::{Format, TeamNames};
@@ -39,14 +39,14 @@ pub fn run(global: &Global, args: &StatusArgs) -> Result<Exit, Error> {
     let archive = query::open(&config)?;
     let now = reading::clock().now();
     let (mut teams, mut names) = (Vec::new(), TeamNames::default());
-    let mut standings = Standings::read(&archive);
+    let mut lag = PublicationLag::read(&archive);
     for team in archive.teams()? {
         let reader = archive.read(&team)?;
         teams.push(status(reader.state(), now));
         names.put_archived(&archive, reader.state());
-        standings.add(reader.state());
+        lag.add(reader.state());
     }
-    let published = standings.finish(&archive)?;
+    let published = lag.finish(&archive)?;
     let shard = config.shard;
     let is_own = |team: &TeamStatus| shard.owns(&team.team.as_str().into());
     let pending: Vec<String> = archive.pending_orders()?.into_iter().map(|order| order.order).collect();

@@ -24,7 +24,7 @@ mod metadata;
 mod reader_root;
 mod publish;
 mod schema;
-mod standing;
+mod publication_lag;
 mod table;
 mod ledger_tables;
 
@@ -32,10 +32,10 @@ pub use catalog::Catalog;
 pub use check::{CheckedTable, Difference, TableFault, check, verify_tables};
 pub use error::LakeError;
 pub use expire::{obsolete_files, vacuum};
+pub use publication_lag::{PublicationLag, TableLag};
 pub use publish::{Published, Publisher};
 pub use reader_root::ReaderRoot;
 pub use schema::TableSchema;
-pub use standing::{Standings, TableStanding};
 
 use arrow::datatypes::SchemaRef;
 

@@ -18,7 +18,7 @@ mod planted;
 mod publish;
 mod readers;
 mod snapshots;
-mod standing;
+mod publication_lag;
 mod tables;
 mod vacuum;
 mod whole;

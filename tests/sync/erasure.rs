@@ -37,7 +37,7 @@ pub fn read() -> (Service, Program) {
         }
         for (n, payload) in (0..).zip(PAYLOADS) {
             let at = (DAY + 5 * HOUR + n * 1_800) * 1_000_000_000 + n;
-            let text = events::told("teamUserLoggedInEvent", at, payload);
+            let text = events::activity_event("teamUserLoggedInEvent", at, payload);
             world.add(Kind::Activity, i128::from(at), None, text);
         }
         // An unreadable event, for quarantine.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::config::Cron;
-use crate::lake::TableStanding;
+use crate::lake::TableLag;
 use crate::model::Instant;
 use crate::report::printable;
 use crate::web::plural;
@@ -14,7 +14,7 @@ use super::span;
 const INTERVALS_LATE: u32 = 2;
 
 /// Nothing, if no table is there and no schedule asks for one.
-pub fn lines(tables: &[TableStanding], schedule: Option<&Cron>, now: Instant) -> Vec<String> {
+pub fn lines(tables: &[TableLag], schedule: Option<&Cron>, now: Instant) -> Vec<String> {
     let errors = tables.iter().filter_map(|table| {
         let error = printable(table.error.as_ref()?);
         Some(format!("open table {}: it cannot be read: {error}", table.table))
@@ -28,7 +28,7 @@ pub fn lines(tables: &[TableStanding], schedule: Option<&Cron>, now: Instant) ->
     summary.into_iter().chain(errors).collect()
 }
 
-fn summary(tables: &[TableStanding], newest: Instant, every: Option<Duration>, now: Instant) -> String {
+fn summary(tables: &[TableLag], newest: Instant, every: Option<Duration>, now: Instant) -> String {
     let newest = newest.floor_second();
     let behind = || tables.iter().filter_map(|table| Some((table.behind_since?, table)));
     let Some((since, worst)) = behind().min_by_key(|(since, _)| *since) else {
@@ -58,9 +58,9 @@ fn summary(tables: &[TableStanding], newest: Instant, every: Option<Duration>, n
 mod tests {
     use super::*;
 
-    fn table(commits_behind: Option<u64>, behind_since: Option<&str>) -> TableStanding {
+    fn table(commits_behind: Option<u64>, behind_since: Option<&str>) -> TableLag {
         let at = |text: &str| text.parse().unwrap();
-        TableStanding {
+        TableLag {
             table: "connections",
             version: 3,
             published_at: Some(at("2026-11-20T00:00:00Z")),

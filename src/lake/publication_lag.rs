@@ -9,15 +9,15 @@ use crate::archive::{Archive, DataPath, TeamKey, TeamState};
 use crate::model::{Instant, LedgerSeq, TeamId};
 
 use super::manifest::Entry;
-use super::place::Place;
+use super::reader_root::ReaderRoot;
 use super::table::Table;
 use super::{LakeError, TableId};
 
 const NANOS_PER_MILLI: i64 = 1_000_000;
 
-/// The standing of a published table.
+/// The lag of a published table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct TableStanding {
+pub struct TableLag {
     pub table: &'static str,
     /// 0 if the newest version cannot be read.
     pub version: u64,
@@ -34,7 +34,7 @@ pub struct TableStanding {
 
 /// The published tables, while the ledgers are read.
 #[derive(Debug, Default)]
-pub struct Standings {
+pub struct PublicationLag {
     tables: Vec<Pending>,
     teams: BTreeMap<TeamKey, TeamId>,
 }
@@ -42,14 +42,14 @@ pub struct Standings {
 #[derive(Debug)]
 struct Pending {
     id: TableId,
-    standing: TableStanding,
+    lag: TableLag,
     /// Files that the table names and no ledger has shown yet.
     named: HashSet<String>,
     /// Live files that the table does not name.
     unnamed: Vec<String>,
 }
 
-impl Standings {
+impl PublicationLag {
     /// Reads the newest version of each table. Read the ledgers after it: they can only be newer.
     pub fn read(archive: &Archive) -> Self {
         let of = |id: TableId| {
@@ -75,11 +75,11 @@ impl Standings {
         }
     }
 
-    /// The standing of each table, after all teams were added. Reads the newest lines of the teams with pending files.
+    /// The lag of each table, after all teams were added. Reads the newest lines of the teams with pending files.
     ///
     /// # Errors
     /// When the store fails, or a line is invalid.
-    pub fn finish(self, archive: &Archive) -> Result<Vec<TableStanding>, LakeError> {
+    pub fn finish(self, archive: &Archive) -> Result<Vec<TableLag>, LakeError> {
         let mut pending: BTreeMap<TeamKey, BTreeSet<String>> = BTreeMap::new();
         for path in self.tables.iter().flat_map(Pending::paths) {
             if let Some(data) = DataPath::parse(path) {
@@ -100,7 +100,7 @@ impl Standings {
 impl Pending {
     fn of(archive: &Archive, id: TableId, table: &Table) -> Result<Self, LakeError> {
         let at = |reason| LakeError::damaged(&table.path(), reason);
-        let place = Place::of_table(&table.name, &table.metadata.location);
+        let place = ReaderRoot::of_table(&table.name, &table.metadata.location);
         let place = place.ok_or_else(|| at(format!("is at {}", table.metadata.location)))?;
         let mut named = HashSet::new();
         // The ledgers name no files of the tables that a publication writes whole.
@@ -112,32 +112,32 @@ impl Pending {
         let snapshot = table.metadata.current();
         let published_at =
             snapshot.map(|snapshot| Instant::from_nanos(snapshot.timestamp_ms.saturating_mul(NANOS_PER_MILLI)));
-        let standing = TableStanding { version: table.version, published_at, ..TableStanding::of(id) };
-        Ok(Self { id, standing, named, unnamed: Vec::new() })
+        let lag = TableLag { version: table.version, published_at, ..TableLag::of(id) };
+        Ok(Self { id, lag, named, unnamed: Vec::new() })
     }
 
     fn unreadable(id: TableId, error: &LakeError) -> Self {
-        let standing = TableStanding { error: Some(error.to_string()), ..TableStanding::of(id) };
-        Self { id, standing, named: HashSet::new(), unnamed: Vec::new() }
+        let lag = TableLag { error: Some(error.to_string()), ..TableLag::of(id) };
+        Self { id, lag, named: HashSet::new(), unnamed: Vec::new() }
     }
 
     fn paths(&self) -> impl Iterator<Item = &String> {
-        let is_known = self.standing.error.is_none();
+        let is_known = self.lag.error.is_none();
         self.named.iter().chain(&self.unnamed).filter(move |_| is_known)
     }
 
-    fn finish(self, commits: &BTreeMap<String, (TeamKey, LedgerSeq, Instant)>) -> TableStanding {
+    fn finish(self, commits: &BTreeMap<String, (TeamKey, LedgerSeq, Instant)>) -> TableLag {
         let of_table: BTreeSet<_> = self.paths().filter_map(|path| commits.get(path)).collect();
-        let is_known = self.standing.error.is_none() && matches!(self.id, TableId::Dataset(_));
-        TableStanding {
+        let is_known = self.lag.error.is_none() && matches!(self.id, TableId::Dataset(_));
+        TableLag {
             commits_behind: is_known.then_some(of_table.len() as u64),
             behind_since: of_table.iter().map(|(_, _, at)| *at).min(),
-            ..self.standing
+            ..self.lag
         }
     }
 }
 
-impl TableStanding {
+impl TableLag {
     fn of(id: TableId) -> Self {
         let table = id.as_str();
         Self { table, version: 0, published_at: None, commits_behind: None, behind_since: None, error: None }

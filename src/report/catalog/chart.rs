@@ -33,55 +33,25 @@ pub enum ChartKind {
 }
 
 impl ChartKind {
-    pub const ALL: [ChartKind; 13] = [
-        ChartKind::Columns,
-        ChartKind::Bars,
-        ChartKind::Line,
-        ChartKind::Step,
-        ChartKind::Area,
-        ChartKind::Area100,
-        ChartKind::Heatmap,
-        ChartKind::Dots,
-        ChartKind::Histogram,
-        ChartKind::Timeline,
-        ChartKind::Strip,
-        ChartKind::Punchcard,
-        ChartKind::None,
+    /// Each kind with its name and the roles that it requires.
+    const ALL: [(ChartKind, &str, &[ChartRole]); 13] = [
+        (ChartKind::Columns, "columns", &[ChartRole::X, ChartRole::Y]),
+        (ChartKind::Bars, "bars", &[ChartRole::X, ChartRole::Y]),
+        (ChartKind::Line, "line", &[ChartRole::X, ChartRole::Y]),
+        (ChartKind::Step, "step", &[ChartRole::X, ChartRole::Y]),
+        (ChartKind::Area, "area", &[ChartRole::X, ChartRole::Y]),
+        (ChartKind::Area100, "area100", &[ChartRole::X, ChartRole::Y]),
+        (ChartKind::Heatmap, "heatmap", &[ChartRole::X, ChartRole::Y, ChartRole::Value]),
+        (ChartKind::Dots, "dots", &[ChartRole::X, ChartRole::Y]),
+        (ChartKind::Histogram, "histogram", &[ChartRole::X]),
+        (ChartKind::Timeline, "timeline", &[ChartRole::Start, ChartRole::End, ChartRole::Lane]),
+        (ChartKind::Strip, "strip", &[ChartRole::X]),
+        (ChartKind::Punchcard, "punchcard", &[ChartRole::X, ChartRole::Y, ChartRole::Value]),
+        (ChartKind::None, "none", &[]),
     ];
 
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            ChartKind::Columns => "columns",
-            ChartKind::Bars => "bars",
-            ChartKind::Line => "line",
-            ChartKind::Step => "step",
-            ChartKind::Area => "area",
-            ChartKind::Area100 => "area100",
-            ChartKind::Heatmap => "heatmap",
-            ChartKind::Dots => "dots",
-            ChartKind::Histogram => "histogram",
-            ChartKind::Timeline => "timeline",
-            ChartKind::Strip => "strip",
-            ChartKind::Punchcard => "punchcard",
-            ChartKind::None => "none",
-        }
-    }
-
-    /// The roles that the chart requires.
-    pub const fn required(self) -> &'static [ChartRole] {
-        match self {
-            ChartKind::Columns
-            | ChartKind::Bars
-            | ChartKind::Line
-            | ChartKind::Step
-            | ChartKind::Area
-            | ChartKind::Area100
-            | ChartKind::Dots => &[ChartRole::X, ChartRole::Y],
-            ChartKind::Heatmap | ChartKind::Punchcard => &[ChartRole::X, ChartRole::Y, ChartRole::Value],
-            ChartKind::Histogram | ChartKind::Strip => &[ChartRole::X],
-            ChartKind::Timeline => &[ChartRole::Start, ChartRole::End, ChartRole::Lane],
-            ChartKind::None => &[],
-        }
+    pub fn as_str(self) -> &'static str {
+        Self::ALL.iter().find(|(kind, ..)| *kind == self).map_or("none", |(_, name, _)| name)
     }
 }
 
@@ -98,27 +68,15 @@ pub enum ChartRole {
 }
 
 impl ChartRole {
-    pub const ALL: [ChartRole; 7] = [
-        ChartRole::X,
-        ChartRole::Y,
-        ChartRole::Series,
-        ChartRole::Value,
-        ChartRole::Start,
-        ChartRole::End,
-        ChartRole::Lane,
+    const ALL: [(ChartRole, &str); 7] = [
+        (ChartRole::X, "x"),
+        (ChartRole::Y, "y"),
+        (ChartRole::Series, "series"),
+        (ChartRole::Value, "value"),
+        (ChartRole::Start, "start"),
+        (ChartRole::End, "end"),
+        (ChartRole::Lane, "lane"),
     ];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            ChartRole::X => "x",
-            ChartRole::Y => "y",
-            ChartRole::Series => "series",
-            ChartRole::Value => "value",
-            ChartRole::Start => "start",
-            ChartRole::End => "end",
-            ChartRole::Lane => "lane",
-        }
-    }
 }
 
 /// A chart from the header: `columns x=hour y=failures series=reason | Failures an hour`.
@@ -146,8 +104,9 @@ impl FromStr for Chart {
         let (shape, title) = text.split_once('|').unwrap_or((text, ""));
         let mut words = shape.split_whitespace();
         let name = words.next().unwrap_or_default();
-        let kind = ChartKind::ALL.into_iter().find(|kind| kind.as_str() == name).ok_or_else(|| {
-            let known = ChartKind::ALL.map(ChartKind::as_str).join(", ");
+        let found = ChartKind::ALL.into_iter().find(|(_, known, _)| *known == name);
+        let (kind, _, required) = found.ok_or_else(|| {
+            let known = ChartKind::ALL.map(|(_, known, _)| known).join(", ");
             format!("unknown chart {name:?}: expected one of {known}")
         })?;
         let mut chart = Chart { kind, columns: BTreeMap::new(), is_log: false, title: title.trim().to_owned() };
@@ -155,20 +114,21 @@ impl FromStr for Chart {
             match word.split_once('=') {
                 None if word == "log" => chart.is_log = true,
                 Some((role, column)) if !column.is_empty() => {
-                    let known = ChartRole::ALL.into_iter().find(|known| known.as_str() == role);
-                    let role = known.ok_or_else(|| {
-                        let known = ChartRole::ALL.map(ChartRole::as_str).join(", ");
+                    let found = ChartRole::ALL.into_iter().find(|(_, known)| *known == role);
+                    let (known, _) = found.ok_or_else(|| {
+                        let known = ChartRole::ALL.map(|(_, known)| known).join(", ");
                         format!("unknown chart role {role:?}: expected one of {known}")
                     })?;
-                    if chart.columns.insert(role, column.to_owned()).is_some() {
-                        return Err(format!("chart role {} occurs twice", role.as_str()));
+                    if chart.columns.insert(known, column.to_owned()).is_some() {
+                        return Err(format!("chart role {role} occurs twice"));
                     }
                 }
                 _ => return Err(format!("{word:?} is neither role=column nor log")),
             }
         }
-        match kind.required().iter().find(|role| !chart.columns.contains_key(role)) {
-            Some(role) => Err(format!("chart {} needs {}=COLUMN", kind.as_str(), role.as_str())),
+        let lacks = |(role, _): &(ChartRole, &str)| required.contains(role) && !chart.columns.contains_key(role);
+        match ChartRole::ALL.into_iter().find(lacks) {
+            Some((_, role)) => Err(format!("chart {name} needs {role}=COLUMN")),
             None => Ok(chart),
         }
     }

@@ -1,232 +1,80 @@
-//! Lines and steps, one for each series; a few lines have their names at their ends.
+//! Lines and steps, one for each series.
 
-use std::collections::BTreeMap;
-
-use crate::report::catalog::ChartRole;
+use crate::report::catalog::{ChartKind, ChartRole};
 
 use super::Sketch;
-use super::frame::{self, Area, Frame, Outline, time_span};
+use super::axis::{Axis, extent};
+use super::group::Groups;
 use super::input::Input;
-use super::number::count;
-use super::scale::{self, Linear, Unit};
-use super::series::{Place, counted, fold};
-use super::svg::{Anchor, Canvas, Mark, SMALL, TEXT, through};
-use super::text::{cut, width};
-use super::value::Value;
+use super::number::number;
+use super::plot::{Plot, legend};
+use super::svg::{Canvas, n};
 
-const HEIGHT: f64 = 200.0;
-/// Maximum number of points in a line; beyond it, the lowest and highest point of each part are drawn.
-const POINTS_MAX: usize = 600;
 /// Maximum number of points with a visible mark for the tooltip.
-const DOTS_MAX: usize = 60;
-/// Up to this number of lines have their names at their ends instead of in a legend.
-const NAMED_MAX: usize = 4;
+const MARKED_MAX: usize = 60;
 
-/// One line: its points sorted by x; `None` interrupts it.
-struct Line {
-    name: String,
-    slot: usize,
-    points: Vec<(f64, Option<f64>)>,
+/// A row of the chart: its number, its x, and its y; NULL interrupts the line.
+struct Point {
+    row: usize,
+    x: f64,
+    y: Option<f64>,
 }
 
-/// The x axis: times, numbers, or names.
-enum Axis {
-    Times,
-    Numbers(Unit),
-    Names(Vec<Place>),
-}
-
-pub fn draw(input: &Input<'_>, canvas: &mut Canvas, is_step: bool) -> Sketch {
-    let mut notes = Vec::new();
-    let (axis, xs) = axis_of(input);
-    let lines = lines_of(input, &xs, &mut notes);
-    let unit = Unit::of(input.name(ChartRole::Y), input.values(ChartRole::Y));
-    let values = || lines.iter().flat_map(|line| &line.points).filter_map(|(_, y)| *y);
-    let (low, high) = (values().fold(0.0, f64::min), values().fold(0.0, f64::max));
-    let legend: Vec<(String, usize)> = lines.iter().map(|line| (line.name.clone(), line.slot)).collect();
-    let named = (2..=NAMED_MAX).contains(&lines.len()) && !canvas.is_narrow();
-    let room = legend.iter().map(|(name, _)| width(&cut(name, 150.0, TEXT), TEXT)).fold(0.0, f64::max);
-    let title = input.word(ChartRole::Y);
-    let outline = Outline {
-        title: &title,
-        unit,
-        low,
-        high,
-        legend: if named { &[] } else { &legend },
-        mark: Mark::Line,
-        right: if named { room + 14.0 } else { 8.0 },
-        height: HEIGHT,
-    };
-    let frame = Frame::draw(canvas, &outline);
-    let span = time_span(xs.iter().copied().flatten());
-    let places = match &axis {
-        Axis::Names(names) => (-0.5, count(names.len()) - 0.5),
-        _ => span,
-    };
-    let below = Linear { low: places.0, high: places.1, start: frame.area.left + 4.0, end: frame.area.right - 4.0 };
-    for line in &lines {
-        line.draw(canvas, &frame, &below, &axis, unit, is_step);
-    }
-    if named {
-        name_ends(canvas, &frame, &lines);
-    }
-    match &axis {
-        Axis::Times => frame::time_labels(canvas, frame.area, &below),
-        Axis::Numbers(unit) => {
-            let ticks = scale::ticks(below.low, below.high, frame::tick_count(frame.area), *unit);
-            let inside: Vec<_> = ticks.into_iter().filter(|t| t.at >= below.low && t.at <= below.high).collect();
-            frame::number_labels(canvas, frame.area, &below, &inside);
+pub fn draw(input: &Input<'_>, canvas: &mut Canvas) -> Sketch {
+    let (x, places) = Axis::column(input, canvas, ChartRole::X);
+    let series = Groups::series(input, canvas);
+    let lines = lines_of(input, canvas, &series, &places);
+    let y = Axis::numbers(lines.iter().flatten().filter_map(|point| point.y).chain([0.0]), 5.0);
+    let top = legend(canvas, series.legend(), |canvas, at, [x, y, w, h]| {
+        canvas.line([x, y + h / 2.0, x + w + 2.0, y + h / 2.0], &format!("l l{}", series.slot(at)));
+    });
+    let plot = Plot { x, y, title: input.word(ChartRole::Y), top, ..Plot::default() }.draw(canvas);
+    for (at, line) in lines.iter().enumerate() {
+        let mut data = String::new();
+        let mut is_open = false;
+        for point in line {
+            let (x, y) = (n(plot.x.place(point.x)), point.y.map(|y| n(plot.y.place(y))));
+            data.push_str(&match y {
+                None => String::new(),
+                Some(y) if !is_open => format!("M{x} {y}h0"),
+                // A step keeps its value until the next point.
+                Some(y) if input.chart.kind == ChartKind::Step => format!("H{x}V{y}"),
+                Some(y) => format!("L{x} {y}"),
+            });
+            is_open = y.is_some();
         }
-        Axis::Names(names) => frame::place_labels(canvas, frame.area, names),
+        canvas.path(&data, &format!("l l{}", series.slot(at)), &series.names[at]);
+        for (point, y) in line.iter().filter_map(|point| Some((point, point.y?))).filter(|_| line.len() <= MARKED_MAX) {
+            let x = input.values(ChartRole::X)[point.row].name();
+            let title = format!("{}{x}: {}", series.prefix(at), number(y));
+            canvas.dot([plot.x.place(point.x), plot.y.place(y)], series.slot(at), &title);
+        }
     }
-    Sketch { height: frame.height(), summary: summary(input, &lines, unit), notes }
+    let (low, high) = extent(lines.iter().flatten().filter_map(|point| point.y));
+    let range = if low <= high { format!(", from {} to {}", number(low), number(high)) } else { String::new() };
+    let (y, x, names) = (input.word(ChartRole::Y), input.word(ChartRole::X), series.names.join(", "));
+    plot.sketch(format!("{y} by {x}: {names}{range}"))
 }
 
-/// The axis, and the position of each row on it.
-fn axis_of(input: &Input<'_>) -> (Axis, Vec<Option<f64>>) {
-    let xs = input.values(ChartRole::X);
-    let all = |is: fn(&Value) -> bool| xs.iter().any(is) && xs.iter().all(|x| *x == Value::Null || is(x));
-    if all(|x| matches!(x, Value::Time(_))) {
-        return (Axis::Times, xs.iter().map(Value::number).collect());
+/// The points of each series by x; rows of one place are added up.
+fn lines_of(input: &Input<'_>, canvas: &mut Canvas, series: &Groups, places: &[Option<f64>]) -> Vec<Vec<Point>> {
+    let mut lines: Vec<Vec<Point>> = series.names.iter().map(|_| Vec::new()).collect();
+    for (row, (x, y)) in places.iter().zip(input.weights()).enumerate() {
+        if let (Some(x), Some(line)) = (*x, series.of_row[row]) {
+            lines[line].push(Point { row, x, y });
+        }
     }
-    if all(|x| matches!(x, Value::Number(_))) {
-        let unit = Unit::of(input.name(ChartRole::X), xs);
-        return (Axis::Numbers(unit), xs.iter().map(Value::number).collect());
-    }
-    let mut names: Vec<String> = Vec::new();
-    let mut places = Vec::with_capacity(xs.len());
-    for x in xs {
-        let name = x.name();
-        let at = names.iter().position(|held| *held == name).unwrap_or_else(|| {
-            names.push(name);
-            names.len() - 1
+    let lost = places.len() - lines.iter().map(Vec::len).sum::<usize>();
+    canvas.note_lost(lost, &format!("without {}", input.word(ChartRole::X)));
+    for line in &mut lines {
+        line.sort_by(|a, b| a.x.total_cmp(&b.x));
+        line.dedup_by(|later, held| {
+            let is_same = later.x == held.x;
+            if is_same {
+                held.y = later.y.map_or(held.y, |y| Some(held.y.unwrap_or(0.0) + y));
+            }
+            is_same
         });
-        places.push(Some(count(at)));
     }
-    (Axis::Names(names.into_iter().map(|name| Place { name, span: None }).collect()), places)
-}
-
-fn lines_of(input: &Input<'_>, xs: &[Option<f64>], notes: &mut Vec<String>) -> Vec<Line> {
-    let (names, series_of) =
-        fold(input.values(ChartRole::Series), input.weights(), notes, input.word(ChartRole::Series));
-    let names = if names.is_empty() { vec![(input.word(ChartRole::Y), 0)] } else { names };
-    // Add up rows of one place and series only if several series were joined.
-    let mut points: Vec<BTreeMap<i64, (f64, Option<f64>)>> = vec![BTreeMap::new(); names.len()];
-    let mut lost = 0;
-    for (row, weight) in input.weights().enumerate() {
-        let Some(x) = xs.get(row).copied().flatten() else {
-            lost += 1;
-            continue;
-        };
-        let series = series_of.get(row).copied().unwrap_or(0);
-        let held = points[series].entry(order_of(x)).or_insert((x, None));
-        held.1 = match (held.1, weight) {
-            (Some(sum), Some(weight)) if names[series].1 == super::svg::OTHERS => Some(sum + weight),
-            (held, weight) => weight.or(held),
-        };
-    }
-    if lost > 0 {
-        notes.push(format!("{} without {} left out", counted(lost, "row"), input.word(ChartRole::X)));
-    }
-    let lines = names.into_iter().zip(points);
-    lines.map(|((name, slot), points)| Line { name, slot, points: points.into_values().collect() }).collect()
-}
-
-/// Maps floats to whole numbers in the same order.
-fn order_of(x: f64) -> i64 {
-    let bits = x.to_bits().cast_signed();
-    bits ^ (((bits >> 63).cast_unsigned() >> 1).cast_signed())
-}
-
-impl Line {
-    fn draw(&self, canvas: &mut Canvas, frame: &Frame, below: &Linear, axis: &Axis, unit: Unit, is_step: bool) {
-        let class = format!("class=\"l l{}\"", self.slot);
-        for stretch in self.points.split(|(_, y)| y.is_none()).filter(|stretch| !stretch.is_empty()) {
-            let known = stretch.iter().filter_map(|(x, y)| y.map(|y| (below.place(*x), frame.values.place(y))));
-            let mut known: Vec<(f64, f64)> = known.collect();
-            if known.len() > POINTS_MAX {
-                known = thinned(&known, frame.area);
-            }
-            if is_step {
-                known = stepped(&known);
-            }
-            if known.len() > 1 {
-                canvas.path(&through(known), &class, &self.name);
-            }
-        }
-        if self.points.len() <= DOTS_MAX {
-            for (x, y) in self.points.iter().filter_map(|(x, y)| y.map(|y| (*x, y))) {
-                let name = match axis {
-                    Axis::Times => super::time::moment(x),
-                    Axis::Numbers(unit) => unit.full(x),
-                    Axis::Names(names) => names
-                        .iter()
-                        .enumerate()
-                        .find(|(at, _)| count(*at) == x)
-                        .map_or_else(String::new, |(_, p)| p.name.clone()),
-                };
-                let title = format!("{}, {name}: {}", self.name, unit.full(y));
-                canvas.circle(
-                    [below.place(x), frame.values.place(y), 2.6],
-                    &format!("class=\"f{}\"", self.slot),
-                    &title,
-                );
-            }
-        }
-    }
-}
-
-/// Makes each value last until the next one.
-fn stepped(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
-    let mut steps = Vec::with_capacity(points.len() * 2);
-    for (x, y) in points {
-        if let Some((_, before)) = steps.last().copied() {
-            steps.push((*x, before));
-        }
-        steps.push((*x, *y));
-    }
-    steps
-}
-
-/// The first, lowest, highest and last point of each part of the axis, so that no peak is lost.
-fn thinned(points: &[(f64, f64)], area: Area) -> Vec<(f64, f64)> {
-    let stretch = area.width() / count(POINTS_MAX) * 4.0;
-    let mut kept: Vec<(f64, f64)> = Vec::new();
-    for some in points.chunk_by(|a, b| (a.0 / stretch).floor() == (b.0 / stretch).floor()) {
-        let lowest = (0..some.len()).min_by(|a, b| some[*a].1.total_cmp(&some[*b].1)).unwrap_or(0);
-        let highest = (0..some.len()).max_by(|a, b| some[*a].1.total_cmp(&some[*b].1)).unwrap_or(0);
-        let mut at = [0, lowest, highest, some.len() - 1];
-        at.sort_unstable();
-        let mut last = None;
-        for at in at.into_iter().filter(|at| last.replace(*at) != Some(*at)) {
-            kept.push(some[at]);
-        }
-    }
-    kept
-}
-
-/// Names beside the last points, moved apart if they would touch.
-fn name_ends(canvas: &mut Canvas, frame: &Frame, lines: &[Line]) {
-    let end = |line: &Line| line.points.iter().rev().find_map(|(_, y)| *y).map(|y| frame.values.place(y));
-    let mut ends: Vec<(f64, &Line)> = lines.iter().filter_map(|line| Some((end(line)?, line))).collect();
-    ends.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let mut free = frame.area.top - 4.0;
-    for (y, line) in ends {
-        let y = y.max(free + SMALL);
-        free = y + 3.0;
-        canvas.line([frame.area.right - 2.0, y, frame.area.right + 6.0, y], &format!("l l{}", line.slot), "");
-        canvas.label([frame.area.right + 9.0, y + 4.0], Anchor::Start, 150.0, &line.name);
-    }
-}
-
-fn summary(input: &Input<'_>, lines: &[Line], unit: Unit) -> String {
-    let of = |line: &Line| {
-        let known: Vec<f64> = line.points.iter().filter_map(|(_, y)| *y).collect();
-        match (known.first(), known.last()) {
-            (Some(first), Some(last)) => format!("{} from {} to {}", line.name, unit.full(*first), unit.full(*last)),
-            _ => format!("{} without values", line.name),
-        }
-    };
-    let lines: Vec<String> = lines.iter().map(of).collect();
-    format!("{} by {}: {}", input.word(ChartRole::Y), input.word(ChartRole::X), super::text::listed(&lines))
+    lines
 }

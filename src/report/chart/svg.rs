@@ -2,7 +2,10 @@
 
 use std::fmt::{self, Write as _};
 
-use super::text::{clean, cut, escape, tooltip, width};
+use quick_xml::escape::escape;
+
+use super::number::counted;
+use super::text::{clean, cut, tooltip};
 
 /// A finished drawing: its text is markup, and every string of data in it is escaped.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -16,235 +19,146 @@ impl fmt::Display for Svg {
 
 impl askama::filters::HtmlSafe for Svg {}
 
-/// Sizes of small text and of normal text.
-pub const SMALL: f64 = 11.0;
-pub const TEXT: f64 = 12.0;
-/// Number of series colours; one more slot is for all other series.
-pub const SLOTS: usize = 6;
-pub const OTHERS: usize = SLOTS;
+/// Number of series colours, which is also the number of the grey colour for all other series.
+pub const OTHERS: usize = 6;
 
-/// Line patterns over the fills of series, for readers who cannot distinguish the colours and for print. They are drawn as single
-/// lines, because SVG patterns make printed pages huge. Each has a direction and a distance.
-const HATCHES: [&[(Direction, f64)]; SLOTS + 1] = [
+/// Line patterns over the fills of series, for readers who cannot distinguish the colours and for print: the slope of each line,
+/// as its way to the left for each unit down, and the distance between lines. SVG patterns would make printed pages huge.
+const HATCHES: [&[(f64, f64)]; OTHERS + 1] = [
     &[],
-    &[(Direction::Rising, 7.0)],
-    &[(Direction::Falling, 7.0)],
-    &[(Direction::Level, 5.0)],
-    &[(Direction::Upright, 5.0)],
-    &[(Direction::Rising, 9.0), (Direction::Falling, 9.0)],
-    &[(Direction::Level, 3.5)],
+    &[(1.0, 7.0)],
+    &[(-1.0, 7.0)],
+    &[(1_000.0, 5_000.0)],
+    &[(0.0, 5.0)],
+    &[(1.0, 9.0), (-1.0, 9.0)],
+    &[(1_000.0, 3_500.0)],
 ];
 /// Smaller shapes have no room for lines.
 const HATCHED_MIN: f64 = 3.0;
+/// The dot of each series, drawn around its middle.
+const DOTS: [&str; OTHERS + 1] = [
+    "m-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0",
+    "m-3.8-3.8h7.6v7.6h-7.6",
+    "m0-5l4.6 8.4h-9.2",
+    "m0-5l5 5l-5 5l-5-5",
+    "m0 5l4.6-8.4h-9.2",
+    "m-5-1.7h3.3v-3.3h3.4v3.3h3.3v3.4h-3.3v3.3h-3.4v-3.3h-3.3",
+    "m-2.6 0a2.6 2.6 0 1 0 5.2 0a2.6 2.6 0 1 0-5.2 0",
+];
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Direction {
-    Rising,
-    Falling,
-    Level,
-    Upright,
-}
-
-/// The anchor of a text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Anchor {
-    Start,
-    Middle,
-    End,
-}
-
-/// A drawing that is being made.
+/// A drawing that is being made. Classes come from our code, never from data; texts and titles may be data.
+#[derive(Default)]
 pub struct Canvas {
     out: String,
     pub width: f64,
+    /// Notes on joined and omitted data.
+    pub notes: Vec<String>,
     /// The line patterns of each series.
-    hatches: [String; SLOTS + 1],
+    hatches: [String; OTHERS + 1],
 }
 
 impl Canvas {
     pub fn new(width: f64) -> Self {
-        Self { out: String::new(), width, hatches: Default::default() }
+        Self { width, ..Self::default() }
     }
 
-    /// Whether there is little room, as on a phone held upright.
-    pub fn is_narrow(&self) -> bool {
-        self.width < 500.0
+    /// The number of ticks for which an x axis has room.
+    pub fn ticks_wanted(&self) -> f64 {
+        (self.width / 100.0).floor()
+    }
+
+    pub fn note(&mut self, note: String) {
+        self.notes.push(clean(&note));
+    }
+
+    /// Notes that rows are not drawn, if there are any.
+    pub fn note_lost(&mut self, rows: usize, why: &str) {
+        if rows > 0 {
+            self.note(format!("{} {why} left out", counted(rows, "row")));
+        }
     }
 
     /// Finishes the drawing; `label` is its text description.
     pub fn finish(self, height: f64, label: &str) -> Svg {
-        let mut svg = format!(
-            "<svg class=\"chart\" role=\"img\" viewBox=\"0 0 {} {}\" aria-label=\"{}\">",
-            n(self.width),
-            n(height),
-            escape(&clean(label))
-        );
-        svg.push_str(&self.out);
+        let (width, label) = (self.width, clean(label));
+        let mut svg = format!("<svg class=\"chart\" role=\"img\" viewBox=\"0 0 {width} {}\" ", n(height));
+        let _ = write!(svg, "aria-label=\"{}\">{}", escape(&label), self.out);
         for lines in self.hatches.iter().filter(|lines| !lines.is_empty()) {
             let _ = write!(svg, "<path d=\"{lines}\" class=\"hatch\"/>");
         }
-        svg.push_str("</svg>");
-        Svg(svg)
+        Svg(svg + "</svg>")
     }
 
-    /// A filled rectangle of a series, with a tooltip.
+    pub fn path(&mut self, data: &str, class: &str, title: &str) {
+        let _ = write!(self.out, "<path d=\"{data}\" class=\"{class}\"");
+        let _ = match title {
+            "" => write!(self.out, "/>"),
+            title => write!(self.out, "><title>{}</title></path>", escape(&tooltip(title))),
+        };
+    }
+
+    pub fn rect(&mut self, [x, y, w, h]: [f64; 4], class: &str, title: &str) {
+        let (x, y, w, h) = (n(x), n(y), n(w), n(h));
+        self.path(&format!("M{x} {y}h{w}v{h}h-{w}z"), class, title);
+    }
+
+    pub fn line(&mut self, [x1, y1, x2, y2]: [f64; 4], class: &str) {
+        self.path(&format!("M{} {}L{} {}", n(x1), n(y1), n(x2), n(y2)), class, "");
+    }
+
+    /// Text at an `anchor` of SVG. Text is cut to `room`; the tooltip of a cut text shows all of it.
+    pub fn label(&mut self, [x, y]: [f64; 2], anchor: &str, class: &str, room: f64, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        let (x, y, shown) = (n(x), n(y), cut(text, room));
+        let _ = write!(self.out, "<text x=\"{x}\" y=\"{y}\" class=\"{class}\" text-anchor=\"{anchor}\">");
+        if shown != clean(text) {
+            let _ = write!(self.out, "<title>{}</title>", escape(&tooltip(text)));
+        }
+        let _ = write!(self.out, "{}</text>", escape(&shown));
+    }
+
+    /// Text that is never cut.
+    pub fn text(&mut self, at: [f64; 2], anchor: &str, class: &str, text: &str) {
+        self.label(at, anchor, class, f64::INFINITY, text);
+    }
+
+    /// A filled rectangle of a series, in its colour and with its line pattern.
     pub fn bar(&mut self, place: [f64; 4], slot: usize, title: &str) {
-        self.rect(place, &format!("class=\"f{}\"", slot.min(OTHERS)), title);
-        self.hatch(place, slot);
-    }
-
-    /// Draws the line pattern of a series over a rectangle.
-    pub fn hatch(&mut self, [x, y, w, h]: [f64; 4], slot: usize) {
+        self.rect(place, &format!("f{slot}"), title);
+        let [x, y, w, h] = place;
         if w < HATCHED_MIN || h < HATCHED_MIN {
             return;
         }
-        let slot = slot.min(OTHERS);
-        for (direction, distance) in HATCHES[slot] {
-            let (first, last) = match direction {
-                Direction::Rising => (x + y, x + w + y + h),
-                Direction::Falling => (x - y - h, x + w - y),
-                Direction::Level => (y, y + h),
-                Direction::Upright => (x, x + w),
-            };
-            let mut at = (first / distance).ceil() * distance;
-            while at < last {
-                let [x1, y1, x2, y2] = match direction {
-                    Direction::Rising => {
-                        let (left, right) = (x.max(at - y - h), (x + w).min(at - y));
-                        [left, at - left, right, at - right]
-                    }
-                    Direction::Falling => {
-                        let (left, right) = (x.max(at + y), (x + w).min(at + y + h));
-                        [left, left - at, right, right - at]
-                    }
-                    Direction::Level => [x, at, x + w, at],
-                    Direction::Upright => [at, y, at, y + h],
-                };
-                let _ = write!(self.hatches[slot], "M{} {}L{} {}", n(x1), n(y1), n(x2), n(y2));
+        for (slope, distance) in HATCHES[slot] {
+            let (low, high) = ((y * slope).min((y + h) * slope), (y * slope).max((y + h) * slope));
+            let mut at = ((x + low) / distance).floor() * distance + distance;
+            while at < x + w + high {
+                // The line is x = at - slope * y; it begins and ends where it crosses an edge of the rectangle.
+                let (left, right) = ((at - x) / slope, (at - x - w) / slope);
+                let (top, bottom) = (y.max(left.min(right)), (y + h).min(left.max(right)));
+                let (x1, y1, x2, y2) = (n(at - slope * top), n(top), n(at - slope * bottom), n(bottom));
+                let _ = write!(self.hatches[slot], "M{x1} {y1}L{x2} {y2}");
                 at += distance;
             }
         }
     }
 
-    /// `attributes` come from our code, never from data.
-    pub fn rect(&mut self, [x, y, w, h]: [f64; 4], attributes: &str, title: &str) {
-        let (x, y, w, h) = (n(x), n(y), n(w.max(0.0)), n(h.max(0.0)));
-        let _ = write!(self.out, "<rect x=\"{x}\" y=\"{y}\" width=\"{w}\" height=\"{h}\" {attributes}");
-        self.close("rect", title);
+    pub fn circle(&mut self, [x, y, r]: [f64; 3], slot: usize, title: &str) {
+        let (left, y, r, wide) = (n(x - r), n(y), n(r), n(2.0 * r));
+        let data = format!("M{left} {y}a{r} {r} 0 1 0 {wide} 0a{r} {r} 0 1 0-{wide} 0z");
+        self.path(&data, &format!("f{slot}"), title);
     }
 
-    pub fn line(&mut self, [x1, y1, x2, y2]: [f64; 4], class: &str, title: &str) {
-        let (x1, y1, x2, y2) = (n(x1), n(y1), n(x2), n(y2));
-        let _ = write!(self.out, "<line x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\" class=\"{class}\"");
-        self.close("line", title);
-    }
-
-    pub fn circle(&mut self, [x, y, r]: [f64; 3], attributes: &str, title: &str) {
-        let _ = write!(self.out, "<circle cx=\"{}\" cy=\"{}\" r=\"{}\" {attributes}", n(x), n(y), n(r));
-        self.close("circle", title);
-    }
-
-    /// A dot of a series: each series has its own shape and colour.
+    /// A dot of a series, in its shape and colour.
     pub fn dot(&mut self, [x, y]: [f64; 2], slot: usize, title: &str) {
-        let class = format!("class=\"dot f{slot}\"");
-        let shape = |data: &str| format!("M{} {}{data}z", n(x), n(y));
-        match slot {
-            0 => self.circle([x, y, 4.0], &class, title),
-            1 => self.path(&shape("m-3.8-3.8h7.6v7.6h-7.6"), &class, title),
-            2 => self.path(&shape("m0-5l4.6 8.4h-9.2"), &class, title),
-            3 => self.path(&shape("m0-5l5 5l-5 5l-5-5"), &class, title),
-            4 => self.path(&shape("m0 5l4.6-8.4h-9.2"), &class, title),
-            5 => self.path(&shape("m-5-1.7h3.3v-3.3h3.4v3.3h3.3v3.4h-3.3v3.3h-3.4v-3.3h-3.3"), &class, title),
-            _ => self.circle([x, y, 2.6], &class, title),
-        }
+        self.path(&format!("M{} {}{}z", n(x), n(y), DOTS[slot]), &format!("dot f{slot}"), title);
     }
-
-    /// A shape; `attributes` come from our code, never from data.
-    pub fn path(&mut self, data: &str, attributes: &str, title: &str) {
-        let _ = write!(self.out, "<path d=\"{data}\" {attributes}");
-        self.close("path", title);
-    }
-
-    /// Whole text; small if `class` contains `small`.
-    pub fn text(&mut self, [x, y]: [f64; 2], anchor: Anchor, class: &str, text: &str) {
-        let anchor = match anchor {
-            Anchor::Start => "",
-            Anchor::Middle => " text-anchor=\"middle\"",
-            Anchor::End => " text-anchor=\"end\"",
-        };
-        let text = escape(&clean(text));
-        let _ = write!(self.out, "<text x=\"{}\" y=\"{}\" class=\"{class}\"{anchor}>{text}</text>", n(x), n(y));
-    }
-
-    /// Text cut to `room`; the tooltip shows the whole text.
-    pub fn label(&mut self, [x, y]: [f64; 2], anchor: Anchor, room: f64, text: &str) {
-        let shown = cut(text, room, TEXT);
-        if shown == clean(text) {
-            return self.text([x, y], anchor, "label", text);
-        }
-        let _ = write!(self.out, "<g><title>{}</title>", escape(&tooltip(text)));
-        self.text([x, y], anchor, "label", &shown);
-        self.out.push_str("</g>");
-    }
-
-    fn close(&mut self, tag: &str, title: &str) {
-        if title.is_empty() {
-            self.out.push_str("/>");
-        } else {
-            let _ = write!(self.out, "><title>{}</title></{tag}>", escape(&tooltip(title)));
-        }
-    }
-
-    /// Draws the names of series with their marks, and returns the height.
-    pub fn legend(&mut self, left: f64, top: f64, entries: &[(String, usize)], mark: Mark) -> f64 {
-        const MARK: f64 = 16.0;
-        const LINE: f64 = 18.0;
-        let room_max = (self.width - left) * 0.6;
-        let (mut x, mut y) = (left, top + 12.0);
-        for (name, slot) in entries {
-            let shown = cut(name, room_max, TEXT);
-            let takes = MARK + 5.0 + width(&shown, TEXT) + 14.0;
-            if x > left && x + takes > self.width {
-                (x, y) = (left, y + LINE);
-            }
-            match mark {
-                Mark::Box => self.bar([x, y - 10.0, MARK - 2.0, 11.0], *slot, name),
-                Mark::Line => self.line([x, y - 4.0, x + MARK, y - 4.0], &format!("l l{slot}"), name),
-                Mark::Dot => self.dot([x + 7.0, y - 4.0], *slot, name),
-            }
-            self.label([x + MARK + 5.0, y], Anchor::Start, room_max, name);
-            x += takes;
-        }
-        if entries.is_empty() { 0.0 } else { y - top + 8.0 }
-    }
-}
-
-/// The mark of a series in a legend.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mark {
-    Box,
-    Line,
-    Dot,
 }
 
 /// A coordinate, to a tenth of a unit.
-pub fn n(value: f64) -> String {
-    if !value.is_finite() {
-        return "0".to_owned();
-    }
-    let text = format!("{value:.1}");
-    match text.strip_suffix(".0") {
-        Some("-0") => "0".to_owned(),
-        Some(whole) => whole.to_owned(),
-        None => text,
-    }
-}
-
-/// A path through points: `M x y L …`.
-pub fn through(points: impl IntoIterator<Item = (f64, f64)>) -> String {
-    let mut data = String::new();
-    for (at, (x, y)) in points.into_iter().enumerate() {
-        let _ = write!(data, "{}{} {}", if at == 0 { 'M' } else { 'L' }, n(x), n(y));
-    }
-    data
+pub fn n(value: f64) -> f64 {
+    // Adding zero removes the sign of a negative zero.
+    if value.is_finite() { (value * 10.0).round() / 10.0 + 0.0 } else { 0.0 }
 }

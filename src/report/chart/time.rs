@@ -1,188 +1,127 @@
-//! Time axes: the positions of ticks, and the text of moments. Times are microseconds of the report's local time, so no
-//! zone is needed here.
+//! Steps of a time axis, and the text of moments. Times are microseconds of the report's local time, so no zone is needed here.
 
-use jiff::civil::{Date, DateTime};
+use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp};
+use jiff::{Timestamp, ToSpan as _};
 
-const SECOND: f64 = 1e6;
-const MINUTE: f64 = 60.0 * SECOND;
-const HOUR: f64 = 60.0 * MINUTE;
-pub const DAY: f64 = 24.0 * HOUR;
-
-/// Distances between ticks below a month, ascending.
-const STEPS: [f64; 16] = [
-    SECOND,
-    5.0 * SECOND,
-    15.0 * SECOND,
-    30.0 * SECOND,
-    MINUTE,
-    5.0 * MINUTE,
-    15.0 * MINUTE,
-    30.0 * MINUTE,
-    HOUR,
-    3.0 * HOUR,
-    6.0 * HOUR,
-    12.0 * HOUR,
-    DAY,
-    2.0 * DAY,
-    7.0 * DAY,
-    14.0 * DAY,
-];
-/// Months between ticks, ascending.
-const MONTHS: [i32; 12] = [1, 2, 3, 6, 12, 24, 60, 120, 240, 1_200, 6_000, 12_000];
-/// The maximum number of ticks, whatever is asked for.
-const TICKS_MAX: usize = 40;
-/// The epoch was a Thursday: weeks on an axis begin on Mondays.
+pub const DAY: f64 = 86_400e6;
+/// The epoch was a Thursday: weeks begin on Mondays.
 const MONDAY: f64 = 4.0 * DAY;
+const DAY_S: u32 = 86_400;
+/// The steps below a month in seconds, and the steps of months, ascending.
+const SECONDS: [u32; 15] =
+    [1, 5, 15, 30, 60, 300, 900, 1_800, 3_600, 10_800, 21_600, 43_200, DAY_S, 2 * DAY_S, 7 * DAY_S];
+const MONTHS: [u16; 11] = [1, 3, 6, 12, 24, 60, 120, 240, 1_200, 6_000, 12_000];
 
-/// A tick: its position and its text.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Tick {
-    pub at: f64,
-    pub label: String,
+/// A round distance between two ticks, or the length of a bin.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Step {
+    Seconds(u32),
+    Months(u16),
 }
 
-/// At most `wanted` ticks from `first` to `last`, at round moments.
-pub fn ticks(first: f64, last: f64, wanted: usize) -> Vec<Tick> {
-    #[expect(clippy::cast_precision_loss, reason = "a few ticks")]
-    let room = (last - first).max(SECOND) / wanted.max(1) as f64;
-    match STEPS.iter().find(|step| **step >= room) {
-        Some(step) => stepped(first, last, *step),
-        None => monthly(first, last, room),
+impl Step {
+    /// The units of time that people count in, largest first.
+    pub const UNITS: [Step; 5] =
+        [Step::Months(1), Step::Seconds(7 * DAY_S), Step::Seconds(DAY_S), Step::Seconds(3_600), Step::Seconds(60)];
+
+    /// The first step of at least `length`.
+    pub fn at_least(length: f64) -> Self {
+        let mut all = SECONDS.map(Step::Seconds).into_iter().chain(MONTHS.map(Step::Months));
+        all.find(|step| step.length() >= length).unwrap_or(Step::Months(12_000))
     }
-}
 
-fn stepped(first: f64, last: f64, step: f64) -> Vec<Tick> {
-    let origin = if step >= 7.0 * DAY { MONDAY } else { 0.0 };
-    let mut at = ((first - origin) / step).ceil() * step + origin;
-    let mut ticks = Vec::new();
-    while at <= last && ticks.len() < TICKS_MAX {
-        let label = match civil(at) {
-            None => String::new(),
-            Some(time) if step >= DAY => day_label(time.date(), ticks.is_empty()),
-            // At midnight, show the date.
-            Some(time) if at % DAY == 0.0 || ticks.is_empty() && step >= 6.0 * HOUR => day_label(time.date(), false),
-            Some(time) if step >= MINUTE => time.strftime("%H:%M").to_string(),
-            Some(time) => time.strftime("%H:%M:%S").to_string(),
-        };
-        ticks.push(Tick { at, label });
-        at += step;
-    }
-    ticks
-}
-
-fn monthly(first: f64, last: f64, room: f64) -> Vec<Tick> {
-    let step = MONTHS.into_iter().find(|months| f64::from(*months) * 30.4 * DAY >= room).unwrap_or(12_000);
-    let Some(start) = civil(first) else { return Vec::new() };
-    let months = i32::from(start.year()) * 12 + i32::from(start.month()) - 1;
-    let mut month = months - months.rem_euclid(step);
-    let mut ticks = Vec::new();
-    while let Some(at) = month_start(month).filter(|at| *at <= last && ticks.len() < TICKS_MAX) {
-        if at >= first {
-            let is_year = month.rem_euclid(12) == 0;
-            let label = match civil(at) {
-                Some(time) if step >= 12 => time.strftime("%Y").to_string(),
-                Some(time) if is_year || ticks.is_empty() => time.strftime("%b %Y").to_string(),
-                Some(time) => time.strftime("%b").to_string(),
-                None => String::new(),
-            };
-            ticks.push(Tick { at, label });
+    /// The length; for months, the length of the shortest one.
+    pub fn length(self) -> f64 {
+        match self {
+            Step::Seconds(seconds) => f64::from(seconds) * 1e6,
+            Step::Months(months) => f64::from(months) * 28.0 * DAY,
         }
-        month += step;
     }
-    ticks
+
+    /// The last round moment at or before `at`.
+    pub fn floor(self, at: f64) -> f64 {
+        match self {
+            Step::Seconds(_) => ((at - MONDAY) / self.length()).floor() * self.length() + MONDAY,
+            Step::Months(months) => {
+                let Some(day) = civil(at).map(DateTime::date) else { return f64::INFINITY };
+                let past = (i64::from(day.year()) * 12 + i64::from(day.month()) - 1).rem_euclid(i64::from(months));
+                let start = day.first_of_month().checked_sub(past.months()).and_then(|day| day.to_zoned(TimeZone::UTC));
+                start.map_or(f64::INFINITY, |start| start.timestamp().as_microsecond() as f64)
+            }
+        }
+    }
+
+    /// The spans of this length that hold `first`, `last` and all times between.
+    pub fn spans(self, first: f64, last: f64) -> Vec<(f64, f64)> {
+        let next = |from: &f64| match self {
+            Step::Seconds(_) => from + self.length(),
+            // Each month has 28 to 31 days: this is a day in the month after the span.
+            Step::Months(months) => self.floor(from + f64::from(months) * 30.5 * DAY + 2.0 * DAY),
+        };
+        let starts = std::iter::successors(Some(self.floor(first)), |from| Some(next(from)));
+        starts.take_while(|from| *from <= last).map(|from| (from, next(&from))).collect()
+    }
+
+    /// The name of a span for a tooltip.
+    pub fn name(self, (from, to): (f64, f64)) -> String {
+        match self {
+            Step::Seconds(DAY_S) => moment(from),
+            Step::Months(1) => written(from, "%B %Y"),
+            _ => span(from, to),
+        }
+    }
+
+    fn label(self, at: f64, is_first: bool) -> String {
+        let needs_year = is_first || written(at, "%j") == "001";
+        let format = match self {
+            Step::Months(12..) => "%Y",
+            Step::Months(_) if needs_year => "%b %Y",
+            Step::Months(_) => "%b",
+            Step::Seconds(DAY_S..) if needs_year => "%-d %b %Y",
+            Step::Seconds(DAY_S..) => "%-d %b",
+            Step::Seconds(_) if at % DAY == 0.0 => "%-d %b",
+            Step::Seconds(60..) => "%H:%M",
+            Step::Seconds(_) => "%H:%M:%S",
+        };
+        written(at, format)
+    }
 }
 
-fn month_start(month: i32) -> Option<f64> {
-    let year = i16::try_from(month.div_euclid(12)).ok()?;
-    let month = i8::try_from(month.rem_euclid(12) + 1).ok()?;
-    micros(Date::new(year, month, 1).ok()?.to_datetime(jiff::civil::Time::midnight()))
-}
-
-fn day_label(day: Date, with_year: bool) -> String {
-    if with_year || (day.month() == 1 && day.day() == 1) {
-        day.strftime("%-d %b %Y").to_string()
-    } else {
-        day.strftime("%-d %b").to_string()
-    }
+/// About `wanted` round moments from `first` to `last`, with their labels.
+pub fn ticks(first: f64, last: f64, wanted: f64) -> Vec<(f64, String)> {
+    let step = Step::at_least((last - first) / wanted);
+    let moments = step.spans(first, last).into_iter().map(|(from, _)| from).filter(|at| *at >= first);
+    moments.enumerate().map(|(nth, at)| (at, step.label(at, nth == 0))).collect()
 }
 
 /// `2026-11-20 08:00`, with seconds if they are not zero; only the date at midnight.
 pub fn moment(at: f64) -> String {
-    let Some(time) = civil(at) else { return "out of range".to_owned() };
     if at % DAY == 0.0 {
-        time.strftime("%Y-%m-%d").to_string()
-    } else if at % MINUTE == 0.0 {
-        time.strftime("%Y-%m-%d %H:%M").to_string()
+        written(at, "%Y-%m-%d")
+    } else if at % 60e6 == 0.0 {
+        written(at, "%Y-%m-%d %H:%M")
     } else {
-        time.strftime("%Y-%m-%d %H:%M:%S").to_string()
+        written(at, "%Y-%m-%d %H:%M:%S")
     }
 }
 
 /// A span without a repeated date: `2026-11-20 08:00 to 10:00`.
 pub fn span(from: f64, to: f64) -> String {
-    let same_day = (from / DAY).floor() == (to / DAY).floor();
-    match civil(to).filter(|_| same_day && from % DAY != 0.0) {
-        Some(end) => {
-            let end = end.strftime("%H:%M:%S").to_string();
-            format!("{} to {}", moment(from), end.strip_suffix(":00").unwrap_or(&end))
-        }
-        None => format!("{} to {}", moment(from), moment(to)),
+    let (start, end) = (moment(from), moment(to));
+    match (start.split_once(' '), end.split_once(' ')) {
+        (Some((day, _)), Some((same_day, time))) if day == same_day => format!("{start} to {time}"),
+        _ => format!("{start} to {end}"),
     }
 }
 
-/// Monday is 0.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 6")]
-pub fn weekday(at: f64) -> usize {
-    ((at - MONDAY) / DAY).floor().rem_euclid(7.0) as usize
+fn written(at: f64, format: &str) -> String {
+    civil(at).map_or_else(|| "out of range".to_owned(), |time| time.strftime(format).to_string())
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "an out-of-range time saturates, and is refused by the library")]
 fn civil(at: f64) -> Option<DateTime> {
-    let stamp = Timestamp::from_microsecond(at as i64).ok()?;
-    Some(TimeZone::UTC.to_datetime(stamp))
-}
-
-fn micros(time: DateTime) -> Option<f64> {
-    let stamp = TimeZone::UTC.to_timestamp(time).ok()?;
-    #[expect(clippy::cast_precision_loss, reason = "a drawing is not finer than that")]
-    Some(stamp.as_microsecond() as f64)
-}
-
-/// A duration for people: `350 ms`, `12 s`, `5 min`, `1 h 30 min`, `3 d`.
-#[expect(clippy::cast_possible_truncation, reason = "a float saturates")]
-pub fn duration(millis: f64) -> String {
-    if millis < 0.0 {
-        return format!("-{}", duration(-millis));
-    }
-    if millis < 1_000.0 {
-        return format!("{} ms", super::number::number(millis));
-    }
-    let span = SignedDuration::from_millis(millis as i64);
-    let (days, hours, minutes, seconds) =
-        (span.as_hours() / 24, span.as_hours() % 24, span.as_mins() % 60, span.as_secs() % 60);
-    let two = |large: i64, unit: &str, small: i64, small_unit: &str| match small {
-        0 => format!("{} {unit}", super::number::number(large as f64)),
-        small => format!("{} {unit} {small} {small_unit}", super::number::number(large as f64)),
-    };
-    match (days, hours, minutes) {
-        (1.., ..) => two(days, "d", hours, "h"),
-        (_, 1.., _) => two(hours, "h", minutes, "min"),
-        (_, _, 1..) => two(minutes, "min", seconds, "s"),
-        _ => format!("{seconds} s"),
-    }
-}
-
-/// The start of the month of `at`.
-pub fn month_floor(at: f64) -> f64 {
-    let month = civil(at).map(|time| i32::from(time.year()) * 12 + i32::from(time.month()) - 1);
-    month.and_then(month_start).unwrap_or(at)
-}
-
-/// `November 2026`
-pub fn month_name(at: f64) -> String {
-    civil(at).map_or_else(String::new, |time| time.strftime("%B %Y").to_string())
+    Timestamp::from_microsecond(at as i64).ok().map(|stamp| TimeZone::UTC.to_datetime(stamp))
 }
 
 #[cfg(test)]
@@ -190,11 +129,8 @@ mod tests {
     use super::*;
 
     fn at(text: &str) -> f64 {
-        micros(text.parse().unwrap()).unwrap()
-    }
-
-    fn labels(first: &str, last: &str) -> Vec<String> {
-        ticks(at(first), at(last), 7).into_iter().map(|tick| tick.label).collect()
+        let time: DateTime = text.parse().unwrap();
+        TimeZone::UTC.to_timestamp(time).unwrap().as_microsecond() as f64
     }
 
     #[test]
@@ -206,30 +142,29 @@ mod tests {
             ("2026-10-15T00:00", "2027-03-02T00:00", vec!["Nov 2026", "Dec", "Jan 2027", "Feb", "Mar"]),
             ("2019-01-01T00:00", "2026-12-01T00:00", vec!["2020", "2022", "2024", "2026"]),
         ] {
-            assert_eq!(labels(first, last), expected, "{first} to {last}");
-        }
-        for far in [f64::MAX, -1e300] {
-            assert!(ticks(far, far, 5).len() <= TICKS_MAX);
+            let labels: Vec<String> = ticks(at(first), at(last), 7.0).into_iter().map(|(_, label)| label).collect();
+            assert_eq!(labels, expected, "{first} to {last}");
         }
     }
 
     #[test]
-    fn moments_and_lengths_are_short() {
+    fn spans_are_whole_calendar_months_without_holes() {
+        for months in MONTHS {
+            let step = Step::Months(months);
+            let spans = step.spans(at("1999-02-28T12:00"), at("2026-11-20T08:00"));
+            assert!(spans.windows(2).all(|pair| pair[0].1 == pair[1].0), "{months}: {spans:?}");
+            assert!(spans.iter().all(|(from, to)| step.floor(*from) == *from && from < to), "{months}: {spans:?}");
+            let expected = (27 * 12 + 10) / usize::from(months);
+            assert!((expected..=expected + 2).contains(&spans.len()), "{months}: {}", spans.len());
+        }
+    }
+
+    #[test]
+    fn moments_and_spans_are_short() {
         assert_eq!(moment(at("2026-11-20T00:00")), "2026-11-20");
         assert_eq!(moment(at("2026-11-20T08:00:07.5")), "2026-11-20 08:00:07");
         assert_eq!(span(at("2026-11-20T08:00"), at("2026-11-20T10:00")), "2026-11-20 08:00 to 10:00");
+        assert_eq!(span(at("2026-11-20T08:00"), at("2026-11-21T10:00")), "2026-11-20 08:00 to 2026-11-21 10:00");
         assert_eq!(moment(1e300), "out of range");
-        assert_eq!(weekday(at("2026-11-20T23:00")), 4);
-        assert_eq!(month_name(month_floor(at("2026-11-20T23:00"))), "November 2026");
-        for (millis, text) in [
-            (0.0, "0 ms"),
-            (999.0, "999 ms"),
-            (61_000.0, "1 min 1 s"),
-            (5.4e6, "1 h 30 min"),
-            (2.6e8, "3 d"),
-            (-1e3, "-1 s"),
-        ] {
-            assert_eq!(duration(millis), text);
-        }
     }
 }

@@ -6,11 +6,13 @@ use arrow::error::ArrowError;
 
 use crate::report::cell;
 
+use super::number::number;
+use super::time::{DAY, moment};
+
 /// Larger numbers are drawn as this one, so that sums and spans remain finite.
 const MAGNITUDE_MAX: f64 = 1e300;
-const MICROS_A_DAY: f64 = 86_400e6;
 /// Later and earlier times are drawn as this one: 4000 years before or after the epoch.
-const TIME_MAX: f64 = 4_000.0 * 365.0 * MICROS_A_DAY;
+const TIME_MAX: f64 = 4_000.0 * 365.0 * DAY;
 
 /// One value of a chart's row.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,8 +37,8 @@ impl Value {
     pub fn name(&self) -> String {
         match self {
             Value::Null => "(none)".to_owned(),
-            Value::Number(n) => super::number::number(*n),
-            Value::Time(t) => super::time::moment(*t),
+            Value::Number(n) => number(*n),
+            Value::Time(t) => moment(*t),
             Value::Text(text) if text.trim().is_empty() => "(empty)".to_owned(),
             Value::Text(text) => text.clone(),
         }
@@ -44,27 +46,40 @@ impl Value {
 
     fn bounded(self) -> Self {
         match self {
-            Value::Number(n) if n.is_finite() => Value::Number(n.clamp(-MAGNITUDE_MAX, MAGNITUDE_MAX)),
-            Value::Time(t) if t.is_finite() => Value::Time(t.clamp(-TIME_MAX, TIME_MAX)),
-            Value::Number(_) | Value::Time(_) => Value::Null,
+            Value::Number(n) | Value::Time(n) if n.is_nan() => Value::Null,
+            Value::Number(n) => Value::Number(n.clamp(-MAGNITUDE_MAX, MAGNITUDE_MAX)),
+            Value::Time(t) => Value::Time(t.clamp(-TIME_MAX, TIME_MAX)),
             other => other,
         }
     }
+
+    fn of(array: &dyn Array, row: usize) -> Result<Self, ArrowError> {
+        if array.is_null(row) {
+            return Ok(Value::Null);
+        }
+        let value = match array.data_type() {
+            DataType::Timestamp(TimeUnit::Microsecond, _) => {
+                Value::Time(array.as_primitive::<TimestampMicrosecondType>().value(row) as f64)
+            }
+            DataType::Date32 => Value::Time(f64::from(array.as_primitive::<Date32Type>().value(row)) * DAY),
+            kind => match cell::text(array, row)? {
+                None => Value::Null,
+                Some(text) if cell::is_number(kind) => text.parse().map_or(Value::Null, Value::Number),
+                Some(text) => Value::Text(text),
+            },
+        };
+        Ok(value.bounded())
+    }
 }
 
-/// A chart's rows, by column.
+/// A chart's rows: the name and the values of each column.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Rows {
-    names: Vec<String>,
-    columns: Vec<Vec<Value>>,
-}
+pub struct Rows(Vec<(String, Vec<Value>)>);
 
 impl Rows {
     /// Columns without rows.
     pub fn new(names: impl IntoIterator<Item = String>) -> Self {
-        let names: Vec<String> = names.into_iter().collect();
-        let columns = names.iter().map(|_| Vec::new()).collect();
-        Self { names, columns }
+        Self(names.into_iter().map(|name| (name, Vec::new())).collect())
     }
 
     /// Adds rows of a result with the same columns.
@@ -72,9 +87,9 @@ impl Rows {
     /// # Errors
     /// When a value has no text form.
     pub fn extend(&mut self, batch: &RecordBatch) -> Result<(), ArrowError> {
-        for (values, column) in self.columns.iter_mut().zip(batch.columns()) {
+        for ((_, values), column) in self.0.iter_mut().zip(batch.columns()) {
             for row in 0..column.len() {
-                values.push(value(column, row)?.bounded());
+                values.push(Value::of(column, row)?);
             }
         }
         Ok(())
@@ -83,13 +98,13 @@ impl Rows {
     /// Adds one row.
     #[cfg(test)]
     pub fn push(&mut self, row: impl IntoIterator<Item = Value>) {
-        for (values, value) in self.columns.iter_mut().zip(row) {
+        for ((_, values), value) in self.0.iter_mut().zip(row) {
             values.push(value.bounded());
         }
     }
 
     pub fn len(&self) -> usize {
-        self.columns.first().map_or(0, Vec::len)
+        self.0.first().map_or(0, |(_, values)| values.len())
     }
 
     pub fn is_empty(&self) -> bool {
@@ -98,28 +113,8 @@ impl Rows {
 
     /// The column with the name, in any case.
     pub fn column(&self, name: &str) -> Option<&[Value]> {
-        let at = self.names.iter().position(|held| held.eq_ignore_ascii_case(name))?;
-        Some(&self.columns[at])
+        self.0.iter().find(|(held, _)| held.eq_ignore_ascii_case(name)).map(|(_, values)| &**values)
     }
-}
-
-fn value(array: &dyn Array, row: usize) -> Result<Value, ArrowError> {
-    if array.is_null(row) {
-        return Ok(Value::Null);
-    }
-    #[expect(clippy::cast_precision_loss, reason = "a drawing is not finer than that")]
-    let micros = |n: i64| n as f64;
-    Ok(match array.data_type() {
-        DataType::Timestamp(TimeUnit::Microsecond, _) => {
-            Value::Time(micros(array.as_primitive::<TimestampMicrosecondType>().value(row)))
-        }
-        DataType::Date32 => Value::Time(f64::from(array.as_primitive::<Date32Type>().value(row)) * MICROS_A_DAY),
-        kind => match cell::text(array, row)? {
-            None => Value::Null,
-            Some(text) if cell::is_number(kind) => text.parse().map_or(Value::Null, Value::Number),
-            Some(text) => Value::Text(text),
-        },
-    })
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use jiff::ToSpan;
 
 use crate::archive::WindowState;
 use crate::model::{Instant, Range};
-use crate::report::chart::{Drawing, Strip, StripCell, StripState};
+use crate::report::chart::{Drawing, Strip, StripState};
 use crate::report::coverage::StreamCoverage;
 use crate::report::data::ViewData;
 use crate::report::{About, Zone};
@@ -27,9 +27,8 @@ pub fn strip(data: &ViewData, about: &About, period: Range, zone: &Zone) -> Draw
         (name, states)
     });
     let lanes = lanes.collect();
-    let cells = cells.iter().map(|cell| StripCell {
-        from: local_micros(cell.start, zone),
-        name: format!("{} to {}", local(cell.start, zone), local(cell.end, zone)),
+    let cells = cells.iter().map(|cell| {
+        (local_micros(cell.start, zone), format!("{} to {}", local(cell.start, zone), local(cell.end, zone)))
     });
     Strip { cells: cells.collect(), lanes }.draw()
 }

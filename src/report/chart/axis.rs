@@ -1,0 +1,133 @@
+//! Axes: each maps values to positions, and has ticks at round values.
+
+use crate::report::catalog::ChartRole;
+
+use super::group::Groups;
+use super::input::Input;
+use super::number::{short, whole};
+use super::svg::Canvas;
+use super::time;
+use super::value::Value;
+
+/// Maximum number of names on an axis; the others are joined.
+pub const NAMES_MAX: usize = 24;
+
+/// Values from `low` to `high` at positions from `start` to `end`.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Axis {
+    pub low: f64,
+    pub high: f64,
+    pub start: f64,
+    pub end: f64,
+    /// Values with their labels.
+    pub ticks: Vec<(f64, String)>,
+    /// Whether the axis is a list of names; the name number `n` has the values from `n` to `n + 1`.
+    pub is_names: bool,
+    pub has_grid: bool,
+}
+
+impl Axis {
+    /// About `wanted` round ticks around the numbers; the axis reaches from the first tick to the last.
+    pub fn numbers(numbers: impl Iterator<Item = f64> + Clone, wanted: f64) -> Self {
+        let (low, high) = extent(numbers.clone());
+        let (low, high) = if low < high { (low, high) } else { (low.min(0.0), high.max(0.0)) };
+        let high = if low < high { high } else { 1.0 };
+        // Between two whole numbers is nothing.
+        let least = if numbers.clone().all(|n| n.fract() == 0.0) { 1.0 } else { 0.0 };
+        let step = round_step((high - low) / wanted).max(least);
+        // A sum of shares can be a hair over 100.
+        let (first, last) = ((low / step + 1e-9).floor(), (high / step - 1e-9).ceil());
+        let values = (0..=whole(last - first).min(100)).map(|nth| (first + nth as f64) * step);
+        let ticks = values.map(|at| (at, short(at))).collect();
+        Self { low: first * step, high: last * step, ticks, has_grid: true, ..Self::default() }
+    }
+
+    pub fn times(times: impl Iterator<Item = f64>, wanted: f64) -> Self {
+        let (low, high) = extent(times);
+        let (low, high) = if low > high { (0.0, time::DAY) } else { (low, high) };
+        let (low, high) = if low == high { (low - time::DAY / 2.0, high + time::DAY / 2.0) } else { (low, high) };
+        Self { low, high, ticks: time::ticks(low, high, wanted), has_grid: true, ..Self::default() }
+    }
+
+    pub fn names(names: &[String]) -> Self {
+        let ticks = names.iter().enumerate().map(|(at, name)| (at as f64 + 0.5, name.clone()));
+        Self::places(names.len(), ticks.collect())
+    }
+
+    /// Places side by side, of which some have labels.
+    pub fn places(count: usize, ticks: Vec<(f64, String)>) -> Self {
+        Self { high: count as f64, ticks, is_names: true, ..Self::default() }
+    }
+
+    /// The times, numbers or names of a column, and the value of each row.
+    pub fn column(input: &Input<'_>, canvas: &mut Canvas, role: ChartRole) -> (Self, Vec<Option<f64>>) {
+        let values = input.values(role);
+        if values.iter().any(|value| matches!(value, Value::Text(_))) {
+            return Self::lanes(input, canvas, role);
+        }
+        let known = values.iter().filter_map(Value::number);
+        let wanted = if role == ChartRole::X { canvas.ticks_wanted() } else { 5.0 };
+        let axis = if values.iter().any(|value| matches!(value, Value::Time(_))) {
+            Self::times(known, wanted)
+        } else {
+            // The axis contains zero, unless zero is far from all numbers.
+            let (low, high) = extent(known.clone());
+            let zero = (low > 0.0 && low < high / 2.0).then_some(0.0);
+            Self::numbers(known.chain(zero), wanted)
+        };
+        (axis, values.iter().map(Value::number).collect())
+    }
+
+    /// The names of a column in lanes, and the middle of each row's lane.
+    pub fn lanes(input: &Input<'_>, canvas: &mut Canvas, role: ChartRole) -> (Self, Vec<Option<f64>>) {
+        let lanes = Groups::of(input, canvas, role, NAMES_MAX);
+        let middles = lanes.of_row.into_iter().map(|lane| lane.map(|lane| lane as f64 + 0.5));
+        (Self { has_grid: true, ..lanes.axis }, middles.collect())
+    }
+
+    pub fn place(&self, value: f64) -> f64 {
+        let share = ((value - self.low) / (self.high - self.low)).clamp(0.0, 1.0);
+        self.start + share * (self.end - self.start)
+    }
+
+    /// The distance of two names.
+    pub fn step(&self) -> f64 {
+        (self.end - self.start).abs() / self.high.max(1.0)
+    }
+}
+
+/// The lowest and the highest value; infinite if there is none.
+pub fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)))
+}
+
+/// The next of 1, 2 and 5 times a power of ten.
+fn round_step(rough: f64) -> f64 {
+    let power = 10_f64.powf(rough.log10().floor());
+    [power, 2.0 * power, 5.0 * power].into_iter().find(|step| *step >= rough * 0.999_999).unwrap_or(power * 10.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_round_and_enclose_the_data() {
+        for (low, high, expected) in [
+            (0.0, 0.0, vec!["0", "1"]),
+            (0.0, 0.9, vec!["0", "0.2", "0.4", "0.6", "0.8", "1"]),
+            (0.0, 4.0, vec!["0", "1", "2", "3", "4"]),
+            (0.0, 97.0, vec!["0", "20", "40", "60", "80", "100"]),
+            (-30.0, 60.0, vec!["-40", "-20", "0", "20", "40", "60"]),
+            (0.0, 100.000_000_000_1, vec!["0", "20", "40", "60", "80", "100"]),
+        ] {
+            let axis = Axis::numbers([low, high].into_iter(), 5.0);
+            let found: Vec<String> = axis.ticks.into_iter().map(|tick| tick.1).collect();
+            assert_eq!(found, expected, "{low} to {high}");
+        }
+        for high in [1e-300, 1e300, 3.3e7, f64::MIN_POSITIVE] {
+            let axis = Axis::numbers([0.0, high].into_iter(), 5.0);
+            assert!(axis.ticks.len() <= 12 && axis.ticks.last().is_some_and(|tick| tick.0 >= high), "{axis:?}");
+        }
+    }
+}

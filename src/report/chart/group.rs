@@ -1,0 +1,181 @@
+//! Groups rows by name or by bin of time, and adds them up.
+
+use std::collections::HashMap;
+
+use crate::report::catalog::ChartRole;
+
+use super::axis::Axis;
+use super::input::Input;
+use super::number::number;
+use super::svg::{Canvas, OTHERS};
+use super::time::{self, Step};
+use super::value::Value;
+
+/// The name for joined groups, in reports and in charts.
+pub const REST: &str = "all others";
+/// Minimum width of a bin of time; narrower ones are joined.
+const BIN_WIDTH_MIN: f64 = 6.5;
+/// Maximum number of names side by side.
+const COLUMNS_MAX: usize = 40;
+
+/// Groups side by side on an axis, and the number of each row's group; a row without one is not drawn.
+pub struct Groups {
+    pub names: Vec<String>,
+    pub of_row: Vec<Option<usize>>,
+    pub axis: Axis,
+}
+
+struct Name {
+    text: String,
+    /// The number or time, or the first row of a text.
+    rank: f64,
+    weight: f64,
+}
+
+impl Groups {
+    pub fn new(names: Vec<String>, of_row: Vec<Option<usize>>) -> Self {
+        Self { axis: Axis::names(&names), names, of_row }
+    }
+
+    /// At most as many series as there are colours, heaviest first; without such a column, one series has all rows.
+    pub fn series(input: &Input<'_>, canvas: &mut Canvas) -> Self {
+        Self::of(input, canvas, ChartRole::Series, OTHERS + 1)
+    }
+
+    /// The names of a column. If there are more than `most`, the lightest are joined as [`REST`], which always comes last.
+    pub fn of(input: &Input<'_>, canvas: &mut Canvas, role: ChartRole, most: usize) -> Self {
+        if !input.has(role) {
+            let named = if input.has(ChartRole::Y) { ChartRole::Y } else { ChartRole::X };
+            return Self::new(vec![input.word(named)], vec![Some(0); input.rows.len()]);
+        }
+        let values = input.values(role);
+        let mut names = names_of(values, input.weights());
+        let is_rest = |name: &Name| name.text == REST;
+        names.sort_by(|a, b| b.weight.total_cmp(&a.weight).then_with(|| a.text.cmp(&b.text)));
+        names.sort_by_key(is_rest);
+        let joined = if names.len() > most { names.split_off(most - 1) } else { Vec::new() };
+        if role != ChartRole::Series {
+            names.sort_by(|a, b| a.rank.total_cmp(&b.rank));
+            names.sort_by_key(is_rest);
+        }
+        if !joined.is_empty() {
+            let smallest = joined.iter().filter(|name| !is_rest(name)).count();
+            canvas.note(format!("of {}, the {smallest} smallest are joined as “{REST}”", input.word(role)));
+            names.push(Name { text: REST.to_owned(), rank: 0.0, weight: 0.0 });
+        }
+        let places: HashMap<&str, usize> = names.iter().enumerate().map(|(at, name)| (&*name.text, at)).collect();
+        let place = |value: &Value| places.get(&*value.name()).copied().or(Some(names.len() - 1));
+        let of_row = values.iter().map(place).collect();
+        Self::new(names.into_iter().map(|name| name.text).collect(), of_row)
+    }
+
+    /// The places of an x axis side by side: names, or bins of time without holes.
+    pub fn places(input: &Input<'_>, canvas: &mut Canvas) -> Self {
+        let xs = input.values(ChartRole::X);
+        let is_time = |x: &&Value| matches!(x, Value::Time(_));
+        let mut times: Vec<f64> = xs.iter().filter(is_time).filter_map(Value::number).collect();
+        if times.is_empty() {
+            return Self::of(input, canvas, ChartRole::X, COLUMNS_MAX);
+        }
+        canvas.note_lost(xs.len() - times.len(), "without a time");
+        times.sort_by(f64::total_cmp);
+        times.dedup();
+        let (first, last) = (times[0], times[times.len() - 1]);
+        let step = bin_of(&times, canvas);
+        let spans = step.spans(first, last);
+        let place = |at: f64| spans.partition_point(|(from, _)| *from <= at).checked_sub(1);
+        let ticks = time::ticks(first, last, canvas.ticks_wanted().min(spans.len() as f64));
+        let ticks = ticks.into_iter().filter_map(|(at, label)| Some((place(at)? as f64 + 0.5, label)));
+        Self {
+            axis: Axis::places(spans.len(), ticks.collect()),
+            names: spans.iter().map(|span| step.name(*span)).collect(),
+            of_row: xs.iter().map(|x| x.number().and_then(place)).collect(),
+        }
+    }
+
+    /// The names that need a legend.
+    pub fn legend(&self) -> &[String] {
+        if self.names.len() > 1 { &self.names } else { &[] }
+    }
+
+    /// The colour of a group.
+    pub fn slot(&self, at: usize) -> usize {
+        if self.names[at] == REST { OTHERS } else { at.min(OTHERS) }
+    }
+
+    /// The name of a group as the beginning of a tooltip; empty if there is only one group.
+    pub fn prefix(&self, at: usize) -> String {
+        if self.names.len() > 1 { format!("{}, ", self.names[at]) } else { String::new() }
+    }
+
+    /// A cell for each of these groups and each of `parts`.
+    pub fn cells(&self, input: &Input<'_>, parts: &Groups) -> Vec<Cell> {
+        let width = parts.names.len();
+        let cell = |at: usize| Cell { place: at / width, part: at % width, sum: None };
+        let mut cells: Vec<Cell> = (0..self.names.len() * width).map(cell).collect();
+        for (row, weight) in input.weights().enumerate() {
+            if let (Some(place), Some(part), Some(weight)) = (self.of_row[row], parts.of_row[row], weight) {
+                *cells[place * width + part].sum.get_or_insert(0.0) += weight;
+            }
+        }
+        cells
+    }
+
+    /// The text description of cells: their sum, the largest one, and the sum of each part.
+    pub fn summary(&self, what: &str, cells: &[Cell], parts: &Groups) -> String {
+        let sum = |part: Option<usize>| cells.iter().filter(move |cell| part.is_none_or(|part| part == cell.part));
+        let sum = |part| number(sum(part).map(Cell::value).sum());
+        let mut text = format!("{what}: {} in all", sum(None));
+        if let Some(most) = cells.iter().max_by(|a, b| a.value().total_cmp(&b.value())) {
+            let (part, place) = (parts.prefix(most.part), &self.names[most.place]);
+            text.push_str(&format!(", most at {part}{place} with {}", number(most.value())));
+        }
+        let sums = parts.legend().iter().enumerate().map(|(at, name)| format!("{name} {}", sum(Some(at))));
+        let sums: Vec<String> = sums.collect();
+        if sums.is_empty() { text } else { format!("{text}; {}", sums.join(", ")) }
+    }
+}
+
+/// The sum of the rows of two groups; `None` without rows.
+#[derive(Clone, Copy)]
+pub struct Cell {
+    pub place: usize,
+    pub part: usize,
+    pub sum: Option<f64>,
+}
+
+impl Cell {
+    pub fn value(&self) -> f64 {
+        self.sum.unwrap_or(0.0)
+    }
+}
+
+fn names_of(values: &[Value], weights: impl Iterator<Item = Option<f64>>) -> Vec<Name> {
+    let mut known: HashMap<String, Name> = HashMap::new();
+    for (row, (value, weight)) in values.iter().zip(weights).enumerate() {
+        let rank = match value {
+            Value::Text(_) => row as f64,
+            value => value.number().unwrap_or(f64::MAX),
+        };
+        let text = value.name();
+        let name = known.entry(text.clone()).or_insert(Name { text, rank, weight: 0.0 });
+        name.weight += weight.unwrap_or(0.0).abs();
+    }
+    known.into_values().collect()
+}
+
+/// The length of a bin: the unit in which the rows count, or a longer one if the bins are too many.
+fn bin_of(times: &[f64], canvas: &mut Canvas) -> Step {
+    // A single time says nothing about weeks and months.
+    let units = if times.len() > 1 { &Step::UNITS[..] } else { &Step::UNITS[2..] };
+    let counts = |step: &&Step| times.iter().all(|at| step.floor(*at) == *at);
+    let unit = *units.iter().find(counts).unwrap_or(&Step::Seconds(60));
+    let room = (times[times.len() - 1] - times[0]) / (canvas.width / BIN_WIDTH_MIN - 1.0);
+    if room <= unit.length() {
+        return unit;
+    }
+    let step = Step::at_least(room);
+    canvas
+        .note(format!("each mark stands for a longer time, such as {}", step.name(step.spans(times[0], times[0])[0])));
+    step
+}

@@ -1,16 +1,7 @@
 //! Axes: each maps values to positions, and has ticks at round values.
 
-use crate::report::catalog::ChartRole;
-
-use super::group::Groups;
-use super::input::Input;
 use super::number::{short, whole};
-use super::svg::Canvas;
 use super::time;
-use super::value::Value;
-
-/// Maximum number of names on an axis; the others are joined.
-pub const NAMES_MAX: usize = 24;
 
 /// Values from `low` to `high` at positions from `start` to `end`.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -35,7 +26,6 @@ impl Axis {
         // Between two whole numbers is nothing.
         let least = if numbers.clone().all(|n| n.fract() == 0.0) { 1.0 } else { 0.0 };
         let step = round_step((high - low) / wanted).max(least);
-        // A sum of shares can be a hair over 100.
         let (first, last) = ((low / step + 1e-9).floor(), (high / step - 1e-9).ceil());
         let values = (0..=whole(last - first).min(100)).map(|nth| (first + nth as f64) * step);
         let ticks = values.map(|at| (at, short(at))).collect();
@@ -57,32 +47,6 @@ impl Axis {
     /// Places side by side, of which some have labels.
     pub fn places(count: usize, ticks: Vec<(f64, String)>) -> Self {
         Self { high: count as f64, ticks, is_names: true, ..Self::default() }
-    }
-
-    /// The times, numbers or names of a column, and the value of each row.
-    pub fn column(input: &Input<'_>, canvas: &mut Canvas, role: ChartRole) -> (Self, Vec<Option<f64>>) {
-        let values = input.values(role);
-        if values.iter().any(|value| matches!(value, Value::Text(_))) {
-            return Self::lanes(input, canvas, role);
-        }
-        let known = values.iter().filter_map(Value::number);
-        let wanted = if role == ChartRole::X { canvas.ticks_wanted() } else { 5.0 };
-        let axis = if values.iter().any(|value| matches!(value, Value::Time(_))) {
-            Self::times(known, wanted)
-        } else {
-            // The axis contains zero, unless zero is far from all numbers.
-            let (low, high) = extent(known.clone());
-            let zero = (low > 0.0 && low < high / 2.0).then_some(0.0);
-            Self::numbers(known.chain(zero), wanted)
-        };
-        (axis, values.iter().map(Value::number).collect())
-    }
-
-    /// The names of a column in lanes, and the middle of each row's lane.
-    pub fn lanes(input: &Input<'_>, canvas: &mut Canvas, role: ChartRole) -> (Self, Vec<Option<f64>>) {
-        let lanes = Groups::of(input, canvas, role, NAMES_MAX);
-        let middles = lanes.of_row.into_iter().map(|lane| lane.map(|lane| lane as f64 + 0.5));
-        (Self { has_grid: true, ..lanes.axis }, middles.collect())
     }
 
     pub fn place(&self, value: f64) -> f64 {

@@ -3,8 +3,8 @@
 use crate::report::catalog::ChartRole;
 
 use super::Sketch;
-use super::axis::{Axis, NAMES_MAX, extent};
-use super::group::{Cell, Groups, REST};
+use super::axis::{Axis, extent};
+use super::group::{Cell, Groups, NAMES_MAX, REST};
 use super::input::Input;
 use super::number::{number, short, whole};
 use super::plot::{LANE, Plot, legend};
@@ -46,7 +46,7 @@ pub fn draw_heatmap(input: &Input<'_>, canvas: &mut Canvas) -> Sketch {
         let shade = ((sum - low) / (high - low).max(f64::MIN_POSITIVE) * SHADE_MAX).ceil().clamp(0.0, SHADE_MAX);
         let title = format!("{}, {}: {}", lanes.names[cell.part], places.names[cell.place], number(sum));
         canvas.rect([x, y, w, h], &format!("heat q{shade}"), &title);
-        if w > width(&short(sum)) + 2.0 {
+        if w > width(&short(sum)) + 8.0 {
             let class = if shade >= 4.0 { "small on" } else { "small in" };
             canvas.text([x + w / 2.0, y + 15.0], "middle", class, &short(sum));
         }

@@ -51,8 +51,8 @@ impl Strip {
         let top = legend(canvas, &words, |canvas, at, place| mark(canvas, place, held[at].0, ""));
         let names: Vec<String> = self.lanes.iter().map(|(name, _)| name.clone()).collect();
         let place = |at: f64| self.cells.partition_point(|(from, _)| *from <= at).saturating_sub(1) as f64 + 0.5;
-        let ticks = time::ticks(first, last, canvas.ticks_wanted()).into_iter();
-        let ticks = ticks.map(|(at, label)| (place(at), label)).collect();
+        let ticks = time::ticks(first, last, canvas.ticks_wanted());
+        let ticks = ticks.into_iter().map(|(at, label)| (place(at), label)).collect();
         let (x, y) = (Axis::places(self.cells.len(), ticks), Axis::names(&names));
         let plot = Plot { x, y, top, ..Plot::default() }.draw(canvas);
         for (lane, (name, states)) in self.lanes.iter().enumerate() {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::report::catalog::ChartRole;
 
-use super::axis::Axis;
+use super::axis::{Axis, extent};
 use super::input::Input;
 use super::number::number;
 use super::svg::{Canvas, OTHERS};
@@ -15,6 +15,8 @@ use super::value::Value;
 pub const REST: &str = "all others";
 /// Minimum width of a bin of time; narrower ones are joined.
 const BIN_WIDTH_MIN: f64 = 6.5;
+/// Maximum number of names on an axis; the others are joined.
+pub const NAMES_MAX: usize = 24;
 /// Maximum number of names side by side.
 const COLUMNS_MAX: usize = 40;
 
@@ -65,8 +67,7 @@ impl Groups {
         }
         let places: HashMap<&str, usize> = names.iter().enumerate().map(|(at, name)| (&*name.text, at)).collect();
         let place = |value: &Value| places.get(&*value.name()).copied().or(Some(names.len() - 1));
-        let of_row = values.iter().map(place).collect();
-        Self::new(names.into_iter().map(|name| name.text).collect(), of_row)
+        Self::new(names.iter().map(|name| name.text.clone()).collect(), values.iter().map(place).collect())
     }
 
     /// The places of an x axis side by side: names, or bins of time without holes.
@@ -130,10 +131,37 @@ impl Groups {
             let (part, place) = (parts.prefix(most.part), &self.names[most.place]);
             text.push_str(&format!(", most at {part}{place} with {}", number(most.value())));
         }
-        let sums = parts.legend().iter().enumerate().map(|(at, name)| format!("{name} {}", sum(Some(at))));
-        let sums: Vec<String> = sums.collect();
+        // Longer lists are in the table.
+        let named = parts.legend().iter().enumerate().filter(|_| parts.names.len() <= OTHERS + 1);
+        let sums: Vec<String> = named.map(|(at, name)| format!("{name} {}", sum(Some(at)))).collect();
         if sums.is_empty() { text } else { format!("{text}; {}", sums.join(", ")) }
     }
+}
+
+/// The times, numbers or names of a column, and the value of each row.
+pub fn column(input: &Input<'_>, canvas: &mut Canvas, role: ChartRole) -> (Axis, Vec<Option<f64>>) {
+    let values = input.values(role);
+    if values.iter().any(|value| matches!(value, Value::Text(_))) {
+        return lanes(input, canvas, role);
+    }
+    let known = values.iter().filter_map(Value::number);
+    let wanted = if role == ChartRole::X { canvas.ticks_wanted() } else { 5.0 };
+    let axis = if values.iter().any(|value| matches!(value, Value::Time(_))) {
+        Axis::times(known, wanted)
+    } else {
+        // The axis contains zero, unless zero is far from all numbers.
+        let (low, high) = extent(known.clone());
+        let zero = (low > 0.0 && low < high / 2.0).then_some(0.0);
+        Axis::numbers(known.chain(zero), wanted)
+    };
+    (axis, values.iter().map(Value::number).collect())
+}
+
+/// The names of a column in lanes, and the middle of each row's lane.
+pub fn lanes(input: &Input<'_>, canvas: &mut Canvas, role: ChartRole) -> (Axis, Vec<Option<f64>>) {
+    let lanes = Groups::of(input, canvas, role, NAMES_MAX);
+    let middles = lanes.of_row.into_iter().map(|lane| lane.map(|lane| lane as f64 + 0.5));
+    (Axis { has_grid: true, ..lanes.axis }, middles.collect())
 }
 
 /// The sum of the rows of two groups; `None` without rows.

@@ -4,7 +4,7 @@ use crate::report::catalog::{ChartKind, ChartRole};
 
 use super::Sketch;
 use super::axis::{Axis, extent};
-use super::group::Groups;
+use super::group::{self, Groups};
 use super::input::Input;
 use super::number::number;
 use super::plot::{Plot, legend};
@@ -21,7 +21,7 @@ struct Point {
 }
 
 pub fn draw(input: &Input<'_>, canvas: &mut Canvas) -> Sketch {
-    let (x, places) = Axis::column(input, canvas, ChartRole::X);
+    let (x, places) = group::column(input, canvas, ChartRole::X);
     let series = Groups::series(input, canvas);
     let lines = lines_of(input, canvas, &series, &places);
     let y = Axis::numbers(lines.iter().flatten().filter_map(|point| point.y).chain([0.0]), 5.0);

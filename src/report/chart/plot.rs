@@ -35,8 +35,8 @@ impl Plot {
             canvas.text([0.0, self.top + 14.0], "start", "small", &self.title);
             self.top += 20.0;
         }
-        let left_max = canvas.width * 0.3;
-        let left = self.y.ticks.iter().map(|(_, label)| width(label)).fold(0.0, f64::max).min(left_max) + 10.0;
+        let left =
+            self.y.ticks.iter().map(|(_, label)| width(label)).fold(0.0, f64::max).min(canvas.width * 0.3) + 10.0;
         let (top, right) = (self.top + 4.0, canvas.width - self.right - EDGE);
         let bottom = top + if self.y.is_names { self.y.high * LANE } else { HEIGHT };
         let edge = if self.x.is_names { 0.0 } else { EDGE };

@@ -6,7 +6,7 @@ use crate::report::catalog::{ChartKind, ChartRole};
 
 use super::Sketch;
 use super::axis::Axis;
-use super::group::Groups;
+use super::group::{self, Groups};
 use super::input::Input;
 use super::number::{counted, number, whole};
 use super::plot::{LANE, Plot, legend};
@@ -33,11 +33,11 @@ pub fn draw(input: &Input<'_>, canvas: &mut Canvas) -> Sketch {
         true => canvas.rect([x - 0.9, y - LANE / 2.0 + 4.0, 1.8, LANE - 8.0], &format!("f{slot}"), title),
         false => canvas.dot([x, y], slot, title),
     };
-    let (x, xs) = Axis::column(input, canvas, ChartRole::X);
+    let (x, xs) = group::column(input, canvas, ChartRole::X);
     let (y, ys) = match is_strip {
-        true if !input.has(ChartRole::Y) => Axis::lanes(input, canvas, ChartRole::Series),
-        true => Axis::lanes(input, canvas, ChartRole::Y),
-        false => Axis::column(input, canvas, ChartRole::Y),
+        true if !input.has(ChartRole::Y) => group::lanes(input, canvas, ChartRole::Series),
+        true => group::lanes(input, canvas, ChartRole::Y),
+        false => group::column(input, canvas, ChartRole::Y),
     };
     let series = Groups::series(input, canvas);
     let top = legend(canvas, series.legend(), |canvas, at, [x, y, w, h]| {
@@ -82,7 +82,7 @@ fn merged(canvas: &mut Canvas, mut marks: Vec<Mark>) -> Vec<Mark> {
 
 /// Spans in lanes, from a start to an end; a span without an end has not ended.
 pub fn draw_timeline(input: &Input<'_>, canvas: &mut Canvas) -> Sketch {
-    let (y, lanes) = Axis::lanes(input, canvas, ChartRole::Lane);
+    let (y, lanes) = group::lanes(input, canvas, ChartRole::Lane);
     let series = Groups::series(input, canvas);
     let times = |role| input.values(role).iter().map(|value| value.number());
     let x = Axis::times(times(ChartRole::Start).chain(times(ChartRole::End)).flatten(), canvas.ticks_wanted());
@@ -109,6 +109,5 @@ pub fn draw_timeline(input: &Input<'_>, canvas: &mut Canvas) -> Sketch {
         }
     }
     canvas.note_lost(input.rows.len() - drawn, "without a start, or beyond the room,");
-    let (spans, lanes) = (counted(drawn, "span"), counted(plot.y.ticks.len(), "lane"));
-    plot.sketch(format!("{spans} in {lanes}, {}", time::span(plot.x.low, plot.x.high)))
+    plot.sketch(format!("{}, {}", counted(drawn, "span"), time::span(plot.x.low, plot.x.high)))
 }

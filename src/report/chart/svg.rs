@@ -62,9 +62,9 @@ impl Canvas {
         Self { width, ..Self::default() }
     }
 
-    /// The number of ticks for which an x axis has room.
+    /// The number of ticks that an x axis may have; labels without room are left out.
     pub fn ticks_wanted(&self) -> f64 {
-        (self.width / 100.0).floor()
+        (self.width / 55.0).floor()
     }
 
     pub fn note(&mut self, note: String) {

@@ -12,6 +12,7 @@ use super::number::{counted, number, whole};
 use super::plot::{LANE, Plot, legend};
 use super::svg::{Canvas, n};
 use super::time;
+use super::value::Value;
 
 /// Maximum number of marks; beyond it, close marks are merged, and further spans are left out.
 const MARKS_MAX: usize = 1_500;
@@ -84,7 +85,7 @@ fn merged(canvas: &mut Canvas, mut marks: Vec<Mark>) -> Vec<Mark> {
 pub fn draw_timeline(input: &Input<'_>, canvas: &mut Canvas) -> Sketch {
     let (y, lanes) = group::lanes(input, canvas, ChartRole::Lane);
     let series = Groups::series(input, canvas);
-    let times = |role| input.values(role).iter().map(|value| value.number());
+    let times = |role| input.values(role).iter().map(Value::number);
     let x = Axis::times(times(ChartRole::Start).chain(times(ChartRole::End)).flatten(), canvas.ticks_wanted());
     let top = legend(canvas, series.legend(), |canvas, at, place| canvas.bar(place, series.slot(at), ""));
     let plot = Plot { x, y, top, ..Plot::default() }.draw(canvas);

@@ -93,7 +93,7 @@ impl Canvas {
         let _ = write!(self.out, "<path d=\"{data}\" class=\"{class}\"");
         let _ = match title {
             "" => write!(self.out, "/>"),
-            title => write!(self.out, "><title>{}</title></path>", escape(&tooltip(title))),
+            title => write!(self.out, "><title>{}</title></path>", escape(tooltip(title))),
         };
     }
 
@@ -114,7 +114,7 @@ impl Canvas {
         let (x, y, shown) = (n(x), n(y), cut(text, room));
         let _ = write!(self.out, "<text x=\"{x}\" y=\"{y}\" class=\"{class}\" text-anchor=\"{anchor}\">");
         if shown != clean(text) {
-            let _ = write!(self.out, "<title>{}</title>", escape(&tooltip(text)));
+            let _ = write!(self.out, "<title>{}</title>", escape(tooltip(text)));
         }
         let _ = write!(self.out, "{}</text>", escape(&shown));
     }

@@ -63,7 +63,9 @@ fn draw_stack(canvas: &mut Canvas, plot: &Plot, kind: ChartKind, places: &Groups
     let thick = match kind {
         ChartKind::Bars => 15.0,
         ChartKind::Columns => (across.step() * 0.8).min(64.0),
-        _ => across.step(),
+        ChartKind::Histogram => across.step() - 1.0,
+        // Areas overlap a little, so that no seam shows.
+        _ => across.step() + 0.4,
     };
     let (name, middle) = (&places.names[stack[0].place], across.place(stack[0].place as f64 + 0.5));
     let (mut up, mut down) = (0.0, 0.0);

@@ -4,13 +4,12 @@
 //! processes of the machine. Eviction removes the least recently used file first. A query pins its files as hard links of its
 //! own, so they remain readable after another process evicts them.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::scope;
+use std::sync::Arc;
 
 use tempfile::{NamedTempFile, TempDir};
 use thiserror::Error;
@@ -19,6 +18,7 @@ use crate::model::Digest;
 
 use super::checked::copy_checked;
 use super::store::Store;
+use super::threads::each;
 use super::{ArchiveError, FileEntry};
 
 const FILES: &str = "files";
@@ -132,19 +132,7 @@ impl Cache {
             return Err(CacheError::TooSmall { needed, limit: self.bytes_max });
         }
         let pinned = self.begin_pin().map_err(self.failed())?;
-        let waiting = Mutex::new(wanted.into_values().collect::<VecDeque<_>>());
-        let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-        let pin_some = || {
-            while let Some(file) = next() {
-                self.pin_one(store, file, &pinned, needed).inspect_err(|_| while next().is_some() {})?;
-            }
-            Ok::<(), CacheError>(())
-        };
-        let all: Result<Vec<()>, CacheError> = scope(|scope| {
-            let threads: Vec<_> = (0..FETCHES_AT_ONCE.min(files.len())).map(|_| scope.spawn(pin_some)).collect();
-            threads.into_iter().map(|thread| thread.join().expect("BUG: pinning does not panic")).collect()
-        });
-        all?;
+        each(wanted.into_values(), FETCHES_AT_ONCE, |file| self.pin_one(store, file, &pinned, needed))?;
         self.make_room(self.bytes_max).map_err(self.failed())?;
         Ok(pinned)
     }

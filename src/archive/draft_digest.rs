@@ -1,17 +1,19 @@
 //! The digest of a draft. A writer recognises a repeated draft by it.
 
+use serde::Serialize;
+
 use crate::model::Digest;
 
 use super::salts::{Salt, Salts};
 use super::table::{RowsDigest, digest_events};
-use super::{Draft, WindowRows};
+use super::{Draft, SessionsDraft, WindowRows};
 
 /// The digest of the rows of each window of a draft.
 ///
 /// # Errors
-/// A sentence that names the lost salt.
+/// A sentence that names the lost salt, or an event that does not fit the columns.
 pub fn row_digests(draft: &Draft, salts: &Salts) -> Result<Vec<RowsDigest>, String> {
-    let of = |window: &WindowRows| digest_events(&window.rows, salts).map_err(|lost| lost.to_string());
+    let of = |window: &WindowRows| digest_events(window.stream, &window.rows, salts);
     draft.rows.iter().map(of).collect()
 }
 
@@ -34,39 +36,18 @@ pub fn draft_digest(draft: &Draft, digests: &[RowsDigest], key: Salt) -> Digest 
         }
         parts.push(part);
     }
-    if !draft.inventory.is_empty() || !draft.inventory_reads.is_empty() {
-        let scans = (&draft.inventory, &draft.inventory_reads);
-        parts.push(serde_json::to_vec(&scans).expect("BUG: rows have no map with odd keys"));
+    if let Some(SessionsDraft { mark, is_anew, .. }) = &draft.sessions {
+        parts.push(json(&(mark, is_anew)));
     }
-    if !draft.seal_days.is_empty() {
-        parts.push(serde_json::to_vec(&("days", &draft.seal_days)).expect("BUG: ranges have no map"));
-    }
-    if !draft.join_windows.is_empty() {
-        parts.push(serde_json::to_vec(&("windows", &draft.join_windows)).expect("BUG: paths have no map"));
-    }
-    if !draft.join_years.is_empty() {
-        parts.push(serde_json::to_vec(&("years", &draft.join_years)).expect("BUG: ranges have no map"));
-    }
-    let records = (&draft.windows, &draft.streams, &draft.devices, &draft.findings, &draft.seal_months);
-    if let Some(sessions) = &draft.sessions {
-        let mark = sessions.mark;
-        let until = mark.until.map(|until| format!(" until {until}")).unwrap_or_default();
-        parts.push(format!("sessions {} {:?} {}{until}\n", mark.rules, mark.through, sessions.is_anew).into_bytes());
-    }
-    parts.push(serde_json::to_vec(&records).expect("BUG: records have no map with odd keys"));
-    if !draft.reviews.is_empty() {
-        parts.push(serde_json::to_vec(&draft.reviews).expect("BUG: records have no map with odd keys"));
-    }
-    if !draft.expire.is_empty() || !draft.gone_sessions.is_empty() {
-        let gone = (&draft.expire, &draft.gone_sessions);
-        parts.push(serde_json::to_vec(&gone).expect("BUG: records have no map with odd keys"));
-    }
-    if !draft.holds.is_empty() {
-        parts.push(serde_json::to_vec(&draft.holds).expect("BUG: records have no map with odd keys"));
-    }
-    if !draft.read_points.is_empty() {
-        parts.push(serde_json::to_vec(&draft.read_points).expect("BUG: points have no map with odd keys"));
-    }
+    let Draft { windows, streams, read_points, devices, findings, seal_months, seal_days, .. } = draft;
+    parts.push(json(&(windows, streams, read_points, devices, findings, seal_months, seal_days)));
+    let Draft { join_windows, join_years, inventory, inventory_reads, reviews, expire, gone_sessions, holds, .. } =
+        draft;
+    parts.push(json(&(join_windows, join_years, inventory, inventory_reads, reviews, expire, gone_sessions, holds)));
     let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
-    Digest::with_domain("annals draft v5\n", &parts)
+    Digest::with_domain("annals draft v6\n", &parts)
+}
+
+fn json(records: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(records).expect("BUG: records have no map with odd keys")
 }

@@ -178,6 +178,7 @@ mod table;
 mod team_key;
 mod team_name;
 mod text_lines;
+mod threads;
 mod vacuum;
 mod verify;
 

@@ -2,11 +2,9 @@
 //! truth: if it is missing or does not fit the ledger, the reader replays everything. A writer hashes the chain up to the
 //! snapshot; `verify` replays everything and compares.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Digest, Instant, InventoryPart, LedgerSeq, Stream, TeamId};
+use crate::model::{Digest, Instant, LedgerSeq, TeamId};
 use crate::planted::{self, Bug};
 
 use super::ledger::LINE_VERSION;
@@ -14,10 +12,6 @@ use super::ledger_files::{LedgerEnd, ledger_files};
 use super::path::{ArchivePath, TeamKey, snapshots_of};
 use super::state::TeamState;
 use super::store::{Listed, Store, StoreError, put};
-use super::{
-    DeviceDelta, ErasedRecord, ExpiredRecord, FileEntry, Finding, Hold, InventoryRead, ReviewRecord, SaltRecord,
-    SessionsMark, StreamRecord, WindowRecord,
-};
 
 /// Lines between two snapshots, unless [`Archive::snapshots_every`](super::Archive::snapshots_every) sets another number.
 /// A query over a thousand teams replays the lines after a thousand snapshots.
@@ -36,31 +30,12 @@ struct Snapshot {
     /// The program that wrote it: another version can derive another state from the same lines.
     program: String,
     line_version: u32,
-    archive_id: String,
-    team_id: TeamId,
-    seq: LedgerSeq,
-    head: Digest,
-    at: Option<Instant>,
+    state: TeamState,
     day: Instant,
     /// Bytes of the day's file up to the end of the line.
     len: u64,
     /// Bytes of all ledger files of earlier days.
     bytes_before: u64,
-    files: Vec<FileEntry>,
-    windows: Vec<WindowRecord>,
-    streams: Vec<(Stream, StreamRecord)>,
-    devices: DeviceDelta,
-    findings: Vec<(LedgerSeq, Finding)>,
-    reviews: Vec<(LedgerSeq, ReviewRecord)>,
-    holds: Vec<Hold>,
-    expired: Vec<(LedgerSeq, ExpiredRecord)>,
-    erased: Vec<(LedgerSeq, ErasedRecord)>,
-    sealed_months: Vec<(Stream, Instant)>,
-    sealed_days: Vec<(Stream, Instant)>,
-    sessions: Option<SessionsMark>,
-    inventory: Vec<InventoryRead>,
-    salts: Vec<SaltRecord>,
-    draft: Option<Digest>,
 }
 
 fn program() -> String {
@@ -68,70 +43,6 @@ fn program() -> String {
 }
 
 impl Snapshot {
-    fn of(state: &TeamState, (day, len): (Instant, u64), bytes_before: u64) -> Self {
-        Self {
-            program: program(),
-            line_version: LINE_VERSION,
-            archive_id: state.archive_id.clone(),
-            team_id: state.team_id.clone(),
-            seq: state.seq,
-            head: state.head,
-            at: state.at,
-            day,
-            len,
-            bytes_before,
-            files: state.files.values().cloned().collect(),
-            windows: state.windows.values().cloned().collect(),
-            streams: state.streams.iter().map(|(stream, record)| (*stream, record.clone())).collect(),
-            devices: DeviceDelta {
-                added: state.devices.clone(),
-                removed: BTreeSet::new(),
-                named: state.devices_ever.clone(),
-            },
-            findings: state.findings.clone(),
-            reviews: state.reviews.clone(),
-            holds: state.holds.values().cloned().collect(),
-            expired: state.expired.values().cloned().collect(),
-            erased: state.erased.clone(),
-            sealed_months: state.sealed_months.iter().copied().collect(),
-            sealed_days: state.sealed_days.iter().copied().collect(),
-            sessions: state.sessions,
-            inventory: state.inventory.values().flatten().copied().collect(),
-            salts: state.salts.iter().map(|(month, sha256)| SaltRecord { month: *month, sha256: *sha256 }).collect(),
-            draft: state.draft,
-        }
-    }
-
-    fn into_state(self) -> TeamState {
-        let mut inventory: BTreeMap<InventoryPart, Vec<InventoryRead>> = BTreeMap::new();
-        for look in self.inventory {
-            inventory.entry(look.part).or_default().push(look);
-        }
-        TeamState {
-            archive_id: self.archive_id,
-            team_id: self.team_id,
-            seq: self.seq,
-            head: self.head,
-            at: self.at,
-            files: self.files.into_iter().map(|file| (file.path.clone(), file)).collect(),
-            windows: self.windows.into_iter().map(|window| ((window.stream, window.range.start), window)).collect(),
-            streams: self.streams.into_iter().collect(),
-            devices: self.devices.added,
-            devices_ever: self.devices.named,
-            findings: self.findings,
-            reviews: self.reviews,
-            expired: self.expired.into_iter().map(|found| ((found.1.dataset, found.1.month), found)).collect(),
-            holds: self.holds.into_iter().map(|hold| (hold.added.id.clone(), hold)).collect(),
-            erased: self.erased,
-            sealed_months: self.sealed_months.into_iter().collect(),
-            sealed_days: self.sealed_days.into_iter().collect(),
-            sessions: self.sessions,
-            inventory,
-            salts: self.salts.into_iter().map(|record| (record.month, record.sha256)).collect(),
-            draft: self.draft,
-        }
-    }
-
     /// The digest of the content, then the content.
     fn encode(&self) -> Vec<u8> {
         let text = serde_json::to_vec(self).expect("BUG: a snapshot has no map with odd keys");
@@ -176,11 +87,14 @@ pub fn newest(store: &dyn Store, key: &TeamKey) -> LedgerSeq {
 pub fn keep(store: &dyn Store, state: &TeamState, end: LedgerEnd) -> Result<(), StoreError> {
     let key = TeamKey::of(&state.team_id);
     let Some(day) = end.day else { return Ok(()) };
-    let snapshot = Snapshot::of(state, (day, end.len), bytes_before(&ledger_files(store, &key)?, day));
-    let path = ArchivePath::Snapshot { team: key.clone(), seq: state.seq }.to_string();
+    let bytes_before = bytes_before(&ledger_files(store, &key)?, day);
+    let (program, line_version, state) = (program(), LINE_VERSION, state.clone());
+    let snapshot = Snapshot { program, line_version, day, len: end.len, bytes_before, state };
+    let seq = snapshot.state.seq;
+    let path = ArchivePath::Snapshot { team: key.clone(), seq }.to_string();
     put(store, &path, &snapshot.encode())?;
     // A snapshot of a later line belongs to another history: the archive was restored from a copy.
-    let (older, later): (Vec<_>, Vec<_>) = listed(store, &key)?.into_iter().partition(|(seq, _)| *seq <= state.seq);
+    let (older, later): (Vec<_>, Vec<_>) = listed(store, &key)?.into_iter().partition(|(of, _)| *of <= seq);
     let surplus = older.len().saturating_sub(KEPT);
     let gone: Vec<&str> = older[..surplus].iter().chain(&later).map(|(_, found)| found.path.as_str()).collect();
     store.remove_all(&gone)
@@ -197,18 +111,18 @@ pub fn before_the_end(
     held.into_iter().rev().take(KEPT).find_map(|(_, found)| {
         let snapshot = read(store, &found)?;
         let end = LedgerEnd { day: Some(snapshot.day), len: snapshot.len, torn: 0 };
-        let is_of_it = snapshot.archive_id == archive_id && snapshot.team_id == *team;
+        let is_of_it = snapshot.state.archive_id == archive_id && snapshot.state.team_id == *team;
         let fits = bytes_before(files, snapshot.day) == snapshot.bytes_before
             && continues(files, snapshot.day, snapshot.len)
             || planted::is(Bug::SnapshotAhead);
-        (is_of_it && fits).then(|| (snapshot.into_state(), end))
+        (is_of_it && fits).then_some((snapshot.state, end))
     })
 }
 
 /// The newest intact snapshots with their paths. Does not check whether they fit the ledger.
 pub fn held(store: &dyn Store, key: &TeamKey) -> Vec<(String, TeamState)> {
     let newest = listed(store, key).unwrap_or_default().into_iter().rev().take(KEPT);
-    newest.filter_map(|(_, listed)| read(store, &listed).map(|found| (listed.path, found.into_state()))).collect()
+    newest.filter_map(|(_, listed)| read(store, &listed).map(|found| (listed.path, found.state))).collect()
 }
 
 fn read(store: &dyn Store, listed: &Listed) -> Option<Snapshot> {

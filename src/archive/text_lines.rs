@@ -1,10 +1,10 @@
 //! Reads the lines of a ledger file in blocks: a file of any size needs memory for one block and its longest line.
 
-use std::io::{self, Read};
+use std::io::{self, BufRead as _, BufReader, Read as _};
 
 use super::ArchiveError;
 use super::ledger::LINE_BYTES_MAX;
-use super::store::{Blob, StoreError, Verb};
+use super::store::{Blob, BlobReader, StoreError, Verb};
 
 const BLOCK_BYTES: usize = 256 << 10;
 
@@ -60,12 +60,10 @@ impl std::fmt::Display for LineFault {
 
 /// The lines of a file from an offset on. The first fault is the last item.
 pub struct TextLines {
-    blob: Blob,
+    blocks: BufReader<BlobReader>,
+    size: u64,
     /// The offset of the next line.
     at: u64,
-    block: Vec<u8>,
-    /// The offset of the block.
-    block_at: u64,
     line_bytes_max: usize,
     is_over: bool,
 }
@@ -73,66 +71,20 @@ pub struct TextLines {
 impl TextLines {
     /// `begin` is the offset of a line.
     pub fn new(blob: Blob, begin: u64) -> Self {
-        Self { blob, at: begin, block: Vec::new(), block_at: begin, line_bytes_max: LINE_BYTES_MAX, is_over: false }
+        let (size, blocks) = (blob.size(), BufReader::with_capacity(BLOCK_BYTES, blob.reader(begin)));
+        Self { blocks, size, at: begin, line_bytes_max: LINE_BYTES_MAX, is_over: false }
     }
 
     fn read(&mut self) -> Result<Option<TextLine>, LineFault> {
-        let size = self.blob.size();
-        if self.at >= size {
-            return Ok(None);
+        let (offset, mut text) = (self.at, Vec::new());
+        let most = self.line_bytes_max as u64;
+        self.at += self.blocks.by_ref().take(most).read_until(b'\n', &mut text).map_err(LineFault::Io)? as u64;
+        let has_newline = text.pop_if(|last| *last == b'\n').is_some();
+        match () {
+            () if self.at == offset => Ok(None),
+            () if !has_newline && text.len() == self.line_bytes_max => Err(LineFault::TooLong),
+            () => Ok(Some(TextLine { offset, text, has_newline, is_last: self.at >= self.size })),
         }
-        let (length, has_newline) = self.length()?;
-        let text = self.bytes(length)?;
-        let offset = self.at;
-        self.at += length as u64 + u64::from(has_newline);
-        Ok(Some(TextLine { offset, text, has_newline, is_last: self.at >= size }))
-    }
-
-    /// The length of the current line without its newline, and whether it has a newline.
-    fn length(&mut self) -> Result<(usize, bool), LineFault> {
-        let mut length = 0;
-        loop {
-            let block = self.block_from(self.at + length as u64)?;
-            if let Some(newline) = memchr::memchr(b'\n', block) {
-                length += newline;
-                return if length < self.line_bytes_max { Ok((length, true)) } else { Err(LineFault::TooLong) };
-            }
-            if block.is_empty() {
-                return Ok((length, false));
-            }
-            length += block.len();
-            if length >= self.line_bytes_max {
-                return Err(LineFault::TooLong);
-            }
-        }
-    }
-
-    /// Bytes from `place` on: the rest of the current block, or the next block. `None` after the end.
-    fn block_from(&mut self, place: u64) -> Result<&[u8], LineFault> {
-        let held = self.block_at..self.block_at + self.block.len() as u64;
-        if !held.contains(&place) {
-            self.block.clear();
-            self.block_at = place;
-            let read = self.blob.reader(place).take(BLOCK_BYTES as u64).read_to_end(&mut self.block);
-            read.map_err(LineFault::Io)?;
-        }
-        let within = usize::try_from(place - self.block_at).expect("BUG: within a block");
-        Ok(&self.block[within..])
-    }
-
-    /// Reads the bytes of the current line.
-    fn bytes(&mut self, length: usize) -> Result<Vec<u8>, LineFault> {
-        let mut text = Vec::with_capacity(length);
-        while text.len() < length {
-            let left = length - text.len();
-            let block = self.block_from(self.at + text.len() as u64)?;
-            if block.is_empty() {
-                let shrunk = io::Error::new(io::ErrorKind::UnexpectedEof, "the file became shorter while it was read");
-                return Err(LineFault::Io(shrunk));
-            }
-            text.extend_from_slice(&block[..left.min(block.len())]);
-        }
-        Ok(text)
     }
 }
 

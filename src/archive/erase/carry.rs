@@ -8,6 +8,7 @@ use crate::planted::{self, Bug};
 use super::super::output::tier_of;
 use super::super::path::DataPath;
 use super::super::salts::Salts;
+use super::super::stage::read_back;
 use super::super::store::Unerased;
 use super::super::table::{RowsDigest, Selection, TableReader, TableWriter, digest_rows, salt_months, times_of};
 use super::super::vacuum::{may_be_named, unnamed};
@@ -206,34 +207,16 @@ impl TeamWriter {
         let written = writer.finish(name)?;
         let path = name(written.sha256);
         let meant = RowsDigest::from(entry.rows_digest).less(file.rows.erased).plus(file.rows.replaced);
-        self.read_again(&path, entry, meant, eraser)?;
-        Ok(FileEntry { path, bytes: written.bytes, sha256: written.sha256, rows_digest: meant.into(), ..entry.clone() })
-    }
-
-    /// Checks that the new file has the expected rows, and that none of them holds the subject.
-    fn read_again(
-        &self,
-        path: &str,
-        from: &FileEntry,
-        meant: RowsDigest,
-        eraser: &Eraser<'_>,
-    ) -> Result<(), ArchiveError> {
-        let (mut rows, mut digest) = (0, RowsDigest::default());
-        for batch in TableReader::open(self.store(), path, from.dataset, Selection::default())? {
-            let batch = batch?;
-            let table = |detail: String| ArchiveError::Table { path: path.to_owned(), detail };
-            rows += batch.num_rows() as u64;
-            digest = digest.plus(digest_rows(&batch, self.salts()).map_err(|e| table(e.to_string()))?);
-            if eraser.rows(from.dataset, &batch).map_err(table)?.is_some() {
-                return Err(table("the new file still holds the subject".to_owned()));
-            }
-        }
-        if (rows, digest) == (from.rows, meant) {
-            return Ok(());
-        }
-        let said = |rows: u64, digest: RowsDigest| format!("{rows} rows with digest {}", Digest::from(digest));
-        let (found, expected) = (said(rows, digest), said(from.rows, meant));
-        Err(ArchiveError::ReadBack { path: path.to_owned(), found, expected })
+        read_back(store, self.salts(), (&path, entry.dataset), &written, (entry.rows, meant))?;
+        let entry = FileEntry {
+            path,
+            bytes: written.bytes,
+            sha256: written.sha256,
+            rows_digest: meant.into(),
+            ..entry.clone()
+        };
+        changes(store, &entry, eraser, &mut |_| Err(table("the new file still holds the subject".to_owned())))?;
+        Ok(entry)
     }
 }
 

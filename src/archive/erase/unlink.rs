@@ -10,7 +10,7 @@ use crate::model::Instant;
 
 use super::super::salts::{DRAFTS_MONTH, Salts};
 use super::super::store::Store;
-use super::super::table::{RowsDigest, Selection, TableReader, digest_rows};
+use super::super::table::{RowsDigest, digest_file};
 use super::super::{ArchiveError, FileEntry};
 use super::ResaltedFile;
 
@@ -30,12 +30,7 @@ pub fn resalted<'a>(
 ) -> Result<Vec<ResaltedFile>, ArchiveError> {
     let mut changed = Vec::new();
     for file in files {
-        let mut digest = RowsDigest::default();
-        for batch in TableReader::open(store, &file.path, file.dataset, Selection::default())? {
-            let rows = digest_rows(&batch?, salts);
-            digest =
-                digest.plus(rows.map_err(|e| ArchiveError::Table { path: file.path.clone(), detail: e.to_string() })?);
-        }
+        let (_, digest) = digest_file(store, &file.path, file.dataset, salts)?;
         if digest != RowsDigest::from(file.rows_digest) {
             changed.push(ResaltedFile { path: file.path.clone(), rows_digest: digest.into() });
         }

@@ -1,18 +1,16 @@
 //! Plans the files of a change of sessions, from the state and the draft alone.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use arrow::array::{Array, AsArray, BooleanArray, RecordBatch};
-use arrow::compute::filter_record_batch;
-
-use crate::model::{ConnectionId, Instant, Range, SessionRow, Stream};
+use crate::model::{Instant, Range, SessionRow, Stream};
 
 use super::super::output::{Content, Output};
 use super::super::path::{day_start, month_of, year_of};
 use super::super::salts::Salts;
 use super::super::state::TeamState;
-use super::super::table::{RowsDigest, column};
-use super::super::{ArchiveError, Dataset, FileEntry, FileRole, SessionsDraft, SessionsRecord};
+use super::super::table::RowsDigest;
+use super::super::{Dataset, FileEntry, FileRole, SessionsDraft, SessionsRecord};
 use super::columns::{Sum, batches, in_order};
 use super::new_file::SessionsChange;
 use super::place::{LARGE_ROWS, Place, Places, SMALL_ROWS, is_joined};
@@ -181,10 +179,7 @@ fn absorb<'a>(
         changes.inputs.extend(here().map(|file| (file.path.as_str(), file)));
         return FileRole::Open;
     }
-    // A year's amendment has rows from the whole year: joining it would rewrite row groups that can remain.
-    let is_whole = |file: &&&FileEntry| file.rows >= LARGE_ROWS;
-    let stays = matches!(place, Place::Year(_)) && changes.inputs.values().any(|file| is_whole(&file));
-    let mut small: Vec<&FileEntry> = here().filter(|file| !stays && file.rows < SMALL_ROWS).collect();
+    let mut small: Vec<&FileEntry> = here().filter(|file| file.rows < SMALL_ROWS).collect();
     small.sort_by_key(|file| (file.rows, &file.path));
     let mut rows = changes.added.len() as u64 + changes.inputs.values().map(|file| file.rows).sum::<u64>();
     for file in small {
@@ -205,29 +200,15 @@ fn absorb<'a>(
 fn output(place: Place, role: FileRole, changes: Changes<'_>, salts: &Salts) -> Result<Output, String> {
     let Changes { inputs, dropped, added: mut rows, .. } = changes;
     let (batches, added) = in_order(&mut rows, salts)?;
-    let mut changed: Vec<i64> = rows.iter().map(|row| row.first_event_at.micros()).collect();
-    let of_added = changed.iter().min().map(|micros| Instant::from_nanos(micros.saturating_mul(1_000)));
+    let of_added = rows.iter().map(|row| row.first_event_at).min();
     let times = inputs.values().filter_map(|file| file.first).chain(of_added);
     let start = match (role, place) {
         (FileRole::Month | FileRole::Amendment, Place::Month(start) | Place::Year(start)) => start,
         _ => day_start(times.min().unwrap_or(Instant::EARLIEST)),
     };
-    changed.extend(dropped.iter().map(|row| row.first_event_at.micros()));
-    let drop_ids = dropped.iter().map(|row| row.connection_id.clone()).collect();
+    let drop_ids = Arc::new(dropped.iter().map(|row| row.connection_id.clone()).collect());
     let (_, dropped) = self::batches(&dropped, salts)?;
     let inputs = inputs.into_values().cloned().collect();
-    let content = Content::Sessions(SessionsChange { inputs, drop_ids, dropped, batches, added, changed });
+    let content = Content::Sessions(SessionsChange { inputs, drop_ids, dropped, batches, added });
     Ok(Output { role, start, content })
-}
-
-/// The rows of a batch without the dropped ones.
-pub fn without(batch: &RecordBatch, dropped: &HashSet<ConnectionId>) -> Result<RecordBatch, ArchiveError> {
-    let bad = |detail: String| ArchiveError::Table { path: "merged sessions".to_owned(), detail };
-    if dropped.is_empty() {
-        return Ok(batch.clone());
-    }
-    let ids = batch.column_by_name(column::CONNECTION_ID).and_then(|c| c.as_string_opt::<i32>());
-    let ids = ids.ok_or_else(|| bad("the connection ids are not text".to_owned()))?;
-    let kept: BooleanArray = (0..ids.len()).map(|at| Some(!dropped.contains(ids.value(at)))).collect();
-    filter_record_batch(batch, &kept).map_err(|e| bad(e.to_string()))
 }

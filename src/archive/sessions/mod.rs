@@ -9,7 +9,6 @@ mod columns;
 mod gone;
 mod lookup;
 mod new_file;
-mod pieces;
 mod place;
 mod reader;
 

@@ -17,7 +17,7 @@ use thiserror::Error;
 
 use crate::model::{Instant, Location};
 
-pub use blob::Blob;
+pub use blob::{Blob, BlobReader};
 #[cfg(test)]
 pub use directories::later_name;
 pub use faulty::{Fault, FaultyStore};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, BinaryArray, BooleanArray, BooleanBuilder, Int32Array, Int64Array, RecordBatch, StringArray,
-    StringBuilder, TimestampMicrosecondArray,
+    ArrayRef, BinaryArray, BooleanArray, Int32Array, Int64Array, RecordBatch, StringArray, StringBuilder,
+    TimestampMicrosecondArray,
 };
 
 use crate::model::{ErasedMark, EventRow, Instant, RejectRow, Stream};
@@ -12,111 +12,43 @@ use crate::model::{ErasedMark, EventRow, Instant, RejectRow, Stream};
 use super::super::Dataset;
 use super::schema_of;
 
-/// Estimated bytes of a text; `raw` is longer.
-const TEXT_BYTES: usize = 16;
 /// The columns of every stream, before and after the stream's own columns.
-const COMMON_COLUMNS: usize = 9 + ERASED_COLUMNS;
-/// `erased` and `served_digest`.
-const ERASED_COLUMNS: usize = 2;
+const COMMON_COLUMNS: usize = 9 + 2;
 
 /// Converts `rows` of one stream to columns. The slice must be short: a text column holds at most 2 GiB.
 ///
 /// # Errors
 /// A sentence that names an event that is not UTF-8 or does not fit the stream's columns.
 pub fn event_batch(stream: Stream, rows: &[EventRow]) -> Result<RecordBatch, String> {
-    let mut builder = EventBuilder::new(stream, rows.len(), rows.iter().map(|row| row.raw.len()).sum());
-    rows.iter().try_for_each(|row| builder.add(row))?;
-    builder.finish()
-}
-
-/// Builds the columns of one stream's events row by row.
-struct EventBuilder {
-    stream: Stream,
-    team: StringBuilder,
-    id: StringBuilder,
-    /// Nanoseconds since the epoch.
-    times: Vec<i64>,
-    types: StringBuilder,
-    revisions: Vec<i32>,
-    /// Microseconds since the epoch.
-    seen: Vec<i64>,
-    redacted: BooleanBuilder,
-    raw: StringBuilder,
-    served: StringBuilder,
-    /// The columns that only this stream has.
-    texts: Vec<StringBuilder>,
-}
-
-impl EventBuilder {
-    /// Reserves room for this many rows and bytes of text.
-    fn new(stream: Stream, rows: usize, raw_bytes: usize) -> Self {
-        let text = || StringBuilder::with_capacity(rows, rows * TEXT_BYTES);
-        let own = schema_of(stream.into()).fields().len() - COMMON_COLUMNS;
-        Self {
-            stream,
-            team: text(),
-            id: text(),
-            times: Vec::with_capacity(rows),
-            types: text(),
-            revisions: Vec::with_capacity(rows),
-            seen: Vec::with_capacity(rows),
-            redacted: BooleanBuilder::with_capacity(rows),
-            raw: StringBuilder::with_capacity(rows, raw_bytes),
-            served: StringBuilder::new(),
-            texts: (0..own).map(|_| text()).collect(),
-        }
+    let mut own =
+        (COMMON_COLUMNS..schema_of(stream.into()).fields().len()).map(|_| StringBuilder::new()).collect::<Vec<_>>();
+    let (mut raw, mut revisions) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
+    for row in rows {
+        let bad = |what: String| format!("event {}: {what}", row.event_id);
+        let text = std::str::from_utf8(&row.raw).map_err(|e| bad(format!("not UTF-8: {e}")))?;
+        raw.push(row.served_digest.is_none().then_some(text));
+        let revision = i32::try_from(row.revision);
+        revisions.push(revision.map_err(|_| bad(format!("revision {} is too large", row.revision)))?);
+        row.detail.with_texts(|texts| match texts.len() == own.len() {
+            true => Ok(own.iter_mut().zip(texts).for_each(|(column, text)| column.append_option(*text))),
+            false => Err(bad(format!("not an event of {stream}"))),
+        })?;
     }
-
-    /// Adds a row.
-    ///
-    /// # Errors
-    /// A sentence that names the event if it does not fit the columns; then nothing is added.
-    fn add(&mut self, row: &EventRow) -> Result<(), String> {
-        let raw = std::str::from_utf8(&row.raw).map_err(|e| format!("event {}: not UTF-8: {e}", row.event_id))?;
-        if row.detail.with_texts(|texts| texts.len()) != self.texts.len() {
-            return Err(format!("event {}: not an event of {}", row.event_id, self.stream));
-        }
-        let revision = i32::try_from(row.revision)
-            .map_err(|_| format!("event {}: revision {} is too large", row.event_id, row.revision))?;
-        self.team.append_value(row.team_id.as_str());
-        self.id.append_value(row.event_id.as_str());
-        self.times.push(row.time.nanos());
-        self.types.append_value(row.event_type.as_str());
-        self.revisions.push(revision);
-        self.seen.push(row.first_seen_at.micros());
-        self.redacted.append_value(row.redacted);
-        self.raw.append_option(row.served_digest.is_none().then_some(raw));
-        self.served.append_option(row.served_digest.map(|digest| digest.to_string()));
-        row.detail.with_texts(|texts| {
-            for (column, text) in self.texts.iter_mut().zip(texts) {
-                column.append_option(*text);
-            }
-        });
-        Ok(())
-    }
-
-    /// The finished columns.
-    ///
-    /// # Errors
-    /// A sentence if the columns make no batch.
-    fn finish(mut self) -> Result<RecordBatch, String> {
-        let micros = self.times.iter().map(|nanos| Instant::from_nanos(*nanos).micros());
-        let mut columns: Vec<ArrayRef> = vec![
-            Arc::new(self.team.finish()),
-            Arc::new(self.id.finish()),
-            Arc::new(TimestampMicrosecondArray::from_iter_values(micros)),
-            Arc::new(Int64Array::from(self.times)),
-            Arc::new(self.types.finish()),
-            Arc::new(Int32Array::from(self.revisions)),
-            Arc::new(TimestampMicrosecondArray::from(self.seen)),
-            Arc::new(self.redacted.finish()),
-            Arc::new(self.raw.finish()),
-        ];
-        columns.extend(self.texts.iter_mut().map(|column| Arc::new(column.finish()) as ArrayRef));
-        let rows = columns[0].len();
-        columns.extend([Arc::new(StringArray::new_null(rows)) as ArrayRef, Arc::new(self.served.finish())]);
-        RecordBatch::try_new(schema_of(self.stream.into()), columns).map_err(|e| e.to_string())
-    }
+    let served = rows.iter().map(|row| row.served_digest.map(|digest| digest.to_string()));
+    let mut columns: Vec<ArrayRef> = vec![
+        texts(rows, |row| row.team_id.as_str()),
+        texts(rows, |row| row.event_id.as_str()),
+        Arc::new(TimestampMicrosecondArray::from_iter_values(rows.iter().map(|row| row.time.micros()))),
+        Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.time.nanos()))),
+        texts(rows, |row| row.event_type.as_str()),
+        Arc::new(Int32Array::from(revisions)),
+        Arc::new(TimestampMicrosecondArray::from_iter_values(rows.iter().map(|row| row.first_seen_at.micros()))),
+        Arc::new(BooleanArray::from_iter(rows.iter().map(|row| Some(row.redacted)))),
+        Arc::new(StringArray::from(raw)),
+    ];
+    columns.extend(own.iter_mut().map(|column| Arc::new(column.finish()) as ArrayRef));
+    columns.extend([Arc::new(StringArray::new_null(rows.len())) as ArrayRef, Arc::new(StringArray::from_iter(served))]);
+    RecordBatch::try_new(schema_of(stream.into()), columns).map_err(|e| e.to_string())
 }
 
 /// The columns of quarantined events of any stream.

@@ -16,14 +16,16 @@ use arrow::datatypes::{DataType, Int32Type, Int64Type, TimeUnit, TimestampMicros
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
-use crate::model::{Digest, EventRow, Instant, Range};
+use crate::model::{Digest, EventRow, Instant, Range, Stream};
 
 use super::super::path::month_of;
 use super::super::salts::{LostSalt, Salt, Salts};
-use super::by_parts;
+use super::super::store::Store;
+use super::super::{ArchiveError, Dataset};
 use super::column::{FIRST_SEEN_AT, RAW};
 use super::order::times_of;
 use super::rows_digest::RowsDigest;
+use super::{Selection, TableReader, by_parts, event_batch};
 
 const ROWS_A_THREAD: usize = 2048;
 
@@ -137,13 +139,9 @@ impl<'a> Values<'a> {
             Values::Int(a) => put_int(row, a.value(at)),
             Values::SmallInt(a) => put_int(row, i64::from(a.value(at))),
             Values::Time(a) => put_int(row, a.value(at)),
-            Values::Truth(a) => put_truth(row, a.value(at)),
+            Values::Truth(a) => row.extend_from_slice(&[3, u8::from(a.value(at))]),
         }
     }
-}
-
-fn put_truth(row: &mut Vec<u8>, value: bool) {
-    row.extend_from_slice(&[3, u8::from(value)]);
 }
 
 fn put_int(row: &mut Vec<u8>, value: i64) {
@@ -177,6 +175,26 @@ pub fn digest_rows(batch: &RecordBatch, salts: &Salts) -> Result<RowsDigest, Dig
     Ok(sum)
 }
 
+/// The number of rows of a file, and their digest.
+///
+/// # Errors
+/// When the file cannot be read, or a salt is lost.
+pub fn digest_file(
+    store: &dyn Store,
+    path: &str,
+    dataset: Dataset,
+    salts: &Salts,
+) -> Result<(u64, RowsDigest), ArchiveError> {
+    let mut found = (0, RowsDigest::default());
+    for batch in TableReader::open(store, path, dataset, Selection::default())? {
+        let batch = batch?;
+        let digest = digest_rows(&batch, salts)
+            .map_err(|e| ArchiveError::Table { path: path.to_owned(), detail: e.to_string() })?;
+        found = (found.0 + batch.num_rows() as u64, found.1.plus(digest));
+    }
+    Ok(found)
+}
+
 /// The sort time of each row of a batch; the salt of its month is part of the row's digest.
 struct RowTimes {
     times: arrow::array::Int64Array,
@@ -207,51 +225,13 @@ pub fn salt_months(batch: &RecordBatch) -> Result<BTreeSet<Instant>, String> {
     Ok((0..batch.num_rows()).map(|at| month_of(times.get(at)).start).collect())
 }
 
-/// The digest of events, equal to the [`digest_rows`] of their columns.
+/// The digest of the columns of new events.
 ///
 /// # Errors
-/// When a month's salt is lost.
-pub fn digest_events(rows: &[EventRow], salts: &Salts) -> Result<RowsDigest, LostSalt> {
-    let some = |rows: &[EventRow]| {
-        let (mut salting, mut values) = (Salting::new(salts), Vec::new());
-        rows.iter().try_fold(RowsDigest::default(), |sum, row| {
-            salting.begin(row.time, &mut values)?;
-            put_event(row, &mut values);
-            Ok(sum.plus(Digest(Sha256::digest(&values).into()).into()))
-        })
-    };
-    let sums = by_parts(rows, ROWS_A_THREAD, some)?;
+/// A sentence that names an event that does not fit the columns, or a lost salt.
+pub fn digest_events(stream: Stream, rows: &[EventRow], salts: &Salts) -> Result<RowsDigest, String> {
+    let sums = by_parts(rows, ROWS_A_THREAD, |some| Ok::<_, String>(digest_rows(&event_batch(stream, some)?, salts)?))?;
     Ok(sums.into_iter().fold(RowsDigest::default(), RowsDigest::plus))
-}
-
-/// Writes the values of an event in the order of its columns.
-fn put_event(row: &EventRow, values: &mut Vec<u8>) {
-    put_bytes(values, row.team_id.as_str().as_bytes());
-    put_bytes(values, row.event_id.as_str().as_bytes());
-    put_int(values, row.time.micros());
-    put_int(values, row.time.nanos());
-    put_bytes(values, row.event_type.as_bytes());
-    put_int(values, i64::from(row.revision));
-    put_int(values, row.first_seen_at.micros());
-    put_truth(values, row.redacted);
-    match row.served_digest {
-        None => put_raw(values, &row.raw),
-        Some(_) => values.push(0),
-    }
-    row.detail.with_texts(|texts| {
-        for text in texts {
-            match text {
-                Some(text) => put_bytes(values, text.as_bytes()),
-                None => values.push(0),
-            }
-        }
-    });
-    // No erasure has changed a new event.
-    values.push(0);
-    match row.served_digest {
-        None => values.push(0),
-        Some(digest) => put_bytes(values, digest.to_string().as_bytes()),
-    }
 }
 
 #[cfg(test)]
@@ -294,6 +274,9 @@ mod tests {
             [DOMAIN.to_vec(), salt.0.to_vec(), short("t"), short("e"), micros, nanos, short("kind"), int(3)].concat();
         let payload = text(&[0xac, 0x02], &payload);
         let bytes = [before, int(1_700_000_000_500_000), vec![3, 1], raw, vec![0], payload, vec![0, 0]].concat();
-        assert_eq!(Digest::from(digest_events(std::slice::from_ref(&row), &salts).unwrap()), Digest::of(&bytes));
+        assert_eq!(
+            Digest::from(digest_events(Stream::Activity, std::slice::from_ref(&row), &salts).unwrap()),
+            Digest::of(&bytes)
+        );
     }
 }

@@ -1,13 +1,13 @@
 //! Merges many sorted files and new rows into one sorted sequence of batches, in bounded memory.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashSet};
 use std::sync::Arc;
 
-use arrow::array::{AsArray, RecordBatch, StringArray};
-use arrow::compute::interleave_record_batch;
+use arrow::array::{Array, AsArray, BooleanArray, RecordBatch, StringArray};
+use arrow::compute::{filter_record_batch, interleave_record_batch};
 
-use crate::model::{EventRow, Instant, Stream};
+use crate::model::{ConnectionId, EventRow, Instant, Stream};
 
 use super::super::store::Store;
 use super::super::{ArchiveError, FileEntry};
@@ -16,17 +16,13 @@ use super::{BATCH_BYTES_MAX, BATCH_ROWS_MAX, Selection, TableReader, column, eve
 
 /// One sorted input.
 pub enum MergeInput {
-    File(FileEntry),
-    /// The kept rows of a file, or of some of its row groups.
-    Some(FileEntry, Option<Vec<usize>>, Arc<Keep>),
+    /// Without the sessions of these connections.
+    File(FileEntry, Arc<HashSet<ConnectionId>>),
     /// Sorted by time, event id and revision.
     Rows(Stream, Vec<EventRow>),
     /// Sorted batches. The caller knows their digest.
     Batches(Vec<RecordBatch>),
 }
-
-/// Filters the rows of a batch.
-pub type Keep = dyn Fn(&RecordBatch) -> Result<RecordBatch, ArchiveError> + Send + Sync;
 
 /// The sort order of rows in files; the last member distinguishes inputs.
 type Key = (i64, String, i32, usize);
@@ -77,8 +73,8 @@ struct Cursor {
 }
 
 enum Source {
-    Waiting(FileEntry, Option<Vec<usize>>, Option<Arc<Keep>>),
-    File(TableReader, Option<Arc<Keep>>),
+    Waiting(FileEntry, Arc<HashSet<ConnectionId>>),
+    File(TableReader, Arc<HashSet<ConnectionId>>),
     Rows(Stream, std::vec::IntoIter<EventRow>),
     Batches(std::vec::IntoIter<RecordBatch>),
     Done,
@@ -99,8 +95,7 @@ impl Merger<'_> {
     fn add(&mut self, input: MergeInput) {
         let at = self.cursors.len();
         let (first, source) = match input {
-            MergeInput::File(entry) => (first_of(&entry), Source::Waiting(entry, None, None)),
-            MergeInput::Some(entry, groups, keep) => (first_of(&entry), Source::Waiting(entry, groups, Some(keep))),
+            MergeInput::File(entry, dropped) => (first_of(&entry), Source::Waiting(entry, dropped)),
             MergeInput::Batches(batches) => (i64::MIN, Source::Batches(batches.into_iter())),
             MergeInput::Rows(stream, rows) => match rows.first() {
                 None => return,
@@ -159,13 +154,12 @@ impl Merger<'_> {
     /// Loads the next batch of a cursor, if any.
     fn load(&mut self, at: usize, emit: &mut Emit<'_>) -> Result<(), ArchiveError> {
         let cursor = &mut self.cursors[at];
-        if let Source::Waiting(entry, groups, keep) = &cursor.source {
-            let selection = Selection { groups: groups.as_deref(), ..Selection::default() };
-            let reader = TableReader::open(self.store, &entry.path, entry.dataset, selection)?;
-            cursor.source = Source::File(reader, keep.clone());
+        if let Source::Waiting(entry, dropped) = &cursor.source {
+            let reader = TableReader::open(self.store, &entry.path, entry.dataset, Selection::default())?;
+            cursor.source = Source::File(reader, Arc::clone(dropped));
         }
         let batch = match &mut cursor.source {
-            Source::File(reader, keep) => next_kept(reader, keep.as_deref())?,
+            Source::File(reader, dropped) => next_kept(reader, dropped)?,
             Source::Batches(batches) => batches.next(),
             Source::Rows(stream, rows) => next_rows(*stream, rows)?,
             Source::Waiting(..) | Source::Done => None,
@@ -236,18 +230,25 @@ fn first_of(file: &FileEntry) -> i64 {
 }
 
 /// The next batch that has kept rows.
-fn next_kept(reader: &mut TableReader, keep: Option<&Keep>) -> Result<Option<RecordBatch>, ArchiveError> {
+fn next_kept(reader: &mut TableReader, dropped: &HashSet<ConnectionId>) -> Result<Option<RecordBatch>, ArchiveError> {
     for batch in reader {
-        let batch = batch?;
-        let batch = match keep {
-            Some(keep) => keep(&batch)?,
-            None => batch,
-        };
+        let batch = without(batch?, dropped)?;
         if batch.num_rows() > 0 {
             return Ok(Some(batch));
         }
     }
     Ok(None)
+}
+
+/// The rows of a batch without the sessions of these connections.
+fn without(batch: RecordBatch, dropped: &HashSet<ConnectionId>) -> Result<RecordBatch, ArchiveError> {
+    if dropped.is_empty() {
+        return Ok(batch);
+    }
+    let ids = batch.column_by_name(column::CONNECTION_ID).and_then(|c| c.as_string_opt::<i32>());
+    let ids = ids.ok_or_else(|| bad("the connection ids are not text".to_owned()))?;
+    let kept: BooleanArray = (0..ids.len()).map(|at| Some(!dropped.contains(ids.value(at)))).collect();
+    filter_record_batch(&batch, &kept).map_err(|e| bad(e.to_string()))
 }
 
 /// The next few new rows as a batch.
@@ -263,7 +264,7 @@ fn next_rows(stream: Stream, rows: &mut std::vec::IntoIter<EventRow>) -> Result<
 }
 
 /// Number of `rows` in the next batch.
-pub fn chunk_rows(rows: &[EventRow]) -> usize {
+fn chunk_rows(rows: &[EventRow]) -> usize {
     let mut bytes = 0;
     let fits = |row: &&EventRow| {
         let is_first = bytes == 0;

@@ -1,7 +1,6 @@
 //! Rows in files: the schema, reading and writing Parquet, row digests, merging.
 
 mod batch;
-mod compare;
 mod connections;
 mod digest;
 mod inventory;
@@ -12,26 +11,23 @@ mod rows;
 mod rows_digest;
 mod schema;
 mod sessions;
-mod splice;
 mod tuning;
 mod writer;
 
 use rayon::prelude::*;
 
 pub use batch::{event_batch, reject_batch};
-pub use compare::rows_again;
 pub use connections::ConnectionColumns;
-pub use digest::{DigestError, digest_events, digest_rows, salt_months};
+pub use digest::{DigestError, digest_events, digest_file, digest_rows, salt_months};
 pub use inventory::{inventory_batch, inventory_rows};
-pub use merge::{MergeInput, chunk_rows, merge};
+pub use merge::{MergeInput, merge};
 pub use order::{sort_rows, times_of};
 pub use reader::{ConnectionFilters, Selection, TableReader};
 pub use rows::{event_rows, reject_rows};
 pub use rows_digest::RowsDigest;
 pub use schema::{column, schema_of};
 pub use sessions::{session_batch, session_rows};
-pub use splice::{Groups, Spliced};
-pub use tuning::{BATCH_BYTES_MAX, BATCH_ROWS_MAX, GROUP_ROWS_MAX, GROUP_ROWS_MIN, Tier};
+pub use tuning::{BATCH_BYTES_MAX, BATCH_ROWS_MAX, GROUP_ROWS_MAX, Tier};
 pub use writer::{TableWriter, Written};
 
 /// Applies `make` to each part of `length` items, in order, on several threads if there are several parts.

@@ -33,8 +33,6 @@ pub struct Selection<'a> {
     pub range: Option<Range>,
     /// Only rows of these connections.
     pub connections: Option<&'a Arc<HashSet<ConnectionId>>>,
-    /// These row groups, by number; `None` means all.
-    pub groups: Option<&'a [usize]>,
     /// Text columns to decode as dictionaries of each batch's distinct values.
     pub as_dictionaries: &'a [&'a str],
 }
@@ -76,8 +74,7 @@ impl TableReader {
             with_dictionaries(builder, blob_again, selection.as_dictionaries).map_err(|e| table(e.to_string()))?;
         let mut groups = Vec::new();
         for (at, group) in builder.metadata().row_groups().iter().enumerate() {
-            let is_asked = selection.groups.is_none_or(|asked| asked.contains(&at));
-            if is_asked && selection.range.is_none_or(|range| may_hold(group, range)) {
+            if selection.range.is_none_or(|range| may_hold(group, range)) {
                 groups.push(at);
             }
         }
@@ -177,7 +174,7 @@ fn of_connections(builder: &ParquetRecordBatchReaderBuilder<Blob>, wanted: Arc<H
 }
 
 /// The Parquet decoder panics on some damaged files: report such a file as unreadable.
-pub(super) fn guarded<T>(path: &str, read: impl FnOnce() -> Result<T, ArchiveError>) -> Result<T, ArchiveError> {
+fn guarded<T>(path: &str, read: impl FnOnce() -> Result<T, ArchiveError>) -> Result<T, ArchiveError> {
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
         let detail = "the file is damaged, and its decoder failed on it".to_owned();
         Err(ArchiveError::Table { path: path.to_owned(), detail })

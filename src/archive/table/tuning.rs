@@ -21,9 +21,6 @@ pub const BATCH_ROWS_MAX: usize = 4096;
 pub const BATCH_BYTES_MAX: usize = 32 << 20;
 /// Maximum rows of one row group.
 pub const GROUP_ROWS_MAX: usize = 131_072;
-/// A row group with fewer rows is encoded again with its neighbours when its file is joined: it has no bloom filters, and its
-/// dictionaries are not worth their bytes.
-pub const GROUP_ROWS_MIN: u64 = 4096;
 /// Maximum bytes of text in one row group: decoding needs as much memory.
 pub const GROUP_BYTES_MAX: usize = 128 << 20;
 

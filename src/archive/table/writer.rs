@@ -17,7 +17,7 @@ use super::super::store::{FileWriter, Store, StoreError, Verb};
 use super::super::{ArchiveError, Dataset};
 use super::order::times_of;
 use super::tuning::{GROUP_BYTES_MAX, GROUP_ROWS_MAX, properties};
-use super::{Groups, Tier, column, schema_of};
+use super::{Tier, column, schema_of};
 
 /// Columns of fewer rows are encoded on one thread.
 const ROWS_A_THREAD_MIN: usize = 1_024;
@@ -94,29 +94,6 @@ impl TableWriter {
         }
         self.rows += batch.num_rows() as u64;
         Ok(())
-    }
-
-    /// Copies the row groups of another file, whose rows must come after all earlier rows in time order. Returns the number of the
-    /// first copied row group.
-    ///
-    /// # Errors
-    /// When the store fails, or the file does not belong to the dataset.
-    pub fn splice(&mut self, from: &Groups, (first, last): (Instant, Instant)) -> Result<usize, ArchiveError> {
-        let closed = self.close_group();
-        self.named(closed)?;
-        let place = self.writer.flushed_row_groups().len();
-        for at in 0..from.count() {
-            let (rows, chunks) = from.chunks(at)?;
-            let copied = self.writer.next_row_group().and_then(|mut group| {
-                chunks.into_iter().try_for_each(|chunk| group.append_column(from.blob(), chunk))?;
-                group.close().map(drop)
-            });
-            self.named(copied)?;
-            self.rows += rows;
-        }
-        self.first = Some(self.first.map_or(first.nanos(), |held| held.min(first.nanos())));
-        self.last = Some(self.last.map_or(last.nanos(), |held| held.max(last.nanos())));
-        Ok(place)
     }
 
     fn encode(&mut self, batch: &RecordBatch) -> Result<(), ParquetError> {

@@ -30,7 +30,6 @@ mod selection;
 mod sessions;
 mod signing;
 mod snapshots;
-mod splice;
 mod failed_syncs;
 mod torn;
 mod torn_disk;

@@ -1,13 +1,12 @@
 //! Sessions of past years: when their files become one, which files remain, and later changes.
 
-use super::super::table::Groups;
 use super::super::{FileEntry, FileRole, MemoryStore, StateError, VerifyOptions, verify};
 use super::sessions::{change, files_of, replaced, resting, roles, sessions};
 use super::*;
 use crate::archive::path::year_of;
 use crate::model::ConnectionId;
 
-/// Enough rows for a row group that is copied.
+/// The sessions of a month.
 const MANY: u64 = 5_000;
 
 fn year(text: &str) -> Range {
@@ -42,7 +41,7 @@ fn is_clean(store: &MemoryStore) -> bool {
     report.is_clean()
 }
 
-/// An archive whose only year is joined, with twelve large row groups.
+/// An archive whose only year is joined, of twelve months.
 fn joined() -> (MemoryStore, Archive, TeamWriter) {
     let store = MemoryStore::new();
     let archive = open(&(Arc::new(store.clone()) as Arc<dyn Store>));
@@ -51,12 +50,6 @@ fn joined() -> (MemoryStore, Archive, TeamWriter) {
     let _ = join(&mut writer, year("2025")).unwrap();
     assert_eq!(roles(&writer), [(FileRole::Month, 12 * MANY)]);
     (store, archive, writer)
-}
-
-fn groups(store: &MemoryStore, path: &str) -> (Groups, Vec<u64>) {
-    let groups = Groups::open(store, path).unwrap();
-    let rows = groups.numbers().map(|group| groups.rows_of(group)).collect();
-    (groups, rows)
 }
 
 #[test]
@@ -98,43 +91,18 @@ fn a_year_of_sealed_months_becomes_one_file() {
 }
 
 #[test]
-fn a_year_copies_large_months_and_merges_small_ones() {
-    for (each, expected) in [(MANY, vec![MANY; 12]), (50, vec![600]), (1_000, vec![12_000])] {
-        let store = MemoryStore::new();
-        let archive = open(&(Arc::new(store.clone()) as Arc<dyn Store>));
-        let mut writer = writer(&archive);
-        seal(&mut writer, fifths("2025", 1..=12), each);
-        let _ = join(&mut writer, year("2025")).unwrap();
-        let (_, path) = files_of(&writer).into_iter().map(|(_, rows, path)| (rows, path)).next().unwrap();
-        assert_eq!(groups(&store, &path).1, expected, "{each} a month");
-        assert_eq!(sessions_in(&archive).len() as u64, 12 * each);
-        assert!(is_clean(&store));
-    }
-}
-
-#[test]
-fn a_late_change_rewrites_one_row_group_of_its_year() {
+fn a_late_change_rewrites_its_year() {
     for (scenario, changes, expected) in [
-        ("it continues", &[("2025-06-05-77", "2025-06-05T00:01:17Z")][..], [&[MANY; 12][..]].concat()),
-        ("it began earlier", &[("2025-06-05-77", "2025-06-04T00:00:00Z")][..], {
-            // Two neighbouring row groups with changes become one.
-            let mut rows = vec![MANY; 11];
-            rows[4] = 2 * MANY;
-            rows
-        }),
-        ("it began in another year", &[("2025-06-05-77", "2024-12-31T00:00:00Z")][..], {
-            let mut rows = vec![MANY; 12];
-            rows[5] = MANY - 1;
-            rows
-        }),
+        ("it continues", &[("2025-06-05-77", "2025-06-05T00:01:17Z")][..], 12 * MANY),
+        ("it began earlier", &[("2025-06-05-77", "2025-06-04T00:00:00Z")][..], 12 * MANY),
+        ("it began in another year", &[("2025-06-05-77", "2024-12-31T00:00:00Z")][..], 12 * MANY - 1),
         (
             "the first and the last",
             &[("2025-01-05-0", "2025-01-05T00:00:00Z"), ("2025-12-05-4999", "2025-12-05T01:23:19Z")][..],
-            [&[MANY; 12][..]].concat(),
+            12 * MANY,
         ),
     ] {
         let (store, archive, mut writer) = joined();
-        let (before, path) = (store.snapshot(), files_of(&writer).remove(0).2);
         let ids: Vec<String> = changes.iter().map(|(id, _)| format!("c-{id}")).collect();
         let found = held(&mut writer, &ids);
         assert_eq!(found.len(), changes.len(), "{scenario}");
@@ -151,20 +119,7 @@ fn a_late_change_rewrites_one_row_group_of_its_year() {
         let now: Vec<SessionRow> = held(&mut writer, &ids).into_iter().map(|held| held.row).collect();
         assert!(now.len() == resting.len() && resting.iter().all(|row| now.contains(row)), "{scenario}: {now:?}");
         let year = files_of(&writer).into_iter().find(|(_, rows, _)| *rows > MANY).unwrap();
-        let (new, rows) = groups(&store, &year.2);
-        assert_eq!(rows, expected, "{scenario}");
-        let old = Groups::open(&before, &path).unwrap();
-        let is_copied = |group: usize| {
-            let group = old.only(group..group + 1);
-            new.numbers().any(|at| group.stand_in(&new, at).unwrap())
-        };
-        let other: Vec<usize> = (0..12).filter(|group| !is_copied(*group)).collect();
-        let months = match scenario {
-            "the first and the last" => vec![0, 11],
-            "it began earlier" => vec![4, 5],
-            _ => vec![5],
-        };
-        assert_eq!(other, months, "{scenario}");
+        assert_eq!(year.1, expected, "{scenario}");
         assert_eq!(sessions_in(&archive).len() as u64, 12 * MANY, "{scenario}");
         assert!(sessions_in(&archive).values().all(|count| *count == 1) && is_clean(&store), "{scenario}");
         assert!(writer.state().years_to_join().is_empty(), "{scenario}");
@@ -193,17 +148,17 @@ fn later_sessions_of_a_year_are_in_few_amendments() {
     assert!(files.len() == 2 && files.contains(&year_file), "{files:?}");
     assert_eq!(sessions_in(&archive).len() as u64, 12 * MANY + 12 * 40 + 10);
     assert!(writer.state().years_to_join().is_empty() && is_clean(&store));
-    // A changed session rewrites the year's file; the amendment remains beside it.
+    // A changed session rewrites the year's file, which takes in the amendment.
     let found = held(&mut writer, &["c-2025-03-05-1".to_owned()]);
     let resting = vec![SessionRow { event_count: 3, ..found[0].row.clone() }];
     let draft = SessionsDraft { resting, replaced: replaced(found), ..change("2026-01-07T00:00:00Z") };
     let _ = commit(&mut writer, sessions(draft)).unwrap();
-    assert_eq!(files_of(&writer).into_iter().filter(of_year).count(), 2);
+    assert_eq!(files_of(&writer).into_iter().filter(of_year).count(), 1);
     assert!(is_clean(&store));
 }
 
 #[test]
-fn an_altered_year_is_not_copied() {
+fn an_altered_year_is_refused() {
     let (store, _, mut writer) = joined();
     let path = files_of(&writer).remove(0).2;
     let mut content = store.read(&path).unwrap().to_bytes().unwrap().to_vec();
@@ -213,7 +168,7 @@ fn an_altered_year_is_not_copied() {
     let resting = vec![SessionRow { event_count: 9, ..found[0].row.clone() }];
     let draft = SessionsDraft { resting, replaced: replaced(found), ..change("2026-01-06T00:00:00Z") };
     let refused = commit(&mut writer, sessions(draft));
-    assert!(matches!(refused, Err(ArchiveError::FileAltered { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(ArchiveError::ReadBack { .. } | ArchiveError::Table { .. })), "{refused:?}");
 }
 
 #[test]

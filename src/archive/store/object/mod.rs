@@ -27,7 +27,6 @@ mod versions;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::scope;
 
 use bytes::Bytes;
 use object_store::path::Path;
@@ -35,6 +34,7 @@ use object_store::path::Path;
 use crate::model::Instant;
 
 use super::super::path::{LEDGER, MANIFEST};
+use super::super::threads::each;
 use super::{Blob, FileWriter, Guard, Listed, Rewritten, Store, StoreError, Tail, Unerased, UnfinishedUpload, Verb};
 use crate::model::BucketLocation;
 
@@ -149,15 +149,7 @@ impl ObjectStore {
     fn list_ledgers(&self) -> Result<Vec<Listed>, StoreError> {
         let (objects, teams) = self.bucket().list_directory(LEDGER)?;
         let mut listed: Vec<Listed> = objects.into_iter().map(Object::listed).collect();
-        for teams in teams.chunks(TEAMS_AT_ONCE) {
-            let found: Vec<Result<Vec<Listed>, StoreError>> = scope(|threads| {
-                let begun: Vec<_> = teams.iter().map(|team| threads.spawn(|| self.list_team(team))).collect();
-                begun.into_iter().map(|thread| thread.join().expect("BUG: listing does not panic")).collect()
-            });
-            for team in found {
-                listed.extend(team?);
-            }
-        }
+        listed.extend(each(teams, TEAMS_AT_ONCE, |team| self.list_team(&team))?.into_iter().flatten());
         Ok(listed)
     }
 

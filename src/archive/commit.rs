@@ -6,33 +6,29 @@
 //!
 //! A failure in step 1 leaves orphan files, which `vacuum` removes later. After a failure in step 2, the writer refuses commits.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
-use crate::model::{EventRow, Instant, InventoryPart, InventoryRow, LedgerSeq, Range, RejectRow, Stream, TeamId};
+use crate::model::{Instant, LedgerSeq, TeamId};
 use crate::planted::{self, Bug};
 
 use super::draft_digest::{draft_digest, row_digests};
-use super::heads::{HeadsWriter, SignerInForce, heads_of};
+use super::heads::{HeadsWriter, heads_of};
 use super::ledger::LINE_BYTES_MAX;
 use super::ledger::{KIND_COMMIT, LINE_VERSION, Line};
 use super::ledger_files::LedgerEnd;
 use super::output::Output;
 use super::path::{ArchivePath, TeamKey, day_start, lock_of};
 use super::plan::{expired_paths, plan, released};
-use super::random::Random;
-use super::reader::{self, StoredEvent, StoredReject};
-use super::recover::{Recovery, recover};
+use super::reader::TeamRows;
 use super::replay::{Replay, replay_for_writing};
 use super::salts::Salts;
-use super::sessions::{Lookup, SessionsReader};
+use super::sessions::Lookup;
 use super::snapshot;
 use super::stage::Stage;
 use super::state::TeamState;
 use super::store::{Guard, Store, StoreError, Tail};
 use super::table::RowsDigest;
-use super::{ArchiveError, Body, Dataset, Draft, FileEntry, Finding, FindingKind};
+use super::{Archive, ArchiveError, Body, Dataset, Draft, FileEntry, Finding, FindingKind};
 
 /// The writer refuses a commit that takes longer, and the next round repeats it. So `vacuum` never removes files of a running commit.
 const COMMIT_AGE_MAX: Duration = Duration::from_secs(60 * 60);
@@ -52,68 +48,36 @@ pub enum Committed {
 /// Writes one team. On a local disk, a lock keeps other writers out. A bucket has no lock: the conditional append lets one
 /// of two writers win, and refuses the other.
 pub struct TeamWriter {
-    store: Arc<dyn Store>,
+    archive: Archive,
     key: TeamKey,
     state: TeamState,
     end: LedgerEnd,
     heads: Option<HeadsWriter>,
-    signer: SignerInForce,
-    recovery: Recovery,
     lookup: Lookup,
-    /// The line of the newest snapshot, and the number of lines until the next one.
+    /// The line of the newest snapshot.
     snapshot: LedgerSeq,
-    snapshot_lines: u64,
-    grace: Duration,
     salts: Salts,
     /// An earlier commit failed in step 2: only opening the team again shows the state of the ledger.
     is_poisoned: bool,
     _guard: Box<dyn Guard>,
 }
 
-/// The archive's settings for a new writer.
-pub(super) struct Opening<'a> {
-    pub store: Arc<dyn Store>,
-    pub archive_id: &'a str,
-    pub signer: SignerInForce,
-    pub snapshot_lines: u64,
-    pub grace: Duration,
-    pub random: Random,
-}
-
 impl TeamWriter {
-    pub(super) fn open(team: &TeamId, opening: Opening<'_>) -> Result<Self, ArchiveError> {
-        let Opening { store, archive_id, signer, snapshot_lines, grace, random } = opening;
+    pub(super) fn open(archive: Archive, team: &TeamId) -> Result<Self, ArchiveError> {
+        let (store, id) = (archive.store().as_ref(), archive.id());
         let key = TeamKey::of(team);
         let guard = store.lock(&lock_of(&key)).map_err(|e| match e {
             StoreError::Locked { .. } => ArchiveError::Locked { team: team.clone() },
             other => other.into(),
         })?;
-        let replay = replay_for_writing(store.as_ref(), archive_id, team)?;
-        recover(store.as_ref(), &key, &replay)?;
-        let recovery = Recovery { torn_bytes: replay.end.torn };
-        if recovery.torn_bytes > 0 {
-            tracing::warn!(%team, bytes = recovery.torn_bytes, "dropped an unfinished ledger line");
-        }
-        let heads = heads_of(store.as_ref(), signer.now(), archive_id, team, &replay)?;
+        let replay = replay_for_writing(store, id, team)?;
+        recover(store, &key, &replay)?;
+        let heads = heads_of(store, archive.signer(), id, team, &replay)?;
         let Replay { state, end, .. } = replay;
-        let salts = Salts::of_writer(store.as_ref(), &state, &random)?;
-        let snapshot = snapshot::newest(store.as_ref(), &key).min(state.seq);
-        Ok(Self {
-            store,
-            key,
-            state,
-            end: LedgerEnd { torn: 0, ..end },
-            heads,
-            signer,
-            recovery,
-            lookup: Lookup::default(),
-            snapshot,
-            snapshot_lines,
-            grace,
-            salts,
-            is_poisoned: false,
-            _guard: guard,
-        })
+        let salts = Salts::of_writer(store, &state, archive.random())?;
+        let snapshot = snapshot::newest(store, &key).min(state.seq);
+        let (end, lookup) = (LedgerEnd { torn: 0, ..end }, Lookup::default());
+        Ok(Self { archive, key, state, end, heads, lookup, snapshot, salts, is_poisoned: false, _guard: guard })
     }
 
     pub fn state(&self) -> &TeamState {
@@ -121,7 +85,7 @@ impl TeamWriter {
     }
 
     pub(super) fn store(&self) -> &dyn Store {
-        self.store.as_ref()
+        self.archive.store().as_ref()
     }
 
     /// The salts of the team's rows. A stage that encodes rows before their commit needs them.
@@ -134,70 +98,13 @@ impl TeamWriter {
         std::mem::replace(&mut self.salts, salts)
     }
 
-    pub(super) fn grace(&self) -> Duration {
-        self.grace
+    pub(super) fn archive(&self) -> &Archive {
+        &self.archive
     }
 
-    pub fn recovery(&self) -> Recovery {
-        self.recovery
-    }
-
-    /// See [`reader::events_in`].
-    ///
-    /// # Errors
-    /// When a file cannot be read.
-    pub fn events_in(&self, stream: Stream, range: Range) -> Result<Vec<StoredEvent>, ArchiveError> {
-        reader::events_in(self.store.as_ref(), &self.state, stream, range)
-    }
-
-    /// See [`reader::rows_in`].
-    ///
-    /// # Errors
-    /// When a file cannot be read; any error of `take`.
-    pub fn rows_in(
-        &self,
-        stream: Stream,
-        range: Range,
-        take: &mut dyn FnMut(EventRow) -> Result<(), ArchiveError>,
-    ) -> Result<(), ArchiveError> {
-        reader::rows_in(self.store.as_ref(), &self.state, stream, range, take)
-    }
-
-    /// See [`reader::rejects`].
-    ///
-    /// # Errors
-    /// When a file cannot be read.
-    pub fn rejects(&self, stream: Stream) -> Result<Vec<StoredReject>, ArchiveError> {
-        reader::rejects(self.store.as_ref(), &self.state, stream)
-    }
-
-    /// All rows of one live file of quarantine.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
-    pub fn rejects_of(&self, path: &str) -> Result<Vec<RejectRow>, ArchiveError> {
-        reader::reject_rows_in(self.store.as_ref(), path)
-    }
-
-    /// Reads the events and sessions that sessions are made from.
-    pub fn sessions(&mut self) -> SessionsReader<'_> {
-        SessionsReader { store: self.store.as_ref(), state: &self.state, lookup: &mut self.lookup }
-    }
-
-    /// See [`reader::event_types_in`].
-    ///
-    /// # Errors
-    /// When a file cannot be read.
-    pub fn event_types_in(&self, stream: Stream, range: Range) -> Result<BTreeSet<String>, ArchiveError> {
-        reader::event_types_in(self.store.as_ref(), &self.state, stream, range)
-    }
-
-    /// See [`reader::inventory_of`].
-    ///
-    /// # Errors
-    /// When a file cannot be read.
-    pub fn inventory(&self, part: InventoryPart) -> Result<Vec<InventoryRow>, ArchiveError> {
-        reader::inventory_of(self.store.as_ref(), &self.state, part)
+    /// The archived rows.
+    pub fn rows(&self) -> TeamRows<'_> {
+        TeamRows { store: self.store(), state: &self.state, lookup: &self.lookup }
     }
 
     /// Commits a draft as a whole, or not at all. `now` is the machine's clock.
@@ -217,7 +124,7 @@ impl TeamWriter {
         if self.state.draft == Some(digest) {
             return Ok(Committed::AlreadyCommitted { seq: self.state.seq });
         }
-        let begun = self.store.now()?;
+        let begun = self.store().now()?;
         let body = self.write_files(&mut draft, &rows)?;
         if body == Body::default() {
             return Ok(Committed::Nothing);
@@ -242,13 +149,13 @@ impl TeamWriter {
 
     /// The key may have changed since the last commit.
     fn follow_signer(&mut self) -> Result<(), ArchiveError> {
-        let signer = self.signer.now();
+        let signer = self.archive.signer();
         let is_same = match (&self.heads, &signer) {
             (Some(heads), Some(signer)) => heads.is_of(signer),
             (heads, signer) => heads.is_none() && signer.is_none(),
         };
         if !is_same {
-            let (store, team) = (self.store.as_ref(), &self.state.team_id);
+            let (store, team) = (self.store(), &self.state.team_id);
             let replay = replay_for_writing(store, &self.state.archive_id, team)?;
             self.heads = heads_of(store, signer, &self.state.archive_id, team, &replay)?;
         }
@@ -285,7 +192,7 @@ impl TeamWriter {
         }
         body.removes.sort();
         outputs.retain(|output| output.rows() > 0);
-        let stage = Stage { store: self.store.as_ref(), key: &self.key, salts: &self.salts };
+        let stage = Stage { store: self.store(), key: &self.key, salts: &self.salts };
         body.adds = stage.write_all(outputs)?;
         Ok(body)
     }
@@ -293,10 +200,10 @@ impl TeamWriter {
     /// Commits files that were written since `begun`; errors are those of [`TeamWriter::commit`].
     pub(super) fn commit_files(&mut self, body: Body, begun: Instant, now: Instant) -> Result<Committed, ArchiveError> {
         let team = self.state.team_id.clone();
-        let mut body = Body { salts: self.salts.write_new(self.store.as_ref())?, ..body };
+        let mut body = Body { salts: self.salts.write_new(self.store())?, ..body };
         body.findings.extend(self.clock_regression(now));
         self.state.check(&body).map_err(|source| ArchiveError::State { team: team.clone(), source })?;
-        let age = self.store.now()?.since(begun);
+        let age = self.store().now()?.since(begun);
         if age > COMMIT_AGE_MAX {
             return Err(ArchiveError::Stalled { team, minutes: age.as_secs() / 60 });
         }
@@ -333,10 +240,10 @@ impl TeamWriter {
         let keep = if self.end.day == Some(day) { self.end.len } else { 0 };
         let path = ArchivePath::Ledger { team: self.key.clone(), day }.to_string();
         let keep = match planted::is(Bug::AppendUnfenced) {
-            true => self.store.read(&path).map_or(0, |held| held.size()),
+            true => self.store().read(&path).map_or(0, |held| held.size()),
             false => keep,
         };
-        let appended = self.check_end(day).and_then(|()| self.store.append(&path, Tail { keep, torn: 0 }, &bytes));
+        let appended = self.check_end(day).and_then(|()| self.store().append(&path, Tail { keep, torn: 0 }, &bytes));
         if let Err(source) = appended {
             return Err(match source.is_fenced() {
                 true => self.poison(ArchiveError::Fenced { team: line.team_id, seq: line.seq, source }),
@@ -345,10 +252,10 @@ impl TeamWriter {
             });
         }
         if planted::is(Bug::RemovesAtOnce) {
-            line.body.removes.iter().try_for_each(|path| self.store.remove(path))?;
+            line.body.removes.iter().try_for_each(|path| self.store().remove(path))?;
         }
         if let Some(heads) = &mut self.heads
-            && let Err(source) = heads.sign(self.store.as_ref(), line.seq, hash, day)
+            && let Err(source) = heads.sign(self.archive.store().as_ref(), line.seq, hash, day)
         {
             return Err(self.poison(ArchiveError::Reopen { team: line.team_id, seq: line.seq, source }));
         }
@@ -366,7 +273,7 @@ impl TeamWriter {
     fn check_end(&self, day: Instant) -> Result<(), StoreError> {
         let Some(last) = self.end.day.filter(|last| *last < day) else { return Ok(()) };
         let path = ArchivePath::Ledger { team: self.key.clone(), day: last }.to_string();
-        let found = self.store.read(&path)?.size();
+        let found = self.store().read(&path)?.size();
         match found == self.end.len {
             true => Ok(()),
             false => Err(StoreError::Conflict { path, expected: self.end.len, found }),
@@ -375,11 +282,11 @@ impl TeamWriter {
 
     /// Best effort: without a snapshot, readers replay more lines.
     fn keep_snapshot(&mut self) {
-        if self.state.seq.0 < self.snapshot.0 + self.snapshot_lines {
+        if self.state.seq.0 < self.snapshot.0 + self.archive.snapshot_lines() {
             return;
         }
         self.snapshot = self.state.seq;
-        if let Err(error) = snapshot::keep(self.store.as_ref(), &self.state, self.end) {
+        if let Err(error) = snapshot::keep(self.store(), &self.state, self.end) {
             tracing::info!(team = %self.state.team_id, %error, "cannot write a snapshot of the ledger");
         }
     }
@@ -387,5 +294,26 @@ impl TeamWriter {
     fn poison(&mut self, error: ArchiveError) -> ArchiveError {
         self.is_poisoned = true;
         error
+    }
+}
+
+/// Cuts a torn line off the end of a ledger, and syncs the last line: the earlier writer can have died between write and sync.
+/// Idempotent.
+fn recover(store: &dyn Store, key: &TeamKey, replay: &Replay) -> Result<(), StoreError> {
+    let ledger = |day| ArchivePath::Ledger { team: key.clone(), day }.to_string();
+    let LedgerEnd { day, len, torn } = replay.end;
+    if let (Some(day), 1..) = (day, torn)
+        && !planted::is(Bug::TornLineKept)
+    {
+        store.append(&ledger(day), Tail { keep: len, torn }, &[])?;
+        tracing::warn!(team = %replay.state.team_id, bytes = torn, "dropped an unfinished ledger line");
+    }
+    match &replay.last {
+        // A writer syncs a line before it begins a later file.
+        Some(last) if day == Some(last.day) => {
+            let torn = if last.is_unended { last.bytes.len() as u64 - 1 } else { 0 };
+            store.append(&ledger(last.day), Tail { keep: last.offset, torn }, &last.bytes)
+        }
+        _ => Ok(()),
     }
 }

@@ -9,9 +9,6 @@ use super::table::{RowsDigest, digest_events};
 use super::{Draft, SessionsDraft, WindowRows};
 
 /// The digest of the rows of each window of a draft.
-///
-/// # Errors
-/// A sentence that names the lost salt, or an event that does not fit the columns.
 pub fn row_digests(draft: &Draft, salts: &Salts) -> Result<Vec<RowsDigest>, String> {
     let of = |window: &WindowRows| digest_events(window.stream, &window.rows, salts);
     draft.rows.iter().map(of).collect()

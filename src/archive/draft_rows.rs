@@ -14,9 +14,6 @@ pub struct DraftRows {
 }
 
 /// Joins the new rows of each window. `digests` belong to `drafts`, in the same order.
-///
-/// # Errors
-/// A sentence about a row in a wrong window or team.
 pub fn merge_windows(
     team: &TeamId,
     drafts: Vec<WindowRows>,
@@ -58,9 +55,6 @@ fn check_place(team: &TeamId, new: &WindowRows) -> Result<(), String> {
 }
 
 /// Sorts by time, event id and revision.
-///
-/// # Errors
-/// A sentence about a duplicate row.
 pub fn sorted(mut rows: Vec<EventRow>) -> Result<Vec<EventRow>, String> {
     fn key(row: &EventRow) -> (Instant, &str, u32) {
         (row.time, row.event_id.as_str(), row.revision)

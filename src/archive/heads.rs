@@ -4,13 +4,12 @@
 //! number, its `sha256`, the public key, and the signature as in the note of that head. A rotation line, signed by the
 //! old key and the new key, replaces the key.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use crate::model::{Digest, Instant, LedgerSeq, TeamId};
 
 use super::ArchiveError;
-use super::ledger::Line;
-use super::ledger_files::{LedgerEnd, ledger_days};
+use super::ledger_files::{LedgerEnd, ledger_days, lines_of};
 use super::note::{Head, NoteSignature, PublicKey, SecretKey};
 use super::path::{ArchivePath, TeamKey, ledger_of};
 use super::replay::Replay;
@@ -99,24 +98,6 @@ pub struct Signer {
     pub key: SecretKey,
     /// The previous key, if this key takes over from it.
     pub previous: Option<SecretKey>,
-}
-
-/// The current signer, shared by an archive and its open writers.
-#[derive(Clone, Default)]
-pub struct SignerInForce(Arc<RwLock<Option<Arc<Signer>>>>);
-
-impl SignerInForce {
-    pub fn new(signer: Option<Arc<Signer>>) -> Self {
-        Self(Arc::new(RwLock::new(signer)))
-    }
-
-    pub fn now(&self) -> Option<Arc<Signer>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    pub fn set(&self, signer: Option<Arc<Signer>>) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = signer;
-    }
 }
 
 /// Writes a team's signatures.
@@ -238,9 +219,6 @@ impl HeadsWriter {
 }
 
 /// The days that have signatures, oldest first.
-///
-/// # Errors
-/// When the store cannot list.
 pub fn heads_days(store: &dyn Store, key: &TeamKey) -> Result<Vec<Instant>, StoreError> {
     let listed = store.list(&ledger_of(key))?;
     let days = listed.iter().filter_map(|entry| match ArchivePath::parse(&entry.path) {
@@ -294,18 +272,10 @@ fn lines_behind(
 ) -> Result<Vec<(LedgerSeq, Digest, Instant)>, ArchiveError> {
     let mut found = Vec::new();
     for day in ledger_days(store, key)?.into_iter().rev() {
-        let path = ArchivePath::Ledger { team: key.clone(), day }.to_string();
-        let mut here = Vec::new();
-        for (line, number) in TextLines::new(store.read(&path)?, 0).zip(1..) {
-            let line = line.map_err(|fault| fault.at(&path, number))?;
-            if let Some((line, hash)) =
-                Some(line).filter(|line| line.has_newline).and_then(|l| Line::decode(&l.text).ok())
-            {
-                here.push((line.seq, hash, day));
-            }
-        }
-        let is_enough = here.first().is_some_and(|(first, _, _)| *first <= seq.next());
-        found.extend(here.into_iter().filter(|(at, _, _)| *at > seq));
+        let here = lines_of(store, key, day)?;
+        let is_enough = here.first().is_some_and(|(first, _)| first.seq <= seq.next());
+        let behind = here.into_iter().filter(|(line, _)| line.seq > seq);
+        found.extend(behind.map(|(line, hash)| (line.seq, hash, day)));
         if is_enough {
             break;
         }

@@ -10,12 +10,10 @@ use thiserror::Error;
 use crate::model::{Digest, Instant, LedgerSeq, Range};
 use crate::planted::{self, Bug};
 
-use super::Dataset;
+use super::{Dataset, check_review_text};
 
 /// The maximum number of bytes of an id.
 pub const HOLD_ID_BYTES_MAX: usize = 64;
-/// The maximum number of bytes of a reason or a name.
-pub const HOLD_TEXT_BYTES_MAX: usize = 200;
 
 /// The teams that a hold protects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -145,9 +143,6 @@ pub fn covering<'a>(
 }
 
 /// Checks one line's records of holds against the holds of the earlier lines.
-///
-/// # Errors
-/// See [`HoldError`].
 pub fn check_holds(held: &Holds, records: &[HoldRecord]) -> Result<(), HoldError> {
     let mut holds = held.clone();
     for record in records {
@@ -220,17 +215,9 @@ pub fn check_hold_id(text: &str) -> Result<(), String> {
 /// # Errors
 /// The reason, if the text is invalid.
 pub fn check_hold_text(text: &str) -> Result<(), String> {
-    if text.trim().is_empty() {
-        return Err("the reason or the name is empty".to_owned());
-    }
-    if text.len() > HOLD_TEXT_BYTES_MAX {
-        return Err(format!("the text has {} bytes, more than the limit of {HOLD_TEXT_BYTES_MAX}", text.len()));
-    }
-    if text.chars().any(char::is_control) {
-        return Err("the text contains control characters".to_owned());
-    }
+    check_review_text(text)?;
     // A ledger line is permanent, so it must not contain a person's address.
-    match text.contains('@') || text.contains("://") {
+    match text.contains('@') {
         true => {
             Err("the text contains an address, and a ledger line must not: give only the number of the case".to_owned())
         }
@@ -348,7 +335,7 @@ mod tests {
             |hold| hold.reason = "about jo@example.com".to_owned(),
             |hold| hold.by = Some("  ".to_owned()),
             |hold| hold.reason = "a\nb".to_owned(),
-            |hold| hold.reason = "x".repeat(HOLD_TEXT_BYTES_MAX + 1),
+            |hold| hold.reason = "x".repeat(201),
         ] {
             assert!(matches!(odd(change), Some(HoldError::Text { .. })));
         }

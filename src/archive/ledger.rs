@@ -189,7 +189,6 @@ fn is_flipped(line: &[u8]) -> bool {
 /// The kinds of bytes after the last newline of a ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TailKind {
-    Nothing,
     /// A torn line: the append was interrupted and never acknowledged.
     Torn,
     /// A whole valid line that lacks only its newline.
@@ -201,7 +200,6 @@ pub enum TailKind {
 /// Classifies the bytes after the last newline.
 pub fn tail_kind(tail: &[u8]) -> TailKind {
     match tail {
-        [] => TailKind::Nothing,
         _ if Line::decode(tail).is_ok() => TailKind::Unended,
         // A disk leaves zeros in a sector that it did not write.
         [line @ .., 1..=u8::MAX] if Line::decode(line).is_ok() => TailKind::Altered,
@@ -297,7 +295,6 @@ mod tests {
         let whole = &bytes[..bytes.len() - 1];
         let with = |end: u8| [whole, &[end]].concat();
         for (tail, kind) in [
-            (Vec::new(), TailKind::Nothing),
             (whole[..1].to_vec(), TailKind::Torn),
             (whole[..whole.len() - 1].to_vec(), TailKind::Torn),
             (whole.to_vec(), TailKind::Unended),

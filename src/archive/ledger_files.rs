@@ -1,9 +1,12 @@
 //! The files of a team's ledger, one a day.
 
-use crate::model::Instant;
+use crate::model::{Digest, Instant};
 
+use super::ArchiveError;
+use super::ledger::Line;
 use super::path::{ArchivePath, TeamKey, ledger_of};
 use super::store::{Store, StoreError};
+use super::text_lines::TextLines;
 
 /// The end of a ledger: its newest file, the file's length, and the bytes of an interrupted append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -14,9 +17,6 @@ pub struct LedgerEnd {
 }
 
 /// The days of a team's ledger, oldest first, each with the bytes of its file.
-///
-/// # Errors
-/// When the store cannot list.
 pub fn ledger_files(store: &dyn Store, key: &TeamKey) -> Result<Vec<(Instant, u64)>, StoreError> {
     let listed = store.list(&ledger_of(key))?;
     let files = listed.iter().filter_map(|entry| match ArchivePath::parse(&entry.path) {
@@ -27,9 +27,16 @@ pub fn ledger_files(store: &dyn Store, key: &TeamKey) -> Result<Vec<(Instant, u6
 }
 
 /// The days of [`ledger_files`].
-///
-/// # Errors
-/// When the store cannot list.
 pub fn ledger_days(store: &dyn Store, key: &TeamKey) -> Result<Vec<Instant>, StoreError> {
     Ok(ledger_files(store, key)?.into_iter().map(|(day, _)| day).collect())
+}
+
+/// The valid lines of a day, with their hashes. A torn line says nothing.
+pub fn lines_of(store: &dyn Store, key: &TeamKey, day: Instant) -> Result<Vec<(Line, Digest)>, ArchiveError> {
+    let path = ArchivePath::Ledger { team: key.clone(), day }.to_string();
+    let mut lines = Vec::new();
+    for (line, number) in TextLines::new(store.read(&path)?, 0).zip(1..) {
+        lines.extend(Line::decode(&line.map_err(|fault| fault.at(&path, number))?.text));
+    }
+    Ok(lines)
 }

@@ -7,15 +7,15 @@ use aes::cipher::{BlockCipherDecrypt as _, BlockCipherEncrypt as _, KeyInit as _
 use crate::model::Digest;
 
 use super::ArchiveError;
-use super::erase::{Key, key_of, keyed};
-use super::salts::Salts;
+use super::erase::key_of;
+use super::salts::{Salt, Salts};
 
 const DIGEST_DOMAIN: &str = "annals billing entry v1\n";
 const ANCHOR_DOMAIN: &str = "annals walk anchor v1\n";
 
 /// A team's key for digests of served events.
 #[derive(Debug, Clone, Copy)]
-pub struct EventMask(Key);
+pub struct EventMask(Salt);
 
 impl Salts {
     /// The mask of this team.
@@ -30,7 +30,7 @@ impl Salts {
 impl EventMask {
     /// The keyed digest of an event's digest. Equal events have equal keyed digests.
     pub fn digest(&self, digest: &Digest) -> Digest {
-        keyed(&self.0, DIGEST_DOMAIN, &digest.0)
+        self.0.keyed(DIGEST_DOMAIN, &digest.0)
     }
 
     /// Encrypts an anchor of a walk: it is one block of AES-256. The same anchor always gives the same bytes.
@@ -48,7 +48,7 @@ impl EventMask {
     }
 
     fn cipher(&self) -> Aes256 {
-        Aes256::new(&keyed(&self.0, ANCHOR_DOMAIN, &[]).0.into())
+        Aes256::new(&self.0.keyed(ANCHOR_DOMAIN, &[]).0.into())
     }
 }
 
@@ -61,7 +61,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_masked_anchor_can_be_unmasked(anchor: [u8; 16], key: [u8; 32], other: [u8; 32]) {
-            let (mask, stranger) = (EventMask(Key(key)), EventMask(Key(other)));
+            let (mask, stranger) = (EventMask(Salt(key)), EventMask(Salt(other)));
             let hidden = mask.hide(anchor);
             prop_assert_eq!(mask.show(hidden), anchor);
             prop_assert_eq!(mask.hide(anchor), hidden);
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn a_masked_digest_differs_from_the_digest_and_depends_on_the_key() {
         let digest = Digest::of(b"a served text");
-        let [one, other] = [1, 2].map(|byte| EventMask(Key([byte; 32])).digest(&digest));
-        assert!(one != digest && one != other && one == EventMask(Key([1; 32])).digest(&digest));
+        let [one, other] = [1, 2].map(|byte| EventMask(Salt([byte; 32])).digest(&digest));
+        assert!(one != digest && one != other && one == EventMask(Salt([1; 32])).digest(&digest));
     }
 }

@@ -145,7 +145,6 @@ mod draft_rows;
 mod expired;
 mod expiry;
 mod finding;
-mod grace;
 mod heads;
 mod hold;
 mod ledger;
@@ -162,7 +161,6 @@ mod random;
 mod reach;
 mod reader;
 mod record;
-mod recover;
 mod replay;
 mod retention;
 mod review;
@@ -203,18 +201,17 @@ pub use note::{Head, NoteSignature, PublicKey, SecretKey, check_key_name};
 pub use path::{ArchivePath, DataPath, SealUnit, WHOLE_TABLES, data_of, metadata_of, month_of};
 pub use published::{LEDGERS, LinesFile, TeamLine, version_of, version_path};
 pub use reach::reaching;
-pub use reader::{StoredEvent, StoredReject, TeamReader};
+pub use reader::{StoredEvent, StoredReject, TeamReader, TeamRows};
 pub use record::{
     Body, DeviceDelta, FileEntry, FileRole, InventoryRead, READ_POINTS_MAX, ReadPoint, ReleasedRecord, SaltRecord,
     SessionsMark, SessionsRecord, SnapshotEntry, StreamRecord, WalkPoint, WindowRecord, WindowState,
 };
-pub use recover::Recovery;
 pub use retention::{DueMonth, KeptBy};
 pub use review::{REVIEW_TEXT_BYTES_MAX, ReviewOutcome, ReviewRecord, check_review_text};
 pub use root::{ARCHIVE_VERSION, Archive, LedgerExtent};
 pub use rules::StateError;
 pub use salts::Salts;
-pub use sessions::{HeldSession, SessionsReader};
+pub use sessions::HeldSession;
 pub use state::TeamState;
 pub use store::{
     Blob, Fault, FaultyStore, FileWriter, Guard, Listed, LocalStore, MemoryStore, ObjectStore, Proof, Store,

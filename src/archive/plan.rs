@@ -47,9 +47,6 @@ fn inputs_of(state: &TeamState, sealing: &Sealing) -> BTreeMap<SealedFile, Seale
 
 /// The files of a draft, in a fixed order, and the ledger's record of the sessions. No file is written without rows: the
 /// commit only removes the inputs. `digests` has one digest for each window of the draft.
-///
-/// # Errors
-/// A sentence about a row in a wrong window or team.
 pub fn plan(
     state: &TeamState,
     draft: &mut Draft,
@@ -175,9 +172,6 @@ fn release_output(state: &TeamState, release: Release) -> Result<Output, String>
 }
 
 /// The ledger's record of the released rows.
-///
-/// # Errors
-/// A sentence if the rows do not fit the schema, or a salt is lost.
 pub fn released(releases: &[Release], salts: &Salts) -> Result<Option<ReleasedRecord>, String> {
     let mut sum = (0, RowsDigest::default());
     for release in releases {

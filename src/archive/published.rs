@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use crate::model::{Digest, Instant, LedgerSeq, TeamId};
 
 use super::Dataset;
-use super::grace::Grace;
 use super::path::{TeamKey, metadata_of};
 use super::store::{Store, StoreError};
 
@@ -78,25 +77,23 @@ struct Snapshot {
 /// The tables of a store, each read when a file of it is asked about.
 pub struct Published<'a> {
     store: &'a dyn Store,
-    grace: Grace,
+    /// The start of the grace.
+    since: Instant,
     /// `None`: the dataset has no table.
     through: BTreeMap<Dataset, Option<BTreeMap<TeamKey, LedgerSeq>>>,
 }
 
 impl<'a> Published<'a> {
-    pub fn within(store: &'a dyn Store, grace: Grace) -> Self {
-        Self { store, grace, through: BTreeMap::new() }
+    pub fn within(store: &'a dyn Store, since: Instant) -> Self {
+        Self { store, since, through: BTreeMap::new() }
     }
 
     /// The line through which the table's readers have followed the team: they need each file that a later line removes.
     /// `None` where the dataset has no table.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub fn through(&mut self, dataset: Dataset, team: &TeamKey) -> Result<Option<LedgerSeq>, StoreError> {
         let lines = match self.through.entry(dataset) {
             Entry::Occupied(lines) => lines.into_mut(),
-            Entry::Vacant(place) => place.insert(lines_of(self.store, dataset, self.grace)?),
+            Entry::Vacant(place) => place.insert(lines_of(self.store, dataset, self.since)?),
         };
         Ok(lines.as_ref().map(|lines| lines.get(team).copied().unwrap_or_default()))
     }
@@ -107,13 +104,13 @@ impl<'a> Published<'a> {
 fn lines_of(
     store: &dyn Store,
     dataset: Dataset,
-    grace: Grace,
+    since: Instant,
 ) -> Result<Option<BTreeMap<TeamKey, LedgerSeq>>, StoreError> {
     let listed = store.list(&metadata_of(dataset.as_str()))?;
     let Some(newest) = listed.iter().filter_map(|entry| version_of(&entry.path)).max() else { return Ok(None) };
     let version = content(store, &version_path(dataset.as_str(), newest))?;
     let version: Option<Version> = version.and_then(|content| serde_json::from_slice(&content).ok());
-    let Some(path) = version.and_then(|version| oldest(&version, dataset, grace)) else {
+    let Some(path) = version.and_then(|version| oldest(&version, dataset, since)) else {
         return Ok(Some(BTreeMap::new()));
     };
     let lines = content(store, &path)?.and_then(|content| LinesFile::decode(&content).ok());
@@ -122,9 +119,9 @@ fn lines_of(
 }
 
 /// The path of the lines of the oldest snapshot that was current within the grace.
-fn oldest(version: &Version, dataset: Dataset, grace: Grace) -> Option<String> {
+fn oldest(version: &Version, dataset: Dataset, since: Instant) -> Option<String> {
     let at = |snapshot: &Snapshot| Instant::from_nanos(snapshot.timestamp_ms.saturating_mul(NANOS_PER_MILLI));
-    let before = version.snapshots.iter().rev().find(|snapshot| !grace.covers(at(snapshot)));
+    let before = version.snapshots.iter().rev().find(|snapshot| at(snapshot) < since);
     let address = before.or(version.snapshots.first())?.summary.get(LEDGERS)?;
     let directory = metadata_of(dataset.as_str());
     let (_, name) = address.rsplit_once('/').filter(|(place, _)| place.ends_with(&directory))?;

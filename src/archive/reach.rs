@@ -83,9 +83,6 @@ impl TeamReader {
 }
 
 /// The keyed digest of a subject under the key of the team of `state`.
-///
-/// # Errors
-/// When the key is lost.
 fn subject_of(store: &dyn Store, state: &TeamState, subject: &str) -> Result<Digest, ArchiveError> {
     let refused = |reason: String| ArchiveError::Draft { team: state.team_id.clone(), reason };
     Salts::of_verifier(store, state).subject(subject).map_err(|lost| refused(lost.to_string()))

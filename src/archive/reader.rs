@@ -11,6 +11,7 @@ use crate::model::{
 };
 
 use super::path::month_of;
+use super::sessions::{HeldSession, Lookup};
 use super::state::TeamState;
 use super::store::Store;
 use super::table::{
@@ -49,11 +50,12 @@ pub struct TeamReader {
     store: Arc<dyn Store>,
     state: TeamState,
     snapshot: Option<LedgerSeq>,
+    lookup: Lookup,
 }
 
 impl TeamReader {
     pub(super) fn new(store: Arc<dyn Store>, state: TeamState, snapshot: Option<LedgerSeq>) -> Self {
-        Self { store, state, snapshot }
+        Self { store, state, snapshot, lookup: Lookup::default() }
     }
 
     pub(super) fn store(&self) -> &dyn Store {
@@ -64,253 +66,226 @@ impl TeamReader {
         &self.state
     }
 
+    /// The archived rows. Removed files remain for the store's grace: open a new reader before it ends.
+    pub fn rows(&self) -> TeamRows<'_> {
+        TeamRows { store: self.store(), state: &self.state, lookup: &self.lookup }
+    }
+
     /// The line of the snapshot from which the replay started; `None` if it replayed the whole ledger.
     pub fn snapshot(&self) -> Option<LedgerSeq> {
         self.snapshot
     }
+}
 
-    /// See [`events_in`].
+/// The rows of a team in the files that are live after a line.
+#[derive(Clone, Copy)]
+pub struct TeamRows<'a> {
+    pub(super) store: &'a dyn Store,
+    pub(super) state: &'a TeamState,
+    pub(super) lookup: &'a Lookup,
+}
+
+impl TeamRows<'_> {
+    /// Passes the rows of a stream whose event time is in `range` to `take`, file by file.
     ///
     /// # Errors
-    /// When a file cannot be read. Removed files remain for the store's grace: open a new reader before it ends.
-    pub fn events_in(&self, stream: Stream, range: Range) -> Result<Vec<StoredEvent>, ArchiveError> {
-        events_in(self.store.as_ref(), &self.state, stream, range)
-    }
-
-    /// See [`rejects`].
-    ///
-    /// # Errors
-    /// As [`TeamReader::events_in`].
-    pub fn rejects(&self, stream: Stream) -> Result<Vec<StoredReject>, ArchiveError> {
-        rejects(self.store.as_ref(), &self.state, stream)
-    }
-
-    /// See [`inventory_of`].
-    ///
-    /// # Errors
-    /// As [`TeamReader::events_in`].
-    pub fn inventory(&self, part: InventoryPart) -> Result<Vec<InventoryRow>, ArchiveError> {
-        inventory_of(self.store.as_ref(), &self.state, part)
-    }
-
-    /// Passes the archived rows of a stream whose event time is in `range` to `take`, file by file.
-    ///
-    /// # Errors
-    /// As [`TeamReader::events_in`]; any error of `take`.
+    /// When a file cannot be read; any error of `take`.
     pub fn rows_in(
-        &self,
+        self,
         stream: Stream,
         range: Range,
         take: &mut dyn FnMut(EventRow) -> Result<(), ArchiveError>,
     ) -> Result<(), ArchiveError> {
-        rows_in(self.store.as_ref(), &self.state, stream, range, take)
-    }
-}
-
-/// Passes the archived rows of a stream whose event time is in `range` to `take`, file by file.
-///
-/// # Errors
-/// When a file cannot be read; any error of `take`.
-pub fn rows_in(
-    store: &dyn Store,
-    state: &TeamState,
-    stream: Stream,
-    range: Range,
-    take: &mut dyn FnMut(EventRow) -> Result<(), ArchiveError>,
-) -> Result<(), ArchiveError> {
-    scan(store, state, stream, range, &[], &mut |path, batch| {
-        let rows = event_rows(stream, batch).map_err(|detail| bad(path, detail))?;
-        rows.into_iter().filter(|row| range.owns(row.time)).try_for_each(&mut *take)
-    })
-}
-
-/// The archived events of some connections, each in its range of event time, without `raw`, in any order.
-///
-/// # Errors
-/// When a file cannot be read.
-pub fn connection_rows(
-    store: &dyn Store,
-    state: &TeamState,
-    wanted: &HashMap<ConnectionId, Range>,
-) -> Result<Vec<EventRow>, ArchiveError> {
-    let schema = schema_of(Dataset::Connections);
-    let columns: Vec<&str> =
-        schema.fields().iter().map(|field| field.name().as_str()).filter(|name| *name != column::RAW).collect();
-    let asked: Vec<_> = (state.files_of(Dataset::Connections))
-        .filter_map(|file| {
-            let here = wanted.iter().filter(|(_, range)| may_hold(file, **range));
-            let (starts, ends) = (here.clone().map(|(_, range)| range.start), here.clone().map(|(_, range)| range.end));
-            let range = starts.min().zip(ends.max()).map(|(start, end)| Range::new(start, end))?;
-            Some((file, range, Arc::new(here.map(|(id, _)| id.clone()).collect::<HashSet<_>>())))
+        self.scan(stream, range, &[], &mut |path, batch| {
+            let rows = event_rows(stream, batch).map_err(|detail| bad(path, detail))?;
+            rows.into_iter().filter(|row| range.owns(row.time)).try_for_each(&mut *take)
         })
-        .collect();
-    let of_files = |asked: &[(&FileEntry, Range, Arc<HashSet<ConnectionId>>)]| -> Result<Vec<EventRow>, ArchiveError> {
+    }
+
+    /// The archived events of some connections, each in its range of event time, without `raw`, in any order.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn connection_rows(self, wanted: &HashMap<ConnectionId, Range>) -> Result<Vec<EventRow>, ArchiveError> {
+        let schema = schema_of(Dataset::Connections);
+        let columns: Vec<&str> =
+            schema.fields().iter().map(|field| field.name().as_str()).filter(|name| *name != column::RAW).collect();
+        let asked: Vec<_> = self
+            .state
+            .files_of(Dataset::Connections)
+            .filter_map(|file| {
+                let here = wanted.iter().filter(|(_, range)| may_hold(file, **range));
+                let (starts, ends) =
+                    (here.clone().map(|(_, range)| range.start), here.clone().map(|(_, range)| range.end));
+                let range = starts.min().zip(ends.max()).map(|(start, end)| Range::new(start, end))?;
+                Some((file, range, Arc::new(here.map(|(id, _)| id.clone()).collect::<HashSet<_>>())))
+            })
+            .collect();
+        let of_files =
+            |asked: &[(&FileEntry, Range, Arc<HashSet<ConnectionId>>)]| -> Result<Vec<EventRow>, ArchiveError> {
+                let mut found = Vec::new();
+                for (file, range, ids) in asked {
+                    let selection = Selection {
+                        columns: &columns,
+                        range: Some(*range),
+                        connections: Some(ids),
+                        ..Selection::default()
+                    };
+                    for batch in TableReader::open(self.store, &file.path, file.dataset, selection)? {
+                        found.extend(
+                            event_rows(Stream::Connections, &batch?).map_err(|detail| bad(&file.path, detail))?,
+                        );
+                    }
+                }
+                Ok(found)
+            };
+        Ok(by_parts(&asked, 1, of_files)?.into_iter().flatten().collect())
+    }
+
+    /// The archived connection events whose time is in `range`, without their text, file by file.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn connection_columns(self, range: Range) -> Result<Vec<ConnectionColumns>, ArchiveError> {
+        let (columns, as_dictionaries) = (ConnectionColumns::names(), ConnectionColumns::dictionaries());
+        let selection = Selection {
+            columns: &columns,
+            range: Some(range),
+            as_dictionaries: &as_dictionaries,
+            ..Selection::default()
+        };
+        let files: Vec<&FileEntry> =
+            self.state.files_of(Dataset::Connections).filter(|file| may_hold(file, range)).collect();
+        let of_files = |files: &[&FileEntry]| -> Result<Vec<ConnectionColumns>, ArchiveError> {
+            let mut found = Vec::new();
+            for file in files {
+                for batch in TableReader::open(self.store, &file.path, file.dataset, selection)? {
+                    let columns = ConnectionColumns::of(&self.state.team_id, &batch?, range);
+                    found.push(columns.map_err(|detail| bad(&file.path, detail))?);
+                }
+            }
+            found.retain(|columns| !columns.is_empty());
+            Ok(found)
+        };
+        Ok(by_parts(&files, 1, of_files)?.into_iter().flatten().collect())
+    }
+
+    /// The identities of the archived rows of a stream whose event time is in `range`. Needs memory for the result and one batch.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn events_in(self, stream: Stream, range: Range) -> Result<Vec<StoredEvent>, ArchiveError> {
+        let columns = [column::EVENT_ID, column::EVENT_TIME_NS, column::REVISION, column::RAW, column::SERVED_DIGEST];
         let mut found = Vec::new();
-        for (file, range, ids) in asked {
-            let selection =
-                Selection { columns: &columns, range: Some(*range), connections: Some(ids), ..Selection::default() };
-            for batch in TableReader::open(store, &file.path, file.dataset, selection)? {
-                found.extend(event_rows(Stream::Connections, &batch?).map_err(|detail| bad(&file.path, detail))?);
+        self.scan(stream, range, &columns, &mut |path, batch| {
+            let identities = Identities::of(batch).ok_or_else(|| bad(path, "a column has a wrong type".to_owned()))?;
+            found.extend((0..batch.num_rows()).filter_map(|at| identities.get(at, range)));
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// The identities of all quarantined rows of a stream.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn rejects(self, stream: Stream) -> Result<Vec<StoredReject>, ArchiveError> {
+        let mut found = Vec::new();
+        for file in self.state.files_of(Dataset::Quarantine) {
+            for row in self.rejects_of(&file.path)?.into_iter().filter(|row| row.stream == stream) {
+                let digest = Digest::of(&row.raw);
+                let original = row.erased.and_then(|mark| mark.original.parse().ok());
+                let RejectRow { event_id, time, reason, first_seen_at, .. } = row;
+                found.push(StoredReject { event_id, digest, time, reason, first_seen_at, original });
             }
         }
         Ok(found)
-    };
-    Ok(by_parts(&asked, 1, of_files)?.into_iter().flatten().collect())
-}
+    }
 
-/// The archived connection events whose time is in `range`, without their text, file by file.
-///
-/// # Errors
-/// When a file cannot be read.
-pub fn connection_columns(
-    store: &dyn Store,
-    state: &TeamState,
-    range: Range,
-) -> Result<Vec<ConnectionColumns>, ArchiveError> {
-    let (columns, as_dictionaries) = (ConnectionColumns::names(), ConnectionColumns::dictionaries());
-    let selection =
-        Selection { columns: &columns, range: Some(range), as_dictionaries: &as_dictionaries, ..Selection::default() };
-    let files: Vec<&FileEntry> = state.files_of(Dataset::Connections).filter(|file| may_hold(file, range)).collect();
-    let of_files = |files: &[&FileEntry]| -> Result<Vec<ConnectionColumns>, ArchiveError> {
+    /// All rows of one live file of quarantine.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn rejects_of(self, path: &str) -> Result<Vec<RejectRow>, ArchiveError> {
         let mut found = Vec::new();
-        for file in files {
-            for batch in TableReader::open(store, &file.path, file.dataset, selection)? {
-                let columns = ConnectionColumns::of(&state.team_id, &batch?, range);
-                found.push(columns.map_err(|detail| bad(&file.path, detail))?);
-            }
+        for batch in TableReader::open(self.store, path, Dataset::Quarantine, Selection::default())? {
+            found.extend(reject_rows(&batch?).map_err(|detail| bad(path, detail))?);
         }
-        found.retain(|columns| !columns.is_empty());
         Ok(found)
-    };
-    Ok(by_parts(&files, 1, of_files)?.into_iter().flatten().collect())
-}
+    }
 
-/// The identities of the archived rows of a stream whose event time is in `range`. Needs memory for the result and one batch.
-///
-/// # Errors
-/// When a file cannot be read.
-pub fn events_in(
-    store: &dyn Store,
-    state: &TeamState,
-    stream: Stream,
-    range: Range,
-) -> Result<Vec<StoredEvent>, ArchiveError> {
-    let columns = [column::EVENT_ID, column::EVENT_TIME_NS, column::REVISION, column::RAW, column::SERVED_DIGEST];
-    let mut found = Vec::new();
-    scan(store, state, stream, range, &columns, &mut |path, batch| {
-        let identities = Identities::of(batch).ok_or_else(|| bad(path, "a column has a wrong type".to_owned()))?;
-        found.extend((0..batch.num_rows()).filter_map(|at| identities.get(at, range)));
-        Ok(())
-    })?;
-    Ok(found)
-}
+    /// The event types of a stream's archived events whose event time is in `range`.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn event_types_in(self, stream: Stream, range: Range) -> Result<BTreeSet<String>, ArchiveError> {
+        let columns = [column::EVENT_TIME_NS, column::EVENT_TYPE];
+        let mut found = BTreeSet::new();
+        self.scan(stream, range, &columns, &mut |path, batch| {
+            let times = batch.column_by_name(column::EVENT_TIME_NS).and_then(|c| c.as_primitive_opt::<Int64Type>());
+            let types = batch.column_by_name(column::EVENT_TYPE).and_then(|c| c.as_string_opt::<i32>());
+            let (times, types) = times.zip(types).ok_or_else(|| bad(path, "a column has a wrong type".to_owned()))?;
+            let rows = times.values().iter().enumerate().filter(|(_, time)| range.owns(Instant::from_nanos(**time)));
+            for (at, _) in rows {
+                if !found.contains(types.value(at)) {
+                    found.insert(types.value(at).to_owned());
+                }
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
 
-/// The identities of all quarantined rows of a stream.
-///
-/// # Errors
-/// When a file cannot be read.
-pub fn rejects(store: &dyn Store, state: &TeamState, stream: Stream) -> Result<Vec<StoredReject>, ArchiveError> {
-    let mut found = Vec::new();
-    for row in reject_rows_of(store, state)? {
-        if row.stream == stream {
-            let digest = Digest::of(&row.raw);
-            let original = row.erased.and_then(|mark| mark.original.parse().ok());
-            let RejectRow { event_id, time, reason, first_seen_at, .. } = row;
-            found.push(StoredReject { event_id, digest, time, reason, first_seen_at, original });
+    /// The rows of the two newest months of a part of the inventory, oldest first. They give its current state: each existing
+    /// thing has a row in every month, and one round of reads can reach into the next month.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn inventory(self, part: InventoryPart) -> Result<Vec<InventoryRow>, ArchiveError> {
+        let mut files: Vec<&FileEntry> = self.state.files_of(Dataset::Inventory(part)).collect();
+        files.sort_by_key(|file| file.first);
+        let months: BTreeSet<Instant> = files.iter().filter_map(|file| Some(month_of(file.first?).start)).collect();
+        let since = months.iter().rev().nth(1).or(months.first()).copied();
+        let mut rows = Vec::new();
+        for file in files.into_iter().filter(|file| file.first >= since) {
+            for batch in TableReader::open(self.store, &file.path, file.dataset, Selection::default())? {
+                rows.extend(inventory_rows(part, &batch?).map_err(|detail| bad(&file.path, detail))?);
+            }
         }
+        Ok(rows)
     }
-    Ok(found)
-}
 
-/// All quarantined rows of a team.
-///
-/// # Errors
-/// When a file cannot be read.
-pub fn reject_rows_of(store: &dyn Store, state: &TeamState) -> Result<Vec<RejectRow>, ArchiveError> {
-    let mut found = Vec::new();
-    for file in state.files_of(Dataset::Quarantine) {
-        found.append(&mut reject_rows_in(store, &file.path)?);
-    }
-    Ok(found)
-}
-
-/// All rows of a quarantine file.
-///
-/// # Errors
-/// When the file cannot be read.
-pub fn reject_rows_in(store: &dyn Store, path: &str) -> Result<Vec<RejectRow>, ArchiveError> {
-    let mut found = Vec::new();
-    for batch in TableReader::open(store, path, Dataset::Quarantine, Selection::default())? {
-        found.extend(reject_rows(&batch?).map_err(|detail| bad(path, detail))?);
-    }
-    Ok(found)
-}
-
-/// The event types of a stream's archived events whose event time is in `range`.
-///
-/// # Errors
-/// When a file cannot be read.
-pub fn event_types_in(
-    store: &dyn Store,
-    state: &TeamState,
-    stream: Stream,
-    range: Range,
-) -> Result<BTreeSet<String>, ArchiveError> {
-    let columns = [column::EVENT_TIME_NS, column::EVENT_TYPE];
-    let mut found = BTreeSet::new();
-    scan(store, state, stream, range, &columns, &mut |path, batch| {
-        let times = batch.column_by_name(column::EVENT_TIME_NS).and_then(|c| c.as_primitive_opt::<Int64Type>());
-        let types = batch.column_by_name(column::EVENT_TYPE).and_then(|c| c.as_string_opt::<i32>());
-        let (times, types) = times.zip(types).ok_or_else(|| bad(path, "a column has a wrong type".to_owned()))?;
-        let rows = times.values().iter().enumerate().filter(|(_, time)| range.owns(Instant::from_nanos(**time)));
-        for (at, _) in rows {
-            if !found.contains(types.value(at)) {
-                found.insert(types.value(at).to_owned());
+    fn scan(
+        self,
+        stream: Stream,
+        range: Range,
+        columns: &[&str],
+        take: &mut dyn FnMut(&str, &RecordBatch) -> Result<(), ArchiveError>,
+    ) -> Result<(), ArchiveError> {
+        for file in self.state.files_of(stream.into()).filter(|file| may_hold(file, range)) {
+            let selection = Selection { columns, range: Some(range), ..Selection::default() };
+            for batch in TableReader::open(self.store, &file.path, file.dataset, selection)? {
+                take(&file.path, &batch?)?;
             }
         }
         Ok(())
-    })?;
-    Ok(found)
-}
-
-/// The rows of the two newest months of a part of the inventory, oldest first. They give its current state: each existing
-/// thing has a row in every month, and one round of reads can reach into the next month.
-///
-/// # Errors
-/// When a file cannot be read.
-pub fn inventory_of(
-    store: &dyn Store,
-    state: &TeamState,
-    part: InventoryPart,
-) -> Result<Vec<InventoryRow>, ArchiveError> {
-    let mut files: Vec<&FileEntry> = state.files_of(Dataset::Inventory(part)).collect();
-    files.sort_by_key(|file| file.first);
-    let months: BTreeSet<Instant> = files.iter().filter_map(|file| Some(month_of(file.first?).start)).collect();
-    let since = months.iter().rev().nth(1).or(months.first()).copied();
-    let mut rows = Vec::new();
-    for file in files.into_iter().filter(|file| file.first >= since) {
-        for batch in TableReader::open(store, &file.path, file.dataset, Selection::default())? {
-            rows.extend(inventory_rows(part, &batch?).map_err(|detail| bad(&file.path, detail))?);
-        }
     }
-    Ok(rows)
-}
 
-fn scan(
-    store: &dyn Store,
-    state: &TeamState,
-    stream: Stream,
-    range: Range,
-    columns: &[&str],
-    take: &mut dyn FnMut(&str, &RecordBatch) -> Result<(), ArchiveError>,
-) -> Result<(), ArchiveError> {
-    for file in state.files_of(stream.into()).filter(|file| may_hold(file, range)) {
-        let selection = Selection { columns, range: Some(range), ..Selection::default() };
-        for batch in TableReader::open(store, &file.path, file.dataset, selection)? {
-            take(&file.path, &batch?)?;
-        }
+    /// All sessions that can still receive events.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn open_sessions(self) -> Result<Vec<HeldSession>, ArchiveError> {
+        Lookup::open(self.store, self.state)
     }
-    Ok(())
+
+    /// The finished sessions of `ids`. For most files, the lookup reads only the bloom filter.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn resting_sessions(self, ids: &[&ConnectionId]) -> Result<Vec<HeldSession>, ArchiveError> {
+        self.lookup.resting(self.store, self.state, ids)
+    }
 }
 
 fn may_hold(file: &FileEntry, range: Range) -> bool {

@@ -57,17 +57,11 @@ fn replay_files(
 }
 
 /// Replays for readers, from the newest snapshot on if one exists. Does not check the lines before the snapshot.
-///
-/// # Errors
-/// As [`replay`].
 pub fn replay_for_reading(store: &dyn Store, archive_id: &str, team: &TeamId) -> Result<Replay, ArchiveError> {
     replay_listed_for_reading(store, &ledger_files(store, &TeamKey::of(team))?, archive_id, team)
 }
 
 /// Like [`replay_for_reading`], from the days of [`ledger_files`]. Lines after that list may be missing.
-///
-/// # Errors
-/// As [`replay`].
 pub fn replay_listed_for_reading(
     store: &dyn Store,
     files: &[(Instant, u64)],
@@ -85,9 +79,6 @@ pub fn replay_listed_for_reading(
 
 /// Replays for writers, which extend the chain: hashes every line before the snapshot, and checks the links up to the head in
 /// the snapshot. Does not parse these lines; `verify` does.
-///
-/// # Errors
-/// As [`replay`].
 pub fn replay_for_writing(store: &dyn Store, archive_id: &str, team: &TeamId) -> Result<Replay, ArchiveError> {
     let files = ledger_files(store, &TeamKey::of(team))?;
     let short = snapshot::before_the_end(store, &files, archive_id, team)
@@ -179,7 +170,6 @@ fn follow_tail(
     is_last: bool,
 ) -> Result<LedgerEnd, ArchiveError> {
     match ledger::tail_kind(&tail.text) {
-        TailKind::Nothing => Ok(end),
         _ if !is_last => Err(damaged(path, number, "ends in the middle of a line, but later files exist".to_owned())),
         TailKind::Altered => Err(damaged(path, number, "somebody altered its newline".to_owned())),
         TailKind::Torn => Ok(LedgerEnd { torn: tail.len(), ..end }),

@@ -1,7 +1,7 @@
 //! An archive as a whole: its manifest, its teams, and access for readers and writers.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use rayon::prelude::*;
@@ -9,10 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{GRACE_LOCAL, Instant, TeamId};
 
-use super::commit::Opening;
-use super::heads::SignerInForce;
 use super::ledger::{self, Line};
-use super::path::{ArchivePath, LEDGER, MANIFEST, TABLES, TeamKey, ledger_of};
+use super::ledger_files::ledger_files;
+use super::path::{ArchivePath, LEDGER, MANIFEST, TABLES, TeamKey};
 use super::random::Random;
 use super::reader::TeamReader;
 use super::replay::{replay_for_reading, replay_listed_for_reading};
@@ -52,7 +51,8 @@ type LedgerDays = Vec<(Instant, u64)>;
 pub struct Archive {
     store: Arc<dyn Store>,
     id: String,
-    signer: SignerInForce,
+    /// The current signer, shared by open writers.
+    signer: Arc<RwLock<Option<Arc<Signer>>>>,
     snapshot_lines: u64,
     grace: Duration,
     random: Random,
@@ -109,7 +109,7 @@ impl Archive {
         Self {
             store,
             id: manifest.id,
-            signer: SignerInForce::default(),
+            signer: Arc::default(),
             snapshot_lines: SNAPSHOT_LINES,
             grace: GRACE_LOCAL,
             random: Random::default(),
@@ -120,6 +120,10 @@ impl Archive {
     #[must_use]
     pub fn snapshots_every(self, lines: u64) -> Self {
         Self { snapshot_lines: lines, ..self }
+    }
+
+    pub(super) fn snapshot_lines(&self) -> u64 {
+        self.snapshot_lines
     }
 
     /// `vacuum` keeps unnamed files for this long; see [`GRACE_MIN`](crate::model::GRACE_MIN).
@@ -145,17 +149,17 @@ impl Archive {
     /// Writers of this archive sign the heads of their commits.
     #[must_use]
     pub fn signed_by(self, signer: Option<Arc<Signer>>) -> Self {
-        Self { signer: SignerInForce::new(signer), ..self }
+        Self { signer: Arc::new(RwLock::new(signer)), ..self }
     }
 
     /// Like [`Archive::signed_by`], for all open writers from their next commit on.
     pub fn sign_by(&self, signer: Option<Arc<Signer>>) {
-        self.signer.set(signer);
+        *self.signer.write().unwrap_or_else(PoisonError::into_inner) = signer;
     }
 
     /// The current signer.
     pub fn signer(&self) -> Option<Arc<Signer>> {
-        self.signer.now()
+        self.signer.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub fn id(&self) -> &str {
@@ -213,13 +217,8 @@ impl Archive {
     /// # Errors
     /// When the store cannot list.
     pub fn extent(&self, team: &TeamId) -> Result<LedgerExtent, ArchiveError> {
-        let listed = self.store.list(&ledger_of(&TeamKey::of(team)))?;
-        let lines =
-            listed.iter().filter(|entry| matches!(ArchivePath::parse(&entry.path), Some(ArchivePath::Ledger { .. })));
-        Ok(lines.fold(LedgerExtent::default(), |sum, entry| LedgerExtent {
-            files: sum.files + 1,
-            bytes: sum.bytes.saturating_add(entry.bytes),
-        }))
+        let files = ledger_files(self.store.as_ref(), &TeamKey::of(team))?;
+        Ok(LedgerExtent { files: files.len() as u64, bytes: files.iter().map(|(_, bytes)| bytes).sum() })
     }
 
     /// Opens the team's only writer, which cuts off a torn line of an earlier writer.
@@ -227,22 +226,11 @@ impl Archive {
     /// # Errors
     /// [`ArchiveError::Locked`] when another writer exists; when the store fails or the ledger is invalid.
     pub fn writer(&self, team: &TeamId) -> Result<TeamWriter, ArchiveError> {
-        let opening = Opening {
-            store: Arc::clone(&self.store),
-            archive_id: &self.id,
-            signer: self.signer.clone(),
-            snapshot_lines: self.snapshot_lines,
-            grace: self.grace,
-            random: self.random.clone(),
-        };
-        TeamWriter::open(team, opening)
+        TeamWriter::open(self.clone(), team)
     }
 }
 
 /// The teams that have a ledger.
-///
-/// # Errors
-/// As [`Archive::teams`].
 pub fn teams(store: &dyn Store) -> Result<Vec<TeamId>, ArchiveError> {
     Ok(ledgers(store)?.into_iter().map(|(team, _)| team).collect())
 }

@@ -28,13 +28,23 @@ pub const DRAFTS_MONTH: Instant = Instant::from_nanos(0);
 
 const DOMAIN: &str = "annals salt v1\n";
 /// The prefix of a subject's text.
-const SUBJECT_DOMAIN: &str = "annals subject v1\n";
+pub const SUBJECT_DOMAIN: &str = "annals subject v1\n";
 /// A salt's file has about 200 bytes, plus the ids of archive and team.
 const FILE_BYTES_MAX: u64 = 16 << 10;
 
 /// 32 secret random bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Salt(pub [u8; 32]);
+
+impl Salt {
+    /// The HMAC-SHA256 of `domain` and `bytes` under this key. Without the key, it confirms no guess.
+    pub fn keyed(&self, domain: &str, bytes: &[u8]) -> Digest {
+        let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, &self.0));
+        context.update(domain.as_bytes());
+        context.update(bytes);
+        Digest(context.sign().as_ref().try_into().expect("BUG: HMAC-SHA256 has 32 bytes"))
+    }
+}
 
 impl fmt::Debug for Salt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -177,10 +187,7 @@ impl Salts {
     /// # Errors
     /// As [`Salts::of`].
     pub fn subject(&self, subject: &str) -> Result<Digest, LostSalt> {
-        let key = hmac::Key::new(hmac::HMAC_SHA256, &self.of_drafts()?.0);
-        let text = format!("{SUBJECT_DOMAIN}{}", normal_subject(subject));
-        let tag = hmac::sign(&key, text.as_bytes());
-        Ok(Digest(tag.as_ref().try_into().expect("BUG: HMAC-SHA256 has 32 bytes")))
+        Ok(self.of_drafts()?.keyed(SUBJECT_DOMAIN, normal_subject(subject).as_bytes()))
     }
 
     fn make(&self, seed: &Salt, month: Instant) -> Salt {
@@ -309,5 +316,19 @@ fn read(store: &dyn Store, state: &TeamState, record: SaltRecord) -> Result<Resu
     match hex::decode_to_slice(&file.salt, &mut salt) {
         Ok(()) => Ok(Ok(Salt(salt))),
         Err(e) => lost(format!("no salt: {e}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The second case of RFC 4231, whose key of four bytes is padded with zeros by HMAC itself.
+    #[test]
+    fn the_digest_is_that_of_the_standard() {
+        let mut key = [0; 32];
+        key[..4].copy_from_slice(b"Jefe");
+        let digest = Salt(key).keyed("what do ya want ", b"for nothing?");
+        assert_eq!(digest.to_string(), "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
     }
 }

@@ -61,9 +61,6 @@ impl Snapshot {
 }
 
 /// A team's snapshots, oldest first.
-///
-/// # Errors
-/// When the store cannot list.
 pub fn listed(store: &dyn Store, key: &TeamKey) -> Result<Vec<(LedgerSeq, Listed)>, StoreError> {
     let mut found: Vec<(LedgerSeq, Listed)> = Vec::new();
     for listed in store.list(&snapshots_of(key))? {

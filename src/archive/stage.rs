@@ -35,9 +35,6 @@ pub struct Stage<'a> {
 
 impl Stage<'_> {
     /// Writes all files, large ones in parallel, and returns their ledger entries.
-    ///
-    /// # Errors
-    /// As [`Stage::write`].
     pub fn write_all(self, outputs: Vec<Output>) -> Result<Vec<FileEntry>, ArchiveError> {
         let rows: u64 = outputs.iter().map(Output::rows).sum();
         let threads = usize::try_from(rows / ROWS_A_THREAD_MIN).unwrap_or(usize::MAX).min(FILES_AT_ONCE);
@@ -115,9 +112,6 @@ fn fill(
 }
 
 /// Reads the whole file again and trusts nothing else: its bytes, and every value.
-///
-/// # Errors
-/// When the file cannot be read, or differs from the intended one.
 pub fn read_back(
     store: &dyn Store,
     salts: &Salts,

@@ -6,7 +6,7 @@ use super::reader::bad;
 use super::state::TeamState;
 use super::store::Store;
 use super::table::{Selection, TableReader, inventory_rows};
-use super::{ArchiveError, Dataset, FileEntry, TeamReader};
+use super::{ArchiveError, Dataset, FileEntry};
 
 const PART: InventoryPart = InventoryPart::Team;
 
@@ -14,19 +14,6 @@ impl TeamState {
     /// The file that holds the team's name; `None` before the first read. A changed name is in another file.
     pub fn name_file(&self) -> Option<&FileEntry> {
         self.files_of(Dataset::Inventory(PART)).max_by_key(|file| (file.last, &file.path))
-    }
-}
-
-impl TeamReader {
-    /// See [`team_name`].
-    ///
-    /// # Errors
-    /// As [`TeamReader::events_in`].
-    pub fn team_name(&self) -> Result<Option<String>, ArchiveError> {
-        match self.state().name_file() {
-            Some(file) => team_name(self.store(), &file.path),
-            None => Ok(None),
-        }
     }
 }
 

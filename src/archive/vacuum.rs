@@ -10,14 +10,12 @@ use crate::model::{GRACE_MIN, Instant, LedgerSeq, TeamId};
 use crate::planted::{self, Bug};
 
 use super::erase::is_order;
-use super::grace::Grace;
 use super::ledger::Line;
-use super::ledger_files::ledger_days;
+use super::ledger_files::{ledger_days, lines_of};
 use super::path::{ArchivePath, DataPath, SCRATCH, TeamKey, ledger_of, salts_of, table_of};
 use super::published::Published;
 use super::replay::replay;
 use super::store::{Listed, Store, UnfinishedUpload};
-use super::text_lines::TextLines;
 use super::{Archive, ArchiveError, Dataset, TeamWriter};
 
 /// A file that no line names now.
@@ -56,7 +54,7 @@ impl TeamWriter {
     /// When the store fails, or the ledger is invalid. Some files can be removed already.
     pub fn vacuum(&mut self) -> Result<ObsoleteFiles, ArchiveError> {
         let (store, state) = (self.store(), self.state());
-        let found = obsolete_files(store, &state.archive_id, &state.team_id, self.grace())?;
+        let found = obsolete_files(store, &state.archive_id, &state.team_id, self.archive().grace())?;
         let paths: Vec<&str> = found.expired.iter().map(|file| file.path.as_str()).collect();
         store.remove_all(&paths)?;
         found.uploads.iter().try_for_each(|upload| store.abort_upload(upload))?;
@@ -76,13 +74,13 @@ fn obsolete_files(
         true => Duration::ZERO,
         false => grace.max(GRACE_MIN),
     };
-    let grace = Grace::ending(store.now()?, grace);
-    let uploads = abandoned_uploads(store, &key, grace);
+    let since = store.now()?.minus(grace);
+    let uploads = abandoned_uploads(store, &key, since);
     let unnamed = unnamed(store, archive_id, team)?;
-    let recent = removed_within(store, &key, grace)?;
-    let is_recent = |entry: &Listed| grace.covers(entry.modified) || recent.contains(&entry.path);
+    let recent = removed_within(store, &key, since)?;
+    let is_recent = |entry: &Listed| entry.modified >= since || recent.contains(&entry.path);
     let (kept, expired): (Vec<Listed>, Vec<Listed>) = unnamed.into_iter().partition(is_recent);
-    let published = published(store, &key, grace, &expired)?;
+    let published = published(store, &key, since, &expired)?;
     let file = |entry: Listed| ObsoleteFile { path: entry.path, bytes: entry.bytes };
     let mut found = ObsoleteFiles { uploads, kept: kept.into_iter().map(file).collect(), ..ObsoleteFiles::default() };
     for file in expired.into_iter().map(file) {
@@ -95,10 +93,10 @@ fn obsolete_files(
 fn published(
     store: &dyn Store,
     key: &TeamKey,
-    grace: Grace,
+    since: Instant,
     listed: &[Listed],
 ) -> Result<BTreeSet<String>, ArchiveError> {
-    let mut tables = Published::within(store, grace);
+    let mut tables = Published::within(store, since);
     let mut followed: BTreeMap<&str, LedgerSeq> = BTreeMap::new();
     for entry in listed {
         if let Some(data) = DataPath::parse(&entry.path)
@@ -122,7 +120,7 @@ fn removed_after(
     let mut changes: BTreeMap<String, (LedgerSeq, bool)> = BTreeMap::new();
     for day in ledger_days(store, key)?.into_iter().rev() {
         let mut is_before = false;
-        for Line { seq, body, .. } in lines_of(store, key, day)? {
+        for (Line { seq, body, .. }, _) in lines_of(store, key, day)? {
             is_before |= seq <= *first;
             let added = body.adds.into_iter().map(|file| (file.path, false));
             let changed = added.chain(body.removes.into_iter().map(|path| (path, true)));
@@ -139,24 +137,12 @@ fn removed_after(
     Ok(changes.into_iter().filter(|(_, (_, is_removal))| *is_removal).map(|(path, _)| path).collect())
 }
 
-/// The lines of a day file.
-fn lines_of(store: &dyn Store, key: &TeamKey, day: Instant) -> Result<Vec<Line>, ArchiveError> {
-    let path = ArchivePath::Ledger { team: key.clone(), day }.to_string();
-    let mut lines = Vec::new();
-    for (text, number) in TextLines::new(store.read(&path)?, 0).zip(1..) {
-        let text = text.map_err(|fault| fault.at(&path, number))?;
-        // A torn line names nothing.
-        lines.extend(Line::decode(&text.text).ok().map(|(line, _)| line));
-    }
-    Ok(lines)
-}
-
 /// The team's uploads that began before the grace, and those of no team. A store that does not show its uploads is no reason to keep
 /// files.
-fn abandoned_uploads(store: &dyn Store, key: &TeamKey, grace: Grace) -> Vec<UnfinishedUpload> {
+fn abandoned_uploads(store: &dyn Store, key: &TeamKey, since: Instant) -> Vec<UnfinishedUpload> {
     let of_team = format!("/team={key}/");
     let is_due = |upload: &UnfinishedUpload| {
-        !grace.covers(upload.since) && (upload.path.contains(&of_team) || !upload.path.contains("/team="))
+        upload.since < since && (upload.path.contains(&of_team) || !upload.path.contains("/team="))
     };
     match store.unfinished_uploads() {
         Ok(found) => found.into_iter().filter(is_due).collect(),
@@ -168,9 +154,6 @@ fn abandoned_uploads(store: &dyn Store, key: &TeamKey, grace: Grace) -> Vec<Unfi
 }
 
 /// The files of a team that no line names now, and the scratch files of all teams.
-///
-/// # Errors
-/// When the store fails, or the ledger is invalid.
 pub(super) fn unnamed(store: &dyn Store, archive_id: &str, team: &TeamId) -> Result<Vec<Listed>, ArchiveError> {
     let key = TeamKey::of(team);
     let early = planted::is(Bug::VacuumReadsFirst).then(|| replay(store, archive_id, team)).transpose()?;
@@ -186,17 +169,14 @@ pub(super) fn unnamed(store: &dyn Store, archive_id: &str, team: &TeamId) -> Res
 }
 
 /// Whether another writer may still name one of these files: a young file of the team that no line removed.
-///
-/// # Errors
-/// When the store fails, or the ledger is invalid.
 pub(super) fn may_be_named(store: &dyn Store, team: &TeamId, listed: &[Listed]) -> Result<bool, ArchiveError> {
-    let grace = Grace::ending(store.now()?, GRACE_MIN);
+    let since = store.now()?.minus(GRACE_MIN);
     let mut young =
-        listed.iter().filter(|entry| grace.covers(entry.modified) && !entry.path.starts_with(SCRATCH)).peekable();
+        listed.iter().filter(|entry| entry.modified >= since && !entry.path.starts_with(SCRATCH)).peekable();
     if young.peek().is_none() {
         return Ok(false);
     }
-    let removed = removed_within(store, &TeamKey::of(team), grace)?;
+    let removed = removed_within(store, &TeamKey::of(team), since)?;
     Ok(young.any(|entry| !removed.contains(&entry.path)))
 }
 
@@ -220,16 +200,16 @@ fn is_data(path: &str) -> bool {
 }
 
 /// The files that lines remove, from the day files that were written within the grace.
-fn removed_within(store: &dyn Store, key: &TeamKey, grace: Grace) -> Result<BTreeSet<String>, ArchiveError> {
+fn removed_within(store: &dyn Store, key: &TeamKey, since: Instant) -> Result<BTreeSet<String>, ArchiveError> {
     let mut removed = BTreeSet::new();
     let modified: BTreeMap<String, Instant> =
         store.list(&ledger_of(key))?.into_iter().map(|entry| (entry.path, entry.modified)).collect();
     for day in ledger_days(store, key)? {
         let path = ArchivePath::Ledger { team: key.clone(), day }.to_string();
-        if !modified.get(&path).is_none_or(|at| grace.covers(*at)) {
+        if !modified.get(&path).is_none_or(|at| *at >= since) {
             continue;
         }
-        removed.extend(lines_of(store, key, day)?.into_iter().flat_map(|line| line.body.removes));
+        removed.extend(lines_of(store, key, day)?.into_iter().flat_map(|(line, _)| line.body.removes));
     }
     Ok(removed)
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::archive::{Archive, ArchiveError, Recovery, TeamState, TeamWriter};
+use crate::archive::{Archive, ArchiveError, TeamState, TeamWriter};
 use crate::clock::Clock;
 use crate::model::TeamId;
 use crate::pipeline::{Budget, TeamMemory, Workers};
@@ -21,8 +21,8 @@ const RECORD_BYTES: usize = 270;
 pub struct Opened {
     pub writer: Arc<Mutex<TeamWriter>>,
     pub memory: Arc<TeamMemory>,
-    /// The recovery, if this call opened the team.
-    pub recovery: Option<Recovery>,
+    /// This call opened the team.
+    pub is_new: bool,
 }
 
 #[derive(Clone)]
@@ -84,17 +84,16 @@ impl OpenTeams {
             slot.clone()
         };
         if let Some(writer) = slot.writer {
-            return Ok(Opened { writer, memory: slot.memory, recovery: None });
+            return Ok(Opened { writer, memory: slot.memory, is_new: false });
         }
         let (archive, owned) = (Arc::clone(&self.archive), team.clone());
         let writer = self.workers.run(move || archive.writer(&owned)).await;
         let writer = writer.inspect_err(|_| self.close(team, false))?;
-        let recovery = Some(writer.recovery());
         let writer = Arc::new(Mutex::new(writer));
         if let Some(slot) = self.held().1.get_mut(team) {
             slot.writer = Some(Arc::clone(&writer));
         }
-        Ok(Opened { writer, memory: slot.memory, recovery })
+        Ok(Opened { writer, memory: slot.memory, is_new: true })
     }
 
     /// Ends a run. `keeps`: the writer can continue. Otherwise the next run opens the team again.
@@ -166,11 +165,11 @@ mod tests {
         let team = |n: usize| TeamId::from(["a", "b", "c"][n]);
         let open = |n: usize| futures::executor::block_on(open_teams.open(&team(n)));
         for n in 0..3 {
-            assert!(open(n).unwrap().recovery.is_some());
+            assert!(open(n).unwrap().is_new);
             open_teams.close(&team(n), true);
         }
         assert_eq!(open_teams.size(), (2 * TEAM_BYTES, 2), "the first was closed");
-        assert!(open(2).unwrap().recovery.is_none(), "it is still open");
+        assert!(!open(2).unwrap().is_new, "it is still open");
         assert!(archive.writer(&team(2)).is_err(), "and locked");
         open_teams.close(&team(2), false);
         assert!(archive.writer(&team(2)).is_ok());

@@ -85,7 +85,7 @@ async fn a_month_of_connections() {
     timed(&clock, &mut writer, "month", total, sealing);
     let start = clock.monotonic();
     let range = Range::new(Instant::EARLIEST, Instant::LATEST);
-    let found = writer.events_in(Stream::Connections, range).unwrap().len();
+    let found = writer.rows().events_in(Stream::Connections, range).unwrap().len();
     println!("identities: {found} in {:?}", clock.monotonic() - start);
     let start = clock.monotonic();
     let report = annals::archive::verify(archive.store().as_ref(), &Default::default()).unwrap();

@@ -143,7 +143,7 @@ impl World {
             texts.push(String::from_utf8(row.raw.to_vec()).unwrap());
             Ok(())
         };
-        archive.read(&TeamId::from("t")).unwrap().rows_in(stream, all, &mut take).unwrap();
+        archive.read(&TeamId::from("t")).unwrap().rows().rows_in(stream, all, &mut take).unwrap();
         texts.sort();
         texts
     }

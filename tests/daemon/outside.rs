@@ -213,8 +213,11 @@ fn a_refused_team_does_not_affect_the_others() {
 /// Whether one team's archive holds an event.
 fn holds(scene: &Scene, team: &TeamId, event: &str) -> bool {
     let archive = Archive::open(Arc::new(LocalStore::new(scene.path("archive")))).unwrap();
-    let events =
-        archive.read(team).unwrap().events_in(Stream::Connections, Range::new(Instant::EARLIEST, Instant::LATEST));
+    let events = archive
+        .read(team)
+        .unwrap()
+        .rows()
+        .events_in(Stream::Connections, Range::new(Instant::EARLIEST, Instant::LATEST));
     events.unwrap().iter().any(|held| held.event_id.as_str() == event)
 }
 

@@ -77,7 +77,7 @@ fn taken(asked: &Mutex<Vec<String>>) -> String {
 
 fn archived(world: &World, part: InventoryPart) -> ArchivedPart {
     let archive = Archive::open_or_create(world.store.clone(), || "test".to_owned()).unwrap();
-    ArchivedPart::of(archive.read(&TeamId::from("t")).unwrap().inventory(part).unwrap())
+    ArchivedPart::of(archive.read(&TeamId::from("t")).unwrap().rows().inventory(part).unwrap())
 }
 
 /// The keys in force, joined.
@@ -136,7 +136,7 @@ async fn days_become_versions_and_months_one_file_each() {
         assert_eq!(look(&world, InventoryPart::Users).read_at, at(now));
     }
     let archive = Archive::open_or_create(world.store.clone(), || "test".to_owned()).unwrap();
-    let rows = archive.read(&TeamId::from("t")).unwrap().inventory(InventoryPart::Users).unwrap();
+    let rows = archive.read(&TeamId::from("t")).unwrap().rows().inventory(InventoryPart::Users).unwrap();
     let told = |row: &annals::model::InventoryRow| {
         let sign = if row.repeats {
             '='

@@ -75,7 +75,7 @@ fn draft(rows: &[EventRow], compact: bool) -> Draft {
 fn held(writer: &mut TeamWriter, rows: &[EventRow]) -> BTreeMap<String, SessionRow> {
     let ids: Vec<ConnectionId> = rows.iter().filter_map(connection_of).map(ConnectionId::from).collect();
     let ids: Vec<&ConnectionId> = ids.iter().collect();
-    let found = [writer.sessions().open().unwrap(), writer.sessions().resting(&ids).unwrap()].concat();
+    let found = [writer.rows().open_sessions().unwrap(), writer.rows().resting_sessions(&ids).unwrap()].concat();
     let count = found.len();
     let found: BTreeMap<_, _> = found.into_iter().map(|held| (held.row.connection_id.to_string(), held.row)).collect();
     assert_eq!(found.len(), count, "a session occurs twice");
@@ -249,7 +249,7 @@ fn archived(store: &Arc<dyn Store>) -> Vec<EventRow> {
         Ok(())
     };
     let all = Range::new(Instant::EARLIEST, Instant::LATEST);
-    archive.read(&TeamId::from("t")).unwrap().rows_in(Stream::Connections, all, &mut take).unwrap();
+    archive.read(&TeamId::from("t")).unwrap().rows().rows_in(Stream::Connections, all, &mut take).unwrap();
     rows
 }
 

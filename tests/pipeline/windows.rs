@@ -83,7 +83,7 @@ impl World {
             raw.push(row.raw.to_vec());
             Ok(())
         };
-        reader.rows_in(stream, all, &mut take).expect("rows");
+        reader.rows().rows_in(stream, all, &mut take).expect("rows");
         raw
     }
 }

@@ -148,8 +148,8 @@ pub fn served(run: &Run, team: &Team, stream: Stream, reader: &TeamReader) -> Ha
     let texts = team.lists[stream as usize].iter().map(|event| event.digest);
     let texts: HashMap<Digest, Digest> = texts.map(|digest| (known_as(&digest), digest)).collect();
     let all = Range::new(Instant::from_nanos(i64::MIN), Instant::from_nanos(i64::MAX));
-    let events = reader.events_in(stream, all).unwrap_or_default();
-    let rejects = reader.rejects(stream).unwrap_or_default();
+    let events = reader.rows().events_in(stream, all).unwrap_or_default();
+    let rejects = reader.rows().rejects(stream).unwrap_or_default();
     let rewritten = events.into_iter().map(|event| (event.digest, event.original));
     let rewritten = rewritten.chain(rejects.into_iter().map(|reject| (reject.digest, reject.original)));
     rewritten.filter_map(|(now, original)| Some((now, *texts.get(&original?)?))).collect()

@@ -63,11 +63,11 @@ fn check_team(run: &Run, number: usize, reader: &TeamReader, broken: &mut Vec<St
             rows.extend((stream == Stream::Connections).then_some(row));
             Ok(())
         };
-        if let Err(error) = reader.rows_in(stream, all, &mut take) {
+        if let Err(error) = reader.rows().rows_in(stream, all, &mut take) {
             broken.push(format!("I9: {} {stream} cannot be read: {error}", team.id));
             continue;
         }
-        for reject in reader.rejects(stream).unwrap_or_default() {
+        for reject in reader.rows().rejects(stream).unwrap_or_default() {
             *held.entry(served(reject.digest)).or_default() += 1;
         }
         let excuses = Excuses::new(run, &inner, number, state);

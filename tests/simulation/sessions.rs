@@ -29,9 +29,9 @@ pub fn compare(run: &Run, team: &Team, rows: Vec<EventRow>, broken: &mut Vec<Str
     let naive = naive_sessions::sessions(latest.into_values().map(|row| row.raw.to_vec()));
     let store = Arc::new(run.files.snapshot());
     let archive = Archive::open(store).expect("it was opened before");
-    let held = archive.writer(&team.id).and_then(|mut writer| {
+    let held = archive.writer(&team.id).and_then(|writer| {
         let ids: Vec<&ConnectionId> = ids.iter().collect();
-        Ok([writer.sessions().open()?, writer.sessions().resting(&ids)?].concat())
+        Ok([writer.rows().open_sessions()?, writer.rows().resting_sessions(&ids)?].concat())
     });
     let held = match held {
         Ok(held) => held,

@@ -7,14 +7,13 @@ use crate::planted::{self, Bug};
 
 use super::super::output::tier_of;
 use super::super::path::DataPath;
-use super::super::salts::Salts;
+use super::super::salts::{Salt, Salts};
 use super::super::stage::read_back;
 use super::super::store::Unerased;
 use super::super::table::{RowsDigest, Selection, TableReader, TableWriter, digest_rows, salt_months, times_of};
 use super::super::vacuum::{may_be_named, unnamed};
 use super::super::{ArchiveError, Body, Committed, Dataset, FileEntry, TeamWriter};
 use super::eraser::{Changed, Eraser};
-use super::keyed::Key;
 use super::record::{ErasedPart, ErasedRecord};
 use super::scan::changes;
 use super::unlink::{replaceable, resalted};
@@ -132,7 +131,7 @@ impl TeamWriter {
     fn fence(
         &mut self,
         order: &Order,
-        key: &Key,
+        key: &Salt,
         begun: Instant,
         now: Instant,
     ) -> Result<Option<LedgerSeq>, ArchiveError> {

@@ -12,8 +12,8 @@ use crate::model::{Digest, ErasedMark, RejectRow};
 use crate::planted::{self, Bug};
 
 use super::super::Dataset;
+use super::super::salts::Salt;
 use super::super::table::{column, reject_batch, reject_rows, sort_rows};
-use super::keyed::{Key, keyed};
 use super::strings::picked;
 use super::{Order, original_as};
 
@@ -35,7 +35,7 @@ pub struct Eraser<'a> {
     order: &'a Order,
     names: Vec<String>,
     /// The team's key for the identities of erased events.
-    team_key: Key,
+    team_key: Salt,
 }
 
 /// The rows of a batch that hold the subject, before and after.
@@ -47,7 +47,7 @@ pub struct Changed {
 }
 
 impl<'a> Eraser<'a> {
-    pub fn new(order: &'a Order, team_key: Key) -> Self {
+    pub fn new(order: &'a Order, team_key: Salt) -> Self {
         Self { order, names: order.subject.pseudonyms(&order.key), team_key }
     }
 
@@ -77,9 +77,6 @@ impl<'a> Eraser<'a> {
     }
 
     /// The rows of a batch of `dataset` without the subject. `None` if no row holds it.
-    ///
-    /// # Errors
-    /// A sentence if the batch does not belong to the dataset.
     pub fn rows(&self, dataset: Dataset, batch: &RecordBatch) -> Result<Option<Changed>, String> {
         let (hits, all) = match dataset {
             Dataset::Quarantine => self.rejects(batch)?,
@@ -183,7 +180,7 @@ impl<'a> Eraser<'a> {
         let is_hash = |digits: &str| digits.len() == CONTENT_ID_DIGITS && digits.bytes().all(|b| b.is_ascii_hexdigit());
         match id.split_once('-') {
             Some((digits, occurrence)) if is_hash(digits) && occurrence.bytes().all(|b| b.is_ascii_digit()) => {
-                let other = keyed(&self.order.key, "annals erased id v1\n", digits.as_bytes()).to_string();
+                let other = self.order.key.keyed("annals erased id v1\n", digits.as_bytes()).to_string();
                 format!("{}-{occurrence}", &other[..CONTENT_ID_DIGITS])
             }
             _ => id.to_owned(),

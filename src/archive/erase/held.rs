@@ -8,11 +8,10 @@ use arrow::array::{AsArray, RecordBatch};
 use crate::model::{Digest, TeamId};
 
 use super::super::hold::Hold;
-use super::super::salts::Salts;
+use super::super::salts::{Salt, Salts};
 use super::super::{Archive, ArchiveError, Dataset, TeamReader};
 use super::carry::Rows;
 use super::eraser::Eraser;
-use super::keyed::Key;
 use super::rules::holds_on_part;
 use super::scan::changes;
 use super::strings::picked;
@@ -71,7 +70,7 @@ impl TeamReader {
 }
 
 /// The keyed digests of all texts in these rows, as holds record subjects.
-fn named(rows: &RecordBatch, key: &Key) -> BTreeSet<Digest> {
+fn named(rows: &RecordBatch, key: &Salt) -> BTreeSet<Digest> {
     let found = RefCell::new(BTreeSet::new());
     let take = |text: &str| {
         if let Ok(subject) = Subject::new([text]) {

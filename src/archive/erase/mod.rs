@@ -11,7 +11,6 @@
 mod carry;
 mod eraser;
 mod held;
-mod keyed;
 mod order;
 mod place;
 mod record;
@@ -31,18 +30,16 @@ pub use subject::Subject;
 use crate::model::{Digest, TeamId};
 
 use super::ArchiveError;
-use super::salts::Salts;
-pub(super) use keyed::{Key, keyed};
+use super::salts::{Salt, Salts};
 
 /// The identity of an erased event: a keyed digest of the digest of its served text.
-fn original_as(team_key: &Key, digest: &Digest) -> Digest {
-    keyed(team_key, "annals served text v1\n", &digest.0)
+fn original_as(team_key: &Salt, digest: &Digest) -> Digest {
+    team_key.keyed("annals served text v1\n", &digest.0)
 }
 
 /// The key of a team. No order replaces it.
-pub(super) fn key_of(salts: &Salts) -> Result<Key, ArchiveError> {
-    let key = salts.of_drafts().map_err(|lost| bad(salts.team(), lost.to_string()))?;
-    Ok(Key(key.0))
+pub(super) fn key_of(salts: &Salts) -> Result<Salt, ArchiveError> {
+    salts.of_drafts().map_err(|lost| bad(salts.team(), lost.to_string()))
 }
 
 fn bad(team: &TeamId, reason: String) -> ArchiveError {

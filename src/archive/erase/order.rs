@@ -8,10 +8,10 @@ use crate::model::{Digest, Instant, TeamId};
 
 use super::super::path::SCRATCH;
 use super::super::random::Random;
+use super::super::salts::Salt;
 use super::super::store::{Store, StoreError, Unerased, Verb, put};
 use super::super::{Archive, ArchiveError};
 use super::Subject;
-use super::keyed::Key;
 use super::place::{is_order, order_of};
 
 /// The maximum size of an order's scratch file: some hundred bytes, and the ids of teams.
@@ -22,7 +22,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 pub struct Order {
     pub id: String,
     pub subject: Subject,
-    pub(super) key: Key,
+    pub(super) key: Salt,
 }
 
 /// An order that began and is not done.
@@ -45,9 +45,9 @@ impl PendingOrder {
         order_of(&Digest::of(self.order.as_bytes()).short())
     }
 
-    fn key(&self) -> Option<Key> {
+    fn key(&self) -> Option<Salt> {
         let mut key = [0; 32];
-        hex::decode_to_slice(&self.key, &mut key).ok().map(|()| Key(key))
+        hex::decode_to_slice(&self.key, &mut key).ok().map(|()| Salt(key))
     }
 
     /// The interrupted order; `None` if it began for another subject.
@@ -103,7 +103,7 @@ impl Order {
         teams: BTreeSet<TeamId>,
         random: &Random,
     ) -> (Self, PendingOrder) {
-        let key = Key(random.seed());
+        let key = Salt(random.seed());
         let pending = PendingOrder {
             order: id.clone(),
             teams,

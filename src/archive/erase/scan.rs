@@ -4,12 +4,11 @@ use arrow::array::{Array, AsArray, RecordBatch};
 
 use crate::model::Instant;
 
-use super::super::salts::Salts;
+use super::super::salts::{Salt, Salts};
 use super::super::store::Store;
 use super::super::table::{Selection, TableReader, column, times_of};
 use super::super::{ArchiveError, Dataset, FileEntry, TeamReader};
 use super::eraser::{Changed, Eraser};
-use super::keyed::Key;
 use super::{Order, Subject, key_of};
 
 /// A row that holds the subject.
@@ -44,7 +43,7 @@ impl TeamReader {
     /// When a file cannot be read.
     pub fn rows_of_subject(&self, order: &Order) -> Result<(Vec<FoundRow>, u64), ArchiveError> {
         let (store, state) = (self.store(), self.state());
-        let eraser = Eraser::new(order, Key([0; 32]));
+        let eraser = Eraser::new(order, Salt([0; 32]));
         let (mut found, mut rows) = (Vec::new(), 0);
         for file in Dataset::ALL.iter().flat_map(|dataset| state.files_of(*dataset)) {
             rows += file.rows;

@@ -5,11 +5,10 @@ use std::net::IpAddr;
 
 use crate::model::Digest;
 
-use super::keyed::{Key, keyed};
+use super::super::salts::{SUBJECT_DOMAIN, Salt};
 
 /// The maximum size of one value.
 const VALUE_BYTES_MAX: usize = 1_024;
-const DOMAIN: &str = "annals subject v1\n";
 /// The domain of a pseudonym that keeps none.
 const NO_DOMAIN: &str = "erased.invalid";
 
@@ -94,9 +93,9 @@ impl Subject {
 
     /// The pseudonym of each value under the key of an order. The pseudonym of an email address keeps the domain, so reports by
     /// domain keep their numbers, unless the domain is itself a value of the subject.
-    pub fn pseudonyms(&self, key: &Key) -> Vec<String> {
+    pub fn pseudonyms(&self, key: &Salt) -> Vec<String> {
         let name = |value: &Value| {
-            let digits = keyed(key, "annals pseudonym v1\n", value.normalized().as_bytes()).to_string();
+            let digits = key.keyed("annals pseudonym v1\n", value.normalized().as_bytes()).to_string();
             match value {
                 Value::Email(address) => format!("erased-{}@{}", &digits[..32], self.kept_domain(address)),
                 Value::Address(_) | Value::Plain(_) => format!("erased-{}", &digits[..32]),
@@ -116,9 +115,9 @@ impl Subject {
     }
 
     /// Keyed digests of the values, sorted. Without the key they confirm no guess.
-    pub fn digests(&self, key: &Key) -> Vec<Digest> {
+    pub fn digests(&self, key: &Salt) -> Vec<Digest> {
         let mut digests: Vec<Digest> =
-            self.0.iter().map(|value| keyed(key, DOMAIN, value.normalized().as_bytes())).collect();
+            self.0.iter().map(|value| key.keyed(SUBJECT_DOMAIN, value.normalized().as_bytes())).collect();
         digests.sort();
         digests
     }
@@ -198,7 +197,7 @@ mod tests {
         let (one, other) = (subject(&["u-1", "ann@example.com"]), subject(&["Ann@Example.com", "u-1", "u-1"]));
         assert_eq!(one, other);
         assert!(!format!("{one:?}").contains("ann") && !format!("{one:?}").contains("u-1"));
-        let (key, another) = (Key([1; 32]), Key([2; 32]));
+        let (key, another) = (Salt([1; 32]), Salt([2; 32]));
         assert_eq!(one.digests(&key), other.digests(&key));
         assert_ne!(one.digests(&key), one.digests(&another));
         assert_ne!(one.digests(&key), subject(&["u-1"]).digests(&key));

@@ -20,9 +20,6 @@ pub fn replaceable(months: BTreeSet<Instant>) -> BTreeSet<Instant> {
 }
 
 /// The files whose row digests differ under `salts`.
-///
-/// # Errors
-/// When a file cannot be read, or a salt is lost.
 pub fn resalted<'a>(
     store: &dyn Store,
     files: impl IntoIterator<Item = &'a FileEntry>,

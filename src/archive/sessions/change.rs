@@ -35,9 +35,6 @@ pub struct FileChanges<'a> {
 }
 
 /// The new files of a change, its ledger record, and files that are removed without a replacement.
-///
-/// # Errors
-/// A sentence about a row or year that does not fit the archive.
 pub fn plan(
     state: &TeamState,
     draft: Option<&SessionsDraft>,

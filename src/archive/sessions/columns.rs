@@ -29,9 +29,6 @@ impl Sum {
 }
 
 /// Sorts sessions by time and connection, and converts them to columns.
-///
-/// # Errors
-/// A sentence about a duplicate session or a lost salt.
 pub fn in_order(rows: &mut [&SessionRow], salts: &Salts) -> Result<(Vec<RecordBatch>, Sum), String> {
     fn key(row: &SessionRow) -> (i64, &str) {
         (row.first_event_at.micros(), row.connection_id.as_str())
@@ -44,9 +41,6 @@ pub fn in_order(rows: &mut [&SessionRow], salts: &Salts) -> Result<(Vec<RecordBa
 }
 
 /// Converts sessions to columns, in the given order.
-///
-/// # Errors
-/// A sentence if the columns make no batch, or a salt is lost.
 pub fn batches(rows: &[&SessionRow], salts: &Salts) -> Result<(Vec<RecordBatch>, Sum), String> {
     let batches = by_parts(rows, BATCH_ROWS_MAX, |some| {
         let batch = session_batch(some.iter().copied())?;

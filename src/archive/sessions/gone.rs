@@ -36,9 +36,6 @@ pub struct GoneSessions {
 }
 
 /// The sessions whose first event is in one of `months`. Without `salts`, the rows are counted but have no digests.
-///
-/// # Errors
-/// When a file cannot be read, or a salt is lost.
 pub fn gone_sessions(
     store: &dyn Store,
     state: &TeamState,

@@ -1,7 +1,7 @@
 //! Finds the archived sessions of some connections.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::model::{ConnectionId, SessionRow};
 
@@ -28,16 +28,9 @@ pub struct HeldSession {
 
 /// Finds sessions. Files never change, so the filters of a file can be cached.
 #[derive(Default)]
-pub struct Lookup {
-    filters: HashMap<String, ConnectionFilters>,
-    bytes: usize,
-}
+pub struct Lookup(Mutex<HashMap<String, ConnectionFilters>>);
 
 impl Lookup {
-    /// All sessions that can still receive events.
-    ///
-    /// # Errors
-    /// When a file cannot be read.
     pub fn open(store: &dyn Store, state: &TeamState) -> Result<Vec<HeldSession>, ArchiveError> {
         let mut found = Vec::new();
         for file in state.files_of(Dataset::Sessions).filter(|file| file.role == FileRole::Open) {
@@ -46,12 +39,8 @@ impl Lookup {
         Ok(found)
     }
 
-    /// The finished sessions of `ids`. For most files, the lookup reads only the bloom filter.
-    ///
-    /// # Errors
-    /// When a file cannot be read.
     pub fn resting(
-        &mut self,
+        &self,
         store: &dyn Store,
         state: &TeamState,
         ids: &[&ConnectionId],
@@ -60,46 +49,41 @@ impl Lookup {
         if ids.is_empty() {
             return Ok(found);
         }
-        self.forget(state);
+        let mut filters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Drop the filters of removed files.
+        filters.retain(|path, _| state.files.contains_key(path));
         for file in state.files_of(Dataset::Sessions).filter(|file| file.role != FileRole::Open) {
-            let wanted = self.wanted(store, file, ids)?;
+            let wanted = wanted(&mut filters, store, file, ids)?;
             if !wanted.is_empty() {
                 read(store, file, Some(&Arc::new(wanted)), &mut found)?;
             }
         }
         Ok(found)
     }
+}
 
-    fn wanted(
-        &mut self,
-        store: &dyn Store,
-        file: &FileEntry,
-        ids: &[&ConnectionId],
-    ) -> Result<HashSet<ConnectionId>, ArchiveError> {
-        let held = |filters: &ConnectionFilters| {
-            let some = |ids: &[&ConnectionId]| {
-                let held = ids.iter().filter(|id| filters.may_hold(id)).map(|id| ConnectionId::clone(id));
-                Ok::<_, ArchiveError>(held.collect::<Vec<_>>())
-            };
-            by_parts(ids, IDS_A_THREAD, some).map(|held| held.into_iter().flatten().collect())
+fn wanted(
+    cached: &mut HashMap<String, ConnectionFilters>,
+    store: &dyn Store,
+    file: &FileEntry,
+    ids: &[&ConnectionId],
+) -> Result<HashSet<ConnectionId>, ArchiveError> {
+    let held = |filters: &ConnectionFilters| {
+        let some = |ids: &[&ConnectionId]| {
+            let held = ids.iter().filter(|id| filters.may_hold(id)).map(|id| ConnectionId::clone(id));
+            Ok::<_, ArchiveError>(held.collect::<Vec<_>>())
         };
-        if let Some(filters) = self.filters.get(&file.path) {
-            return held(filters);
-        }
-        let filters = ConnectionFilters::open(store, &file.path, file.dataset)?;
-        let wanted = held(&filters)?;
-        if self.bytes + filters.bytes() <= FILTER_BYTES_MAX {
-            self.bytes += filters.bytes();
-            self.filters.insert(file.path.clone(), filters);
-        }
-        Ok(wanted)
+        by_parts(ids, IDS_A_THREAD, some).map(|held| held.into_iter().flatten().collect())
+    };
+    if let Some(filters) = cached.get(&file.path) {
+        return held(filters);
     }
-
-    /// Drops the filters of removed files.
-    fn forget(&mut self, state: &TeamState) {
-        self.filters.retain(|path, _| state.files.contains_key(path));
-        self.bytes = self.filters.values().map(ConnectionFilters::bytes).sum();
+    let filters = ConnectionFilters::open(store, &file.path, file.dataset)?;
+    let wanted = held(&filters)?;
+    if cached.values().map(ConnectionFilters::bytes).sum::<usize>() + filters.bytes() <= FILTER_BYTES_MAX {
+        cached.insert(file.path.clone(), filters);
     }
+    Ok(wanted)
 }
 
 fn read(

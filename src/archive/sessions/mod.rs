@@ -10,10 +10,8 @@ mod gone;
 mod lookup;
 mod new_file;
 mod place;
-mod reader;
 
 pub use change::{FileChanges, plan};
 pub use gone::{GoneSessions, gone_sessions};
 pub use lookup::{HeldSession, Lookup};
 pub use new_file::SessionsChange;
-pub use reader::SessionsReader;

@@ -1,56 +1,22 @@
-//! Creates and syncs the directories of a local store, several in parallel.
+//! Creates and syncs the directories of a local store.
 
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
-use std::path::{Path, PathBuf};
-use std::thread::scope;
+use std::path::Path;
 
-/// Number of directories that are synced in parallel.
-const SYNCS_AT_ONCE: usize = 4;
-
-/// Directories, each with one of its paths for error messages.
-pub(super) type Directories<'p> = BTreeMap<PathBuf, &'p str>;
-
-/// Creates missing directories and their parents, then syncs each into its parent.
-pub(super) fn make_directories<'p>(wanted: &Directories<'p>) -> Result<(), (&'p str, io::Error)> {
-    let mut made: Vec<&Path> = Vec::new();
-    let mut gained = Directories::new();
-    for (directory, path) in wanted {
-        let is_missing = |it: &&Path| !it.as_os_str().is_empty() && !fs::metadata(it).is_ok_and(|meta| meta.is_dir());
-        let missing: Vec<&Path> = directory.ancestors().take_while(is_missing).collect();
-        for directory in missing.into_iter().rev() {
-            match fs::create_dir(directory) {
-                Ok(()) => made.push(directory),
-                Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
-                Err(e) => return Err((path, e)),
-            }
-            gained.entry(directory.parent().unwrap_or(Path::new("")).to_path_buf()).or_insert(*path);
+/// Creates a directory and its missing parents, and syncs each into its parent.
+pub(super) fn make_directory(directory: &Path) -> io::Result<()> {
+    let is_missing = |it: &&Path| !it.as_os_str().is_empty() && !fs::metadata(it).is_ok_and(|meta| meta.is_dir());
+    let missing: Vec<&Path> = directory.ancestors().take_while(is_missing).collect();
+    for directory in missing.into_iter().rev() {
+        match fs::create_dir(directory) {
+            Err(e) if e.kind() != ErrorKind::AlreadyExists => return Err(e),
+            // Remove a directory whose name may not be durable: the next call must not find it.
+            made => sync_directory(directory.parent().unwrap_or(Path::new("")))
+                .inspect_err(|_| drop(made.and_then(|()| fs::remove_dir(directory))))?,
         }
     }
-    // Remove directories whose names may not be durable: the next call must not find them.
-    sync_directories(&gained, sync_directory)
-        .inspect_err(|_| made.iter().rev().for_each(|directory| drop(fs::remove_dir(directory))))
-}
-
-/// Syncs several in parallel: a file system commits concurrent syncs together.
-pub(super) fn sync_directories<'p>(
-    directories: &Directories<'p>,
-    sync: impl Fn(&Path) -> io::Result<()> + Sync,
-) -> Result<(), (&'p str, io::Error)> {
-    let each = directories.len().div_ceil(SYNCS_AT_ONCE).max(1);
-    let all: Vec<(&PathBuf, &'p str)> = directories.iter().map(|(directory, path)| (directory, *path)).collect();
-    let some = |some: &[(&PathBuf, &'p str)]| {
-        some.iter().try_for_each(|(directory, path)| sync(directory).map_err(|error| (*path, error)))
-    };
-    let mut parts = all.chunks(each);
-    let first = parts.next().unwrap_or_default();
-    scope(|scope| {
-        let others: Vec<_> = parts.map(|part| scope.spawn(|| some(part))).collect();
-        let first = some(first);
-        let others = others.into_iter().map(|thread| thread.join().expect("BUG: syncing does not panic"));
-        others.fold(first, Result::and)
-    })
+    Ok(())
 }
 
 pub(super) fn sync_directory(directory: &Path) -> io::Result<()> {

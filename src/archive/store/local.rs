@@ -15,7 +15,7 @@ use crate::files::{self, Irregular, Links};
 use crate::model::Instant;
 
 use super::super::path::SCRATCH;
-use super::directories::{Directories, later_name, make_directories, sync_directories, sync_directory, sync_if_there};
+use super::directories::{later_name, make_directory, sync_directory, sync_if_there};
 use super::{Blob, FileWriter, Guard, Listed, Store, StoreError, Tail, Verb};
 
 /// Files up to this size are read into memory at once, so that a merge of many small files does not run out of file handles.
@@ -42,21 +42,6 @@ impl LocalStore {
 
     fn full(&self, path: &str) -> PathBuf {
         self.root.join(path)
-    }
-
-    /// Creates a directory and its parents, and syncs each into its parent.
-    fn make_directory(&self, directory: &Path) -> io::Result<()> {
-        make_directories(&BTreeMap::from([(directory.to_path_buf(), "")])).map_err(|(_, error)| error)
-    }
-
-    /// The directories of some paths, each with the first of its paths.
-    fn directories<'p>(&self, paths: impl Iterator<Item = &'p str>) -> Directories<'p> {
-        let mut found = Directories::new();
-        for path in paths {
-            let full = self.full(path);
-            found.entry(full.parent().unwrap_or(&self.root).to_path_buf()).or_insert(path);
-        }
-        found
     }
 
     /// Removes empty directories of one team. Another team's writer may need the shared ones at this moment.
@@ -148,7 +133,7 @@ impl LocalStore {
         let full = self.full(path);
         let directory = full.parent().unwrap_or(&self.root);
         for placed in 1.. {
-            self.make_directory(directory)?;
+            make_directory(directory)?;
             match file.persist(&full) {
                 Ok(_) => break,
                 Err(e) if e.error.kind() == ErrorKind::NotFound && placed < PLACED_MAX => file = e.file,
@@ -157,50 +142,6 @@ impl LocalStore {
         }
         sync_directory(directory)
     }
-
-    /// Gives a file its name where no file has it.
-    fn create_file(&self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
-        let fail = |e: io::Error| StoreError::io(Verb::Create, path, e);
-        self.refuse_links(Verb::Create, path)?;
-        let (full, scratch) = (self.full(path), self.full(SCRATCH));
-        let directory = full.parent().unwrap_or(&self.root);
-        self.make_directory(&scratch).and_then(|()| self.make_directory(directory)).map_err(fail)?;
-        let mode = fs::Permissions::from_mode(0o666);
-        let mut file = tempfile::Builder::new().permissions(mode).tempfile_in(&scratch).map_err(fail)?;
-        file.write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(fail)?;
-        match file.persist_noclobber(&full) {
-            Ok(_) => {}
-            Err(e) if e.error.kind() == ErrorKind::AlreadyExists => {
-                let found = self.read(path)?;
-                if found.to_bytes().map_err(fail)? != bytes {
-                    return Err(StoreError::Conflict { path: path.to_owned(), expected: 0, found: found.size() });
-                }
-            }
-            Err(e) => return Err(fail(e.error)),
-        }
-        sync_directory(directory).map_err(fail)
-    }
-
-    fn append_file(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
-        self.refuse_links(Verb::Append, path)?;
-        let full = self.full(path);
-        let directory = full.parent().unwrap_or(&self.root);
-        self.make_directory(directory).map_err(|e| append_failed(Verb::Create, path, e, true))?;
-        if let Some(later) = self.later(path, directory).map_err(|e| append_failed(Verb::List, path, e, true))? {
-            return Err(StoreError::Later { path: path.to_owned(), later });
-        }
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(tail == Tail::default()).truncate(false);
-        let file = files::open_with(&mut options, &full, Links::Refuse).map_err(|e| match e.kind() {
-            ErrorKind::NotFound => StoreError::Conflict { path: path.to_owned(), expected: tail.keep, found: 0 },
-            _ => irregular(path, &e).unwrap_or_else(|| append_failed(Verb::Append, path, e, true)),
-        })?;
-        append_to(&file, path, tail, bytes)?;
-        if tail.keep == 0 {
-            sync_directory(directory).map_err(|e| append_failed(Verb::Sync, path, e, false))?;
-        }
-        Ok(())
-    }
 }
 
 impl Store for LocalStore {
@@ -208,7 +149,7 @@ impl Store for LocalStore {
         let name = format!("{SCRATCH}/");
         self.refuse_links(Verb::Create, &name)?;
         let scratch = self.full(SCRATCH);
-        let made = self.make_directory(&scratch).and_then(|()| {
+        let made = make_directory(&scratch).and_then(|()| {
             // The umask removes the rights of other users.
             let mode = fs::Permissions::from_mode(0o666);
             tempfile::Builder::new().permissions(mode).tempfile_in(&scratch)
@@ -241,25 +182,63 @@ impl Store for LocalStore {
     }
 
     fn remove_all(&self, paths: &[&str]) -> Result<(), StoreError> {
-        let fail = |(path, e): (&str, io::Error)| StoreError::io(Verb::Remove, path, e);
+        let fail = |path: &str, e: io::Error| StoreError::io(Verb::Remove, path, e);
         for path in paths {
             match fs::remove_file(self.full(path)) {
                 Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
-                removed => removed.map_err(|e| fail((path, e)))?,
+                removed => removed.map_err(|e| fail(path, e))?,
             }
         }
-        let directories = self.directories(paths.iter().copied());
-        sync_directories(&directories, sync_if_there).map_err(fail)?;
-        directories.values().for_each(|path| self.prune(path));
+        let directories: BTreeMap<&str, &str> =
+            paths.iter().map(|path| (path.rsplit_once('/').map_or("", |(directory, _)| directory), *path)).collect();
+        for (directory, path) in directories {
+            sync_if_there(&self.full(directory)).map_err(|e| fail(path, e))?;
+            self.prune(path);
+        }
         Ok(())
     }
 
     fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
-        self.append_file(path, tail, bytes)
+        self.refuse_links(Verb::Append, path)?;
+        let full = self.full(path);
+        let directory = full.parent().unwrap_or(&self.root);
+        make_directory(directory).map_err(|e| append_failed(Verb::Create, path, e, true))?;
+        if let Some(later) = self.later(path, directory).map_err(|e| append_failed(Verb::List, path, e, true))? {
+            return Err(StoreError::Later { path: path.to_owned(), later });
+        }
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(tail == Tail::default()).truncate(false);
+        let file = files::open_with(&mut options, &full, Links::Refuse).map_err(|e| match e.kind() {
+            ErrorKind::NotFound => StoreError::Conflict { path: path.to_owned(), expected: tail.keep, found: 0 },
+            _ => irregular(path, &e).unwrap_or_else(|| append_failed(Verb::Append, path, e, true)),
+        })?;
+        append_to(&file, path, tail, bytes)?;
+        if tail.keep == 0 {
+            sync_directory(directory).map_err(|e| append_failed(Verb::Sync, path, e, false))?;
+        }
+        Ok(())
     }
 
     fn create_new(&self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
-        self.create_file(path, bytes)
+        let fail = |e: io::Error| StoreError::io(Verb::Create, path, e);
+        self.refuse_links(Verb::Create, path)?;
+        let (full, scratch) = (self.full(path), self.full(SCRATCH));
+        let directory = full.parent().unwrap_or(&self.root);
+        make_directory(&scratch).and_then(|()| make_directory(directory)).map_err(fail)?;
+        let mode = fs::Permissions::from_mode(0o666);
+        let mut file = tempfile::Builder::new().permissions(mode).tempfile_in(&scratch).map_err(fail)?;
+        file.write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(fail)?;
+        match file.persist_noclobber(&full) {
+            Ok(_) => {}
+            Err(e) if e.error.kind() == ErrorKind::AlreadyExists => {
+                let found = self.read(path)?;
+                if found.to_bytes().map_err(fail)? != bytes {
+                    return Err(StoreError::Conflict { path: path.to_owned(), expected: 0, found: found.size() });
+                }
+            }
+            Err(e) => return Err(fail(e.error)),
+        }
+        sync_directory(directory).map_err(fail)
     }
 
     fn now(&self) -> Result<Instant, StoreError> {
@@ -274,7 +253,7 @@ impl Store for LocalStore {
             .iter()
             .try_for_each(|path| self.refuse_links(Verb::Lock, path))?;
         let full = self.full(&path);
-        self.make_directory(full.parent().unwrap_or(&self.root)).map_err(fail)?;
+        make_directory(full.parent().unwrap_or(&self.root)).map_err(fail)?;
         self.check_one_device().map_err(fail)?;
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false);

@@ -16,9 +16,6 @@ use super::schema_of;
 const COMMON_COLUMNS: usize = 9 + 2;
 
 /// Converts `rows` of one stream to columns. The slice must be short: a text column holds at most 2 GiB.
-///
-/// # Errors
-/// A sentence that names an event that is not UTF-8 or does not fit the stream's columns.
 pub fn event_batch(stream: Stream, rows: &[EventRow]) -> Result<RecordBatch, String> {
     let mut own =
         (COMMON_COLUMNS..schema_of(stream.into()).fields().len()).map(|_| StringBuilder::new()).collect::<Vec<_>>();
@@ -52,9 +49,6 @@ pub fn event_batch(stream: Stream, rows: &[EventRow]) -> Result<RecordBatch, Str
 }
 
 /// The columns of quarantined events of any stream.
-///
-/// # Errors
-/// A sentence if the columns make no batch.
 pub fn reject_batch(rows: &[RejectRow]) -> Result<RecordBatch, String> {
     let is_text = |r: &RejectRow| std::str::from_utf8(&r.raw).is_ok();
     let bytes = rows.iter().map(|r| (!is_text(r)).then_some(r.raw.as_ref()));

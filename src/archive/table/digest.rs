@@ -150,9 +150,6 @@ fn put_int(row: &mut Vec<u8>, value: i64) {
 }
 
 /// The digest of a batch's rows.
-///
-/// # Errors
-/// When a column has a type that no dataset uses, or a month's salt is lost.
 pub fn digest_rows(batch: &RecordBatch, salts: &Salts) -> Result<RowsDigest, DigestError> {
     let schema = batch.schema_ref();
     let columns = schema.fields().iter().zip(batch.columns()).map(|(field, column)| {
@@ -176,9 +173,6 @@ pub fn digest_rows(batch: &RecordBatch, salts: &Salts) -> Result<RowsDigest, Dig
 }
 
 /// The number of rows of a file, and their digest.
-///
-/// # Errors
-/// When the file cannot be read, or a salt is lost.
 pub fn digest_file(
     store: &dyn Store,
     path: &str,
@@ -217,18 +211,12 @@ impl RowTimes {
 }
 
 /// The first instants of the months whose salts the digests of a batch's rows include.
-///
-/// # Errors
-/// A sentence if the batch has no time column.
 pub fn salt_months(batch: &RecordBatch) -> Result<BTreeSet<Instant>, String> {
     let times = RowTimes::of(batch)?;
     Ok((0..batch.num_rows()).map(|at| month_of(times.get(at)).start).collect())
 }
 
 /// The digest of the columns of new events.
-///
-/// # Errors
-/// A sentence that names an event that does not fit the columns, or a lost salt.
 pub fn digest_events(stream: Stream, rows: &[EventRow], salts: &Salts) -> Result<RowsDigest, String> {
     let sums = by_parts(rows, ROWS_A_THREAD, |some| Ok::<_, String>(digest_rows(&event_batch(stream, some)?, salts)?))?;
     Ok(sums.into_iter().fold(RowsDigest::default(), RowsDigest::plus))

@@ -13,9 +13,6 @@ use super::super::Dataset;
 use super::{column, schema_of};
 
 /// The columns of rows of one part.
-///
-/// # Errors
-/// A sentence about a row that lacks the part's keys or columns.
 pub fn inventory_batch(team: &TeamId, part: InventoryPart, rows: &[InventoryRow]) -> Result<RecordBatch, String> {
     let (keys, columns) = (part.keys(), part.columns());
     if let Some(row) = rows.iter().find(|row| row.key.len() != keys.len() || row.values.len() != columns.len()) {
@@ -71,9 +68,6 @@ fn array_of(kind: InventoryKind, values: &[&InventoryValue]) -> Option<ArrayRef>
 }
 
 /// The rows of a batch that has all columns of the part.
-///
-/// # Errors
-/// A sentence that names a missing column or a wrong type.
 pub fn inventory_rows(part: InventoryPart, batch: &RecordBatch) -> Result<Vec<InventoryRow>, String> {
     let named = |name: &str| batch.column_by_name(name).ok_or_else(|| format!("column {name} is missing"));
     let typed = |name: &str| format!("column {name} has a wrong type");

@@ -32,9 +32,6 @@ pub type Emit<'a> = dyn FnMut(&RecordBatch) -> Result<(), ArchiveError> + 'a;
 
 /// Merges the inputs, and passes sorted batches to `emit`. A file is open only from its first row's time to its last, so files
 /// that follow one another in time are read one after another.
-///
-/// # Errors
-/// When an input cannot be read, or `emit` fails.
 pub fn merge(store: &dyn Store, inputs: Vec<MergeInput>, emit: &mut Emit<'_>) -> Result<(), ArchiveError> {
     let mut merger = Merger { store, cursors: Vec::new(), heap: BinaryHeap::new(), picked: Picked::default() };
     for input in inputs {

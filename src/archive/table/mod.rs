@@ -31,9 +31,6 @@ pub use tuning::{BATCH_BYTES_MAX, BATCH_ROWS_MAX, GROUP_ROWS_MAX, Tier};
 pub use writer::{TableWriter, Written};
 
 /// Applies `make` to each part of `length` items, in order, on several threads if there are several parts.
-///
-/// # Errors
-/// Errors of `make`.
 pub fn by_parts<T: Sync, R: Send, E: Send>(
     items: &[T],
     length: usize,

@@ -38,9 +38,6 @@ impl Order {
 }
 
 /// Sorts a batch in the order of files. An erasure can change the ids of rows with equal times, and so their order.
-///
-/// # Errors
-/// As [`Order::of`].
 pub fn sort_rows(batch: RecordBatch) -> Result<RecordBatch, String> {
     if batch.column_by_name(column::EVENT_TIME_NS).is_none() {
         return Ok(batch);
@@ -57,9 +54,6 @@ pub fn sort_rows(batch: RecordBatch) -> Result<RecordBatch, String> {
 }
 
 /// The times of a batch's rows, in nanoseconds since the epoch.
-///
-/// # Errors
-/// A sentence if the batch has no time column.
 pub fn times_of(batch: &RecordBatch) -> Result<Int64Array, String> {
     if let Some(nanos) = batch.column_by_name(column::EVENT_TIME_NS) {
         return nanos.as_primitive_opt::<Int64Type>().cloned().ok_or_else(|| "event_time_ns: its type".to_owned());

@@ -115,9 +115,6 @@ pub struct ConnectionFilters(Vec<Option<Sbbf>>);
 
 impl ConnectionFilters {
     /// Reads the filters of a file of `dataset`.
-    ///
-    /// # Errors
-    /// As [`TableReader::open`].
     pub fn open(store: &dyn Store, path: &str, dataset: Dataset) -> Result<Self, ArchiveError> {
         let blob = store.read(path)?;
         let table = |detail: String| ArchiveError::Table { path: path.to_owned(), detail };

@@ -10,9 +10,6 @@ use super::column::*;
 
 /// The rows of a batch that has all columns of the stream. If only `raw` was not read, or is null, it is empty. `first_seen_at` loses
 /// everything below a microsecond.
-///
-/// # Errors
-/// A sentence that names a missing column or a wrong type.
 pub fn event_rows(stream: Stream, batch: &RecordBatch) -> Result<Vec<EventRow>, String> {
     let team = Texts::of(batch, TEAM_ID)?;
     let id = Texts::of(batch, EVENT_ID)?;
@@ -44,9 +41,6 @@ pub fn event_rows(stream: Stream, batch: &RecordBatch) -> Result<Vec<EventRow>, 
 }
 
 /// The rows of a quarantine batch.
-///
-/// # Errors
-/// A sentence that names a missing column or a wrong type.
 pub fn reject_rows(batch: &RecordBatch) -> Result<Vec<RejectRow>, String> {
     let team = Texts::of(batch, TEAM_ID)?;
     let stream = Texts::of(batch, STREAM)?;

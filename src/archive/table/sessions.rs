@@ -16,9 +16,6 @@ use super::column::{
 use super::schema_of;
 
 /// The columns of `rows`.
-///
-/// # Errors
-/// A sentence if the columns make no batch.
 pub fn session_batch<'a>(rows: impl Iterator<Item = &'a SessionRow> + Clone) -> Result<RecordBatch, String> {
     let times = |get: fn(&SessionRow) -> Option<Instant>| -> ArrayRef {
         let micros = rows.clone().map(|row| get(row).map(Instant::micros));
@@ -54,9 +51,6 @@ pub fn session_batch<'a>(rows: impl Iterator<Item = &'a SessionRow> + Clone) -> 
 }
 
 /// The sessions of a batch that has all columns. Times lose everything below a microsecond.
-///
-/// # Errors
-/// A sentence that names a missing column, a wrong type, or an unknown outcome.
 pub fn session_rows(batch: &RecordBatch) -> Result<Vec<SessionRow>, String> {
     let text = |name: &str| column(batch, name, |c| c.as_string_opt::<i32>());
     let number = |name: &str| column(batch, name, |c| c.as_primitive_opt::<Int64Type>());

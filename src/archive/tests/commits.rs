@@ -72,9 +72,9 @@ fn the_path_of_a_file_follows_its_role() {
         };
         assert!(file.path.starts_with(prefix), "{}", file.path);
     }
-    let rejects = writer.rejects(Stream::Connections).unwrap();
+    let rejects = writer.rows().rejects(Stream::Connections).unwrap();
     assert_eq!(rejects[0].digest, crate::model::Digest::of(b"{\"id\":\"odd\"\xff}"));
-    assert_eq!(writer.rejects(Stream::Activity).unwrap(), vec![]);
+    assert_eq!(writer.rows().rejects(Stream::Activity).unwrap(), vec![]);
 }
 
 #[test]

@@ -73,7 +73,7 @@ fn released_and_kept_rows_are_all_rows_of_the_file() {
     let (_store, mut writer) = held();
     let path = writer.state().files_of(Dataset::Quarantine).next().unwrap().path.clone();
     let data = writer.state().files_of(Dataset::Connections).next().unwrap().path.clone();
-    let all = writer.rejects_of(&path).unwrap();
+    let all = writer.rows().rejects_of(&path).unwrap();
     let release = |path: &str, released: &[RejectRow], kept: &[RejectRow]| Draft {
         releases: vec![Release { path: path.to_owned(), released: released.to_vec(), kept: kept.to_vec() }],
         ..of_rows(vec![rows("2026-11-03", events("2026-11-03", 0, 2), false)])
@@ -91,7 +91,7 @@ fn released_and_kept_rows_are_all_rows_of_the_file() {
         assert_eq!(writer.state(), &before, "{reason}");
     }
     let _ = commit(&mut writer, release(&path, &all[..1], &all[1..])).unwrap();
-    assert_eq!(writer.rejects(Stream::Connections).unwrap().len(), 1);
+    assert_eq!(writer.rows().rejects(Stream::Connections).unwrap().len(), 1);
     let rest = writer.state().files_of(Dataset::Quarantine).next().unwrap().path.clone();
     let last = release(&rest, &all[1..], &[]);
     let last = Draft { rows: vec![rows("2026-11-04", events("2026-11-04", 0, 1), false)], ..last };

@@ -133,7 +133,7 @@ fn assert_gone(store: &dyn Store) {
 fn check_known(archive: &Archive) -> Result<(), String> {
     let known_as = writer(archive).salts().originals().unwrap();
     let all = Range::new(Instant::EARLIEST, Instant::LATEST);
-    let events = archive.read(&team()).unwrap().events_in(Stream::Connections, all).unwrap();
+    let events = archive.read(&team()).unwrap().rows().events_in(Stream::Connections, all).unwrap();
     let originals: BTreeSet<_> = events.iter().filter_map(|event| event.original).collect();
     let meant = steps().into_iter().flat_map(|step| step.rows).flat_map(|window| window.rows);
     let meant = meant.filter(|row| row.raw.windows(4).any(|part| part == b"peer"));

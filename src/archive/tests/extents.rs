@@ -131,7 +131,8 @@ fn a_reader_knows_the_names_of_computers() {
     let (archive, states) = of_two_days(&store);
     let reader = archive.read(&team()).unwrap();
     assert_eq!(reader.state(), &states[5]);
-    let names: Vec<_> = reader.inventory(Computers).unwrap().into_iter().map(|row| row.values[0].clone()).collect();
+    let names: Vec<_> =
+        reader.rows().inventory(Computers).unwrap().into_iter().map(|row| row.values[0].clone()).collect();
     assert_eq!(names, ["one", "two", "three"].map(|name| crate::model::InventoryValue::Text(name.to_owned())));
 }
 

@@ -53,7 +53,7 @@ fn a_day_has_one_file_and_a_past_month_one_final_file() {
         let files: Vec<_> = files.into_iter().map(|(role, day, rows)| (role, day.to_owned(), rows)).collect();
         assert_eq!(live(&writer), files, "{seen_at}");
         let expected = if files.len() == 3 { &all[3..] } else { &all };
-        assert_eq!(writer.inventory(InventoryPart::Computers).unwrap(), expected, "{seen_at}");
+        assert_eq!(writer.rows().inventory(InventoryPart::Computers).unwrap(), expected, "{seen_at}");
     }
     let report = verify(store.as_ref(), &VerifyOptions::default()).unwrap();
     assert!(report.faults.is_empty(), "{:?}", report.faults);
@@ -120,6 +120,6 @@ fn rows_of_every_part_round_trip() {
         let unknown = vec![InventoryValue::Unknown; part.columns().len()];
         let rows = vec![row("2026-11-01T10:00:00Z", true, known), row("2026-11-01T11:00:00Z", false, unknown)];
         let _ = commit(&mut writer, Draft { inventory: vec![(part, rows.clone())], ..Draft::default() }).unwrap();
-        assert_eq!(archive.read(&team()).unwrap().inventory(part).unwrap(), rows, "{part}");
+        assert_eq!(archive.read(&team()).unwrap().rows().inventory(part).unwrap(), rows, "{part}");
     }
 }

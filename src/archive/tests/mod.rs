@@ -201,7 +201,7 @@ pub fn ids_in(archive: &Archive) -> BTreeMap<String, usize> {
     let reader = archive.read(&team()).unwrap();
     let all = Range::new(Instant::EARLIEST, Instant::LATEST);
     let mut ids = BTreeMap::new();
-    for event in reader.events_in(Stream::Connections, all).unwrap() {
+    for event in reader.rows().events_in(Stream::Connections, all).unwrap() {
         *ids.entry(event.event_id.to_string()).or_insert(0) += 1;
     }
     ids
@@ -268,7 +268,7 @@ pub fn with_sessions(writer: &mut TeamWriter, mut draft: Draft) -> Result<Draft,
     let rows: Vec<&EventRow> = draft.rows.iter().flat_map(|window| &window.rows).collect();
     for file in writer.state().files_of(Dataset::Quarantine) {
         let is_row = |reject: &RejectRow| rows.iter().any(|row| row.event_id == reject.event_id);
-        let (released, kept) = writer.rejects_of(&file.path)?.into_iter().partition::<Vec<_>, _>(is_row);
+        let (released, kept) = writer.rows().rejects_of(&file.path)?.into_iter().partition::<Vec<_>, _>(is_row);
         if !released.is_empty() {
             draft.releases.push(Release { path: file.path.clone(), released, kept });
         }
@@ -276,7 +276,7 @@ pub fn with_sessions(writer: &mut TeamWriter, mut draft: Draft) -> Result<Draft,
     let mark = SessionsMark { rules: 1, through: None, until: None };
     let open = draft.rows.iter().flat_map(|window| &window.rows).map(session).collect();
     let mut sessions = SessionsDraft { mark, is_anew: false, open, resting: Vec::new(), replaced: BTreeMap::new() };
-    for held in writer.sessions().open()? {
+    for held in writer.rows().open_sessions()? {
         sessions.resting.push(held.row.clone());
         sessions.replaced.entry(held.path).or_default().push(held.row);
     }
@@ -304,7 +304,7 @@ pub fn quarantined_after(steps: usize) -> Vec<String> {
 }
 
 pub fn quarantined_in(archive: &Archive) -> Vec<String> {
-    let mut rejects = archive.read(&team()).unwrap().rejects(Stream::Connections).unwrap();
+    let mut rejects = archive.read(&team()).unwrap().rows().rejects(Stream::Connections).unwrap();
     rejects.sort();
     rejects.into_iter().map(|reject| reject.event_id.to_string()).collect()
 }

@@ -105,7 +105,7 @@ fn half_a_line_in_the_middle_is_damage() {
     let second = "ledger/team=acme/2026-11-21.jsonl";
     let torn = half(second, content(&disk, second).len() as u64);
     let reopened = Archive::open(Arc::new(torn)).unwrap().writer(&team()).unwrap();
-    assert_eq!((reopened.state().seq.0, reopened.recovery().torn_bytes), (2, 31));
+    assert_eq!(reopened.state().seq.0, 2);
     let damaged = half(first, len);
     assert!(codes(&check(&damaged)).contains(&FaultCode::ChainBreak));
     let archive = Archive::open(Arc::new(damaged)).unwrap();

@@ -136,7 +136,7 @@ proptest! {
             prop_assert_eq!(reader.state(), writer.state());
             let mut found = Vec::new();
             let everything = Range::new(Instant::EARLIEST, Instant::LATEST);
-            reader.rows_in(Stream::Connections, everything, &mut |row| { found.push(row); Ok(()) }).unwrap();
+            reader.rows().rows_in(Stream::Connections, everything, &mut |row| { found.push(row); Ok(()) }).unwrap();
             found.sort_by_key(key);
             all.sort_by_key(key);
             prop_assert_eq!(&found, &all);

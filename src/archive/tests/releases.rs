@@ -32,7 +32,7 @@ fn a_quarantine_file_without_events_is_removed() {
     let draft = with_sessions(&mut writer, Draft { rows, ..Draft::default() }).unwrap();
     let _ = commit(&mut writer, draft).unwrap();
     assert_eq!(live_under(&store, "tables/quarantine"), Vec::<String>::new());
-    assert_eq!(writer.rejects(Stream::Connections).unwrap(), []);
+    assert_eq!(writer.rows().rejects(Stream::Connections).unwrap(), []);
     assert!(verify(store.as_ref(), &VerifyOptions::default()).unwrap().is_clean());
 }
 
@@ -41,7 +41,7 @@ fn a_release_from_an_unknown_file_is_refused() {
     let (store, mut writer) = released();
     let before = files_under(&store, "ledger");
     let path = writer.state().files_of(Dataset::Quarantine).next().unwrap().path.clone();
-    let row = writer.rejects_of(&path).unwrap().remove(0);
+    let row = writer.rows().rejects_of(&path).unwrap().remove(0);
     let events = writer.state().files_of(Dataset::Connections).next().unwrap().path.clone();
     let cases = [
         Release { path: path.clone(), released: Vec::new(), kept: vec![row.clone()] },

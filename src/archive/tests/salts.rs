@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::super::ledger::Line;
 use super::super::path::TeamKey;
 use super::super::salts::DRAFTS_MONTH;
-use super::super::table::{RowsDigest, digest_events, digest_rows, event_batch, reject_batch};
+use super::super::table::{RowsDigest, digest_events, digest_rows, reject_batch};
 use super::super::{FaultCode, SaltRecord, VerifyOptions, VerifyReport, verify};
 use super::damage::{Disk, LEDGER, edit_lines, file_with, flip, forge, get};
 use super::*;

@@ -26,7 +26,7 @@ fn held() -> (TeamWriter, Vec<EventRow>) {
 
 #[test]
 fn every_range_query_finds_its_events() {
-    let (mut writer, all) = held();
+    let (writer, all) = held();
     let mut ends: Vec<i64> = all.iter().flat_map(|row| (-1..=1).map(|by| row.time.nanos() + by)).collect();
     ends.sort_unstable();
     ends.dedup();
@@ -39,40 +39,41 @@ fn every_range_query_finds_its_events() {
             names.sort();
             names
         };
-        let found = writer.events_in(Stream::Connections, range).unwrap();
+        let found = writer.rows().events_in(Stream::Connections, range).unwrap();
         assert_eq!(sorted(found.iter().map(|event| event.event_id.to_string()).collect()), names(), "{range}");
         let mut found = Vec::new();
         writer
+            .rows()
             .rows_in(Stream::Connections, range, &mut |row| {
                 found.push(row.event_id.to_string());
                 Ok(())
             })
             .unwrap();
         assert_eq!(sorted(found), names(), "{range}");
-        let types = writer.event_types_in(Stream::Connections, range).unwrap();
+        let types = writer.rows().event_types_in(Stream::Connections, range).unwrap();
         assert_eq!(types, expected.iter().map(|row| row.event_type.to_string()).collect(), "{range}");
-        let columns = writer.sessions().events_in(range).unwrap();
+        let columns = writer.rows().connection_columns(range).unwrap();
         assert_eq!(columns.iter().map(super::super::ConnectionColumns::len).sum::<usize>(), expected.len(), "{range}");
     }
     let all_time = Range::new(Instant::EARLIEST, Instant::LATEST);
-    assert!(writer.events_in(Stream::Activity, all_time).unwrap().is_empty());
+    assert!(writer.rows().events_in(Stream::Activity, all_time).unwrap().is_empty());
 }
 
 /// Each connection is searched in its own range; a file is read if a range touches it.
 #[test]
 fn a_connection_is_found_at_the_edge_of_its_range() {
-    let (mut writer, all) = held();
+    let (writer, all) = held();
     for row in &all {
         let Detail::Connections(texts) = &row.detail else { panic!("not a connection") };
         let id = ConnectionId::from(texts.connection_id().unwrap());
         let moment = Range::new(row.time, Instant::from_nanos(row.time.nanos() + 1));
-        let found = writer.sessions().events_of(&HashMap::from([(id.clone(), moment)])).unwrap();
+        let found = writer.rows().connection_rows(&HashMap::from([(id.clone(), moment)])).unwrap();
         assert_eq!(found.len(), 1, "{}", row.event_id);
         assert!(found[0].raw.is_empty() && found[0].event_id == row.event_id);
         let before = Range::new(Instant::EARLIEST, day("2026-11-01").start);
-        assert!(writer.sessions().events_of(&HashMap::from([(id, before)])).unwrap().is_empty());
+        assert!(writer.rows().connection_rows(&HashMap::from([(id, before)])).unwrap().is_empty());
     }
-    assert!(writer.sessions().events_of(&HashMap::new()).unwrap().is_empty());
+    assert!(writer.rows().connection_rows(&HashMap::new()).unwrap().is_empty());
 }
 
 /// A row group outside the range is not decoded.
@@ -109,7 +110,7 @@ fn events_as_columns_equal_events_as_rows() {
     let all = [vec![bare], events("2026-11-01", 1, 3)].concat();
     let draft = Draft { rows: vec![rows("2026-11-01", all.clone(), false)], ..Draft::default() };
     let _ = commit(&mut writer, draft).unwrap();
-    let columns = writer.sessions().events_in(day("2026-11-01")).unwrap().remove(0);
+    let columns = writer.rows().connection_columns(day("2026-11-01")).unwrap().remove(0);
     assert_eq!(columns.len(), all.len());
     for (place, row) in all.iter().enumerate() {
         let (found, expected) = (columns.get(place), ConnectionEvent::from(row));

@@ -111,7 +111,7 @@ fn replacing_a_session_changes_no_other_row() {
     let before = files_of(&writer);
     let ids: Vec<ConnectionId> =
         ["c-2026-10-05-7", "c-2026-10-05-8", "c-nobody"].map(ConnectionId::from).into_iter().collect();
-    let held = writer.sessions().resting(&ids.iter().collect::<Vec<_>>()).unwrap();
+    let held = writer.rows().resting_sessions(&ids.iter().collect::<Vec<_>>()).unwrap();
     assert_eq!(
         held.iter().map(|held| held.row.connection_id.as_str()).collect::<Vec<_>>(),
         ["c-2026-10-05-7", "c-2026-10-05-8"]
@@ -140,8 +140,8 @@ fn replacing_a_session_changes_no_other_row() {
     expected.sort_by_key(|(role, rows)| (format!("{role:?}"), *rows));
     assert_eq!(found, expected);
     assert_eq!(files_of(&writer).iter().filter(|file| before.contains(file)).count(), 2, "months not touched stay");
-    assert_eq!(writer.sessions().open().unwrap().into_iter().map(|held| held.row).collect::<Vec<_>>(), [later]);
-    let found = writer.sessions().resting(&[&earlier.connection_id]).unwrap();
+    assert_eq!(writer.rows().open_sessions().unwrap().into_iter().map(|held| held.row).collect::<Vec<_>>(), [later]);
+    let found = writer.rows().resting_sessions(&[&earlier.connection_id]).unwrap();
     assert_eq!(found.into_iter().map(|held| held.row).collect::<Vec<_>>(), [earlier]);
     assert!(sessions_in(&archive).values().all(|count| *count == 1) && sessions_in(&archive).len() == 150);
 }
@@ -154,7 +154,7 @@ fn a_line_cannot_lose_or_change_a_session_without_a_record() {
     let mut body = None;
     for hour in ["01", "02"] {
         let open = vec![at_time(hour, at(&format!("2026-11-03T{hour}:00:00Z")))];
-        let replaced = replaced(writer.sessions().open().unwrap());
+        let replaced = replaced(writer.rows().open_sessions().unwrap());
         let draft = SessionsDraft { open, replaced, ..change(&format!("2026-11-03T{hour}:00:00Z")) };
         let _ = commit(&mut writer, sessions(draft)).unwrap();
         let ledger = store.read("ledger/team=acme/2026-11-20.jsonl").unwrap().to_bytes().unwrap();
@@ -226,6 +226,6 @@ fn sessions_of_a_draft_are_sorted_and_unique() {
     assert!(refused.to_string().contains("session c-b occurs twice"), "{refused}");
     let _ = commit(&mut writer, draft(vec![third.clone(), first.clone(), earliest.clone(), second.clone()])).unwrap();
     let ids: Vec<ConnectionId> = ["c-a", "c-b", "c-c", "c-d"].map(ConnectionId::from).into_iter().collect();
-    let held = writer.sessions().resting(&ids.iter().collect::<Vec<_>>()).unwrap();
+    let held = writer.rows().resting_sessions(&ids.iter().collect::<Vec<_>>()).unwrap();
     assert_eq!(held.into_iter().map(|held| held.row).collect::<Vec<_>>(), [earliest, second, first, third]);
 }

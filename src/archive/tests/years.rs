@@ -32,7 +32,7 @@ fn join(writer: &mut TeamWriter, year: Range) -> Result<Committed, ArchiveError>
 
 fn held(writer: &mut TeamWriter, ids: &[String]) -> Vec<HeldSession> {
     let ids: Vec<ConnectionId> = ids.iter().map(|id| ConnectionId::from(id.as_str())).collect();
-    writer.sessions().resting(&ids.iter().collect::<Vec<_>>()).unwrap()
+    writer.rows().resting_sessions(&ids.iter().collect::<Vec<_>>()).unwrap()
 }
 
 fn is_clean(store: &MemoryStore) -> bool {

@@ -1,6 +1,5 @@
 //! The inputs of a verification from outside the archive: remembered heads, known keys and the time.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::model::{Digest, GRACE_LOCAL, Instant, LedgerSeq, TeamRetention};
@@ -42,42 +41,24 @@ pub enum HeadGiven {
     Note(Head),
 }
 
-/// The options, prepared for checking single lines.
-pub struct Expectations {
+/// The options, and the archive that the manifest names.
+pub struct Expectations<'a> {
     pub archive_id: Option<String>,
-    pub now: Option<Instant>,
-    pub keys: Vec<PublicKey>,
-    pub grace: Duration,
-    pub retention: TeamRetention,
-    pub(super) heads: Vec<HeadGiven>,
-    hashes: BTreeSet<Digest>,
-    /// The teams and line numbers that heads name.
-    places: BTreeSet<(TeamKey, LedgerSeq)>,
+    pub options: &'a VerifyOptions,
 }
 
-impl Expectations {
-    pub fn new(archive_id: Option<String>, options: &VerifyOptions) -> Self {
-        let hashes = options.heads.iter().filter_map(|head| match head {
-            HeadGiven::Hash(hash) => Some(*hash),
-            HeadGiven::Note(_) => None,
-        });
-        let places = options.heads.iter().filter_map(|head| match head {
-            HeadGiven::Hash(_) => None,
-            HeadGiven::Note(head) => Some((head.team.clone(), head.seq)),
-        });
-        let (hashes, places) = (hashes.collect(), places.collect());
-        let VerifyOptions { heads, keys, now, grace, retention } = options.clone();
-        Self { archive_id, now, keys, grace, retention, heads, hashes, places }
-    }
-
+impl Expectations<'_> {
     /// Whether a head can name this line.
     pub fn wants(&self, team: &TeamKey, seq: LedgerSeq, hash: &Digest) -> bool {
-        self.hashes.contains(hash) || (!self.places.is_empty() && self.places.contains(&(team.clone(), seq)))
+        self.options.heads.iter().any(|given| match given {
+            HeadGiven::Hash(given) => given == hash,
+            HeadGiven::Note(head) => head.seq == seq && head.team == *team,
+        })
     }
 
     /// Reports every team whose last commit is long ago.
     pub fn notice_silence(&self, report: &mut VerifyReport) {
-        let Some(now) = self.now else { return };
+        let Some(now) = self.options.now else { return };
         let stale: Vec<(String, Instant)> = report
             .teams
             .iter()

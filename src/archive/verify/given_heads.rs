@@ -7,10 +7,10 @@ use super::expectations::{Expectations, HeadGiven};
 use super::ledgers::Walk;
 use super::{Anchored, FaultCode, VerifyReport};
 
-impl Expectations {
+impl Expectations<'_> {
     /// Checks every given head against the ledgers.
     pub fn check_heads(&self, walks: &[Walk], report: &mut VerifyReport) {
-        for head in &self.heads {
+        for head in &self.options.heads {
             match head {
                 HeadGiven::Hash(hash) => check_hash(hash, walks, report),
                 HeadGiven::Note(head) => self.check_note(head, walks, report),
@@ -55,7 +55,7 @@ impl Expectations {
     /// Checks that a trusted key signed the head.
     fn check_signatures(&self, head: &Head, report: &mut VerifyReport) {
         let object = head.origin();
-        if self.keys.is_empty() {
+        if self.options.keys.is_empty() {
             if !head.signatures.is_empty() {
                 let detail = "the head is signed, but no public key was given to check it (--key)";
                 report.notice(FaultCode::UnknownKey, object, detail);
@@ -63,7 +63,7 @@ impl Expectations {
             return;
         }
         let mut is_signed = false;
-        for (key, signature) in self.keys.iter().flat_map(|key| head.signatures.iter().map(move |s| (key, s))) {
+        for (key, signature) in self.options.keys.iter().flat_map(|key| head.signatures.iter().map(move |s| (key, s))) {
             if !signature.is_of(key) {
                 continue;
             }

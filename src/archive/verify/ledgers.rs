@@ -41,7 +41,7 @@ pub struct Walk {
 struct Walker<'a> {
     walk: Walk,
     archive_id: Option<&'a str>,
-    expectations: &'a Expectations,
+    expectations: &'a Expectations<'a>,
     report: &'a mut VerifyReport,
     team: TeamReport,
     /// The line before was invalid, so its content and hash are unknown.
@@ -60,7 +60,7 @@ impl Walk {
     /// Walks the ledger files of one team, oldest first.
     pub fn over(
         store: &dyn Store,
-        expectations: &Expectations,
+        expectations: &Expectations<'_>,
         key: TeamKey,
         days: &Days<'_>,
         report: &mut VerifyReport,
@@ -104,7 +104,7 @@ impl Walk {
             notice_gaps(state, &team.ledger, report);
         }
         let last = walk.state.as_ref().map(|state| state.seq);
-        signatures.finish(last, &expectations.keys, &mut team, report);
+        signatures.finish(last, &expectations.options.keys, &mut team, report);
         walk.at = report.teams.len();
         report.teams.push(team);
         walk
@@ -151,7 +151,6 @@ impl Walker<'_> {
     /// Checks the bytes after the last newline.
     fn tail(&mut self, object: &str, day: Instant, tail: &[u8], is_last: bool) {
         match ledger::tail_kind(tail) {
-            TailKind::Nothing => {}
             TailKind::Unended => {
                 self.report.fault(FaultCode::TornTail, object, "the last line is whole, but its newline is missing");
                 self.line(object, day, tail);
@@ -304,7 +303,7 @@ impl Walker<'_> {
             let detail = format!("written at {}, but the line before at {before}: the clock was set back", line.at);
             self.report.notice(FaultCode::TimeRegression, object, detail);
         }
-        if let Some(now) = self.expectations.now
+        if let Some(now) = self.expectations.options.now
             && line.at > now.plus(CLOCK_AHEAD_MAX)
         {
             let detail = format!("written at {}, but it is {now} now: one of the two clocks is wrong", line.at);
@@ -367,7 +366,8 @@ mod tests {
             let listed = Listed { path: path.clone(), bytes, modified: now(), tag: None, irregular: None };
             let days = Days::from([(day, (Some(&listed), None))]);
             let mut report = VerifyReport::default();
-            let expectations = Expectations::new(Some("archive-1".to_owned()), &VerifyOptions::default());
+            let options = VerifyOptions::default();
+            let expectations = Expectations { archive_id: Some("archive-1".to_owned()), options: &options };
             let walk = Walk::over(&disk, &expectations, key.clone(), &days, &mut report);
             assert_eq!(walk.state.is_some(), is_read, "{bytes} bytes");
             let refused =

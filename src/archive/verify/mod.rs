@@ -61,11 +61,11 @@ fn attempt(store: &dyn Store, options: &VerifyOptions) -> Result<VerifyReport, A
     };
     // List the files before the ledgers are read: then every listed file of a new commit is live.
     let listed = store.list("")?;
-    let expectations = Expectations::new(id, options);
+    let expectations = Expectations { archive_id: id, options };
     let walks = walk_ledgers(store, &expectations, &listed, &mut report);
     check_manifest(&expectations, &walks, &mut report);
     policy::check(&walks, &mut report);
-    policy::notice_changes(&walks, &expectations.retention, &mut report);
+    policy::notice_changes(&walks, &options.retention, &mut report);
     for walk in &walks {
         files::check(store, walk, &mut report);
     }
@@ -81,7 +81,7 @@ fn attempt(store: &dyn Store, options: &VerifyOptions) -> Result<VerifyReport, A
 
 fn walk_ledgers(
     store: &dyn Store,
-    expectations: &Expectations,
+    expectations: &Expectations<'_>,
     listed: &[Listed],
     report: &mut VerifyReport,
 ) -> Vec<Walk> {
@@ -113,7 +113,7 @@ fn check_versions(store: &dyn Store, report: &mut VerifyReport) {
 }
 
 /// If every line of every ledger names the same other archive, the manifest is the changed one.
-fn check_manifest(expectations: &Expectations, walks: &[Walk], report: &mut VerifyReport) {
+fn check_manifest(expectations: &Expectations<'_>, walks: &[Walk], report: &mut VerifyReport) {
     let Some(id) = &expectations.archive_id else { return };
     let mut named = walks.iter().map(|walk| walk.named_archive.as_ref());
     if let Some(Some(first)) = named.next()

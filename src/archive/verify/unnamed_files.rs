@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::super::grace::Grace;
 use super::super::path::{ArchivePath, DataPath, SCRATCH};
 use super::super::published::Published;
 use super::super::state::TeamState;
@@ -22,12 +21,9 @@ const VACUUM_TURN: Duration = Duration::from_secs(24 * 3_600);
 
 /// Counts the listed files that no ledger names and that are within the grace, or that an open table names. Reports every
 /// other one, and describes it if possible.
-///
-/// # Errors
-/// When the store cannot tell the time.
 pub fn check(
     store: &dyn Store,
-    expectations: &Expectations,
+    expectations: &Expectations<'_>,
     walks: &[Walk],
     listed: &[Listed],
     report: &mut VerifyReport,
@@ -41,8 +37,8 @@ pub fn check(
         walks.iter().filter_map(|walk| walk.state.as_ref()).flat_map(TeamState::salt_paths).collect();
     let removed: BTreeMap<&str, (LedgerSeq, Instant)> =
         walks.iter().flat_map(|walk| &walk.removed).map(|(path, removal)| (path.as_str(), *removal)).collect();
-    let grace = Grace::ending(store.now()?, expectations.grace.saturating_add(VACUUM_TURN));
-    let mut published = Published::within(store, grace);
+    let since = store.now()?.minus(expectations.options.grace.saturating_add(VACUUM_TURN));
+    let mut published = Published::within(store, since);
     let contents = by_content(walks);
     for entry in listed {
         let path = entry.path.as_str();
@@ -54,7 +50,7 @@ pub fn check(
         }
         let is_scratch = path.strip_prefix(SCRATCH).is_some_and(|rest| rest.starts_with('/'));
         let removal = removed.get(path);
-        let is_kept = grace.covers(entry.modified) || removal.is_some_and(|(_, at)| grace.covers(*at));
+        let is_kept = entry.modified >= since || removal.is_some_and(|(_, at)| *at >= since);
         match ArchivePath::parse(path) {
             Some(ArchivePath::Manifest | ArchivePath::Ledger { .. } | ArchivePath::Heads { .. }) => {}
             // Skip snapshots: they are never the truth, and a wrong one only costs a full replay.

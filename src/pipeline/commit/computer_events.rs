@@ -209,7 +209,7 @@ fn tells(event_type: &str) -> bool {
 /// Archived activity of a range whose type satisfies `is_one`.
 fn archived(writer: &TeamWriter, range: Range, is_one: fn(&str) -> bool) -> Result<Vec<ComputerEvent>, ArchiveError> {
     let mut found = Vec::new();
-    writer.rows_in(Stream::Activity, range, &mut |row| {
+    writer.rows().rows_in(Stream::Activity, range, &mut |row| {
         if is_one(&row.event_type) {
             let text = String::from_utf8_lossy(&row.raw).into_owned();
             found.push(ComputerEvent { at: row.time, event_type: row.event_type.to_string(), text });

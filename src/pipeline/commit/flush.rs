@@ -140,7 +140,7 @@ impl<'a> Flush<'a> {
         match (before, &mut record) {
             // Future events, and events outside the requested range, may have arrived before the window was read.
             (None, Some(record)) => {
-                let held = self.of.writer.events_in(stream, window)?;
+                let held = self.of.writer.rows().events_in(stream, window)?;
                 record.events += held.len() as u64;
                 record.without_text += held.iter().filter(|event| !event.has_text).count() as u64;
             }
@@ -197,7 +197,7 @@ impl<'a> Flush<'a> {
         let after = |at: Instant| Instant::from_nanos(at.nanos() + 1);
         let ends = times().map(after).chain(changes.iter().filter_map(|change| Some(change.confirmed?.end)));
         match (starts.min(), ends.max()) {
-            (Some(start), Some(end)) => self.of.writer.events_in(stream, Range::new(start, end)),
+            (Some(start), Some(end)) => self.of.writer.rows().events_in(stream, Range::new(start, end)),
             _ => Ok(Vec::new()),
         }
     }
@@ -211,7 +211,8 @@ impl<'a> Flush<'a> {
         let rejects = match self.rejects.entry(stream) {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => {
-                let known = if planted::is(Bug::RejectsForgotten) { Vec::new() } else { writer.rejects(stream)? };
+                let known =
+                    if planted::is(Bug::RejectsForgotten) { Vec::new() } else { writer.rows().rejects(stream)? };
                 entry.insert(Held::of_rejects(&known))
             }
         };

@@ -44,7 +44,7 @@ pub fn retry_quarantine(
     for path in paths {
         let of = CommitContext { writer, settings, uncommitted: &[], seen_at: now };
         let mut reading = Reading::new(path, &of);
-        for row in writer.rejects_of(&reading.release.path)? {
+        for row in writer.rows().rejects_of(&reading.release.path)? {
             let retried = retried.entry((row.stream, row.reason.clone())).or_default();
             let count = if reading.take(row)? { &mut retried.released } else { &mut retried.kept };
             *count += 1;
@@ -102,7 +102,7 @@ impl<'a> Reading<'a> {
         let place = match self.places.entry((row.stream, window.start)) {
             std::collections::btree_map::Entry::Occupied(place) => place.into_mut(),
             std::collections::btree_map::Entry::Vacant(place) => {
-                let held = Held::with_originals(&self.flush.of.writer.events_in(row.stream, window)?);
+                let held = Held::with_originals(&self.flush.of.writer.rows().events_in(row.stream, window)?);
                 place.insert(RetriedWindow { window, held, added: Added::default() })
             }
         };

@@ -101,7 +101,7 @@ impl<'a> Round<'a> {
 
     async fn archived(&self, span: Range) -> Result<Multiset<Digest>, RoundError> {
         let stream = self.stream;
-        let stored = self.ctx.with_writer(move |writer| writer.events_in(stream, span)).await?;
+        let stored = self.ctx.with_writer(move |writer| writer.rows().events_in(stream, span)).await?;
         Ok(stored.into_iter().map(|event| event.digest).collect())
     }
 

@@ -64,7 +64,7 @@ async fn activity_shows_change(ctx: &TeamContext, now: Instant) -> Result<bool, 
     let after = |at: Instant| Instant::from_nanos(at.nanos().saturating_add(1));
     // An event with a future date counts when its time comes.
     let range = Range { start: after(since), end: after(now) };
-    let types = ctx.with_writer(move |writer| writer.event_types_in(Stream::Activity, range)).await?;
+    let types = ctx.with_writer(move |writer| writer.rows().event_types_in(Stream::Activity, range)).await?;
     Ok(types.iter().any(|event_type| tells_of_change(event_type)))
 }
 

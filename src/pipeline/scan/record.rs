@@ -41,7 +41,7 @@ pub fn archived_parts(
     writer: &TeamWriter,
     parts: impl IntoIterator<Item = InventoryPart>,
 ) -> Result<BTreeMap<InventoryPart, ArchivedPart>, ArchiveError> {
-    parts.into_iter().map(|part| Ok((part, ArchivedPart::of(writer.inventory(part)?)))).collect()
+    parts.into_iter().map(|part| Ok((part, ArchivedPart::of(writer.rows().inventory(part)?)))).collect()
 }
 
 /// The service's time, or the microsecond after the newest archived row, if a clock was set back.

@@ -60,9 +60,9 @@ impl Chunk {
         service_now: Instant,
         now: Instant,
     ) -> Result<Committed, ArchiveError> {
-        let mut reader = writer.sessions();
+        let rows = writer.rows();
         let end = self.to.or(self.until).unwrap_or(Instant::from_nanos(i64::MAX));
-        let columns = reader.events_in(Range::new(self.from, end))?;
+        let columns = rows.connection_columns(Range::new(self.from, end))?;
         let mut events = NewEvents::default();
         columns.iter().flat_map(|some| (0..some.len()).map(|at| some.get(at))).for_each(|event| events.add(event));
         let mark = match self.to {
@@ -78,7 +78,7 @@ impl Chunk {
         }
         let sessions = match self.is_anew {
             true => events.all_sessions(mark, service_now),
-            false => events.sessions(&mut reader, mark, service_now)?,
+            false => events.sessions(rows, mark, service_now)?,
         };
         writer.commit(Draft { sessions: Some(sessions), findings, ..Draft::default() }, now)
     }

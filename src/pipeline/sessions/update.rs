@@ -7,8 +7,7 @@ use std::time::Duration;
 use rayon::prelude::*;
 
 use crate::archive::{
-    ArchiveError, Dataset, Draft, HeldSession, SessionsDraft, SessionsMark, SessionsReader, TeamState, TeamWriter,
-    WindowRows,
+    ArchiveError, Dataset, Draft, HeldSession, SessionsDraft, SessionsMark, TeamRows, TeamState, TeamWriter, WindowRows,
 };
 use crate::correlate::{SESSION_RULES, connection_of, is_at_rest, is_connection, session_from};
 use crate::model::{ConnectionEvent, ConnectionId, EventRow, Instant, Range, SessionRow, Stream};
@@ -47,7 +46,7 @@ pub fn correlate(draft: &mut Draft, writer: &mut TeamWriter, now: Instant) -> Re
     } else if !are_stale(writer.state()) && count > 0 {
         let mut events = NewEvents::default();
         connections(draft).flat_map(|new| &new.rows).for_each(|row| events.add(row.into()));
-        draft.sessions = Some(events.sessions(&mut writer.sessions(), COMPLETE, now)?);
+        draft.sessions = Some(events.sessions(writer.rows(), COMPLETE, now)?);
     }
     Ok(())
 }
@@ -105,15 +104,10 @@ impl<'e> NewEvents<'e> {
     ///
     /// # Errors
     /// When the archive cannot be read.
-    pub fn sessions(
-        self,
-        reader: &mut SessionsReader<'_>,
-        mark: SessionsMark,
-        now: Instant,
-    ) -> Result<SessionsDraft, ArchiveError> {
-        let held = held(reader, self.by_connection.keys().copied())?;
+    pub fn sessions(self, rows: TeamRows<'_>, mark: SessionsMark, now: Instant) -> Result<SessionsDraft, ArchiveError> {
+        let held = held(rows, self.by_connection.keys().copied())?;
         let touched = |held: &&HeldSession| self.by_connection.contains_key(held.row.connection_id.as_str());
-        let archived = archived_events(reader, held.0.iter().chain(&held.1).filter(touched))?;
+        let archived = archived_events(rows, held.0.iter().chain(&held.1).filter(touched))?;
         Ok(self.change(mark, held, &archived, now))
     }
 
@@ -174,26 +168,26 @@ fn changed(
 
 /// All open sessions, and the other sessions of the touched connections.
 fn held<'f>(
-    reader: &mut SessionsReader<'_>,
+    rows: TeamRows<'_>,
     touched: impl Iterator<Item = &'f str>,
 ) -> Result<(Vec<HeldSession>, Vec<HeldSession>), ArchiveError> {
-    let open = reader.open()?;
+    let open = rows.open_sessions()?;
     let known: HashSet<&str, ahash::RandomState> = open.iter().map(|held| held.row.connection_id.as_str()).collect();
     let others: Vec<ConnectionId> = touched.filter(|id| !known.contains(id)).map(ConnectionId::from).collect();
-    let resting = reader.resting(&others.iter().collect::<Vec<_>>())?;
+    let resting = rows.resting_sessions(&others.iter().collect::<Vec<_>>())?;
     Ok((open, resting))
 }
 
 /// The archived events of held sessions.
 fn archived_events<'h>(
-    reader: &SessionsReader<'_>,
+    rows: TeamRows<'_>,
     held: impl Iterator<Item = &'h HeldSession>,
 ) -> Result<HashMap<ConnectionId, Vec<EventRow>>, ArchiveError> {
     let ranges: HashMap<ConnectionId, Range> =
         held.map(|held| (held.row.connection_id.clone(), range_of(&held.row))).collect();
     let mut events: HashMap<ConnectionId, Vec<EventRow>> = HashMap::new();
     if !ranges.is_empty() {
-        for row in reader.events_of(&ranges)? {
+        for row in rows.connection_rows(&ranges)? {
             if let Some(id) = connection_of(&row).map(ConnectionId::from) {
                 events.entry(id).or_default().push(row);
             }

@@ -16,7 +16,7 @@ pub fn write(writer: &mut TeamWriter, path: &Path, seen_at: Instant) {
     let look = look(&served);
     let mut draft = Draft::default();
     for part in InventoryPart::ALL {
-        let mut part_before = ArchivedPart::of(writer.inventory(part).unwrap());
+        let mut part_before = ArchivedPart::of(writer.rows().inventory(part).unwrap());
         let rows = if INFO.contains(&part) {
             told_of_each(&served, part, &mut part_before, seen_at)
         } else {

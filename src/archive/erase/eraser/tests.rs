@@ -109,7 +109,7 @@ fn docs() -> impl Strategy<Value = Doc> {
 }
 
 fn order(values: &[&str]) -> Order {
-    Order { id: "DPO-1".to_owned(), subject: Subject::new(values.iter().copied()).unwrap(), key: Key([3; 32]) }
+    Order { id: "DPO-1".to_owned(), subject: Subject::new(values.iter().copied()).unwrap(), key: Salt([3; 32]) }
 }
 
 /// All strings of JSON at any depth, those of JSON within strings too.
@@ -137,7 +137,7 @@ proptest! {
         let mut pieces = Pieces::new();
         Spelling(spelling.iter().cycle()).doc(&doc, &mut pieces);
         let order = order(&[EMAIL]);
-        let eraser = Eraser::new(&order, Key([0; 32]));
+        let eraser = Eraser::new(&order, Salt([0; 32]));
         let text: String = pieces.iter().map(|(piece, _)| piece.as_str()).collect();
         prop_assert!(serde_json::from_str::<Value>(&text).is_ok(), "the test's own text: {text}");
         let name = eraser.names[0].as_str();
@@ -155,7 +155,7 @@ proptest! {
     #[test]
     fn invalid_json_never_panics_the_eraser(text in prop::collection::vec(any::<u8>(), 0..60), value in "[a-c\"\\\\@]{1,3}") {
         let order = order(&[&value, "\""]);
-        let _ = Eraser::new(&order, Key([0; 32])).json(&text);
+        let _ = Eraser::new(&order, Salt([0; 32])).json(&text);
         let _ = order.subject.replace_words(&text, &["N".to_owned(), "M".to_owned()]);
     }
 }
@@ -163,7 +163,7 @@ proptest! {
 #[test]
 fn a_whole_column_is_replaced_with_one_pseudonym_for_each_value() {
     let order = order(&["ann@example.com", "u-1"]);
-    let eraser = Eraser::new(&order, Key([0; 32]));
+    let eraser = Eraser::new(&order, Salt([0; 32]));
     let [email, user] = ["ANN@example.com", "u-1"].map(|text| eraser.text(text).unwrap());
     assert_ne!(email, user);
     assert!(email.ends_with("@example.com") && user.starts_with("erased-"), "{email} {user}");
@@ -175,7 +175,7 @@ fn a_whole_column_is_replaced_with_one_pseudonym_for_each_value() {
 #[test]
 fn an_id_with_a_hash_of_the_content_changes_with_the_content() {
     let order = order(&["u-1"]);
-    let eraser = Eraser::new(&order, Key([0; 32]));
+    let eraser = Eraser::new(&order, Salt([0; 32]));
     let hash = "0123456789abcdef0123456789abcdef";
     let made = eraser.event_id(&format!("{hash}-2"));
     assert!(made.ends_with("-2") && made.len() == 34 && !made.contains(hash), "{made}");

@@ -19,9 +19,6 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The environment's settings for a kind of store; for S3, with the user's AWS profile.
-///
-/// # Errors
-/// When the profile is invalid.
 pub(super) fn environment(scheme: Scheme) -> io::Result<Settings> {
     let variables = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -40,9 +37,6 @@ pub(super) fn patient() -> RetryConfig {
 }
 
 /// A client for the location's bucket.
-///
-/// # Errors
-/// When a setting is missing or invalid.
 pub(super) fn client(
     location: &BucketLocation,
     settings: &[(String, String)],

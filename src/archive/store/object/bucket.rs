@@ -13,12 +13,11 @@ use tokio::runtime::Runtime;
 
 use crate::model::Instant;
 
-use super::super::{Blob, StoreError, Verb};
+use super::super::{Blob, Listed, StoreError, Verb};
 use super::access;
 use super::connection::{Clock, Connector};
 use super::failure::{self, Outcome};
 use super::kept_objects::KeptObjects;
-use super::listed::Object;
 use super::signed::SignedRequests;
 use crate::model::BucketLocation;
 
@@ -168,7 +167,7 @@ impl Bucket {
     }
 
     /// Like [`Bucket::get_all`], for objects that a list has just shown. Fetches only those that this machine does not keep.
-    pub(super) fn get_listed(&self, objects: &[&Object]) -> Result<Option<Vec<Bytes>>, StoreError> {
+    pub(super) fn get_listed(&self, objects: &[&Listed]) -> Result<Option<Vec<Bytes>>, StoreError> {
         let kept = self.kept_objects();
         let mut contents: Vec<Option<Bytes>> = objects.iter().map(|object| kept.as_ref()?.get(object)).collect();
         let lacking: Vec<usize> = (0..objects.len()).filter(|at| contents[*at].is_none()).collect();
@@ -254,7 +253,7 @@ impl Bucket {
     }
 
     /// Every object under a directory, sorted; only those after `after`, if given.
-    pub(super) fn list(&self, directory: &str, after: Option<&str>) -> Result<Vec<Object>, StoreError> {
+    pub(super) fn list(&self, directory: &str, after: Option<&str>) -> Result<Vec<Listed>, StoreError> {
         let (client, prefix) = (self.client(), self.key(directory));
         let offset = after.map(|after| self.key(after));
         let answer = self.run(async move {
@@ -271,7 +270,7 @@ impl Bucket {
     }
 
     /// The objects and directories directly in a directory.
-    pub(super) fn list_directory(&self, directory: &str) -> Result<(Vec<Object>, Vec<String>), StoreError> {
+    pub(super) fn list_directory(&self, directory: &str) -> Result<(Vec<Listed>, Vec<String>), StoreError> {
         let (client, prefix) = (self.client(), self.key(directory));
         let answer = self.run(async move { client.list_with_delimiter(Some(&prefix)).await });
         let listed = answer.map_err(|e| self.fail(Verb::List, directory, &e))?;
@@ -279,10 +278,11 @@ impl Bucket {
         Ok((listed.objects.into_iter().filter_map(|meta| self.object(meta)).collect(), below))
     }
 
-    fn object(&self, meta: ObjectMeta) -> Option<Object> {
+    fn object(&self, meta: ObjectMeta) -> Option<Listed> {
         let nanos = meta.last_modified.timestamp_nanos_opt().unwrap_or(0);
         let (path, modified) = (self.path(&meta.location)?, Instant::from_nanos(nanos));
-        Some(Object { path, bytes: meta.size, modified, tag: meta.e_tag.as_deref().map(plain_tag) })
+        let tag = meta.e_tag.as_deref().map(plain_tag);
+        Some(Listed { path, bytes: meta.size, modified, tag, irregular: None })
     }
 
     /// A key's path within the archive.

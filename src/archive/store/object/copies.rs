@@ -4,10 +4,9 @@ use bytes::Bytes;
 
 use crate::model::Instant;
 
-use super::super::StoreError;
+use super::super::{Listed, StoreError};
 use super::bucket::Bucket;
 use super::journal::Journal;
-use super::listed::Object;
 use super::names::{self, Extension};
 use super::stored::Copy;
 
@@ -42,7 +41,7 @@ impl Journal {
             let bytes = whole.len() as u64;
             let path = self.file_path(day);
             bucket.put(&path, whole)?;
-            self.files.insert(day, Object { path, bytes, modified: bucket.newest_time(), tag: None });
+            self.files.insert(day, Listed { path, bytes, modified: bucket.newest_time(), tag: None, irregular: None });
             let before = self.parts.len();
             self.parts.retain(|part| part.day != day);
             // A copy that this writer does not know comes from another writer.

@@ -15,7 +15,6 @@ use crate::model::Instant;
 use super::super::{Blob, Listed, StoreError, Tail};
 use super::bucket::{Bucket, Created};
 use super::kept_objects::KEPT_OBJECT_BYTES_MAX;
-use super::listed::Object;
 use super::names::{self, Extension, LedgerFile};
 use super::stored::{Copy, irregular, last_number, missing};
 
@@ -42,7 +41,7 @@ pub(super) struct Journal {
     pub(super) extension: Extension,
     is_known: bool,
     /// Past days.
-    pub(super) files: BTreeMap<Instant, Object>,
+    pub(super) files: BTreeMap<Instant, Listed>,
     pub(super) copy: Option<Copy>,
     /// The content of `copy`, while it is in memory.
     pub(super) copied: Option<Bytes>,
@@ -82,7 +81,7 @@ impl Journal {
     }
 
     /// Whether a directory with these objects and subdirectories can hold parts of this journal.
-    pub(super) fn may_exist(&self, objects: &[Object], below: &[String]) -> bool {
+    pub(super) fn may_exist(&self, objects: &[Listed], below: &[String]) -> bool {
         self.has_place(below, self.extension.place()) || objects.iter().any(|object| self.day_of_file(object).is_some())
     }
 
@@ -91,7 +90,7 @@ impl Journal {
         below.contains(&place)
     }
 
-    fn day_of_file(&self, object: &Object) -> Option<Instant> {
+    fn day_of_file(&self, object: &Listed) -> Option<Instant> {
         LedgerFile::parse(&object.path).filter(|file| file.extension == self.extension).map(|file| file.day)
     }
 
@@ -134,7 +133,7 @@ impl Journal {
     }
 
     /// Reads the appends since the last refresh. `seen` is a fresh list of the directory.
-    pub(super) fn refresh(&mut self, bucket: &Bucket, seen: Option<(&[Object], &[String])>) -> Result<(), StoreError> {
+    pub(super) fn refresh(&mut self, bucket: &Bucket, seen: Option<(&[Listed], &[String])>) -> Result<(), StoreError> {
         if self.parts.len() > PARTS_MAX {
             self.forget();
         }
@@ -158,7 +157,7 @@ impl Journal {
     }
 
     /// Finds the whole days and the newest copy, which give the number after which the parts are listed.
-    fn open(&mut self, bucket: &Bucket, objects: &[Object], below: &[String]) -> Result<(), StoreError> {
+    fn open(&mut self, bucket: &Bucket, objects: &[Listed], below: &[String]) -> Result<(), StoreError> {
         let days = objects.iter().filter_map(|object| Some((self.day_of_file(object)?, object.clone())));
         self.files = days.collect();
         (self.copy, self.copied, self.end) = (None, None, None);
@@ -179,18 +178,18 @@ impl Journal {
         let last = self.end.map_or(0, |(_, number)| number);
         let after = (last > 0).then(|| names::line(&self.directory, last));
         let objects = bucket.list(&format!("{}/line", self.directory), after.as_deref())?;
-        let number = |object: &Object| names::line_number(&self.directory, "line", &object.path);
-        let objects: Vec<(u64, Object)> =
+        let number = |object: &Listed| names::line_number(&self.directory, "line", &object.path);
+        let objects: Vec<(u64, Listed)> =
             objects.into_iter().filter_map(|object| Some((number(&object)?, object))).collect();
         for (expected, (number, object)) in (last + 1..).zip(&objects) {
             if *number != expected {
                 return Err(missing(&names::line(&self.directory, expected), &object.path));
             }
         }
-        let all: Vec<&Object> = objects.iter().map(|(_, object)| object).collect();
+        let all: Vec<&Listed> = objects.iter().map(|(_, object)| object).collect();
         let Some(contents) = bucket.get_listed(&all)? else { return Err(missing(&all[0].path, "the list")) };
         let (mut newest, mut parts) = (self.newest(), Vec::new());
-        for ((number, Object { path, modified, .. }), content) in objects.into_iter().zip(contents) {
+        for ((number, Listed { path, modified, .. }), content) in objects.into_iter().zip(contents) {
             let day = day_of(&content, newest).ok_or_else(|| irregular(&path, "its content names no day"))?;
             let bytes = content.len() as u64;
             parts.push(Part { number, day, bytes, modified, content: Some(content) });

@@ -12,7 +12,7 @@ use tempfile::NamedTempFile;
 
 use crate::model::Digest;
 
-use super::listed::Object;
+use super::super::Listed;
 
 /// Larger objects are not kept.
 pub(super) const KEPT_OBJECT_BYTES_MAX: u64 = 16 << 20;
@@ -33,7 +33,7 @@ impl KeptObjects {
     }
 
     /// The content of a listed object, if it is kept and whole.
-    pub(super) fn get(&self, object: &Object) -> Option<Bytes> {
+    pub(super) fn get(&self, object: &Listed) -> Option<Bytes> {
         let mut file = Bytes::from(fs::read(self.place(object)?).ok()?);
         let content = file.split_off(DIGITS.min(file.len()));
         let is_whole = file == Digest::of(&content).to_string().as_bytes() && content.len() as u64 == object.bytes;
@@ -41,7 +41,7 @@ impl KeptObjects {
     }
 
     /// Keeps an object's content. A failure costs only another fetch.
-    pub(super) fn put(&self, object: &Object, content: &[u8]) {
+    pub(super) fn put(&self, object: &Listed, content: &[u8]) {
         if let Some(place) = self.place(object)
             && let Err(error) = self.write(&place, content)
         {
@@ -59,7 +59,7 @@ impl KeptObjects {
     }
 
     /// `None` for an object without a tag, and for a large one.
-    fn place(&self, object: &Object) -> Option<PathBuf> {
+    fn place(&self, object: &Listed) -> Option<PathBuf> {
         let tag = object.tag.as_ref().filter(|_| object.bytes <= KEPT_OBJECT_BYTES_MAX)?;
         let identity = format!("{}\n{}\n{}\n{tag}", self.location, object.path, object.bytes);
         Some(self.directory.join(format!("{}.object", Digest::with_domain(DOMAIN, &[identity.as_bytes()]))))

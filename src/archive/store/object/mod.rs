@@ -12,7 +12,6 @@ mod copies;
 mod failure;
 mod journal;
 mod kept_objects;
-mod listed;
 mod names;
 mod profile;
 mod proof;
@@ -45,7 +44,6 @@ pub(crate) use tests::s3;
 use bucket::Bucket;
 use journal::Journal;
 use kept_objects::{KEPT_OBJECT_BYTES_MAX, KeptObjects};
-use listed::Object;
 use names::{Extension, LedgerFile, is_hidden};
 use upload::Upload;
 
@@ -136,37 +134,38 @@ impl ObjectStore {
                 listed.extend(journal.days());
             }
         }
-        let is_day = |object: &Object| LedgerFile::parse(&object.path).is_some();
-        listed.extend(objects.into_iter().filter(|object| !is_day(object)).map(Object::listed));
+        let is_day = |object: &Listed| LedgerFile::parse(&object.path).is_some();
+        listed.extend(objects.into_iter().filter(|object| !is_day(object)));
         for place in below {
-            let strays =
-                if names::is_place_of_parts(&place) { Vec::new() } else { self.bucket().list(&place, None)? };
-            listed.extend(strays.into_iter().map(Object::listed));
+            if !names::is_place_of_parts(&place) {
+                listed.extend(self.bucket().list(&place, None)?);
+            }
         }
         Ok(listed)
     }
 
     fn list_ledgers(&self) -> Result<Vec<Listed>, StoreError> {
-        let (objects, teams) = self.bucket().list_directory(LEDGER)?;
-        let mut listed: Vec<Listed> = objects.into_iter().map(Object::listed).collect();
+        let (mut listed, teams) = self.bucket().list_directory(LEDGER)?;
         listed.extend(each(teams, TEAMS_AT_ONCE, |team| self.list_team(&team))?.into_iter().flatten());
         Ok(listed)
     }
 
     fn list_unsorted(&self, directory: &str) -> Result<Vec<Listed>, StoreError> {
-        let plain = |objects: Vec<Object>| objects.into_iter().map(Object::listed);
         match names::depth_in_ledger(directory) {
             Some(0) => self.list_ledgers(),
             Some(1) => self.list_team(directory),
             _ if directory.is_empty() => {
-                let (objects, places) = self.bucket().list_directory("")?;
-                let mut listed: Vec<Listed> = plain(objects).collect();
+                let (mut listed, places) = self.bucket().list_directory("")?;
                 for place in places {
                     listed.extend(self.list_unsorted(&place)?);
                 }
                 Ok(listed)
             }
-            _ => Ok(plain(self.bucket().list(directory, None)?).filter(|entry| !is_hidden(&entry.path)).collect()),
+            _ => {
+                let mut listed = self.bucket().list(directory, None)?;
+                listed.retain(|entry| !is_hidden(&entry.path));
+                Ok(listed)
+            }
         }
     }
 }
@@ -198,7 +197,7 @@ impl Store for ObjectStore {
             return self.read(path);
         }
         let (path, tag) = (path.to_owned(), tag.map(str::to_owned));
-        let object = Object { path, bytes, modified: Instant::EARLIEST, tag };
+        let object = Listed { path, bytes, modified: Instant::EARLIEST, tag, irregular: None };
         let content = self.bucket().get_listed(&[&object])?.and_then(|mut all| all.pop());
         content.map(Blob::Bytes).ok_or_else(missing)
     }

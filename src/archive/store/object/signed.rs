@@ -7,10 +7,12 @@ use bytes::Bytes;
 use object_store::client::{HttpClient, HttpRequest, HttpRequestBody};
 use object_store::path::Path;
 use object_store::signer::{SignedUrlOptions, Signer};
-use serde::de::DeserializeOwned;
+use serde::Deserialize;
 
 /// Lifetime of a signed request.
 const SIGNED_FOR: Duration = Duration::from_secs(300);
+/// This many pages hold ten billion versions.
+const PAGES_MAX: usize = 10_000_000;
 const NOT_IMPLEMENTED: u16 = 501;
 
 /// Sends signed requests with the client of the bucket: by the same proxy, and with the same certificates.
@@ -21,12 +23,7 @@ pub(super) struct SignedRequests {
 }
 
 impl SignedRequests {
-    pub(super) async fn ask(
-        &self,
-        method: &str,
-        path: &Path,
-        query: Vec<(String, String)>,
-    ) -> Result<(u16, Bytes), String> {
+    async fn ask(&self, method: &str, path: &Path, query: Vec<(String, String)>) -> Result<(u16, Bytes), String> {
         let options = SignedUrlOptions::default().with_query(query);
         let verb = || method.parse().expect("BUG: a method");
         let url = self.signer.signed_url_opts(verb(), path, SIGNED_FOR, &options).await.map_err(|e| e.to_string())?;
@@ -40,16 +37,78 @@ impl SignedRequests {
         Ok((status, body))
     }
 
-    /// A page of a list of the bucket; `None` if the store does not know such lists.
-    pub(super) async fn page<T: DeserializeOwned>(&self, query: Vec<(String, String)>) -> Result<Option<T>, String> {
-        let (status, body) = self.ask("GET", &Path::default(), query).await?;
-        match status {
-            200 => {
-                let text = String::from_utf8_lossy(&body);
-                quick_xml::de::from_str(&text).map(Some).map_err(|e| format!("the answer is not a list: {e}"))
-            }
-            NOT_IMPLEMENTED => Ok(None),
-            other => Err(format!("the store answered {other}")),
+    /// Deletes a version or an upload of an object.
+    pub(super) async fn delete(&self, key: &Path, name: &str, id: &str) -> Result<(), String> {
+        match self.ask("DELETE", key, vec![(name.to_owned(), id.to_owned())]).await? {
+            (200 | 204 | 404, _) => Ok(()),
+            (other, _) => Err(format!("the store answered {other}")),
         }
     }
+
+    /// The pages of a list of objects under `prefix`. A store that does not know such a list has none.
+    pub(super) async fn pages(&self, list: List, prefix: &str, mut take: impl FnMut(Page)) -> Result<(), String> {
+        let (name, marker) = match list {
+            List::Uploads => ("uploads", "upload-id-marker"),
+            List::Versions => ("versions", "version-id-marker"),
+        };
+        let mut after = Vec::new();
+        for _ in 0..PAGES_MAX {
+            let mut query = vec![(name.to_owned(), String::new()), ("prefix".to_owned(), prefix.to_owned())];
+            query.append(&mut after);
+            let (status, body) = self.ask("GET", &Path::default(), query).await?;
+            let page: Page = match status {
+                200 => quick_xml::de::from_str(&String::from_utf8_lossy(&body))
+                    .map_err(|e| format!("the answer is not a list: {e}"))?,
+                NOT_IMPLEMENTED => break,
+                other => return Err(format!("the store answered {other}")),
+            };
+            let next = page.next_key_marker.clone().filter(|_| page.is_truncated);
+            let next = next.map(|key| [("key-marker", key), (marker, page.next_marker.clone())]);
+            take(page);
+            let Some(next) = next else { break };
+            after.extend(next.map(|(name, value)| (name.to_owned(), value)));
+        }
+        Ok(())
+    }
+}
+
+/// The lists of S3 that the client library does not know.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum List {
+    Uploads,
+    Versions,
+}
+
+/// A page of such a list.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub(super) struct Page {
+    is_truncated: bool,
+    next_key_marker: Option<String>,
+    #[serde(alias = "NextUploadIdMarker", alias = "NextVersionIdMarker")]
+    next_marker: String,
+    #[serde(rename = "Upload")]
+    pub(super) uploads: Vec<Started>,
+    #[serde(rename = "Version")]
+    pub(super) versions: Vec<Version>,
+    #[serde(rename = "DeleteMarker")]
+    pub(super) deletions: Vec<Version>,
+}
+
+/// An unfinished upload.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Started {
+    pub(super) key: String,
+    pub(super) upload_id: String,
+    /// RFC 3339.
+    pub(super) initiated: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Version {
+    pub(super) key: String,
+    pub(super) version_id: Option<String>,
+    pub(super) last_modified: String,
 }

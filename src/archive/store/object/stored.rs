@@ -2,10 +2,9 @@
 
 use crate::model::Instant;
 
-use super::super::StoreError;
+use super::super::{Listed, StoreError};
 use super::bucket::Bucket;
 use super::kept_objects::KEPT_OBJECT_BYTES_MAX;
-use super::listed::Object;
 use super::names::{self, Extension};
 
 /// The first read of a file's last line takes this many bytes.
@@ -23,7 +22,7 @@ pub(super) struct Copy {
 }
 
 /// The number of the last append in a day's file: the last line's own number; for signatures, the number of lines.
-pub(super) fn last_number(bucket: &Bucket, extension: Extension, file: &Object) -> Result<u64, StoreError> {
+pub(super) fn last_number(bucket: &Bucket, extension: Extension, file: &Listed) -> Result<u64, StoreError> {
     let (path, size) = (file.path.as_str(), file.bytes);
     if extension == Extension::Heads {
         let content = bucket.get(path)?.ok_or_else(|| missing(path, "the list"))?;

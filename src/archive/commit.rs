@@ -62,8 +62,18 @@ pub struct TeamWriter {
     _guard: Box<dyn Guard>,
 }
 
+impl Archive {
+    /// Opens the team's only writer, which cuts off a torn line of an earlier writer.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Locked`] when another writer exists; when the store fails or the ledger is invalid.
+    pub fn writer(&self, team: &TeamId) -> Result<TeamWriter, ArchiveError> {
+        TeamWriter::open(self.clone(), team)
+    }
+}
+
 impl TeamWriter {
-    pub(super) fn open(archive: Archive, team: &TeamId) -> Result<Self, ArchiveError> {
+    fn open(archive: Archive, team: &TeamId) -> Result<Self, ArchiveError> {
         let (store, id) = (archive.store().as_ref(), archive.id());
         let key = TeamKey::of(team);
         let guard = store.lock(&lock_of(&key)).map_err(|e| match e {

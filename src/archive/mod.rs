@@ -154,6 +154,7 @@ mod inventory_scans;
 mod mask;
 mod note;
 mod output;
+mod pairs;
 mod path;
 mod plan;
 mod published;

@@ -18,7 +18,7 @@ use super::replay::{replay_for_reading, replay_listed_for_reading};
 use super::snapshot::SNAPSHOT_LINES;
 use super::store::{Listed, Store, StoreError, Verb, put};
 use super::text_lines::TextLines;
-use super::{ArchiveError, Signer, TeamWriter};
+use super::{ArchiveError, Signer};
 
 /// The format version of everything under an archive's root. Versions 1 and 2 were never released, and are refused.
 pub const ARCHIVE_VERSION: u32 = 3;
@@ -219,14 +219,6 @@ impl Archive {
     pub fn extent(&self, team: &TeamId) -> Result<LedgerExtent, ArchiveError> {
         let files = ledger_files(self.store.as_ref(), &TeamKey::of(team))?;
         Ok(LedgerExtent { files: files.len() as u64, bytes: files.iter().map(|(_, bytes)| bytes).sum() })
-    }
-
-    /// Opens the team's only writer, which cuts off a torn line of an earlier writer.
-    ///
-    /// # Errors
-    /// [`ArchiveError::Locked`] when another writer exists; when the store fails or the ledger is invalid.
-    pub fn writer(&self, team: &TeamId) -> Result<TeamWriter, ArchiveError> {
-        TeamWriter::open(self.clone(), team)
     }
 }
 

@@ -32,7 +32,7 @@ pub struct TeamState {
     /// Live files by path.
     pub files: BTreeMap<String, FileEntry>,
     /// Windows by stream and start.
-    #[serde(with = "pairs")]
+    #[serde(with = "super::pairs")]
     pub windows: BTreeMap<(Stream, Instant), WindowRecord>,
     pub streams: BTreeMap<Stream, StreamRecord>,
     /// The team's computers in the last list.
@@ -46,7 +46,7 @@ pub struct TeamState {
     /// Legal holds by id, including released ones.
     pub holds: Holds,
     /// Expired months, by dataset.
-    #[serde(with = "pairs")]
+    #[serde(with = "super::pairs")]
     pub expired: Expired,
     /// Erasure orders, with the line that carried out each.
     pub erased: Vec<(LedgerSeq, ErasedRecord)>,
@@ -283,26 +283,6 @@ impl TeamState {
         }
         self.salts.extend(body.salts.into_iter().map(|record| (record.month, record.sha256)));
         self.draft = body.draft;
-    }
-}
-
-/// A map as a list of pairs, because a key of JSON is a text.
-mod pairs {
-    use std::collections::BTreeMap;
-
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    pub fn serialize<K: Serialize, V: Serialize, S: Serializer>(
-        map: &BTreeMap<K, V>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(map)
-    }
-
-    pub fn deserialize<'de, K: Deserialize<'de> + Ord, V: Deserialize<'de>, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<BTreeMap<K, V>, D::Error> {
-        Ok(Vec::deserialize(deserializer)?.into_iter().collect())
     }
 }
 

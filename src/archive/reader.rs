@@ -110,36 +110,31 @@ impl TeamRows<'_> {
         let schema = schema_of(Dataset::Connections);
         let columns: Vec<&str> =
             schema.fields().iter().map(|field| field.name().as_str()).filter(|name| *name != column::RAW).collect();
-        let asked: Vec<_> = self
-            .state
-            .files_of(Dataset::Connections)
-            .filter_map(|file| {
-                let here = wanted.iter().filter(|(_, range)| may_hold(file, **range));
-                let (starts, ends) =
-                    (here.clone().map(|(_, range)| range.start), here.clone().map(|(_, range)| range.end));
-                let range = starts.min().zip(ends.max()).map(|(start, end)| Range::new(start, end))?;
-                Some((file, range, Arc::new(here.map(|(id, _)| id.clone()).collect::<HashSet<_>>())))
-            })
-            .collect();
-        let of_files =
-            |asked: &[(&FileEntry, Range, Arc<HashSet<ConnectionId>>)]| -> Result<Vec<EventRow>, ArchiveError> {
-                let mut found = Vec::new();
-                for (file, range, ids) in asked {
-                    let selection = Selection {
-                        columns: &columns,
-                        range: Some(*range),
-                        connections: Some(ids),
-                        ..Selection::default()
-                    };
-                    for batch in TableReader::open(self.store, &file.path, file.dataset, selection)? {
-                        found.extend(
-                            event_rows(Stream::Connections, &batch?).map_err(|detail| bad(&file.path, detail))?,
-                        );
-                    }
-                }
-                Ok(found)
-            };
-        Ok(by_parts(&asked, 1, of_files)?.into_iter().flatten().collect())
+        let asked = |file: &FileEntry| {
+            let here = wanted.iter().filter(|(_, range)| may_hold(file, **range));
+            let starts = here.clone().map(|(_, range)| range.start).min();
+            let range = starts.zip(here.clone().map(|(_, range)| range.end).max());
+            Some((range?, Arc::new(here.map(|(id, _)| id.clone()).collect::<HashSet<_>>())))
+        };
+        self.connection_files(|file| {
+            let Some(((start, end), ids)) = asked(file) else { return Ok(Vec::new()) };
+            let (range, connections) = (Some(Range::new(start, end)), Some(&ids));
+            let selection = Selection { columns: &columns, range, connections, ..Selection::default() };
+            let mut found = Vec::new();
+            for batch in TableReader::open(self.store, &file.path, file.dataset, selection)? {
+                found.extend(event_rows(Stream::Connections, &batch?).map_err(|detail| bad(&file.path, detail))?);
+            }
+            Ok(found)
+        })
+    }
+
+    /// Reads all files of connections, several in parallel.
+    fn connection_files<R: Send>(
+        self,
+        read: impl Fn(&FileEntry) -> Result<Vec<R>, ArchiveError> + Send + Sync,
+    ) -> Result<Vec<R>, ArchiveError> {
+        let files: Vec<&FileEntry> = self.state.files_of(Dataset::Connections).collect();
+        Ok(by_parts(&files, 1, |files| read(files[0]))?.into_iter().flatten().collect())
     }
 
     /// The archived connection events whose time is in `range`, without their text, file by file.
@@ -154,20 +149,19 @@ impl TeamRows<'_> {
             as_dictionaries: &as_dictionaries,
             ..Selection::default()
         };
-        let files: Vec<&FileEntry> =
-            self.state.files_of(Dataset::Connections).filter(|file| may_hold(file, range)).collect();
-        let of_files = |files: &[&FileEntry]| -> Result<Vec<ConnectionColumns>, ArchiveError> {
-            let mut found = Vec::new();
-            for file in files {
-                for batch in TableReader::open(self.store, &file.path, file.dataset, selection)? {
-                    let columns = ConnectionColumns::of(&self.state.team_id, &batch?, range);
-                    found.push(columns.map_err(|detail| bad(&file.path, detail))?);
-                }
+        self.connection_files(|file| {
+            if !may_hold(file, range) {
+                return Ok(Vec::new());
             }
+            let batches = TableReader::open(self.store, &file.path, file.dataset, selection)?;
+            let columns = batches.map(|batch| {
+                let columns = ConnectionColumns::of(&self.state.team_id, &batch?, range);
+                columns.map_err(|detail| bad(&file.path, detail))
+            });
+            let mut found = columns.collect::<Result<Vec<_>, _>>()?;
             found.retain(|columns| !columns.is_empty());
             Ok(found)
-        };
-        Ok(by_parts(&files, 1, of_files)?.into_iter().flatten().collect())
+        })
     }
 
     /// The identities of the archived rows of a stream whose event time is in `range`. Needs memory for the result and one batch.

@@ -175,7 +175,7 @@ impl Archive {
     /// # Errors
     /// When the store fails, or the first line of a ledger names no team.
     pub fn teams(&self) -> Result<Vec<TeamId>, ArchiveError> {
-        teams(self.store.as_ref())
+        Ok(ledgers(self.store.as_ref())?.into_iter().map(|(team, _)| team).collect())
     }
 
     /// Opens a team for reading, in its current state.
@@ -220,11 +220,6 @@ impl Archive {
         let files = ledger_files(self.store.as_ref(), &TeamKey::of(team))?;
         Ok(LedgerExtent { files: files.len() as u64, bytes: files.iter().map(|(_, bytes)| bytes).sum() })
     }
-}
-
-/// The teams that have a ledger.
-pub fn teams(store: &dyn Store) -> Result<Vec<TeamId>, ArchiveError> {
-    Ok(ledgers(store)?.into_iter().map(|(team, _)| team).collect())
 }
 
 /// The teams that have a ledger, each with the days of its ledger and their bytes.

@@ -132,6 +132,7 @@ impl TeamState {
     ///
     /// # Errors
     /// See [`StateError`].
+    #[cfg(test)]
     pub fn try_advance(&self, body: Body) -> Result<Self, StateError> {
         self.check(&body)?;
         let mut next = self.clone();

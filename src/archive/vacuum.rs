@@ -206,7 +206,7 @@ fn removed_within(store: &dyn Store, key: &TeamKey, since: Instant) -> Result<BT
         store.list(&ledger_of(key))?.into_iter().map(|entry| (entry.path, entry.modified)).collect();
     for day in ledger_days(store, key)? {
         let path = ArchivePath::Ledger { team: key.clone(), day }.to_string();
-        if !modified.get(&path).is_none_or(|at| *at >= since) {
+        if modified.get(&path).is_some_and(|at| *at < since) {
             continue;
         }
         removed.extend(lines_of(store, key, day)?.into_iter().flat_map(|(line, _)| line.body.removes));

@@ -26,9 +26,12 @@ pub fn event_batch(stream: Stream, rows: &[EventRow]) -> Result<RecordBatch, Str
         raw.push(row.served_digest.is_none().then_some(text));
         let revision = i32::try_from(row.revision);
         revisions.push(revision.map_err(|_| bad(format!("revision {} is too large", row.revision)))?);
-        row.detail.with_texts(|texts| match texts.len() == own.len() {
-            true => Ok(own.iter_mut().zip(texts).for_each(|(column, text)| column.append_option(*text))),
-            false => Err(bad(format!("not an event of {stream}"))),
+        row.detail.with_texts(|texts| {
+            if texts.len() != own.len() {
+                return Err(bad(format!("not an event of {stream}")));
+            }
+            own.iter_mut().zip(texts).for_each(|(column, text)| column.append_option(*text));
+            Ok(())
         })?;
     }
     let served = rows.iter().map(|row| row.served_digest.map(|digest| digest.to_string()));

@@ -115,22 +115,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    fn is_null(&self, at: usize) -> bool {
-        match self {
-            Values::Text(a) => a.is_null(at),
-            Values::Blob(a) => a.is_null(at),
-            Values::Int(a) => a.is_null(at),
-            Values::SmallInt(a) => a.is_null(at),
-            Values::Time(a) => a.is_null(at),
-            Values::Truth(a) => a.is_null(at),
-        }
-    }
-
     fn put(&self, is_raw: bool, at: usize, row: &mut Vec<u8>) {
-        if self.is_null(at) {
-            row.push(0);
-            return;
-        }
         match self {
             Values::Text(a) if is_raw => put_raw(row, a.value(at).as_bytes()),
             Values::Blob(a) if is_raw => put_raw(row, a.value(at)),
@@ -155,7 +140,7 @@ pub fn digest_rows(batch: &RecordBatch, salts: &Salts) -> Result<RowsDigest, Dig
     let columns = schema.fields().iter().zip(batch.columns()).map(|(field, column)| {
         let values = Values::of(column.as_ref());
         let values = values.ok_or_else(|| format!("a column has the type {}, which has no digest", column.data_type()));
-        Ok((values.map_err(DigestError::Columns)?, field.name() == RAW))
+        Ok((column, values.map_err(DigestError::Columns)?, field.name() == RAW))
     });
     let columns = columns.collect::<Result<Vec<_>, DigestError>>()?;
     let times = RowTimes::of(batch).map_err(DigestError::Columns)?;
@@ -164,8 +149,11 @@ pub fn digest_rows(batch: &RecordBatch, salts: &Salts) -> Result<RowsDigest, Dig
     let mut row = Vec::with_capacity(1024);
     for at in 0..batch.num_rows() {
         salting.begin(times.get(at), &mut row)?;
-        for (column, is_raw) in &columns {
-            column.put(*is_raw, at, &mut row);
+        for (column, values, is_raw) in &columns {
+            match column.is_null(at) {
+                true => row.push(0),
+                false => values.put(*is_raw, at, &mut row),
+            }
         }
         sum = sum.plus(Digest(Sha256::digest(&row).into()).into());
     }

@@ -20,7 +20,6 @@ mod stored;
 #[cfg(test)]
 mod tests;
 mod upload;
-mod uploads;
 mod versions;
 
 use std::collections::{BTreeSet, HashMap};
@@ -282,7 +281,7 @@ impl Store for ObjectStore {
         let bucket = self.bucket();
         let Some(signed) = bucket.signed() else { return Ok(()) };
         let (key, id) = (bucket.key(&upload.path), upload.id.clone());
-        let aborted = bucket.run(async move { signed.abort(&key, &id).await });
+        let aborted = bucket.run(async move { signed.delete(&key, "uploadId", &id).await });
         aborted.map_err(|why| bucket.refused(Verb::Remove, &upload.path, &why))
     }
 

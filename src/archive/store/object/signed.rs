@@ -45,6 +45,14 @@ impl SignedRequests {
         }
     }
 
+    /// The multipart uploads of objects under `prefix` that a killed process left unfinished. No list of objects shows their parts,
+    /// and they cost money.
+    pub(super) async fn uploads(&self, prefix: &str) -> Result<Vec<Started>, String> {
+        let mut found = Vec::new();
+        self.pages(List::Uploads, prefix, |page| found.extend(page.uploads)).await?;
+        Ok(found)
+    }
+
     /// The pages of a list of objects under `prefix`. A store that does not know such a list has none.
     pub(super) async fn pages(&self, list: List, prefix: &str, mut take: impl FnMut(Page)) -> Result<(), String> {
         let (name, marker) = match list {

@@ -8,7 +8,7 @@ const DAYS: i64 = 14;
 /// Worlds that may pass before one shows the bug.
 const SEEDS_MAX: u64 = 12;
 
-const CAUGHT: [(Bug, &[Fault]); 33] = [
+const CAUGHT: [(Bug, &[Fault]); 35] = [
     (Bug::NoLag, &[Fault::LateWithinLag]),
     (Bug::NoRescans, &[Fault::LateBeyondLag]),
     (Bug::RescanUnread, &[Fault::LateBeyondLag]),
@@ -42,6 +42,8 @@ const CAUGHT: [(Bug, &[Fault]); 33] = [
     (Bug::ErasedFilesKept, &[]),
     (Bug::ErasedForgotten, &[]),
     (Bug::QuarantineNotErased, &[Fault::OddNumbers]),
+    (Bug::TextsKept, &[]),
+    (Bug::ServedDigestsLost, &[]),
 ];
 
 /// The laws that a bug breaks first, and in which world.

@@ -102,7 +102,7 @@ fn removed(draft: &mut Draft<'_>, draw: &mut Draw) {
         let text = texts::removal(at, &draft.devices[n].id.clone());
         let told = draft.add(Stream::Activity, at, None, text, false);
         draft.events[told].from = at + draw.pick(&[0, 1, 40, 400]) * NANO;
-        draft.devices[n].is_told = true;
+        (draft.devices[n].is_told, draft.devices[n].is_named) = (true, true);
     }
 }
 

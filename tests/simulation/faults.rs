@@ -119,6 +119,8 @@ named! {
         Silence "silence" "an empty answer that the program does not trust",
         NewType "new event type" "the first event of a new type",
         NoConnection "no connection" "a connection event without a connection id",
+        NoTexts "no text" "a stream is archived without its texts: columns and keyed digests",
+        SomeTexts "some texts" "a stream holds events with and without text",
         SnapshotRead "snapshot read" "a reader starts from a snapshot of the ledger",
         SnapshotTorn "torn snapshot" "a reader skips a damaged snapshot",
         SnapshotUnfit "unfit snapshot" "a reader skips a snapshot that is ahead of its ledger or of another team",

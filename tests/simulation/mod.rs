@@ -26,6 +26,7 @@ pub mod laws;
 pub mod naive_sessions;
 pub mod oracle;
 pub mod plan;
+pub mod privacy;
 pub mod readers;
 pub mod report;
 pub mod retention;

@@ -16,6 +16,7 @@ use super::allowed_losses::{Excuses, UNKNOWN_COMPUTER};
 use super::erasure;
 use super::faults::{Fault, Rare};
 use super::plan::{DAY, HOUR};
+use super::privacy::RowLaw;
 use super::retention;
 use super::run::Run;
 use super::sessions;
@@ -50,13 +51,17 @@ fn check_team(run: &Run, number: usize, reader: &TeamReader, broken: &mut Vec<St
     let inner = run.service.inner();
     let (team, state) = (&inner.teams[number], reader.state());
     let mut rows: Vec<EventRow> = Vec::new();
+    let mut met = Vec::new();
     for stream in Stream::ALL {
         let mut held: HashMap<Digest, i64> = HashMap::new();
         let served = erasure::served(run, team, stream, reader);
         let served = |digest: Digest| served.get(&digest).copied().unwrap_or(digest);
         let all = Range::new(Instant::from_nanos(i64::MIN), Instant::from_nanos(i64::MAX));
-        let mut take = |row: EventRow| {
-            *held.entry(served(Digest::of(&row.raw))).or_default() += 1;
+        let mut law = RowLaw::new(run, team, stream);
+        let mut take = |mut row: EventRow| {
+            let digest = served(row.served_digest.unwrap_or_else(|| Digest::of(&row.raw)));
+            *held.entry(digest).or_default() += 1;
+            law.see(&mut row, digest, broken);
             if row.raw.windows(SECRET.len()).any(|part| part == SECRET.as_bytes()) {
                 broken.push(format!("I12: a secret in {} of {}", row.event_id, team.id));
             }
@@ -67,6 +72,7 @@ fn check_team(run: &Run, number: usize, reader: &TeamReader, broken: &mut Vec<St
             broken.push(format!("I9: {} {stream} cannot be read: {error}", team.id));
             continue;
         }
+        met.extend(law.finish(state, broken));
         for reject in reader.rows().rejects(stream).unwrap_or_default() {
             *held.entry(served(reject.digest)).or_default() += 1;
         }
@@ -81,6 +87,7 @@ fn check_team(run: &Run, number: usize, reader: &TeamReader, broken: &mut Vec<St
         sessions::compare(run, team, rows, broken);
     }
     drop(inner);
+    met.into_iter().for_each(|met| run.service.rare(met));
     note_rare(run, state);
 }
 
@@ -186,9 +193,11 @@ fn gaps(run: &Run, inner: &super::service::Inner, number: usize, state: &TeamSta
             continue;
         };
         if gap.subject == UNKNOWN_COMPUTER {
-            let is_told = |device: &Device| device.is_told && (device.removed - to.nanos()).abs() <= NANO;
-            if !team.devices.iter().any(is_told) {
-                broken.push(format!("I5: nothing was removed then: {gap:?}"));
+            let is_told = |device: &&Device| device.is_told && (device.removed - to.nanos()).abs() <= NANO;
+            let mut removed = team.devices.iter().filter(is_told);
+            // Without the texts of activity, an older removal cannot name its computer.
+            if !removed.any(|device| !device.is_named || plan.drops_texts_of(Stream::Activity)) {
+                broken.push(format!("I5: no computer without a name was removed then: {gap:?}"));
             }
             continue;
         }

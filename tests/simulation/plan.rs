@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 
 use annals::config::{Cron, Partition, Schedule};
-use annals::model::Stream;
+use annals::model::{Privacy, Stream};
 use annals::pipeline::Settings;
 
 use super::erasure::{self, PlannedOrder};
 use super::fault_times;
 use super::faults::Fault;
 use super::habits::{Bound, Dates, Edge, Habits, More, Next, Order};
+use super::privacy;
 use super::random::Draw;
 use super::retention::{self, PlannedHold};
 
@@ -80,6 +81,8 @@ pub struct Plan {
     pub settings: Settings,
     /// How months are sealed in each half of the world's life. A running process keeps its setting.
     partitions: [Partition; 2],
+    /// What each half of the world's life keeps of the texts.
+    pub policies: [Privacy; 2],
     pub teams: usize,
     pub plan_span: Option<i64>,
     /// The service never had `history/devices`.
@@ -122,6 +125,7 @@ impl Plan {
             schedule: schedule(poll),
             settings: Settings { concurrency: draw.count(1, 5), ..Settings::default() },
             partitions: partitions(seed),
+            policies: privacy::policies(seed),
             teams: draw.count(1, 4),
             plan_span: draw.pick(&[None, Some(7 * DAY), Some(14 * DAY), Some(90 * DAY)]),
             is_old: false,
@@ -169,8 +173,8 @@ impl Plan {
     }
 
     pub fn settings_at(&self, now: i64) -> Settings {
-        let partition = self.partitions[usize::from(now >= self.habits_change)];
-        Settings { partition, ..self.settings.clone() }
+        let half = usize::from(now >= self.habits_change);
+        Settings { partition: self.partitions[half], privacy: self.policies[half], ..self.settings.clone() }
     }
 
     /// A time for a fault that lasts from `shortest` to `longest` seconds.

@@ -122,7 +122,7 @@ const OTHERS: [(&str, &str); 60] = [
         "`annals publish` on a real archive: what it prints, its exit codes, wrong use, and an archive that moves",
     ),
     (
-        "tests/lake/standing.rs",
+        "tests/lake/publication_lag.rs",
         "`annals status` counts the commits that each table lacks, and names a late publication and a table that it cannot read",
     ),
     (
@@ -167,7 +167,7 @@ const LAWS: &str = "\
 | I2 | every event that was read and committed stays archived, whatever happens at the service |
 | I3 | every archived event has bytes that the service sent |
 | I4 | the archive holds no event more often than the service held it at one time |
-| I5 | a world without faults records no gap; a removal's gap is at most as long as the outage before it and two polls; its part for late events is at most as long as the lag |
+| I5 | a world without faults records no gap; a removal's gap is at most as long as the outage before it and two polls; its part for late events is at most as long as the lag; a gap of `unknown_computer` has a removal that does not name its computer, or activity keeps no texts |
 | I6 | an acknowledged line survives every crash, and the chain continues after it; a reader that starts from a snapshot gets the same state as from the whole ledger |
 | I7 | settled windows stay settled, and sealed files never change |
 | I8 | the same seed makes the same archive twice, byte for byte |
@@ -183,6 +183,7 @@ const LAWS: &str = "\
 | S6 | a line names the expired rows, which are older than their class; no other row is missing, and no expired row returns |
 | S7 | no row under a hold expires or is erased |
 | S8 | after an order of erasure no file, no table and no column holds a value of the subject, even if power was lost during the order; no erased row returns |
+| S9 | a process with `[privacy] raw = \"columns-only\"` archives no text and no payload; each keyed digest names a served event, and the ledger counts these rows exactly |
 | I15 | every fault and every rare state below happened; otherwise the test fails |
 ";
 

@@ -22,6 +22,7 @@ use super::erasure;
 use super::faults::{Coverage, Fault};
 use super::oracle;
 use super::plan::{End, Plan, ProcessPlan};
+use super::privacy::ColumnsOnly;
 use super::retention::{self, Held};
 use super::service::Service;
 use super::store::{Disk, SimStore};
@@ -62,6 +63,7 @@ pub struct Run {
     pub held: Held,
     /// How often the planned order was given.
     pub orders_given: u32,
+    pub columns_only: ColumnsOnly,
 }
 
 /// Runs the world of a seed.
@@ -122,6 +124,7 @@ impl Run {
             ledgers,
             held: Held::default(),
             orders_given: 0,
+            columns_only: ColumnsOnly::default(),
         }
     }
 
@@ -156,6 +159,8 @@ impl Run {
 
     /// Runs one process. Returns whether it ended in the planned way.
     fn process(&mut self, life: &ProcessPlan) -> bool {
+        let now = self.clock.truth();
+        self.columns_only.begin(self.plan.settings_at(now.seconds()).privacy, now);
         let run: &Run = self;
         let done = std::panic::catch_unwind(AssertUnwindSafe(|| run.one_process(life)));
         match done {

@@ -60,6 +60,8 @@ pub struct Device {
     pub removed: i64,
     /// Whether activity shows the removal.
     pub is_told: bool,
+    /// The removal in activity names the computer at a usual place.
+    pub is_named: bool,
 }
 
 pub struct Team {
@@ -95,7 +97,8 @@ pub fn teams(plan: &Plan) -> Vec<Team> {
 fn team(plan: &Plan, n: usize) -> Team {
     let mut draw = Draw::of(plan.seed, &format!("team {n}"));
     let name = format!("team-{n}");
-    let device = |d| Device { id: format!("{name}-d{d}"), added: i64::MIN, removed: NEVER, is_told: false };
+    let device =
+        |d| Device { id: format!("{name}-d{d}"), added: i64::MIN, removed: NEVER, is_told: false, is_named: false };
     let devices = (0..draw.count(2, 5)).map(device).collect();
     let mut draft = Draft { plan, devices, events: Vec::new(), name: name.clone(), born: 0 };
     let history = draw.between(2, 6);

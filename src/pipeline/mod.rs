@@ -3,14 +3,14 @@
 //! # The way of an event, from `api` to a committed file
 //!
 //! 1. `plan` finds the ranges of event time that a stream lacks ([`StreamPlan`]), and cuts them into spans. Each
-//! reading reads one span.
+//!    reading reads one span.
 //! 2. `read` reads several spans in parallel. Each reading first takes a permit of the [`Budget`]: room for its events.
-//! `collect` returns a `Segment`: a range, whether it is proved complete, and its events. Each is a `CountedEvent`,
-//! because an event without an id can occur several times.
+//!    `collect` returns a `Segment`: a range, whether it is proved complete, and its events. Each is a `CountedEvent`,
+//!    because an event without an id can occur several times.
 //! 3. A segment becomes a `Batch`: events by window, changes of window records, findings. Batch and permit go into the `Inbox`.
 //! 4. The inbox is a bounded channel to the commit stage. During a commit it fills up, and the readings wait.
 //! 5. Only the `Committer` owns uncommitted events. It joins batches until they are large enough for a commit. It holds
-//! windows that are read only in part.
+//!    windows that are read only in part.
 //! 6. `flush` joins a batch with the archived events: `normalize` makes an `EventRow` of each new event, or a `RejectRow` for
 //!    quarantine. With the findings and sessions they are a `Draft`. The archive writes the files of the draft and, last, the
 //!    ledger's line: from now on readers see the event.

@@ -75,8 +75,6 @@ pub enum Bug {
     ExpiredComesBack,
     /// An event of a stream that keeps columns only is archived with its text.
     TextsKept,
-    /// The keyed digest of an event without text is lost.
-    ServedDigestsLost,
     /// A reader uses a snapshot that is ahead of the ledger's end.
     SnapshotAhead,
     /// A reader uses a snapshot without checking its digest.

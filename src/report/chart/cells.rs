@@ -31,8 +31,8 @@ pub fn draw_heatmap(input: &Input<'_>, canvas: &mut Canvas) -> Sketch {
     let lanes = Groups::of(input, canvas, ChartRole::Y, NAMES_MAX);
     let cells = places.cells(input, &lanes);
     // The sums of joined names would hide the differences between all others.
-    let single = cells.iter().filter(|cell| places.names[cell.place] != REST && lanes.names[cell.part] != REST);
-    let (low, high) = extent(single.filter_map(|cell| cell.sum).chain([0.0]));
+    let is_rest = |cell: &Cell| places.names[cell.place] == REST || lanes.names[cell.part] == REST;
+    let (low, high) = extent(cells.iter().filter(|cell| !is_rest(cell)).filter_map(|cell| cell.sum).chain([0.0]));
     let title = input.word(ChartRole::Value);
     let shades = [short(low), String::new(), String::new(), String::new(), String::new(), short(high)];
     let top = legend(canvas, &shades, |canvas, at, place| canvas.rect(place, &format!("heat q{at}"), ""));
@@ -45,9 +45,10 @@ pub fn draw_heatmap(input: &Input<'_>, canvas: &mut Canvas) -> Sketch {
         };
         let shade = ((sum - low) / (high - low).max(f64::MIN_POSITIVE) * SHADE_MAX).ceil().clamp(0.0, SHADE_MAX);
         let title = format!("{}, {}: {}", lanes.names[cell.part], places.names[cell.place], number(sum));
-        canvas.rect([x, y, w, h], &format!("heat q{shade}"), &title);
+        let class = if is_rest(cell) { "f6".to_owned() } else { format!("heat q{shade}") };
+        canvas.rect([x, y, w, h], &class, &title);
         if w > width(&short(sum)) + 8.0 {
-            let class = if shade >= 4.0 { "small on" } else { "small in" };
+            let class = if shade >= 4.0 || is_rest(cell) { "small on" } else { "small in" };
             canvas.text([x + w / 2.0, y + 15.0], "middle", class, &short(sum));
         }
     }

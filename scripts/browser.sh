@@ -70,7 +70,7 @@ case ${1:-} in
   install)
     # A machine without a browser still builds, and tests everything else.
     if ! { command -v node >/dev/null && install_modules && install_chromium; }; then
-      say 'no browser is here: the tests of pages will fail, unless ANNALS_WITHOUT=browser excuses them'
+      say 'no browser can be installed here'
     fi
     ;;
   find)

@@ -109,8 +109,8 @@ case ${1:-}:${2:-} in
   install:)
     mkdir -p "$cache"
     # A machine without them still builds, and tests everything else.
-    install_packages || say 'the tests of other engines and of the Python client will fail, unless ANNALS_WITHOUT=engines excuses them'
-    install_java || say 'the tests on Spark will fail, unless ANNALS_WITHOUT=spark excuses them'
+    install_packages || say 'the packages of other engines cannot be installed here'
+    install_java || say 'a Java runtime for Spark cannot be installed here'
     ;;
   python:) found_python ;;
   spark:[0-9]*) run_spark "$2" ;;

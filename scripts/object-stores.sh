@@ -4,6 +4,7 @@
 #
 #   scripts/object-stores.sh install           installs missing servers into the cache, every package pinned by hash: MiniStack
 #                                              from PyPI (80 MB), Azurite by npm (370 MB)
+#   scripts/object-stores.sh find ministack    fails if MiniStack is not installed; likewise for azurite
 #   scripts/object-stores.sh ministack PORT    runs MiniStack on that port of 127.0.0.1 until it is killed
 #   scripts/object-stores.sh azurite PORT      runs Azurite in the same way
 #   scripts/object-stores.sh install-ceph      installs Ceph's packages of Debian 12 by apt-get, as root (73 MB, signed by Debian)
@@ -148,15 +149,20 @@ run_ceph() {
   exec radosgw -f -n client.rgw.a
 }
 
+has_ministack() { place=$(ministack_place) && [ -f "$place/done" ]; }
+has_azurite() { place=$(azurite_place) && command -v node >/dev/null && [ -f "$place/node_modules/azurite/package.json" ]; }
+
 case ${1:-}:${2:-} in
   install:)
     mkdir -p "$cache"
     # A machine without them still builds, and tests everything else.
-    install_ministack || say 'the tests on MiniStack will fail, unless ANNALS_WITHOUT=ministack excuses them'
-    install_azurite || say 'the tests on Azurite will fail, unless ANNALS_WITHOUT=azurite excuses them'
+    install_ministack || say 'MiniStack cannot be installed here'
+    install_azurite || say 'Azurite cannot be installed here'
     ;;
+  find:ministack) has_ministack ;;
+  find:azurite) has_azurite ;;
   ministack:[0-9]*)
-    place=$(ministack_place) && [ -f "$place/done" ] || absent 'MiniStack is not here: run scripts/object-stores.sh install'
+    has_ministack || absent 'MiniStack is not here: run scripts/object-stores.sh install'
     export BIND_HOST=127.0.0.1 GATEWAY_PORT=$2 SERVICES=s3 LOG_LEVEL=WARNING
     exec "$place/bin/ministack"
     ;;
@@ -167,14 +173,12 @@ case ${1:-}:${2:-} in
     run_ceph "$2"
     ;;
   azurite:[0-9]*)
-    place=$(azurite_place)
-    command -v node >/dev/null && [ -f "$place/node_modules/azurite/package.json" ] ||
-      absent 'Azurite is not here: run scripts/object-stores.sh install'
+    has_azurite || absent 'Azurite is not here: run scripts/object-stores.sh install'
     exec node "$place/node_modules/.bin/azurite-blob" --blobHost 127.0.0.1 --blobPort "$2" --inMemoryPersistence \
       --skipApiVersionCheck --disableTelemetry --silent
     ;;
   *)
-    say 'usage: scripts/object-stores.sh install | ministack PORT | azurite PORT | install-ceph | ceph PORT'
+    say 'usage: scripts/object-stores.sh install | find SERVER | ministack PORT | azurite PORT | install-ceph | ceph PORT'
     exit 2
     ;;
 esac

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Prints the parts of other authors that this machine does not have, as a list with commas, and names each on standard error.
+# `make test` installs the parts, and passes what is still missing as ANNALS_WITHOUT. The tests of these parts then print MISSING.
+set -uo pipefail
+cd "$(dirname "$0")"
+
+missing=
+needs() {
+  local part=$1
+  shift
+  "$@" >/dev/null 2>&1 && return
+  printf 'missing here, so its tests say MISSING: %s\n' "$part" >&2
+  missing+=${missing:+,}$part
+}
+
+may_mount() {
+  local place
+  [ "$(id -u)" = 0 ] && place=$(mktemp -d) || return 1
+  mount -t tmpfs -o size=64m annals-test "$place" && umount "$place"
+  local done=$?
+  rmdir "$place"
+  unshare -m true && setpriv --inh-caps=-all --bounding-set=-all true && return "$done"
+}
+
+has_python() { ./python-duckdb.sh && ./python-schemathesis.sh; }
+
+needs azurite ./object-stores.sh find azurite
+needs browser ./browser.sh find
+needs engines ./engines.sh python
+needs ministack ./object-stores.sh find ministack
+needs mounts may_mount
+needs promtool ./promtool.sh find
+needs python has_python
+needs readers ./lake-readers.sh python
+needs spark java -version
+needs systemd systemd-analyze --version
+printf '%s\n' "$missing"

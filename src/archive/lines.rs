@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::model::{Digest, Instant, LedgerSeq, TeamId};
 
 use super::ledger::Line;
-use super::ledger_files::ledger_days;
+use super::ledger_files::{ledger_days, lines_of};
 use super::path::{ArchivePath, TeamKey};
 use super::store::Store;
 use super::text_lines::TextLines;
@@ -61,7 +61,7 @@ impl Archive {
     /// are found.
     ///
     /// # Errors
-    /// When the store fails, or a line is invalid.
+    /// When the store fails, or a line is too long.
     pub fn commits_of(
         &self,
         team: &TeamId,
@@ -74,38 +74,17 @@ impl Archive {
             if paths.is_empty() {
                 break;
             }
-            let path = ArchivePath::Ledger { team: key.clone(), day }.to_string();
             let mut of_day = BTreeMap::new();
-            each_line(store, &path, |line, _| {
+            for (line, _) in lines_of(store, &key, day)? {
                 let named = line.body.adds.iter().map(|file| &file.path).chain(&line.body.removes);
-                of_day
-                    .extend(named.filter(|name| paths.contains(*name)).map(|name| (name.clone(), (line.seq, line.at))));
-                true
-            })?;
+                let asked = named.filter(|name| paths.contains(*name));
+                of_day.extend(asked.map(|name| (name.clone(), (line.seq, line.at))));
+            }
             paths.retain(|path| !of_day.contains_key(path));
             found.extend(of_day);
         }
         Ok(found)
     }
-}
-
-/// Decodes the lines of a file in order, until `follow` returns false. Stops before a torn line.
-fn each_line(store: &dyn Store, path: &str, mut follow: impl FnMut(Line, Digest) -> bool) -> Result<(), ArchiveError> {
-    for (text, number) in TextLines::new(store.read(path)?, 0).zip(1..) {
-        let text = text.map_err(|fault| fault.at(path, number))?;
-        if !text.has_newline {
-            break;
-        }
-        if text.text.is_empty() {
-            continue;
-        }
-        let damaged = |reason: String| ArchiveError::Damaged { path: path.to_owned(), line: number, reason };
-        let (line, sha256) = Line::decode(&text.text).map_err(|e| damaged(e.to_string()))?;
-        if !follow(line, sha256) {
-            break;
-        }
-    }
-    Ok(())
 }
 
 #[derive(Default)]
@@ -116,14 +95,20 @@ struct Follower {
 
 impl Follower {
     fn follow_file(&mut self, store: &dyn Store, path: &str, last: LedgerSeq) -> Result<(), ArchiveError> {
-        if self.lines.last().is_some_and(|line| line.seq >= last) {
-            return Ok(());
-        }
-        each_line(store, path, |line, sha256| {
-            let seq = line.seq;
+        for (text, number) in TextLines::new(store.read(path)?, 0).zip(1..) {
+            // Stop before a torn line: it follows the last requested line.
+            if self.lines.last().is_some_and(|line| line.seq >= last) {
+                break;
+            }
+            let text = text.map_err(|fault| fault.at(path, number))?.text;
+            if text.is_empty() {
+                continue;
+            }
+            let damaged = |reason: String| ArchiveError::Damaged { path: path.to_owned(), line: number, reason };
+            let (line, sha256) = Line::decode(&text).map_err(|e| damaged(e.to_string()))?;
             self.follow(line, sha256);
-            seq < last
-        })
+        }
+        Ok(())
     }
 
     fn follow(&mut self, line: Line, sha256: Digest) {

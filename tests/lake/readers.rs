@@ -66,7 +66,7 @@ fn a_test_without_its_engines_fails_unless_they_are_excused() {
     let cache = tempfile::tempdir().unwrap();
     let run = |without: &str| {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "catalog::engines_that_attach_the_catalog_read_just_the_rows_of_the_ledgers"]);
+        command.args(["--exact", "catalog::engines_attached_to_the_catalog_read_exactly_the_rows_of_the_ledgers"]);
         let output = command.env("XDG_CACHE_HOME", cache.path()).env("ANNALS_WITHOUT", without).output().unwrap();
         let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
         assert!(said.contains("running 1 test"), "{said}");

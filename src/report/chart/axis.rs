@@ -44,7 +44,7 @@ impl Axis {
         Self::places(names.len(), ticks.collect())
     }
 
-    /// Places side by side, of which some have labels.
+    /// Places side by side. `ticks` labels some of them.
     pub fn places(count: usize, ticks: Vec<(f64, String)>) -> Self {
         Self { high: count as f64, ticks, is_names: true, ..Self::default() }
     }

@@ -76,8 +76,9 @@ pub fn draw(chart: &Chart, rows: &Rows, unseen: u64) -> Result<Option<Drawing>, 
     let input = &Input { chart, rows };
     let sketch = |canvas: &mut Canvas| match chart.kind {
         _ if rows.is_empty() => nothing(canvas),
-        ChartKind::Columns | ChartKind::Bars | ChartKind::Histogram => stacks::draw(input, canvas),
-        ChartKind::Area | ChartKind::Area100 => stacks::draw(input, canvas),
+        ChartKind::Columns | ChartKind::Bars | ChartKind::Histogram | ChartKind::Area | ChartKind::Area100 => {
+            stacks::draw(input, canvas)
+        }
         ChartKind::Line | ChartKind::Step => lines::draw(input, canvas),
         ChartKind::Dots | ChartKind::Strip => points::draw(input, canvas),
         ChartKind::Timeline => points::draw_timeline(input, canvas),

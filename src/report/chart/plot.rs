@@ -10,7 +10,7 @@ const HEIGHT: f64 = 200.0;
 pub const LANE: f64 = 24.0;
 /// Minimum room for the label of a tick.
 const TICK_ROOM: f64 = 90.0;
-/// Room beside the marks, so that a mark at an edge stays inside.
+/// The space between the frame and the marks. It keeps a mark at an edge inside the drawing.
 const EDGE: f64 = 6.0;
 
 /// A frame for marks.
@@ -22,7 +22,7 @@ pub struct Plot {
     pub title: String,
     /// The title of the x axis, below.
     pub below: String,
-    /// Room on the right for text beside marks.
+    /// The space on the right for text beside marks.
     pub right: f64,
     /// The height of a legend.
     pub top: f64,

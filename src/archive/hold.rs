@@ -10,7 +10,7 @@ use thiserror::Error;
 use crate::model::{Digest, Instant, LedgerSeq, Range};
 use crate::planted::{self, Bug};
 
-use super::{Dataset, check_review_text};
+use super::{Dataset, check_ledger_text};
 
 /// The maximum number of bytes of an id.
 pub const HOLD_ID_BYTES_MAX: usize = 64;
@@ -215,7 +215,7 @@ pub fn check_hold_id(text: &str) -> Result<(), String> {
 /// # Errors
 /// The reason, if the text is invalid.
 pub fn check_hold_text(text: &str) -> Result<(), String> {
-    check_review_text(text)?;
+    check_ledger_text(text)?;
     // A ledger line is permanent, so it must not contain a person's address.
     match text.contains('@') {
         true => {

@@ -208,7 +208,7 @@ pub use record::{
     SessionsMark, SessionsRecord, SnapshotEntry, StreamRecord, WalkPoint, WindowRecord, WindowState,
 };
 pub use retention::{DueMonth, KeptBy};
-pub use review::{REVIEW_TEXT_BYTES_MAX, ReviewOutcome, ReviewRecord, check_review_text};
+pub use review::{REVIEW_TEXT_BYTES_MAX, ReviewOutcome, ReviewRecord, check_ledger_text};
 pub use root::{ARCHIVE_VERSION, Archive, LedgerExtent};
 pub use rules::StateError;
 pub use salts::Salts;

@@ -70,11 +70,11 @@ pub struct ReviewRecord {
     pub ticket: Option<String>,
 }
 
-/// Checks a reviewer's name or a ticket before it goes into a ledger.
+/// Checks a text that a person gives for a ledger line, such as a name, a reason or the number of a ticket.
 ///
 /// # Errors
 /// A sentence that explains the mistake.
-pub fn check_review_text(text: &str) -> Result<(), String> {
+pub fn check_ledger_text(text: &str) -> Result<(), String> {
     if text.trim().is_empty() {
         return Err("the text is empty".to_owned());
     }
@@ -95,12 +95,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_review_text_is_short_plain_and_no_url() {
+    fn a_text_for_the_ledger_is_short_plain_and_no_url() {
         for text in ["R. Viewer", "SEC-1234", "Zoë, night shift", &"x".repeat(200)] {
-            assert_eq!(check_review_text(text), Ok(()), "{text}");
+            assert_eq!(check_ledger_text(text), Ok(()), "{text}");
         }
         for text in ["", "  ", "a\nb", "\u{1b}[2J", "https://tickets.example/1", &"x".repeat(201)] {
-            assert!(check_review_text(text).is_err(), "{text}");
+            assert!(check_ledger_text(text).is_err(), "{text}");
         }
         for outcome in ReviewOutcome::ALL {
             assert_eq!(outcome.as_str().parse(), Ok(outcome));

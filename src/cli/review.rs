@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::archive::{Archive, Committed, Draft, ReviewOutcome, ReviewRecord, check_review_text};
+use crate::archive::{Archive, Committed, Draft, ReviewOutcome, ReviewRecord, check_ledger_text};
 use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::model::TeamId;
@@ -48,7 +48,7 @@ and report R26 show all reviews.
 Exit codes: 0 done; 1 a file of the pack was changed, or the ledger cannot be written; 2 wrong use.";
 
 fn text(text: &str) -> Result<String, String> {
-    check_review_text(text).map(|()| text.trim().to_owned())
+    check_ledger_text(text).map(|()| text.trim().to_owned())
 }
 
 pub fn run(global: &Global, args: &ReviewArgs) -> Result<Exit, Error> {

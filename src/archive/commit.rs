@@ -11,7 +11,8 @@ use std::time::Duration;
 use crate::model::{Instant, LedgerSeq, TeamId};
 use crate::planted::{self, Bug};
 
-use super::draft_digest::{draft_digest, row_digests};
+use super::draft_digest::draft_digest;
+use super::draft_rows::{NewWindows, new_windows};
 use super::heads::{HeadsWriter, heads_of};
 use super::ledger::LINE_BYTES_MAX;
 use super::ledger::{KIND_COMMIT, LINE_VERSION, Line};
@@ -27,7 +28,6 @@ use super::snapshot;
 use super::stage::Stage;
 use super::state::TeamState;
 use super::store::{Guard, Store, StoreError, Tail};
-use super::table::RowsDigest;
 use super::{Archive, ArchiveError, Body, Dataset, Draft, FileEntry, Finding, FindingKind};
 
 /// The writer refuses a commit that takes longer, and the next round repeats it. So `vacuum` never removes files of a running commit.
@@ -128,14 +128,14 @@ impl TeamWriter {
         self.begin_commit()?;
         let team = self.state.team_id.clone();
         let refused = |reason| ArchiveError::Draft { team: team.clone(), reason };
-        let rows = row_digests(&draft, &self.salts).map_err(refused)?;
+        let windows = new_windows(&team, std::mem::take(&mut draft.rows), &self.salts).map_err(refused)?;
         let key = self.salts.of_drafts().map_err(|lost| refused(lost.to_string()))?;
-        let digest = draft_digest(&draft, &rows, key);
+        let digest = draft_digest(&draft, &windows, key);
         if self.state.draft == Some(digest) {
             return Ok(Committed::AlreadyCommitted { seq: self.state.seq });
         }
         let begun = self.store().now()?;
-        let body = self.write_files(&mut draft, &rows)?;
+        let body = self.write_files(draft, windows)?;
         if body == Body::default() {
             return Ok(Committed::Nothing);
         }
@@ -173,12 +173,11 @@ impl TeamWriter {
     }
 
     /// Step 1.
-    fn write_files(&self, draft: &mut Draft, rows: &[RowsDigest]) -> Result<Body, ArchiveError> {
+    fn write_files(&self, mut draft: Draft, windows: NewWindows) -> Result<Body, ArchiveError> {
         let team = &self.state.team_id;
         let refused = |reason| ArchiveError::Draft { team: team.clone(), reason };
         let released = released(&draft.releases, &self.salts).map_err(refused)?;
-        let (mut outputs, sessions) = plan(&self.state, draft, rows, &self.salts).map_err(refused)?;
-        let draft = std::mem::take(draft);
+        let (mut outputs, sessions) = plan(&self.state, &mut draft, windows, &self.salts).map_err(refused)?;
         let mut body = Body {
             windows: draft.windows,
             streams: draft.streams,

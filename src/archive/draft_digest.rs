@@ -4,23 +4,18 @@ use serde::Serialize;
 
 use crate::model::Digest;
 
-use super::salts::{Salt, Salts};
-use super::table::{RowsDigest, digest_events};
-use super::{Draft, SessionsDraft, WindowRows};
+use super::draft_rows::{NewRows, NewWindows};
+use super::salts::Salt;
+use super::table::rows_of;
+use super::{Draft, SessionsDraft};
 
-/// The digest of the rows of each window of a draft.
-pub fn row_digests(draft: &Draft, salts: &Salts) -> Result<Vec<RowsDigest>, String> {
-    let of = |window: &WindowRows| digest_events(window.stream, &window.rows, salts);
-    draft.rows.iter().map(of).collect()
-}
-
-/// The digest of a draft's content. The order of the rows does not matter; each of their values does. `digests` come from
-/// [`row_digests`]. `key` must be secret: a draft contains personal data, and the digest must confirm no guess.
-pub fn draft_digest(draft: &Draft, digests: &[RowsDigest], key: Salt) -> Digest {
+/// The digest of a draft's content. The order of the rows does not matter; each of their values does. `windows` are the rows of
+/// the draft. `key` must be secret: a draft contains personal data, and the digest must confirm no guess.
+pub fn draft_digest(draft: &Draft, windows: &NewWindows, key: Salt) -> Digest {
     let mut parts: Vec<Vec<u8>> = vec![key.0.to_vec()];
-    for (new, digest) in draft.rows.iter().zip(digests) {
-        let WindowRows { stream, window, rows, compact } = new;
-        parts.push(format!("{stream}{window} {compact} {} {}\n", rows.len(), Digest::from(*digest)).into_bytes());
+    for ((stream, _), NewRows { window, compact, batches, digest }) in windows {
+        let (rows, digest) = (rows_of(batches), Digest::from(*digest));
+        parts.push(format!("{stream}{window} {compact} {rows} {digest}\n").into_bytes());
     }
     for row in &draft.rejects {
         let head = format!("{} {} {} {}\n", row.stream, row.event_id, row.reason, row.first_seen_at);
@@ -36,8 +31,8 @@ pub fn draft_digest(draft: &Draft, digests: &[RowsDigest], key: Salt) -> Digest 
     if let Some(SessionsDraft { mark, is_anew, .. }) = &draft.sessions {
         parts.push(json(&(mark, is_anew)));
     }
-    let Draft { windows, streams, read_points, devices, findings, seal_months, seal_days, .. } = draft;
-    parts.push(json(&(windows, streams, read_points, devices, findings, seal_months, seal_days)));
+    let Draft { windows: records, streams, read_points, devices, findings, seal_months, seal_days, .. } = draft;
+    parts.push(json(&(records, streams, read_points, devices, findings, seal_months, seal_days)));
     let Draft { join_windows, join_years, inventory, inventory_reads, reviews, expire, gone_sessions, holds, .. } =
         draft;
     parts.push(json(&(join_windows, join_years, inventory, inventory_reads, reviews, expire, gone_sessions, holds)));

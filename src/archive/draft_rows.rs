@@ -1,46 +1,56 @@
-//! The new rows of a draft, by window, checked and sorted.
+//! The new rows of a draft, by window: checked, sorted, and as columns.
 
 use std::collections::BTreeMap;
 
-use crate::model::{EventRow, Instant, Stream, TeamId};
+use arrow::array::RecordBatch;
+
+use crate::model::{EventRow, Instant, Range, Stream, TeamId};
 
 use super::WindowRows;
-use super::table::RowsDigest;
+use super::salts::Salts;
+use super::table::{RowsDigest, digest_batches, event_batches};
 
-/// All new rows of one window of a draft, sorted.
-pub struct DraftRows {
-    pub new: WindowRows,
+/// All new rows of one window of a draft, in sorted batches.
+pub struct NewRows {
+    pub window: Range,
+    pub compact: bool,
+    pub batches: Vec<RecordBatch>,
     pub digest: RowsDigest,
 }
 
-/// Joins the new rows of each window. `digests` belong to `drafts`, in the same order.
-pub fn merge_windows(
-    team: &TeamId,
-    drafts: Vec<WindowRows>,
-    digests: &[RowsDigest],
-) -> Result<BTreeMap<(Stream, Instant), DraftRows>, String> {
-    let mut windows: BTreeMap<(Stream, Instant), DraftRows> = BTreeMap::new();
-    for (new, digest) in drafts.into_iter().zip(digests) {
-        let (stream, window) = (new.stream, new.window);
+/// New rows, by stream and start of their window.
+pub type NewWindows = BTreeMap<(Stream, Instant), NewRows>;
+
+/// Joins the new rows of each window, and converts them to columns.
+///
+/// # Errors
+/// When a row belongs to another team or window, is there twice, or has no column for a value; when a salt is lost.
+pub fn new_windows(team: &TeamId, drafts: Vec<WindowRows>, salts: &Salts) -> Result<NewWindows, String> {
+    let mut windows: BTreeMap<(Stream, Instant), WindowRows> = BTreeMap::new();
+    for new in drafts {
         check_place(team, &new)?;
-        let Some(held) = windows.get_mut(&(stream, window.start)) else {
-            windows.insert((stream, window.start), DraftRows { new, digest: *digest });
-            continue;
-        };
-        if held.new.window != window {
-            return Err(format!(
-                "the draft holds different windows {stream}{} and {stream}{window} with the same start",
-                held.new.window
-            ));
+        let (stream, window) = (new.stream, new.window);
+        match windows.get_mut(&(stream, window.start)) {
+            None => drop(windows.insert((stream, window.start), new)),
+            Some(held) if held.window == window => {
+                held.rows.extend(new.rows);
+                held.compact |= new.compact;
+            }
+            Some(held) => {
+                let held = held.window;
+                return Err(format!(
+                    "the draft holds different windows {stream}{held} and {stream}{window} with the same start"
+                ));
+            }
         }
-        held.new.rows.extend(new.rows);
-        held.new.compact |= new.compact;
-        held.digest = held.digest.plus(*digest);
     }
-    for DraftRows { new, .. } in windows.values_mut() {
-        new.rows = sorted(std::mem::take(&mut new.rows))?;
-    }
-    Ok(windows)
+    let columns = |(place, new): ((Stream, Instant), WindowRows)| {
+        let WindowRows { stream, window, rows, compact } = new;
+        let batches = event_batches(stream, &sorted(rows)?)?;
+        let digest = digest_batches(&batches, salts)?;
+        Ok((place, NewRows { window, compact, batches, digest }))
+    };
+    windows.into_iter().map(columns).collect()
 }
 
 fn check_place(team: &TeamId, new: &WindowRows) -> Result<(), String> {
@@ -55,7 +65,7 @@ fn check_place(team: &TeamId, new: &WindowRows) -> Result<(), String> {
 }
 
 /// Sorts by time, event id and revision.
-pub fn sorted(mut rows: Vec<EventRow>) -> Result<Vec<EventRow>, String> {
+fn sorted(mut rows: Vec<EventRow>) -> Result<Vec<EventRow>, String> {
     fn key(row: &EventRow) -> (Instant, &str, u32) {
         (row.time, row.event_id.as_str(), row.revision)
     }

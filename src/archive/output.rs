@@ -1,9 +1,11 @@
 //! The files that a commit writes, before they exist.
 
-use crate::model::{EventRow, Instant, InventoryPart, InventoryRow, RejectRow, Stream};
+use arrow::array::RecordBatch;
+
+use crate::model::{Instant, InventoryPart, InventoryRow, RejectRow, Stream};
 
 use super::sessions::SessionsChange;
-use super::table::{RowsDigest, Tier};
+use super::table::{RowsDigest, rows_of};
 use super::{Dataset, FileEntry, FileRole};
 
 /// One file to write.
@@ -20,7 +22,7 @@ pub enum Content {
     Events {
         stream: Stream,
         inputs: Vec<FileEntry>,
-        rows: Vec<EventRow>,
+        batches: Vec<RecordBatch>,
         /// The digest of the new rows.
         digest: RowsDigest,
     },
@@ -48,10 +50,6 @@ impl Output {
         }
     }
 
-    pub fn tier(&self) -> Tier {
-        tier_of(self.role)
-    }
-
     /// Live files that this file replaces.
     pub fn inputs(&self) -> &[FileEntry] {
         match &self.content {
@@ -66,19 +64,10 @@ impl Output {
     pub fn rows(&self) -> u64 {
         let held = || self.inputs().iter().map(|file| file.rows).sum::<u64>();
         match &self.content {
-            Content::Events { rows, .. } => held() + rows.len() as u64,
+            Content::Events { batches, .. } => held() + rows_of(batches),
             Content::Rejects { rows, .. } => rows.len() as u64,
             Content::Sessions(change) => change.rows(),
             Content::Inventory { rows, .. } => held() + rows.len() as u64,
         }
-    }
-}
-
-/// The expected lifetime of a file of the role.
-pub fn tier_of(role: FileRole) -> Tier {
-    match role {
-        FileRole::Part | FileRole::Open => Tier::Brief,
-        FileRole::Window => Tier::Recent,
-        FileRole::Day | FileRole::Month | FileRole::Amendment => Tier::Sealed,
     }
 }

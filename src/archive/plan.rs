@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{EventRow, Instant, InventoryPart, InventoryRow, RejectRow, Stream, TeamId};
+use arrow::array::RecordBatch;
 
-use super::draft_rows::{DraftRows, merge_windows, sorted};
+use crate::model::{Instant, InventoryPart, InventoryRow, RejectRow, Stream, TeamId};
+
+use super::draft_rows::{NewRows, NewWindows};
 use super::output::{Content, Output};
 use super::path::{DataPath, SealUnit, day_start, is_sealed, month_of};
 use super::salts::Salts;
@@ -12,7 +14,7 @@ use super::seals::{Sealing, sealed_place};
 use super::sessions;
 use super::state::TeamState;
 use super::table::{RowsDigest, digest_rows, reject_batch};
-use super::{Dataset, Draft, ExpiredRecord, FileEntry, FileRole, Release, ReleasedRecord, SessionsRecord, WindowRows};
+use super::{Dataset, Draft, ExpiredRecord, FileEntry, FileRole, Release, ReleasedRecord, SessionsRecord};
 
 /// Quarantined events are few, but can be large.
 pub const REJECTS_PER_BATCH: usize = 64;
@@ -29,7 +31,7 @@ struct SealedFile {
 #[derive(Default)]
 struct SealedRows {
     inputs: Vec<FileEntry>,
-    rows: Vec<EventRow>,
+    batches: Vec<RecordBatch>,
     digest: RowsDigest,
 }
 
@@ -46,32 +48,30 @@ fn inputs_of(state: &TeamState, sealing: &Sealing) -> BTreeMap<SealedFile, Seale
 }
 
 /// The files of a draft, in a fixed order, and the ledger's record of the sessions. No file is written without rows: the
-/// commit only removes the inputs. `digests` has one digest for each window of the draft.
+/// commit only removes the inputs. `windows` are the rows of the draft.
 pub fn plan(
     state: &TeamState,
     draft: &mut Draft,
-    digests: &[RowsDigest],
+    windows: NewWindows,
     salts: &Salts,
 ) -> Result<(Vec<Output>, Option<SessionsRecord>), String> {
-    let windows = merge_windows(&state.team_id, std::mem::take(&mut draft.rows), digests)?;
     let days = draft.seal_days.iter().map(|(stream, day)| (*stream, day.start, SealUnit::Day));
     let months: BTreeSet<(Stream, Instant)> = draft.seal_months.iter().map(|(s, m)| (*s, m.start)).collect();
     let sealing: Sealing = days.chain(months.iter().map(|(s, start)| (*s, *start, SealUnit::Month))).collect();
     let mut sealed: BTreeMap<SealedFile, SealedRows> = inputs_of(state, &sealing);
     let mut outputs = Vec::new();
-    for ((stream, start), mut gathered) in windows {
+    for ((stream, start), new) in windows {
         if let Some((begins, unit, role)) = sealed_place(state, &sealing, stream, start) {
             let into = sealed.entry(SealedFile { stream, begins, unit, role }).or_default();
-            into.rows.append(&mut gathered.new.rows);
-            into.digest = into.digest.plus(gathered.digest);
+            into.batches.extend(new.batches);
+            into.digest = into.digest.plus(new.digest);
             continue;
         }
-        outputs.extend(window_output(state, stream, gathered));
+        outputs.extend(window_output(state, stream, new));
     }
-    for (SealedFile { stream, begins, role, .. }, SealedRows { inputs, rows, digest }) in sealed {
-        let rows = sorted(rows)?;
-        if !inputs.is_empty() || !rows.is_empty() {
-            outputs.push(Output { role, start: begins, content: Content::Events { stream, inputs, rows, digest } });
+    for (SealedFile { stream, begins, role, .. }, SealedRows { inputs, batches, digest }) in sealed {
+        if !inputs.is_empty() || !batches.is_empty() {
+            outputs.push(Output { role, start: begins, content: Content::Events { stream, inputs, batches, digest } });
         }
     }
     for (stream, paths) in std::mem::take(&mut draft.join_windows) {
@@ -97,19 +97,19 @@ pub fn expired_paths(state: &TeamState, expire: &[ExpiredRecord], gone_sessions:
     gone_sessions.into_iter().chain(files.map(|file| file.path.clone())).collect()
 }
 
-fn window_output(state: &TeamState, stream: Stream, gathered: DraftRows) -> Option<Output> {
-    let DraftRows { new: WindowRows { window, rows, compact, .. }, digest } = gathered;
+fn window_output(state: &TeamState, stream: Stream, new: NewRows) -> Option<Output> {
+    let NewRows { window, compact, batches, digest } = new;
     let start = window.start;
     let inputs: Vec<FileEntry> = match compact {
         true => live(state, stream).filter(|(data, _)| data.start == start).map(|(_, file)| file.clone()).collect(),
         false => Vec::new(),
     };
     let is_settled_already = matches!(inputs.as_slice(), [] | [FileEntry { role: FileRole::Window, .. }]);
-    if rows.is_empty() && is_settled_already {
+    if batches.is_empty() && is_settled_already {
         return None;
     }
     let role = if compact { FileRole::Window } else { FileRole::Part };
-    Some(Output { role, start, content: Content::Events { stream, inputs, rows, digest } })
+    Some(Output { role, start, content: Content::Events { stream, inputs, batches, digest } })
 }
 
 /// Joins several files of settled windows into one. The new file takes the place of the first window, so all windows must be of
@@ -126,7 +126,7 @@ fn joined_output(state: &TeamState, stream: Stream, paths: &[String]) -> Result<
         return Err(format!("{}: not in the month of {}", file.path, first.day()));
     }
     let inputs = files.into_iter().map(|(_, file)| file.clone()).collect();
-    let content = Content::Events { stream, inputs, rows: Vec::new(), digest: RowsDigest::default() };
+    let content = Content::Events { stream, inputs, batches: Vec::new(), digest: RowsDigest::default() };
     Ok(Output { role: FileRole::Window, start: first, content })
 }
 

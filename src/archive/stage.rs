@@ -51,7 +51,7 @@ impl Stage<'_> {
         let (dataset, role, start, rows) = (output.dataset(), output.role, output.start, output.rows());
         let name =
             |hash: Digest| DataPath { dataset, team: self.key.clone(), role, start, hash: hash.short() }.to_string();
-        let mut table = TableWriter::create(self.store, dataset, output.tier(), rows, nonce)?;
+        let mut table = TableWriter::create(self.store, dataset, rows, nonce)?;
         let digest = fill(self.store, self.salts, &mut table, output.content)?;
         let written = table.finish(name)?;
         let path = name(written.sha256);
@@ -85,10 +85,10 @@ fn fill(
             let mut batches = rows.chunks(REJECTS_PER_BATCH).map(reject_batch);
             batches.try_fold(RowsDigest::default(), |sum, batch| Ok(sum.plus(add(table, batch)?)))
         }
-        Content::Events { stream, inputs, rows, digest } => {
+        Content::Events { inputs, batches, digest, .. } => {
             let digest = digest.plus(held(&inputs));
             let files = inputs.into_iter().map(|file| MergeInput::File(file, Arc::default()));
-            let inputs = files.chain([MergeInput::Rows(stream, rows)]).collect();
+            let inputs = files.chain([MergeInput::Batches(batches)]).collect();
             merge(store, inputs, &mut |batch| table.write(batch))?;
             Ok(digest)
         }

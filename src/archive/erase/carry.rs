@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::model::{Digest, Instant, LedgerSeq};
 use crate::planted::{self, Bug};
 
-use super::super::output::tier_of;
 use super::super::path::DataPath;
 use super::super::salts::{Salt, Salts};
 use super::super::stage::read_back;
@@ -195,8 +194,7 @@ impl TeamWriter {
         let (store, entry) = (self.store(), &file.entry);
         let table = |detail: String| ArchiveError::Table { path: entry.path.clone(), detail };
         let place = DataPath::parse(&entry.path).ok_or_else(|| table("not the path of a data file".to_owned()))?;
-        let mut writer =
-            TableWriter::create(store, entry.dataset, tier_of(entry.role), entry.rows, self.salts().nonce())?;
+        let mut writer = TableWriter::create(store, entry.dataset, entry.rows, self.salts().nonce())?;
         for batch in TableReader::open(store, &entry.path, entry.dataset, Selection::default())? {
             let batch = batch?;
             let changed = eraser.rows(entry.dataset, &batch).map_err(table)?;

@@ -10,10 +10,33 @@ use arrow::array::{
 use crate::model::{ErasedMark, EventRow, Instant, RejectRow, Stream};
 
 use super::super::Dataset;
-use super::schema_of;
+use super::{BATCH_BYTES_MAX, BATCH_ROWS_MAX, by_parts, schema_of};
 
 /// The columns of every stream, before and after the stream's own columns.
 const COMMON_COLUMNS: usize = 9 + 2;
+
+/// Converts rows of one stream to batches of bounded size, in order, on several threads if the rows are many.
+pub fn event_batches(stream: Stream, rows: &[EventRow]) -> Result<Vec<RecordBatch>, String> {
+    let mut parts = Vec::new();
+    let mut rest = rows;
+    while !rest.is_empty() {
+        let (part, after) = rest.split_at(batch_rows(rest));
+        parts.push(part);
+        rest = after;
+    }
+    by_parts(&parts, 1, |part| event_batch(stream, part[0]))
+}
+
+/// The number of `rows` in the next batch.
+fn batch_rows(rows: &[EventRow]) -> usize {
+    let mut bytes = 0;
+    let fits = |row: &&EventRow| {
+        let is_first = bytes == 0;
+        bytes += row.raw.len().max(1);
+        is_first || bytes <= BATCH_BYTES_MAX
+    };
+    rows.iter().take(BATCH_ROWS_MAX).take_while(fits).count()
+}
 
 /// Converts `rows` of one stream to columns. The slice must be short: a text column holds at most 2 GiB.
 pub fn event_batch(stream: Stream, rows: &[EventRow]) -> Result<RecordBatch, String> {
@@ -82,4 +105,33 @@ fn texts<R>(rows: &[R], get: impl Fn(&R) -> &str) -> ArrayRef {
     let mut column = StringBuilder::with_capacity(rows.len(), bytes);
     rows.iter().for_each(|row| column.append_value(get(row)));
     Arc::new(column.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::super::super::tests::{event, now};
+    use super::*;
+
+    /// For events with texts of this size: the number of events in a batch.
+    #[test]
+    fn a_batch_is_bounded_and_holds_at_least_one_event() {
+        let text = Bytes::from(vec![b' '; BATCH_BYTES_MAX + 1]);
+        let row = |bytes: usize| EventRow { raw: text.slice(..bytes), ..event("e", now()) };
+        let half = BATCH_BYTES_MAX / 2;
+        for (bytes, expected) in [
+            (vec![], 0),
+            (vec![1], 1),
+            (vec![half, half, 1], 2),
+            (vec![half, half + 1], 1),
+            (vec![BATCH_BYTES_MAX + 1, 1], 1),
+            (vec![0, BATCH_BYTES_MAX], 1),
+            (vec![1; BATCH_ROWS_MAX + 1], BATCH_ROWS_MAX),
+        ] {
+            let rows: Vec<EventRow> = bytes.iter().map(|bytes| row(*bytes)).collect();
+            let told: Vec<usize> = bytes.into_iter().take(3).collect();
+            assert_eq!(batch_rows(&rows), expected, "{told:?}");
+        }
+    }
 }

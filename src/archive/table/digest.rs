@@ -13,10 +13,11 @@ use std::collections::BTreeSet;
 
 use arrow::array::{Array, AsArray, BinaryArray, BooleanArray, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Int32Type, Int64Type, TimeUnit, TimestampMicrosecondType};
+use rayon::iter::{ParallelBridge, ParallelIterator};
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
-use crate::model::{Digest, EventRow, Instant, Range, Stream};
+use crate::model::{Digest, Instant, Range};
 
 use super::super::path::month_of;
 use super::super::salts::{LostSalt, Salt, Salts};
@@ -25,9 +26,7 @@ use super::super::{ArchiveError, Dataset};
 use super::column::{FIRST_SEEN_AT, RAW};
 use super::order::times_of;
 use super::rows_digest::RowsDigest;
-use super::{Selection, TableReader, by_parts, event_batch};
-
-const ROWS_A_THREAD: usize = 2048;
+use super::{Selection, TableReader, by_parts};
 
 const DOMAIN: &[u8] = b"annals row v1\n";
 
@@ -167,14 +166,15 @@ pub fn digest_file(
     dataset: Dataset,
     salts: &Salts,
 ) -> Result<(u64, RowsDigest), ArchiveError> {
-    let mut found = (0, RowsDigest::default());
-    for batch in TableReader::open(store, path, dataset, Selection::default())? {
+    let of_batch = |batch: Result<RecordBatch, ArchiveError>| {
         let batch = batch?;
         let digest = digest_rows(&batch, salts)
             .map_err(|e| ArchiveError::Table { path: path.to_owned(), detail: e.to_string() })?;
-        found = (found.0 + batch.num_rows() as u64, found.1.plus(digest));
-    }
-    Ok(found)
+        Ok((batch.num_rows() as u64, digest))
+    };
+    let batches = TableReader::open(store, path, dataset, Selection::default())?;
+    let sum = |a: (u64, RowsDigest), b: (u64, RowsDigest)| Ok((a.0 + b.0, a.1.plus(b.1)));
+    batches.par_bridge().map(of_batch).try_reduce(Default::default, sum)
 }
 
 /// The sort time of each row of a batch; the salt of its month is part of the row's digest.
@@ -204,16 +204,17 @@ pub fn salt_months(batch: &RecordBatch) -> Result<BTreeSet<Instant>, String> {
     Ok((0..batch.num_rows()).map(|at| month_of(times.get(at)).start).collect())
 }
 
-/// The digest of the columns of new events.
-pub fn digest_events(stream: Stream, rows: &[EventRow], salts: &Salts) -> Result<RowsDigest, String> {
-    let sums = by_parts(rows, ROWS_A_THREAD, |some| Ok::<_, String>(digest_rows(&event_batch(stream, some)?, salts)?))?;
+/// The digest of the rows of several batches.
+pub fn digest_batches(batches: &[RecordBatch], salts: &Salts) -> Result<RowsDigest, DigestError> {
+    let sums = by_parts(batches, 1, |some| digest_rows(&some[0], salts))?;
     Ok(sums.into_iter().fold(RowsDigest::default(), RowsDigest::plus))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::event_batches;
     use super::*;
-    use crate::model::{Detail, Instant};
+    use crate::model::{Detail, EventRow, Stream};
 
     fn text(length: &[u8], text: &str) -> Vec<u8> {
         [&[1], length, text.as_bytes()].concat()
@@ -250,9 +251,7 @@ mod tests {
             [DOMAIN.to_vec(), salt.0.to_vec(), short("t"), short("e"), micros, nanos, short("kind"), int(3)].concat();
         let payload = text(&[0xac, 0x02], &payload);
         let bytes = [before, int(1_700_000_000_500_000), vec![3, 1], raw, vec![0], payload, vec![0, 0]].concat();
-        assert_eq!(
-            Digest::from(digest_events(Stream::Activity, std::slice::from_ref(&row), &salts).unwrap()),
-            Digest::of(&bytes)
-        );
+        let batches = event_batches(Stream::Activity, std::slice::from_ref(&row)).unwrap();
+        assert_eq!(Digest::from(digest_batches(&batches, &salts).unwrap()), Digest::of(&bytes));
     }
 }

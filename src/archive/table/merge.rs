@@ -7,19 +7,17 @@ use std::sync::Arc;
 use arrow::array::{Array, AsArray, BooleanArray, RecordBatch, StringArray};
 use arrow::compute::{filter_record_batch, interleave_record_batch};
 
-use crate::model::{ConnectionId, EventRow, Instant, Stream};
+use crate::model::{ConnectionId, Instant};
 
 use super::super::store::Store;
 use super::super::{ArchiveError, FileEntry};
 use super::order::Order;
-use super::{BATCH_BYTES_MAX, BATCH_ROWS_MAX, Selection, TableReader, column, event_batch};
+use super::{BATCH_BYTES_MAX, BATCH_ROWS_MAX, Selection, TableReader, column};
 
 /// One sorted input.
 pub enum MergeInput {
     /// Without the sessions of these connections.
     File(FileEntry, Arc<HashSet<ConnectionId>>),
-    /// Sorted by time, event id and revision.
-    Rows(Stream, Vec<EventRow>),
     /// Sorted batches. The caller knows their digest.
     Batches(Vec<RecordBatch>),
 }
@@ -72,7 +70,6 @@ struct Cursor {
 enum Source {
     Waiting(FileEntry, Arc<HashSet<ConnectionId>>),
     File(TableReader, Arc<HashSet<ConnectionId>>),
-    Rows(Stream, std::vec::IntoIter<EventRow>),
     Batches(std::vec::IntoIter<RecordBatch>),
     Done,
 }
@@ -94,10 +91,6 @@ impl Merger<'_> {
         let (first, source) = match input {
             MergeInput::File(entry, dropped) => (first_of(&entry), Source::Waiting(entry, dropped)),
             MergeInput::Batches(batches) => (i64::MIN, Source::Batches(batches.into_iter())),
-            MergeInput::Rows(stream, rows) => match rows.first() {
-                None => return,
-                Some(row) => (row.time.nanos(), Source::Rows(stream, rows.into_iter())),
-            },
         };
         self.cursors.push(Cursor { source, head: None });
         // No row of the input comes before this key.
@@ -158,7 +151,6 @@ impl Merger<'_> {
         let batch = match &mut cursor.source {
             Source::File(reader, dropped) => next_kept(reader, dropped)?,
             Source::Batches(batches) => batches.next(),
-            Source::Rows(stream, rows) => next_rows(*stream, rows)?,
             Source::Waiting(..) | Source::Done => None,
         };
         match batch {
@@ -248,29 +240,6 @@ fn without(batch: RecordBatch, dropped: &HashSet<ConnectionId>) -> Result<Record
     filter_record_batch(&batch, &kept).map_err(|e| bad(e.to_string()))
 }
 
-/// The next few new rows as a batch.
-fn next_rows(stream: Stream, rows: &mut std::vec::IntoIter<EventRow>) -> Result<Option<RecordBatch>, ArchiveError> {
-    let rest = rows.as_slice();
-    let count = chunk_rows(rest);
-    if count == 0 {
-        return Ok(None);
-    }
-    let batch = event_batch(stream, &rest[..count]).map_err(bad)?;
-    rows.nth(count - 1);
-    Ok(Some(batch))
-}
-
-/// Number of `rows` in the next batch.
-fn chunk_rows(rows: &[EventRow]) -> usize {
-    let mut bytes = 0;
-    let fits = |row: &&EventRow| {
-        let is_first = bytes == 0;
-        bytes += row.raw.len().max(1);
-        is_first || bytes <= BATCH_BYTES_MAX
-    };
-    rows.iter().take(BATCH_ROWS_MAX).take_while(fits).count()
-}
-
 fn bad(detail: String) -> ArchiveError {
     ArchiveError::Table { path: "merged rows".to_owned(), detail }
 }
@@ -281,36 +250,16 @@ mod tests {
 
     use super::super::super::MemoryStore;
     use super::super::super::tests::{event, events, now};
-    use super::super::event_rows;
+    use super::super::{event_batches, event_rows};
     use super::*;
-
-    /// For events with texts of this size: the number of events in a batch.
-    #[test]
-    fn a_batch_is_bounded_and_holds_at_least_one_event() {
-        let text = Bytes::from(vec![b' '; BATCH_BYTES_MAX + 1]);
-        let row = |bytes: usize| EventRow { raw: text.slice(..bytes), ..event("e", now()) };
-        let half = BATCH_BYTES_MAX / 2;
-        for (bytes, expected) in [
-            (vec![], 0),
-            (vec![1], 1),
-            (vec![half, half, 1], 2),
-            (vec![half, half + 1], 1),
-            (vec![BATCH_BYTES_MAX + 1, 1], 1),
-            (vec![0, BATCH_BYTES_MAX], 1),
-            (vec![1; BATCH_ROWS_MAX + 1], BATCH_ROWS_MAX),
-        ] {
-            let rows: Vec<EventRow> = bytes.iter().map(|bytes| row(*bytes)).collect();
-            let told: Vec<usize> = bytes.into_iter().take(3).collect();
-            assert_eq!(chunk_rows(&rows), expected, "{told:?}");
-        }
-    }
+    use crate::model::{EventRow, Stream};
 
     /// For all inputs: the output is sorted, and no batch is larger than the memory limit.
     #[test]
     fn overlapping_inputs_are_merged_in_order_and_in_bounded_batches() {
         let stream = Stream::Connections;
         let merged = |inputs: &[&[EventRow]]| {
-            let inputs = inputs.iter().map(|rows| MergeInput::Rows(stream, rows.to_vec())).collect();
+            let inputs = inputs.iter().map(|rows| MergeInput::Batches(event_batches(stream, rows).unwrap())).collect();
             let mut batches: Vec<Vec<EventRow>> = Vec::new();
             let mut take = |batch: &RecordBatch| {
                 batches.push(event_rows(stream, batch).map_err(bad)?);

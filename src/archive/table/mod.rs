@@ -14,11 +14,14 @@ mod sessions;
 mod tuning;
 mod writer;
 
+use arrow::array::RecordBatch;
 use rayon::prelude::*;
 
-pub use batch::{event_batch, reject_batch};
+#[cfg(test)]
+pub use batch::event_batch;
+pub use batch::{event_batches, reject_batch};
 pub use connections::ConnectionColumns;
-pub use digest::{DigestError, digest_events, digest_file, digest_rows, salt_months};
+pub use digest::{DigestError, digest_batches, digest_file, digest_rows, salt_months};
 pub use inventory::{inventory_batch, inventory_rows};
 pub use merge::{MergeInput, merge};
 pub use order::{sort_rows, times_of};
@@ -27,7 +30,7 @@ pub use rows::{event_rows, reject_rows};
 pub use rows_digest::RowsDigest;
 pub use schema::{column, schema_of};
 pub use sessions::{session_batch, session_rows};
-pub use tuning::{BATCH_BYTES_MAX, BATCH_ROWS_MAX, GROUP_ROWS_MAX, Tier};
+pub use tuning::{BATCH_BYTES_MAX, BATCH_ROWS_MAX, GROUP_ROWS_MAX};
 pub use writer::{TableWriter, Written};
 
 /// Applies `make` to each part of `length` items, in order, on several threads if there are several parts.
@@ -43,6 +46,11 @@ pub fn by_parts<T: Sync, R: Send, E: Send>(
     }
 }
 
+/// The number of rows of several batches.
+pub fn rows_of(batches: &[RecordBatch]) -> u64 {
+    batches.iter().map(|batch| batch.num_rows() as u64).sum()
+}
+
 /// The version of the files' schema, in their metadata.
 pub const TABLE_VERSION: &str = "1";
 
@@ -51,7 +59,7 @@ pub const TABLE_VERSION: &str = "1";
 fn file_of(rows: &[crate::model::EventRow]) -> super::MemoryStore {
     let store = super::MemoryStore::new();
     let dataset = super::Dataset::Connections;
-    let mut table = TableWriter::create(&store, dataset, Tier::Sealed, 1_000_000, super::random::Nonce(7)).unwrap();
+    let mut table = TableWriter::create(&store, dataset, 1_000_000, super::random::Nonce(7)).unwrap();
     for some in rows.chunks(BATCH_ROWS_MAX) {
         table.write(&event_batch(crate::model::Stream::Connections, some).unwrap()).unwrap();
     }

@@ -27,10 +27,8 @@ pub const GROUP_BYTES_MAX: usize = 128 << 20;
 /// Pages of this size stay in the processor's cache while they are compressed.
 const RAW_PAGE_BYTES: usize = 512 << 10;
 const PAGE_BYTES: usize = 256 << 10;
-/// Smaller files are not compressed, because setting up compression for each column costs too much. The limit is higher for files
-/// with a shorter life.
-const BRIEF_COMPRESSED_ROWS_MIN: u64 = 1_000;
-const RECENT_COMPRESSED_ROWS_MIN: u64 = 100;
+/// Smaller files are not compressed, because setting up compression for each column costs too much.
+const COMPRESSED_ROWS_MIN: u64 = 256;
 const COMPRESSION_LEVEL: i32 = 1;
 const BLOOM_FALSE_POSITIVES: f64 = 0.01;
 /// Every new connection is looked up in every session file. So a false positive must be much rarer here than in other
@@ -59,19 +57,8 @@ const BLOOM_ROWS_MIN: u64 = 4096;
 /// The columns in which queries look up a single value.
 const BLOOM_COLUMNS: [&str; 4] = [CONNECTION_ID, "device_id", "peer_email", "peer_ip"];
 
-/// The expected lifetime of a file, which determines the effort of its encoding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tier {
-    /// Until its window settles, or the next poll.
-    Brief,
-    /// Until its month is sealed.
-    Recent,
-    /// Forever.
-    Sealed,
-}
-
 /// The settings for a file of about `rows` rows. The random nonce makes the file's hash confirm no guess of its rows.
-pub fn properties(dataset: Dataset, tier: Tier, rows: u64, nonce: Nonce) -> WriterProperties {
+pub fn properties(dataset: Dataset, rows: u64, nonce: Nonce) -> WriterProperties {
     let note = |key: &str, value: &str| KeyValue::new(format!("annals.{key}"), value.to_owned());
     let schema = schema_of(dataset);
     let order = |name: &str| SortingColumn {
@@ -79,13 +66,8 @@ pub fn properties(dataset: Dataset, tier: Tier, rows: u64, nonce: Nonce) -> Writ
         descending: false,
         nulls_first: false,
     };
-    let is_small = match tier {
-        Tier::Brief => rows < BRIEF_COMPRESSED_ROWS_MIN,
-        Tier::Recent => rows < RECENT_COMPRESSED_ROWS_MIN,
-        Tier::Sealed => false,
-    };
     let level = || ZstdLevel::try_new(COMPRESSION_LEVEL).expect("BUG: a level that zstd has");
-    let compression = if is_small { Compression::UNCOMPRESSED } else { Compression::ZSTD(level()) };
+    let compression = if rows < COMPRESSED_ROWS_MIN { Compression::UNCOMPRESSED } else { Compression::ZSTD(level()) };
     let builder = WriterProperties::builder()
         .set_writer_version(WriterVersion::PARQUET_1_0)
         .set_created_by("annals".to_owned())
@@ -189,22 +171,15 @@ mod tests {
     }
 
     #[test]
-    fn large_and_long_lived_files_are_compressed() {
-        let dataset = Dataset::Connections;
-        for (tier, rows, is_compressed) in [
-            (Tier::Brief, BRIEF_COMPRESSED_ROWS_MIN - 1, false),
-            (Tier::Brief, BRIEF_COMPRESSED_ROWS_MIN, true),
-            (Tier::Recent, RECENT_COMPRESSED_ROWS_MIN - 1, false),
-            (Tier::Recent, RECENT_COMPRESSED_ROWS_MIN, true),
-            (Tier::Sealed, 1, true),
-        ] {
-            let properties = properties(dataset, tier, rows, Nonce(7));
+    fn large_files_are_compressed() {
+        for (rows, is_compressed) in [(COMPRESSED_ROWS_MIN - 1, false), (COMPRESSED_ROWS_MIN, true)] {
+            let properties = properties(Dataset::Connections, rows, Nonce(7));
             for name in [column::RAW, column::EVENT_ID, CONNECTION_ID, "peer_ip"] {
                 let found = properties.compression(&path(name)) != Compression::UNCOMPRESSED;
-                assert_eq!(found, is_compressed, "{tier:?}, {rows} rows, {name}");
+                assert_eq!(found, is_compressed, "{rows} rows, {name}");
             }
             for name in PLAIN {
-                assert_eq!(properties.compression(&path(name)), Compression::UNCOMPRESSED, "{tier:?}, {name}");
+                assert_eq!(properties.compression(&path(name)), Compression::UNCOMPRESSED, "{name}");
             }
         }
     }
@@ -212,7 +187,7 @@ mod tests {
     #[test]
     fn large_files_have_filters_for_value_lookups() {
         let filters = |dataset, rows| {
-            let properties = properties(dataset, Tier::Recent, rows, Nonce(7));
+            let properties = properties(dataset, rows, Nonce(7));
             let found =
                 BLOOM_COLUMNS.map(|name| properties.bloom_filter_properties(&path(name)).map(|f| (f.fpp, f.ndv)));
             assert!(properties.bloom_filter_properties(&path(column::RAW)).is_none());
@@ -235,7 +210,7 @@ mod tests {
     #[test]
     fn every_dataset_records_its_sort_order() {
         for dataset in Dataset::ALL {
-            let properties = properties(dataset, Tier::Sealed, 1, Nonce(7));
+            let properties = properties(dataset, 1, Nonce(7));
             let by = &properties.sorting_columns().unwrap()[0];
             let name = schema_of(dataset).field(usize::try_from(by.column_idx).unwrap()).name().clone();
             assert_eq!((name.as_str(), by.descending, by.nulls_first), (sorted_by(dataset), false, false), "{dataset}");

@@ -17,7 +17,7 @@ use super::super::store::{FileWriter, Store, StoreError, Verb};
 use super::super::{ArchiveError, Dataset};
 use super::order::times_of;
 use super::tuning::{GROUP_BYTES_MAX, GROUP_ROWS_MAX, properties};
-use super::{Tier, column, schema_of};
+use super::{column, schema_of};
 
 /// Columns of fewer rows are encoded on one thread.
 const ROWS_A_THREAD_MIN: usize = 1_024;
@@ -56,16 +56,10 @@ impl TableWriter {
     ///
     /// # Errors
     /// When the store cannot create the file.
-    pub fn create(
-        store: &dyn Store,
-        dataset: Dataset,
-        tier: Tier,
-        rows: u64,
-        nonce: Nonce,
-    ) -> Result<Self, ArchiveError> {
+    pub fn create(store: &dyn Store, dataset: Dataset, rows: u64, nonce: Nonce) -> Result<Self, ArchiveError> {
         let label = format!("a new file of {dataset}");
         let sink = Sink { file: Some(store.create()?), hasher: Sha256::new(), bytes: 0, failure: None };
-        let properties = properties(dataset, tier, rows, nonce);
+        let properties = properties(dataset, rows, nonce);
         let options = ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(true);
         let (writer, columns) = ArrowWriter::try_new_with_options(sink, schema_of(dataset), options)
             .and_then(ArrowWriter::into_serialized_writer)
@@ -215,7 +209,7 @@ mod tests {
         let groups = |batch: &RecordBatch, times: usize| {
             let store = MemoryStore::new();
             let rows = (batch.num_rows() * times) as u64;
-            let mut table = TableWriter::create(&store, Dataset::Connections, Tier::Recent, rows, Nonce(7)).unwrap();
+            let mut table = TableWriter::create(&store, Dataset::Connections, rows, Nonce(7)).unwrap();
             (0..times).for_each(|_| table.write(batch).unwrap());
             table.finish(|_| "file".to_owned()).unwrap();
             let metadata = ParquetMetaDataReader::new().parse_and_finish(&store.read("file").unwrap()).unwrap();

@@ -109,7 +109,7 @@ pub fn forge(line: &[u8], change: impl Fn(&mut Line)) -> Vec<u8> {
 
 /// Rewrites the month's file after `change` to its rows.
 fn rewrite_month(disk: &dyn Disk, change: impl Fn(&mut Vec<EventRow>)) {
-    use super::super::table::{Selection, TableReader, TableWriter, Tier, event_batch, event_rows};
+    use super::super::table::{Selection, TableReader, TableWriter, event_batch, event_rows};
     let (path, dataset, stream) = (month(disk), Dataset::Connections, Stream::Connections);
     let store = disk.store();
     let mut rows = Vec::new();
@@ -119,7 +119,7 @@ fn rewrite_month(disk: &dyn Disk, change: impl Fn(&mut Vec<EventRow>)) {
     change(&mut rows);
     let aside = MemoryStore::new();
     // Announcing more rows adds bloom filters: other bytes for the same rows.
-    let mut table = TableWriter::create(&aside, dataset, Tier::Sealed, 1_000_000, Nonce(7)).unwrap();
+    let mut table = TableWriter::create(&aside, dataset, 1_000_000, Nonce(7)).unwrap();
     table.write(&event_batch(stream, &rows).unwrap()).unwrap();
     table.finish(|_| "new".to_owned()).unwrap();
     disk.put(&path, &aside.read("new").unwrap().to_bytes().unwrap());

@@ -5,7 +5,9 @@ use proptest::option;
 use proptest::prelude::*;
 
 use super::super::MemoryStore;
-use super::super::table::{digest_events, digest_rows, event_batch, event_rows, reject_batch, reject_rows};
+use super::super::table::{
+    digest_batches, digest_rows, event_batch, event_batches, event_rows, reject_batch, reject_rows,
+};
 use super::*;
 use crate::model::{Digest, Text};
 
@@ -95,7 +97,7 @@ proptest! {
         other.reverse();
         prop_assert_eq!(digest(&rows), digest(&other));
         let many: Vec<EventRow> = rows.iter().cycle().take(rows.len() * 300).cloned().collect();
-        prop_assert_eq!(digest(&many), Digest::from(digest_events(stream, &many, &salts()).unwrap()));
+        prop_assert_eq!(digest(&many), Digest::from(digest_batches(&event_batches(stream, &many).unwrap(), &salts()).unwrap()));
         if let Some(row) = other.len().checked_sub(1).map(|last| &mut other[at % (last + 1)]) {
             row.event_type = format!("{}x", row.event_type).into();
             prop_assert_ne!(digest(&rows), digest(&other));

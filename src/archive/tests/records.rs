@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::super::draft_digest::{draft_digest, row_digests};
+use super::super::draft_digest::draft_digest;
+use super::super::draft_rows::new_windows;
 use super::super::record::{READ_POINTS_MAX, ReadPoint, SessionsMark, StreamRecord};
 use super::super::{
     DeviceDelta, Finding, FindingKind, HoldAdded, HoldRecord, HoldScope, ReviewOutcome, ReviewRecord, SessionsDraft,
@@ -11,7 +12,8 @@ use super::*;
 use crate::model::Digest;
 
 fn digest(draft: &Draft) -> Digest {
-    draft_digest(draft, &row_digests(draft, &salts()).unwrap(), salts().of_drafts().unwrap())
+    let windows = new_windows(&team(), draft.rows.clone(), &salts()).unwrap();
+    draft_digest(draft, &windows, salts().of_drafts().unwrap())
 }
 
 fn finding(kind: FindingKind) -> Finding {

@@ -6,14 +6,14 @@ use proptest::prelude::*;
 use super::super::ledger::Line;
 use super::super::path::TeamKey;
 use super::super::salts::DRAFTS_MONTH;
-use super::super::table::{RowsDigest, digest_events, digest_rows, reject_batch};
+use super::super::table::{RowsDigest, digest_batches, digest_rows, event_batches, reject_batch};
 use super::super::{FaultCode, SaltRecord, VerifyOptions, VerifyReport, verify};
 use super::damage::{Disk, LEDGER, edit_lines, file_with, flip, forge, get};
 use super::*;
 use crate::model::Digest;
 
 fn digest(rows: &[EventRow], salts: &Salts) -> RowsDigest {
-    digest_events(Stream::Connections, rows, salts).unwrap()
+    digest_batches(&event_batches(Stream::Connections, rows).unwrap(), salts).unwrap()
 }
 
 #[test]
@@ -82,7 +82,7 @@ proptest! {
         }
         let files = writer.state().files_of(Dataset::Connections);
         let sum = files.fold(RowsDigest::default(), |sum, file| sum.plus(file.rows_digest.into()));
-        prop_assert_eq!(sum, digest_events(Stream::Connections, &all, writer.salts()).unwrap());
+        prop_assert_eq!(sum, digest(&all, writer.salts()));
         let report = verify(store.as_ref(), &VerifyOptions::default()).unwrap();
         prop_assert!(report.is_clean(), "{:?}", report.faults);
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use annals::archive::{Archive, Committed, Draft, LocalStore, Store, TeamWriter, WindowRows, month_of};
 use annals::clock::{Clock, SystemClock};
 use annals::model::{EventRow, Instant, Range, RawEvent, ServedTime, Stream, TeamId, WindowGrid};
-use annals::normalize::normalize;
+use annals::normalize::{normalize, parse};
 use annals::sandbox::{Sandbox, SandboxConfig};
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -34,7 +34,7 @@ async fn month() -> (TeamId, BTreeMap<Instant, Vec<EventRow>>) {
         let Ok(json) = serde_json::from_slice::<serde_json::Value>(&event.raw) else { continue };
         let id = json["id"].as_str().map(Into::into);
         let raw = RawEvent::new(event.raw, false, id, ServedTime::At(event.at));
-        if let Ok(row) = normalize(&team, Stream::Connections, &raw, 1, 1, end) {
+        if let Ok(row) = normalize(&team, Stream::Connections, (&raw, parse(Stream::Connections, &raw)), 1, 1, end) {
             days.entry(event.at.floor_to(DAY)).or_default().push(row);
         }
     }

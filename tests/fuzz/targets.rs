@@ -8,7 +8,7 @@ use annals::archive::{ArchivePath, Head, HeadLine, Line, LineError, PublicKey, T
 use annals::config::{Config, Cron, When, parse_duration, parse_memory};
 use annals::inventory;
 use annals::model::{DeviceId, Digest, Instant, Stream, TeamId};
-use annals::normalize::normalize;
+use annals::normalize::{normalize, parse};
 use annals::report::{Origin, Report, lexer};
 use bytes::Bytes;
 use jiff::tz::TimeZone;
@@ -66,7 +66,7 @@ fn page(input: &[u8]) -> String {
             let served = body.as_ptr_range();
             let is_served = served.contains(&event.text.as_ptr()) && event.text.as_ptr_range().end <= served.end;
             assert!(is_served || event.redacted, "an event that was not served");
-            match normalize(&TeamId::from("t"), stream, event, 1, 1, now()) {
+            match normalize(&TeamId::from("t"), stream, (event, parse(stream, event)), 1, 1, now()) {
                 Ok(row) => assert_eq!(row.raw, event.text),
                 Err(reject) => {
                     assert_eq!(reject.raw, event.text);

@@ -4,7 +4,7 @@
 
 use annals::api::wire;
 use annals::model::{ConnectionDetail, Detail, DeviceId, EventRow, Instant, RejectRow, Stream, TeamId};
-use annals::normalize::{event_id, normalize};
+use annals::normalize::{event_id, normalize, parse};
 use bytes::Bytes;
 
 const TIME: &str = r#""timestamp":1700000000000"#;
@@ -20,7 +20,7 @@ fn read(stream: Stream, device: Option<&DeviceId>, event: &[u8]) -> Result<Event
         Stream::Billing => wire::billing(&body).unwrap().events,
         _ => wire::page(stream, device, &body).unwrap().events,
     };
-    let row = normalize(&TeamId::from("t"), stream, &events[0], 3, 2, first_seen());
+    let row = normalize(&TeamId::from("t"), stream, (&events[0], parse(stream, &events[0])), 3, 2, first_seen());
     match &row {
         Ok(row) => assert_eq!(row.raw, events[0].text),
         Err(reject) => assert_eq!((&reject.raw, reject.stream), (&events[0].text, stream)),

@@ -1,12 +1,18 @@
 //! Joins read events with the archived events, and returns the rows that the archive lacks. Pure.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::iter::repeat_n;
+
+use rayon::prelude::*;
 
 use crate::archive::{ArchiveError, Salts, StoredEvent, StoredReject, TeamState};
 use crate::collect::CountedEvent;
 use crate::model::{Digest, DigestMap, EventId, EventRow, Instant, RejectRow, Stream};
-use crate::normalize::normalize;
+use crate::normalize::{normalize, parse};
 use crate::planted::{self, Bug};
+
+/// Fewer events do not justify a thread.
+const EVENTS_A_THREAD_MIN: usize = 500;
 
 /// The archived events of a window, or of quarantine.
 #[derive(Debug, Default)]
@@ -118,23 +124,27 @@ pub fn join(
     rejects: &mut Held,
     added: &mut Added,
 ) {
-    for CountedEvent { event, count } in events {
+    // Each event is either a row or in quarantine. An earlier version of the program may have quarantined the first of
+    // two twins.
+    let is_new = |read: &CountedEvent| {
+        held.occurrences(&read.event.digest) + rejects.occurrences(&read.event.digest) < read.count
+    };
+    let parse = |read: &CountedEvent| is_new(read).then(|| parse(stream, &read.event));
+    let parsed: Vec<_> = events.par_iter().with_min_len(EVENTS_A_THREAD_MIN).map(parse).collect();
+    for (CountedEvent { event, count }, parsed) in events.iter().zip(parsed) {
+        let Some(parsed) = parsed else { continue };
         let occurrences = held.occurrences.entry(event.digest).or_default();
-        // Each event is either a row or in quarantine. An earlier version of the program may have quarantined the first
-        // of two twins.
         let known = *occurrences + rejects.occurrences(&event.digest);
-        if known >= *count {
-            continue;
-        }
+        let new = count.saturating_sub(known) as usize;
         // A generated id contains the hash of the content, so it has one revision.
         let mut held_revision = event.id.as_ref().map(|id| held.revisions.entry(id.clone()).or_default());
-        for occurrence in known + 1..=*count {
+        for (occurrence, parsed) in (known + 1..=*count).zip(repeat_n(parsed, new)) {
             let revision = held_revision.as_ref().map_or(0, |held| **held) + 1;
             if revision > 1 && planted::is(Bug::RevisionsDropped) {
                 continue;
             }
             added.redacted += u64::from(event.redacted);
-            match normalize(&state.team_id, stream, event, occurrence, revision, seen_at) {
+            match normalize(&state.team_id, stream, (event, parsed), occurrence, revision, seen_at) {
                 Ok(row) => {
                     if revision > 1 {
                         added.changed.push((row.event_id.clone(), row.time));

@@ -12,7 +12,7 @@ use annals::archive::{
 };
 use annals::correlate::{SESSION_RULES, connection_of, is_at_rest, session_of};
 use annals::model::{Digest, EventRow, Instant, Multiset, Range, RawEvent, RejectRow, Stream, TeamId, WindowGrid};
-use annals::normalize::normalize;
+use annals::normalize::{normalize, parse};
 use annals::report::ViewData;
 use bytes::Bytes;
 use tempfile::TempDir;
@@ -171,7 +171,7 @@ impl Days {
         for event in events(team, stream) {
             let occurrence = if event.id.is_some() { 1 } else { equal.add(event.digest) };
             let seen_at = event.at().unwrap_or_else(|| at(LATE_DAY)).plus(MINUTE);
-            match normalize(team, stream, &event, occurrence, 1, seen_at) {
+            match normalize(team, stream, (&event, parse(stream, &event)), occurrence, 1, seen_at) {
                 Ok(row) => days.windows.entry(grid.window_of(row.time).start).or_default().push(row),
                 Err(reject) => days.rejects.push(*reject),
             }

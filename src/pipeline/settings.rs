@@ -9,11 +9,11 @@ use crate::config::{Cron, Partition};
 use crate::model::{Instant, Privacy, Range, Shard, Stream, TeamId, TeamRetention, WindowGrid};
 
 /// The number of events that triggers a commit. Waiting events take most of a backfill's memory.
-pub const COMMIT_EVENTS_MAX: usize = 12_000;
+pub const COMMIT_EVENTS_MAX: usize = 24_000;
 /// The number of events that triggers a commit if their windows were read completely.
-pub const COMMIT_EVENTS_MIN: usize = 8_000;
+pub const COMMIT_EVENTS_MIN: usize = 16_000;
 /// The number of events that triggers a commit even if windows were read only in part.
-pub const HELD_EVENTS_MAX: usize = 24_000;
+pub const HELD_EVENTS_MAX: usize = 36_000;
 /// The longest time that an event waits for its commit.
 pub const COMMIT_DELAY_SECONDS_MAX: u64 = 30;
 /// The most events that a reading collects before it sends them.

@@ -17,6 +17,7 @@ use crate::pipeline::commit::computer_events::{CommitContext, ComputerEvents};
 use crate::pipeline::commit::counts::Flushed;
 use crate::pipeline::commit::join::{Added, Held, join, recognise};
 use crate::pipeline::commit::notices::{self, Notices, StreamFacts};
+use crate::pipeline::commit::seal::busy_days;
 use crate::pipeline::sessions::update::correlate;
 use crate::pipeline::settings::Settings;
 
@@ -34,6 +35,7 @@ pub fn flush(
     now: Instant,
 ) -> Result<Flushed, ArchiveError> {
     let (mut draft, flushed) = prepare(batch, &CommitContext { writer, settings, uncommitted, seen_at })?;
+    draft.seal_days = busy_days(writer.state(), &draft);
     correlate(&mut draft, writer, seen_at)?;
     Ok(flushed.with(writer.commit(draft, now)?))
 }

@@ -7,6 +7,7 @@ use crate::archive::{
 };
 use crate::config::Partition;
 use crate::correlate::SESSION_RULES;
+use crate::model::ranges::union;
 use crate::model::{Instant, Range, Stream};
 
 use crate::pipeline::plan::coverage::{edge, windows_in_a_row};
@@ -25,6 +26,8 @@ const JOINED_FILES_MIN: usize = 7;
 /// Larger files are not merged until their month is sealed: a query needs more time to read such a file than to open
 /// it.
 const SMALL_FILE_ROWS: u64 = 20_000;
+/// A day with this number of rows has a file of its own.
+const BUSY_DAY_ROWS: usize = 8_192;
 
 /// Seals final windows at the end of a round: days if the configuration asks for them, then months. A month also takes
 /// windows that no day has sealed, so the setting may change at any time. The sessions of a past year become one file.
@@ -125,6 +128,26 @@ fn small_files(state: &TeamState, stream: Stream) -> Vec<Vec<String>> {
         }
     }
     months.into_values().filter(|paths| paths.len() >= JOINED_FILES_MIN).collect()
+}
+
+/// The busy days that a draft reads as a whole and that are final. The commit seals them, so their rows are written once: a month
+/// leaves its sealed days as they are.
+pub fn busy_days(state: &TeamState, draft: &Draft) -> Vec<(Stream, Range)> {
+    let mut rows: BTreeMap<(Stream, Instant), usize> = BTreeMap::new();
+    for new in &draft.rows {
+        *rows.entry((new.stream, SealUnit::Day.of(new.window.start).start)).or_default() += new.rows.len();
+    }
+    rows.retain(|_, rows| *rows >= BUSY_DAY_ROWS);
+    let days = rows.into_keys().map(|(stream, start)| (stream, SealUnit::Day.of(start)));
+    days.filter(|(stream, day)| is_read_as_a_whole(state, draft, *stream, *day)).collect()
+}
+
+fn is_read_as_a_whole(state: &TeamState, draft: &Draft, stream: Stream, day: Range) -> bool {
+    let is_first_reading = state.windows.range((stream, day.start)..(stream, day.end)).next().is_none();
+    let windows = draft.windows.iter().filter(|window| window.stream == stream && day.owns(window.range.start));
+    let is_final = windows.clone().all(|window| window.state == WindowState::Sealed);
+    let read = windows.fold(Vec::new(), |read, window| union(&read, window.range));
+    is_first_reading && is_final && read == [day] && !state.is_sealed(SealUnit::Day, stream, day.start)
 }
 
 /// Unsealed months or days before the first window that is not sealed. A day that shares a file with other days is

@@ -1,6 +1,6 @@
 use super::*;
-use crate::archive::{SessionsMark, StreamRecord, WindowRecord};
-use crate::model::{Digest, TeamId, WindowGrid};
+use crate::archive::{SessionsMark, StreamRecord, WindowRecord, WindowRows};
+use crate::model::{Detail, Digest, EventRow, TeamId, WindowGrid};
 use crate::pipeline::sessions::update::COMPLETE;
 use std::time::Duration;
 
@@ -134,4 +134,42 @@ fn days_that_share_a_file_are_sealed_with_their_month() {
     assert_eq!(sizes(&state), [10]);
     add_file(&mut state, [4, 8], 10);
     assert_eq!(sizes(&state), [5]);
+}
+
+#[test]
+fn a_busy_day_is_sealed_by_the_commit_that_reads_all_of_it() {
+    let day = SealUnit::Day.of(at("2026-10-05T00:00:00Z"));
+    let halves: [Range; 2] = day.halves().unwrap().into();
+    let row = EventRow {
+        team_id: "t".into(),
+        event_id: "e".into(),
+        time: day.start,
+        event_type: "kind".into(),
+        revision: 1,
+        first_seen_at: day.end,
+        redacted: false,
+        raw: bytes::Bytes::new(),
+        served_digest: None,
+        detail: Detail::Billing { payload: None },
+    };
+    let draft = |windows: &[(Range, WindowState)], rows: usize| Draft {
+        windows: windows
+            .iter()
+            .map(|(range, state)| WindowRecord { state: *state, ..WindowRecord::new(STREAM, *range) })
+            .collect(),
+        rows: vec![WindowRows::new(STREAM, windows[0].0, vec![row.clone(); rows], true)],
+        ..Draft::default()
+    };
+    let sealed = |ranges: &[Range]| ranges.iter().map(|range| (*range, WindowState::Sealed)).collect::<Vec<_>>();
+    let empty = TeamState::genesis("a", TeamId::from("t"));
+    let is_busy = |state: &TeamState, windows: &[(Range, WindowState)], rows| {
+        let days = busy_days(state, &draft(windows, rows));
+        assert!(days.is_empty() || days == [(STREAM, day)]);
+        !days.is_empty()
+    };
+    assert!(is_busy(&empty, &sealed(&[day]), BUSY_DAY_ROWS) && is_busy(&empty, &sealed(&halves), BUSY_DAY_ROWS));
+    assert!(!is_busy(&empty, &sealed(&[day]), BUSY_DAY_ROWS - 1), "a quiet day");
+    assert!(!is_busy(&empty, &sealed(&halves[..1]), BUSY_DAY_ROWS), "half of the day");
+    assert!(!is_busy(&empty, &[(day, WindowState::Settled)], BUSY_DAY_ROWS), "re-scans are due");
+    assert!(!is_busy(&state(5, 24, 1), &sealed(&[day]), BUSY_DAY_ROWS), "an earlier commit holds a part of it");
 }

@@ -4,6 +4,8 @@ CARGO ?= cargo
 PREFIX ?= /usr/local
 TARGET_DIR := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
 WITH_ENGINE := scripts/duckdb-lib.sh $(CARGO)
+# Most tests wait for other processes, so more tests run at once than there are processors.
+THREADS := RUST_TEST_THREADS="$${RUST_TEST_THREADS-$$(($$(getconf _NPROCESSORS_ONLN) + 4))}"
 EXCUSED := ANNALS_WITHOUT="$${ANNALS_WITHOUT-},$$(scripts/missing-parts.sh)"
 
 .PHONY: help demo build test parts lint bench long mutants install stage book dist deb
@@ -20,7 +22,7 @@ build: ## the optimised program, target/release/annals
 
 # A test fails if its part of other authors is missing, unless ANNALS_WITHOUT names the part.
 test: parts ## every test but the long ones
-	@$(EXCUSED) $(WITH_ENGINE) test --release
+	@$(THREADS) $(EXCUSED) $(WITH_ENGINE) test --release
 
 # Installs the parts of other authors that the tests demand: 3 GB in the user's cache.
 parts:
@@ -44,8 +46,8 @@ bench: ## speed, size and questions, printed as ratios; a few minutes
 
 long: parts ## the long run: large seeds and sizes, then the same tests on the engine built from source
 	@scripts/object-stores.sh install-ceph || echo 'the test on Ceph will fail, unless ANNALS_WITHOUT=ceph excuses it' >&2
-	@$(EXCUSED) ANNALS_LONG=1 $(WITH_ENGINE) test --release -- --include-ignored
-	@$(EXCUSED) $(CARGO) test --release --features bundled
+	@$(THREADS) $(EXCUSED) ANNALS_LONG=1 $(WITH_ENGINE) test --release -- --include-ignored
+	@$(THREADS) $(EXCUSED) $(CARGO) test --release --features bundled
 
 # SAMPLE=300 SEED=5 plants 300 bugs in each room; ONLY=src/correlate/session.rs plants the bugs of one file.
 mutants: ## bugs planted by a machine where the promise rests, which the room's tests must notice (cargo install cargo-mutants)

@@ -16,8 +16,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use annals::archive::month_of;
 use annals::clock::{Clock, SystemClock};
+use annals::model::path::month_of;
 use months::{EVENTS_A_MONTH, make_archive};
 use object_server::{ACCESS_KEY, BUCKET, ObjectServer, REGION, SECRET_KEY};
 

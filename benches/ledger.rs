@@ -10,9 +10,10 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::archive::{Archive, Draft, LocalStore, MemoryStore, ReadPoint, Store, WindowRecord, WindowState};
+use annals::archive::{Archive, Draft, ReadPoint, WindowRecord, WindowState};
 use annals::clock::SystemClock;
 use annals::model::{Instant, Stream, TeamId, WindowGrid};
+use annals::store::{LocalStore, MemoryStore, Store};
 use support::{Began, Failure, Took, median, number, print_ratio};
 
 const LINES: u32 = 100_000;

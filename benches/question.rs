@@ -11,10 +11,12 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::archive::{Archive, Dataset, LocalStore, month_of};
+use annals::archive::Archive;
 use annals::clock::{Clock, SystemClock};
-use annals::model::{Detail, Instant};
+use annals::model::path::month_of;
+use annals::model::{Dataset, Detail, Instant};
 use annals::report::{Engine, Format, Limits, Medium, ViewData, sink_for};
+use annals::store::LocalStore;
 
 use months::{EVENTS_A_MONTH, FIRST_MONTH, event, make_archive, team};
 

@@ -25,16 +25,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals::archive::{
-    Archive, Committed, Dataset, Draft, LocalStore, SessionsDraft, SessionsMark, TeamWriter, WindowRecord, WindowRows,
-    WindowState, month_of,
+    Archive, Committed, Draft, SessionsDraft, SessionsMark, TeamWriter, WindowRecord, WindowRows, WindowState,
 };
 use annals::clock::{Clock, SystemClock};
 use annals::correlate::{SESSION_RULES, session_of};
+use annals::model::path::month_of;
 use annals::model::{
-    ConnectionDetail, Detail, Digest, EventRow, Instant, Range, SessionRow, Stream, TeamId, WindowGrid,
+    ConnectionDetail, Dataset, Detail, Digest, EventRow, Instant, Range, SessionRow, Stream, TeamId, WindowGrid,
 };
 use annals::pipeline::{Chunk, correlate};
 use annals::report::{Engine, Format, Limits, Medium, ViewData, sink_for, views_sql};
+use annals::store::LocalStore;
 use bytes::Bytes;
 use support::{Failure, has_flag, number, print_ratio};
 

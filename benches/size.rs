@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
-use annals::archive::{Dataset, FileEntry, FileRole};
+use annals::archive::FileEntry;
+use annals::model::{Dataset, FileRole};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use support::{Failure, World, number, print_ratio};
 

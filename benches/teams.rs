@@ -13,7 +13,9 @@ mod support;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use annals::archive::{Archive, FileRole, LocalStore};
+use annals::archive::Archive;
+use annals::model::FileRole;
+use annals::store::LocalStore;
 use std::sync::Arc;
 use support::{Began, Failure, Took, kept_archive, median, number, print_ratio, text};
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Plants bugs in the rooms on which the promise rests (collect, archive, correlate), one at a time, and runs the tests that must
-# notice.
+# Plants bugs in the rooms on which the promise rests (collect, archive, store, correlate), one at a time, and runs the tests
+# that must notice.
 #
 #   scripts/mutants.sh                              every mutant that cargo-mutants knows; hours or more
 #   SAMPLE=60 SEED=9 scripts/mutants.sh             this many of each room, which the seed selects; 21 minutes, beside other builds
 #   ONLY=src/correlate/session.rs scripts/mutants.sh   only mutants whose name in `cargo mutants --list` contains this text
 #
-# One program holds all mutants with a switch (scripts/mutants/main.rs); it builds in minutes. The three rooms use few others and
-# not each other (tests/tidy.rs checks this), so the program holds only these rooms, and a mutant runs the tests of its own room.
+# One program holds all mutants with a switch (scripts/mutants/main.rs); it builds in minutes. These rooms use few others
+# (tests/tidy.rs checks this), so the program holds few rooms, and a mutant runs the tests of its own room.
 # First, every quick test runs once to record which mutants it reaches. Then each mutant runs the quick tests that reach it, the
 # shortest first, until one fails. A mutant that no quick test notices runs the slow tests that reach it (every fault of every
 # step, torn disks, kills, exhaustive paging), the shortest first, up to SLOW_SECONDS (60) in all. The script names and skips a
@@ -16,8 +16,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-readonly rooms=(archive collect correlate)
-readonly used=(api clock.rs model planted.rs)
+readonly rooms=(archive collect correlate store)
+readonly used=(api clock.rs files.rs model planted.rs threads.rs)
 # Parts of the names of tests that take long.
 readonly slow='any_flipped_bit|every_damage|exhaustive|tests::faults|tests::flips|tests::kills|tests::torn|any_way_of_committing|the_digest_of_rows_forgets|an_unsynced_file'
 # Quick tests of up to this many milliseconds run first.
@@ -49,13 +49,13 @@ make_tree() {
   mkdir -p "$tree"
   while read -r file; do
     grep -q "^$file:" "$out/drawn.txt" || place "$file" "$tree/$file"
-  done < <(echo Cargo.lock && find "${rooms[@]/#/src/}" "${used[@]/#/src/}" -name '*.rs')
+  done < <(echo Cargo.lock && find "${rooms[@]/#/src/}" "${used[@]/#/src/}" tests/common/demanded.rs -name '*.rs')
   # Without the benchmarks, and without the one test of `planted` that needs the simulation.
   sed '/^\[\[bench\]\]/,/^$/d' Cargo.toml >"$out/manifest"
   place "$out/manifest" "$tree/Cargo.toml"
   mkdir -p "$tree/src/planted" && : >"$out/empty" && place "$out/empty" "$tree/src/planted/tests.rs"
   { echo '#![allow(warnings)]' && cat scripts/mutants/switch.rs; } >"$out/rooms"
-  grep -E '^(pub )?mod (archive|collect|correlate|api|clock|model|planted);' src/lib.rs >>"$out/rooms"
+  grep -E '^(pub )?mod (archive|collect|correlate|store|api|clock|files|model|planted|threads);' src/lib.rs >>"$out/rooms"
   place "$out/rooms" "$tree/src/lib.rs"
 }
 

@@ -21,17 +21,18 @@
 //! | `normalize` | wire to rows, rejects kept | model, api's wire types |
 //! | `correlate` | events of one connection to its session | model |
 //! | `inventory` | people, computers and groups: their kept fields, and the changes between two scans | model, api's wire types |
-//! | `archive` | store, schema, parquet, ledger, commit, recover, seal, verify | model |
-//! | `lake` | the open tables: Iceberg metadata over the archive's files, published, checked and expired | model, archive |
-//! | `report` | the SQL engine, its views, the catalog of reports, rendering, charts, pages, evidence packs | model, archive's list of live files |
+//! | `store` | files on a local disk, in memory or in a bucket, and the durability that a commit needs | model, clock |
+//! | `archive` | schema, parquet, ledger, commit, recover, seal, verify | model, clock, store |
+//! | `lake` | the open tables: Iceberg metadata over the archive's files, published, checked and expired | model, store, archive |
+//! | `report` | the SQL engine, its views, the catalog of reports, rendering, charts, pages, evidence packs | model, store, archive's list of live files |
 //! | `pipeline` | where stages meet: one round of a team or of the fleet; gaps and findings | all above but report |
 //! | `sandbox` | the documented service over synthetic teams, and its ground truth | model, clock, api's wire types |
-//! | `daemon` | when each task of each team runs, the runs, and the state for display | pipeline, lake, archive, api, config, model, clock |
+//! | `daemon` | when each task of each team runs, the runs, and the state for display | pipeline, lake, archive, store, api, config, model, clock |
 //! | `web` | the daemon's port: health, metrics, the page, the API | report, lake's catalog, the daemon's state, pipeline's status |
 //! | `alert` | the alert conditions, the alert targets and the log of sent alerts | model, clock, config, the daemon's state, pipeline's status |
 //! | `cli` | one file per command | everything; only `main` uses it |
 //!
-//! Every room but `model` may use `files`. `planted` names the bugs that tests plant: every room may use it, and a
+//! Every room but `model` may use `files` and `threads`. `planted` names the bugs that tests plant: every room may use it, and a
 //! release contains none. `config` parses and checks the configuration once. `error` maps every room's errors to exit
 //! codes. `allocator` selects the memory allocator. `tests/tidy.rs` enforces the table.
 //!
@@ -40,7 +41,7 @@
 //! 2. The archive grows by whole commits: one appended ledger line is one commit, and no other write is a commit.
 //! 3. A deletion in the upstream service never deletes data of the archive.
 //! 4. Deciding functions are pure and take `now` as an argument. Three traits hide all input and output: the event source
-//!    ([`api::EventSource`]), the store ([`archive::Store`]) and the clock ([`clock::Clock`]).
+//!    ([`api::EventSource`]), the store ([`store::Store`]) and the clock ([`clock::Clock`]).
 
 pub mod alert;
 pub mod api;
@@ -61,6 +62,8 @@ pub mod pipeline;
 mod planted;
 pub mod report;
 pub mod sandbox;
+pub mod store;
+mod threads;
 pub mod web;
 
 #[cfg(test)]

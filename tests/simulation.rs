@@ -11,7 +11,7 @@ mod simulation;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use annals::archive::Store;
+use annals::store::Store;
 use simulation::faults::Coverage;
 use simulation::faults::{Fault, Rare};
 use simulation::plan::{DAY, Plan};

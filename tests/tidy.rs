@@ -20,21 +20,23 @@ const CODE: [&str; 4] = ["src", "tests", "benches", "scripts"];
 const SKIPPED: [&str; 4] = [".git", "archive", "node_modules", "target"];
 
 /// Each room of `src/`, and the rooms it may use beside itself. `cli` and `lib` may use every room.
-const ROOMS: [(&str, &[&str]); 22] = [
+const ROOMS: [(&str, &[&str]); 24] = [
     ("model", &[]),
     ("clock", &["model"]),
     ("files", &[]),
     ("planted", &[]),
+    ("threads", &[]),
     ("error", &["model", "config", "api", "collect", "normalize", "archive", "lake", "report", "pipeline", "sandbox"]),
     ("config", &["model", "api", "files"]),
     ("api", &["model", "clock", "files", "planted"]),
     ("collect", &["model", "clock", "api", "planted"]),
     ("normalize", &["model", "api"]),
-    ("archive", &["model", "clock", "files", "planted"]),
-    ("lake", &["model", "archive"]),
+    ("store", &["model", "clock", "files", "threads"]),
+    ("archive", &["model", "clock", "files", "planted", "store", "threads"]),
+    ("lake", &["model", "archive", "store"]),
     ("correlate", &["model"]),
     ("inventory", &["model", "api"]),
-    ("report", &["model", "archive", "files"]),
+    ("report", &["model", "archive", "files", "store"]),
     (
         "pipeline",
         &[
@@ -47,12 +49,13 @@ const ROOMS: [(&str, &[&str]); 22] = [
             "normalize",
             "archive",
             "lake",
+            "store",
             "correlate",
             "inventory",
             "planted",
         ],
     ),
-    ("daemon", &["model", "clock", "config", "api", "archive", "lake", "planted", "pipeline"]),
+    ("daemon", &["model", "clock", "config", "api", "archive", "lake", "planted", "pipeline", "store"]),
     ("sandbox", &["model", "clock", "api"]),
     ("web", &["model", "clock", "config", "error", "files", "lake", "report", "pipeline", "daemon"]),
     ("alert", &["model", "clock", "config", "files", "pipeline", "daemon"]),

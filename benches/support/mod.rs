@@ -15,11 +15,12 @@ use annals::api::{
     Answer, BillingSnapshot, Computers, Directory, EventSource, HttpOptions, HttpSource, Page, PageQuery, Reread,
     RetryPolicy, Retrying, TeamView, TokenSource,
 };
-use annals::archive::{Archive, LocalStore};
+use annals::archive::Archive;
 use annals::clock::{Clock, SystemClock};
 use annals::model::{Instant, Stream, TeamId};
 use annals::pipeline::{Fleet, Flushed, NoProgress, Settings, Workers};
 use annals::sandbox::{RunningSandbox, Sandbox, SandboxConfig};
+use annals::store::LocalStore;
 use bytes::Bytes;
 use tempfile::TempDir;
 

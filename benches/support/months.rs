@@ -5,8 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::archive::{Archive, Draft, LocalStore, WindowRecord, WindowRows, WindowState, month_of};
+use annals::archive::{Archive, Draft, WindowRecord, WindowRows, WindowState};
+use annals::model::path::month_of;
 use annals::model::{ConnectionDetail, Detail, Digest, EventRow, Instant, Stream, TeamId, WindowGrid};
+use annals::store::LocalStore;
 use bytes::Bytes;
 
 pub const EVENTS_A_MONTH: u64 = 30_000;

@@ -15,10 +15,10 @@ use tempfile::{NamedTempFile, TempDir};
 use thiserror::Error;
 
 use crate::model::Digest;
+use crate::store::Store;
+use crate::threads::each;
 
 use super::checked::copy_checked;
-use super::store::Store;
-use super::threads::each;
 use super::{ArchiveError, FileEntry};
 
 const FILES: &str = "files";

@@ -5,8 +5,8 @@ use std::io::{Read, Write};
 use sha2::{Digest as _, Sha256};
 
 use crate::model::Digest;
+use crate::store::{Store, StoreError, Verb};
 
-use super::store::{Store, StoreError, Verb};
 use super::{ArchiveError, FileEntry};
 
 const CHUNK_BYTES: usize = 1 << 17;

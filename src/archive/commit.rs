@@ -8,8 +8,10 @@
 
 use std::time::Duration;
 
-use crate::model::{Instant, LedgerSeq, TeamId};
+use crate::model::path::{ArchivePath, day_start, lock_of};
+use crate::model::{Dataset, Instant, LedgerSeq, TeamId, TeamKey};
 use crate::planted::{self, Bug};
+use crate::store::{Guard, Store, StoreError, Tail};
 
 use super::draft_digest::draft_digest;
 use super::draft_rows::{NewWindows, new_windows};
@@ -18,7 +20,6 @@ use super::ledger::LINE_BYTES_MAX;
 use super::ledger::{KIND_COMMIT, LINE_VERSION, Line};
 use super::ledger_files::LedgerEnd;
 use super::output::Output;
-use super::path::{ArchivePath, TeamKey, day_start, lock_of};
 use super::plan::{expired_paths, plan, released};
 use super::reader::TeamRows;
 use super::replay::{Replay, replay_for_writing};
@@ -27,8 +28,7 @@ use super::sessions::Lookup;
 use super::snapshot;
 use super::stage::Stage;
 use super::state::TeamState;
-use super::store::{Guard, Store, StoreError, Tail};
-use super::{Archive, ArchiveError, Body, Dataset, Draft, FileEntry, Finding, FindingKind};
+use super::{Archive, ArchiveError, Body, Draft, FileEntry, Finding, FindingKind};
 
 /// The writer refuses a commit that takes longer, and the next round repeats it. So `vacuum` never removes files of a running commit.
 const COMMIT_AGE_MAX: Duration = Duration::from_secs(60 * 60);

@@ -6,18 +6,18 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::model::{Digest, LedgerSeq, TeamId};
+use crate::model::path::{ArchivePath, lock_of, table_of};
+use crate::model::{Dataset, Digest, LedgerSeq, TeamId, TeamKey};
+use crate::store::{Listed, Store, StoreError, Tail, Verb, put};
 
 use super::checked::copy_checked;
 use super::heads::{HeadLine, heads_days};
 use super::ledger::Line;
 use super::ledger_files::ledger_days;
-use super::path::{ArchivePath, TeamKey, lock_of, table_of};
 use super::replay::{Replay, replay};
 use super::root::read_manifest;
-use super::store::{Listed, Store, StoreError, Tail, Verb, put};
 use super::text_lines::TextLines;
-use super::{Archive, ArchiveError, Dataset, FileEntry, SaltRecord, snapshot};
+use super::{Archive, ArchiveError, FileEntry, SaltRecord, snapshot};
 
 /// Counts what a copy wrote, for one team or all teams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -3,10 +3,10 @@
 use thiserror::Error;
 
 use crate::model::{LedgerSeq, TeamId};
+use crate::store::StoreError;
 
 use super::ledger::LINE_BYTES_MAX;
 use super::rules::StateError;
-use super::store::StoreError;
 
 #[derive(Debug, Error)]
 pub enum ArchiveError {

@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::model::{Digest, Instant, InventoryPart, LedgerSeq, Retained};
-
-use super::Dataset;
+use crate::model::{Dataset, Digest, Instant, InventoryPart, LedgerSeq, Retained};
 
 /// A month of a dataset whose rows a retention policy removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,17 +3,17 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::{Instant, LedgerSeq, Range, RetentionPolicy, Stream};
+use crate::model::path::{DataPath, month_of};
+use crate::model::{Dataset, Instant, LedgerSeq, Range, RetentionPolicy, Stream};
 use crate::planted::{self, Bug};
 
 use super::expired::{ExpiredRecord, ExpiryError, retained};
 use super::hold::covering;
 use super::ledger::Line;
-use super::path::{DataPath, month_of};
 use super::rules::StateError;
 use super::state::{TeamState, stream_of};
 use super::table::RowsDigest;
-use super::{Body, Dataset, FileEntry, WindowState};
+use super::{Body, FileEntry, WindowState};
 
 /// The month of the file's folder.
 pub fn month_of_file(file: &FileEntry) -> Option<Instant> {

@@ -6,14 +6,14 @@
 
 use std::sync::Arc;
 
-use crate::model::{Digest, Instant, LedgerSeq, TeamId};
+use crate::model::path::{ArchivePath, ledger_of};
+use crate::model::{Digest, Instant, LedgerSeq, TeamId, TeamKey};
+use crate::store::{Store, StoreError, Tail};
 
 use super::ArchiveError;
 use super::ledger_files::{LedgerEnd, ledger_days, lines_of};
 use super::note::{Head, NoteSignature, PublicKey, SecretKey};
-use super::path::{ArchivePath, TeamKey, ledger_of};
 use super::replay::Replay;
-use super::store::{Store, StoreError, Tail};
 use super::text_lines::{TextLine, TextLines};
 
 const ROTATION: &str = "rotation";
@@ -306,9 +306,9 @@ pub fn heads_of(
 
 #[cfg(test)]
 mod tests {
-    use super::super::MemoryStore;
     use super::super::tests::{at, history, open, team, writer};
     use super::*;
+    use crate::store::MemoryStore;
 
     #[test]
     fn the_lines_after_a_head_are_found_across_days() {

@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::model::{Digest, Instant, LedgerSeq, Range};
+use crate::model::{Dataset, Digest, Instant, LedgerSeq, Range};
 use crate::planted::{self, Bug};
 
-use super::{Dataset, check_ledger_text};
+use super::check_ledger_text;
 
 /// The maximum number of bytes of an id.
 pub const HOLD_ID_BYTES_MAX: usize = 64;

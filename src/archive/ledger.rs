@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::model::path::day_start;
 use crate::model::{Digest, Instant, LedgerSeq, TeamId};
 
 use super::Body;
@@ -157,7 +158,7 @@ impl Link {
         );
         let rest = text.strip_prefix(members.as_bytes())?;
         let at: Instant = std::str::from_utf8(&rest[..memchr::memchr(b'"', rest)?]).ok()?.parse().ok()?;
-        let of_line = super::path::day_start(at);
+        let of_line = day_start(at);
         let found = hash_of(&text[..text.len().checked_sub(HASH_TAIL_BYTES)?]);
         let is_next = day == self.day.map_or(of_line, |held| held.max(of_line)) && hash_in_line(text) == Some(found);
         (self.seq, self.head, self.day) = (seq, found, Some(day));
@@ -256,7 +257,7 @@ mod tests {
         let second = Line { seq: LedgerSeq(2), prev: hash, ..line() };
         let (second_bytes, _) = second.encode();
         let text = |bytes: &[u8]| bytes[..bytes.len() - 1].to_vec();
-        let day = super::super::path::day_start(line().at);
+        let day = day_start(line().at);
         let followed = |lines: &[Vec<u8>], day: Instant| {
             let mut link = Link::genesis("a1", &line().team_id);
             lines.iter().all(|line| link.follow(line, day).is_some())

@@ -1,11 +1,11 @@
 //! The files of a team's ledger, one a day.
 
-use crate::model::{Digest, Instant};
+use crate::model::path::{ArchivePath, ledger_of};
+use crate::model::{Digest, Instant, TeamKey};
+use crate::store::{Store, StoreError};
 
 use super::ArchiveError;
 use super::ledger::Line;
-use super::path::{ArchivePath, TeamKey, ledger_of};
-use super::store::{Store, StoreError};
 use super::text_lines::TextLines;
 
 /// The end of a ledger: its newest file, the file's length, and the bytes of an interrupted append.

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{Digest, Instant, LedgerSeq, TeamId};
+use crate::model::path::ArchivePath;
+use crate::model::{Digest, Instant, LedgerSeq, TeamId, TeamKey};
+use crate::store::Store;
 
 use super::ledger::Line;
 use super::ledger_files::{ledger_days, lines_of};
-use super::path::{ArchivePath, TeamKey};
-use super::store::Store;
 use super::text_lines::TextLines;
 use super::{Archive, ArchiveError, FileEntry};
 

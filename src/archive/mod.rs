@@ -1,4 +1,4 @@
-//! The only room that writes the lake: store, schema, parquet, ledger, commit, seal, vacuum, verify.
+//! The only room that writes the ledger and its data files: schema, parquet, ledger, commit, seal, vacuum, verify.
 //!
 //! # The format, for the authors of other readers and verifiers
 //! `tests/second_verifier.py` is a verifier written from this text alone.
@@ -136,7 +136,6 @@ mod cache;
 mod checked;
 mod commit;
 mod copy;
-mod dataset;
 mod draft;
 mod draft_digest;
 mod erase;
@@ -155,7 +154,6 @@ mod mask;
 mod note;
 mod output;
 mod pairs;
-mod path;
 mod plan;
 mod published;
 mod random;
@@ -172,19 +170,15 @@ mod sessions;
 mod snapshot;
 mod stage;
 mod state;
-mod store;
 mod table;
-mod team_key;
 mod team_name;
 mod text_lines;
-mod threads;
 mod vacuum;
 mod verify;
 
 pub use cache::{Cache, CacheError, CacheExtent, FetchProgress, PinnedFiles};
 pub use commit::{Committed, TeamWriter};
 pub use copy::{Copied, Copy};
-pub use dataset::Dataset;
 pub use draft::{Draft, Release, SessionsDraft, WindowRows};
 pub use erase::{ErasedPart, ErasedRecord, Erasure, FoundRow, Order, PendingOrder, ResaltedFile, Subject, check_order};
 pub use error::ArchiveError;
@@ -199,13 +193,12 @@ pub use ledger::{Line, LineError};
 pub use lines::{AddedFile, LedgerLine, LedgerLines};
 pub use mask::EventMask;
 pub use note::{Head, NoteSignature, PublicKey, SecretKey, check_key_name};
-pub use path::{ArchivePath, DataPath, SealUnit, WHOLE_TABLES, data_of, metadata_of, month_of};
 pub use published::{LEDGERS, LinesFile, TeamLine, version_of, version_path};
 pub use reach::reaching;
 pub use reader::{StoredEvent, StoredReject, TeamReader, TeamRows};
 pub use record::{
-    Body, DeviceDelta, FileEntry, FileRole, InventoryRead, READ_POINTS_MAX, ReadPoint, ReleasedRecord, SaltRecord,
-    SessionsMark, SessionsRecord, SnapshotEntry, StreamRecord, WalkPoint, WindowRecord, WindowState,
+    Body, DeviceDelta, FileEntry, InventoryRead, READ_POINTS_MAX, ReadPoint, ReleasedRecord, SaltRecord, SessionsMark,
+    SessionsRecord, SnapshotEntry, StreamRecord, WalkPoint, WindowRecord, WindowState,
 };
 pub use retention::{DueMonth, KeptBy};
 pub use review::{REVIEW_TEXT_BYTES_MAX, ReviewOutcome, ReviewRecord, check_ledger_text};
@@ -214,12 +207,7 @@ pub use rules::StateError;
 pub use salts::Salts;
 pub use sessions::HeldSession;
 pub use state::TeamState;
-pub use store::{
-    Blob, Fault, FaultyStore, FileWriter, Guard, Listed, LocalStore, MemoryStore, ObjectStore, Proof, Store,
-    StoreError, Tail, Unerased, UnfinishedUpload, open_store, prove_store, put,
-};
 pub use table::{ConnectionColumns, schema_of};
-pub use team_key::TeamKey;
 pub use team_name::team_name;
 pub use vacuum::{ObsoleteFile, ObsoleteFiles};
 

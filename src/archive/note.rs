@@ -11,9 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 
-use crate::model::{Digest, LedgerSeq};
-
-use super::path::TeamKey;
+use crate::model::{Digest, LedgerSeq, TeamKey};
 
 /// The type of Ed25519 keys in a signed note.
 const ED25519_TYPE: u8 = 1;

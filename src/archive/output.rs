@@ -2,11 +2,11 @@
 
 use arrow::array::RecordBatch;
 
-use crate::model::{Instant, InventoryPart, InventoryRow, RejectRow, Stream};
+use crate::model::{Dataset, FileRole, Instant, InventoryPart, InventoryRow, RejectRow, Stream};
 
+use super::FileEntry;
 use super::sessions::SessionsChange;
 use super::table::{RowsDigest, rows_of};
-use super::{Dataset, FileEntry, FileRole};
 
 /// One file to write.
 #[derive(Debug)]

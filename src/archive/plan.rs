@@ -4,17 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use arrow::array::RecordBatch;
 
-use crate::model::{Instant, InventoryPart, InventoryRow, RejectRow, Stream, TeamId};
+use crate::model::path::{DataPath, SealUnit, day_start, is_sealed, month_of};
+use crate::model::{Dataset, FileRole, Instant, InventoryPart, InventoryRow, RejectRow, Stream, TeamId};
 
 use super::draft_rows::{NewRows, NewWindows};
 use super::output::{Content, Output};
-use super::path::{DataPath, SealUnit, day_start, is_sealed, month_of};
 use super::salts::Salts;
 use super::seals::{Sealing, sealed_place};
 use super::sessions;
 use super::state::TeamState;
 use super::table::{RowsDigest, digest_rows, reject_batch};
-use super::{Dataset, Draft, ExpiredRecord, FileEntry, FileRole, Release, ReleasedRecord, SessionsRecord};
+use super::{Draft, ExpiredRecord, FileEntry, Release, ReleasedRecord, SessionsRecord};
 
 /// Quarantined events are few, but can be large.
 pub const REJECTS_PER_BATCH: usize = 64;

@@ -9,11 +9,9 @@ use std::collections::btree_map::Entry;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Digest, Instant, LedgerSeq, TeamId};
-
-use super::Dataset;
-use super::path::{TeamKey, metadata_of};
-use super::store::{Store, StoreError};
+use crate::model::path::metadata_of;
+use crate::model::{Dataset, Digest, Instant, LedgerSeq, TeamId, TeamKey};
+use crate::store::{Store, StoreError};
 
 /// The entry of a snapshot's summary that is the address of a [`LinesFile`].
 pub const LEDGERS: &str = "annals.ledgers";

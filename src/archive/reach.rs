@@ -1,11 +1,11 @@
 //! The holds that apply to a team: those of its own ledger, and those of other ledgers that cover the whole archive.
 
 use crate::model::{Digest, TeamId};
+use crate::store::Store;
 
 use super::hold::Hold;
 use super::salts::Salts;
 use super::state::TeamState;
-use super::store::Store;
 use super::{Archive, ArchiveError, HoldScope, TeamReader};
 
 /// The active holds that apply to the team of `state`, one per id. `whole` comes from [`Archive::whole_holds`]. An interrupted

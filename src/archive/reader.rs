@@ -6,18 +6,19 @@ use std::sync::Arc;
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{Int32Type, Int64Type};
 
+use crate::model::path::month_of;
 use crate::model::{
-    ConnectionId, Digest, EventId, EventRow, Instant, InventoryPart, InventoryRow, LedgerSeq, Range, RejectRow, Stream,
+    ConnectionId, Dataset, Digest, EventId, EventRow, Instant, InventoryPart, InventoryRow, LedgerSeq, Range,
+    RejectRow, Stream,
 };
+use crate::store::Store;
 
-use super::path::month_of;
 use super::sessions::{HeldSession, Lookup};
 use super::state::TeamState;
-use super::store::Store;
 use super::table::{
     ConnectionColumns, Selection, TableReader, by_parts, column, event_rows, inventory_rows, reject_rows, schema_of,
 };
-use super::{ArchiveError, Dataset, FileEntry};
+use super::{ArchiveError, FileEntry};
 
 /// The identity of an archived event.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

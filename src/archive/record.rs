@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{DeviceId, Digest, EventIdentity, Instant, InventoryPart, Range, Stream};
+use crate::model::{Dataset, DeviceId, Digest, EventIdentity, FileRole, Instant, InventoryPart, Range, Stream};
 
-use super::{Dataset, ErasedRecord, ExpiredRecord, Finding, HoldRecord, ReviewRecord};
+use super::{ErasedRecord, ExpiredRecord, Finding, HoldRecord, ReviewRecord};
 
 /// How completely a window was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -195,24 +195,6 @@ pub struct SaltRecord {
     pub month: Instant,
     /// The digest of the salt's file.
     pub sha256: Digest,
-}
-
-/// The role of a data file in the archive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum FileRole {
-    /// Rows of an unsettled window, or rows that a settled window gained later.
-    Part,
-    /// Rows of one settled window, or of several that share a file.
-    Window,
-    /// All rows of a sealed day.
-    Day,
-    /// All rows of a sealed month, without those of days sealed earlier. For sessions, also the rows of a year.
-    Month,
-    /// Rows that a sealed year, month or day gained later.
-    Amendment,
-    /// Sessions that can still receive events, in one file whatever their time, so that replacing them is cheap.
-    Open,
 }
 
 /// One data file, from the commit that added it.

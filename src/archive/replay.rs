@@ -1,15 +1,15 @@
 //! Reads a team's ledger from the first line to the last, and checks every link.
 
-use crate::model::{Digest, Instant, LedgerSeq, TeamId};
+use crate::model::path::{ArchivePath, day_start};
+use crate::model::{Digest, Instant, LedgerSeq, TeamId, TeamKey};
 use crate::planted::{self, Bug};
+use crate::store::{Blob, Store};
 
 use super::ArchiveError;
 use super::ledger::{self, Line, Link, TailKind};
 use super::ledger_files::{LedgerEnd, ledger_files};
-use super::path::{ArchivePath, TeamKey, day_start};
 use super::snapshot;
 use super::state::TeamState;
-use super::store::{Blob, Store};
 use super::text_lines::{TextLine, TextLines};
 
 /// The result of a replay.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{Instant, Retention, RetentionPolicy};
+use crate::model::{Dataset, Instant, Retention, RetentionPolicy};
 
 use super::expired::{ExpiredRecord, datasets_of};
 use super::expiry::month_of_file;
@@ -10,7 +10,7 @@ use super::hold::{Hold, covering};
 use super::sessions::{GoneSessions, gone_sessions};
 use super::state::TeamState;
 use super::table::RowsDigest;
-use super::{ArchiveError, Committed, Dataset, Draft, SessionsDraft, TeamReader, TeamWriter};
+use super::{ArchiveError, Committed, Draft, SessionsDraft, TeamReader, TeamWriter};
 
 /// The reason that keeps a due month.
 #[derive(Debug, Clone, PartialEq, Eq)]

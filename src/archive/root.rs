@@ -7,16 +7,16 @@ use std::time::Duration;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{GRACE_LOCAL, Instant, TeamId};
+use crate::model::path::{ArchivePath, LEDGER, MANIFEST, TABLES};
+use crate::model::{GRACE_LOCAL, Instant, TeamId, TeamKey};
+use crate::store::{Listed, Store, StoreError, Verb, put};
 
 use super::ledger::{self, Line};
 use super::ledger_files::ledger_files;
-use super::path::{ArchivePath, LEDGER, MANIFEST, TABLES, TeamKey};
 use super::random::Random;
 use super::reader::TeamReader;
 use super::replay::{replay_for_reading, replay_listed_for_reading};
 use super::snapshot::SNAPSHOT_LINES;
-use super::store::{Listed, Store, StoreError, Verb, put};
 use super::text_lines::TextLines;
 use super::{ArchiveError, Signer};
 

@@ -2,10 +2,10 @@
 
 use thiserror::Error;
 
-use crate::model::{Digest, Instant, InventoryPart, LedgerSeq, Range, Stream, TeamId};
+use crate::model::path::SealUnit;
+use crate::model::{Dataset, Digest, Instant, InventoryPart, LedgerSeq, Range, Stream, TeamId};
 
-use super::path::SealUnit;
-use super::{Dataset, ExpiryError, HoldError, WindowState};
+use super::{ExpiryError, HoldError, WindowState};
 
 /// The rule that a commit would break.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

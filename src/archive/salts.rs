@@ -14,13 +14,13 @@ use ring::hmac;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::model::{Digest, Instant, Range, TeamId};
+use crate::model::path::{ArchivePath, ledger_of, month_of};
+use crate::model::{Digest, Instant, Range, TeamId, TeamKey};
+use crate::store::{Store, StoreError, Verb, put};
 
 use super::hold::normal_subject;
-use super::path::{ArchivePath, TeamKey, month_of};
 use super::random::{Nonce, Random};
 use super::state::TeamState;
-use super::store::{Store, StoreError, Verb, put};
 use super::{ArchiveError, SaltRecord};
 
 /// The salt of this month is the key of draft digests, and no line replaces it.
@@ -163,7 +163,7 @@ impl Salts {
         let held = months.entry(month.start).or_insert_with(|| match &self.0.seed {
             Some(seed) => Held::New(self.make(seed, month.start)),
             None => {
-                let path = super::path::ledger_of(&TeamKey::of(&self.0.team));
+                let path = ledger_of(&TeamKey::of(&self.0.team));
                 let reason = "no line names a salt".to_owned();
                 Held::Lost(LostSalt { month: month.start.month(), path, reason })
             }

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{Instant, Range, Stream};
+use crate::model::path::{DataPath, SealUnit, is_sealed, month_of, place_of};
+use crate::model::{Dataset, FileRole, Instant, Range, Stream, TeamKey};
 
-use super::path::{DataPath, SealUnit, TeamKey, is_sealed, month_of, place_of};
 use super::rules::StateError;
 use super::state::{TeamState, stream_of};
-use super::{Body, Dataset, FileRole, WindowRecord, WindowState};
+use super::{Body, WindowRecord, WindowState};
 
 /// The stream, start and unit of everything that a commit seals.
 pub type Sealing = BTreeSet<(Stream, Instant, SealUnit)>;

@@ -4,14 +4,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Digest, Instant, LedgerSeq, TeamId};
+use crate::model::path::{ArchivePath, snapshots_of};
+use crate::model::{Digest, Instant, LedgerSeq, TeamId, TeamKey};
 use crate::planted::{self, Bug};
+use crate::store::{Listed, Store, StoreError, put};
 
 use super::ledger::LINE_VERSION;
 use super::ledger_files::{LedgerEnd, ledger_files};
-use super::path::{ArchivePath, TeamKey, snapshots_of};
 use super::state::TeamState;
-use super::store::{Listed, Store, StoreError, put};
 
 /// Lines between two snapshots, unless [`Archive::snapshots_every`](super::Archive::snapshots_every) sets another number.
 /// A query over a thousand teams replays the lines after a thousand snapshots.

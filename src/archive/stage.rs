@@ -4,21 +4,21 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 
-use crate::model::Digest;
+use crate::model::path::DataPath;
+use crate::model::{Dataset, Digest, TeamKey};
 use crate::planted::{self, Bug};
+use crate::store::{Store, StoreError, Verb};
+use crate::threads::each;
 
 use super::output::{Content, Output};
-use super::path::{DataPath, TeamKey};
 use super::plan::REJECTS_PER_BATCH;
 use super::random::Nonce;
 use super::salts::Salts;
-use super::store::{Store, StoreError, Verb};
 use super::table::{
     BATCH_ROWS_MAX, MergeInput, RowsDigest, Selection, TableReader, TableWriter, Written, digest_file, digest_rows,
     inventory_batch, merge, reject_batch,
 };
-use super::threads::each;
-use super::{ArchiveError, Dataset, FileEntry};
+use super::{ArchiveError, FileEntry};
 
 /// Maximum number of files written in parallel: each holds a row group in memory.
 const FILES_AT_ONCE: usize = 4;

@@ -5,16 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{DeviceId, Digest, Instant, InventoryPart, LedgerSeq, Stream, TeamId};
+use crate::model::path::{DataPath, month_of};
+use crate::model::{Dataset, DeviceId, Digest, Instant, InventoryPart, LedgerSeq, Stream, TeamId, TeamKey};
 
 use super::hold::{apply_hold, check_holds};
 use super::ledger::{GENESIS, KIND_COMMIT, Line};
-use super::path::{DataPath, TeamKey, month_of};
 use super::rules::StateError;
 use super::table::RowsDigest;
 use super::{
-    Body, Dataset, ErasedRecord, Expired, FileEntry, Finding, FindingKind, Holds, InventoryRead, ReviewRecord,
-    SaltRecord, SessionsMark, StreamRecord, WindowRecord,
+    Body, ErasedRecord, Expired, FileEntry, Finding, FindingKind, Holds, InventoryRead, ReviewRecord, SaltRecord,
+    SessionsMark, StreamRecord, WindowRecord,
 };
 
 /// Everything that the ledger says about a team up to one of its lines.

@@ -1,12 +1,12 @@
 //! A team's name, from the newest read of the team. Each month repeats it, so one small file is enough.
 
-use crate::model::{InventoryPart, InventoryValue};
+use crate::model::{Dataset, InventoryPart, InventoryValue};
+use crate::store::Store;
 
 use super::reader::bad;
 use super::state::TeamState;
-use super::store::Store;
 use super::table::{Selection, TableReader, inventory_rows};
-use super::{ArchiveError, Dataset, FileEntry};
+use super::{ArchiveError, FileEntry};
 
 const PART: InventoryPart = InventoryPart::Team;
 

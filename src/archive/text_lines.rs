@@ -3,8 +3,9 @@
 use std::io::{self, BufRead as _, BufReader, Read as _};
 
 use super::ArchiveError;
+use crate::store::{Blob, BlobReader, StoreError, Verb};
+
 use super::ledger::LINE_BYTES_MAX;
-use super::store::{Blob, BlobReader, StoreError, Verb};
 
 const BLOCK_BYTES: usize = 256 << 10;
 

@@ -6,17 +6,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::model::{GRACE_MIN, Instant, LedgerSeq, TeamId};
+use crate::model::path::{ArchivePath, DataPath, SCRATCH, ledger_of, salts_of, table_of};
+use crate::model::{Dataset, GRACE_MIN, Instant, LedgerSeq, TeamId, TeamKey};
 use crate::planted::{self, Bug};
+use crate::store::{Listed, Store, UnfinishedUpload};
 
 use super::erase::is_order;
 use super::ledger::Line;
 use super::ledger_files::{ledger_days, lines_of};
-use super::path::{ArchivePath, DataPath, SCRATCH, TeamKey, ledger_of, salts_of, table_of};
 use super::published::Published;
 use super::replay::replay;
-use super::store::{Listed, Store, UnfinishedUpload};
-use super::{Archive, ArchiveError, Dataset, TeamWriter};
+use super::{Archive, ArchiveError, TeamWriter};
 
 /// A file that no line names now.
 #[derive(Debug, Clone, PartialEq, Eq)]

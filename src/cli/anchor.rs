@@ -8,9 +8,10 @@ use clap::Args;
 use reqwest::Client;
 use url::Url;
 
-use crate::archive::{Head, SecretKey, Signer, TeamKey};
+use crate::archive::{Head, SecretKey, Signer};
 use crate::config::{Config, is_inside_archive};
 use crate::error::{Error, Exit};
+use crate::model::TeamKey;
 use crate::report::printable;
 
 use super::{Global, block_on, output, query, reading, teams};

@@ -2,9 +2,10 @@
 
 use clap::Args;
 
-use crate::archive::{Archive, ArchiveError, Copied, Copy, VerifyOptions, open_store, verify};
+use crate::archive::{Archive, ArchiveError, Copied, Copy, VerifyOptions, verify};
 use crate::error::{Error, Exit};
 use crate::model::Location;
+use crate::store::open_store;
 
 use super::{Global, bars, output, query, reading, verify as verifying};
 

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use clap::Args;
 
 use crate::api::{HttpOptions, TokenSource};
-use crate::archive::{LocalStore, Store, VerifyOptions};
+use crate::archive::VerifyOptions;
 use crate::error::{Error, Exit};
 use crate::model::{GRACE_LOCAL, Location};
 use crate::pipeline::{FleetRound, InventorySettings, ScanMode, Settings};
 use crate::sandbox::{RunningSandbox, Sandbox, SandboxConfig};
+use crate::store::{LocalStore, Store};
 
 use super::output::{self, OutputArgs};
 use super::{Global, bars, query, reading, sync, verify};

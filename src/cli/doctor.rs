@@ -8,11 +8,12 @@ use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use clap::Args;
 
 use crate::api::TokenSource;
-use crate::archive::{Archive, ArchiveError, UnfinishedUpload, prove_store};
+use crate::archive::{Archive, ArchiveError};
 use crate::config::{Config, readable_by_others};
 use crate::error::{Error, Exit};
 use crate::model::{BucketLocation, Instant, Location};
 use crate::report::ReportError;
+use crate::store::{UnfinishedUpload, prove_store};
 
 use super::modes::WideModes;
 use super::output::OutputArgs;

@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 
 use clap::Args;
 
-use crate::archive::{
-    Archive, ErasedRecord, Erasure, FoundRow, Order, PendingOrder, Subject, TeamReader, Unerased, check_order,
-};
+use crate::archive::{Archive, ErasedRecord, Erasure, FoundRow, Order, PendingOrder, Subject, TeamReader, check_order};
 use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::model::{Digest, Instant, TeamId};
+use crate::store::Unerased;
 use crate::web::plural;
 
 use super::output::{OutputArgs, say};

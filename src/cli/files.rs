@@ -4,8 +4,8 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser as _;
 
-use crate::archive::Dataset;
 use crate::error::{Error, Exit};
+use crate::model::Dataset;
 
 use super::{Global, output, query};
 

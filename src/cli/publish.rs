@@ -5,10 +5,11 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, BooleanArray, RecordBatch, StringArray, UInt64Array};
 use clap::Args;
 
-use crate::archive::{Archive, ArchiveError, metadata_of};
+use crate::archive::{Archive, ArchiveError};
 use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::lake::{self, CheckedTable, Difference, Published, Publisher, ReaderRoot, TableId};
+use crate::model::path::metadata_of;
 
 use super::output::{OutputArgs, say};
 use super::{Global, query};

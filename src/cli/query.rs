@@ -5,11 +5,12 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
-use crate::archive::{Archive, ArchiveError, Cache, ObjectStore, Store, open_store};
+use crate::archive::{Archive, ArchiveError, Cache};
 use crate::config::Config;
 use crate::error::Error;
 use crate::model::{Location, TeamId};
 use crate::report::{Engine, Flow, Format, Named, ReportError, Sink, SnapshotSource, ViewData, sink_for};
+use crate::store::{ObjectStore, Store, open_store};
 
 use super::output::OutputArgs;
 use super::{bars, limits, signals};

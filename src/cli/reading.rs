@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::{EventSource, HttpOptions, HttpSource, Listener, Notice, Pause, RetryPolicy, Retrying};
-use crate::archive::{Archive, ArchiveError, SecretKey, Signer, Store, open_store, prove_store};
+use crate::archive::{Archive, ArchiveError, SecretKey, Signer};
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, readable_by_others};
 use crate::error::Error;
 use crate::files::{self, Links};
 use crate::model::{Location, WindowGrid};
 use crate::pipeline::{Fleet, InventorySettings, Progress, ScanMode, Settings, Workers};
+use crate::store::{Store, open_store, prove_store};
 
 use super::{global, output};
 

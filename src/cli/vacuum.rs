@@ -5,11 +5,12 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use clap::Args;
 
-use crate::archive::{Archive, ArchiveError, ObsoleteFile, ObsoleteFiles, UnfinishedUpload};
+use crate::archive::{Archive, ArchiveError, ObsoleteFile, ObsoleteFiles};
 use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::lake::{self, TableId};
 use crate::model::TeamId;
+use crate::store::UnfinishedUpload;
 
 use super::output::{self, OutputArgs};
 use super::{Global, query, teams};

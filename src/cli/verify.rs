@@ -8,8 +8,8 @@ use std::sync::Arc;
 use clap::Args;
 
 use crate::archive::{
-    Archive, Damage, FaultCode, Head, HeadGiven, PublicKey, Store, TeamReport, VerifyFault, VerifyOptions,
-    VerifyReport, verify,
+    Archive, Damage, FaultCode, Head, HeadGiven, PublicKey, TeamReport, VerifyFault, VerifyOptions, VerifyReport,
+    verify,
 };
 use crate::config::Config;
 use crate::error::{Error, Exit};
@@ -17,6 +17,7 @@ use crate::files::{self, Links};
 use crate::lake;
 use crate::model::{Location, Scheme};
 use crate::report::{TeamNames, printable};
+use crate::store::Store;
 
 use super::{Global, output, query, reading};
 

@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use rustix::process::{Resource, Rlimit, getrlimit, nice, setrlimit};
 
-use crate::archive::{Archive, LocalStore};
+use crate::archive::Archive;
 use crate::error::{Error, Exit};
 use crate::report::{LOOK_BYTES_MAX, ReportError, ViewData, VisitorAnswer, VisitorQuestion, remove_spills};
+use crate::store::LocalStore;
 
 use super::output;
 

@@ -148,8 +148,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::archive::{MemoryStore, Store};
     use crate::clock::SystemClock;
+    use crate::store::{MemoryStore, Store};
 
     #[test]
     fn a_team_is_closed_when_memory_is_short_or_its_writer_fails() {

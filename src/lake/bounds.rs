@@ -7,7 +7,7 @@ use parquet::basic::Type;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::statistics::Statistics;
 
-use crate::archive::Store;
+use crate::store::Store;
 
 use super::LakeError;
 use super::manifest::Bounds;

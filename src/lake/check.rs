@@ -4,11 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
 
-use crate::archive::{
-    Archive, ArchivePath, FaultCode, FileEntry, LinesFile, Listed, Store, TeamLine, VerifyFault, VerifyReport,
-    metadata_of, version_path,
-};
+use crate::archive::{Archive, FaultCode, FileEntry, LinesFile, TeamLine, VerifyFault, VerifyReport, version_path};
+use crate::model::path::{ArchivePath, metadata_of};
 use crate::model::{GRACE_MIN, LedgerSeq, TeamId};
+use crate::store::{Listed, Store};
 
 use super::bounds::{Footer, read_footer};
 use super::manifest::DataFile;

@@ -4,7 +4,8 @@ use std::fmt::Display;
 
 use thiserror::Error;
 
-use crate::archive::{ArchiveError, StoreError};
+use crate::archive::ArchiveError;
+use crate::store::StoreError;
 
 #[derive(Debug, Error)]
 pub enum LakeError {

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::archive::{
-    Archive, Listed, ObsoleteFile, ObsoleteFiles, Store, data_of, metadata_of, version_of, version_path,
-};
+use crate::archive::{Archive, ObsoleteFile, ObsoleteFiles, version_of, version_path};
+use crate::model::path::{data_of, metadata_of};
 use crate::model::{GRACE_MIN, Instant};
+use crate::store::{Listed, Store};
 
 use super::reader_root::ReaderRoot;
 use super::table::{Table, hint_path, lines_path, manifest_entries, manifest_files, read_hint};

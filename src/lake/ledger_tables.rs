@@ -11,7 +11,9 @@ use parquet::arrow::{ArrowWriter, PARQUET_FIELD_ID_META_KEY};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
-use crate::archive::{Dataset, Finding, TeamState, WindowRecord, data_of, month_of};
+use crate::archive::{Finding, TeamState, WindowRecord};
+use crate::model::Dataset;
+use crate::model::path::{data_of, month_of};
 use crate::model::{Digest, Instant, LedgerSeq, Stream, TeamId};
 
 use super::LakeError;

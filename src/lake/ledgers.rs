@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::archive::{Archive, Dataset, FileEntry, LinesFile, TeamLine, TeamReader};
+use crate::archive::{Archive, FileEntry, LinesFile, TeamLine, TeamReader};
+use crate::model::Dataset;
 
 use super::LakeError;
 use super::ledger_tables::LedgerRows;

@@ -39,7 +39,8 @@ pub use schema::TableSchema;
 
 use arrow::datatypes::SchemaRef;
 
-use crate::archive::{Dataset, schema_of};
+use crate::archive::schema_of;
+use crate::model::Dataset;
 
 pub use ledger_tables::LedgerTable;
 

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use serde::Serialize;
 
-use crate::archive::{Archive, DataPath, TeamKey, TeamState};
+use crate::archive::{Archive, TeamState};
+use crate::model::TeamKey;
+use crate::model::path::DataPath;
 use crate::model::{Instant, LedgerSeq, TeamId};
 
 use super::manifest::Entry;

@@ -8,8 +8,10 @@ use rayon::prelude::*;
 
 use bytes::Bytes;
 
-use crate::archive::{Archive, LEDGERS, LinesFile, Store, metadata_of, put, version_path};
+use crate::archive::{Archive, LEDGERS, LinesFile, version_path};
+use crate::model::path::metadata_of;
 use crate::model::{Digest, Instant};
+use crate::store::{Store, put};
 
 use super::bounds::read_footer;
 use super::expire::drop_old_versions;

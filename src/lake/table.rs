@@ -2,7 +2,9 @@
 
 use rayon::prelude::*;
 
-use crate::archive::{LEDGERS, Store, StoreError, metadata_of, version_of, version_path};
+use crate::archive::{LEDGERS, version_of, version_path};
+use crate::model::path::metadata_of;
+use crate::store::{Store, StoreError};
 
 use super::LakeError;
 use super::manifest::{Entry, ManifestFile, decode_list, decode_manifest};

@@ -10,8 +10,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
-use crate::archive::{Archive, Fault, FaultyStore, MemoryStore, Store, metadata_of};
+use crate::archive::Archive;
 use crate::model::Instant;
+use crate::model::path::metadata_of;
+use crate::store::{Fault, FaultyStore, MemoryStore, Store};
 use history::History;
 use table::{Table, hint_path, read_hint};
 
@@ -122,7 +124,7 @@ fn publishing_interrupted_at_any_request_leaves_complete_tables() {
 fn two_publishers_at_once_build_one_chain_of_snapshots() {
     const ROUNDS: usize = 15;
     let directory = tempfile::tempdir().unwrap();
-    let store: Arc<dyn Store> = Arc::new(crate::archive::LocalStore::new(directory.path()));
+    let store: Arc<dyn Store> = Arc::new(crate::store::LocalStore::new(directory.path()));
     let mut history = History::new(Arc::clone(&store), 5);
     history.step();
     let archive = &history.archive.clone();

@@ -1,14 +1,17 @@
 //! The vocabulary of all rooms. Pure, and independent of the other rooms.
 
+mod dataset;
 mod digest;
 mod duration;
 mod event;
+mod file_role;
 mod ids;
 mod instant;
 mod inventory;
 mod grace;
 mod location;
 mod multiset;
+pub mod path;
 mod privacy;
 pub mod ranges;
 mod retention;
@@ -17,14 +20,17 @@ mod session;
 mod severity;
 mod shard;
 mod stream;
+mod team_key;
 mod text;
 mod texts;
 mod when;
 mod window;
 
+pub use dataset::Dataset;
 pub use digest::{Digest, DigestHasher, DigestMap};
 pub use duration::parse_duration;
 pub use event::{EventIdentity, RawEvent, ServedTime};
+pub use file_role::FileRole;
 pub use grace::{GRACE_BUCKET, GRACE_LOCAL, GRACE_MIN};
 pub use ids::{ConnectionId, DeviceId, EventId, LedgerSeq, TeamId};
 pub use instant::{Instant, NANOS_PER_SECOND, TimeError, TimeUnit};
@@ -38,6 +44,7 @@ pub use session::{ConnectionEvent, Outcome, SESSION_DETAILS, SessionRow, Session
 pub use severity::Severity;
 pub use shard::{SHARDS_MAX, Shard};
 pub use stream::Stream;
+pub use team_key::TeamKey;
 pub use text::Text;
 pub use when::When;
 pub use window::{Range, WindowGrid};

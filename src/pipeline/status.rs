@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::archive::{Dataset, ExpiredRecord, FindingKind, TeamState, WindowRecord, WindowState};
+use crate::archive::{ExpiredRecord, FindingKind, TeamState, WindowRecord, WindowState};
 use crate::model::{Instant, InventoryPart, Stream};
 
+use crate::model::Dataset;
 use crate::pipeline::plan::coverage::{read_to, settled_edge};
 use crate::pipeline::plan::urgency::{LastReading, Urgency};
 

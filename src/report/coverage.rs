@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
-use crate::archive::{Finding, FindingKind, WindowState, month_of};
+use crate::archive::{Finding, FindingKind, WindowState};
+use crate::model::path::month_of;
 use crate::model::{Instant, Range, Stream, TeamId};
 
 use super::data::{TeamSnapshot, ViewData, open_gaps_of};

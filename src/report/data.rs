@@ -7,11 +7,12 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::archive::{
-    Archive, Dataset, ErasedPart, ExpiredRecord, Finding, FindingKind, Hold, InventoryRead, ReviewRecord, TeamState,
-    WindowRecord, month_of,
+    Archive, ErasedPart, ExpiredRecord, Finding, FindingKind, Hold, InventoryRead, ReviewRecord, TeamState,
+    WindowRecord,
 };
 use crate::files::Irregular;
-use crate::model::{Digest, Instant, LedgerSeq, Range, Retention, Stream, TeamId};
+use crate::model::path::month_of;
+use crate::model::{Dataset, Digest, Instant, LedgerSeq, Range, Retention, Stream, TeamId};
 
 use super::ReportError;
 use super::remote::Remote;

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use crate::archive::Dataset;
+use crate::model::Dataset;
 use crate::model::Instant;
 
 use super::columns::View;

@@ -1,6 +1,7 @@
 //! The views and files that a query needs. Each named file costs a read of its footer, so the others are left out.
 
-use crate::archive::{Dataset, month_of};
+use crate::model::Dataset;
+use crate::model::path::month_of;
 use crate::model::{InventoryPart, Range};
 
 use super::catalog::Report;

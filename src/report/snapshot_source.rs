@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::archive::{Archive, ArchiveError, Cache, FileEntry, LedgerExtent, LocalStore, TeamState, team_name};
+use crate::archive::{Archive, ArchiveError, Cache, FileEntry, LedgerExtent, TeamState, team_name};
 use crate::model::{Location, TeamId, TeamRetention};
+use crate::store::LocalStore;
 
 use super::ReportError;
 use super::data::ViewData;

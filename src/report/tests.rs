@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::archive::{Dataset, Finding, FindingKind, InventoryRead, WindowRecord, WindowState};
+use crate::archive::{Finding, FindingKind, InventoryRead, WindowRecord, WindowState};
+use crate::model::Dataset;
 use crate::model::{Instant, InventoryPart, LedgerSeq, Range, Stream, TeamId};
 
 use super::*;
@@ -306,7 +307,7 @@ fn changes_of_the_inventory_are_shown_as_dated_versions() {
 #[test]
 fn an_archive_is_verified_only_if_a_query_needs_it() {
     let directory = tempfile::tempdir().unwrap();
-    let store = std::sync::Arc::new(crate::archive::LocalStore::new(directory.path()));
+    let store = std::sync::Arc::new(crate::store::LocalStore::new(directory.path()));
     let archive = crate::archive::Archive::open_or_create(store, || "a".to_owned()).unwrap();
     let engine = Engine::open(ViewData { archive: Some(archive), ..ViewData::default() }, SMALL).unwrap();
     assert_eq!(csv(&engine, "SELECT count(*) AS n FROM ledger, archive_files"), "n\n0\n");

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::archive::{Dataset, Hold, InventoryRead};
+use crate::archive::{Hold, InventoryRead};
+use crate::model::Dataset;
 use crate::model::{Instant, InventoryPart, Stream, TeamId};
 
 use super::ReportError;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::archive::Dataset;
+use crate::model::Dataset;
 use crate::model::{Range, Stream, TeamId};
 
 use super::catalog::Report;

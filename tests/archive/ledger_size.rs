@@ -8,8 +8,9 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::archive::{Archive, Draft, LocalStore, WindowRows};
+use annals::archive::{Archive, Draft, WindowRows};
 use annals::model::{Detail, EventRow, Instant, Stream, TeamId, WindowGrid};
+use annals::store::LocalStore;
 
 const HOLE_BYTES: u64 = 3 << 30;
 /// The program with its engine takes about 60 MB; the hole is ten times the limit.

@@ -7,8 +7,10 @@ use crate::age;
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::archive::{Archive, Draft, LocalStore, Store, WindowRows, month_of};
+use annals::archive::{Archive, Draft, WindowRows};
+use annals::model::path::month_of;
 use annals::model::{ConnectionDetail, Detail, EventRow, Instant, Stream, TeamId, WindowGrid};
+use annals::store::{LocalStore, Store};
 
 const EVENTS: u64 = 6_000;
 

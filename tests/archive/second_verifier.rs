@@ -5,8 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use annals::archive::{Archive, Body, Draft, LocalStore, WindowRecord, WindowState};
+use annals::archive::{Archive, Body, Draft, WindowRecord, WindowState};
 use annals::model::TeamId;
+use annals::store::LocalStore;
 use sha2::{Digest, Sha256};
 
 use crate::common;

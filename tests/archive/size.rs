@@ -8,11 +8,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::archive::{Archive, Committed, Draft, LocalStore, Store, TeamWriter, WindowRows, month_of};
+use annals::archive::{Archive, Committed, Draft, TeamWriter, WindowRows};
 use annals::clock::{Clock, SystemClock};
+use annals::model::path::month_of;
 use annals::model::{EventRow, Instant, Range, RawEvent, ServedTime, Stream, TeamId, WindowGrid};
 use annals::normalize::{normalize, parse};
 use annals::sandbox::{Sandbox, SandboxConfig};
+use annals::store::{LocalStore, Store};
 
 const DAY: Duration = Duration::from_secs(86_400);
 

@@ -5,8 +5,9 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::archive::{Archive, Draft, Finding, FindingKind, LocalStore, WindowRecord, WindowRows, WindowState};
+use annals::archive::{Archive, Draft, Finding, FindingKind, WindowRecord, WindowRows, WindowState};
 use annals::model::{ConnectionDetail, Detail, EventRow, Instant, RejectRow, Stream, TeamId, WindowGrid};
+use annals::store::LocalStore;
 use bytes::Bytes;
 
 const DAY: Duration = Duration::from_secs(86_400);

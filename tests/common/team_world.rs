@@ -8,10 +8,11 @@ use annals::api::{
     Answer, ApiError, BillingSnapshot, Computers, Directory, EventSource, Page, PageQuery, Served, TeamView,
     UnfilteredJson,
 };
-use annals::archive::{Archive, Finding, FindingKind, MemoryStore, Store, TeamState, WindowRecord};
+use annals::archive::{Archive, Finding, FindingKind, TeamState, WindowRecord};
 use annals::clock::Clock;
 use annals::model::{DeviceId, EventId, EventRow, Instant, Range, RawEvent, ServedTime, Stream, TeamId};
 use annals::pipeline::{Fleet, NoProgress, Settings, TeamRound, Workers};
+use annals::store::{MemoryStore, Store};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 

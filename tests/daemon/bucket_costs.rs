@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::archive::{Archive, ObjectStore};
+use annals::archive::Archive;
 use annals::model::{BucketLocation, Location};
 use annals::pipeline::BucketRequests;
+use annals::store::ObjectStore;
 use object_server::{ACCESS_KEY, BUCKET, Kind, ObjectServer, REGION, SECRET_KEY};
 
 use super::fleet::FleetWorld;

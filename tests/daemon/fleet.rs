@@ -8,12 +8,13 @@ use annals::api::{
     Answer, ApiError, BillingSnapshot, Computers, Directory, EventSource, Page, PageQuery, Served, TeamView,
     UnfilteredJson, scans_per_second,
 };
-use annals::archive::{Archive, MemoryStore};
+use annals::archive::Archive;
 use annals::clock::Clock;
 use annals::config::Schedule;
 use annals::daemon::{Command, Daemon, Edges, Live};
 use annals::model::{DeviceId, EventId, Instant, RawEvent, ServedTime, Stream, TeamId};
 use annals::pipeline::{InventorySettings, NoProgress, ScanMode, Settings, Workers};
+use annals::store::MemoryStore;
 use futures::channel::mpsc;
 
 use super::common::virtual_clock::VirtualClock;

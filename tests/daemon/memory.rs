@@ -5,8 +5,9 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::archive::{Archive, MemoryStore};
+use annals::archive::Archive;
 use annals::daemon::weight;
+use annals::store::MemoryStore;
 
 use super::fleet::FleetWorld;
 use super::virtual_time::schedule;

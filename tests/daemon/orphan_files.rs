@@ -4,9 +4,10 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::archive::{Archive, MemoryStore, Store};
+use annals::archive::Archive;
 use annals::config::Schedule;
 use annals::model::Instant;
+use annals::store::{MemoryStore, Store};
 
 use super::fleet::FleetWorld;
 use super::virtual_time::{START, schedule};

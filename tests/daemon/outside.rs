@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::archive::{Archive, LocalStore};
+use annals::archive::Archive;
 use annals::model::{Instant, Range, Stream, TeamId};
 use annals::sandbox::{Fault, RequestInfo, SandboxConfig};
+use annals::store::LocalStore;
 
 use super::program::{PATIENCE, POLLS, Scene, now, pause, put, wait_for, wait_within};
 

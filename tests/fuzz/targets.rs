@@ -4,10 +4,11 @@
 use std::path::Path;
 
 use annals::api::{json::Object, outline::Outline, roster, wire};
-use annals::archive::{ArchivePath, Head, HeadLine, Line, LineError, PublicKey, TeamKey};
+use annals::archive::{Head, HeadLine, Line, LineError, PublicKey};
 use annals::config::{Config, Cron, When, parse_duration, parse_memory};
 use annals::inventory;
-use annals::model::{DeviceId, Digest, Instant, Stream, TeamId};
+use annals::model::path::ArchivePath;
+use annals::model::{DeviceId, Digest, Instant, Stream, TeamId, TeamKey};
 use annals::normalize::{normalize, parse};
 use annals::report::{Origin, Report, lexer};
 use bytes::Bytes;

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::archive::{
-    Archive, Draft, SessionsDraft, SessionsMark, Store, TeamWriter, WindowRecord, WindowRows, WindowState, month_of,
-};
+use annals::archive::{Archive, Draft, SessionsDraft, SessionsMark, TeamWriter, WindowRecord, WindowRows, WindowState};
+use annals::model::path::month_of;
 use annals::model::{
     ConnectionDetail, Detail, EventRow, Instant, Outcome, Range, RejectRow, SessionRow, SessionTexts, Stream, TeamId,
     WindowGrid,
 };
+use annals::store::Store;
 use fastrand::Rng;
 
 pub const TEAMS: [&str; 2] = ["acme", "Zürich & sons"];

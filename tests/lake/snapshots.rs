@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use annals::archive::{Archive, Dataset, LocalStore, Store, schema_of};
+use annals::archive::{Archive, schema_of};
 use annals::lake::{Publisher, ReaderRoot, TableId, check, vacuum};
-use annals::model::Location;
+use annals::model::{Dataset, Location};
+use annals::store::{LocalStore, Store};
 use serde_json::{Value, json};
 
 use super::age;

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use annals::archive::{Dataset, schema_of};
+use annals::archive::schema_of;
+use annals::model::Dataset;
 use serde_json::{Value, json};
 
 use super::awkward::program::{self, live_files};

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
-use annals::archive::Dataset;
+use annals::model::Dataset;
 use serde_json::Value;
 
 use super::age::age;

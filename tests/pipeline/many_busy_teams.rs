@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use annals::api::{EventSource, HttpOptions, HttpSource, RetryPolicy, Retrying, TokenSource};
-use annals::archive::{Archive, MemoryStore, VerifyOptions, verify};
+use annals::archive::{Archive, VerifyOptions, verify};
 use annals::clock::SystemClock;
 use annals::model::{Instant, Range, Stream, TeamId};
 use annals::pipeline::{Budget, Fleet, Flushed, Progress, Settings, Workers};
 use annals::sandbox::{RunningSandbox, Sandbox, SandboxConfig};
+use annals::store::MemoryStore;
 
 const TEAMS: u32 = 8;
 const BOUND: usize = 15_000;

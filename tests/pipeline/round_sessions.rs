@@ -8,15 +8,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::archive::{
-    Archive, Dataset, Draft, Fault, FaultyStore, MemoryStore, Store, TeamWriter, VerifyOptions, WindowRows, verify,
-};
+use annals::archive::{Archive, Draft, TeamWriter, VerifyOptions, WindowRows, verify};
 use annals::correlate::{connection_of, session_of};
 use annals::model::{
-    ConnectionDetail, ConnectionId, Detail, EventId, EventRow, Instant, Range, RawEvent, ServedTime, SessionRow,
-    Stream, TeamId, WindowGrid,
+    ConnectionDetail, ConnectionId, Dataset, Detail, EventId, EventRow, Instant, Range, RawEvent, ServedTime,
+    SessionRow, Stream, TeamId, WindowGrid,
 };
 use annals::pipeline::{Chunk, Settings, correlate, defer_sessions};
+use annals::store::{Fault, FaultyStore, MemoryStore, Store};
 use bytes::Bytes;
 use common::team_world::{World, at};
 use proptest::collection::vec;

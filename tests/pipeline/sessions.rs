@@ -10,10 +10,11 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::archive::{Archive, LocalStore};
+use annals::archive::Archive;
 use annals::clock::{Clock, SystemClock};
 use annals::model::{Instant, Stream, TeamId};
 use annals::sandbox::{InsertedEvent, RunningSandbox, Sandbox, SandboxConfig};
+use annals::store::LocalStore;
 use common::naive_sessions;
 use serde_json::Value;
 

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals::api::{EventSource, HttpOptions, HttpSource, RetryPolicy, Retrying, TokenSource};
-use annals::archive::{
-    Archive, Dataset, FileRole, FindingKind, MemoryStore, SealUnit, Store, VerifyOptions, WindowState, verify,
-};
+use annals::archive::{Archive, FindingKind, VerifyOptions, WindowState, verify};
 use annals::clock::Clock;
 use annals::config::Partition;
-use annals::model::{EventRow, Instant, Range, Stream, TeamId};
+use annals::model::path::SealUnit;
+use annals::model::{Dataset, EventRow, FileRole, Instant, Range, Stream, TeamId};
 use annals::pipeline::{Fleet, FleetRound, NoProgress, Settings, Workers};
 use annals::sandbox::{RunningSandbox, Sandbox, SandboxConfig};
+use annals::store::{MemoryStore, Store};
 use common::quick_clock::QuickClock;
 
 struct World {

@@ -12,12 +12,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals::archive::{
-    Archive, Draft, Finding, FindingKind, LocalStore, SessionsDraft, SessionsMark, WindowRecord, WindowRows,
-    WindowState,
+    Archive, Draft, Finding, FindingKind, SessionsDraft, SessionsMark, WindowRecord, WindowRows, WindowState,
 };
 use annals::correlate::{SESSION_RULES, connection_of, session_of};
 use annals::model::{ConnectionDetail, Detail, EventRow, Instant, Range, Stream, TeamId, WindowGrid};
 use annals::report::{Catalog, ParamDefault, ParamKind, Report, ViewData};
+use annals::store::LocalStore;
 use bytes::Bytes;
 
 pub const DAY: Duration = Duration::from_secs(86_400);

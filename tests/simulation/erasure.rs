@@ -5,9 +5,10 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use annals::archive::{Archive, ArchiveError, MemoryStore, Store, Subject, TeamReader, TeamState};
+use annals::archive::{Archive, ArchiveError, Subject, TeamReader, TeamState};
 use annals::clock::Clock;
 use annals::model::{Digest, Instant, Range, Stream, TeamId};
+use annals::store::{MemoryStore, Store};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 

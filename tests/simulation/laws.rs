@@ -5,8 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use annals::archive::{Line, MemoryStore, Store};
+use annals::archive::Line;
 use annals::model::{Digest, GRACE_MIN, Instant};
+use annals::store::{MemoryStore, Store};
 use bytes::Bytes;
 
 use super::faults::{Coverage, Rare};

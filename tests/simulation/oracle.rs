@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals::archive::{
-    Archive, Dataset, FileEntry, FileRole, Finding, FindingKind, MemoryStore, TeamReader, TeamState, VerifyOptions,
-    WindowState, month_of, verify,
+    Archive, FileEntry, Finding, FindingKind, TeamReader, TeamState, VerifyOptions, WindowState, verify,
 };
 use annals::clock::Clock;
-use annals::model::{Digest, EventRow, Instant, Range, Stream, TeamId};
+use annals::model::path::month_of;
+use annals::model::{Dataset, Digest, EventRow, FileRole, Instant, Range, Stream, TeamId};
 use annals::pipeline::Settings;
+use annals::store::MemoryStore;
 
 use super::allowed_losses::{Excuses, UNKNOWN_COMPUTER};
 use super::erasure;
@@ -236,7 +237,7 @@ fn certain_from(gap: &Finding) -> Option<Instant> {
 
 /// I12, for every stored byte.
 fn no_secret(files: &MemoryStore, broken: &mut Vec<String>) {
-    use annals::archive::Store;
+    use annals::store::Store;
     for listed in files.list("").expect("memory can be listed") {
         let content = files.read(&listed.path).ok().and_then(|blob| blob.to_bytes().ok()).unwrap_or_default();
         if content.windows(SECRET.len()).any(|part| part == SECRET.as_bytes()) {

@@ -3,7 +3,8 @@
 
 use std::collections::HashMap;
 
-use annals::archive::{TeamState, month_of};
+use annals::archive::TeamState;
+use annals::model::path::month_of;
 use annals::model::{Detail, Digest, EventRow, Instant, Privacy, RawPolicy, Stream};
 use bytes::Bytes;
 

@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
-use annals::archive::{
-    Archive, ArchivePath, Blob, FileWriter, Guard, Listed, MemoryStore, Store, StoreError, Tail, TeamKey, TeamState,
-};
+use annals::archive::{Archive, TeamState};
+use annals::model::TeamKey;
+use annals::model::path::ArchivePath;
 use annals::model::{Digest, Instant, LedgerSeq, TeamId};
+use annals::store::{Blob, FileWriter, Guard, Listed, MemoryStore, Store, StoreError, Tail};
 
 use super::faults::{Coverage, Fault, Rare};
 use super::laws::content;

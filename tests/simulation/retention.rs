@@ -4,11 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::archive::{
-    Archive, Dataset, Draft as Commit, HoldAdded, HoldRecord, HoldReleased, HoldScope, TeamState, month_of,
-};
+use annals::archive::{Archive, Draft as Commit, HoldAdded, HoldRecord, HoldReleased, HoldScope, TeamState};
 use annals::clock::Clock;
-use annals::model::{Instant, LedgerSeq, Retained, Retention, Stream, TeamId, TeamRetention};
+use annals::model::path::month_of;
+use annals::model::{Dataset, Instant, LedgerSeq, Retained, Retention, Stream, TeamId, TeamRetention};
 
 use super::plan::{DAY, End, HOUR, Plan, ProcessPlan};
 use super::random::Draw;

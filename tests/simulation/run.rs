@@ -9,11 +9,12 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use annals::api::{EventSource, RetryPolicy, Retrying};
-use annals::archive::{Archive, Listed, MemoryStore, Store, WindowState};
+use annals::archive::{Archive, WindowState};
 use annals::clock::Clock;
 use annals::daemon::{Command, Daemon, Edges, Live};
 use annals::model::{Instant, Stream, TeamId};
 use annals::pipeline::{ExpirySettings, Fleet, NoProgress, Settings, Workers};
+use annals::store::{Listed, MemoryStore, Store};
 use futures::FutureExt;
 use futures::channel::mpsc;
 

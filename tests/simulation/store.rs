@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use annals::archive::{Blob, FaultyStore, FileWriter, Guard, Listed, MemoryStore, Store, StoreError, Tail};
 use annals::model::Instant;
+use annals::store::{Blob, FaultyStore, FileWriter, Guard, Listed, MemoryStore, Store, StoreError, Tail};
 use bytes::Bytes;
 
 use super::clock::SimClock;
@@ -219,7 +219,7 @@ impl Guard for Unlocked {}
 
 /// The error of a failed operation.
 fn failed(path: &str, undone: bool) -> StoreError {
-    let fault = if undone { annals::archive::Fault::FailedUndone } else { annals::archive::Fault::Failed };
+    let fault = if undone { annals::store::Fault::FailedUndone } else { annals::store::Fault::Failed };
     let store = FaultyStore::new(Arc::new(MemoryStore::new()), 0, false, fault);
     store.remove(path).expect_err("its first verb fails")
 }

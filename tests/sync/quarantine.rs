@@ -5,8 +5,9 @@ use crate::awkward;
 
 use std::sync::Arc;
 
-use annals::archive::{Archive, Committed, Draft, LocalStore, TeamWriter};
+use annals::archive::{Archive, Committed, Draft, TeamWriter};
 use annals::model::{Instant, RejectRow, Stream, TeamId};
+use annals::store::LocalStore;
 use awkward::laws::{files_agree, findings, nanos};
 use awkward::{DAY, HOUR, Kind, Program, SINCE, Service, World, events, hold, scene};
 use serde_json::{Value, json};

@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{Digest, Instant, LedgerSeq};
+use crate::model::path::DataPath;
+use crate::model::{Dataset, Digest, Instant, LedgerSeq};
 use crate::planted::{self, Bug};
+use crate::store::Unerased;
 
-use super::super::path::DataPath;
 use super::super::salts::{Salt, Salts};
 use super::super::stage::read_back;
-use super::super::store::Unerased;
 use super::super::table::{RowsDigest, Selection, TableReader, TableWriter, digest_rows, salt_months, times_of};
 use super::super::vacuum::{may_be_named, unnamed};
-use super::super::{ArchiveError, Body, Committed, Dataset, FileEntry, TeamWriter};
+use super::super::{ArchiveError, Body, Committed, FileEntry, TeamWriter};
 use super::eraser::{Changed, Eraser};
 use super::record::{ErasedPart, ErasedRecord};
 use super::scan::changes;

@@ -8,10 +8,9 @@ use arrow::compute::take_record_batch;
 use arrow::datatypes::DataType;
 use serde::de::IgnoredAny;
 
-use crate::model::{Digest, ErasedMark, RejectRow};
+use crate::model::{Dataset, Digest, ErasedMark, RejectRow};
 use crate::planted::{self, Bug};
 
-use super::super::Dataset;
 use super::super::salts::Salt;
 use super::super::table::{column, reject_batch, reject_rows, sort_rows};
 use super::strings::picked;

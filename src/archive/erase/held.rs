@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 
 use arrow::array::{AsArray, RecordBatch};
 
-use crate::model::{Digest, TeamId};
+use crate::model::{Dataset, Digest, TeamId};
 
 use super::super::hold::Hold;
 use super::super::salts::{Salt, Salts};
-use super::super::{Archive, ArchiveError, Dataset, TeamReader};
+use super::super::{Archive, ArchiveError, TeamReader};
 use super::carry::Rows;
 use super::eraser::Eraser;
 use super::rules::holds_on_part;

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::path::SCRATCH;
 use crate::model::{Digest, Instant, TeamId};
+use crate::store::{Store, StoreError, Unerased, Verb, put};
 
-use super::super::path::SCRATCH;
 use super::super::random::Random;
 use super::super::salts::Salt;
-use super::super::store::{Store, StoreError, Unerased, Verb, put};
 use super::super::{Archive, ArchiveError};
 use super::Subject;
 use super::place::{is_order, order_of};

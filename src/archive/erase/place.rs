@@ -1,6 +1,6 @@
 //! The path of the scratch file that keeps an order's key until the order is done.
 
-use super::super::path::SCRATCH;
+use crate::model::path::SCRATCH;
 
 const ORDER: &str = "erasure-";
 

@@ -2,9 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Digest, Instant};
-
-use super::super::Dataset;
+use crate::model::{Dataset, Digest, Instant};
 
 /// Bytes of an order's name.
 const ORDER_BYTES_MAX: usize = 64;

@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::model::{Digest, Instant, Range};
+use crate::model::path::DataPath;
+use crate::model::{Dataset, Digest, FileRole, Instant, Range};
 
 use super::super::hold::{Hold, covering};
-use super::super::path::DataPath;
 use super::super::rules::StateError;
 use super::super::salts::DRAFTS_MONTH;
 use super::super::state::TeamState;
 use super::super::table::RowsDigest;
-use super::super::{Body, Dataset, FileEntry, FileRole};
+use super::super::{Body, FileEntry};
 use super::{ErasedPart, ErasedRecord, check_order};
 
 /// The members that a file and its replacement have in common.

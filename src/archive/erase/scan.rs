@@ -2,12 +2,12 @@
 
 use arrow::array::{Array, AsArray, RecordBatch};
 
-use crate::model::Instant;
+use crate::model::{Dataset, Instant};
+use crate::store::Store;
 
 use super::super::salts::{Salt, Salts};
-use super::super::store::Store;
 use super::super::table::{Selection, TableReader, column, times_of};
-use super::super::{ArchiveError, Dataset, FileEntry, TeamReader};
+use super::super::{ArchiveError, FileEntry, TeamReader};
 use super::eraser::{Changed, Eraser};
 use super::{Order, Subject, key_of};
 

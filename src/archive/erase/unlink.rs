@@ -7,9 +7,9 @@
 use std::collections::BTreeSet;
 
 use crate::model::Instant;
+use crate::store::Store;
 
 use super::super::salts::{DRAFTS_MONTH, Salts};
-use super::super::store::Store;
 use super::super::table::{RowsDigest, digest_file};
 use super::super::{ArchiveError, FileEntry};
 use super::ResaltedFile;

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::model::{Instant, Range, SessionRow, Stream};
+use crate::model::path::{day_start, month_of, year_of};
+use crate::model::{Dataset, FileRole, Instant, Range, SessionRow, Stream};
 
 use super::super::output::{Content, Output};
-use super::super::path::{day_start, month_of, year_of};
 use super::super::salts::Salts;
 use super::super::state::TeamState;
 use super::super::table::RowsDigest;
-use super::super::{Dataset, FileEntry, FileRole, SessionsDraft, SessionsRecord};
+use super::super::{FileEntry, SessionsDraft, SessionsRecord};
 use super::columns::{Sum, batches, in_order};
 use super::new_file::SessionsChange;
 use super::place::{LARGE_ROWS, Place, Places, SMALL_ROWS, is_joined};

@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use arrow::array::BooleanArray;
 use arrow::compute::filter_record_batch;
 
-use crate::model::{Instant, Range, SessionRow};
+use crate::model::path::month_of;
+use crate::model::{Dataset, Instant, Range, SessionRow};
+use crate::store::Store;
 
-use super::super::path::month_of;
 use super::super::salts::Salts;
 use super::super::state::TeamState;
-use super::super::store::Store;
 use super::super::table::{RowsDigest, Selection, TableReader, digest_rows, session_rows};
-use super::super::{ArchiveError, Dataset, FileEntry};
+use super::super::{ArchiveError, FileEntry};
 
 /// The expired sessions of one month.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -3,12 +3,12 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::model::{ConnectionId, SessionRow};
+use crate::model::{ConnectionId, Dataset, FileRole, SessionRow};
+use crate::store::Store;
 
 use super::super::state::TeamState;
-use super::super::store::Store;
 use super::super::table::{ConnectionFilters, Selection, TableReader, by_parts, session_rows};
-use super::super::{ArchiveError, Dataset, FileEntry, FileRole};
+use super::super::{ArchiveError, FileEntry};
 
 /// The cache of bloom filters has at most this size; other filters are read again at each lookup.
 const FILTER_BYTES_MAX: usize = 32 << 20;

@@ -7,9 +7,8 @@ use arrow::array::{
     TimestampMicrosecondArray,
 };
 
-use crate::model::{ErasedMark, EventRow, Instant, RejectRow, Stream};
+use crate::model::{Dataset, ErasedMark, EventRow, Instant, RejectRow, Stream};
 
-use super::super::Dataset;
 use super::{BATCH_BYTES_MAX, BATCH_ROWS_MAX, by_parts, schema_of};
 
 /// The columns of every stream, before and after the stream's own columns.

@@ -17,12 +17,12 @@ use rayon::iter::{ParallelBridge, ParallelIterator};
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
-use crate::model::{Digest, Instant, Range};
+use crate::model::path::month_of;
+use crate::model::{Dataset, Digest, Instant, Range};
+use crate::store::Store;
 
-use super::super::path::month_of;
+use super::super::ArchiveError;
 use super::super::salts::{LostSalt, Salt, Salts};
-use super::super::store::Store;
-use super::super::{ArchiveError, Dataset};
 use super::column::{FIRST_SEEN_AT, RAW};
 use super::order::times_of;
 use super::rows_digest::RowsDigest;

@@ -7,9 +7,8 @@ use arrow::array::{
 };
 use arrow::datatypes::{Int64Type, TimestampMicrosecondType};
 
-use crate::model::{InventoryKind, InventoryPart, InventoryRow, InventoryValue, TeamId};
+use crate::model::{Dataset, InventoryKind, InventoryPart, InventoryRow, InventoryValue, TeamId};
 
-use super::super::Dataset;
 use super::{column, schema_of};
 
 /// The columns of rows of one part.

@@ -8,8 +8,8 @@ use arrow::array::{Array, AsArray, BooleanArray, RecordBatch, StringArray};
 use arrow::compute::{filter_record_batch, interleave_record_batch};
 
 use crate::model::{ConnectionId, Instant};
+use crate::store::Store;
 
-use super::super::store::Store;
 use super::super::{ArchiveError, FileEntry};
 use super::order::Order;
 use super::{BATCH_BYTES_MAX, BATCH_ROWS_MAX, Selection, TableReader, column};
@@ -248,11 +248,11 @@ fn bad(detail: String) -> ArchiveError {
 mod tests {
     use bytes::Bytes;
 
-    use super::super::super::MemoryStore;
     use super::super::super::tests::{event, events, now};
     use super::super::{event_batches, event_rows};
     use super::*;
     use crate::model::{EventRow, Stream};
+    use crate::store::MemoryStore;
 
     /// For all inputs: the output is sorted, and no batch is larger than the memory limit.
     #[test]

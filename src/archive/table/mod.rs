@@ -56,9 +56,9 @@ pub const TABLE_VERSION: &str = "1";
 
 /// A file of these events in a new store, encoded as a sealed file with all its filters.
 #[cfg(test)]
-fn file_of(rows: &[crate::model::EventRow]) -> super::MemoryStore {
-    let store = super::MemoryStore::new();
-    let dataset = super::Dataset::Connections;
+fn file_of(rows: &[crate::model::EventRow]) -> crate::store::MemoryStore {
+    let store = crate::store::MemoryStore::new();
+    let dataset = crate::model::Dataset::Connections;
     let mut table = TableWriter::create(&store, dataset, 1_000_000, super::random::Nonce(7)).unwrap();
     for some in rows.chunks(BATCH_ROWS_MAX) {
         table.write(&event_batch(crate::model::Stream::Connections, some).unwrap()).unwrap();

@@ -17,10 +17,10 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::statistics::Statistics;
 
-use crate::model::{ConnectionId, Range};
+use crate::model::{ConnectionId, Dataset, Range};
+use crate::store::{Blob, Store};
 
-use super::super::store::{Blob, Store};
-use super::super::{ArchiveError, Dataset};
+use super::super::ArchiveError;
 use super::tuning::{BATCH_BYTES_MAX, BATCH_ROWS_MAX};
 use super::{column, schema_of};
 

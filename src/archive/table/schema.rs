@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use parquet::arrow::PARQUET_FIELD_ID_META_KEY;
 
-use super::super::Dataset;
+use crate::model::Dataset;
 use crate::model::{InventoryKind, InventoryPart, SESSION_DETAILS};
 
 /// The names of columns that code refers to.

@@ -7,9 +7,8 @@ use arrow::array::{
 };
 use arrow::datatypes::{Int64Type, TimestampMicrosecondType};
 
-use crate::model::{Instant, Outcome, SESSION_DETAILS, SessionRow, SessionTexts};
+use crate::model::{Dataset, Instant, Outcome, SESSION_DETAILS, SessionRow, SessionTexts};
 
-use super::super::Dataset;
 use super::column::{
     CONFLICTS, CONNECTION_ID, DURATION_MS, EVENT_COUNT, FAILED_ATTEMPTS, FAILURE_REASONS, OUTCOME, TEAM_ID, TIMES,
 };

@@ -7,9 +7,8 @@ use parquet::file::properties::{
 };
 use parquet::schema::types::ColumnPath;
 
-use crate::model::SESSION_DETAILS;
+use crate::model::{Dataset, SESSION_DETAILS};
 
-use super::super::Dataset;
 use super::super::random::Nonce;
 use super::column::CONNECTION_ID;
 use super::column::{REPEATED, TIMES};

@@ -10,11 +10,11 @@ use parquet::file::writer::SerializedFileWriter;
 use rayon::prelude::*;
 use sha2::{Digest as _, Sha256};
 
-use crate::model::{Digest, Instant};
+use crate::model::{Dataset, Digest, Instant};
+use crate::store::{FileWriter, Store, StoreError, Verb};
 
+use super::super::ArchiveError;
 use super::super::random::Nonce;
-use super::super::store::{FileWriter, Store, StoreError, Verb};
-use super::super::{ArchiveError, Dataset};
 use super::order::times_of;
 use super::tuning::{GROUP_BYTES_MAX, GROUP_ROWS_MAX, properties};
 use super::{column, schema_of};
@@ -197,11 +197,11 @@ impl Write for Sink {
 mod tests {
     use parquet::file::metadata::{ParquetMetaDataReader, RowGroupMetaData};
 
-    use super::super::super::MemoryStore;
     use super::super::super::tests::{event, events, now};
     use super::super::{BATCH_ROWS_MAX, event_batch};
     use super::*;
     use crate::model::{EventRow, Stream};
+    use crate::store::MemoryStore;
 
     /// The limits of rows and text bound the memory for decoding one row group.
     #[test]

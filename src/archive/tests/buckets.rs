@@ -4,9 +4,9 @@ use std::thread::scope;
 
 use object_server::{Effect, ObjectServer, Rule};
 
-use super::super::store::s3;
 use super::super::{Signer, VerifyOptions, verify};
 use super::*;
+use crate::store::s3;
 
 /// One in this many requests is interrupted; in the long run, every request is.
 const REQUESTS_EVERY: usize = 3;

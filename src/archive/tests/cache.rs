@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use super::super::{Cache, CacheError, FaultyStore, FileEntry, LocalStore, MemoryStore};
+use crate::store::{FaultyStore, LocalStore, MemoryStore};
+
+use super::super::{Cache, CacheError, FileEntry};
 use super::*;
 
 const PLENTY: u64 = 1 << 30;
@@ -13,7 +15,7 @@ fn archive() -> (MemoryStore, Vec<FileEntry>, FaultyStore) {
     let store: Arc<dyn Store> = Arc::new(disk.clone());
     let archive = committed(&store);
     let files = archive.read(&team()).unwrap().state().files.values().cloned().collect();
-    let counting = FaultyStore::new(store, u64::MAX, false, super::super::Fault::Failed);
+    let counting = FaultyStore::new(store, u64::MAX, false, crate::store::Fault::Failed);
     (disk, files, counting)
 }
 
@@ -153,7 +155,7 @@ fn a_copy_continues_after_any_interruption() {
     let mut cut = 0;
     for verb in 0..200 {
         let target = MemoryStore::new();
-        let faulty = FaultyStore::new(Arc::new(target.clone()), verb, true, super::super::Fault::FailedButDone);
+        let faulty = FaultyStore::new(Arc::new(target.clone()), verb, true, crate::store::Fault::FailedButDone);
         cut += u64::from(copy(Arc::new(faulty)).is_err());
         let whole: Arc<dyn Store> = Arc::new(target.snapshot());
         let _ = copy(Arc::clone(&whole)).unwrap();

@@ -2,12 +2,10 @@
 
 use super::super::ledger::{KIND_COMMIT, LINE_VERSION, Line};
 use super::super::random::Nonce;
-use super::super::{
-    Body, DeviceDelta, FileRole, Finding, FindingKind, SessionsRecord, StateError, TeamState, WindowState::*,
-};
+use super::super::{Body, DeviceDelta, Finding, FindingKind, SessionsRecord, StateError, TeamState, WindowState::*};
 use super::rules::{FIRST, THIRD, file, files, part, quarantined, state, sum, window_file};
 use super::*;
-use crate::model::LedgerSeq;
+use crate::model::{FileRole, LedgerSeq};
 
 /// The next line of a state.
 fn next_line(state: &TeamState) -> Line {

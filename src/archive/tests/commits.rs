@@ -3,10 +3,11 @@
 use object_server::ObjectServer;
 use parquet::file::metadata::ParquetMetaDataReader;
 
-use super::super::store::s3;
 use super::super::table::schema_of;
-use super::super::{FileRole, FindingKind, LocalStore, MemoryStore, StateError};
+use super::super::{FindingKind, StateError};
 use super::*;
+use crate::model::FileRole;
+use crate::store::{LocalStore, MemoryStore, s3};
 
 /// Runs a test on every kind of store.
 fn on_every_store(test: impl Fn(Arc<dyn Store>)) {

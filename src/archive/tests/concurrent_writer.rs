@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
-use crate::archive::{Blob, FileWriter, Guard, Listed, MemoryStore, StoreError, Tail, VerifyOptions, verify};
+use crate::archive::{VerifyOptions, verify};
+use crate::store::{Blob, FileWriter, Guard, Listed, MemoryStore, StoreError, Tail};
 
 /// A store whose first `part` file of each listing was just settled, and so removed, by a concurrent writer.
 struct Busy {
@@ -14,7 +15,7 @@ struct Busy {
 
 impl Busy {
     fn settle(&self, path: &str) {
-        let date = super::super::DataPath::parse(path).unwrap().start.day();
+        let date = crate::model::path::DataPath::parse(path).unwrap().start.day();
         let draft = Draft {
             rows: vec![rows(&date, events(&date, 1, 1), true)],
             windows: vec![record(day(&date), WindowState::Settled, 2)],

@@ -5,9 +5,10 @@ use std::path::Path;
 
 use super::super::ledger::{LINE_VERSION, Line};
 use super::super::random::Nonce;
-use super::super::{Blob, FaultCode, HeadGiven, LocalStore, MemoryStore, Verdict, VerifyOptions, VerifyReport, verify};
+use super::super::{FaultCode, HeadGiven, Verdict, VerifyOptions, VerifyReport, verify};
 use super::*;
 use crate::model::Digest;
+use crate::store::{Blob, LocalStore, MemoryStore};
 
 const TEN_DAYS: Duration = Duration::from_secs(10 * 86_400);
 

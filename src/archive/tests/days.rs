@@ -1,6 +1,10 @@
 //! Days that are sealed before their month: the place of their rows, the rules of sealing, and the view of older programs.
 
-use super::super::{FileRole, MemoryStore, SealUnit, StateError, TeamState, VerifyOptions, verify};
+use crate::model::FileRole;
+use crate::model::path::SealUnit;
+use crate::store::MemoryStore;
+
+use super::super::{StateError, TeamState, VerifyOptions, verify};
 use super::*;
 
 const CONNECTIONS: Stream = Stream::Connections;

@@ -1,7 +1,7 @@
 //! Invalid drafts: each is refused with a sentence, and changes nothing.
 
-use super::super::MemoryStore;
 use super::*;
+use crate::store::MemoryStore;
 
 /// A writer whose archive holds two quarantined events, a window with two files and a window with one.
 fn held() -> (Arc<dyn Store>, TeamWriter) {

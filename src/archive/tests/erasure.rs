@@ -7,12 +7,12 @@ use arrow::array::{Array, AsArray};
 use arrow::datatypes::DataType;
 
 use super::super::erase::{PendingOrder, Subject};
-use super::super::store::{Fault, FaultyStore};
 use super::super::{
     Body, Erasure, FaultCode, HoldAdded, HoldRecord, HoldScope, Order, StateError, VerifyOptions, verify,
 };
 use super::*;
 use crate::planted::{Bug, CURRENT};
+use crate::store::{Fault, FaultyStore};
 
 const EMAIL: &str = "someone@example.com";
 const LOCAL: &str = "zoë";

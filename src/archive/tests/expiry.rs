@@ -2,14 +2,14 @@
 
 use object_server::ObjectServer;
 
-use super::super::store::s3;
 use super::super::{
-    Body, ExpiredRecord, ExpiryError, FileEntry, FileRole, HoldAdded, HoldRecord, HoldReleased, HoldScope, KeptBy,
+    Body, ExpiredRecord, ExpiryError, FileEntry, HoldAdded, HoldRecord, HoldReleased, HoldScope, KeptBy,
     SessionsRecord, StateError, TeamState, VerifyOptions, verify,
 };
 use super::rules::{file, sum};
 use super::*;
-use crate::model::{InventoryPart, LedgerSeq, Retained, Retention};
+use crate::model::{FileRole, InventoryPart, LedgerSeq, Retained, Retention};
+use crate::store::s3;
 
 const MONTH: &str = "2025-03-01T00:00:00Z";
 const NOW: &str = "2026-11-20T12:00:00Z";

@@ -1,10 +1,10 @@
 //! The archive's answers about itself: its teams, the lines and the end of a ledger, and a reader's view.
 
-use super::super::store::Tail;
-use super::super::{LedgerLine, MemoryStore, StoreError};
+use super::super::LedgerLine;
 use super::signing::signer;
 use super::*;
 use crate::model::LedgerSeq;
+use crate::store::{MemoryStore, StoreError, Tail};
 
 const FIRST_DAY: &str = "ledger/team=acme/2026-11-20.jsonl";
 const SECOND_DAY: &str = "ledger/team=acme/2026-11-21.jsonl";
@@ -162,7 +162,7 @@ fn temporary_errors_are_distinguished_from_permanent_ones() {
     // An operation changed nothing if its error says so, or if it was refused.
     let io = |undone| {
         let source = std::io::Error::from_raw_os_error(28);
-        StoreError::Io { verb: super::super::store::Verb::Append, path: "x".to_owned(), source, undone }
+        StoreError::Io { verb: crate::store::Verb::Append, path: "x".to_owned(), source, undone }
     };
     assert_eq!([io(true), io(false), source()].map(|error| error.is_undone()), [true, false, true]);
 }

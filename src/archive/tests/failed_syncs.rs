@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::sync::{Mutex, MutexGuard};
 
-use super::super::path::TeamKey;
-use super::super::store::{Blob, FileWriter, Guard, Listed, StoreError, Tail, Verb};
-use super::super::{Line, MemoryStore, VerifyOptions, verify};
+use super::super::{Line, VerifyOptions, verify};
 use super::*;
+use crate::model::TeamKey;
+use crate::store::{Blob, FileWriter, Guard, Listed, MemoryStore, StoreError, Tail, Verb};
 
 /// The state of a file since its creation.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,9 @@
 
 use std::path::Path;
 
-use super::super::{Fault, FaultyStore, LocalStore, MemoryStore, VerifyOptions, verify};
+use crate::store::{Fault, FaultyStore, LocalStore, MemoryStore};
+
+use super::super::{VerifyOptions, verify};
 use super::*;
 
 const FAULTS: [Fault; 3] = [Fault::Failed, Fault::FailedUndone, Fault::FailedButDone];

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::store::{Blob, FileWriter, Guard, Listed, MemoryStore, StoreError, Tail};
+
 use super::super::erase::Subject;
-use super::super::store::{Blob, FileWriter, Guard, Listed, StoreError, Tail};
-use super::super::{LedgerLine, MemoryStore, VerifyOptions, verify};
+use super::super::{LedgerLine, VerifyOptions, verify};
 use super::*;
 
 /// The answer to an append.
@@ -85,7 +86,7 @@ impl Store for Lockless {
         self.inner.append(path, tail, bytes)?;
         match self.answer {
             Answer::Lost if self.inner.list("ledger")? != before => {
-                Err(StoreError::io(super::super::store::Verb::Append, path, std::io::Error::other("no answer")))
+                Err(StoreError::io(crate::store::Verb::Append, path, std::io::Error::other("no answer")))
             }
             _ => Ok(()),
         }

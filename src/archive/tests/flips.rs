@@ -1,6 +1,8 @@
 //! Random bit flips in an archive, one at a time: `verify` names the right file or line.
 
-use super::super::{MemoryStore, VerifyOptions, verify};
+use crate::store::MemoryStore;
+
+use super::super::{VerifyOptions, verify};
 use super::*;
 
 const FLIPS: usize = 10_000;

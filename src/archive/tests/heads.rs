@@ -1,13 +1,12 @@
 //! Signatures and remembered heads that do not fit the ledger: the report describes each correctly.
 
 use super::super::heads::rotation_text;
-use super::super::{
-    FaultCode, Head, HeadGiven, HeadLine, MemoryStore, Signer, TeamKey, Verdict, VerifyOptions, VerifyReport, verify,
-};
+use super::super::{FaultCode, Head, HeadGiven, HeadLine, Signer, Verdict, VerifyOptions, VerifyReport, verify};
 use super::signing::{key, signer};
 use super::snapshots::said;
 use super::*;
-use crate::model::{Digest, LedgerSeq};
+use crate::model::{Digest, LedgerSeq, TeamKey};
+use crate::store::MemoryStore;
 
 const FIRST_DAY: &str = "ledger/team=acme/2026-11-20.heads";
 const SECOND_DAY: &str = "ledger/team=acme/2026-11-21.heads";

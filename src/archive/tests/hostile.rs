@@ -1,6 +1,9 @@
 //! Hostile content in an archive, notices about its own times, and the extent of damage.
 
-use super::super::{ArchivePath, DataPath, FaultCode, MemoryStore, Verdict, VerifyOptions, verify};
+use crate::model::path::{ArchivePath, DataPath};
+use crate::store::MemoryStore;
+
+use super::super::{FaultCode, Verdict, VerifyOptions, verify};
 use super::damage::{Directory, Disk, LEDGER, check, edit_lines, file_with, flip, forge, get, month};
 use super::*;
 

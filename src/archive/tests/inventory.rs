@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::model::{InventoryPart, InventoryRow, InventoryValue};
+use crate::model::{Dataset, FileRole, InventoryPart, InventoryRow, InventoryValue};
+use crate::store::{MemoryStore, Store};
 
-use super::super::{
-    ArchiveError, Dataset, Draft, FileRole, InventoryRead, MemoryStore, Store, TeamWriter, VerifyOptions, verify,
-};
+use super::super::{ArchiveError, Draft, InventoryRead, TeamWriter, VerifyOptions, verify};
 use super::{at, commit, open, team, writer};
 
 pub fn computer(id: &str, seen_at: &str, name: &str) -> InventoryRow {

@@ -1,6 +1,9 @@
 //! Small files of settled windows become one: no row is lost or doubled, and the month's file takes in the joined one.
 
-use super::super::{FileRole, MemoryStore, StateError, VerifyOptions, verify};
+use crate::model::FileRole;
+use crate::store::MemoryStore;
+
+use super::super::{StateError, VerifyOptions, verify};
 use super::*;
 
 const CONNECTIONS: Stream = Stream::Connections;

@@ -8,9 +8,9 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::super::store::{Blob, FileWriter, Guard, Listed, StoreError, Tail};
-use super::super::{LocalStore, Signer, VerifyOptions, verify};
+use super::super::{Signer, VerifyOptions, verify};
 use super::*;
+use crate::store::{Blob, FileWriter, Guard, Listed, LocalStore, StoreError, Tail};
 
 const ROOT: &str = "ANNALS_TEST_KILL_ROOT";
 const AT: &str = "ANNALS_TEST_KILL_AT";

@@ -1,10 +1,11 @@
 //! The possible ends of a ledger's files: the remains of a power loss are no damage at the very end, but damage elsewhere.
 
+use super::super::FaultCode;
 use super::super::replay::replay;
-use super::super::{FaultCode, MemoryStore};
 use super::damage::{Disk, LEDGER, check, forge, get};
 use super::*;
 use crate::model::Digest;
+use crate::store::MemoryStore;
 
 const NEXT: &str = "ledger/team=acme/2026-11-21.jsonl";
 

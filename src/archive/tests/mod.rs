@@ -43,17 +43,18 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::model::InventoryPart::Computers;
+use crate::model::path::{month_of, year_of};
 use crate::model::{
     ConnectionDetail, Detail, EventRow, Instant, Outcome, Range, RejectRow, SessionRow, SessionTexts, Stream, TeamId,
     WindowGrid,
 };
+use crate::model::{Dataset, InventoryPart::Computers};
+use crate::store::{MemoryStore, Store};
 
-use super::path::year_of;
 use super::table::{Selection, TableReader, session_rows};
 use super::{
-    Archive, ArchiveError, Committed, Dataset, Draft, HeldSession, MemoryStore, Release, Salts, SessionsDraft,
-    SessionsMark, Store, TeamWriter, WindowRecord, WindowRows, WindowState, month_of,
+    Archive, ArchiveError, Committed, Draft, HeldSession, Release, Salts, SessionsDraft, SessionsMark, TeamWriter,
+    WindowRecord, WindowRows, WindowState,
 };
 
 pub fn at(text: &str) -> Instant {

@@ -1,8 +1,9 @@
 //! The notices of `verify`, and facts that are no faults.
 
-use super::super::{
-    FaultCode, Finding, FindingKind, Head, HeadGiven, MemoryStore, TeamKey, VerifyOptions, VerifyReport, verify,
-};
+use crate::model::TeamKey;
+use crate::store::MemoryStore;
+
+use super::super::{FaultCode, Finding, FindingKind, Head, HeadGiven, VerifyOptions, VerifyReport, verify};
 use super::signing::key;
 use super::*;
 

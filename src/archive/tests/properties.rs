@@ -4,12 +4,12 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
-use super::super::MemoryStore;
 use super::super::table::{
     digest_batches, digest_rows, event_batch, event_batches, event_rows, reject_batch, reject_rows,
 };
 use super::*;
 use crate::model::{Digest, Text};
+use crate::store::MemoryStore;
 
 fn time() -> impl Strategy<Value = Instant> {
     (Instant::EARLIEST.nanos()..Instant::LATEST.nanos()).prop_map(Instant::from_nanos)

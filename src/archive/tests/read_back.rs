@@ -2,10 +2,11 @@
 
 use std::io::{self, Write};
 
+use crate::store::{Blob, FileWriter, Guard, Listed, MemoryStore, StoreError, Tail};
+
 use super::super::stage::compare;
-use super::super::store::{Blob, FileWriter, Guard, Listed, StoreError, Tail};
 use super::super::table::RowsDigest;
-use super::super::{MemoryStore, VerifyOptions, verify};
+use super::super::{VerifyOptions, verify};
 use super::*;
 
 /// A disk that changes one byte of each staged file, at this percentage of the file.

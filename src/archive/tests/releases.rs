@@ -1,6 +1,8 @@
 //! Events leave quarantine only in the commit that adds them as rows.
 
-use super::super::{FaultCode, FileEntry, MemoryStore, ReleasedRecord, StateError, TeamState, VerifyOptions, verify};
+use crate::store::MemoryStore;
+
+use super::super::{FaultCode, FileEntry, ReleasedRecord, StateError, TeamState, VerifyOptions, verify};
 use super::*;
 
 /// The history, whose last step releases an event.

@@ -1,12 +1,11 @@
 //! The rules of a team's state: each is broken by the smallest possible change, and kept by a similar one.
 
-use super::super::SealUnit;
-use super::super::path::{ArchivePath, DataPath, TeamKey};
 use super::super::{
-    Body, FileEntry, FileRole, InventoryRead, ReleasedRecord, SessionsRecord, StateError, TeamState, WindowState::*,
+    Body, FileEntry, InventoryRead, ReleasedRecord, SessionsRecord, StateError, TeamState, WindowState::*,
 };
 use super::*;
-use crate::model::{Digest, InventoryPart};
+use crate::model::path::{ArchivePath, DataPath, SealUnit};
+use crate::model::{Digest, FileRole, InventoryPart, TeamKey};
 
 /// A row digest that adds up like the number.
 pub fn sum(number: u8) -> Digest {

@@ -4,13 +4,12 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::super::ledger::Line;
-use super::super::path::TeamKey;
 use super::super::salts::DRAFTS_MONTH;
 use super::super::table::{RowsDigest, digest_batches, digest_rows, event_batches, reject_batch};
 use super::super::{FaultCode, SaltRecord, VerifyOptions, VerifyReport, verify};
 use super::damage::{Disk, LEDGER, edit_lines, file_with, flip, forge, get};
 use super::*;
-use crate::model::Digest;
+use crate::model::{Digest, TeamKey};
 
 fn digest(rows: &[EventRow], salts: &Salts) -> RowsDigest {
     digest_batches(&event_batches(Stream::Connections, rows).unwrap(), salts).unwrap()

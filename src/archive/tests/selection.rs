@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::super::MemoryStore;
 use super::*;
 use crate::model::{ConnectionId, ConnectionTexts};
+use crate::store::MemoryStore;
 
 /// Events of two days in three files, with the last moments of a window and the first of the next.
 fn held() -> (TeamWriter, Vec<EventRow>) {

@@ -1,8 +1,9 @@
 //! Session files: their places, their replacement, and their records in the ledger.
 
-use super::super::{FileEntry, FileRole, MemoryStore, StateError, VerifyOptions, verify};
+use super::super::{FileEntry, StateError, VerifyOptions, verify};
 use super::*;
-use crate::model::ConnectionId;
+use crate::model::{ConnectionId, FileRole};
+use crate::store::MemoryStore;
 
 /// A session that begins at `time`.
 fn at_time(id: &str, time: Instant) -> SessionRow {

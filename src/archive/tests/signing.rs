@@ -1,8 +1,10 @@
 //! Signed heads: the signed lines, the effect of interruptions, and the handover between keys.
 
+use crate::model::TeamKey;
+use crate::store::{Fault, FaultyStore, MemoryStore};
+
 use super::super::{
-    Fault, FaultCode, FaultyStore, Head, HeadGiven, MemoryStore, PublicKey, SecretKey, Signer, TeamKey, Verdict,
-    VerifyOptions, VerifyReport, verify,
+    FaultCode, Head, HeadGiven, PublicKey, SecretKey, Signer, Verdict, VerifyOptions, VerifyReport, verify,
 };
 use super::*;
 

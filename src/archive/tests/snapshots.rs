@@ -2,14 +2,13 @@
 
 use super::super::ledger::LINE_BYTES_MAX;
 use super::super::ledger_files::{LedgerEnd, ledger_files};
-use super::super::path::{ArchivePath, SNAPSHOTS, TeamKey};
 use super::super::replay::{replay, replay_for_reading, replay_for_writing};
 use super::super::snapshot::{self, SNAPSHOT_LINES, keep};
-use super::super::{
-    Fault, FaultCode, FaultyStore, Finding, FindingKind, MemoryStore, TeamState, VerifyOptions, verify,
-};
+use super::super::{FaultCode, Finding, FindingKind, TeamState, VerifyOptions, verify};
 use super::*;
-use crate::model::LedgerSeq;
+use crate::model::path::{ArchivePath, SNAPSHOTS};
+use crate::model::{LedgerSeq, TeamKey};
+use crate::store::{Fault, FaultyStore, MemoryStore};
 
 const ID: &str = "archive-1";
 
@@ -51,7 +50,7 @@ fn seen(disk: &MemoryStore) -> Result<TeamState, String> {
 }
 
 fn put(disk: &MemoryStore, path: &str, bytes: &[u8]) {
-    super::super::store::put(disk, path, bytes).unwrap();
+    crate::store::put(disk, path, bytes).unwrap();
 }
 
 fn get(disk: &MemoryStore, path: &str) -> Vec<u8> {

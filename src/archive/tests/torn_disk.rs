@@ -14,9 +14,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use bytes::Bytes;
 use fastrand::Rng;
 
-use super::super::MemoryStore;
-use super::super::store::{Blob, FileWriter, Guard, Listed, Store, StoreError, Tail, later_name};
 use crate::model::Instant;
+use crate::store::{Blob, FileWriter, Guard, Listed, MemoryStore, Store, StoreError, Tail, later_name};
 
 const SECTOR: usize = 512;
 /// Up to this number of unsynced renames, the model tries every combination. For more renames, it tries some.

@@ -2,10 +2,10 @@
 
 use std::sync::Mutex;
 
-use super::super::store::{Blob, FileWriter, Guard, Listed, StoreError, Tail, put};
-use super::super::{Fault, FaultyStore, MemoryStore, ObsoleteFiles, VerifyOptions, verify};
+use super::super::{ObsoleteFiles, VerifyOptions, verify};
 use super::*;
 use crate::model::GRACE_MIN;
+use crate::store::{Blob, Fault, FaultyStore, FileWriter, Guard, Listed, MemoryStore, StoreError, Tail, put};
 
 const DAY: Duration = Duration::from_secs(86_400);
 

@@ -1,9 +1,12 @@
 //! Sessions of past years: when their files become one, which files remain, and later changes.
 
-use super::super::{FileEntry, FileRole, MemoryStore, StateError, VerifyOptions, verify};
+use crate::model::FileRole;
+use crate::model::path::year_of;
+use crate::store::MemoryStore;
+
+use super::super::{FileEntry, StateError, VerifyOptions, verify};
 use super::sessions::{change, files_of, replaced, resting, roles, sessions};
 use super::*;
-use crate::archive::path::year_of;
 use crate::model::ConnectionId;
 
 /// The sessions of a month.

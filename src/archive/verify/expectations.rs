@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use crate::model::{Digest, GRACE_LOCAL, Instant, LedgerSeq, TeamRetention};
+use crate::model::{Digest, GRACE_LOCAL, Instant, LedgerSeq, TeamKey, TeamRetention};
 
 use super::super::note::{Head, PublicKey};
-use super::super::path::TeamKey;
 use super::{FaultCode, VerifyReport};
 
 /// After this silence, either nobody reads the team, or the end of its ledger was cut off.

@@ -1,13 +1,13 @@
 //! Checks every live file: it must exist, be complete and unaltered, and have the rows that the ledger names.
 
-use super::super::path::ArchivePath;
 use super::super::salts::{DRAFTS_MONTH, Salts};
-use super::super::store::{Blob, Store};
 use super::super::table::{DigestError, RowsDigest, Selection, TableReader, digest_rows};
 use super::super::{ArchiveError, FileEntry};
 use super::ledgers::Walk;
 use super::{FaultCode, VerifyReport};
 use crate::model::Digest;
+use crate::model::path::ArchivePath;
+use crate::store::{Blob, Store};
 
 /// A file can be this much larger than twice its recorded size, and is still read to describe the damage.
 const SURPLUS_BYTES_READ_MAX: u64 = 16 << 20;

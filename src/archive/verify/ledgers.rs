@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::model::{Digest, Instant, LedgerSeq, Stream};
+use crate::model::path::{ArchivePath, day_start, ledger_of};
+use crate::model::{Digest, Instant, LedgerSeq, Stream, TeamKey};
+use crate::store::{Listed, Store};
 
 use super::super::FindingKind;
 use super::super::ledger::{self, Line, LineError, TailKind};
-use super::super::path::{ArchivePath, TeamKey, day_start, ledger_of};
 use super::super::rules::StateError;
 use super::super::snapshot;
 use super::super::state::TeamState;
-use super::super::store::{Listed, Store};
 use super::super::text_lines::TextLines;
 use super::expectations::Expectations;
 use super::signatures::{DAY_BYTES_MAX, Days, Signable, Signatures};
@@ -351,8 +351,8 @@ fn notice_gaps(state: &TeamState, ledger: &str, report: &mut VerifyReport) {
 mod tests {
     use super::super::VerifyOptions;
     use super::*;
-    use crate::archive::MemoryStore;
     use crate::archive::tests::{commit, history, now, open, team, writer};
+    use crate::store::MemoryStore;
 
     #[test]
     fn a_ledger_file_is_read_up_to_its_limit() {

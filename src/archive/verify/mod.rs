@@ -11,11 +11,11 @@ mod signatures;
 
 use std::collections::BTreeMap;
 
-use crate::model::Digest;
+use crate::model::path::{ArchivePath, LEDGER};
+use crate::model::{Digest, TeamKey};
+use crate::store::{Listed, Rewritten, Store};
 
-use super::path::{ArchivePath, LEDGER, TeamKey};
 use super::root::read_manifest;
-use super::store::{Listed, Rewritten, Store};
 use super::{ArchiveError, FileEntry};
 
 use expectations::Expectations;

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::model::path::month_of;
 use crate::model::{LedgerSeq, Retained, TeamRetention};
 
 use super::super::HoldScope;
 use super::super::expired::retained;
-use super::super::path::month_of;
 use super::ledgers::Walk;
 use super::{FaultCode, VerifyReport};
 

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Digest, Instant, LedgerSeq};
+use crate::model::{Digest, Instant, LedgerSeq, TeamKey};
+use crate::store::{Listed, Store};
 
 use super::super::heads::{HeadLine, rotation_text};
 use super::super::ledger::is_zeroed;
 use super::super::note::{Head, NoteSignature, PublicKey};
-use super::super::path::TeamKey;
-use super::super::store::{Listed, Store};
 use super::super::text_lines::TextLines;
 use super::report::Signed;
 use super::{FaultCode, TeamReport, VerifyReport};

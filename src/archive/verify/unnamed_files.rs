@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::super::path::{ArchivePath, DataPath, SCRATCH};
 use super::super::published::Published;
 use super::super::state::TeamState;
-use super::super::store::{Listed, Store};
 use super::super::{ArchiveError, FileEntry};
 use super::expectations::Expectations;
 use super::ledgers::Walk;
 use super::{FaultCode, VerifyReport, by_content};
+use crate::model::path::{ArchivePath, DataPath, SCRATCH};
 use crate::model::{Digest, Instant, LedgerSeq};
+use crate::store::{Listed, Store};
 
 /// Live files by the digest of their bytes.
 type Contents<'a> = BTreeMap<Digest, Vec<&'a FileEntry>>;

@@ -1,8 +1,9 @@
 //! The locks that keep the daemons of one archive apart.
 
-use crate::archive::{Archive, ArchiveError, Guard, StoreError};
+use crate::archive::{Archive, ArchiveError};
 use crate::error::Error;
 use crate::model::Shard;
+use crate::store::{Guard, StoreError};
 
 /// Keeps a second daemon of the same shard off the archive. Daemons of different shards work side by side. While the number of
 /// shards changes, two daemons can claim a team: the team's own lock admits one of them.

@@ -1,9 +1,10 @@
 //! Tables with planted damage: the check names each difference, and no other.
 
 use super::*;
-use crate::archive::{LinesFile, put, version_path};
+use crate::archive::{LinesFile, version_path};
 use crate::lake::manifest::{Entry, decode_manifest, encode_manifest};
 use crate::lake::table::content;
+use crate::store::put;
 
 /// Rewrites the entries of the newest manifest of `connections`.
 fn replant(disk: &MemoryStore, change: impl FnOnce(&mut Vec<Entry>)) {

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use crate::api::wire;
-use crate::archive::{ArchiveError, Committed, Dataset, Draft, Finding, FindingKind, Release, TeamWriter};
+use crate::archive::{ArchiveError, Committed, Draft, Finding, FindingKind, Release, TeamWriter};
 use crate::collect::CountedEvent;
-use crate::model::{Instant, Range, RawEvent, RawPolicy, RejectRow, Stream};
+use crate::model::{Dataset, Instant, Range, RawEvent, RawPolicy, RejectRow, Stream};
 
 use crate::pipeline::commit::batch::Batch;
 use crate::pipeline::commit::computer_events::CommitContext;

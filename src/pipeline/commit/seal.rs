@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::archive::{
-    ArchiveError, DataPath, Draft, FileEntry, FileRole, SealUnit, TeamState, TeamWriter, WindowState, month_of,
-};
+use crate::archive::{ArchiveError, Draft, FileEntry, TeamState, TeamWriter, WindowState};
 use crate::config::Partition;
 use crate::correlate::SESSION_RULES;
 use crate::model::ranges::union;
-use crate::model::{Instant, Range, Stream};
+use crate::model::{FileRole, Instant, Range, Stream};
 
+use crate::model::path::{DataPath, SealUnit, month_of};
 use crate::pipeline::plan::coverage::{edge, windows_in_a_row};
 use crate::pipeline::sessions::update::are_stale;
 use crate::pipeline::team::edges::TeamEdges;

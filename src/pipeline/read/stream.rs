@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::api::ApiError;
-use crate::archive::{Dataset, Finding, FindingKind, ReadPoint};
+use crate::archive::{Finding, FindingKind, ReadPoint};
 use crate::collect::Lists;
-use crate::model::{DeviceId, Instant, Stream};
+use crate::model::{Dataset, DeviceId, Instant, Stream};
 use crate::planted::{self, Bug};
 
 use crate::pipeline::commit::batch::Batch;

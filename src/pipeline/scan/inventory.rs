@@ -7,9 +7,9 @@
 use std::collections::BTreeSet;
 
 use crate::api::{ApiError, Computers, UnfilteredJson};
-use crate::archive::{ArchiveError, Dataset, Draft};
+use crate::archive::{ArchiveError, Draft};
 use crate::inventory::{Malformed, Scope, Snapshot, computers, sso_users, team, users};
-use crate::model::{Instant, InventoryPart, InventoryValue, Range, Stream};
+use crate::model::{Dataset, Instant, InventoryPart, InventoryValue, Range, Stream};
 
 use crate::pipeline::error::RoundError;
 use crate::pipeline::scan::record::{

@@ -7,10 +7,10 @@
 use std::time::Duration;
 
 use crate::archive::{
-    ArchiveError, Committed, Dataset, Draft, Finding, FindingKind, SessionsMark, TeamState, TeamWriter, WindowState,
+    ArchiveError, Committed, Draft, Finding, FindingKind, SessionsMark, TeamState, TeamWriter, WindowState,
 };
 use crate::correlate::SESSION_RULES;
-use crate::model::{Instant, Range, Stream};
+use crate::model::{Dataset, Instant, Range, Stream};
 
 use super::update::{COMPLETE, DAY, NO_CONNECTION_ID, NewEvents};
 
@@ -138,7 +138,8 @@ fn rows_in(range: Range, first: Instant, last: Instant, rows: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::archive::{FileEntry, FileRole};
+    use crate::archive::FileEntry;
+    use crate::model::FileRole;
     use crate::model::{Digest, TeamId};
 
     fn start() -> Instant {

@@ -7,10 +7,10 @@ use std::time::Duration;
 use rayon::prelude::*;
 
 use crate::archive::{
-    ArchiveError, Dataset, Draft, HeldSession, SessionsDraft, SessionsMark, TeamRows, TeamState, TeamWriter, WindowRows,
+    ArchiveError, Draft, HeldSession, SessionsDraft, SessionsMark, TeamRows, TeamState, TeamWriter, WindowRows,
 };
 use crate::correlate::{SESSION_RULES, connection_of, is_at_rest, is_connection, session_from};
-use crate::model::{ConnectionEvent, ConnectionId, EventRow, Instant, Range, SessionRow, Stream};
+use crate::model::{ConnectionEvent, ConnectionId, Dataset, EventRow, Instant, Range, SessionRow, Stream};
 use crate::planted::{self, Bug};
 
 /// A commit with this number of connection events defers their sessions.

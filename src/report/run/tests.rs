@@ -7,8 +7,9 @@ use std::time::Duration;
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::{Int64Type, SchemaRef};
 
+use crate::model::Dataset;
+
 use super::*;
-use crate::archive::Dataset;
 use crate::report::{Flow, Limits, LiveFile, Origin, ViewData};
 
 const SMALL: Limits = Limits { memory_mib: 256, threads: 2 };
@@ -132,7 +133,7 @@ fn a_run_leaves_nothing_for_the_next_run() {
 
 #[test]
 fn a_failing_archive_is_not_wrong_use() {
-    let store = Arc::new(crate::archive::MemoryStore::new());
+    let store = Arc::new(crate::store::MemoryStore::new());
     let archive = crate::archive::Archive::open_or_create(store, || "a".into()).unwrap();
     let team_id = TeamId::from("t");
     let look = TeamSnapshot {

@@ -5,10 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::archive::{
-    Archive, Body, Dataset, Draft, ExpiredRecord, HoldAdded, HoldRecord, HoldScope, Line, LocalStore, Signer, month_of,
-};
+use annals::archive::{Archive, Body, Draft, ExpiredRecord, HoldAdded, HoldRecord, HoldScope, Line, Signer};
+use annals::model::Dataset;
+use annals::model::path::month_of;
 use annals::model::{Digest, Instant, TeamId};
+use annals::store::LocalStore;
 
 use super::tampering::{file_with, files, put};
 use super::world::{TEAM, World, at, key};

@@ -5,11 +5,10 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::archive::{
-    Archive, Draft, Finding, FindingKind, LocalStore, SecretKey, Signer, WindowRecord, WindowRows, WindowState,
-    month_of,
-};
+use annals::archive::{Archive, Draft, Finding, FindingKind, SecretKey, Signer, WindowRecord, WindowRows, WindowState};
+use annals::model::path::month_of;
 use annals::model::{ConnectionTexts, Detail, EventRow, Instant, Range, Stream, TeamId, WindowGrid};
+use annals::store::LocalStore;
 use serde_json::Value;
 
 use super::tampering::{declare_less, files, put};

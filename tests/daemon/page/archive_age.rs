@@ -5,13 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use annals::archive::{
-    Archive, Cache, Draft, Fault, FaultyStore, Finding, FindingKind, MemoryStore, WindowRecord, WindowState,
-};
+use annals::archive::{Archive, Cache, Draft, Finding, FindingKind, WindowRecord, WindowState};
 use annals::clock::Clock;
 use annals::daemon::Live;
 use annals::model::{Instant, Location, Range, Stream, TeamId};
 use annals::report::{Limits, SnapshotSource};
+use annals::store::{Fault, FaultyStore, MemoryStore};
 use annals::web::{EngineLimits, QueryService};
 use futures::future::BoxFuture;
 

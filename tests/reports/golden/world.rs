@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use annals::api::wire;
 use annals::archive::{
-    Archive, Draft, Finding, FindingKind, LocalStore, ReviewOutcome, ReviewRecord, SessionsDraft, SessionsMark,
-    StreamRecord, TeamWriter, WindowRecord, WindowRows, WindowState,
+    Archive, Draft, Finding, FindingKind, ReviewOutcome, ReviewRecord, SessionsDraft, SessionsMark, StreamRecord,
+    TeamWriter, WindowRecord, WindowRows, WindowState,
 };
 use annals::correlate::{SESSION_RULES, connection_of, is_at_rest, session_of};
 use annals::model::{Digest, EventRow, Instant, Multiset, Range, RawEvent, RejectRow, Stream, TeamId, WindowGrid};
 use annals::normalize::{normalize, parse};
 use annals::report::ViewData;
+use annals::store::LocalStore;
 use bytes::Bytes;
 use tempfile::TempDir;
 

@@ -3,7 +3,7 @@ use std::sync::Mutex;
 use futures::{FutureExt, join};
 
 use super::*;
-use crate::archive::{Archive, Fault, FaultyStore, MemoryStore, Store, TeamState};
+use crate::archive::{Archive, TeamState};
 use crate::clock::SystemClock;
 use crate::collect::CountedEvent;
 use crate::model::{EventId, RawEvent, ServedTime, TeamId};
@@ -14,6 +14,7 @@ use crate::pipeline::settings::{COMMIT_EVENTS_MIN, HELD_EVENTS_MAX, Settings};
 use crate::pipeline::team::budget::Budget;
 use crate::pipeline::team::memory::TeamMemory;
 use crate::pipeline::workers::Workers;
+use crate::store::{Fault, FaultyStore, MemoryStore, Store};
 
 const STREAM: Stream = Stream::Activity;
 

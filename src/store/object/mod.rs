@@ -31,10 +31,10 @@ use object_store::path::Path;
 
 use crate::model::Instant;
 
-use super::super::path::{LEDGER, MANIFEST};
-use super::super::threads::each;
 use super::{Blob, FileWriter, Guard, Listed, Rewritten, Store, StoreError, Tail, Unerased, UnfinishedUpload, Verb};
 use crate::model::BucketLocation;
+use crate::model::path::{LEDGER, MANIFEST};
+use crate::threads::each;
 
 pub use proof::{Proof, prove_store};
 #[cfg(test)]

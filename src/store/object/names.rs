@@ -8,8 +8,7 @@
 //! ```
 
 use crate::model::Instant;
-
-use super::super::super::path::{ArchivePath, LEDGER, day_start};
+use crate::model::path::{ArchivePath, LEDGER, day_start};
 
 /// The kind of a ledger file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

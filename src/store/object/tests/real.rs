@@ -11,7 +11,7 @@ use object_store::aws::{AwsAuthorizer, AwsCredential};
 use object_store::azure::{AzureAccessKey, AzureAuthorizer, AzureCredential};
 use object_store::client::{HttpConnector, HttpRequest, HttpRequestBody};
 
-#[path = "../../../../../tests/common/demanded.rs"]
+#[path = "../../../../tests/common/demanded.rs"]
 mod demanded;
 
 use demanded::missing;

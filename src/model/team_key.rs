@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::model::{Digest, TeamId};
+use super::{Digest, TeamId};
 
 /// Longer encoded team ids are shortened, and end with a hash.
 const TEAM_KEY_BYTES_MAX: usize = 120;
@@ -35,7 +35,7 @@ impl TeamKey {
     }
 
     /// The team's id; `None` if the key holds only a part of it.
-    pub(super) fn team_id(&self) -> Option<TeamId> {
+    pub fn team_id(&self) -> Option<TeamId> {
         let text = if self.0 == "." { "" } else { self.0.as_str() };
         let mut pieces = text.split('.');
         let mut bytes = pieces.next()?.as_bytes().to_vec();
@@ -48,7 +48,8 @@ impl TeamKey {
         (Self::of(&team) == *self).then_some(team)
     }
 
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    /// `None` if the text is no key.
+    pub fn parse(text: &str) -> Option<Self> {
         let is_plain = |b: u8| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' | b'.');
         let is_fit = !text.is_empty() && text.len() <= TEAM_KEY_BYTES_MAX && text.bytes().all(is_plain);
         is_fit.then(|| Self(text.to_owned()))

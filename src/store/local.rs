@@ -13,8 +13,8 @@ use tempfile::NamedTempFile;
 use crate::clock::wall_clock;
 use crate::files::{self, Irregular, Links};
 use crate::model::Instant;
+use crate::model::path::SCRATCH;
 
-use super::super::path::SCRATCH;
 use super::directories::{later_name, make_directory, sync_directory, sync_if_there};
 use super::{Blob, FileWriter, Guard, Listed, Store, StoreError, Tail, Verb};
 

@@ -27,7 +27,7 @@ pub use memory::MemoryStore;
 pub(crate) use object::s3;
 pub use object::{ObjectStore, Proof, prove_store};
 
-/// The storage of an archive's files. Paths are relative, with `/`, as `super::path` spells them.
+/// The storage of an archive's files. Paths are relative, with `/`, as `model::path` spells them.
 ///
 /// Contract, which one conformance suite checks for every implementation:
 /// - A change that an operation has acknowledged with `Ok` survives a loss of power.

@@ -4,11 +4,7 @@
 
 use std::fmt;
 
-use crate::model::{Instant, LedgerSeq, Range};
-
-use super::{Dataset, FileRole};
-
-pub use super::team_key::TeamKey;
+use super::{Dataset, FileRole, Instant, LedgerSeq, Range, TeamKey};
 
 pub const MANIFEST: &str = "archive.json";
 pub const LEDGER: &str = "ledger";
@@ -118,7 +114,7 @@ impl ArchivePath {
                 let dataset = Dataset::named(dataset)?;
                 let mut pieces = name.strip_suffix(".parquet")?.splitn(3, '-');
                 let start = compact_time(pieces.next()?)?;
-                let role = role_of(pieces.next()?)?;
+                let role = FileRole::named(pieces.next()?)?;
                 let hash = pieces.next()?.to_owned();
                 if !is_hash(&hash) {
                     return None;
@@ -135,7 +131,7 @@ impl fmt::Display for DataPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { dataset, team, role, start, hash } = self;
         let time = start.floor_second().to_string().replace(['-', ':'], "").to_ascii_lowercase();
-        write!(f, "{}/{time}-{}-{hash}.parquet", month_place(*dataset, team, *start), role_name(*role))
+        write!(f, "{}/{time}-{}-{hash}.parquet", month_place(*dataset, team, *start), role.name())
     }
 }
 
@@ -292,23 +288,6 @@ fn is_hash(text: &str) -> bool {
 
 fn parse_day(text: &str) -> Option<Instant> {
     format!("{text}T00:00:00Z").parse().ok()
-}
-
-const fn role_name(role: FileRole) -> &'static str {
-    match role {
-        FileRole::Part => "part",
-        FileRole::Window => "window",
-        FileRole::Day => "day",
-        FileRole::Month => "month",
-        FileRole::Amendment => "amendment",
-        FileRole::Open => "open",
-    }
-}
-
-fn role_of(name: &str) -> Option<FileRole> {
-    const ROLES: [FileRole; 6] =
-        [FileRole::Part, FileRole::Window, FileRole::Day, FileRole::Month, FileRole::Amendment, FileRole::Open];
-    ROLES.into_iter().find(|role| role_name(*role) == name)
 }
 
 fn compact_time(text: &str) -> Option<Instant> {

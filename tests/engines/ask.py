@@ -111,6 +111,15 @@ def ask(session, sql, given):
     return session.sql(sql, args={name: value for name, value in arguments.items() if f":{name}" in sql})
 
 
+def make_sessions(session, archive, parts, written):
+    """Makes the sessions of one part of the connections after the other: each connection is in one part, with all its events."""
+    archive.dataset("connections").spark(session).createOrReplaceTempView("every_connection")
+    for part in range(parts):
+        events = f"SELECT * FROM every_connection WHERE crc32(connection_id) % {parts} = {part}"
+        session.sql(events).createOrReplaceTempView("connections")
+        session.sql((QUERIES / "sessions.sql").read_text()).write.mode("append").parquet(str(written))
+
+
 def compare_sessions(archive, written):
     """The number of rows of two sets of sessions, and one row that only one of them has."""
     mine = f"read_parquet('{written}/*.parquet', hive_partitioning = false)"
@@ -153,7 +162,7 @@ def main(engine, address, location, directory):
         say(question, clock, *difference(rows(answer), directory / f"{question}.ndjson"))
     if "sessions" in asked["questions"]:
         clock, written = Clock(groups), directory / f"sessions-{engine}"
-        session.sql((QUERIES / "sessions.sql").read_text()).write.parquet(str(written))
+        make_sessions(session, archive, asked["session_parts"], written)
         clock.stop()
         say("sessions", clock, *compare_sessions(archive, written))
     if "source" in asked["questions"]:

@@ -1,6 +1,7 @@
 """Asks Spark's cluster and Sail's the questions of `queries/spark` and compares each answer with DuckDB's.
 
     scripts/engines.sh check ARCHIVE [--engines spark,sail] [--from DATE] [--to DATE] [--tz ZONE] [--questions r00,sessions]
+        [--session-parts 8]
 
 The program that asks DuckDB is named by ANNALS, else target/release/annals. Clusters are started here and ended here.
 Exits with 3 where an engine is not here.
@@ -97,7 +98,7 @@ def ask_duckdb(options, directory):
     # The tables' times have no zone, and are UTC.
     arguments = {"from": since, "to": until, "tz": options.tz, "team": None}
     asked = {"questions": options.questions, "arguments": arguments, "parameters": PARAMETERS}
-    return asked
+    return asked | {"session_parts": options.session_parts}
 
 
 def main():
@@ -105,6 +106,8 @@ def main():
     parser.add_argument("archive")
     parser.add_argument("--engines", type=lambda text: text.split(","), default=["sail", "spark"])
     parser.add_argument("--questions", type=lambda text: text.split(","), default=QUESTIONS)
+    # Sail and Spark hold the events of a part in memory.
+    parser.add_argument("--session-parts", type=int, default=2)
     parser.add_argument("--from", dest="since", default="2000-01-01")
     parser.add_argument("--to", dest="until", default="2099-01-01")
     parser.add_argument("--tz", default="Europe/Prague")

@@ -16,7 +16,7 @@ use super::super::{Blob, Listed, StoreError, Tail};
 use super::bucket::{Bucket, Created};
 use super::kept_objects::KEPT_OBJECT_BYTES_MAX;
 use super::names::{self, Extension, LedgerFile};
-use super::stored::{Copy, irregular, last_number, missing};
+use super::stored::{irregular, last_number, missing};
 
 /// A reader that has more parts looks for a newer copy.
 const PARTS_MAX: usize = 400;
@@ -25,14 +25,17 @@ const KEPT_BYTES_MAX: u64 = 32 << 20;
 /// Number of attempts to join a day whose copies another process replaces meanwhile.
 const READS_MAX: usize = 4;
 
-/// One append.
+/// An object after the day files: an append, or the copy of several.
 #[derive(Debug, Clone)]
 pub(super) struct Part {
+    /// The number of its last append.
     pub(super) number: u64,
     pub(super) day: Instant,
-    bytes: u64,
-    modified: Instant,
-    content: Option<Bytes>,
+    /// Number of appends: a copy has more than one.
+    pub(super) appends: usize,
+    pub(super) bytes: u64,
+    pub(super) modified: Instant,
+    pub(super) content: Option<Bytes>,
 }
 
 #[derive(Debug)]
@@ -42,37 +45,24 @@ pub(super) struct Journal {
     is_known: bool,
     /// Past days.
     pub(super) files: BTreeMap<Instant, Listed>,
-    pub(super) copy: Option<Copy>,
-    /// The content of `copy`, while it is in memory.
-    pub(super) copied: Option<Bytes>,
-    /// The parts after the day files and the copy.
+    /// The parts after the day files. Only the first one can be a copy.
     pub(super) parts: Vec<Part>,
     /// The day and number of the last append. Lines are numbered across all days, signatures from 1 each day.
     pub(super) end: Option<(Instant, u64)>,
-    /// Bytes of parts and of the copy in memory.
+    /// Bytes of parts in memory.
     kept: u64,
 }
 
 impl Part {
-    pub(super) fn len(&self) -> usize {
-        usize::try_from(self.bytes).unwrap_or(usize::MAX)
+    fn is_copy(&self) -> bool {
+        self.appends > 1
     }
 }
 
 impl Journal {
     pub(super) fn new(directory: &str, extension: Extension) -> Self {
         let (files, parts) = (BTreeMap::new(), Vec::new());
-        Self {
-            directory: directory.to_owned(),
-            extension,
-            is_known: false,
-            files,
-            copy: None,
-            copied: None,
-            parts,
-            end: None,
-            kept: 0,
-        }
+        Self { directory: directory.to_owned(), extension, is_known: false, files, parts, end: None, kept: 0 }
     }
 
     /// Marks the cached state as stale: the next use reads it again.
@@ -97,20 +87,25 @@ impl Journal {
     pub(super) fn newest(&self) -> Option<Instant> {
         let of_files = self.files.keys().next_back().copied();
         let of_parts = self.parts.last().map(|part| part.day);
-        of_files.max(of_parts).max(self.copy.map(|copy| copy.day))
+        of_files.max(of_parts)
     }
 
     pub(super) fn length(&self, day: Instant) -> u64 {
-        let copied = self.copy.filter(|copy| copy.day == day).map_or(0, |copy| copy.bytes);
         let behind: u64 = self.parts.iter().filter(|part| part.day == day).map(|part| part.bytes).sum();
-        self.files.get(&day).map_or(0, |file| file.bytes) + copied + behind
+        self.files.get(&day).map_or(0, |file| file.bytes) + behind
     }
 
-    fn part_path(&self, day: Instant, number: u64) -> String {
+    fn part_path(&self, part: &Part) -> String {
         match self.extension {
-            Extension::Lines => names::line(&self.directory, number),
-            Extension::Heads => names::head(&self.directory, day, number),
+            Extension::Lines if part.is_copy() => names::copy(&self.directory, part.number),
+            Extension::Lines => names::line(&self.directory, part.number),
+            Extension::Heads => names::head(&self.directory, part.day, part.number),
         }
+    }
+
+    /// Number of appends in the copy of the newest day.
+    pub(super) fn copied(&self) -> usize {
+        self.parts.first().filter(|part| part.is_copy()).map_or(0, |copy| copy.appends)
     }
 
     pub(super) fn file_path(&self, day: Instant) -> String {
@@ -120,10 +115,9 @@ impl Journal {
     /// Every day as a file entry.
     pub(super) fn days(&self) -> Vec<Listed> {
         let mut days: BTreeMap<Instant, Instant> = self.files.iter().map(|(day, file)| (*day, file.modified)).collect();
-        let behind = self.parts.iter().map(|part| (part.day, part.modified));
-        for (day, modified) in self.copy.iter().map(|copy| (copy.day, copy.modified)).chain(behind) {
-            let newest = days.entry(day).or_insert(modified);
-            *newest = modified.max(*newest);
+        for part in &self.parts {
+            let newest = days.entry(part.day).or_insert(part.modified);
+            *newest = part.modified.max(*newest);
         }
         let listed = |(day, modified)| {
             let (path, bytes) = (self.file_path(day), self.length(day));
@@ -160,15 +154,15 @@ impl Journal {
     fn open(&mut self, bucket: &Bucket, objects: &[Listed], below: &[String]) -> Result<(), StoreError> {
         let days = objects.iter().filter_map(|object| Some((self.day_of_file(object)?, object.clone())));
         self.files = days.collect();
-        (self.copy, self.copied, self.end) = (None, None, None);
+        self.end = None;
         self.parts.clear();
         if let Some((day, file)) = self.files.last_key_value() {
             let number = last_number(bucket, self.extension, file)?;
             self.end = Some((*day, number));
         }
         if self.extension == Extension::Lines && self.has_place(below, "copy") {
-            (self.copy, self.copied) = self.newest_copy(bucket)?.unzip();
-            self.end = self.copy.map(|copy| (copy.day, copy.number)).or(self.end);
+            self.parts.extend(self.newest_copy(bucket)?);
+            self.end = self.parts.last().map(|copy| (copy.day, copy.number)).or(self.end);
         }
         self.is_known = true;
         Ok(())
@@ -192,7 +186,7 @@ impl Journal {
         for ((number, Listed { path, modified, .. }), content) in objects.into_iter().zip(contents) {
             let day = day_of(&content, newest).ok_or_else(|| irregular(&path, "its content names no day"))?;
             let bytes = content.len() as u64;
-            parts.push(Part { number, day, bytes, modified, content: Some(content) });
+            parts.push(Part { number, day, appends: 1, bytes, modified, content: Some(content) });
             newest = Some(day);
         }
         Ok(parts)
@@ -210,7 +204,8 @@ impl Journal {
                 return Err(missing(&names::head(&self.directory, day, expected), &object.path));
             }
             last = Some((day, number));
-            parts.push(Part { number, day, bytes: object.bytes, modified: object.modified, content: None });
+            let Listed { bytes, modified, .. } = object;
+            parts.push(Part { number, day, appends: 1, bytes, modified, content: None });
         }
         Ok(parts)
     }
@@ -242,9 +237,7 @@ impl Journal {
 
     /// `None` if an object of the cached state no longer exists.
     fn assemble(&mut self, bucket: &Bucket, day: Instant) -> Result<Option<Blob>, StoreError> {
-        let copy = self.copy.filter(|copy| copy.day == day);
-        let has_parts = copy.is_some() || self.parts.iter().any(|part| part.day == day);
-        if !has_parts {
+        if !self.parts.iter().any(|part| part.day == day) {
             let file = self.files.get(&day).filter(|_| bucket.keeps_objects());
             return match file.filter(|file| file.bytes <= KEPT_OBJECT_BYTES_MAX) {
                 Some(file) => Ok(bucket.get_listed(&[file])?.and_then(|mut all| all.pop()).map(Blob::Bytes)),
@@ -259,16 +252,15 @@ impl Journal {
             let Some(content) = fetch(&file.path, file.bytes)? else { return Ok(None) };
             whole.extend_from_slice(&content);
         }
-        if let Some(copy) = copy {
-            if self.copied.is_none() {
-                self.copied = fetch(&names::copy(&self.directory, copy.number), copy.bytes)?;
-            }
-            let Some(content) = &self.copied else { return Ok(None) };
-            whole.extend_from_slice(content);
-        }
         let is_wanted = |part: &Part| part.day == day && part.content.is_none();
+        if let Some(copy) = self.parts.first_mut().filter(|part| part.is_copy() && is_wanted(part)) {
+            copy.content = fetch(&names::copy(&self.directory, copy.number), copy.bytes)?;
+            if copy.content.is_none() {
+                return Ok(None);
+            }
+        }
         let wanted: Vec<usize> = (0..self.parts.len()).filter(|at| is_wanted(&self.parts[*at])).collect();
-        let paths: Vec<String> = wanted.iter().map(|at| self.part_path(day, self.parts[*at].number)).collect();
+        let paths: Vec<String> = wanted.iter().map(|at| self.part_path(&self.parts[*at])).collect();
         let Some(contents) = bucket.get_all(&paths)? else { return Err(missing(&paths[0], "the list")) };
         for (at, content) in wanted.into_iter().zip(contents) {
             self.parts[at].content = Some(content);
@@ -298,15 +290,16 @@ impl Journal {
         }
         let is_counted = |of: Instant| self.extension == Extension::Lines || of == day;
         let number = 1 + self.end.filter(|(of, _)| is_counted(*of)).map_or(0, |(_, number)| number);
-        let content = Bytes::copy_from_slice(bytes);
-        let created = bucket.create(&self.part_path(day, number), &content).inspect_err(|_| self.is_known = false)?;
+        let (content, bytes) = (Bytes::copy_from_slice(bytes), bytes.len() as u64);
+        let mut part = Part { number, day, appends: 1, bytes, modified: Instant::EARLIEST, content: None };
+        let created = bucket.create(&self.part_path(&part), &content).inspect_err(|_| self.is_known = false)?;
         if created == Created::Taken {
             self.refresh(bucket, None)?;
             self.check_order(day)?;
             return Err(self.conflict(day, tail));
         }
-        let (bytes, modified) = (bytes.len() as u64, bucket.newest_time());
-        self.parts.push(Part { number, day, bytes, modified, content: Some(content) });
+        (part.modified, part.content) = (bucket.newest_time(), Some(content));
+        self.parts.push(part);
         self.end = Some((day, number));
         if let Err(error) = self.copy_days(bucket, day) {
             tracing::info!(directory = %self.directory, %error, "cannot write a copy of the ledger; the next append tries again");
@@ -325,7 +318,7 @@ impl Journal {
         let last = self.parts.last().filter(|part| part.day == day && part.bytes == bytes.len() as u64);
         let is_done = match last.filter(|part| length == tail.keep + part.bytes) {
             Some(Part { content: Some(content), .. }) => content == bytes,
-            Some(part) => bucket.get(&self.part_path(day, part.number))?.is_some_and(|content| content == bytes),
+            Some(part) => bucket.get(&self.part_path(part))?.is_some_and(|content| content == bytes),
             None => false,
         };
         if is_done { Ok(true) } else { Err(self.conflict(day, tail)) }
@@ -351,12 +344,12 @@ impl Journal {
 
     fn keep_within_bounds(&mut self, bucket: &Bucket) {
         let parts = self.parts.iter().filter_map(|part| part.content.as_ref());
-        let kept: u64 = parts.chain(&self.copied).map(|content| content.len() as u64).sum();
+        let kept: u64 = parts.map(|content| content.len() as u64).sum();
         bucket.kept.fetch_sub(self.kept, Ordering::SeqCst);
         self.kept = kept;
         if bucket.kept.fetch_add(kept, Ordering::SeqCst) + kept > KEPT_BYTES_MAX {
             bucket.kept.fetch_sub(kept, Ordering::SeqCst);
-            (self.kept, self.copied) = (0, None);
+            self.kept = 0;
             self.parts.iter_mut().for_each(|part| part.content = None);
         }
     }

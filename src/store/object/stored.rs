@@ -1,7 +1,5 @@
 //! Reads the end of stored ledger objects.
 
-use crate::model::Instant;
-
 use super::super::{Listed, StoreError};
 use super::bucket::Bucket;
 use super::kept_objects::KEPT_OBJECT_BYTES_MAX;
@@ -9,17 +7,6 @@ use super::names::{self, Extension};
 
 /// The first read of a file's last line takes this many bytes.
 const END_BYTES: u64 = 64 << 10;
-
-/// The first lines of the newest day in one object.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Copy {
-    pub(super) day: Instant,
-    /// The number of its last line.
-    pub(super) number: u64,
-    pub(super) lines: usize,
-    pub(super) bytes: u64,
-    pub(super) modified: Instant,
-}
 
 /// The number of the last append in a day's file: the last line's own number; for signatures, the number of lines.
 pub(super) fn last_number(bucket: &Bucket, extension: Extension, file: &Listed) -> Result<u64, StoreError> {

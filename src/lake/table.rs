@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use crate::archive::{LEDGERS, version_of, version_path};
 use crate::model::path::metadata_of;
-use crate::store::{Store, StoreError};
+use crate::store::{Store, get, if_there};
 
 use super::LakeError;
 use super::manifest::{Entry, ManifestFile, decode_list, decode_manifest};
@@ -100,11 +100,8 @@ pub fn lines_path(place: &ReaderRoot, snapshot: &Snapshot) -> Option<String> {
 /// # Errors
 /// When the store fails.
 pub fn read_hint(store: &dyn Store, name: &str) -> Result<Option<u64>, LakeError> {
-    match store.read(&hint_path(name)) {
-        Ok(blob) => Ok(blob.to_bytes().ok().and_then(|text| std::str::from_utf8(&text).ok()?.trim().parse().ok())),
-        Err(e) if e.is_not_found() => Ok(None),
-        Err(e) => Err(e.into()),
-    }
+    let hint = if_there(store.read(&hint_path(name)))?;
+    Ok(hint.and_then(|blob| std::str::from_utf8(&blob.to_bytes().ok()?).ok()?.trim().parse().ok()))
 }
 
 pub fn hint_path(name: &str) -> String {
@@ -116,6 +113,5 @@ pub fn hint_path(name: &str) -> String {
 /// # Errors
 /// When it is missing, or the store fails.
 pub fn content(store: &dyn Store, path: &str) -> Result<Vec<u8>, LakeError> {
-    let bytes = store.read(path)?.to_bytes();
-    bytes.map(|bytes| bytes.to_vec()).map_err(|source| StoreError::reading(path, source).into())
+    Ok(get(store, path)?.to_vec())
 }

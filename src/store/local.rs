@@ -128,6 +128,13 @@ impl LocalStore {
         Ok(later_name(path, names.iter().map(String::as_str)).map(str::to_owned))
     }
 
+    /// A new file without a final name. The umask removes the rights of other users.
+    fn scratch_file(&self) -> io::Result<NamedTempFile> {
+        let scratch = self.full(SCRATCH);
+        make_directory(&scratch)?;
+        tempfile::Builder::new().permissions(fs::Permissions::from_mode(0o666)).tempfile_in(&scratch)
+    }
+
     /// Gives a finished file its final name. Syncing the directory makes a new name durable.
     fn place(&self, mut file: NamedTempFile, path: &str) -> io::Result<()> {
         let full = self.full(path);
@@ -148,13 +155,7 @@ impl Store for LocalStore {
     fn create(&self) -> Result<Box<dyn FileWriter>, StoreError> {
         let name = format!("{SCRATCH}/");
         self.refuse_links(Verb::Create, &name)?;
-        let scratch = self.full(SCRATCH);
-        let made = make_directory(&scratch).and_then(|()| {
-            // The umask removes the rights of other users.
-            let mode = fs::Permissions::from_mode(0o666);
-            tempfile::Builder::new().permissions(mode).tempfile_in(&scratch)
-        });
-        let file = made.map_err(|e| StoreError::io(Verb::Create, &name, e))?;
+        let file = self.scratch_file().map_err(|e| StoreError::io(Verb::Create, &name, e))?;
         Ok(Box::new(LocalWriter { store: self.clone(), file }))
     }
 
@@ -202,19 +203,19 @@ impl Store for LocalStore {
         self.refuse_links(Verb::Append, path)?;
         let full = self.full(path);
         let directory = full.parent().unwrap_or(&self.root);
-        make_directory(directory).map_err(|e| append_failed(Verb::Create, path, e, true))?;
-        if let Some(later) = self.later(path, directory).map_err(|e| append_failed(Verb::List, path, e, true))? {
+        make_directory(directory).map_err(failed(path, Verb::Create, true))?;
+        if let Some(later) = self.later(path, directory).map_err(failed(path, Verb::List, true))? {
             return Err(StoreError::Later { path: path.to_owned(), later });
         }
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(tail == Tail::default()).truncate(false);
         let file = files::open_with(&mut options, &full, Links::Refuse).map_err(|e| match e.kind() {
-            ErrorKind::NotFound => StoreError::Conflict { path: path.to_owned(), expected: tail.keep, found: 0 },
-            _ => irregular(path, &e).unwrap_or_else(|| append_failed(Verb::Append, path, e, true)),
+            ErrorKind::NotFound => conflict(path, tail, 0),
+            _ => irregular(path, &e).unwrap_or_else(|| failed(path, Verb::Append, true)(e)),
         })?;
         append_to(&file, path, tail, bytes)?;
         if tail.keep == 0 {
-            sync_directory(directory).map_err(|e| append_failed(Verb::Sync, path, e, false))?;
+            sync_directory(directory).map_err(failed(path, Verb::Sync, false))?;
         }
         Ok(())
     }
@@ -222,11 +223,10 @@ impl Store for LocalStore {
     fn create_new(&self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
         let fail = |e: io::Error| StoreError::io(Verb::Create, path, e);
         self.refuse_links(Verb::Create, path)?;
-        let (full, scratch) = (self.full(path), self.full(SCRATCH));
+        let full = self.full(path);
         let directory = full.parent().unwrap_or(&self.root);
-        make_directory(&scratch).and_then(|()| make_directory(directory)).map_err(fail)?;
-        let mode = fs::Permissions::from_mode(0o666);
-        let mut file = tempfile::Builder::new().permissions(mode).tempfile_in(&scratch).map_err(fail)?;
+        make_directory(directory).map_err(fail)?;
+        let mut file = self.scratch_file().map_err(fail)?;
         file.write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(fail)?;
         match file.persist_noclobber(&full) {
             Ok(_) => {}
@@ -307,30 +307,32 @@ fn modified(meta: &fs::Metadata) -> Instant {
     Instant::from_seconds(meta.mtime()).plus(Duration::from_nanos(meta.mtime_nsec().unsigned_abs()))
 }
 
-fn append_failed(verb: Verb, path: &str, source: io::Error, undone: bool) -> StoreError {
-    StoreError::Io { verb, path: path.to_owned(), source, undone }
+/// The failure of an append; with `undone`, it is known to have changed nothing.
+fn failed(path: &str, verb: Verb, undone: bool) -> impl Fn(io::Error) -> StoreError {
+    move |source| StoreError::Io { verb, path: path.to_owned(), source, undone }
+}
+
+fn conflict(path: &str, tail: Tail, found: u64) -> StoreError {
+    StoreError::Conflict { path: path.to_owned(), expected: tail.keep + tail.torn, found }
 }
 
 /// Writes `bytes` at their offset in an open file, and syncs it.
 fn append_to(file: &File, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
-    let fail = |verb: Verb, source: io::Error, undone: bool| append_failed(verb, path, source, undone);
-    let len = file.metadata().map_err(|e| fail(Verb::Append, e, true))?.len();
-    let is_done = len == tail.keep + bytes.len() as u64 && holds(file, tail.keep, bytes);
-    if len != tail.keep + tail.torn && !is_done {
-        return Err(StoreError::Conflict { path: path.to_owned(), expected: tail.keep + tail.torn, found: len });
+    let len = file.metadata().map_err(failed(path, Verb::Append, true))?.len();
+    // An append that is done already is only synced again, and keeps the file's time.
+    if len != tail.keep + bytes.len() as u64 || !holds(file, tail.keep, bytes) {
+        if len != tail.keep + tail.torn {
+            return Err(conflict(path, tail, len));
+        }
+        if tail.torn > 0 {
+            file.set_len(tail.keep).map_err(failed(path, Verb::Append, false))?;
+        }
+        if let Err(e) = file.write_all_at(bytes, tail.keep) {
+            let is_restored = file.set_len(tail.keep).is_ok();
+            return Err(failed(path, Verb::Append, is_restored && tail.torn == 0)(e));
+        }
     }
-    // The bytes are there already: sync them again, and keep the file's time.
-    if is_done {
-        return file.sync_all().map_err(|e| fail(Verb::Sync, e, false));
-    }
-    if tail.torn > 0 {
-        file.set_len(tail.keep).map_err(|e| fail(Verb::Append, e, false))?;
-    }
-    if let Err(e) = file.write_all_at(bytes, tail.keep) {
-        let is_restored = file.set_len(tail.keep).is_ok();
-        return Err(fail(Verb::Append, e, is_restored && tail.torn == 0));
-    }
-    file.sync_all().map_err(|e| fail(Verb::Sync, e, false))
+    file.sync_all().map_err(failed(path, Verb::Sync, false))
 }
 
 fn holds(file: &File, at: u64, bytes: &[u8]) -> bool {

@@ -1,6 +1,6 @@
 //! The store in memory, for tests and simulations. Every acknowledged operation is durable.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -9,18 +9,19 @@ use bytes::Bytes;
 use crate::model::Instant;
 
 use super::directories::later_name;
+use super::locks::Locks;
 use super::{Blob, FileWriter, Guard, Listed, Store, StoreError, Tail};
 
 /// Clones share one content, as processes share a disk.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryStore {
     inner: Arc<Mutex<Inner>>,
+    locks: Locks,
 }
 
 #[derive(Debug, Clone)]
 struct Inner {
     files: BTreeMap<String, Held>,
-    locks: BTreeSet<String>,
     now: Instant,
 }
 
@@ -32,7 +33,7 @@ struct Held {
 
 impl Default for Inner {
     fn default() -> Self {
-        Self { files: BTreeMap::new(), locks: BTreeSet::new(), now: Instant::from_nanos(0) }
+        Self { files: BTreeMap::new(), now: Instant::from_nanos(0) }
     }
 }
 
@@ -50,8 +51,7 @@ impl MemoryStore {
 
     /// A separate store with the same files and no locks: the disk after a crash at this moment.
     pub fn snapshot(&self) -> Self {
-        let inner = Inner { locks: BTreeSet::new(), ..self.inner().clone() };
-        Self { inner: Arc::new(Mutex::new(inner)) }
+        Self { inner: Arc::new(Mutex::new(self.inner().clone())), locks: Locks::default() }
     }
 
     /// Sets the store's clock, which stands still between two calls.
@@ -141,23 +141,7 @@ impl Store for MemoryStore {
     }
 
     fn lock(&self, name: &str) -> Result<Box<dyn Guard>, StoreError> {
-        if !self.inner().locks.insert(name.to_owned()) {
-            return Err(StoreError::Locked { name: name.to_owned() });
-        }
-        Ok(Box::new(MemoryGuard { store: self.clone(), name: name.to_owned() }))
-    }
-}
-
-struct MemoryGuard {
-    store: MemoryStore,
-    name: String,
-}
-
-impl Guard for MemoryGuard {}
-
-impl Drop for MemoryGuard {
-    fn drop(&mut self) {
-        self.store.inner().locks.remove(&self.name);
+        self.locks.take(name)
     }
 }
 

@@ -6,6 +6,7 @@ mod conformance;
 mod directories;
 mod faulty;
 mod local;
+mod locks;
 mod memory;
 mod object;
 
@@ -13,6 +14,7 @@ use std::fmt;
 use std::io::{self, Write};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use thiserror::Error;
 
 use crate::model::{Instant, Location};
@@ -190,6 +192,25 @@ pub fn put(store: &dyn Store, path: &str, content: &[u8]) -> Result<(), StoreErr
     file.finish(path)
 }
 
+/// The whole content of a small file.
+///
+/// # Errors
+/// As [`Store::read`].
+pub fn get(store: &dyn Store, path: &str) -> Result<Bytes, StoreError> {
+    store.read(path)?.to_bytes().map_err(|e| StoreError::io(Verb::Read, path, e))
+}
+
+/// The answer of a read; `None` if the file does not exist.
+///
+/// # Errors
+/// Any other error of the read.
+pub fn if_there<T>(read: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
+    match read {
+        Err(StoreError::NotFound { .. }) => Ok(None),
+        other => other.map(Some),
+    }
+}
+
 /// The store at a location. Sends no request yet.
 ///
 /// # Errors
@@ -286,11 +307,6 @@ pub enum StoreError {
 impl StoreError {
     pub(crate) fn io(verb: Verb, path: &str, source: io::Error) -> Self {
         StoreError::Io { verb, path: path.to_owned(), source, undone: false }
-    }
-
-    /// A file that could not be read to its end.
-    pub fn reading(path: &str, source: io::Error) -> Self {
-        Self::io(Verb::Read, path, source)
     }
 
     /// Whether the failed operation is known to have changed nothing.

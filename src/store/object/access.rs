@@ -1,6 +1,7 @@
 //! Clients of the three kinds of object stores, configured by the environment variables of their own tools.
 
 use std::io;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,17 +45,10 @@ pub(super) fn client(
     connector: Connector,
 ) -> Result<(Arc<dyn Client>, Option<SignedRequests>), Error> {
     let options = ClientOptions::new().with_timeout(REQUEST_TIMEOUT).with_read_timeout(READ_TIMEOUT);
-    let scheme = location.scheme();
-    let known = settings.iter().filter(|(name, _)| name.starts_with(scheme.variables()));
-    let known = known.map(|(name, value)| (name.to_ascii_lowercase(), value));
-    // Skip a variable that the client does not know: it belongs to another program.
-    Ok(match scheme {
+    Ok(match location.scheme() {
         Scheme::S3 => {
-            let begin = AmazonS3Builder::new().with_client_options(options);
-            let builder = known.fold(begin, |builder, (name, value)| match name.parse() {
-                Ok(key) => builder.with_config(key, value),
-                Err(_) => builder,
-            });
+            let builder = AmazonS3Builder::new().with_client_options(options);
+            let builder = configured(builder, location, settings, AmazonS3Builder::with_config);
             let builder = builder.with_bucket_name(location.bucket()).with_retry(retry);
             let signer = Arc::new(builder.with_http_connector(connector.clone()).build()?);
             // The builder makes the client of the bucket last, with the configured proxy and certificates.
@@ -62,22 +56,30 @@ pub(super) fn client(
             (signer.clone(), Some(SignedRequests { signer, client }))
         }
         Scheme::Google => {
-            let begin = GoogleCloudStorageBuilder::new().with_client_options(options.with_allow_http(true));
-            let builder = known.fold(begin, |builder, (name, value)| match name.parse() {
-                Ok(key) => builder.with_config(key, value),
-                Err(_) => builder,
-            });
+            let builder = GoogleCloudStorageBuilder::new().with_client_options(options.with_allow_http(true));
+            let builder = configured(builder, location, settings, GoogleCloudStorageBuilder::with_config);
             let builder = builder.with_bucket_name(location.bucket()).with_retry(retry);
             (Arc::new(builder.with_http_connector(connector).build()?), None)
         }
         Scheme::Azure => {
-            let begin = MicrosoftAzureBuilder::new().with_client_options(options);
-            let builder = known.fold(begin, |builder, (name, value)| match name.parse() {
-                Ok(key) => builder.with_config(key, value),
-                Err(_) => builder,
-            });
+            let builder = MicrosoftAzureBuilder::new().with_client_options(options);
+            let builder = configured(builder, location, settings, MicrosoftAzureBuilder::with_config);
             let builder = builder.with_container_name(location.bucket()).with_retry(retry);
             (Arc::new(builder.with_http_connector(connector).build()?), None)
         }
+    })
+}
+
+/// Gives a builder the settings that it knows: a variable that it does not know belongs to another program.
+fn configured<B, K: FromStr>(
+    builder: B,
+    location: &BucketLocation,
+    settings: &[(String, String)],
+    set: impl Fn(B, K, String) -> B,
+) -> B {
+    let known = settings.iter().filter(|(name, _)| name.starts_with(location.scheme().variables()));
+    known.fold(builder, |builder, (name, value)| match name.to_ascii_lowercase().parse() {
+        Ok(key) => set(builder, key, value.clone()),
+        Err(_) => builder,
     })
 }

@@ -11,7 +11,7 @@ use object_store::path::Path;
 use object_store::{Error, ObjectMeta, ObjectStore as Client, ObjectStoreExt, PutMode, RetryConfig};
 use tokio::runtime::Runtime;
 
-use crate::model::Instant;
+use crate::model::{BucketLocation, Instant};
 
 use super::super::{Blob, Listed, StoreError, Verb};
 use super::access;
@@ -19,7 +19,6 @@ use super::connection::{Clock, Connector};
 use super::failure::{self, Outcome};
 use super::kept_objects::KeptObjects;
 use super::signed::SignedRequests;
-use crate::model::BucketLocation;
 
 /// Objects up to this size are read into memory.
 const READ_WHOLE_BYTES_MAX: u64 = 1 << 20;
@@ -59,13 +58,7 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
-    pub(super) fn open(location: &BucketLocation) -> Result<Self, StoreError> {
-        let fail = |source| StoreError::io(Verb::Open, &location.to_string(), source);
-        let settings = access::environment(location.scheme()).map_err(fail)?;
-        Self::open_with(location, &settings, access::patient())
-    }
-
-    pub(super) fn open_with(
+    pub(super) fn open(
         location: &BucketLocation,
         settings: &[(String, String)],
         retry: RetryConfig,
@@ -148,9 +141,7 @@ impl Bucket {
     }
 
     pub(super) fn get(&self, path: &str) -> Result<Option<Bytes>, StoreError> {
-        let (client, key) = (self.client(), self.key(path));
-        let answer = self.run(async move { client.get(&key).await?.bytes().await });
-        self.found(path, answer)
+        Ok(self.get_all(&[path.to_owned()])?.and_then(|mut all| all.pop()))
     }
 
     /// The last bytes of an object of `size` bytes, at most `most`.

@@ -22,25 +22,25 @@ mod tests;
 mod upload;
 mod versions;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use object_store::path::Path;
 
-use crate::model::Instant;
-
-use super::{Blob, FileWriter, Guard, Listed, Rewritten, Store, StoreError, Tail, Unerased, UnfinishedUpload, Verb};
-use crate::model::BucketLocation;
-use crate::model::path::{LEDGER, MANIFEST};
+use crate::model::path::LEDGER;
+use crate::model::{BucketLocation, Instant};
 use crate::threads::each;
+
+use super::locks::Locks;
+use super::{Blob, FileWriter, Guard, Listed, Rewritten, Store, StoreError, Tail, Unerased, UnfinishedUpload, Verb};
 
 pub use proof::{Proof, prove_store};
 #[cfg(test)]
 pub(crate) use tests::s3;
 
-use bucket::Bucket;
+use bucket::{Bucket, Created};
 use journal::Journal;
 use kept_objects::{KEPT_OBJECT_BYTES_MAX, KeptObjects};
 use names::{Extension, LedgerFile, is_hidden};
@@ -65,7 +65,7 @@ type Journals = HashMap<(String, Extension), Arc<Mutex<Journal>>>;
 struct Inner {
     bucket: Bucket,
     journals: Mutex<Journals>,
-    locks: Mutex<BTreeSet<String>>,
+    locks: Locks,
 }
 
 impl fmt::Debug for ObjectStore {
@@ -80,7 +80,8 @@ impl ObjectStore {
     /// # Errors
     /// [`StoreError::Io`] when the environment's settings are invalid.
     pub fn open(location: &BucketLocation) -> Result<Self, StoreError> {
-        Ok(Self::over(Bucket::open(location)?))
+        let settings = access::environment(location.scheme());
+        Self::open_with(location, &settings.map_err(|e| StoreError::io(Verb::Open, &location.to_string(), e))?)
     }
 
     /// Like [`ObjectStore::open`], with `settings` instead of the environment.
@@ -88,7 +89,7 @@ impl ObjectStore {
     /// # Errors
     /// [`StoreError::Io`] when the settings are invalid.
     pub fn open_with(location: &BucketLocation, settings: &[(String, String)]) -> Result<Self, StoreError> {
-        Ok(Self::over(Bucket::open_with(location, settings, access::patient())?))
+        Ok(Self::over(Bucket::open(location, settings, access::patient())?))
     }
 
     /// Keeps listed ledger lines and snapshots in a directory, so that another question does not fetch them again.
@@ -100,8 +101,7 @@ impl ObjectStore {
     }
 
     fn over(bucket: Bucket) -> Self {
-        let (journals, locks) = (Mutex::default(), Mutex::default());
-        Self { inner: Arc::new(Inner { bucket, journals, locks }) }
+        Self { inner: Arc::new(Inner { bucket, journals: Mutex::default(), locks: Locks::default() }) }
     }
 
     fn bucket(&self) -> &Bucket {
@@ -171,8 +171,7 @@ impl ObjectStore {
 
 impl Store for ObjectStore {
     fn create(&self) -> Result<Box<dyn FileWriter>, StoreError> {
-        let upload = Upload::begin().map_err(|e| StoreError::io(Verb::Create, "a scratch file", e))?;
-        Ok(Box::new(ObjectWriter { store: self.clone(), upload }))
+        Ok(Box::new(Upload::begin(self.clone())?))
     }
 
     fn read(&self, path: &str) -> Result<Blob, StoreError> {
@@ -247,15 +246,18 @@ impl Store for ObjectStore {
     }
 
     fn create_new(&self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
-        upload::create(self.bucket(), path, &Bytes::copy_from_slice(bytes))
+        match self.bucket().create(path, &Bytes::copy_from_slice(bytes))? {
+            Created::Ours => Ok(()),
+            Created::Taken => {
+                let found = self.bucket().get(path)?.map_or(0, |found| found.len() as u64);
+                Err(StoreError::Conflict { path: path.to_owned(), expected: 0, found })
+            }
+        }
     }
 
     /// A bucket has no locks: this lock excludes writers of the same process. The append fences writers of other processes.
     fn lock(&self, name: &str) -> Result<Box<dyn Guard>, StoreError> {
-        if !held(&self.inner.locks).insert(name.to_owned()) {
-            return Err(StoreError::Locked { name: name.to_owned() });
-        }
-        Ok(Box::new(ObjectGuard { store: self.clone(), name: name.to_owned() }))
+        self.inner.locks.take(name)
     }
 
     fn now(&self) -> Result<Instant, StoreError> {
@@ -299,45 +301,4 @@ impl Store for ObjectStore {
 
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-struct ObjectGuard {
-    store: ObjectStore,
-    name: String,
-}
-
-impl Guard for ObjectGuard {}
-
-impl Drop for ObjectGuard {
-    fn drop(&mut self) {
-        held(&self.store.inner.locks).remove(&self.name);
-    }
-}
-
-struct ObjectWriter {
-    store: ObjectStore,
-    upload: Upload,
-}
-
-impl std::io::Write for ObjectWriter {
-    fn write(&mut self, buffer: &[u8]) -> std::io::Result<usize> {
-        self.upload.write(buffer)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        self.upload.flush()
-    }
-}
-
-impl FileWriter for ObjectWriter {
-    fn finish(self: Box<Self>, path: &str) -> Result<(), StoreError> {
-        let Self { store, upload } = *self;
-        // No lock keeps two processes apart that create an archive at the same time: the first manifest remains.
-        let is_once = path == MANIFEST;
-        upload.finish(store.bucket(), path, is_once)?;
-        if let Some(file) = LedgerFile::parse(path) {
-            held(&store.journal(file.directory, file.extension)).forget();
-        }
-        Ok(())
-    }
 }

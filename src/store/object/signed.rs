@@ -48,18 +48,16 @@ impl SignedRequests {
     /// The multipart uploads of objects under `prefix` that a killed process left unfinished. No list of objects shows their parts,
     /// and they cost money.
     pub(super) async fn uploads(&self, prefix: &str) -> Result<Vec<Started>, String> {
-        let mut found = Vec::new();
-        self.pages(List::Uploads, prefix, |page| found.extend(page.uploads)).await?;
-        Ok(found)
+        Ok(self.pages(List::Uploads, prefix).await?.uploads)
     }
 
-    /// The pages of a list of objects under `prefix`. A store that does not know such a list has none.
-    pub(super) async fn pages(&self, list: List, prefix: &str, mut take: impl FnMut(Page)) -> Result<(), String> {
+    /// All pages of a list of objects under `prefix`, as one. A store that does not know such a list has none.
+    pub(super) async fn pages(&self, list: List, prefix: &str) -> Result<Page, String> {
         let (name, marker) = match list {
             List::Uploads => ("uploads", "upload-id-marker"),
             List::Versions => ("versions", "version-id-marker"),
         };
-        let mut after = Vec::new();
+        let (mut all, mut after) = (Page::default(), Vec::new());
         for _ in 0..PAGES_MAX {
             let mut query = vec![(name.to_owned(), String::new()), ("prefix".to_owned(), prefix.to_owned())];
             query.append(&mut after);
@@ -70,13 +68,13 @@ impl SignedRequests {
                 NOT_IMPLEMENTED => break,
                 other => return Err(format!("the store answered {other}")),
             };
-            let next = page.next_key_marker.clone().filter(|_| page.is_truncated);
-            let next = next.map(|key| [("key-marker", key), (marker, page.next_marker.clone())]);
-            take(page);
-            let Some(next) = next else { break };
-            after.extend(next.map(|(name, value)| (name.to_owned(), value)));
+            all.uploads.extend(page.uploads);
+            all.versions.extend(page.versions);
+            all.deletions.extend(page.deletions);
+            let Some(key) = page.next_key_marker.filter(|_| page.is_truncated) else { break };
+            after.extend([("key-marker".to_owned(), key), (marker.to_owned(), page.next_marker)]);
         }
-        Ok(())
+        Ok(all)
     }
 }
 

@@ -5,58 +5,63 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use futures::TryStreamExt;
-use futures::stream::FuturesUnordered;
+use futures::future::{FutureExt, ready};
+use futures::{StreamExt, TryStreamExt, stream};
 use object_store::path::Path;
 use object_store::{Error, MultipartUpload, ObjectStore as Client, ObjectStoreExt};
 
-use super::super::{StoreError, Verb};
-use super::bucket::{Bucket, Created};
+use crate::model::path::MANIFEST;
+
+use super::super::{FileWriter, Store, StoreError, Verb};
+use super::names::LedgerFile;
+use super::{ObjectStore, held};
 
 /// Larger files are uploaded in parts of this size.
 const PART_BYTES: u64 = 16 << 20;
 const PARTS_AT_ONCE: usize = 4;
 
 pub(super) struct Upload {
+    store: ObjectStore,
     scratch: BufWriter<File>,
 }
 
 impl Upload {
-    pub(super) fn begin() -> io::Result<Self> {
-        Ok(Self { scratch: BufWriter::new(tempfile::tempfile()?) })
-    }
-
-    pub(super) fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        self.scratch.write(buffer)
-    }
-
-    pub(super) fn flush(&mut self) -> io::Result<()> {
-        self.scratch.flush()
-    }
-
-    /// Uploads the file under its name and replaces an existing object; with `is_once`, only if no other object has the name.
-    pub(super) fn finish(self, bucket: &Bucket, path: &str, is_once: bool) -> Result<(), StoreError> {
-        let fail = |e: io::Error| StoreError::io(Verb::Write, path, e);
-        let file = self.scratch.into_inner().map_err(|e| fail(e.into_error()))?;
-        let size = file.metadata().map_err(fail)?.len();
-        if size <= PART_BYTES {
-            let content = read_at(&file, 0, size).map_err(fail)?.into();
-            return if is_once { create(bucket, path, &content) } else { bucket.put(path, content) };
-        }
-        let (client, key) = (bucket.client(), bucket.key(path));
-        bucket.run(in_parts(client, key, Arc::new(file), size)).map_err(|e| bucket.fail(Verb::Write, path, &e))
+    pub(super) fn begin(store: ObjectStore) -> Result<Self, StoreError> {
+        let scratch = tempfile::tempfile().map_err(|e| StoreError::io(Verb::Create, "a scratch file", e))?;
+        Ok(Self { store, scratch: BufWriter::new(scratch) })
     }
 }
 
-/// Creates a small object, if its name is free.
-pub(super) fn create(bucket: &Bucket, path: &str, content: &Bytes) -> Result<(), StoreError> {
-    match bucket.create(path, content)? {
-        Created::Ours => Ok(()),
-        Created::Taken => {
-            let found = bucket.get(path)?.map_or(0, |found| found.len() as u64);
-            Err(StoreError::Conflict { path: path.to_owned(), expected: 0, found })
+impl Write for Upload {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        self.scratch.write(buffer)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.scratch.flush()
+    }
+}
+
+impl FileWriter for Upload {
+    fn finish(self: Box<Self>, path: &str) -> Result<(), StoreError> {
+        let fail = |e: io::Error| StoreError::io(Verb::Write, path, e);
+        let Self { store, scratch } = *self;
+        let file = scratch.into_inner().map_err(|e| fail(e.into_error()))?;
+        let size = file.metadata().map_err(fail)?.len();
+        let bucket = store.bucket();
+        if size > PART_BYTES {
+            let sent = bucket.run(in_parts(bucket.client(), bucket.key(path), Arc::new(file), size));
+            sent.map_err(|e| bucket.fail(Verb::Write, path, &e))?;
+        } else {
+            let content = read_at(&file, 0, size).map_err(fail)?;
+            // No lock keeps two processes apart that create an archive at the same time: the first manifest remains.
+            let is_once = path == MANIFEST;
+            (if is_once { store.create_new(path, &content) } else { bucket.put(path, content.into()) })?;
         }
+        if let Some(day) = LedgerFile::parse(path) {
+            held(&store.journal(day.directory, day.extension)).forget();
+        }
+        Ok(())
     }
 }
 
@@ -80,18 +85,12 @@ async fn in_parts(client: Arc<dyn Client>, key: Path, file: Arc<File>, size: u64
 }
 
 async fn send(upload: &mut dyn MultipartUpload, file: &File, size: u64) -> Result<(), Error> {
-    let mut under_way = FuturesUnordered::new();
-    let mut at = 0;
-    while at < size {
-        if under_way.len() == PARTS_AT_ONCE {
-            under_way.try_next().await?;
-        }
-        let content = read_at(file, at, PART_BYTES.min(size - at));
-        let content = content.map_err(|e| Error::Generic { store: "scratch file", source: e.into() })?;
-        at += content.len() as u64;
-        under_way.push(upload.put_part(content.into()));
-    }
-    while under_way.try_next().await?.is_some() {}
+    let starts = (0..size).step_by(usize::try_from(PART_BYTES).expect("BUG: a part fits the memory"));
+    let parts = starts.map(|at| match read_at(file, at, PART_BYTES.min(size - at)) {
+        Ok(content) => upload.put_part(content.into()),
+        Err(e) => ready(Err(Error::Generic { store: "scratch file", source: e.into() })).boxed(),
+    });
+    stream::iter(parts).buffer_unordered(PARTS_AT_ONCE).try_collect::<()>().await?;
     upload.complete().await.map(drop)
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use object_store::path::Path;
 
-use super::signed::{List, Page, SignedRequests, Version};
+use super::signed::{List, SignedRequests};
 
 /// The kept versions of one object.
 #[derive(Debug, Default)]
@@ -20,20 +20,17 @@ impl SignedRequests {
     /// The objects under `prefix` that were overwritten or deleted, each with a description of the change.
     pub(super) async fn rewritten(&self, prefix: &str) -> Result<Vec<(String, String)>, String> {
         let mut all: BTreeMap<String, Kept> = BTreeMap::new();
-        let keep = |page: Page| {
-            page.versions.into_iter().for_each(|of| all.entry(of.key).or_default().versions.push(of.last_modified));
-            page.deletions.into_iter().for_each(|of| all.entry(of.key).or_default().deletions.push(of.last_modified));
-        };
-        self.pages(List::Versions, prefix, keep).await?;
+        let found = self.pages(List::Versions, prefix).await?;
+        found.versions.into_iter().for_each(|of| all.entry(of.key).or_default().versions.push(of.last_modified));
+        found.deletions.into_iter().for_each(|of| all.entry(of.key).or_default().deletions.push(of.last_modified));
         Ok(all.into_iter().filter_map(|(key, kept)| Some((key, kept.fault()?))).collect())
     }
 
     /// Deletes every version of an object, and every deletion marker.
     pub(super) async fn erase(&self, key: &Path) -> Result<(), String> {
-        let mut found: Vec<Version> = Vec::new();
-        let keep = |page: Page| found.extend(page.versions.into_iter().chain(page.deletions));
-        self.pages(List::Versions, key.as_ref(), keep).await?;
-        for version in found.into_iter().filter(|version| version.key == key.as_ref()) {
+        let found = self.pages(List::Versions, key.as_ref()).await?;
+        let versions = found.versions.into_iter().chain(found.deletions);
+        for version in versions.filter(|version| version.key == key.as_ref()) {
             let id = version.version_id.unwrap_or_default();
             self.delete(key, "versionId", &id).await.map_err(|why| format!("a version remains: {why}"))?;
         }

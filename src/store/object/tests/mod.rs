@@ -47,7 +47,7 @@ fn settings(server: &ObjectServer) -> Settings {
 
 fn open(location: &str, settings: &Settings) -> Result<ObjectStore, StoreError> {
     let Ok(Location::Bucket(location)) = location.parse() else { panic!("{location}") };
-    Ok(ObjectStore::over(Bucket::open_with(&location, settings, impatient())?))
+    Ok(ObjectStore::over(Bucket::open(&location, settings, impatient())?))
 }
 
 /// A new client for the archive in the server's bucket.

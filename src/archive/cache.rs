@@ -264,8 +264,7 @@ impl Cache {
     /// When a file cannot be removed.
     pub fn clear(&self) -> Result<CacheExtent, CacheError> {
         let before = self.extent()?;
-        let removed = self.held().and_then(|held| held.iter().try_for_each(|(path, _)| remove_if_there(path)));
-        removed.map_err(self.failed())?;
+        self.keep_only(&BTreeSet::new())?;
         Ok(before)
     }
 }

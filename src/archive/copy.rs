@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::model::path::{ArchivePath, lock_of, table_of};
 use crate::model::{Dataset, Digest, LedgerSeq, TeamId, TeamKey};
-use crate::store::{Listed, Store, StoreError, Tail, Verb, put};
+use crate::store::{Listed, Store, StoreError, Tail, Verb, get, if_there, put};
 
 use super::checked::copy_checked;
 use super::heads::{HeadLine, heads_days};
@@ -124,14 +124,13 @@ impl Copy {
     fn salts(&self, key: &TeamKey, source: &Replay) -> Result<(), ArchiveError> {
         for (month, sha256) in &source.state.salts {
             let path = SaltRecord { month: *month, sha256: *sha256 }.path(key);
-            let blob = self.from.store().read(&path)?;
-            let bytes = blob.to_bytes().map_err(|e| StoreError::io(Verb::Read, &path, e))?;
-            let found = Digest::of(&bytes);
+            let content = get(self.from.store().as_ref(), &path)?;
+            let found = Digest::of(&content);
             if found != *sha256 {
-                let (bytes, found, expected) = (blob.size(), found.to_string(), sha256.to_string());
+                let (bytes, found, expected) = (content.len() as u64, found.to_string(), sha256.to_string());
                 return Err(ArchiveError::FileAltered { path, bytes, found, expected });
             }
-            put(self.to.as_ref(), &path, &bytes)?;
+            put(self.to.as_ref(), &path, &content)?;
         }
         Ok(())
     }
@@ -141,14 +140,9 @@ impl Copy {
         let mut ours = snapshot::listed(self.from.store().as_ref(), key)?;
         ours.retain(|(seq, _)| *seq <= last);
         for (_, Listed { path, .. }) in &ours {
-            match self.from.store().read(path) {
-                Ok(blob) => {
-                    let bytes = blob.to_bytes().map_err(|e| StoreError::io(Verb::Read, path, e))?;
-                    put(self.to.as_ref(), path, &bytes)?;
-                }
-                // A writer of the source replaced it meanwhile.
-                Err(e) if e.is_not_found() => {}
-                Err(e) => return Err(e.into()),
+            // A writer of the source can replace a snapshot meanwhile.
+            if let Some(content) = if_there(get(self.from.store().as_ref(), path))? {
+                put(self.to.as_ref(), path, &content)?;
             }
         }
         let held = snapshot::listed(self.to.as_ref(), key)?;
@@ -202,11 +196,7 @@ impl Copy {
     fn heads(&self, key: &TeamKey, last: LedgerSeq) -> Result<(), ArchiveError> {
         for day in heads_days(self.from.store().as_ref(), key)? {
             let path = ArchivePath::Heads { team: key.clone(), day }.to_string();
-            let held = match self.to.read(&path) {
-                Ok(blob) => blob.size(),
-                Err(e) if e.is_not_found() => 0,
-                Err(e) => return Err(e.into()),
-            };
+            let held = if_there(self.to.read(&path))?.map_or(0, |blob| blob.size());
             for (at, text) in self.lines(&path)? {
                 if at < held {
                     continue;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::path::metadata_of;
 use crate::model::{Dataset, Digest, Instant, LedgerSeq, TeamId, TeamKey};
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, if_there};
 
 /// The entry of a snapshot's summary that is the address of a [`LinesFile`].
 pub const LEDGERS: &str = "annals.ledgers";
@@ -128,9 +128,5 @@ fn oldest(version: &Version, dataset: Dataset, since: Instant) -> Option<String>
 
 /// `None` for a file that is missing or cannot be read.
 fn content(store: &dyn Store, path: &str) -> Result<Option<Vec<u8>>, StoreError> {
-    match store.read(path) {
-        Ok(blob) => Ok(blob.to_bytes().ok().map(|bytes| bytes.to_vec())),
-        Err(error) if error.is_not_found() => Ok(None),
-        Err(error) => Err(error),
-    }
+    Ok(if_there(store.read(path))?.and_then(|blob| blob.to_bytes().ok()).map(|bytes| bytes.to_vec()))
 }

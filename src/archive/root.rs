@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::path::{ArchivePath, LEDGER, MANIFEST, TABLES};
 use crate::model::{GRACE_LOCAL, Instant, TeamId, TeamKey};
-use crate::store::{Listed, Store, StoreError, Verb, put};
+use crate::store::{Listed, Store, StoreError, Verb, if_there, put};
 
 use super::ledger::{self, Line};
 use super::ledger_files::ledger_files;
@@ -256,10 +256,7 @@ fn team_of_first_line(store: &dyn Store, file: &Listed) -> Result<Option<TeamId>
 
 pub(super) fn read_manifest(store: &dyn Store) -> Result<Option<Manifest>, ArchiveError> {
     let bad = |reason: String| ArchiveError::Manifest { reason };
-    let blob = match store.read(MANIFEST) {
-        Err(e) if e.is_not_found() => return Ok(None),
-        other => other?,
-    };
+    let Some(blob) = if_there(store.read(MANIFEST))? else { return Ok(None) };
     if blob.size() > MANIFEST_BYTES_MAX {
         return Err(bad(format!("the file has {} bytes, so Annals did not write it", blob.size())));
     }

@@ -187,7 +187,7 @@ fn files_of(store: &dyn Store, key: &TeamKey) -> Result<Vec<Listed>, ArchiveErro
     found.retain(|entry| !is_order(&entry.path));
     for dataset in Dataset::ALL {
         let listed = store.list(&table_of(dataset, key))?;
-        found.extend(listed.into_iter().filter(|entry| is_data(&entry.path)));
+        found.extend(listed.into_iter().filter(|entry| DataPath::parse(&entry.path).is_some()));
     }
     let salts = store.list(&salts_of(key))?.into_iter();
     found.extend(salts.filter(|entry| matches!(ArchivePath::parse(&entry.path), Some(ArchivePath::Salt { .. }))));
@@ -195,21 +195,13 @@ fn files_of(store: &dyn Store, key: &TeamKey) -> Result<Vec<Listed>, ArchiveErro
     Ok(found)
 }
 
-fn is_data(path: &str) -> bool {
-    matches!(ArchivePath::parse(path), Some(ArchivePath::Data(_)))
-}
-
 /// The files that lines remove, from the day files that were written within the grace.
 fn removed_within(store: &dyn Store, key: &TeamKey, since: Instant) -> Result<BTreeSet<String>, ArchiveError> {
     let mut removed = BTreeSet::new();
-    let modified: BTreeMap<String, Instant> =
-        store.list(&ledger_of(key))?.into_iter().map(|entry| (entry.path, entry.modified)).collect();
-    for day in ledger_days(store, key)? {
-        let path = ArchivePath::Ledger { team: key.clone(), day }.to_string();
-        if modified.get(&path).is_some_and(|at| *at < since) {
-            continue;
+    for entry in store.list(&ledger_of(key))?.into_iter().filter(|entry| entry.modified >= since) {
+        if let Some(ArchivePath::Ledger { day, .. }) = ArchivePath::parse(&entry.path) {
+            removed.extend(lines_of(store, key, day)?.into_iter().flat_map(|(line, _)| line.body.removes));
         }
-        removed.extend(lines_of(store, key, day)?.into_iter().flat_map(|(line, _)| line.body.removes));
     }
     Ok(removed)
 }

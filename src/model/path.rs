@@ -290,15 +290,11 @@ fn parse_day(text: &str) -> Option<Instant> {
     format!("{text}T00:00:00Z").parse().ok()
 }
 
+/// The instant of `20261120t000000z`. The caller compares the text with the spelling of the result.
 fn compact_time(text: &str) -> Option<Instant> {
-    if text.len() != 16 || !text.is_ascii() {
-        return None;
-    }
-    let (date, time) = text.split_at(8);
-    let time = time.strip_prefix('t')?.strip_suffix('z')?;
-    let [year, month, day] = [&date[..4], &date[4..6], &date[6..]];
-    let [hour, minute, second] = [&time[..2], &time[2..4], &time[4..]];
-    format!("{year}-{month}-{day}T{hour}:{minute}:{second}Z").parse().ok()
+    let at = |from: usize, to: usize| text.get(from..to);
+    let (date, time) = ([at(0, 4)?, at(4, 6)?, at(6, 8)?].join("-"), [at(9, 11)?, at(11, 13)?, at(13, 15)?].join(":"));
+    format!("{date}T{time}Z").parse().ok()
 }
 
 #[cfg(test)]

@@ -129,8 +129,7 @@ impl TeamWriter {
         let team = self.state.team_id.clone();
         let refused = |reason| ArchiveError::Draft { team: team.clone(), reason };
         let windows = new_windows(&team, std::mem::take(&mut draft.rows), &self.salts).map_err(refused)?;
-        let key = self.salts.of_drafts().map_err(|lost| refused(lost.to_string()))?;
-        let digest = draft_digest(&draft, &windows, key);
+        let digest = draft_digest(&draft, &windows, self.salts.key()?);
         if self.state.draft == Some(digest) {
             return Ok(Committed::AlreadyCommitted { seq: self.state.seq });
         }

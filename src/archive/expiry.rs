@@ -7,13 +7,24 @@ use crate::model::path::{DataPath, month_of};
 use crate::model::{Dataset, Instant, LedgerSeq, Range, RetentionPolicy, Stream};
 use crate::planted::{self, Bug};
 
-use super::expired::{ExpiredRecord, ExpiryError, retained};
-use super::hold::covering;
+use super::expired::{ExpiredRecord, retained};
+use super::hold::{Hold, covering};
 use super::ledger::Line;
+use super::rows_sum::RowsSum;
 use super::rules::StateError;
 use super::state::{TeamState, stream_of};
-use super::table::RowsDigest;
 use super::{Body, FileEntry, WindowState};
+
+/// The reason that keeps a due month.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeptBy {
+    /// The ids of the holds that cover the month.
+    Holds(Vec<String>),
+    /// Some windows of the month will be read again.
+    OpenWindows,
+    /// Sessions are not yet derived from all events.
+    SessionsBehind,
+}
 
 /// The month of the file's folder.
 pub fn month_of_file(file: &FileEntry) -> Option<Instant> {
@@ -78,34 +89,54 @@ impl TeamState {
         policy.class.after(if planted::is(Bug::ExpiresEarly) { period.start } else { period.end })
     }
 
+    /// The reason that keeps a month from its expiry, however old it is.
+    pub(super) fn kept_by<'a>(
+        &self,
+        dataset: Dataset,
+        month: Instant,
+        holds: impl IntoIterator<Item = &'a Hold>,
+    ) -> Option<KeptBy> {
+        let holds = covering(holds, dataset, self.period_of(dataset, month), None);
+        match () {
+            () if !holds.is_empty() => Some(KeptBy::Holds(holds.iter().map(|hold| hold.added.id.clone()).collect())),
+            () if self.has_open_windows(dataset, month) => Some(KeptBy::OpenWindows),
+            () => None,
+        }
+    }
+
     /// Whether the month has windows that will be read again. Its rows may not expire before.
-    pub(super) fn has_open_windows(&self, dataset: Dataset, month: Instant) -> bool {
+    fn has_open_windows(&self, dataset: Dataset, month: Instant) -> bool {
         let Some(stream) = stream_of(dataset) else { return false };
         let month = month_of(month);
         let mut windows = self.windows.range((stream, month.start)..(stream, month.end));
         windows.any(|(_, window)| window.state != WindowState::Sealed)
     }
 
+    /// The record of an expiry of all live files of a month.
+    pub(super) fn expiring(&self, policy: String, at: Instant, dataset: Dataset, month: Instant) -> ExpiredRecord {
+        let files = self.files_of_month(dataset, month).count() as u64;
+        let RowsSum { rows, digest } = RowsSum::of_files(self.files_of_month(dataset, month));
+        ExpiredRecord { policy, at, dataset, month, files, rows, rows_digest: digest.into() }
+    }
+
     /// Checks the times of the line's expiry records.
-    pub(super) fn check_judged(&self, line: &Line) -> Result<(), StateError> {
+    pub(super) fn check_expiry_times(&self, line: &Line) -> Result<(), StateError> {
         let ahead = line.body.expired.iter().find(|record| record.at > line.at);
         ahead.map_or(Ok(()), |record| {
-            let ExpiredRecord { dataset, month, at, .. } = *record;
-            Err(ExpiryError::Ahead { dataset, month, at, line: line.at }.into())
+            let reason = format!("they expire at {}, later than the line's time {}", record.at, line.at);
+            Err(StateError::Protected(of_record(record, &reason)))
         })
     }
 
     /// Checks the line's expiry records, and that the line adds no file to an expired month.
     pub(super) fn check_expired(&self, body: &Body) -> Result<(), StateError> {
-        let back = body.adds.iter().find(|file| {
-            let is_event = stream_of(file.dataset).is_some();
-            let month = month_of_file(file);
-            is_event
-                && month
-                    .is_some_and(|month| self.expired_month(file.dataset, month).is_some() || self.expires(body, file))
-        });
-        if let Some(file) = back.filter(|_| !planted::is(Bug::ExpiredComesBack)) {
-            return Err(ExpiryError::Back { path: file.path.clone() }.into());
+        let is_back = |file: &&FileEntry| {
+            let has_expired =
+                |month: Instant| self.expired_month(file.dataset, month).is_some() || self.expires(body, file);
+            stream_of(file.dataset).is_some() && month_of_file(file).is_some_and(has_expired)
+        };
+        if let Some(file) = body.adds.iter().find(is_back).filter(|_| !planted::is(Bug::ExpiredComesBack)) {
+            return Err(StateError::Expiry(format!("{}: the line adds the file to an expired month", file.path)));
         }
         if body.expired.is_empty() {
             return Ok(());
@@ -116,65 +147,62 @@ impl TeamState {
             let ExpiredRecord { dataset, month, .. } = *record;
             let is_new = self.expired_month(dataset, month).is_none() || stream_of(dataset).is_none();
             if month_of(month).start != month || !named.insert((dataset, month)) || !is_new {
-                return Err(ExpiryError::Twice { dataset, month }.into());
+                let reason = "they expire twice, or the record's time is not the start of a month";
+                return Err(StateError::Expiry(of_record(record, reason)));
             }
             self.check_due(record)?;
             match dataset {
                 Dataset::Sessions => check_sessions(body, record)?,
-                _ => self.check_taken(record, &removed)?,
+                _ => self.check_removed_month(record, &removed)?,
             }
         }
-        self.check_followed(body, &removed)
+        self.check_expired_sessions(body, &removed)
     }
 
     /// Checks the policy, its time and the holds.
     fn check_due(&self, record: &ExpiredRecord) -> Result<(), StateError> {
-        let ExpiredRecord { dataset, month, at, .. } = *record;
-        let policy = || record.policy.clone();
-        let parsed: Option<RetentionPolicy> = record.policy.parse().ok();
+        let ExpiredRecord { policy, dataset, month, at, .. } = record;
+        let (dataset, month) = (*dataset, *month);
+        let protected = |reason: String| Err(StateError::Protected(of_record(record, &reason)));
+        let refused = |reason: &str| Err(StateError::Expiry(of_record(record, reason)));
+        let parsed: Option<RetentionPolicy> = policy.parse().ok();
         let Some(parsed) = parsed.filter(|parsed| parsed.of == retained(dataset)) else {
-            return Err(ExpiryError::Policy { dataset, month, policy: policy() }.into());
+            return protected(format!("{policy:?} is not a policy for this dataset"));
         };
         let is_last = matches!(dataset, Dataset::Inventory(_))
             && self.period_of(dataset, month).end == Instant::from_nanos(i64::MAX);
         if is_last {
-            return Err(ExpiryError::CurrentState { dataset, month }.into());
+            return refused("they hold the latest state, because no later month has any");
         }
         let due = self.due_at(parsed, dataset, month);
-        if due > at {
-            return Err(ExpiryError::Early { dataset, month, policy: policy(), due, at }.into());
+        if due > *at {
+            return protected(format!("{policy:?} lets them expire at {due}, but the line expires them at {at}"));
         }
-        if self.has_open_windows(dataset, month) {
-            return Err(ExpiryError::Open { dataset, month }.into());
-        }
-        match covering(self.holds.values(), dataset, self.period_of(dataset, month), None).first() {
-            Some(hold) => Err(ExpiryError::Held { dataset, month, hold: hold.added.id.clone() }.into()),
-            None => Ok(()),
+        match self.kept_by(dataset, month, self.holds.values()) {
+            Some(KeptBy::Holds(holds)) => protected(format!("hold {} protects them", holds[0])),
+            Some(KeptBy::OpenWindows) => refused("some windows are not final"),
+            // The line marks the time of such sessions as not derived.
+            Some(KeptBy::SessionsBehind) | None => Ok(()),
         }
     }
 
     /// Checks that the line removes all files of the month, and that they match the record.
-    fn check_taken(&self, record: &ExpiredRecord, removed: &BTreeSet<&String>) -> Result<(), StateError> {
+    fn check_removed_month(&self, record: &ExpiredRecord, removed: &BTreeSet<&String>) -> Result<(), StateError> {
         let ExpiredRecord { dataset, month, .. } = *record;
-        let mut found = (0, 0_u64, RowsDigest::default());
-        for file in self.files_of_month(dataset, month) {
-            if !removed.contains(&file.path) {
-                return Err(ExpiryError::Stays { path: file.path.clone() }.into());
-            }
-            found = (found.0 + 1, found.1.saturating_add(file.rows), found.2.plus(file.rows_digest.into()));
+        if let Some(file) = self.files_of_month(dataset, month).find(|file| !removed.contains(&file.path)) {
+            return Err(stays(file));
         }
-        let said = (record.files, record.rows, RowsDigest::from(record.rows_digest));
-        if found == said && found.0 > 0 {
+        let found = self.expiring(record.policy.clone(), record.at, dataset, month);
+        if found == *record && found.files > 0 {
             return Ok(());
         }
-        let say = |(files, rows, digest): (u64, u64, RowsDigest)| {
-            format!("{files} files with {rows} rows {}", crate::model::Digest::from(digest).short())
-        };
-        Err(ExpiryError::Differs { dataset, month, said: say(said), found: say(found) }.into())
+        let say = |of: &ExpiredRecord| format!("{} files with {} rows {}", of.files, of.rows, of.rows_digest.short());
+        let reason = format!("the line records {}, but removes {}", say(record), say(&found));
+        Err(StateError::Expiry(of_record(record, &reason)))
     }
 
     /// Checks that sessions expire together with the connections at their start.
-    fn check_followed(&self, body: &Body, removed: &BTreeSet<&String>) -> Result<(), StateError> {
+    fn check_expired_sessions(&self, body: &Body, removed: &BTreeSet<&String>) -> Result<(), StateError> {
         let gone = |at: Instant| {
             let month = month_of(at).start;
             body.expired.iter().any(|record| record.dataset == Dataset::Connections && record.month == month)
@@ -182,11 +210,16 @@ impl TeamState {
         let stay = self.files_of(Dataset::Sessions).filter(|file| !removed.contains(&file.path));
         let added = body.adds.iter().filter(|file| file.dataset == Dataset::Sessions);
         let mut edges = stay.chain(added).filter(|file| file.first.is_some_and(gone) || file.last.is_some_and(gone));
-        match edges.next() {
-            Some(file) => Err(ExpiryError::Stays { path: file.path.clone() }.into()),
-            None => Ok(()),
-        }
+        edges.next().map_or(Ok(()), |file| Err(stays(file)))
     }
+}
+
+fn of_record(record: &ExpiredRecord, reason: &str) -> String {
+    format!("{} of {}: {reason}", record.dataset, record.month.month())
+}
+
+fn stays(file: &FileEntry) -> StateError {
+    StateError::Expiry(format!("{}: the file belongs to an expired month, but the line does not remove it", file.path))
 }
 
 /// Checks that the line replaces the expired sessions, and that their connections expire in the same line.
@@ -199,6 +232,8 @@ fn check_sessions(body: &Body, record: &ExpiredRecord) -> Result<(), StateError>
     };
     match rows <= replaced && body.expired.iter().any(follows) {
         true => Ok(()),
-        false => Err(ExpiryError::Sessions { rows, replaced }.into()),
+        false => Err(StateError::Expiry(format!(
+            "{rows} session rows expire, but the line replaces {replaced}, or their connections do not expire"
+        ))),
     }
 }

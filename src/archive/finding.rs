@@ -1,12 +1,14 @@
 //! What a re-scan or a check found, as a line records it.
 
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use crate::model::{Instant, Stream};
 
 /// The kind of a finding of a re-scan or a check.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum FindingKind {
     /// Older events were out of reach at the first read.
     ArchiveBegins,
@@ -34,32 +36,6 @@ pub enum FindingKind {
     NoConnectionId,
     /// The service shows an undocumented field of people or computers. Annals does not keep it.
     UnknownField,
-}
-
-impl FindingKind {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            FindingKind::ArchiveBegins => "archive_begins",
-            FindingKind::Gap => "gap",
-            FindingKind::GapClosed => "gap_closed",
-            FindingKind::RemovedBefore => "removed_before",
-            FindingKind::Late => "late",
-            FindingKind::ChangedUpstream => "changed_upstream",
-            FindingKind::NoLongerServed => "no_longer_served",
-            FindingKind::NewEventType => "new_event_type",
-            FindingKind::UnstableWindow => "unstable_window",
-            FindingKind::AmbiguousOverlap => "ambiguous_overlap",
-            FindingKind::PagingAnomaly => "paging_anomaly",
-            FindingKind::Redacted => "redacted",
-            FindingKind::Quarantined => "quarantined",
-            FindingKind::Released => "released",
-            FindingKind::ClockRegression => "clock_regression",
-            FindingKind::Silence => "silence",
-            FindingKind::DeprecatedHistory => "deprecated_history",
-            FindingKind::NoConnectionId => "no_connection_id",
-            FindingKind::UnknownField => "unknown_field",
-        }
-    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -78,6 +78,14 @@ impl HeadLine {
         }
     }
 
+    /// The newest ledger line that is signed up to here.
+    pub fn seq(&self) -> LedgerSeq {
+        match self {
+            HeadLine::Signed { seq, .. } => *seq,
+            HeadLine::Rotation { after, .. } => *after,
+        }
+    }
+
     /// The key that signs after this line.
     pub fn key(&self) -> &PublicKey {
         match self {
@@ -124,36 +132,28 @@ impl HeadsWriter {
         let key = TeamKey::of(team);
         let (last, end) = last_line(store, &key)?;
         let mut writer = Self { signer, archive_id: archive_id.to_owned(), team: key, end };
-        let signed = match &last {
-            Some(HeadLine::Signed { seq, .. }) => Some(*seq),
-            Some(HeadLine::Rotation { after, .. }) => Some(*after),
-            None => None,
-        };
-        let head = replay.last.as_ref().map(|last| (last.seq, last.hash, last.day));
+        let signed = last.as_ref().map(HeadLine::seq);
+        let head = replay.last.as_ref();
         let is_held = match (&last, head) {
-            (Some(HeadLine::Signed { seq, hash, .. }), Some((at, found, _))) if *seq == at => *hash == found,
-            _ => signed <= head.map(|(seq, _, _)| seq),
+            (Some(HeadLine::Signed { seq, hash, .. }), Some(head)) if *seq == head.seq => *hash == head.hash,
+            _ => signed <= head.map(|head| head.seq),
         };
         if !is_held {
             let seq = signed.unwrap_or_default();
             return Err(writer.refused(seq.0, format!("the signed line {seq} differs from the ledger's line")));
         }
-        let Some((seq, hash, day)) = head else { return Ok(writer) };
-        if let Some(line) = &last
-            && line.key() != writer.signer.key.public()
-        {
-            let old = line.key().clone();
-            let day = writer.end.day.unwrap_or(day);
-            writer.rotate(store, signed.unwrap_or_default(), &old, day)?;
+        let Some(head) = head else { return Ok(writer) };
+        let Some(last) = last else {
+            writer.sign(store, head.seq, head.hash, head.day)?;
+            return Ok(writer);
+        };
+        if last.key() != writer.signer.key.public() {
+            writer.rotate(store, last.seq(), last.key(), writer.end.day.unwrap_or(head.day))?;
         }
-        match signed {
-            Some(signed) if signed == seq => {}
-            Some(signed) => {
-                for (seq, hash, day) in lines_behind(store, &writer.team, signed)? {
-                    writer.sign(store, seq, hash, day)?;
-                }
+        if last.seq() < head.seq {
+            for (seq, hash, day) in lines_after(store, &writer.team, last.seq())? {
+                writer.sign(store, seq, hash, day)?;
             }
-            None => writer.sign(store, seq, hash, day)?,
         }
         Ok(writer)
     }
@@ -265,7 +265,7 @@ fn last_line(store: &dyn Store, key: &TeamKey) -> Result<(Option<HeadLine>, Ledg
 }
 
 /// The ledger lines after `seq`. The caller has replayed and checked all of them.
-fn lines_behind(
+fn lines_after(
     store: &dyn Store,
     key: &TeamKey,
     seq: LedgerSeq,
@@ -274,8 +274,8 @@ fn lines_behind(
     for day in ledger_days(store, key)?.into_iter().rev() {
         let here = lines_of(store, key, day)?;
         let is_enough = here.first().is_some_and(|(first, _)| first.seq <= seq.next());
-        let behind = here.into_iter().filter(|(line, _)| line.seq > seq);
-        found.extend(behind.map(|(line, hash)| (line.seq, hash, day)));
+        let later = here.into_iter().filter(|(line, _)| line.seq > seq);
+        found.extend(later.map(|(line, hash)| (line.seq, hash, day)));
         if is_enough {
             break;
         }
@@ -319,7 +319,7 @@ mod tests {
             let _ = writer.commit(draft, at(&format!("{day}T12:00:00Z"))).unwrap();
         }
         for seq in 0..=5 {
-            let found = lines_behind(&disk, &TeamKey::of(&team()), LedgerSeq(seq)).unwrap();
+            let found = lines_after(&disk, &TeamKey::of(&team()), LedgerSeq(seq)).unwrap();
             let found: Vec<_> = found.into_iter().map(|(seq, _, day)| (seq.0, day)).collect();
             let expected = days.iter().zip(1..).map(|(day, number)| (number, at(&format!("{day}T00:00:00Z"))));
             assert_eq!(found, expected.filter(|(number, _)| *number > seq).collect::<Vec<_>>(), "behind {seq}");

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
+use strum::IntoStaticStr;
 
 use crate::model::{Dataset, Digest, Instant, LedgerSeq, Range};
 use crate::planted::{self, Bug};
@@ -16,22 +16,14 @@ use super::check_ledger_text;
 pub const HOLD_ID_BYTES_MAX: usize = 64;
 
 /// The teams that a hold protects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase", const_into_str)]
 pub enum HoldScope {
     /// Only the team of the ledger that records it.
     Team,
     /// Every team of the archive, including later teams.
     All,
-}
-
-impl HoldScope {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            HoldScope::Team => "team",
-            HoldScope::All => "all",
-        }
-    }
 }
 
 /// A new hold.
@@ -89,23 +81,8 @@ pub struct Hold {
 /// All holds of a ledger by id, including released ones.
 pub type Holds = BTreeMap<String, Hold>;
 
-/// A line's records of holds contradict the earlier lines.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum HoldError {
-    #[error("hold {id} already exists: give another id")]
-    Twice { id: String },
-    #[error("hold {id} does not exist, so it cannot be released")]
-    Unknown { id: String },
-    #[error("hold {id} is already released")]
-    Released { id: String },
-    #[error("hold {id}: {reason}")]
-    Text { id: String, reason: String },
-    #[error("hold {id}: its period ends at {to}, which is not after its start at {from}")]
-    Period { id: String, from: Instant, to: Instant },
-}
-
 impl Hold {
-    pub fn stands(&self) -> bool {
+    pub fn is_active(&self) -> bool {
         self.released.is_none()
     }
 
@@ -123,7 +100,7 @@ impl Hold {
 
     fn covers(&self, dataset: Dataset, period: Range, subject: Option<Digest>) -> bool {
         let is_of_subject = self.added.subject.is_none() || subject.is_none() || self.added.subject == subject;
-        self.stands() && self.spans(dataset, period) && is_of_subject
+        self.is_active() && self.spans(dataset, period) && is_of_subject
     }
 }
 
@@ -143,41 +120,31 @@ pub fn covering<'a>(
 }
 
 /// Checks one line's records of holds against the holds of the earlier lines.
-pub fn check_holds(held: &Holds, records: &[HoldRecord]) -> Result<(), HoldError> {
+///
+/// # Errors
+/// The contradiction, as a sentence.
+pub fn check_holds(held: &Holds, records: &[HoldRecord]) -> Result<(), String> {
     let mut holds = held.clone();
     for record in records {
-        match record {
-            HoldRecord::Add(added) => check_added(&holds, added)?,
-            HoldRecord::Release(released) => {
-                let id = || released.id.clone();
-                check_texts(&released.id, &released.reason, released.by.as_deref())?;
-                match holds.get(&released.id) {
-                    None => return Err(HoldError::Unknown { id: id() }),
-                    Some(hold) if !hold.stands() => return Err(HoldError::Released { id: id() }),
-                    Some(_) => {}
-                }
+        let (HoldRecord::Add(HoldAdded { id, reason, by, .. })
+        | HoldRecord::Release(HoldReleased { id, reason, by, .. })) = record;
+        let texts = || [reason].into_iter().chain(by).try_for_each(|text| check_hold_text(text));
+        check_hold_id(id).and_then(|()| texts()).map_err(|reason| format!("hold {id}: {reason}"))?;
+        match (record, holds.get(id)) {
+            (HoldRecord::Add(_), Some(_)) => return Err(format!("hold {id} already exists: give another id")),
+            (HoldRecord::Add(HoldAdded { from: Some(from), to: Some(to), .. }), None) if to <= from => {
+                return Err(format!("hold {id}: its period ends at {to}, which is not after its start at {from}"));
             }
+            (HoldRecord::Release(_), None) => {
+                return Err(format!("hold {id} does not exist, so it cannot be released"));
+            }
+            (HoldRecord::Release(_), Some(hold)) if !hold.is_active() => {
+                return Err(format!("hold {id} is already released"));
+            }
+            _ => apply_hold(&mut holds, record.clone(), LedgerSeq(0)),
         }
-        apply_hold(&mut holds, record.clone(), LedgerSeq(0));
     }
     Ok(())
-}
-
-fn check_added(holds: &Holds, added: &HoldAdded) -> Result<(), HoldError> {
-    check_texts(&added.id, &added.reason, added.by.as_deref())?;
-    if holds.contains_key(&added.id) {
-        return Err(HoldError::Twice { id: added.id.clone() });
-    }
-    match added.from.zip(added.to) {
-        Some((from, to)) if to <= from => Err(HoldError::Period { id: added.id.clone(), from, to }),
-        _ => Ok(()),
-    }
-}
-
-fn check_texts(id: &str, reason: &str, by: Option<&str>) -> Result<(), HoldError> {
-    let checked =
-        check_hold_id(id).and_then(|()| check_hold_text(reason)).and_then(|()| by.map_or(Ok(()), check_hold_text));
-    checked.map_err(|reason| HoldError::Text { id: id.to_owned(), reason })
 }
 
 /// Applies one checked record.
@@ -306,7 +273,6 @@ mod tests {
             HoldRecord::Add(added("B", None, None, None)),
             released("B"),
         ]);
-        let id = |id: &str| id.to_owned();
         let add = |id: &str| HoldRecord::Add(added(id, None, None, None));
         let odd = |change: fn(&mut HoldAdded)| {
             let mut hold = added("C", None, None, None);
@@ -315,21 +281,22 @@ mod tests {
         };
         for (case, records, expected) in [
             ("a new hold", vec![add("C")], None),
-            ("an id twice", vec![add("A")], Some(HoldError::Twice { id: id("A") })),
-            ("the id of a released hold", vec![add("B")], Some(HoldError::Twice { id: id("B") })),
-            ("twice in one line", vec![add("C"), add("C")], Some(HoldError::Twice { id: id("C") })),
+            ("an id twice", vec![add("A")], Some("hold A already exists: give another id")),
+            ("the id of a released hold", vec![add("B")], Some("hold B already exists: give another id")),
+            ("twice in one line", vec![add("C"), add("C")], Some("hold C already exists: give another id")),
             ("a release", vec![released("A")], None),
-            ("a release of an unknown hold", vec![released("C")], Some(HoldError::Unknown { id: id("C") })),
-            ("a second release", vec![released("B")], Some(HoldError::Released { id: id("B") })),
+            (
+                "a release of an unknown hold",
+                vec![released("C")],
+                Some("hold C does not exist, so it cannot be released"),
+            ),
+            ("a second release", vec![released("B")], Some("hold B is already released")),
             ("added and released at once", vec![add("C"), released("C")], None),
         ] {
-            assert_eq!(check_holds(&held, &records).err(), expected, "{case}");
+            assert_eq!(check_holds(&held, &records).err().as_deref(), expected, "{case}");
         }
-        let (from, to) = (at("2026-02-01"), at("2026-02-01"));
-        assert_eq!(
-            odd(|hold| (hold.from, hold.to) = (Some(at("2026-02-01")), Some(at("2026-02-01")))),
-            Some(HoldError::Period { id: id("C"), from, to })
-        );
+        let period = odd(|hold| (hold.from, hold.to) = (Some(at("2026-02-01")), Some(at("2026-02-01"))));
+        assert!(period.unwrap().starts_with("hold C: its period ends at "));
         for change in [
             (|hold| hold.reason.clear()) as fn(&mut HoldAdded),
             |hold| hold.reason = "about jo@example.com".to_owned(),
@@ -337,7 +304,7 @@ mod tests {
             |hold| hold.reason = "a\nb".to_owned(),
             |hold| hold.reason = "x".repeat(201),
         ] {
-            assert!(matches!(odd(change), Some(HoldError::Text { .. })));
+            assert!(odd(change).unwrap().starts_with("hold C: the text "));
         }
         for text in ["", "a b", "jo@example.com", &"x".repeat(65)] {
             assert!(check_hold_id(text).is_err(), "{text}");

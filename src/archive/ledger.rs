@@ -1,7 +1,5 @@
 //! The only code that encodes, parses and hashes a ledger line. `super` documents the form for other readers.
 
-use std::io::{self, Write};
-
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -50,8 +48,8 @@ pub enum LineError {
     Form(String),
     #[error("the line has format version {found}, but this program knows version {LINE_VERSION}")]
     Version { found: u64 },
-    #[error("the line's digest is {found}, but the line says {said}")]
-    Hash { said: Digest, found: Digest },
+    #[error("the line's digest is {found}, but the line says {recorded}")]
+    Hash { recorded: Digest, found: Digest },
     #[error("the line has unknown members, or its members are in another order")]
     Unknown,
 }
@@ -74,12 +72,12 @@ impl Line {
     /// # Errors
     /// When the bytes differ from the output of [`Line::encode`].
     pub fn decode(bytes: &[u8]) -> Result<(Self, Digest), LineError> {
-        let said =
+        let recorded =
             hash_in_line(bytes).ok_or_else(|| LineError::Form("the line does not end with a hash".to_owned()))?;
         let hashed = &bytes[..bytes.len() - HASH_TAIL_BYTES];
         let found = hash_of(hashed);
-        if found != said {
-            return Err(LineError::Hash { said, found });
+        if found != recorded {
+            return Err(LineError::Hash { recorded, found });
         }
         let text = [hashed, b"}"].concat();
         let form = |e: serde_json::Error| LineError::Form(e.to_string());
@@ -88,25 +86,10 @@ impl Line {
             other => return Err(of_another_version(&text).or(other.err().map(form)).unwrap_or(LineError::Unknown)),
         };
         // The parser ignores unknown members. Encoding the line again reveals them.
-        let mut rest = Expected(&text);
-        match serde_json::to_writer(&mut rest, &line) {
-            Ok(()) if rest.0.is_empty() => Ok((line, found)),
+        match serde_json::to_vec(&line) {
+            Ok(encoded) if encoded == text => Ok((line, found)),
             _ => Err(LineError::Unknown),
         }
-    }
-}
-
-/// A writer that accepts only these bytes.
-struct Expected<'a>(&'a [u8]);
-
-impl Write for Expected<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 = self.0.strip_prefix(bytes).ok_or(io::ErrorKind::InvalidData)?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 
@@ -129,6 +112,11 @@ fn hash_in_line(bytes: &[u8]) -> Option<Digest> {
     let tail = std::str::from_utf8(tail).ok()?;
     let digits = tail.strip_prefix(HASH_MEMBER)?.strip_suffix("\"}")?;
     digits.parse().ok().filter(|digest: &Digest| digest.to_string() == digits)
+}
+
+/// The day of the file of a line. A clock that was set back does not change the order of the ledger.
+pub fn day_of_line(at: Instant, day_before: Option<Instant>) -> Instant {
+    day_before.map_or(day_start(at), |before| before.max(day_start(at)))
 }
 
 /// The end of a chain of lines that were hashed but not parsed.
@@ -158,9 +146,8 @@ impl Link {
         );
         let rest = text.strip_prefix(members.as_bytes())?;
         let at: Instant = std::str::from_utf8(&rest[..memchr::memchr(b'"', rest)?]).ok()?.parse().ok()?;
-        let of_line = day_start(at);
         let found = hash_of(&text[..text.len().checked_sub(HASH_TAIL_BYTES)?]);
-        let is_next = day == self.day.map_or(of_line, |held| held.max(of_line)) && hash_in_line(text) == Some(found);
+        let is_next = day == day_of_line(at, self.day) && hash_in_line(text) == Some(found);
         (self.seq, self.head, self.day) = (seq, found, Some(day));
         is_next.then_some(())
     }
@@ -185,27 +172,6 @@ fn is_flipped(line: &[u8]) -> bool {
         line[at] = 1 << bit;
         Line::decode(&line).is_ok()
     })
-}
-
-/// The kinds of bytes after the last newline of a ledger.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TailKind {
-    /// A torn line: the append was interrupted and never acknowledged.
-    Torn,
-    /// A whole valid line that lacks only its newline.
-    Unended,
-    /// A whole valid line with another byte instead of its newline: no interruption leaves this.
-    Altered,
-}
-
-/// Classifies the bytes after the last newline.
-pub fn tail_kind(tail: &[u8]) -> TailKind {
-    match tail {
-        _ if Line::decode(tail).is_ok() => TailKind::Unended,
-        // A disk leaves zeros in a sector that it did not write.
-        [line @ .., 1..=u8::MAX] if Line::decode(line).is_ok() => TailKind::Altered,
-        _ => TailKind::Torn,
-    }
 }
 
 #[cfg(test)]
@@ -291,20 +257,9 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_ledger_is_classified() {
+    fn zeros_of_a_power_loss_stand_at_the_ends_of_sectors() {
         let (bytes, _) = line().encode();
         let whole = &bytes[..bytes.len() - 1];
-        let with = |end: u8| [whole, &[end]].concat();
-        for (tail, kind) in [
-            (whole[..1].to_vec(), TailKind::Torn),
-            (whole[..whole.len() - 1].to_vec(), TailKind::Torn),
-            (whole.to_vec(), TailKind::Unended),
-            (with(0x0b), TailKind::Altered),
-            (with(0), TailKind::Torn),
-            (vec![0; 300], TailKind::Torn),
-        ] {
-            assert_eq!(tail_kind(&tail), kind, "{} bytes", tail.len());
-        }
         assert!(is_zeroed(&[0; 5], 7) && !is_zeroed(whole, 0) && !is_zeroed(whole, 511));
         let half_written = [&whole[..20], &[0; 92], b"}".as_slice()].concat();
         assert!(is_zeroed(&half_written, 400) && is_zeroed(&half_written, 7 * 512 + 400));

@@ -5,8 +5,8 @@ use crate::model::{Digest, Instant, TeamKey};
 use crate::store::{Store, StoreError};
 
 use super::ArchiveError;
-use super::ledger::Line;
-use super::text_lines::TextLines;
+use super::ledger::{Line, LineError, is_zeroed};
+use super::text_lines::{TextLine, TextLines};
 
 /// The end of a ledger: its newest file, the file's length, and the bytes of an interrupted append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -39,4 +39,82 @@ pub fn lines_of(store: &dyn Store, key: &TeamKey, day: Instant) -> Result<Vec<(L
         lines.extend(Line::decode(&line.map_err(|fault| fault.at(&path, number))?.text));
     }
     Ok(lines)
+}
+
+/// One text of a ledger file: a line, or what an interruption or an alteration left.
+#[derive(Debug, PartialEq, Eq)]
+pub enum LedgerText {
+    Line(Line, Digest),
+    /// A whole valid line that lacks only its newline.
+    Unended(Line, Digest),
+    /// A whole valid line with another byte instead of its newline: no interruption leaves this.
+    Altered(Line, Digest),
+    /// A torn line: the append was interrupted and never acknowledged.
+    Torn,
+    Invalid(LineError),
+}
+
+impl LedgerText {
+    /// A loss of power can leave zeros in the last line of the last file.
+    pub fn of(text: &TextLine, is_last_file: bool) -> Self {
+        match (Line::decode(&text.text), text.has_newline) {
+            (Ok((line, hash)), true) => Self::Line(line, hash),
+            (Ok((line, hash)), false) => Self::Unended(line, hash),
+            (Err(e), true) => match is_last_file && text.is_last && is_zeroed(&text.text, text.offset) {
+                true => Self::Torn,
+                false => Self::Invalid(e),
+            },
+            (Err(_), false) => match text.text.as_slice() {
+                // A disk leaves zeros in a sector that it did not write.
+                [line @ .., 1..=u8::MAX] => {
+                    Line::decode(line).map_or(Self::Torn, |(line, hash)| Self::Altered(line, hash))
+                }
+                _ => Self::Torn,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Body;
+    use super::super::ledger::{GENESIS, KIND_COMMIT};
+    use super::super::random::Nonce;
+    use super::*;
+    use crate::model::{LedgerSeq, TeamId};
+
+    #[test]
+    fn the_texts_of_a_ledger_are_classified() {
+        let line = Line {
+            v: 1,
+            archive_id: "a1".to_owned(),
+            team_id: TeamId::from("t"),
+            seq: LedgerSeq(1),
+            prev: GENESIS,
+            at: "2026-11-20T08:00:00.5Z".parse().unwrap(),
+            nonce: Nonce(0xab),
+            kind: KIND_COMMIT.to_owned(),
+            body: Body::default(),
+        };
+        let (bytes, hash) = line.encode();
+        let whole = &bytes[..bytes.len() - 1];
+        let with = |end: u8| [whole, &[end]].concat();
+        let of = |text: &[u8], has_newline: bool, is_last: bool| {
+            LedgerText::of(&TextLine { offset: 0, text: text.to_vec(), has_newline, is_last }, true)
+        };
+        for (case, text, expected) in [
+            ("its first byte", whole[..1].to_vec(), LedgerText::Torn),
+            ("all but its last byte", whole[..whole.len() - 1].to_vec(), LedgerText::Torn),
+            ("no newline", whole.to_vec(), LedgerText::Unended(line.clone(), hash)),
+            ("another byte", with(0x0b), LedgerText::Altered(line.clone(), hash)),
+            ("a zero", with(0), LedgerText::Torn),
+            ("only zeros", vec![0; 300], LedgerText::Torn),
+        ] {
+            assert_eq!(of(&text, false, true), expected, "{case}");
+        }
+        assert_eq!(of(whole, true, false), LedgerText::Line(line, hash));
+        assert_eq!(of(&[0; 300], true, true), LedgerText::Torn);
+        assert!(matches!(of(&[0; 300], true, false), LedgerText::Invalid(_)), "zeros before other lines");
+        assert!(matches!(of(&whole[1..], true, true), LedgerText::Invalid(_)));
+    }
 }

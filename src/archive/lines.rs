@@ -36,8 +36,8 @@ pub struct AddedFile {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LedgerLines {
     pub lines: Vec<LedgerLine>,
-    /// The files that are live after the last line, sorted by path.
-    pub files: Vec<AddedFile>,
+    /// The files that are live after the last line, by path.
+    pub files: BTreeMap<String, AddedFile>,
 }
 
 impl Archive {
@@ -48,13 +48,12 @@ impl Archive {
     pub fn lines(&self, team: &TeamId, last: LedgerSeq) -> Result<LedgerLines, ArchiveError> {
         let store = self.store().as_ref();
         let key = TeamKey::of(team);
-        let mut follower = Follower::default();
+        let mut found = LedgerLines::default();
         for day in ledger_days(store, &key)? {
             let path = ArchivePath::Ledger { team: key.clone(), day }.to_string();
-            follower.follow_file(store, &path, last)?;
+            found.follow_file(store, &path, last)?;
         }
-        let files = follower.live.into_values().collect();
-        Ok(LedgerLines { lines: follower.lines, files })
+        Ok(found)
     }
 
     /// The newest line that adds or removes each of the files, with its time. Reads the ledger from its end, day by day, until all
@@ -87,13 +86,7 @@ impl Archive {
     }
 }
 
-#[derive(Default)]
-struct Follower {
-    lines: Vec<LedgerLine>,
-    live: BTreeMap<String, AddedFile>,
-}
-
-impl Follower {
+impl LedgerLines {
     fn follow_file(&mut self, store: &dyn Store, path: &str, last: LedgerSeq) -> Result<(), ArchiveError> {
         for (text, number) in TextLines::new(store.read(path)?, 0).zip(1..) {
             // Stop before a torn line: it follows the last requested line.
@@ -113,7 +106,7 @@ impl Follower {
 
     fn follow(&mut self, line: Line, sha256: Digest) {
         let Line { seq, at, kind, prev, body, .. } = line;
-        let removed = body.removes.iter().filter_map(|path| self.live.remove(path));
+        let removed = body.removes.iter().filter_map(|path| self.files.remove(path));
         let rows_removed: u64 = removed.map(|file| file.entry.rows).sum();
         let rows: u64 = body.adds.iter().map(|file| file.rows).sum();
         self.lines.push(LedgerLine {
@@ -127,6 +120,6 @@ impl Follower {
             prev,
         });
         let added = body.adds.into_iter().map(|entry| (entry.path.clone(), AddedFile { entry, added_seq: seq }));
-        self.live.extend(added);
+        self.files.extend(added);
     }
 }

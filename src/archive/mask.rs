@@ -7,15 +7,15 @@ use aes::cipher::{BlockCipherDecrypt as _, BlockCipherEncrypt as _, KeyInit as _
 use crate::model::Digest;
 
 use super::ArchiveError;
-use super::erase::key_of;
 use super::salts::{Salt, Salts};
 
 const DIGEST_DOMAIN: &str = "annals billing entry v1\n";
+const ORIGINAL_DOMAIN: &str = "annals served text v1\n";
 const ANCHOR_DOMAIN: &str = "annals walk anchor v1\n";
 
 /// A team's key for digests of served events.
 #[derive(Debug, Clone, Copy)]
-pub struct EventMask(Salt);
+pub struct EventMask(pub(super) Salt);
 
 impl Salts {
     /// The mask of this team.
@@ -23,7 +23,16 @@ impl Salts {
     /// # Errors
     /// When the salt that is the key is lost.
     pub fn event_mask(&self) -> Result<EventMask, ArchiveError> {
-        key_of(self).map(EventMask)
+        self.key().map(EventMask)
+    }
+
+    /// Maps the digest of a served text to the identity of the event after an erasure.
+    ///
+    /// # Errors
+    /// As [`Salts::event_mask`].
+    pub fn originals(&self) -> Result<impl Fn(&Digest) -> Digest + use<>, ArchiveError> {
+        let mask = self.event_mask()?;
+        Ok(move |digest: &Digest| mask.original(digest))
     }
 }
 
@@ -33,15 +42,20 @@ impl EventMask {
         self.0.keyed(DIGEST_DOMAIN, &digest.0)
     }
 
+    /// The identity of an erased event: a keyed digest of the digest of its served text.
+    pub(super) fn original(&self, digest: &Digest) -> Digest {
+        self.0.keyed(ORIGINAL_DOMAIN, &digest.0)
+    }
+
     /// Encrypts an anchor of a walk: it is one block of AES-256. The same anchor always gives the same bytes.
-    pub fn hide(&self, anchor: [u8; 16]) -> [u8; 16] {
+    pub fn encrypt(&self, anchor: [u8; 16]) -> [u8; 16] {
         let mut block = anchor.into();
         self.cipher().encrypt_block(&mut block);
         block.into()
     }
 
     /// Decrypts an anchor.
-    pub fn show(&self, hidden: [u8; 16]) -> [u8; 16] {
+    pub fn decrypt(&self, hidden: [u8; 16]) -> [u8; 16] {
         let mut block = hidden.into();
         self.cipher().decrypt_block(&mut block);
         block.into()
@@ -62,11 +76,11 @@ mod tests {
         #[test]
         fn a_masked_anchor_can_be_unmasked(anchor: [u8; 16], key: [u8; 32], other: [u8; 32]) {
             let (mask, stranger) = (EventMask(Salt(key)), EventMask(Salt(other)));
-            let hidden = mask.hide(anchor);
-            prop_assert_eq!(mask.show(hidden), anchor);
-            prop_assert_eq!(mask.hide(anchor), hidden);
+            let hidden = mask.encrypt(anchor);
+            prop_assert_eq!(mask.decrypt(hidden), anchor);
+            prop_assert_eq!(mask.encrypt(anchor), hidden);
             prop_assert_ne!(hidden, anchor);
-            prop_assert_eq!(stranger.show(hidden) == anchor, key == other);
+            prop_assert_eq!(stranger.decrypt(hidden) == anchor, key == other);
         }
     }
 

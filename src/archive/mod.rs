@@ -128,7 +128,7 @@
 //!   So a glob can match more files than are live.
 //! - A line is appended on condition that the ledger ends where its writer expects: the last file has the length
 //!   that the writer knows, and no file of a later day exists.
-//! - The rules of [`TeamState::try_advance`]: windows of a stream never overlap, states never go back, counts never fall,
+//! - The rules of [`TeamState::check`]: windows of a stream never overlap, states never go back, counts never fall,
 //!   no row is lost, and a sealed month or day has only sealed files.
 
 mod root;
@@ -149,7 +149,6 @@ mod hold;
 mod ledger;
 mod ledger_files;
 mod lines;
-mod inventory_scans;
 mod mask;
 mod note;
 mod output;
@@ -157,12 +156,13 @@ mod pairs;
 mod plan;
 mod published;
 mod random;
-mod reach;
+mod active_holds;
 mod reader;
 mod record;
 mod replay;
 mod retention;
 mod review;
+mod rows_sum;
 mod rules;
 mod salts;
 mod seals;
@@ -176,17 +176,19 @@ mod text_lines;
 mod vacuum;
 mod verify;
 
+pub use active_holds::active_holds;
 pub use cache::{Cache, CacheError, CacheExtent, FetchProgress, PinnedFiles};
 pub use commit::{Committed, TeamWriter};
 pub use copy::{Copied, Copy};
 pub use draft::{Draft, Release, SessionsDraft, WindowRows};
 pub use erase::{ErasedPart, ErasedRecord, Erasure, FoundRow, Order, PendingOrder, ResaltedFile, Subject, check_order};
 pub use error::ArchiveError;
-pub use expired::{Expired, ExpiredRecord, ExpiryError};
+pub use expired::{Expired, ExpiredRecord};
+pub use expiry::KeptBy;
 pub use finding::{Finding, FindingKind};
 pub use heads::{HeadLine, Signer};
 pub use hold::{
-    Hold, HoldAdded, HoldError, HoldRecord, HoldReleased, HoldScope, Holds, check_hold_id, check_hold_text, covering,
+    Hold, HoldAdded, HoldRecord, HoldReleased, HoldScope, Holds, check_hold_id, check_hold_text, covering,
     normal_subject,
 };
 pub use ledger::{Line, LineError};
@@ -194,13 +196,12 @@ pub use lines::{AddedFile, LedgerLine, LedgerLines};
 pub use mask::EventMask;
 pub use note::{Head, NoteSignature, PublicKey, SecretKey, check_key_name};
 pub use published::{LEDGERS, LinesFile, TeamLine, version_of, version_path};
-pub use reach::reaching;
 pub use reader::{StoredEvent, StoredReject, TeamReader, TeamRows};
 pub use record::{
     Body, DeviceDelta, FileEntry, InventoryRead, READ_POINTS_MAX, ReadPoint, ReleasedRecord, SaltRecord, SessionsMark,
     SessionsRecord, SnapshotEntry, StreamRecord, WalkPoint, WindowRecord, WindowState,
 };
-pub use retention::{DueMonth, KeptBy};
+pub use retention::DueMonth;
 pub use review::{REVIEW_TEXT_BYTES_MAX, ReviewOutcome, ReviewRecord, check_ledger_text};
 pub use root::{ARCHIVE_VERSION, Archive, LedgerExtent};
 pub use rules::StateError;
@@ -212,8 +213,8 @@ pub use team_name::team_name;
 pub use vacuum::{ObsoleteFile, ObsoleteFiles};
 
 pub use verify::{
-    Anchored, Counts, Damage, FaultCode, HeadGiven, Signed, TeamReport, Verdict, VerifiedPart, VerifyFault,
-    VerifyOptions, VerifyReport, verify,
+    Anchored, Counts, Damage, FaultCode, HeadGiven, Signed, TeamReport, Verdict, VerifyFault, VerifyOptions,
+    VerifyReport, verify,
 };
 
 #[cfg(test)]

@@ -35,18 +35,6 @@ pub struct LinesFile {
     pub teams: Vec<TeamLine>,
 }
 
-impl LinesFile {
-    /// # Errors
-    /// When the content is no such file.
-    pub fn decode(content: &[u8]) -> Result<Self, serde_json::Error> {
-        serde_json::from_slice(content)
-    }
-
-    pub fn encode(&self) -> Vec<u8> {
-        serde_json::to_vec(self).expect("BUG: texts and numbers")
-    }
-}
-
 /// The number in the name of a table's version, `v<N>.metadata.json`.
 pub fn version_of(path: &str) -> Option<u64> {
     let (_, name) = path.rsplit_once('/')?;
@@ -111,7 +99,7 @@ fn lines_of(
     let Some(path) = version.and_then(|version| oldest(&version, dataset, since)) else {
         return Ok(Some(BTreeMap::new()));
     };
-    let lines = content(store, &path)?.and_then(|content| LinesFile::decode(&content).ok());
+    let lines = content(store, &path)?.and_then(|content| serde_json::from_slice::<LinesFile>(&content).ok());
     let teams = lines.into_iter().flat_map(|lines| lines.teams);
     Ok(Some(teams.map(|line| (TeamKey::of(&line.team_id), line.seq)).collect()))
 }

@@ -37,12 +37,6 @@ impl Default for Random {
     }
 }
 
-impl fmt::Debug for Random {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Random")
-    }
-}
-
 /// The random number of one line or file, as 16 hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Nonce(pub u64);

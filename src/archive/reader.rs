@@ -3,8 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use arrow::array::{Array, AsArray, RecordBatch};
-use arrow::datatypes::{Int32Type, Int64Type};
+use arrow::array::{Array, Int32Array, Int64Array, RecordBatch, StringArray};
 
 use crate::model::path::month_of;
 use crate::model::{
@@ -86,7 +85,7 @@ pub struct TeamRows<'a> {
     pub(super) lookup: &'a Lookup,
 }
 
-impl TeamRows<'_> {
+impl<'a> TeamRows<'a> {
     /// Passes the rows of a stream whose event time is in `range` to `take`, file by file.
     ///
     /// # Errors
@@ -97,10 +96,14 @@ impl TeamRows<'_> {
         range: Range,
         take: &mut dyn FnMut(EventRow) -> Result<(), ArchiveError>,
     ) -> Result<(), ArchiveError> {
-        self.scan(stream, range, &[], &mut |path, batch| {
-            let rows = event_rows(stream, batch).map_err(|detail| bad(path, detail))?;
-            rows.into_iter().filter(|row| range.owns(row.time)).try_for_each(&mut *take)
-        })
+        for file in self.files_in(stream, range) {
+            for batch in self.open(file, &[], Some(range))? {
+                let rows = event_rows(stream, &batch?);
+                let rows = rows.map_err(|detail| ArchiveError::Table { path: file.path.clone(), detail })?;
+                rows.into_iter().filter(|row| range.owns(row.time)).try_for_each(&mut *take)?;
+            }
+        }
+        Ok(())
     }
 
     /// The archived events of some connections, each in its range of event time, without `raw`, in any order.
@@ -121,11 +124,8 @@ impl TeamRows<'_> {
             let Some(((start, end), ids)) = asked(file) else { return Ok(Vec::new()) };
             let (range, connections) = (Some(Range::new(start, end)), Some(&ids));
             let selection = Selection { columns: &columns, range, connections, ..Selection::default() };
-            let mut found = Vec::new();
-            for batch in TableReader::open(self.store, &file.path, file.dataset, selection)? {
-                found.extend(event_rows(Stream::Connections, &batch?).map_err(|detail| bad(&file.path, detail))?);
-            }
-            Ok(found)
+            let reader = TableReader::open(self.store, &file.path, file.dataset, selection)?;
+            reader.rows(|batch| event_rows(Stream::Connections, batch))
         })
     }
 
@@ -154,14 +154,10 @@ impl TeamRows<'_> {
             if !may_hold(file, range) {
                 return Ok(Vec::new());
             }
-            let batches = TableReader::open(self.store, &file.path, file.dataset, selection)?;
-            let columns = batches.map(|batch| {
-                let columns = ConnectionColumns::of(&self.state.team_id, &batch?, range);
-                columns.map_err(|detail| bad(&file.path, detail))
-            });
-            let mut found = columns.collect::<Result<Vec<_>, _>>()?;
-            found.retain(|columns| !columns.is_empty());
-            Ok(found)
+            TableReader::open(self.store, &file.path, file.dataset, selection)?.rows(|batch| {
+                let columns = ConnectionColumns::of(&self.state.team_id, batch, range)?;
+                Ok(Vec::from_iter(Some(columns).filter(|columns| !columns.is_empty())))
+            })
         })
     }
 
@@ -172,11 +168,9 @@ impl TeamRows<'_> {
     pub fn events_in(self, stream: Stream, range: Range) -> Result<Vec<StoredEvent>, ArchiveError> {
         let columns = [column::EVENT_ID, column::EVENT_TIME_NS, column::REVISION, column::RAW, column::SERVED_DIGEST];
         let mut found = Vec::new();
-        self.scan(stream, range, &columns, &mut |path, batch| {
-            let identities = Identities::of(batch).ok_or_else(|| bad(path, "a column has a wrong type".to_owned()))?;
-            found.extend((0..batch.num_rows()).filter_map(|at| identities.get(at, range)));
-            Ok(())
-        })?;
+        for file in self.files_in(stream, range) {
+            found.extend(self.open(file, &columns, Some(range))?.rows(|batch| identities(batch, range))?);
+        }
         Ok(found)
     }
 
@@ -202,11 +196,7 @@ impl TeamRows<'_> {
     /// # Errors
     /// When the file cannot be read.
     pub fn rejects_of(self, path: &str) -> Result<Vec<RejectRow>, ArchiveError> {
-        let mut found = Vec::new();
-        for batch in TableReader::open(self.store, path, Dataset::Quarantine, Selection::default())? {
-            found.extend(reject_rows(&batch?).map_err(|detail| bad(path, detail))?);
-        }
-        Ok(found)
+        TableReader::open(self.store, path, Dataset::Quarantine, Selection::default())?.rows(reject_rows)
     }
 
     /// The event types of a stream's archived events whose event time is in `range`.
@@ -216,18 +206,16 @@ impl TeamRows<'_> {
     pub fn event_types_in(self, stream: Stream, range: Range) -> Result<BTreeSet<String>, ArchiveError> {
         let columns = [column::EVENT_TIME_NS, column::EVENT_TYPE];
         let mut found = BTreeSet::new();
-        self.scan(stream, range, &columns, &mut |path, batch| {
-            let times = batch.column_by_name(column::EVENT_TIME_NS).and_then(|c| c.as_primitive_opt::<Int64Type>());
-            let types = batch.column_by_name(column::EVENT_TYPE).and_then(|c| c.as_string_opt::<i32>());
-            let (times, types) = times.zip(types).ok_or_else(|| bad(path, "a column has a wrong type".to_owned()))?;
-            let rows = times.values().iter().enumerate().filter(|(_, time)| range.owns(Instant::from_nanos(**time)));
-            for (at, _) in rows {
-                if !found.contains(types.value(at)) {
-                    found.insert(types.value(at).to_owned());
-                }
-            }
-            Ok(())
-        })?;
+        for file in self.files_in(stream, range) {
+            let types = self.open(file, &columns, Some(range))?.rows(|batch| {
+                let times = column_of::<Int64Array>(batch, column::EVENT_TIME_NS)?.values();
+                let types = column_of::<StringArray>(batch, column::EVENT_TYPE)?;
+                let rows = (0..batch.num_rows()).filter(|at| range.owns(Instant::from_nanos(times[*at])));
+                let distinct: BTreeSet<&str> = rows.map(|at| types.value(at)).collect();
+                Ok(distinct.into_iter().map(str::to_owned).collect())
+            })?;
+            found.extend(types);
+        }
         Ok(found)
     }
 
@@ -243,27 +231,18 @@ impl TeamRows<'_> {
         let since = months.iter().rev().nth(1).or(months.first()).copied();
         let mut rows = Vec::new();
         for file in files.into_iter().filter(|file| file.first >= since) {
-            for batch in TableReader::open(self.store, &file.path, file.dataset, Selection::default())? {
-                rows.extend(inventory_rows(part, &batch?).map_err(|detail| bad(&file.path, detail))?);
-            }
+            rows.extend(self.open(file, &[], None)?.rows(|batch| inventory_rows(part, batch))?);
         }
         Ok(rows)
     }
 
-    fn scan(
-        self,
-        stream: Stream,
-        range: Range,
-        columns: &[&str],
-        take: &mut dyn FnMut(&str, &RecordBatch) -> Result<(), ArchiveError>,
-    ) -> Result<(), ArchiveError> {
-        for file in self.state.files_of(stream.into()).filter(|file| may_hold(file, range)) {
-            let selection = Selection { columns, range: Some(range), ..Selection::default() };
-            for batch in TableReader::open(self.store, &file.path, file.dataset, selection)? {
-                take(&file.path, &batch?)?;
-            }
-        }
-        Ok(())
+    fn files_in(self, stream: Stream, range: Range) -> impl Iterator<Item = &'a FileEntry> {
+        self.state.files_of(stream.into()).filter(move |file| may_hold(file, range))
+    }
+
+    fn open(self, file: &FileEntry, columns: &[&str], range: Option<Range>) -> Result<TableReader, ArchiveError> {
+        let selection = Selection { columns, range, ..Selection::default() };
+        TableReader::open(self.store, &file.path, file.dataset, selection)
     }
 
     /// All sessions that can still receive events.
@@ -290,43 +269,32 @@ fn may_hold(file: &FileEntry, range: Range) -> bool {
     }
 }
 
-struct Identities<'a> {
-    ids: &'a arrow::array::StringArray,
-    times: &'a arrow::array::Int64Array,
-    revisions: &'a arrow::array::Int32Array,
-    raw: &'a arrow::array::StringArray,
-    originals: &'a arrow::array::StringArray,
-}
-
-impl<'a> Identities<'a> {
-    fn of(batch: &'a RecordBatch) -> Option<Self> {
-        Some(Self {
-            ids: batch.column_by_name(column::EVENT_ID)?.as_string_opt()?,
-            times: batch.column_by_name(column::EVENT_TIME_NS)?.as_primitive_opt::<Int64Type>()?,
-            revisions: batch.column_by_name(column::REVISION)?.as_primitive_opt::<Int32Type>()?,
-            raw: batch.column_by_name(column::RAW)?.as_string_opt()?,
-            originals: batch.column_by_name(column::SERVED_DIGEST)?.as_string_opt()?,
-        })
-    }
-
-    fn get(&self, at: usize, range: Range) -> Option<StoredEvent> {
-        let time = Instant::from_nanos(self.times.value(at));
-        let has_text = self.raw.is_valid(at);
-        let original = self.originals.is_valid(at).then(|| self.originals.value(at).parse().ok()).flatten();
-        range.owns(time).then(|| StoredEvent {
-            event_id: self.ids.value(at).into(),
+/// The identities of the events whose time is in `range`.
+fn identities(batch: &RecordBatch, range: Range) -> Result<Vec<StoredEvent>, String> {
+    let text = |name: &str| column_of::<StringArray>(batch, name);
+    let (ids, raw, originals) = (text(column::EVENT_ID)?, text(column::RAW)?, text(column::SERVED_DIGEST)?);
+    let times = column_of::<Int64Array>(batch, column::EVENT_TIME_NS)?;
+    let revisions = column_of::<Int32Array>(batch, column::REVISION)?;
+    let identity = |at: usize| {
+        let has_text = raw.is_valid(at);
+        let original: Option<Digest> = originals.is_valid(at).then(|| originals.value(at).parse().ok()).flatten();
+        StoredEvent {
+            event_id: ids.value(at).into(),
             digest: match original {
                 Some(original) if !has_text => original,
-                _ => Digest::of(self.raw.value(at).as_bytes()),
+                _ => Digest::of(raw.value(at).as_bytes()),
             },
             has_text,
-            time,
-            revision: u32::try_from(self.revisions.value(at)).unwrap_or(0),
+            time: Instant::from_nanos(times.value(at)),
+            revision: u32::try_from(revisions.value(at)).unwrap_or(0),
             original,
-        })
-    }
+        }
+    };
+    let rows = (0..batch.num_rows()).filter(|at| range.owns(Instant::from_nanos(times.value(*at))));
+    Ok(rows.map(identity).collect())
 }
 
-pub(super) fn bad(path: &str, detail: String) -> ArchiveError {
-    ArchiveError::Table { path: path.to_owned(), detail }
+fn column_of<'a, A: Array + 'static>(batch: &'a RecordBatch, name: &str) -> Result<&'a A, String> {
+    let column = batch.column_by_name(name).and_then(|column| column.as_any().downcast_ref());
+    column.ok_or_else(|| format!("column {name} is missing, or has a wrong type"))
 }

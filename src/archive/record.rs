@@ -7,14 +7,16 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use crate::model::{Dataset, DeviceId, Digest, EventIdentity, FileRole, Instant, InventoryPart, Range, Stream};
 
 use super::{ErasedRecord, ExpiredRecord, Finding, HoldRecord, ReviewRecord};
 
 /// How completely a window was read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase", const_into_str)]
 pub enum WindowState {
     /// Read before its lag had passed, or only in part.
     Provisional,
@@ -24,23 +26,13 @@ pub enum WindowState {
     Sealed,
 }
 
-impl WindowState {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            WindowState::Provisional => "provisional",
-            WindowState::Settled => "settled",
-            WindowState::Sealed => "sealed",
-        }
-    }
-}
-
 /// The position of a walk over an open window: the next request begins at `offset - anchors.len()`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WalkPoint {
     /// Number of events before this position, including the padding.
     pub offset: u64,
     /// The first 16 bytes of the digests of the last events before `offset`, oldest first, encrypted with the team's key (see
-    /// [`EventMask::hide`](super::EventMask::hide)) and in hexadecimal.
+    /// [`EventMask::encrypt`](super::EventMask::encrypt)) and in hexadecimal.
     pub anchors: Vec<String>,
 }
 

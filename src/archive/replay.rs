@@ -1,13 +1,13 @@
 //! Reads a team's ledger from the first line to the last, and checks every link.
 
-use crate::model::path::{ArchivePath, day_start};
+use crate::model::path::ArchivePath;
 use crate::model::{Digest, Instant, LedgerSeq, TeamId, TeamKey};
 use crate::planted::{self, Bug};
 use crate::store::{Blob, Store};
 
 use super::ArchiveError;
-use super::ledger::{self, Line, Link, TailKind};
-use super::ledger_files::{LedgerEnd, ledger_files};
+use super::ledger::{Line, Link, day_of_line};
+use super::ledger_files::{LedgerEnd, LedgerText, ledger_files};
 use super::snapshot;
 use super::state::TeamState;
 use super::text_lines::{TextLine, TextLines};
@@ -68,11 +68,8 @@ pub fn replay_listed_for_reading(
     archive_id: &str,
     team: &TeamId,
 ) -> Result<Replay, ArchiveError> {
-    let short = snapshot::before_the_end(store, files, archive_id, team)
-        .map(|(state, end)| replay_from(store, files, state, end));
-    match short {
-        Some(Ok(replay)) if replay.last.is_some() || planted::is(Bug::SnapshotAhead) => Ok(replay),
-        // The full replay reports the damage.
+    match replay_from_snapshot(store, files, archive_id, team, |_, _| true) {
+        Some(replay) if replay.last.is_some() || planted::is(Bug::SnapshotAhead) => Ok(replay),
         _ => replay_files(store, files, archive_id, team),
     }
 }
@@ -81,13 +78,23 @@ pub fn replay_listed_for_reading(
 /// the snapshot. Does not parse these lines; `verify` does.
 pub fn replay_for_writing(store: &dyn Store, archive_id: &str, team: &TeamId) -> Result<Replay, ArchiveError> {
     let files = ledger_files(store, &TeamKey::of(team))?;
-    let short = snapshot::before_the_end(store, &files, archive_id, team)
-        .filter(|(state, end)| leads_to(store, &files, state, *end).unwrap_or(false))
-        .map(|(state, end)| replay_from(store, &files, state, end));
-    match short {
-        Some(Ok(replay)) if replay.last.is_some() => Ok(replay),
+    let is_proved = |state: &TeamState, end| leads_to(store, &files, state, end).unwrap_or(false);
+    match replay_from_snapshot(store, &files, archive_id, team, is_proved) {
+        Some(replay) if replay.last.is_some() => Ok(replay),
         _ => replay_files(store, &files, archive_id, team),
     }
+}
+
+/// `None` if no snapshot is usable, or a line after it is invalid: the full replay reports the damage.
+fn replay_from_snapshot(
+    store: &dyn Store,
+    files: &[(Instant, u64)],
+    archive_id: &str,
+    team: &TeamId,
+    is_usable: impl Fn(&TeamState, LedgerEnd) -> bool,
+) -> Option<Replay> {
+    let (state, end) = snapshot::before_the_end(store, files, archive_id, team)?;
+    is_usable(&state, end).then(|| replay_from(store, files, state, end).ok())?
 }
 
 /// Whether the chain leads from the first line of the ledger to the line of `state`, which ends at `end`.
@@ -145,57 +152,32 @@ fn follow_file(
     is_last: bool,
 ) -> Result<LedgerEnd, ArchiveError> {
     let mut end = LedgerEnd { day: Some(day), len: begin.min(blob.size()), torn: 0 };
-    for (line, number) in TextLines::new(blob, begin).zip(1..) {
-        let line = line.map_err(|fault| fault.at(path, number))?;
-        if !line.has_newline {
-            return follow_tail(replay, (path, number), end, &line, is_last);
+    for (text, number) in TextLines::new(blob, begin).zip(1..) {
+        let text = text.map_err(|fault| fault.at(path, number))?;
+        let damaged = |reason: String| ArchiveError::Damaged { path: path.to_owned(), line: number, reason };
+        if !text.has_newline && !is_last {
+            return Err(damaged("ends in the middle of a line, but later files exist".to_owned()));
         }
-        match follow_line(replay, day, line.offset, &line.text) {
-            Ok(()) => end.len = line.end(),
-            Err(_) if is_last && line.is_last && ledger::is_zeroed(&line.text, line.offset) => {
-                return Ok(LedgerEnd { torn: line.len(), ..end });
+        match LedgerText::of(&text, is_last) {
+            LedgerText::Torn => return Ok(LedgerEnd { torn: text.len(), ..end }),
+            LedgerText::Altered(..) => return Err(damaged("somebody altered its newline".to_owned())),
+            LedgerText::Invalid(e) => return Err(damaged(e.to_string())),
+            LedgerText::Line(line, hash) | LedgerText::Unended(line, hash) => {
+                end.len = text.offset + text.text.len() as u64 + 1;
+                follow_line(replay, day, (line, hash), text).map_err(damaged)?;
             }
-            Err(reason) => return Err(damaged(path, number, reason)),
         }
     }
     Ok(end)
 }
 
-/// Handles the bytes after the last newline of a file.
-fn follow_tail(
-    replay: &mut Replay,
-    (path, number): (&str, u64),
-    end: LedgerEnd,
-    tail: &TextLine,
-    is_last: bool,
-) -> Result<LedgerEnd, ArchiveError> {
-    match ledger::tail_kind(&tail.text) {
-        _ if !is_last => Err(damaged(path, number, "ends in the middle of a line, but later files exist".to_owned())),
-        TailKind::Altered => Err(damaged(path, number, "somebody altered its newline".to_owned())),
-        TailKind::Torn => Ok(LedgerEnd { torn: tail.len(), ..end }),
-        TailKind::Unended => {
-            let day = end.day.expect("BUG: a file has a day");
-            follow_line(replay, day, tail.offset, &tail.text).map_err(|reason| damaged(path, number, reason))?;
-            if let Some(last) = &mut replay.last {
-                last.is_unended = true;
-            }
-            Ok(LedgerEnd { len: tail.end() + 1, ..end })
-        }
-    }
-}
-
-fn follow_line(replay: &mut Replay, day: Instant, offset: u64, text: &[u8]) -> Result<(), String> {
-    let (line, hash) = Line::decode(text).map_err(|e| e.to_string())?;
+fn follow_line(replay: &mut Replay, day: Instant, (line, hash): (Line, Digest), text: TextLine) -> Result<(), String> {
     let before = replay.last.as_ref().map(|last| last.day).or(replay.end.day);
-    let earliest = before.unwrap_or(day_start(line.at));
-    if day != day_start(line.at).max(earliest) {
+    if day != day_of_line(line.at, before) {
         return Err(format!("a line with the time {} stands in the file of another day", line.at));
     }
-    let bytes = [text, b"\n"].concat();
-    replay.last = Some(LastLine { seq: line.seq, hash, day, offset, bytes, is_unended: false });
+    let TextLine { offset, text: mut bytes, has_newline, .. } = text;
+    bytes.push(b'\n');
+    replay.last = Some(LastLine { seq: line.seq, hash, day, offset, bytes, is_unended: !has_newline });
     replay.state.try_follow(line, hash).map_err(|e| e.to_string())
-}
-
-fn damaged(path: &str, line: u64, reason: String) -> ArchiveError {
-    ArchiveError::Damaged { path: path.to_owned(), line, reason }
 }

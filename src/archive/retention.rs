@@ -1,27 +1,15 @@
 //! Months that are older than their retention class, the reasons to keep them, and the commit that expires them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::model::{Dataset, Instant, Retention, RetentionPolicy};
 
 use super::expired::{ExpiredRecord, datasets_of};
-use super::expiry::month_of_file;
-use super::hold::{Hold, covering};
-use super::sessions::{GoneSessions, gone_sessions};
+use super::expiry::{KeptBy, month_of_file};
+use super::hold::Hold;
+use super::sessions::{ExpiringSessions, expiring_sessions};
 use super::state::TeamState;
-use super::table::RowsDigest;
 use super::{ArchiveError, Committed, Draft, SessionsDraft, TeamReader, TeamWriter};
-
-/// The reason that keeps a due month.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum KeptBy {
-    /// The ids of the holds that cover the month.
-    Holds(Vec<String>),
-    /// Some windows of the month will be read again.
-    OpenWindows,
-    /// Sessions are not yet derived from all events.
-    SessionsBehind,
-}
 
 /// A month of a dataset that is older than its retention class.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,44 +60,24 @@ impl TeamState {
 
     /// A month, due or not.
     fn due_month(&self, policy: RetentionPolicy, dataset: Dataset, month: Instant, holds: &[Hold]) -> DueMonth {
-        let (mut files, mut rows, mut bytes) = (0, 0_u64, 0_u64);
-        for file in self.files_of_month(dataset, month) {
-            (files, rows, bytes) = (files + 1, rows.saturating_add(file.rows), bytes.saturating_add(file.bytes));
-        }
-        let covering = covering(holds, dataset, self.period_of(dataset, month), None);
+        let ExpiredRecord { files, rows, .. } = self.expiring(String::new(), month, dataset, month);
+        let bytes = self.files_of_month(dataset, month).fold(0, |sum: u64, file| sum.saturating_add(file.bytes));
         let is_behind = dataset == Dataset::Connections && self.sessions.is_none_or(|mark| mark.through.is_some());
-        let kept_by = match () {
-            () if !covering.is_empty() => {
-                Some(KeptBy::Holds(covering.iter().map(|hold| hold.added.id.clone()).collect()))
-            }
-            () if self.has_open_windows(dataset, month) => Some(KeptBy::OpenWindows),
-            () if is_behind => Some(KeptBy::SessionsBehind),
-            () => None,
-        };
+        let kept_by = self.kept_by(dataset, month, holds).or(is_behind.then_some(KeptBy::SessionsBehind));
         let due_at = self.due_at(policy, dataset, month);
         DueMonth { policy, dataset, month, files, rows, bytes, due_at, kept_by }
-    }
-
-    fn record(&self, due: &DueMonth, at: Instant) -> ExpiredRecord {
-        let digests = self.files_of_month(due.dataset, due.month).map(|file| RowsDigest::from(file.rows_digest));
-        let rows_digest = digests.fold(RowsDigest::default(), RowsDigest::plus).into();
-        let DueMonth { policy, dataset, month, files, rows, .. } = *due;
-        ExpiredRecord { policy: policy.to_string(), at, dataset, month, files, rows, rows_digest }
     }
 }
 
 /// The line's expiry records for the due months and their sessions.
-fn records(state: &TeamState, due: &[DueMonth], sessions: &GoneSessions, at: Instant) -> Vec<ExpiredRecord> {
-    let mut records: Vec<ExpiredRecord> = due.iter().map(|month| state.record(month, at)).collect();
-    let of_connections: BTreeMap<Instant, &DueMonth> =
-        due.iter().filter(|due| due.dataset == Dataset::Connections).map(|due| (due.month, due)).collect();
-    for (month, gone) in &sessions.months {
-        if let Some(due) = of_connections.get(month) {
-            let (policy, dataset, rows_digest) = (due.policy.to_string(), Dataset::Sessions, gone.digest.into());
-            let record =
-                ExpiredRecord { policy, at, dataset, month: *month, files: gone.files, rows: gone.rows, rows_digest };
-            records.push(record);
-        }
+fn records(state: &TeamState, due: &[DueMonth], sessions: &ExpiringSessions, at: Instant) -> Vec<ExpiredRecord> {
+    let of = |due: &DueMonth| state.expiring(due.policy.to_string(), at, due.dataset, due.month);
+    let mut records: Vec<ExpiredRecord> = due.iter().map(of).collect();
+    for due in due.iter().filter(|due| due.dataset == Dataset::Connections) {
+        let Some(gone) = sessions.months.get(&due.month) else { continue };
+        let (policy, dataset, rows_digest) = (due.policy.to_string(), Dataset::Sessions, gone.sum.digest.into());
+        let (month, files, rows) = (due.month, gone.files, gone.sum.rows);
+        records.push(ExpiredRecord { policy, at, dataset, month, files, rows, rows_digest });
     }
     records
 }
@@ -125,7 +93,7 @@ impl TeamReader {
     /// When a file of sessions cannot be read.
     pub fn would_expire(&self, due: &[DueMonth], now: Instant) -> Result<Vec<ExpiredRecord>, ArchiveError> {
         let months = months_of_connections(due);
-        let sessions = gone_sessions(self.store(), self.state(), None, &months)?;
+        let sessions = expiring_sessions(self.store(), self.state(), None, &months)?;
         Ok(records(self.state(), due, &sessions, now))
     }
 }
@@ -142,7 +110,7 @@ impl TeamWriter {
         }
         let months = months_of_connections(due);
         let salts = self.salts().clone();
-        let gone = gone_sessions(self.store(), self.state(), Some(&salts), &months)?;
+        let gone = expiring_sessions(self.store(), self.state(), Some(&salts), &months)?;
         let expire = records(self.state(), due, &gone, now);
         let is_changed = !gone.months.is_empty();
         let sessions = self.state().sessions.filter(|_| is_changed).map(|mut mark| {

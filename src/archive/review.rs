@@ -2,10 +2,8 @@
 //!
 //! The reviewer's name is the only personal data in a ledger. The reviewer adds it for this purpose.
 
-use std::fmt;
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr};
 
 use crate::model::{Digest, Instant};
 
@@ -13,8 +11,11 @@ use crate::model::{Digest, Instant};
 pub const REVIEW_TEXT_BYTES_MAX: usize = 200;
 
 /// The outcome of a review.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, IntoStaticStr, EnumString,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case", const_into_str, parse_err_ty = String, parse_err_fn = unknown_outcome)]
 pub enum ReviewOutcome {
     /// No action is needed.
     Accepted,
@@ -24,31 +25,8 @@ pub enum ReviewOutcome {
     Rejected,
 }
 
-impl ReviewOutcome {
-    pub const ALL: [ReviewOutcome; 3] = [ReviewOutcome::Accepted, ReviewOutcome::FollowedUp, ReviewOutcome::Rejected];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            ReviewOutcome::Accepted => "accepted",
-            ReviewOutcome::FollowedUp => "followed-up",
-            ReviewOutcome::Rejected => "rejected",
-        }
-    }
-}
-
-impl fmt::Display for ReviewOutcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for ReviewOutcome {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let found = ReviewOutcome::ALL.into_iter().find(|outcome| outcome.as_str() == text);
-        found.ok_or_else(|| format!("unknown outcome {text:?}: expected accepted, followed-up or rejected"))
-    }
+fn unknown_outcome(text: &str) -> String {
+    format!("unknown outcome {text:?}: expected accepted, followed-up or rejected")
 }
 
 /// One review of one pack.
@@ -102,9 +80,10 @@ mod tests {
         for text in ["", "  ", "a\nb", "\u{1b}[2J", "https://tickets.example/1", &"x".repeat(201)] {
             assert!(check_ledger_text(text).is_err(), "{text}");
         }
-        for outcome in ReviewOutcome::ALL {
-            assert_eq!(outcome.as_str().parse(), Ok(outcome));
-            assert_eq!(serde_json::to_string(&outcome).unwrap(), format!("\"{outcome}\""));
+        for outcome in [ReviewOutcome::Accepted, ReviewOutcome::FollowedUp, ReviewOutcome::Rejected] {
+            assert_eq!(outcome.into_str().parse(), Ok(outcome));
+            assert_eq!(serde_json::to_string(&outcome).unwrap(), format!("\"{}\"", outcome.into_str()));
         }
+        assert!("other".parse::<ReviewOutcome>().unwrap_err().ends_with("accepted, followed-up or rejected"));
     }
 }

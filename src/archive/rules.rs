@@ -5,7 +5,8 @@ use thiserror::Error;
 use crate::model::path::SealUnit;
 use crate::model::{Dataset, Digest, Instant, InventoryPart, LedgerSeq, Range, Stream, TeamId};
 
-use super::{ExpiryError, HoldError, WindowState};
+use super::WindowState;
+use super::ledger::GENESIS;
 
 /// The rule that a commit would break.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -16,7 +17,7 @@ pub enum StateError {
     TeamId { found: TeamId, expected: TeamId },
     #[error("the line has number {found}, expected {expected}")]
     Seq { found: LedgerSeq, expected: LedgerSeq },
-    #[error("line {seq} names {found} as the line before it, but that line is {expected}")]
+    #[error("line {seq} names {found} as the line before it, but {} {expected}", before(*expected))]
     Chain { seq: LedgerSeq, found: Digest, expected: Digest },
     #[error("line {seq} has the kind {kind:?}, which this program does not know")]
     Kind { seq: LedgerSeq, kind: String },
@@ -26,7 +27,7 @@ pub enum StateError {
     EmptyWindow { stream: Stream, new: Range },
     #[error("window {stream}{new} has another end than before: {held}")]
     Resized { stream: Stream, new: Range, held: Range },
-    #[error("window {stream}{window} goes back from {} to {}", from.as_str(), to.as_str())]
+    #[error("window {stream}{window} goes back from {} to {}", from.into_str(), to.into_str())]
     Back { stream: Stream, window: Range, from: WindowState, to: WindowState },
     #[error("window {stream}{window} falls from {from} events to {to}")]
     FewerEvents { stream: Stream, window: Range, from: u64, to: u64 },
@@ -52,24 +53,30 @@ pub enum StateError {
     Released { rows: u64, gained: u64, left: u64 },
     #[error("the commit adds {rows} rows of connections, but no sessions record")]
     SessionsBehind { rows: u64 },
-    #[error(
-        "erasure {order}: hold {hold} covers rows of {dataset} that it would change: they stay until the hold is released"
-    )]
-    ErasureHeld { order: String, hold: String, dataset: Dataset },
     #[error("erasure {order}: {reason}")]
     Erasure { order: String, reason: String },
     #[error("{stream}{range} is not a {unit}")]
     NotAUnit { stream: Stream, range: Range, unit: SealUnit },
     #[error("{stream}{range} is sealed already")]
     Sealed { stream: Stream, range: Range },
-    #[error("{stream}{range} cannot be sealed: window {window} is {}", state.as_str())]
+    #[error("{stream}{range} cannot be sealed: window {window} is {}", state.into_str())]
     Open { stream: Stream, range: Range, window: Range, state: WindowState },
     #[error("{path}: is not a sealed file, but {stream}{range} is sealed")]
     LeftOutside { stream: Stream, range: Range, path: String },
-    #[error(transparent)]
-    Hold(#[from] HoldError),
-    #[error(transparent)]
-    Expiry(#[from] ExpiryError),
+    /// A record of a hold contradicts the earlier lines.
+    #[error("{0}")]
+    Hold(String),
+    /// An expiry contradicts the earlier lines, or the rest of its line.
+    #[error("{0}")]
+    Expiry(String),
+    /// The line removes or changes rows that a policy or a hold protects.
+    #[error("{0}")]
+    Protected(String),
     #[error("the read of the {part} at {to} is not later than the one at {from}")]
     ScanBackwards { part: InventoryPart, from: Instant, to: Instant },
+}
+
+/// The first line of a ledger follows no line.
+fn before(expected: Digest) -> &'static str {
+    if expected == GENESIS { "a first line must name" } else { "that line is" }
 }

@@ -33,8 +33,21 @@ pub const SUBJECT_DOMAIN: &str = "annals subject v1\n";
 const FILE_BYTES_MAX: u64 = 16 << 10;
 
 /// 32 secret random bytes.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Digest", into = "Digest")]
 pub struct Salt(pub [u8; 32]);
+
+impl From<Digest> for Salt {
+    fn from(digest: Digest) -> Self {
+        Self(digest.0)
+    }
+}
+
+impl From<Salt> for Digest {
+    fn from(salt: Salt) -> Self {
+        Digest(salt.0)
+    }
+}
 
 impl Salt {
     /// The HMAC-SHA256 of `domain` and `bytes` under this key. Without the key, it confirms no guess.
@@ -71,12 +84,11 @@ struct SaltFile {
     team_id: TeamId,
     /// `2026-11`
     month: String,
-    /// In hexadecimal.
-    salt: String,
+    salt: Salt,
 }
 
 #[derive(Clone)]
-enum Held {
+enum MonthSalt {
     /// A line names it.
     Named(Salt),
     /// The next line will name it.
@@ -84,23 +96,21 @@ enum Held {
     Lost(LostSalt),
 }
 
+impl MonthSalt {
+    fn of(named: Result<Salt, LostSalt>) -> Self {
+        named.map_or_else(MonthSalt::Lost, MonthSalt::Named)
+    }
+}
+
 /// The salts of a team and the random numbers of its files, for digesting and encoding rows. Clones share them.
 #[derive(Clone)]
-pub struct Salts(Arc<Shared>);
-
-struct Shared {
+pub struct Salts {
     archive_id: String,
     team: TeamId,
     random: Random,
     /// The source of new salts, so that their order does not matter. `None` for verifiers, which create no salt.
     seed: Option<Salt>,
-    months: Mutex<BTreeMap<Instant, Held>>,
-}
-
-impl fmt::Debug for Salts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Salts").field("team", &self.0.team).finish_non_exhaustive()
-    }
+    months: Arc<Mutex<BTreeMap<Instant, MonthSalt>>>,
 }
 
 impl Salts {
@@ -109,48 +119,36 @@ impl Salts {
     /// # Errors
     /// When the store fails. A lost salt is an error only when somebody asks for it.
     pub fn of_writer(store: &dyn Store, state: &TeamState, random: &Random) -> Result<Self, StoreError> {
-        let read = |(month, sha256): (&Instant, &Digest)| {
-            let record = SaltRecord { month: *month, sha256: *sha256 };
-            Ok((*month, read(store, state, record)?.map_or_else(Held::Lost, Held::Named)))
-        };
-        let months = state.salts.iter().map(read).collect::<Result<_, StoreError>>()?;
+        let read = |salt: SaltRecord| Ok((salt.month, MonthSalt::of(read(store, state, salt)?)));
+        let months = state.named_salts().map(read).collect::<Result<_, StoreError>>()?;
         Ok(Self::with(state, random.clone(), Some(Salt(random.seed())), months))
     }
 
     /// The salts that the ledger names, for verification. An unreadable salt is lost.
     pub fn of_verifier(store: &dyn Store, state: &TeamState) -> Self {
-        let read = |(month, sha256): (&Instant, &Digest)| {
-            let record = SaltRecord { month: *month, sha256: *sha256 };
-            let lost = |error: StoreError| Err(record.lost(state, error.to_string()));
-            (*month, read(store, state, record).unwrap_or_else(lost).map_or_else(Held::Lost, Held::Named))
+        let read = |salt: SaltRecord| {
+            let lost = |error: StoreError| Err(salt.lost(state, error.to_string()));
+            (salt.month, MonthSalt::of(read(store, state, salt).unwrap_or_else(lost)))
         };
-        Self::with(state, Random::default(), None, state.salts.iter().map(read).collect())
+        Self::with(state, Random::default(), None, state.named_salts().map(read).collect())
     }
 
-    /// For tests: salts of an archive before its first line, whose random source returns only sevens.
-    #[cfg(test)]
-    pub fn of_test(team: TeamId) -> Self {
-        let random = Random::new(Arc::new(|| 7));
-        let seed = Salt(random.seed());
-        Self::with(&TeamState::genesis("archive-1", team), random, Some(seed), BTreeMap::new())
-    }
-
-    fn with(state: &TeamState, random: Random, seed: Option<Salt>, months: BTreeMap<Instant, Held>) -> Self {
+    fn with(state: &TeamState, random: Random, seed: Option<Salt>, months: BTreeMap<Instant, MonthSalt>) -> Self {
         let (archive_id, team) = (state.archive_id.clone(), state.team_id.clone());
-        Self(Arc::new(Shared { archive_id, team, random, seed, months: Mutex::new(months) }))
+        Self { archive_id, team, random, seed, months: Arc::new(Mutex::new(months)) }
     }
 
     pub fn team(&self) -> &TeamId {
-        &self.0.team
+        &self.team
     }
 
     /// The random number of a file.
     pub fn nonce(&self) -> Nonce {
-        self.0.random.nonce()
+        self.random.nonce()
     }
 
-    fn months(&self) -> MutexGuard<'_, BTreeMap<Instant, Held>> {
-        self.0.months.lock().unwrap_or_else(PoisonError::into_inner)
+    fn months(&self) -> MutexGuard<'_, BTreeMap<Instant, MonthSalt>> {
+        self.months.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The month of `at`, and its salt.
@@ -160,34 +158,35 @@ impl Salts {
     pub fn of(&self, at: Instant) -> Result<(Range, Salt), LostSalt> {
         let month = month_of(at);
         let mut months = self.months();
-        let held = months.entry(month.start).or_insert_with(|| match &self.0.seed {
-            Some(seed) => Held::New(self.make(seed, month.start)),
+        let held = months.entry(month.start).or_insert_with(|| match &self.seed {
+            Some(seed) => MonthSalt::New(self.make(seed, month.start)),
             None => {
-                let path = ledger_of(&TeamKey::of(&self.0.team));
+                let path = ledger_of(&TeamKey::of(&self.team));
                 let reason = "no line names a salt".to_owned();
-                Held::Lost(LostSalt { month: month.start.month(), path, reason })
+                MonthSalt::Lost(LostSalt { month: month.start.month(), path, reason })
             }
         });
         match held {
-            Held::Named(salt) | Held::New(salt) => Ok((month, *salt)),
-            Held::Lost(lost) => Err(lost.clone()),
+            MonthSalt::Named(salt) | MonthSalt::New(salt) => Ok((month, *salt)),
+            MonthSalt::Lost(lost) => Err(lost.clone()),
         }
     }
 
-    /// The key of draft digests.
+    /// The team's key for digests of drafts, events and subjects. No order of erasure replaces it.
     ///
     /// # Errors
-    /// As [`Salts::of`].
-    pub fn of_drafts(&self) -> Result<Salt, LostSalt> {
-        Ok(self.of(DRAFTS_MONTH)?.1)
+    /// When the key is lost.
+    pub(super) fn key(&self) -> Result<Salt, ArchiveError> {
+        let lost = |lost: LostSalt| ArchiveError::Draft { team: self.team().clone(), reason: lost.to_string() };
+        self.of(DRAFTS_MONTH).map(|(_, key)| key).map_err(lost)
     }
 
     /// The keyed digest of a subject of holds and erasures. Without the team's key, the digest confirms no guess.
     ///
     /// # Errors
-    /// As [`Salts::of`].
-    pub fn subject(&self, subject: &str) -> Result<Digest, LostSalt> {
-        Ok(self.of_drafts()?.keyed(SUBJECT_DOMAIN, normal_subject(subject).as_bytes()))
+    /// When the key is lost.
+    pub fn subject(&self, subject: &str) -> Result<Digest, ArchiveError> {
+        Ok(self.key()?.keyed(SUBJECT_DOMAIN, normal_subject(subject).as_bytes()))
     }
 
     fn make(&self, seed: &Salt, month: Instant) -> Salt {
@@ -196,8 +195,8 @@ impl Salts {
 
     /// The lost salts among those that were named or asked for.
     pub fn lost(&self) -> Vec<LostSalt> {
-        let lost = |held: &Held| match held {
-            Held::Lost(lost) => Some(lost.clone()),
+        let lost = |held: &MonthSalt| match held {
+            MonthSalt::Lost(lost) => Some(lost.clone()),
             _ => None,
         };
         self.months().values().filter_map(lost).collect()
@@ -208,15 +207,15 @@ impl Salts {
     /// # Errors
     /// When the store fails, or reads back other content.
     pub fn write_new(&self, store: &dyn Store) -> Result<Vec<SaltRecord>, ArchiveError> {
-        let new = |(month, held): (&Instant, &Held)| match held {
-            Held::New(salt) => Some((*month, *salt)),
+        let new = |(month, held): (&Instant, &MonthSalt)| match held {
+            MonthSalt::New(salt) => Some((*month, *salt)),
             _ => None,
         };
         let new: Vec<(Instant, Salt)> = self.months().iter().filter_map(new).collect();
         let write = |(month, salt): (Instant, Salt)| {
             let bytes = self.file(month, salt);
             let record = SaltRecord { month, sha256: Digest::of(&bytes) };
-            let path = record.path(&TeamKey::of(&self.0.team));
+            let path = record.path(&TeamKey::of(&self.team));
             put(store, &path, &bytes)?;
             let found = store.read(&path)?.digest().map_err(|e| StoreError::io(Verb::Read, &path, e))?;
             match found == record.sha256 {
@@ -234,18 +233,12 @@ impl Salts {
     #[must_use]
     pub fn replacing(&self, months: &BTreeSet<Instant>) -> Self {
         // A seed of its own: the seed of this writer would make the same salts again.
-        let seed = Salt(self.0.random.seed());
+        let seed = Salt(self.random.seed());
         let mut held = self.months().clone();
         for month in months.iter().filter(|month| **month != DRAFTS_MONTH) {
-            held.insert(*month, Held::New(self.make(&seed, *month)));
+            held.insert(*month, MonthSalt::New(self.make(&seed, *month)));
         }
-        Self(Arc::new(Shared {
-            archive_id: self.0.archive_id.clone(),
-            team: self.0.team.clone(),
-            random: self.0.random.clone(),
-            seed: self.0.seed,
-            months: Mutex::new(held),
-        }))
+        Self { months: Arc::new(Mutex::new(held)), ..self.clone() }
     }
 
     /// Marks these salts as named by a line.
@@ -253,20 +246,16 @@ impl Salts {
         let mut months = self.months();
         for record in records {
             if let Some(held) = months.get_mut(&record.month)
-                && let Held::New(salt) = *held
+                && let MonthSalt::New(salt) = *held
             {
-                *held = Held::Named(salt);
+                *held = MonthSalt::Named(salt);
             }
         }
     }
 
     fn file(&self, month: Instant, salt: Salt) -> Vec<u8> {
-        let file = SaltFile {
-            archive_id: self.0.archive_id.clone(),
-            team_id: self.0.team.clone(),
-            month: month.month(),
-            salt: hex::encode(salt.0),
-        };
+        let file =
+            SaltFile { archive_id: self.archive_id.clone(), team_id: self.team.clone(), month: month.month(), salt };
         let mut bytes = serde_json::to_vec(&file).expect("BUG: a salt's file has no map with odd keys");
         bytes.push(b'\n');
         bytes
@@ -312,11 +301,7 @@ fn read(store: &dyn Store, state: &TeamState, record: SaltRecord) -> Result<Resu
             file.month, file.team_id, file.archive_id
         ));
     }
-    let mut salt = [0; 32];
-    match hex::decode_to_slice(&file.salt, &mut salt) {
-        Ok(()) => Ok(Ok(Salt(salt))),
-        Err(e) => lost(format!("no salt: {e}")),
-    }
+    Ok(Ok(file.salt))
 }
 
 #[cfg(test)]

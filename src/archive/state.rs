@@ -10,11 +10,11 @@ use crate::model::{Dataset, DeviceId, Digest, Instant, InventoryPart, LedgerSeq,
 
 use super::hold::{apply_hold, check_holds};
 use super::ledger::{GENESIS, KIND_COMMIT, Line};
+use super::rows_sum::RowsSum;
 use super::rules::StateError;
-use super::table::RowsDigest;
 use super::{
     Body, ErasedRecord, Expired, FileEntry, Finding, FindingKind, Holds, InventoryRead, ReviewRecord, SaltRecord,
-    SessionsMark, StreamRecord, WindowRecord,
+    SessionsMark, SessionsRecord, StreamRecord, WindowRecord,
 };
 
 /// Everything that the ledger says about a team up to one of its lines.
@@ -95,7 +95,17 @@ impl TeamState {
     /// The paths of the salts that lines name.
     pub fn salt_paths(&self) -> impl Iterator<Item = String> {
         let key = TeamKey::of(&self.team_id);
-        self.salts.iter().map(move |(month, sha256)| SaltRecord { month: *month, sha256: *sha256 }.path(&key))
+        self.named_salts().map(move |salt| salt.path(&key))
+    }
+
+    /// The salts that lines name, by month.
+    pub fn named_salts(&self) -> impl Iterator<Item = SaltRecord> {
+        self.salts.iter().map(|(month, sha256)| SaltRecord { month: *month, sha256: *sha256 })
+    }
+
+    /// The live files that a line removes.
+    pub(super) fn removed_files<'a>(&'a self, body: &'a Body) -> impl Iterator<Item = &'a FileEntry> {
+        body.removes.iter().filter_map(|path| self.files.get(path))
     }
 
     /// Live files of a dataset, sorted by path.
@@ -108,13 +118,18 @@ impl TeamState {
         self.findings.iter().map(|(_, finding)| finding).filter(|finding| finding.kind == FindingKind::Gap)
     }
 
+    /// The last read of a part of the inventory.
+    pub fn last_scan(&self, part: InventoryPart) -> Option<&InventoryRead> {
+        self.inventory.get(&part)?.last()
+    }
+
     /// Applies a ledger line, or returns the broken rule and changes nothing.
     ///
     /// # Errors
     /// When the line is not the next one of this team's chain, or its body breaks a rule.
     pub fn try_follow(&mut self, line: Line, hash: Digest) -> Result<(), StateError> {
         self.check_link(&line)?;
-        self.check_judged(&line)?;
+        self.check_expiry_times(&line)?;
         self.check(&line.body)?;
         self.follow(line, hash);
         Ok(())
@@ -128,40 +143,28 @@ impl TeamState {
         self.at = Some(line.at);
     }
 
-    /// The state after `body` as the next line, or the broken rule. Leaves the members of the chain unchanged.
-    ///
-    /// # Errors
-    /// See [`StateError`].
-    #[cfg(test)]
-    pub fn try_advance(&self, body: Body) -> Result<Self, StateError> {
-        self.check(&body)?;
-        let mut next = self.clone();
-        next.apply(body, self.seq.next());
-        Ok(next)
-    }
-
     /// Checks that `line` is the next one of this chain.
     ///
     /// # Errors
     /// See [`StateError`].
     pub fn check_link(&self, line: &Line) -> Result<(), StateError> {
-        if line.archive_id != self.archive_id {
-            let expected = self.archive_id.clone();
-            return Err(StateError::ArchiveId { found: line.archive_id.clone(), expected });
-        }
-        if line.team_id != self.team_id {
-            return Err(StateError::TeamId { found: line.team_id.clone(), expected: self.team_id.clone() });
-        }
-        if line.seq != self.seq.next() {
-            return Err(StateError::Seq { found: line.seq, expected: self.seq.next() });
-        }
-        if line.prev != self.head {
-            return Err(StateError::Chain { seq: line.seq, found: line.prev, expected: self.head });
-        }
-        if line.kind != KIND_COMMIT {
-            return Err(StateError::Kind { seq: line.seq, kind: line.kind.clone() });
-        }
-        Ok(())
+        self.broken_links(line).next().map_or(Ok(()), Err)
+    }
+
+    /// The rules of the chain that `line` breaks as its next line.
+    pub(super) fn broken_links(&self, line: &Line) -> impl Iterator<Item = StateError> + use<> {
+        let (seq, next) = (line.seq, self.seq.next());
+        let (archive, team) = (|| line.archive_id.clone(), || line.team_id.clone());
+        let rules = [
+            (line.archive_id != self.archive_id)
+                .then(|| StateError::ArchiveId { found: archive(), expected: self.archive_id.clone() }),
+            (line.team_id != self.team_id)
+                .then(|| StateError::TeamId { found: team(), expected: self.team_id.clone() }),
+            (seq != next).then_some(StateError::Seq { found: seq, expected: next }),
+            (line.prev != self.head).then_some(StateError::Chain { seq, found: line.prev, expected: self.head }),
+            (line.kind != KIND_COMMIT).then(|| StateError::Kind { seq, kind: line.kind.clone() }),
+        ];
+        rules.into_iter().flatten()
     }
 
     /// Checks a whole body against the rules of [`StateError`].
@@ -172,7 +175,7 @@ impl TeamState {
         let changed = self.check_windows(body)?;
         self.check_files(body)?;
         self.check_salts(body)?;
-        check_holds(&self.holds, &body.holds)?;
+        check_holds(&self.holds, &body.holds).map_err(StateError::Hold)?;
         self.check_expired(body)?;
         match &body.erased {
             Some(record) => self.check_erased(body, record)?,
@@ -234,6 +237,19 @@ impl TeamState {
         Ok(())
     }
 
+    /// Checks that the times of one part's reads increase.
+    fn check_inventory_scans(&self, body: &Body) -> Result<(), StateError> {
+        let mut last: BTreeMap<InventoryPart, Instant> = BTreeMap::new();
+        for scan in &body.inventory {
+            let held = self.last_scan(scan.part).map(|held| held.read_at);
+            let before = last.insert(scan.part, scan.read_at).or(held);
+            if let Some(from) = before.filter(|from| scan.read_at <= *from) {
+                return Err(StateError::ScanBackwards { part: scan.part, from, to: scan.read_at });
+            }
+        }
+        Ok(())
+    }
+
     fn check_salts(&self, body: &Body) -> Result<(), StateError> {
         let mut named = BTreeSet::new();
         for SaltRecord { month, .. } in &body.salts {
@@ -247,7 +263,7 @@ impl TeamState {
         Ok(())
     }
 
-    fn apply(&mut self, body: Body, seq: LedgerSeq) {
+    pub(super) fn apply(&mut self, body: Body, seq: LedgerSeq) {
         for path in &body.removes {
             self.files.remove(path);
         }
@@ -279,8 +295,8 @@ impl TeamState {
         self.erased.extend(body.erased.map(|record| (seq, record)));
         self.seal(body.sealed_days, body.sealed_months);
         self.sessions = body.sessions.map(|record| record.mark).or(self.sessions);
-        for look in body.inventory {
-            self.inventory.entry(look.part).or_default().push(look);
+        for read in body.inventory {
+            self.inventory.entry(read.part).or_default().push(read);
         }
         self.salts.extend(body.salts.into_iter().map(|record| (record.month, record.sha256)));
         self.draft = body.draft;
@@ -321,71 +337,60 @@ fn check_progress(held: &WindowRecord, new: &WindowRecord) -> Result<(), StateEr
 fn check_rows(state: &TeamState, body: &Body) -> Result<(), StateError> {
     let released = check_released(state, body)?;
     for dataset in Dataset::ALL {
-        let removed = body.removes.iter().filter_map(|path| state.files.get(path)).filter(|f| f.dataset == dataset);
-        let removed = removed.filter(|file| !state.expires(body, file));
-        let (removed, before) = sum(removed);
-        let rewritten = body.adds.iter().filter(|f| f.dataset == dataset);
-        let (added, after) = sum(rewritten);
-        if dataset == Dataset::Sessions {
-            check_sessions(body, (removed, before), (added, after))?;
-            continue;
-        }
-        let removes_none = removed == 0;
-        let (removed, before) = match dataset {
-            Dataset::Quarantine => (removed.saturating_sub(released.0), before.less(released.1)),
-            _ => (removed, before),
+        let removed = state.removed_files(body).filter(|file| file.dataset == dataset && !state.expires(body, file));
+        let before = RowsSum::of_files(removed);
+        let after = RowsSum::of_files(body.adds.iter().filter(|file| file.dataset == dataset));
+        let kept = match dataset {
+            Dataset::Sessions => {
+                check_sessions(body, before, after)?;
+                continue;
+            }
+            Dataset::Quarantine => before.less(released),
+            _ => before,
         };
+        let (removed, added) = (kept.rows, after.rows);
         if dataset == Dataset::Connections && added > removed && state.sessions.is_some() && body.sessions.is_none() {
             return Err(StateError::SessionsBehind { rows: added - removed });
         }
-        if removes_none {
-            continue;
-        }
-        if added < removed {
+        if before.rows > 0 && added < removed {
             return Err(StateError::RowsLost { dataset, removed, added });
         }
-        if added == removed && before != after {
-            return Err(StateError::RowsChanged { dataset, rows: added, removed: before.into(), added: after.into() });
+        if before.rows > 0 && added == removed {
+            check_same(dataset, kept, after)?;
         }
     }
     Ok(())
+}
+
+fn check_same(dataset: Dataset, before: RowsSum, after: RowsSum) -> Result<(), StateError> {
+    if before.digest == after.digest {
+        return Ok(());
+    }
+    let (removed, added) = (before.digest.into(), after.digest.into());
+    Err(StateError::RowsChanged { dataset, rows: after.rows, removed, added })
 }
 
 /// Checks released events: the line must gain at least as many rows, and remove the quarantine files that held them.
-fn check_released(state: &TeamState, body: &Body) -> Result<(u64, RowsDigest), StateError> {
-    let Some(released) = &body.released else { return Ok((0, RowsDigest::default())) };
+fn check_released(state: &TeamState, body: &Body) -> Result<RowsSum, StateError> {
+    let Some(released) = &body.released else { return Ok(RowsSum::default()) };
     let is_event = |file: &&FileEntry| stream_of(file.dataset).is_some();
-    let gone = || body.removes.iter().filter_map(|path| state.files.get(path));
-    let gained = sum(body.adds.iter().filter(is_event)).0.saturating_sub(sum(gone().filter(is_event)).0);
-    let left = sum(gone().filter(|file| file.dataset == Dataset::Quarantine)).0;
-    if released.rows > gained.min(left) {
-        return Err(StateError::Released { rows: released.rows, gained, left });
+    let gone = || state.removed_files(body);
+    let gained = RowsSum::of_files(body.adds.iter().filter(is_event)).less(RowsSum::of_files(gone().filter(is_event)));
+    let left = RowsSum::of_files(gone().filter(|file| file.dataset == Dataset::Quarantine));
+    let (rows, gained, left) = (released.rows, gained.rows, left.rows);
+    match rows > gained.min(left) {
+        true => Err(StateError::Released { rows, gained, left }),
+        false => Ok(RowsSum::new(rows, released.rows_digest)),
     }
-    Ok((released.rows, released.rows_digest.into()))
 }
 
 /// Checks that a line replaces only the session rows that it declares as replaced.
-fn check_sessions(body: &Body, before: (u64, RowsDigest), after: (u64, RowsDigest)) -> Result<(), StateError> {
-    let dataset = Dataset::Sessions;
-    let none = (0, RowsDigest::default());
-    let record = body.sessions.as_ref();
-    let (replaced, replaced_digest) = record.map_or(none, |r| (r.replaced, r.replaced_digest.into()));
-    let (added, added_digest) = record.map_or(none, |r| (r.added, r.added_digest.into()));
-    let kept = before.0.checked_sub(replaced).and_then(|kept| kept.checked_add(added));
-    if kept != Some(after.0) {
-        let removed = before.0.saturating_add(added).saturating_sub(replaced);
-        return Err(StateError::RowsLost { dataset, removed, added: after.0 });
+fn check_sessions(body: &Body, before: RowsSum, after: RowsSum) -> Result<(), StateError> {
+    let (replaced, added) = body.sessions.as_ref().map(SessionsRecord::sums).unwrap_or_default();
+    let expected = before.plus(added).less(replaced);
+    if replaced.rows > before.rows || expected.rows != after.rows {
+        let dataset = Dataset::Sessions;
+        return Err(StateError::RowsLost { dataset, removed: expected.rows, added: after.rows });
     }
-    let expected = before.1.less(replaced_digest).plus(added_digest);
-    if expected != after.1 {
-        let (removed, added) = (expected.into(), after.1.into());
-        return Err(StateError::RowsChanged { dataset, rows: after.0, removed, added });
-    }
-    Ok(())
-}
-
-fn sum<'a>(files: impl Iterator<Item = &'a FileEntry>) -> (u64, RowsDigest) {
-    files.fold((0, RowsDigest::default()), |(rows, digest), file| {
-        (rows.saturating_add(file.rows), digest.plus(RowsDigest::from(file.rows_digest)))
-    })
+    check_same(Dataset::Sessions, expected, after)
 }

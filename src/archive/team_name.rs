@@ -3,7 +3,6 @@
 use crate::model::{Dataset, InventoryPart, InventoryValue};
 use crate::store::Store;
 
-use super::reader::bad;
 use super::state::TeamState;
 use super::table::{Selection, TableReader, inventory_rows};
 use super::{ArchiveError, FileEntry};
@@ -23,17 +22,11 @@ impl TeamState {
 /// When the file cannot be read.
 pub fn team_name(store: &dyn Store, path: &str) -> Result<Option<String>, ArchiveError> {
     let column = PART.columns().iter().position(|column| column.name == "name").expect("BUG: a team has a name");
-    let mut newest: Option<(i64, Option<String>)> = None;
-    for batch in TableReader::open(store, path, Dataset::Inventory(PART), Selection::default())? {
-        for row in inventory_rows(PART, &batch?).map_err(|detail| bad(path, detail))? {
-            if newest.as_ref().is_none_or(|(seen_at, _)| *seen_at <= row.seen_at) {
-                let name = match &row.values[column] {
-                    InventoryValue::Text(name) if row.present => Some(name.clone()),
-                    _ => None,
-                };
-                newest = Some((row.seen_at, name));
-            }
-        }
-    }
-    Ok(newest.and_then(|(_, name)| name))
+    let reader = TableReader::open(store, path, Dataset::Inventory(PART), Selection::default())?;
+    let newest = reader.rows(|batch| inventory_rows(PART, batch))?.into_iter().max_by_key(|row| row.seen_at);
+    let name = newest.filter(|row| row.present).map(|mut row| row.values.swap_remove(column));
+    Ok(match name {
+        Some(InventoryValue::Text(name)) => Some(name),
+        _ => None,
+    })
 }

@@ -2,6 +2,8 @@
 
 use std::io::{self, BufRead as _, BufReader, Read as _};
 
+use thiserror::Error;
+
 use super::ArchiveError;
 use crate::store::{Blob, BlobReader, StoreError, Verb};
 
@@ -34,9 +36,11 @@ impl TextLine {
 }
 
 /// Why a line cannot be read.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum LineFault {
+    #[error("{0}")]
     Io(io::Error),
+    #[error("longer than {LINE_BYTES_MAX} bytes, the maximum of a line")]
     TooLong,
 }
 
@@ -46,15 +50,6 @@ impl LineFault {
         match self {
             Self::Io(e) => StoreError::io(Verb::Read, path, e).into(),
             Self::TooLong => ArchiveError::Damaged { path: path.to_owned(), line, reason: self.to_string() },
-        }
-    }
-}
-
-impl std::fmt::Display for LineFault {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Io(e) => e.fmt(f),
-            Self::TooLong => write!(f, "longer than {LINE_BYTES_MAX} bytes, the maximum of a line"),
         }
     }
 }

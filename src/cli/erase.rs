@@ -291,7 +291,7 @@ impl ErasureRun<'_> {
         // The metadata of a table holds no value of a person, and names the removed files.
         publish::again(self.config, self.archive)?;
         for pending in ended {
-            self.unerased.extend(pending.end(self.archive.store().as_ref())?);
+            self.unerased.extend(pending.destroy(self.archive.store().as_ref())?);
         }
         for Unerased { path, why } in std::mem::take(&mut self.unerased) {
             say(&format!("{path}: a copy may stay: {why}"));

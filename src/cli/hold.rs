@@ -132,8 +132,7 @@ fn add(config: &Config, args: &AddArgs) -> Result<Exit, Error> {
     }
     for team in &missing {
         let mut writer = archive.writer(team)?;
-        let subject = args.subject.as_deref().map(|subject| writer.salts().subject(subject)).transpose();
-        let subject = subject.map_err(|lost| Error::Refused(lost.to_string()))?;
+        let subject = args.subject.as_deref().map(|subject| writer.salts().subject(subject)).transpose()?;
         let record = HoldRecord::Add(HoldAdded { subject, ..hold.clone() });
         let _ = writer.commit(Draft { holds: vec![record], ..Draft::default() }, now)?;
         let (label, seq) = (teams::archived_label(&archive, team), writer.state().seq);
@@ -155,14 +154,14 @@ fn without(archive: &Archive, asked: &[TeamId], hold: &HoldAdded, subject: Optio
         };
         let added = &held.added;
         // A relative date such as -30d gives a different time when the user repeats the command.
-        let digest = subject.map(|subject| reader.subject(subject)).transpose()?;
-        let is_same = held.stands()
+        let digest = subject.map(|subject| reader.salts().subject(subject)).transpose()?;
+        let is_same = held.is_active()
             && (&added.reason, &added.by, added.scope, added.subject) == (&hold.reason, &hold.by, hold.scope, digest)
             && (added.from, added.to) == (hold.from, hold.to)
             && asked.contains(&team);
         if !is_same {
             let label = teams::archived_label(archive, &team);
-            let what = if held.stands() { "is active" } else { "is released" };
+            let what = if held.is_active() { "is active" } else { "is released" };
             return Err(Error::Usage(format!("hold id {} is taken: a different hold of team {label} {what}", hold.id)));
         }
     }
@@ -177,7 +176,7 @@ fn release(config: &Config, args: &ReleaseArgs) -> Result<Exit, Error> {
         let reader = archive.read(&team)?;
         let Some(hold) = reader.state().holds.get(&args.id) else { continue };
         held += 1;
-        if hold.stands() {
+        if hold.is_active() {
             standing.push(team);
         }
     }
@@ -213,7 +212,7 @@ fn list(config: &Config, args: &ListArgs) -> Result<Exit, Error> {
     let columns: Vec<(&str, ArrayRef)> = vec![
         ("hold_id", texts(&|hold| Some(hold.id.clone()))),
         ("team_id", Arc::new(all.iter().map(|(team, _)| Some(team.as_str())).collect::<StringArray>())),
-        ("scope", texts(&|hold| Some(hold.scope.as_str().to_owned()))),
+        ("scope", texts(&|hold| Some(hold.scope.into_str().to_owned()))),
         ("held_from", texts(&|hold| said(hold.from))),
         ("held_to", texts(&|hold| said(hold.to))),
         ("is_by_subject", Arc::new(all.iter().map(|(_, h)| Some(h.added.subject.is_some())).collect::<BooleanArray>())),

@@ -88,7 +88,7 @@ fn sign(config: &Config, args: &SignArgs) -> Result<Exit, Error> {
     let said = format!(
         "{} {} by {}: pack {}, {} reports, {} findings\n",
         now,
-        args.outcome,
+        args.outcome.into_str(),
         args.reviewer,
         pack.sha256,
         review.reports.len(),

@@ -152,7 +152,7 @@ pub fn text(place: &str, report: &VerifyReport, names: &TeamNames) -> String {
     }
     let mut put = |prefix: &str, fault: &VerifyFault| {
         let (object, detail) = (printable(&fault.object), printable(&fault.detail));
-        let _ = writeln!(text, "{prefix}{} {object}: {detail}", fault.code.as_str());
+        let _ = writeln!(text, "{prefix}{} {object}: {detail}", fault.code.into_str());
     };
     report.faults.iter().for_each(|fault| put("", fault));
     report.notices.iter().take(NOTICES_SHOWN_MAX).for_each(|notice| put("notice: ", notice));

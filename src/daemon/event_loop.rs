@@ -281,7 +281,7 @@ async fn check(archive: Arc<Archive>, edges: Arc<Edges>) -> Verified {
     let at = edges.clock.now();
     match report {
         Ok(report) => {
-            let first = report.faults.first().map(|fault| format!("{} {}", fault.code.as_str(), fault.object));
+            let first = report.faults.first().map(|fault| format!("{} {}", fault.code.into_str(), fault.object));
             Verified { at, faults: report.faults.len(), first }
         }
         Err(error) => Verified { at, faults: 1, first: Some(error.to_string()) },

@@ -282,7 +282,7 @@ fn live_at_lines(
     let path = table.metadata.current().and_then(|snapshot| lines_path(place, snapshot));
     let read = path.as_ref().map(|path| {
         let content = content(archive.store().as_ref(), path)?;
-        LinesFile::decode(&content).map_err(|e| LakeError::damaged(path, e))
+        serde_json::from_slice::<LinesFile>(&content).map_err(|e| LakeError::damaged(path, e))
     });
     let lines = match read {
         Some(Ok(lines)) if lines.archive_id == archive.id() => lines,
@@ -329,5 +329,5 @@ fn files_at(
     }
     let lines = archive.lines(team, seq)?;
     let is_there = lines.lines.last().is_some_and(|line| line.seq == seq && is_head(&line.sha256));
-    Ok(is_there.then(|| lines.files.into_iter().map(|file| file.entry).collect()))
+    Ok(is_there.then(|| lines.files.into_values().map(|file| file.entry).collect()))
 }

@@ -132,7 +132,7 @@ impl LedgerRows {
 
 fn coverage(rows: &[CoverageRow]) -> Vec<ArrayRef> {
     let windows = || rows.iter().map(|row| &row.window);
-    let state = |row: &CoverageRow| if row.has_expired { EXPIRED } else { row.window.state.as_str() };
+    let state = |row: &CoverageRow| if row.has_expired { EXPIRED } else { row.window.state.into_str() };
     vec![
         texts(rows.iter().map(|row| Some(row.team_id.as_str()))),
         texts(windows().map(|window| Some(window.stream.as_str()))),
@@ -152,7 +152,7 @@ fn findings(rows: &[(TeamId, LedgerSeq, Finding)]) -> Vec<ArrayRef> {
     vec![
         texts(rows.iter().map(|(team, _, _)| Some(team.as_str()))),
         texts(findings().map(|finding| finding.stream.map(Stream::as_str))),
-        texts(findings().map(|finding| Some(finding.kind.as_str()))),
+        texts(findings().map(|finding| Some(finding.kind.into_str()))),
         texts(findings().map(|finding| Some(finding.subject.as_str()))),
         times(findings().map(|finding| finding.from)),
         times(findings().map(|finding| finding.to)),

@@ -1,6 +1,6 @@
 //! Expiry: removes months that are older than their retention class allows.
 
-use crate::archive::{Archive, ArchiveError, DueMonth, ExpiredRecord, TeamState, TeamWriter, reaching};
+use crate::archive::{Archive, ArchiveError, DueMonth, ExpiredRecord, TeamState, TeamWriter, active_holds};
 use crate::model::{Instant, Retention};
 
 use super::sessions::catch_up::{CHUNK_EVENTS, Chunk};
@@ -30,7 +30,7 @@ pub fn due_months(
     if state.due(retention, &[], now).is_empty() {
         return Ok((Vec::new(), Vec::new()));
     }
-    let holds = reaching(state, &archive.whole_holds()?);
+    let holds = active_holds(state, &archive.archive_holds()?);
     Ok(state.due(retention, &holds, now).into_iter().partition(|month| month.kept_by.is_none()))
 }
 

@@ -114,7 +114,7 @@ pub fn status_with(state: &TeamState, known: &dyn Fn(Stream) -> LastReading, now
         streams: Stream::ALL.into_iter().map(|stream| stream_status(state, stream, &known(stream), now)).collect(),
         inventory: inventory_status(state),
         expired: expired(state),
-        holds: state.holds.values().filter(|hold| hold.stands()).map(|hold| hold.added.id.clone()).collect(),
+        holds: state.holds.values().filter(|hold| hold.is_active()).map(|hold| hold.added.id.clone()).collect(),
         held_back: Vec::new(),
         name_file: state.name_file().map(|file| file.path.clone()),
     }

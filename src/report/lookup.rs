@@ -71,7 +71,7 @@ impl Lookup {
             }),
             View::ArchiveFiles => self.of_teams(|archive, team, last| {
                 let files = archive.lines(team, last).map_err(|e| e.to_string())?.files;
-                Ok(files.iter().map(|file| file_values(team, file)).collect())
+                Ok(files.values().map(|file| file_values(team, file)).collect())
             }),
             View::Verification => Ok(self.verified()?.map_or_else(Vec::new, fault_values)),
             View::VerificationVerdict => Ok(self.verified()?.map(verdict_values).into_iter().collect()),
@@ -147,7 +147,7 @@ fn fault_values(report: &VerifyReport) -> Vec<Value> {
     let values = report.faults.iter().map(|fault| {
         json!({
             "team_id": of_fault(&fault.object).map(TeamId::as_str),
-            "code": fault.code.as_str(),
+            "code": fault.code.into_str(),
             "subject": fault.object,
             "detail": fault.detail,
         })

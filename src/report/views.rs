@@ -198,7 +198,7 @@ fn coverage_values(row: &CoverageRow) -> Value {
         "stream": window.stream.as_str(),
         "window_start": window.range.start.micros(),
         "window_end": window.range.end.micros(),
-        "state": if row.has_expired { "expired" } else { window.state.as_str() },
+        "state": if row.has_expired { "expired" } else { window.state.into_str() },
         "reads": window.reads,
         "requests": window.requests,
         "events": window.events,
@@ -214,7 +214,7 @@ fn finding_values(row: &FindingRow) -> Value {
     json!({
         "team_id": row.team_id.as_str(),
         "stream": finding.stream.map(Stream::as_str),
-        "kind": finding.kind.as_str(),
+        "kind": finding.kind.into_str(),
         "subject": finding.subject,
         "from_time": finding.from.map(Instant::micros),
         "to_time": finding.to.map(Instant::micros),
@@ -246,7 +246,7 @@ fn review_values(row: &ReviewRow) -> Value {
         "period_to": review.period_to.micros(),
         "reports": json!(review.reports).to_string(),
         "findings": review.findings,
-        "outcome": review.outcome.as_str(),
+        "outcome": review.outcome.into_str(),
         "ticket": review.ticket,
         "ledger_seq": row.ledger_seq.0,
     })
@@ -273,7 +273,7 @@ fn hold_values((team_id, hold): &(TeamId, Hold)) -> Value {
     json!({
         "team_id": team_id.as_str(),
         "hold_id": added.id,
-        "scope": added.scope.as_str(),
+        "scope": added.scope.into_str(),
         "held_from": added.from.map(Instant::micros),
         "held_to": added.to.map(Instant::micros),
         "by_subject": added.subject.is_some(),

@@ -62,7 +62,7 @@ fn carry_out(data: &ViewData, order: &str, subject: &Subject, unlinkable: bool) 
         assert_eq!(erasure.seq.is_some(), team.as_str() == "alpine");
         parts.extend(erasure.parts);
     }
-    pending.end(archive.store().as_ref()).unwrap();
+    pending.destroy(archive.store().as_ref()).unwrap();
     let report = verify(archive.store().as_ref(), &VerifyOptions::default()).unwrap();
     assert!(report.faults.is_empty(), "{:#?}", report.faults);
     parts

@@ -104,7 +104,7 @@ fn give(run: &Run, store: Arc<dyn Store>) -> Result<(), ArchiveError> {
     for team in &teams {
         let _ = archive.writer(team)?.erase(&order, &pending, run.clock.now())?;
     }
-    let _ = pending.end(archive.store().as_ref())?;
+    let _ = pending.destroy(archive.store().as_ref())?;
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray, StringBuilder, UInt32Array};
+use arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray, UInt32Array};
 use arrow::compute::take_record_batch;
 use arrow::datatypes::DataType;
 use serde::de::IgnoredAny;
@@ -11,10 +11,11 @@ use serde::de::IgnoredAny;
 use crate::model::{Dataset, Digest, ErasedMark, RejectRow};
 use crate::planted::{self, Bug};
 
+use super::super::mask::EventMask;
 use super::super::salts::Salt;
 use super::super::table::{column, reject_batch, reject_rows, sort_rows};
-use super::strings::picked;
-use super::{Order, original_as};
+use super::Order;
+use super::strings::find_strings;
 
 /// Columns that never hold a value of a person. Annals reads datasets by them.
 const KEPT: [&str; 7] = [
@@ -60,7 +61,7 @@ impl<'a> Eraser<'a> {
     }
 
     fn json(&self, text: &[u8]) -> Option<Vec<u8>> {
-        let places = picked(text, &|content| self.order.subject.find(content));
+        let places = find_strings(text, &|content| self.order.subject.find(content));
         if places.is_empty() {
             return None;
         }
@@ -99,65 +100,47 @@ impl<'a> Eraser<'a> {
                 continue;
             }
             let texts = array.as_string_opt::<i32>().ok_or_else(|| format!("column {} is not text", field.name()))?;
-            if let Some(changed) = self.column(texts, &mut hits) {
-                *array = Arc::new(changed);
+            let new: Vec<Option<String>> = texts.iter().map(|text| text.and_then(|text| self.text(text))).collect();
+            let found = (0..).zip(&new).filter(|(_, new)| new.is_some()).map(|(at, _)| at);
+            hits.extend(found);
+            if new.iter().any(Option::is_some) {
+                let rewritten = texts.iter().zip(&new).map(|(text, new)| new.as_deref().or(text));
+                *array = Arc::new(rewritten.collect::<StringArray>());
             }
         }
-        self.mark(batch, &hits, &mut columns)?;
+        self.mark(batch, &hits, &mut columns);
         let all = RecordBatch::try_new(schema, columns).map_err(|e| e.to_string())?;
         Ok((hits, all))
     }
 
-    fn column(&self, texts: &StringArray, hits: &mut BTreeSet<u32>) -> Option<StringArray> {
-        let replaced: Vec<Option<String>> = texts.iter().map(|text| text.and_then(|text| self.text(text))).collect();
-        if replaced.iter().all(Option::is_none) {
-            return None;
-        }
-        let mut made = StringBuilder::with_capacity(texts.len(), texts.value_data().len());
-        for (at, (text, new)) in (0..).zip(texts.iter().zip(&replaced)) {
-            made.append_option(new.as_deref().or(text));
-            if new.is_some() {
-                hits.insert(at);
-            }
-        }
-        Some(made.finish())
-    }
-
     /// Marks the rewritten rows, if the dataset has columns for marks.
-    fn mark(&self, before: &RecordBatch, hits: &BTreeSet<u32>, columns: &mut [ArrayRef]) -> Result<(), String> {
+    fn mark(&self, before: &RecordBatch, hits: &BTreeSet<u32>, columns: &mut [ArrayRef]) {
         if hits.is_empty() {
-            return Ok(());
+            return;
         }
-        let place = |name: &str| before.schema_ref().index_of(name).ok();
-        let text = |name: &str| before.column_by_name(name).and_then(|c| c.as_string_opt::<i32>());
-        let at_of = |row: usize| u32::try_from(row).is_ok_and(|row| hits.contains(&row));
-        if let (Some(place), Some(held)) = (place(column::ERASED), text(column::ERASED)) {
-            let orders = held.iter().enumerate().map(|(row, held)| match at_of(row) {
-                true => Some(self.orders(held)),
+        type Rewrite<'a> = &'a dyn Fn(usize, Option<&str>) -> Option<String>;
+        let rewritten = |name: &str, new: Rewrite<'_>| -> Option<(usize, ArrayRef)> {
+            let place = before.schema_ref().index_of(name).ok()?;
+            let held = columns[place].as_string_opt::<i32>()?.iter().zip(0_u32..).enumerate();
+            let texts = held.map(|(row, (held, at))| match hits.contains(&at) {
+                true => new(row, held),
                 false => held.map(str::to_owned),
             });
-            columns[place] = Arc::new(orders.collect::<StringArray>());
+            Some((place, Arc::new(texts.collect::<StringArray>())))
+        };
+        let raw = before.column_by_name(column::RAW).and_then(|column| column.as_string_opt::<i32>());
+        let served = |raw: &StringArray, row: usize, held: Option<&str>| match held {
+            None if !planted::is(Bug::ErasedForgotten) => Some(self.original(raw.value(row).as_bytes())),
+            held => held.map(str::to_owned),
+        };
+        let marks = [
+            rewritten(column::ERASED, &|_, held| Some(self.orders(held))),
+            raw.and_then(|raw| rewritten(column::SERVED_DIGEST, &|row, held| served(raw, row, held))),
+            raw.and_then(|_| rewritten(column::EVENT_ID, &|_, id| id.map(|id| self.event_id(id)))),
+        ];
+        for (place, column) in marks.into_iter().flatten() {
+            columns[place] = column;
         }
-        if let (Some(place), Some(held), Some(raw)) =
-            (place(column::SERVED_DIGEST), text(column::SERVED_DIGEST), text(column::RAW))
-        {
-            let originals = held.iter().enumerate().map(|(row, held)| match held {
-                None if at_of(row) && !planted::is(Bug::ErasedForgotten) => {
-                    Some(self.original(raw.value(row).as_bytes()))
-                }
-                held => held.map(str::to_owned),
-            });
-            columns[place] = Arc::new(originals.collect::<StringArray>());
-        }
-        if let (Some(place), Some(_)) = (place(column::EVENT_ID), place(column::RAW)) {
-            let ids = columns[place].as_string::<i32>().clone();
-            let ids = ids.iter().enumerate().map(|(row, id)| match id {
-                Some(id) if at_of(row) => Some(self.event_id(id)),
-                id => id.map(str::to_owned),
-            });
-            columns[place] = Arc::new(ids.collect::<StringArray>());
-        }
-        Ok(())
     }
 
     /// The orders that rewrote a row, including this one.
@@ -171,7 +154,7 @@ impl<'a> Eraser<'a> {
     }
 
     fn original(&self, raw: &[u8]) -> String {
-        original_as(&self.team_key, &Digest::of(raw)).to_string()
+        EventMask(self.team_key).original(&Digest::of(raw)).to_string()
     }
 
     /// Replaces an id that is a hash of the content, because it would confirm a guess of the content.
@@ -188,12 +171,7 @@ impl<'a> Eraser<'a> {
 
     fn rejects(&self, batch: &RecordBatch) -> Result<(BTreeSet<u32>, RecordBatch), String> {
         let mut rows = reject_rows(batch)?;
-        let mut hits = BTreeSet::new();
-        for (at, row) in (0..).zip(&mut rows) {
-            if self.reject(row) {
-                hits.insert(at);
-            }
-        }
+        let hits = (0..).zip(&mut rows).filter_map(|(at, row)| self.reject(row).then_some(at)).collect();
         Ok((hits, reject_batch(&rows)?))
     }
 

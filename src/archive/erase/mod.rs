@@ -8,51 +8,19 @@
 //!
 //! An order that is given again continues with the remaining teams: a finished team holds no row of the subject.
 
-mod carry;
+mod execute;
 mod eraser;
-mod held;
+mod order_holds;
 mod order;
-mod place;
 mod record;
 mod rules;
 mod scan;
 mod strings;
 mod subject;
-mod unlink;
 
-pub use carry::Erasure;
+pub use execute::Erasure;
+pub(super) use order::is_order;
 pub use order::{Order, PendingOrder};
-pub(super) use place::is_order;
 pub use record::{ErasedPart, ErasedRecord, ResaltedFile, check_order};
 pub use scan::FoundRow;
 pub use subject::Subject;
-
-use crate::model::{Digest, TeamId};
-
-use super::ArchiveError;
-use super::salts::{Salt, Salts};
-
-/// The identity of an erased event: a keyed digest of the digest of its served text.
-fn original_as(team_key: &Salt, digest: &Digest) -> Digest {
-    team_key.keyed("annals served text v1\n", &digest.0)
-}
-
-/// The key of a team. No order replaces it.
-pub(super) fn key_of(salts: &Salts) -> Result<Salt, ArchiveError> {
-    salts.of_drafts().map_err(|lost| bad(salts.team(), lost.to_string()))
-}
-
-fn bad(team: &TeamId, reason: String) -> ArchiveError {
-    ArchiveError::Draft { team: team.clone(), reason }
-}
-
-impl Salts {
-    /// Maps the digest of a served text to the identity of the event after an erasure.
-    ///
-    /// # Errors
-    /// When the salt that is the key is lost.
-    pub fn originals(&self) -> Result<impl Fn(&Digest) -> Digest + use<>, ArchiveError> {
-        let key = key_of(self)?;
-        Ok(move |digest: &Digest| original_as(&key, digest))
-    }
-}

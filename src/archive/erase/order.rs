@@ -8,12 +8,12 @@ use crate::model::path::SCRATCH;
 use crate::model::{Digest, Instant, TeamId};
 use crate::store::{Store, StoreError, Unerased, Verb, put};
 
-use super::super::random::Random;
 use super::super::salts::Salt;
 use super::super::{Archive, ArchiveError};
 use super::Subject;
-use super::place::{is_order, order_of};
 
+/// The first part of the name of an order's scratch file.
+const FILE_PREFIX: &str = "erasure-";
 /// The maximum size of an order's scratch file: some hundred bytes, and the ids of teams.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
@@ -36,24 +36,20 @@ pub struct PendingOrder {
     subjects: Vec<Digest>,
     /// The order also replaces the salts of the months that it changes.
     unlinkable: bool,
-    /// In hexadecimal; destroyed when the order is done.
-    key: String,
+    /// Destroyed when the order is done.
+    key: Salt,
 }
 
 impl PendingOrder {
     fn path(&self) -> String {
-        order_of(&Digest::of(self.order.as_bytes()).short())
-    }
-
-    fn key(&self) -> Option<Salt> {
-        let mut key = [0; 32];
-        hex::decode_to_slice(&self.key, &mut key).ok().map(|()| Salt(key))
+        format!("{SCRATCH}/{FILE_PREFIX}{}.json", Digest::of(self.order.as_bytes()).short())
     }
 
     /// The interrupted order; `None` if it began for another subject.
     pub fn resumed(&self, subject: &Subject) -> Option<Order> {
-        let key = self.key().filter(|key| subject.digests(key) == self.subjects)?;
-        Some(Order { id: self.order.clone(), subject: subject.clone(), key })
+        let key = self.key;
+        let is_same = subject.digests(&key) == self.subjects;
+        is_same.then(|| Order { id: self.order.clone(), subject: subject.clone(), key })
     }
 
     /// The same order, which also replaces salts.
@@ -77,7 +73,7 @@ impl PendingOrder {
     ///
     /// # Errors
     /// When the store fails.
-    pub fn keep(&self, store: &dyn Store) -> Result<Instant, ArchiveError> {
+    pub fn save(&self, store: &dyn Store) -> Result<Instant, ArchiveError> {
         let mut bytes = serde_json::to_vec(self).expect("BUG: an order has no map with odd keys");
         bytes.push(b'\n');
         let path = self.path();
@@ -90,35 +86,23 @@ impl PendingOrder {
     ///
     /// # Errors
     /// When the store fails.
-    pub fn end(&self, store: &dyn Store) -> Result<Vec<Unerased>, ArchiveError> {
+    pub fn destroy(&self, store: &dyn Store) -> Result<Vec<Unerased>, ArchiveError> {
         Ok(store.erase_all(&[&self.path()])?)
     }
 }
 
-impl Order {
-    /// A new order, without a scratch file yet.
-    pub(super) fn begin(
-        id: String,
-        subject: Subject,
-        teams: BTreeSet<TeamId>,
-        random: &Random,
-    ) -> (Self, PendingOrder) {
-        let key = Salt(random.seed());
-        let pending = PendingOrder {
-            order: id.clone(),
-            teams,
-            subjects: subject.digests(&key),
-            unlinkable: false,
-            key: hex::encode(key.0),
-        };
-        (Self { id, subject, key }, pending)
-    }
+/// Whether the path is that of an order's scratch file.
+pub fn is_order(path: &str) -> bool {
+    path.strip_prefix(SCRATCH).and_then(|rest| rest.strip_prefix('/')).is_some_and(|name| name.starts_with(FILE_PREFIX))
 }
 
 impl Archive {
     /// A new order with a new key. Writes nothing yet.
     pub fn new_order(&self, id: &str, subject: &Subject, teams: BTreeSet<TeamId>) -> (Order, PendingOrder) {
-        Order::begin(id.to_owned(), subject.clone(), teams, self.random())
+        let (id, key) = (id.to_owned(), Salt(self.random().seed()));
+        let (order, subjects) = (id.clone(), subject.digests(&key));
+        let pending = PendingOrder { order, teams, subjects, unlinkable: false, key };
+        (Order { id, subject: subject.clone(), key }, pending)
     }
 
     /// The orders that began and are not done.
@@ -143,7 +127,7 @@ fn read(store: &dyn Store, path: &str) -> Result<PendingOrder, ArchiveError> {
     }
     let bytes = blob.to_bytes().map_err(|e| StoreError::io(Verb::Read, path, e))?;
     let order: PendingOrder = serde_json::from_slice(&bytes).map_err(|_| odd("the file holds no order of erasure"))?;
-    if order.key().is_none() || order.path() != path {
+    if order.path() != path {
         return Err(odd("the file holds no order of erasure"));
     }
     Ok(order)

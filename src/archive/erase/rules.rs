@@ -7,10 +7,10 @@ use crate::model::path::DataPath;
 use crate::model::{Dataset, Digest, FileRole, Instant, Range};
 
 use super::super::hold::{Hold, covering};
+use super::super::rows_sum::RowsSum;
 use super::super::rules::StateError;
 use super::super::salts::DRAFTS_MONTH;
 use super::super::state::TeamState;
-use super::super::table::RowsDigest;
 use super::super::{Body, FileEntry};
 use super::{ErasedPart, ErasedRecord, check_order};
 
@@ -37,8 +37,7 @@ impl TeamState {
         if self.erased.iter().any(|(_, held)| held.order == record.order && held.subjects != record.subjects) {
             return Err(refused("the order was carried out for another subject".to_owned()));
         }
-        let removed: Vec<&FileEntry> = body.removes.iter().filter_map(|path| self.files.get(path)).collect();
-        if places(&removed) != places(&body.adds.iter().collect::<Vec<_>>()) {
+        if places(self.removed_files(body)) != places(&body.adds) {
             return Err(refused("no added file replaces a removed file".to_owned()));
         }
         self.check_held(record)?;
@@ -50,23 +49,22 @@ impl TeamState {
             }
         }
         for dataset in Dataset::ALL {
-            let of = |file: &&&FileEntry| file.dataset == dataset;
-            let before: Vec<&FileEntry> = removed.iter().filter(of).copied().collect();
-            let after: Vec<&FileEntry> = body.adds.iter().filter(|file| file.dataset == dataset).collect();
-            check_part(dataset, &before, &after, parts.remove(&dataset)).map_err(refused)?;
+            let before: Vec<&FileEntry> = self.removed_files(body).filter(|file| file.dataset == dataset).collect();
+            let after = RowsSum::of_files(body.adds.iter().filter(|file| file.dataset == dataset));
+            check_part(dataset, &before, after, parts.remove(&dataset)).map_err(refused)?;
         }
         Ok(())
     }
-}
 
-impl TeamState {
     /// No active hold covers an erased row.
     fn check_held(&self, record: &ErasedRecord) -> Result<(), StateError> {
         for part in &record.parts {
             let held = holds_on_part(self.holds.values(), part, &record.subjects);
             if let Some(hold) = held.first() {
-                let (order, hold, dataset) = (record.order.clone(), hold.added.id.clone(), part.dataset);
-                return Err(StateError::ErasureHeld { order, hold, dataset });
+                return Err(StateError::Protected(format!(
+                    "erasure {}: hold {} covers rows of {} that it would change: they stay until the hold is released",
+                    record.order, hold.added.id, part.dataset
+                )));
             }
         }
         Ok(())
@@ -117,7 +115,7 @@ pub(super) fn holds_on_part<'a>(
     found
 }
 
-fn places(files: &[&FileEntry]) -> BTreeMap<Place, usize> {
+fn places<'a>(files: impl IntoIterator<Item = &'a FileEntry>) -> BTreeMap<Place, usize> {
     let mut found = BTreeMap::new();
     for file in files {
         let start = DataPath::parse(&file.path).map_or(Instant::EARLIEST, |place| place.start);
@@ -129,23 +127,21 @@ fn places(files: &[&FileEntry]) -> BTreeMap<Place, usize> {
 fn check_part(
     dataset: Dataset,
     before: &[&FileEntry],
-    after: &[&FileEntry],
+    after: RowsSum,
     part: Option<&ErasedPart>,
 ) -> Result<(), String> {
     let Some(part) = part else {
         return if before.is_empty() { Ok(()) } else { Err(format!("it does not declare the changes in {dataset}")) };
     };
-    let digest =
-        |files: &[&FileEntry]| files.iter().fold(RowsDigest::default(), |sum, file| sum.plus(file.rows_digest.into()));
-    let held: u64 = before.iter().map(|file| file.rows).sum();
-    if part.rows == 0 || part.rows > held || part.files != before.len() as u64 {
+    let held = RowsSum::of_files(before.iter().copied());
+    if part.rows == 0 || part.rows > held.rows || part.files != before.len() as u64 {
         return Err(format!(
-            "it declares {} rows in {} files of {dataset}, but the files have {held} rows",
-            part.rows, part.files
+            "it declares {} rows in {} files of {dataset}, but the files have {} rows",
+            part.rows, part.files, held.rows
         ));
     }
-    let kept = digest(before).less(part.erased_digest.into());
-    if kept.plus(part.replaced_digest.into()) != digest(after) {
+    let kept = held.digest.less(part.erased_digest.into());
+    if kept.plus(part.replaced_digest.into()) != after.digest {
         return Err(format!("rows of {dataset} changed beside the {} declared ones", part.rows));
     }
     Ok(())

@@ -1,15 +1,15 @@
 //! Finds the rows that hold the subject.
 
+use crate::store::Store;
 use arrow::array::{Array, AsArray, RecordBatch};
 
-use crate::model::{Dataset, Instant};
-use crate::store::Store;
+use crate::model::{Dataset, Digest, Instant};
 
 use super::super::salts::{Salt, Salts};
-use super::super::table::{Selection, TableReader, column, times_of};
+use super::super::table::{RowsDigest, Selection, TableReader, column, digest_rows, times_of};
 use super::super::{ArchiveError, FileEntry, TeamReader};
 use super::eraser::{Changed, Eraser};
-use super::{Order, Subject, key_of};
+use super::{ErasedPart, Order, Subject};
 
 /// A row that holds the subject.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,20 +20,68 @@ pub struct FoundRow {
     pub id: String,
 }
 
+impl ErasedPart {
+    /// The changes in a batch of a file.
+    pub(super) fn new(dataset: Dataset, changed: &Changed, salts: &Salts) -> Result<Self, String> {
+        let times = times_of(&changed.before)?;
+        let times = || times.iter().flatten().map(Instant::from_nanos);
+        Ok(Self {
+            dataset,
+            files: 0,
+            rows: changed.before.num_rows() as u64,
+            erased_digest: digest_rows(&changed.before, salts)?.into(),
+            replaced_digest: digest_rows(&changed.after, salts)?.into(),
+            first: times().min(),
+            last: times().max(),
+        })
+    }
+
+    /// The changes of both.
+    pub(super) fn plus(self, other: Self) -> Self {
+        let sum = |one: Digest, other: Digest| RowsDigest::from(one).plus(other.into()).into();
+        Self {
+            dataset: self.dataset,
+            files: self.files + other.files,
+            rows: self.rows + other.rows,
+            erased_digest: sum(self.erased_digest, other.erased_digest),
+            replaced_digest: sum(self.replaced_digest, other.replaced_digest),
+            first: [self.first, other.first].into_iter().flatten().min(),
+            last: self.last.max(other.last),
+        }
+    }
+}
+
 /// Calls `take` for each batch of a file that holds the subject.
 pub(super) fn changes(
     store: &dyn Store,
     file: &FileEntry,
     eraser: &Eraser<'_>,
-    take: &mut dyn FnMut(Changed) -> Result<(), ArchiveError>,
+    take: &mut dyn FnMut(Changed) -> Result<(), String>,
 ) -> Result<(), ArchiveError> {
     for batch in TableReader::open(store, &file.path, file.dataset, Selection::default())? {
         let changed = eraser.rows(file.dataset, &batch?);
-        if let Some(changed) = changed.map_err(|detail| ArchiveError::Table { path: file.path.clone(), detail })? {
-            take(changed)?;
-        }
+        let taken = changed.and_then(|changed| changed.map_or(Ok(()), &mut *take));
+        taken.map_err(|detail| ArchiveError::Table { path: file.path.clone(), detail })?;
     }
     Ok(())
+}
+
+/// The changes of a file; `None` if it does not hold the subject. Passes the rows that hold the subject to `take`.
+pub(super) fn part_of(
+    store: &dyn Store,
+    file: &FileEntry,
+    eraser: &Eraser<'_>,
+    salts: &Salts,
+    take: &mut dyn FnMut(&RecordBatch) -> Result<(), String>,
+) -> Result<Option<ErasedPart>, ArchiveError> {
+    let mut part: Option<ErasedPart> = None;
+    changes(store, file, eraser, &mut |changed| {
+        take(&changed.before)?;
+        let new = ErasedPart::new(file.dataset, &changed, salts)?;
+        part = part.into_iter().chain([new]).reduce(ErasedPart::plus);
+        Ok(())
+    })?;
+    Ok(part.map(|part| ErasedPart { files: 1, ..part }))
 }
 
 impl TeamReader {
@@ -48,8 +96,7 @@ impl TeamReader {
         for file in Dataset::ALL.iter().flat_map(|dataset| state.files_of(*dataset)) {
             rows += file.rows;
             changes(store, file, &eraser, &mut |changed| {
-                let told = told(file.dataset, &changed.before);
-                found.extend(told.map_err(|detail| ArchiveError::Table { path: file.path.clone(), detail })?);
+                found.extend(found_rows(file.dataset, &changed.before)?);
                 Ok(())
             })?;
         }
@@ -66,8 +113,7 @@ impl TeamReader {
         if held.peek().is_none() {
             return Ok(false);
         }
-        let salts = Salts::of_verifier(self.store(), state);
-        let subjects = subject.digests(&key_of(&salts)?);
+        let subjects = subject.digests(&self.salts().key()?);
         Ok(held.any(|(_, record)| record.subjects != subjects))
     }
 
@@ -80,7 +126,7 @@ impl TeamReader {
     }
 }
 
-fn told(dataset: Dataset, rows: &RecordBatch) -> Result<Vec<FoundRow>, String> {
+fn found_rows(dataset: Dataset, rows: &RecordBatch) -> Result<Vec<FoundRow>, String> {
     let times = times_of(rows)?;
     let names: &[&str] = match dataset {
         Dataset::Sessions => &[column::CONNECTION_ID],

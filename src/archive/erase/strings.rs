@@ -11,7 +11,7 @@ const DEPTH_MAX: usize = 64;
 
 /// The strings of `text` for which `pick` returns a value, in order: the range between the quotes, and that value. `pick` gets
 /// each string without its escapes.
-pub fn picked<T>(text: &[u8], pick: &dyn Fn(&str) -> Option<T>) -> Vec<(Range<usize>, T)> {
+pub fn find_strings<T>(text: &[u8], pick: &dyn Fn(&str) -> Option<T>) -> Vec<(Range<usize>, T)> {
     let mut found = Vec::new();
     search(text, pick, DEPTH_MAX, &mut found);
     found
@@ -69,16 +69,14 @@ impl Unescaped {
         let mut made = Self { bytes: Vec::with_capacity(content.len()), places: Vec::with_capacity(content.len() + 1) };
         let mut at = 0;
         while at < content.len() {
-            let (length, plain) = match content[at] {
-                b'\\' => unescape(&content[at..]),
-                byte => (1, Plain::Byte(byte)),
-            };
             let mut buffer = [0; 4];
-            let bytes: &[u8] = match &plain {
-                Plain::Byte(byte) => std::slice::from_ref(byte),
-                Plain::Char(c) => c.encode_utf8(&mut buffer).as_bytes(),
-                // This byte is invalid UTF-8, so the string equals no value.
-                Plain::Nothing => &[0xff],
+            let (length, bytes): (usize, &[u8]) = match content[at] {
+                b'\\' => match unescape(&content[at..]) {
+                    (length, Some(c)) => (length, c.encode_utf8(&mut buffer).as_bytes()),
+                    // This byte is invalid UTF-8, so the string equals no value.
+                    (length, None) => (length, &[0xff]),
+                },
+                _ => (1, &content[at..=at]),
             };
             made.bytes.extend_from_slice(bytes);
             made.places.extend(std::iter::repeat_n(at, bytes.len()));
@@ -89,31 +87,24 @@ impl Unescaped {
     }
 }
 
-enum Plain {
-    Byte(u8),
-    Char(char),
-    /// An unpaired surrogate.
-    Nothing,
-}
-
-/// The escape at the start of `text`: its length and its meaning. An escape that JSON does not know means its backslash.
-fn unescape(text: &[u8]) -> (usize, Plain) {
+/// The escape at the start of `text`: its length, and its meaning unless it is an unpaired surrogate. An escape that JSON does not
+/// know means its backslash.
+fn unescape(text: &[u8]) -> (usize, Option<char>) {
     match text.get(1) {
-        Some(b'n') => (2, Plain::Byte(b'\n')),
-        Some(b't') => (2, Plain::Byte(b'\t')),
-        Some(b'r') => (2, Plain::Byte(b'\r')),
-        Some(b'b') => (2, Plain::Byte(8)),
-        Some(b'f') => (2, Plain::Byte(12)),
-        Some(byte @ (b'"' | b'\\' | b'/')) => (2, Plain::Byte(*byte)),
+        Some(b'n') => (2, Some('\n')),
+        Some(b't') => (2, Some('\t')),
+        Some(b'r') => (2, Some('\r')),
+        Some(b'b') => (2, Some('\u{8}')),
+        Some(b'f') => (2, Some('\u{c}')),
+        Some(byte @ (b'"' | b'\\' | b'/')) => (2, Some(char::from(*byte))),
         Some(b'u') => match (unit(text), text.get(6..).and_then(unit)) {
             (Some(high @ 0xd800..0xdc00), Some(low @ 0xdc00..0xe000)) => {
-                let code = 0x1_0000 + ((high - 0xd800) << 10) + (low - 0xdc00);
-                (12, char::from_u32(code).map_or(Plain::Nothing, Plain::Char))
+                (12, char::from_u32(0x1_0000 + ((high - 0xd800) << 10) + (low - 0xdc00)))
             }
-            (Some(code), _) => (6, char::from_u32(code).map_or(Plain::Nothing, Plain::Char)),
-            (None, _) => (1, Plain::Byte(b'\\')),
+            (Some(code), _) => (6, char::from_u32(code)),
+            (None, _) => (1, Some('\\')),
         },
-        _ => (1, Plain::Byte(b'\\')),
+        _ => (1, Some('\\')),
     }
 }
 
@@ -129,7 +120,7 @@ mod tests {
     use super::*;
 
     fn found<'t>(text: &'t str, wanted: &str) -> Vec<&'t str> {
-        let places = picked(text.as_bytes(), &|content| (content == wanted).then_some(()));
+        let places = find_strings(text.as_bytes(), &|content| (content == wanted).then_some(()));
         places.into_iter().map(|(range, ())| &text[range]).collect()
     }
 
@@ -167,7 +158,7 @@ mod tests {
     #[test]
     fn truncated_or_invalid_text_ends_the_search() {
         for text in [&b"\"bob"[..], b"\"bob\\", b"\\", b"\"", b"", b"\xff\"\xfe\"\"\\u"] {
-            assert!(picked(text, &|content| (content == "bob").then_some(())).is_empty());
+            assert!(find_strings(text, &|content| (content == "bob").then_some(())).is_empty());
         }
     }
 
@@ -177,7 +168,7 @@ mod tests {
         for (depth, expected) in [(0, 1), (1, 1), (DEPTH_MAX - 1, 1), (DEPTH_MAX, 0), (300, 0)] {
             let deep = (0..depth).fold("x".to_owned(), |inner, _| wrap(inner));
             let text = format!("[\"{deep}\"]");
-            let places = picked(text.as_bytes(), &|content| (content == "x").then_some(()));
+            let places = find_strings(text.as_bytes(), &|content| (content == "x").then_some(()));
             assert_eq!(places.len(), expected, "{depth}");
         }
     }

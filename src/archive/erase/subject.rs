@@ -122,11 +122,6 @@ impl Subject {
         digests
     }
 
-    /// The normalized values.
-    pub fn values(&self) -> Vec<String> {
-        self.0.iter().map(Value::normalized).collect()
-    }
-
     /// Replaces each value that stands in `text` as a whole word. For texts that are not valid JSON. `None` if there is none.
     pub fn replace_words(&self, text: &[u8], names: &[String]) -> Option<Vec<u8>> {
         let mut text = text.to_vec();

@@ -1,17 +1,15 @@
 //! Plans the files of a change of sessions, from the state and the draft alone.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use crate::model::path::{day_start, month_of, year_of};
 use crate::model::{Dataset, FileRole, Instant, Range, SessionRow, Stream};
 
 use super::super::output::{Content, Output};
+use super::super::rows_sum::RowsSum;
 use super::super::salts::Salts;
 use super::super::state::TeamState;
-use super::super::table::RowsDigest;
 use super::super::{FileEntry, SessionsDraft, SessionsRecord};
-use super::columns::{Sum, batches, in_order};
 use super::new_file::SessionsChange;
 use super::place::{LARGE_ROWS, Place, Places, SMALL_ROWS, is_joined};
 
@@ -21,6 +19,12 @@ struct Changes<'a> {
     dropped: Vec<&'a SessionRow>,
     added: Vec<&'a SessionRow>,
     is_sealing: bool,
+}
+
+impl<'a> Changes<'a> {
+    fn take(&mut self, files: impl IntoIterator<Item = &'a FileEntry>) {
+        self.inputs.extend(files.into_iter().map(|file| (file.path.as_str(), file)));
+    }
 }
 
 /// Changes of session files other than replaced rows.
@@ -71,37 +75,19 @@ pub fn plan(
     }
     seal(state, sealing, &live, &mut places);
     join(state, joining, &live, &mut places);
-    let mut record = draft.map(|draft| SessionsRecord::none(draft.mark));
+    let gone = |file: &&FileEntry| is_anew || gone.contains(&file.path);
+    let mut replaced = RowsSum::of_files(state.files_of(Dataset::Sessions).filter(gone));
+    let mut added = RowsSum::default();
     let mut outputs = Vec::new();
     for (place, mut changes) in places {
         let role = absorb(state, sealing, place, &live, &mut changes);
-        let output = output(place, role, changes, salts)?;
-        if let (Content::Sessions(change), Some(record)) = (&output.content, &mut record) {
-            record.count(change);
-        }
-        outputs.push(output);
+        let start = start_of(place, role, &changes);
+        let Changes { inputs, dropped, added: mut new, .. } = changes;
+        let change = SessionsChange::new(inputs.into_values().cloned().collect(), &dropped, &mut new, salts)?;
+        (replaced, added) = (replaced.plus(change.dropped), added.plus(change.added));
+        outputs.push(Output { role, start, content: Content::Sessions(change) });
     }
-    let is_gone = |file: &&FileEntry| is_anew || gone.contains(&file.path);
-    if let Some(record) = &mut record {
-        let gone = Sum::of_files(state.files_of(Dataset::Sessions).filter(is_gone));
-        record.replaced += gone.rows;
-        record.replaced_digest = gone.digest.plus(record.replaced_digest.into()).into();
-    }
-    Ok((outputs, record))
-}
-
-impl SessionsRecord {
-    fn none(mark: super::super::SessionsMark) -> Self {
-        let digest = RowsDigest::default().into();
-        Self { mark, replaced: 0, replaced_digest: digest, added: 0, added_digest: digest }
-    }
-
-    fn count(&mut self, change: &SessionsChange) {
-        self.replaced += change.dropped.rows;
-        self.replaced_digest = change.dropped.digest.plus(self.replaced_digest.into()).into();
-        self.added += change.added.rows;
-        self.added_digest = change.added.digest.plus(self.added_digest.into()).into();
-    }
+    Ok((outputs, draft.map(|draft| SessionsRecord::new(draft.mark, replaced, added))))
 }
 
 /// Whether the place is sealed already.
@@ -136,14 +122,14 @@ fn seal<'a>(
     let held: BTreeSet<Place> = live.iter().map(|(place, _)| *place).collect();
     for at in held.iter().filter(|at| is_sealed_now(sealing, **at) || gained(at)) {
         let here = live.iter().filter(|(place, file)| place == at && file.rows < LARGE_ROWS);
-        let small: Vec<(&str, &FileEntry)> = here.map(|(_, file)| (file.path.as_str(), *file)).collect();
+        let small: Vec<&FileEntry> = here.map(|(_, file)| *file).collect();
         // Rewriting a single sealed file would change nothing.
-        if small.len() < 2 && small.iter().all(|(_, file)| file.role != FileRole::Part) {
+        if small.len() < 2 && small.iter().all(|file| file.role != FileRole::Part) {
             continue;
         }
         let changes = places.entry(*at).or_default();
         changes.is_sealing = true;
-        changes.inputs.extend(small);
+        changes.take(small);
     }
 }
 
@@ -156,9 +142,9 @@ fn join<'a>(
 ) {
     for year in joining.iter().map(|year| Place::Year(year.start)) {
         let here = live.iter().filter(|(place, file)| *place == year && is_joined(state, file));
-        let files: Vec<(&str, &FileEntry)> = here.map(|(_, file)| (file.path.as_str(), *file)).collect();
+        let files: Vec<&FileEntry> = here.map(|(_, file)| *file).collect();
         if files.len() > 1 {
-            places.entry(year).or_default().inputs.extend(files);
+            places.entry(year).or_default().take(files);
         }
     }
 }
@@ -173,7 +159,7 @@ fn absorb<'a>(
 ) -> FileRole {
     let here = || live.iter().filter(move |(held, _)| *held == place).map(|(_, file)| *file);
     if place == Place::Open {
-        changes.inputs.extend(here().map(|file| (file.path.as_str(), file)));
+        changes.take(here());
         return FileRole::Open;
     }
     let mut small: Vec<&FileEntry> = here().filter(|file| file.rows < SMALL_ROWS).collect();
@@ -194,18 +180,14 @@ fn absorb<'a>(
     }
 }
 
-fn output(place: Place, role: FileRole, changes: Changes<'_>, salts: &Salts) -> Result<Output, String> {
-    let Changes { inputs, dropped, added: mut rows, .. } = changes;
-    let (batches, added) = in_order(&mut rows, salts)?;
-    let of_added = rows.iter().map(|row| row.first_event_at).min();
-    let times = inputs.values().filter_map(|file| file.first).chain(of_added);
-    let start = match (role, place) {
+/// The start of the new file's period.
+fn start_of(place: Place, role: FileRole, changes: &Changes<'_>) -> Instant {
+    match (role, place) {
         (FileRole::Month | FileRole::Amendment, Place::Month(start) | Place::Year(start)) => start,
-        _ => day_start(times.min().unwrap_or(Instant::EARLIEST)),
-    };
-    let drop_ids = Arc::new(dropped.iter().map(|row| row.connection_id.clone()).collect());
-    let (_, dropped) = self::batches(&dropped, salts)?;
-    let inputs = inputs.into_values().cloned().collect();
-    let content = Content::Sessions(SessionsChange { inputs, drop_ids, dropped, batches, added });
-    Ok(Output { role, start, content })
+        _ => {
+            let of_added = changes.added.iter().map(|row| row.first_event_at);
+            let times = changes.inputs.values().filter_map(|file| file.first).chain(of_added);
+            day_start(times.min().unwrap_or(Instant::EARLIEST))
+        }
+    }
 }

@@ -5,13 +5,12 @@
 //! over many years opens few files.
 
 mod change;
-mod columns;
-mod gone;
+mod expiring;
 mod lookup;
 mod new_file;
 mod place;
 
 pub use change::{FileChanges, plan};
-pub use gone::{GoneSessions, gone_sessions};
+pub use expiring::{ExpiringSessions, expiring_sessions};
 pub use lookup::{HeldSession, Lookup};
 pub use new_file::SessionsChange;

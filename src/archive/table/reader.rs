@@ -91,6 +91,19 @@ impl TableReader {
         let reader = builder.build();
         Ok(Self { path: path.to_owned(), reader: reader.map_err(|e| table(e.to_string()))?, is_broken: false })
     }
+
+    /// Everything that `parse` makes of the batches.
+    ///
+    /// # Errors
+    /// When the file cannot be read or parsed.
+    pub fn rows<T>(self, parse: impl Fn(&RecordBatch) -> Result<Vec<T>, String>) -> Result<Vec<T>, ArchiveError> {
+        let path = self.path.clone();
+        let mut rows = Vec::new();
+        for batch in self {
+            rows.extend(parse(&batch?).map_err(|detail| ArchiveError::Table { path: path.clone(), detail })?);
+        }
+        Ok(rows)
+    }
 }
 
 impl Iterator for TableReader {

@@ -81,7 +81,7 @@ fn erase_as(archive: &Archive, unlinkable: bool) -> Result<Erasure, ArchiveError
     };
     let pending = if unlinkable { pending.making_unlinkable() } else { pending };
     let erasure = archive.writer(&team())?.erase(&order, &pending, now())?;
-    pending.end(archive.store().as_ref())?;
+    pending.destroy(archive.store().as_ref())?;
     Ok(erasure)
 }
 
@@ -202,7 +202,7 @@ fn the_subject_is_removed_from_every_file_and_other_data_stays() {
     let (found, all) = before.rows_of_subject(&order).unwrap();
     assert_eq!(all, before.state().files.values().map(|file| file.rows).sum::<u64>());
     let erasure = writer(&archive).erase(&order, &pending, now()).unwrap();
-    pending.end(&disk).unwrap();
+    pending.destroy(&disk).unwrap();
     let rows = |dataset: Dataset| found.iter().filter(|row| row.dataset == dataset).count() as u64;
     for part in &erasure.parts {
         assert_eq!(part.rows, rows(part.dataset), "{}", part.dataset);

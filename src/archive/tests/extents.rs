@@ -41,8 +41,8 @@ fn the_lines_up_to_a_number_give_the_live_files_at_that_line() {
         assert_eq!((told.lines.len(), last.seq, last.sha256), (count, state.seq, state.head));
         assert_eq!((Some(last.at), last.kind.as_str()), (state.at, "commit"));
         assert!(told.lines.windows(2).all(|pair| pair[1].prev == pair[0].sha256 && pair[1].seq == pair[0].seq.next()));
-        assert!(told.files.iter().map(|file| &file.entry).eq(state.files.values()), "line {count}");
-        for file in &told.files {
+        assert!(told.files.values().map(|file| &file.entry).eq(state.files.values()), "line {count}");
+        for file in told.files.values() {
             let first = states.iter().find(|state| state.files.contains_key(&file.entry.path)).unwrap();
             assert_eq!(file.added_seq, first.seq, "{}", file.entry.path);
         }

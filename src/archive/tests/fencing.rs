@@ -194,7 +194,7 @@ fn an_order_without_rows_in_a_team_fences_a_commit_of_another_writer() {
         let (order, pending) = archive.new_order("DPO-1", &subject, BTreeSet::from([team()]));
         let erasure = writer(&archive).erase(&order, &pending, now()).unwrap();
         assert!(erasure.parts.is_empty() && erasure.removed > 0, "{erasure:?}");
-        pending.end(archive.store().as_ref()).unwrap();
+        pending.destroy(archive.store().as_ref()).unwrap();
     };
     let archive = open(&Lockless::interrupted(&disk, Box::new(order)));
     let mut slow = writer(&archive);

@@ -117,7 +117,7 @@ fn damages() -> Vec<Case> {
                 lines[1].pop();
             }),
             "ledger/team=acme/2026-11-21.jsonl:2",
-            &[(TornTail, "the last line is whole, but its newline is missing"), (ChainBreak, "the line before is")],
+            &[(TornTail, "the last line is whole, but its newline is missing"), (ChainBreak, "but that line is")],
         ),
         case(
             "the first line follows another one",
@@ -129,7 +129,7 @@ fn damages() -> Vec<Case> {
             "the second line follows another one",
             (LEDGER, |lines| lines[1] = unlink(&lines[1])),
             "ledger/team=acme/2026-11-20.jsonl:2",
-            &[(ChainBreak, "the line before is")],
+            &[(ChainBreak, "but that line is")],
         ),
     ]
 }

@@ -1,6 +1,7 @@
 //! Tests of the whole archive, on both stores. The fixture makes small, readable histories.
 
 mod extents;
+mod advance;
 mod buckets;
 mod concurrent_writer;
 mod cache;

@@ -13,7 +13,7 @@ use crate::model::Digest;
 
 fn digest(draft: &Draft) -> Digest {
     let windows = new_windows(&team(), draft.rows.clone(), &salts()).unwrap();
-    draft_digest(draft, &windows, salts().of_drafts().unwrap())
+    draft_digest(draft, &windows, salts().key().unwrap())
 }
 
 fn finding(kind: FindingKind) -> Finding {

@@ -56,14 +56,10 @@ impl Expectations<'_> {
     }
 
     /// Reports every team whose last commit is long ago.
-    pub fn notice_silence(&self, report: &mut VerifyReport) {
+    pub fn notice_stale_heads(&self, report: &mut VerifyReport) {
         let Some(now) = self.options.now else { return };
-        let stale: Vec<(String, Instant)> = report
-            .teams
-            .iter()
-            .filter_map(|team| Some((team.ledger.clone(), team.last_at?)))
-            .filter(|(_, last)| now > last.plus(STALE_AFTER))
-            .collect();
+        let last = report.teams.iter().filter_map(|team| Some((team.ledger.clone(), team.last_at?)));
+        let stale: Vec<(String, Instant)> = last.filter(|(_, last)| now > last.plus(STALE_AFTER)).collect();
         for (ledger, last) in stale {
             let detail = format!(
                 "no commit since {last}: nobody reads the team, or somebody cut off the ledger; a head kept elsewhere shows which"

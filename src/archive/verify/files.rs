@@ -18,26 +18,7 @@ pub fn check(store: &dyn Store, walk: &Walk, report: &mut VerifyReport) {
     let salts = Salts::of_verifier(store, state);
     for file in state.files.values() {
         let before = report.faults.len();
-        if ArchivePath::parse(&file.path).is_none() {
-            // Do not open such a path: it could lead anywhere.
-            report.fault(
-                FaultCode::PathMismatch,
-                &file.path,
-                "the ledger names a path that is not valid in an archive",
-            );
-            note_damage(walk, file, report);
-            report.teams[walk.at].files.add(0, 1);
-            report.teams[walk.at].rows.add(0, file.rows);
-            continue;
-        }
-        match store.read(&file.path) {
-            Ok(blob) => check_content(store, file, &blob, &salts, report),
-            Err(e) if e.is_not_found() => {
-                let detail = format!("the file is missing, with {} rows of {}", file.rows, file.dataset);
-                report.fault(FaultCode::FileMissing, &file.path, detail);
-            }
-            Err(e) => report.fault(FaultCode::Unreadable, &file.path, e),
-        }
+        check_file(store, file, &salts, report);
         let is_good = report.faults.len() == before;
         if !is_good {
             note_damage(walk, file, report);
@@ -52,6 +33,23 @@ pub fn check(store: &dyn Store, walk: &Walk, report: &mut VerifyReport) {
             false => format!("only the file hashes attest the rows of {}", lost.month),
         };
         report.fault(FaultCode::Salt, &lost.path, format!("the salt of {}: {}; {then}", lost.month, lost.reason));
+    }
+}
+
+fn check_file(store: &dyn Store, file: &FileEntry, salts: &Salts, report: &mut VerifyReport) {
+    let path = file.path.as_str();
+    if ArchivePath::parse(path).is_none() {
+        // Do not open such a path: it could lead anywhere.
+        let detail = "the ledger names a path that is not valid in an archive";
+        return report.fault(FaultCode::PathMismatch, path, detail);
+    }
+    match store.read(path) {
+        Ok(blob) => check_content(store, file, &blob, salts, report),
+        Err(e) if e.is_not_found() => {
+            let detail = format!("the file is missing, with {} rows of {}", file.rows, file.dataset);
+            report.fault(FaultCode::FileMissing, path, detail);
+        }
+        Err(e) => report.fault(FaultCode::Unreadable, path, e),
     }
 }
 

@@ -33,7 +33,7 @@ impl Expectations<'_> {
             return report.fault(FaultCode::HeadRollback, object, "the archive has no ledger of that team");
         };
         let last = walk.state.as_ref().map_or(LedgerSeq(0), |state| state.seq);
-        match walk.met.get(&head.hash) {
+        match walk.anchored_lines.get(&head.hash) {
             Some(found) if found.seq == head.seq => anchor(walk, *found, report),
             _ if last < head.seq => {
                 let detail = format!(
@@ -43,7 +43,7 @@ impl Expectations<'_> {
                 report.fault(FaultCode::HeadRollback, object, detail);
             }
             _ => {
-                let other = walk.met.iter().find(|(_, found)| found.seq == head.seq).map(|(hash, _)| *hash);
+                let other = walk.anchored_lines.iter().find(|(_, found)| found.seq == head.seq).map(|(hash, _)| *hash);
                 let other = other.map_or_else(|| "invalid".to_owned(), |hash| hash.to_string());
                 let detail =
                     format!("line {} was {} when the head was taken, but now it is {other}", head.seq, head.hash);
@@ -88,7 +88,7 @@ impl Expectations<'_> {
 }
 
 fn check_hash(hash: &Digest, walks: &[Walk], report: &mut VerifyReport) {
-    let found = walks.iter().find_map(|walk| walk.met.get(hash).map(|found| (walk, *found)));
+    let found = walks.iter().find_map(|walk| walk.anchored_lines.get(hash).map(|found| (walk, *found)));
     match found {
         Some((walk, found)) => anchor(walk, found, report),
         None => {

@@ -3,18 +3,18 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::model::path::{ArchivePath, day_start, ledger_of};
+use crate::model::path::{ArchivePath, ledger_of};
 use crate::model::{Digest, Instant, LedgerSeq, Stream, TeamKey};
 use crate::store::{Listed, Store};
 
 use super::super::FindingKind;
-use super::super::ledger::{self, Line, LineError, TailKind};
+use super::super::ledger::{Line, LineError, day_of_line};
+use super::super::ledger_files::LedgerText;
 use super::super::rules::StateError;
 use super::super::snapshot;
 use super::super::state::TeamState;
-use super::super::text_lines::TextLines;
 use super::expectations::Expectations;
-use super::signatures::{DAY_BYTES_MAX, Days, Signable, Signatures};
+use super::signatures::{Days, Signable, Signatures, lines_of_day};
 use super::{Anchored, FaultCode, TeamReport, VerifyReport};
 
 /// The allowed difference between the clocks of two machines.
@@ -30,7 +30,7 @@ pub struct Walk {
     /// The removed files, each with the line of the removal and the last write time of that line's file.
     pub removed: BTreeMap<String, (LedgerSeq, Instant)>,
     /// Valid lines that a given head names by hash or number, by their hashes.
-    pub met: BTreeMap<Digest, Anchored>,
+    pub anchored_lines: BTreeMap<Digest, Anchored>,
     /// The archive that all lines name; `None` if they differ.
     pub named_archive: Option<String>,
     /// The team's index in the report.
@@ -40,7 +40,6 @@ pub struct Walk {
 /// One pass over the lines of a team.
 struct Walker<'a> {
     walk: Walk,
-    archive_id: Option<&'a str>,
     expectations: &'a Expectations<'a>,
     report: &'a mut VerifyReport,
     team: TeamReport,
@@ -49,7 +48,6 @@ struct Walker<'a> {
     day: Option<Instant>,
     /// The last write time of the current file.
     modified: Instant,
-    lines: u64,
     /// The lines of the current day.
     signable: Vec<Signable>,
     /// The snapshots, with their paths.
@@ -66,22 +64,24 @@ impl Walk {
         report: &mut VerifyReport,
     ) -> Walk {
         let team = TeamReport { ledger: ledger_of(&key), ..TeamReport::default() };
-        let (at, archive_id) = (report.teams.len(), expectations.archive_id.as_deref());
-        let (added, removed, met) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        let snapshots = snapshot::held(store, &key);
-        let walk = Walk { key, state: None, added, removed, met, named_archive: None, at };
         let mut walker = Walker {
-            walk,
-            archive_id,
+            snapshots: snapshot::held(store, &key),
+            walk: Walk {
+                key,
+                state: None,
+                added: BTreeMap::new(),
+                removed: BTreeMap::new(),
+                anchored_lines: BTreeMap::new(),
+                named_archive: None,
+                at: report.teams.len(),
+            },
             expectations,
             report,
             team,
             is_lost: false,
             day: None,
             modified: Instant::EARLIEST,
-            lines: 0,
             signable: Vec::new(),
-            snapshots,
         };
         let archive_id = expectations.archive_id.as_deref().unwrap_or_default();
         let mut signatures = Signatures::new(archive_id, &walker.walk.key);
@@ -94,7 +94,7 @@ impl Walk {
             let lines = std::mem::take(&mut walker.signable);
             signatures.day(store, *heads, &lines, Some(*day) == last_heads, walker.report);
         }
-        let Walker { mut walk, report, mut team, .. } = walker;
+        let Walker { walk, report, mut team, .. } = walker;
         if let Some(state) = &walk.state {
             team.team_id = Some(state.team_id.clone());
             if let Some(damage) = &mut team.damage {
@@ -105,7 +105,6 @@ impl Walk {
         }
         let last = walk.state.as_ref().map(|state| state.seq);
         signatures.finish(last, &expectations.options.keys, &mut team, report);
-        walk.at = report.teams.len();
         report.teams.push(team);
         walk
     }
@@ -113,87 +112,65 @@ impl Walk {
 
 impl Walker<'_> {
     fn file(&mut self, store: &dyn Store, file: &Listed, is_last: bool) {
-        if let Some(what) = &file.irregular {
-            self.report.fault(FaultCode::Unreadable, &file.path, what);
-        }
-        if file.bytes > DAY_BYTES_MAX {
-            let reason = format!("{} bytes: the ledger of one day has at most {DAY_BYTES_MAX}", file.bytes);
-            return self.unreadable(&file.path, &reason);
-        }
-        let blob = match store.read(&file.path) {
-            Ok(blob) => blob,
-            Err(e) => return self.unreadable(&file.path, &e.to_string()),
+        let lines = match lines_of_day(store, file, self.report) {
+            Ok(lines) => lines,
+            Err(reason) => return self.unreadable(&file.path, &reason),
         };
         let Some(ArchivePath::Ledger { day, .. }) = ArchivePath::parse(&file.path) else { return };
         self.modified = file.modified;
-        for (line, number) in TextLines::new(blob, 0).zip(1..) {
+        for (line, number) in lines.zip(1..) {
             let object = format!("{}:{number}", file.path);
             let line = match line {
                 Ok(line) => line,
                 Err(fault) => return self.unreadable(&object, &fault.to_string()),
             };
-            if !line.has_newline {
-                self.tail(&object, day, &line.text, is_last);
-            } else if is_last
-                && line.is_last
-                && ledger::is_zeroed(&line.text, line.offset)
-                && Line::decode(&line.text).is_err()
-            {
-                let detail = "a loss of power left a torn line; the next writer drops it";
-                self.report.fault(FaultCode::TornTail, &object, detail);
-            } else {
-                self.line(&object, day, &line.text);
+            let has_newline = line.has_newline;
+            match LedgerText::of(&line, is_last) {
+                LedgerText::Line(line, hash) => self.line(&object, day, line, hash),
+                LedgerText::Invalid(e) => self.invalid(&object, &e),
+                LedgerText::Unended(line, hash) => {
+                    let detail = "the last line is whole, but its newline is missing";
+                    self.report.fault(FaultCode::TornTail, &object, detail);
+                    self.line(&object, day, line, hash);
+                }
+                LedgerText::Altered(line, hash) => {
+                    self.bad();
+                    self.report.fault(FaultCode::ChainBreak, &object, "somebody altered its newline");
+                    self.line(&object, day, line, hash);
+                }
+                LedgerText::Torn if !is_last => {
+                    self.lost();
+                    let detail = "the file ends in the middle of a line, but later files exist";
+                    self.report.fault(FaultCode::ChainBreak, &object, detail);
+                }
+                LedgerText::Torn => {
+                    let detail = match has_newline {
+                        true => "a loss of power left a torn line; the next writer drops it".to_owned(),
+                        false => format!("{} bytes of a torn line; the next writer drops them", line.text.len()),
+                    };
+                    self.report.fault(FaultCode::TornTail, &object, detail);
+                }
             }
         }
         self.day = Some(day);
     }
 
-    /// Checks the bytes after the last newline.
-    fn tail(&mut self, object: &str, day: Instant, tail: &[u8], is_last: bool) {
-        match ledger::tail_kind(tail) {
-            TailKind::Unended => {
-                self.report.fault(FaultCode::TornTail, object, "the last line is whole, but its newline is missing");
-                self.line(object, day, tail);
-            }
-            TailKind::Altered => {
-                self.bad();
-                self.report.fault(FaultCode::ChainBreak, object, "somebody altered its newline");
-                self.line(object, day, &tail[..tail.len() - 1]);
-            }
-            TailKind::Torn if is_last => {
-                let detail = format!("{} bytes of a torn line; the next writer drops them", tail.len());
-                self.report.fault(FaultCode::TornTail, object, detail);
-            }
-            TailKind::Torn => {
-                self.lost();
-                self.report.fault(
-                    FaultCode::ChainBreak,
-                    object,
-                    "the file ends in the middle of a line, but later files exist",
-                );
-            }
-        }
+    fn invalid(&mut self, object: &str, error: &LineError) {
+        self.team.commits.total += 1;
+        let is_newer = matches!(error, LineError::Version { .. } | LineError::Unknown);
+        self.report.fault(if is_newer { FaultCode::Version } else { FaultCode::ChainBreak }, object, error);
+        self.lost();
     }
 
-    fn line(&mut self, object: &str, day: Instant, text: &[u8]) {
-        self.lines += 1;
+    fn line(&mut self, object: &str, day: Instant, line: Line, hash: Digest) {
         self.team.commits.total += 1;
-        let (line, hash) = match Line::decode(text) {
-            Ok(decoded) => decoded,
-            Err(e) => {
-                let is_newer = matches!(e, LineError::Version { .. } | LineError::Unknown);
-                self.report.fault(if is_newer { FaultCode::Version } else { FaultCode::ChainBreak }, object, e);
-                return self.lost();
-            }
-        };
         if self.expectations.wants(&self.walk.key, line.seq, &hash) {
-            self.walk.met.insert(hash, Anchored { seq: line.seq, at: line.at });
+            self.walk.anchored_lines.insert(hash, Anchored { seq: line.seq, at: line.at });
         }
         self.signable.push(Signable { object: object.to_owned(), seq: line.seq, hash });
         self.note_archive(&line);
         let faults = self.report.faults.len();
         let held = self.walk.state.take();
-        let is_first = held.is_none() && self.lines == 1;
         let mut state = held.unwrap_or_else(|| TeamState::genesis(&line.archive_id, line.team_id.clone()));
         self.check_place(object, day, &line);
         self.notice_salts(object, &line);
@@ -203,13 +180,10 @@ impl Walker<'_> {
             state.seq = LedgerSeq(line.seq.0.saturating_sub(1));
             state.head = line.prev;
         }
-        self.check_link(object, &state, &line, is_first);
-        if let Err(e) = state.check_judged(&line).and_then(|()| state.check(&line.body)) {
-            let is_of_policy = match &e {
-                StateError::Expiry(e) => e.is_of_policy(),
-                e => matches!(e, StateError::ErasureHeld { .. }),
-            };
-            let code = if is_of_policy { FaultCode::PolicyViolation } else { FaultCode::State };
+        self.check_link(object, &state, &line);
+        if let Err(e) = state.check_expiry_times(&line).and_then(|()| state.check(&line.body)) {
+            let is_protected = matches!(e, StateError::Protected(_));
+            let code = if is_protected { FaultCode::PolicyViolation } else { FaultCode::State };
             self.report.fault(code, object, e);
         }
         self.is_lost = false;
@@ -260,18 +234,18 @@ impl Walker<'_> {
 
     /// Checks that the line is in the right ledger, and in the file of the right day.
     fn check_place(&mut self, object: &str, day: Instant, line: &Line) {
-        if let Some(id) = self.archive_id
-            && line.archive_id != id
+        if let Some(id) = &self.expectations.archive_id
+            && line.archive_id != *id
         {
-            let detail = format!("the line belongs to archive {}, but this is archive {id}", line.archive_id);
-            self.report.fault(FaultCode::ArchiveId, object, detail);
+            let wrong = StateError::ArchiveId { found: line.archive_id.clone(), expected: id.clone() };
+            self.report.fault(FaultCode::ArchiveId, object, wrong);
         }
         if TeamKey::of(&line.team_id) != self.walk.key {
             let detail =
                 format!("the line belongs to team {}, but stands in the ledger team={}", line.team_id, self.walk.key);
             self.report.fault(FaultCode::ArchiveId, object, detail);
         }
-        let expected = self.day.map_or(day_start(line.at), |held| held.max(day_start(line.at)));
+        let expected = day_of_line(line.at, self.day);
         if day != expected {
             let detail =
                 format!("the line was written at {}, so it belongs in the file of {}", line.at, expected.day());
@@ -279,19 +253,16 @@ impl Walker<'_> {
         }
     }
 
-    fn check_link(&mut self, object: &str, state: &TeamState, line: &Line, is_first: bool) {
-        let next = state.seq.next();
-        if line.seq != next {
-            let detail = format!("line {}, expected {next}", line.seq);
-            self.report.fault(FaultCode::SeqGap, object, detail);
-        }
-        if line.prev != state.head {
-            let what = if is_first { "a first line must name" } else { "the line before is" };
-            let detail = format!("the line names {} as the line before it, but {what} {}", line.prev, state.head);
-            self.report.fault(FaultCode::ChainBreak, object, detail);
-        }
-        if let Err(e @ StateError::Kind { .. }) = state.check_link(line) {
-            self.report.fault(FaultCode::Version, object, e);
+    /// Reports each broken rule of the chain; [`Walker::check_place`] reports a wrong archive or team.
+    fn check_link(&mut self, object: &str, state: &TeamState, line: &Line) {
+        for broken in state.broken_links(line) {
+            let code = match &broken {
+                StateError::Seq { .. } => FaultCode::SeqGap,
+                StateError::Chain { .. } => FaultCode::ChainBreak,
+                StateError::Kind { .. } => FaultCode::Version,
+                _ => continue,
+            };
+            self.report.fault(code, object, broken);
         }
     }
 
@@ -313,14 +284,14 @@ impl Walker<'_> {
 
     /// If the manifest names another archive than all lines do, the manifest is wrong.
     fn note_archive(&mut self, line: &Line) {
-        let is_first = self.lines == 1;
+        let is_first = self.team.commits.total == 1;
         let named = self.walk.named_archive.take();
         self.walk.named_archive =
             if is_first { Some(line.archive_id.clone()) } else { named.filter(|id| *id == line.archive_id) };
     }
 
     fn bad(&mut self) {
-        self.team.first_bad_line = self.team.first_bad_line.or(Some(self.lines));
+        self.team.first_bad_line = self.team.first_bad_line.or(Some(self.team.commits.total));
     }
 
     fn lost(&mut self) {
@@ -350,8 +321,10 @@ fn notice_gaps(state: &TeamState, ledger: &str, report: &mut VerifyReport) {
 #[cfg(test)]
 mod tests {
     use super::super::VerifyOptions;
+    use super::super::signatures::DAY_BYTES_MAX;
     use super::*;
     use crate::archive::tests::{commit, history, now, open, team, writer};
+    use crate::model::path::day_start;
     use crate::store::MemoryStore;
 
     #[test]

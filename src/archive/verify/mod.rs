@@ -9,21 +9,18 @@ mod policy;
 mod report;
 mod signatures;
 
+use crate::model::TeamKey;
+use crate::model::path::{ArchivePath, LEDGER};
+use crate::store::{Listed, Rewritten, Store};
 use std::collections::BTreeMap;
 
-use crate::model::path::{ArchivePath, LEDGER};
-use crate::model::{Digest, TeamKey};
-use crate::store::{Listed, Rewritten, Store};
-
+use super::ArchiveError;
 use super::root::read_manifest;
-use super::{ArchiveError, FileEntry};
 
 use expectations::Expectations;
 pub use expectations::{HeadGiven, VerifyOptions};
 use ledgers::Walk;
-pub use report::{
-    Anchored, Counts, Damage, FaultCode, Signed, TeamReport, Verdict, VerifiedPart, VerifyFault, VerifyReport,
-};
+pub use report::{Anchored, Counts, Damage, FaultCode, Signed, TeamReport, Verdict, VerifyFault, VerifyReport};
 use signatures::Days;
 
 /// A writer can append while verify reads a ledger and its signatures: then both are read again, up to this many times.
@@ -46,7 +43,7 @@ pub fn verify(store: &dyn Store, options: &VerifyOptions) -> Result<VerifyReport
 }
 
 fn attempt(store: &dyn Store, options: &VerifyOptions) -> Result<VerifyReport, ArchiveError> {
-    let mut report = VerifyReport::default();
+    let mut report = VerifyReport { asked: "whole_archive", ..VerifyReport::default() };
     let id = match read_manifest(store) {
         Ok(Some(manifest)) => Some(manifest.id),
         Ok(None) => {
@@ -72,7 +69,7 @@ fn attempt(store: &dyn Store, options: &VerifyOptions) -> Result<VerifyReport, A
     unnamed_files::check(store, &expectations, &walks, &listed, &mut report)?;
     check_versions(store, &mut report);
     expectations.check_heads(&walks, &mut report);
-    expectations.notice_silence(&mut report);
+    expectations.notice_stale_heads(&mut report);
     report.archive_id = expectations.archive_id;
     report.heads_asked = options.heads.len();
     report.conclude();
@@ -126,13 +123,4 @@ fn check_manifest(expectations: &Expectations<'_>, walks: &[Walk], report: &mut 
             format!("names archive {id}, but every ledger line names {first}"),
         );
     }
-}
-
-/// Live files of all teams by content, to recognise copies and moved files.
-fn by_content(walks: &[Walk]) -> BTreeMap<Digest, Vec<&FileEntry>> {
-    let mut found: BTreeMap<Digest, Vec<&FileEntry>> = BTreeMap::new();
-    for file in walks.iter().filter_map(|walk| walk.state.as_ref()).flat_map(|state| state.files.values()) {
-        found.entry(file.sha256).or_default().push(file);
-    }
-    found
 }

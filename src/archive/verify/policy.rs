@@ -31,10 +31,10 @@ pub fn notice_changes(walks: &[Walk], retention: &TeamRetention, report: &mut Ve
         for (of, (seq, policy)) in last {
             let now = retention.of(&state.team_id).policy(of).map(|policy| policy.to_string());
             if now.as_deref() != Some(policy) {
-                let said = now.unwrap_or_else(|| format!("no class for {of}"));
+                let configured = now.unwrap_or_else(|| format!("no class for {of}"));
                 let object = format!("{} seq {seq}", report.teams[walk.at].ledger);
                 let detail = format!(
-                    "rows expired under {policy:?}, but the configuration now has {said}: somebody changed the policy"
+                    "rows expired under {policy:?}, but the configuration now has {configured}: somebody changed the policy"
                 );
                 report.notice(FaultCode::PolicyChanged, object, detail);
             }
@@ -49,7 +49,7 @@ pub fn check(walks: &[Walk], report: &mut VerifyReport) {
         for (seq, record) in state.expired.values() {
             let others = walks.iter().filter(|other| other.key != walk.key).filter_map(|other| other.state.as_ref());
             let holds = others.flat_map(|other| other.holds.values());
-            let stood = |hold: &&super::super::Hold| {
+            let was_active = |hold: &&super::super::Hold| {
                 let is_released = hold.released.as_ref().is_some_and(|release| release.at <= record.at);
                 hold.added.scope == HoldScope::All
                     && !state.holds.contains_key(&hold.added.id)
@@ -57,7 +57,7 @@ pub fn check(walks: &[Walk], report: &mut VerifyReport) {
                     && !is_released
                     && hold.spans(record.dataset, month_of(record.month))
             };
-            for hold in holds.filter(stood) {
+            for hold in holds.filter(was_active) {
                 let object = format!("{} seq {seq}", report.teams[walk.at].ledger);
                 let (dataset, month, id) = (record.dataset, record.month.month(), &hold.added.id);
                 let detail =

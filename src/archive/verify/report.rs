@@ -2,12 +2,15 @@
 
 use std::fmt;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
+use strum::{Display, IntoStaticStr};
 
 use crate::model::{Digest, Instant, LedgerSeq, TeamId};
 
 /// The kind of a fault.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, IntoStaticStr)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[strum(serialize_all = "SCREAMING_SNAKE_CASE", const_into_str)]
 pub enum FaultCode {
     /// `archive.json` is missing or invalid.
     Manifest,
@@ -68,52 +71,6 @@ pub enum FaultCode {
     CoverageGap,
     /// An open table differs from the ledger or from the existing files.
     Table,
-}
-
-impl FaultCode {
-    /// `FILE_HASH`
-    pub fn as_str(self) -> &'static str {
-        match self {
-            FaultCode::Manifest => "MANIFEST",
-            FaultCode::Version => "VERSION",
-            FaultCode::ChainBreak => "CHAIN_BREAK",
-            FaultCode::Rewritten => "REWRITTEN",
-            FaultCode::SeqGap => "SEQ_GAP",
-            FaultCode::ArchiveId => "ARCHIVE_ID",
-            FaultCode::State => "STATE",
-            FaultCode::PolicyViolation => "POLICY_VIOLATION",
-            FaultCode::PolicyChanged => "POLICY_CHANGED",
-            FaultCode::TornTail => "TORN_TAIL",
-            FaultCode::HeadRollback => "HEAD_ROLLBACK",
-            FaultCode::Fork => "FORK",
-            FaultCode::FileHash => "FILE_HASH",
-            FaultCode::FileMissing => "FILE_MISSING",
-            FaultCode::FileSize => "FILE_SIZE",
-            FaultCode::PathMismatch => "PATH_MISMATCH",
-            FaultCode::OrphanFile => "ORPHAN_FILE",
-            FaultCode::DupFile => "DUP_FILE",
-            FaultCode::RowCount => "ROW_COUNT",
-            FaultCode::RowRoot => "ROW_ROOT",
-            FaultCode::Salt => "SALT",
-            FaultCode::SaltReplaced => "SALT_REPLACED",
-            FaultCode::Unreadable => "UNREADABLE",
-            FaultCode::TimeRegression => "TIME_REGRESSION",
-            FaultCode::TimeFuture => "TIME_FUTURE",
-            FaultCode::StaleHead => "STALE_HEAD",
-            FaultCode::BadSig => "BAD_SIG",
-            FaultCode::UnknownKey => "UNKNOWN_KEY",
-            FaultCode::KeyMismatch => "KEY_MISMATCH",
-            FaultCode::Table => "TABLE",
-            FaultCode::CoverageGap => "COVERAGE_GAP",
-        }
-    }
-}
-
-/// In JSON as in text.
-impl Serialize for FaultCode {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
 }
 
 /// One fault: its kind, its place and its description.
@@ -213,28 +170,19 @@ impl TeamReport {
 }
 
 /// Verdicts from the weakest: a report never claims more than it checked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Display, Default)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[strum(serialize_all = "SCREAMING_SNAKE_CASE")]
 pub enum Verdict {
     Broken,
     /// This program cannot decide.
     #[default]
     Unverifiable,
     /// All parts agree. Only a head kept elsewhere can show whether the end was cut off.
+    #[strum(to_string = "SELF-CONSISTENT (unanchored)")]
     SelfConsistent,
     /// All parts agree, and every team holds a head kept elsewhere: up to that line, nobody removed or rewrote anything.
     Anchored,
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Verdict::Broken => "BROKEN",
-            Verdict::Unverifiable => "UNVERIFIABLE",
-            Verdict::SelfConsistent => "SELF-CONSISTENT (unanchored)",
-            Verdict::Anchored => "ANCHORED",
-        })
-    }
 }
 
 /// The full result of a verification.
@@ -242,8 +190,8 @@ impl fmt::Display for Verdict {
 pub struct VerifyReport {
     pub verdict: Verdict,
     pub archive_id: Option<String>,
-    /// The requested range.
-    pub asked: VerifiedPart,
+    /// The requested range: always the whole archive.
+    pub asked: &'static str,
     /// The found range: the times of the first and last valid line.
     pub found_from: Option<Instant>,
     pub found_to: Option<Instant>,
@@ -259,14 +207,6 @@ pub struct VerifyReport {
     pub faults: Vec<VerifyFault>,
     /// Facts that are no damage: the archive records them itself.
     pub notices: Vec<VerifyFault>,
-}
-
-/// The verified part of an archive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Default)]
-#[serde(rename_all = "snake_case")]
-pub enum VerifiedPart {
-    #[default]
-    WholeArchive,
 }
 
 impl VerifyReport {

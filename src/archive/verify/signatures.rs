@@ -15,6 +15,18 @@ use super::{FaultCode, TeamReport, VerifyReport};
 /// The maximum size of a day's ledger or signatures; larger files are not read.
 pub const DAY_BYTES_MAX: u64 = 1 << 30;
 
+/// Opens a day's file of a ledger or of its signatures.
+pub fn lines_of_day(store: &dyn Store, file: &Listed, report: &mut VerifyReport) -> Result<TextLines, String> {
+    if let Some(what) = &file.irregular {
+        report.fault(FaultCode::Unreadable, &file.path, what);
+    }
+    if file.bytes > DAY_BYTES_MAX {
+        return Err(format!("{} bytes: the file of one day has at most {DAY_BYTES_MAX}", file.bytes));
+    }
+    let blob = store.read(&file.path).map_err(|e| e.to_string())?;
+    Ok(TextLines::new(blob, 0))
+}
+
 /// A valid line of the ledger.
 pub struct Signable {
     pub object: String,
@@ -76,22 +88,12 @@ impl Signatures {
         is_last: bool,
         report: &mut VerifyReport,
     ) {
-        if let Some(what) = &file.irregular {
-            report.fault(FaultCode::Unreadable, &file.path, what);
-        }
-        if file.bytes > DAY_BYTES_MAX {
-            return report.fault(
-                FaultCode::Unreadable,
-                &file.path,
-                "the file is larger than a day's signatures can be",
-            );
-        }
-        let blob = match store.read(&file.path) {
-            Ok(blob) => blob,
-            Err(e) => return report.fault(FaultCode::Unreadable, &file.path, e),
+        let text_lines = match lines_of_day(store, file, report) {
+            Ok(text_lines) => text_lines,
+            Err(reason) => return report.fault(FaultCode::Unreadable, &file.path, reason),
         };
         let places = lines.iter().enumerate().map(|(at, line)| (line.seq, at)).collect();
-        for (line, number) in TextLines::new(blob, 0).zip(1..) {
+        for (line, number) in text_lines.zip(1..) {
             let object = format!("{}:{number}", file.path);
             let line = match line {
                 Ok(line) => line,

@@ -8,7 +8,7 @@ use super::super::state::TeamState;
 use super::super::{ArchiveError, FileEntry};
 use super::expectations::Expectations;
 use super::ledgers::Walk;
-use super::{FaultCode, VerifyReport, by_content};
+use super::{FaultCode, VerifyReport};
 use crate::model::path::{ArchivePath, DataPath, SCRATCH};
 use crate::model::{Digest, Instant, LedgerSeq};
 use crate::store::{Listed, Store};
@@ -28,18 +28,17 @@ pub fn check(
     listed: &[Listed],
     report: &mut VerifyReport,
 ) -> Result<(), ArchiveError> {
-    let live: BTreeSet<&str> = walks
-        .iter()
-        .filter_map(|walk| walk.state.as_ref())
-        .flat_map(|state| state.files.keys().map(String::as_str))
-        .collect();
-    let salts: BTreeSet<String> =
-        walks.iter().filter_map(|walk| walk.state.as_ref()).flat_map(TeamState::salt_paths).collect();
+    let states = || walks.iter().filter_map(|walk| walk.state.as_ref());
+    let live: BTreeSet<&str> = states().flat_map(|state| state.files.keys().map(String::as_str)).collect();
+    let salts: BTreeSet<String> = states().flat_map(TeamState::salt_paths).collect();
     let removed: BTreeMap<&str, (LedgerSeq, Instant)> =
         walks.iter().flat_map(|walk| &walk.removed).map(|(path, removal)| (path.as_str(), *removal)).collect();
     let since = store.now()?.minus(expectations.options.grace.saturating_add(VACUUM_TURN));
     let mut published = Published::within(store, since);
-    let contents = by_content(walks);
+    let mut contents: Contents<'_> = BTreeMap::new();
+    for file in states().flat_map(|state| state.files.values()) {
+        contents.entry(file.sha256).or_default().push(file);
+    }
     for entry in listed {
         let path = entry.path.as_str();
         if live.contains(path) || salts.contains(path) {

@@ -74,9 +74,9 @@ const OF_VERSIONS: [Planted; 5] = [
         "a version stands for lines that no ledger has",
         |disk| {
             let path = table::lines_path(&place(), newest(disk).metadata.current().unwrap()).unwrap();
-            let mut lines = LinesFile::decode(&content(disk, &path).unwrap()).unwrap();
+            let mut lines = serde_json::from_slice::<LinesFile>(&content(disk, &path).unwrap()).unwrap();
             lines.teams[0].head = crate::model::Digest::of(b"another ledger");
-            put(disk, &path, &lines.encode()).unwrap();
+            put(disk, &path, &serde_json::to_vec(&lines).unwrap()).unwrap();
         },
         &[TableFault::Forked],
     ),

@@ -80,12 +80,12 @@ impl Round<'_> {
 fn decode_point(point: &WalkPoint, mask: &EventMask) -> Option<(u64, Vec<[u8; 16]>)> {
     let anchors = point.anchors.iter().map(|anchor| {
         let mut bytes = [0; 16];
-        hex::decode_to_slice(anchor, &mut bytes).ok().map(|()| mask.show(bytes))
+        hex::decode_to_slice(anchor, &mut bytes).ok().map(|()| mask.decrypt(bytes))
     });
     Some((point.offset, anchors.collect::<Option<Vec<_>>>()?))
         .filter(|(offset, anchors)| anchors.len() as u64 <= *offset)
 }
 
 fn encode_point((offset, anchors): (u64, Vec<[u8; 16]>), mask: &EventMask) -> WalkPoint {
-    WalkPoint { offset, anchors: anchors.into_iter().map(|anchor| hex::encode(mask.hide(anchor))).collect() }
+    WalkPoint { offset, anchors: anchors.into_iter().map(|anchor| hex::encode(mask.encrypt(anchor))).collect() }
 }

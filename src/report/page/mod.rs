@@ -230,7 +230,7 @@ fn verdict(report: &VerifyReport) -> PageVerdict {
     }
     let more = report.faults.len().saturating_sub(FAULTS_SHOWN_MAX);
     let named = report.faults.iter().take(FAULTS_SHOWN_MAX);
-    let named = named.map(|f| printable(&format!("{} {}: {}", f.code.as_str(), f.object, f.detail)));
+    let named = named.map(|f| printable(&format!("{} {}: {}", f.code.into_str(), f.object, f.detail)));
     let rest = (more > 0).then(|| format!("and {more} more, in verify.json"));
     PageVerdict {
         class: "bad",

@@ -109,7 +109,7 @@ impl StreamCover {
 }
 
 fn state_of(row: &CoverageRow) -> CoverageState {
-    match (row.has_expired, row.window.state.as_str()) {
+    match (row.has_expired, row.window.state.into_str()) {
         (true, _) => CoverageState::Expired,
         (false, "provisional") => CoverageState::Provisional,
         (false, _) => CoverageState::Complete,

@@ -8,14 +8,13 @@ use arrow::array::{AsArray, RecordBatch};
 use crate::model::{Dataset, Digest, TeamId};
 
 use super::super::hold::Hold;
-use super::super::salts::{Salt, Salts};
+use super::super::salts::Salt;
 use super::super::{Archive, ArchiveError, TeamReader};
-use super::carry::Rows;
 use super::eraser::Eraser;
 use super::rules::holds_on_part;
-use super::scan::changes;
-use super::strings::picked;
-use super::{Order, Subject, bad, key_of};
+use super::scan::part_of;
+use super::strings::find_strings;
+use super::{ErasedPart, Order, Subject};
 
 impl Archive {
     /// The ids of the holds that cover rows of a team that an order would change.
@@ -24,14 +23,7 @@ impl Archive {
     /// When a file cannot be read, or the key of the subjects' digests is lost.
     pub fn holds_on_order(&self, team: &TeamId, order: &Order) -> Result<BTreeSet<String>, ArchiveError> {
         let reader = self.read(team)?;
-        let mut holds: Vec<Hold> = reader.state().holds.values().filter(|hold| hold.stands()).cloned().collect();
-        for value in order.subject.values() {
-            for hold in self.holds_on(team, &value)? {
-                if !holds.contains(&hold) {
-                    holds.push(hold);
-                }
-            }
-        }
+        let holds = self.holds_for(&reader, &order.subject)?;
         match holds.is_empty() {
             true => Ok(BTreeSet::new()),
             false => reader.held(order, &holds),
@@ -42,28 +34,27 @@ impl Archive {
 impl TeamReader {
     fn held(&self, order: &Order, holds: &[Hold]) -> Result<BTreeSet<String>, ArchiveError> {
         let (store, state) = (self.store(), self.state());
-        let salts = Salts::of_verifier(store, state);
-        let key = key_of(&salts)?;
+        let salts = self.salts();
+        let key = salts.key()?;
         let own = order.subject.digests(&key);
         let of_holds: BTreeSet<Digest> = holds.iter().filter_map(|hold| hold.added.subject).collect();
         let eraser = Eraser::new(order, key);
         let mut found = BTreeSet::new();
         for dataset in Dataset::ALL {
-            let mut rows = Rows::default();
+            let mut part: Option<ErasedPart> = None;
             let mut subjects: BTreeSet<Digest> = own.iter().copied().collect();
             for file in state.files_of(dataset) {
-                changes(store, file, &eraser, &mut |changed| {
-                    rows = rows.plus(Rows::of(&changed, &salts).map_err(|reason| bad(&state.team_id, reason))?);
+                let of_file = part_of(store, file, &eraser, &salts, &mut |rows| {
                     if !of_holds.is_empty() {
-                        subjects.extend(named(&changed.before, &key).intersection(&of_holds));
+                        subjects.extend(named(rows, &key).intersection(&of_holds));
                     }
                     Ok(())
                 })?;
+                part = part.into_iter().chain(of_file).reduce(ErasedPart::plus);
             }
-            if !rows.is_empty() {
-                let (part, subjects) = (rows.part(dataset, 0), subjects.into_iter().collect::<Vec<_>>());
-                found.extend(holds_on_part(holds, &part, &subjects).into_iter().map(|hold| hold.added.id.clone()));
-            }
+            let subjects: Vec<Digest> = subjects.into_iter().collect();
+            let covering = part.map(|part| holds_on_part(holds, &part, &subjects)).unwrap_or_default();
+            found.extend(covering.into_iter().map(|hold| hold.added.id.clone()));
         }
         Ok(found)
     }
@@ -80,7 +71,7 @@ fn named(rows: &RecordBatch, key: &Salt) -> BTreeSet<Digest> {
     };
     for text in rows.columns().iter().filter_map(|column| column.as_string_opt::<i32>()).flatten().flatten() {
         take(text);
-        picked(text.as_bytes(), &take);
+        find_strings(text.as_bytes(), &take);
     }
     found.into_inner()
 }

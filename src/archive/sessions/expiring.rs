@@ -9,24 +9,24 @@ use crate::model::path::month_of;
 use crate::model::{Dataset, Instant, Range, SessionRow};
 use crate::store::Store;
 
+use super::super::rows_sum::RowsSum;
 use super::super::salts::Salts;
 use super::super::state::TeamState;
-use super::super::table::{RowsDigest, Selection, TableReader, digest_rows, session_rows};
+use super::super::table::{Selection, TableReader, digest_rows, session_rows};
 use super::super::{ArchiveError, FileEntry};
 
 /// The expired sessions of one month.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct GoneMonth {
+pub struct ExpiringMonth {
     /// The number of files that contain only expired rows and start in this month.
     pub files: u64,
-    pub rows: u64,
-    pub digest: RowsDigest,
+    pub sum: RowsSum,
 }
 
 /// The expired sessions, by the month of their first event.
 #[derive(Debug, Default)]
-pub struct GoneSessions {
-    pub months: BTreeMap<Instant, GoneMonth>,
+pub struct ExpiringSessions {
+    pub months: BTreeMap<Instant, ExpiringMonth>,
     /// Files that contain only expired rows.
     pub files: Vec<String>,
     /// The expired rows of files that also contain other rows.
@@ -36,13 +36,13 @@ pub struct GoneSessions {
 }
 
 /// The sessions whose first event is in one of `months`. Without `salts`, the rows are counted but have no digests.
-pub fn gone_sessions(
+pub fn expiring_sessions(
     store: &dyn Store,
     state: &TeamState,
     salts: Option<&Salts>,
     months: &BTreeSet<Instant>,
-) -> Result<GoneSessions, ArchiveError> {
-    let mut gone = GoneSessions::default();
+) -> Result<ExpiringSessions, ArchiveError> {
+    let mut gone = ExpiringSessions::default();
     for file in state.files_of(Dataset::Sessions) {
         let Some((first, last)) = file.first.zip(file.last) else { continue };
         let touches = months.iter().any(|month| *month <= last && first < month_of(*month).end);
@@ -65,7 +65,7 @@ fn is_whole(months: &BTreeSet<Instant>, first: Instant, last: Instant) -> bool {
     false
 }
 
-impl GoneSessions {
+impl ExpiringSessions {
     fn read(
         &mut self,
         store: &dyn Store,
@@ -86,8 +86,7 @@ impl GoneSessions {
                 let digest = salts.map(|salts| digest_rows(&some, salts)).transpose();
                 let digest = digest.map_err(|e| bad(e.to_string()))?.unwrap_or_default();
                 let gone = self.months.entry(*month).or_default();
-                gone.rows += some.num_rows() as u64;
-                gone.digest = gone.digest.plus(digest);
+                gone.sum = gone.sum.plus(RowsSum::new(some.num_rows() as u64, digest));
             }
             let leave = rows.into_iter().zip(of).filter(|(_, month)| months.contains(month)).map(|(row, _)| row);
             for row in leave {

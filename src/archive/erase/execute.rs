@@ -1,0 +1,175 @@
+//! Carries out an order in one team: writes files again, commits one line, and removes the old files.
+
+use crate::model::path::DataPath;
+use crate::store::Unerased;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::model::{Dataset, Digest, Instant, LedgerSeq};
+use crate::planted::{self, Bug};
+
+use super::super::salts::{DRAFTS_MONTH, Salts};
+use super::super::stage::read_back;
+use super::super::table::{RowsDigest, Selection, TableReader, TableWriter, digest_file, salt_months};
+use super::super::vacuum::{may_be_named, unnamed};
+use super::super::{ArchiveError, Body, Committed, FileEntry, TeamWriter};
+use super::eraser::Eraser;
+use super::record::{ErasedPart, ErasedRecord};
+use super::scan::{changes, part_of};
+use super::{Order, PendingOrder, ResaltedFile};
+
+/// The result of an order in one team.
+#[derive(Debug, Clone, Default)]
+pub struct Erasure {
+    /// The line; `None` if no row held the subject, and no other writer had to be fenced.
+    pub seq: Option<LedgerSeq>,
+    pub parts: Vec<ErasedPart>,
+    /// The number of removed files.
+    pub removed: u64,
+    /// Files that may still have a version in the store.
+    pub unerased: Vec<Unerased>,
+}
+
+impl TeamWriter {
+    /// Carries out an order. Does nothing if no row holds the subject and every file is named by a line.
+    ///
+    /// # Errors
+    /// As [`TeamWriter::commit`]. Then the user must give the order again.
+    pub fn erase(&mut self, order: &Order, pending: &PendingOrder, now: Instant) -> Result<Erasure, ArchiveError> {
+        self.begin_commit()?;
+        let key = self.salts().key()?;
+        let eraser = Eraser::new(order, key);
+        let mut months = BTreeSet::new();
+        let files = self.files_with(&eraser, &mut months)?;
+        let mut erasure = Erasure::default();
+        let begun = self.store().now()?;
+        let rewritten = files.iter().map(|(file, part)| self.rewrite(file, part, &eraser));
+        let adds = rewritten.collect::<Result<Vec<_>, _>>()?;
+        let kept_at = pending.save(self.store())?;
+        let subjects = order.subject.digests(&key);
+        let record = |parts| ErasedRecord {
+            order: order.id.clone(),
+            at: now,
+            subjects: subjects.clone(),
+            parts,
+            resalted: Vec::new(),
+        };
+        if !files.is_empty() {
+            let parts = by_dataset(files.iter().map(|(_, part)| *part));
+            let mut removes: Vec<String> = files.into_iter().map(|(file, _)| file.path).collect();
+            removes.sort();
+            months.retain(|month| pending.is_unlinkable() && *month != DRAFTS_MONTH);
+            let body = Body { adds, removes, erased: Some(record(parts.clone())), ..Body::default() };
+            if let Committed::Committed { seq, .. } = self.commit_erasure(body, &months, begun, now)? {
+                (erasure.seq, erasure.parts) = (Some(seq), parts);
+            }
+        }
+        let mut old = unnamed(self.store(), &self.state().archive_id, &self.state().team_id)?;
+        old.retain(|entry| entry.modified <= kept_at);
+        if erasure.seq.is_none() && may_be_named(self.store(), &self.state().team_id, &old)? {
+            // A bucket has no locks, so another writer may be about to name a file that the order removes. A line that changes
+            // no row refuses its commit, and it reads the events again.
+            let body = Body { erased: Some(record(Vec::new())), ..Body::default() };
+            if let Committed::Committed { seq, .. } = self.commit_files(body, begun, now)? {
+                erasure.seq = Some(seq);
+            }
+        }
+        let old: Vec<&str> = old.iter().map(|entry| entry.path.as_str()).collect();
+        if planted::is(Bug::ErasedFilesKept) {
+            return Ok(erasure);
+        }
+        erasure.unerased = self.store().erase_all(&old)?;
+        erasure.removed = old.len() as u64;
+        Ok(erasure)
+    }
+
+    /// Commits the files of an order, and replaces the salts of these months. The old salts go, so nobody can compare the digests of
+    /// earlier lines with a guessed row any more. The line gives each affected file its new row digest.
+    fn commit_erasure(
+        &mut self,
+        mut body: Body,
+        months: &BTreeSet<Instant>,
+        begun: Instant,
+        now: Instant,
+    ) -> Result<Committed, ArchiveError> {
+        if months.is_empty() {
+            return self.commit_files(body, begun, now);
+        }
+        let salts = self.salts().replacing(months);
+        let resalted = self.resalted(&body, &salts)?;
+        if let Some(record) = &mut body.erased {
+            record.resalted = resalted;
+        }
+        let old = self.swap_salts(salts);
+        self.commit_files(body, begun, now).inspect_err(|_| drop(self.swap_salts(old)))
+    }
+
+    /// The live files after a line whose row digests differ under `salts`.
+    fn resalted(&self, body: &Body, salts: &Salts) -> Result<Vec<ResaltedFile>, ArchiveError> {
+        let kept = self.state().files.values().filter(|file| !body.removes.contains(&file.path));
+        let mut changed = Vec::new();
+        for file in kept.chain(&body.adds) {
+            let (_, digest) = digest_file(self.store(), &file.path, file.dataset, salts)?;
+            if digest != RowsDigest::from(file.rows_digest) {
+                changed.push(ResaltedFile { path: file.path.clone(), rows_digest: digest.into() });
+            }
+        }
+        changed.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(changed)
+    }
+
+    /// The files that hold the subject, with their changes. Adds the months of the changed rows.
+    fn files_with(
+        &self,
+        eraser: &Eraser<'_>,
+        months: &mut BTreeSet<Instant>,
+    ) -> Result<Vec<(FileEntry, ErasedPart)>, ArchiveError> {
+        let mut found = Vec::new();
+        let datasets = Dataset::ALL.iter();
+        let datasets = datasets.filter(|of| **of != Dataset::Quarantine || !planted::is(Bug::QuarantineNotErased));
+        for file in datasets.flat_map(|dataset| self.state().files_of(*dataset)) {
+            let part = part_of(self.store(), file, eraser, self.salts(), &mut |rows| {
+                months.extend(salt_months(rows)?);
+                Ok(())
+            })?;
+            found.extend(part.map(|part| (file.clone(), part)));
+        }
+        Ok(found)
+    }
+
+    /// Writes a file again without the subject, and reads it back.
+    fn rewrite(&self, entry: &FileEntry, part: &ErasedPart, eraser: &Eraser<'_>) -> Result<FileEntry, ArchiveError> {
+        let store = self.store();
+        let table = |detail: String| ArchiveError::Table { path: entry.path.clone(), detail };
+        let place = DataPath::parse(&entry.path).ok_or_else(|| table("not the path of a data file".to_owned()))?;
+        let mut writer = TableWriter::create(store, entry.dataset, entry.rows, self.salts().nonce())?;
+        for batch in TableReader::open(store, &entry.path, entry.dataset, Selection::default())? {
+            let batch = batch?;
+            let changed = eraser.rows(entry.dataset, &batch).map_err(table)?;
+            writer.write(changed.as_ref().map_or(&batch, |changed| &changed.all))?;
+        }
+        let name = |hash: Digest| DataPath { hash: hash.short(), ..place.clone() }.to_string();
+        let written = writer.finish(name)?;
+        let path = name(written.sha256);
+        let kept = RowsDigest::from(entry.rows_digest).less(part.erased_digest.into());
+        let meant = kept.plus(part.replaced_digest.into());
+        read_back(store, self.salts(), (&path, entry.dataset), &written, (entry.rows, meant))?;
+        let entry = FileEntry {
+            path,
+            bytes: written.bytes,
+            sha256: written.sha256,
+            rows_digest: meant.into(),
+            ..entry.clone()
+        };
+        changes(store, &entry, eraser, &mut |_| Err("the new file still holds the subject".to_owned()))?;
+        Ok(entry)
+    }
+}
+
+/// The sums of the changes, by dataset.
+fn by_dataset(parts: impl Iterator<Item = ErasedPart>) -> Vec<ErasedPart> {
+    let mut sums: BTreeMap<Dataset, ErasedPart> = BTreeMap::new();
+    for part in parts {
+        sums.entry(part.dataset).and_modify(|sum| *sum = sum.plus(part)).or_insert(part);
+    }
+    sums.into_values().collect()
+}

@@ -57,7 +57,8 @@
 //! **Sealed** rows do not change by re-scans. After a line with `sealed_months`, the rows of the stream's windows that
 //! begin in that month are in one file of the month, in files of its sealed days, and in amendments, and in no other file. Days are
 //! sealed by `sealed_days`: a busy day in the line that adds all its rows, if it is final by then; with `partition = "day"`, every
-//! day when it becomes final. A month that is sealed later takes the rows that its days do not hold, if there are any. No line removes a sealed file of events, except that an erasure puts another in its place.
+//! day when it becomes final. A month that is sealed later takes the rows that its days do not hold, if there are any. No line
+//! removes a sealed file of events, except that an erasure puts another in its place.
 //!
 //! **A head** has three lines, each with a newline: `annals/<archive_id>/team=<T>`, the number of a ledger line, and the line's
 //! `sha256` in base64. This is the text of a checkpoint (c2sp.org/tlog-checkpoint; the hash belongs to a chain, not to a

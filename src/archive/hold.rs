@@ -3,6 +3,7 @@
 //! A hold on a subject stores a keyed digest of the subject, never the subject itself: see [`Salts::subject`](super::Salts::subject).
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
@@ -192,10 +193,15 @@ pub fn check_hold_text(text: &str) -> Result<(), String> {
     }
 }
 
-/// The form of a subject for comparison: trimmed, and an email address in lower case.
+/// The form of a subject for comparison: trimmed, an IP address in its canonical form, and an email address in lower case. An
+/// order of erasure compares the same forms.
 pub fn normal_subject(text: &str) -> String {
     let text = text.trim();
-    if text.contains('@') { text.to_lowercase() } else { text.to_owned() }
+    match text.parse::<IpAddr>() {
+        Ok(address) => address.to_string(),
+        Err(_) if text.contains('@') => text.to_lowercase(),
+        Err(_) => text.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -313,8 +319,14 @@ mod tests {
     }
 
     #[test]
-    fn email_addresses_are_compared_without_case() {
-        for (text, expected) in [(" Jo@Example.COM ", "jo@example.com"), ("Host-A", "Host-A"), (" u-1", "u-1")] {
+    fn addresses_are_compared_in_one_spelling() {
+        for (text, expected) in [
+            (" Jo@Example.COM ", "jo@example.com"),
+            (" 2001:DB8:0::1", "2001:db8::1"),
+            ("192.0.2.7", "192.0.2.7"),
+            ("Host-A", "Host-A"),
+            (" u-1", "u-1"),
+        ] {
             assert_eq!(normal_subject(text), expected);
         }
     }

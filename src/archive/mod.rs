@@ -87,8 +87,8 @@
 //! `id` (new in this ledger), a `reason`, `by` (the requester, optional), `at`, the bounds `from` (inclusive) and `to` (exclusive) of
 //! the period of event time (both optional), and `scope`: `team`, or `all` for the whole archive, in every team's ledger. A hold on
 //! one person or thing also has a `subject`. `{"release": {…}}` has the `id` of an active hold, a `reason`, `by` and `at`. `subject`
-//! is the HMAC-SHA256 of `annals subject v1` + newline + the trimmed subject, which is in lower case if it contains an `@`. The
-//! key is the bytes of the team's salt of 1970-01. No file contains the subject itself. A hold covers the rows of its period,
+//! is the HMAC-SHA256 of `annals subject v1` + newline + the trimmed subject. An IP address is in its canonical form (RFC 5952), and a
+//! subject with an `@` is in lower case. The key is the bytes of the team's salt of 1970-01. No file contains the subject itself. A hold covers the rows of its period,
 //! and all of quarantine, because times in quarantine can be wrong. No line removes rows that a hold covers.
 //!
 //! **Expired** rows are older than their retention class. A body's `expired` is a list of `{policy, at, dataset, month,

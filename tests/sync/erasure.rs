@@ -227,6 +227,22 @@ fn a_killed_order_continues_with_the_same_pseudonyms_when_it_is_repeated() {
     }
 }
 
+/// An address has several spellings, and a hold on one protects the others.
+#[test]
+fn a_hold_on_an_address_stops_an_order_that_spells_it_differently() {
+    let (service, program) = scene();
+    let at = (DAY + 5 * HOUR) * 1_000_000_000;
+    let text = events::activity_event("teamUserLoggedInEvent", at, r#"{"from":"2001:db8::1"}"#);
+    service.world().add(Kind::Activity, i128::from(at), None, text);
+    program.sync(&SINCE).ended(0);
+    let erase = || program.run(&["erase", "--order", "DPO-1", "--subject", "2001:db8:0::1"]);
+    program.run(&["hold", "add", "--id", "CASE-1", "--reason", "a case", "--subject", "2001:DB8::1"]).ended(0);
+    erase().ended(1).says(&["CASE-1"]);
+    program.run(&["hold", "release", "CASE-1", "--reason", "closed"]).ended(0);
+    erase().ended(0);
+    assert_eq!(program.sql("select count(*) as n from activity where payload like '%2001:%'")[0]["n"], 0);
+}
+
 /// Another process holds one of two teams.
 #[test]
 fn status_names_an_unfinished_order() {

@@ -6,11 +6,11 @@
 use crate::awkward;
 use crate::wire;
 
-use std::net::TcpListener;
-
 use awkward::{DAY, HOUR, Program, SINCE, Service, hold};
 use wire::{ALL, Fault, Part, Proxy, tls};
 
+/// Nothing listens there: no system gives this port to a program that asks for any free port.
+const NOBODY: &str = "127.0.0.1:1";
 const NOON: i64 = DAY + 84 * HOUR;
 /// Whether the client repeats a failed request.
 const ONCE: &str = "[api]\nretry_for = \"0s\"\n";
@@ -154,13 +154,12 @@ fn a_certificate_that_is_renewed_during_a_retry_is_accepted() {
 fn a_service_without_tls_or_without_a_listener_is_reported() {
     let service = Service::at(NOON);
     service.world().fill(DAY, 0..3);
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let plain = service.base_url().replace("http:", "https:");
     let program = Program::of(&service).with_variable("SSL_CERT_FILE", tls::place("authority.pem"));
     program.configure(ONCE);
     for (address, said) in [
         (plain.clone(), format!("no secure connection to {plain}: the server ended the connection in the handshake")),
-        (format!("http://{nobody}"), format!("http://{nobody} refused the connection: nothing listens there")),
+        (format!("http://{NOBODY}"), format!("http://{NOBODY} refused the connection: nothing listens there")),
         (
             "http://no-such-host.invalid".to_owned(),
             "the host of http://no-such-host.invalid cannot be found".to_owned(),
@@ -176,11 +175,10 @@ fn a_service_without_tls_or_without_a_listener_is_reported() {
 /// With a wrong address, a command of a person ends soon and explains why.
 #[test]
 fn an_address_without_a_listener_is_reported_before_the_retry() {
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let service = Service::at(NOON);
     let commands: [&[&str]; 4] = [&["sync"], &["plan"], &["sync", "--team", "team-one"], &["init"]];
     side_by_side(&commands, |arguments| {
-        let program = Program::through(&service, format!("http://{nobody}"));
+        let program = Program::through(&service, format!("http://{NOBODY}"));
         program.configure(PATIENT);
         let fresh = program.home().join("fresh.toml");
         let config = if *arguments == ["init"] { vec!["--config", fresh.to_str().unwrap()] } else { Vec::new() };
@@ -192,7 +190,7 @@ fn an_address_without_a_listener_is_reported_before_the_retry() {
         let failed = lines.iter().rposition(|line| line.contains("refused the connection")).unwrap();
         assert!(told < failed && told_again == 1, "{arguments:?}: {run:?}");
     });
-    let program = Program::through(&service, format!("http://{nobody}"));
+    let program = Program::through(&service, format!("http://{NOBODY}"));
     let run = program.run(&["doctor"]).ended(1);
     assert!(!run.stderr.contains("trying again"), "it asks once: {run:?}");
 }

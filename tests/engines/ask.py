@@ -33,7 +33,9 @@ def connect(engine, address):
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.host": "127.0.0.1",
-        "spark.driver.memory": "1g",
+        # The driver collects an answer of millions of rows.
+        "spark.driver.memory": "3g",
+        "spark.driver.maxResultSize": "3g",
         "spark.executor.memory": "1g",
         "spark.sql.shuffle.partitions": "8",
         "spark.sql.session.timeZone": "UTC",

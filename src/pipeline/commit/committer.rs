@@ -2,8 +2,7 @@
 //! another. It commits when it holds enough events, when a reading waits for room, when an event has waited long, or on
 //! request. During a commit the inbox fills up and the readings wait: this is the back-pressure.
 //!
-//! An error ends the stage and closes its inbox. The events of a failed commit are lost to this round; the next round
-//! reads them again.
+//! An error ends the stage and closes its inbox; the next round reads the events of the failed commit again.
 
 use std::sync::Arc;
 use std::time::Duration;

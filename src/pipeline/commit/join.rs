@@ -124,8 +124,7 @@ pub fn join(
     rejects: &mut Held,
     added: &mut Added,
 ) {
-    // Each event is either a row or in quarantine. An earlier version of the program may have quarantined the first of
-    // two twins.
+    // Each event is either a row or in quarantine.
     let is_new = |read: &CountedEvent| {
         held.occurrences(&read.event.digest) + rejects.occurrences(&read.event.digest) < read.count
     };

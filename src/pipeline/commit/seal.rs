@@ -17,13 +17,11 @@ use crate::pipeline::team::edges::TeamEdges;
 const MONTHS_SEALED_AT_ONCE: usize = 4;
 /// The most days that one commit seals.
 const DAYS_SEALED_AT_ONCE: usize = 31;
-/// The most events of the days that one commit seals. A single day may have more. Until vacuum, the disk holds old and
-/// new files.
+/// The most events of the days that one commit seals: until vacuum, the disk holds old and new files.
 const DAYS_EVENTS_MAX: u64 = 1_000_000;
 /// The number of files of final windows that triggers a merge: a week, if windows are days.
 const JOINED_FILES_MIN: usize = 7;
-/// Larger files are not merged until their month is sealed: a query needs more time to read such a file than to open
-/// it.
+/// Larger files wait until their month is sealed: reading such a file takes longer than opening it.
 const SMALL_FILE_ROWS: u64 = 20_000;
 /// A day with this number of rows has a file of its own.
 const BUSY_DAY_ROWS: usize = 8_192;
@@ -66,8 +64,7 @@ async fn commit(edges: &TeamEdges, draft: Draft) -> Result<(), ArchiveError> {
     Ok(())
 }
 
-/// Seals the first final month during a backfill. A failure must not stop the archiving of events: the end of the round
-/// tries again, and reports the failure.
+/// Seals the first final month during a backfill. After a failure, the end of the round tries again and reports it.
 ///
 /// # Errors
 /// When the writer cannot be used any more.
@@ -129,24 +126,20 @@ fn small_files(state: &TeamState, stream: Stream) -> Vec<Vec<String>> {
     months.into_values().filter(|paths| paths.len() >= JOINED_FILES_MIN).collect()
 }
 
-/// The busy days that a draft reads as a whole and that are final. The commit seals them, so their rows are written once: a month
-/// leaves its sealed days as they are.
+/// The final busy days that a draft reads as a whole. Their commit seals them, so no month writes them again.
 pub fn busy_days(state: &TeamState, draft: &Draft) -> Vec<(Stream, Range)> {
-    let mut rows: BTreeMap<(Stream, Instant), usize> = BTreeMap::new();
+    let mut days: BTreeMap<(Stream, Range), usize> = BTreeMap::new();
     for new in &draft.rows {
-        *rows.entry((new.stream, SealUnit::Day.of(new.window.start).start)).or_default() += new.rows.len();
+        *days.entry((new.stream, SealUnit::Day.of(new.window.start))).or_default() += new.rows.len();
     }
-    rows.retain(|_, rows| *rows >= BUSY_DAY_ROWS);
-    let days = rows.into_keys().map(|(stream, start)| (stream, SealUnit::Day.of(start)));
-    days.filter(|(stream, day)| is_read_as_a_whole(state, draft, *stream, *day)).collect()
-}
-
-fn is_read_as_a_whole(state: &TeamState, draft: &Draft, stream: Stream, day: Range) -> bool {
-    let is_first_reading = state.windows.range((stream, day.start)..(stream, day.end)).next().is_none();
-    let windows = draft.windows.iter().filter(|window| window.stream == stream && day.owns(window.range.start));
-    let is_final = windows.clone().all(|window| window.state == WindowState::Sealed);
-    let read = windows.fold(Vec::new(), |read, window| union(&read, window.range));
-    is_first_reading && is_final && read == [day] && !state.is_sealed(SealUnit::Day, stream, day.start)
+    days.retain(|(stream, day), rows| {
+        let windows = draft.windows.iter().filter(|new| new.stream == *stream && day.owns(new.range.start));
+        let is_final = windows.clone().all(|window| window.state == WindowState::Sealed);
+        let is_whole = windows.fold(Vec::new(), |read, window| union(&read, window.range)) == [*day];
+        let is_new = state.windows.range((*stream, day.start)..(*stream, day.end)).next().is_none();
+        *rows >= BUSY_DAY_ROWS && is_final && is_whole && is_new && !state.is_sealed(SealUnit::Day, *stream, day.start)
+    });
+    days.into_keys().collect()
 }
 
 /// Unsealed months or days before the first window that is not sealed. A day that shares a file with other days is

@@ -19,7 +19,7 @@ use simulation::report;
 use simulation::run::{Broken, run, run_with};
 
 /// The number of worlds and days, for each run and for the long run.
-const SEEDS: (u64, u64) = (192, 3_000);
+const SEEDS: (u64, u64) = (144, 3_000);
 const DAYS: (i64, i64) = (24, 60);
 
 /// Worlds that once showed a bug: the seed, its days, and its faults if they differ from the seed's.

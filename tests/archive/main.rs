@@ -10,7 +10,6 @@ mod age;
 
 mod damage;
 mod damage_table;
-mod engines;
 mod file_modes;
 mod ledger_size;
 mod not_files;

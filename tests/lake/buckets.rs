@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use super::awkward::{DAY, HOUR, Program, SINCE};
 use super::bucket_scene::{FIRST, Scene, is_long};
 use super::catalog::wait_for;
-use super::demanded::missing;
 use super::readers::Readers;
 use super::tables::DATASETS;
+use crate::common::demanded::missing;
 
 const READERS: [&str; 3] = ["pyiceberg", "duckdb", "clickhouse"];
 /// ClickHouse has no setting for the region of a server without a name.

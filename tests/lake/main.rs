@@ -3,8 +3,8 @@
 
 #[path = "../common/age.rs"]
 mod age;
-#[path = "../common/demanded.rs"]
-mod demanded;
+#[path = "../common/mod.rs"]
+mod common;
 #[path = "../awkward/mod.rs"]
 mod awkward;
 #[path = "../bucket_scene/mod.rs"]
@@ -13,6 +13,7 @@ mod bucket_scene;
 mod buckets;
 mod catalog;
 mod daemon;
+mod engines;
 mod history;
 mod planted;
 mod publish;

@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::Value;
 
-use super::demanded::missing;
+use crate::common::demanded::missing;
 
 pub struct Readers {
     process: Child,

@@ -36,7 +36,6 @@ use annals::model::{
 use annals::pipeline::{Chunk, correlate};
 use annals::report::{Engine, Format, Limits, Medium, ViewData, sink_for, views_sql};
 use annals::store::LocalStore;
-use bytes::Bytes;
 use support::{Failure, has_flag, number, print_ratio};
 
 const FIRST_MONTH: &str = "2019-11-01T00:00:00Z";
@@ -237,7 +236,7 @@ fn event(digest: &Digest, kind: &str, time: Instant) -> EventRow {
         revision: 1,
         first_seen_at: time,
         redacted: false,
-        raw: Bytes::from(raw),
+        raw: raw.into(),
         detail: Detail::Connections(detail.into()),
         served_digest: None,
     }

@@ -3,6 +3,18 @@
 use std::panic::resume_unwind;
 use std::thread::scope;
 
+/// Does both, at once if `at_once`.
+pub fn both<A, B: Send>(at_once: bool, first: impl FnOnce() -> A, second: impl FnOnce() -> B + Send) -> (A, B) {
+    if !at_once {
+        return (first(), second());
+    }
+    scope(|scope| {
+        let second = scope.spawn(second);
+        let first = first();
+        (first, second.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    })
+}
+
 /// Applies `act` to each item, on up to `threads` threads at once, and returns the results in order. Work that waits for a disk
 /// or a network needs more threads than there are processors.
 ///

@@ -9,7 +9,6 @@ use annals::archive::{Archive, Draft, WindowRecord, WindowRows, WindowState};
 use annals::model::path::month_of;
 use annals::model::{ConnectionDetail, Detail, Digest, EventRow, Instant, Stream, TeamId, WindowGrid};
 use annals::store::LocalStore;
-use bytes::Bytes;
 
 pub const EVENTS_A_MONTH: u64 = 30_000;
 pub const FIRST_MONTH: &str = "2019-11-01T00:00:00Z";
@@ -74,7 +73,7 @@ pub fn event(time: Instant) -> EventRow {
         revision: 1,
         first_seen_at: time,
         redacted: false,
-        raw: Bytes::from(raw),
+        raw: raw.into(),
         detail: Detail::Connections(
             ConnectionDetail {
                 connection_id: Some(connection.as_str().into()),

@@ -3,12 +3,16 @@
 use std::collections::BTreeMap;
 
 use arrow::array::RecordBatch;
+use rayon::prelude::*;
 
 use crate::model::{EventRow, Instant, Range, Stream, TeamId};
 
 use super::WindowRows;
 use super::salts::Salts;
-use super::table::{RowsDigest, digest_batches, event_batches};
+use super::table::{RowsDigest, event_batches};
+
+/// Fewer rows do not justify a thread.
+const ROWS_A_THREAD_MIN: usize = 4_000;
 
 /// All new rows of one window of a draft, in sorted batches.
 pub struct NewRows {
@@ -46,11 +50,14 @@ pub fn new_windows(team: &TeamId, drafts: Vec<WindowRows>, salts: &Salts) -> Res
     }
     let columns = |(place, new): ((Stream, Instant), WindowRows)| {
         let WindowRows { stream, window, rows, compact } = new;
-        let batches = event_batches(stream, &sorted(rows)?)?;
-        let digest = digest_batches(&batches, salts)?;
+        let (batches, digest) = event_batches(stream, &sorted(rows)?, salts)?;
         Ok((place, NewRows { window, compact, batches, digest }))
     };
-    windows.into_iter().map(columns).collect()
+    let rows: usize = windows.values().map(|new| new.rows.len()).sum();
+    match rows < ROWS_A_THREAD_MIN {
+        true => windows.into_iter().map(columns).collect(),
+        false => windows.into_par_iter().map(columns).collect(),
+    }
 }
 
 fn check_place(team: &TeamId, new: &WindowRows) -> Result<(), String> {

@@ -36,7 +36,7 @@ fn event(letter: char, at: i64) -> EventRow {
         revision: 1,
         first_seen_at: second(100_000),
         redacted: false,
-        raw: Bytes::new(),
+        raw: Bytes::new().into(),
         detail: Detail::Connections(detail.into()),
         served_digest: None,
     }

@@ -1,9 +1,45 @@
 //! Typed rows: `normalize` makes them, `archive` keeps them. `archive::schema` defines the columns of the datasets.
 
+use std::ops::Deref;
+
 use bytes::Bytes;
 
 use super::texts::Texts;
 use super::{ConnectionId, DeviceId, Digest, EventId, Instant, Stream, TeamId, Text};
+
+/// The text of an event, and its digest. A row's digest uses the digest that the reading of the event computed, so a change of
+/// the text in memory shows when the file is read back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawText {
+    text: Bytes,
+    digest: Digest,
+}
+
+impl RawText {
+    /// `digest` is the digest of `text`.
+    pub fn new(text: Bytes, digest: Digest) -> Self {
+        Self { text, digest }
+    }
+
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+}
+
+impl<T: Into<Bytes> + AsRef<[u8]>> From<T> for RawText {
+    fn from(text: T) -> Self {
+        let digest = Digest::of(text.as_ref());
+        Self { text: text.into(), digest }
+    }
+}
+
+impl Deref for RawText {
+    type Target = Bytes;
+
+    fn deref(&self) -> &Bytes {
+        &self.text
+    }
+}
 
 /// One archived event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +54,7 @@ pub struct EventRow {
     pub first_seen_at: Instant,
     pub redacted: bool,
     /// The event's JSON text; UTF-8. Empty if the archive does not keep it.
-    pub raw: Bytes,
+    pub raw: RawText,
     /// If the archive does not keep `raw`: the keyed digest of the text, by which the event is known.
     pub served_digest: Option<Digest>,
     pub detail: Detail,
@@ -29,7 +65,7 @@ impl EventRow {
     /// unkeyed digest is made of the keyed one, because the unkeyed one confirms a guess of the text.
     #[must_use]
     pub fn without_text(self, known_as: impl Fn(&Digest) -> Digest) -> Self {
-        let digest = Digest::of(&self.raw);
+        let digest = self.raw.digest();
         let served = known_as(&digest);
         let event_id = match self.event_id.as_str().strip_prefix(&digest.content_id()) {
             Some(occurrence) => EventId::new(format!("{}{occurrence}", served.content_id())),
@@ -40,7 +76,7 @@ impl EventRow {
             Detail::Billing { .. } => Detail::Billing { payload: None },
             detail @ Detail::Connections(_) => detail,
         };
-        Self { event_id, raw: Bytes::new(), served_digest: Some(served), detail, ..self }
+        Self { event_id, raw: Bytes::new().into(), served_digest: Some(served), detail, ..self }
     }
 }
 

@@ -9,7 +9,9 @@ mod reject;
 
 use crate::api::json::Object;
 use crate::api::outline::Outline;
-use crate::model::{Detail, EventId, EventRow, Instant, RawEvent, RejectRow, ServedTime, Stream, TeamId, Text};
+use crate::model::{
+    Detail, EventId, EventRow, Instant, RawEvent, RawText, RejectRow, ServedTime, Stream, TeamId, Text,
+};
 
 pub use computers::{computer_name, devices_in, devices_named, is_addition, is_removal};
 use reject::Reject;
@@ -57,7 +59,7 @@ pub fn normalize(
             revision,
             first_seen_at,
             redacted: event.redacted,
-            raw: event.text.clone(),
+            raw: RawText::new(event.text.clone(), event.digest),
             served_digest: None,
             detail,
         }),

@@ -14,7 +14,7 @@
 //! 6. `flush` joins a batch with the archived events: `normalize` makes an `EventRow` of each new event, or a `RejectRow` for
 //!    quarantine. With the findings and sessions they are a `Draft`. The archive writes the files of the draft and, last, the
 //!    ledger's line: from now on readers see the event.
-//! 7. A commit of a backfill defers its sessions. A `Chunk` makes them in a commit of its own.
+//! 7. A commit of a backfill defers its sessions. A `Chunk` makes them later, and a later commit of the backfill includes them.
 //!
 //! An error ends its stage and closes the channel, which ends the other stage. `team_round` is the one place where a round ends. The
 //! same code runs on one thread (the simulation) and on many: only [`Workers`] differs.

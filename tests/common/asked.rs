@@ -25,7 +25,7 @@ fn event(team: &TeamId, id: &str, time: Instant, host: &str) -> EventRow {
         revision: 1,
         first_seen_at: at("2026-11-20T12:00:00Z"),
         redacted: false,
-        raw: Bytes::from(format!("{{\"id\":\"{id}\"}}")),
+        raw: format!("{{\"id\":\"{id}\"}}").into(),
         detail: Detail::Connections(
             ConnectionDetail { computer_host_name: Some(host.into()), ..ConnectionDetail::default() }.into(),
         ),

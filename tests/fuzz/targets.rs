@@ -68,7 +68,7 @@ fn page(input: &[u8]) -> String {
             let is_served = served.contains(&event.text.as_ptr()) && event.text.as_ptr_range().end <= served.end;
             assert!(is_served || event.redacted, "an event that was not served");
             match normalize(&TeamId::from("t"), stream, (event, parse(stream, event)), 1, 1, now()) {
-                Ok(row) => assert_eq!(row.raw, event.text),
+                Ok(row) => assert_eq!(*row.raw, event.text),
                 Err(reject) => {
                     assert_eq!(reject.raw, event.text);
                     told.push(kind(&reject.reason));

@@ -22,7 +22,7 @@ fn read(stream: Stream, device: Option<&DeviceId>, event: &[u8]) -> Result<Event
     };
     let row = normalize(&TeamId::from("t"), stream, (&events[0], parse(stream, &events[0])), 3, 2, first_seen());
     match &row {
-        Ok(row) => assert_eq!(row.raw, events[0].text),
+        Ok(row) => assert_eq!(*row.raw, events[0].text),
         Err(reject) => assert_eq!((&reject.raw, reject.stream), (&events[0].text, stream)),
     }
     row
@@ -198,7 +198,7 @@ fn the_deprecated_form_takes_its_computer_from_the_request() {
     ] {
         let event = format!(r#"{{"id":"e",{TIME},{fields}}}"#);
         let row = read(Stream::Connections, Some(&device), event.as_bytes()).unwrap();
-        assert_eq!(row.raw, event);
+        assert_eq!(*row.raw, event);
         let Detail::Connections(texts) = row.detail else { panic!("not a connection") };
         assert_eq!(texts.detail().device_id, Some(DeviceId::from(expected)), "{fields}");
     }

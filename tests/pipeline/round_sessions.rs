@@ -16,7 +16,6 @@ use annals::model::{
 };
 use annals::pipeline::{Chunk, Settings, correlate, defer_sessions};
 use annals::store::{Fault, FaultyStore, MemoryStore, Store};
-use bytes::Bytes;
 use common::team_world::{World, at};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -48,7 +47,7 @@ fn event(id: &str, connection: u64, kind: usize, time: Instant) -> EventRow {
         revision: 1,
         first_seen_at: at(NOW),
         redacted: false,
-        raw: Bytes::from(format!("{{\"id\":\"{id}\"}}")),
+        raw: format!("{{\"id\":\"{id}\"}}").into(),
         detail: Detail::Connections(detail.into()),
         served_digest: None,
     }
@@ -94,14 +93,14 @@ fn expected(rows: &[EventRow]) -> BTreeMap<String, SessionRow> {
 /// An event: connection, kind, hours since September, whether it changes an earlier event, and its commit.
 type PlannedEvent = (u64, usize, u64, bool, usize);
 
-/// A commit: whether a new process makes it, whether each of its windows becomes a file, whether it defers its
-/// sessions, and how many events are caught up after it.
-type PlannedCommit = (bool, bool, bool, Option<u64>);
+/// A commit: whether a new process makes it, whether each of its windows becomes a file, whether it defers its sessions, how
+/// many earlier events it catches up, and how many events are caught up after it.
+type PlannedCommit = (bool, bool, bool, Option<u64>, Option<u64>);
 
 fn history() -> impl Strategy<Value = (Vec<PlannedEvent>, Vec<PlannedCommit>)> {
     let told = (0..9u64, 0..6usize, 0..2_000u64, proptest::bool::weighted(0.1), 0..6usize);
-    let chunk = proptest::option::of(1..20u64);
-    (vec(told, 1..60), vec((any::<bool>(), any::<bool>(), any::<bool>(), chunk), 6))
+    let chunk = || proptest::option::of(1..20u64);
+    (vec(told, 1..60), vec((any::<bool>(), any::<bool>(), any::<bool>(), chunk(), chunk()), 6))
 }
 
 proptest! {
@@ -115,7 +114,7 @@ proptest! {
         let mut archived: Vec<EventRow> = Vec::new();
         let (archive, mut writer) = open(&store);
         let is_whole = |writer: &TeamWriter| writer.state().sessions.is_none_or(|mark| mark.through.is_none());
-        for (number, (forget, compact, is_deferred, chunk)) in commits.into_iter().enumerate() {
+        for (number, (forget, compact, is_deferred, within, after)) in commits.into_iter().enumerate() {
             let mut rows = Vec::new();
             for (place, (connection, kind, hours, changes, commit)) in told.iter().enumerate() {
                 if *commit != number {
@@ -132,13 +131,17 @@ proptest! {
                 writer = archive.writer(&TeamId::from("t")).unwrap();
             }
             let mut draft = draft(&rows, compact);
+            if let Some(events) = within.filter(|_| !is_whole(&writer)) {
+                let (sessions, _) = Chunk::next(writer.state(), events).make(writer.rows(), at(NOW)).unwrap();
+                draft.sessions = Some(sessions);
+            }
             match is_deferred {
                 true => defer_sessions(&mut draft, &writer),
                 false => correlate(&mut draft, &mut writer, at(NOW)).unwrap(),
             }
             let _ = writer.commit(draft, at(NOW)).unwrap();
             archived.extend(rows);
-            if let Some(events) = chunk.filter(|_| !is_whole(&writer)) {
+            if let Some(events) = after.filter(|_| !is_whole(&writer)) {
                 let _ = Chunk::next(writer.state(), events).commit(&mut writer, at(NOW), at(NOW)).unwrap();
             }
             if is_whole(&writer) {

@@ -18,7 +18,6 @@ use annals::correlate::{SESSION_RULES, connection_of, session_of};
 use annals::model::{ConnectionDetail, Detail, EventRow, Instant, Range, Stream, TeamId, WindowGrid};
 use annals::report::{Catalog, ParamDefault, ParamKind, Report, ViewData};
 use annals::store::LocalStore;
-use bytes::Bytes;
 
 pub const DAY: Duration = Duration::from_secs(86_400);
 pub const HOUR: Duration = Duration::from_secs(3_600);
@@ -270,7 +269,7 @@ fn event(team: &TeamId, stream: Stream, time: Instant) -> EventRow {
         revision: 1,
         first_seen_at: time.plus(HOUR),
         redacted: false,
-        raw: Bytes::from(format!("{{\"id\":\"{stream}-{time}\"}}")),
+        raw: format!("{{\"id\":\"{stream}-{time}\"}}").into(),
         detail,
         served_digest: None,
     }

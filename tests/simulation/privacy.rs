@@ -6,7 +6,6 @@ use std::collections::HashMap;
 use annals::archive::TeamState;
 use annals::model::path::month_of;
 use annals::model::{Detail, Digest, EventRow, Instant, Privacy, RawPolicy, Stream};
-use bytes::Bytes;
 
 use super::erasure::EMAIL;
 use super::faults::Rare;
@@ -98,7 +97,7 @@ impl<'a> RowLaw<'a> {
             broken.push(format!("S9: {stream} {id} keeps a part of its text"));
         }
         if let Some(event) = event {
-            row.raw = Bytes::from(as_archived(event, row));
+            row.raw = as_archived(event, row).into();
         }
     }
 

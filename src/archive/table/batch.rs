@@ -7,15 +7,24 @@ use arrow::array::{
     TimestampMicrosecondArray,
 };
 
-use crate::model::{Dataset, ErasedMark, EventRow, Instant, RejectRow, Stream};
+use crate::model::{Dataset, Digest, ErasedMark, EventRow, Instant, RejectRow, Stream};
 
+use super::super::salts::Salts;
+use super::digest::digest_new_rows;
+use super::rows_digest::RowsDigest;
 use super::{BATCH_BYTES_MAX, BATCH_ROWS_MAX, by_parts, schema_of};
 
 /// The columns of every stream, before and after the stream's own columns.
 const COMMON_COLUMNS: usize = 9 + 2;
+/// The usual length of a text in the stream's own columns, to allocate the memory at once.
+const TEXT_BYTES: usize = 16;
 
-/// Converts rows of one stream to batches of bounded size, in order, on several threads if the rows are many.
-pub fn event_batches(stream: Stream, rows: &[EventRow]) -> Result<Vec<RecordBatch>, String> {
+/// Converts rows of one stream to batches of bounded size, in order, and digests them, on several threads if the rows are many.
+pub fn event_batches(
+    stream: Stream,
+    rows: &[EventRow],
+    salts: &Salts,
+) -> Result<(Vec<RecordBatch>, RowsDigest), String> {
     let mut parts = Vec::new();
     let mut rest = rows;
     while !rest.is_empty() {
@@ -23,7 +32,14 @@ pub fn event_batches(stream: Stream, rows: &[EventRow]) -> Result<Vec<RecordBatc
         parts.push(part);
         rest = after;
     }
-    by_parts(&parts, 1, |part| event_batch(stream, part[0]))
+    let made = by_parts(&parts, 1, |part| {
+        let batch = event_batch(stream, part[0])?;
+        let texts: Vec<Digest> = part[0].iter().map(|row| row.raw.digest()).collect();
+        let digest = digest_new_rows(&batch, &texts, salts)?;
+        Ok::<_, String>((batch, digest))
+    })?;
+    let (batches, digests): (Vec<RecordBatch>, Vec<RowsDigest>) = made.into_iter().unzip();
+    Ok((batches, digests.into_iter().fold(RowsDigest::default(), RowsDigest::plus)))
 }
 
 /// The number of `rows` in the next batch.
@@ -39,13 +55,16 @@ fn batch_rows(rows: &[EventRow]) -> usize {
 
 /// Converts `rows` of one stream to columns. The slice must be short: a text column holds at most 2 GiB.
 pub fn event_batch(stream: Stream, rows: &[EventRow]) -> Result<RecordBatch, String> {
+    let builder = |rows| StringBuilder::with_capacity(rows, rows * TEXT_BYTES);
     let mut own =
-        (COMMON_COLUMNS..schema_of(stream.into()).fields().len()).map(|_| StringBuilder::new()).collect::<Vec<_>>();
-    let (mut raw, mut revisions) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
+        (COMMON_COLUMNS..schema_of(stream.into()).fields().len()).map(|_| builder(rows.len())).collect::<Vec<_>>();
+    let bytes = rows.iter().map(|row| row.raw.len()).sum();
+    let mut raw = StringBuilder::with_capacity(rows.len(), bytes);
+    let mut revisions = Vec::with_capacity(rows.len());
     for row in rows {
         let bad = |what: String| format!("event {}: {what}", row.event_id);
         let text = std::str::from_utf8(&row.raw).map_err(|e| bad(format!("not UTF-8: {e}")))?;
-        raw.push(row.served_digest.is_none().then_some(text));
+        raw.append_option(row.served_digest.is_none().then_some(text));
         let revision = i32::try_from(row.revision);
         revisions.push(revision.map_err(|_| bad(format!("revision {} is too large", row.revision)))?);
         row.detail.with_texts(|texts| {
@@ -66,7 +85,7 @@ pub fn event_batch(stream: Stream, rows: &[EventRow]) -> Result<RecordBatch, Str
         Arc::new(Int32Array::from(revisions)),
         Arc::new(TimestampMicrosecondArray::from_iter_values(rows.iter().map(|row| row.first_seen_at.micros()))),
         Arc::new(BooleanArray::from_iter(rows.iter().map(|row| Some(row.redacted)))),
-        Arc::new(StringArray::from(raw)),
+        Arc::new(raw.finish()),
     ];
     columns.extend(own.iter_mut().map(|column| Arc::new(column.finish()) as ArrayRef));
     columns.extend([Arc::new(StringArray::new_null(rows.len())) as ArrayRef, Arc::new(StringArray::from_iter(served))]);
@@ -117,7 +136,7 @@ mod tests {
     #[test]
     fn a_batch_is_bounded_and_holds_at_least_one_event() {
         let text = Bytes::from(vec![b' '; BATCH_BYTES_MAX + 1]);
-        let row = |bytes: usize| EventRow { raw: text.slice(..bytes), ..event("e", now()) };
+        let row = |bytes: usize| EventRow { raw: text.slice(..bytes).into(), ..event("e", now()) };
         let half = BATCH_BYTES_MAX / 2;
         for (bytes, expected) in [
             (vec![], 0),

@@ -10,9 +10,11 @@
 //! `first_event_at` for sessions, `seen_at` for the inventory.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use arrow::array::{Array, AsArray, BinaryArray, BooleanArray, RecordBatch, StringArray};
-use arrow::datatypes::{DataType, Int32Type, Int64Type, TimeUnit, TimestampMicrosecondType};
+use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, BooleanArray, RecordBatch, StringArray};
+use arrow::buffer::NullBuffer;
+use arrow::datatypes::{DataType, Field, Int32Type, Int64Type, TimeUnit, TimestampMicrosecondType};
 use rayon::iter::{ParallelBridge, ParallelIterator};
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
@@ -26,7 +28,7 @@ use super::super::salts::{LostSalt, Salt, Salts};
 use super::column::{FIRST_SEEN_AT, RAW};
 use super::order::times_of;
 use super::rows_digest::RowsDigest;
-use super::{Selection, TableReader, by_parts};
+use super::{Selection, TableReader};
 
 const DOMAIN: &[u8] = b"annals row v1\n";
 
@@ -76,9 +78,9 @@ fn put_bytes(row: &mut Vec<u8>, value: &[u8]) {
 }
 
 /// Writes the digest of the text.
-fn put_raw(row: &mut Vec<u8>, raw: &[u8]) {
+fn put_raw(row: &mut Vec<u8>, digest: Digest) {
     row.push(4);
-    row.extend_from_slice(&Digest::of(raw).0);
+    row.extend_from_slice(&digest.0);
 }
 
 /// Seven bits in each byte, the lowest first; all bytes but the last have the highest bit set.
@@ -114,16 +116,43 @@ impl<'a> Values<'a> {
         }
     }
 
-    fn put(&self, is_raw: bool, at: usize, row: &mut Vec<u8>) {
+    fn put(&self, at: usize, row: &mut Vec<u8>) {
         match self {
-            Values::Text(a) if is_raw => put_raw(row, a.value(at).as_bytes()),
-            Values::Blob(a) if is_raw => put_raw(row, a.value(at)),
             Values::Text(a) => put_bytes(row, a.value(at).as_bytes()),
             Values::Blob(a) => put_bytes(row, a.value(at)),
             Values::Int(a) => put_int(row, a.value(at)),
             Values::SmallInt(a) => put_int(row, i64::from(a.value(at))),
             Values::Time(a) => put_int(row, a.value(at)),
             Values::Truth(a) => row.extend_from_slice(&[3, u8::from(a.value(at))]),
+        }
+    }
+}
+
+/// A column, for the digests of its rows.
+struct Column<'a> {
+    nulls: Option<&'a NullBuffer>,
+    values: Values<'a>,
+    is_raw: bool,
+}
+
+impl<'a> Column<'a> {
+    fn all_of(batch: &'a RecordBatch) -> Result<Vec<Self>, DigestError> {
+        let column = |(field, array): (&Arc<Field>, &'a ArrayRef)| {
+            let values = Values::of(array.as_ref());
+            let unknown =
+                || DigestError::Columns(format!("a column has the type {}, which has no digest", array.data_type()));
+            Ok(Self { nulls: array.nulls(), values: values.ok_or_else(unknown)?, is_raw: field.name() == RAW })
+        };
+        batch.schema_ref().fields().iter().zip(batch.columns()).map(column).collect()
+    }
+
+    /// Writes the value of a row. `text` is the digest of its `raw`, if it is known.
+    fn put(&self, at: usize, text: Option<Digest>, row: &mut Vec<u8>) {
+        match &self.values {
+            _ if self.nulls.is_some_and(|nulls| nulls.is_null(at)) => row.push(0),
+            Values::Text(a) if self.is_raw => put_raw(row, text.unwrap_or_else(|| Digest::of(a.value(at).as_bytes()))),
+            Values::Blob(a) if self.is_raw => put_raw(row, text.unwrap_or_else(|| Digest::of(a.value(at)))),
+            values => values.put(at, row),
         }
     }
 }
@@ -135,25 +164,27 @@ fn put_int(row: &mut Vec<u8>, value: i64) {
 
 /// The digest of a batch's rows.
 pub fn digest_rows(batch: &RecordBatch, salts: &Salts) -> Result<RowsDigest, DigestError> {
-    let schema = batch.schema_ref();
-    let columns = schema.fields().iter().zip(batch.columns()).map(|(field, column)| {
-        let values = Values::of(column.as_ref());
-        let values = values.ok_or_else(|| format!("a column has the type {}, which has no digest", column.data_type()));
-        Ok((column, values.map_err(DigestError::Columns)?, field.name() == RAW))
-    });
-    let columns = columns.collect::<Result<Vec<_>, DigestError>>()?;
+    digest(batch, |_| None, salts)
+}
+
+/// The digest of new rows. `texts` are the digests of their `raw`, from the reading of the events.
+pub fn digest_new_rows(batch: &RecordBatch, texts: &[Digest], salts: &Salts) -> Result<RowsDigest, DigestError> {
+    digest(batch, |at| texts.get(at).copied(), salts)
+}
+
+fn digest(
+    batch: &RecordBatch,
+    text: impl Fn(usize) -> Option<Digest>,
+    salts: &Salts,
+) -> Result<RowsDigest, DigestError> {
+    let columns = Column::all_of(batch)?;
     let times = RowTimes::of(batch).map_err(DigestError::Columns)?;
     let mut salting = Salting::new(salts);
     let mut sum = RowsDigest::default();
     let mut row = Vec::with_capacity(1024);
     for at in 0..batch.num_rows() {
         salting.begin(times.get(at), &mut row)?;
-        for (column, values, is_raw) in &columns {
-            match column.is_null(at) {
-                true => row.push(0),
-                false => values.put(*is_raw, at, &mut row),
-            }
-        }
+        columns.iter().for_each(|column| column.put(at, text(at), &mut row));
         sum = sum.plus(Digest(Sha256::digest(&row).into()).into());
     }
     Ok(sum)
@@ -204,12 +235,6 @@ pub fn salt_months(batch: &RecordBatch) -> Result<BTreeSet<Instant>, String> {
     Ok((0..batch.num_rows()).map(|at| month_of(times.get(at)).start).collect())
 }
 
-/// The digest of the rows of several batches.
-pub fn digest_batches(batches: &[RecordBatch], salts: &Salts) -> Result<RowsDigest, DigestError> {
-    let sums = by_parts(batches, 1, |some| digest_rows(&some[0], salts))?;
-    Ok(sums.into_iter().fold(RowsDigest::default(), RowsDigest::plus))
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::event_batches;
@@ -251,7 +276,8 @@ mod tests {
             [DOMAIN.to_vec(), salt.0.to_vec(), short("t"), short("e"), micros, nanos, short("kind"), int(3)].concat();
         let payload = text(&[0xac, 0x02], &payload);
         let bytes = [before, int(1_700_000_000_500_000), vec![3, 1], raw, vec![0], payload, vec![0, 0]].concat();
-        let batches = event_batches(Stream::Activity, std::slice::from_ref(&row)).unwrap();
-        assert_eq!(Digest::from(digest_batches(&batches, &salts).unwrap()), Digest::of(&bytes));
+        let (batches, digest) = event_batches(Stream::Activity, std::slice::from_ref(&row), &salts).unwrap();
+        assert_eq!(Digest::from(digest), Digest::of(&bytes));
+        assert_eq!(digest_rows(&batches[0], &salts).unwrap(), digest);
     }
 }

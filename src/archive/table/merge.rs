@@ -248,7 +248,7 @@ fn bad(detail: String) -> ArchiveError {
 mod tests {
     use bytes::Bytes;
 
-    use super::super::super::tests::{event, events, now};
+    use super::super::super::tests::{event, events, now, salts};
     use super::super::{event_batches, event_rows};
     use super::*;
     use crate::model::{EventRow, Stream};
@@ -259,7 +259,10 @@ mod tests {
     fn overlapping_inputs_are_merged_in_order_and_in_bounded_batches() {
         let stream = Stream::Connections;
         let merged = |inputs: &[&[EventRow]]| {
-            let inputs = inputs.iter().map(|rows| MergeInput::Batches(event_batches(stream, rows).unwrap())).collect();
+            let inputs = inputs
+                .iter()
+                .map(|rows| MergeInput::Batches(event_batches(stream, rows, &salts()).unwrap().0))
+                .collect();
             let mut batches: Vec<Vec<EventRow>> = Vec::new();
             let mut take = |batch: &RecordBatch| {
                 batches.push(event_rows(stream, batch).map_err(bad)?);
@@ -272,7 +275,7 @@ mod tests {
         let many = events("2026-11-01", 0, 2 * BATCH_ROWS_MAX as u64 + 2);
         let text = Bytes::from(vec![b' '; BATCH_BYTES_MAX / 2]);
         let large: Vec<EventRow> =
-            events("2026-11-01", 0, 6).into_iter().map(|row| EventRow { raw: text.clone(), ..row }).collect();
+            events("2026-11-01", 0, 6).into_iter().map(|row| EventRow { raw: text.clone().into(), ..row }).collect();
         for (rows, inputs) in [(&many, 2), (&many, 3), (&large, 2), (&large, 6)] {
             let parts: Vec<Vec<EventRow>> = (0..inputs).map(|at| every(rows, at, inputs)).collect();
             let batches = merged(&parts.iter().map(Vec::as_slice).collect::<Vec<_>>());

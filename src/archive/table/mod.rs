@@ -21,7 +21,7 @@ use rayon::prelude::*;
 pub use batch::event_batch;
 pub use batch::{event_batches, reject_batch};
 pub use connections::ConnectionColumns;
-pub use digest::{DigestError, digest_batches, digest_file, digest_rows, salt_months};
+pub use digest::{DigestError, digest_file, digest_rows, salt_months};
 pub use inventory::{inventory_batch, inventory_rows};
 pub use merge::{MergeInput, merge};
 pub use order::{sort_rows, times_of};

@@ -29,7 +29,7 @@ pub fn event_rows(stream: Stream, batch: &RecordBatch) -> Result<Vec<EventRow>, 
             revision: u32::try_from(revision.value(at)).map_err(|_| format!("revision {}", revision.value(at)))?,
             first_seen_at: seen.at(at),
             redacted: seen.redacted(at),
-            raw: raw.as_ref().map_or_else(Bytes::new, |raw| Bytes::copy_from_slice(raw.get(at).as_bytes())),
+            raw: Bytes::copy_from_slice(raw.as_ref().map_or("", |raw| raw.get(at)).as_bytes()).into(),
             served_digest: match &raw {
                 Some(raw) if raw.maybe(at).is_none() => served.maybe(at).and_then(|digest| digest.parse().ok()),
                 _ => None,

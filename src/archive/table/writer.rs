@@ -221,10 +221,10 @@ mod tests {
         let rest = (full + 1) * many.num_rows() - GROUP_ROWS_MAX;
         assert_eq!(groups(&many, full + 1), [GROUP_ROWS_MAX, rest].map(|rows| i64::try_from(rows).unwrap()));
         let text = |part: usize| bytes::Bytes::from(vec![b' '; GROUP_BYTES_MAX / part]);
-        let large = batch(&[EventRow { raw: text(4), ..event("e", now()) }]);
+        let large = batch(&[EventRow { raw: text(4).into(), ..event("e", now()) }]);
         assert_eq!(groups(&large, 6), [5, 1]);
         // For a slice of a batch, only its own text counts.
-        let row = |_| EventRow { raw: text(8), ..event("e", now()) };
+        let row = |_| EventRow { raw: text(8).into(), ..event("e", now()) };
         let half = batch(&(0..4).map(row).collect::<Vec<_>>()).slice(2, 2);
         assert_eq!(groups(&half, 3), [6]);
     }

@@ -100,7 +100,7 @@ fn a_draft_with_other_bytes_under_equal_ids_is_another_draft() {
     on_every_store(|store| {
         let mut writer = writer(&open(&store));
         let draft = |raw: &'static [u8]| {
-            let row = EventRow { raw: Bytes::from_static(raw), ..event("e", day("2026-11-02").start) };
+            let row = EventRow { raw: raw.into(), ..event("e", day("2026-11-02").start) };
             Draft { rows: vec![rows("2026-11-02", vec![row], false)], ..Draft::default() }
         };
         let (first, other) = (draft(b"{\"id\":\"e\",\"n\":1}"), draft(b"{\"id\":\"e\",\"n\":2}"));

@@ -96,7 +96,7 @@ pub fn event(id: &str, time: Instant) -> EventRow {
         revision: 1,
         first_seen_at: at("2026-11-20T11:59:00Z"),
         redacted: false,
-        raw: Bytes::from(format!("{{\"id\":\"{id}\",\"timestamp\":{}}}", time.nanos())),
+        raw: format!("{{\"id\":\"{id}\",\"timestamp\":{}}}", time.nanos()).into(),
         detail: Detail::Connections(detail.into()),
         served_digest: None,
     }

@@ -5,14 +5,14 @@ use proptest::prelude::*;
 
 use super::super::ledger::Line;
 use super::super::salts::DRAFTS_MONTH;
-use super::super::table::{RowsDigest, digest_batches, digest_rows, event_batches, reject_batch};
+use super::super::table::{RowsDigest, digest_rows, event_batches, reject_batch};
 use super::super::{FaultCode, SaltRecord, VerifyOptions, VerifyReport, verify};
 use super::damage::{Disk, LEDGER, edit_lines, file_with, flip, forge, get};
 use super::*;
 use crate::model::{Digest, TeamKey};
 
 fn digest(rows: &[EventRow], salts: &Salts) -> RowsDigest {
-    digest_batches(&event_batches(Stream::Connections, rows).unwrap(), salts).unwrap()
+    event_batches(Stream::Connections, rows, salts).unwrap().1
 }
 
 #[test]

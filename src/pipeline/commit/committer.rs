@@ -144,17 +144,15 @@ impl Committer {
     }
 }
 
-/// One commit of events. In a backfill, the sessions that are ready and the month that is final follow it. `seen_at` is the
-/// service's clock, `now` the machine's.
+/// One commit of events. In a backfill, it includes sessions of earlier events, and the month that is final follows it.
+/// `seen_at` is the service's clock, `now` the machine's.
 fn write(edges: &TeamEdges, batch: Batch, seen_at: Instant, now: Instant) -> Result<Flushed, ArchiveError> {
     let mut writer = edges.writer();
     let uncommitted = edges.memory.points(Stream::Connections);
-    let flushed = flush(batch, &mut writer, &edges.settings, &uncommitted, seen_at, now)?;
-    if let Some(_turn) = edges.budget.try_turn() {
-        while let Some(chunk) = Chunk::settled(writer.state())
-            && let Committed::Committed { .. } = chunk.commit(&mut writer, seen_at, now)?
-        {}
-    }
+    let turn = edges.budget.try_turn();
+    let chunk = turn.as_ref().and_then(|_| Chunk::settled(writer.state()));
+    let flushed = flush(batch, chunk, &mut writer, &edges.settings, &uncommitted, seen_at, now)?;
+    drop(turn);
     seal_passed(&mut writer, edges.settings.partition, now)?;
     Ok(flushed)
 }

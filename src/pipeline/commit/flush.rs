@@ -18,23 +18,34 @@ use crate::pipeline::commit::counts::Flushed;
 use crate::pipeline::commit::join::{Added, Held, join, recognise};
 use crate::pipeline::commit::notices::{self, Notices, StreamFacts};
 use crate::pipeline::commit::seal::busy_days;
+use crate::pipeline::sessions::catch_up::Chunk;
 use crate::pipeline::sessions::update::correlate;
 use crate::pipeline::settings::Settings;
+use crate::threads::both;
 
-/// Makes the batch one commit. `uncommitted` are read points of connections that no commit holds. `seen_at` is the
-/// service's clock, `now` the machine's clock.
+/// Fewer events do not justify a thread.
+const EVENTS_A_THREAD_MIN: usize = 4_000;
+
+/// Makes one commit of the batch and of the sessions of `chunk`. `uncommitted` are read points of connections that no commit
+/// holds. `seen_at` is the service's clock, `now` the machine's clock.
 ///
 /// # Errors
 /// When the archive cannot be read or written. Then the whole batch stays uncommitted.
 pub fn flush(
     batch: Batch,
+    chunk: Option<Chunk>,
     writer: &mut TeamWriter,
     settings: &Settings,
     uncommitted: &[ReadPoint],
     seen_at: Instant,
     now: Instant,
 ) -> Result<Flushed, ArchiveError> {
-    let (mut draft, flushed) = prepare(batch, &CommitContext { writer, settings, uncommitted, seen_at })?;
+    let of = CommitContext { writer, settings, uncommitted, seen_at };
+    let is_large = batch.held_events() >= EVENTS_A_THREAD_MIN;
+    let sessions = || chunk.map(|chunk| chunk.make(of.writer.rows(), seen_at)).transpose();
+    let (prepared, sessions) = both(is_large, || prepare(batch, &of), sessions);
+    let (mut draft, flushed) = prepared?;
+    draft.sessions = sessions?.map(|(sessions, _)| sessions);
     draft.seal_days = busy_days(writer.state(), &draft);
     correlate(&mut draft, writer, seen_at)?;
     Ok(flushed.with(writer.commit(draft, now)?))

@@ -8,7 +8,7 @@ use crate::pipeline::commit::batch::Batch;
 use crate::pipeline::team::budget::Permit;
 
 /// Messages that wait for the commit stage. Their events have permits of their own.
-pub const MESSAGES_WAITING_MAX: usize = 4;
+pub const MESSAGES_WAITING_MAX: usize = 8;
 
 /// A message to the commit stage. The stage answers when the work is done. If the stage ends first, no answer comes.
 pub enum Message {

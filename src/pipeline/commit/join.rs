@@ -130,6 +130,7 @@ pub fn join(
     };
     let parse = |read: &CountedEvent| is_new(read).then(|| parse(stream, &read.event));
     let parsed: Vec<_> = events.par_iter().with_min_len(EVENTS_A_THREAD_MIN).map(parse).collect();
+    added.rows.reserve(parsed.iter().flatten().count());
     for (CountedEvent { event, count }, parsed) in events.iter().zip(parsed) {
         let Some(parsed) = parsed else { continue };
         let occurrences = held.occurrences.entry(event.digest).or_default();

@@ -1,5 +1,6 @@
 //! Sessions catch up with the events after a backfill, after a change of the rules, and after an interruption. They are
-//! made from the archive alone, in chunks of event time. Each chunk is a commit, which records the progress.
+//! made from the archive alone, in chunks of event time. The commit that includes a chunk records the progress. In a backfill
+//! that is a commit of newer events; at the end of a round, and elsewhere, each chunk has a commit of its own.
 //!
 //! A chunk reads all events of its time, and the earlier events of each session that they belong to. So two chunks may
 //! read the same event without harm.
@@ -7,7 +8,8 @@
 use std::time::Duration;
 
 use crate::archive::{
-    ArchiveError, Committed, Draft, Finding, FindingKind, SessionsMark, TeamState, TeamWriter, WindowState,
+    ArchiveError, Committed, Draft, Finding, FindingKind, SessionsDraft, SessionsMark, TeamRows, TeamState, TeamWriter,
+    WindowState,
 };
 use crate::correlate::SESSION_RULES;
 use crate::model::{Dataset, Instant, Range, Stream};
@@ -60,7 +62,22 @@ impl Chunk {
         service_now: Instant,
         now: Instant,
     ) -> Result<Committed, ArchiveError> {
-        let rows = writer.rows();
+        let (sessions, strays) = self.make(writer.rows(), service_now)?;
+        let mut findings = Vec::new();
+        // The commits of a backfill have counted them.
+        if strays > 0 && self.until.is_none() {
+            let (stream, kind) = (Some(Stream::Connections), FindingKind::NoConnectionId);
+            let finding = Finding::new(stream, kind, "", NO_CONNECTION_ID, service_now);
+            findings.push(Finding { count: strays, ..finding });
+        }
+        writer.commit(Draft { sessions: Some(sessions), findings, ..Draft::default() }, now)
+    }
+
+    /// The sessions of the chunk, and the number of its events without a connection.
+    ///
+    /// # Errors
+    /// When the archive cannot be read.
+    pub fn make(&self, rows: TeamRows<'_>, service_now: Instant) -> Result<(SessionsDraft, u64), ArchiveError> {
         let end = self.to.or(self.until).unwrap_or(Instant::from_nanos(i64::MAX));
         let columns = rows.connection_columns(Range::new(self.from, end))?;
         let mut events = NewEvents::default();
@@ -69,18 +86,12 @@ impl Chunk {
             Some(_) => SessionsMark { rules: SESSION_RULES, through: self.to, until: self.until },
             None => COMPLETE,
         };
-        let mut findings = Vec::new();
-        // The commits of a backfill have counted them.
-        if events.strays > 0 && self.until.is_none() {
-            let (stream, kind) = (Some(Stream::Connections), FindingKind::NoConnectionId);
-            let finding = Finding::new(stream, kind, "", NO_CONNECTION_ID, service_now);
-            findings.push(Finding { count: events.strays, ..finding });
-        }
+        let strays = events.strays;
         let sessions = match self.is_anew {
             true => events.all_sessions(mark, service_now),
             false => events.sessions(rows, mark, service_now)?,
         };
-        writer.commit(Draft { sessions: Some(sessions), findings, ..Draft::default() }, now)
+        Ok((sessions, strays))
     }
 }
 

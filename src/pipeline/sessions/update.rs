@@ -31,7 +31,8 @@ pub fn are_stale(state: &TeamState) -> bool {
     }
 }
 
-/// Makes the sessions of the draft's connection events again, or defers them. `now` is the service's clock.
+/// Makes the sessions of the draft's connection events again, or defers them. The draft may hold the sessions of a chunk of
+/// earlier events. `now` is the service's clock.
 ///
 /// # Errors
 /// When the archive cannot be read.
@@ -39,7 +40,7 @@ pub fn correlate(draft: &mut Draft, writer: &mut TeamWriter, now: Instant) -> Re
     if planted::is(Bug::SessionsForgotten) {
         return Ok(());
     }
-    let is_deferred = writer.state().sessions.is_some_and(|mark| mark.through.is_some());
+    let is_deferred = draft.sessions.is_some() || writer.state().sessions.is_some_and(|mark| mark.through.is_some());
     let count = connections(draft).map(|new| new.rows.len()).sum::<usize>();
     if is_deferred || count >= DEFER_EVENTS_MIN {
         defer_sessions(draft, writer);
@@ -51,12 +52,17 @@ pub fn correlate(draft: &mut Draft, writer: &mut TeamWriter, now: Instant) -> Re
     Ok(())
 }
 
-/// Leaves the sessions unchanged, and records their lag in the commit.
+/// The mark of the sessions before the draft's new rows.
+fn mark_before(draft: &Draft, writer: &TeamWriter) -> Option<SessionsMark> {
+    draft.sessions.as_ref().map(|sessions| sessions.mark).or(writer.state().sessions)
+}
+
+/// Makes no sessions of the draft's connection events, and records their lag in the commit.
 pub fn defer_sessions(draft: &mut Draft, writer: &TeamWriter) {
     let times = connections(draft).filter_map(WindowRows::times);
     let Some((first, last)) = times.reduce(|all, some| (all.0.min(some.0), all.1.max(some.1))) else { return };
     let after = Instant::from_nanos(last.nanos().saturating_add(1));
-    let (through, until) = match writer.state().sessions {
+    let (through, until) = match mark_before(draft, writer) {
         Some(mark) if mark.rules != SESSION_RULES => return,
         // A rebuild reaches the last event anyway.
         Some(SessionsMark { through: Some(through), until: None, .. }) => (through.min(first), None),
@@ -66,7 +72,8 @@ pub fn defer_sessions(draft: &mut Draft, writer: &TeamWriter) {
         None if are_stale(writer.state()) => return,
         Some(SessionsMark { through: None, .. }) | None => (first, Some(after)),
     };
-    draft.sessions = Some(no_change(SessionsMark { rules: SESSION_RULES, through: Some(through), until }));
+    let mark = SessionsMark { rules: SESSION_RULES, through: Some(through), until };
+    draft.sessions.get_or_insert_with(|| no_change(mark)).mark = mark;
 }
 
 fn no_change(mark: SessionsMark) -> SessionsDraft {

@@ -148,7 +148,7 @@ fn a_busy_day_is_sealed_by_the_commit_that_reads_all_of_it() {
         revision: 1,
         first_seen_at: day.end,
         redacted: false,
-        raw: bytes::Bytes::new(),
+        raw: bytes::Bytes::new().into(),
         served_digest: None,
         detail: Detail::Billing { payload: None },
     };

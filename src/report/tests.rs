@@ -250,7 +250,10 @@ fn an_error_in_the_middle_of_a_result_is_an_error() {
     // The engine gives the cause, unless the interruption of another thread is reported first.
     let errors = (0..20).map(|_| ask(&engine, sql, Format::Ndjson).unwrap_err());
     let errors: Vec<ReportError> = errors.take_while(|error| !error.to_string().contains("stopped here")).collect();
-    assert!(errors.len() < 20 && errors.iter().all(|error| error.to_string().contains("ask again")), "{errors:?}");
+    assert!(
+        errors.len() < 20 && errors.iter().all(|error| error.to_string().contains("run the query again")),
+        "{errors:?}"
+    );
 }
 
 #[test]

@@ -308,9 +308,14 @@ fn sessions_of(month: Range, a_day: u64) -> Vec<SessionRow> {
     sessions
 }
 
-fn seal_sessions(writer: &mut TeamWriter, month: Range, resting: Vec<SessionRow>, now: Instant) -> Result<(), Failure> {
+fn seal_sessions(
+    writer: &mut TeamWriter,
+    month: Range,
+    finished: Vec<SessionRow>,
+    now: Instant,
+) -> Result<(), Failure> {
     let mark = SessionsMark { rules: SESSION_RULES, through: Some(month.end), until: None };
-    let sessions = SessionsDraft { mark, is_anew: false, open: Vec::new(), resting, replaced: BTreeMap::new() };
+    let sessions = SessionsDraft { mark, is_anew: false, open: Vec::new(), finished, replaced: BTreeMap::new() };
     let seal_months = vec![(Stream::Connections, month)];
     let _ = writer.commit(Draft { sessions: Some(sessions), seal_months, ..Draft::default() }, now)?;
     Ok(())

@@ -60,7 +60,7 @@ impl Archive {
 impl TeamReader {
     /// The salts that the ledger names, for digests of subjects.
     pub fn salts(&self) -> Salts {
-        Salts::of_verifier(self.store(), self.state())
+        Salts::for_verifying(self.store(), self.state())
     }
 }
 

@@ -84,7 +84,7 @@ impl TeamWriter {
         recover(store, &key, &replay)?;
         let heads = heads_of(store, archive.signer(), id, team, &replay)?;
         let Replay { state, end, .. } = replay;
-        let salts = Salts::of_writer(store, &state, archive.random())?;
+        let salts = Salts::for_writing(store, &state, archive.random())?;
         let snapshot = snapshot::newest(store, &key).min(state.seq);
         let (end, lookup) = (LedgerEnd { torn: 0, ..end }, Lookup::default());
         Ok(Self { archive, key, state, end, heads, lookup, snapshot, salts, is_poisoned: false, _guard: guard })
@@ -190,7 +190,7 @@ impl TeamWriter {
             inventory: draft.inventory_reads,
             reviews: draft.reviews,
             holds: draft.holds,
-            removes: expired_paths(&self.state, &draft.expire, draft.gone_sessions),
+            removes: expired_paths(&self.state, &draft.expire, draft.expired_session_files),
             expired: draft.expire,
             ..Body::default()
         };

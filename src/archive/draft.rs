@@ -39,7 +39,7 @@ pub struct SessionsDraft {
     pub is_anew: bool,
     /// Sessions that can still receive events, in any order.
     pub open: Vec<SessionRow>,
-    pub resting: Vec<SessionRow>,
+    pub finished: Vec<SessionRow>,
     /// The archived rows that these sessions replace, by the path of their file.
     pub replaced: BTreeMap<String, Vec<SessionRow>>,
 }
@@ -85,7 +85,7 @@ pub struct Draft {
     /// The line's records of expired months. Records of sessions add to the replaced rows in `sessions`.
     pub expire: Vec<ExpiredRecord>,
     /// Session files that expire with these months.
-    pub gone_sessions: Vec<String>,
+    pub expired_session_files: Vec<String>,
     /// Added and released legal holds.
     pub holds: Vec<HoldRecord>,
 }

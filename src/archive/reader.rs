@@ -257,8 +257,8 @@ impl<'a> TeamRows<'a> {
     ///
     /// # Errors
     /// When a file cannot be read.
-    pub fn resting_sessions(self, ids: &[&ConnectionId]) -> Result<Vec<HeldSession>, ArchiveError> {
-        self.lookup.resting(self.store, self.state, ids)
+    pub fn finished_sessions(self, ids: &[&ConnectionId]) -> Result<Vec<HeldSession>, ArchiveError> {
+        self.lookup.finished(self.store, self.state, ids)
     }
 }
 

@@ -115,9 +115,9 @@ impl TeamWriter {
         let is_changed = !gone.months.is_empty();
         let sessions = self.state().sessions.filter(|_| is_changed).map(|mut mark| {
             (mark.through, mark.until) = (gone.rest.map(|rest| rest.start), gone.rest.map(|rest| rest.end));
-            SessionsDraft { mark, is_anew: false, open: Vec::new(), resting: Vec::new(), replaced: gone.replaced }
+            SessionsDraft { mark, is_anew: false, open: Vec::new(), finished: Vec::new(), replaced: gone.replaced }
         });
-        let draft = Draft { expire: expire.clone(), gone_sessions: gone.files, sessions, ..Draft::default() };
+        let draft = Draft { expire: expire.clone(), expired_session_files: gone.files, sessions, ..Draft::default() };
         let _: Committed = self.commit(draft, now)?;
         Ok(expire)
     }

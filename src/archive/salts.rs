@@ -118,14 +118,14 @@ impl Salts {
     ///
     /// # Errors
     /// When the store fails. A lost salt is an error only when somebody asks for it.
-    pub fn of_writer(store: &dyn Store, state: &TeamState, random: &Random) -> Result<Self, StoreError> {
+    pub fn for_writing(store: &dyn Store, state: &TeamState, random: &Random) -> Result<Self, StoreError> {
         let read = |salt: SaltRecord| Ok((salt.month, MonthSalt::of(read(store, state, salt)?)));
         let months = state.named_salts().map(read).collect::<Result<_, StoreError>>()?;
         Ok(Self::with(state, random.clone(), Some(Salt(random.seed())), months))
     }
 
     /// The salts that the ledger names, for verification. An unreadable salt is lost.
-    pub fn of_verifier(store: &dyn Store, state: &TeamState) -> Self {
+    pub fn for_verifying(store: &dyn Store, state: &TeamState) -> Self {
         let read = |salt: SaltRecord| {
             let lost = |error: StoreError| Err(salt.lost(state, error.to_string()));
             (salt.month, MonthSalt::of(read(store, state, salt).unwrap_or_else(lost)))

@@ -5,7 +5,7 @@
 
 mod session;
 
-pub use session::{connection_of, is_at_rest, is_connection, session_from, session_of};
+pub use session::{connection_of, is_connection, is_finished, session_from, session_of};
 
 /// The version of the rules. If an archive's sessions have another version, they are made again.
 pub const SESSION_RULES: u32 = 1;

@@ -12,9 +12,9 @@ const AUTH_FAILED: &str = "authFailedEvent";
 const CLOSED: &str = "connectionClosedEvent";
 
 /// An established connection without a close can still be in use; after this time, its close is not expected any more.
-const OPEN_REST: Duration = Duration::from_secs(30 * 86_400);
+const OPEN_WAIT: Duration = Duration::from_secs(30 * 86_400);
 /// A request that was not answered, or only refused, is over after this time.
-const UNANSWERED_REST: Duration = Duration::from_secs(86_400);
+const UNANSWERED_WAIT: Duration = Duration::from_secs(86_400);
 
 /// Up to this number of events, a session's events are compared one by one.
 const FEW_EVENTS: usize = 16;
@@ -76,11 +76,11 @@ pub fn session_from(events: Vec<ConnectionEvent<'_>>) -> Option<SessionRow> {
 
 /// Whether a session expects no more events at `newest`, the latest known event time. A later event still changes the
 /// session: this decides only where the session is stored.
-pub fn is_at_rest(session: &SessionRow, newest: Instant) -> bool {
+pub fn is_finished(session: &SessionRow, newest: Instant) -> bool {
     let wait = match session.outcome {
         _ if session.closed_at.is_some() => return true,
-        Outcome::Open => OPEN_REST,
-        _ => UNANSWERED_REST,
+        Outcome::Open => OPEN_WAIT,
+        _ => UNANSWERED_WAIT,
     };
     session.last_event_at.plus(wait) <= newest
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::{connection_of, is_at_rest, session_of};
+use super::{connection_of, is_finished, session_of};
 use crate::model::{ConnectionDetail, Detail, EventRow, Instant, Outcome, SessionRow};
 
 fn second(second: i64) -> Instant {
@@ -165,8 +165,8 @@ fn an_event_without_a_connection_makes_no_session() {
 }
 
 #[test]
-fn a_session_is_resting_when_it_is_closed_or_timed_out() {
-    for (events, days, rests) in [
+fn a_session_is_finished_when_it_is_closed_or_timed_out() {
+    for (events, days, is_over) in [
         ("r0 e1 c2", 0, true),
         ("r0", 0, false),
         ("r0", 2, true),
@@ -175,7 +175,7 @@ fn a_session_is_resting_when_it_is_closed_or_timed_out() {
         ("r0 e1", 31, true),
     ] {
         let newest = second(0).plus(Duration::from_secs(days * 86_400));
-        assert_eq!(is_at_rest(&session(&history(events)), newest), rests, "{events} after {days} days");
+        assert_eq!(is_finished(&session(&history(events)), newest), is_over, "{events} after {days} days");
     }
 }
 

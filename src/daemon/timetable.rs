@@ -47,7 +47,7 @@ pub struct Timetable {
     jobs: BTreeMap<(TeamId, Task), Job>,
     busy: BTreeMap<TeamId, Lane>,
     /// Teams that start no run, and until when.
-    resting: BTreeMap<TeamId, Instant>,
+    delayed: BTreeMap<TeamId, Instant>,
     /// The service asked all teams to wait.
     paused_until: Option<Instant>,
     /// Consecutive failures, and the last time at which the service answered again.
@@ -59,10 +59,10 @@ pub struct Timetable {
 impl Timetable {
     /// `slots`: the maximum number of parallel runs.
     pub fn new(schedule: Schedule, tasks: Vec<Task>, slots: usize, seed: u64) -> Self {
-        let (jobs, busy, resting) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let (jobs, busy, delayed) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let slots = slots.max(1);
         let (paused_until, back_at, seen) = (None, None, None);
-        Self { schedule, tasks, slots, seed, jobs, busy, resting, paused_until, away: 0, back_at, seen }
+        Self { schedule, tasks, slots, seed, jobs, busy, delayed, paused_until, away: 0, back_at, seen }
     }
 
     /// Adds a team: all of its tasks are due now. A known team does not change.
@@ -88,10 +88,10 @@ impl Timetable {
         if let Some(until) = self.paused_until.filter(|until| now < *until) {
             return Next::Wait(Some(until));
         }
-        self.resting.retain(|_, until| now < *until);
+        self.delayed.retain(|_, until| now < *until);
         let free = self.free_lanes();
         let due = self.jobs.iter().filter(|((team, _), job)| job.due <= now && !self.busy.contains_key(team));
-        let due = due.filter(|((team, _), _)| !self.resting.contains_key(team));
+        let due = due.filter(|((team, _), _)| !self.delayed.contains_key(team));
         let first = due
             .filter(|((_, task), job)| free.contains(&job.lane(*task)))
             .min_by_key(|(key, job)| (job.urgency.rank(now), job.due, *key))
@@ -103,7 +103,7 @@ impl Timetable {
             return Next::Start(team, task);
         }
         let later = self.jobs.iter().filter(|((team, _), _)| !self.busy.contains_key(team));
-        let asked = |team| self.resting.get(team).copied().unwrap_or(now);
+        let asked = |team| self.delayed.get(team).copied().unwrap_or(now);
         Next::Wait(later.map(|((team, _), job)| job.due.max(asked(team))).filter(|due| now < *due).min())
     }
 
@@ -115,10 +115,10 @@ impl Timetable {
         match outcome {
             // Every other task of the team would use the same service.
             Outcome::Failed { not_before: Some(asked) } if !asked.is_zero() => {
-                self.resting.insert(team.clone(), now.plus(asked));
+                self.delayed.insert(team.clone(), now.plus(asked));
             }
             // Every other task of the team would write into the same ledger.
-            Outcome::Fenced => drop(self.resting.insert(team.clone(), job.due)),
+            Outcome::Fenced => drop(self.delayed.insert(team.clone(), job.due)),
             Outcome::Done { .. } | Outcome::Failed { .. } | Outcome::Refused => {}
         }
         match outcome {
@@ -152,7 +152,7 @@ impl Timetable {
 
     /// No task of the team starts before `until`.
     pub fn rest(&mut self, team: &TeamId, until: Instant) {
-        let held = self.resting.entry(team.clone()).or_insert(until);
+        let held = self.delayed.entry(team.clone()).or_insert(until);
         *held = until.max(*held);
     }
 
@@ -193,7 +193,7 @@ impl Timetable {
     fn notice_clock(&mut self, now: Instant) {
         if self.seen.is_some_and(|seen| now < seen) {
             (self.paused_until, self.back_at) = (None, None);
-            self.resting.clear();
+            self.delayed.clear();
             for ((_, task), job) in &mut self.jobs {
                 let longest = if job.failures > 0 { now.plus(SLOW_RETRY) } else { Instant::LATEST };
                 job.due = job.due.min(next_due(task.cron(&self.schedule), job.offset, now)).min(longest);

@@ -121,7 +121,7 @@ impl History {
             mark: SessionsMark { rules: 1, through: None, until: None },
             is_anew: true,
             open,
-            resting: sessions.collect(),
+            finished: sessions.collect(),
             replaced: BTreeMap::new(),
         };
         Draft { sessions: Some(draft), ..Draft::default() }
@@ -138,7 +138,7 @@ impl History {
                 mark: SessionsMark { rules: 1, through: Some(through), until: None },
                 is_anew: false,
                 open: Vec::new(),
-                resting: Vec::new(),
+                finished: Vec::new(),
                 replaced: BTreeMap::new(),
             });
         }

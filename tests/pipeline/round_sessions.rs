@@ -73,7 +73,7 @@ fn draft(rows: &[EventRow], compact: bool) -> Draft {
 fn held(writer: &mut TeamWriter, rows: &[EventRow]) -> BTreeMap<String, SessionRow> {
     let ids: Vec<ConnectionId> = rows.iter().filter_map(connection_of).map(ConnectionId::from).collect();
     let ids: Vec<&ConnectionId> = ids.iter().collect();
-    let found = [writer.rows().open_sessions().unwrap(), writer.rows().resting_sessions(&ids).unwrap()].concat();
+    let found = [writer.rows().open_sessions().unwrap(), writer.rows().finished_sessions(&ids).unwrap()].concat();
     let count = found.len();
     let found: BTreeMap<_, _> = found.into_iter().map(|held| (held.row.connection_id.to_string(), held.row)).collect();
     assert_eq!(found.len(), count, "a session occurs twice");

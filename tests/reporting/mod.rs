@@ -211,7 +211,7 @@ fn sessions(rows: &[WindowRows]) -> SessionsDraft {
     let events = rows.iter().flat_map(|window| &window.rows).filter(|row| connection_of(row).is_some());
     let open = events.filter_map(|event| session_of(&[event])).collect();
     let mark = SessionsMark { rules: SESSION_RULES, through: None, until: None };
-    SessionsDraft { mark, is_anew: false, open, resting: Vec::new(), replaced: BTreeMap::new() }
+    SessionsDraft { mark, is_anew: false, open, finished: Vec::new(), replaced: BTreeMap::new() }
 }
 
 /// A window of a day, and its events.

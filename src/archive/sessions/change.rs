@@ -58,7 +58,7 @@ pub fn plan(
     }
     // Most sessions begin in the same month as the session before.
     let mut last: Option<(Range, Place)> = None;
-    for row in draft.iter().flat_map(|draft| &draft.resting) {
+    for row in draft.iter().flat_map(|draft| &draft.finished) {
         let at = row.first_event_at;
         let (_, place) = *match &mut last {
             Some(last) if last.0.owns(at) => last,

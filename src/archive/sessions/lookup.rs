@@ -39,7 +39,7 @@ impl Lookup {
         Ok(found)
     }
 
-    pub fn resting(
+    pub fn finished(
         &self,
         store: &dyn Store,
         state: &TeamState,

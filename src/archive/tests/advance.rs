@@ -21,6 +21,6 @@ impl Salts {
     /// Salts of an archive before its first line, whose random source returns only sevens.
     pub fn of_test(team: TeamId) -> Self {
         let random = Random::new(Arc::new(|| 7));
-        Self::of_writer(&MemoryStore::new(), &TeamState::genesis("archive-1", team), &random).unwrap()
+        Self::for_writing(&MemoryStore::new(), &TeamState::genesis("archive-1", team), &random).unwrap()
     }
 }

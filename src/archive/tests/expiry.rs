@@ -232,14 +232,14 @@ fn expire_whole_month(store: &Arc<dyn Store>) {
     assert!(matches!(back, Err(ArchiveError::State { .. })), "{back:?}");
 }
 
-/// One resting session of the day.
+/// One finished session of the day.
 fn sessions_of(date: &str) -> SessionsDraft {
     let row = session(&event(&format!("{date}-0000"), day(date).start));
     SessionsDraft {
         mark: SessionsMark { rules: 1, through: None, until: None },
         is_anew: false,
         open: Vec::new(),
-        resting: vec![row],
+        finished: vec![row],
         replaced: BTreeMap::new(),
     }
 }

@@ -78,7 +78,7 @@ fn every_part_of_a_draft_changes_its_digest() {
         mark: SessionsMark { rules: 1, through: Some(now()), until: until.map(at) },
         is_anew,
         open: Vec::new(),
-        resting: Vec::new(),
+        finished: Vec::new(),
         replaced: BTreeMap::new(),
     };
     let drafts = [

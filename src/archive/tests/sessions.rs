@@ -16,11 +16,11 @@ pub fn sessions(draft: SessionsDraft) -> Draft {
 
 pub fn change(through: &str) -> SessionsDraft {
     let mark = SessionsMark { rules: 1, through: Some(at(through)), until: None };
-    SessionsDraft { mark, is_anew: false, open: Vec::new(), resting: Vec::new(), replaced: BTreeMap::new() }
+    SessionsDraft { mark, is_anew: false, open: Vec::new(), finished: Vec::new(), replaced: BTreeMap::new() }
 }
 
 /// This many finished sessions of a day, numbered from `first`.
-pub fn resting(date: &str, first: u64, count: u64) -> Vec<SessionRow> {
+pub fn finished(date: &str, first: u64, count: u64) -> Vec<SessionRow> {
     let start = day(date).start;
     (first..first + count).map(|n| at_time(&format!("{date}-{n}"), start.plus(Duration::from_secs(n)))).collect()
 }
@@ -48,8 +48,8 @@ fn small_files_are_merged_into_the_next_and_a_sealed_month_is_one_file() {
     let archive = open(&store);
     let mut writer = writer(&archive);
     for n in 0..20 {
-        let resting = resting("2026-11-03", n * 10, 10);
-        let draft = SessionsDraft { resting, ..change(&format!("2026-11-03T{n:02}:00:00Z")) };
+        let finished = finished("2026-11-03", n * 10, 10);
+        let draft = SessionsDraft { finished, ..change(&format!("2026-11-03T{n:02}:00:00Z")) };
         let _ = commit(&mut writer, sessions(draft)).unwrap();
         let files = roles(&writer);
         assert!(files.iter().all(|(role, _)| *role == FileRole::Part) && files.len() <= 6, "{files:?}");
@@ -60,7 +60,7 @@ fn small_files_are_merged_into_the_next_and_a_sealed_month_is_one_file() {
     assert_eq!(roles(&writer), [(FileRole::Month, 200)]);
     assert!(files_of(&writer)[0].2.starts_with("tables/sessions/team=acme/month=2026-11/20261101t000000z-month-"));
     // Later sessions of the month have their own file until the next month is sealed.
-    let draft = SessionsDraft { resting: resting("2026-11-04", 0, 3), ..change("2026-11-04T00:00:00Z") };
+    let draft = SessionsDraft { finished: finished("2026-11-04", 0, 3), ..change("2026-11-04T00:00:00Z") };
     let _ = commit(&mut writer, sessions(draft)).unwrap();
     assert_eq!(roles(&writer), [(FileRole::Amendment, 3), (FileRole::Month, 200)]);
     let december = month_of(at("2026-12-01T00:00:00Z"));
@@ -76,8 +76,8 @@ fn sealing_a_month_keeps_its_large_files() {
     let archive = open(&store);
     let mut writer = writer(&archive);
     for (n, count) in [(0, 20_000), (20_000, 20_000), (40_000, 300)] {
-        let resting = resting("2026-11-03", n, count);
-        let draft = SessionsDraft { resting, ..change(&format!("2026-11-03T00:00:{:02}Z", n / 1_000)) };
+        let finished = finished("2026-11-03", n, count);
+        let draft = SessionsDraft { finished, ..change(&format!("2026-11-03T00:00:{:02}Z", n / 1_000)) };
         let _ = commit(&mut writer, sessions(draft)).unwrap();
     }
     let large: Vec<_> = files_of(&writer).into_iter().filter(|(_, rows, _)| *rows == 20_000).collect();
@@ -91,9 +91,9 @@ fn sealing_a_month_keeps_its_large_files() {
         assert!(large.iter().all(|file| files.contains(file)), "{files:?}");
         let small: Vec<u64> = files.iter().map(|(_, rows, _)| *rows).filter(|rows| *rows < 20_000).collect();
         assert_eq!(small, [expected]);
-        let resting = resting("2026-11-04", expected, gained);
+        let finished = finished("2026-11-04", expected, gained);
         let _ =
-            commit(&mut writer, sessions(SessionsDraft { resting, ..change(&format!("{date}T00:00:00Z")) })).unwrap();
+            commit(&mut writer, sessions(SessionsDraft { finished, ..change(&format!("{date}T00:00:00Z")) })).unwrap();
     }
     assert_eq!(sessions_in(&archive).len(), 40_305);
     assert!(verify(store.as_ref(), &VerifyOptions::default()).unwrap().is_clean());
@@ -106,13 +106,13 @@ fn replacing_a_session_changes_no_other_row() {
     let mut writer = writer(&archive);
     for date in ["2026-09-05", "2026-10-05", "2026-11-05"] {
         let seal_months = vec![(Stream::Connections, month_of(day(date).start))];
-        let draft = SessionsDraft { resting: resting(date, 0, 50), ..change(&format!("{date}T00:00:00Z")) };
+        let draft = SessionsDraft { finished: finished(date, 0, 50), ..change(&format!("{date}T00:00:00Z")) };
         let _ = commit(&mut writer, Draft { seal_months, ..sessions(draft) }).unwrap();
     }
     let before = files_of(&writer);
     let ids: Vec<ConnectionId> =
         ["c-2026-10-05-7", "c-2026-10-05-8", "c-nobody"].map(ConnectionId::from).into_iter().collect();
-    let held = writer.rows().resting_sessions(&ids.iter().collect::<Vec<_>>()).unwrap();
+    let held = writer.rows().finished_sessions(&ids.iter().collect::<Vec<_>>()).unwrap();
     assert_eq!(
         held.iter().map(|held| held.row.connection_id.as_str()).collect::<Vec<_>>(),
         ["c-2026-10-05-7", "c-2026-10-05-8"]
@@ -123,7 +123,7 @@ fn replacing_a_session_changes_no_other_row() {
     let earlier = SessionRow { first_event_at: at("2026-09-30T00:00:00Z"), ..held[1].row.clone() };
     let draft = SessionsDraft {
         open: vec![later.clone()],
-        resting: vec![earlier.clone()],
+        finished: vec![earlier.clone()],
         replaced: replaced(held),
         ..change("2026-11-06T00:00:00Z")
     };
@@ -142,7 +142,7 @@ fn replacing_a_session_changes_no_other_row() {
     assert_eq!(found, expected);
     assert_eq!(files_of(&writer).iter().filter(|file| before.contains(file)).count(), 2, "months not touched stay");
     assert_eq!(writer.rows().open_sessions().unwrap().into_iter().map(|held| held.row).collect::<Vec<_>>(), [later]);
-    let found = writer.rows().resting_sessions(&[&earlier.connection_id]).unwrap();
+    let found = writer.rows().finished_sessions(&[&earlier.connection_id]).unwrap();
     assert_eq!(found.into_iter().map(|held| held.row).collect::<Vec<_>>(), [earlier]);
     assert!(sessions_in(&archive).values().all(|count| *count == 1) && sessions_in(&archive).len() == 150);
 }
@@ -200,14 +200,14 @@ fn a_rebuild_replaces_all_sessions() {
     let archive = open(&store);
     let mut writer = writer(&archive);
     let draft = SessionsDraft {
-        open: resting("2026-11-03", 0, 5),
-        resting: resting("2026-10-03", 0, 5),
+        open: finished("2026-11-03", 0, 5),
+        finished: finished("2026-10-03", 0, 5),
         ..change("2026-11-04T00:00:00Z")
     };
     let _ = commit(&mut writer, sessions(draft)).unwrap();
     let mark = SessionsMark { rules: 2, through: None, until: None };
     let anew =
-        SessionsDraft { mark, is_anew: true, resting: resting("2026-11-03", 3, 4), ..change("2026-11-05T00:00:00Z") };
+        SessionsDraft { mark, is_anew: true, finished: finished("2026-11-03", 3, 4), ..change("2026-11-05T00:00:00Z") };
     let _ = commit(&mut writer, sessions(anew)).unwrap();
     assert_eq!((roles(&writer), writer.state().sessions), (vec![(FileRole::Part, 4)], Some(mark)));
     assert_eq!(live_under(&store, "tables").len(), 1);
@@ -222,11 +222,11 @@ fn sessions_of_a_draft_are_sorted_and_unique() {
     let [first, second, third] = ["b", "a", "c"].map(|id| at_time(id, at("2026-11-03T10:00:00Z")));
     let earliest = at_time("d", at("2026-11-03T09:00:00Z"));
     let again = SessionRow { event_count: 2, ..first.clone() };
-    let draft = |resting| sessions(SessionsDraft { resting, ..change("2026-11-03T12:00:00Z") });
+    let draft = |finished| sessions(SessionsDraft { finished, ..change("2026-11-03T12:00:00Z") });
     let refused = commit(&mut writer, draft(vec![first.clone(), third.clone(), again])).unwrap_err();
     assert!(refused.to_string().contains("session c-b occurs twice"), "{refused}");
     let _ = commit(&mut writer, draft(vec![third.clone(), first.clone(), earliest.clone(), second.clone()])).unwrap();
     let ids: Vec<ConnectionId> = ["c-a", "c-b", "c-c", "c-d"].map(ConnectionId::from).into_iter().collect();
-    let held = writer.rows().resting_sessions(&ids.iter().collect::<Vec<_>>()).unwrap();
+    let held = writer.rows().finished_sessions(&ids.iter().collect::<Vec<_>>()).unwrap();
     assert_eq!(held.into_iter().map(|held| held.row).collect::<Vec<_>>(), [earliest, second, first, third]);
 }

@@ -5,7 +5,7 @@ use crate::model::path::year_of;
 use crate::store::MemoryStore;
 
 use super::super::{FileEntry, StateError, VerifyOptions, verify};
-use super::sessions::{change, files_of, replaced, resting, roles, sessions};
+use super::sessions::{change, files_of, finished, replaced, roles, sessions};
 use super::*;
 use crate::model::ConnectionId;
 
@@ -20,7 +20,7 @@ fn year(text: &str) -> Range {
 fn seal(writer: &mut TeamWriter, dates: impl IntoIterator<Item = String>, count: u64) {
     for date in dates {
         let seal_months = vec![(Stream::Connections, month_of(day(&date).start))];
-        let draft = SessionsDraft { resting: resting(&date, 0, count), ..change(&format!("{date}T00:00:00Z")) };
+        let draft = SessionsDraft { finished: finished(&date, 0, count), ..change(&format!("{date}T00:00:00Z")) };
         let _ = commit(writer, Draft { seal_months, ..sessions(draft) }).unwrap();
     }
 }
@@ -35,7 +35,7 @@ fn join(writer: &mut TeamWriter, year: Range) -> Result<Committed, ArchiveError>
 
 fn held(writer: &mut TeamWriter, ids: &[String]) -> Vec<HeldSession> {
     let ids: Vec<ConnectionId> = ids.iter().map(|id| ConnectionId::from(id.as_str())).collect();
-    writer.rows().resting_sessions(&ids.iter().collect::<Vec<_>>()).unwrap()
+    writer.rows().finished_sessions(&ids.iter().collect::<Vec<_>>()).unwrap()
 }
 
 fn is_clean(store: &MemoryStore) -> bool {
@@ -115,12 +115,12 @@ fn a_late_change_rewrites_its_year() {
             first_event_at: begun(held.row.connection_id.as_str()),
             ..held.row.clone()
         };
-        let resting: Vec<SessionRow> = found.iter().map(changed).collect();
+        let finished: Vec<SessionRow> = found.iter().map(changed).collect();
         let draft =
-            SessionsDraft { resting: resting.clone(), replaced: replaced(found), ..change("2026-01-06T00:00:00Z") };
+            SessionsDraft { finished: finished.clone(), replaced: replaced(found), ..change("2026-01-06T00:00:00Z") };
         let _ = commit(&mut writer, sessions(draft)).unwrap();
         let now: Vec<SessionRow> = held(&mut writer, &ids).into_iter().map(|held| held.row).collect();
-        assert!(now.len() == resting.len() && resting.iter().all(|row| now.contains(row)), "{scenario}: {now:?}");
+        assert!(now.len() == finished.len() && finished.iter().all(|row| now.contains(row)), "{scenario}: {now:?}");
         let year = files_of(&writer).into_iter().find(|(_, rows, _)| *rows > MANY).unwrap();
         assert_eq!(year.1, expected, "{scenario}");
         assert_eq!(sessions_in(&archive).len() as u64, 12 * MANY, "{scenario}");
@@ -134,9 +134,9 @@ fn later_sessions_of_a_year_are_in_few_amendments() {
     let (store, archive, mut writer) = joined();
     let year_file = files_of(&writer).remove(0);
     for (n, date) in fifths("2025", 1..=12).into_iter().enumerate() {
-        let resting = resting(&date, MANY + 100 * n as u64, 40);
+        let finished = finished(&date, MANY + 100 * n as u64, 40);
         let _ =
-            commit(&mut writer, sessions(SessionsDraft { resting, ..change(&format!("2026-01-06T00:{n:02}:00Z")) }));
+            commit(&mut writer, sessions(SessionsDraft { finished, ..change(&format!("2026-01-06T00:{n:02}:00Z")) }));
         let files = files_of(&writer);
         assert!(files.contains(&year_file) && files.len() <= 6, "{files:?}");
         let beside = |(role, _, path): &&(FileRole, u64, String)| {
@@ -153,8 +153,8 @@ fn later_sessions_of_a_year_are_in_few_amendments() {
     assert!(writer.state().years_to_join().is_empty() && is_clean(&store));
     // A changed session rewrites the year's file, which takes in the amendment.
     let found = held(&mut writer, &["c-2025-03-05-1".to_owned()]);
-    let resting = vec![SessionRow { event_count: 3, ..found[0].row.clone() }];
-    let draft = SessionsDraft { resting, replaced: replaced(found), ..change("2026-01-07T00:00:00Z") };
+    let finished = vec![SessionRow { event_count: 3, ..found[0].row.clone() }];
+    let draft = SessionsDraft { finished, replaced: replaced(found), ..change("2026-01-07T00:00:00Z") };
     let _ = commit(&mut writer, sessions(draft)).unwrap();
     assert_eq!(files_of(&writer).into_iter().filter(of_year).count(), 1);
     assert!(is_clean(&store));
@@ -168,8 +168,8 @@ fn an_altered_year_is_refused() {
     content[100] ^= 1;
     let found = held(&mut writer, &["c-2025-06-05-77".to_owned()]);
     store.tamper(&path, Some(content.into()));
-    let resting = vec![SessionRow { event_count: 9, ..found[0].row.clone() }];
-    let draft = SessionsDraft { resting, replaced: replaced(found), ..change("2026-01-06T00:00:00Z") };
+    let finished = vec![SessionRow { event_count: 9, ..found[0].row.clone() }];
+    let draft = SessionsDraft { finished, replaced: replaced(found), ..change("2026-01-06T00:00:00Z") };
     let refused = commit(&mut writer, sessions(draft));
     assert!(matches!(refused, Err(ArchiveError::ReadBack { .. } | ArchiveError::Table { .. })), "{refused:?}");
 }
@@ -209,8 +209,8 @@ fn a_year_is_joined_only_if_that_removes_files() {
 fn recomputed_sessions_are_by_month_until_their_year_is_joined() {
     let (store, archive, mut writer) = joined();
     let mark = SessionsMark { rules: 2, through: None, until: None };
-    let all: Vec<SessionRow> = fifths("2025", 1..=12).iter().flat_map(|date| resting(date, 0, 20)).collect();
-    let draft = SessionsDraft { mark, is_anew: true, resting: all, ..change("2026-01-06T00:00:00Z") };
+    let all: Vec<SessionRow> = fifths("2025", 1..=12).iter().flat_map(|date| finished(date, 0, 20)).collect();
+    let draft = SessionsDraft { mark, is_anew: true, finished: all, ..change("2026-01-06T00:00:00Z") };
     let _ = commit(&mut writer, sessions(draft)).unwrap();
     assert_eq!(roles(&writer), vec![(FileRole::Month, 20); 12]);
     let _ = join(&mut writer, year("2025")).unwrap();

@@ -15,7 +15,7 @@ const SURPLUS_BYTES_READ_MAX: u64 = 16 << 20;
 /// Checks the live files and the salts of one team.
 pub fn check(store: &dyn Store, walk: &Walk, report: &mut VerifyReport) {
     let Some(state) = &walk.state else { return };
-    let salts = Salts::of_verifier(store, state);
+    let salts = Salts::for_verifying(store, state);
     for file in state.files.values() {
         let before = report.faults.len();
         check_file(store, file, &salts, report);

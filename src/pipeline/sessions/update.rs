@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use crate::archive::{
     ArchiveError, Draft, HeldSession, SessionsDraft, SessionsMark, TeamRows, TeamState, TeamWriter, WindowRows,
 };
-use crate::correlate::{SESSION_RULES, connection_of, is_at_rest, is_connection, session_from};
+use crate::correlate::{SESSION_RULES, connection_of, is_connection, is_finished, session_from};
 use crate::model::{ConnectionEvent, ConnectionId, Dataset, EventRow, Instant, Range, SessionRow, Stream};
 use crate::planted::{self, Bug};
 
@@ -77,7 +77,7 @@ pub fn defer_sessions(draft: &mut Draft, writer: &TeamWriter) {
 }
 
 fn no_change(mark: SessionsMark) -> SessionsDraft {
-    SessionsDraft { mark, is_anew: false, open: Vec::new(), resting: Vec::new(), replaced: BTreeMap::new() }
+    SessionsDraft { mark, is_anew: false, open: Vec::new(), finished: Vec::new(), replaced: BTreeMap::new() }
 }
 
 fn connections(draft: &Draft) -> impl Iterator<Item = &WindowRows> {
@@ -143,30 +143,30 @@ impl<'e> NewEvents<'e> {
     }
 }
 
-/// The changes to the `held` sessions (open, resting), when the sessions of the touched connections are `made` again.
+/// The changes to the `held` sessions (open, finished), when the sessions of the touched connections are `made` again.
 /// An unchanged session stays in its file.
 fn changed(
     mark: SessionsMark,
     made: Vec<SessionRow>,
-    (open, resting): (Vec<HeldSession>, Vec<HeldSession>),
+    (open, finished): (Vec<HeldSession>, Vec<HeldSession>),
     newest: Instant,
 ) -> SessionsDraft {
     let mut draft = no_change(mark);
-    let all = open.into_iter().map(|held| (held, true)).chain(resting.into_iter().map(|held| (held, false)));
+    let all = open.into_iter().map(|held| (held, true)).chain(finished.into_iter().map(|held| (held, false)));
     let mut held: HashMap<ConnectionId, (HeldSession, bool), ahash::RandomState> =
         all.map(|(held, is_open)| (held.row.connection_id.clone(), (held, is_open))).collect();
-    let stays = |session: &SessionRow, is_open: bool| !(is_open && is_at_rest(session, newest));
+    let stays = |session: &SessionRow, is_open: bool| !(is_open && is_finished(session, newest));
     for session in made {
         match held.remove(&session.connection_id) {
             Some((held, is_open)) if session.is_as_kept(&held.row) && stays(&session, is_open) => continue,
             Some((held, _)) => draft.replaced.entry(held.path).or_default().push(held.row),
             None => {}
         }
-        if is_at_rest(&session, newest) { &mut draft.resting } else { &mut draft.open }.push(session);
+        if is_finished(&session, newest) { &mut draft.finished } else { &mut draft.open }.push(session);
     }
     for (held, is_open) in held.into_values() {
         if !stays(&held.row, is_open) {
-            draft.resting.push(held.row.clone());
+            draft.finished.push(held.row.clone());
             draft.replaced.entry(held.path).or_default().push(held.row);
         }
     }
@@ -181,8 +181,8 @@ fn held<'f>(
     let open = rows.open_sessions()?;
     let known: HashSet<&str, ahash::RandomState> = open.iter().map(|held| held.row.connection_id.as_str()).collect();
     let others: Vec<ConnectionId> = touched.filter(|id| !known.contains(id)).map(ConnectionId::from).collect();
-    let resting = rows.resting_sessions(&others.iter().collect::<Vec<_>>())?;
-    Ok((open, resting))
+    let finished = rows.finished_sessions(&others.iter().collect::<Vec<_>>())?;
+    Ok((open, finished))
 }
 
 /// The archived events of held sessions.

@@ -10,7 +10,7 @@ use annals::archive::{
     Archive, Draft, Finding, FindingKind, ReviewOutcome, ReviewRecord, SessionsDraft, SessionsMark, StreamRecord,
     TeamWriter, WindowRecord, WindowRows, WindowState,
 };
-use annals::correlate::{SESSION_RULES, connection_of, is_at_rest, session_of};
+use annals::correlate::{SESSION_RULES, connection_of, is_finished, session_of};
 use annals::model::{Digest, EventRow, Instant, Multiset, Range, RawEvent, RejectRow, Stream, TeamId, WindowGrid};
 use annals::normalize::{normalize, parse};
 use annals::report::ViewData;
@@ -145,9 +145,9 @@ fn sessions<'a>(rows: impl Iterator<Item = &'a EventRow>) -> SessionsDraft {
         }
     }
     let made = events.values().filter_map(|events| session_of(events));
-    let (resting, open) = made.partition(|session| is_at_rest(session, at(READ_TO)));
+    let (finished, open) = made.partition(|session| is_finished(session, at(READ_TO)));
     let mark = SessionsMark { rules: SESSION_RULES, through: None, until: None };
-    SessionsDraft { mark, is_anew: false, open, resting, replaced: BTreeMap::new() }
+    SessionsDraft { mark, is_anew: false, open, finished, replaced: BTreeMap::new() }
 }
 
 /// A stream's rows by day, and its rejects.

@@ -32,8 +32,8 @@
 //! | `alert` | the alert conditions, the alert targets and the log of sent alerts | model, clock, config, the daemon's state, pipeline's status |
 //! | `cli` | one file per command | everything; only `main` uses it |
 //!
-//! Every room but `model` may use `files`. `threads` runs work on several threads for `store` and `archive`. `planted` names the bugs that tests plant: every room may use it, and a
-//! release contains none. `config` parses and checks the configuration once. `error` maps every room's errors to exit
+//! Every room but `model` may use `files`. `threads` runs work on several threads for `store`, `archive` and `pipeline`. `planted`
+//! names the bugs that tests plant: every room may use it, and a release contains none. `config` parses and checks the configuration once. `error` maps every room's errors to exit
 //! codes. `allocator` selects the memory allocator. `tests/tidy.rs` enforces the table.
 //!
 //! # Invariants

@@ -53,6 +53,7 @@ const ROOMS: [(&str, &[&str]); 24] = [
             "correlate",
             "inventory",
             "planted",
+            "threads",
         ],
     ),
     ("daemon", &["model", "clock", "config", "api", "archive", "lake", "planted", "pipeline", "store"]),

@@ -17,7 +17,7 @@ use crate::pipeline::team::budget::Budget;
 use crate::pipeline::team::edges::TeamEdges;
 use crate::pipeline::team::memory::TeamMemory;
 use crate::pipeline::team_round::{TeamRound, read_team};
-use crate::pipeline::workers::Workers;
+use crate::threads::Workers;
 
 /// Reads many teams.
 pub struct Fleet {

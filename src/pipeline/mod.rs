@@ -36,8 +36,8 @@ mod settings;
 mod status;
 mod team;
 mod team_round;
-mod workers;
 
+pub use crate::threads::Workers;
 pub use commit::counts::Flushed;
 pub use commit::quarantine::{RetriedByReason, retry_quarantine};
 pub use error::RoundError;
@@ -60,4 +60,3 @@ pub use team::budget::Budget;
 pub use team::edges::TeamEdges;
 pub use team::memory::TeamMemory;
 pub use team_round::{TeamRound, read_team};
-pub use workers::Workers;

@@ -11,7 +11,7 @@ use crate::pipeline::settings::Settings;
 use crate::pipeline::team::budget::Budget;
 use crate::pipeline::team::memory::TeamMemory;
 use crate::pipeline::team::service_clock::ServiceClock;
-use crate::pipeline::workers::Workers;
+use crate::threads::Workers;
 
 /// The inputs of a team's round, without the service. The readings and the commit stage share them.
 pub struct TeamEdges {

@@ -13,8 +13,8 @@ use crate::pipeline::progress::NoProgress;
 use crate::pipeline::settings::{COMMIT_EVENTS_MIN, HELD_EVENTS_MAX, Settings};
 use crate::pipeline::team::budget::Budget;
 use crate::pipeline::team::memory::TeamMemory;
-use crate::pipeline::workers::Workers;
 use crate::store::{Fault, FaultyStore, MemoryStore, Store};
+use crate::threads::Workers;
 
 const STREAM: Stream = Stream::Activity;
 

@@ -66,10 +66,19 @@ pub fn plan(
         };
         places.entry(place).or_default().added.push(row);
     }
+    // A large file stays apart from others. If replaced rows joined large files, a month of a busy team would become one file,
+    // and each chunk of its backfill would write that file again.
+    let mut reduced: Vec<(Place, Changes<'_>)> = Vec::new();
     for (path, rows) in draft.iter().flat_map(|draft| &draft.replaced) {
         let file = state.files.get(path).filter(|file| file.dataset == Dataset::Sessions);
         let file = file.ok_or_else(|| format!("{path}: not a live file of sessions"))?;
-        let changes = places.entry(placed.of_file(file)).or_default();
+        let place = placed.of_file(file);
+        if file.role == FileRole::Part && file.rows >= LARGE_ROWS && !is_joining(joining, place) {
+            let inputs = BTreeMap::from([(path.as_str(), file)]);
+            reduced.push((place, Changes { inputs, dropped: rows.iter().collect(), ..Changes::default() }));
+            continue;
+        }
+        let changes = places.entry(place).or_default();
         changes.inputs.insert(path, file);
         changes.dropped.extend(rows);
     }
@@ -79,8 +88,13 @@ pub fn plan(
     let mut replaced = RowsSum::of_files(state.files_of(Dataset::Sessions).filter(gone));
     let mut added = RowsSum::default();
     let mut outputs = Vec::new();
-    for (place, mut changes) in places {
+    let rest = places.into_iter().map(|(place, mut changes)| {
         let role = absorb(state, sealing, place, &live, &mut changes);
+        (place, role, changes)
+    });
+    for (place, role, changes) in
+        rest.chain(reduced.into_iter().map(|(place, changes)| (place, FileRole::Part, changes)))
+    {
         let start = start_of(place, role, &changes);
         let Changes { inputs, dropped, added: mut new, .. } = changes;
         let change = SessionsChange::new(inputs.into_values().cloned().collect(), &dropped, &mut new, salts)?;
@@ -97,6 +111,11 @@ fn is_sealed(state: &TeamState, place: Place) -> bool {
         Place::Month(start) => state.is_month_sealed(Stream::Connections, start),
         Place::Year(_) => true,
     }
+}
+
+/// Whether this commit joins the files of the place.
+fn is_joining(joining: &[Range], place: Place) -> bool {
+    joining.iter().any(|year| place == Place::Year(year.start))
 }
 
 /// Whether this commit seals the place's month.

@@ -100,6 +100,33 @@ fn sealing_a_month_keeps_its_large_files() {
 }
 
 #[test]
+fn replacing_sessions_of_large_files_does_not_join_the_files() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let archive = open(&store);
+    let mut writer = writer(&archive);
+    for n in [0, 20_000] {
+        let draft = SessionsDraft {
+            finished: finished("2026-11-03", n, 20_000),
+            ..change(&format!("2026-11-03T00:00:{:02}Z", n / 1_000))
+        };
+        let _ = commit(&mut writer, sessions(draft)).unwrap();
+    }
+    let ids = ["c-2026-11-03-7", "c-2026-11-03-30000"].map(ConnectionId::from);
+    let held = writer.rows().finished_sessions(&ids.iter().collect::<Vec<_>>()).unwrap();
+    let later: Vec<SessionRow> = held.iter().map(|held| SessionRow { event_count: 9, ..held.row.clone() }).collect();
+    assert_eq!(later.len(), 2);
+    let draft = SessionsDraft { finished: later.clone(), replaced: replaced(held), ..change("2026-11-06T00:00:00Z") };
+    let _ = commit(&mut writer, sessions(draft)).unwrap();
+    let mut rows: Vec<u64> = files_of(&writer).iter().map(|(_, rows, _)| *rows).collect();
+    rows.sort_unstable();
+    assert_eq!(rows, [2, 19_999, 19_999]);
+    let found = writer.rows().finished_sessions(&ids.iter().collect::<Vec<_>>()).unwrap();
+    assert!(found.len() == 2 && found.iter().all(|held| later.contains(&held.row)), "{found:?}");
+    assert_eq!(sessions_in(&archive).len(), 40_000);
+    assert!(verify(store.as_ref(), &VerifyOptions::default()).unwrap().is_clean());
+}
+
+#[test]
 fn replacing_a_session_changes_no_other_row() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let archive = open(&store);

@@ -312,6 +312,32 @@ async fn a_month_that_cannot_be_sealed_blocks_no_event() {
     );
 }
 
+#[tokio::test]
+async fn sessions_that_cannot_be_read_block_no_event() {
+    let (world, settings) = backfilled();
+    let store = world.store.clone();
+    let mut is_whole = true;
+    world.on_ask(move |_, _| {
+        let listed = store.list("tables/sessions/team=t").unwrap();
+        if let Some(file) = listed.iter().find(|file| is_whole && file.path.contains("-open-")) {
+            is_whole = false;
+            store.remove(&file.path).unwrap();
+            let mut damaged = store.create().unwrap();
+            damaged.write_all(&vec![0; usize::try_from(file.bytes).unwrap()]).unwrap();
+            damaged.finish(&file.path).unwrap();
+        }
+        None
+    });
+    let rows = |world: &World| world.state().files_of(Dataset::Connections).map(|file| file.rows).sum::<u64>();
+    let mut archived = 0;
+    while archived < 150_000 {
+        let failures = format!("{:?}", world.round(&settings).await.failures);
+        assert!(failures.contains("-open-"), "{failures}");
+        let before = std::mem::replace(&mut archived, rows(&world));
+        assert!(before < archived, "a round archived nothing after {before} events");
+    }
+}
+
 fn settings_of() -> Settings {
     Settings { since: Some(at("2026-11-18T00:00:00Z")), ..Settings::default() }
 }

@@ -149,8 +149,9 @@ impl Committer {
 fn write(edges: &TeamEdges, batch: Batch, seen_at: Instant, now: Instant) -> Result<Flushed, ArchiveError> {
     let mut writer = edges.writer();
     let uncommitted = edges.memory.points(Stream::Connections);
+    // Without a chunk, another team may make sessions.
     let turn = edges.budget.try_turn();
-    let chunk = turn.as_ref().and_then(|_| Chunk::settled(writer.state()));
+    let (chunk, turn) = turn.and_then(|turn| Some((Chunk::settled(writer.state())?, turn))).unzip();
     let flushed = flush(batch, chunk, &mut writer, &edges.settings, &uncommitted, seen_at, now)?;
     drop(turn);
     seal_passed(&mut writer, edges.settings.partition, now)?;

@@ -30,7 +30,8 @@ const EVENTS_A_THREAD_MIN: usize = 4_000;
 /// holds. `seen_at` is the service's clock, `now` the machine's clock.
 ///
 /// # Errors
-/// When the archive cannot be read or written. Then the whole batch stays uncommitted.
+/// When the archive cannot be read or written. Then the whole batch stays uncommitted, unless only the sessions of the chunk
+/// cannot be made: their error is returned after the commit.
 pub fn flush(
     batch: Batch,
     chunk: Option<Chunk>,
@@ -45,10 +46,15 @@ pub fn flush(
     let sessions = || chunk.map(|chunk| chunk.make(of.writer.rows(), seen_at)).transpose();
     let (prepared, sessions) = both(is_large, || prepare(batch, &of), sessions);
     let (mut draft, flushed) = prepared?;
-    draft.sessions = sessions?.map(|(sessions, _)| sessions);
+    let (sessions, failure) = match sessions {
+        Ok(sessions) => (sessions, None),
+        Err(error) => (None, Some(error)),
+    };
+    draft.sessions = sessions.map(|(sessions, _)| sessions);
     draft.seal_days = busy_days(writer.state(), &draft);
     correlate(&mut draft, writer, seen_at)?;
-    Ok(flushed.with(writer.commit(draft, now)?))
+    let committed = writer.commit(draft, now)?;
+    failure.map_or(Ok(flushed.with(committed)), Err)
 }
 
 /// The commit of the batch, without its sessions.

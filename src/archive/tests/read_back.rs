@@ -2,6 +2,9 @@
 
 use std::io::{self, Write};
 
+use bytes::Bytes;
+
+use crate::model::RawText;
 use crate::store::{Blob, FileWriter, Guard, Listed, MemoryStore, StoreError, Tail};
 
 use super::super::stage::compare;
@@ -73,6 +76,22 @@ impl FileWriter for Writer {
         self.inner.write_all(&self.content).unwrap();
         self.inner.finish(path)
     }
+}
+
+#[test]
+fn a_text_that_differs_from_its_digest_is_not_committed() {
+    let archive = open(&(Arc::new(MemoryStore::new()) as Arc<dyn Store>));
+    let mut writer = writer(&archive);
+    let row = event("e", at("2026-11-03T10:00:00Z"));
+    let text = |bytes: Bytes| EventRow { raw: RawText::new(bytes, row.raw.digest()), ..row.clone() };
+    let changed = Bytes::from(row.raw.to_ascii_uppercase());
+    let draft = |row| Draft {
+        rows: vec![WindowRows::new(Stream::Connections, day("2026-11-03"), vec![row], true)],
+        ..Draft::default()
+    };
+    let refused = commit(&mut writer, draft(text(changed)));
+    assert!(matches!(refused, Err(ArchiveError::ReadBack { .. })), "{refused:?}");
+    let _ = commit(&mut writer, draft(text(Bytes::clone(&row.raw)))).unwrap();
 }
 
 #[test]

@@ -190,7 +190,7 @@ impl TeamWriter {
             inventory: draft.inventory_reads,
             reviews: draft.reviews,
             holds: draft.holds,
-            removes: expired_paths(&self.state, &draft.expire, draft.expired_session_files),
+            removes: expired_paths(&self.state, &draft.expire, draft.expired_sessions),
             expired: draft.expire,
             ..Body::default()
         };

@@ -85,7 +85,7 @@ pub struct Draft {
     /// The line's records of expired months. Records of sessions add to the replaced rows in `sessions`.
     pub expire: Vec<ExpiredRecord>,
     /// Session files that expire with these months.
-    pub expired_session_files: Vec<String>,
+    pub expired_sessions: Vec<String>,
     /// Added and released legal holds.
     pub holds: Vec<HoldRecord>,
 }

@@ -34,26 +34,9 @@ pub fn draft_digest(draft: &Draft, windows: &NewWindows, key: Salt) -> Digest {
     let Draft { windows: records, streams, read_points, devices, findings, seal_months, seal_days, .. } = draft;
     parts.push(json(&(records, streams, read_points, devices, findings, seal_months, seal_days)));
     let Draft {
-        join_windows,
-        join_years,
-        inventory,
-        inventory_reads,
-        reviews,
-        expire,
-        expired_session_files,
-        holds,
-        ..
+        join_windows, join_years, inventory, inventory_reads, reviews, expire, expired_sessions, holds, ..
     } = draft;
-    parts.push(json(&(
-        join_windows,
-        join_years,
-        inventory,
-        inventory_reads,
-        reviews,
-        expire,
-        expired_session_files,
-        holds,
-    )));
+    parts.push(json(&(join_windows, join_years, inventory, inventory_reads, reviews, expire, expired_sessions, holds)));
     let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
     Digest::with_domain("annals draft v6\n", &parts)
 }

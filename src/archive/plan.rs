@@ -81,8 +81,7 @@ pub fn plan(
     for release in std::mem::take(&mut draft.releases) {
         outputs.push(release_output(state, release)?);
     }
-    let files =
-        sessions::FileChanges { joining: &draft.join_years, sealing: &months, gone: &draft.expired_session_files };
+    let files = sessions::FileChanges { joining: &draft.join_years, sealing: &months, gone: &draft.expired_sessions };
     let (changed, record) = sessions::plan(state, draft.sessions.as_ref(), files, salts)?;
     outputs.extend(changed);
     for (part, rows) in std::mem::take(&mut draft.inventory) {
@@ -92,10 +91,10 @@ pub fn plan(
 }
 
 /// The files that expire with months: files of events or inventory, and session files.
-pub fn expired_paths(state: &TeamState, expire: &[ExpiredRecord], expired_session_files: Vec<String>) -> Vec<String> {
+pub fn expired_paths(state: &TeamState, expire: &[ExpiredRecord], expired_sessions: Vec<String>) -> Vec<String> {
     let of_events = expire.iter().filter(|record| record.dataset != Dataset::Sessions);
     let files = of_events.flat_map(|record| state.files_of_month(record.dataset, record.month));
-    expired_session_files.into_iter().chain(files.map(|file| file.path.clone())).collect()
+    expired_sessions.into_iter().chain(files.map(|file| file.path.clone())).collect()
 }
 
 fn window_output(state: &TeamState, stream: Stream, new: NewRows) -> Option<Output> {

@@ -117,7 +117,7 @@ impl TeamWriter {
             (mark.through, mark.until) = (gone.rest.map(|rest| rest.start), gone.rest.map(|rest| rest.end));
             SessionsDraft { mark, is_anew: false, open: Vec::new(), finished: Vec::new(), replaced: gone.replaced }
         });
-        let draft = Draft { expire: expire.clone(), expired_session_files: gone.files, sessions, ..Draft::default() };
+        let draft = Draft { expire: expire.clone(), expired_sessions: gone.files, sessions, ..Draft::default() };
         let _: Committed = self.commit(draft, now)?;
         Ok(expire)
     }

@@ -157,6 +157,29 @@ proptest! {
     }
 }
 
+#[test]
+fn newer_sessions_do_not_finish_those_of_a_backfill() {
+    let (_, mut writer) = open(&(Arc::new(MemoryStore::new()) as Arc<dyn Store>));
+    let mut newest = draft(&[event("newest", 1_000, 1, at("2026-11-19T00:00:00Z"))], true);
+    correlate(&mut newest, &mut writer, at(NOW)).unwrap();
+    let _ = writer.commit(newest, at(NOW)).unwrap();
+    let established =
+        |n: u32| event(&format!("e{n}"), u64::from(n) + 1, 1, at("2026-09-01T00:00:00Z").plus(DAY / 10 * n));
+    let mut backfill = draft(&(0..100).map(established).collect::<Vec<_>>(), true);
+    defer_sessions(&mut backfill, &writer);
+    let _ = writer.commit(backfill, at(NOW)).unwrap();
+    for made in [10, 20, 30] {
+        let _ = Chunk::next(writer.state(), 10).commit(&mut writer, at(NOW), at(NOW)).unwrap();
+        assert_eq!(writer.rows().open_sessions().unwrap().len(), made + 1, "each session can still end");
+    }
+    let _ = Chunk::next(writer.state(), 1_000).commit(&mut writer, at(NOW), at(NOW)).unwrap();
+    assert_eq!(
+        writer.rows().open_sessions().unwrap().len(),
+        1,
+        "only the newest session has begun in the last 30 days"
+    );
+}
+
 /// 120,000 events of forty days, in an archive without sessions.
 fn old_archive(store: &Arc<dyn Store>) -> Vec<EventRow> {
     let start = at("2026-10-01T00:00:00Z");

@@ -131,8 +131,9 @@ impl<'e> NewEvents<'e> {
         now: Instant,
     ) -> SessionsDraft {
         let newest = held.0.iter().map(|held| held.row.last_event_at).fold(self.newest, Instant::max);
-        // Whole days: all sessions of a day become final together. An event with a future date makes no session final.
-        let newest = newest.min(now).floor_to(DAY);
+        // Whole days: all sessions of a day become final together. An event with a future date makes no session final, nor does
+        // one after the events that a catch-up has reached.
+        let newest = newest.min(now).min(mark.through.unwrap_or(Instant::LATEST)).floor_to(DAY);
         let make = |(id, mut events): (&str, Vec<ConnectionEvent<'_>>)| {
             events.extend(archived.get(&ConnectionId::from(id)).into_iter().flatten().map(ConnectionEvent::from));
             session_from(events).expect("BUG: events of one connection make a session")

@@ -8,7 +8,7 @@ use arrow::array::{Array, Int32Array, Int64Array, RecordBatch, StringArray};
 use crate::model::path::month_of;
 use crate::model::{
     ConnectionId, Dataset, Digest, EventId, EventRow, Instant, InventoryPart, InventoryRow, LedgerSeq, Range,
-    RejectRow, Stream,
+    RejectRow, SessionRow, Stream,
 };
 use crate::store::Store;
 
@@ -245,12 +245,17 @@ impl<'a> TeamRows<'a> {
         TableReader::open(self.store, &file.path, file.dataset, selection)
     }
 
-    /// All sessions that can still receive events.
+    /// The wanted ones of the sessions that can still receive events. A busy team has a hundred thousand of them.
     ///
     /// # Errors
     /// When a file cannot be read.
-    pub fn open_sessions(self) -> Result<Vec<HeldSession>, ArchiveError> {
-        Lookup::open(self.store, self.state)
+    pub fn open_sessions(self, is_wanted: impl Fn(&SessionRow) -> bool) -> Result<Vec<HeldSession>, ArchiveError> {
+        Lookup::open(self.store, self.state, is_wanted)
+    }
+
+    /// The latest time of an archived connection event.
+    pub fn latest_connection_event(self) -> Option<Instant> {
+        self.state.files_of(Dataset::Connections).filter_map(|file| file.last).max()
     }
 
     /// The finished sessions of `ids`. For most files, the lookup reads only the bloom filter.

@@ -16,9 +16,6 @@ const FILTER_BYTES_MAX: usize = 32 << 20;
 /// Connections that one thread looks up in a filter.
 const IDS_A_THREAD: usize = 4_096;
 
-/// Upper bound for the preallocation: the ledger's row count of a file can be wrong.
-const RESERVED_MAX: usize = 50_000;
-
 /// An archived session, and the path of its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeldSession {
@@ -31,10 +28,14 @@ pub struct HeldSession {
 pub struct Lookup(Mutex<HashMap<String, ConnectionFilters>>);
 
 impl Lookup {
-    pub fn open(store: &dyn Store, state: &TeamState) -> Result<Vec<HeldSession>, ArchiveError> {
+    pub fn open(
+        store: &dyn Store,
+        state: &TeamState,
+        is_wanted: impl Fn(&SessionRow) -> bool,
+    ) -> Result<Vec<HeldSession>, ArchiveError> {
         let mut found = Vec::new();
         for file in state.files_of(Dataset::Sessions).filter(|file| file.role == FileRole::Open) {
-            read(store, file, None, &mut found)?;
+            read(store, file, None, &is_wanted, &mut found)?;
         }
         Ok(found)
     }
@@ -55,7 +56,7 @@ impl Lookup {
         for file in state.files_of(Dataset::Sessions).filter(|file| file.role != FileRole::Open) {
             let wanted = wanted(&mut filters, store, file, ids)?;
             if !wanted.is_empty() {
-                read(store, file, Some(&Arc::new(wanted)), &mut found)?;
+                read(store, file, Some(&Arc::new(wanted)), |_| true, &mut found)?;
             }
         }
         Ok(found)
@@ -90,17 +91,15 @@ fn read(
     store: &dyn Store,
     file: &FileEntry,
     connections: Option<&Arc<HashSet<ConnectionId>>>,
+    is_wanted: impl Fn(&SessionRow) -> bool,
     found: &mut Vec<HeldSession>,
 ) -> Result<(), ArchiveError> {
-    if connections.is_none() {
-        // Reserve the memory once: sessions are large and many.
-        found.reserve_exact(usize::try_from(file.rows).unwrap_or(usize::MAX).min(RESERVED_MAX));
-    }
     let selection = Selection { connections, ..Selection::default() };
     for batch in TableReader::open(store, &file.path, file.dataset, selection)? {
         let rows = session_rows(&batch?);
         let rows = rows.map_err(|detail| ArchiveError::Table { path: file.path.clone(), detail })?;
-        found.extend(rows.into_iter().map(|row| HeldSession { row, path: file.path.clone() }));
+        let wanted = rows.into_iter().filter(|row| is_wanted(row));
+        found.extend(wanted.map(|row| HeldSession { row, path: file.path.clone() }));
     }
     Ok(())
 }

@@ -278,7 +278,7 @@ pub fn with_sessions(writer: &mut TeamWriter, mut draft: Draft) -> Result<Draft,
     let mark = SessionsMark { rules: 1, through: None, until: None };
     let open = draft.rows.iter().flat_map(|window| &window.rows).map(session).collect();
     let mut sessions = SessionsDraft { mark, is_anew: false, open, finished: Vec::new(), replaced: BTreeMap::new() };
-    for held in writer.rows().open_sessions()? {
+    for held in writer.rows().open_sessions(|_| true)? {
         sessions.finished.push(held.row.clone());
         sessions.replaced.entry(held.path).or_default().push(held.row);
     }

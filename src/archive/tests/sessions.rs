@@ -168,7 +168,10 @@ fn replacing_a_session_changes_no_other_row() {
     expected.sort_by_key(|(role, rows)| (format!("{role:?}"), *rows));
     assert_eq!(found, expected);
     assert_eq!(files_of(&writer).iter().filter(|file| before.contains(file)).count(), 2, "months not touched stay");
-    assert_eq!(writer.rows().open_sessions().unwrap().into_iter().map(|held| held.row).collect::<Vec<_>>(), [later]);
+    assert_eq!(
+        writer.rows().open_sessions(|_| true).unwrap().into_iter().map(|held| held.row).collect::<Vec<_>>(),
+        [later]
+    );
     let found = writer.rows().finished_sessions(&[&earlier.connection_id]).unwrap();
     assert_eq!(found.into_iter().map(|held| held.row).collect::<Vec<_>>(), [earlier]);
     assert!(sessions_in(&archive).values().all(|count| *count == 1) && sessions_in(&archive).len() == 150);
@@ -182,7 +185,7 @@ fn a_line_cannot_lose_or_change_a_session_without_a_record() {
     let mut body = None;
     for hour in ["01", "02"] {
         let open = vec![at_time(hour, at(&format!("2026-11-03T{hour}:00:00Z")))];
-        let replaced = replaced(writer.rows().open_sessions().unwrap());
+        let replaced = replaced(writer.rows().open_sessions(|_| true).unwrap());
         let draft = SessionsDraft { open, replaced, ..change(&format!("2026-11-03T{hour}:00:00Z")) };
         let _ = commit(&mut writer, sessions(draft)).unwrap();
         let ledger = store.read("ledger/team=acme/2026-11-20.jsonl").unwrap().to_bytes().unwrap();

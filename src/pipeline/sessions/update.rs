@@ -112,15 +112,24 @@ impl<'e> NewEvents<'e> {
     /// # Errors
     /// When the archive cannot be read.
     pub fn sessions(self, rows: TeamRows<'_>, mark: SessionsMark, now: Instant) -> Result<SessionsDraft, ArchiveError> {
-        let held = held(rows, self.by_connection.keys().copied())?;
-        let touched = |held: &&HeldSession| self.by_connection.contains_key(held.row.connection_id.as_str());
-        let archived = archived_events(rows, held.0.iter().chain(&held.1).filter(touched))?;
-        Ok(self.change(mark, held, &archived, now))
+        let newest = newest(self.newest.max(rows.latest_connection_event().unwrap_or(self.newest)), mark, now);
+        let is_touched = |row: &SessionRow| self.by_connection.contains_key(row.connection_id.as_str());
+        // The other open sessions stay in their file.
+        let open = rows.open_sessions(|row| is_touched(row) || is_finished(row, newest))?;
+        let known: HashSet<&str, ahash::RandomState> =
+            open.iter().map(|held| held.row.connection_id.as_str()).collect();
+        let others = self.by_connection.keys().filter(|id| !known.contains(**id));
+        let others: Vec<ConnectionId> = others.map(|id| ConnectionId::from(*id)).collect();
+        let finished = rows.finished_sessions(&others.iter().collect::<Vec<_>>())?;
+        let touched = open.iter().chain(&finished).filter(|held| is_touched(&held.row));
+        let archived = archived_events(rows, touched)?;
+        Ok(self.change(mark, (open, finished), &archived, newest))
     }
 
     /// All sessions, made only from these events. The commit drops the archived sessions.
     pub fn all_sessions(self, mark: SessionsMark, now: Instant) -> SessionsDraft {
-        SessionsDraft { is_anew: true, ..self.change(mark, Default::default(), &HashMap::new(), now) }
+        let newest = newest(self.newest, mark, now);
+        SessionsDraft { is_anew: true, ..self.change(mark, Default::default(), &HashMap::new(), newest) }
     }
 
     fn change(
@@ -128,12 +137,8 @@ impl<'e> NewEvents<'e> {
         mark: SessionsMark,
         held: (Vec<HeldSession>, Vec<HeldSession>),
         archived: &HashMap<ConnectionId, Vec<EventRow>>,
-        now: Instant,
+        newest: Instant,
     ) -> SessionsDraft {
-        let newest = held.0.iter().map(|held| held.row.last_event_at).fold(self.newest, Instant::max);
-        // Whole days: all sessions of a day become final together. An event with a future date makes no session final, nor does
-        // one after the events that a catch-up has reached.
-        let newest = newest.min(now).min(mark.through.unwrap_or(Instant::LATEST)).floor_to(DAY);
         let make = |(id, mut events): (&str, Vec<ConnectionEvent<'_>>)| {
             events.extend(archived.get(&ConnectionId::from(id)).into_iter().flatten().map(ConnectionEvent::from));
             session_from(events).expect("BUG: events of one connection make a session")
@@ -142,6 +147,12 @@ impl<'e> NewEvents<'e> {
         let made = events.into_par_iter().with_min_len(SESSIONS_A_THREAD_MIN).map(make).collect();
         changed(mark, made, held, newest)
     }
+}
+
+/// The time at which sessions are judged final: the latest event, in whole days, so that all sessions of a day become final
+/// together. An event with a future date makes no session final, nor does one after the events that a catch-up has reached.
+fn newest(latest: Instant, mark: SessionsMark, now: Instant) -> Instant {
+    latest.min(now).min(mark.through.unwrap_or(Instant::LATEST)).floor_to(DAY)
 }
 
 /// The changes to the `held` sessions (open, finished), when the sessions of the touched connections are `made` again.
@@ -172,18 +183,6 @@ fn changed(
         }
     }
     draft
-}
-
-/// All open sessions, and the other sessions of the touched connections.
-fn held<'f>(
-    rows: TeamRows<'_>,
-    touched: impl Iterator<Item = &'f str>,
-) -> Result<(Vec<HeldSession>, Vec<HeldSession>), ArchiveError> {
-    let open = rows.open_sessions()?;
-    let known: HashSet<&str, ahash::RandomState> = open.iter().map(|held| held.row.connection_id.as_str()).collect();
-    let others: Vec<ConnectionId> = touched.filter(|id| !known.contains(id)).map(ConnectionId::from).collect();
-    let finished = rows.finished_sessions(&others.iter().collect::<Vec<_>>())?;
-    Ok((open, finished))
 }
 
 /// The archived events of held sessions.

@@ -1,14 +1,14 @@
 //! Reads a team's archived rows.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use arrow::array::{Array, Int32Array, Int64Array, RecordBatch, StringArray};
 
 use crate::model::path::month_of;
 use crate::model::{
-    ConnectionId, Dataset, Digest, EventId, EventRow, Instant, InventoryPart, InventoryRow, LedgerSeq, Range,
-    RejectRow, SessionRow, Stream,
+    ConnectionId, ConnectionIds, Dataset, Digest, EventId, EventRow, Instant, InventoryPart, InventoryRow, LedgerSeq,
+    Range, RejectRow, SessionRow, Stream,
 };
 use crate::store::Store;
 
@@ -118,7 +118,7 @@ impl<'a> TeamRows<'a> {
             let here = wanted.iter().filter(|(_, range)| may_hold(file, **range));
             let starts = here.clone().map(|(_, range)| range.start).min();
             let range = starts.zip(here.clone().map(|(_, range)| range.end).max());
-            Some((range?, Arc::new(here.map(|(id, _)| id.clone()).collect::<HashSet<_>>())))
+            Some((range?, Arc::new(here.map(|(id, _)| id.clone()).collect::<ConnectionIds>())))
         };
         self.connection_files(|file| {
             let Some(((start, end), ids)) = asked(file) else { return Ok(Vec::new()) };

@@ -1,6 +1,7 @@
 //! Identifiers. The service's ids are opaque strings; our own ids are numbers.
 
 use std::borrow::Borrow;
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -62,6 +63,9 @@ opaque_id!(
     /// The service's id of an event; if it gives none, a content hash and occurrence number.
     EventId(Text)
 );
+
+/// A backfill looks up millions of connections, so the hash is a fast one.
+pub type ConnectionIds = HashSet<ConnectionId, ahash::RandomState>;
 
 /// The number of a ledger line, counted from 1 in each team.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, Default)]

@@ -32,7 +32,7 @@ pub use duration::parse_duration;
 pub use event::{EventIdentity, RawEvent, ServedTime};
 pub use file_role::FileRole;
 pub use grace::{GRACE_BUCKET, GRACE_LOCAL, GRACE_MIN};
-pub use ids::{ConnectionId, DeviceId, EventId, LedgerSeq, TeamId};
+pub use ids::{ConnectionId, ConnectionIds, DeviceId, EventId, LedgerSeq, TeamId};
 pub use instant::{Instant, NANOS_PER_SECOND, TimeError, TimeUnit};
 pub use inventory::{InventoryColumn, InventoryKind, InventoryPart, InventoryRow, InventoryValue};
 pub use location::{BucketLocation, Location, LocationError, Scheme};

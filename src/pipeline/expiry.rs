@@ -3,7 +3,7 @@
 use crate::archive::{Archive, ArchiveError, DueMonth, ExpiredRecord, TeamState, TeamWriter, active_holds};
 use crate::model::{Instant, Retention};
 
-use super::sessions::catch_up::{CHUNK_EVENTS, Chunk};
+use super::sessions::catch_up::Chunk;
 use super::sessions::update::are_stale;
 use super::team::edges::TeamEdges;
 
@@ -48,7 +48,7 @@ pub fn expire(
     let (due, kept) = due_months(archive, writer.state(), retention, now)?;
     let expired = writer.expire(&due, now)?;
     while !expired.is_empty() && are_stale(writer.state()) {
-        let _ = Chunk::next(writer.state(), CHUNK_EVENTS).commit(writer, now, now)?;
+        let _ = Chunk::next(writer.state()).commit(writer, now, now)?;
     }
     Ok(Expiration { expired, kept })
 }

@@ -133,7 +133,7 @@ proptest! {
             }
             let mut draft = draft(&rows, compact);
             if let Some(events) = within.filter(|_| !is_whole(&writer)) {
-                let (sessions, _) = Chunk::next(writer.state(), events).make(writer.rows(), at(NOW)).unwrap();
+                let (sessions, _) = Chunk::of_events(writer.state(), events).make(writer.rows(), at(NOW)).unwrap();
                 draft.sessions = Some(sessions);
             }
             match is_deferred {
@@ -143,14 +143,14 @@ proptest! {
             let _ = writer.commit(draft, at(NOW)).unwrap();
             archived.extend(rows);
             if let Some(events) = after.filter(|_| !is_whole(&writer)) {
-                let _ = Chunk::next(writer.state(), events).commit(&mut writer, at(NOW), at(NOW)).unwrap();
+                let _ = Chunk::of_events(writer.state(), events).commit(&mut writer, at(NOW), at(NOW)).unwrap();
             }
             if is_whole(&writer) {
                 prop_assert_eq!(held(&mut writer, &archived), expected(&archived));
             }
         }
         while !is_whole(&writer) {
-            let _ = Chunk::next(writer.state(), 7).commit(&mut writer, at(NOW), at(NOW)).unwrap();
+            let _ = Chunk::of_events(writer.state(), 7).commit(&mut writer, at(NOW), at(NOW)).unwrap();
         }
         prop_assert_eq!(held(&mut writer, &archived), expected(&archived));
         let report = verify(store.as_ref(), &VerifyOptions::default()).unwrap();
@@ -170,10 +170,10 @@ fn newer_sessions_do_not_finish_those_of_a_backfill() {
     defer_sessions(&mut backfill, &writer);
     let _ = writer.commit(backfill, at(NOW)).unwrap();
     for made in [10, 20, 30] {
-        let _ = Chunk::next(writer.state(), 10).commit(&mut writer, at(NOW), at(NOW)).unwrap();
+        let _ = Chunk::of_events(writer.state(), 10).commit(&mut writer, at(NOW), at(NOW)).unwrap();
         assert_eq!(writer.rows().open_sessions(|_| true).unwrap().len(), made + 1, "each session can still end");
     }
-    let _ = Chunk::next(writer.state(), 1_000).commit(&mut writer, at(NOW), at(NOW)).unwrap();
+    let _ = Chunk::of_events(writer.state(), 1_000).commit(&mut writer, at(NOW), at(NOW)).unwrap();
     assert_eq!(
         writer.rows().open_sessions(|_| true).unwrap().len(),
         1,

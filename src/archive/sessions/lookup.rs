@@ -1,9 +1,9 @@
 //! Finds the archived sessions of some connections.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::model::{ConnectionId, Dataset, FileRole, SessionRow};
+use crate::model::{ConnectionId, ConnectionIds, Dataset, FileRole, SessionRow};
 use crate::store::Store;
 
 use super::super::state::TeamState;
@@ -68,7 +68,7 @@ fn wanted(
     store: &dyn Store,
     file: &FileEntry,
     ids: &[&ConnectionId],
-) -> Result<HashSet<ConnectionId>, ArchiveError> {
+) -> Result<ConnectionIds, ArchiveError> {
     let held = |filters: &ConnectionFilters| {
         let some = |ids: &[&ConnectionId]| {
             let held = ids.iter().filter(|id| filters.may_hold(id)).map(|id| ConnectionId::clone(id));
@@ -90,7 +90,7 @@ fn wanted(
 fn read(
     store: &dyn Store,
     file: &FileEntry,
-    connections: Option<&Arc<HashSet<ConnectionId>>>,
+    connections: Option<&Arc<ConnectionIds>>,
     is_wanted: impl Fn(&SessionRow) -> bool,
     found: &mut Vec<HeldSession>,
 ) -> Result<(), ArchiveError> {

@@ -1,11 +1,10 @@
 //! A new session file: its rows as columns, with their digest.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 
-use crate::model::{ConnectionId, SessionRow};
+use crate::model::{ConnectionIds, SessionRow};
 
 use super::super::FileEntry;
 use super::super::rows_sum::RowsSum;
@@ -17,7 +16,7 @@ use super::super::table::{BATCH_ROWS_MAX, by_parts, digest_rows, session_batch};
 pub struct SessionsChange {
     pub inputs: Vec<FileEntry>,
     /// Each id has a row in one of the inputs.
-    pub drop_ids: Arc<HashSet<ConnectionId>>,
+    pub drop_ids: Arc<ConnectionIds>,
     pub dropped: RowsSum,
     pub batches: Vec<RecordBatch>,
     pub added: RowsSum,

@@ -1,13 +1,13 @@
 //! Merges many sorted files and new rows into one sorted sequence of batches, in bounded memory.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashSet};
+use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use arrow::array::{Array, AsArray, BooleanArray, RecordBatch, StringArray};
 use arrow::compute::{filter_record_batch, interleave_record_batch};
 
-use crate::model::{ConnectionId, Instant};
+use crate::model::{ConnectionIds, Instant};
 use crate::store::Store;
 
 use super::super::{ArchiveError, FileEntry};
@@ -17,7 +17,7 @@ use super::{BATCH_BYTES_MAX, BATCH_ROWS_MAX, Selection, TableReader, column};
 /// One sorted input.
 pub enum MergeInput {
     /// Without the sessions of these connections.
-    File(FileEntry, Arc<HashSet<ConnectionId>>),
+    File(FileEntry, Arc<ConnectionIds>),
     /// Sorted batches. The caller knows their digest.
     Batches(Vec<RecordBatch>),
 }
@@ -68,8 +68,8 @@ struct Cursor {
 }
 
 enum Source {
-    Waiting(FileEntry, Arc<HashSet<ConnectionId>>),
-    File(TableReader, Arc<HashSet<ConnectionId>>),
+    Waiting(FileEntry, Arc<ConnectionIds>),
+    File(TableReader, Arc<ConnectionIds>),
     Batches(std::vec::IntoIter<RecordBatch>),
     Done,
 }
@@ -219,7 +219,7 @@ fn first_of(file: &FileEntry) -> i64 {
 }
 
 /// The next batch that has kept rows.
-fn next_kept(reader: &mut TableReader, dropped: &HashSet<ConnectionId>) -> Result<Option<RecordBatch>, ArchiveError> {
+fn next_kept(reader: &mut TableReader, dropped: &ConnectionIds) -> Result<Option<RecordBatch>, ArchiveError> {
     for batch in reader {
         let batch = without(batch?, dropped)?;
         if batch.num_rows() > 0 {
@@ -230,7 +230,7 @@ fn next_kept(reader: &mut TableReader, dropped: &HashSet<ConnectionId>) -> Resul
 }
 
 /// The rows of a batch without the sessions of these connections.
-fn without(batch: RecordBatch, dropped: &HashSet<ConnectionId>) -> Result<RecordBatch, ArchiveError> {
+fn without(batch: RecordBatch, dropped: &ConnectionIds) -> Result<RecordBatch, ArchiveError> {
     if dropped.is_empty() {
         return Ok(batch);
     }

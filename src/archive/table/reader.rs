@@ -1,6 +1,5 @@
 //! Reads one Parquet file batch by batch, and decodes only the selected data.
 
-use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -17,7 +16,7 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::statistics::Statistics;
 
-use crate::model::{ConnectionId, Dataset, Range};
+use crate::model::{ConnectionId, ConnectionIds, Dataset, Range};
 use crate::store::{Blob, Store};
 
 use super::super::ArchiveError;
@@ -32,7 +31,7 @@ pub struct Selection<'a> {
     /// Row groups that can hold event times of this range; rows are not filtered.
     pub range: Option<Range>,
     /// Only rows of these connections.
-    pub connections: Option<&'a Arc<HashSet<ConnectionId>>>,
+    pub connections: Option<&'a Arc<ConnectionIds>>,
     /// Text columns to decode as dictionaries of each batch's distinct values.
     pub as_dictionaries: &'a [&'a str],
 }
@@ -172,7 +171,7 @@ fn with_dictionaries(
 }
 
 /// For each row group, decodes the connection ids first, and then only the wanted rows.
-fn of_connections(builder: &ParquetRecordBatchReaderBuilder<Blob>, wanted: Arc<HashSet<ConnectionId>>) -> RowFilter {
+fn of_connections(builder: &ParquetRecordBatchReaderBuilder<Blob>, wanted: Arc<ConnectionIds>) -> RowFilter {
     let mask = ProjectionMask::columns(builder.parquet_schema(), [column::CONNECTION_ID]);
     let is_wanted = move |batch: RecordBatch| {
         let ids = batch.column(0).as_string_opt::<i32>();

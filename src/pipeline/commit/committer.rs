@@ -16,7 +16,7 @@ use crate::pipeline::commit::counts::Flushed;
 use crate::pipeline::commit::flush::flush;
 use crate::pipeline::commit::inbox::Message;
 use crate::pipeline::commit::seal::seal_passed;
-use crate::pipeline::sessions::catch_up::{CHUNK_EVENTS, Chunk};
+use crate::pipeline::sessions::catch_up::Chunk;
 use crate::pipeline::sessions::update::are_stale;
 use crate::pipeline::settings::{COMMIT_DELAY_SECONDS_MAX, COMMIT_EVENTS_MAX};
 use crate::pipeline::team::budget::{Permit, split_off};
@@ -134,9 +134,7 @@ impl Committer {
             let edges = &self.edges;
             let _turn = edges.budget.turn().await;
             let (service_now, now) = (edges.service().now(), edges.clock.now());
-            let make = move |writer: &mut TeamWriter| {
-                Chunk::next(writer.state(), CHUNK_EVENTS).commit(writer, service_now, now)
-            };
+            let make = move |writer: &mut TeamWriter| Chunk::next(writer.state()).commit(writer, service_now, now);
             let Committed::Committed { seq, rows, .. } = edges.with_writer(make).await? else { break };
             tracing::info!(team = %edges.team, %seq, rows, "made sessions of archived events");
         }

@@ -12,13 +12,13 @@ use crate::archive::{
     WindowState,
 };
 use crate::correlate::SESSION_RULES;
-use crate::model::{Dataset, Instant, Range, Stream};
+use crate::model::{Dataset, FileRole, Instant, Range, Stream};
 
 use super::update::{COMPLETE, DAY, NO_CONNECTION_ID, NewEvents};
 
-/// The approximate number of events in a chunk. They and their sessions take half a kilobyte of memory each. Each chunk
-/// reads and writes the open sessions again, so smaller chunks take longer in total.
-pub const CHUNK_EVENTS: u64 = 50_000;
+/// The approximate number of events in a chunk. They and their sessions take half a kilobyte of memory each.
+const CHUNK_EVENTS_MIN: u64 = 50_000;
+const CHUNK_EVENTS_MAX: u64 = 150_000;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -33,8 +33,14 @@ pub struct Chunk {
 }
 
 impl Chunk {
+    /// The next chunk. It has about as many events as there are open sessions, because it writes all of those again.
+    pub fn next(state: &TeamState) -> Self {
+        let open = state.files_of(Dataset::Sessions).filter(|file| file.role == FileRole::Open);
+        Self::of_events(state, open.map(|file| file.rows).sum::<u64>().clamp(CHUNK_EVENTS_MIN, CHUNK_EVENTS_MAX))
+    }
+
     /// The next chunk, with about this number of events.
-    pub fn next(state: &TeamState, events: u64) -> Self {
+    pub fn of_events(state: &TeamState, events: u64) -> Self {
         let mark = state.sessions.filter(|mark| mark.rules == SESSION_RULES);
         let through = mark.and_then(|mark| mark.through);
         let until = through.and(mark).and_then(|mark| mark.until);
@@ -48,7 +54,7 @@ impl Chunk {
         let SessionsMark { rules: SESSION_RULES, through: Some(through), until: Some(_) } = state.sessions? else {
             return None;
         };
-        let chunk = Self::next(state, CHUNK_EVENTS);
+        let chunk = Self::next(state);
         chunk.to.is_some_and(|to| are_settled(state, Range::new(through, to))).then_some(chunk)
     }
 
@@ -150,7 +156,6 @@ fn rows_in(range: Range, first: Instant, last: Instant, rows: u64) -> u64 {
 mod tests {
     use super::*;
     use crate::archive::FileEntry;
-    use crate::model::FileRole;
     use crate::model::{Digest, TeamId};
 
     fn start() -> Instant {

@@ -18,14 +18,21 @@ WITH authentication AS (
         AND ($team IS NULL OR team_id = $team)
 ), failure AS (SELECT * FROM authentication WHERE NOT is_success),
 success AS (SELECT * FROM authentication WHERE is_success),
-followed AS (
+-- Of several successes in the same microsecond, the one with the smallest id: else ASOF JOIN takes any of them.
+success_of_ip AS (
+    SELECT team_id, device_id, peer_ip, event_time, min(event_id) AS event_id FROM success GROUP BY ALL
+), success_of_peer AS (
+    SELECT team_id, device_id, peer, event_time, min(event_id) AS event_id FROM success GROUP BY ALL
+), followed AS (
     -- UNION instead of UNION ALL: a failure that matches a success by peer and by address counts once.
     SELECT f.team_id, f.event_id AS failure, f.event_time AS failed_at, f.failure_reason, s.event_id AS success
-    FROM failure f ASOF JOIN success s ON s.team_id = f.team_id AND s.device_id = f.device_id AND s.peer_ip = f.peer_ip
+    FROM failure f ASOF JOIN success_of_ip s
+        ON s.team_id = f.team_id AND s.device_id = f.device_id AND s.peer_ip = f.peer_ip
         AND f.event_time <= s.event_time
     UNION
     SELECT f.team_id, f.event_id, f.event_time, f.failure_reason, s.event_id
-    FROM failure f ASOF JOIN success s ON s.team_id = f.team_id AND s.device_id = f.device_id AND s.peer = f.peer
+    FROM failure f ASOF JOIN success_of_peer s
+        ON s.team_id = f.team_id AND s.device_id = f.device_id AND s.peer = f.peer
         AND f.event_time <= s.event_time
 )
 SELECT s.team_id, s.peer_email, s.peer_ip, s.device_id, max(s.computer_host_name) AS computer_host_name,

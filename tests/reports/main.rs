@@ -16,4 +16,5 @@ mod pack_pseudonyms;
 mod pack_review;
 mod pages;
 mod periods;
+mod ties;
 mod wrong_use;

@@ -189,10 +189,11 @@ fn holds_are_listed_and_wrong_use_is_reported_in_one_line() {
     program.run(&["hold", "release", "CASE-1", "--reason", "closed"]).ended(0);
     program.run(&["hold", "release", "CASE-1", "--reason", "closed"]).ended(2).says(&["already released"]);
     add(&good).ended(2).says(&["CASE-1"]);
+    program.run(&["hold", "release", "CASE-2"]).ended(0).says(&["releases hold CASE-2"]);
 
     let listed = rows(&program.run(&["hold", "list", "--format", "json"]).ended(0));
-    let of = |row: &Value| (word(row, "hold_id"), word(row, "scope"), row["released_at"].is_null());
-    let expected = [("CASE-1".to_owned(), "all".to_owned(), false), ("CASE-2".to_owned(), "team".to_owned(), true)];
+    let of = |row: &Value| [word(row, "hold_id"), word(row, "scope"), word(row, "release_reason")];
+    let expected = [["CASE-1", "all", "closed"], ["CASE-2", "team", "no reason given"]];
     assert_eq!(listed.iter().map(of).collect::<Vec<_>>(), expected);
     // The ledger contains only a keyed digest of the subject.
     for (path, bytes) in program.ledger() {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use tempfile::{NamedTempFile, TempDir};
 use thiserror::Error;
 
-use crate::model::Digest;
+use crate::model::{Digest, saturating_sum};
 use crate::store::Store;
 use crate::threads::each;
 
@@ -127,7 +127,7 @@ impl Cache {
     /// disk fails.
     pub fn pin(&self, store: &dyn Store, files: &[FileEntry]) -> Result<PinnedFiles, CacheError> {
         let wanted: BTreeMap<Digest, &FileEntry> = files.iter().map(|file| (file.sha256, file)).collect();
-        let needed = wanted.values().map(|file| file.bytes).sum();
+        let needed = saturating_sum(wanted.values().map(|file| file.bytes));
         if needed > self.bytes_max {
             return Err(CacheError::TooSmall { needed, limit: self.bytes_max });
         }

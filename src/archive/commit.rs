@@ -307,7 +307,7 @@ impl TeamWriter {
 
 /// Cuts a torn line off the end of a ledger, and syncs the last line: the earlier writer can have died between write and sync.
 /// Idempotent.
-fn recover(store: &dyn Store, key: &TeamKey, replay: &Replay) -> Result<(), StoreError> {
+pub(super) fn recover(store: &dyn Store, key: &TeamKey, replay: &Replay) -> Result<(), StoreError> {
     let ledger = |day| ArchivePath::Ledger { team: key.clone(), day }.to_string();
     let LedgerEnd { day, len, torn } = replay.end;
     if let (Some(day), 1..) = (day, torn)

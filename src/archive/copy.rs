@@ -1,17 +1,18 @@
 //! Copies an archive from one store to another, and continues an interrupted copy.
 //!
-//! For each team, the copy takes first the files and salts that the ledger names, then the ledger, line by line, as a writer
-//! appends it. So at each moment the target is a whole archive up to its last line.
+//! For each team, the copy takes first the live files and the salts, then the ledger, line by line, as a writer appends it. Until
+//! the last line is appended, `verify` misses files in the target: those that a later line replaced are never copied.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::model::path::{ArchivePath, lock_of, table_of};
-use crate::model::{Dataset, Digest, LedgerSeq, TeamId, TeamKey};
+use crate::model::{Dataset, Digest, LedgerSeq, TeamId, TeamKey, saturating_sum};
 use crate::store::{Listed, Store, StoreError, Tail, Verb, get, if_there, put};
 
 use super::checked::copy_checked;
-use super::heads::{HeadLine, heads_days};
+use super::commit::recover;
+use super::heads::{HeadLine, heads_days, last_line};
 use super::ledger::Line;
 use super::ledger_files::ledger_days;
 use super::replay::{Replay, replay};
@@ -81,6 +82,7 @@ impl Copy {
         let mut copied = self.files(&key, &source, team, progress)?;
         self.salts(&key, &source)?;
         let target = replay(self.to.as_ref(), self.from.id(), team)?;
+        recover(self.to.as_ref(), &key, &target)?;
         copied.lines = self.ledger(&key, team, &source, &target)?;
         self.heads(&key, source.state.seq)?;
         self.snapshots(&key, source.state.seq)?;
@@ -99,7 +101,7 @@ impl Copy {
         for dataset in Dataset::ALL {
             held.extend(self.to.list(&table_of(dataset, key))?.into_iter().map(|entry| (entry.path, entry.bytes)));
         }
-        let all = source.state.files.values().map(|file| file.bytes).sum();
+        let all = saturating_sum(source.state.files.values().map(|file| file.bytes));
         let mut copied = Copied::default();
         for file in source.state.files.values() {
             if held.contains(&(file.path.clone(), file.bytes)) {
@@ -154,9 +156,6 @@ impl Copy {
     /// Appends the lines that the target's ledger lacks, and returns their number.
     fn ledger(&self, key: &TeamKey, team: &TeamId, source: &Replay, target: &Replay) -> Result<u64, ArchiveError> {
         let path = |day| ArchivePath::Ledger { team: key.clone(), day }.to_string();
-        if let (Some(day), torn @ 1..) = (target.end.day, target.end.torn) {
-            self.to.append(&path(day), Tail { keep: target.end.len, torn }, &[])?;
-        }
         let (mut seq, mut is_same) = (LedgerSeq(0), target.state.seq == LedgerSeq(0));
         let mut appended = 0;
         for day in ledger_days(self.from.store().as_ref(), key)? {
@@ -192,15 +191,17 @@ impl Copy {
         Ok(lines.into_iter().filter(|line| line.has_newline).map(|line| (line.offset, line.text)).collect())
     }
 
-    /// Copies the signatures up to a line.
+    /// Copies the signatures up to a line, from where the target's end. A power loss can have torn its last one.
     fn heads(&self, key: &TeamKey, last: LedgerSeq) -> Result<(), ArchiveError> {
-        for day in heads_days(self.from.store().as_ref(), key)? {
-            let path = ArchivePath::Heads { team: key.clone(), day }.to_string();
-            let held = if_there(self.to.read(&path))?.map_or(0, |blob| blob.size());
-            for (at, text) in self.lines(&path)? {
-                if at < held {
-                    continue;
-                }
+        let path = |day| ArchivePath::Heads { team: key.clone(), day }.to_string();
+        let (_, end) = last_line(self.to.as_ref(), key)?;
+        if let (Some(day), torn @ 1..) = (end.day, end.torn) {
+            self.to.append(&path(day), Tail { keep: end.len, torn }, &[])?;
+        }
+        for day in heads_days(self.from.store().as_ref(), key)?.into_iter().filter(|day| Some(*day) >= end.day) {
+            let path = path(day);
+            let held = if end.day == Some(day) { end.len } else { 0 };
+            for (at, text) in self.lines(&path)?.into_iter().filter(|(at, _)| *at >= held) {
                 let damaged = |reason| ArchiveError::Damaged { path: path.clone(), line: 0, reason };
                 let seq = match HeadLine::decode(&text).map_err(damaged)? {
                     HeadLine::Signed { seq, .. } => seq,

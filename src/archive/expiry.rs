@@ -45,12 +45,16 @@ impl TeamState {
         self.expired_month(stream.into(), at).is_some() && !planted::is(Bug::ExpiredComesBack)
     }
 
-    /// Whether the time of a quarantined event is before the end of an expired month of quarantine. The service can still
-    /// return such an event, although the event is older than its retention class.
-    pub fn has_expired_in_quarantine(&self, time: Option<Instant>) -> bool {
+    /// Whether a quarantined event of this time has expired: its window was completely read before the end of an expired month of
+    /// quarantine. The service can still return such an event.
+    pub fn has_expired_in_quarantine(&self, stream: Stream, time: Option<Instant>) -> bool {
         let months = self.expired.range((Dataset::Quarantine, Instant::from_nanos(i64::MIN))..);
         let last = months.take_while(|((dataset, _), _)| *dataset == Dataset::Quarantine).last();
-        last.zip(time).is_some_and(|(((_, month), _), time)| time < month_of(*month).end)
+        let settled_at = time.and_then(|time| {
+            let (_, window) = self.windows.range(..=(stream, time)).next_back()?;
+            window.settled_at.filter(|_| window.stream == stream && window.range.owns(time))
+        });
+        last.zip(settled_at).is_some_and(|(((_, month), _), settled_at)| settled_at < month_of(*month).end)
     }
 
     /// The live files of a dataset in the folder of a month.

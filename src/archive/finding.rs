@@ -27,6 +27,8 @@ pub enum FindingKind {
     PagingAnomaly,
     Redacted,
     Quarantined,
+    /// Events that the service still shows after their month of quarantine has expired. Annals does not keep them again.
+    QuarantineExpired,
     /// Quarantined events that a later version read and added as rows.
     Released,
     ClockRegression,

@@ -230,7 +230,7 @@ pub fn heads_days(store: &dyn Store, key: &TeamKey) -> Result<Vec<Instant>, Stor
 
 /// The last whole line of the newest file, and the place of the next line. If that file holds only a torn line, the
 /// file before it decides.
-fn last_line(store: &dyn Store, key: &TeamKey) -> Result<(Option<HeadLine>, LedgerEnd), ArchiveError> {
+pub(super) fn last_line(store: &dyn Store, key: &TeamKey) -> Result<(Option<HeadLine>, LedgerEnd), ArchiveError> {
     let mut end: Option<LedgerEnd> = None;
     for day in heads_days(store, key)?.into_iter().rev() {
         let path = ArchivePath::Heads { team: key.clone(), day }.to_string();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::path::ArchivePath;
-use crate::model::{Digest, Instant, LedgerSeq, TeamId, TeamKey};
+use crate::model::{Digest, Instant, LedgerSeq, TeamId, TeamKey, saturating_sum};
 use crate::store::Store;
 
 use super::ledger::Line;
@@ -107,8 +107,8 @@ impl LedgerLines {
     fn follow(&mut self, line: Line, sha256: Digest) {
         let Line { seq, at, kind, prev, body, .. } = line;
         let removed = body.removes.iter().filter_map(|path| self.files.remove(path));
-        let rows_removed: u64 = removed.map(|file| file.entry.rows).sum();
-        let rows: u64 = body.adds.iter().map(|file| file.rows).sum();
+        let rows_removed = saturating_sum(removed.map(|file| file.entry.rows));
+        let rows = saturating_sum(body.adds.iter().map(|file| file.rows));
         self.lines.push(LedgerLine {
             seq,
             at,

@@ -68,8 +68,8 @@ struct ReleaseArgs {
     /// The hold's id
     #[arg(value_name = "ID", value_parser = id)]
     id: String,
-    /// The reason, without names of people
-    #[arg(long, value_name = "TEXT", value_parser = text)]
+    /// The reason, without names of people: the ledger keeps it permanently
+    #[arg(long, value_name = "TEXT", value_parser = text, default_value = "no reason given")]
     reason: String,
     /// The department or staff number that requests the release
     #[arg(long, value_name = "WHO", value_parser = text)]

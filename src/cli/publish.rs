@@ -10,6 +10,7 @@ use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::lake::{self, CheckedTable, Difference, Published, Publisher, ReaderRoot, TableId};
 use crate::model::path::metadata_of;
+use crate::model::saturating_sum;
 
 use super::output::{OutputArgs, say};
 use super::{Global, query};
@@ -78,7 +79,7 @@ fn check(archive: &Archive, tables: &[TableId], output: &OutputArgs) -> Result<E
     for table in tables {
         all.extend(lake::check(archive, *table)?);
     }
-    let sum = |of: fn(&CheckedTable) -> u64| all.iter().map(of).sum::<u64>();
+    let sum = |of: fn(&CheckedTable) -> u64| saturating_sum(all.iter().map(of));
     say(&format!("tables {}, files {}, rows {}", all.len(), sum(|table| table.files), sum(|table| table.rows)));
     output.batch(&differences(&all))?;
     Ok(if all.iter().all(|table| table.differences.is_empty()) { Exit::Done } else { Exit::Fault })

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use crate::archive::{Archive, FaultCode, FileEntry, LinesFile, TeamLine, VerifyFault, VerifyReport, version_path};
 use crate::model::path::{ArchivePath, metadata_of};
-use crate::model::{GRACE_MIN, LedgerSeq, TeamId};
+use crate::model::{GRACE_MIN, LedgerSeq, TeamId, saturating_sum};
 use crate::store::{Listed, Store};
 
 use super::bounds::{Footer, read_footer};
@@ -223,7 +223,7 @@ fn check_files(
     for (path, file) in live.iter().filter(|(path, _)| !named.contains_key(path.as_str())) {
         found.note(TableFault::FileMissing, path, format!("{} rows that the table does not name", file.rows));
     }
-    (found.files, found.rows) = (named.len() as u64, named.values().map(|file| file.rows).sum());
+    (found.files, found.rows) = (named.len() as u64, saturating_sum(named.values().map(|file| file.rows)));
     let schema = table.metadata.schema().ok_or_else(|| LakeError::damaged(&table.path(), "has no schema"))?;
     let store = archive.store().as_ref();
     let files: Vec<&DataFile> = named.into_values().collect();

@@ -1,5 +1,7 @@
 //! Manifests, which name data files, and manifest lists, which name the manifests of a snapshot.
 
+use crate::model::saturating_sum;
+
 use super::avro::{Decoder, Encoder, container, records};
 use super::reader_root::ReaderRoot;
 
@@ -112,7 +114,7 @@ impl ManifestFile {
             min_sequence: entries.iter().map(|entry| entry.sequence).min().unwrap_or(sequence),
             snapshot_id,
             files: each.map(|status| of(status).count() as u64),
-            rows: each.map(|status| of(status).map(|entry| entry.file.rows).sum()),
+            rows: each.map(|status| saturating_sum(of(status).map(|entry| entry.file.rows))),
         }
     }
 

@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use crate::archive::{Archive, LEDGERS, LinesFile, version_path};
 use crate::model::path::metadata_of;
-use crate::model::{Digest, Instant};
+use crate::model::{Digest, Instant, saturating_sum};
 use crate::store::{Store, put};
 
 use super::bounds::read_footer;
@@ -84,7 +84,7 @@ impl Wanted {
     }
 
     fn rows(&self) -> u64 {
-        self.files.values().map(|(rows, _)| rows).sum()
+        saturating_sum(self.files.values().map(|(rows, _)| *rows))
     }
 }
 
@@ -231,8 +231,8 @@ impl Change {
         let gone: BTreeSet<&str> =
             named.keys().map(String::as_str).filter(|path| !wanted.files.contains_key(*path)).collect();
         let added = added_files(store, wanted, &named)?;
-        let rows_of_gone: u64 = gone.iter().filter_map(|path| named.get(*path)).sum();
-        let rows_of_added: u64 = added.iter().map(|file| file.rows).sum();
+        let rows_of_gone = saturating_sum(gone.iter().filter_map(|path| named.get(*path)).copied());
+        let rows_of_added = saturating_sum(added.iter().map(|file| file.rows));
         let counts = (added.len() as u64, gone.len() as u64);
         let mut metadata = table.metadata.clone();
         let schema_id = metadata.take_schema(&wanted.schema);

@@ -20,6 +20,7 @@ mod session;
 mod severity;
 mod shard;
 mod stream;
+mod sum;
 mod team_key;
 mod text;
 mod texts;
@@ -44,6 +45,7 @@ pub use session::{ConnectionEvent, Outcome, SESSION_DETAILS, SessionRow, Session
 pub use severity::Severity;
 pub use shard::{SHARDS_MAX, Shard};
 pub use stream::Stream;
+pub use sum::saturating_sum;
 pub use team_key::TeamKey;
 pub use text::Text;
 pub use when::When;

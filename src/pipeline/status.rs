@@ -6,9 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::archive::{ExpiredRecord, FindingKind, TeamState, WindowRecord, WindowState};
-use crate::model::{Instant, InventoryPart, Stream};
-
-use crate::model::Dataset;
+use crate::model::{Dataset, Instant, InventoryPart, Stream, saturating_sum};
 use crate::pipeline::plan::coverage::{read_to, settled_edge};
 use crate::pipeline::plan::urgency::{LastReading, Urgency};
 
@@ -109,8 +107,8 @@ pub fn status_with(state: &TeamState, known: &dyn Fn(Stream) -> LastReading, now
         ledger_seq: state.seq.0,
         ledger_head: state.head.to_string(),
         committed_at: state.at,
-        quarantined: quarantine.map(|file| file.rows).sum(),
-        bytes: state.files.values().map(|file| file.bytes).sum(),
+        quarantined: saturating_sum(quarantine.map(|file| file.rows)),
+        bytes: saturating_sum(state.files.values().map(|file| file.bytes)),
         streams: Stream::ALL.into_iter().map(|stream| stream_status(state, stream, &known(stream), now)).collect(),
         inventory: inventory_status(state),
         expired: expired(state),
@@ -141,7 +139,7 @@ fn inventory_status(state: &TeamState) -> InventoryStatus {
     };
     let unknown = state.findings.iter().filter(|(_, finding)| finding.kind == FindingKind::UnknownField);
     let users = entities(InventoryPart::Users);
-    let asked = state.files_of(Dataset::Inventory(InventoryPart::SignIn)).map(|file| file.rows).sum::<u64>();
+    let asked = saturating_sum(state.files_of(Dataset::Inventory(InventoryPart::SignIn)).map(|file| file.rows));
     InventoryStatus {
         looked_at: scans().map(|scan| scan.read_at).max(),
         sign_in_looked_at: state.last_scan(InventoryPart::SignIn).map(|scan| scan.read_at),
@@ -174,8 +172,8 @@ fn stream_status(state: &TeamState, stream: Stream, known: &LastReading, now: In
         open_windows: windows().filter(|window| window.state == WindowState::Provisional).count() as u64,
         open_seconds: oldest_open.map(|window| now.since(window.range.start).as_secs()),
         unstable: windows().flat_map(|window| window.unstable.iter().map(ToString::to_string)).collect(),
-        events: windows().map(|window| window.events).sum(),
-        late: windows().map(|window| window.late).sum(),
+        events: saturating_sum(windows().map(|window| window.events)),
+        late: saturating_sum(windows().map(|window| window.late)),
         gaps: of_kind(FindingKind::Gap) as u64,
         seconds_kept: left.map(|_| Urgency::of(state, stream, known, now).horizon.as_secs()),
         seconds_to_loss: left.map(|left| left.as_secs()),

@@ -318,9 +318,16 @@ fn conflict(path: &str, tail: Tail, found: u64) -> StoreError {
 
 /// Writes `bytes` at their offset in an open file, and syncs it.
 fn append_to(file: &File, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
-    let len = file.metadata().map_err(failed(path, Verb::Append, true))?.len();
-    // An append that is done already is only synced again, and keeps the file's time.
-    if len != tail.keep + bytes.len() as u64 || !holds(file, tail.keep, bytes) {
+    let meta = file.metadata().map_err(failed(path, Verb::Append, true))?;
+    let len = meta.len();
+    if len == tail.keep + bytes.len() as u64 && holds(file, tail.keep, bytes) {
+        // After a failed sync, only the memory may hold these bytes, and another sync would write nothing. So write them again. The
+        // file keeps its time, which tells the age of its last line.
+        file.write_all_at(bytes, tail.keep).map_err(failed(path, Verb::Append, false))?;
+        if let Ok(modified) = meta.modified() {
+            let _ = file.set_modified(modified);
+        }
+    } else {
         if len != tail.keep + tail.torn {
             return Err(conflict(path, tail, len));
         }

@@ -138,6 +138,15 @@ pub trait Store: Send + Sync {
         Ok(())
     }
 
+    /// The stored objects of a ledger that somebody altered or deleted, although copies still show readers the whole file. Only a
+    /// bucket has them.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    fn altered_parts(&self) -> Result<Vec<Rewritten>, StoreError> {
+        Ok(Vec::new())
+    }
+
     /// Write-once files, such as ledger lines in a bucket, that somebody overwrote or deleted. Only a store with versions finds
     /// them; other stores return nothing.
     ///

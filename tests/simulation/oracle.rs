@@ -284,7 +284,10 @@ fn note_rare(run: &Run, state: &TeamState) {
             FindingKind::NewEventType => Rare::NewType,
             FindingKind::NoConnectionId => Rare::NoConnection,
             FindingKind::DeprecatedHistory => Rare::Deprecated,
-            FindingKind::ArchiveBegins | FindingKind::Released | FindingKind::UnknownField => continue,
+            FindingKind::ArchiveBegins
+            | FindingKind::QuarantineExpired
+            | FindingKind::Released
+            | FindingKind::UnknownField => continue,
         };
         run.service.rare(met);
     }

@@ -6,7 +6,7 @@ use crate::age;
 use crate::awkward;
 
 use age::age;
-use awkward::laws::{nanos, verified, word};
+use awkward::laws::{findings, nanos, verified, word};
 use awkward::{HOUR, Kind, Program, Run, Service, events};
 use serde_json::Value;
 
@@ -189,10 +189,11 @@ fn holds_are_listed_and_wrong_use_is_reported_in_one_line() {
     program.run(&["hold", "release", "CASE-1", "--reason", "closed"]).ended(0);
     program.run(&["hold", "release", "CASE-1", "--reason", "closed"]).ended(2).says(&["already released"]);
     add(&good).ended(2).says(&["CASE-1"]);
+    program.run(&["hold", "release", "CASE-2"]).ended(0).says(&["releases hold CASE-2"]);
 
     let listed = rows(&program.run(&["hold", "list", "--format", "json"]).ended(0));
-    let of = |row: &Value| (word(row, "hold_id"), word(row, "scope"), row["released_at"].is_null());
-    let expected = [("CASE-1".to_owned(), "all".to_owned(), false), ("CASE-2".to_owned(), "team".to_owned(), true)];
+    let of = |row: &Value| [word(row, "hold_id"), word(row, "scope"), word(row, "release_reason")];
+    let expected = [["CASE-1", "all", "closed"], ["CASE-2", "team", "no reason given"]];
     assert_eq!(listed.iter().map(of).collect::<Vec<_>>(), expected);
     // The ledger contains only a keyed digest of the subject.
     for (path, bytes) in program.ledger() {
@@ -215,6 +216,39 @@ fn holds_are_listed_and_wrong_use_is_reported_in_one_line() {
     }
     program.configure("[retention]\nconnections = \"1y\"\n[retention.teams.\"team-one\"]\nconnections = \"forever\"\n");
     assert!(rows(&program.run(&["retention", "plan", "--format", "json"]).ended(0)).is_empty(), "a team of its own");
+}
+
+/// Quarantine expires by the time at which Annals first saw an event. An older event that Annals never saw is kept.
+#[test]
+fn a_longer_backfill_keeps_malformed_events_that_it_sees_for_the_first_time() {
+    let service = Service::at(MARCH + 15 * DAY_SECONDS);
+    let program = Program::of(&service);
+    let odd = |at: i64| {
+        let text = events::plain_activity(at * 1_000_000_000);
+        format!("{},\"teamOtherEvent\":{{}}}}", text.strip_suffix('}').unwrap())
+    };
+    for at in [FEBRUARY + HOUR, MARCH + HOUR] {
+        service.world().fill(at, 0..1);
+        service.world().add(Kind::Activity, nanos(at), None, odd(at));
+    }
+    let kept = || program.sql("select raw from quarantine").iter().map(|row| word(row, "raw")).collect::<Vec<_>>();
+    let not_kept = || findings(&program, "quarantine_expired").len();
+    let sync = |since: &str, more: &[&str]| {
+        program.sync(&[&["--stream", "activity", "--since", since], more].concat()).ended(0);
+        verified(&program);
+    };
+    sync("2025-03-01", &[]);
+    assert_eq!(kept(), [odd(MARCH + HOUR)]);
+    service.set_clock(MARCH + 45 * DAY_SECONDS);
+    sync("2025-03-01", &[]);
+    program.configure("[retention]\nquarantine = \"1d\"\n");
+    program.run(&["retention", "apply"]).ended(0);
+    assert_eq!((kept(), not_kept()), (Vec::new(), 0));
+    sync("2025-01-01", &[]);
+    assert_eq!((kept(), not_kept()), (vec![odd(FEBRUARY + HOUR)], 0));
+    // The service still shows the expired event.
+    sync("2025-01-01", &["--rescan"]);
+    assert_eq!((kept(), not_kept()), (vec![odd(FEBRUARY + HOUR)], 1));
 }
 
 #[test]

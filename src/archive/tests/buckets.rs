@@ -4,7 +4,7 @@ use std::thread::scope;
 
 use object_server::{Effect, ObjectServer, Rule};
 
-use super::super::{Signer, VerifyOptions, verify};
+use super::super::{FaultCode, Signer, VerifyOptions, verify};
 use super::*;
 use crate::store::s3;
 
@@ -114,6 +114,35 @@ fn two_writers_of_a_team_keep_one_ledger() {
     assert_eq!(lines.len(), 2 * COMMITS);
     let report = verify(store.as_ref(), &VerifyOptions::default()).unwrap();
     assert!(report.is_clean(), "{:?}", report.faults);
+}
+
+/// Readers take past days from copies, so only a comparison shows the altered object.
+#[test]
+fn an_altered_ledger_object_of_a_past_day_is_a_fault() {
+    let server = ObjectServer::start();
+    let archive = open(&hand(&server)).signed_by(Some(signer()));
+    let mut writer = writer(&archive);
+    for (draft, day) in history().into_iter().take(3).zip(0..) {
+        let draft = with_sessions(&mut writer, draft).unwrap();
+        let _ = writer.commit(draft, now().plus(Duration::from_secs(86_400) * day)).unwrap();
+    }
+    let faults = || -> Vec<(FaultCode, String)> {
+        let report = verify(hand(&server).as_ref(), &VerifyOptions::default()).unwrap();
+        report.faults.into_iter().map(|fault| (fault.code, fault.object)).collect()
+    };
+    assert_eq!(faults(), []);
+    for part in ["line/000000000001.jsonl", "head/2026-11-20/000001"] {
+        let path = format!("ledger/team=acme/{part}");
+        let key = format!("an/archive/{path}");
+        let whole = server.object(&key).unwrap();
+        let mut flipped = whole.to_vec();
+        flipped[40] ^= 1;
+        for other in [None, Some(Bytes::from(flipped))] {
+            server.tamper(&key, other);
+            assert_eq!(faults(), [(FaultCode::Rewritten, path.clone())]);
+        }
+        server.tamper(&key, Some(whole));
+    }
 }
 
 #[test]

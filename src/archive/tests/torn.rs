@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use fastrand::Rng;
 
-use super::super::{FaultCode, Signer, VerifyOptions, verify};
+use super::super::{Copy, FaultCode, Signer, VerifyOptions, verify};
 use super::torn_disk::{Files, Lie, Photo, TornDisk, store_of};
 use super::*;
 
@@ -26,6 +26,7 @@ const LONG_RUN: usize = 10;
 /// One in this many states also gets a torn recovery.
 const RECOVERIES_EVERY: usize = 7;
 const RECOVERY_STATES: usize = 1_000;
+const COPY_STATES: usize = 1_000;
 /// After one in this many states, the rest of the history is committed.
 const FINISHES_EVERY: usize = 20;
 /// A lying disk must be detected within this many states.
@@ -213,6 +214,40 @@ fn no_power_loss_in_recovery_loses_or_doubles_a_row() {
     let (count, broken) = check_all(torn.take(wanted));
     assert_eq!(broken, None);
     assert_eq!(count, wanted, "there are no more states");
+}
+
+/// The ledgers' files with their content.
+fn ledgers(store: &Arc<dyn Store>) -> Vec<(String, Bytes)> {
+    let content = |path: &String| store.read(path).unwrap().to_bytes().unwrap();
+    files_under(store, "ledger").into_iter().map(|path| (path.clone(), content(&path))).collect()
+}
+
+#[test]
+fn a_copy_continues_after_any_power_loss_of_its_target() {
+    let source: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let from = open(&source).signed_by(Some(signer()));
+    let mut writer = writer(&from);
+    for (draft, step) in history().into_iter().zip(0..) {
+        let draft = with_sessions(&mut writer, draft).unwrap();
+        let _ = writer.commit(draft, now().plus(Duration::from_secs(86_400) * (step / 2))).unwrap();
+    }
+    let copy = |to: &Arc<dyn Store>| Copy::new(from.clone(), Arc::clone(to))?.team(&team(), &mut |_, _, _| {});
+    let disk = TornDisk::new(&BTreeMap::new(), 0, Lie::None);
+    let target: Arc<dyn Store> = Arc::new(disk.clone());
+    let _ = Copy::new(from.clone(), Arc::clone(&target)).unwrap();
+    // Real stores create the manifest as a whole.
+    let _ = disk.photos();
+    let _ = copy(&target).unwrap();
+    let mut continued = 0;
+    for (_, files) in states_of(disk.photos()).take(COPY_STATES) {
+        let target: Arc<dyn Store> = Arc::new(store_of(&files));
+        let copied = copy(&target).unwrap_or_else(|e| panic!("state {continued}: {e}"));
+        continued += u64::from(copied.lines < writer.state().seq.0);
+        assert!(ledgers(&target) == ledgers(&source));
+        check_clean(&open(&target)).unwrap();
+        assert_eq!(copy(&target).unwrap().lines, 0);
+    }
+    assert!(continued > 100, "{continued} copies had a beginning");
 }
 
 #[test]

@@ -67,7 +67,7 @@ fn attempt(store: &dyn Store, options: &VerifyOptions) -> Result<VerifyReport, A
         files::check(store, walk, &mut report);
     }
     unnamed_files::check(store, &expectations, &walks, &listed, &mut report)?;
-    check_versions(store, &mut report);
+    check_objects(store, &mut report);
     expectations.check_heads(&walks, &mut report);
     expectations.notice_stale_heads(&mut report);
     report.archive_id = expectations.archive_id;
@@ -97,15 +97,18 @@ fn walk_ledgers(
     ledgers.into_iter().map(|(key, files)| Walk::over(store, expectations, key, &files, report)).collect()
 }
 
-/// Reports ledger objects of a bucket that somebody overwrote.
-fn check_versions(store: &dyn Store, report: &mut VerifyReport) {
-    match store.rewritten() {
-        Ok(found) => {
-            for Rewritten { path, what } in found {
-                report.fault(FaultCode::Rewritten, path, what);
-            }
-        }
-        Err(error) => tracing::warn!(%error, "cannot check whether somebody overwrote ledger objects"),
+/// Reports ledger objects of a bucket that somebody overwrote or deleted.
+fn check_objects(store: &dyn Store, report: &mut VerifyReport) {
+    let altered = store.altered_parts().unwrap_or_else(|error| {
+        report.fault(FaultCode::Unreadable, LEDGER, error);
+        Vec::new()
+    });
+    let versions = store.rewritten().unwrap_or_else(|error| {
+        tracing::warn!(%error, "cannot check whether somebody overwrote ledger objects");
+        Vec::new()
+    });
+    for Rewritten { path, what } in altered.into_iter().chain(versions) {
+        report.fault(FaultCode::Rewritten, path, what);
     }
 }
 

@@ -12,16 +12,11 @@ use super::super::text_lines::TextLines;
 use super::report::Signed;
 use super::{FaultCode, TeamReport, VerifyReport};
 
-/// The maximum size of a day's ledger or signatures; larger files are not read.
-pub const DAY_BYTES_MAX: u64 = 1 << 30;
-
-/// Opens a day's file of a ledger or of its signatures.
+/// Opens a day's file of a ledger or of its signatures. It can have any size: a line's length is limited, and after a wrong clock,
+/// the file of one day gets the lines of many.
 pub fn lines_of_day(store: &dyn Store, file: &Listed, report: &mut VerifyReport) -> Result<TextLines, String> {
     if let Some(what) = &file.irregular {
         report.fault(FaultCode::Unreadable, &file.path, what);
-    }
-    if file.bytes > DAY_BYTES_MAX {
-        return Err(format!("{} bytes: the file of one day has at most {DAY_BYTES_MAX}", file.bytes));
     }
     let blob = store.read(&file.path).map_err(|e| e.to_string())?;
     Ok(TextLines::new(blob, 0))

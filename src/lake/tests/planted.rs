@@ -30,7 +30,7 @@ type Plant = fn(&MemoryStore);
 
 type Planted = (&'static str, Plant, &'static [TableFault]);
 
-const OF_FILES: [Planted; 4] = [
+const OF_FILES: [Planted; 5] = [
     (
         "a file is missing",
         |disk| replant(disk, |entries| entries.retain(|entry| !entry.is_live() || entry.file.path.is_empty())),
@@ -58,6 +58,17 @@ const OF_FILES: [Planted; 4] = [
         &[TableFault::Bound],
     ),
     ("one row too many is counted", |disk| replant(disk, |entries| live(entries).file.rows += 1), &[TableFault::Count]),
+    (
+        "counts are too large to add up",
+        |disk| {
+            replant(disk, |entries| {
+                let rows = entries.iter_mut().filter(|entry| entry.is_live()).map(|entry| &mut entry.file.rows);
+                let changed = rows.map(|rows| *rows = i64::MAX as u64).count();
+                assert!(changed > 2, "{changed} files: their sum is no overflow");
+            });
+        },
+        &[TableFault::Count],
+    ),
 ];
 
 const OF_VERSIONS: [Planted; 5] = [

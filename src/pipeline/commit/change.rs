@@ -2,9 +2,8 @@
 //! it.
 
 use crate::archive::{ReadPoint, SnapshotEntry, StreamRecord, WalkPoint, WindowRecord, WindowState};
-use crate::model::{Instant, Range, Stream};
-
 use crate::model::ranges::{missing, union};
+use crate::model::{Instant, Range, Stream};
 use crate::pipeline::settings::Settings;
 
 /// The change of one window by one reading.

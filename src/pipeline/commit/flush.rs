@@ -8,7 +8,7 @@ use crate::archive::{
     WindowState,
 };
 use crate::collect::CountedEvent;
-use crate::model::{EventRow, Instant, Range, RawPolicy, Stream};
+use crate::model::{EventRow, Instant, Range, RawPolicy, RejectRow, Stream};
 use crate::planted::{self, Bug};
 
 use crate::pipeline::commit::batch::{Batch, StreamWindow, is_duplicate};
@@ -237,7 +237,8 @@ impl<'a> Flush<'a> {
         };
         rejects.recognise(events, writer.salts())?;
         join((writer.state(), stream, self.of.seen_at), events, held, rejects, &mut added);
-        added.rejects.retain(|reject| !writer.state().has_expired_in_quarantine(reject.time));
+        let has_expired = |reject: &mut RejectRow| writer.state().has_expired_in_quarantine(stream, reject.time);
+        added.expired = added.rejects.extract_if(.., has_expired).count() as u64;
         let (rows, rejected) = (added.rows.len() as u64, added.rejects.len() as u64);
         self.flushed.rows += rows;
         self.flushed.rejects += rejected;

@@ -105,6 +105,7 @@ pub struct Added {
     /// Ids with other content than the archived content: each is a new revision.
     pub changed: Vec<(EventId, Instant)>,
     pub redacted: u64,
+    pub expired: u64,
     pub types: BTreeSet<String>,
 }
 

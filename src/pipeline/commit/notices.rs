@@ -5,9 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::archive::{Finding, FindingKind, StoredEvent, StreamRecord, WindowRecord, WindowState};
 use crate::collect::CountedEvent;
 use crate::correlate::connection_of;
-use crate::model::{Instant, Range, Stream};
-
 use crate::model::ranges::missing;
+use crate::model::{Instant, Range, Stream};
 use crate::pipeline::commit::batch::{StreamWindow, UNSTABLE};
 use crate::pipeline::commit::computer_events::CommitContext;
 use crate::pipeline::commit::join::{Added, no_longer_served};
@@ -43,6 +42,7 @@ impl Notices {
         };
         added.rejects.iter().for_each(|reject| count(FindingKind::Quarantined, &reject.reason, 1));
         count(FindingKind::Redacted, "secret", added.redacted);
+        count(FindingKind::QuarantineExpired, "quarantine", added.expired);
         if stream == Stream::Connections {
             let strays = added.rows.iter().filter(|row| connection_of(row).is_none());
             strays.for_each(|row| count(FindingKind::NoConnectionId, &shorten(&row.event_type), 1));
@@ -73,6 +73,7 @@ impl Notices {
             let reason = match kind {
                 FindingKind::NoConnectionId => NO_CONNECTION_ID,
                 FindingKind::Redacted => "a string under a key named secret was replaced",
+                FindingKind::QuarantineExpired => "still served, but not kept again: their month of quarantine expired",
                 _ => "kept in quarantine",
             };
             Finding { count, ..Finding::new(Some(stream), kind, &subject, reason, seen_at) }

@@ -12,7 +12,7 @@ use crate::archive::{
     WindowState,
 };
 use crate::correlate::SESSION_RULES;
-use crate::model::{Dataset, FileRole, Instant, Range, Stream};
+use crate::model::{Dataset, FileRole, Instant, Range, Stream, saturating_sum};
 
 use super::update::{COMPLETE, DAY, NO_CONNECTION_ID, NewEvents};
 
@@ -36,7 +36,7 @@ impl Chunk {
     /// The next chunk. It has about as many events as there are open sessions, because it writes all of those again.
     pub fn next(state: &TeamState) -> Self {
         let open = state.files_of(Dataset::Sessions).filter(|file| file.role == FileRole::Open);
-        Self::of_events(state, open.map(|file| file.rows).sum::<u64>().clamp(CHUNK_EVENTS_MIN, CHUNK_EVENTS_MAX))
+        Self::of_events(state, saturating_sum(open.map(|file| file.rows)).clamp(CHUNK_EVENTS_MIN, CHUNK_EVENTS_MAX))
     }
 
     /// The next chunk, with about this number of events.
@@ -121,8 +121,8 @@ fn chunk_end(state: &TeamState, from: Instant, events: u64) -> Option<Instant> {
     let files = || state.files_of(Dataset::Connections).filter_map(|file| Some((file.first?, file.last?, file.rows)));
     let last = files().map(|(_, last, _)| last).max()?;
     let first = files().filter(|(_, last, _)| from <= *last).map(|(first, ..)| first).min()?;
-    let before =
-        |end| files().map(|(first, last, rows)| rows_in(Range::new(from, end), first, last, rows)).sum::<u64>();
+    let rows_before = |end| files().map(move |(first, last, rows)| rows_in(Range::new(from, end), first, last, rows));
+    let before = |end| saturating_sum(rows_before(end));
     // A small rest belongs to the last chunk.
     if before(Instant::from_nanos(last.nanos().saturating_add(1))) <= events.saturating_mul(3) / 2 {
         return None;

@@ -10,6 +10,23 @@ fn a_failed_append_that_cannot_be_removed_is_reported_as_such() {
     assert!(matches!(&error, StoreError::Io { verb: Verb::Append, .. }) && !error.is_undone(), "{error}");
 }
 
+/// After a failed sync, the memory can hold bytes that the disk lacks, and another sync of them would write nothing.
+#[test]
+fn a_repeated_append_writes_again_and_keeps_the_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("x");
+    let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
+    file.write_all_at(b"one\ntwo\n", 0).unwrap();
+    let old = std::time::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+    file.set_modified(old).unwrap();
+    let tail = Tail { keep: 4, torn: 0 };
+    let for_reading = File::open(&path).unwrap();
+    let error = append_to(&for_reading, "x", tail, b"two\n").unwrap_err();
+    assert!(matches!(&error, StoreError::Io { verb: Verb::Append, .. }) && !error.is_undone(), "{error}");
+    append_to(&file, "x", tail, b"two\n").unwrap();
+    assert_eq!((fs::read(&path).unwrap(), file.metadata().unwrap().modified().unwrap()), (b"one\ntwo\n".to_vec(), old));
+}
+
 #[test]
 fn no_operation_follows_a_link_or_blocks_on_a_pipe() {
     let (directory, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

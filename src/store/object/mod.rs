@@ -13,6 +13,7 @@ mod failure;
 mod journal;
 mod kept_objects;
 mod names;
+mod parts;
 mod profile;
 mod proof;
 mod signed;
@@ -141,6 +142,19 @@ impl ObjectStore {
             }
         }
         Ok(listed)
+    }
+
+    /// [`Store::altered_parts`] of one team.
+    fn altered_parts_of(&self, directory: &str) -> Result<Vec<Rewritten>, StoreError> {
+        let mut found = Vec::new();
+        for extension in Extension::ALL {
+            let journal = self.journal(directory, extension);
+            match held(&journal).altered_parts(self.bucket()) {
+                Err(StoreError::Irregular { path, what }) => found.push(Rewritten { path, what }),
+                altered => found.extend(altered?),
+            }
+        }
+        Ok(found)
     }
 
     fn list_ledgers(&self) -> Result<Vec<Listed>, StoreError> {
@@ -285,6 +299,11 @@ impl Store for ObjectStore {
         let (key, id) = (bucket.key(&upload.path), upload.id.clone());
         let aborted = bucket.run(async move { signed.delete(&key, "uploadId", &id).await });
         aborted.map_err(|why| bucket.refused(Verb::Remove, &upload.path, &why))
+    }
+
+    fn altered_parts(&self) -> Result<Vec<Rewritten>, StoreError> {
+        let (_, teams) = self.bucket().list_directory(LEDGER)?;
+        Ok(each(teams, TEAMS_AT_ONCE, |team| self.altered_parts_of(&team))?.into_iter().flatten().collect())
     }
 
     fn rewritten(&self) -> Result<Vec<Rewritten>, StoreError> {

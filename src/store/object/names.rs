@@ -10,6 +10,9 @@
 use crate::model::Instant;
 use crate::model::path::{ArchivePath, LEDGER, day_start};
 
+/// Number of digits in the name of a line.
+const LINE_DIGITS: u32 = 12;
+
 /// The kind of a ledger file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Extension {
@@ -76,7 +79,7 @@ pub(super) fn head(directory: &str, day: Instant, number: u64) -> String {
 /// The number of a line or copy; `None` for any other name.
 pub(super) fn line_number(directory: &str, place: &str, path: &str) -> Option<u64> {
     let digits = path.strip_prefix(directory)?.strip_prefix('/')?.strip_prefix(place)?.strip_prefix('/')?;
-    number(digits.strip_suffix(".jsonl")?, 12)
+    number(digits.strip_suffix(".jsonl")?, LINE_DIGITS as usize)
 }
 
 /// Whether an object is a line or a part of signatures: these are created once. Copies and whole days can be overwritten.
@@ -122,12 +125,12 @@ pub(super) fn day_in_line(line: &[u8]) -> Option<Instant> {
     text.parse().ok().map(day_start)
 }
 
-/// The number in a line's member `seq`.
+/// The number in a line's member `seq`; `None` if it is too large for a name.
 pub(super) fn number_in_line(line: &[u8]) -> Option<u64> {
     const MEMBER: &[u8] = b"\"seq\":";
     let rest = &line[memchr::memmem::find(line, MEMBER)? + MEMBER.len()..];
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    std::str::from_utf8(&rest[..digits]).ok()?.parse().ok()
+    std::str::from_utf8(&rest[..digits]).ok()?.parse().ok().filter(|number| *number < 10_u64.pow(LINE_DIGITS))
 }
 
 #[cfg(test)]
@@ -148,6 +151,13 @@ mod tests {
             assert_eq!(line_number(TEAM, "line", &format!("{TEAM}/{path}")), None, "{path}");
         }
         assert_eq!(head_number(TEAM, "ledger/team=a/head/2026-1-20/000001"), None);
+    }
+
+    #[test]
+    fn a_line_has_a_number_that_fits_its_name() {
+        let number = |text: &str| number_in_line(format!("{{\"v\":1,\"seq\":{text},").as_bytes());
+        assert_eq!((number("7"), number("999999999999")), (Some(7), Some(999_999_999_999)));
+        assert_eq!((number("1000000000000"), number("18446744073709551615")), (None, None));
     }
 
     #[test]

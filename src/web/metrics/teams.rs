@@ -6,7 +6,7 @@ use std::time::Duration;
 use metrics::Label;
 
 use crate::daemon::{Snapshot, Task, TeamLive};
-use crate::model::{Instant, Stream, TeamId};
+use crate::model::{Instant, Stream, TeamId, saturating_sum};
 use crate::pipeline::{Flushed, StreamStatus};
 
 use super::super::names::{self, Name};
@@ -81,8 +81,8 @@ impl Measure<'_> {
             }
         }
         let statuses = || shown.teams.values().filter_map(|live| live.status.as_ref());
-        gauge(names::QUARANTINED, vec![], statuses().map(|status| status.quarantined).sum::<u64>() as f64);
-        gauge(names::ARCHIVE_BYTES, vec![], statuses().map(|status| status.bytes).sum::<u64>() as f64);
+        gauge(names::QUARANTINED, vec![], saturating_sum(statuses().map(|status| status.quarantined)) as f64);
+        gauge(names::ARCHIVE_BYTES, vec![], saturating_sum(statuses().map(|status| status.bytes)) as f64);
         for (stream, totals) in streams {
             tell_stream(stream, &totals);
         }

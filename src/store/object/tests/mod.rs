@@ -4,6 +4,7 @@ mod costs;
 mod days;
 mod kept_objects;
 mod faults;
+mod parts;
 mod real;
 mod refusals;
 mod uploads;

@@ -54,7 +54,7 @@ impl Round<'_> {
         for (subject, count) in met.named().filter(|(_, count)| *count > 0) {
             tracing::debug!(stream = %self.stream, %range, subject, count, "the service's paging contradicts itself");
             let mut finding =
-                self.finding(FindingKind::PagingAnomaly, subject, Some(range), "not as documented; not relied on");
+                self.finding(FindingKind::PagingAnomaly, subject, Some(range), "the service's paging contradicts its document; Annals does not rely on it");
             finding.count = count;
             batch.note_finding(finding);
         }

@@ -256,7 +256,7 @@ async fn a_gap_distinguishes_its_certain_and_its_possible_part() {
     assert!(reason.contains("only if they appeared late"), "{reason}");
 }
 
-/// The first reading fails after a day. Activity of the next round shows that the computer was removed before.
+/// The backfill fails after a day. Activity of the next round shows that the computer was removed before.
 #[tokio::test]
 async fn the_part_that_was_confirmed_before_a_removal_is_no_gap() {
     let world = World::new(NOON);

@@ -239,7 +239,8 @@ impl Change {
         let Grouped { mut kept, entries } = group(manifests, &gone, added, id, sequence);
         let directory = metadata_of(&wanted.table);
         if !entries.is_empty() {
-            let schema = serde_json::to_string(metadata.schema().expect("BUG: `take_schema` keeps it")).expect("BUG: a schema serialises");
+            let schema = serde_json::to_string(metadata.schema().expect("BUG: `take_schema` keeps it"))
+                .expect("BUG: a schema serialises");
             let path = format!("{directory}/{id:016x}-m0.avro");
             let bytes = encode_manifest(&by.place, &schema, schema_id, &entries);
             put(store, &path, &bytes)?;

@@ -145,10 +145,8 @@ impl StreamCoverage {
             parts.push(format!("{} gaps", self.gaps.len()));
         }
         if !self.removed_before.is_empty() {
-            parts.push(format!(
-                "without {} computers that were removed before the backfill",
-                self.removed_before.len()
-            ));
+            parts
+                .push(format!("without {} computers that were removed before the backfill", self.removed_before.len()));
         }
         parts.join(", ")
     }

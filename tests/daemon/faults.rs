@@ -140,10 +140,7 @@ fn a_detection_causes_one_alert_without_names() {
         assert_eq!((&alert["findings"], &alert["severity"]), (&Value::from(1), &Value::from("high")), "{alert}");
         let message = alert["message"].as_str().unwrap();
         assert!(message.contains("detects 1 new row") && !message.contains('.'), "{message}");
-        assert!(
-            !alert.to_string().contains(&format!("marked-{n}")),
-            "what was found stays in the archive: {alert}"
-        );
+        assert!(!alert.to_string().contains(&format!("marked-{n}")), "what was found stays in the archive: {alert}");
     }
     let series = "annals_report_detections{report=\"X01\",severity=\"high\"}";
     wait_for("the metric", || (daemon.metric(series) == Some(2.0)).then_some(()));

@@ -124,7 +124,11 @@ fn a_new_configuration_is_loaded_completely_or_not_at_all() {
     daemon.log.wait(|line| line["message"] == "the daemon uses the new configuration");
     wait_for("one team", || (daemon.metric("annals_teams") == Some(1.0)).then_some(()));
     pause(Duration::from_secs(4));
-    assert_eq!(daemon.metric("annals_teams"), Some(1.0), "a run that ended after the reload shows the removed team again");
+    assert_eq!(
+        daemon.metric("annals_teams"),
+        Some(1.0),
+        "a run that ended after the reload shows the removed team again"
+    );
     assert!(total() >= before, "a counter never falls: {} after {before}", total());
     assert!(!daemon.get("/metrics").1.contains(gone.as_str()) && !daemon.get("/readyz").1.contains(gone.as_str()));
     daemon.stop();

@@ -43,10 +43,7 @@ const OTHERS: [(&str, &str); 60] = [
     ("src/archive/tests/damage.rs", "every kind of damage; `verify` must name it"),
     ("src/archive/tests/flips.rs", "10,000 random bits are flipped, one at a time; `verify` must name each"),
     ("src/archive/tests/concurrent_writer.rs", "`verify` runs while a writer is at work"),
-    (
-        "src/archive/tests/hostile.rs",
-        "hostile archives: `verify` names each, and no reader leaves its directory",
-    ),
+    ("src/archive/tests/hostile.rs", "hostile archives: `verify` names each, and no reader leaves its directory"),
     ("src/archive/tests/properties.rs", "any rows, in any sequence of commits"),
     ("src/store/conformance.rs", "the contract of every store"),
     (

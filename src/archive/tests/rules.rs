@@ -205,7 +205,11 @@ fn only_events_that_become_rows_leave_quarantine() {
             ("both", body(vec![gained(2)], &[quarantined()], 2), None),
             ("more rows are released than are added", body(vec![gained(1)], &[quarantined()], 2), refused(2, 1, 2)),
             ("more rows are released than the file held", body(vec![gained(3)], &[quarantined()], 3), refused(3, 3, 2)),
-            ("rewritten rows do not count as released rows", body(vec![gained(6)], &[part(), quarantined()], 2), refused(2, 1, 2)),
+            (
+                "rewritten rows do not count as released rows",
+                body(vec![gained(6)], &[part(), quarantined()], 2),
+                refused(2, 1, 2),
+            ),
             ("the added rows are no events", body(vec![look], &[quarantined()], 2), refused(2, 0, 2)),
             ("a released row, but no quarantine file is removed", body(vec![gained(1)], &[], 1), refused(1, 1, 0)),
             (

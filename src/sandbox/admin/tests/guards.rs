@@ -36,7 +36,13 @@ fn changes_of_users_obey_the_last_admin_the_last_active_user_and_the_licence() {
         ("another becomes an admin", nothing, "bob", json!({"role": "admin"}), ""),
         ("a licence is left", nothing, "cyd", json!({"remoteAccess": "enabled"}), ""),
         ("no licence is left", full, "cyd", json!({"remoteAccess": "enabled"}), "active-users-exceed-licensed-quanity"),
-        ("a user with remote access keeps it without a free licence", full, "bob", json!({"remoteAccess": "enabled"}), ""),
+        (
+            "a user with remote access keeps it without a free licence",
+            full,
+            "bob",
+            json!({"remoteAccess": "enabled"}),
+            "",
+        ),
         ("an unknown role is no role", nothing, "bob", json!({"role": "owner"}), "invalid-parameter"),
         ("an unknown user is refused", nothing, "zed", json!({}), "user-not-found"),
     ];

@@ -1,7 +1,7 @@
 //! Bugs that tests plant, to show that the checkers catch them. Only the library's own tests contain them.
 
-/// A bug that a checker must catch: the exhaustive checker of `collect` catches the first seven, the simulation the
-/// others.
+/// A bug that a checker must catch. The exhaustive checker of `collect` catches the first seven, tests of the archive catch
+/// `VacuumReadsFirst` and `ErasureUnescaped`, and the simulation catches the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bug {
     NoPad,
@@ -23,11 +23,11 @@ pub enum Bug {
     NoRemovalGap,
     /// A removal counts only for computers that a list shows.
     StrangersForgotten,
-    /// A removal before the first read is not recorded.
+    /// A removal before the backfill is not recorded.
     RemovedBeforeForgotten,
     /// A removal's gap begins with the last read, although late events can appear.
     NoLateness,
-    /// A removal during the first read leaves no gap.
+    /// A removal during the backfill leaves no gap.
     FirstReadingForgotten,
     /// A removal's gap goes back to the archive's beginning.
     GapFromBeginning,

@@ -1,7 +1,8 @@
 //! The content of a ledger line: added and removed files, moved checkpoints, findings. The ledger is the only truth about an
 //! archive.
 //!
-//! A record holds ids of teams and computers, digests, times and counts: no personal data, no secret and no URL.
+//! A record holds ids of teams and computers, digests, times and counts, but no secret and no URL. It names people only in a
+//! review (the reviewer) and in a hold (its reason and its requester).
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -122,7 +123,7 @@ impl ReadPoint {
 /// The state of a stream apart from its windows. A later record of the same stream replaces it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct StreamRecord {
-    /// The start of the first window. Older events were out of reach at the first read.
+    /// The start of the first window. Older events were out of reach of the backfill.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begins: Option<Instant>,
     /// The newest read points, oldest first; at most [`READ_POINTS_MAX`].

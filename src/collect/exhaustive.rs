@@ -3,7 +3,7 @@
 //! The check tries every interleaving of up to two insertions or deletions between any two requests. It tries sixteen
 //! readings of the bounds (exact, floor, ceil, round; each end open or closed), with and without a silent cap on the
 //! page size, in time order and in a stable order that is not time. `hasMoreEvents` may lie either way. Events have
-//! ids, or are equal twins without ids. Times are in half seconds, so an event can lie inside the last second.
+//! ids, or are equal events without ids (twins). Times are in half seconds, so an event can lie inside the last second.
 
 #![expect(
     clippy::print_stdout,
@@ -352,7 +352,11 @@ fn two_changes_at_any_request_lose_and_double_nothing() {
         println!("exhaustive paging, up to two changes, {name}: {tally:?}");
         assert_eq!((tally.lost, tally.doubled), (0, 0), "{name}");
         let lies = cases.iter().any(|case| case.claim.is_some());
-        assert_eq!(tally.accused > 0, lies, "{name}: a claim that was true when it was made is no lie");
+        assert_eq!(
+            tally.accused > 0,
+            lies,
+            "{name}: the reader reports false claims, and no claim that was true at its time"
+        );
         runs += tally.runs;
     }
     assert!(runs >= 1_000_000, "only {runs} interleavings");

@@ -27,7 +27,7 @@ pub struct Removal {
 /// The ranges of connections that were read, and the times of the readings.
 #[derive(Debug, Clone, Default)]
 pub struct Reading {
-    /// The start of the archive, and the time from which it counts: a first reading, and readings that extended it.
+    /// The start of the archive, and the time from which it counts: a backfill, and readings that extended it.
     begins: Vec<(Instant, Instant)>,
     points: Vec<ReadPoint>,
     /// Confirmed ranges, and the times of their confirmation.
@@ -44,7 +44,7 @@ fn tells_of_loss(finding: &Finding) -> bool {
 }
 
 impl Reading {
-    /// The state of the last commit. No commit holds the `quiet` points.
+    /// The state of the last commit, with the read points that no commit holds yet (`quiet`).
     pub fn of(state: &TeamState, quiet: &[ReadPoint], lag: Duration) -> Self {
         let mut reading = Self { lag, ..Self::default() };
         let held = state.streams.get(&Stream::Connections);

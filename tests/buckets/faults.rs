@@ -1,6 +1,5 @@
 //! A bucket that fails while the program commits to it: busy, silent, slow, cut off, late. The program retries or
 //! reports each fault; no event is lost or doubled.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(clippy::print_stdout, reason = "a failed test shows the fault")]
 
 use crate::awkward;
@@ -21,7 +20,7 @@ fn events_wait() -> Scene {
     scene
 }
 
-/// Events of the `nth` hour after the first reading.
+/// Events of the `nth` hour after the backfill.
 fn more_events(scene: &Scene, nth: i64) {
     for n in 0..5 {
         scene.service.world().connection(FIRST + nth * HOUR + n * 60, n);

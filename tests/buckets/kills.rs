@@ -1,6 +1,5 @@
 //! Kills the program at each request of a commit to the bucket, before and after the store carries it out, twice at
 //! the same place. The next run continues: no event is lost or doubled, and the archive verifies.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(
     clippy::print_stdout,
     reason = "a failed test shows the place of the kill; a run on request prints the counts"
@@ -164,7 +163,7 @@ fn a_kill_during_a_multipart_upload_starts_the_upload_again() {
         assert_eq!(server.open_uploads(), left);
         killing.scene.sync().ended(0);
         killing.scene.holds();
-        assert_eq!(server.open_uploads(), left, "the upload that went on left nothing");
+        assert_eq!(server.open_uploads(), left, "the continued upload left an unfinished upload");
     }
     // A living process aborts a failed upload.
     server.restore(&killing.before);

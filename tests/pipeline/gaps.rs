@@ -1,5 +1,4 @@
 //! Rounds over a small team in virtual time: a loss makes a gap, and no other case does.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::common;
 
@@ -256,7 +255,7 @@ async fn a_gap_distinguishes_its_certain_and_its_possible_part() {
     assert!(reason.contains("only if they appeared late"), "{reason}");
 }
 
-/// The first reading fails after a day. Activity of the next round shows that the computer was removed before.
+/// The backfill fails after a day. Activity of the next round shows that the computer was removed before.
 #[tokio::test]
 async fn the_part_that_was_confirmed_before_a_removal_is_no_gap() {
     let world = World::new(NOON);
@@ -285,8 +284,16 @@ async fn the_part_that_was_confirmed_before_a_removal_is_no_gap() {
     world.set_now("2026-11-20T12:30:00Z");
     world.sync(&settings()).await;
     let begins = |device: &str| intervals(&world).into_iter().find(|(id, ..)| id == device).map(|(_, from, _)| from);
-    assert_eq!(begins("d9"), Some(at("2026-11-19T00:00:00Z")), "a day was confirmed by then");
-    assert_eq!(begins("d8"), Some(at("2026-11-18T00:00:00Z")), "within a second of a removal nothing is sure");
+    assert_eq!(
+        begins("d9"),
+        Some(at("2026-11-19T00:00:00Z")),
+        "the day that was confirmed before the removal is not in the gap"
+    );
+    assert_eq!(
+        begins("d8"),
+        Some(at("2026-11-18T00:00:00Z")),
+        "a day that was confirmed within a second of the removal is in the gap"
+    );
 }
 
 /// The first process reads, commits nothing and ends; the computer is removed while no process runs.

@@ -1,6 +1,5 @@
-//! The law of sessions, from outside: after any syncs, `annals sql "select * from sessions"` equals the sessions that
+//! The law of sessions, through the command line: after any syncs, `annals sql "select * from sessions"` equals the sessions that
 //! a naive program computes from the truth.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::common;
 
@@ -152,7 +151,7 @@ async fn for_every_seed_sessions_match_the_truth() {
         assert!(outcomes.len() >= 4, "seed {seed} has all kinds of sessions: {outcomes:?}");
         let files = world.files();
         world.sync(&[]).await;
-        assert_eq!(world.files(), files, "seed {seed}: a sync that brings nothing writes nothing");
+        assert_eq!(world.files(), files, "seed {seed}: a sync without new events writes nothing");
         world.assert_verifies().await;
     }
 }
@@ -185,7 +184,7 @@ async fn a_killed_backfill_ends_with_the_same_sessions() {
         }
         sync.kill().unwrap();
         sync.wait().unwrap();
-        assert!(world.ledger_state().1.is_some(), "nothing is put off");
+        assert!(world.ledger_state().1.is_some(), "the sessions are still deferred");
     }
     world.sync(&["--stream", "connections"]).await;
     world.assert_law("killed three times").await;

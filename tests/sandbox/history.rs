@@ -1,6 +1,4 @@
-//! The sandbox's histories from outside: paging, ranges, order, new events, removal, and the truth.
-
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+//! The sandbox's histories over HTTP: paging, ranges, order, new events, removal, and the truth.
 
 use crate::common;
 

@@ -1,6 +1,4 @@
-//! The sandbox from outside: its endpoints and their rules.
-
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+//! The sandbox over HTTP: its endpoints and their rules.
 
 use crate::common;
 

@@ -1,5 +1,4 @@
 //! Checks the tests' own service against the interface's text, and that its laws can fail.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::awkward;
 
@@ -109,7 +108,7 @@ fn false_paging_caps_and_orders_work_as_configured() {
     assert!(times(&page(&service, "history/devices", &span(DAY, DAY + 20))).is_empty());
     let told = page(&service, "history", &span(DAY + 60, DAY + 60));
     assert!(told["events"][0]["teamDeviceRemovedEvent"].is_object());
-    assert_eq!(service.world().teams[0].events.len(), 11, "the truth forgets nothing");
+    assert_eq!(service.world().teams[0].events.len(), 11, "the record of all events keeps deleted events");
 }
 
 #[test]

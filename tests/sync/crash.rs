@@ -1,6 +1,5 @@
 //! Kills, second writers, full disks and damaged files: afterwards the archive equals the truth, or the program names
 //! the reason.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(clippy::print_stdout, reason = "a failed test shows the scenario")]
 
 use crate::awkward;
@@ -231,7 +230,7 @@ fn a_flipped_byte_of_the_ledger_is_refused_and_named() {
         program::put(&path, &damaged);
         program.run(&["verify"]).ended(1).says(&[name]);
         program.sync(&SINCE).ended(1).says(&[name]);
-        assert_eq!(fs::read(&path).unwrap(), damaged, "byte {place}: nothing is repaired in silence");
+        assert_eq!(fs::read(&path).unwrap(), damaged, "byte {place}: the program repairs no damage silently");
         program.run(&["sql", "select 1"]).ended(1).says(&[name]);
     }
     program::put(&path, &bytes);

@@ -1,6 +1,5 @@
 //! A service that fails, refuses, redirects or sends a wrong time. The program retries or reports the fault, and never
 //! treats it as an empty answer.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(clippy::print_stdout, reason = "a failed test shows the scenario")]
 
 use crate::awkward;
@@ -242,7 +241,7 @@ fn a_redirect_to_another_host_is_not_followed() {
     });
     let run = program.sync(&SINCE);
     assert!(matches!(run.code, Some(0 | 1)), "{run:?}");
-    assert_eq!(elsewhere.requests_count(), 0, "nothing is asked of another host, and no token shown to it");
+    assert_eq!(elsewhere.requests_count(), 0, "the program sends no request and no token to another host");
     service.calm();
     program.sync(&SINCE).ended(0);
     hold(&service, &program, &SINCE);

@@ -1,6 +1,5 @@
 //! A machine that refuses disk space, open files, writing or reading. The error names the path and the remedy, no
 //! file is half written, and once there is space the archive equals the truth.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(clippy::print_stdout, reason = "the test prints why it is skipped, and its scenario")]
 
 use crate::awkward;
@@ -38,7 +37,7 @@ fn does(program: &str, arguments: &[&str]) -> bool {
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    /// Where mounting is not allowed the test fails, or is excused (`None`).
+    /// Where mounting is not allowed the test fails, or is skipped (`None`).
     fn at(place: &Path, size: &str) -> Option<Self> {
         fs::create_dir_all(place).unwrap();
         let options = format!("size=64m,mode=755,{size}");
@@ -190,7 +189,10 @@ fn sync_reports_missing_permissions_and_recovers() {
         let closed = Closed::at(&matching(&program.archive(), place), mode);
         let run = program.through_shell(bound, &sync);
         is_said(&run, "Permission denied", &case);
-        assert!(run.stderr.contains(GO_ON) || run.stderr.contains("/archive: "), "{case}: says nothing to do: {run:?}");
+        assert!(
+            run.stderr.contains(GO_ON) || run.stderr.contains("/archive: "),
+            "{case}: the message names no remedy: {run:?}"
+        );
         drop(closed);
         is_whole(&program, &case);
         program.sync(&SINCE).ended(0);

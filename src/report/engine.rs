@@ -342,8 +342,8 @@ impl Engine {
         if missing.is_empty() {
             return Ok(false);
         }
-        let look = self.remote.as_ref().unwrap_or(&self.data);
-        let (data, loan) = look.pinned(&missing)?;
+        let source = self.remote.as_ref().unwrap_or(&self.data);
+        let (data, loan) = source.pinned(&missing)?;
         data.check_files()?;
         self.connection.execute_batch(&views_sql_of(&data, &missing)).map_err(|e| opening_failed(&data, &e))?;
         self.pinned.borrow_mut().extend(loan);

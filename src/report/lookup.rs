@@ -51,7 +51,7 @@ impl Current {
 
 impl Lookup {
     pub fn of(data: &ViewData) -> Self {
-        let teams = data.teams.iter().map(|look| (look.team_id.clone(), look.seq)).collect();
+        let teams = data.teams.iter().map(|team| (team.team_id.clone(), team.seq)).collect();
         let is_out_of_reach = data.is_pinned && data.archive.is_none();
         Self { archive: data.archive.clone(), is_out_of_reach, teams, verified: OnceLock::new() }
     }
@@ -98,8 +98,8 @@ impl Lookup {
     pub fn verified(&self) -> Result<Option<&VerifyReport>, String> {
         let Some(archive) = &self.archive else { return Ok(None) };
         let options = VerifyOptions { grace: archive.grace(), ..VerifyOptions::default() };
-        let look = || verify(archive.store().as_ref(), &options).map_err(|e| e.to_string());
-        self.verified.get_or_init(look).as_ref().map(Some).map_err(Clone::clone)
+        let check = || verify(archive.store().as_ref(), &options).map_err(|e| e.to_string());
+        self.verified.get_or_init(check).as_ref().map(Some).map_err(Clone::clone)
     }
 
     #[cfg(test)]

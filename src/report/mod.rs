@@ -63,7 +63,7 @@ pub use snapshot_source::{Extents, SnapshotSource};
 pub use spill::{remove_spills, remove_stale_spills};
 pub use team_names::{NAME_CHARS_MAX, TeamNameError, TeamNames, clean_name};
 pub use views::{client_sql, views_sql};
-pub use visitor::{LOOK_BYTES_MAX, VisitorAnswer, VisitorQuestion, VisitorRows};
+pub use visitor::{SNAPSHOT_BYTES_MAX, VisitorAnswer, VisitorQuestion, VisitorRows};
 pub use write::write_report;
 pub use zone::{ZONE_FUNCTION, Zone};
 

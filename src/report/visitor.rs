@@ -18,7 +18,7 @@ use super::{Engine, ReportError, ViewData};
 /// The maximum size of spill files, in MiB.
 const SPILL_MIB_MAX: u32 = 2_048;
 /// The maximum size of the snapshot that a process receives.
-pub const LOOK_BYTES_MAX: u64 = 64 << 20;
+pub const SNAPSHOT_BYTES_MAX: u64 = 64 << 20;
 
 /// One query and its limits. The snapshot of the archive follows on the next line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -282,7 +282,7 @@ impl Run {
         if std::mem::replace(&mut self.ledgers, ledgers) == self.ledgers {
             return;
         }
-        self.disk.look(&self.files, None);
+        self.disk.check_readers(&self.files, None);
         let Ok(archive) = Archive::open(Arc::new(self.files.clone())) else { return };
         for team in archive.teams().unwrap_or_default() {
             let reader = match archive.read(&team) {

@@ -191,12 +191,12 @@ fn rows_of(team: &TeamStatus, threshold: Duration, now: Instant) -> Vec<Row<'_>>
         seconds_to_loss: stream.seconds_to_loss,
         note: stream_note(stream, threshold),
     };
-    let looked_at = team.inventory.looked_at;
+    let scanned_at = team.inventory.scanned_at;
     let inventory = Row {
         team: &team.team,
         stream: "inventory",
-        read_to: looked_at,
-        lag_seconds: looked_at.map(|at| now.since(at).as_secs()),
+        read_to: scanned_at,
+        lag_seconds: scanned_at.map(|at| now.since(at).as_secs()),
         note: inventory_note(&team.inventory),
         ..Row::default()
     };
@@ -227,7 +227,7 @@ fn stream_note(stream: &StreamStatus, threshold: Duration) -> String {
 }
 
 fn inventory_note(inventory: &InventoryStatus) -> String {
-    if inventory.looked_at.is_none() {
+    if inventory.scanned_at.is_none() {
         return "people and computers were not read yet".to_owned();
     }
     let InventoryStatus { users, computers, groups, .. } = inventory;

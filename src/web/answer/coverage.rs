@@ -66,8 +66,8 @@ impl StreamCover {
         let rows = data.coverage.iter().filter(|row| row.team_id == *team && row.window.stream == stream);
         let mut windows: Vec<(Range, CoverageState)> = rows.map(|row| (row.window.range, state_of(row))).collect();
         windows.sort_unstable();
-        let look = data.teams.iter().find(|look| look.team_id == *team);
-        let begins = look.and_then(|look| look.begins.get(&stream).copied());
+        let head = data.teams.iter().find(|head| head.team_id == *team);
+        let begins = head.and_then(|head| head.begins.get(&stream).copied());
         let begins = begins.or(windows.first().map(|(range, _)| range.start));
         let mut stretches = Vec::new();
         if let Some(mut edge) = begins {

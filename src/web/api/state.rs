@@ -103,9 +103,9 @@ pub async fn ledger(State(shown): State<Arc<AppState>>, uri: Uri) -> Answer {
     let (_, teams) = asked_teams(&shown, &input).await?;
     let data = shown.queries.snapshot(teams).await?;
     let heads: Vec<_> = (data.teams.iter())
-        .map(|look| {
-            let team = look.team_id.as_str();
-            json!({"team": team, "team_name": data.names.name(team), "seq": look.seq.0, "sha256": look.head})
+        .map(|head| {
+            let team = head.team_id.as_str();
+            json!({"team": team, "team_name": data.names.name(team), "seq": head.seq.0, "sha256": head.head})
         })
         .collect();
     let verified = DaemonHealth::of(&shown.live, shown.clock.now()).verified;

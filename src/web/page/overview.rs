@@ -301,7 +301,7 @@ fn team_of(team: &TeamHealth, now: Instant, zone: &crate::report::Zone) -> Team 
         quarantine_href: of_team("/quarantine"),
         sessions_href: of_team("/sessions"),
         retention: retention(team),
-        people: team.inventory.as_ref().filter(|held| held.looked_at.is_some()).map_or_else(String::new, |held| {
+        people: team.inventory.as_ref().filter(|held| held.scanned_at.is_some()).map_or_else(String::new, |held| {
             let parts = [plural(held.users, "user"), plural(held.computers, "computer"), plural(held.groups, "group")];
             parts.join(", ")
         }),

@@ -18,7 +18,7 @@ use annals::api::{
 use annals::archive::Archive;
 use annals::clock::{Clock, SystemClock};
 use annals::model::{Instant, Stream, TeamId};
-use annals::pipeline::{Fleet, Flushed, NoProgress, Settings, Workers};
+use annals::pipeline::{CommitCounts, Fleet, NoProgress, Settings, Workers};
 use annals::sandbox::{RunningSandbox, Sandbox, SandboxConfig};
 use annals::store::LocalStore;
 use bytes::Bytes;
@@ -43,7 +43,7 @@ pub struct World {
 pub struct Backfill {
     pub directory: TempDir,
     pub archive: Archive,
-    pub committed: Flushed,
+    pub committed: CommitCounts,
     pub took: Took,
     /// The requests, in order.
     pub pages: Vec<PageQuery>,

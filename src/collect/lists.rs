@@ -107,7 +107,7 @@ impl Lists<'_> {
 fn count(stats: &mut ReadStats, asked: PaddedRange, times: impl Iterator<Item = Option<Instant>>) {
     for at in times {
         stats.events += 1;
-        stats.anomalies.outside += u64::from(at.is_some_and(|at| asked.is_stray(at)));
+        stats.anomalies.outside += u64::from(at.is_some_and(|at| asked.is_outside(at)));
     }
 }
 

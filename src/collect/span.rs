@@ -109,7 +109,7 @@ impl PreviousWalk {
             PreviousWalk::Archive(held) => held == tally,
             PreviousWalk::Walk(pages) => pages.tally(|at| asked.keeps_at(at)) == *tally,
             PreviousWalk::Beginning(pages, longer) => {
-                let keeps = |at: Instant| asked.range.owns(at) || longer.is_stray(at);
+                let keeps = |at: Instant| asked.range.owns(at) || longer.is_outside(at);
                 pages.tally(|at| at.is_none_or(keeps)) == *tally
             }
         }

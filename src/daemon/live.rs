@@ -13,7 +13,7 @@ use super::job::Task;
 use super::open_teams::OpenTeams;
 use super::task_run::TaskRun;
 use super::timetable::TaskState;
-use crate::pipeline::{Flushed, TeamStatus};
+use crate::pipeline::{CommitCounts, TeamStatus};
 
 /// A stream is late after this number of poll intervals without a reading,
 const LATE_POLLS: u32 = 3;
@@ -29,7 +29,7 @@ pub struct TaskLive {
     /// The last error; `None` after a success.
     pub error: Option<String>,
     /// The sums of this process.
-    pub counts: Flushed,
+    pub counts: CommitCounts,
 }
 
 /// One team.
@@ -100,7 +100,7 @@ pub struct Late {
 pub struct Snapshot {
     pub teams: BTreeMap<TeamId, TeamLive>,
     /// The counts of teams that this process no longer reads.
-    pub forgotten: BTreeMap<Task, Flushed>,
+    pub forgotten: BTreeMap<Task, CommitCounts>,
     pub verified: Option<Verified>,
     pub published: Option<Publication>,
     pub detections: Detections,
@@ -199,7 +199,7 @@ impl Live {
         let mut held = self.held();
         let live = held.shown.teams.entry(team.clone()).or_default();
         for (task, state) in Task::ALL.into_iter().filter_map(|task| Some((task, state_of(task)?))) {
-            let new = TaskLive { state, done_at: None, error: None, counts: Flushed::default() };
+            let new = TaskLive { state, done_at: None, error: None, counts: CommitCounts::default() };
             live.tasks.entry(task).or_insert(new).state = state;
         }
     }

@@ -11,7 +11,7 @@ use crate::model::{LedgerSeq, Stream, TeamId};
 use super::job::{Outcome, Task};
 use super::open_teams::{OpenTeams, Opened};
 use crate::pipeline::{
-    Budget, ExpirySettings, Flushed, InventorySettings, Progress, RoundError, ScanMode, Settings, TeamEdges,
+    Budget, CommitCounts, ExpirySettings, InventorySettings, Progress, RoundError, ScanMode, Settings, TeamEdges,
     TeamMemory, TeamRound, TeamStatus, Urgency, Workers, billing_within, read_team, status_with,
 };
 
@@ -67,7 +67,7 @@ pub struct TaskRun {
     pub gaps: Arc<Vec<(LedgerSeq, Finding)>>,
     /// The ledger's last line when this run opened the team.
     pub opened_at: Option<LedgerSeq>,
-    pub committed: Flushed,
+    pub committed: CommitCounts,
     pub error: Option<String>,
 }
 
@@ -82,7 +82,7 @@ impl TaskRun {
             status: None,
             gaps: Arc::default(),
             opened_at: None,
-            committed: Flushed::default(),
+            committed: CommitCounts::default(),
             error: Some(error),
         }
     }
@@ -90,7 +90,7 @@ impl TaskRun {
     /// Logs new events, a gap, a failure, and the end of failures.
     pub fn log(&self, failures: u32, had_failed: bool) {
         let (team, task) = (&self.team, self.task.as_str());
-        let Flushed { commits, rows: new, rejects: quarantined, late, gaps, .. } = self.committed;
+        let CommitCounts { commits, rows: new, rejects: quarantined, late, gaps, .. } = self.committed;
         if commits > 0 && new + quarantined > 0 {
             tracing::info!(%team, task, new, late, quarantined, "committed");
         }

@@ -6,9 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::archive::{ExpiredRecord, FindingKind, TeamState, WindowRecord, WindowState};
-use crate::model::{Instant, InventoryPart, Stream};
-
-use crate::model::Dataset;
+use crate::model::{Dataset, Instant, InventoryPart, Stream};
 use crate::pipeline::plan::coverage::{read_to, settled_edge};
 use crate::pipeline::plan::urgency::{LastReading, Urgency};
 

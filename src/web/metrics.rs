@@ -11,7 +11,7 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusRecorder
 
 use crate::daemon::{Live, Snapshot};
 use crate::model::{Instant, Severity, Stream, TeamId};
-use crate::pipeline::{Flushed, Progress};
+use crate::pipeline::{CommitCounts, Progress};
 
 use super::Settings;
 use super::names::{self, Kind, Name};
@@ -82,7 +82,7 @@ impl Default for Metrics {
 }
 
 impl Progress for Metrics {
-    fn committed(&self, _: &TeamId, _: &Flushed, took: Duration) {
+    fn committed(&self, _: &TeamId, _: &CommitCounts, took: Duration) {
         with_local_recorder(&self.commits, || {
             metrics::histogram!(names::COMMIT_SECONDS.name).record(took.as_secs_f64());
         });

@@ -41,7 +41,7 @@ impl Round<'_> {
             let mut batch = Batch::default();
             self.note_anomalies(&mut batch, window, chunk.stats.anomalies);
             batch.changes.push(change);
-            self.sort_in(&mut batch, chunk.events);
+            self.add_events(&mut batch, chunk.events);
             self.ctx.inbox.add(batch, permit).await?;
         }
         Ok(())
@@ -65,7 +65,7 @@ impl Round<'_> {
                 Ok(Some(chunk)) => {
                     drop(split_off(&mut permit, chunk.events.len()));
                     let mut batch = Batch::default();
-                    self.sort_in(&mut batch, chunk.events);
+                    self.add_events(&mut batch, chunk.events);
                     self.ctx.inbox.add(batch, permit).await?;
                 }
                 Err(error) => {

@@ -7,8 +7,7 @@ use crate::archive::{Finding, FindingKind};
 use crate::collect::{Anomalies, CountedEvent, Lists, SplitBudget};
 use crate::model::{Instant, Range, Stream};
 use crate::pipeline::commit::batch::Batch;
-use crate::pipeline::plan::window_index::WindowIndex;
-use crate::pipeline::plan::window_index::Windows;
+use crate::pipeline::plan::window_index::{WindowIndex, Windows};
 use crate::pipeline::team::context::TeamContext;
 
 /// Seconds of padding of a first reading.
@@ -39,7 +38,7 @@ pub struct Round<'a> {
 
 impl Round<'_> {
     /// Adds events to the batch by their windows, in the order served.
-    pub fn sort_in(&self, batch: &mut Batch, events: Vec<CountedEvent>) {
+    pub fn add_events(&self, batch: &mut Batch, events: Vec<CountedEvent>) {
         let mut window: Option<Range> = None;
         for event in events {
             // Most neighbouring events belong to the same window.
@@ -56,7 +55,7 @@ impl Round<'_> {
             let mut finding =
                 self.finding(FindingKind::PagingAnomaly, subject, Some(range), "not as documented; not relied on");
             finding.count = count;
-            batch.note_finding(finding);
+            batch.defer_finding(finding);
         }
     }
 

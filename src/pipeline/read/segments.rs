@@ -13,14 +13,14 @@ use crate::planted::{self, Bug};
 
 /// A window that settles empty is read again and reported if the windows before it held at least this number of events
 /// (median).
-const SILENCE_EVENTS_MIN: u64 = 50;
-const SILENCE_WINDOWS: usize = 14;
+const USUAL_EVENTS_MIN: u64 = 50;
+const USUAL_WINDOWS: usize = 14;
 
 /// The parts of each window that this round re-scanned, by the window's start.
 pub type Rescanned = BTreeMap<Instant, Vec<Range>>;
 
 /// A suspicious empty answer, and whether the program believes it.
-struct Silence {
+struct EmptyAnswer {
     finding: Finding,
     is_believed: bool,
 }
@@ -58,14 +58,14 @@ impl Round<'_> {
                 change.unstable = Some(part);
                 batch.findings.extend(self.unstable(part));
             } else if is_unstable {
-                batch.note_finding(self.unstable_window(part));
+                batch.defer_finding(self.unstable_window(part));
             } else if purpose == Purpose::Settle && segment.began_at.is_some_and(|at| at < window.end.plus(self.lag)) {
                 // By the answer's own date the lag has not passed. Either this date or the date that planned the
                 // reading is wrong.
                 tracing::debug!(stream = %self.stream, %window, "read before its lag had passed");
-            } else if let Some(silence) = self.silence(window, part, &segment, read_at) {
-                change.confirmed = silence.is_believed.then_some(part);
-                batch.note_finding(silence.finding);
+            } else if let Some(empty) = self.empty_answer(window, part, &segment, read_at) {
+                change.confirmed = empty.is_believed.then_some(part);
+                batch.defer_finding(empty.finding);
             } else {
                 change.confirmed = Some(part);
             }
@@ -77,7 +77,7 @@ impl Round<'_> {
             batch.changes.push(change);
         }
         if purpose == Purpose::Settle || !planted::is(Bug::RescanUnread) {
-            self.sort_in(&mut batch, segment.events);
+            self.add_events(&mut batch, segment.events);
         }
         batch
     }
@@ -98,22 +98,22 @@ impl Round<'_> {
 
     /// An empty answer for a window that has archived events, or usually has some. The program trusts it only if no
     /// later re-scan will read the window again.
-    fn silence(&self, window: Range, part: Range, segment: &Segment, read_at: Instant) -> Option<Silence> {
+    fn empty_answer(&self, window: Range, part: Range, segment: &Segment, read_at: Instant) -> Option<EmptyAnswer> {
         if part != window || segment.events.iter().any(|held| held.event.at().is_some_and(|at| part.owns(at))) {
             return None;
         }
         let held = self.windows.get(&window.start).filter(|held| held.state == WindowState::Provisional);
         let held = held.map_or(0, |held| held.events);
-        let before = self.windows.range(..window.start).rev().take(SILENCE_WINDOWS);
+        let before = self.windows.range(..window.start).rev().take(USUAL_WINDOWS);
         let mut before: Vec<u64> = before.map(|(_, held)| held.events).collect();
         before.sort_unstable();
         let usual = before.get(before.len() / 2).copied().unwrap_or(0);
-        if held == 0 && (usual < SILENCE_EVENTS_MIN || before.len() < SILENCE_WINDOWS) {
+        if held == 0 && (usual < USUAL_EVENTS_MIN || before.len() < USUAL_WINDOWS) {
             return None;
         }
         let is_last = self.ctx.settings.tiers() <= self.ctx.settings.tiers_passed(window.end, read_at);
         let reason = format!("read empty, though {held} events of it are archived and {usual} are usual");
         let finding = self.finding(FindingKind::Silence, &window.to_string(), Some(window), &reason);
-        Some(Silence { finding, is_believed: is_last || held == 0 })
+        Some(EmptyAnswer { finding, is_believed: is_last || held == 0 })
     }
 }

@@ -65,12 +65,12 @@ async fn activity_shows_change(ctx: &TeamContext, now: Instant) -> Result<bool, 
     // An event with a future date counts when its time comes.
     let range = Range { start: after(since), end: after(now) };
     let types = ctx.with_writer(move |writer| writer.rows().event_types_in(Stream::Activity, range)).await?;
-    Ok(types.iter().any(|event_type| tells_of_change(event_type)))
+    Ok(types.iter().any(|event_type| may_change_inventory(event_type)))
 }
 
 /// Whether an activity event of this type may report a change of people, computers, groups or settings. The types are
 /// not documented, so every type does, except plain sign-ins and sign-outs.
-fn tells_of_change(event_type: &str) -> bool {
+fn may_change_inventory(event_type: &str) -> bool {
     let name = event_type.to_ascii_lowercase();
     !["loggedin", "loggedout", "login", "logout", "signedin", "signedout", "signin", "signout"]
         .iter()
@@ -175,10 +175,10 @@ mod tests {
     #[test]
     fn every_activity_type_except_plain_sign_ins_may_report_a_change() {
         for told in ["teamUserAddedEvent", "teamSettingsChangedEvent", "teamDeviceRemovedEvent", "somethingNew", ""] {
-            assert!(tells_of_change(told), "{told}");
+            assert!(may_change_inventory(told), "{told}");
         }
         for sign_in in ["teamUserLoggedInEvent", "teamUserLoggedOutEvent", "userSignInFailedEvent", "LoginEvent"] {
-            assert!(!tells_of_change(sign_in), "{sign_in}");
+            assert!(!may_change_inventory(sign_in), "{sign_in}");
         }
     }
 }

@@ -89,12 +89,12 @@ pub struct NewEvents<'e> {
     by_connection: HashMap<&'e str, Vec<ConnectionEvent<'e>>, ahash::RandomState>,
     newest: Instant,
     /// Events without a connection.
-    pub strays: u64,
+    pub without_connection: u64,
 }
 
 impl Default for NewEvents<'_> {
     fn default() -> Self {
-        Self { by_connection: HashMap::default(), newest: Instant::EARLIEST, strays: 0 }
+        Self { by_connection: HashMap::default(), newest: Instant::EARLIEST, without_connection: 0 }
     }
 }
 
@@ -103,7 +103,7 @@ impl<'e> NewEvents<'e> {
         self.newest = self.newest.max(event.time);
         match event.connection_id.filter(|id| is_connection(id)) {
             Some(id) => self.by_connection.entry(id).or_default().push(event),
-            None => self.strays += 1,
+            None => self.without_connection += 1,
         }
     }
 

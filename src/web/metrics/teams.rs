@@ -7,12 +7,12 @@ use metrics::Label;
 
 use crate::daemon::{Snapshot, Task, TeamLive};
 use crate::model::{Instant, Stream, TeamId};
-use crate::pipeline::{Flushed, StreamStatus};
+use crate::pipeline::{CommitCounts, StreamStatus};
 
 use super::super::names::{self, Name};
 use super::{counter, gauge};
 
-type Count = fn(&Flushed) -> u64;
+type Count = fn(&CommitCounts) -> u64;
 
 /// The counters of one stream: the total's name, then the team's.
 const COUNTS: [(Name, Name, Count); 6] = [
@@ -31,7 +31,7 @@ struct StreamTotals {
     late: u64,
     short_of_time: u64,
     gaps: u64,
-    counts: Flushed,
+    counts: CommitCounts,
     lag: Option<Duration>,
     left: Option<u64>,
     window_age: u64,

@@ -82,7 +82,7 @@ pub struct Job {
     pub is_refused: bool,
     pub is_unfinished: bool,
     /// Another run was requested during this one.
-    pub is_wanted: bool,
+    pub is_due_again: bool,
     pub urgency: Urgency,
 }
 
@@ -96,7 +96,7 @@ impl Job {
             failures: 0,
             is_refused: false,
             is_unfinished: false,
-            is_wanted: false,
+            is_due_again: false,
             urgency: first_urgency(task, now),
         }
     }
@@ -133,7 +133,7 @@ impl Job {
                 (self.failures, self.is_unfinished) = (0, is_unfinished);
                 let soonest = within.map_or(Instant::LATEST, |within| now.plus(within));
                 self.due = next_due(task.cron(schedule), self.offset, started).min(soonest);
-                if is_unfinished || self.is_wanted {
+                if is_unfinished || self.is_due_again {
                     self.due = self.due.min(now);
                 }
             }
@@ -145,7 +145,7 @@ impl Job {
             Outcome::Fenced => self.due = after(BACKOFF_MAX),
             Outcome::Refused => self.due = after(SLOW_RETRY),
         }
-        self.is_wanted = false;
+        self.is_due_again = false;
     }
 }
 

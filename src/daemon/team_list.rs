@@ -21,7 +21,7 @@ impl Daemon {
                 tracing::warn!(%error, "the archive does not say which teams it holds");
                 Vec::new()
             }));
-            self.assumed.extend(teams.iter().cloned());
+            self.unconfirmed_teams.extend(teams.iter().cloned());
         }
         for team in teams {
             self.add_team(&team, now);
@@ -45,13 +45,14 @@ impl Daemon {
         match listed {
             Ok(teams) => {
                 let teams = self.edges.settings.own(teams);
-                self.listed_next = Some(now.plus(LISTING_EVERY));
-                let gone: Vec<TeamId> = self.assumed.iter().filter(|team| !teams.contains(team)).cloned().collect();
+                self.next_listing_at = Some(now.plus(LISTING_EVERY));
+                let gone: Vec<TeamId> =
+                    self.unconfirmed_teams.iter().filter(|team| !teams.contains(team)).cloned().collect();
                 for team in gone {
                     tracing::warn!(%team, "the archive holds this team, and the token does not see it: it is not read");
                     self.forget(&team);
                 }
-                self.assumed.clear();
+                self.unconfirmed_teams.clear();
                 let known = self.timetable.teams();
                 for team in teams.iter().filter(|team| !known.contains(*team)) {
                     tracing::info!(%team, "a team to read");
@@ -62,7 +63,7 @@ impl Daemon {
             }
             Err(error) => {
                 tracing::warn!(%error, "the service does not list the teams");
-                self.listed_next = Some(now.plus(error.retry_after().unwrap_or_default().max(LISTING_RETRY)));
+                self.next_listing_at = Some(now.plus(error.retry_after().unwrap_or_default().max(LISTING_RETRY)));
                 self.live.listed(Some(error.to_string()));
             }
         }

@@ -24,7 +24,7 @@ use super::faults::{Coverage, Fault};
 use super::oracle;
 use super::plan::{End, Plan, ProcessPlan};
 use super::privacy::ColumnsOnly;
-use super::retention::{self, Held};
+use super::retention::{self, HoldLines};
 use super::service::Service;
 use super::store::{Disk, SimStore};
 use super::trace::Trace;
@@ -61,7 +61,7 @@ pub struct Run {
     /// The ledgers after the last process.
     ledgers: Vec<Listed>,
     /// The lines of the planned hold.
-    pub held: Held,
+    pub held: HoldLines,
     /// How often the planned order was given.
     pub orders_given: u32,
     pub columns_only: ColumnsOnly,
@@ -123,7 +123,7 @@ impl Run {
             settled,
             heads,
             ledgers,
-            held: Held::default(),
+            held: HoldLines::default(),
             orders_given: 0,
             columns_only: ColumnsOnly::default(),
         }

@@ -232,9 +232,9 @@ fn an_unfinished_task_continues_at_once_and_a_requested_task_runs_earlier() {
     let unfinished = Outcome::Done { is_unfinished: true, within: None };
     assert_eq!(due_after(&mut table, at(NOON), at(NOON), unfinished), at(NOON));
     let due = due_after(&mut table, at(NOON), at(NOON), DONE);
-    table.want(&TeamId::from("t"), CONNECTIONS, at(NOON).plus(seconds(1)));
+    table.make_due(&TeamId::from("t"), CONNECTIONS, at(NOON).plus(seconds(1)));
     assert!(matches!(table.next(at(NOON).plus(seconds(1))), Next::Start(..)), "due only at {due}");
-    table.want(&TeamId::from("t"), CONNECTIONS, at(NOON).plus(seconds(2)));
+    table.make_due(&TeamId::from("t"), CONNECTIONS, at(NOON).plus(seconds(2)));
     table.finished(&TeamId::from("t"), CONNECTIONS, at(NOON).plus(seconds(3)), DONE, None);
     assert!(matches!(table.next(at(NOON).plus(seconds(3))), Next::Start(..)), "it was requested while it ran");
 }
@@ -266,9 +266,9 @@ fn a_retry_after_for_the_service_delays_every_team() {
 fn a_clock_that_is_set_back_stops_no_task() {
     let mut table = table(&["t"], 4);
     due_after(&mut table, at(NOON), at(NOON), DONE);
-    let back = at("2026-11-18T12:00:00Z");
-    match table.next(back) {
-        Next::Wait(Some(until)) => assert!(until <= back.plus(seconds(120)), "{until}"),
+    let moved_back = at("2026-11-18T12:00:00Z");
+    match table.next(moved_back) {
+        Next::Wait(Some(until)) => assert!(until <= moved_back.plus(seconds(120)), "{until}"),
         other => panic!("{other:?}"),
     }
 }
@@ -291,7 +291,7 @@ fn a_team_that_must_wait_runs_no_other_task_in_the_meantime() {
     let (_, first) = started(table.next(at(NOON)));
     let asked = Outcome::Failed { not_before: Some(seconds(600)) };
     table.finished(&team, first, at(NOON), asked, None);
-    table.want(&team, if first == BILLING { CONNECTIONS } else { BILLING }, at(NOON));
+    table.make_due(&team, if first == BILLING { CONNECTIONS } else { BILLING }, at(NOON));
     assert_eq!(table.next(at(NOON).plus(seconds(1))), Next::Wait(Some(at(NOON).plus(seconds(600)))));
     assert!(matches!(table.next(at(NOON).plus(seconds(600))), Next::Start(..)));
 }
@@ -303,8 +303,8 @@ fn all_due_tasks_run_after_the_pause_that_follows_a_commit() {
     table.add(&team, at(NOON));
     let (_, first) = started(table.next(at(NOON)));
     table.finished(&team, first, at(NOON), DONE, None);
-    table.rest(&team, at(NOON).plus(seconds(60)));
-    table.rest(&team, at(NOON).plus(seconds(30)));
+    table.pause_team(&team, at(NOON).plus(seconds(60)));
+    table.pause_team(&team, at(NOON).plus(seconds(30)));
     assert_eq!(table.next(at(NOON)), Next::Wait(Some(at(NOON).plus(seconds(60)))));
     let (_, second) = started(table.next(at(NOON).plus(seconds(60))));
     assert_ne!(first, second);

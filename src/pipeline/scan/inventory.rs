@@ -155,10 +155,10 @@ async fn commit_scan(ctx: &TeamContext, scanned: Scanned, now: Instant) -> Resul
         let seen_at = next_moment(writer.state(), parts, archived.values(), now);
         let mut draft =
             Draft { findings: unknown_fields(writer.state(), &scanned.snapshot, seen_at), ..Draft::default() };
-        for (part, things) in &scanned.snapshot.parts {
-            let rows = archived[part].changes(*part, Scope::Whole, things, seen_at.micros());
+        for (part, entries) in &scanned.snapshot.parts {
+            let rows = archived[part].changes(*part, Scope::Whole, entries, seen_at.micros());
             draft.inventory.extend((!rows.is_empty()).then_some((*part, rows)));
-            draft.inventory_reads.push(scan_record(*part, seen_at, Some(things.len())));
+            draft.inventory_reads.push(scan_record(*part, seen_at, Some(entries.len())));
         }
         draft.inventory_reads.extend(scanned.hidden.iter().map(|part| scan_record(*part, seen_at, None)));
         let changes = changes_in(&draft);

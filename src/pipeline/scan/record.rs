@@ -17,7 +17,7 @@ const UNKNOWN_FIELDS_MAX: usize = 200;
 /// The result of a round's scan.
 #[derive(Debug, Default)]
 pub struct ScanRound {
-    /// Rows of new, changed or vanished things.
+    /// Rows of new, changed or vanished entries.
     pub changes: u64,
     /// Failures. The next round tries again.
     pub failures: Vec<RoundError>,

@@ -47,7 +47,7 @@ pub async fn ask_users(ctx: &TeamContext, has_scanned: bool, round: &mut ScanRou
             let held = archived_parts(writer, [InventoryPart::Users, InventoryPart::SignIn])?;
             let users: BTreeSet<String> =
                 held[&InventoryPart::Users].keys().filter_map(|key| key.first().cloned()).collect();
-            let waiting = held[&InventoryPart::SignIn].unasked(&users, now.minus(SCAN_AGE));
+            let waiting = held[&InventoryPart::SignIn].users_due(&users, now.minus(SCAN_AGE));
             Ok((users, waiting))
         })
         .await?;
@@ -130,8 +130,8 @@ async fn commit(ctx: &TeamContext, answers: Vec<(String, Snapshot)>, end: Option
         for (part, archived) in &mut held {
             let mut rows = Vec::new();
             for (user, snapshot) in &answers {
-                if let Some(things) = snapshot.parts.get(part) {
-                    rows.extend(archived.changes(*part, Scope::User(user), things, seen_at.micros()));
+                if let Some(entries) = snapshot.parts.get(part) {
+                    rows.extend(archived.changes(*part, Scope::User(user), entries, seen_at.micros()));
                 }
             }
             archived.follow(rows.iter().cloned());

@@ -23,7 +23,7 @@ pub fn write(writer: &mut TeamWriter, path: &Path, seen_at: Instant) {
             roster
                 .parts
                 .get(&part)
-                .map_or_else(Vec::new, |things| part_before.changes(part, Scope::Whole, things, seen_at.micros()))
+                .map_or_else(Vec::new, |entries| part_before.changes(part, Scope::Whole, entries, seen_at.micros()))
         };
         let visible =
             if INFO.contains(&part) { served.get("info").is_some() } else { roster.parts.contains_key(&part) };
@@ -59,8 +59,8 @@ fn told_of_each(
     let mut rows = Vec::new();
     for (user, info) in infos.into_iter().flatten() {
         let roster = user_info(user, &info.to_string()).unwrap();
-        if let Some(things) = roster.parts.get(&part) {
-            rows.extend(part_before.changes(part, Scope::User(user), things, seen_at.micros()));
+        if let Some(entries) = roster.parts.get(&part) {
+            rows.extend(part_before.changes(part, Scope::User(user), entries, seen_at.micros()));
         }
     }
     rows

@@ -13,8 +13,8 @@ use tokio::sync::Semaphore;
 use crate::model::{Stream, TeamId};
 
 use super::contract::{
-    Answer, ApiError, BillingSnapshot, Computers, Directory, EventSource, Page, PageQuery, Reread, Served, TeamView,
-    UnfilteredJson,
+    Answer, ApiError, BillingSnapshot, Computers, Directory, EventSource, Page, PageComparison, PageQuery, Served,
+    TeamView, UnfilteredJson,
 };
 use super::freshness::Freshness;
 use super::network_error::CONNECT_TIMEOUT;
@@ -220,13 +220,18 @@ impl EventSource for HttpSource {
         })
     }
 
-    fn page_again<'a>(&'a self, team: &'a TeamId, query: &'a PageQuery, former: &'a Bytes) -> Answer<'a, Reread> {
+    fn page_again<'a>(
+        &'a self,
+        team: &'a TeamId,
+        query: &'a PageQuery,
+        former: &'a Bytes,
+    ) -> Answer<'a, PageComparison> {
         Box::pin(async move {
             let (what, reply) = self.page_reply(team, query).await?;
             if reply.body == *former {
-                return Ok(Served { body: Reread::Same, at: reply.at });
+                return Ok(Served { body: PageComparison::Same, at: reply.at });
             }
-            Ok(Served { body: Reread::Changed(self.read_page(&what, query, reply.body).await?), at: reply.at })
+            Ok(Served { body: PageComparison::Changed(self.read_page(&what, query, reply.body).await?), at: reply.at })
         })
     }
 

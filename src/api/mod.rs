@@ -25,7 +25,7 @@ pub mod wire;
 pub use client::{BODY_BYTES_MAX, HttpOptions, HttpSource, REQUEST_DEADLINE, REQUESTS_AT_ONCE, REQUESTS_PER_SECOND};
 pub use contract::{
     Answer, ApiError, BillingSnapshot, Computers, DEVICE_PAGE_EVENTS_MAX, Directory, EventSource, PAGE_EVENTS_MAX,
-    Page, PageQuery, Reread, Served, TeamView, UnfilteredJson,
+    Page, PageComparison, PageQuery, Served, TeamView, UnfilteredJson,
 };
 pub use known_tokens::TOKEN_BYTES_MIN;
 pub use pause::Pause;

@@ -13,8 +13,8 @@ use crate::model::TeamId;
 use crate::planted::{self, Bug};
 
 use super::contract::{
-    Answer, ApiError, BillingSnapshot, Computers, Directory, EventSource, Page, PageQuery, Reread, Served, TeamView,
-    UnfilteredJson,
+    Answer, ApiError, BillingSnapshot, Computers, Directory, EventSource, Page, PageComparison, PageQuery, Served,
+    TeamView, UnfilteredJson,
 };
 use super::pause::Pause;
 use super::transport::RETRY_AFTER_SECONDS_MAX;
@@ -350,7 +350,12 @@ impl EventSource for Retrying {
         Box::pin(self.run(move || self.source.page(team, query)))
     }
 
-    fn page_again<'a>(&'a self, team: &'a TeamId, query: &'a PageQuery, former: &'a Bytes) -> Answer<'a, Reread> {
+    fn page_again<'a>(
+        &'a self,
+        team: &'a TeamId,
+        query: &'a PageQuery,
+        former: &'a Bytes,
+    ) -> Answer<'a, PageComparison> {
         Box::pin(self.run(move || self.source.page_again(team, query, former)))
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::api::{ApiError, Page, Reread, Served};
+use crate::api::{ApiError, Page, PageComparison, Served};
 use crate::model::{DeviceId, Digest, Instant, Multiset, Range, RawEvent};
 use crate::planted::{self, Bug};
 
@@ -319,22 +319,22 @@ impl<'a> SpanReader<'a> {
         let served = match seen {
             None => {
                 let Served { body, at } = self.lists.page(list, asked, walk.next_offset(), &mut self.stats).await?;
-                Served { body: Reread::Changed(body), at }
+                Served { body: PageComparison::Changed(body), at }
             }
             Some(seen) => self.lists.page_again(list, asked, walk.next_offset(), seen, &mut self.stats).await?,
         };
         self.began_at = self.began_at.or(served.at);
         self.ended_at = served.at.or(self.ended_at);
         match (served.body, seen) {
-            (Reread::Same, Some(seen)) => {
+            (PageComparison::Same, Some(seen)) => {
                 walk.clone_from(&seen.after);
                 Ok(None)
             }
-            (Reread::Changed(page), _) => {
+            (PageComparison::Changed(page), _) => {
                 let step = walk.take(&page);
                 Ok(Some((page, step)))
             }
-            (Reread::Same, None) => unreachable!("BUG: only a page that was seen comes again"),
+            (PageComparison::Same, None) => unreachable!("BUG: only a page that was seen comes again"),
         }
     }
 

@@ -32,8 +32,8 @@ pub use pause::Pause;
 pub use rate::scans_per_second;
 pub use retry::{
     FIRST_CONTACT_SECONDS_MAX, Listener, Notice, RETRY_ATTEMPTS_MAX, RETRY_DELAY_MS_MAX, RETRY_DELAY_MS_MIN,
-    RETRY_TOTAL_SECONDS_MAX, RequestCounts, RequestCountsNow, RetryPolicy, Retrying,
+    RETRY_TOTAL_SECONDS_MAX, RequestCounts, RequestCountsSnapshot, RetryPolicy, Retrying,
 };
 pub use setup_error::SetupError;
-pub use token::{TokenInForce, TokenSource};
+pub use token::{CurrentToken, TokenSource};
 pub use transport::RETRY_AFTER_SECONDS_MAX;

@@ -39,16 +39,16 @@ impl TokenSource {
 
 /// The token of a running source. Notices that the file holds another token, and uses that one.
 #[derive(Clone)]
-pub struct TokenInForce(pub(super) Arc<Credential>);
+pub struct CurrentToken(pub(super) Arc<Credential>);
 
-impl TokenInForce {
+impl CurrentToken {
     /// See [`TokenSource::fingerprint`].
     pub fn fingerprint(&self) -> Option<Digest> {
         self.0.source.fingerprint()
     }
 
     /// No message may repeat a token that this source used earlier, either.
-    pub fn follow(&self, former: &TokenInForce) {
+    pub fn follow(&self, former: &CurrentToken) {
         self.0.follow(&former.0);
     }
 

@@ -109,7 +109,7 @@ pub fn named_view_data(config: &Config) -> Result<ViewData, Error> {
 /// # Errors
 /// When the engine cannot read files at that place.
 pub fn place(config: &Config, archive: Archive) -> Result<SnapshotSource, Error> {
-    let cache = cache(config).telling(bars::fetching());
+    let cache = cache(config).with_progress(bars::fetching());
     Ok(SnapshotSource::new(archive, location(config)?, cache)?.retaining(config.retention.clone()))
 }
 

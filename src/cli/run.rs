@@ -14,7 +14,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
 
 use crate::alert::Watch;
-use crate::api::{HttpSource, Pause, RequestCounts, RetryPolicy, Retrying, TokenInForce};
+use crate::api::{CurrentToken, HttpSource, Pause, RequestCounts, RetryPolicy, Retrying};
 use crate::archive::{Archive, Signer};
 use crate::clock::Clock;
 use crate::config::{Config, TeamMetrics};
@@ -34,7 +34,7 @@ use publish::Schedule;
 /// The daemon retries for a shorter time than `sync`: its schedule tries again, and other teams wait.
 const RETRY_ATTEMPTS: u32 = 4;
 const RETRY_TOTAL: Duration = Duration::from_secs(15);
-const RETRY_ASKED_MAX: Duration = Duration::from_secs(30);
+const RETRY_DEMANDED_MAX: Duration = Duration::from_secs(30);
 /// The interval at which the daemon checks the token's file for a change.
 const TOKEN_CHECK_EVERY: Duration = Duration::from_secs(2);
 /// After the loop ends, a running commit has this long to finish.
@@ -67,7 +67,7 @@ pub fn run(global: &Global, args: &RunArgs) -> Result<Exit, Error> {
 }
 
 /// The token in use. A reload of the configuration can replace its source.
-type SharedToken = Arc<Mutex<TokenInForce>>;
+type SharedToken = Arc<Mutex<CurrentToken>>;
 
 /// Everything that survives a reload of the configuration.
 struct Running {
@@ -285,13 +285,13 @@ fn edges(
     counts: &Arc<RequestCounts>,
     pause: &Arc<Pause>,
     metrics: &Arc<Metrics>,
-) -> Result<(Edges, TokenInForce), Error> {
+) -> Result<(Edges, CurrentToken), Error> {
     let http = HttpSource::new(global::http_options(config)?)?.pausing(pause.clone());
     let token = http.token();
     let policy = RetryPolicy {
         attempts_max: RETRY_ATTEMPTS,
         total_max: RETRY_TOTAL,
-        asked_max: RETRY_ASKED_MAX,
+        demanded_max: RETRY_DEMANDED_MAX,
         ..RetryPolicy::default()
     };
     let source = Retrying::sharing(Arc::new(http), clock.clone(), policy, counts.clone(), pause.clone());

@@ -263,7 +263,7 @@ impl Live {
 
     /// The number of requests to the service by their result. A repeated request counts under `retry` and under its result.
     pub fn requests(&self) -> [(&'static str, u64); 8] {
-        let now = self.requests.now();
+        let now = self.requests.snapshot();
         [
             ("answered", now.answered),
             ("refused", now.refused),

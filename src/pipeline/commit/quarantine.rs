@@ -165,7 +165,7 @@ impl<'a> FileRetry<'a> {
 
 /// The event, read by the current rules.
 fn event_of(row: &RejectRow) -> Option<RawEvent> {
-    let mut events = wire::alone(row.stream, &row.raw).ok()?;
+    let mut events = wire::single_event(row.stream, &row.raw).ok()?;
     // A foreign writer may have stored no event here, or several.
     let event = events.pop().filter(|event| events.is_empty() && event.text == row.raw)?;
     Some(RawEvent { redacted: event.redacted || row.redacted, ..event })

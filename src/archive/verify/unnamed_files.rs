@@ -53,7 +53,7 @@ pub fn check(
         match ArchivePath::parse(path) {
             Some(ArchivePath::Manifest | ArchivePath::Ledger { .. } | ArchivePath::Heads { .. }) => {}
             // Skip snapshots: they are never the truth, and a wrong one only costs a full replay.
-            Some(ArchivePath::Snapshot { .. } | ArchivePath::Table { .. } | ArchivePath::Whole { .. }) => {}
+            Some(ArchivePath::Snapshot { .. } | ArchivePath::Table { .. } | ArchivePath::LedgerTable { .. }) => {}
             Some(ArchivePath::Data(_)) if is_kept && removal.is_some() => report.retired += 1,
             Some(ArchivePath::Data(place)) if is_published(&mut published, &place, removal)? => report.retired += 1,
             Some(ArchivePath::Data(place)) if is_kept && !is_copy(store, entry, &place, &contents) => {

@@ -9,7 +9,7 @@ use crate::archive::{Archive, ArchiveError, Cache};
 use crate::config::Config;
 use crate::error::Error;
 use crate::model::{Location, TeamId};
-use crate::report::{Engine, Flow, Format, Named, ReportError, Sink, SnapshotSource, ViewData, sink_for};
+use crate::report::{Engine, Flow, Format, ReportError, Sink, SnapshotSource, TeamNameSink, ViewData, sink_for};
 use crate::store::{ObjectStore, Store, open_store};
 
 use super::output::OutputArgs;
@@ -163,7 +163,7 @@ fn answer_with(config: &Config, sql: &str, output: &OutputArgs, is_named: bool) 
         let _running = guard.running(engine.interrupter());
         let mut sink = sink_for(output.format(), out, medium);
         match is_named {
-            true => engine.query(sql, &mut Named::new(sink.as_mut(), &engine.data().names))?,
+            true => engine.query(sql, &mut TeamNameSink::new(sink.as_mut(), &engine.data().names))?,
             false => engine.query(sql, sink.as_mut())?,
         }
         Ok(())

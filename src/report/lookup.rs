@@ -33,9 +33,9 @@ pub(super) struct Lookup {
 
 /// The engine's current snapshot, shared with its function.
 #[derive(Clone, Default)]
-pub(super) struct Current(Arc<RwLock<Arc<Lookup>>>);
+pub(super) struct CurrentLookup(Arc<RwLock<Arc<Lookup>>>);
 
-impl Current {
+impl CurrentLookup {
     pub fn new(lookup: Lookup) -> Self {
         Self(Arc::new(RwLock::new(Arc::new(lookup))))
     }
@@ -174,9 +174,9 @@ fn verdict_values(report: &VerifyReport) -> Value {
 pub(super) struct ArchiveRows;
 
 impl VArrowScalar for ArchiveRows {
-    type State = Current;
+    type State = CurrentLookup;
 
-    fn invoke(current: &Current, input: RecordBatch) -> Result<ArrayRef, Box<dyn Error>> {
+    fn invoke(current: &CurrentLookup, input: RecordBatch) -> Result<ArrayRef, Box<dyn Error>> {
         let names = input.column(0).as_any().downcast_ref::<StringArray>();
         let names = names.ok_or_else(|| format!("{ROWS_FUNCTION} needs the name of a view"))?;
         let lookup = current.get();

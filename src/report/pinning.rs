@@ -9,8 +9,8 @@ use super::ReportError;
 use super::columns::View;
 use super::data::{LiveFile, ViewData};
 use super::error::ARCHIVE_FAILED;
-use super::narrow::{Narrowed, mentioned, narrowed};
 use super::needs::view_of;
+use super::pruning::{Pruned, mentioned, pruned};
 
 impl ViewData {
     /// This snapshot with cached files for some views, and without the files of other views. A snapshot of a local
@@ -70,8 +70,8 @@ impl PinnedSnapshot {
             return Ok(Self { data: snapshot, _loan: None });
         }
         let views = mentioned(sql);
-        let (data, loan) = match narrowed(sql, &snapshot) {
-            Some(Narrowed { left: (dataset, left), .. }) => {
+        let (data, loan) = match pruned(sql, &snapshot) {
+            Some(Pruned { left: (dataset, left), .. }) => {
                 let mut fewer = ViewData::clone(&snapshot);
                 fewer.files.insert(dataset, left);
                 fewer.pinned(&views)?

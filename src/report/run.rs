@@ -12,8 +12,8 @@ use super::catalog::{IMPLICIT_PARAMS, ParamValue, Report, Severity, SeverityRule
 use super::coverage::{Span, coverage};
 use super::data::{TeamSnapshot, ViewData};
 use super::engine::stream_rows;
-use super::named::Named;
 use super::pseudonyms::Pseudonymised;
+use super::team_name_sink::TeamNameSink;
 use super::without_text::without_text;
 use super::zone::Zone;
 use super::{Engine, ReportError, Sink};
@@ -182,7 +182,7 @@ impl Run<'_> {
     /// # Errors
     /// As [`Run::rows`].
     pub fn named_rows(&self, sink: &mut dyn Sink) -> Result<(), ReportError> {
-        self.rows(&mut Named::new(sink, &self.about.names))
+        self.rows(&mut TeamNameSink::new(sink, &self.about.names))
     }
 
     /// The rows of the chart: from the report's second query, else the report's own rows.

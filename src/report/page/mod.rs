@@ -8,7 +8,7 @@
 mod cells;
 mod plain;
 mod section;
-mod strip;
+mod coverage_calendar;
 mod style;
 
 use std::collections::BTreeMap;
@@ -23,11 +23,11 @@ use super::data::ViewData;
 use super::{About, ReportError, Run, Severity, Zone, printable};
 
 pub use cells::{Cell, ColumnHead, FirstRows};
+use coverage_calendar::coverage_calendar;
+pub use coverage_calendar::local;
 pub use plain::HtmlTable;
 use section::text_below;
 pub use section::{Figure, Section, counted};
-pub use strip::local;
-use strip::strip;
 use style::Style;
 
 /// Maximum number of listed faults of `verify`.
@@ -87,7 +87,7 @@ struct ReportPage<'a> {
     as_of: Option<String>,
     heads: Vec<HeadLine>,
     section: &'a Section,
-    strip: Option<Figure>,
+    calendar: Option<Figure>,
     coverage: Vec<CoverageLine>,
     expired: Vec<GapLine>,
     gaps: Vec<GapLine>,
@@ -107,7 +107,7 @@ struct PackPage<'a> {
     sections: &'a [Section],
     pseudonymised: bool,
     left_out: &'a BTreeMap<String, String>,
-    strip: Option<Figure>,
+    calendar: Option<Figure>,
     coverage: Vec<CoverageLine>,
     expired: Vec<GapLine>,
     gaps: Vec<GapLine>,
@@ -126,7 +126,7 @@ pub fn report_page(run: &Run<'_>, section: &Section) -> Result<String, ReportErr
         as_of: (about.as_of != about.period.to).then(|| format!("{}, {}", local(about.as_of, zone), zone.name())),
         heads: head_lines(about),
         section,
-        strip: calendar(data, about, zone),
+        calendar: calendar(data, about, zone),
         coverage: coverage_lines(about),
         expired: gap_lines(about, |line| &line.expired),
         gaps: gap_lines(about, |line| &line.gaps),
@@ -169,7 +169,7 @@ pub fn pack_page(pack: &PackFacts<'_>, sections: &[Section]) -> Result<String, R
         sections,
         pseudonymised: pack.pseudonymised,
         left_out: pack.left_out,
-        strip: calendar(pack.data, about, pack.zone),
+        calendar: calendar(pack.data, about, pack.zone),
         coverage: coverage_lines(about),
         expired: gap_lines(about, |line| &line.expired),
         gaps: gap_lines(about, |line| &line.gaps),
@@ -275,7 +275,7 @@ fn calendar(data: &ViewData, about: &About, zone: &Zone) -> Option<Figure> {
         return None;
     }
     let period = Range { start: about.period.from, end: about.period.to };
-    let drawing = strip(data, about, period, zone);
+    let drawing = coverage_calendar(data, about, period, zone);
     Some(Figure { title: String::new(), said: text_below(&drawing), drawing })
 }
 

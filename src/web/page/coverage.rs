@@ -13,7 +13,7 @@ use crate::report::printable;
 
 use super::super::AppState;
 use super::super::answer::coverage::{CoverageState, DAY, StreamCover};
-use super::super::human::{Time, plural};
+use super::super::format::{Time, plural};
 use super::super::input::query;
 use super::page_request::{Frame, PageRequest};
 use super::{Page, Refused, shown_page};

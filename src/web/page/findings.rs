@@ -11,7 +11,7 @@ use crate::report::{counted, printable};
 
 use super::super::AppState;
 use super::super::answer::findings::{FindingShown, PARAMETERS, find, kinds};
-use super::super::human::{Time, plural};
+use super::super::format::{Time, plural};
 use super::page_request::{Frame, PageRequest};
 use super::{Page, Refused, shown_as};
 

@@ -6,7 +6,7 @@ use crate::model::{Shard, TeamId};
 use crate::report::TeamNames;
 
 use super::super::answer::health::DaemonHealth;
-use super::super::human::plural;
+use super::super::format::plural;
 use super::super::input::query;
 
 /// A team's name, and the address of its page.

@@ -11,7 +11,7 @@ use crate::report::counted;
 
 use super::super::AppState;
 use super::super::answer::health::{DaemonHealth, Health, StreamHealth, TeamHealth, Totals};
-use super::super::human::{Time, ago, bytes, plural, span, time};
+use super::super::format::{Time, ago, bytes, plural, span, time};
 use super::super::input::{Input, query};
 use super::super::query_service::TEAMS_TOGETHER_MAX;
 use super::other_teams::OtherTeams;

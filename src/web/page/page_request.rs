@@ -9,8 +9,8 @@ use crate::report::{TeamNames, Zone, printable};
 
 use super::super::AppState;
 use super::super::answer::asked_teams;
+use super::super::format::{Time, exact, time};
 use super::super::guard::cookie;
-use super::super::human::{Time, exact, time};
 use super::super::input::{Input, query};
 use super::super::problem::Problem;
 use super::super::query_service::TEAMS_TOGETHER_MAX;

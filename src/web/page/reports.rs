@@ -14,7 +14,7 @@ use crate::report::{About, Format, Param, ParamDefault, ParamKind, Report, Secti
 use super::super::AppState;
 use super::super::answer::reports::{Question, REPORT_TIME_MAX, catalog, check_parameters};
 use super::super::answer::{period, zone};
-use super::super::human::time;
+use super::super::format::time;
 use super::super::input::{Input, query};
 use super::super::problem::Problem;
 use super::page_request::{Frame, PageRequest, zone_of};

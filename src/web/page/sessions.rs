@@ -13,7 +13,7 @@ use crate::report::{TeamNames, counted, local_time_text, printable};
 use super::super::AppState;
 use super::super::answer::period;
 use super::super::answer::sessions::{Event, OUTCOMES, PARAMETERS, Search, Session, newest, session as one};
-use super::super::human::{Time, length, pretty};
+use super::super::format::{Time, length, pretty};
 use super::super::input::query;
 use super::super::problem::Problem;
 use super::page_request::{Frame, PageRequest};

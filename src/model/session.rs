@@ -90,8 +90,8 @@ pub struct SessionRow {
 }
 
 impl SessionRow {
-    /// Whether `kept` is equal. It comes from a file, so its times have microseconds.
-    pub fn is_as_kept(&self, kept: &SessionRow) -> bool {
+    /// Whether `archived` is equal. It comes from a file, so its times have microseconds.
+    pub fn equals_archived(&self, archived: &SessionRow) -> bool {
         let micros = |at: Instant| Instant::from_nanos(at.micros().saturating_mul(1_000));
         let maybe = |at: Option<Instant>| at.map(micros);
         // List all members, so that a new one is not forgotten here.
@@ -114,11 +114,11 @@ impl SessionRow {
         } = self;
         let times = [*requested_at, *established_at, *authenticated_at, *closed_at].map(maybe);
         let texts = (failure_reasons, details, conflicts);
-        (team_id, connection_id, times) == (&kept.team_id, &kept.connection_id, kept.times())
-            && [*first_event_at, *last_event_at].map(micros) == [kept.first_event_at, kept.last_event_at]
-            && (*duration_ms, *outcome) == (kept.duration_ms, kept.outcome)
-            && (*failed_attempts, *event_count) == (kept.failed_attempts, kept.event_count)
-            && texts == (&kept.failure_reasons, &kept.details, &kept.conflicts)
+        (team_id, connection_id, times) == (&archived.team_id, &archived.connection_id, archived.times())
+            && [*first_event_at, *last_event_at].map(micros) == [archived.first_event_at, archived.last_event_at]
+            && (*duration_ms, *outcome) == (archived.duration_ms, archived.outcome)
+            && (*failed_attempts, *event_count) == (archived.failed_attempts, archived.event_count)
+            && texts == (&archived.failure_reasons, &archived.details, &archived.conflicts)
     }
 
     fn times(&self) -> [Option<Instant>; 4] {

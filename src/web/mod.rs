@@ -163,7 +163,7 @@ fn router(shown: Arc<AppState>) -> Router {
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
         .layer(middleware::from_fn(guard::check_host))
-        .layer(middleware::from_fn(page::harden))
+        .layer(middleware::from_fn(page::add_security_headers))
         .with_state(shown)
 }
 

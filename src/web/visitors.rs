@@ -76,7 +76,7 @@ impl Visitors {
             let (spill_parent, visit) = (question.spill_parent.clone(), visit);
             let mut child = start(&visit.shared.program)?;
             let answer = tokio::select! {
-                answer = talk(&mut child, &question, snapshot) => answer,
+                answer = ask_process(&mut child, &question, snapshot) => answer,
                 () = clock.sleep(left) => Err(Problem::too_long(time.as_secs())),
                 _ = gone => Err(Problem::busy("the client is gone")),
             };
@@ -115,7 +115,7 @@ fn start(program: &Path) -> Result<Child, Problem> {
 }
 
 /// Sends the question and the snapshot, and reads the answer. Standard input remains open: its end would tell the process to end.
-async fn talk(
+async fn ask_process(
     child: &mut Child,
     question: &VisitorQuestion,
     snapshot: Arc<ViewData>,

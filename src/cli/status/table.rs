@@ -83,17 +83,17 @@ fn problem(team: &TeamStatus, threshold: Duration) -> Option<Problem> {
     team.streams.iter().filter_map(of_stream).min().or(quarantine)
 }
 
-/// The table for people: all teams with a problem, at most `well` others, and at most `well` teams of other shards.
+/// The table for people: all teams with a problem, at most `healthy` others, and at most `healthy` teams of other shards.
 pub fn text(
     teams: &[TeamStatus],
     others: &[OtherShardTeam],
     names: &TeamNames,
     threshold: Duration,
-    well: usize,
+    healthy: usize,
     now: Instant,
 ) -> String {
     let troubled = teams.iter().filter(|team| problem(team, threshold).is_some()).count();
-    let shown = troubled.saturating_add(well).min(teams.len());
+    let shown = troubled.saturating_add(healthy).min(teams.len());
     let mut table = comfy_table::Table::new();
     table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
     table.set_header([
@@ -110,7 +110,7 @@ pub fn text(
         "left to loss",
         "note",
     ]);
-    let others_shown = well.min(others.len());
+    let others_shown = healthy.min(others.len());
     let own = teams[..shown].iter().flat_map(|team| rows_of(team, threshold, now));
     for row in own.chain(others[..others_shown].iter().map(OtherShardTeam::row)) {
         let moment = |at: Option<Instant>| at.map_or_else(|| "-".to_owned(), |at| at.floor_second().to_string());

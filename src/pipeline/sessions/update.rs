@@ -170,7 +170,7 @@ fn changed(
     let stays = |session: &SessionRow, is_open: bool| !(is_open && is_finished(session, newest));
     for session in made {
         match held.remove(&session.connection_id) {
-            Some((held, is_open)) if session.is_as_kept(&held.row) && stays(&session, is_open) => continue,
+            Some((held, is_open)) if session.equals_archived(&held.row) && stays(&session, is_open) => continue,
             Some((held, _)) => draft.replaced.entry(held.path).or_default().push(held.row),
             None => {}
         }

@@ -84,7 +84,7 @@ impl Measure<'_> {
         gauge(names::QUARANTINED, vec![], statuses().map(|status| status.quarantined).sum::<u64>() as f64);
         gauge(names::ARCHIVE_BYTES, vec![], statuses().map(|status| status.bytes).sum::<u64>() as f64);
         for (stream, totals) in streams {
-            tell_stream(stream, &totals);
+            record_stream(stream, &totals);
         }
         for (task, totals) in tasks {
             let labels = || vec![Label::new("task", task.as_str())];
@@ -152,7 +152,7 @@ impl Measure<'_> {
     }
 }
 
-fn tell_stream(stream: Stream, totals: &StreamTotals) {
+fn record_stream(stream: Stream, totals: &StreamTotals) {
     let labels = || vec![Label::new("stream", stream.as_str())];
     for (name, _, count) in COUNTS {
         counter(name, labels(), count(&totals.counts));

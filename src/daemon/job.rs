@@ -179,7 +179,7 @@ pub fn hash(team: &TeamId, task: Task) -> u64 {
 /// The wait after this number of consecutive failures. It doubles each time, minus up to a quarter, so jobs that failed
 /// together do not retry together.
 fn backoff(failures: u32, longest: Duration, chance: u64) -> Duration {
-    if planted::is(Bug::HotLoop) {
+    if planted::is(Bug::RetriesWithoutDelay) {
         return Duration::ZERO;
     }
     let whole = BACKOFF_FIRST.saturating_mul(1 << failures.saturating_sub(1).min(20)).min(longest);

@@ -121,7 +121,7 @@ impl ReadHistory {
         let point = self.point_by(removal.seen_until).filter(|_| !planted::is(Bug::GapFromBeginning));
         let once = point.map_or(begins, |point| point.read_to);
         let before_added = removal.added_at.and_then(|at| self.point_by(Some(at))).map(|point| point.read_to);
-        let lag = if planted::is(Bug::NoLateness) { Duration::ZERO } else { self.lag };
+        let lag = if planted::is(Bug::NoLagInRemovalGap) { Duration::ZERO } else { self.lag };
         let surely = before_added.map_or(once.minus(lag), |added| added.max(once.minus(lag))).min(once);
         let since = point.and_then(|point| self.begins_at(point.at)).unwrap_or(once);
         let by_then =

@@ -156,7 +156,7 @@ async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError
     note_uncommitted_points(ctx).await?;
     let known = ctx.memory.last_point(Stream::Connections);
     let behind = ctx.with_state(|state| gap_behind_span(state, round.plan_span, known, now));
-    let behind = behind.filter(|gap| is_read_past(ctx, gap) && !planted::is(Bug::BehindForgotten));
+    let behind = behind.filter(|gap| is_read_past(ctx, gap) && !planted::is(Bug::SpanGapLostOnFailure));
     if let Some(gap) = &behind {
         // The next commit writes it: after an interrupted round these events must not look read in time.
         ctx.add(|batch| batch.defer_finding(gap.clone())).await?;

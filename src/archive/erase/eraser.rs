@@ -130,7 +130,7 @@ impl<'a> Eraser<'a> {
         };
         let raw = before.column_by_name(column::RAW).and_then(|column| column.as_string_opt::<i32>());
         let served = |raw: &StringArray, row: usize, held: Option<&str>| match held {
-            None if !planted::is(Bug::ErasedForgotten) => Some(self.original(raw.value(row).as_bytes())),
+            None if !planted::is(Bug::ErasedEventsReadAgain) => Some(self.original(raw.value(row).as_bytes())),
             held => held.map(str::to_owned),
         };
         let marks = [

@@ -158,7 +158,7 @@ impl ComputerEvents {
                 (device, Removal { subject, at: told.at, seen_until: Some(seen_until(&told)), added_at })
             };
             match devices.is_empty() {
-                true if planted::is(Bug::StrangersForgotten) => {}
+                true if planted::is(Bug::UnlistedComputersIgnored) => {}
                 true => removals.push(of(None)),
                 false => removals.extend(devices.into_iter().map(Some).map(of)),
             }
@@ -183,7 +183,7 @@ impl Addition {
 
 /// The computers that a removal names.
 fn named_by(told: &ComputerEvent, known: &BTreeSet<DeviceId>, listed: &BTreeSet<DeviceId>) -> BTreeSet<DeviceId> {
-    if planted::is(Bug::StrangersForgotten) {
+    if planted::is(Bug::UnlistedComputersIgnored) {
         return devices_in(&told.text, listed);
     }
     let mut devices = devices_in(&told.text, known);

@@ -236,7 +236,7 @@ impl<'a> Flush<'a> {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => {
                 let known =
-                    if planted::is(Bug::RejectsForgotten) { Vec::new() } else { writer.rows().rejects(stream)? };
+                    if planted::is(Bug::QuarantineRepeated) { Vec::new() } else { writer.rows().rejects(stream)? };
                 entry.insert(ArchivedEvents::of_rejects(&known))
             }
         };

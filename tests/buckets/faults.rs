@@ -3,13 +3,13 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(clippy::print_stdout, reason = "a failed test shows the fault")]
 
-use crate::awkward;
 use crate::bucket_scene;
+use crate::faulty_service;
 
 use std::time::Duration;
 
-use awkward::{DAY, HOUR, SINCE};
 use bucket_scene::{FIRST, Scene};
+use faulty_service::{DAY, HOUR, SINCE};
 use object_server::{Effect, Kind, Rule};
 
 /// A scene with an archive and new events.

@@ -3,8 +3,8 @@
 //! `ANNALS_WITHOUT=browser` excuses it.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use crate::demanded::missing;
 use crate::reporting;
+use crate::third_party::missing;
 
 use std::path::Path;
 use std::process::Command;

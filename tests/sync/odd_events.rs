@@ -2,10 +2,10 @@
 //! another event.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use crate::awkward;
+use crate::faulty_service;
 
-use awkward::laws::{files_agree, findings, nanos};
-use awkward::{DAY, HOUR, Kind, SINCE, events, hold, scene};
+use faulty_service::laws::{files_agree, findings, nanos};
+use faulty_service::{DAY, HOUR, Kind, SINCE, events, hold, scene};
 
 const BUSY: i64 = DAY + 13 * HOUR;
 

@@ -3,15 +3,15 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(clippy::print_stdout, reason = "the test prints why it is skipped, and its scenario")]
 
-use crate::awkward;
-use crate::common::demanded::missing;
+use crate::common::third_party::missing;
+use crate::faulty_service;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use awkward::{DAY, Expected, HOUR, Program, Run, SINCE, Service, busy, hold_with, program, scene};
+use faulty_service::{DAY, Expected, HOUR, Program, Run, SINCE, Service, busy, hold_with, program, scene};
 
 const NOON: i64 = DAY + 84 * HOUR;
 /// The time limit of a run: the program does not wait for a permanent fault.

@@ -1,9 +1,9 @@
 //! `annals status` and `annals plan`, for people and for programs.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use crate::awkward;
+use crate::faulty_service;
 
-use awkward::{DAY, HOUR, Program, SINCE, scene};
+use faulty_service::{DAY, HOUR, Program, SINCE, scene};
 use serde_json::{Value, json};
 
 const TEXTS: [&str; 5] = ["csv", "json", "ndjson", "markdown", "html"];

@@ -1,7 +1,7 @@
 //! All texts for people show teams by name, and `--team` accepts a name. Strangers choose the names.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use crate::awkward;
+use crate::faulty_service;
 use crate::reporting;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -12,7 +12,7 @@ use annals::archive::Draft;
 use annals::clock::{Clock as _, SystemClock};
 use annals::model::{InventoryPart, InventoryRow, InventoryValue, Stream, TeamId};
 use annals::report::TeamNames;
-use awkward::{DAY, SINCE, scene};
+use faulty_service::{DAY, SINCE, scene};
 use reporting::{Day, HOUR, Outcome, Place, at};
 
 const PERIOD: [&str; 4] = ["--from", "2026-10-10", "--to", "2026-10-11"];

@@ -2,13 +2,13 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::age;
-use crate::awkward;
+use crate::faulty_service;
 
 use std::time::Duration;
 
 use age::age;
-use awkward::chance::Chance;
-use awkward::{Action, DAY, HOUR, Program, SINCE, Service, hold, scene};
+use faulty_service::chance::Chance;
+use faulty_service::{Action, DAY, HOUR, Program, SINCE, Service, hold, scene};
 use serde_json::Value;
 
 /// When the first reading happens.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::config::{Alerts, Rule};
-use crate::daemon::{Detected, Late, Snapshot, TeamLive};
+use crate::daemon::{Detected, Late, LiveSnapshot, TeamLive};
 use crate::model::{Digest, Instant, LedgerSeq, Severity, TeamId};
 
 /// One reason for an alert. It names teams, streams, computers' ids and times, but no person.
@@ -69,7 +69,7 @@ pub struct Since {
 }
 
 /// All occurrences at one moment. `late` is `None` while the list of teams is unknown.
-pub fn occurrences(shown: &Snapshot, late: Option<&[Late]>, config: &Alerts, since: Since) -> AlertState {
+pub fn occurrences(shown: &LiveSnapshot, late: Option<&[Late]>, config: &Alerts, since: Since) -> AlertState {
     let mut state = AlertState::default();
     for (team, live) in &shown.teams {
         if let Some(seq) = live.opened_at {
@@ -169,7 +169,7 @@ fn stale(team: &TeamId, live: &TeamLive, late: &[Late], config: &Alerts, since: 
     }
 }
 
-fn unlisted(shown: &Snapshot, is_known: bool, config: &Alerts, since: Since, state: &mut AlertState) {
+fn unlisted(shown: &LiveSnapshot, is_known: bool, config: &Alerts, since: Since, state: &mut AlertState) {
     let mut unlisted = occurrence(Rule::Stale, None, None, "teams", since.now);
     let error = shown.listing_error.as_deref().unwrap_or("the service has not answered");
     unlisted.message = format!("the daemon does not know the teams: {error}");
@@ -180,7 +180,7 @@ fn unlisted(shown: &Snapshot, is_known: bool, config: &Alerts, since: Since, sta
     }
 }
 
-fn reports(shown: &Snapshot, severity: Severity, now: Instant, state: &mut AlertState) {
+fn reports(shown: &LiveSnapshot, severity: Severity, now: Instant, state: &mut AlertState) {
     for (report, detected) in &shown.detections.found {
         let subjects = detected.subjects.iter().filter(|(_, grave)| **grave >= severity);
         let subjects: BTreeMap<String, Severity> = subjects.map(|(key, grave)| (key.clone(), *grave)).collect();

@@ -18,7 +18,7 @@ use crate::api::{CurrentToken, HttpSource, Pause, RequestCounts, RetryPolicy, Re
 use crate::archive::{Archive, Signer};
 use crate::clock::Clock;
 use crate::config::{Config, TeamMetrics};
-use crate::daemon::{Command, Daemon, Edges, Live};
+use crate::daemon::{Daemon, DaemonCommand, Edges, Live};
 use crate::error::{Error, Exit};
 use crate::lake::Catalog;
 use crate::model::{Digest, Location};
@@ -87,7 +87,7 @@ struct Running {
     watch: Option<JoinHandle<()>>,
     detecting: Option<JoinHandle<()>>,
     publishing: Option<JoinHandle<()>>,
-    commands: UnboundedSender<Command>,
+    commands: UnboundedSender<DaemonCommand>,
 }
 
 async fn serve(global: Global, args: RunArgs) -> Result<(), Error> {
@@ -202,7 +202,7 @@ impl Running {
         }
         tracing::info!("stopping: a second signal stops the process at once");
         notify(&[sd_notify::NotifyState::Stopping]);
-        let _ = self.commands.unbounded_send(Command::Stop);
+        let _ = self.commands.unbounded_send(DaemonCommand::Stop);
         loop {
             if signals.next().await == SignalRequest::Stop {
                 output::say("annals: stopped at once by a second signal");
@@ -260,7 +260,7 @@ impl Running {
         *self.token.lock().unwrap_or_else(PoisonError::into_inner) = token;
         let reload = (edges.expiring(expiry(&config, &self.archive)), config.schedule.clone());
         self.config = config;
-        let _ = self.commands.unbounded_send(Command::Reload(Box::new(reload)));
+        let _ = self.commands.unbounded_send(DaemonCommand::Reload(Box::new(reload)));
         Ok(())
     }
 }
@@ -363,7 +363,7 @@ impl Signals {
 }
 
 /// Checks the token's file, and starts to use a changed token. Keeps only a digest of the token.
-async fn watch_token(token: SharedToken, clock: Arc<dyn Clock>, commands: UnboundedSender<Command>) {
+async fn watch_token(token: SharedToken, clock: Arc<dyn Clock>, commands: UnboundedSender<DaemonCommand>) {
     let held = || token.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let mut known = held().fingerprint();
     loop {
@@ -372,7 +372,7 @@ async fn watch_token(token: SharedToken, clock: Arc<dyn Clock>, commands: Unboun
         if now.is_some() && now != known {
             known = now;
             held().renew();
-            if commands.unbounded_send(Command::TokenChanged).is_err() {
+            if commands.unbounded_send(DaemonCommand::TokenChanged).is_err() {
                 return;
             }
         }

@@ -26,7 +26,7 @@ const SALVAGE_PAGES_MAX: u32 = 1_000;
 
 /// Whether a range was proved complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RangeOutcome {
     /// Two whole walks agreed.
     Confirmed,
     /// The list changed under every walk. The seen events are kept, and the range stays open.
@@ -48,7 +48,7 @@ enum Confirm {
 #[derive(Debug)]
 pub struct Segment {
     pub range: Range,
-    pub outcome: Outcome,
+    pub outcome: RangeOutcome,
     /// Events that the range owns, and events that the span does not own: with unusable times, from outside, and from wide padding.
     pub events: Vec<CountedEvent>,
     pub stats: ReadStats,
@@ -147,13 +147,13 @@ impl<'a> SpanReader<'a> {
         let Some(mut range) = self.stack.pop() else { return Ok(None) };
         if self.unstable_left == 0 {
             self.salvage(range).await?;
-            return Ok(Some(self.segment(range, Outcome::Unstable)));
+            return Ok(Some(self.segment(range, RangeOutcome::Unstable)));
         }
         loop {
             let confirm = self.confirm(&mut range).await?;
             let outcome = match (&confirm, range.halves()) {
                 (Confirm::Confirmed, _) => return Ok(Some(self.confirmed(range))),
-                (Confirm::Unstable, Some(_)) if self.budget.is_spent() => Outcome::Deferred,
+                (Confirm::Unstable, Some(_)) if self.budget.is_spent() => RangeOutcome::Deferred,
                 (_, Some((left, right))) => {
                     self.stack.push(right);
                     range = left;
@@ -161,7 +161,7 @@ impl<'a> SpanReader<'a> {
                 }
                 (_, None) => {
                     self.unstable_left -= 1;
-                    Outcome::Unstable
+                    RangeOutcome::Unstable
                 }
             };
             self.salvage(range).await?;
@@ -180,7 +180,7 @@ impl<'a> SpanReader<'a> {
     }
 
     fn confirmed(&mut self, range: Range) -> Segment {
-        let segment = self.segment(range, Outcome::Confirmed);
+        let segment = self.segment(range, RangeOutcome::Confirmed);
         let page = u64::from(self.lists.limit.events().max(1));
         self.budget.note_confirmed((segment.events.len() as u64).div_ceil(page));
         segment
@@ -371,7 +371,7 @@ impl<'a> SpanReader<'a> {
         Ok(())
     }
 
-    fn segment(&mut self, range: Range, outcome: Outcome) -> Segment {
+    fn segment(&mut self, range: Range, outcome: RangeOutcome) -> Segment {
         Segment {
             range,
             outcome,

@@ -15,7 +15,7 @@ use crate::config::Schedule;
 use crate::lake;
 use crate::model::{Instant, Stream, TeamId};
 
-use super::job::{Outcome, Task};
+use super::job::{RunOutcome, Task};
 use super::live::{Live, Verified};
 use super::open_teams::{OPEN_TEAMS_BYTES_MAX, OpenTeams};
 use super::task_run::{Edges, TaskRun, run_task};
@@ -32,7 +32,7 @@ const THROTTLED_RUNS_MAX: u32 = 4;
 const SLOTS_MIN: usize = 8;
 
 /// A command to the daemon.
-pub enum Command {
+pub enum DaemonCommand {
     /// A new configuration, checked and complete.
     Reload(Box<(Edges, Schedule)>),
     /// The token changed: retry the refused tasks.
@@ -67,7 +67,7 @@ enum Event {
     RunEnded(Box<TaskRun>),
     Listed(Result<Vec<TeamId>, ApiError>),
     Checked(Verified),
-    Command(Option<Command>),
+    Command(Option<DaemonCommand>),
     Time,
 }
 
@@ -103,7 +103,7 @@ impl Daemon {
     }
 
     /// Runs until a command stops it, or the channel of commands is closed.
-    pub async fn run(mut self, mut commands: mpsc::UnboundedReceiver<Command>) {
+    pub async fn run(mut self, mut commands: mpsc::UnboundedReceiver<DaemonCommand>) {
         self.assume_teams();
         loop {
             let wait = self.start_due_tasks();
@@ -111,13 +111,13 @@ impl Daemon {
                 Event::RunEnded(run) => self.run_ended(*run),
                 Event::Listed(listed) => self.listed(listed),
                 Event::Checked(verified) => self.checked(verified),
-                Event::Command(Some(Command::Reload(new))) => self.reload(*new),
-                Event::Command(Some(Command::TokenChanged)) => {
+                Event::Command(Some(DaemonCommand::Reload(new))) => self.reload(*new),
+                Event::Command(Some(DaemonCommand::TokenChanged)) => {
                     tracing::info!("the token is another one: what was refused is tried again");
                     self.timetable.retry_refused(self.edges.clock.now());
                     self.next_listing_at = Some(self.edges.clock.now());
                 }
-                Event::Command(Some(Command::Stop) | None) => break,
+                Event::Command(Some(DaemonCommand::Stop) | None) => break,
                 Event::Time => {}
             }
         }
@@ -161,7 +161,7 @@ impl Daemon {
         self.active_runs += 1;
     }
 
-    async fn next_event(&mut self, commands: &mut mpsc::UnboundedReceiver<Command>, wait: Duration) -> Event {
+    async fn next_event(&mut self, commands: &mut mpsc::UnboundedReceiver<DaemonCommand>, wait: Duration) -> Event {
         let mut time = self.edges.clock.sleep(wait).fuse();
         futures::select_biased! {
             command = commands.next() => Event::Command(command),
@@ -175,7 +175,7 @@ impl Daemon {
         let now = self.edges.clock.now();
         let (team, task, outcome, committed) = (run.team.clone(), run.task, run.outcome, run.committed.clone());
         self.timetable.finished(&team, task, now, outcome, run.urgency);
-        if committed.commits > 0 && !matches!(outcome, Outcome::Done { is_unfinished: true, .. }) {
+        if committed.commits > 0 && !matches!(outcome, RunOutcome::Done { is_unfinished: true, .. }) {
             self.timetable.pause_team(&team, now.plus(self.edges.settings.commit_every));
         }
         self.back_off(outcome, now);
@@ -196,9 +196,9 @@ impl Daemon {
     }
 
     /// If the service asks a team to wait, only this team waits. If it asks several teams in a row, all teams wait.
-    fn back_off(&mut self, outcome: Outcome, now: Instant) {
+    fn back_off(&mut self, outcome: RunOutcome, now: Instant) {
         match outcome {
-            Outcome::Failed { not_before: Some(wait) } => {
+            RunOutcome::Failed { not_before: Some(wait) } => {
                 self.throttled_runs += 1;
                 if self.throttled_runs >= THROTTLED_RUNS_MAX {
                     tracing::warn!(seconds = wait.as_secs(), "the service asks one team after another to wait: all do");

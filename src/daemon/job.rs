@@ -48,7 +48,7 @@ impl Task {
 
 /// The end of a run, as far as the next run depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RunOutcome {
     Done {
         /// There is more to read than one run may read.
         is_unfinished: bool,
@@ -115,21 +115,21 @@ impl Job {
         &mut self,
         task: Task,
         now: Instant,
-        outcome: Outcome,
+        outcome: RunOutcome,
         urgency: Option<Urgency>,
         schedule: &Schedule,
         chance: u64,
     ) {
         let started = self.started.take().unwrap_or(now);
         self.urgency = urgency.unwrap_or_else(|| match (task, outcome) {
-            (Task::Inventory, Outcome::Done { .. }) => first_urgency(task, now),
+            (Task::Inventory, RunOutcome::Done { .. }) => first_urgency(task, now),
             _ => self.urgency,
         });
         let failures = self.failures.saturating_add(1);
         let after = |longest: Duration| now.plus(backoff(failures, longest, chance));
-        (self.failures, self.is_refused) = (failures, outcome == Outcome::Refused);
+        (self.failures, self.is_refused) = (failures, outcome == RunOutcome::Refused);
         match outcome {
-            Outcome::Done { is_unfinished, within } => {
+            RunOutcome::Done { is_unfinished, within } => {
                 (self.failures, self.is_unfinished) = (0, is_unfinished);
                 let soonest = within.map_or(Instant::LATEST, |within| now.plus(within));
                 self.due = next_due(task.cron(schedule), self.offset, started).min(soonest);
@@ -137,13 +137,13 @@ impl Job {
                     self.due = self.due.min(now);
                 }
             }
-            Outcome::Failed { not_before } => {
+            RunOutcome::Failed { not_before } => {
                 // The delay of a job grows if the service asks it to wait repeatedly.
                 let asked = not_before.unwrap_or_default() * failures.min(ASKED_TIMES_MAX);
                 self.due = after(BACKOFF_MAX).max(now.plus(asked));
             }
-            Outcome::Fenced => self.due = after(BACKOFF_MAX),
-            Outcome::Refused => self.due = after(SLOW_RETRY),
+            RunOutcome::Fenced => self.due = after(BACKOFF_MAX),
+            RunOutcome::Refused => self.due = after(SLOW_RETRY),
         }
         self.is_due_again = false;
     }

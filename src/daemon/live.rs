@@ -97,7 +97,7 @@ pub struct Late {
 
 /// All state for display at one moment.
 #[derive(Debug, Clone, Default)]
-pub struct Snapshot {
+pub struct LiveSnapshot {
     pub teams: BTreeMap<TeamId, TeamLive>,
     /// The counts of teams that this process no longer reads.
     pub forgotten: BTreeMap<Task, CommitCounts>,
@@ -114,7 +114,7 @@ pub struct Snapshot {
 
 #[derive(Default)]
 struct LiveState {
-    shown: Snapshot,
+    shown: LiveSnapshot,
     schedule: Option<Schedule>,
     beat: Option<Duration>,
     is_listed: bool,
@@ -171,7 +171,7 @@ impl Live {
         });
     }
 
-    pub(super) fn change(&self, change: impl FnOnce(&mut Snapshot)) {
+    pub(super) fn change(&self, change: impl FnOnce(&mut LiveSnapshot)) {
         change(&mut self.state().shown);
     }
 
@@ -257,7 +257,7 @@ impl Live {
         known.map(|(team, status)| (team.clone(), status.name_file.clone())).collect()
     }
 
-    pub fn snapshot(&self) -> Snapshot {
+    pub fn snapshot(&self) -> LiveSnapshot {
         self.state().shown.clone()
     }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::config::Schedule;
 use crate::model::{Instant, TeamId};
 
-use super::job::{Job, Lane, Outcome, SLOW_RETRY, Task, hash, next_due, offset};
+use super::job::{Job, Lane, RunOutcome, SLOW_RETRY, Task, hash, next_due, offset};
 use crate::pipeline::Urgency;
 
 /// After this number of consecutive failures, of any teams, the service counts as unreachable. When it answers again,
@@ -120,25 +120,25 @@ impl Timetable {
     }
 
     /// Notes the end of a run.
-    pub fn finished(&mut self, team: &TeamId, task: Task, now: Instant, outcome: Outcome, urgency: Option<Urgency>) {
+    pub fn finished(&mut self, team: &TeamId, task: Task, now: Instant, outcome: RunOutcome, urgency: Option<Urgency>) {
         self.busy.remove(team);
         let Some(job) = self.jobs.get_mut(&(team.clone(), task)) else { return };
         job.finished(task, now, outcome, urgency, &self.schedule, self.seed ^ hash(team, task));
         match outcome {
             // Every other task of the team would use the same service.
-            Outcome::Failed { not_before: Some(asked) } if !asked.is_zero() => {
+            RunOutcome::Failed { not_before: Some(asked) } if !asked.is_zero() => {
                 self.delayed.insert(team.clone(), now.plus(asked));
             }
             // Every other task of the team would write into the same ledger.
-            Outcome::Fenced => drop(self.delayed.insert(team.clone(), job.due)),
-            Outcome::Done { .. } | Outcome::Failed { .. } | Outcome::Refused => {}
+            RunOutcome::Fenced => drop(self.delayed.insert(team.clone(), job.due)),
+            RunOutcome::Done { .. } | RunOutcome::Failed { .. } | RunOutcome::Refused => {}
         }
         match outcome {
-            Outcome::Failed { .. } => self.failures_in_a_row = self.failures_in_a_row.saturating_add(1),
-            Outcome::Done { .. } if std::mem::take(&mut self.failures_in_a_row) >= OUTAGE_FAILURES => {
+            RunOutcome::Failed { .. } => self.failures_in_a_row = self.failures_in_a_row.saturating_add(1),
+            RunOutcome::Done { .. } if std::mem::take(&mut self.failures_in_a_row) >= OUTAGE_FAILURES => {
                 self.service_recovered(now)
             }
-            Outcome::Done { .. } | Outcome::Fenced | Outcome::Refused => {}
+            RunOutcome::Done { .. } | RunOutcome::Fenced | RunOutcome::Refused => {}
         }
     }
 

@@ -56,20 +56,20 @@ const TOKENS_MAX: usize = 1_000;
 
 /// The content of an answer: each part that it shows completely, and its unexpected fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Snapshot {
+pub struct ShownParts {
     /// The answer does not show a missing part, so nothing is known about it.
     pub parts: BTreeMap<InventoryPart, Entries>,
     pub unknown: Unknown,
 }
 
-impl Snapshot {
+impl ShownParts {
     fn add(&mut self, part: InventoryPart, key: Vec<String>, values: Vec<InventoryValue>) {
         self.parts.entry(part).or_default().insert(key, values);
     }
 
     /// Joins two answers.
     #[must_use]
-    pub fn with(mut self, other: Snapshot) -> Snapshot {
+    pub fn with(mut self, other: ShownParts) -> ShownParts {
         self.parts.extend(other.parts);
         self.unknown = self.unknown.with(&other.unknown);
         self
@@ -85,8 +85,8 @@ fn malformed(what: &str) -> Malformed {
 ///
 /// # Errors
 /// When the text is not a team as documented.
-pub fn team(text: &str) -> Result<Snapshot, Malformed> {
-    let mut snapshot = Snapshot::default();
+pub fn team(text: &str) -> Result<ShownParts, Malformed> {
+    let mut snapshot = ShownParts::default();
     let object = Object::parse(text).ok_or_else(|| malformed("the team is not an object"))?;
     let mut fields = Fields::new(object, "team", &TEAM, &mut snapshot.unknown);
     let has_people =
@@ -118,7 +118,7 @@ pub fn team(text: &str) -> Result<Snapshot, Malformed> {
     Ok(snapshot)
 }
 
-fn group(snapshot: &mut Snapshot, id: &str, object: Object<'_>) -> Result<(), Malformed> {
+fn group(snapshot: &mut ShownParts, id: &str, object: Object<'_>) -> Result<(), Malformed> {
     let mut fields = Fields::new(object, "team.groups", &GROUP, &mut snapshot.unknown);
     let (users, computers) = (fields.ids("users")?, fields.ids("devices")?);
     let values = vec![fields.text("name"), fields.flag("scimManaged"), fields.annotations(None)];
@@ -136,8 +136,8 @@ fn group(snapshot: &mut Snapshot, id: &str, object: Object<'_>) -> Result<(), Ma
 ///
 /// # Errors
 /// When the text is not a list of users as documented.
-pub fn users(text: &str) -> Result<Snapshot, Malformed> {
-    let mut snapshot = Snapshot::default();
+pub fn users(text: &str) -> Result<ShownParts, Malformed> {
+    let mut snapshot = ShownParts::default();
     snapshot.parts.insert(InventoryPart::Users, Entries::new());
     for (id, object) in entries(text, Some("users"))? {
         let mut fields = Fields::new(object, "users", &USER, &mut snapshot.unknown);
@@ -163,8 +163,8 @@ pub fn users(text: &str) -> Result<Snapshot, Malformed> {
 ///
 /// # Errors
 /// When the text is not a list of SSO users as documented.
-pub fn sso_users(text: &str) -> Result<Snapshot, Malformed> {
-    let mut snapshot = Snapshot::default();
+pub fn sso_users(text: &str) -> Result<ShownParts, Malformed> {
+    let mut snapshot = ShownParts::default();
     snapshot.parts.insert(InventoryPart::SsoUsers, Entries::new());
     for (id, object) in entries(text, None)? {
         let mut fields = Fields::new(object, "saml.users", &SSO_USER, &mut snapshot.unknown);
@@ -184,8 +184,8 @@ pub fn sso_users(text: &str) -> Result<Snapshot, Malformed> {
 ///
 /// # Errors
 /// When the text is not a list of computers as documented.
-pub fn computers(text: &str, is_whole: bool) -> Result<Snapshot, Malformed> {
-    let mut snapshot = Snapshot::default();
+pub fn computers(text: &str, is_whole: bool) -> Result<ShownParts, Malformed> {
+    let mut snapshot = ShownParts::default();
     snapshot.parts.insert(InventoryPart::Computers, Entries::new());
     if is_whole {
         snapshot.parts.insert(InventoryPart::Grants, Entries::new());
@@ -217,8 +217,8 @@ fn system_of(computer: &mut Fields<'_, '_>) -> [InventoryValue; 3] {
 ///
 /// # Errors
 /// When the text is not authentication info as documented.
-pub fn user_info(user: &str, text: &str) -> Result<Snapshot, Malformed> {
-    let mut snapshot = Snapshot::default();
+pub fn user_info(user: &str, text: &str) -> Result<ShownParts, Malformed> {
+    let mut snapshot = ShownParts::default();
     let object = Object::parse(text).ok_or_else(|| malformed("the authentication info is not an object"))?;
     let mut fields = Fields::new(object, "info", &USER_INFO, &mut snapshot.unknown);
     let (totp, tokens) = (fields.text_of("totp"), fields.text_of("tokenLog"));

@@ -9,7 +9,7 @@ use crate::model::{Instant, InventoryPart, InventoryRow, InventoryValue};
 use super::*;
 
 /// The entries of a part as `key | value | value`, with `-` for unknown values.
-fn shown(snapshot: &Snapshot, part: InventoryPart) -> Vec<String> {
+fn shown(snapshot: &ShownParts, part: InventoryPart) -> Vec<String> {
     let show = |value: &InventoryValue| match value {
         InventoryValue::Unknown => "-".to_owned(),
         InventoryValue::Text(text) => text.clone(),
@@ -23,7 +23,7 @@ fn shown(snapshot: &Snapshot, part: InventoryPart) -> Vec<String> {
         .collect()
 }
 
-fn unknown(snapshot: &Snapshot) -> Vec<String> {
+fn unknown(snapshot: &ShownParts) -> Vec<String> {
     snapshot.unknown.counts().map(|(path, kind, count)| format!("{path} {kind} {count}")).collect()
 }
 

@@ -5,7 +5,7 @@ use super::{ConnectionId, ConnectionTexts, EventRow, Instant, TeamId, row::Detai
 
 /// The outcome of a connection, as far as its events tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Outcome {
+pub enum SessionOutcome {
     /// An authentication failed, and none succeeded.
     AuthFailed,
     /// Established or authenticated, and closed.
@@ -17,17 +17,22 @@ pub enum Outcome {
     RequestedOnly,
 }
 
-impl Outcome {
-    pub const ALL: [Outcome; 5] =
-        [Outcome::AuthFailed, Outcome::Ended, Outcome::Open, Outcome::ClosedOnly, Outcome::RequestedOnly];
+impl SessionOutcome {
+    pub const ALL: [SessionOutcome; 5] = [
+        SessionOutcome::AuthFailed,
+        SessionOutcome::Ended,
+        SessionOutcome::Open,
+        SessionOutcome::ClosedOnly,
+        SessionOutcome::RequestedOnly,
+    ];
 
     pub const fn as_str(self) -> &'static str {
         match self {
-            Outcome::AuthFailed => "auth_failed",
-            Outcome::Ended => "ended",
-            Outcome::Open => "open",
-            Outcome::ClosedOnly => "closed_only",
-            Outcome::RequestedOnly => "requested_only",
+            SessionOutcome::AuthFailed => "auth_failed",
+            SessionOutcome::Ended => "ended",
+            SessionOutcome::Open => "open",
+            SessionOutcome::ClosedOnly => "closed_only",
+            SessionOutcome::RequestedOnly => "requested_only",
         }
     }
 }
@@ -78,7 +83,7 @@ pub struct SessionRow {
     pub last_event_at: Instant,
     /// Milliseconds from established (else from authenticated) to closed; `None` if unknown or negative.
     pub duration_ms: Option<i64>,
-    pub outcome: Outcome,
+    pub outcome: SessionOutcome,
     pub failed_attempts: i64,
     /// JSON: the distinct reasons, sorted.
     pub failure_reasons: Option<String>,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use metrics::{Label, describe_counter, describe_gauge, describe_histogram, with_local_recorder};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusRecorder};
 
-use crate::daemon::{Live, Snapshot};
+use crate::daemon::{Live, LiveSnapshot};
 use crate::model::{Instant, Severity, Stream, TeamId};
 use crate::pipeline::{CommitCounts, Progress};
 
@@ -91,7 +91,7 @@ impl Progress for Metrics {
     }
 }
 
-fn whole(shown: &Snapshot) {
+fn whole(shown: &LiveSnapshot) {
     gauge(names::TEAMS, vec![], shown.teams.len() as f64);
     gauge(names::TEAMS_OPEN, vec![], shown.open_teams as f64);
     gauge(names::TEAMS_OPEN_BYTES, vec![], shown.open_bytes as f64);
@@ -115,7 +115,7 @@ fn whole(shown: &Snapshot) {
     }
 }
 
-fn detections(shown: &Snapshot) {
+fn detections(shown: &LiveSnapshot) {
     let Some(at) = shown.detections.at else { return };
     gauge(names::REPORTS_AT, vec![], at.seconds() as f64);
     gauge(names::REPORTS_FAILED, vec![], shown.detections.failed.len() as f64);

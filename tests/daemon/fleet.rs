@@ -11,7 +11,7 @@ use annals::api::{
 use annals::archive::Archive;
 use annals::clock::Clock;
 use annals::config::Schedule;
-use annals::daemon::{Command, Daemon, Edges, Live};
+use annals::daemon::{Daemon, DaemonCommand, Edges, Live};
 use annals::model::{DeviceId, EventId, Instant, RawEvent, ServedTime, Stream, TeamId};
 use annals::pipeline::{InventorySettings, NoProgress, ScanMode, Settings, Workers};
 use annals::store::MemoryStore;
@@ -161,7 +161,7 @@ impl FleetWorld {
         let daemon = Daemon::new(archive, edges, schedule.clone(), live.clone(), 11);
         let end = async {
             self.clock.sleep(span).await;
-            commands.unbounded_send(Command::Stop).unwrap();
+            commands.unbounded_send(DaemonCommand::Stop).unwrap();
         };
         self.clock.run(async { futures::join!(daemon.run(told), end) });
         live

@@ -11,7 +11,7 @@ use std::time::Duration;
 use annals::api::{EventSource, RetryPolicy, Retrying};
 use annals::archive::{Archive, WindowState};
 use annals::clock::Clock;
-use annals::daemon::{Command, Daemon, Edges, Live};
+use annals::daemon::{Daemon, DaemonCommand, Edges, Live};
 use annals::model::{Instant, Stream, TeamId};
 use annals::pipeline::{ExpirySettings, Fleet, NoProgress, Settings, Workers};
 use annals::store::{Listed, MemoryStore, Store};
@@ -216,7 +216,7 @@ impl Run {
     }
 
     /// Starts second pollers, and sends orders to the daemon.
-    async fn others(&self, archive: Arc<Archive>, commands: mpsc::UnboundedSender<Command>) {
+    async fn others(&self, archive: Arc<Archive>, commands: mpsc::UnboundedSender<DaemonCommand>) {
         let mut times: Vec<(i64, bool)> = self.plan.pollers.iter().map(|at| (*at, true)).collect();
         times.extend(self.plan.rotations.iter().map(|at| (*at, false)));
         times.sort_unstable();
@@ -227,7 +227,7 @@ impl Run {
             }
             self.clock.sleep(Duration::from_secs((at - now).unsigned_abs())).await;
             if !is_poller {
-                let _ = commands.unbounded_send(Command::TokenChanged);
+                let _ = commands.unbounded_send(DaemonCommand::TokenChanged);
                 continue;
             }
             self.disk.inner().coverage.fault(Fault::SecondPoller, self.plan.seed);
@@ -243,13 +243,13 @@ impl Run {
     }
 
     /// Waits for the end of the process. Returns whether it was killed.
-    async fn end(&self, life: &ProcessPlan, commands: mpsc::UnboundedSender<Command>) -> bool {
+    async fn end(&self, life: &ProcessPlan, commands: mpsc::UnboundedSender<DaemonCommand>) -> bool {
         let now = self.clock.truth().seconds();
         self.clock.sleep(Duration::from_secs((life.until - now).max(0).unsigned_abs())).await;
         match life.end {
             End::Killed => true,
             End::Stopped => {
-                let _ = commands.unbounded_send(Command::Stop);
+                let _ = commands.unbounded_send(DaemonCommand::Stop);
                 std::future::pending().await
             }
             End::PowerLost { verb, after, is_torn } => {

@@ -46,8 +46,8 @@ use bytes::Bytes;
 
 use crate::model::path::{month_of, year_of};
 use crate::model::{
-    ConnectionDetail, Detail, EventRow, Instant, Outcome, Range, RejectRow, SessionRow, SessionTexts, Stream, TeamId,
-    WindowGrid,
+    ConnectionDetail, Detail, EventRow, Instant, Range, RejectRow, SessionOutcome, SessionRow, SessionTexts, Stream,
+    TeamId, WindowGrid,
 };
 use crate::model::{Dataset, InventoryPart::Computers};
 use crate::store::{MemoryStore, Store};
@@ -255,7 +255,7 @@ pub fn session(row: &EventRow) -> SessionRow {
         first_event_at: row.time,
         last_event_at: row.time,
         duration_ms: None,
-        outcome: Outcome::RequestedOnly,
+        outcome: SessionOutcome::RequestedOnly,
         failed_attempts: 0,
         failure_reasons: None,
         details: SessionTexts::new(std::array::from_fn(|place| texts.get(1 + place))),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::archive::{Finding, FindingKind, WindowState};
-use crate::collect::{Outcome, Segment};
+use crate::collect::{RangeOutcome, Segment};
 use crate::model::ranges::{clip, missing, union};
 use crate::model::{Instant, Range};
 use crate::pipeline::commit::batch::{Batch, UNSTABLE};
@@ -31,9 +31,9 @@ impl Round<'_> {
         self.ctx.service().observe(segment.ended_at);
         self.ctx.progress.read(&self.ctx.team, self.stream, segment.range, segment.events.len() as u64, true);
         match segment.outcome {
-            Outcome::Confirmed => self.ctx.memory.note_stable(self.stream, segment.range),
-            Outcome::Unstable => self.ctx.memory.note_unstable(self.stream, segment.range),
-            Outcome::Deferred => {
+            RangeOutcome::Confirmed => self.ctx.memory.note_stable(self.stream, segment.range),
+            RangeOutcome::Unstable => self.ctx.memory.note_unstable(self.stream, segment.range),
+            RangeOutcome::Deferred => {
                 self.ctx.memory.note_unstable(self.stream, segment.range);
                 self.ctx.deferred().open.push((self.stream, segment.range));
             }
@@ -44,7 +44,7 @@ impl Round<'_> {
     pub fn batch_of(&self, segment: Segment, purpose: Purpose, rescanned: &mut Rescanned) -> Batch {
         let mut batch = Batch::default();
         self.note_anomalies(&mut batch, segment.range, segment.stats.anomalies);
-        let is_unstable = segment.outcome != Outcome::Confirmed;
+        let is_unstable = segment.outcome != RangeOutcome::Confirmed;
         let read_at = segment.began_at.unwrap_or(self.now).min(self.ctx.service().now());
         for window in self.index.overlapping(segment.range) {
             let part = clip(segment.range, window).expect("BUG: the window overlaps the segment");

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use crate::api::{ApiError, Computers, UnfilteredJson};
 use crate::archive::{ArchiveError, Draft};
-use crate::inventory::{Malformed, Scope, Snapshot, computers, sso_users, team, users};
+use crate::inventory::{Malformed, Scope, ShownParts, computers, sso_users, team, users};
 use crate::model::{Dataset, Instant, InventoryPart, InventoryValue, Range, Stream};
 
 use crate::pipeline::error::RoundError;
@@ -79,7 +79,7 @@ fn may_change_inventory(event_type: &str) -> bool {
 
 /// The parts that the service showed, and those that it did not show.
 struct Scanned {
-    snapshot: Snapshot,
+    snapshot: ShownParts,
     hidden: BTreeSet<InventoryPart>,
 }
 
@@ -89,7 +89,7 @@ async fn send_requests(
     mut listed: Option<Computers>,
     round: &mut ScanRound,
 ) -> Scanned {
-    let mut scanned = Scanned { snapshot: Snapshot::default(), hidden: BTreeSet::new() };
+    let mut scanned = Scanned { snapshot: ShownParts::default(), hidden: BTreeSet::new() };
     let mut is_whole = true;
     // The team is always read: its answer shows whether the token sees everything.
     for ask in ScanRequest::ALL.into_iter().filter(|ask| *ask == ScanRequest::Team || due.contains(ask)) {
@@ -116,8 +116,8 @@ async fn send(
     ask: ScanRequest,
     is_whole: bool,
     listed: &mut Option<Computers>,
-) -> Result<Snapshot, ApiError> {
-    let read = |what: &str, read: Result<Snapshot, Malformed>| read.map_err(|malformed| unexpected(what, &malformed));
+) -> Result<ShownParts, ApiError> {
+    let read = |what: &str, read: Result<ShownParts, Malformed>| read.map_err(|malformed| unexpected(what, &malformed));
     match ask {
         ScanRequest::Team => {
             let view = ctx.source.team(&ctx.team).await?;
@@ -142,7 +142,7 @@ async fn send(
     }
 }
 
-fn is_limited(snapshot: &Snapshot) -> bool {
+fn is_limited(snapshot: &ShownParts) -> bool {
     let team = snapshot.parts.get(&InventoryPart::Team).and_then(|team| team.values().next());
     team.is_some_and(|values| values.last() == Some(&InventoryValue::Flag(true)))
 }

@@ -42,7 +42,7 @@ struct MemoryState {
     points: BTreeMap<Stream, VecDeque<ReadPoint>>,
     looked_ahead: BTreeMap<Stream, Option<Duration>>,
     billing: Vec<Instant>,
-    listed: Option<Listed>,
+    listed: Option<ListedComputers>,
     /// A computer disappeared without an activity event.
     is_activity_silent: bool,
     backoffs: BTreeMap<Stream, RangeBackoff>,
@@ -61,7 +61,7 @@ struct PlanView {
 
 /// The last list of the computers.
 #[derive(Clone, Copy)]
-struct Listed {
+struct ListedComputers {
     /// By the service's clock.
     at: Instant,
     monotonic: Duration,
@@ -143,7 +143,7 @@ impl TeamMemory {
     }
 
     pub fn note_list(&self, at: Instant, known: (usize, usize)) {
-        self.state().listed = Some(Listed { at, monotonic: self.clock.monotonic(), known });
+        self.state().listed = Some(ListedComputers { at, monotonic: self.clock.monotonic(), known });
     }
 
     /// A computer disappeared without an activity event: from now on only lists show removals.

@@ -45,7 +45,7 @@ struct Facts {
 }
 
 /// The last line of a team's ledger.
-struct HeadLine {
+struct LastLine {
     team: String,
     seq: u64,
     sha256: String,
@@ -85,7 +85,7 @@ struct ReportPage<'a> {
     facts: Facts,
     /// The time of the shown people and computers, if it is not the period's end.
     as_of: Option<String>,
-    heads: Vec<HeadLine>,
+    heads: Vec<LastLine>,
     section: &'a Section,
     calendar: Option<Figure>,
     coverage: Vec<CoverageLine>,
@@ -101,7 +101,7 @@ struct PackPage<'a> {
     facts: Facts,
     verdict: PageVerdict,
     gap_verdict: PageVerdict,
-    heads: Vec<HeadLine>,
+    heads: Vec<LastLine>,
     severities: Vec<&'static str>,
     totals: Totals,
     sections: &'a [Section],
@@ -279,8 +279,8 @@ fn calendar(data: &ViewData, about: &About, zone: &Zone) -> Option<Figure> {
     Some(Figure { title: String::new(), said: text_below(&drawing), drawing })
 }
 
-fn head_lines(about: &About) -> Vec<HeadLine> {
-    let lines = about.ledger.iter().map(|head| HeadLine {
+fn head_lines(about: &About) -> Vec<LastLine> {
+    let lines = about.ledger.iter().map(|head| LastLine {
         team: about.names.with_id(&head.team),
         seq: head.seq,
         sha256: head.sha256.to_string(),

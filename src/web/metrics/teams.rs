@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use metrics::Label;
 
-use crate::daemon::{Snapshot, Task, TeamLive};
+use crate::daemon::{LiveSnapshot, Task, TeamLive};
 use crate::model::{Instant, Stream, TeamId};
 use crate::pipeline::{CommitCounts, StreamStatus};
 
@@ -54,7 +54,7 @@ pub(super) struct Measure<'a> {
 
 impl Measure<'_> {
     /// Records the totals of all teams.
-    pub fn totals(&self, shown: &Snapshot) {
+    pub fn totals(&self, shown: &LiveSnapshot) {
         let mut streams: BTreeMap<Stream, StreamTotals> = BTreeMap::new();
         let mut tasks: BTreeMap<Task, TaskTotals> = BTreeMap::new();
         for (task, counts) in &shown.forgotten {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use annals::archive::{Draft, InventoryRead, TeamWriter};
-use annals::inventory::{ArchivedPart, Scope, Snapshot, computers, sso_users, team, user_info, users};
+use annals::inventory::{ArchivedPart, Scope, ShownParts, computers, sso_users, team, user_info, users};
 use annals::model::{Instant, InventoryPart, InventoryRow};
 use serde_json::Value;
 
@@ -37,7 +37,7 @@ pub fn write(writer: &mut TeamWriter, path: &Path, seen_at: Instant) {
     let _ = writer.commit(draft, seen_at).unwrap();
 }
 
-fn roster(served: &Value) -> Snapshot {
+fn roster(served: &Value) -> ShownParts {
     let text = |name: &str| served[name].to_string();
     let whole = team(&text("team")).unwrap();
     let is_whole = whole.parts.contains_key(&InventoryPart::Groups);

@@ -104,7 +104,7 @@ impl Daemon {
 
     /// Runs until a command stops it, or the channel of commands is closed.
     pub async fn run(mut self, mut commands: mpsc::UnboundedReceiver<DaemonCommand>) {
-        self.assume_teams();
+        self.add_known_teams();
         loop {
             let wait = self.start_due_tasks();
             match self.next_event(&mut commands, wait).await {

@@ -13,7 +13,7 @@ const LISTING_RETRY: Duration = Duration::from_secs(15);
 
 impl Daemon {
     /// Starts with the configured teams, or with the teams of the archive until the service has listed its teams.
-    pub(super) fn assume_teams(&mut self) {
+    pub(super) fn add_known_teams(&mut self) {
         let now = self.edges.clock.now();
         let mut teams = self.edges.settings.own(self.edges.settings.teams.clone());
         if self.edges.settings.teams.is_empty() {

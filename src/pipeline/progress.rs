@@ -15,7 +15,7 @@ pub trait Progress: Send + Sync {
     /// A part was read. `planned`: the part belongs to the planned seconds.
     fn read(&self, _team: &TeamId, _stream: Stream, _part: Range, _events: u64, _planned: bool) {}
     /// A batch was committed, in the time `took`.
-    fn committed(&self, _team: &TeamId, _flushed: &CommitCounts, _took: Duration) {}
+    fn committed(&self, _team: &TeamId, _counts: &CommitCounts, _took: Duration) {}
 }
 
 /// Shows no progress.

@@ -49,8 +49,8 @@ impl Round<'_> {
     }
 
     /// Notes contradictions in the service's paging: a finding the first time, and a log line each time.
-    pub fn note_anomalies(&self, batch: &mut Batch, range: Range, met: Anomalies) {
-        for (subject, count) in met.named().filter(|(_, count)| *count > 0) {
+    pub fn note_anomalies(&self, batch: &mut Batch, range: Range, anomalies: Anomalies) {
+        for (subject, count) in anomalies.named().filter(|(_, count)| *count > 0) {
             tracing::debug!(stream = %self.stream, %range, subject, count, "the service's paging contradicts itself");
             let mut finding =
                 self.finding(FindingKind::PagingAnomaly, subject, Some(range), "not as documented; not relied on");

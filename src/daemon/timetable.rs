@@ -136,7 +136,7 @@ impl Timetable {
         match outcome {
             RunOutcome::Failed { .. } => self.failures_in_a_row = self.failures_in_a_row.saturating_add(1),
             RunOutcome::Done { .. } if std::mem::take(&mut self.failures_in_a_row) >= OUTAGE_FAILURES => {
-                self.service_recovered(now)
+                self.service_recovered(now);
             }
             RunOutcome::Done { .. } | RunOutcome::Fenced | RunOutcome::Refused => {}
         }

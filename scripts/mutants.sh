@@ -49,7 +49,7 @@ make_tree() {
   mkdir -p "$tree"
   while read -r file; do
     grep -q "^$file:" "$out/drawn.txt" || place "$file" "$tree/$file"
-  done < <(echo Cargo.lock && find "${rooms[@]/#/src/}" "${used[@]/#/src/}" tests/common/demanded.rs -name '*.rs')
+  done < <(echo Cargo.lock && find "${rooms[@]/#/src/}" "${used[@]/#/src/}" tests/common/third_party.rs -name '*.rs')
   # Without the benchmarks, and without the one test of `planted` that needs the simulation.
   sed '/^\[\[bench\]\]/,/^$/d' Cargo.toml >"$out/manifest"
   place "$out/manifest" "$tree/Cargo.toml"

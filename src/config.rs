@@ -86,7 +86,7 @@ pub struct Overrides {
 
 /// How time is divided into windows, and when they are read again.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Windows {
+pub struct WindowRules {
     /// Divides a day, or is a whole number of days.
     pub length: Duration,
     pub lag: Duration,
@@ -124,7 +124,7 @@ pub struct Config {
     pub deadline: Duration,
     /// How long `sync` and `plan` retry a request that can succeed later; zero: never.
     pub retry_for: Duration,
-    pub windows: Windows,
+    pub windows: WindowRules,
     pub inventory: Inventory,
     pub schedule: Schedule,
     pub sql: SqlLimits,
@@ -362,7 +362,7 @@ fn check_span(place: &str, text: &str, min: Duration, max: Duration) -> Result<D
     }
 }
 
-fn check_windows(section: &file::Windows, place: &impl Fn(&str) -> String) -> Result<Windows, ConfigError> {
+fn check_windows(section: &file::Windows, place: &impl Fn(&str) -> String) -> Result<WindowRules, ConfigError> {
     let span =
         |key: &str, text: &str| parse_duration(text).map_err(|message| ConfigError::invalid(place(key), message));
     let length = span("windows.length", &section.length)?;
@@ -392,7 +392,7 @@ fn check_windows(section: &file::Windows, place: &impl Fn(&str) -> String) -> Re
         );
         return Err(ConfigError::invalid(place("windows.partition"), message));
     }
-    Ok(Windows { length, lag, rescan, partition: section.partition })
+    Ok(WindowRules { length, lag, rescan, partition: section.partition })
 }
 
 #[cfg(test)]

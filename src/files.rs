@@ -74,12 +74,12 @@ pub fn open_with(options: &mut OpenOptions, path: &Path, links: Links) -> io::Re
         },
         // The system's message for a link or a socket does not name it.
         Err(error) => {
-            Err(look(path, links).ok().and_then(|meta| Irregular::of(meta.file_type())).map_or(error, Into::into))
+            Err(metadata(path, links).ok().and_then(|meta| Irregular::of(meta.file_type())).map_or(error, Into::into))
         }
     }
 }
 
-fn look(path: &Path, links: Links) -> io::Result<Metadata> {
+fn metadata(path: &Path, links: Links) -> io::Result<Metadata> {
     match links {
         Links::Follow => std::fs::metadata(path),
         Links::Refuse => symlink_metadata(path),

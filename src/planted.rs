@@ -22,29 +22,29 @@ pub enum Bug {
     FutureUnread,
     NoRemovalGap,
     /// A removal counts only for computers that a list shows.
-    StrangersForgotten,
+    UnlistedComputersIgnored,
     /// A removal before the backfill is not recorded.
     RemovedBeforeForgotten,
     /// A removal's gap begins with the last read, although late events can appear.
-    NoLateness,
+    NoLagInRemovalGap,
     /// A removal during the backfill leaves no gap.
     FirstReadingForgotten,
     /// A removal's gap goes back to the archive's beginning.
     GapFromBeginning,
     NoSpanGap,
     /// A gap of the plan's span is forgotten if the round that finds it fails.
-    BehindForgotten,
+    SpanGapLostOnFailure,
     NoBillingGap,
     RetryAfterIgnored,
     /// A failed request is repeated at once.
-    HotLoop,
+    RetriesWithoutDelay,
     /// Another body with the same id counts as the same event.
     RevisionsDropped,
     SecretsKept,
     /// An event that does not fit the schema is dropped.
     RejectsDropped,
     /// A quarantined event is quarantined again.
-    RejectsForgotten,
+    QuarantineRepeated,
     /// New events do not change a session.
     SessionsForgotten,
     /// Written files are not read back.
@@ -54,7 +54,7 @@ pub enum Bug {
     /// A writer appends its line after the line of another writer.
     AppendUnfenced,
     /// A commit deletes the files that it replaces at once.
-    RemovesAtOnce,
+    ReplacedFilesDeletedAtOnce,
     /// `vacuum` removes files younger than the grace.
     VacuumWithoutGrace,
     /// `vacuum` reads the ledger before it lists the files.
@@ -68,7 +68,7 @@ pub enum Bug {
     /// An erasure does not find values that are spelled with escapes.
     ErasureUnescaped,
     /// An erased event counts as new when the service serves it again.
-    ErasedForgotten,
+    ErasedEventsReadAgain,
     /// The age of a month is counted from its beginning.
     ExpiresEarly,
     /// Expired months are read again, and their rows come back.

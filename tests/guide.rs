@@ -17,7 +17,7 @@ use annals::config::Config;
 use clap::Parser;
 use clap::error::ErrorKind;
 
-use common::asked::Place;
+use common::query_archive::Place;
 use markdown::{Fence, anchors, code_spans, split, targets};
 
 const README_LINES_MAX: usize = 150;

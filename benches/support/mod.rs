@@ -12,13 +12,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use annals::api::{
-    Answer, BillingSnapshot, Computers, Directory, EventSource, HttpOptions, HttpSource, Page, PageQuery, Reread,
-    RetryPolicy, Retrying, TeamView, TokenSource,
+    Answer, BillingSnapshot, Computers, Directory, EventSource, HttpOptions, HttpSource, Page, PageComparison,
+    PageQuery, RetryPolicy, Retrying, TeamView, TokenSource,
 };
 use annals::archive::Archive;
 use annals::clock::{Clock, SystemClock};
 use annals::model::{Instant, Stream, TeamId};
-use annals::pipeline::{Fleet, Flushed, NoProgress, Settings, Workers};
+use annals::pipeline::{CommitCounts, Fleet, NoProgress, Settings, Workers};
 use annals::sandbox::{RunningSandbox, Sandbox, SandboxConfig};
 use annals::store::LocalStore;
 use bytes::Bytes;
@@ -43,7 +43,7 @@ pub struct World {
 pub struct Backfill {
     pub directory: TempDir,
     pub archive: Archive,
-    pub committed: Flushed,
+    pub committed: CommitCounts,
     pub took: Took,
     /// The requests, in order.
     pub pages: Vec<PageQuery>,
@@ -153,7 +153,12 @@ impl EventSource for Recorder {
         })
     }
 
-    fn page_again<'a>(&'a self, team: &'a TeamId, query: &'a PageQuery, former: &'a Bytes) -> Answer<'a, Reread> {
+    fn page_again<'a>(
+        &'a self,
+        team: &'a TeamId,
+        query: &'a PageQuery,
+        former: &'a Bytes,
+    ) -> Answer<'a, PageComparison> {
         Box::pin(async move {
             let served = self.source.page_again(team, query, former).await?;
             self.record(query);

@@ -16,7 +16,7 @@ use crate::config::Alerts;
 use crate::daemon::Live;
 
 pub use deliver::{DeliveryError, Target, targets};
-pub use occurrence::{Evaluation, Occurrence, Since, occurrences, test_alert};
+pub use occurrence::{AlertState, Occurrence, Since, occurrences, test_alert};
 pub use sent_log::SentLog;
 
 /// The interval at which the state is checked.
@@ -33,7 +33,7 @@ pub struct Watch {
     clock: Arc<dyn Clock>,
     config: Alerts,
     targets: Vec<Waiting>,
-    memory: SentLog,
+    sent_log: SentLog,
     path: PathBuf,
 }
 
@@ -52,11 +52,11 @@ impl Watch {
     pub fn new(live: Arc<Live>, clock: Arc<dyn Clock>, config: Alerts, path: PathBuf) -> Result<Self, DeliveryError> {
         let targets = [Target::Log].into_iter().chain(targets(&config)?);
         let targets = targets.map(|target| Waiting { target, failures: 0, not_before: Duration::ZERO });
-        let memory = SentLog::read(&path).unwrap_or_else(|error| {
+        let sent_log = SentLog::read(&path).unwrap_or_else(|error| {
             tracing::warn!(%error, "cannot read the record of sent alerts: all current gaps count as sent");
             SentLog::default()
         });
-        Ok(Self { live, clock, config, targets: targets.collect(), memory, path })
+        Ok(Self { live, clock, config, targets: targets.collect(), sent_log, path })
     }
 
     /// Checks and alerts forever.
@@ -67,20 +67,20 @@ impl Watch {
             let now = self.clock.now();
             let (shown, late) = (self.live.snapshot(), self.live.late(now));
             let since = Since { started, now };
-            let evaluation = occurrences(&shown, late.as_deref(), &self.config, since);
-            self.deliver_due(&evaluation).await;
+            let state = occurrences(&shown, late.as_deref(), &self.config, since);
+            self.deliver_due(&state).await;
         }
     }
 
-    async fn deliver_due(&mut self, evaluation: &Evaluation) {
+    async fn deliver_due(&mut self, state: &AlertState) {
         let mut has_changed = false;
         for waiting in &mut self.targets {
             let name = waiting.target.name();
-            has_changed |= self.memory.of(name).settle(evaluation);
+            has_changed |= self.sent_log.of(name).settle(state);
             if self.clock.monotonic() < waiting.not_before {
                 continue;
             }
-            let due: Vec<Occurrence> = self.memory.of(name).unsent(evaluation).into_iter().take(AT_ONCE_MAX).collect();
+            let due: Vec<Occurrence> = self.sent_log.of(name).unsent(state).into_iter().take(AT_ONCE_MAX).collect();
             for occurrence in &due {
                 match waiting.target.deliver(occurrence, self.clock.as_ref()).await {
                     Ok(()) => {
@@ -90,7 +90,7 @@ impl Watch {
                             tracing::info!(to = name, rule, key, "delivered an alert");
                         }
                         (waiting.failures, has_changed) = (0, true);
-                        self.memory.of(name).note(occurrence, evaluation);
+                        self.sent_log.of(name).note(occurrence, state);
                     }
                     Err(error) => {
                         self.live.count_alert(name, "failed");
@@ -103,7 +103,7 @@ impl Watch {
                 }
             }
         }
-        if has_changed && let Err(error) = self.memory.write(&self.path) {
+        if has_changed && let Err(error) = self.sent_log.write(&self.path) {
             tracing::warn!(%error, "cannot write the record of sent alerts: after a restart the daemon sends them again");
         }
     }

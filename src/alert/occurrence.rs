@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::config::{Alerts, Rule};
-use crate::daemon::{Detected, Late, Snapshot, TeamLive};
+use crate::daemon::{Detected, Late, LiveSnapshot, TeamLive};
 use crate::model::{Digest, Instant, LedgerSeq, Severity, TeamId};
 
 /// One reason for an alert. It names teams, streams, computers' ids and times, but no person.
@@ -48,13 +48,13 @@ fn rule_name<S: serde::Serializer>(rule: &Rule, to: S) -> Result<S::Ok, S::Error
 
 /// All occurrences at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Evaluation {
+pub struct AlertState {
     /// Permanent occurrences, by team and ledger line.
     pub recorded: Vec<(TeamId, LedgerSeq, Occurrence)>,
     /// Conditions that hold now.
     pub firing: Vec<Occurrence>,
     /// Keys of conditions that certainly do not hold.
-    pub well: BTreeSet<String>,
+    pub resolved: BTreeSet<String>,
     /// The keys of everything that each report detects now, for reports that succeeded.
     pub detected: BTreeMap<String, BTreeSet<String>>,
     /// The last ledger line of each team when this process opened it.
@@ -69,36 +69,36 @@ pub struct Since {
 }
 
 /// All occurrences at one moment. `late` is `None` while the list of teams is unknown.
-pub fn occurrences(shown: &Snapshot, late: Option<&[Late]>, config: &Alerts, since: Since) -> Evaluation {
-    let mut evaluation = Evaluation::default();
+pub fn occurrences(shown: &LiveSnapshot, late: Option<&[Late]>, config: &Alerts, since: Since) -> AlertState {
+    let mut state = AlertState::default();
     for (team, live) in &shown.teams {
         if let Some(seq) = live.opened_at {
-            evaluation.opened_at.insert(team.clone(), seq);
+            state.opened_at.insert(team.clone(), seq);
         }
         if config.rules.contains(&Rule::Gap) {
-            evaluation.recorded.extend(gaps(team, live));
+            state.recorded.extend(gaps(team, live));
         }
         if config.rules.contains(&Rule::TimeLeft) {
-            time_left(team, live, config, since.now, &mut evaluation);
+            time_left(team, live, config, since.now, &mut state);
         }
         if config.rules.contains(&Rule::Stale) {
-            stale(team, live, late.unwrap_or_default(), config, since, &mut evaluation);
+            stale(team, live, late.unwrap_or_default(), config, since, &mut state);
         }
     }
     if config.rules.contains(&Rule::Stale) {
-        unlisted(shown, late.is_some(), config, since, &mut evaluation);
+        unlisted(shown, late.is_some(), config, since, &mut state);
     }
     if let Some(verified) = shown.verified.as_ref().filter(|_| config.rules.contains(&Rule::Verify)) {
         let what = verified.first.clone().unwrap_or_default();
         let mut fault = occurrence(Rule::Verify, None, None, "", verified.at);
         let faults = if verified.faults == 1 { "fault" } else { "faults" };
         fault.message = format!("the archive differs from its ledger: {} {faults}, the first: {what}", verified.faults);
-        evaluation.condition(fault, verified.faults > 0);
+        state.condition(fault, verified.faults > 0);
     }
     if config.rules.contains(&Rule::Report) {
-        reports(shown, config.severity, since.now, &mut evaluation);
+        reports(shown, config.severity, since.now, &mut state);
     }
-    evaluation
+    state
 }
 
 /// A test alert that says so.
@@ -108,12 +108,12 @@ pub fn test_alert(now: Instant) -> Occurrence {
     test
 }
 
-impl Evaluation {
+impl AlertState {
     fn condition(&mut self, occurrence: Occurrence, is_firing: bool) {
         match is_firing {
             true => self.firing.push(occurrence),
             false => {
-                self.well.insert(occurrence.key);
+                self.resolved.insert(occurrence.key);
             }
         }
     }
@@ -134,7 +134,7 @@ fn gaps(team: &TeamId, live: &TeamLive) -> Vec<(TeamId, LedgerSeq, Occurrence)> 
     told.collect()
 }
 
-fn time_left(team: &TeamId, live: &TeamLive, config: &Alerts, now: Instant, evaluation: &mut Evaluation) {
+fn time_left(team: &TeamId, live: &TeamLive, config: &Alerts, now: Instant, state: &mut AlertState) {
     let aged = live.seen_at.map_or(0, |at| now.since(at).as_secs());
     for stream in live.status.iter().flat_map(|status| &status.streams).filter(|of| of.seconds_to_loss.is_some()) {
         let left = stream.short_of_time(config.time_left, aged);
@@ -147,46 +147,46 @@ fn time_left(team: &TeamId, live: &TeamLive, config: &Alerts, now: Instant, eval
             seconds / 60 % 60
         );
         short.from = stream.read_to;
-        evaluation.condition(short, left.is_some());
+        state.condition(short, left.is_some());
     }
 }
 
-fn stale(team: &TeamId, live: &TeamLive, late: &[Late], config: &Alerts, since: Since, evaluation: &mut Evaluation) {
+fn stale(team: &TeamId, live: &TeamLive, late: &[Late], config: &Alerts, since: Since, state: &mut AlertState) {
     for (task, shown) in &live.tasks {
         let is_late = late.iter().find(|late| late.team == *team && late.stream.as_str() == task.as_str());
         let mut unread = occurrence(Rule::Stale, Some(team), Some(task.as_str()), "", since.now);
         match is_late {
-            None if shown.done_at.is_some() => evaluation.condition(unread, false),
+            None if shown.done_at.is_some() => state.condition(unread, false),
             Some(late) if since.now.since(late.done_at.unwrap_or(since.started)) >= config.stale => {
                 let last = late.done_at.map_or_else(|| "since the start".to_owned(), |at| format!("since {at}"));
                 let why = late.error.as_deref().unwrap_or("no round has ended");
                 unread.message = format!("{} of team {team} was not read {last}: {why}", task.as_str());
                 unread.from = late.done_at;
-                evaluation.condition(unread, true);
+                state.condition(unread, true);
             }
             _ => {}
         }
     }
 }
 
-fn unlisted(shown: &Snapshot, is_known: bool, config: &Alerts, since: Since, evaluation: &mut Evaluation) {
+fn unlisted(shown: &LiveSnapshot, is_known: bool, config: &Alerts, since: Since, state: &mut AlertState) {
     let mut unlisted = occurrence(Rule::Stale, None, None, "teams", since.now);
     let error = shown.listing_error.as_deref().unwrap_or("the service has not answered");
     unlisted.message = format!("the daemon does not know the teams: {error}");
     if is_known {
-        evaluation.condition(unlisted, false);
+        state.condition(unlisted, false);
     } else if since.now.since(since.started) >= config.stale {
-        evaluation.condition(unlisted, true);
+        state.condition(unlisted, true);
     }
 }
 
-fn reports(shown: &Snapshot, severity: Severity, now: Instant, evaluation: &mut Evaluation) {
+fn reports(shown: &LiveSnapshot, severity: Severity, now: Instant, state: &mut AlertState) {
     for (report, detected) in &shown.detections.found {
         let subjects = detected.subjects.iter().filter(|(_, grave)| **grave >= severity);
         let subjects: BTreeMap<String, Severity> = subjects.map(|(key, grave)| (key.clone(), *grave)).collect();
-        evaluation.detected.insert(report.clone(), subjects.keys().cloned().collect());
+        state.detected.insert(report.clone(), subjects.keys().cloned().collect());
         let told = occurrence(Rule::Report, None, None, report, now);
-        evaluation.firing.extend(told.of(&Detected { subjects, ..Detected::clone(detected) }));
+        state.firing.extend(told.of(&Detected { subjects, ..Detected::clone(detected) }));
     }
 }
 
@@ -207,7 +207,7 @@ impl Occurrence {
     }
 
     /// The part that is new to a target that has received `keys`; `None` if nothing is new.
-    pub(super) fn beyond(&self, keys: &BTreeSet<String>) -> Option<Self> {
+    pub(super) fn unsent_part(&self, keys: &BTreeSet<String>) -> Option<Self> {
         let Some(detected) = &self.detected else {
             return (!keys.contains(&self.key)).then(|| self.clone());
         };

@@ -13,8 +13,8 @@ use tokio::sync::Semaphore;
 use crate::model::{Stream, TeamId};
 
 use super::contract::{
-    Answer, ApiError, BillingSnapshot, Computers, Directory, EventSource, Page, PageQuery, Reread, Served, TeamView,
-    UnfilteredJson,
+    Answer, ApiError, BillingSnapshot, Computers, Directory, EventSource, Page, PageComparison, PageQuery, Served,
+    TeamView, UnfilteredJson,
 };
 use super::freshness::Freshness;
 use super::network_error::CONNECT_TIMEOUT;
@@ -22,7 +22,7 @@ use super::pause::Pause;
 use super::rate::{rate_limiter, scans_per_second};
 use super::roster;
 use super::setup_error::SetupError;
-use super::token::{Credential, TokenInForce, TokenSource};
+use super::token::{Credential, CurrentToken, TokenSource};
 use super::transport::{Reply, Transport};
 use super::wire::{self, WireError};
 
@@ -101,8 +101,8 @@ impl HttpSource {
     }
 
     /// The token, which can change while this source works.
-    pub fn token(&self) -> TokenInForce {
-        TokenInForce(self.transport.credential.clone())
+    pub fn token(&self) -> CurrentToken {
+        CurrentToken(self.transport.credential.clone())
     }
 
     /// Like [`Self::get`], at the rate of requests about people: these wait here before they take a place among all requests.
@@ -159,7 +159,7 @@ impl HttpSource {
     async fn read_page(&self, what: &str, query: &PageQuery, body: Bytes) -> Result<Page, ApiError> {
         let (stream, device) = (query.stream, query.device.clone().filter(|_| query.stream == Stream::Connections));
         let known = self.transport.credential.known();
-        read_body(what, body, move |body| wire::page_without(&known, stream, device.as_ref(), body)).await
+        read_body(what, body, move |body| wire::page_redacted(&known, stream, device.as_ref(), body)).await
     }
 }
 
@@ -220,13 +220,18 @@ impl EventSource for HttpSource {
         })
     }
 
-    fn page_again<'a>(&'a self, team: &'a TeamId, query: &'a PageQuery, former: &'a Bytes) -> Answer<'a, Reread> {
+    fn page_again<'a>(
+        &'a self,
+        team: &'a TeamId,
+        query: &'a PageQuery,
+        former: &'a Bytes,
+    ) -> Answer<'a, PageComparison> {
         Box::pin(async move {
             let (what, reply) = self.page_reply(team, query).await?;
             if reply.body == *former {
-                return Ok(Served { body: Reread::Same, at: reply.at });
+                return Ok(Served { body: PageComparison::Same, at: reply.at });
             }
-            Ok(Served { body: Reread::Changed(self.read_page(&what, query, reply.body).await?), at: reply.at })
+            Ok(Served { body: PageComparison::Changed(self.read_page(&what, query, reply.body).await?), at: reply.at })
         })
     }
 
@@ -235,7 +240,7 @@ impl EventSource for HttpSource {
         Box::pin(async move {
             let (what, reply) = self.reply(&segments, &[]).await?;
             let known = self.transport.credential.known();
-            let body = read_body(&what, reply.body, move |body| wire::billing_without(&known, body)).await?;
+            let body = read_body(&what, reply.body, move |body| wire::billing_redacted(&known, body)).await?;
             Ok(Served { body, at: reply.at })
         })
     }

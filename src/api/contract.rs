@@ -49,7 +49,7 @@ pub struct Page {
 
 /// An answer compared with an earlier one.
 #[derive(Debug, Clone)]
-pub enum Reread {
+pub enum PageComparison {
     /// Byte for byte equal.
     Same,
     Changed(Page),
@@ -193,11 +193,16 @@ pub trait EventSource: Directory {
     /// One page of `history` or `history/devices` (or, with a device, of the deprecated per-computer history).
     fn page<'a>(&'a self, team: &'a TeamId, query: &'a PageQuery) -> Answer<'a, Page>;
     /// Requests a page again. If its bytes equal `former`, the earlier answer, nothing is parsed.
-    fn page_again<'a>(&'a self, team: &'a TeamId, query: &'a PageQuery, former: &'a Bytes) -> Answer<'a, Reread> {
+    fn page_again<'a>(
+        &'a self,
+        team: &'a TeamId,
+        query: &'a PageQuery,
+        former: &'a Bytes,
+    ) -> Answer<'a, PageComparison> {
         Box::pin(async move {
             let Served { body, at } = self.page(team, query).await?;
             let is_same = !former.is_empty() && body.body == *former;
-            Ok(Served { body: if is_same { Reread::Same } else { Reread::Changed(body) }, at })
+            Ok(Served { body: if is_same { PageComparison::Same } else { PageComparison::Changed(body) }, at })
         })
     }
     /// `GET /v1/team/{teamID}/billing/events`.

@@ -109,7 +109,7 @@ impl KnownTokens {
 }
 
 /// Whether this text contains a replaced token.
-pub fn was_cut(text: &str) -> bool {
+pub fn is_redacted(text: &str) -> bool {
     text.contains(REDACTED)
 }
 

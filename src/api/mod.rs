@@ -25,15 +25,15 @@ pub mod wire;
 pub use client::{BODY_BYTES_MAX, HttpOptions, HttpSource, REQUEST_DEADLINE, REQUESTS_AT_ONCE, REQUESTS_PER_SECOND};
 pub use contract::{
     Answer, ApiError, BillingSnapshot, Computers, DEVICE_PAGE_EVENTS_MAX, Directory, EventSource, PAGE_EVENTS_MAX,
-    Page, PageQuery, Reread, Served, TeamView, UnfilteredJson,
+    Page, PageComparison, PageQuery, Served, TeamView, UnfilteredJson,
 };
 pub use known_tokens::TOKEN_BYTES_MIN;
 pub use pause::Pause;
 pub use rate::scans_per_second;
 pub use retry::{
     FIRST_CONTACT_SECONDS_MAX, Listener, Notice, RETRY_ATTEMPTS_MAX, RETRY_DELAY_MS_MAX, RETRY_DELAY_MS_MIN,
-    RETRY_TOTAL_SECONDS_MAX, RequestCounts, RequestCountsNow, RetryPolicy, Retrying,
+    RETRY_TOTAL_SECONDS_MAX, RequestCounts, RequestCountsSnapshot, RetryPolicy, Retrying,
 };
 pub use setup_error::SetupError;
-pub use token::{TokenInForce, TokenSource};
+pub use token::{CurrentToken, TokenSource};
 pub use transport::RETRY_AFTER_SECONDS_MAX;

@@ -6,13 +6,13 @@ use std::time::Duration;
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 
 /// The share of all requests that may be about people. The rest remains for events.
-const LOOKS_SHARE: f64 = 0.5;
+const SCANS_SHARE: f64 = 0.5;
 /// Requests that are due within this span may start together, because timers are not exact.
 const BURST_SECONDS: f64 = 0.02;
 
 /// The maximum requests a second about people of all teams, if `requests_per_second` is the limit for all requests.
 pub fn scans_per_second(requests_per_second: f64) -> f64 {
-    requests_per_second * LOOKS_SHARE
+    requests_per_second * SCANS_SHARE
 }
 
 /// A limiter for `requests_per_second`; `None` (no limit) if it is not a positive number.

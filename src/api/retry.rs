@@ -13,8 +13,8 @@ use crate::model::TeamId;
 use crate::planted::{self, Bug};
 
 use super::contract::{
-    Answer, ApiError, BillingSnapshot, Computers, Directory, EventSource, Page, PageQuery, Reread, Served, TeamView,
-    UnfilteredJson,
+    Answer, ApiError, BillingSnapshot, Computers, Directory, EventSource, Page, PageComparison, PageQuery, Served,
+    TeamView, UnfilteredJson,
 };
 use super::pause::Pause;
 use super::transport::RETRY_AFTER_SECONDS_MAX;
@@ -33,7 +33,7 @@ pub const FIRST_CONTACT_SECONDS_MAX: u64 = 10;
 const FIRST_ANSWER_SECONDS: u64 = 2;
 /// After this many consecutive failures of one request, a message tells the person. If the service has never answered, the
 /// first failure does.
-const FAILURES_TOLD: u32 = 3;
+const FAILURES_BEFORE_NOTICE: u32 = 3;
 
 /// Decides when to retry, and when to give up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub struct RetryPolicy {
     /// No attempt starts later than this after the first one. Waits that the service demands do not count.
     pub total_max: Duration,
     /// The maximum sum of the waits that the service demands by `Retry-After` in one request.
-    pub asked_max: Duration,
+    pub demanded_max: Duration,
     /// Like `total_max`, for an unreachable address that has never answered; `None`: `total_max` applies.
     pub first_contact_max: Option<Duration>,
 }
@@ -57,7 +57,7 @@ impl Default for RetryPolicy {
             delay_min: Duration::from_millis(RETRY_DELAY_MS_MIN),
             delay_max: Duration::from_millis(RETRY_DELAY_MS_MAX),
             total_max: Duration::from_secs(RETRY_TOTAL_SECONDS_MAX),
-            asked_max: Duration::from_secs(RETRY_AFTER_SECONDS_MAX),
+            demanded_max: Duration::from_secs(RETRY_AFTER_SECONDS_MAX),
             first_contact_max: None,
         }
     }
@@ -74,7 +74,7 @@ impl RetryPolicy {
 
     /// For a command with a waiting person: an unreachable address can be a typing error.
     #[must_use]
-    pub fn for_a_person(self) -> Self {
+    pub fn interactive(self) -> Self {
         Self { first_contact_max: Some(Duration::from_secs(FIRST_CONTACT_SECONDS_MAX)), ..self }
     }
 
@@ -113,7 +113,7 @@ pub struct RequestCounts {
 
 /// [`RequestCounts`] at one moment. The results add up to `requests` when no request is running.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct RequestCountsNow {
+pub struct RequestCountsSnapshot {
     pub requests: u64,
     /// The requests that repeated a failed one.
     pub retries: u64,
@@ -127,9 +127,9 @@ pub struct RequestCountsNow {
 }
 
 impl RequestCounts {
-    pub fn now(&self) -> RequestCountsNow {
+    pub fn snapshot(&self) -> RequestCountsSnapshot {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        RequestCountsNow {
+        RequestCountsSnapshot {
             requests: read(&self.requests),
             retries: read(&self.retries),
             answered: read(&self.answered),
@@ -176,7 +176,7 @@ pub struct Retrying {
     has_answered: AtomicBool,
     listener: Option<Listener>,
     /// The listener knows the current trouble.
-    is_told: AtomicBool,
+    is_notified: AtomicBool,
 }
 
 impl Retrying {
@@ -193,13 +193,13 @@ impl Retrying {
         counts: Arc<RequestCounts>,
         pause: Arc<Pause>,
     ) -> Self {
-        let [is_reached, has_answered, is_told] = [const { AtomicBool::new(false) }; 3];
-        Self { source, clock, policy, counts, pause, is_reached, has_answered, listener: None, is_told }
+        let [is_reached, has_answered, is_notified] = [const { AtomicBool::new(false) }; 3];
+        Self { source, clock, policy, counts, pause, is_reached, has_answered, listener: None, is_notified }
     }
 
     /// Sends notices about waiting to `listener`.
     #[must_use]
-    pub fn telling(self, listener: Listener) -> Self {
+    pub fn with_listener(self, listener: Listener) -> Self {
         Self { listener: Some(listener), ..self }
     }
 
@@ -211,7 +211,7 @@ impl Retrying {
     async fn run<'a, T>(&'a self, ask: impl Fn() -> Answer<'a, T> + Send) -> Result<Served<T>, ApiError> {
         let mut schedule = Schedule::new(&self.policy, self.clock.monotonic());
         loop {
-            schedule.kept_waiting(self.pause.over().await);
+            schedule.waited_for_others(self.pause.over().await);
             self.counts.started(schedule.attempts + 1);
             let answer = self.first_answer(ask()).await;
             self.counts.ended(&answer);
@@ -225,14 +225,14 @@ impl Retrying {
                 Err(error) if error.is_transient() => error,
                 answer => {
                     self.has_answered.store(true, Ordering::Relaxed);
-                    self.is_told.store(false, Ordering::Relaxed);
+                    self.is_notified.store(false, Ordering::Relaxed);
                     return answer;
                 }
             };
             let is_reached = self.is_reached.load(Ordering::Relaxed);
             let wait = schedule.next(&error, is_reached, self.clock.monotonic(), self.clock.random());
             let Some(wait) = wait else { return Err(error) };
-            if !self.has_answered.load(Ordering::Relaxed) || schedule.attempts >= FAILURES_TOLD {
+            if !self.has_answered.load(Ordering::Relaxed) || schedule.attempts >= FAILURES_BEFORE_NOTICE {
                 let within = self.policy.first_contact(&error, is_reached).unwrap_or(self.policy.total_max);
                 self.notify(Notice::TryingAgain { error: &error, wait, within });
             }
@@ -258,7 +258,7 @@ impl Retrying {
 
     fn notify(&self, notice: Notice<'_>) {
         if let Some(listener) = &self.listener
-            && !self.is_told.swap(true, Ordering::Relaxed)
+            && !self.is_notified.swap(true, Ordering::Relaxed)
         {
             listener(notice);
         }
@@ -271,9 +271,9 @@ struct Schedule<'a> {
     started: Duration,
     attempts: u32,
     /// The sum of the waits that the service demanded from this request, beyond our own delays.
-    asked: Duration,
+    demanded: Duration,
     /// The time that this request waited because of pauses that the service demanded from other requests.
-    kept_waiting: Duration,
+    waited_for_others: Duration,
     delays: backon::ExponentialBackoff,
 }
 
@@ -285,25 +285,25 @@ impl<'a> Schedule<'a> {
             .with_factor(2.0)
             .without_max_times()
             .build();
-        Self { policy, started, attempts: 0, asked: Duration::ZERO, kept_waiting: Duration::ZERO, delays }
+        Self { policy, started, attempts: 0, demanded: Duration::ZERO, waited_for_others: Duration::ZERO, delays }
     }
 
-    fn kept_waiting(&mut self, wait: Duration) {
-        self.kept_waiting += wait;
+    fn waited_for_others(&mut self, wait: Duration) {
+        self.waited_for_others += wait;
     }
 
     /// The wait before the next attempt; `None` to give up. `is_reached`: the service has answered before.
     fn next(&mut self, error: &ApiError, is_reached: bool, now: Duration, random: u64) -> Option<Duration> {
         self.attempts += 1;
         let own = jittered(self.delays.next().unwrap_or(self.policy.delay_max), random);
-        let spent = now.saturating_sub(self.started).saturating_sub(self.asked + self.kept_waiting);
+        let spent = now.saturating_sub(self.started).saturating_sub(self.demanded + self.waited_for_others);
         let first_contact = self.policy.first_contact(error, is_reached);
         // The last attempt to reach a new address starts when its time is over.
         let own = first_contact.map_or(own, |total_max| own.min(total_max.saturating_sub(spent)));
-        let asked = retry_after(error).unwrap_or_default().saturating_sub(own);
-        self.asked += asked;
-        let late = own.is_zero() || spent + own > self.policy.total_max || self.asked > self.policy.asked_max;
-        (self.attempts < self.policy.attempts_max && !late).then_some(own + asked)
+        let demanded = retry_after(error).unwrap_or_default().saturating_sub(own);
+        self.demanded += demanded;
+        let late = own.is_zero() || spent + own > self.policy.total_max || self.demanded > self.policy.demanded_max;
+        (self.attempts < self.policy.attempts_max && !late).then_some(own + demanded)
     }
 }
 
@@ -315,8 +315,8 @@ fn jittered(delay: Duration, random: u64) -> Duration {
 }
 
 fn retry_after(error: &ApiError) -> Option<Duration> {
-    let asked = error.retry_after().filter(|_| !planted::is(Bug::RetryAfterIgnored));
-    asked.map(|wait| wait.min(Duration::from_secs(RETRY_AFTER_SECONDS_MAX)))
+    let demanded = error.retry_after().filter(|_| !planted::is(Bug::RetryAfterIgnored));
+    demanded.map(|wait| wait.min(Duration::from_secs(RETRY_AFTER_SECONDS_MAX)))
 }
 
 impl Directory for Retrying {
@@ -350,7 +350,12 @@ impl EventSource for Retrying {
         Box::pin(self.run(move || self.source.page(team, query)))
     }
 
-    fn page_again<'a>(&'a self, team: &'a TeamId, query: &'a PageQuery, former: &'a Bytes) -> Answer<'a, Reread> {
+    fn page_again<'a>(
+        &'a self,
+        team: &'a TeamId,
+        query: &'a PageQuery,
+        former: &'a Bytes,
+    ) -> Answer<'a, PageComparison> {
         Box::pin(self.run(move || self.source.page_again(team, query, former)))
     }
 

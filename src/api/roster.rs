@@ -54,10 +54,10 @@ pub fn is_usable_id(id: &str) -> bool {
     !id.is_empty() && id.len() <= ID_BYTES_MAX
 }
 
-fn check_ids(things: &[Object<'_>], what: &str) -> Result<(), WireError> {
+fn check_ids(entries: &[Object<'_>], what: &str) -> Result<(), WireError> {
     let mut seen = BTreeSet::new();
-    for thing in things {
-        let id = thing.get("id").and_then(json::string);
+    for entry in entries {
+        let id = entry.get("id").and_then(json::string);
         let Some(id) = id.filter(|id| is_usable_id(id)) else {
             return Err(WireError(format!("{what} without an id of 1 to {ID_BYTES_MAX} bytes")));
         };

@@ -39,16 +39,16 @@ impl TokenSource {
 
 /// The token of a running source. Notices that the file holds another token, and uses that one.
 #[derive(Clone)]
-pub struct TokenInForce(pub(super) Arc<Credential>);
+pub struct CurrentToken(pub(super) Arc<Credential>);
 
-impl TokenInForce {
+impl CurrentToken {
     /// See [`TokenSource::fingerprint`].
     pub fn fingerprint(&self) -> Option<Digest> {
         self.0.source.fingerprint()
     }
 
     /// No message may repeat a token that this source used earlier, either.
-    pub fn follow(&self, former: &TokenInForce) {
+    pub fn follow(&self, former: &CurrentToken) {
         self.0.follow(&former.0);
     }
 
@@ -61,16 +61,16 @@ impl TokenInForce {
 /// The current `Authorization` header.
 pub(super) struct Credential {
     source: TokenSource,
-    held: Mutex<Held>,
+    state: Mutex<TokenState>,
 }
 
-struct Held {
+struct TokenState {
     header: HeaderValue,
     /// This token, and the one before it.
     known: Arc<KnownTokens>,
 }
 
-impl Held {
+impl TokenState {
     fn new(header: HeaderValue, before: Option<&HeaderValue>) -> Self {
         let texts = [Some(&header), before].into_iter().flatten().filter_map(|header| header.to_str().ok());
         let known = Arc::new(KnownTokens::of(texts.map(|text| text.trim_start_matches(SCHEME))));
@@ -81,17 +81,17 @@ impl Held {
 impl Credential {
     pub fn new(source: TokenSource) -> Result<Self, SetupError> {
         let header = read(&source)?;
-        Ok(Self { source, held: Mutex::new(Held::new(header, None)) })
+        Ok(Self { source, state: Mutex::new(TokenState::new(header, None)) })
     }
 
     /// `Bearer <token>`, marked sensitive.
     pub fn header(&self) -> HeaderValue {
-        self.held().header.clone()
+        self.state().header.clone()
     }
 
     /// The tokens that no text may hold.
     pub fn known(&self) -> Arc<KnownTokens> {
-        self.held().known.clone()
+        self.state().known.clone()
     }
 
     /// Reads the file again after the service refused `refused`. Returns the new header if the token changed. If the file cannot
@@ -105,9 +105,9 @@ impl Credential {
     /// Notes that the token of `former` came before this one, if it differs.
     pub fn follow(&self, former: &Credential) {
         let before = former.header();
-        let mut held = self.held();
-        if held.header != before {
-            *held = Held::new(held.header.clone(), Some(&before));
+        let mut state = self.state();
+        if state.header != before {
+            *state = TokenState::new(state.header.clone(), Some(&before));
         }
     }
 
@@ -115,15 +115,15 @@ impl Credential {
         if matches!(self.source, TokenSource::File(_))
             && let Ok(header) = read(&self.source)
         {
-            let mut held = self.held();
-            if held.header != header {
-                *held = Held::new(header, Some(&held.header));
+            let mut state = self.state();
+            if state.header != header {
+                *state = TokenState::new(header, Some(&state.header));
             }
         }
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().expect("BUG: nothing panics while the token is held")
+    fn state(&self) -> MutexGuard<'_, TokenState> {
+        self.state.lock().expect("BUG: nothing panics while the token is locked")
     }
 }
 

@@ -31,14 +31,14 @@ pub struct WireError(pub(super) String);
 /// # Errors
 /// When the body is not an object with the stream's list. No item of the list is an error.
 pub fn page(stream: Stream, device: Option<&DeviceId>, body: &Bytes) -> Result<Page, WireError> {
-    page_without(&KnownTokens::default(), stream, device, body)
+    page_redacted(&KnownTokens::default(), stream, device, body)
 }
 
 /// Like [`page`], and removes these tokens.
 ///
 /// # Errors
 /// As [`page`].
-pub(super) fn page_without(
+pub(super) fn page_redacted(
     known: &KnownTokens,
     stream: Stream,
     device: Option<&DeviceId>,
@@ -57,14 +57,14 @@ pub(super) fn page_without(
 /// # Errors
 /// When the body is not an object with a list `events`.
 pub fn billing(body: &Bytes) -> Result<BillingSnapshot, WireError> {
-    billing_without(&KnownTokens::default(), body)
+    billing_redacted(&KnownTokens::default(), body)
 }
 
 /// Like [`billing`], and removes these tokens.
 ///
 /// # Errors
 /// As [`billing`].
-pub(super) fn billing_without(known: &KnownTokens, body: &Bytes) -> Result<BillingSnapshot, WireError> {
+pub(super) fn billing_redacted(known: &KnownTokens, body: &Bytes) -> Result<BillingSnapshot, WireError> {
     let page = read_list(known, Stream::Billing, "events", body)?;
     Ok(BillingSnapshot { events: page.events })
 }
@@ -73,7 +73,7 @@ pub(super) fn billing_without(known: &KnownTokens, body: &Bytes) -> Result<Billi
 ///
 /// # Errors
 /// When no service can have served this text.
-pub fn alone(stream: Stream, text: &[u8]) -> Result<Vec<RawEvent>, WireError> {
+pub fn single_event(stream: Stream, text: &[u8]) -> Result<Vec<RawEvent>, WireError> {
     let body = [br#"{"events":["#, text, b"]}"].concat();
     Ok(read_list(&KnownTokens::default(), stream, "events", &body.into())?.events)
 }
@@ -179,7 +179,7 @@ fn page_of(
     let events = events.iter().map(|event| {
         let range = json::range_in(text, event.get());
         match known {
-            Some(known) => read_event_without(known, stream, body.slice(range), event.get()),
+            Some(known) => read_event_redacted(known, stream, body.slice(range), event.get()),
             None => read_event(stream, body.slice(range), event.get()),
         }
     });
@@ -192,7 +192,7 @@ fn page_of(
 }
 
 /// One event that can contain a token.
-fn read_event_without(known: &KnownTokens, stream: Stream, served: Bytes, text: &str) -> RawEvent {
+fn read_event_redacted(known: &KnownTokens, stream: Stream, served: Bytes, text: &str) -> RawEvent {
     let edits = if known.may_be_in(text.as_bytes()) { known.edits(text) } else { Vec::new() };
     if edits.is_empty() {
         return read_event(stream, served, text);
@@ -201,7 +201,7 @@ fn read_event_without(known: &KnownTokens, stream: Stream, served: Bytes, text: 
     let cleaned = String::from_utf8(cleaned).expect("BUG: whole characters were replaced");
     let event = read_event(stream, redact::replace(&served, &edits).into(), &cleaned);
     // A changed id is not the service's id.
-    let id = event.id.filter(|id| !known_tokens::was_cut(id.as_str()));
+    let id = event.id.filter(|id| !known_tokens::is_redacted(id.as_str()));
     RawEvent { redacted: true, id, ..event }
 }
 

@@ -99,7 +99,7 @@ impl Cache {
 
     /// Reports fetches to `progress`.
     #[must_use]
-    pub fn telling(self, progress: FetchProgress) -> Self {
+    pub fn with_progress(self, progress: FetchProgress) -> Self {
         Self { progress: Some(progress), ..self }
     }
 

@@ -259,7 +259,7 @@ impl TeamWriter {
                 false => self.poison(ArchiveError::Reopen { team: line.team_id, seq: line.seq, source }),
             });
         }
-        if planted::is(Bug::RemovesAtOnce) {
+        if planted::is(Bug::ReplacedFilesDeletedAtOnce) {
             line.body.removes.iter().try_for_each(|path| self.store().remove(path))?;
         }
         if let Some(heads) = &mut self.heads

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::model::Digest;
 
-use super::draft_rows::{NewRows, NewWindows};
+use super::draft_rows::{NewWindows, WindowBatches};
 use super::salts::Salt;
 use super::table::rows_of;
 use super::{Draft, SessionsDraft};
@@ -13,7 +13,7 @@ use super::{Draft, SessionsDraft};
 /// the draft. `key` must be secret: a draft contains personal data, and the digest must confirm no guess.
 pub fn draft_digest(draft: &Draft, windows: &NewWindows, key: Salt) -> Digest {
     let mut parts: Vec<Vec<u8>> = vec![key.0.to_vec()];
-    for ((stream, _), NewRows { window, compact, batches, digest }) in windows {
+    for ((stream, _), WindowBatches { window, compact, batches, digest }) in windows {
         let (rows, digest) = (rows_of(batches), Digest::from(*digest));
         parts.push(format!("{stream}{window} {compact} {rows} {digest}\n").into_bytes());
     }

@@ -15,7 +15,7 @@ use super::table::{RowsDigest, event_batches};
 const ROWS_A_THREAD_MIN: usize = 4_000;
 
 /// All new rows of one window of a draft, in sorted batches.
-pub struct NewRows {
+pub struct WindowBatches {
     pub window: Range,
     pub compact: bool,
     pub batches: Vec<RecordBatch>,
@@ -23,7 +23,7 @@ pub struct NewRows {
 }
 
 /// New rows, by stream and start of their window.
-pub type NewWindows = BTreeMap<(Stream, Instant), NewRows>;
+pub type NewWindows = BTreeMap<(Stream, Instant), WindowBatches>;
 
 /// Joins the new rows of each window, and converts them to columns.
 ///
@@ -51,7 +51,7 @@ pub fn new_windows(team: &TeamId, drafts: Vec<WindowRows>, salts: &Salts) -> Res
     let columns = |(place, new): ((Stream, Instant), WindowRows)| {
         let WindowRows { stream, window, rows, compact } = new;
         let (batches, digest) = event_batches(stream, &sorted(rows)?, salts)?;
-        Ok((place, NewRows { window, compact, batches, digest }))
+        Ok((place, WindowBatches { window, compact, batches, digest }))
     };
     let rows: usize = windows.values().map(|new| new.rows.len()).sum();
     match rows < ROWS_A_THREAD_MIN {

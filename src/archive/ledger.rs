@@ -120,7 +120,7 @@ pub fn day_of_line(at: Instant, day_before: Option<Instant>) -> Instant {
 }
 
 /// The end of a chain of lines that were hashed but not parsed.
-pub struct Link {
+pub struct ChainHead {
     archive_id: String,
     team_id: String,
     pub seq: LedgerSeq,
@@ -128,8 +128,8 @@ pub struct Link {
     day: Option<Instant>,
 }
 
-impl Link {
-    /// The link before a team's first line.
+impl ChainHead {
+    /// The head before a team's first line.
     pub fn genesis(archive_id: &str, team: &TeamId) -> Self {
         let json = |text: &str| serde_json::to_string(text).expect("BUG: a string is JSON");
         let (archive_id, team_id) = (json(archive_id), json(team.as_str()));
@@ -225,8 +225,8 @@ mod tests {
         let text = |bytes: &[u8]| bytes[..bytes.len() - 1].to_vec();
         let day = day_start(line().at);
         let followed = |lines: &[Vec<u8>], day: Instant| {
-            let mut link = Link::genesis("a1", &line().team_id);
-            lines.iter().all(|line| link.follow(line, day).is_some())
+            let mut chain = ChainHead::genesis("a1", &line().team_id);
+            lines.iter().all(|line| chain.follow(line, day).is_some())
         };
         let lines = [text(&first_bytes), text(&second_bytes)];
         assert!(followed(&lines, day) && !followed(&lines[1..], day) && !followed(&lines, Instant::from_nanos(0)));

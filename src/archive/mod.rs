@@ -150,7 +150,7 @@ mod hold;
 mod ledger;
 mod ledger_files;
 mod lines;
-mod mask;
+mod event_key;
 mod note;
 mod output;
 mod pairs;
@@ -184,6 +184,7 @@ pub use copy::{Copied, Copy};
 pub use draft::{Draft, Release, SessionsDraft, WindowRows};
 pub use erase::{ErasedPart, ErasedRecord, Erasure, FoundRow, Order, PendingOrder, ResaltedFile, Subject, check_order};
 pub use error::ArchiveError;
+pub use event_key::EventKey;
 pub use expired::{Expired, ExpiredRecord};
 pub use expiry::KeptBy;
 pub use finding::{Finding, FindingKind};
@@ -194,7 +195,6 @@ pub use hold::{
 };
 pub use ledger::{Line, LineError};
 pub use lines::{AddedFile, LedgerLine, LedgerLines};
-pub use mask::EventMask;
 pub use note::{Head, NoteSignature, PublicKey, SecretKey, check_key_name};
 pub use published::{LEDGERS, LinesFile, TeamLine, version_of, version_path};
 pub use reader::{StoredEvent, StoredReject, TeamReader, TeamRows};
@@ -214,7 +214,7 @@ pub use team_name::team_name;
 pub use vacuum::{ObsoleteFile, ObsoleteFiles};
 
 pub use verify::{
-    Anchored, Counts, Damage, FaultCode, HeadGiven, Signed, TeamReport, Verdict, VerifyFault, VerifyOptions,
+    Anchored, Counts, Damage, FaultCode, KnownHead, Signed, TeamReport, Verdict, VerifyFault, VerifyOptions,
     VerifyReport, verify,
 };
 

@@ -7,7 +7,7 @@ use arrow::array::RecordBatch;
 use crate::model::path::{DataPath, SealUnit, day_start, is_sealed, month_of};
 use crate::model::{Dataset, FileRole, Instant, InventoryPart, InventoryRow, RejectRow, Stream, TeamId};
 
-use super::draft_rows::{NewRows, NewWindows};
+use super::draft_rows::{NewWindows, WindowBatches};
 use super::output::{Content, Output};
 use super::salts::Salts;
 use super::seals::{Sealing, sealed_place};
@@ -97,8 +97,8 @@ pub fn expired_paths(state: &TeamState, expire: &[ExpiredRecord], expired_sessio
     expired_sessions.into_iter().chain(files.map(|file| file.path.clone())).collect()
 }
 
-fn window_output(state: &TeamState, stream: Stream, new: NewRows) -> Option<Output> {
-    let NewRows { window, compact, batches, digest } = new;
+fn window_output(state: &TeamState, stream: Stream, new: WindowBatches) -> Option<Output> {
+    let WindowBatches { window, compact, batches, digest } = new;
     let start = window.start;
     let inputs: Vec<FileEntry> = match compact {
         true => live(state, stream).filter(|(data, _)| data.start == start).map(|(_, file)| file.clone()).collect(),

@@ -50,18 +50,18 @@ pub fn version_path(table: &str, version: u64) -> String {
 #[derive(Deserialize)]
 struct Version {
     /// Oldest first.
-    snapshots: Vec<Snapshot>,
+    snapshots: Vec<TableSnapshot>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
-struct Snapshot {
+struct TableSnapshot {
     timestamp_ms: i64,
     summary: BTreeMap<String, String>,
 }
 
 /// The tables of a store, each read when a file of it is asked about.
-pub struct Published<'a> {
+pub struct PublishedTables<'a> {
     store: &'a dyn Store,
     /// The start of the grace.
     since: Instant,
@@ -69,7 +69,7 @@ pub struct Published<'a> {
     through: BTreeMap<Dataset, Option<BTreeMap<TeamKey, LedgerSeq>>>,
 }
 
-impl<'a> Published<'a> {
+impl<'a> PublishedTables<'a> {
     pub fn within(store: &'a dyn Store, since: Instant) -> Self {
         Self { store, since, through: BTreeMap::new() }
     }
@@ -106,7 +106,7 @@ fn lines_of(
 
 /// The path of the lines of the oldest snapshot that was current within the grace.
 fn oldest(version: &Version, dataset: Dataset, since: Instant) -> Option<String> {
-    let at = |snapshot: &Snapshot| Instant::from_nanos(snapshot.timestamp_ms.saturating_mul(NANOS_PER_MILLI));
+    let at = |snapshot: &TableSnapshot| Instant::from_nanos(snapshot.timestamp_ms.saturating_mul(NANOS_PER_MILLI));
     let before = version.snapshots.iter().rev().find(|snapshot| at(snapshot) < since);
     let address = before.or(version.snapshots.first())?.summary.get(LEDGERS)?;
     let directory = metadata_of(dataset.as_str());

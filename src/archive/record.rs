@@ -33,7 +33,7 @@ pub struct WalkPoint {
     /// Number of events before this position, including the padding.
     pub offset: u64,
     /// The first 16 bytes of the digests of the last events before `offset`, oldest first, encrypted with the team's key (see
-    /// [`EventMask::encrypt`](super::EventMask::encrypt)) and in hexadecimal.
+    /// [`EventKey::encrypt`](super::EventKey::encrypt)) and in hexadecimal.
     pub anchors: Vec<String>,
 }
 
@@ -169,7 +169,7 @@ impl StreamRecord {
 pub struct SnapshotEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// Keyed: see [`EventMask::digest`](super::EventMask::digest).
+    /// Keyed: see [`EventKey::digest`](super::EventKey::digest).
     pub digest: Digest,
 }
 

@@ -6,7 +6,7 @@ use crate::planted::{self, Bug};
 use crate::store::{Blob, Store};
 
 use super::ArchiveError;
-use super::ledger::{Line, Link, day_of_line};
+use super::ledger::{ChainHead, Line, day_of_line};
 use super::ledger_files::{LedgerEnd, LedgerText, ledger_files};
 use super::snapshot;
 use super::state::TeamState;
@@ -106,7 +106,7 @@ fn leads_to(
 ) -> Result<bool, ArchiveError> {
     let key = TeamKey::of(&state.team_id);
     let Some(last) = end.day else { return Ok(false) };
-    let mut link = Link::genesis(&state.archive_id, &state.team_id);
+    let mut chain = ChainHead::genesis(&state.archive_id, &state.team_id);
     for (day, bytes) in files.iter().copied().filter(|(day, _)| *day <= last) {
         let path = ArchivePath::Ledger { team: key.clone(), day }.to_string();
         for (line, number) in TextLines::new(store.read_listed(&path, bytes, None)?, 0).zip(1..) {
@@ -115,12 +115,12 @@ fn leads_to(
             if is_behind {
                 break;
             }
-            if !line.has_newline || link.follow(&line.text, day).is_none() {
+            if !line.has_newline || chain.follow(&line.text, day).is_none() {
                 return Ok(false);
             }
         }
     }
-    Ok((link.seq, link.head) == (state.seq, state.head))
+    Ok((chain.seq, chain.head) == (state.seq, state.head))
 }
 
 /// Continues a replay at a place in the ledger where its state was `state`.

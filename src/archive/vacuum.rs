@@ -14,7 +14,7 @@ use crate::store::{Listed, Store, UnfinishedUpload};
 use super::erase::is_order;
 use super::ledger::Line;
 use super::ledger_files::{ledger_days, lines_of};
-use super::published::Published;
+use super::published::PublishedTables;
 use super::replay::replay;
 use super::{Archive, ArchiveError, TeamWriter};
 
@@ -96,7 +96,7 @@ fn published(
     since: Instant,
     listed: &[Listed],
 ) -> Result<BTreeSet<String>, ArchiveError> {
-    let mut tables = Published::within(store, since);
+    let mut tables = PublishedTables::within(store, since);
     let mut followed: BTreeMap<&str, LedgerSeq> = BTreeMap::new();
     for entry in listed {
         if let Some(data) = DataPath::parse(&entry.path)

@@ -186,14 +186,14 @@ fn archive(config: &Config, location: &Location) -> Check {
 
 /// Warns of uploads that a killed process left unfinished longer ago than the grace.
 fn uploads(config: &Config) -> Check {
-    let look = || -> Result<Vec<UnfinishedUpload>, Error> {
+    let uploads = || -> Result<Vec<UnfinishedUpload>, Error> {
         let store = query::store(config)?;
         let before = store.now().map_err(ArchiveError::from)?.minus(config.grace_at(&config.archive));
         let mut found = store.unfinished_uploads().map_err(ArchiveError::from)?;
         found.retain(|upload| upload.since < before);
         Ok(found)
     };
-    match look() {
+    match uploads() {
         Ok(found) => match found.first() {
             None => check("uploads", Health::Ok, "no upload is older than the grace and unfinished"),
             Some(first) => {

@@ -12,7 +12,7 @@ use crate::report::Limits;
 /// With fewer files the runtime cannot start, and panics.
 const FILES_MIN: u64 = 16;
 /// Enough for a sync, with a reserve.
-const FILES_WISE: u64 = 256;
+const FILES_RECOMMENDED: u64 = 256;
 
 #[derive(Debug, Clone, Default, Args)]
 pub struct LimitArgs {
@@ -60,7 +60,7 @@ pub fn spill_parent(config: &Config) -> PathBuf {
 pub fn enough_files() -> Result<(), Error> {
     match getrlimit(Resource::Nofile).current {
         Some(files) if files < FILES_MIN => Err(Error::Refused(format!(
-            "this process may open only {files} files at once (ulimit -n), which is too few: allow {FILES_WISE}"
+            "this process may open only {files} files at once (ulimit -n), which is too few: allow {FILES_RECOMMENDED}"
         ))),
         _ => Ok(()),
     }

@@ -138,7 +138,7 @@ impl Planner<'_> {
                 None => (StreamRecord::default(), Windows::new()),
             };
             let estimate = if stream == Stream::Billing {
-                Estimate { requests: 1, is_informed: true, ..Estimate::default() }
+                Estimate { requests: 1, is_density_known: true, ..Estimate::default() }
             } else {
                 let plan = plan(&record, &windows, first, settings, now);
                 let plan = match state {
@@ -256,7 +256,7 @@ fn summary(
     if people > 0 {
         text.push_str(&format!("; {people} of them read people"));
     }
-    if rows.iter().any(|row| !row.estimate.is_informed) {
+    if rows.iter().any(|row| !row.estimate.is_density_known) {
         text.push_str("; the service does not say how many events exist, so the sync can need more");
     }
     if let Some(row) = rows.iter().find(|row| row.left.is_some()) {

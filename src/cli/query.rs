@@ -9,7 +9,7 @@ use crate::archive::{Archive, ArchiveError, Cache};
 use crate::config::Config;
 use crate::error::Error;
 use crate::model::{Location, TeamId};
-use crate::report::{Engine, Flow, Format, Named, ReportError, Sink, SnapshotSource, ViewData, sink_for};
+use crate::report::{Engine, Flow, Format, ReportError, Sink, SnapshotSource, TeamNameSink, ViewData, sink_for};
 use crate::store::{ObjectStore, Store, open_store};
 
 use super::output::OutputArgs;
@@ -109,7 +109,7 @@ pub fn named_view_data(config: &Config) -> Result<ViewData, Error> {
 /// # Errors
 /// When the engine cannot read files at that place.
 pub fn place(config: &Config, archive: Archive) -> Result<SnapshotSource, Error> {
-    let cache = cache(config).telling(bars::fetching());
+    let cache = cache(config).with_progress(bars::fetching());
     Ok(SnapshotSource::new(archive, location(config)?, cache)?.retaining(config.retention.clone()))
 }
 
@@ -163,7 +163,7 @@ fn answer_with(config: &Config, sql: &str, output: &OutputArgs, is_named: bool) 
         let _running = guard.running(engine.interrupter());
         let mut sink = sink_for(output.format(), out, medium);
         match is_named {
-            true => engine.query(sql, &mut Named::new(sink.as_mut(), &engine.data().names))?,
+            true => engine.query(sql, &mut TeamNameSink::new(sink.as_mut(), &engine.data().names))?,
             false => engine.query(sql, sink.as_mut())?,
         }
         Ok(())

@@ -51,14 +51,14 @@ pub fn source_without_retries(options: HttpOptions, clock: &Arc<dyn Clock>) -> R
 
 fn retrying(options: HttpOptions, policy: RetryPolicy, clock: &Arc<dyn Clock>) -> Result<Arc<dyn EventSource>, Error> {
     let pause = Arc::new(Pause::new(clock.clone()));
-    let listener = speaker(options.base_url.clone());
+    let listener = wait_listener(options.base_url.clone());
     let http: Arc<dyn EventSource> = Arc::new(HttpSource::new(options)?.pausing(pause.clone()));
-    let retrying = Retrying::sharing(http, clock.clone(), policy.for_a_person(), Arc::default(), pause);
-    Ok(Arc::new(retrying.telling(listener)))
+    let retrying = Retrying::sharing(http, clock.clone(), policy.interactive(), Arc::default(), pause);
+    Ok(Arc::new(retrying.with_listener(listener)))
 }
 
 /// Says on standard error why the program waits.
-fn speaker(address: String) -> Listener {
+fn wait_listener(address: String) -> Listener {
     Arc::new(move |notice: Notice<'_>| match notice {
         Notice::NoAnswerYet => output::say(&format!("annals: {address} has not answered yet; still waiting")),
         Notice::TryingAgain { error, wait, within } => {

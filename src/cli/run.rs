@@ -14,11 +14,11 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
 
 use crate::alert::Watch;
-use crate::api::{HttpSource, Pause, RequestCounts, RetryPolicy, Retrying, TokenInForce};
+use crate::api::{CurrentToken, HttpSource, Pause, RequestCounts, RetryPolicy, Retrying};
 use crate::archive::{Archive, Signer};
 use crate::clock::Clock;
 use crate::config::{Config, TeamMetrics};
-use crate::daemon::{Command, Daemon, Edges, Live};
+use crate::daemon::{Daemon, DaemonCommand, Edges, Live};
 use crate::error::{Error, Exit};
 use crate::lake::Catalog;
 use crate::model::{Digest, Location};
@@ -34,7 +34,7 @@ use publish::Schedule;
 /// The daemon retries for a shorter time than `sync`: its schedule tries again, and other teams wait.
 const RETRY_ATTEMPTS: u32 = 4;
 const RETRY_TOTAL: Duration = Duration::from_secs(15);
-const RETRY_ASKED_MAX: Duration = Duration::from_secs(30);
+const RETRY_DEMANDED_MAX: Duration = Duration::from_secs(30);
 /// The interval at which the daemon checks the token's file for a change.
 const TOKEN_CHECK_EVERY: Duration = Duration::from_secs(2);
 /// After the loop ends, a running commit has this long to finish.
@@ -67,7 +67,7 @@ pub fn run(global: &Global, args: &RunArgs) -> Result<Exit, Error> {
 }
 
 /// The token in use. A reload of the configuration can replace its source.
-type SharedToken = Arc<Mutex<TokenInForce>>;
+type SharedToken = Arc<Mutex<CurrentToken>>;
 
 /// Everything that survives a reload of the configuration.
 struct Running {
@@ -87,7 +87,7 @@ struct Running {
     watch: Option<JoinHandle<()>>,
     detecting: Option<JoinHandle<()>>,
     publishing: Option<JoinHandle<()>>,
-    commands: UnboundedSender<Command>,
+    commands: UnboundedSender<DaemonCommand>,
 }
 
 async fn serve(global: Global, args: RunArgs) -> Result<(), Error> {
@@ -202,7 +202,7 @@ impl Running {
         }
         tracing::info!("stopping: a second signal stops the process at once");
         notify(&[sd_notify::NotifyState::Stopping]);
-        let _ = self.commands.unbounded_send(Command::Stop);
+        let _ = self.commands.unbounded_send(DaemonCommand::Stop);
         loop {
             if signals.next().await == SignalRequest::Stop {
                 output::say("annals: stopped at once by a second signal");
@@ -260,7 +260,7 @@ impl Running {
         *self.token.lock().unwrap_or_else(PoisonError::into_inner) = token;
         let reload = (edges.expiring(expiry(&config, &self.archive)), config.schedule.clone());
         self.config = config;
-        let _ = self.commands.unbounded_send(Command::Reload(Box::new(reload)));
+        let _ = self.commands.unbounded_send(DaemonCommand::Reload(Box::new(reload)));
         Ok(())
     }
 }
@@ -285,13 +285,13 @@ fn edges(
     counts: &Arc<RequestCounts>,
     pause: &Arc<Pause>,
     metrics: &Arc<Metrics>,
-) -> Result<(Edges, TokenInForce), Error> {
+) -> Result<(Edges, CurrentToken), Error> {
     let http = HttpSource::new(global::http_options(config)?)?.pausing(pause.clone());
     let token = http.token();
     let policy = RetryPolicy {
         attempts_max: RETRY_ATTEMPTS,
         total_max: RETRY_TOTAL,
-        asked_max: RETRY_ASKED_MAX,
+        demanded_max: RETRY_DEMANDED_MAX,
         ..RetryPolicy::default()
     };
     let source = Retrying::sharing(Arc::new(http), clock.clone(), policy, counts.clone(), pause.clone());
@@ -363,7 +363,7 @@ impl Signals {
 }
 
 /// Checks the token's file, and starts to use a changed token. Keeps only a digest of the token.
-async fn watch_token(token: SharedToken, clock: Arc<dyn Clock>, commands: UnboundedSender<Command>) {
+async fn watch_token(token: SharedToken, clock: Arc<dyn Clock>, commands: UnboundedSender<DaemonCommand>) {
     let held = || token.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let mut known = held().fingerprint();
     loop {
@@ -372,7 +372,7 @@ async fn watch_token(token: SharedToken, clock: Arc<dyn Clock>, commands: Unboun
         if now.is_some() && now != known {
             known = now;
             held().renew();
-            if commands.unbounded_send(Command::TokenChanged).is_err() {
+            if commands.unbounded_send(DaemonCommand::TokenChanged).is_err() {
                 return;
             }
         }

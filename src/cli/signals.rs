@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::report::{Interrupter, remove_spills};
 
 /// The longest time for a stopped query to remove its temporary files.
-const CLEAR_UP_MAX: Duration = Duration::from_secs(5);
+const CLEANUP_TIME_MAX: Duration = Duration::from_secs(5);
 /// The interval between two attempts to stop the query: the first attempt can come before the query begins.
 const STOP_AGAIN: Duration = Duration::from_millis(20);
 
@@ -123,7 +123,7 @@ fn end(shared: &Shared, signal: i32) {
     let mut work = shared.work();
     work.ending = Some(signal);
     let mut waited = Duration::ZERO;
-    while work.guards > 0 && waited < CLEAR_UP_MAX {
+    while work.guards > 0 && waited < CLEANUP_TIME_MAX {
         match &work.running {
             Some(query) => query.interrupt(),
             // The program waits for input and has no query: nothing needs cleaning up.

@@ -19,7 +19,7 @@ use super::output::OutputArgs;
 use super::{Global, output, query, reading};
 
 /// The table shows this many teams without a problem, unless `--all` is given.
-const TEAMS_WELL_SHOWN: usize = 10;
+const HEALTHY_TEAMS_SHOWN: usize = 10;
 
 /// Show for each team and stream: the end of the settled part, lag, open windows, gaps, time to loss; teams with a problem come first
 #[derive(Debug, Clone, Args)]
@@ -75,8 +75,8 @@ pub fn run(global: &Global, args: &StatusArgs) -> Result<Exit, Error> {
     let tables = published::lines(&published, config.publish.schedule.as_ref(), now);
     let said = said.into_iter().flatten().chain(tables).chain(kept).collect::<Vec<_>>().join("\n");
     if output.format() == Format::Table {
-        let well = if args.all { usize::MAX } else { TEAMS_WELL_SHOWN };
-        let text = table::text(&teams, &others, &names, threshold, well, now);
+        let healthy = if args.all { usize::MAX } else { HEALTHY_TEAMS_SHOWN };
+        let text = table::text(&teams, &others, &names, threshold, healthy, now);
         let said = if said.is_empty() { said } else { said + "\n" };
         output::to(output.output.as_deref(), |out| write!(out, "{text}{said}").map_err(Error::output))?;
     } else {

@@ -75,14 +75,14 @@ impl SyncArgs {
             });
             settings.streams = streams.collect();
         }
-        self.apply_to_looks(&mut settings);
+        self.apply_to_inventory(&mut settings);
         settings.rescan_now = self.rescan;
         Ok(settings)
     }
 
     /// An inventory scan is always about now, so a sync with `--until` leaves it out. If `--stream` names it, it runs even if
     /// the configuration turns it off.
-    fn apply_to_looks(&self, settings: &mut Settings) {
+    fn apply_to_inventory(&self, settings: &mut Settings) {
         let is_named = self.stream.contains(&Subject::Inventory);
         if is_named {
             settings.inventory.scan = ScanMode::Now;

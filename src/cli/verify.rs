@@ -8,7 +8,7 @@ use std::sync::Arc;
 use clap::Args;
 
 use crate::archive::{
-    Archive, Damage, FaultCode, Head, HeadGiven, PublicKey, TeamReport, VerifyFault, VerifyOptions, VerifyReport,
+    Archive, Damage, FaultCode, Head, KnownHead, PublicKey, TeamReport, VerifyFault, VerifyOptions, VerifyReport,
     verify,
 };
 use crate::config::Config;
@@ -104,10 +104,10 @@ fn options(config: &Config, args: &VerifyArgs) -> Result<VerifyOptions, Error> {
 }
 
 /// Heads from a hash, from the text of heads, or from a file that holds either.
-fn heads_of(given: &str) -> Result<Vec<HeadGiven>, Error> {
+fn heads_of(given: &str) -> Result<Vec<KnownHead>, Error> {
     let parse = |text: &str| match text.trim().parse() {
-        Ok(hash) => Ok(vec![HeadGiven::Hash(hash)]),
-        Err(_) => Ok(Head::parse_all(text)?.into_iter().map(HeadGiven::Note).collect()),
+        Ok(hash) => Ok(vec![KnownHead::Hash(hash)]),
+        Err(_) => Ok(Head::parse_all(text)?.into_iter().map(KnownHead::Note).collect()),
     };
     if given.starts_with("annals/") || given.trim().len() == 64 {
         return parse(given).map_err(|e: String| Error::Usage(format!("--head: {}", printable(&e))));

@@ -11,7 +11,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, nice, setrlimit};
 
 use crate::archive::Archive;
 use crate::error::{Error, Exit};
-use crate::report::{LOOK_BYTES_MAX, ReportError, ViewData, VisitorAnswer, VisitorQuestion, remove_spills};
+use crate::report::{ReportError, SNAPSHOT_BYTES_MAX, ViewData, VisitorAnswer, VisitorQuestion, remove_spills};
 use crate::store::LocalStore;
 
 use super::output;
@@ -45,7 +45,7 @@ fn read_line(bytes_max: u64) -> Result<Vec<u8>, Error> {
 }
 
 fn answer(question: &VisitorQuestion) -> Result<VisitorAnswer, Error> {
-    let line = read_line(LOOK_BYTES_MAX)?;
+    let line = read_line(SNAPSHOT_BYTES_MAX)?;
     exit_when_stdin_closes()?;
     let data = serde_json::from_slice::<ViewData>(&line);
     drop(line);

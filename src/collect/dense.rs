@@ -64,7 +64,7 @@ fn read(source: &Dense) -> (u32, u32) {
     let mut reader = SpanReader::new(lists, PaddedRange { range, pad: 1 }, WALK_EVENTS_MAX, None);
     let (mut events, mut end) = (0, range.start);
     while let Some(segment) = reader.next().now_or_never().unwrap().unwrap() {
-        assert_eq!((segment.outcome, segment.range.start), (Outcome::Confirmed, end));
+        assert_eq!((segment.outcome, segment.range.start), (RangeOutcome::Confirmed, end));
         assert!(segment.events.iter().all(|held| held.event.at().is_some_and(|at| segment.range.owns(at))));
         (events, end) = (events + segment.events.len(), segment.range.end);
     }

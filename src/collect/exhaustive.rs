@@ -275,7 +275,7 @@ fn run(case: Case, changes: u32, prefix: Vec<usize>, tally: &mut Tally) -> Trace
         let mut reader = SpanReader::new(lists, asked, case.walk_max, None);
         let mut accused = false;
         while let Some(segment) = reader.next().now_or_never().expect("always ready").expect("no request fails") {
-            assert_eq!(segment.outcome, Outcome::Confirmed);
+            assert_eq!(segment.outcome, RangeOutcome::Confirmed);
             accused |= reports_untrue_claim(segment.stats);
             for held in segment.events {
                 *got.entry(held.event.digest).or_default() += held.count;

@@ -2,7 +2,7 @@
 //!
 //! A stream is normally one list. Without `history/devices`, the deprecated history of each computer is a list of its own.
 
-use crate::api::{ApiError, EventSource, Page, PageQuery, Reread, Served};
+use crate::api::{ApiError, EventSource, Page, PageComparison, PageQuery, Served};
 use crate::model::{DeviceId, Instant, RawEvent, Stream, TeamId};
 
 use super::limits::PageLimit;
@@ -68,14 +68,14 @@ impl Lists<'_> {
         offset: u64,
         former: &WalkPage,
         stats: &mut ReadStats,
-    ) -> Result<Served<Reread>, PageError> {
+    ) -> Result<Served<PageComparison>, PageError> {
         let query = self.query(list, asked, offset);
         stats.requests += 1;
         let answer = self.source.page_again(self.team, &query, &former.body).await;
         let served = answer.map_err(|error| self.refused(error, query.limit))?;
         match &served.body {
-            Reread::Same => count(stats, asked, former.events.iter().map(|(_, at)| *at)),
-            Reread::Changed(page) => count(stats, asked, page.events.iter().map(RawEvent::at)),
+            PageComparison::Same => count(stats, asked, former.events.iter().map(|(_, at)| *at)),
+            PageComparison::Changed(page) => count(stats, asked, page.events.iter().map(RawEvent::at)),
         }
         Ok(served)
     }
@@ -107,7 +107,7 @@ impl Lists<'_> {
 fn count(stats: &mut ReadStats, asked: PaddedRange, times: impl Iterator<Item = Option<Instant>>) {
     for at in times {
         stats.events += 1;
-        stats.anomalies.outside += u64::from(at.is_some_and(|at| asked.is_stray(at)));
+        stats.anomalies.outside += u64::from(at.is_some_and(|at| asked.is_outside(at)));
     }
 }
 

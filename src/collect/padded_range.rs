@@ -25,7 +25,7 @@ impl PaddedRange {
     }
 
     /// Whether an event lies outside the padded range by every interpretation of the bounds.
-    pub fn is_stray(&self, at: Instant) -> bool {
+    pub fn is_outside(&self, at: Instant) -> bool {
         at < Instant::from_seconds(self.start() - 1) || at > Instant::from_seconds(self.stop() + 1)
     }
 
@@ -37,6 +37,6 @@ impl PaddedRange {
 
     /// As [`PaddedRange::keeps`], by only the event's time.
     pub fn keeps_at(&self, at: Option<Instant>) -> bool {
-        at.is_none_or(|at| self.range.owns(at) || self.is_stray(at))
+        at.is_none_or(|at| self.range.owns(at) || self.is_outside(at))
     }
 }

@@ -3,7 +3,8 @@
 use bytes::Bytes;
 
 use crate::api::{
-    Answer, ApiError, BillingSnapshot, Computers, Directory, EventSource, Page, PageQuery, Reread, Served, TeamView,
+    Answer, ApiError, BillingSnapshot, Computers, Directory, EventSource, Page, PageComparison, PageQuery, Served,
+    TeamView,
 };
 use crate::model::TeamId;
 
@@ -34,11 +35,11 @@ impl<P: Pages> EventSource for P {
         Box::pin(std::future::ready(self.serve(query)))
     }
 
-    fn page_again<'a>(&'a self, _: &'a TeamId, query: &'a PageQuery, former: &'a Bytes) -> Answer<'a, Reread> {
+    fn page_again<'a>(&'a self, _: &'a TeamId, query: &'a PageQuery, former: &'a Bytes) -> Answer<'a, PageComparison> {
         let again = self.serve(query).map(|Served { body, at }| {
             let is_same = !former.is_empty() && body.body == *former;
             self.note_reread(is_same);
-            Served { body: if is_same { Reread::Same } else { Reread::Changed(body) }, at }
+            Served { body: if is_same { PageComparison::Same } else { PageComparison::Changed(body) }, at }
         });
         Box::pin(std::future::ready(again))
     }

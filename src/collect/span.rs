@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::api::{ApiError, Page, Reread, Served};
+use crate::api::{ApiError, Page, PageComparison, Served};
 use crate::model::{DeviceId, Digest, Instant, Multiset, Range, RawEvent};
 use crate::planted::{self, Bug};
 
@@ -26,7 +26,7 @@ const SALVAGE_PAGES_MAX: u32 = 1_000;
 
 /// Whether a range was proved complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RangeOutcome {
     /// Two whole walks agreed.
     Confirmed,
     /// The list changed under every walk. The seen events are kept, and the range stays open.
@@ -48,7 +48,7 @@ enum Confirm {
 #[derive(Debug)]
 pub struct Segment {
     pub range: Range,
-    pub outcome: Outcome,
+    pub outcome: RangeOutcome,
     /// Events that the range owns, and events that the span does not own: with unusable times, from outside, and from wide padding.
     pub events: Vec<CountedEvent>,
     pub stats: ReadStats,
@@ -109,7 +109,7 @@ impl PreviousWalk {
             PreviousWalk::Archive(held) => held == tally,
             PreviousWalk::Walk(pages) => pages.tally(|at| asked.keeps_at(at)) == *tally,
             PreviousWalk::Beginning(pages, longer) => {
-                let keeps = |at: Instant| asked.range.owns(at) || longer.is_stray(at);
+                let keeps = |at: Instant| asked.range.owns(at) || longer.is_outside(at);
                 pages.tally(|at| at.is_none_or(keeps)) == *tally
             }
         }
@@ -147,13 +147,13 @@ impl<'a> SpanReader<'a> {
         let Some(mut range) = self.stack.pop() else { return Ok(None) };
         if self.unstable_left == 0 {
             self.salvage(range).await?;
-            return Ok(Some(self.segment(range, Outcome::Unstable)));
+            return Ok(Some(self.segment(range, RangeOutcome::Unstable)));
         }
         loop {
             let confirm = self.confirm(&mut range).await?;
             let outcome = match (&confirm, range.halves()) {
                 (Confirm::Confirmed, _) => return Ok(Some(self.confirmed(range))),
-                (Confirm::Unstable, Some(_)) if self.budget.is_spent() => Outcome::Deferred,
+                (Confirm::Unstable, Some(_)) if self.budget.is_spent() => RangeOutcome::Deferred,
                 (_, Some((left, right))) => {
                     self.stack.push(right);
                     range = left;
@@ -161,7 +161,7 @@ impl<'a> SpanReader<'a> {
                 }
                 (_, None) => {
                     self.unstable_left -= 1;
-                    Outcome::Unstable
+                    RangeOutcome::Unstable
                 }
             };
             self.salvage(range).await?;
@@ -180,7 +180,7 @@ impl<'a> SpanReader<'a> {
     }
 
     fn confirmed(&mut self, range: Range) -> Segment {
-        let segment = self.segment(range, Outcome::Confirmed);
+        let segment = self.segment(range, RangeOutcome::Confirmed);
         let page = u64::from(self.lists.limit.events().max(1));
         self.budget.note_confirmed((segment.events.len() as u64).div_ceil(page));
         segment
@@ -319,22 +319,22 @@ impl<'a> SpanReader<'a> {
         let served = match seen {
             None => {
                 let Served { body, at } = self.lists.page(list, asked, walk.next_offset(), &mut self.stats).await?;
-                Served { body: Reread::Changed(body), at }
+                Served { body: PageComparison::Changed(body), at }
             }
             Some(seen) => self.lists.page_again(list, asked, walk.next_offset(), seen, &mut self.stats).await?,
         };
         self.began_at = self.began_at.or(served.at);
         self.ended_at = served.at.or(self.ended_at);
         match (served.body, seen) {
-            (Reread::Same, Some(seen)) => {
+            (PageComparison::Same, Some(seen)) => {
                 walk.clone_from(&seen.after);
                 Ok(None)
             }
-            (Reread::Changed(page), _) => {
+            (PageComparison::Changed(page), _) => {
                 let step = walk.take(&page);
                 Ok(Some((page, step)))
             }
-            (Reread::Same, None) => unreachable!("BUG: only a page that was seen comes again"),
+            (PageComparison::Same, None) => unreachable!("BUG: only a page that was seen comes again"),
         }
     }
 
@@ -371,7 +371,7 @@ impl<'a> SpanReader<'a> {
         Ok(())
     }
 
-    fn segment(&mut self, range: Range, outcome: Outcome) -> Segment {
+    fn segment(&mut self, range: Range, outcome: RangeOutcome) -> Segment {
         Segment {
             range,
             outcome,

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::model::{ConnectionEvent, Detail, EventRow, Instant, Outcome, SESSION_DETAILS, SessionRow, SessionTexts};
+use crate::model::{
+    ConnectionEvent, Detail, EventRow, Instant, SESSION_DETAILS, SessionOutcome, SessionRow, SessionTexts,
+};
 
 const REQUESTED: &str = "incomingConnectionRequest";
 const ESTABLISHED: &str = "incomingConnectionEvent";
@@ -48,11 +50,11 @@ pub fn session_from(events: Vec<ConnectionEvent<'_>>) -> Option<SessionRow> {
     let failed_attempts = at(AUTH_FAILED).count();
     let begun = established_at.or(authenticated_at);
     let outcome = match (begun, closed_at) {
-        _ if failed_attempts > 0 && authenticated_at.is_none() => Outcome::AuthFailed,
-        (Some(_), Some(_)) => Outcome::Ended,
-        (Some(_), None) => Outcome::Open,
-        (None, Some(_)) => Outcome::ClosedOnly,
-        (None, None) => Outcome::RequestedOnly,
+        _ if failed_attempts > 0 && authenticated_at.is_none() => SessionOutcome::AuthFailed,
+        (Some(_), Some(_)) => SessionOutcome::Ended,
+        (Some(_), None) => SessionOutcome::Open,
+        (None, Some(_)) => SessionOutcome::ClosedOnly,
+        (None, None) => SessionOutcome::RequestedOnly,
     };
     let (details, conflicts) = details(&events);
     Some(SessionRow {
@@ -79,7 +81,7 @@ pub fn session_from(events: Vec<ConnectionEvent<'_>>) -> Option<SessionRow> {
 pub fn is_finished(session: &SessionRow, newest: Instant) -> bool {
     let wait = match session.outcome {
         _ if session.closed_at.is_some() => return true,
-        Outcome::Open => OPEN_WAIT,
+        SessionOutcome::Open => OPEN_WAIT,
         _ => UNANSWERED_WAIT,
     };
     session.last_event_at.plus(wait) <= newest

@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::{connection_of, is_finished, session_of};
-use crate::model::{ConnectionDetail, Detail, EventRow, Instant, Outcome, SessionRow};
+use crate::model::{ConnectionDetail, Detail, EventRow, Instant, SessionOutcome, SessionRow};
 
 fn second(second: i64) -> Instant {
     Instant::from_seconds(1_700_000_000 + second)
@@ -63,22 +63,22 @@ fn session(rows: &[EventRow]) -> SessionRow {
 #[test]
 fn the_outcome_is_the_first_matching_rule() {
     for (events, outcome, duration_ms) in [
-        ("r0", Outcome::RequestedOnly, None),
-        ("x0", Outcome::RequestedOnly, None),
-        ("r0 e2", Outcome::Open, None),
-        ("a3", Outcome::Open, None),
-        ("r0 e2 c10", Outcome::Ended, Some(8_000)),
-        ("e2 a5 c10", Outcome::Ended, Some(8_000)),
-        ("a5 c10", Outcome::Ended, Some(5_000)),
-        ("r0 c10", Outcome::ClosedOnly, None),
-        ("c10", Outcome::ClosedOnly, None),
-        ("f3", Outcome::AuthFailed, None),
-        ("r0 e1 f3 f4 c10", Outcome::AuthFailed, Some(9_000)),
-        ("r0 e1 f3 a4", Outcome::Open, None),
-        ("r0 e1 f3 a4 c10", Outcome::Ended, Some(9_000)),
-        ("e20 c10", Outcome::Ended, None),
-        ("e20 a5 c10", Outcome::Ended, None),
-        ("e10 c10", Outcome::Ended, Some(0)),
+        ("r0", SessionOutcome::RequestedOnly, None),
+        ("x0", SessionOutcome::RequestedOnly, None),
+        ("r0 e2", SessionOutcome::Open, None),
+        ("a3", SessionOutcome::Open, None),
+        ("r0 e2 c10", SessionOutcome::Ended, Some(8_000)),
+        ("e2 a5 c10", SessionOutcome::Ended, Some(8_000)),
+        ("a5 c10", SessionOutcome::Ended, Some(5_000)),
+        ("r0 c10", SessionOutcome::ClosedOnly, None),
+        ("c10", SessionOutcome::ClosedOnly, None),
+        ("f3", SessionOutcome::AuthFailed, None),
+        ("r0 e1 f3 f4 c10", SessionOutcome::AuthFailed, Some(9_000)),
+        ("r0 e1 f3 a4", SessionOutcome::Open, None),
+        ("r0 e1 f3 a4 c10", SessionOutcome::Ended, Some(9_000)),
+        ("e20 c10", SessionOutcome::Ended, None),
+        ("e20 a5 c10", SessionOutcome::Ended, None),
+        ("e10 c10", SessionOutcome::Ended, Some(0)),
     ] {
         let session = session(&history(events));
         assert_eq!((session.outcome, session.duration_ms), (outcome, duration_ms), "{events}");

@@ -15,7 +15,7 @@ use crate::config::Schedule;
 use crate::lake;
 use crate::model::{Instant, Stream, TeamId};
 
-use super::job::{Outcome, Task};
+use super::job::{RunOutcome, Task};
 use super::live::{Live, Verified};
 use super::open_teams::{OPEN_TEAMS_BYTES_MAX, OpenTeams};
 use super::task_run::{Edges, TaskRun, run_task};
@@ -27,12 +27,12 @@ const ROUND_MAX: Duration = Duration::from_secs(1);
 /// The time that running tasks have to end after a stop.
 const STOP_GRACE: Duration = Duration::from_secs(3);
 /// When the service asks this number of consecutive runs to wait, all teams wait.
-const ASKED_TO_WAIT_MAX: u32 = 4;
+const THROTTLED_RUNS_MAX: u32 = 4;
 /// The minimum number of parallel runs.
 const SLOTS_MIN: usize = 8;
 
 /// A command to the daemon.
-pub enum Command {
+pub enum DaemonCommand {
     /// A new configuration, checked and complete.
     Reload(Box<(Edges, Schedule)>),
     /// The token changed: retry the refused tasks.
@@ -50,24 +50,24 @@ pub struct Daemon {
     pub(super) live: Arc<Live>,
     pub(super) timetable: Timetable,
     /// Running work: tasks, a list of the teams, a check of the archive.
-    under_way: FuturesUnordered<BoxFuture<'static, Event>>,
-    runs_under_way: usize,
+    running: FuturesUnordered<BoxFuture<'static, Event>>,
+    active_runs: usize,
     is_checking: bool,
     /// The time of the next list of teams; `None` during a list.
-    pub(super) listed_next: Option<Instant>,
+    pub(super) next_listing_at: Option<Instant>,
     /// The time of the next check of the archive.
-    checked_next: Option<Instant>,
+    next_check_at: Option<Instant>,
     /// Teams that only the archive holds: the service has not listed them yet.
-    pub(super) assumed: BTreeSet<TeamId>,
+    pub(super) unconfirmed_teams: BTreeSet<TeamId>,
     /// Consecutive runs that the service asked to wait.
-    asked_to_wait: u32,
+    throttled_runs: u32,
 }
 
 enum Event {
     RunEnded(Box<TaskRun>),
     Listed(Result<Vec<TeamId>, ApiError>),
     Checked(Verified),
-    Told(Option<Command>),
+    Command(Option<DaemonCommand>),
     Time,
 }
 
@@ -89,35 +89,35 @@ impl Daemon {
             archive,
             open_teams,
             timetable: Timetable::new(schedule.clone(), tasks, slots(&edges), seed),
-            checked_next: schedule.verify.next_after(now),
+            next_check_at: schedule.verify.next_after(now),
             edges: Arc::new(edges),
             schedule,
             live,
-            under_way: FuturesUnordered::new(),
-            runs_under_way: 0,
+            running: FuturesUnordered::new(),
+            active_runs: 0,
             is_checking: false,
-            listed_next: Some(now),
-            assumed: BTreeSet::new(),
-            asked_to_wait: 0,
+            next_listing_at: Some(now),
+            unconfirmed_teams: BTreeSet::new(),
+            throttled_runs: 0,
         }
     }
 
     /// Runs until a command stops it, or the channel of commands is closed.
-    pub async fn run(mut self, mut commands: mpsc::UnboundedReceiver<Command>) {
-        self.assume_teams();
+    pub async fn run(mut self, mut commands: mpsc::UnboundedReceiver<DaemonCommand>) {
+        self.add_known_teams();
         loop {
             let wait = self.start_due_tasks();
             match self.next_event(&mut commands, wait).await {
                 Event::RunEnded(run) => self.run_ended(*run),
                 Event::Listed(listed) => self.listed(listed),
                 Event::Checked(verified) => self.checked(verified),
-                Event::Told(Some(Command::Reload(new))) => self.reload(*new),
-                Event::Told(Some(Command::TokenChanged)) => {
+                Event::Command(Some(DaemonCommand::Reload(new))) => self.reload(*new),
+                Event::Command(Some(DaemonCommand::TokenChanged)) => {
                     tracing::info!("the token changed: the daemon runs the refused tasks again");
                     self.timetable.retry_refused(self.edges.clock.now());
-                    self.listed_next = Some(self.edges.clock.now());
+                    self.next_listing_at = Some(self.edges.clock.now());
                 }
-                Event::Told(Some(Command::Stop) | None) => break,
+                Event::Command(Some(DaemonCommand::Stop) | None) => break,
                 Event::Time => {}
             }
         }
@@ -127,14 +127,14 @@ impl Daemon {
     fn start_due_tasks(&mut self) -> Duration {
         let now = self.edges.clock.now();
         self.live.beat(self.edges.clock.monotonic());
-        if self.edges.settings.teams.is_empty() && self.listed_next.take_if(|at| *at <= now).is_some() {
+        if self.edges.settings.teams.is_empty() && self.next_listing_at.take_if(|at| *at <= now).is_some() {
             let source = self.edges.source.clone();
-            self.under_way.push(async move { Event::Listed(source.teams().await.map(|served| served.body)) }.boxed());
+            self.running.push(async move { Event::Listed(source.teams().await.map(|served| served.body)) }.boxed());
         }
-        if !self.is_checking && self.checked_next.is_some_and(|at| at <= now) {
+        if !self.is_checking && self.next_check_at.is_some_and(|at| at <= now) {
             self.is_checking = true;
             let check = check(self.archive.clone(), self.edges.clone());
-            self.under_way.push(check.map(Event::Checked).boxed());
+            self.running.push(check.map(Event::Checked).boxed());
         }
         loop {
             match self.timetable.next(now) {
@@ -157,34 +157,34 @@ impl Daemon {
                 tokio::spawn(run).map(|run| run.unwrap_or_else(broken)).boxed()
             }
         };
-        self.under_way.push(run.map(|run| Event::RunEnded(Box::new(run))).boxed());
-        self.runs_under_way += 1;
+        self.running.push(run.map(|run| Event::RunEnded(Box::new(run))).boxed());
+        self.active_runs += 1;
     }
 
-    async fn next_event(&mut self, commands: &mut mpsc::UnboundedReceiver<Command>, wait: Duration) -> Event {
+    async fn next_event(&mut self, commands: &mut mpsc::UnboundedReceiver<DaemonCommand>, wait: Duration) -> Event {
         let mut time = self.edges.clock.sleep(wait).fuse();
         futures::select_biased! {
-            command = commands.next() => Event::Told(command),
-            event = self.under_way.select_next_some() => event,
+            command = commands.next() => Event::Command(command),
+            event = self.running.select_next_some() => event,
             () = time => Event::Time,
         }
     }
 
     fn run_ended(&mut self, run: TaskRun) {
-        self.runs_under_way -= 1;
+        self.active_runs -= 1;
         let now = self.edges.clock.now();
         let (team, task, outcome, committed) = (run.team.clone(), run.task, run.outcome, run.committed.clone());
         self.timetable.finished(&team, task, now, outcome, run.urgency);
-        if committed.commits > 0 && !matches!(outcome, Outcome::Done { is_unfinished: true, .. }) {
-            self.timetable.rest(&team, now.plus(self.edges.settings.commit_every));
+        if committed.commits > 0 && !matches!(outcome, RunOutcome::Done { is_unfinished: true, .. }) {
+            self.timetable.pause_team(&team, now.plus(self.edges.settings.commit_every));
         }
         self.back_off(outcome, now);
         let failures = self.timetable.task_state(&team, task).map_or(0, |state| state.failures);
         if task == Task::Read(Stream::Activity) && committed.rows > 0 {
             // Activity may report changes of people and computers. The scan decides.
-            self.timetable.want(&team, Task::Inventory, now);
+            self.timetable.make_due(&team, Task::Inventory, now);
             if committed.removals > 0 {
-                self.timetable.want(&team, Task::Read(Stream::Connections), now);
+                self.timetable.make_due(&team, Task::Read(Stream::Connections), now);
             }
         }
         if self.timetable.task_state(&team, task).is_none() {
@@ -196,23 +196,23 @@ impl Daemon {
     }
 
     /// If the service asks a team to wait, only this team waits. If it asks several teams in a row, all teams wait.
-    fn back_off(&mut self, outcome: Outcome, now: Instant) {
+    fn back_off(&mut self, outcome: RunOutcome, now: Instant) {
         match outcome {
-            Outcome::Failed { not_before: Some(wait) } => {
-                self.asked_to_wait += 1;
-                if self.asked_to_wait >= ASKED_TO_WAIT_MAX {
+            RunOutcome::Failed { not_before: Some(wait) } => {
+                self.throttled_runs += 1;
+                if self.throttled_runs >= THROTTLED_RUNS_MAX {
                     tracing::warn!(seconds = wait.as_secs(), "the service throttles team after team: all teams wait");
                     self.timetable.pause(now.plus(wait));
-                    self.asked_to_wait = 0;
+                    self.throttled_runs = 0;
                 }
             }
-            _ => self.asked_to_wait = 0,
+            _ => self.throttled_runs = 0,
         }
     }
 
     fn checked(&mut self, verified: Verified) {
         self.is_checking = false;
-        self.checked_next = self.schedule.verify.next_after(self.edges.clock.now());
+        self.next_check_at = self.schedule.verify.next_after(self.edges.clock.now());
         match &verified.first {
             Some(first) => tracing::error!(faults = verified.faults, first, "the check of the archive found faults"),
             None => tracing::info!("the check of the whole archive found no fault"),
@@ -230,7 +230,7 @@ impl Daemon {
             shown.teams.values_mut().for_each(|team| team.tasks.retain(|task, _| tasks.contains(task)));
         });
         self.live.set_schedule(schedule.clone());
-        (self.checked_next, self.listed_next) = (schedule.verify.next_after(now), Some(now));
+        (self.next_check_at, self.next_listing_at) = (schedule.verify.next_after(now), Some(now));
         (self.edges, self.schedule) = (Arc::new(edges), schedule);
         if is_named {
             for team in self.timetable.teams().difference(&named) {
@@ -251,13 +251,13 @@ impl Daemon {
     /// events again.
     async fn shut_down(mut self) {
         let mut grace = self.edges.clock.sleep(STOP_GRACE).fuse();
-        while self.runs_under_way > 0 {
+        while self.active_runs > 0 {
             futures::select_biased! {
-                event = self.under_way.select_next_some() => {
-                    self.runs_under_way -= usize::from(matches!(event, Event::RunEnded(_)));
+                event = self.running.select_next_some() => {
+                    self.active_runs -= usize::from(matches!(event, Event::RunEnded(_)));
                 }
                 () = grace => {
-                    let runs = self.runs_under_way;
+                    let runs = self.active_runs;
                     tracing::info!(runs, "the daemon stops without waiting longer for its tasks: each commit is complete or absent");
                     return;
                 }

@@ -48,7 +48,7 @@ impl Task {
 
 /// The end of a run, as far as the next run depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RunOutcome {
     Done {
         /// There is more to read than one run may read.
         is_unfinished: bool,
@@ -82,7 +82,7 @@ pub struct Job {
     pub is_refused: bool,
     pub is_unfinished: bool,
     /// Another run was requested during this one.
-    pub is_wanted: bool,
+    pub is_due_again: bool,
     pub urgency: Urgency,
 }
 
@@ -96,7 +96,7 @@ impl Job {
             failures: 0,
             is_refused: false,
             is_unfinished: false,
-            is_wanted: false,
+            is_due_again: false,
             urgency: first_urgency(task, now),
         }
     }
@@ -115,37 +115,37 @@ impl Job {
         &mut self,
         task: Task,
         now: Instant,
-        outcome: Outcome,
+        outcome: RunOutcome,
         urgency: Option<Urgency>,
         schedule: &Schedule,
         chance: u64,
     ) {
         let started = self.started.take().unwrap_or(now);
         self.urgency = urgency.unwrap_or_else(|| match (task, outcome) {
-            (Task::Inventory, Outcome::Done { .. }) => first_urgency(task, now),
+            (Task::Inventory, RunOutcome::Done { .. }) => first_urgency(task, now),
             _ => self.urgency,
         });
         let failures = self.failures.saturating_add(1);
         let after = |longest: Duration| now.plus(backoff(failures, longest, chance));
-        (self.failures, self.is_refused) = (failures, outcome == Outcome::Refused);
+        (self.failures, self.is_refused) = (failures, outcome == RunOutcome::Refused);
         match outcome {
-            Outcome::Done { is_unfinished, within } => {
+            RunOutcome::Done { is_unfinished, within } => {
                 (self.failures, self.is_unfinished) = (0, is_unfinished);
                 let soonest = within.map_or(Instant::LATEST, |within| now.plus(within));
                 self.due = next_due(task.cron(schedule), self.offset, started).min(soonest);
-                if is_unfinished || self.is_wanted {
+                if is_unfinished || self.is_due_again {
                     self.due = self.due.min(now);
                 }
             }
-            Outcome::Failed { not_before } => {
+            RunOutcome::Failed { not_before } => {
                 // The delay of a job grows if the service asks it to wait repeatedly.
                 let asked = not_before.unwrap_or_default() * failures.min(ASKED_TIMES_MAX);
                 self.due = after(BACKOFF_MAX).max(now.plus(asked));
             }
-            Outcome::Fenced => self.due = after(BACKOFF_MAX),
-            Outcome::Refused => self.due = after(SLOW_RETRY),
+            RunOutcome::Fenced => self.due = after(BACKOFF_MAX),
+            RunOutcome::Refused => self.due = after(SLOW_RETRY),
         }
-        self.is_wanted = false;
+        self.is_due_again = false;
     }
 }
 
@@ -179,7 +179,7 @@ pub fn hash(team: &TeamId, task: Task) -> u64 {
 /// The wait after this number of consecutive failures. It doubles each time, minus up to a quarter, so jobs that failed
 /// together do not retry together.
 fn backoff(failures: u32, longest: Duration, chance: u64) -> Duration {
-    if planted::is(Bug::HotLoop) {
+    if planted::is(Bug::RetriesWithoutDelay) {
         return Duration::ZERO;
     }
     let whole = BACKOFF_FIRST.saturating_mul(1 << failures.saturating_sub(1).min(20)).min(longest);

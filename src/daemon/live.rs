@@ -13,7 +13,7 @@ use super::job::Task;
 use super::open_teams::OpenTeams;
 use super::task_run::TaskRun;
 use super::timetable::TaskState;
-use crate::pipeline::{Flushed, TeamStatus};
+use crate::pipeline::{CommitCounts, TeamStatus};
 
 /// A stream is late after this number of poll intervals without a reading,
 const LATE_POLLS: u32 = 3;
@@ -29,7 +29,7 @@ pub struct TaskLive {
     /// The last error; `None` after a success.
     pub error: Option<String>,
     /// The sums of this process.
-    pub counts: Flushed,
+    pub counts: CommitCounts,
 }
 
 /// One team.
@@ -97,10 +97,10 @@ pub struct Late {
 
 /// All state for display at one moment.
 #[derive(Debug, Clone, Default)]
-pub struct Snapshot {
+pub struct LiveSnapshot {
     pub teams: BTreeMap<TeamId, TeamLive>,
     /// The counts of teams that this process no longer reads.
-    pub forgotten: BTreeMap<Task, Flushed>,
+    pub forgotten: BTreeMap<Task, CommitCounts>,
     pub verified: Option<Verified>,
     pub published: Option<Publication>,
     pub detections: Detections,
@@ -113,8 +113,8 @@ pub struct Snapshot {
 }
 
 #[derive(Default)]
-struct Held {
-    shown: Snapshot,
+struct LiveState {
+    shown: LiveSnapshot,
     schedule: Option<Schedule>,
     beat: Option<Duration>,
     is_listed: bool,
@@ -123,7 +123,7 @@ struct Held {
 /// Shared between the daemon, which writes, and its readers.
 #[derive(Default)]
 pub struct Live {
-    held: Mutex<Held>,
+    state: Mutex<LiveState>,
     requests: Arc<RequestCounts>,
     open_teams: OnceLock<Arc<OpenTeams>>,
     shard: Shard,
@@ -144,22 +144,22 @@ impl Live {
         self.shard
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, LiveState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The daemon's loop ran.
     pub(super) fn beat(&self, monotonic: Duration) {
-        self.held().beat = Some(monotonic);
+        self.state().beat = Some(monotonic);
     }
 
     /// The monotonic time of the last iteration of the daemon's loop.
     pub fn last_beat(&self) -> Option<Duration> {
-        self.held().beat
+        self.state().beat
     }
 
     pub(super) fn set_schedule(&self, schedule: Schedule) {
-        self.held().schedule = Some(schedule);
+        self.state().schedule = Some(schedule);
     }
 
     /// Shows the end of a run that publishes the open tables.
@@ -171,14 +171,14 @@ impl Live {
         });
     }
 
-    pub(super) fn change(&self, change: impl FnOnce(&mut Snapshot)) {
-        change(&mut self.held().shown);
+    pub(super) fn change(&self, change: impl FnOnce(&mut LiveSnapshot)) {
+        change(&mut self.state().shown);
     }
 
     /// Shows the end of a run, and logs it. `failures` counts the task's consecutive failures. `size` has the bytes and
     /// the number of open teams.
     pub(super) fn run_ended(&self, run: TaskRun, failures: u32, now: Instant, size: (usize, usize)) {
-        let shown = &mut self.held().shown;
+        let shown = &mut self.state().shown;
         (shown.open_bytes, shown.open_teams) = size;
         let live = shown.teams.entry(run.team.clone()).or_default();
         let had_failed = live.tasks.get(&run.task).is_some_and(|task| task.error.is_some());
@@ -196,41 +196,41 @@ impl Live {
 
     /// Shows the state of a team's tasks.
     pub(super) fn show_tasks(&self, team: &TeamId, state_of: impl Fn(Task) -> Option<TaskState>) {
-        let mut held = self.held();
-        let live = held.shown.teams.entry(team.clone()).or_default();
+        let mut state = self.state();
+        let live = state.shown.teams.entry(team.clone()).or_default();
         for (task, state) in Task::ALL.into_iter().filter_map(|task| Some((task, state_of(task)?))) {
-            let new = TaskLive { state, done_at: None, error: None, counts: Flushed::default() };
+            let new = TaskLive { state, done_at: None, error: None, counts: CommitCounts::default() };
             live.tasks.entry(task).or_insert(new).state = state;
         }
     }
 
     /// Removes a team from the display, but keeps the sums of its tasks.
     pub(super) fn forget(&self, team: &TeamId) {
-        let shown = &mut self.held().shown;
+        let shown = &mut self.state().shown;
         for (task, live) in shown.teams.remove(team).into_iter().flat_map(|team| team.tasks) {
             shown.forgotten.entry(task).or_default().add(&live.counts);
         }
     }
 
     pub(super) fn listed(&self, error: Option<String>) {
-        let mut held = self.held();
-        held.is_listed |= error.is_none();
-        held.shown.listing_error = error;
+        let mut state = self.state();
+        state.is_listed |= error.is_none();
+        state.shown.listing_error = error;
     }
 
     /// Shows that the reports ran for the alerts.
     pub fn detected(&self, detections: Detections) {
-        self.held().shown.detections = detections;
+        self.state().shown.detections = detections;
     }
 
     /// Counts an alert by target and result.
     pub fn count_alert(&self, target: &'static str, result: &'static str) {
-        *self.held().shown.alerts.entry((target, result)).or_default() += 1;
+        *self.state().shown.alerts.entry((target, result)).or_default() += 1;
     }
 
     /// The error of the last list of teams.
     pub fn listing_error(&self) -> Option<String> {
-        self.held().shown.listing_error.clone()
+        self.state().shown.listing_error.clone()
     }
 
     pub(super) fn set_open_teams(&self, open_teams: Arc<OpenTeams>) {
@@ -245,25 +245,25 @@ impl Live {
 
     /// The last line of each team's ledger that the daemon knows of.
     pub fn seqs(&self) -> BTreeMap<TeamId, LedgerSeq> {
-        let held = self.held();
-        let known = held.shown.teams.iter().filter_map(|(team, live)| Some((team, live.status.as_ref()?)));
+        let state = self.state();
+        let known = state.shown.teams.iter().filter_map(|(team, live)| Some((team, live.status.as_ref()?)));
         known.map(|(team, status)| (team.clone(), LedgerSeq(status.ledger_seq))).collect()
     }
 
     /// The file with the name of each team that had a run.
     pub fn name_files(&self) -> BTreeMap<TeamId, Option<String>> {
-        let held = self.held();
-        let known = held.shown.teams.iter().filter_map(|(team, live)| Some((team, live.status.as_ref()?)));
+        let state = self.state();
+        let known = state.shown.teams.iter().filter_map(|(team, live)| Some((team, live.status.as_ref()?)));
         known.map(|(team, status)| (team.clone(), status.name_file.clone())).collect()
     }
 
-    pub fn snapshot(&self) -> Snapshot {
-        self.held().shown.clone()
+    pub fn snapshot(&self) -> LiveSnapshot {
+        self.state().shown.clone()
     }
 
     /// The number of requests to the service by their result. A repeated request counts under `retry` and under its result.
     pub fn requests(&self) -> [(&'static str, u64); 8] {
-        let now = self.requests.now();
+        let now = self.requests.snapshot();
         [
             ("answered", now.answered),
             ("refused", now.refused),
@@ -278,14 +278,14 @@ impl Live {
 
     /// The streams that are late at `now`; `None` before the first list of the teams.
     pub fn late(&self, now: Instant) -> Option<Vec<Late>> {
-        let held = self.held();
-        if !held.is_listed && held.shown.teams.is_empty() {
+        let state = self.state();
+        if !state.is_listed && state.shown.teams.is_empty() {
             return None;
         }
-        let schedule = held.schedule.as_ref()?;
+        let schedule = state.schedule.as_ref()?;
         let allowed = Stream::ALL.map(|stream| allowed(Task::Read(stream).cron(schedule), now));
         let mut late = Vec::new();
-        for (team, live) in &held.shown.teams {
+        for (team, live) in &state.shown.teams {
             for (task, shown) in &live.tasks {
                 let Task::Read(stream) = *task else { continue };
                 if shown.done_at.is_none_or(|at| now.since(at) > allowed[stream as usize]) {

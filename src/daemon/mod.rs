@@ -13,8 +13,8 @@ mod task_run;
 mod team_list;
 mod timetable;
 
-pub use event_loop::{Command, Daemon};
+pub use event_loop::{Daemon, DaemonCommand};
 pub use job::Task;
-pub use live::{Detected, Detections, Late, Live, Snapshot, TaskLive, TeamLive, Verified};
+pub use live::{Detected, Detections, Late, Live, LiveSnapshot, TaskLive, TeamLive, Verified};
 pub use open_teams::weight;
 pub use task_run::Edges;

@@ -18,7 +18,7 @@ const RECORD_BYTES: usize = 270;
 
 /// An open team.
 #[derive(Clone)]
-pub struct Opened {
+pub struct OpenTeam {
     pub writer: Arc<Mutex<TeamWriter>>,
     pub memory: Arc<TeamMemory>,
     /// This call opened the team.
@@ -68,7 +68,7 @@ impl OpenTeams {
     ///
     /// # Errors
     /// When it cannot be opened: another process writes it, or its ledger is invalid.
-    pub async fn open(&self, team: &TeamId) -> Result<Opened, ArchiveError> {
+    pub async fn open(&self, team: &TeamId) -> Result<OpenTeam, ArchiveError> {
         let slot = {
             let mut held = self.held();
             held.0 += 1;
@@ -84,7 +84,7 @@ impl OpenTeams {
             slot.clone()
         };
         if let Some(writer) = slot.writer {
-            return Ok(Opened { writer, memory: slot.memory, is_new: false });
+            return Ok(OpenTeam { writer, memory: slot.memory, is_new: false });
         }
         let (archive, owned) = (Arc::clone(&self.archive), team.clone());
         let writer = self.workers.run(move || archive.writer(&owned)).await;
@@ -93,7 +93,7 @@ impl OpenTeams {
         if let Some(slot) = self.held().1.get_mut(team) {
             slot.writer = Some(Arc::clone(&writer));
         }
-        Ok(Opened { writer, memory: slot.memory, is_new: true })
+        Ok(OpenTeam { writer, memory: slot.memory, is_new: true })
     }
 
     /// Ends a run. `keeps`: the writer can continue. Otherwise the next run opens the team again.

@@ -8,10 +8,10 @@ use crate::archive::{ArchiveError, Finding, FindingKind, TeamWriter};
 use crate::clock::Clock;
 use crate::model::{LedgerSeq, Stream, TeamId};
 
-use super::job::{Outcome, Task};
-use super::open_teams::{OpenTeams, Opened};
+use super::job::{RunOutcome, Task};
+use super::open_teams::{OpenTeam, OpenTeams};
 use crate::pipeline::{
-    Budget, ExpirySettings, Flushed, InventorySettings, Progress, RoundError, ScanMode, Settings, TeamEdges,
+    Budget, CommitCounts, ExpirySettings, InventorySettings, Progress, RoundError, ScanMode, Settings, TeamEdges,
     TeamMemory, TeamRound, TeamStatus, Urgency, Workers, billing_within, read_team, status_with,
 };
 
@@ -61,13 +61,13 @@ impl Edges {
 pub struct TaskRun {
     pub team: TeamId,
     pub task: Task,
-    pub outcome: Outcome,
+    pub outcome: RunOutcome,
     pub urgency: Option<Urgency>,
     pub status: Option<TeamStatus>,
     pub gaps: Arc<Vec<(LedgerSeq, Finding)>>,
     /// The ledger's last line when this run opened the team.
     pub opened_at: Option<LedgerSeq>,
-    pub committed: Flushed,
+    pub committed: CommitCounts,
     pub error: Option<String>,
 }
 
@@ -77,12 +77,12 @@ impl TaskRun {
         Self {
             team,
             task,
-            outcome: Outcome::Refused,
+            outcome: RunOutcome::Refused,
             urgency: None,
             status: None,
             gaps: Arc::default(),
             opened_at: None,
-            committed: Flushed::default(),
+            committed: CommitCounts::default(),
             error: Some(error),
         }
     }
@@ -90,7 +90,7 @@ impl TaskRun {
     /// Logs new events, a gap, a failure, and the end of failures.
     pub fn log(&self, failures: u32, had_failed: bool) {
         let (team, task) = (&self.team, self.task.as_str());
-        let Flushed { commits, rows: new, rejects: quarantined, late, gaps, .. } = self.committed;
+        let CommitCounts { commits, rows: new, rejects: quarantined, late, gaps, .. } = self.committed;
         if commits > 0 && new + quarantined > 0 {
             tracing::info!(%team, task, new, late, quarantined, "committed");
         }
@@ -129,13 +129,13 @@ pub async fn run_task(open_teams: Arc<OpenTeams>, edges: Arc<Edges>, team: TeamI
     if let Some(error) = failures().find(is_fenced).or(failures().next()) {
         (run.outcome, run.error) = (outcome_of(error), Some(error.to_string()));
     }
-    run.committed.conflicts = u64::from(run.outcome == Outcome::Fenced);
+    run.committed.conflicts = u64::from(run.outcome == RunOutcome::Fenced);
     drop(writer);
     open_teams.close(&team, keeps);
     run
 }
 
-async fn read(edges: &Edges, team: &TeamId, opened: Opened, budget: Arc<Budget>, task: Task) -> TeamRound {
+async fn read(edges: &Edges, team: &TeamId, opened: OpenTeam, budget: Arc<Budget>, task: Task) -> TeamRound {
     let team_edges = TeamEdges {
         team: team.clone(),
         clock: edges.clock.clone(),
@@ -168,7 +168,7 @@ fn conclude(
     TaskRun {
         team: team.clone(),
         task,
-        outcome: Outcome::Done { is_unfinished: round.is_unfinished, within },
+        outcome: RunOutcome::Done { is_unfinished: round.is_unfinished, within },
         urgency: match task {
             Task::Read(stream) => Some(Urgency::of(state, stream, &memory.known(stream), now)),
             Task::Inventory => None,
@@ -185,15 +185,15 @@ fn conclude(
 }
 
 /// Whether a retry may succeed without help.
-fn outcome_of(error: &RoundError) -> Outcome {
+fn outcome_of(error: &RoundError) -> RunOutcome {
     match error {
         RoundError::Api(ApiError::Throttled { retry_after, .. } | ApiError::Unavailable { retry_after, .. }) => {
-            Outcome::Failed { not_before: *retry_after }
+            RunOutcome::Failed { not_before: *retry_after }
         }
-        RoundError::Api(error) if error.is_transient() => Outcome::Failed { not_before: None },
-        RoundError::Archive(ArchiveError::Locked { .. }) => Outcome::Failed { not_before: None },
-        RoundError::Archive(error) if error.is_fenced() => Outcome::Fenced,
-        RoundError::Archive(error) if error.is_transient() => Outcome::Failed { not_before: None },
-        RoundError::Api(_) | RoundError::Archive(_) => Outcome::Refused,
+        RoundError::Api(error) if error.is_transient() => RunOutcome::Failed { not_before: None },
+        RoundError::Archive(ArchiveError::Locked { .. }) => RunOutcome::Failed { not_before: None },
+        RoundError::Archive(error) if error.is_fenced() => RunOutcome::Fenced,
+        RoundError::Archive(error) if error.is_transient() => RunOutcome::Failed { not_before: None },
+        RoundError::Api(_) | RoundError::Archive(_) => RunOutcome::Refused,
     }
 }

@@ -13,7 +13,7 @@ const LISTING_RETRY: Duration = Duration::from_secs(15);
 
 impl Daemon {
     /// Starts with the configured teams, or with the teams of the archive until the service has listed its teams.
-    pub(super) fn assume_teams(&mut self) {
+    pub(super) fn add_known_teams(&mut self) {
         let now = self.edges.clock.now();
         let mut teams = self.edges.settings.own(self.edges.settings.teams.clone());
         if self.edges.settings.teams.is_empty() {
@@ -21,7 +21,7 @@ impl Daemon {
                 tracing::warn!(%error, "cannot list the teams of the archive");
                 Vec::new()
             }));
-            self.assumed.extend(teams.iter().cloned());
+            self.unconfirmed_teams.extend(teams.iter().cloned());
         }
         for team in teams {
             self.add_team(&team, now);
@@ -45,13 +45,14 @@ impl Daemon {
         match listed {
             Ok(teams) => {
                 let teams = self.edges.settings.own(teams);
-                self.listed_next = Some(now.plus(LISTING_EVERY));
-                let gone: Vec<TeamId> = self.assumed.iter().filter(|team| !teams.contains(team)).cloned().collect();
+                self.next_listing_at = Some(now.plus(LISTING_EVERY));
+                let gone: Vec<TeamId> =
+                    self.unconfirmed_teams.iter().filter(|team| !teams.contains(team)).cloned().collect();
                 for team in gone {
                     tracing::warn!(%team, "the token does not see this archived team: the daemon does not read it");
                     self.forget(&team);
                 }
-                self.assumed.clear();
+                self.unconfirmed_teams.clear();
                 let known = self.timetable.teams();
                 for team in teams.iter().filter(|team| !known.contains(*team)) {
                     tracing::info!(%team, "the daemon starts to read this team");
@@ -62,7 +63,7 @@ impl Daemon {
             }
             Err(error) => {
                 tracing::warn!(%error, "the service does not list the teams");
-                self.listed_next = Some(now.plus(error.retry_after().unwrap_or_default().max(LISTING_RETRY)));
+                self.next_listing_at = Some(now.plus(error.retry_after().unwrap_or_default().max(LISTING_RETRY)));
                 self.live.listed(Some(error.to_string()));
             }
         }

@@ -11,14 +11,14 @@ use std::time::Duration;
 use crate::config::Schedule;
 use crate::model::{Instant, TeamId};
 
-use super::job::{Job, Lane, Outcome, SLOW_RETRY, Task, hash, next_due, offset};
+use super::job::{Job, Lane, RunOutcome, SLOW_RETRY, Task, hash, next_due, offset};
 use crate::pipeline::Urgency;
 
 /// After this number of consecutive failures, of any teams, the service counts as unreachable. When it answers again,
 /// failed tasks are retried at once.
-const AWAY_FAILURES: u32 = 3;
+const OUTAGE_FAILURES: u32 = 3;
 /// The minimum interval of such retries.
-const BACK_EVERY: Duration = Duration::from_secs(30);
+const RECOVERY_EVERY: Duration = Duration::from_secs(30);
 
 /// The next action.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,8 +51,8 @@ pub struct Timetable {
     /// The service asked all teams to wait.
     paused_until: Option<Instant>,
     /// Consecutive failures, and the last time at which the service answered again.
-    away: u32,
-    back_at: Option<Instant>,
+    failures_in_a_row: u32,
+    recovered_at: Option<Instant>,
     seen: Option<Instant>,
 }
 
@@ -61,8 +61,20 @@ impl Timetable {
     pub fn new(schedule: Schedule, tasks: Vec<Task>, slots: usize, seed: u64) -> Self {
         let (jobs, busy, delayed) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let slots = slots.max(1);
-        let (paused_until, back_at, seen) = (None, None, None);
-        Self { schedule, tasks, slots, seed, jobs, busy, delayed, paused_until, away: 0, back_at, seen }
+        let (paused_until, recovered_at, seen) = (None, None, None);
+        Self {
+            schedule,
+            tasks,
+            slots,
+            seed,
+            jobs,
+            busy,
+            delayed,
+            paused_until,
+            failures_in_a_row: 0,
+            recovered_at,
+            seen,
+        }
     }
 
     /// Adds a team: all of its tasks are due now. A known team does not change.
@@ -99,7 +111,7 @@ impl Timetable {
         if let Some((team, task, lane)) = first {
             self.busy.insert(team.clone(), lane);
             let job = self.jobs.get_mut(&(team.clone(), task)).expect("BUG: the job is among the due jobs");
-            (job.started, job.is_wanted) = (Some(now), false);
+            (job.started, job.is_due_again) = (Some(now), false);
             return Next::Start(team, task);
         }
         let later = self.jobs.iter().filter(|((team, _), _)| !self.busy.contains_key(team));
@@ -108,42 +120,44 @@ impl Timetable {
     }
 
     /// Notes the end of a run.
-    pub fn finished(&mut self, team: &TeamId, task: Task, now: Instant, outcome: Outcome, urgency: Option<Urgency>) {
+    pub fn finished(&mut self, team: &TeamId, task: Task, now: Instant, outcome: RunOutcome, urgency: Option<Urgency>) {
         self.busy.remove(team);
         let Some(job) = self.jobs.get_mut(&(team.clone(), task)) else { return };
         job.finished(task, now, outcome, urgency, &self.schedule, self.seed ^ hash(team, task));
         match outcome {
             // Every other task of the team would use the same service.
-            Outcome::Failed { not_before: Some(asked) } if !asked.is_zero() => {
+            RunOutcome::Failed { not_before: Some(asked) } if !asked.is_zero() => {
                 self.delayed.insert(team.clone(), now.plus(asked));
             }
             // Every other task of the team would write into the same ledger.
-            Outcome::Fenced => drop(self.delayed.insert(team.clone(), job.due)),
-            Outcome::Done { .. } | Outcome::Failed { .. } | Outcome::Refused => {}
+            RunOutcome::Fenced => drop(self.delayed.insert(team.clone(), job.due)),
+            RunOutcome::Done { .. } | RunOutcome::Failed { .. } | RunOutcome::Refused => {}
         }
         match outcome {
-            Outcome::Failed { .. } => self.away = self.away.saturating_add(1),
-            Outcome::Done { .. } if std::mem::take(&mut self.away) >= AWAY_FAILURES => self.back(now),
-            Outcome::Done { .. } | Outcome::Fenced | Outcome::Refused => {}
+            RunOutcome::Failed { .. } => self.failures_in_a_row = self.failures_in_a_row.saturating_add(1),
+            RunOutcome::Done { .. } if std::mem::take(&mut self.failures_in_a_row) >= OUTAGE_FAILURES => {
+                self.service_recovered(now);
+            }
+            RunOutcome::Done { .. } | RunOutcome::Fenced | RunOutcome::Refused => {}
         }
     }
 
     /// The service answers again.
-    fn back(&mut self, now: Instant) {
-        if self.back_at.is_some_and(|at| now < at.plus(BACK_EVERY)) {
+    fn service_recovered(&mut self, now: Instant) {
+        if self.recovered_at.is_some_and(|at| now < at.plus(RECOVERY_EVERY)) {
             return;
         }
-        self.back_at = Some(now);
+        self.recovered_at = Some(now);
         for job in self.jobs.values_mut().filter(|job| job.failures > 0 && !job.is_refused) {
             job.due = job.due.min(now);
         }
     }
 
     /// Makes a task due now, to read a new event. A task that waits after a failure still waits.
-    pub fn want(&mut self, team: &TeamId, task: Task, now: Instant) {
+    pub fn make_due(&mut self, team: &TeamId, task: Task, now: Instant) {
         if let Some(job) = self.jobs.get_mut(&(team.clone(), task)) {
             match (job.started, job.failures) {
-                (Some(_), _) => job.is_wanted = true,
+                (Some(_), _) => job.is_due_again = true,
                 (None, 0) => job.due = job.due.min(now),
                 (None, 1..) => {}
             }
@@ -151,7 +165,7 @@ impl Timetable {
     }
 
     /// No task of the team starts before `until`.
-    pub fn rest(&mut self, team: &TeamId, until: Instant) {
+    pub fn pause_team(&mut self, team: &TeamId, until: Instant) {
         let held = self.delayed.entry(team.clone()).or_insert(until);
         *held = until.max(*held);
     }
@@ -192,7 +206,7 @@ impl Timetable {
     /// After the clock was set back, no task must wait until the clock has caught up.
     fn notice_clock(&mut self, now: Instant) {
         if self.seen.is_some_and(|seen| now < seen) {
-            (self.paused_until, self.back_at) = (None, None);
+            (self.paused_until, self.recovered_at) = (None, None);
             self.delayed.clear();
             for ((_, task), job) in &mut self.jobs {
                 let longest = if job.failures > 0 { now.plus(SLOW_RETRY) } else { Instant::LATEST };

@@ -6,7 +6,7 @@ use crate::api::json::Object;
 use crate::api::roster::is_usable_id;
 use crate::model::{InventoryPart, InventoryValue};
 
-use super::archived_part::Things;
+use super::archived_part::Entries;
 use super::fields::{Fields, Malformed, Unknown, list};
 
 const TEAM: [&str; 16] = [
@@ -56,20 +56,20 @@ const TOKENS_MAX: usize = 1_000;
 
 /// The content of an answer: each part that it shows completely, and its unexpected fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Snapshot {
+pub struct ShownParts {
     /// The answer does not show a missing part, so nothing is known about it.
-    pub parts: BTreeMap<InventoryPart, Things>,
+    pub parts: BTreeMap<InventoryPart, Entries>,
     pub unknown: Unknown,
 }
 
-impl Snapshot {
+impl ShownParts {
     fn add(&mut self, part: InventoryPart, key: Vec<String>, values: Vec<InventoryValue>) {
         self.parts.entry(part).or_default().insert(key, values);
     }
 
     /// Joins two answers.
     #[must_use]
-    pub fn with(mut self, other: Snapshot) -> Snapshot {
+    pub fn with(mut self, other: ShownParts) -> ShownParts {
         self.parts.extend(other.parts);
         self.unknown = self.unknown.with(&other.unknown);
         self
@@ -85,8 +85,8 @@ fn malformed(what: &str) -> Malformed {
 ///
 /// # Errors
 /// When the text is not a team as documented.
-pub fn team(text: &str) -> Result<Snapshot, Malformed> {
-    let mut snapshot = Snapshot::default();
+pub fn team(text: &str) -> Result<ShownParts, Malformed> {
+    let mut snapshot = ShownParts::default();
     let object = Object::parse(text).ok_or_else(|| malformed("the team is not an object"))?;
     let mut fields = Fields::new(object, "team", &TEAM, &mut snapshot.unknown);
     let has_people =
@@ -104,8 +104,8 @@ pub fn team(text: &str) -> Result<Snapshot, Malformed> {
     ];
     snapshot.add(InventoryPart::Team, Vec::new(), values);
     if groups.is_some() || has_people {
-        snapshot.parts.insert(InventoryPart::Groups, Things::new());
-        snapshot.parts.insert(InventoryPart::Memberships, Things::new());
+        snapshot.parts.insert(InventoryPart::Groups, Entries::new());
+        snapshot.parts.insert(InventoryPart::Memberships, Entries::new());
     }
     let Some(groups) = groups else { return Ok(snapshot) };
     let groups = Object::parse(groups).ok_or_else(|| malformed("`team.groups` is not an object"))?;
@@ -118,7 +118,7 @@ pub fn team(text: &str) -> Result<Snapshot, Malformed> {
     Ok(snapshot)
 }
 
-fn group(snapshot: &mut Snapshot, id: &str, object: Object<'_>) -> Result<(), Malformed> {
+fn group(snapshot: &mut ShownParts, id: &str, object: Object<'_>) -> Result<(), Malformed> {
     let mut fields = Fields::new(object, "team.groups", &GROUP, &mut snapshot.unknown);
     let (users, computers) = (fields.ids("users")?, fields.ids("devices")?);
     let values = vec![fields.text("name"), fields.flag("scimManaged"), fields.annotations(None)];
@@ -136,10 +136,10 @@ fn group(snapshot: &mut Snapshot, id: &str, object: Object<'_>) -> Result<(), Ma
 ///
 /// # Errors
 /// When the text is not a list of users as documented.
-pub fn users(text: &str) -> Result<Snapshot, Malformed> {
-    let mut snapshot = Snapshot::default();
-    snapshot.parts.insert(InventoryPart::Users, Things::new());
-    for (id, object) in things(text, Some("users"))? {
+pub fn users(text: &str) -> Result<ShownParts, Malformed> {
+    let mut snapshot = ShownParts::default();
+    snapshot.parts.insert(InventoryPart::Users, Entries::new());
+    for (id, object) in entries(text, Some("users"))? {
         let mut fields = Fields::new(object, "users", &USER, &mut snapshot.unknown);
         let values = vec![
             fields.text("email"),
@@ -163,10 +163,10 @@ pub fn users(text: &str) -> Result<Snapshot, Malformed> {
 ///
 /// # Errors
 /// When the text is not a list of SSO users as documented.
-pub fn sso_users(text: &str) -> Result<Snapshot, Malformed> {
-    let mut snapshot = Snapshot::default();
-    snapshot.parts.insert(InventoryPart::SsoUsers, Things::new());
-    for (id, object) in things(text, None)? {
+pub fn sso_users(text: &str) -> Result<ShownParts, Malformed> {
+    let mut snapshot = ShownParts::default();
+    snapshot.parts.insert(InventoryPart::SsoUsers, Entries::new());
+    for (id, object) in entries(text, None)? {
         let mut fields = Fields::new(object, "saml.users", &SSO_USER, &mut snapshot.unknown);
         let values = vec![
             fields.text("email"),
@@ -184,13 +184,13 @@ pub fn sso_users(text: &str) -> Result<Snapshot, Malformed> {
 ///
 /// # Errors
 /// When the text is not a list of computers as documented.
-pub fn computers(text: &str, is_whole: bool) -> Result<Snapshot, Malformed> {
-    let mut snapshot = Snapshot::default();
-    snapshot.parts.insert(InventoryPart::Computers, Things::new());
+pub fn computers(text: &str, is_whole: bool) -> Result<ShownParts, Malformed> {
+    let mut snapshot = ShownParts::default();
+    snapshot.parts.insert(InventoryPart::Computers, Entries::new());
     if is_whole {
-        snapshot.parts.insert(InventoryPart::Grants, Things::new());
+        snapshot.parts.insert(InventoryPart::Grants, Entries::new());
     }
-    for (id, object) in things(text, Some("devices"))? {
+    for (id, object) in entries(text, Some("devices"))? {
         let mut fields = Fields::new(object, "devices", &COMPUTER, &mut snapshot.unknown);
         let (users, groups) = (fields.ids("users")?, fields.ids("groups")?);
         let (tags, annotations) = (fields.tags(TAG), fields.annotations(Some(TAG)));
@@ -217,8 +217,8 @@ fn system_of(computer: &mut Fields<'_, '_>) -> [InventoryValue; 3] {
 ///
 /// # Errors
 /// When the text is not authentication info as documented.
-pub fn user_info(user: &str, text: &str) -> Result<Snapshot, Malformed> {
-    let mut snapshot = Snapshot::default();
+pub fn user_info(user: &str, text: &str) -> Result<ShownParts, Malformed> {
+    let mut snapshot = ShownParts::default();
     let object = Object::parse(text).ok_or_else(|| malformed("the authentication info is not an object"))?;
     let mut fields = Fields::new(object, "info", &USER_INFO, &mut snapshot.unknown);
     let (totp, tokens) = (fields.text_of("totp"), fields.text_of("tokenLog"));
@@ -253,7 +253,7 @@ fn token(object: Object<'_>, unknown: &mut Unknown) -> Vec<InventoryValue> {
 
 /// Tokens have no id. A token's key is its title and its number among tokens of that title, sorted by expiry and scopes. So
 /// neither the served order nor a later use changes the key.
-fn keyed(user: &str, mut tokens: Vec<Vec<InventoryValue>>) -> Things {
+fn keyed(user: &str, mut tokens: Vec<Vec<InventoryValue>>) -> Entries {
     tokens.sort_by(|a, b| (&a[0], &a[4], &a[1], &a[2]).cmp(&(&b[0], &b[4], &b[1], &b[2])));
     let mut numbers: BTreeMap<String, u32> = BTreeMap::new();
     let key = |values: Vec<InventoryValue>| {
@@ -269,7 +269,7 @@ fn keyed(user: &str, mut tokens: Vec<Vec<InventoryValue>>) -> Things {
 }
 
 /// The objects of a list by their ids. `under` is the field that contains the list.
-fn things<'a>(text: &'a str, under: Option<&str>) -> Result<Vec<(String, Object<'a>)>, Malformed> {
+fn entries<'a>(text: &'a str, under: Option<&str>) -> Result<Vec<(String, Object<'a>)>, Malformed> {
     let listed = match under {
         Some(name) => Object::parse(text).and_then(|object| object.get(name)),
         None => Some(text),

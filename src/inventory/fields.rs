@@ -13,7 +13,7 @@ use super::time;
 
 /// A longer text is cut: the longest documented text is an annotation's value of 2,048 characters.
 const TEXT_CHARS_MAX: usize = 4_096;
-/// Maximum number of entries in a list or object of one thing.
+/// Maximum number of entries in a list or object of one entry.
 const ENTRIES_MAX: usize = 1_000;
 /// Maximum number of separately counted fields; further ones are counted together.
 const UNKNOWN_MAX: usize = 200;

@@ -12,8 +12,8 @@ mod fields;
 mod archived_part;
 mod time;
 
-pub use archived_part::{ArchivedPart, Scope, Things};
-pub use entities::{Snapshot, computers, sso_users, team, user_info, users};
+pub use archived_part::{ArchivedPart, Entries, Scope};
+pub use entities::{ShownParts, computers, sso_users, team, user_info, users};
 pub use fields::{Malformed, Unknown};
 
 #[cfg(test)]

@@ -8,22 +8,22 @@ use crate::model::{Instant, InventoryPart, InventoryRow, InventoryValue};
 
 use super::*;
 
-/// The things of a part as `key | value | value`, with `-` for unknown values.
-fn shown(snapshot: &Snapshot, part: InventoryPart) -> Vec<String> {
+/// The entries of a part as `key | value | value`, with `-` for unknown values.
+fn shown(snapshot: &ShownParts, part: InventoryPart) -> Vec<String> {
     let show = |value: &InventoryValue| match value {
         InventoryValue::Unknown => "-".to_owned(),
         InventoryValue::Text(text) => text.clone(),
         InventoryValue::Int(number) | InventoryValue::Time(number) => number.to_string(),
         InventoryValue::Flag(flag) => flag.to_string(),
     };
-    let things = snapshot.parts.get(&part).unwrap_or_else(|| panic!("{part} is not shown"));
-    things
+    let entries = snapshot.parts.get(&part).unwrap_or_else(|| panic!("{part} is not shown"));
+    entries
         .iter()
         .map(|(key, values)| key.iter().cloned().chain(values.iter().map(show)).collect::<Vec<_>>().join(" | "))
         .collect()
 }
 
-fn unknown(snapshot: &Snapshot) -> Vec<String> {
+fn unknown(snapshot: &ShownParts) -> Vec<String> {
     snapshot.unknown.counts().map(|(path, kind, count)| format!("{path} {kind} {count}")).collect()
 }
 
@@ -195,7 +195,7 @@ fn seen_at(day: u32) -> i64 {
     Instant::from_seconds(1_763_640_000 + i64::from(day) * 86_400).micros()
 }
 
-fn things(names: &[(&str, &str)]) -> Things {
+fn entries(names: &[(&str, &str)]) -> Entries {
     names.iter().map(|(id, name)| (vec![(*id).to_owned()], vec![InventoryValue::Text((*name).to_owned())])).collect()
 }
 
@@ -211,7 +211,7 @@ fn a_scan_writes_changes_and_once_a_month_everything() {
         (12, Scope::Whole, vec![("a", "2"), ("b", "9")], vec!["a=2", "b+9"]),
         (13, Scope::Whole, vec![], vec!["a-2", "b-9"]),
     ] {
-        let rows = part.changes(InventoryPart::Groups, scope, &things(&names), seen_at(day));
+        let rows = part.changes(InventoryPart::Groups, scope, &entries(&names), seen_at(day));
         let sign = |row: &InventoryRow| {
             if row.repeats {
                 '='
@@ -240,16 +240,16 @@ fn never_read_users_are_read_first_and_then_the_oldest() {
     }
     let users: BTreeSet<String> = ["a", "b", "c", "d"].map(str::to_owned).into();
     let since = Instant::from_nanos(seen_at(9) * 1_000);
-    assert_eq!(part.unasked(&users, since), ["d", "a", "b"]);
+    assert_eq!(part.users_due(&users, since), ["d", "a", "b"]);
     // A read without changes is recorded, too.
     let seen = BTreeMap::from([(vec!["a".to_owned()], vec![InventoryValue::Unknown])]);
     let rows = part.changes(InventoryPart::SignIn, Scope::User("a"), &seen, seen_at(10));
     assert!(rows[0].repeats && rows[0].present);
     part.follow(rows);
-    assert_eq!(part.unasked(&users, since), ["d", "b"]);
+    assert_eq!(part.users_due(&users, since), ["d", "b"]);
 }
 
-fn any_things() -> impl Strategy<Value = Things> {
+fn any_entries() -> impl Strategy<Value = Entries> {
     let value = prop_oneof![
         Just(InventoryValue::Unknown),
         "[a-c]{0,2}".prop_map(InventoryValue::Text),
@@ -261,7 +261,7 @@ fn any_things() -> impl Strategy<Value = Things> {
 
 proptest! {
     #[test]
-    fn replayed_rows_of_scans_give_the_last_scan(scans in prop::collection::vec((any_things(), 0..200u32), 1..8)) {
+    fn replayed_rows_of_scans_give_the_last_scan(scans in prop::collection::vec((any_entries(), 0..200u32), 1..8)) {
         let mut part = ArchivedPart::default();
         let mut rows = Vec::new();
         let mut day = 0;
@@ -272,14 +272,14 @@ proptest! {
             let mut after = part.clone();
             after.follow(new.clone());
             prop_assert_eq!(after.changes(InventoryPart::Users, Scope::Whole, &seen, seen_at(day) + 1), vec![]);
-            prop_assert_eq!(after.things(), seen);
+            prop_assert_eq!(after.entries(), seen);
             rows.extend(new.clone());
             part = after;
             // The rows of one month give the same state as all rows.
             let month = |row: &&InventoryRow| Instant::from_nanos(row.seen_at * 1_000).month();
             let newest = rows.iter().map(|row| month(&row)).max();
             let recent = rows.iter().filter(|row| Some(month(row)) == newest).cloned();
-            prop_assert_eq!(ArchivedPart::of(recent).things(), part.things());
+            prop_assert_eq!(ArchivedPart::of(recent).entries(), part.entries());
         }
         prop_assert_eq!(ArchivedPart::of(rows), part);
     }

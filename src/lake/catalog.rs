@@ -15,17 +15,17 @@ use super::table::Table;
 use super::{LakeError, TableId};
 
 /// Another process can publish: a request lists the versions in the store again after this time.
-const LOOK_EVERY: Duration = Duration::from_secs(60);
+const REFRESH_EVERY: Duration = Duration::from_secs(60);
 
 /// The published tables of an archive.
 pub struct Catalog {
     archive: Arc<Archive>,
-    held: Mutex<Held>,
+    cache: Mutex<CachedTables>,
 }
 
 #[derive(Default)]
-struct Held {
-    looked_at: Option<Instant>,
+struct CachedTables {
+    refreshed_at: Option<Instant>,
     tables: BTreeMap<String, Loaded>,
 }
 
@@ -38,7 +38,7 @@ struct Loaded {
 
 impl Catalog {
     pub fn new(archive: Arc<Archive>) -> Self {
-        Self { archive, held: Mutex::default() }
+        Self { archive, cache: Mutex::default() }
     }
 
     /// The names of the tables that were published.
@@ -59,7 +59,7 @@ impl Catalog {
 
     /// Whether the catalog answers from memory, without the store.
     pub fn is_current(&self, now: Instant) -> bool {
-        is_current(&self.held(), now)
+        is_current(&self.cache(), now)
     }
 
     /// Reads the versions that were published since the last list.
@@ -67,40 +67,40 @@ impl Catalog {
     /// # Errors
     /// When the store fails. The tables stay as they were.
     pub fn refresh(&self, now: Instant) -> Result<(), LakeError> {
-        self.look(&mut self.held(), now)
+        self.refresh_tables(&mut self.cache(), now)
     }
 
-    fn current(&self, now: Instant) -> Result<MutexGuard<'_, Held>, LakeError> {
-        let mut held = self.held();
-        if !is_current(&held, now) {
-            self.look(&mut held, now)?;
+    fn current(&self, now: Instant) -> Result<MutexGuard<'_, CachedTables>, LakeError> {
+        let mut cache = self.cache();
+        if !is_current(&cache, now) {
+            self.refresh_tables(&mut cache, now)?;
         }
-        Ok(held)
+        Ok(cache)
     }
 
-    fn look(&self, held: &mut Held, now: Instant) -> Result<(), LakeError> {
+    fn refresh_tables(&self, cache: &mut CachedTables, now: Instant) -> Result<(), LakeError> {
         let store = self.archive.store().as_ref();
         let mut tables = BTreeMap::new();
         for name in TableId::all().into_iter().map(TableId::as_str) {
             let Some(version) = Table::newest(store, name)? else { continue };
-            let known = held.tables.get(name).filter(|loaded| loaded.version == version).cloned();
+            let known = cache.tables.get(name).filter(|loaded| loaded.version == version).cloned();
             let loaded = match known {
                 Some(known) => known,
                 None => load(&Table::read_version(store, name, version)?)?,
             };
             tables.insert(name.to_owned(), loaded);
         }
-        *held = Held { looked_at: Some(now), tables };
+        *cache = CachedTables { refreshed_at: Some(now), tables };
         Ok(())
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cache(&self) -> MutexGuard<'_, CachedTables> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn is_current(held: &Held, now: Instant) -> bool {
-    held.looked_at.is_some_and(|at| now.since(at) < LOOK_EVERY && at.since(now) < LOOK_EVERY)
+fn is_current(cache: &CachedTables, now: Instant) -> bool {
+    cache.refreshed_at.is_some_and(|at| now.since(at) < REFRESH_EVERY && at.since(now) < REFRESH_EVERY)
 }
 
 fn load(table: &Table) -> Result<Loaded, LakeError> {

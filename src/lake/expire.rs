@@ -27,7 +27,7 @@ pub fn obsolete_files(archive: &Archive, table: &str) -> Result<ObsoleteFiles, L
     let now = store.now()?;
     // List before reading the newest version: a file that a publisher commits meanwhile is named or not listed.
     let mut listed = store.list(&metadata_of(table))?;
-    if is_whole(table) {
+    if is_ledger_table(table) {
         listed.extend(store.list(&data_of(table))?);
     }
     let named = match Table::read(store, table)? {
@@ -68,7 +68,7 @@ pub fn drop_old_versions(store: &dyn Store, table: &str, newest: u64) -> Result<
 }
 
 /// Whether the table has data files of its own, beside those of the archive.
-fn is_whole(table: &str) -> bool {
+fn is_ledger_table(table: &str) -> bool {
     matches!(TableId::named(table), Some(TableId::LedgerTable(_)))
 }
 
@@ -84,7 +84,7 @@ fn named(archive: &Archive, table: &Table) -> Result<BTreeSet<String>, LakeError
         named.insert(place.path(&snapshot.manifest_list).map_err(damaged)?);
         named.extend(lines_path(&place, snapshot));
         let manifests = manifest_files(archive.store().as_ref(), &place, snapshot)?;
-        if is_whole(&table.name) {
+        if is_ledger_table(&table.name) {
             for manifest in &manifests {
                 let entries = manifest_entries(archive.store().as_ref(), &place, manifest)?;
                 named.extend(entries.into_iter().map(|entry| entry.file.path));

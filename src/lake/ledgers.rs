@@ -13,26 +13,26 @@ use super::ledger_tables::LedgerRows;
 pub struct Ledgers {
     pub lines: LinesFile,
     files: BTreeMap<Dataset, BTreeMap<String, FileEntry>>,
-    pub whole: LedgerRows,
+    pub ledger_rows: LedgerRows,
 }
 
 impl Ledgers {
-    /// Collects the rows of the ledger tables only if `has_whole`.
+    /// Collects the rows of the ledger tables only if `with_ledger_tables`.
     ///
     /// # Errors
     /// When the store fails, or a ledger is invalid.
-    pub fn read(archive: &Archive, has_whole: bool) -> Result<Self, LakeError> {
+    pub fn read(archive: &Archive, with_ledger_tables: bool) -> Result<Self, LakeError> {
         let lines = LinesFile { archive_id: archive.id().to_owned(), teams: Vec::new() };
-        let mut found = Self { lines, files: BTreeMap::new(), whole: LedgerRows::default() };
-        archive.read_each(&|_| true, |reader| found.add(&reader, has_whole))?;
+        let mut found = Self { lines, files: BTreeMap::new(), ledger_rows: LedgerRows::default() };
+        archive.read_each(&|_| true, |reader| found.add(&reader, with_ledger_tables))?;
         Ok(found)
     }
 
-    fn add(&mut self, reader: &TeamReader, has_whole: bool) {
+    fn add(&mut self, reader: &TeamReader, with_ledger_tables: bool) {
         let state = reader.state();
         self.lines.teams.push(TeamLine { team_id: state.team_id.clone(), seq: state.seq, head: state.head });
-        if has_whole {
-            self.whole.add(state);
+        if with_ledger_tables {
+            self.ledger_rows.add(state);
         }
         for file in state.files.values() {
             self.files.entry(file.dataset).or_default().insert(file.path.clone(), file.clone());

@@ -64,7 +64,7 @@ impl TableId {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Dataset(dataset) => dataset.as_str(),
-            Self::LedgerTable(whole) => whole.as_str(),
+            Self::LedgerTable(table) => table.as_str(),
         }
     }
 
@@ -76,7 +76,7 @@ impl TableId {
     pub fn schema(self) -> SchemaRef {
         match self {
             Self::Dataset(dataset) => schema_of(dataset),
-            Self::LedgerTable(whole) => whole.schema(),
+            Self::LedgerTable(table) => table.schema(),
         }
     }
 }

@@ -47,7 +47,7 @@ pub struct Published {
 
 /// The files that a table must name.
 #[derive(Debug, Clone)]
-pub struct Wanted {
+pub struct TargetFiles {
     pub table: String,
     pub schema: TableSchema,
     /// Rows and bytes by path.
@@ -56,7 +56,7 @@ pub struct Wanted {
     pub contents: BTreeMap<String, Bytes>,
 }
 
-impl Wanted {
+impl TargetFiles {
     /// The files that the ledgers name for a table.
     ///
     /// # Errors
@@ -68,8 +68,8 @@ impl Wanted {
                 let live = ledgers.files(dataset).into_iter();
                 files.extend(live.map(|(path, file)| (path.to_owned(), (file.rows, file.bytes))));
             }
-            TableId::LedgerTable(whole) => {
-                for (path, (rows, content)) in ledgers.whole.files(whole)? {
+            TableId::LedgerTable(table) => {
+                for (path, (rows, content)) in ledgers.ledger_rows.files(table)? {
                     files.insert(path.clone(), (rows, content.len() as u64));
                     contents.insert(path, content);
                 }
@@ -116,8 +116,8 @@ impl<'a> Publisher<'a> {
             let ledgers =
                 Ledgers::read(self.archive, pending.iter().any(|table| matches!(table, TableId::LedgerTable(_))))?;
             for (table, base) in pending.into_iter().zip(bases) {
-                let wanted = Wanted::of(table, &ledgers)?;
-                if let Some(published) = self.bring_up(base, &wanted, &ledgers.lines, begun)? {
+                let target = TargetFiles::of(table, &ledgers)?;
+                if let Some(published) = self.update_table(base, &target, &ledgers.lines, begun)? {
                     done.insert(table, published);
                 }
             }
@@ -128,11 +128,11 @@ impl<'a> Publisher<'a> {
         Err(LakeError::Contended { tries: TRIES_MAX })
     }
 
-    /// Publishes the wanted files of one table. `None`: another publisher created the version first.
-    fn bring_up(
+    /// Publishes the target files of one table. `None`: another publisher created the version first.
+    fn update_table(
         &self,
         base: Option<Table>,
-        wanted: &Wanted,
+        target: &TargetFiles,
         lines: &LinesFile,
         begun: Instant,
     ) -> Result<Option<Published>, LakeError> {
@@ -142,27 +142,27 @@ impl<'a> Publisher<'a> {
             .as_ref()
             .filter(|table| ReaderRoot::of_table(&table.name, &table.metadata.location).as_ref() == Some(&self.place));
         let change = match before {
-            Some(table) if is_same(table, wanted) => {
-                self.point_to(&wanted.table, version)?;
-                return Ok(Some(published(wanted, version, false, (0, 0))));
+            Some(table) if is_same(table, target) => {
+                self.point_to(&target.table, version)?;
+                return Ok(Some(published(target, version, false, (0, 0))));
             }
-            Some(table) => Change::between(table, wanted, self, lines, begun)?,
+            Some(table) => Change::stage(table, target, self, lines, begun)?,
             None => {
-                let metadata = TableMetadata::new(&self.place, self.archive.id(), &wanted.table);
-                let fresh = Table { name: wanted.table.clone(), version, metadata };
-                Change::between(&fresh, wanted, self, lines, begun)?
+                let metadata = TableMetadata::new(&self.place, self.archive.id(), &target.table);
+                let fresh = Table { name: target.table.clone(), version, metadata };
+                Change::stage(&fresh, target, self, lines, begun)?
             }
         };
         if store.now()?.since(begun) > TIME_MAX {
             return Ok(None);
         }
-        match store.create_new(&version_path(&wanted.table, version + 1), &change.metadata.encode()) {
+        match store.create_new(&version_path(&target.table, version + 1), &change.metadata.encode()) {
             Err(e) if e.is_fenced() => return Ok(None),
             created => created?,
         }
-        self.point_to(&wanted.table, version + 1)?;
-        drop_old_versions(store, &wanted.table, version + 1)?;
-        Ok(Some(published(wanted, version + 1, true, change.counts)))
+        self.point_to(&target.table, version + 1)?;
+        drop_old_versions(store, &target.table, version + 1)?;
+        Ok(Some(published(target, version + 1, true, change.counts)))
     }
 
     /// Points readers to a version, or to a newer one that another publisher has created since.
@@ -183,21 +183,21 @@ impl<'a> Publisher<'a> {
     }
 }
 
-fn is_same(table: &Table, wanted: &Wanted) -> bool {
+fn is_same(table: &Table, target: &TargetFiles) -> bool {
     let said = table.metadata.current().and_then(|snapshot| snapshot.summary.get(FILES_DIGEST));
     let schema = table.metadata.schema().map(|schema| &schema.fields);
-    said == Some(&wanted.digest()) && schema == Some(&wanted.schema.fields)
+    said == Some(&target.digest()) && schema == Some(&target.schema.fields)
 }
 
-fn published(wanted: &Wanted, version: u64, is_new: bool, (added, removed): (u64, u64)) -> Published {
+fn published(target: &TargetFiles, version: u64, is_new: bool, (added, removed): (u64, u64)) -> Published {
     Published {
-        table: wanted.table.clone(),
+        table: target.table.clone(),
         version,
         is_new,
         files_added: added,
         files_removed: removed,
-        files: wanted.files.len() as u64,
-        rows: wanted.rows(),
+        files: target.files.len() as u64,
+        rows: target.rows(),
     }
 }
 
@@ -210,9 +210,9 @@ struct Change {
 
 impl Change {
     /// Writes the manifests of the next snapshot, and makes the metadata that names it.
-    fn between(
+    fn stage(
         table: &Table,
-        wanted: &Wanted,
+        target: &TargetFiles,
         by: &Publisher<'_>,
         lines: &LinesFile,
         begun: Instant,
@@ -220,7 +220,7 @@ impl Change {
         let store = by.archive.store().as_ref();
         let lines = serde_json::to_vec(lines).expect("BUG: texts and numbers");
         let parent = table.metadata.current().map(|snapshot| snapshot.snapshot_id);
-        let id = snapshot_id(&wanted.table, table, &lines, begun);
+        let id = snapshot_id(&target.table, table, &lines, begun);
         let sequence = table.metadata.last_sequence_number + 1;
         let manifests = table.manifests(store, &by.place)?;
         let named: BTreeMap<String, u64> = manifests
@@ -229,15 +229,15 @@ impl Change {
             .map(|entry| (entry.file.path.clone(), entry.file.rows))
             .collect();
         let gone: BTreeSet<&str> =
-            named.keys().map(String::as_str).filter(|path| !wanted.files.contains_key(*path)).collect();
-        let added = added_files(store, wanted, &named)?;
+            named.keys().map(String::as_str).filter(|path| !target.files.contains_key(*path)).collect();
+        let added = added_files(store, target, &named)?;
         let rows_of_gone = saturating_sum(gone.iter().filter_map(|path| named.get(*path)).copied());
         let rows_of_added = saturating_sum(added.iter().map(|file| file.rows));
         let counts = (added.len() as u64, gone.len() as u64);
         let mut metadata = table.metadata.clone();
-        let schema_id = metadata.take_schema(&wanted.schema);
+        let schema_id = metadata.take_schema(&target.schema);
         let Grouped { mut kept, entries } = group(manifests, &gone, added, id, sequence);
-        let directory = metadata_of(&wanted.table);
+        let directory = metadata_of(&target.table);
         if !entries.is_empty() {
             let schema = serde_json::to_string(metadata.schema().expect("BUG: `take_schema` keeps it"))
                 .expect("BUG: a schema serialises");
@@ -256,10 +256,10 @@ impl Change {
             ("deleted-data-files", counts.1.to_string()),
             ("added-records", rows_of_added.to_string()),
             ("deleted-records", rows_of_gone.to_string()),
-            ("total-data-files", wanted.files.len().to_string()),
-            ("total-records", wanted.rows().to_string()),
+            ("total-data-files", target.files.len().to_string()),
+            ("total-records", target.rows().to_string()),
             (LEDGERS, by.place.address(&lines_at)),
-            (FILES_DIGEST, wanted.digest()),
+            (FILES_DIGEST, target.digest()),
         ];
         let snapshot = Snapshot {
             snapshot_id: id,
@@ -277,13 +277,17 @@ impl Change {
 }
 
 /// The files that the table does not name yet, with the bounds that their footers say.
-fn added_files(store: &dyn Store, wanted: &Wanted, named: &BTreeMap<String, u64>) -> Result<Vec<DataFile>, LakeError> {
-    let new: Vec<_> = wanted.files.iter().filter(|(path, _)| !named.contains_key(*path)).collect();
+fn added_files(
+    store: &dyn Store,
+    target: &TargetFiles,
+    named: &BTreeMap<String, u64>,
+) -> Result<Vec<DataFile>, LakeError> {
+    let new: Vec<_> = target.files.iter().filter(|(path, _)| !named.contains_key(*path)).collect();
     let file = |(path, (rows, bytes)): (&String, &(u64, u64))| {
-        if let Some(content) = wanted.contents.get(path) {
+        if let Some(content) = target.contents.get(path) {
             put(store, path, content)?;
         }
-        let footer = read_footer(store, path, &wanted.schema)?;
+        let footer = read_footer(store, path, &target.schema)?;
         if (footer.rows, footer.bytes) != (*rows, *bytes) {
             let reason = format!(
                 "{} rows in {} bytes, the ledger says {rows} in {bytes}: run `annals verify`",

@@ -51,14 +51,14 @@ pub enum InventoryValue {
     Time(i64),
 }
 
-/// One thing of a part, as a read showed it, or as gone.
+/// One entry of a part, as a read showed it, or as gone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct InventoryRow {
     /// The values of the part's key columns.
     pub key: Vec<String>,
     /// The service's time at the read, in microseconds since the epoch; no two rows of one key have the same.
     pub seen_at: i64,
-    /// False if the thing is gone; the values are its last ones.
+    /// False if the entry is gone; the values are its last ones.
     pub present: bool,
     /// True if the row repeats the key's previous row: so one month can be read without earlier ones, and each read of a user
     /// is recorded. The views leave out such rows.
@@ -125,7 +125,7 @@ impl InventoryPart {
         }
     }
 
-    /// The columns that identify one thing of the part, together with the team's id.
+    /// The columns that identify one entry of the part, together with the team's id.
     pub const fn keys(self) -> &'static [&'static str] {
         match self {
             InventoryPart::Team => &[],
@@ -138,7 +138,7 @@ impl InventoryPart {
         }
     }
 
-    /// The kept columns of one thing: the allow-list. JSON columns are texts: `auth_providers`, `scopes` and `tags` are sorted
+    /// The kept columns of one entry: the allow-list. JSON columns are texts: `auth_providers`, `scopes` and `tags` are sorted
     /// lists of strings, `annotations` and `plan_features` are objects.
     pub const fn columns(self) -> &'static [InventoryColumn] {
         const TEAM: [InventoryColumn; 5] = [

@@ -41,7 +41,7 @@ pub use multiset::Multiset;
 pub use privacy::{Privacy, RawPolicy};
 pub use retention::{Retained, Retention, RetentionClass, RetentionPolicy, TeamRetention};
 pub use row::{ConnectionDetail, ConnectionTexts, Detail, ErasedMark, EventRow, RawText, RejectRow};
-pub use session::{ConnectionEvent, Outcome, SESSION_DETAILS, SessionRow, SessionTexts};
+pub use session::{ConnectionEvent, SESSION_DETAILS, SessionOutcome, SessionRow, SessionTexts};
 pub use severity::Severity;
 pub use shard::{SHARDS_MAX, Shard};
 pub use stream::Stream;

@@ -14,7 +14,7 @@ pub const SNAPSHOTS: &str = "snapshots";
 const METADATA: &str = "metadata";
 const DATA: &str = "data";
 /// The open tables that are not datasets: a publication derives them from the ledger and writes them whole.
-pub const WHOLE_TABLES: [&str; 2] = ["coverage", "findings"];
+pub const LEDGER_TABLES: [&str; 2] = ["coverage", "findings"];
 /// The directory of files that have no final name yet.
 pub const SCRATCH: &str = "scratch";
 
@@ -71,8 +71,8 @@ pub enum ArchivePath {
         table: String,
         name: String,
     },
-    /// A data file of an open table that is not a dataset; derived.
-    Whole {
+    /// A data file of a ledger table; derived.
+    LedgerTable {
         table: String,
         name: String,
     },
@@ -107,8 +107,8 @@ impl ArchivePath {
             [TABLES, table, METADATA, name] if is_table(table) && is_plain(name) => {
                 ArchivePath::Table { table: (*table).to_owned(), name: (*name).to_owned() }
             }
-            [TABLES, table, DATA, name] if WHOLE_TABLES.contains(table) && is_plain(name) => {
-                ArchivePath::Whole { table: (*table).to_owned(), name: (*name).to_owned() }
+            [TABLES, table, DATA, name] if LEDGER_TABLES.contains(table) && is_plain(name) => {
+                ArchivePath::LedgerTable { table: (*table).to_owned(), name: (*name).to_owned() }
             }
             [TABLES, dataset, team, _, name] => {
                 let dataset = Dataset::named(dataset)?;
@@ -144,7 +144,7 @@ impl fmt::Display for ArchivePath {
             ArchivePath::Salt { team, month, hash } => write!(f, "{}/{}-{hash}.json", salts_of(team), month.month()),
             ArchivePath::Data(data) => data.fmt(f),
             ArchivePath::Table { table, name } => write!(f, "{}/{name}", metadata_of(table)),
-            ArchivePath::Whole { table, name } => write!(f, "{}/{name}", data_of(table)),
+            ArchivePath::LedgerTable { table, name } => write!(f, "{}/{name}", data_of(table)),
             ArchivePath::Snapshot { team, seq } => write!(f, "{}/{seq}.json", snapshots_of(team)),
         }
     }
@@ -273,7 +273,7 @@ fn team_of(part: &str) -> Option<TeamKey> {
 }
 
 fn is_table(name: &str) -> bool {
-    Dataset::named(name).is_some() || WHOLE_TABLES.contains(&name)
+    Dataset::named(name).is_some() || LEDGER_TABLES.contains(&name)
 }
 
 /// Whether a name has only characters that every file system keeps.

@@ -102,12 +102,12 @@ impl Detail {
         }
     }
 
-    /// Passes the texts of the stream's own columns, in order, to `look`.
-    pub fn with_texts<T>(&self, look: impl FnOnce(&[Option<&str>]) -> T) -> T {
+    /// Passes the texts of the stream's own columns, in order, to `read`.
+    pub fn with_texts<T>(&self, read: impl FnOnce(&[Option<&str>]) -> T) -> T {
         match self {
-            Detail::Activity { token_info, payload } => look(&[token_info.as_deref(), payload.as_deref()]),
-            Detail::Billing { payload } => look(&[payload.as_deref()]),
-            Detail::Connections(texts) => look(&texts.all()),
+            Detail::Activity { token_info, payload } => read(&[token_info.as_deref(), payload.as_deref()]),
+            Detail::Billing { payload } => read(&[payload.as_deref()]),
+            Detail::Connections(texts) => read(&texts.all()),
         }
     }
 }

@@ -5,7 +5,7 @@ use super::{ConnectionId, ConnectionTexts, EventRow, Instant, TeamId, row::Detai
 
 /// The outcome of a connection, as far as its events tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Outcome {
+pub enum SessionOutcome {
     /// An authentication failed, and none succeeded.
     AuthFailed,
     /// Established or authenticated, and closed.
@@ -17,17 +17,22 @@ pub enum Outcome {
     RequestedOnly,
 }
 
-impl Outcome {
-    pub const ALL: [Outcome; 5] =
-        [Outcome::AuthFailed, Outcome::Ended, Outcome::Open, Outcome::ClosedOnly, Outcome::RequestedOnly];
+impl SessionOutcome {
+    pub const ALL: [SessionOutcome; 5] = [
+        SessionOutcome::AuthFailed,
+        SessionOutcome::Ended,
+        SessionOutcome::Open,
+        SessionOutcome::ClosedOnly,
+        SessionOutcome::RequestedOnly,
+    ];
 
     pub const fn as_str(self) -> &'static str {
         match self {
-            Outcome::AuthFailed => "auth_failed",
-            Outcome::Ended => "ended",
-            Outcome::Open => "open",
-            Outcome::ClosedOnly => "closed_only",
-            Outcome::RequestedOnly => "requested_only",
+            SessionOutcome::AuthFailed => "auth_failed",
+            SessionOutcome::Ended => "ended",
+            SessionOutcome::Open => "open",
+            SessionOutcome::ClosedOnly => "closed_only",
+            SessionOutcome::RequestedOnly => "requested_only",
         }
     }
 }
@@ -78,7 +83,7 @@ pub struct SessionRow {
     pub last_event_at: Instant,
     /// Milliseconds from established (else from authenticated) to closed; `None` if unknown or negative.
     pub duration_ms: Option<i64>,
-    pub outcome: Outcome,
+    pub outcome: SessionOutcome,
     pub failed_attempts: i64,
     /// JSON: the distinct reasons, sorted.
     pub failure_reasons: Option<String>,
@@ -91,7 +96,7 @@ pub struct SessionRow {
 
 impl SessionRow {
     /// Whether this session equals `kept`, which comes from a file: files store times in microseconds.
-    pub fn is_as_kept(&self, kept: &SessionRow) -> bool {
+    pub fn equals_archived(&self, archived: &SessionRow) -> bool {
         let micros = |at: Instant| Instant::from_nanos(at.micros().saturating_mul(1_000));
         let maybe = |at: Option<Instant>| at.map(micros);
         // List all members, so that a new one is not forgotten here.
@@ -114,11 +119,11 @@ impl SessionRow {
         } = self;
         let times = [*requested_at, *established_at, *authenticated_at, *closed_at].map(maybe);
         let texts = (failure_reasons, details, conflicts);
-        (team_id, connection_id, times) == (&kept.team_id, &kept.connection_id, kept.times())
-            && [*first_event_at, *last_event_at].map(micros) == [kept.first_event_at, kept.last_event_at]
-            && (*duration_ms, *outcome) == (kept.duration_ms, kept.outcome)
-            && (*failed_attempts, *event_count) == (kept.failed_attempts, kept.event_count)
-            && texts == (&kept.failure_reasons, &kept.details, &kept.conflicts)
+        (team_id, connection_id, times) == (&archived.team_id, &archived.connection_id, archived.times())
+            && [*first_event_at, *last_event_at].map(micros) == [archived.first_event_at, archived.last_event_at]
+            && (*duration_ms, *outcome) == (archived.duration_ms, archived.outcome)
+            && (*failed_attempts, *event_count) == (archived.failed_attempts, archived.event_count)
+            && texts == (&archived.failure_reasons, &archived.details, &archived.conflicts)
     }
 
     fn times(&self) -> [Option<Instant>; 4] {

@@ -91,11 +91,11 @@ struct Found<'o, 'a> {
 impl<'o, 'a> Found<'o, 'a> {
     fn in_places(event: ObjectView<'o, 'a>, event_type: &str) -> Self {
         let mut found = Self::default();
-        places(event, event_type).into_iter().flatten().for_each(|place| found.look(place));
+        places(event, event_type).into_iter().flatten().for_each(|place| found.add(place));
         found
     }
 
-    fn look(&mut self, place: ObjectView<'o, 'a>) {
+    fn add(&mut self, place: ObjectView<'o, 'a>) {
         let mut seen = [false; 6];
         for value in place.backwards() {
             let at = match value.key() {

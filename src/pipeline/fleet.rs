@@ -9,7 +9,7 @@ use crate::archive::Archive;
 use crate::clock::Clock;
 use crate::model::TeamId;
 
-use crate::pipeline::commit::counts::Flushed;
+use crate::pipeline::commit::counts::CommitCounts;
 use crate::pipeline::error::RoundError;
 use crate::pipeline::progress::Progress;
 use crate::pipeline::settings::Settings;
@@ -47,8 +47,8 @@ impl FleetRound {
     }
 
     /// The sum of all commits.
-    pub fn committed(&self) -> Flushed {
-        let mut sum = Flushed::default();
+    pub fn committed(&self) -> CommitCounts {
+        let mut sum = CommitCounts::default();
         self.teams.iter().filter_map(|(_, round)| round.as_ref().ok()).for_each(|round| sum.add(&round.committed));
         sum
     }

@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use crate::archive::{Finding, FindingKind, ReadPoint, TeamState, WindowRecord, WindowState};
+use crate::model::ranges::{missing, union};
 use crate::model::{Instant, Range, Stream};
 use crate::planted::{self, Bug};
-
-use crate::model::ranges::{missing, union};
 
 /// The subject of a gap of a removed computer without a name.
 pub const UNKNOWN_COMPUTER: &str = "unknown_computer";
@@ -26,7 +25,7 @@ pub struct Removal {
 
 /// The ranges of connections that were read, and the times of the readings.
 #[derive(Debug, Clone, Default)]
-pub struct Reading {
+pub struct ReadHistory {
     /// The start of the archive, and the time from which it counts: a backfill, and readings that extended it.
     begins: Vec<(Instant, Instant)>,
     points: Vec<ReadPoint>,
@@ -39,20 +38,20 @@ pub struct Reading {
 }
 
 /// Whether a finding is about lost connections.
-fn tells_of_loss(finding: &Finding) -> bool {
+fn is_about_loss(finding: &Finding) -> bool {
     finding.stream == Some(Stream::Connections) && matches!(finding.kind, FindingKind::Gap | FindingKind::RemovedBefore)
 }
 
-impl Reading {
-    /// The state of the last commit, with the read points that no commit holds yet (`quiet`).
-    pub fn of(state: &TeamState, quiet: &[ReadPoint], lag: Duration) -> Self {
-        let mut reading = Self { lag, ..Self::default() };
+impl ReadHistory {
+    /// The state of the last commit, with the read points that no commit holds yet.
+    pub fn of(state: &TeamState, uncommitted: &[ReadPoint], lag: Duration) -> Self {
+        let mut history = Self { lag, ..Self::default() };
         let held = state.streams.get(&Stream::Connections);
-        reading.points.extend(held.into_iter().flat_map(|held| &held.read_points).chain(quiet));
-        reading.note_findings(state.findings.iter().map(|(_, finding)| finding));
+        history.points.extend(held.into_iter().flat_map(|held| &held.read_points).chain(uncommitted));
+        history.note_findings(state.findings.iter().map(|(_, finding)| finding));
         let windows = state.windows.iter().filter(|((stream, _), _)| *stream == Stream::Connections);
-        windows.for_each(|(_, window)| reading.note_window(window));
-        reading
+        windows.for_each(|(_, window)| history.note_window(window));
+        history
     }
 
     /// Adds findings that wait for their commit.
@@ -60,7 +59,7 @@ impl Reading {
         for finding in findings {
             if finding.kind == FindingKind::ArchiveBegins && finding.stream == Some(Stream::Connections) {
                 self.begins.extend(finding.from.map(|from| (from, finding.found_at)));
-            } else if tells_of_loss(finding) {
+            } else if is_about_loss(finding) {
                 self.recorded.push(finding.clone());
             }
         }
@@ -122,7 +121,7 @@ impl Reading {
         let point = self.point_by(removal.seen_until).filter(|_| !planted::is(Bug::GapFromBeginning));
         let once = point.map_or(begins, |point| point.read_to);
         let before_added = removal.added_at.and_then(|at| self.point_by(Some(at))).map(|point| point.read_to);
-        let lag = if planted::is(Bug::NoLateness) { Duration::ZERO } else { self.lag };
+        let lag = if planted::is(Bug::NoLagInRemovalGap) { Duration::ZERO } else { self.lag };
         let surely = before_added.map_or(once.minus(lag), |added| added.max(once.minus(lag))).min(once);
         let since = point.and_then(|point| self.begins_at(point.at)).unwrap_or(once);
         let by_then =

@@ -38,7 +38,7 @@ mod team;
 mod team_round;
 
 pub use crate::threads::Workers;
-pub use commit::counts::Flushed;
+pub use commit::counts::CommitCounts;
 pub use commit::quarantine::{RetriedByReason, retry_quarantine};
 pub use error::RoundError;
 pub use expiry::{due_months, expire};

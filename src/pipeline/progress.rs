@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::model::{Range, Stream, TeamId};
 
-use crate::pipeline::commit::counts::Flushed;
+use crate::pipeline::commit::counts::CommitCounts;
 
 /// Receives the progress of a round. Several streams call it at once.
 pub trait Progress: Send + Sync {
@@ -15,7 +15,7 @@ pub trait Progress: Send + Sync {
     /// A part was read. `planned`: the part belongs to the planned seconds.
     fn read(&self, _team: &TeamId, _stream: Stream, _part: Range, _events: u64, _planned: bool) {}
     /// A batch was committed, in the time `took`.
-    fn committed(&self, _team: &TeamId, _flushed: &Flushed, _took: Duration) {}
+    fn committed(&self, _team: &TeamId, _counts: &CommitCounts, _took: Duration) {}
 }
 
 /// Shows no progress.

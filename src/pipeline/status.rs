@@ -46,9 +46,9 @@ pub struct StreamStatus {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct InventoryStatus {
     /// The last scan of any part; `None` before the first.
-    pub looked_at: Option<Instant>,
+    pub scanned_at: Option<Instant>,
     /// The last time that the sign-in info of all users was complete; `None` before the first.
-    pub sign_in_looked_at: Option<Instant>,
+    pub sign_in_scanned_at: Option<Instant>,
     /// Users with sign-in info.
     pub users_asked: u64,
     pub users: u64,
@@ -141,8 +141,8 @@ fn inventory_status(state: &TeamState) -> InventoryStatus {
     let users = entities(InventoryPart::Users);
     let asked = saturating_sum(state.files_of(Dataset::Inventory(InventoryPart::SignIn)).map(|file| file.rows));
     InventoryStatus {
-        looked_at: scans().map(|scan| scan.read_at).max(),
-        sign_in_looked_at: state.last_scan(InventoryPart::SignIn).map(|scan| scan.read_at),
+        scanned_at: scans().map(|scan| scan.read_at).max(),
+        sign_in_scanned_at: state.last_scan(InventoryPart::SignIn).map(|scan| scan.read_at),
         users_asked: asked.min(users),
         users,
         computers: entities(InventoryPart::Computers),

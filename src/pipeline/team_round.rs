@@ -9,8 +9,8 @@ use crate::model::{Instant, Range, Stream};
 use crate::planted::{self, Bug};
 
 use crate::pipeline::commit::change::StreamChange;
-use crate::pipeline::commit::committer::{Committer, Ended};
-use crate::pipeline::commit::counts::Flushed;
+use crate::pipeline::commit::committer::{CommitStageResult, Committer};
+use crate::pipeline::commit::counts::CommitCounts;
 use crate::pipeline::commit::inbox::channel;
 use crate::pipeline::commit::seal::seal;
 use crate::pipeline::error::RoundError;
@@ -43,7 +43,7 @@ pub struct TeamRound {
     pub plan_span: Option<Duration>,
     /// The team's name, if this round read it.
     pub name: Option<String>,
-    pub committed: Flushed,
+    pub committed: CommitCounts,
     /// The failures by stream. All other streams succeeded.
     pub failures: Vec<(Option<Stream>, RoundError)>,
     /// The scan of the inventory.
@@ -57,7 +57,7 @@ pub struct TeamRound {
 impl TeamRound {
     /// The round before its first request.
     fn empty(now: Instant) -> Self {
-        let (plan_span, committed, failures) = (None, Flushed::default(), Vec::new());
+        let (plan_span, committed, failures) = (None, CommitCounts::default(), Vec::new());
         let (scan, deferred) = (ScanRound::default(), Vec::new());
         Self {
             first: now,
@@ -134,7 +134,7 @@ async fn vacuum(edges: &TeamEdges) -> Result<(), ArchiveError> {
 }
 
 /// Keeps the read points for later rounds of this process.
-fn remember(edges: &TeamEdges, ended: &Ended) {
+fn remember(edges: &TeamEdges, ended: &CommitStageResult) {
     ended.read_points.iter().for_each(|(stream, point)| edges.memory.note_point(*stream, *point));
     for stream in Stream::ALL.into_iter().filter(|stream| edges.settings.reads(*stream)) {
         let newest = |points: &[ReadPoint]| points.iter().copied().max_by_key(|point| point.read_to);
@@ -153,13 +153,13 @@ async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError
         // From now on a computer that is removed during the backfill is known.
         note_computers(ctx, now, None, &mut computers).await?;
     }
-    note_quiet_streams(ctx).await?;
+    note_uncommitted_points(ctx).await?;
     let known = ctx.memory.last_point(Stream::Connections);
     let behind = ctx.with_state(|state| gap_behind_span(state, round.plan_span, known, now));
-    let behind = behind.filter(|gap| is_read_past(ctx, gap) && !planted::is(Bug::BehindForgotten));
+    let behind = behind.filter(|gap| is_read_past(ctx, gap) && !planted::is(Bug::SpanGapLostOnFailure));
     if let Some(gap) = &behind {
         // The next commit writes it: after an interrupted round these events must not look read in time.
-        ctx.add(|batch| batch.note_finding(gap.clone())).await?;
+        ctx.add(|batch| batch.defer_finding(gap.clone())).await?;
     }
     let first = round.first;
     let stream = |stream: Stream| async move {
@@ -216,13 +216,13 @@ async fn plan_span(ctx: &TeamContext, name: &mut Option<String>) -> Result<Optio
 }
 
 /// Notes uncommitted read points of the streams that this round does not read. The round's commit, if any, writes them.
-async fn note_quiet_streams(ctx: &TeamContext) -> Result<(), ArchiveError> {
+async fn note_uncommitted_points(ctx: &TeamContext) -> Result<(), ArchiveError> {
     for stream in Stream::ALL.into_iter().filter(|stream| !ctx.settings.reads(*stream)) {
         let held = ctx.with_state(|state| state.streams.get(&stream).and_then(|held| read_to(held, None)));
-        let quiet = ctx.memory.last_point(stream).filter(|point| held.is_some_and(|held| held < point.read_to));
-        if let Some(point) = quiet {
+        let uncommitted = ctx.memory.last_point(stream).filter(|point| held.is_some_and(|held| held < point.read_to));
+        if let Some(point) = uncommitted {
             let change = StreamChange { read_points: vec![point], ..StreamChange::default() };
-            ctx.add(|batch| batch.note_stream(stream, change)).await?;
+            ctx.add(|batch| batch.defer_change(stream, change)).await?;
         }
     }
     Ok(())

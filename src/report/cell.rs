@@ -6,7 +6,7 @@ use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use serde_json::Value;
 
-mod beyond;
+mod out_of_range;
 
 /// The text of a value, or `None` for NULL. Times have the form `2026-11-20T08:00:00.123456`; bytes that are not printable ASCII
 /// have the form `\xNN`.
@@ -39,14 +39,14 @@ impl<'a> Texts<'a> {
         }
         held.clear();
         match (&self.formatter, array.data_type()) {
-            (Some(formatter), _) => match beyond::text(array, row) {
+            (Some(formatter), _) => match out_of_range::text(array, row) {
                 Some(text) => held.push_str(&text),
                 None => formatter.value(row).write(held)?,
             },
             (None, DataType::Utf8) => return Ok(Some(array.as_string::<i32>().value(row))),
             (None, DataType::Binary) => held.push_str(&escaped(array.as_binary::<i32>().value(row))),
             (None, DataType::LargeBinary) => held.push_str(&escaped(array.as_binary::<i64>().value(row))),
-            (None, DataType::Timestamp(..)) => held.push_str(&beyond::text(array, row).unwrap_or_default()),
+            (None, DataType::Timestamp(..)) => held.push_str(&out_of_range::text(array, row).unwrap_or_default()),
             // A HUGEINT can have more digits than the formatter's decimal type, which would cut it.
             (None, DataType::Decimal128(..)) => {
                 held.push_str(&array.as_primitive::<Decimal128Type>().value(row).to_string());

@@ -150,7 +150,7 @@ impl ViewData {
             head: state.head,
             begins: begins.collect(),
         });
-        let scans = state.inventory.values().flatten().map(|look| (state.team_id.clone(), *look));
+        let scans = state.inventory.values().flatten().map(|scan| (state.team_id.clone(), *scan));
         self.inventory_reads.extend(scans);
         self.reviews.extend(state.reviews.iter().map(|(ledger_seq, review)| ReviewRow {
             team_id: state.team_id.clone(),

@@ -19,11 +19,11 @@ use super::catalog::Report;
 use super::columns::View;
 use super::data::ViewData;
 use super::error::ARCHIVE_FAILED;
+use super::exact_types::check_columns;
 use super::lexer;
-use super::lookup::{ArchiveRows, Current, Lookup, ROWS_FUNCTION};
-use super::narrow::{Narrowed, mentioned, narrowed};
+use super::lookup::{ArchiveRows, CurrentLookup, Lookup, ROWS_FUNCTION};
 use super::needs::Needs;
-use super::printed::check_columns;
+use super::pruning::{Pruned, mentioned, pruned};
 use super::pseudonyms::Pseudonyms;
 use super::sink::{Flow, Sink};
 use super::spill::Spill;
@@ -48,7 +48,7 @@ impl Default for Limits {
 pub struct Engine {
     connection: Connection,
     data: Arc<ViewData>,
-    lookup: Current,
+    lookup: CurrentLookup,
     /// The snapshot of an archive in a bucket, for views that are made later.
     remote: Option<Arc<ViewData>>,
     /// Files that views read, pinned in the cache.
@@ -109,12 +109,12 @@ impl Engine {
             return Self::open_in(data, limits, spill_parent);
         }
         let mut wanted = mentioned(sql);
-        match narrowed(sql, &data) {
+        match pruned(sql, &data) {
             // Do not fetch the files that the query cannot need.
-            Some(Narrowed { left: (dataset, left), .. }) if data.is_remote() => {
+            Some(Pruned { left: (dataset, left), .. }) if data.is_remote() => {
                 data.files.insert(dataset, left);
             }
-            Some(narrowed) => wanted.retain(|view| *view != narrowed.view),
+            Some(pruned) => wanted.retain(|view| *view != pruned.view),
             None => {}
         }
         Self::open_with(data, limits, spill_parent, &wanted)
@@ -172,7 +172,7 @@ impl Engine {
         connection.register_scalar_function::<LocalTime>(ZONE_FUNCTION).map_err(failed)?;
         // A live file never changes, so its footer can be cached.
         connection.execute_batch("SET GLOBAL parquet_metadata_cache = true").map_err(failed)?;
-        let lookup = Current::new(Lookup::of(&data));
+        let lookup = CurrentLookup::new(Lookup::of(&data));
         connection.register_scalar_function_with_state::<ArchiveRows>(ROWS_FUNCTION, &lookup).map_err(failed)?;
         connection.execute_batch(&views_sql_of(&data, wanted)).map_err(failed)?;
         let made = RefCell::new(wanted.iter().copied().collect());
@@ -321,8 +321,8 @@ impl Engine {
     /// all views.
     fn prepare(&self, sql: &str) -> Result<Statement<'_>, ReportError> {
         if self.is_pristine.get()
-            && let Some(narrowed) = narrowed(sql, &self.data)
-            && let Ok(statement) = self.connection.prepare(&narrowed.sql)
+            && let Some(pruned) = pruned(sql, &self.data)
+            && let Ok(statement) = self.connection.prepare(&pruned.sql)
         {
             return Ok(statement);
         }
@@ -342,8 +342,8 @@ impl Engine {
         if missing.is_empty() {
             return Ok(false);
         }
-        let look = self.remote.as_ref().unwrap_or(&self.data);
-        let (data, loan) = look.pinned(&missing)?;
+        let source = self.remote.as_ref().unwrap_or(&self.data);
+        let (data, loan) = source.pinned(&missing)?;
         data.check_files()?;
         self.connection.execute_batch(&views_sql_of(&data, &missing)).map_err(|e| opening_failed(&data, &e))?;
         self.pinned.borrow_mut().extend(loan);

@@ -33,9 +33,9 @@ pub(super) struct Lookup {
 
 /// The engine's current snapshot, shared with its function.
 #[derive(Clone, Default)]
-pub(super) struct Current(Arc<RwLock<Arc<Lookup>>>);
+pub(super) struct CurrentLookup(Arc<RwLock<Arc<Lookup>>>);
 
-impl Current {
+impl CurrentLookup {
     pub fn new(lookup: Lookup) -> Self {
         Self(Arc::new(RwLock::new(Arc::new(lookup))))
     }
@@ -51,7 +51,7 @@ impl Current {
 
 impl Lookup {
     pub fn of(data: &ViewData) -> Self {
-        let teams = data.teams.iter().map(|look| (look.team_id.clone(), look.seq)).collect();
+        let teams = data.teams.iter().map(|team| (team.team_id.clone(), team.seq)).collect();
         let is_out_of_reach = data.is_pinned && data.archive.is_none();
         Self { archive: data.archive.clone(), is_out_of_reach, teams, verified: OnceLock::new() }
     }
@@ -98,8 +98,8 @@ impl Lookup {
     pub fn verified(&self) -> Result<Option<&VerifyReport>, String> {
         let Some(archive) = &self.archive else { return Ok(None) };
         let options = VerifyOptions { grace: archive.grace(), ..VerifyOptions::default() };
-        let look = || verify(archive.store().as_ref(), &options).map_err(|e| e.to_string());
-        self.verified.get_or_init(look).as_ref().map(Some).map_err(Clone::clone)
+        let check = || verify(archive.store().as_ref(), &options).map_err(|e| e.to_string());
+        self.verified.get_or_init(check).as_ref().map(Some).map_err(Clone::clone)
     }
 
     #[cfg(test)]
@@ -174,9 +174,9 @@ fn verdict_values(report: &VerifyReport) -> Value {
 pub(super) struct ArchiveRows;
 
 impl VArrowScalar for ArchiveRows {
-    type State = Current;
+    type State = CurrentLookup;
 
-    fn invoke(current: &Current, input: RecordBatch) -> Result<ArrayRef, Box<dyn Error>> {
+    fn invoke(current: &CurrentLookup, input: RecordBatch) -> Result<ArrayRef, Box<dyn Error>> {
         let names = input.column(0).as_any().downcast_ref::<StringArray>();
         let names = names.ok_or_else(|| format!("{ROWS_FUNCTION} needs the name of a view"))?;
         let lookup = current.get();

@@ -18,14 +18,14 @@ mod error;
 pub mod lexer;
 mod lookup;
 mod needs;
-mod named;
-mod narrow;
+mod team_name_sink;
+mod pruning;
 mod pack;
 mod page;
 mod snapshot_source;
-mod printed;
+mod exact_types;
 mod pseudonyms;
-mod question;
+mod bound_query;
 mod remote;
 mod render;
 mod run;
@@ -39,6 +39,7 @@ mod write;
 mod zone;
 
 pub use about::{About, LedgerHead, gaps_recorded};
+pub use bound_query::JsonRows;
 pub use catalog::{
     Allowed, Catalog, CatalogError, Chart, ChartKind, ChartRole, Origin, Param, ParamDefault, ParamKind, ParamValue,
     Report, Severity, SeverityRule, Statement,
@@ -49,21 +50,20 @@ pub use coverage::{GapInside, Span, StreamCoverage};
 pub use data::{CoverageRow, FindingRow, LiveFile, ReviewRow, TeamSnapshot, ViewData};
 pub use engine::{Engine, Interrupter, Limits};
 pub use error::ReportError;
-pub use named::Named;
 pub use needs::{COMPUTERS, Needs};
 pub use pack::{CheckedPack, Manifest, PackError, PackInput, Tree, check_pack, write_pack, zip_pack};
 pub use page::{Cell, ColumnHead, Figure, FirstRows, Section, counted, local as local_time_text};
 pub use pinning::PinnedSnapshot;
-pub use question::JsonRows;
 pub use remote::Remote;
 pub use render::{Format, Medium, sink_for};
 pub use run::{ReportInput, Run};
 pub use sink::{Flow, Sink};
 pub use snapshot_source::{Extents, SnapshotSource};
 pub use spill::{remove_spills, remove_stale_spills};
+pub use team_name_sink::TeamNameSink;
 pub use team_names::{NAME_CHARS_MAX, TeamNameError, TeamNames, clean_name};
 pub use views::{client_sql, views_sql};
-pub use visitor::{LOOK_BYTES_MAX, VisitorAnswer, VisitorQuestion, VisitorRows};
+pub use visitor::{SNAPSHOT_BYTES_MAX, VisitorAnswer, VisitorQuestion, VisitorRows};
 pub use write::write_report;
 pub use zone::{ZONE_FUNCTION, Zone};
 

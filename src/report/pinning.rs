@@ -9,8 +9,8 @@ use super::ReportError;
 use super::columns::View;
 use super::data::{LiveFile, ViewData};
 use super::error::ARCHIVE_FAILED;
-use super::narrow::{Narrowed, mentioned, narrowed};
 use super::needs::view_of;
+use super::pruning::{Pruned, mentioned, pruned};
 
 impl ViewData {
     /// This snapshot with cached files for some views, and without the files of other views. A snapshot of a local
@@ -65,18 +65,18 @@ impl PinnedSnapshot {
     ///
     /// # Errors
     /// As [`ViewData::pinned`].
-    pub fn of(look: Arc<ViewData>, sql: &str) -> Result<Self, ReportError> {
-        if !look.is_remote() {
-            return Ok(Self { data: look, _loan: None });
+    pub fn of(snapshot: Arc<ViewData>, sql: &str) -> Result<Self, ReportError> {
+        if !snapshot.is_remote() {
+            return Ok(Self { data: snapshot, _loan: None });
         }
         let views = mentioned(sql);
-        let (data, loan) = match narrowed(sql, &look) {
-            Some(Narrowed { left: (dataset, left), .. }) => {
-                let mut fewer = ViewData::clone(&look);
+        let (data, loan) = match pruned(sql, &snapshot) {
+            Some(Pruned { left: (dataset, left), .. }) => {
+                let mut fewer = ViewData::clone(&snapshot);
                 fewer.files.insert(dataset, left);
                 fewer.pinned(&views)?
             }
-            None => look.pinned(&views)?,
+            None => snapshot.pinned(&views)?,
         };
         Ok(Self { data: Arc::new(data), _loan: loan })
     }

@@ -67,9 +67,9 @@ pub struct Medium {
 }
 
 /// A sink that writes `format` to `out`.
-pub fn sink_for<'a>(format: Format, out: &'a mut (dyn Write + Send), look: Medium) -> Box<dyn Sink + 'a> {
+pub fn sink_for<'a>(format: Format, out: &'a mut (dyn Write + Send), medium: Medium) -> Box<dyn Sink + 'a> {
     match format {
-        Format::Table => Box::new(Table::new(out, look)),
+        Format::Table => Box::new(Table::new(out, medium)),
         Format::Csv => Box::new(Lines::new(out, &Csv)),
         Format::Json => Box::new(Lines::new(out, &Json { lines: false })),
         Format::Ndjson => Box::new(Lines::new(out, &Json { lines: true })),

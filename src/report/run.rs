@@ -12,8 +12,8 @@ use super::catalog::{IMPLICIT_PARAMS, ParamValue, Report, Severity, SeverityRule
 use super::coverage::{Span, coverage};
 use super::data::{TeamSnapshot, ViewData};
 use super::engine::stream_rows;
-use super::named::Named;
 use super::pseudonyms::Pseudonymised;
+use super::team_name_sink::TeamNameSink;
 use super::without_text::without_text;
 use super::zone::Zone;
 use super::{Engine, ReportError, Sink};
@@ -103,9 +103,9 @@ impl Engine {
     ) -> About {
         let data = self.data();
         let is_asked = |team: &TeamId| asked.team.as_ref().is_none_or(|asked| asked == team);
-        let heads = data.teams.iter().filter(|look| is_asked(&look.team_id));
-        let named = |look: &&TeamSnapshot| {
-            let team = look.team_id.to_string();
+        let heads = data.teams.iter().filter(|head| is_asked(&head.team_id));
+        let named = |head: &&TeamSnapshot| {
+            let team = head.team_id.to_string();
             data.names.name(&team).map(str::to_owned).map(|name| (team, name))
         };
         let about = About {
@@ -116,7 +116,7 @@ impl Engine {
             period: Span { from: asked.period.start, to: asked.period.end },
             zone: asked.zone.name().to_owned(),
             team: asked.team.as_ref().map(ToString::to_string),
-            team_names: heads.clone().filter_map(|look| named(&look)).collect(),
+            team_names: heads.clone().filter_map(|head| named(&head)).collect(),
             names: data.names.clone(),
             as_of: asked.as_of,
             params: asked.values.iter().map(|(name, value)| (name.clone(), value.to_json())).collect(),
@@ -125,7 +125,7 @@ impl Engine {
             coverage: coverage(data, asked.period, asked.team.as_ref()),
             without_text: without_text(data, report, asked.period, asked.team.as_ref()),
             ledger: heads
-                .map(|look| LedgerHead { team: look.team_id.to_string(), seq: look.seq.0, sha256: look.head })
+                .map(|head| LedgerHead { team: head.team_id.to_string(), seq: head.seq.0, sha256: head.head })
                 .collect(),
             query_sha256: report.sha256,
             controls: report.controls.clone(),
@@ -182,7 +182,7 @@ impl Run<'_> {
     /// # Errors
     /// As [`Run::rows`].
     pub fn named_rows(&self, sink: &mut dyn Sink) -> Result<(), ReportError> {
-        self.rows(&mut Named::new(sink, &self.about.names))
+        self.rows(&mut TeamNameSink::new(sink, &self.about.names))
     }
 
     /// The rows of the chart: from the report's second query, else the report's own rows.

@@ -285,11 +285,11 @@ fn changes_of_the_inventory_are_shown_as_dated_versions() {
     let target = path.to_str().unwrap();
     csv(&empty_engine(), &format!("COPY ({}) TO '{target}' (FORMAT parquet)", select.join(" UNION ALL ")));
     let file = LiveFile { path: target.to_owned(), span: None };
-    let look =
+    let read =
         InventoryRead { part: InventoryPart::Groups, read_at: at("2026-11-06T03:00:00Z"), visible: true, entities: 2 };
     let data = ViewData {
         files: BTreeMap::from([(Dataset::Inventory(InventoryPart::Groups), vec![file])]),
-        inventory_reads: vec![(TeamId::from("t1"), look)],
+        inventory_reads: vec![(TeamId::from("t1"), read)],
         ..ViewData::default()
     };
     let engine = Engine::open(data, SMALL).unwrap();

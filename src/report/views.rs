@@ -49,7 +49,7 @@ fn body(data: &ViewData, view: View) -> String {
             let is_cut = data.expired.iter().any(|row| row.record.dataset == dataset);
             versions(part, files(dataset), is_cut)
         }
-        View::InventoryReads => over_rows(view, data.inventory_reads.iter().map(look_values)),
+        View::InventoryReads => over_rows(view, data.inventory_reads.iter().map(inventory_read_values)),
         View::Reviews => over_rows(view, data.reviews.iter().map(review_values)),
         View::Holds => over_rows(view, data.holds.iter().map(hold_values)),
         View::Expired => over_rows(view, data.expired.iter().map(expired_values)),
@@ -225,13 +225,13 @@ fn finding_values(row: &FindingRow) -> Value {
     })
 }
 
-fn look_values((team_id, look): &(TeamId, InventoryRead)) -> Value {
+fn inventory_read_values((team_id, read): &(TeamId, InventoryRead)) -> Value {
     json!({
         "team_id": team_id.as_str(),
-        "part": look.part.as_str(),
-        "read_at": look.read_at.micros(),
-        "visible": look.visible,
-        "entities": look.entities,
+        "part": read.part.as_str(),
+        "read_at": read.read_at.micros(),
+        "visible": read.visible,
+        "entities": read.entities,
     })
 }
 

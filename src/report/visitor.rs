@@ -9,16 +9,16 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use serde::{Deserialize, Serialize};
 
+use super::bound_query::JsonRows;
 use super::engine::Limits;
 use super::page::FirstRows;
-use super::question::JsonRows;
 use super::sink::{Flow, Sink};
 use super::{Engine, ReportError, ViewData};
 
 /// The maximum size of spill files, in MiB.
 const SPILL_MIB_MAX: u32 = 2_048;
 /// The maximum size of the snapshot that a process receives.
-pub const LOOK_BYTES_MAX: u64 = 64 << 20;
+pub const SNAPSHOT_BYTES_MAX: u64 = 64 << 20;
 
 /// One query and its limits. The snapshot of the archive follows on the next line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,7 +69,7 @@ impl VisitorQuestion {
         engine.check_query(&self.sql)?;
         match self.shape {
             VisitorRows::Page { rows_max } => {
-                let mut rows = Until { inner: FirstRows::new(rows_max), rows_max };
+                let mut rows = LimitedRows { inner: FirstRows::new(rows_max), rows_max };
                 engine.query(&self.sql, &mut rows)?;
                 Ok(VisitorAnswer::Page(rows.inner))
             }
@@ -94,12 +94,12 @@ impl From<ReportError> for VisitorAnswer {
 }
 
 /// Keeps the first rows, and whether there are more; then stops the query.
-struct Until {
+struct LimitedRows {
     inner: FirstRows,
     rows_max: usize,
 }
 
-impl Sink for Until {
+impl Sink for LimitedRows {
     fn begin(&mut self, schema: SchemaRef) -> Result<(), ReportError> {
         self.inner.begin(schema)
     }

@@ -19,13 +19,13 @@ pub fn write_report(
     run: &Run<'_>,
     format: Format,
     out: &mut (dyn Write + Send),
-    look: Medium,
+    medium: Medium,
     is_bare: bool,
 ) -> Result<(), ReportError> {
     let about = run.about();
     let json = serde_json::to_string(about).expect("BUG: a statement is plain data");
     if is_bare && format != Format::Parquet {
-        return write_rows(run, format, out, look);
+        return write_rows(run, format, out, medium);
     }
     match format {
         Format::Html => {
@@ -36,16 +36,16 @@ pub fn write_report(
         }
         Format::Json => {
             write!(out, "{{\"about\":{json},\n\"rows\":")?;
-            run.rows(sink_for(format, out, look).as_mut())?;
+            run.rows(sink_for(format, out, medium).as_mut())?;
             out.write_all(b"}\n")?;
         }
         Format::Parquet => run.rows(&mut Columnar::new(out).with_metadata("annals.about", json))?,
         Format::Ndjson => {
-            run.rows(sink_for(format, out, look).as_mut())?;
+            run.rows(sink_for(format, out, medium).as_mut())?;
             writeln!(out, "{{\"about\":{json}}}")?;
         }
         Format::Table | Format::Csv | Format::Markdown => {
-            write_rows(run, format, out, look)?;
+            write_rows(run, format, out, medium)?;
             if format == Format::Markdown {
                 writeln!(out)?;
             }
@@ -62,8 +62,8 @@ pub fn write_report(
 }
 
 /// Writes the rows: for people with team names, for programs unchanged.
-fn write_rows(run: &Run<'_>, format: Format, out: &mut (dyn Write + Send), look: Medium) -> Result<(), ReportError> {
-    let mut sink = sink_for(format, out, look);
+fn write_rows(run: &Run<'_>, format: Format, out: &mut (dyn Write + Send), medium: Medium) -> Result<(), ReportError> {
+    let mut sink = sink_for(format, out, medium);
     match format {
         Format::Table | Format::Html => run.named_rows(sink.as_mut()),
         _ => run.rows(sink.as_mut()),

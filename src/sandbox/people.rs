@@ -36,7 +36,7 @@ impl World {
     /// A team without a state yet has only the people that its seed makes, so only the token's own team needs a look.
     fn memberships(&self, issued: &Issued) -> Vec<Membership> {
         let at = self.roster_at();
-        let may_have = |team: &&Arc<Team>| team.is_looked_at() || team.roster.id.as_str() == issued.team;
+        let may_have = |team: &&Arc<Team>| team.has_state() || team.roster.id.as_str() == issued.team;
         let membership = |team: &Arc<Team>| {
             let role = team.state(at).user(&issued.user).ok()?.role;
             Some(Membership { team: team.roster.id.as_str().to_owned(), role })
@@ -102,7 +102,7 @@ impl World {
         let at = self.roster_at();
         let owner = team.state(at).sso_owner().to_owned();
         let mut found = Vec::new();
-        for other in self.others(team).filter(|other| other.is_looked_at() || other.roster.id.as_str() == owner) {
+        for other in self.others(team).filter(|other| other.has_state() || other.roster.id.as_str() == owner) {
             let state = other.state(at);
             if state.sso_owner() == owner {
                 found.extend(state.accounts().filter(|user| user.signs_in_with("saml")).cloned());
@@ -115,7 +115,7 @@ impl World {
     fn account(&self, team: &Team, email: &str) -> Option<User> {
         let at = self.roster_at();
         let is_seeded = |other: &Team| other.roster.people.iter().any(|held| held.email.eq_ignore_ascii_case(email));
-        let mut may_know = self.others(team).filter(|other| other.is_looked_at() || is_seeded(other));
+        let mut may_know = self.others(team).filter(|other| other.has_state() || is_seeded(other));
         may_know.find_map(|other| other.state(at).account(email).cloned())
     }
 
@@ -130,7 +130,7 @@ impl World {
     ) {
         let ((email, change), at) = (account, self.roster_at());
         let is_seeded = |other: &Team| other.roster.people.iter().any(|held| held.email.eq_ignore_ascii_case(&email));
-        for other in self.others(team).filter(|other| other.is_looked_at() || is_seeded(other)) {
+        for other in self.others(team).filter(|other| other.has_state() || is_seeded(other)) {
             let mut state = other.state(at);
             let effects = spread(&mut state, &email, change);
             publish(other, &mut state, author, now, delay, effects);

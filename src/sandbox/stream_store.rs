@@ -66,7 +66,7 @@ impl<R: Record> StreamStore<R> {
     }
 
     /// A consistent view of the overlay at `now`.
-    pub(super) fn look(&self, now: Instant) -> RwLockReadGuard<'_, Overlay> {
+    pub(super) fn overlay(&self, now: Instant) -> RwLockReadGuard<'_, Overlay> {
         let born = self.late.partition_point(|(birth, _)| *birth <= now);
         if self.read().born != born {
             self.rebuild_hidden(&mut self.write(), born);
@@ -76,7 +76,7 @@ impl<R: Record> StreamStore<R> {
 
     /// A page, and the number of events in the whole listing.
     pub(super) fn page(&self, now: Instant, listing: &Listing, cut: Cut) -> (Vec<Item<R>>, u64) {
-        let overlay = self.look(now);
+        let overlay = self.overlay(now);
         View::new(&self.records, &overlay, now, listing).page(cut)
     }
 
@@ -84,7 +84,7 @@ impl<R: Record> StreamStore<R> {
     pub(super) fn visible(&self, now: Instant) -> u64 {
         let whole =
             Listing { from: Instant::from_nanos(i64::MIN), end: Instant::from_nanos(i64::MAX), computers: None };
-        let overlay = self.look(now);
+        let overlay = self.overlay(now);
         View::new(&self.records, &overlay, now, &whole).total()
     }
 

@@ -89,7 +89,7 @@ impl Team {
     }
 
     /// Whether the team has a state that may differ from the seed's.
-    pub(super) fn is_looked_at(&self) -> bool {
+    pub(super) fn has_state(&self) -> bool {
         self.state.get().is_some()
     }
 

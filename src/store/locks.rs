@@ -12,7 +12,7 @@ pub(super) struct Locks(Arc<Mutex<BTreeSet<String>>>);
 impl Locks {
     pub(super) fn take(&self, name: &str) -> Result<Box<dyn Guard>, StoreError> {
         match self.change(|held| held.insert(name.to_owned())) {
-            true => Ok(Box::new(Held { locks: self.clone(), name: name.to_owned() })),
+            true => Ok(Box::new(HeldLock { locks: self.clone(), name: name.to_owned() })),
             false => Err(StoreError::Locked { name: name.to_owned() }),
         }
     }
@@ -22,14 +22,14 @@ impl Locks {
     }
 }
 
-struct Held {
+struct HeldLock {
     locks: Locks,
     name: String,
 }
 
-impl Guard for Held {}
+impl Guard for HeldLock {}
 
-impl Drop for Held {
+impl Drop for HeldLock {
     fn drop(&mut self) {
         self.locks.change(|held| held.remove(&self.name));
     }

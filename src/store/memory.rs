@@ -21,12 +21,12 @@ pub struct MemoryStore {
 
 #[derive(Debug, Clone)]
 struct Inner {
-    files: BTreeMap<String, Held>,
+    files: BTreeMap<String, MemoryFile>,
     now: Instant,
 }
 
 #[derive(Debug, Clone)]
-struct Held {
+struct MemoryFile {
     content: Bytes,
     modified: Instant,
 }
@@ -39,8 +39,8 @@ impl Default for Inner {
 
 impl Inner {
     fn put(&mut self, path: &str, content: Bytes) {
-        let held = Held { content, modified: self.now };
-        self.files.insert(path.to_owned(), held);
+        let file = MemoryFile { content, modified: self.now };
+        self.files.insert(path.to_owned(), file);
     }
 }
 
@@ -79,7 +79,7 @@ impl Store for MemoryStore {
     }
 
     fn read(&self, path: &str) -> Result<Blob, StoreError> {
-        let found = self.inner().files.get(path).map(|held| held.content.clone());
+        let found = self.inner().files.get(path).map(|file| file.content.clone());
         found.map(Blob::Bytes).ok_or_else(|| StoreError::NotFound { path: path.to_owned() })
     }
 
@@ -87,10 +87,10 @@ impl Store for MemoryStore {
         let prefix = if directory.is_empty() { String::new() } else { format!("{directory}/") };
         let inner = self.inner();
         let under = inner.files.range(prefix.clone()..).take_while(|(path, _)| path.starts_with(&prefix));
-        let entry = |(path, held): (&String, &Held)| Listed {
+        let entry = |(path, file): (&String, &MemoryFile)| Listed {
             path: path.clone(),
-            bytes: held.content.len() as u64,
-            modified: held.modified,
+            bytes: file.content.len() as u64,
+            modified: file.modified,
             tag: None,
             irregular: None,
         };
@@ -108,7 +108,7 @@ impl Store for MemoryStore {
         if let Some(later) = later_name(path, inner.files.keys().map(String::as_str)) {
             return Err(StoreError::Later { path: path.to_owned(), later: later.to_owned() });
         }
-        let content = inner.files.get(path).map(|held| held.content.clone()).unwrap_or_default();
+        let content = inner.files.get(path).map(|file| file.content.clone()).unwrap_or_default();
         let found = content.len() as u64;
         let conflict = StoreError::Conflict { path: path.to_owned(), expected: tail.keep + tail.torn, found };
         let keep = usize::try_from(tail.keep).expect("BUG: a file in memory");
@@ -127,9 +127,9 @@ impl Store for MemoryStore {
         let mut inner = self.inner();
         match inner.files.get(path) {
             None => inner.put(path, Bytes::copy_from_slice(bytes)),
-            Some(held) if held.content == bytes => {}
-            Some(held) => {
-                let found = held.content.len() as u64;
+            Some(file) if file.content == bytes => {}
+            Some(file) => {
+                let found = file.content.len() as u64;
                 return Err(StoreError::Conflict { path: path.to_owned(), expected: 0, found });
             }
         }

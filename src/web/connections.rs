@@ -39,13 +39,13 @@ impl Bounds {
 pub struct Connections {
     bounds: Bounds,
     turns: Arc<Semaphore>,
-    held: Mutex<Held>,
+    state: Mutex<ConnectionsState>,
     /// Signals that a connection was closed or waits.
     has_changed: Notify,
 }
 
 #[derive(Default)]
-struct Held {
+struct ConnectionsState {
     count: usize,
     tickets: u64,
     /// The waiting connections, the longest waiting first.
@@ -55,7 +55,7 @@ struct Held {
 impl Connections {
     pub fn new(bounds: Bounds) -> Arc<Self> {
         let turns = Arc::new(Semaphore::new(bounds.turns));
-        Arc::new(Self { bounds, turns, held: Mutex::default(), has_changed: Notify::new() })
+        Arc::new(Self { bounds, turns, state: Mutex::default(), has_changed: Notify::new() })
     }
 
     /// Waits for a place for one more connection. If there is none, closes the longest waiting connection.
@@ -63,12 +63,12 @@ impl Connections {
         let mut is_asked = false;
         loop {
             {
-                let mut held = self.lock();
-                if held.count < self.bounds.held {
-                    held.count += 1;
+                let mut state = self.lock();
+                if state.count < self.bounds.held {
+                    state.count += 1;
                     break;
                 }
-                if !is_asked && let Some((_, longest)) = held.waiting.pop_first() {
+                if !is_asked && let Some((_, longest)) = state.waiting.pop_first() {
                     longest.notify_one();
                     is_asked = true;
                 }
@@ -85,8 +85,8 @@ impl Connections {
         Arc::new(connection)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, ConnectionsState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -121,22 +121,22 @@ impl Connection {
     }
 
     fn wait(&self) {
-        let mut held = self.all.lock();
-        held.tickets += 1;
-        let ticket = held.tickets;
-        held.waiting.insert(ticket, self.closing.clone());
+        let mut state = self.all.lock();
+        state.tickets += 1;
+        let ticket = state.tickets;
+        state.waiting.insert(ticket, self.closing.clone());
         self.ticket.store(ticket, Ordering::Release);
-        drop(held);
+        drop(state);
         self.all.has_changed.notify_one();
     }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        let mut held = self.all.lock();
-        held.waiting.remove(self.ticket.get_mut());
-        held.count -= 1;
-        drop(held);
+        let mut state = self.all.lock();
+        state.waiting.remove(self.ticket.get_mut());
+        state.count -= 1;
+        drop(state);
         self.all.has_changed.notify_one();
     }
 }

@@ -9,9 +9,9 @@ use std::time::Duration;
 use metrics::{Label, describe_counter, describe_gauge, describe_histogram, with_local_recorder};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusRecorder};
 
-use crate::daemon::{Live, Snapshot};
+use crate::daemon::{Live, LiveSnapshot};
 use crate::model::{Instant, Severity, Stream, TeamId};
-use crate::pipeline::{Flushed, Progress};
+use crate::pipeline::{CommitCounts, Progress};
 
 use super::Settings;
 use super::names::{self, Kind, Name};
@@ -82,7 +82,7 @@ impl Default for Metrics {
 }
 
 impl Progress for Metrics {
-    fn committed(&self, _: &TeamId, _: &Flushed, took: Duration) {
+    fn committed(&self, _: &TeamId, _: &CommitCounts, took: Duration) {
         with_local_recorder(&self.commits, || {
             metrics::histogram!(names::COMMIT_SECONDS.name).record(took.as_secs_f64());
         });
@@ -91,7 +91,7 @@ impl Progress for Metrics {
     }
 }
 
-fn whole(shown: &Snapshot) {
+fn whole(shown: &LiveSnapshot) {
     gauge(names::TEAMS, vec![], shown.teams.len() as f64);
     gauge(names::TEAMS_OPEN, vec![], shown.open_teams as f64);
     gauge(names::TEAMS_OPEN_BYTES, vec![], shown.open_bytes as f64);
@@ -115,7 +115,7 @@ fn whole(shown: &Snapshot) {
     }
 }
 
-fn detections(shown: &Snapshot) {
+fn detections(shown: &LiveSnapshot) {
     let Some(at) = shown.detections.at else { return };
     gauge(names::REPORTS_AT, vec![], at.seconds() as f64);
     gauge(names::REPORTS_FAILED, vec![], shown.detections.failed.len() as f64);

@@ -14,7 +14,7 @@ mod team_name_cache;
 mod connections;
 mod guard;
 mod health;
-mod human;
+mod format;
 mod iceberg;
 mod input;
 mod metrics;
@@ -52,8 +52,8 @@ use connections::Bounds;
 use guard::{SESSION_COOKIE, cookie};
 use serve::{read_body, serve};
 
+pub use format::plural;
 pub use guard::{Guard, GuardError};
-pub use human::plural;
 pub use metrics::Metrics;
 pub use query_service::{EngineLimits, QueryService};
 pub use sign_ins::SignIns;
@@ -163,7 +163,7 @@ fn router(shown: Arc<AppState>) -> Router {
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
         .layer(middleware::from_fn(guard::check_host))
-        .layer(middleware::from_fn(page::harden))
+        .layer(middleware::from_fn(page::add_security_headers))
         .with_state(shown)
 }
 

@@ -50,14 +50,14 @@ struct Shared {
     engine: Mutex<EngineLimits>,
     live: Arc<Live>,
     clock: Arc<dyn Clock>,
-    kept: Mutex<Kept>,
+    kept: Mutex<QueryCache>,
     name_cache: TeamNameCache,
     /// Held while ledgers are read: a request for the same snapshot waits for it instead of reading again.
     reading: Mutex<()>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct QueryCache {
     /// The teams of the archive, and the time of their listing. Only this daemon and those of other shards add teams.
     teams: Option<(Duration, Vec<TeamId>)>,
     snapshots: Vec<CachedSnapshot>,
@@ -299,7 +299,7 @@ impl CachedSnapshot {
     }
 }
 
-impl Kept {
+impl QueryCache {
     fn of(&mut self, teams: &[TeamId], data: &Arc<ViewData>) -> Option<&mut CachedSnapshot> {
         self.snapshots.iter_mut().find(|snapshot| snapshot.teams == teams && Arc::ptr_eq(&snapshot.data, data))
     }

@@ -33,7 +33,7 @@ impl Queue {
     /// # Errors
     /// When too many wait, or the time is over.
     pub async fn turn(&self, clock: &dyn Clock, time: Duration) -> Result<(QueryPermit, Duration), Problem> {
-        let _line = Line::enter(&self.waiting)?;
+        let _waiting = WaitingQuery::enter(&self.waiting)?;
         let asked = clock.monotonic();
         let busy = || Problem::busy("other queries are running: try again in a moment");
         let turn = tokio::select! {
@@ -46,9 +46,9 @@ impl Queue {
 }
 
 /// A place in the queue.
-struct Line<'a>(&'a AtomicUsize);
+struct WaitingQuery<'a>(&'a AtomicUsize);
 
-impl<'a> Line<'a> {
+impl<'a> WaitingQuery<'a> {
     fn enter(waiting: &'a AtomicUsize) -> Result<Self, Problem> {
         let line = Self(waiting);
         if waiting.fetch_add(1, Ordering::Relaxed) >= WAITING_MAX {
@@ -58,7 +58,7 @@ impl<'a> Line<'a> {
     }
 }
 
-impl Drop for Line<'_> {
+impl Drop for WaitingQuery<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

@@ -127,7 +127,7 @@ async fn answer(
 
 fn busy(request: &Request<Incoming>) -> Response {
     let problem = Problem::overloaded("too many requests are running: try again in a moment");
-    page::hardened(refusal(request.uri(), problem))
+    page::with_security_headers(refusal(request.uri(), problem))
 }
 
 /// The body of an answer; the request counts as running until the client has taken all of it.

@@ -9,11 +9,11 @@ use crate::report::{SnapshotSource, TeamNames};
 /// The names, and the file of each name.
 #[derive(Default)]
 pub struct TeamNameCache {
-    held: Mutex<Held>,
+    cached: Mutex<CachedNames>,
 }
 
 #[derive(Default)]
-struct Held {
+struct CachedNames {
     names: Arc<TeamNames>,
     files: BTreeMap<TeamId, Option<String>>,
 }
@@ -27,24 +27,24 @@ impl TeamNameCache {
         teams: &[TeamId],
         files: &BTreeMap<TeamId, Option<String>>,
     ) -> Arc<TeamNames> {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
         let mut changed: Option<TeamNames> = None;
         for team in teams {
-            let file = match (files.get(team), held.files.contains_key(team)) {
+            let file = match (files.get(team), cached.files.contains_key(team)) {
                 (Some(file), _) => file.clone(),
                 (None, true) => continue,
                 (None, false) => place.name_file(team).ok().flatten(),
             };
-            if held.files.get(team) == Some(&file) {
+            if cached.files.get(team) == Some(&file) {
                 continue;
             }
             let name = file.as_deref().and_then(|file| place.team_name(file).ok().flatten());
-            changed.get_or_insert_with(|| (*held.names).clone()).put(team.clone(), name.as_deref());
-            held.files.insert(team.clone(), file);
+            changed.get_or_insert_with(|| (*cached.names).clone()).put(team.clone(), name.as_deref());
+            cached.files.insert(team.clone(), file);
         }
         if let Some(names) = changed {
-            held.names = Arc::new(names);
+            cached.names = Arc::new(names);
         }
-        held.names.clone()
+        cached.names.clone()
     }
 }

@@ -12,7 +12,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 
 use crate::clock::Clock;
-use crate::report::{LOOK_BYTES_MAX, Needs, ViewData, VisitorAnswer, VisitorQuestion, printable, remove_stale_spills};
+use crate::report::{
+    Needs, SNAPSHOT_BYTES_MAX, ViewData, VisitorAnswer, VisitorQuestion, printable, remove_stale_spills,
+};
 
 use super::problem::Problem;
 use super::queue::{QueryPermit, Queue};
@@ -54,7 +56,7 @@ impl Visitors {
         Ok(RunningQuery { shared: self.0.clone(), name })
     }
 
-    /// Runs a visitor's query on `look` within `time`, minus the time already `spent`.
+    /// Runs a visitor's query on `snapshot` within `time`, minus the time already `spent`.
     ///
     /// # Errors
     /// When another query of the visitor runs, when it exceeds a limit; the errors of the query.
@@ -62,7 +64,7 @@ impl Visitors {
         &self,
         name: String,
         question: VisitorQuestion,
-        look: Arc<ViewData>,
+        snapshot: Arc<ViewData>,
         (time, spent): (Duration, Duration),
         clock: Arc<dyn Clock>,
     ) -> Result<VisitorAnswer, Problem> {
@@ -74,7 +76,7 @@ impl Visitors {
             let (spill_parent, visit) = (question.spill_parent.clone(), visit);
             let mut child = start(&visit.shared.program)?;
             let answer = tokio::select! {
-                answer = talk(&mut child, &question, look) => answer,
+                answer = ask_process(&mut child, &question, snapshot) => answer,
                 () = clock.sleep(left) => Err(Problem::too_long(time.as_secs())),
                 _ = gone => Err(Problem::busy("the client is gone")),
             };
@@ -113,23 +115,27 @@ fn start(program: &Path) -> Result<Child, Problem> {
 }
 
 /// Sends the question and the snapshot, and reads the answer. Standard input remains open: its end would tell the process to end.
-async fn talk(child: &mut Child, question: &VisitorQuestion, look: Arc<ViewData>) -> Result<VisitorAnswer, Problem> {
+async fn ask_process(
+    child: &mut Child,
+    question: &VisitorQuestion,
+    snapshot: Arc<ViewData>,
+) -> Result<VisitorAnswer, Problem> {
     let mut line = serde_json::to_vec(question).expect("BUG: a question is plain data");
     line.push(b'\n');
     let needs = Needs::of_sql([question.sql.as_str()]);
-    let written = tokio::task::spawn_blocking(move || serde_json::to_vec(&look.narrowed(&needs))).await;
-    let mut look = written.map_err(|_| broken())?.map_err(|_| broken())?;
-    look.push(b'\n');
-    if look.len() as u64 > LOOK_BYTES_MAX {
+    let written = tokio::task::spawn_blocking(move || serde_json::to_vec(&snapshot.narrowed(&needs))).await;
+    let mut snapshot = written.map_err(|_| broken())?.map_err(|_| broken())?;
+    snapshot.push(b'\n');
+    if snapshot.len() as u64 > SNAPSHOT_BYTES_MAX {
         return Err(Problem::too_large("these teams have too much data for one query: name a team"));
     }
     let mut input = child.stdin.take();
     if let Some(input) = &mut input {
         // If the process does not read the question, it sends no answer, which is an error below.
         let _ = input.write_all(&line).await;
-        let _ = input.write_all(&look).await;
+        let _ = input.write_all(&snapshot).await;
     }
-    drop((line, look));
+    drop((line, snapshot));
     let mut bytes = Vec::new();
     if let Some(output) = child.stdout.take() {
         let _ = output.take(ANSWER_BYTES_MAX + 1).read_to_end(&mut bytes).await;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals::api::{
-    ApiError, EventSource, HttpOptions, HttpSource, PageQuery, RequestCountsNow, RetryPolicy, Retrying, SetupError,
-    TokenSource,
+    ApiError, EventSource, HttpOptions, HttpSource, PageQuery, RequestCountsSnapshot, RetryPolicy, Retrying,
+    SetupError, TokenSource,
 };
 use annals::clock::{Clock, SystemClock};
 use annals::model::{Instant, Stream, TeamId};
@@ -87,7 +87,7 @@ async fn a_broken_connection_is_unavailable_and_retried() {
         let server = ScriptedServer::start([act, ok(PAGE)]);
         let (source, clock) = retrying(&server);
         assert_eq!(ask(&source).await, Ok(1), "{scenario}");
-        let counts = source.counts().now();
+        let counts = source.counts().snapshot();
         assert_eq!((counts.requests, counts.retries, counts.unavailable), (2, 1, 1), "{scenario}");
         assert_eq!((server.requests().len(), clock.slept().len()), (2, 1), "{scenario}");
     }
@@ -230,7 +230,7 @@ async fn each_status_has_its_error_and_only_temporary_ones_are_retried() {
         let server = ScriptedServer::start([Act::Answer(response(code, &[], body)), ok(PAGE)]);
         let (source, _) = retrying(&server);
         let answer = ask(&source).await;
-        let counts = source.counts().now();
+        let counts = source.counts().snapshot();
         assert_eq!(counts.requests, tried, "{code}");
         let seen = [
             (counts.refused, "refused"),
@@ -285,15 +285,15 @@ async fn a_burst_of_everything_is_survived() {
     ]);
     let (source, clock) = retrying(&server);
     assert_eq!(ask(&source).await, Ok(1));
-    let counts = source.counts().now();
-    let expected = RequestCountsNow {
+    let counts = source.counts().snapshot();
+    let expected = RequestCountsSnapshot {
         requests: 9,
         retries: 8,
         answered: 1,
         throttled: 2,
         unavailable: 5,
         unexpected: 1,
-        ..RequestCountsNow::default()
+        ..RequestCountsSnapshot::default()
     };
     assert_eq!((counts, clock.slept().len()), (expected, 8));
 }

@@ -1,8 +1,8 @@
 //! The client of the service: answers, retries, the wire and TLS.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-#[path = "../awkward/mod.rs"]
-mod awkward;
+#[path = "../faulty_service/mod.rs"]
+mod faulty_service;
 #[path = "../common/mod.rs"]
 mod common;
 

@@ -64,7 +64,7 @@ async fn run(script: Vec<ApiError>, last: Option<ApiError>, takes: Duration, pol
     let source = Failing { script: Mutex::new(script.into()), last, takes, clock: clock.clone() };
     let retrying = Retrying::new(Arc::new(source), clock.clone(), policy);
     let answer = retrying.teams().await.map(|_| ());
-    let attempts = retrying.counts().now().requests;
+    let attempts = retrying.counts().snapshot().requests;
     // Every second sleep is a wait; the others are the durations of requests.
     let waits = clock.slept().into_iter().skip(1).step_by(2).collect();
     Outcome { answer, attempts, took: clock.monotonic(), waits }
@@ -166,7 +166,7 @@ async fn all_requests_of_a_token_wait_for_retry_after() {
 #[tokio::test]
 async fn a_command_gives_up_an_address_that_never_answered_after_ten_seconds() {
     let ten = Duration::from_secs(FIRST_CONTACT_SECONDS_MAX);
-    let typed = || RetryPolicy::default().for_a_person();
+    let typed = || RetryPolicy::default().interactive();
     let outcome = run(vec![], Some(unreachable()), Duration::ZERO, typed()).await;
     assert_eq!((outcome.answer, outcome.took), (Err(unreachable()), ten));
     assert!((4..=8).contains(&outcome.attempts), "{}", outcome.attempts);
@@ -178,10 +178,10 @@ async fn a_command_gives_up_an_address_that_never_answered_after_ten_seconds() {
     let answered = vec![ApiError::Unexpected { what: "w".into(), detail: "d".into() }];
     let outcome = run(answered, Some(unreachable()), Duration::ZERO, typed()).await;
     assert!(outcome.took > 3 * ten, "the address is right: {:?}", outcome.took);
-    let shorter = RetryPolicy::within(Duration::from_secs(3)).for_a_person();
+    let shorter = RetryPolicy::within(Duration::from_secs(3)).interactive();
     let outcome = run(vec![], Some(unreachable()), Duration::ZERO, shorter).await;
     assert_eq!(outcome.took, Duration::from_secs(3));
-    let never = RetryPolicy::within(Duration::ZERO).for_a_person();
+    let never = RetryPolicy::within(Duration::ZERO).interactive();
     assert_eq!(run(vec![], Some(unreachable()), Duration::ZERO, never).await.attempts, 1);
 }
 
@@ -199,8 +199,8 @@ fn heard(script: Vec<ApiError>, last: Option<ApiError>, takes: u64) -> (Vec<(Dur
         };
         theirs.lock().unwrap().push((at.monotonic(), what));
     };
-    let policy = RetryPolicy::default().for_a_person();
-    let retrying = Retrying::new(Arc::new(source), clock.clone(), policy).telling(Arc::new(listen));
+    let policy = RetryPolicy::default().interactive();
+    let retrying = Retrying::new(Arc::new(source), clock.clone(), policy).with_listener(Arc::new(listen));
     let _ = clock.run(retrying.teams());
     let ended = clock.monotonic();
     (heard.lock().unwrap().clone(), ended)

@@ -2,10 +2,10 @@
 //! half-written file, and archives everything once the proxy stops.
 #![allow(clippy::print_stdout, reason = "a failed test shows the scenario")]
 
-use crate::awkward;
+use crate::faulty_service;
 use crate::wire;
 
-use awkward::{DAY, HOUR, Program, SINCE, Service, hold};
+use faulty_service::{DAY, HOUR, Program, SINCE, Service, hold};
 use wire::{ALL, Fault, Part, Proxy, tls};
 
 /// Nothing listens there: no system gives this port to a program that asks for any free port.

@@ -13,8 +13,8 @@ use sha2::{Digest, Sha256};
 use crate::common;
 use crate::damage;
 
-use common::asked::Place;
 use common::python::python_with_duckdb;
+use common::query_archive::Place;
 use damage::forge;
 use damage::world::{HONEST, World, at};
 

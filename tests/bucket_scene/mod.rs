@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use object_server::{ACCESS_KEY, BUCKET, ObjectServer, REGION, SECRET_KEY};
 use serde_json::Value;
 
-use crate::awkward::{DAY, HOUR, Program, Run, SINCE, Service, laws, scene};
+use crate::faulty_service::{DAY, HOUR, Program, Run, SINCE, Service, laws, scene};
 
 /// When the backfill happens.
 pub const FIRST: i64 = DAY + 84 * HOUR;

@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use crate::awkward::program::files_below;
-use crate::awkward::traces::{ORDER, SINCE, late, trace, years};
-use crate::awkward::{DAY, HOUR};
 use crate::bucket_scene::Scene;
+use crate::faulty_service::program::files_below;
+use crate::faulty_service::subject_search::{ORDER, SINCE, late, trace, years};
+use crate::faulty_service::{DAY, HOUR};
 
 /// The traces of the subject in all objects, and in all files of this machine.
 fn traces(scene: &Scene) -> Vec<String> {

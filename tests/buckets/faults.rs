@@ -2,13 +2,13 @@
 //! reports each fault; no event is lost or doubled.
 #![allow(clippy::print_stdout, reason = "a failed test shows the fault")]
 
-use crate::awkward;
 use crate::bucket_scene;
+use crate::faulty_service;
 
 use std::time::Duration;
 
-use awkward::{DAY, HOUR, SINCE};
 use bucket_scene::{FIRST, Scene};
+use faulty_service::{DAY, HOUR, SINCE};
 use object_server::{Effect, Kind, Rule};
 
 /// A scene with an archive and new events.

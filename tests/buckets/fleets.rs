@@ -2,16 +2,16 @@
 //! shards that change. Each ledger line has one writer, and every event is archived once.
 #![allow(clippy::print_stdout, reason = "a run on request prints the counts")]
 
-use crate::awkward;
 use crate::bucket_scene;
+use crate::faulty_service;
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-use awkward::program::Running;
-use awkward::{Chance, DAY, HOUR};
 use bucket_scene::{Scene, is_long};
+use faulty_service::program::Running;
+use faulty_service::{Chance, DAY, HOUR};
 use serde_json::Value;
 
 /// Ten minutes before a day of the service ends, so its windows settle while the daemons compete.

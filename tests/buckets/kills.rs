@@ -5,12 +5,12 @@
     reason = "a failed test shows the place of the kill; a run on request prints the counts"
 )]
 
-use crate::awkward;
 use crate::bucket_scene;
+use crate::faulty_service;
 
-use awkward::chance::Chance;
-use awkward::{DAY, HOUR, Kind, SINCE, events};
 use bucket_scene::{FIRST, Scene, is_long};
+use faulty_service::chance::Chance;
+use faulty_service::{DAY, HOUR, Kind, SINCE, events};
 use object_server::{Effect, Rule, Stored};
 
 /// When to kill: before or after the store carries the request out.
@@ -142,7 +142,7 @@ fn a_kill_during_a_multipart_upload_starts_the_upload_again() {
         let text = events::activity_event("teamSettingsChangedEvent", at, &payload);
         scene.service.world().add(Kind::Activity, i128::from(at), None, text);
     }
-    scene.service.world().habits.cap = Some(10);
+    scene.service.world().behaviour.cap = Some(10);
     scene.service.set_clock(FIRST + 2 * HOUR);
     let killing = Killing::of(scene);
     let at = |kind: &str| killing.requests.iter().position(|line| line.starts_with(kind)).map(|at| at + 1);

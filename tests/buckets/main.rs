@@ -1,8 +1,8 @@
 //! Archives in buckets: every verb, faults, kills and fleets.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-#[path = "../awkward/mod.rs"]
-mod awkward;
+#[path = "../faulty_service/mod.rs"]
+mod faulty_service;
 #[path = "../bucket_scene/mod.rs"]
 mod bucket_scene;
 

@@ -1,16 +1,16 @@
 //! An archive in a bucket, through the program: every verb, kills, lost answers, two writers, a copy to a disk and
 //! back.
 
-use crate::awkward;
 use crate::bucket_scene;
+use crate::faulty_service;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use awkward::chance::Chance;
-use awkward::{Action, DAY, HOUR, SINCE, busy};
 use bucket_scene::{FIRST, Scene};
+use faulty_service::chance::Chance;
+use faulty_service::{Action, DAY, HOUR, SINCE, busy};
 use object_server::{ACCESS_KEY, BUCKET, Effect, Rule, SECRET_KEY};
 use serde_json::Value;
 
@@ -175,7 +175,7 @@ fn two_writers_at_once_write_each_line_once() {
 }
 
 fn contents(root: &Path) -> BTreeMap<String, Vec<u8>> {
-    let files = awkward::program::files_below(root).into_iter();
+    let files = faulty_service::program::files_below(root).into_iter();
     let named = files.map(|path| (path.strip_prefix(root).unwrap().to_str().unwrap().to_owned(), path));
     let kept = named
         .filter(|(name, _)| ["archive.json", "ledger/", "salts/", "tables/"].iter().any(|of| name.starts_with(of)));

@@ -4,8 +4,8 @@ use std::process::Command;
 
 use crate::common;
 
-use common::asked::Place;
 use common::python::python_with_duckdb;
+use common::query_archive::Place;
 
 /// Prints every answer as one line of JSON, with times as DuckDB's own text.
 const CLIENT: &str = r#"

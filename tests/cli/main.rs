@@ -4,7 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
-mod asking;
+mod queries;
 mod command_line;
 mod connect_python;
 mod doctor;

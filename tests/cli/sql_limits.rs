@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::common;
 
-use common::asked::Place;
+use common::query_archive::Place;
 
 /// A sort that needs far more than its memory.
 const SPILLS: &str =

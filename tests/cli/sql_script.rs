@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use crate::common;
 
-use common::asked::Place;
+use common::query_archive::Place;
 
 /// Exit code, standard output and standard error of the program over `input`.
 fn script(place: &Place, arguments: &[&str], input: &str) -> (i32, String, String) {

@@ -10,7 +10,7 @@ use pty_process::blocking::{Command, Pty};
 
 use crate::common;
 
-use common::asked::Place;
+use common::query_archive::Place;
 
 const PROMPT: &str = "annals> ";
 /// The time limit of an answer, for a busy machine.

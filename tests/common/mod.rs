@@ -2,8 +2,8 @@
 #![allow(dead_code, reason = "each test program uses its own part")]
 
 pub mod naive_sessions;
-pub mod asked;
-pub mod demanded;
+pub mod query_archive;
+pub mod third_party;
 pub mod python;
 pub mod quick_clock;
 pub mod scripted_server;

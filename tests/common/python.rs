@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::demanded::missing;
+use super::third_party::missing;
 
 /// A Python with the standard `duckdb` package. Without one, the test of `untested` fails, or is skipped.
 pub fn python_with_duckdb(untested: &str) -> Option<String> {

@@ -11,7 +11,7 @@ use yaml_rust2::{Yaml, YamlLoader};
 
 use super::port::names_in;
 use super::program::{Scene, put, wait_for};
-use crate::common::demanded::missing;
+use crate::common::third_party::missing;
 
 fn deploy(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy").join(name)

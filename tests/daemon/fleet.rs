@@ -11,7 +11,7 @@ use annals::api::{
 use annals::archive::Archive;
 use annals::clock::Clock;
 use annals::config::Schedule;
-use annals::daemon::{Command, Daemon, Edges, Live};
+use annals::daemon::{Daemon, DaemonCommand, Edges, Live};
 use annals::model::{DeviceId, EventId, Instant, RawEvent, ServedTime, Stream, TeamId};
 use annals::pipeline::{InventorySettings, NoProgress, ScanMode, Settings, Workers};
 use annals::store::MemoryStore;
@@ -63,7 +63,7 @@ pub struct FleetWorld {
 struct Seen {
     next_slot: Duration,
     /// The same for inventory readings.
-    next_look: Duration,
+    next_scan: Duration,
     longest_wait: Duration,
     /// When the daemon requested the newest window of a team's stream.
     scans: BTreeMap<(TeamId, Stream), Vec<Instant>>,
@@ -161,7 +161,7 @@ impl FleetWorld {
         let daemon = Daemon::new(archive, edges, schedule.clone(), live.clone(), 11);
         let end = async {
             self.clock.sleep(span).await;
-            commands.unbounded_send(Command::Stop).unwrap();
+            commands.unbounded_send(DaemonCommand::Stop).unwrap();
         };
         self.clock.run(async { futures::join!(daemon.run(told), end) });
         live
@@ -202,7 +202,7 @@ impl FleetWorld {
 
     /// Waits like the client: inventory requests wait for their share of the rate, then for their turn among all
     /// requests.
-    async fn answer_look<T>(
+    async fn answer_scan<T>(
         &self,
         team: &TeamId,
         what: &str,
@@ -211,15 +211,15 @@ impl FleetWorld {
         let wait = {
             let mut seen = self.seen.lock().unwrap();
             let now = self.clock.monotonic();
-            let slot = seen.next_look.max(now);
-            seen.next_look = slot + Duration::from_secs_f64(1.0 / scans_per_second(self.rate));
+            let slot = seen.next_scan.max(now);
+            seen.next_scan = slot + Duration::from_secs_f64(1.0 / scans_per_second(self.rate));
             slot - now
         };
         self.clock.sleep(wait).await;
         self.answer(team, what, body).await
     }
 
-    fn note_look(&self, team: &TeamId, stream: Stream, stop: Option<i64>) {
+    fn note_read(&self, team: &TeamId, stream: Stream, stop: Option<i64>) {
         let now = self.clock.now();
         // The newest window ends in the future; the future reading begins there.
         if stop.is_none_or(|stop| stop > now.seconds() && stop < now.seconds() + 2 * 86_400) {
@@ -267,17 +267,17 @@ impl FleetWorld {
 impl Directory for FleetWorld {
     fn users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, UnfilteredJson> {
         let users: Vec<String> = (0..self.people).map(|n| format!(r#"{{"id":"u{n}"}}"#)).collect();
-        Box::pin(self.answer_look(team, "the users", move |_| {
+        Box::pin(self.answer_scan(team, "the users", move |_| {
             UnfilteredJson::new(format!(r#"{{"users":[{}]}}"#, users.join(",")))
         }))
     }
 
     fn sso_users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, UnfilteredJson> {
-        Box::pin(self.answer_look(team, "the SSO users", |_| UnfilteredJson::new("[]")))
+        Box::pin(self.answer_scan(team, "the SSO users", |_| UnfilteredJson::new("[]")))
     }
 
     fn user_info<'a>(&'a self, team: &'a TeamId, _: &'a str) -> Answer<'a, UnfilteredJson> {
-        Box::pin(self.answer_look(team, "a user", |_| UnfilteredJson::default()))
+        Box::pin(self.answer_scan(team, "a user", |_| UnfilteredJson::default()))
     }
 }
 
@@ -303,12 +303,12 @@ impl EventSource for FleetWorld {
     }
 
     fn page<'a>(&'a self, team: &'a TeamId, query: &'a PageQuery) -> Answer<'a, Page> {
-        self.note_look(team, query.stream, Some(query.stop));
+        self.note_read(team, query.stream, Some(query.stop));
         Box::pin(self.answer(team, query.stream.as_str(), move |now| self.page_of(team, query, now)))
     }
 
     fn billing<'a>(&'a self, team: &'a TeamId) -> Answer<'a, BillingSnapshot> {
-        self.note_look(team, Stream::Billing, None);
+        self.note_read(team, Stream::Billing, None);
         Box::pin(self.answer(team, Stream::Billing.as_str(), |_| BillingSnapshot::default()))
     }
 }

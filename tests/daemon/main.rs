@@ -15,7 +15,7 @@ mod fleet;
 mod kubernetes;
 mod orphan_files;
 mod many_teams;
-mod outside;
+mod lifecycle;
 mod page;
 mod port;
 mod program;

@@ -94,14 +94,14 @@ fn lists(input: &[u8]) -> String {
     let mut told = vec![teams, devices, team];
     told.extend(people.into_iter().map(|list| list.map_or_else(|e| kind(&e), |_| "read".to_owned())));
     if let Ok(text) = std::str::from_utf8(input) {
-        for look in [
+        for parts in [
             inventory::team(text),
             inventory::users(text),
             inventory::sso_users(text),
             inventory::computers(text, true),
             inventory::user_info("u1", text),
         ] {
-            told.push(look.map_or_else(|e| kind(&e), |look| format!("{} parts", look.parts.len())));
+            told.push(parts.map_or_else(|e| kind(&e), |parts| format!("{} parts", parts.parts.len())));
         }
     }
     told.join("; ")

@@ -10,12 +10,12 @@ use std::time::Duration;
 use object_server::{ACCESS_KEY, BUCKET, Effect, REGION, Rule, SECRET_KEY};
 use serde_json::{Value, json};
 
-use super::awkward::{DAY, HOUR, Program, SINCE};
 use super::bucket_scene::{FIRST, Scene, is_long};
 use super::catalog::wait_for;
+use super::faulty_service::{DAY, HOUR, Program, SINCE};
 use super::readers::Readers;
 use super::tables::DATASETS;
-use crate::common::demanded::missing;
+use crate::common::third_party::missing;
 
 const READERS: [&str; 3] = ["pyiceberg", "duckdb", "clickhouse"];
 /// ClickHouse has no setting for the region of a server without a name.
@@ -274,7 +274,7 @@ impl Drop for MiniStack {
 fn engines_read_the_tables_from_an_independent_object_server() {
     let Some(mut readers) = Readers::start("other engines on tables on MiniStack") else { return };
     let Some(server) = MiniStack::start() else { return };
-    let (service, program) = super::awkward::scene();
+    let (service, program) = super::faulty_service::scene();
     let endpoint = format!("http://127.0.0.1:{}", server.port);
     let location = "s3://annals/some/archive";
     let program = [

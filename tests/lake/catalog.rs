@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::awkward::Program;
-use super::awkward::program::{Running, put};
+use super::faulty_service::Program;
+use super::faulty_service::program::{Running, put};
 use super::readers::Readers;
 use super::tables::{DATASETS, job, json_of, newest, publish, read_on, read_once};
 
@@ -145,7 +145,7 @@ fn every_write_is_refused_and_changes_nothing() {
     let (_service, program) = read_once();
     publish(&program, &[]);
     let daemon = Daemon::start(&program, "");
-    let before = super::awkward::program::files_below(&program.archive().join("tables"));
+    let before = super::faulty_service::program::files_below(&program.archive().join("tables"));
     for (method, path) in [
         ("POST", "namespaces"),
         ("DELETE", "namespaces/annals"),
@@ -172,7 +172,7 @@ fn every_write_is_refused_and_changes_nothing() {
         assert!(error["error"]["message"].as_str().unwrap().contains("read-only"), "{error}");
     }
     daemon.end();
-    assert_eq!(super::awkward::program::files_below(&program.archive().join("tables")), before);
+    assert_eq!(super::faulty_service::program::files_below(&program.archive().join("tables")), before);
     program.run(&["publish", "--check"]).ended(0);
 }
 

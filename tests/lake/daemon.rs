@@ -4,8 +4,8 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::awkward::{HOUR, Program};
 use super::catalog::{Daemon, TOKEN, wait_for};
+use super::faulty_service::{HOUR, Program};
 use super::tables::{FIRST, directory, faults, json_of, newest, put, read_once};
 
 const EVERY_SECOND: &str = "[publish]\nschedule = \"* * * * * *\"\n\

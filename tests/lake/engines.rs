@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::common::asked::Place;
-use crate::common::demanded::missing;
 use crate::common::python::python_with_engines;
+use crate::common::query_archive::Place;
+use crate::common::third_party::missing;
 
 const ANNALS: &str = env!("CARGO_BIN_EXE_annals");
 

@@ -5,8 +5,8 @@
 mod age;
 #[path = "../common/mod.rs"]
 mod common;
-#[path = "../awkward/mod.rs"]
-mod awkward;
+#[path = "../faulty_service/mod.rs"]
+mod faulty_service;
 #[path = "../bucket_scene/mod.rs"]
 mod bucket_scene;
 
@@ -22,4 +22,4 @@ mod snapshots;
 mod publication_lag;
 mod tables;
 mod vacuum;
-mod whole;
+mod ledger_tables;

@@ -9,7 +9,7 @@ use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 use serde_json::Value;
 
-use super::awkward::Program;
+use super::faulty_service::Program;
 use super::tables::{directory, faults, json_of, newest, path_of, publish, put, read_on, read_once};
 
 const TABLE: &str = "connections";
@@ -201,7 +201,7 @@ fn each_planted_damage_is_named_by_the_check_and_by_verify() {
 fn a_missing_data_file_is_named_by_both_and_blocks_publishing() {
     let (_service, program) = read_once();
     publish(&program, &[]);
-    let gone = super::awkward::program::live_files(&program, TABLE).remove(0);
+    let gone = super::faulty_service::program::live_files(&program, TABLE).remove(0);
     fs::remove_file(&gone).unwrap();
     assert_eq!(faults(&program, 1), [(TABLE.to_owned(), "TABLE_FILE_GONE".to_owned())]);
     program.run(&["verify"]).ended(1).says(&["FILE_MISSING", "TABLE_FILE_GONE"]);

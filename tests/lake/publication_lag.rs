@@ -5,8 +5,8 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::awkward::Program;
 use super::catalog::wait_for;
+use super::faulty_service::Program;
 use super::tables::{directory, publish, put, read_on, read_once};
 
 fn shown(program: &Program) -> String {

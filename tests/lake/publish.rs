@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::awkward::Program;
+use super::faulty_service::Program;
 use super::tables::{directory, faults, json_of, newest, publish, put, read_on, read_once};
 
 fn names(rows: &[Value]) -> BTreeSet<String> {

@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::Value;
 
-use crate::common::demanded::missing;
+use crate::common::third_party::missing;
 
 pub struct Readers {
     process: Child,

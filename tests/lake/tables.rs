@@ -7,8 +7,8 @@ use annals::archive::schema_of;
 use annals::model::Dataset;
 use serde_json::{Value, json};
 
-use super::awkward::program::{self, live_files};
-use super::awkward::{DAY, HOUR, Program, SINCE, Service, scene};
+use super::faulty_service::program::{self, live_files};
+use super::faulty_service::{DAY, HOUR, Program, SINCE, Service, scene};
 
 /// The time of the backfill of [`scene`].
 pub const FIRST: i64 = DAY + 84 * HOUR;

@@ -9,8 +9,8 @@ use annals::model::Dataset;
 use serde_json::Value;
 
 use super::age::age;
-use super::awkward::Program;
-use super::awkward::program::{files_below, live_files};
+use super::faulty_service::Program;
+use super::faulty_service::program::{files_below, live_files};
 use super::readers::Readers;
 use super::tables::{DATASETS, directory, faults, job, json_of, newest, publish, put, read_on, read_once};
 

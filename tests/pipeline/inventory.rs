@@ -84,7 +84,7 @@ fn keys(world: &World, part: InventoryPart) -> Vec<String> {
     archived(world, part).keys().map(|key| key.join(" ")).collect()
 }
 
-fn look(world: &World, part: InventoryPart) -> InventoryRead {
+fn last_scan(world: &World, part: InventoryPart) -> InventoryRead {
     *world.state().last_scan(part).unwrap()
 }
 
@@ -106,7 +106,11 @@ async fn the_first_round_reads_everything_and_a_quiet_round_requests_nothing_mor
         (InventoryPart::Tokens, vec!["u1 web #1", "u2 web #1"]),
     ] {
         assert_eq!(keys(&world, part), expected, "{part}");
-        assert_eq!((look(&world, part).visible, look(&world, part).entities), (true, expected.len() as u64), "{part}");
+        assert_eq!(
+            (last_scan(&world, part).visible, last_scan(&world, part).entities),
+            (true, expected.len() as u64),
+            "{part}"
+        );
     }
     let before = world.state();
     for now in ["2026-10-30T08:05:00Z", "2026-10-30T20:00:00Z", "2026-10-31T06:59:00Z"] {
@@ -132,7 +136,7 @@ async fn days_become_versions_and_months_one_file_each() {
         world.team().roster.users = listed;
         world.sync(&settings()).await;
         assert_eq!(keys(&world, InventoryPart::Users), expected, "{now}");
-        assert_eq!(look(&world, InventoryPart::Users).read_at, at(now));
+        assert_eq!(last_scan(&world, InventoryPart::Users).read_at, at(now));
     }
     let archive = Archive::open_or_create(world.store.clone(), || "test".to_owned()).unwrap();
     let rows = archive.read(&TeamId::from("t")).unwrap().rows().inventory(InventoryPart::Users).unwrap();
@@ -222,8 +226,8 @@ async fn a_hidden_part_is_recorded_and_removes_nothing() {
     assert_eq!(after, before);
     for part in InventoryPart::ALL {
         let is_shown = matches!(part, InventoryPart::Team | InventoryPart::Computers);
-        assert_eq!(look(&world, part).visible, is_shown, "{part}");
-        assert_eq!(look(&world, part).read_at, at("2026-10-31T08:00:00Z"), "{part}");
+        assert_eq!(last_scan(&world, part).visible, is_shown, "{part}");
+        assert_eq!(last_scan(&world, part).read_at, at("2026-10-31T08:00:00Z"), "{part}");
     }
     // The next reading is a day later, not at the next poll.
     let asked = asked(&world);
@@ -234,7 +238,7 @@ async fn a_hidden_part_is_recorded_and_removes_nothing() {
     world.team().roster = roster();
     world.sync(&settings()).await;
     assert_eq!(taken(&asked), "team, computers, team, users, sso_users, info u1, info u2");
-    assert!(InventoryPart::ALL.iter().all(|part| look(&world, *part).visible));
+    assert!(InventoryPart::ALL.iter().all(|part| last_scan(&world, *part).visible));
 }
 
 #[tokio::test]
@@ -281,7 +285,7 @@ async fn requests_about_users_continue_after_an_interruption() {
     let asked = taken(&asked);
     assert_eq!(asked.matches("info ").count(), 50, "{asked}");
     assert!(asked.contains("info u070") && !asked.contains("info u069"), "{asked}");
-    assert_eq!(look(&world, InventoryPart::SignIn).entities, 120);
+    assert_eq!(last_scan(&world, InventoryPart::SignIn).entities, 120);
     assert_eq!(keys(&world, InventoryPart::Tokens).len(), 120);
 }
 
@@ -291,13 +295,13 @@ async fn refused_users_are_skipped() {
     world.team().roster.info.remove("u1");
     world.sync(&settings()).await;
     assert_eq!(keys(&world, InventoryPart::SignIn), ["u2"]);
-    assert!(look(&world, InventoryPart::SignIn).visible);
+    assert!(last_scan(&world, InventoryPart::SignIn).visible);
     // A refusal about a new user does not hide the others either.
     world.set_now("2026-10-30T09:00:00Z");
     world.team().activity.push(activity("teamUserAddedEvent", "u3", "2026-10-30T08:30:00Z"));
     world.team().roster.users = users(&[("u1", "admin"), ("u2", "user"), ("u3", "user")]);
     world.sync(&settings()).await;
-    assert!(look(&world, InventoryPart::SignIn).visible);
+    assert!(last_scan(&world, InventoryPart::SignIn).visible);
     // If the service refuses every user, the reading stops after three refusals.
     let world = self::world();
     let ids: Vec<String> = (0..9).map(|n| format!("u{n}")).collect();
@@ -307,7 +311,7 @@ async fn refused_users_are_skipped() {
     let asked = asked(&world);
     world.sync(&settings()).await;
     assert_eq!(taken(&asked).matches("info ").count(), 3);
-    assert!(!look(&world, InventoryPart::SignIn).visible && !look(&world, InventoryPart::Tokens).visible);
+    assert!(!last_scan(&world, InventoryPart::SignIn).visible && !last_scan(&world, InventoryPart::Tokens).visible);
     world.set_now("2026-10-30T09:00:00Z");
     world.sync(&settings()).await;
     assert_eq!(taken(&asked), "team, computers");
@@ -344,7 +348,7 @@ async fn a_clock_that_was_ahead_neither_stops_nor_reverses_inventory_readings() 
     world.team().roster.users = users(&[("u1", "user")]);
     world.sync(&settings()).await;
     assert_eq!(keys(&world, InventoryPart::Users), ["u1"]);
-    assert!(look(&world, InventoryPart::Users).read_at > at("2030-01-01T00:00:00Z"));
+    assert!(last_scan(&world, InventoryPart::Users).read_at > at("2030-01-01T00:00:00Z"));
 }
 
 #[tokio::test]
@@ -370,6 +374,6 @@ async fn a_refused_list_of_tokens_is_no_failure() {
     });
     let round = world.sync(&settings()).await;
     assert!(round.is_done());
-    assert!(!look(&world, InventoryPart::Users).visible);
+    assert!(!last_scan(&world, InventoryPart::Users).visible);
     assert!(world.state().last_scan(InventoryPart::SignIn).is_none(), "no user is known");
 }

@@ -9,7 +9,7 @@ use annals::api::{EventSource, HttpOptions, HttpSource, RetryPolicy, Retrying, T
 use annals::archive::{Archive, VerifyOptions, verify};
 use annals::clock::SystemClock;
 use annals::model::{Instant, Range, Stream, TeamId};
-use annals::pipeline::{Budget, Fleet, Flushed, Progress, Settings, Workers};
+use annals::pipeline::{Budget, CommitCounts, Fleet, Progress, Settings, Workers};
 use annals::sandbox::{RunningSandbox, Sandbox, SandboxConfig};
 use annals::store::MemoryStore;
 
@@ -36,7 +36,7 @@ impl Progress for Watch {
         watched.most_held = watched.most_held.max(watched.held);
     }
 
-    fn committed(&self, team: &TeamId, flushed: &Flushed, _: Duration) {
+    fn committed(&self, team: &TeamId, flushed: &CommitCounts, _: Duration) {
         let mut watched = self.0.lock().unwrap();
         watched.commits.push((team.clone(), flushed.rows));
         watched.held -= flushed.rows + flushed.rejects + flushed.repeated;

@@ -3,8 +3,8 @@
 
 #[path = "../reporting/mod.rs"]
 mod reporting;
-#[path = "../common/demanded.rs"]
-mod demanded;
+#[path = "../common/third_party.rs"]
+mod third_party;
 
 mod erasure;
 mod formats;

@@ -2,8 +2,8 @@
 //! phone and on paper. `scripts/browser.sh install` installs the browser; without one the test fails, or
 //! `ANNALS_WITHOUT=browser` skips it.
 
-use crate::demanded::missing;
 use crate::reporting;
+use crate::third_party::missing;
 
 use std::path::Path;
 use std::process::Command;

@@ -9,7 +9,7 @@ mod document;
 mod faults;
 mod history;
 mod openapi;
-mod outside;
+mod python_client;
 mod saved;
 mod service;
 mod story;

@@ -17,7 +17,7 @@ pub struct Excuses<'a> {
     state: &'a TeamState,
     troubles: &'a [i64],
     disk: Vec<i64>,
-    looks: &'a [i64],
+    listed_at: &'a [i64],
     devices: &'a [Device],
 }
 
@@ -45,8 +45,8 @@ impl<'a> Excuses<'a> {
     pub fn new(run: &'a Run, inner: &'a Inner, team: usize, state: &'a TeamState) -> Self {
         let disk = run.disk.inner().failures.clone();
         let devices = &inner.teams[team].devices[..];
-        let (troubles, looks) = (&inner.seen.troubles[team], &inner.seen.looks[team]);
-        Self { plan: &run.plan, state, troubles, disk, looks, devices }
+        let (troubles, listed_at) = (&inner.seen.troubles[team], &inner.seen.listed_at[team]);
+        Self { plan: &run.plan, state, troubles, disk, listed_at, devices }
     }
 
     /// Until when the service shows the event: it disappears, or the plan's span ends.
@@ -105,12 +105,12 @@ impl<'a> Excuses<'a> {
             let of = of.filter(|f| f.kind == FindingKind::ArchiveBegins && f.stream == Some(stream));
             of.filter_map(|f| f.from).min()
         };
-        let first_look = self.looks.first().copied().unwrap_or(NEVER);
-        let was_hidden = self.plan.plan_span.is_some_and(|span| event.at < first_look - (span - 2 * HOUR) * NANO);
+        let first_listed = self.listed_at.first().copied().unwrap_or(NEVER);
+        let was_hidden = self.plan.plan_span.is_some_and(|span| event.at < first_listed - (span - 2 * HOUR) * NANO);
         // If activity shows the removal, a finding must record it.
         let device = event.device.map(|n| &self.devices[n]);
         let is_told = event.gone == Some(LossReason::Removed) && device.is_some_and(|device| device.is_told);
-        let was_removed = if is_told { self.is_removed_before(event) } else { event.until <= first_look };
+        let was_removed = if is_told { self.is_removed_before(event) } else { event.until <= first_listed };
         begins(event.stream).is_none_or(|begins| event.at < begins.nanos())
             || (event.stream == Stream::Connections && was_hidden)
             || was_removed

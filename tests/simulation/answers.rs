@@ -6,9 +6,9 @@ use annals::api::ApiError;
 use annals::model::{Instant, Stream};
 use bytes::Bytes;
 
+use super::behaviour::{Behaviour, Bound, Dates, More, Next, Order};
 use super::chance::Chance;
 use super::faults::{Fault, Rare};
-use super::habits::{Bound, Dates, Habits, More, Next, Order};
 use super::plan::Plan;
 use super::random::Draw;
 use super::service::{Ask, Inner};
@@ -114,11 +114,11 @@ fn turn(inner: &mut Inner, team: usize, stream: Stream, (start, stop): (i64, i64
 
 pub fn page(inner: &mut Inner, plan: &Plan, ask: &Ask, now: Instant) -> Result<Bytes, ApiError> {
     let Ask::Page { team, stream, start, stop, offset, limit, device } = ask else { unreachable!("a page") };
-    let habits = plan.habits_at(now.seconds());
+    let behaviour = plan.behaviour_at(now.seconds());
     if plan.is_old && *stream == Stream::Connections && device.is_none() {
         return Err(ApiError::NotFound { what: "a page".into(), status: 404 });
     }
-    if *limit as usize > habits.limit_max {
+    if *limit as usize > behaviour.limit_max {
         inner.coverage.fault(Fault::LimitRefused, plan.seed);
         return Err(ApiError::Rejected { what: "a page".into(), status: 400, code: None });
     }
@@ -133,15 +133,15 @@ pub fn page(inner: &mut Inner, plan: &Plan, ask: &Ask, now: Instant) -> Result<B
     let chosen = inner.teams[*team].device(device.as_deref().unwrap_or_default());
     let Inner { teams, seen, coverage, .. } = &mut *inner;
     let list = &teams[*team].lists[*stream as usize];
-    let mut rows = listed(list, plan, habits, (*start, *stop), (now.nanos(), flips));
+    let mut rows = listed(list, plan, behaviour, (*start, *stop), (now.nanos(), flips));
     rows.retain(|event| device.is_none() || event.device == chosen);
-    match habits.order {
+    match behaviour.order {
         Order::Time => {}
         Order::NewestFirst => rows.reverse(),
         Order::Scattered => rows.sort_by_key(|event| Chance::scatter(u64::from(event.number))),
     }
     let from = usize::try_from(*offset).unwrap_or(usize::MAX).min(rows.len());
-    let to = (from + habits.cap.unwrap_or(usize::MAX).min(*limit as usize)).min(rows.len());
+    let to = (from + behaviour.cap.unwrap_or(usize::MAX).min(*limit as usize)).min(rows.len());
     let is_cut = to < rows.len();
     if device.is_none() {
         let numbers = rows.iter().map(|event| event.number);
@@ -149,15 +149,15 @@ pub fn page(inner: &mut Inner, plan: &Plan, ask: &Ask, now: Instant) -> Result<B
     }
     let texts: Vec<&str> = rows[from..to].iter().map(|event| event.text.as_str()).collect();
     let name = if *stream == Stream::Connections && device.is_none() { "deviceEvents" } else { "events" };
-    let body = format!(r#"{{"{name}": [{}]{}}}"#, texts.join(",\n"), claims(habits, is_cut, (*offset, to)));
-    count_habits(inner, plan, habits, is_cut);
+    let body = format!(r#"{{"{name}": [{}]{}}}"#, texts.join(",\n"), claims(behaviour, is_cut, (*offset, to)));
+    count_behaviour(inner, plan, behaviour, is_cut);
     Ok(body.into())
 }
 
 fn listed<'e>(
     list: &'e [Event],
     plan: &Plan,
-    habits: &Habits,
+    behaviour: &Behaviour,
     (start, stop): (i64, i64),
     (now, flips): (i64, u64),
 ) -> Vec<&'e Event> {
@@ -165,21 +165,21 @@ fn listed<'e>(
     let near = list[begin..].iter().take_while(|event| event.at <= (stop + 2) * NANO);
     let asked = near.filter(|event| {
         let at = i128::from(event.at);
-        habits.start.starts(at, start) && habits.stop.stops(at, stop)
+        behaviour.start.starts(at, start) && behaviour.stop.stops(at, stop)
     });
     let here = asked.filter(|event| is_listed(event, plan.plan_span, now, flips));
     here.flat_map(|event| std::iter::repeat_n(event, event.shown)).collect()
 }
 
 /// `hasMoreEvents` and `nextOffset`, or the false values of a fault.
-fn claims(habits: &Habits, is_cut: bool, (offset, to): (u64, usize)) -> String {
-    let more = match habits.more {
+fn claims(behaviour: &Behaviour, is_cut: bool, (offset, to): (u64, usize)) -> String {
+    let more = match behaviour.more {
         More::True => format!(r#","hasMoreEvents":{is_cut}"#),
         More::Always(claim) => format!(r#","hasMoreEvents":{claim}"#),
         More::Absent => String::new(),
         More::Null => r#","hasMoreEvents":null"#.to_owned(),
     };
-    let next = match habits.next {
+    let next = match behaviour.next {
         Next::True => format!(r#","nextOffset":{to}"#),
         Next::Stuck => format!(r#","nextOffset":{offset}"#),
         Next::Backwards => format!(r#","nextOffset":{}"#, offset / 2),
@@ -191,16 +191,16 @@ fn claims(habits: &Habits, is_cut: bool, (offset, to): (u64, usize)) -> String {
     more + &next
 }
 
-fn count_habits(inner: &mut Inner, plan: &Plan, habits: &Habits, is_cut: bool) {
+fn count_behaviour(inner: &mut Inner, plan: &Plan, behaviour: &Behaviour, is_cut: bool) {
     let met = [
-        (Fault::HasMoreFalse, is_cut && matches!(habits.more, More::Always(false) | More::Absent | More::Null)),
-        (Fault::HasMoreTrue, !is_cut && habits.more == More::Always(true)),
-        (Fault::NextOffset, habits.next != Next::True),
-        (Fault::SilentCap, is_cut && habits.cap.is_some()),
-        (Fault::Unsorted, habits.order != Order::Time),
-        (Fault::Bounds, plan.has(Fault::Bounds) && (habits.start, habits.stop) != (Bound::EXACT, Bound::EXACT)),
-        (Fault::StartExclusive, plan.has(Fault::StartExclusive) && !habits.start.inclusive),
-        (Fault::Skew, habits.dates != Dates::Clock),
+        (Fault::HasMoreFalse, is_cut && matches!(behaviour.more, More::Always(false) | More::Absent | More::Null)),
+        (Fault::HasMoreTrue, !is_cut && behaviour.more == More::Always(true)),
+        (Fault::NextOffset, behaviour.next != Next::True),
+        (Fault::SilentCap, is_cut && behaviour.cap.is_some()),
+        (Fault::Unsorted, behaviour.order != Order::Time),
+        (Fault::Bounds, plan.has(Fault::Bounds) && (behaviour.start, behaviour.stop) != (Bound::EXACT, Bound::EXACT)),
+        (Fault::StartExclusive, plan.has(Fault::StartExclusive) && !behaviour.start.inclusive),
+        (Fault::Skew, behaviour.dates != Dates::Clock),
     ];
     for (fault, _) in met.iter().filter(|(_, is_met)| *is_met) {
         inner.coverage.fault(*fault, plan.seed);

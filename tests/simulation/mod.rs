@@ -11,7 +11,7 @@
 #![allow(dead_code, reason = "each test program uses its own part")]
 
 pub mod answers;
-#[path = "../awkward/chance.rs"]
+#[path = "../faulty_service/chance.rs"]
 pub mod chance;
 pub mod clock;
 pub mod computers;
@@ -19,8 +19,8 @@ pub mod random;
 pub mod allowed_losses;
 pub mod erasure;
 pub mod faults;
-#[path = "../awkward/habits.rs"]
-pub mod habits;
+#[path = "../faulty_service/behaviour.rs"]
+pub mod behaviour;
 pub mod laws;
 #[path = "../common/naive_sessions.rs"]
 pub mod naive_sessions;

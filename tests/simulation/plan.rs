@@ -6,10 +6,10 @@ use annals::config::{Cron, Partition, Schedule};
 use annals::model::{Privacy, Stream};
 use annals::pipeline::Settings;
 
+use super::behaviour::{Behaviour, Bound, Dates, Edge, More, Next, Order};
 use super::erasure::{self, PlannedOrder};
 use super::fault_times;
 use super::faults::Fault;
-use super::habits::{Bound, Dates, Edge, Habits, More, Next, Order};
 use super::privacy;
 use super::random::Draw;
 use super::retention::{self, PlannedHold};
@@ -87,8 +87,8 @@ pub struct Plan {
     pub plan_span: Option<i64>,
     /// The service never had `history/devices`.
     pub is_old: bool,
-    pub habits: [Habits; 2],
-    pub habits_change: i64,
+    pub behaviour: [Behaviour; 2],
+    pub behaviour_change: i64,
     pub faults: BTreeSet<Fault>,
     pub spells: Vec<Spell>,
     pub lives: Vec<ProcessPlan>,
@@ -129,8 +129,8 @@ impl Plan {
             teams: draw.count(1, 4),
             plan_span: draw.pick(&[None, Some(7 * DAY), Some(14 * DAY), Some(90 * DAY)]),
             is_old: false,
-            habits: [Habits::default(), Habits::default()],
-            habits_change: draw.between(start, calm_from),
+            behaviour: [Behaviour::default(), Behaviour::default()],
+            behaviour_change: draw.between(start, calm_from),
             faults: faults(seed, &mut draw),
             spells: Vec::new(),
             lives: Vec::new(),
@@ -168,12 +168,12 @@ impl Plan {
         self.faults.is_empty()
     }
 
-    pub fn habits_at(&self, now: i64) -> &Habits {
-        &self.habits[usize::from(now >= self.habits_change)]
+    pub fn behaviour_at(&self, now: i64) -> &Behaviour {
+        &self.behaviour[usize::from(now >= self.behaviour_change)]
     }
 
     pub fn settings_at(&self, now: i64) -> Settings {
-        let half = usize::from(now >= self.habits_change);
+        let half = usize::from(now >= self.behaviour_change);
         Settings { partition: self.partitions[half], privacy: self.policies[half], ..self.settings.clone() }
     }
 
@@ -184,26 +184,26 @@ impl Plan {
         (from, from + length)
     }
 
-    /// The service's habits, in one or both halves of its life.
+    /// The service's behaviour, in one or both halves of its life.
     fn habit(&mut self, fault: Fault) {
         let mut draw = Draw::of(self.seed, fault.id());
         let halves = draw.pick(&[0..2, 0..2, 0..1, 1..2]);
         let (bounds, sizes) = (Bound::all().collect::<Vec<_>>(), [2, 3, 5, 9, 17, 100]);
         let is_dense = self.has(Fault::DenseSecond);
-        for habits in &mut self.habits[halves] {
+        for behaviour in &mut self.behaviour[halves] {
             match fault {
-                Fault::HasMoreFalse => habits.more = draw.pick(&[More::Always(false), More::Absent, More::Null]),
-                Fault::HasMoreTrue => habits.more = More::Always(true),
+                Fault::HasMoreFalse => behaviour.more = draw.pick(&[More::Always(false), More::Absent, More::Null]),
+                Fault::HasMoreTrue => behaviour.more = More::Always(true),
                 Fault::NextOffset => {
                     let lies = [Next::Stuck, Next::Backwards, Next::Null, Next::Zero, Next::Absent, Next::Absurd];
-                    habits.next = draw.pick(&lies);
+                    behaviour.next = draw.pick(&lies);
                 }
-                Fault::SilentCap => habits.cap = Some(if is_dense { 100 } else { draw.pick(&sizes) }),
-                Fault::LimitRefused => habits.limit_max = draw.pick(&[1_000, 500, 100]),
-                Fault::Unsorted => habits.order = draw.pick(&[Order::NewestFirst, Order::Scattered]),
-                Fault::Bounds => (habits.start, habits.stop) = (draw.pick(&bounds), draw.pick(&bounds)),
-                Fault::StartExclusive => habits.start = Bound { edge: Edge::Exact, inclusive: false },
-                Fault::Skew => habits.dates = draw.pick(&[Dates::Off(300), Dates::Off(-300), Dates::Absent]),
+                Fault::SilentCap => behaviour.cap = Some(if is_dense { 100 } else { draw.pick(&sizes) }),
+                Fault::LimitRefused => behaviour.limit_max = draw.pick(&[1_000, 500, 100]),
+                Fault::Unsorted => behaviour.order = draw.pick(&[Order::NewestFirst, Order::Scattered]),
+                Fault::Bounds => (behaviour.start, behaviour.stop) = (draw.pick(&bounds), draw.pick(&bounds)),
+                Fault::StartExclusive => behaviour.start = Bound { edge: Edge::Exact, inclusive: false },
+                Fault::Skew => behaviour.dates = draw.pick(&[Dates::Off(300), Dates::Off(-300), Dates::Absent]),
                 _ => {}
             }
         }

@@ -16,9 +16,9 @@ use super::store::{Disk, DiskState};
 pub const SNAPSHOTS: &str = "snapshots/";
 const LEDGER: &str = "ledger/";
 /// After how many readings the readers remember the current state of the disk.
-const LOOKS_REMEMBERED: u64 = 4;
+const EARLIER_EVERY: u64 = 4;
 /// Readers check one snapshot in this many, because a check takes as long as several readings of the ledger.
-const SNAPSHOTS_LOOKED_AT: u64 = 128;
+const SNAPSHOTS_CHECKED_EVERY: u64 = 128;
 /// The prefix of a snapshot's text in its digest.
 const DIGEST_DOMAIN: &str = "annals snapshot v1\n";
 
@@ -31,7 +31,7 @@ pub struct Notes<'a> {
 
 #[derive(Default)]
 pub struct Readers {
-    looks: u64,
+    checks: u64,
     /// The disk's state some readings ago.
     earlier: Option<MemoryStore>,
     written: u64,
@@ -58,17 +58,17 @@ impl Readers {
         self.written += 1;
         let is_expected = self.expected > 0;
         self.expected = self.expected.saturating_sub(1);
-        is_expected || self.written.is_power_of_two() || self.written.is_multiple_of(SNAPSHOTS_LOOKED_AT)
+        is_expected || self.written.is_power_of_two() || self.written.is_multiple_of(SNAPSHOTS_CHECKED_EVERY)
     }
 
     /// Checks the team that owns the file `of`, or all teams: with the current disk, and with one changed view of it.
-    pub fn look(&mut self, files: &MemoryStore, of: Option<&str>, notes: &mut Notes<'_>) {
+    pub fn check(&mut self, files: &MemoryStore, of: Option<&str>, notes: &mut Notes<'_>) {
         let teams = Archive::open(Arc::new(files.clone())).and_then(|archive| archive.teams()).unwrap_or_default();
         let is_asked = |team: &&TeamId| of.is_none_or(|path| path.starts_with(&format!("{}/", snapshots_of(team))));
         for team in teams.iter().filter(is_asked) {
             as_it_stands(files, team, notes);
             let Some(earlier) = &self.earlier else { continue };
-            match self.looks % 3 {
+            match self.checks % 3 {
                 0 => restored(files, earlier, team, notes),
                 1 => lagging(files, earlier, team, notes),
                 _ => {
@@ -77,10 +77,10 @@ impl Readers {
                 }
             }
         }
-        if self.looks.is_multiple_of(LOOKS_REMEMBERED) {
+        if self.checks.is_multiple_of(EARLIER_EVERY) {
             self.earlier = Some(files.snapshot());
         }
-        self.looks += 1;
+        self.checks += 1;
     }
 }
 
@@ -245,9 +245,9 @@ impl Disk {
     }
 
     /// Lets the readers read while the writer works. `of` is a path of the only team to read; `None` reads all teams.
-    pub fn look(&self, files: &MemoryStore, of: Option<&str>) {
+    pub fn check_readers(&self, files: &MemoryStore, of: Option<&str>) {
         let mut inner = self.inner();
         let DiskState { readers, coverage, broken, .. } = &mut *inner;
-        readers.look(files, of, &mut Notes { seed: self.plan.seed, coverage, broken });
+        readers.check(files, of, &mut Notes { seed: self.plan.seed, coverage, broken });
     }
 }

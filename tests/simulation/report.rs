@@ -54,7 +54,7 @@ const OTHERS: [(&str, &str); 60] = [
         "tests/archive/second_verifier.rs",
         "a second verifier, which uses only Python's standard library, on intact and damaged archives",
     ),
-    ("tests/archive/outside.rs", "another engine reads the archive's files"),
+    ("tests/archive/other_engine.rs", "another engine reads the archive's files"),
     ("tests/fuzz.rs", "every parser, on a kept corpus and on mutations of it"),
     (
         "tests/sync/quotas.rs",
@@ -66,7 +66,7 @@ const OTHERS: [(&str, &str); 60] = [
     ),
     ("tests/api/faults.rs", "invalid answers on a real connection"),
     ("tests/api/retry.rs", "the retry policy, in virtual time"),
-    ("tests/sync/moving.rs", "lists change while the program reads them"),
+    ("tests/sync/changing_lists.rs", "lists change while the program reads them"),
     ("tests/sync/paging.rs", "false, stuck and shrinking paging; more events in a second than a page holds"),
     ("tests/sync/bounds.rs", "every interpretation of a range's bounds, which the interface leaves open"),
     ("tests/sync/removals.rs", "the service deletes or hides events before the program reads them"),
@@ -139,7 +139,7 @@ const OTHERS: [(&str, &str); 60] = [
         "tests/lake/buckets.rs",
         "open tables in a bucket: killed publications, two shards that publish at once, and engines that read the bucket",
     ),
-    ("tests/lake/whole.rs", "the tables `coverage` and `findings`, compared with the program's answers"),
+    ("tests/lake/ledger_tables.rs", "the tables `coverage` and `findings`, compared with the program's answers"),
     (
         "src/store/object/tests/mod.rs",
         "the store in a bucket: faults that no emulator offers, and MiniStack, Azurite and (in the long run) Ceph's gateway",

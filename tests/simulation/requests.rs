@@ -22,7 +22,7 @@ pub struct Seen {
     /// Broken laws about requests.
     pub broken: Vec<String>,
     /// By team: when its computers were listed.
-    pub looks: Vec<Vec<i64>>,
+    pub listed_at: Vec<Vec<i64>>,
     /// By team: the lists of computers that ended a reading of its connections.
     pub readings: Vec<Vec<i64>>,
     /// By team: whether the program read connections since the last list or failure.
@@ -46,8 +46,9 @@ struct LastWalk {
 
 impl Seen {
     pub fn new(seed: u64, teams: usize) -> Self {
-        let (looks, readings, troubles) = (vec![Vec::new(); teams], vec![Vec::new(); teams], vec![Vec::new(); teams]);
-        Self { seed, looks, readings, troubles, has_read: vec![false; teams], ..Self::default() }
+        let (listed_at, readings, troubles) =
+            (vec![Vec::new(); teams], vec![Vec::new(); teams], vec![Vec::new(); teams]);
+        Self { seed, listed_at, readings, troubles, has_read: vec![false; teams], ..Self::default() }
     }
 
     /// A request begins. Returns its number.
@@ -95,7 +96,7 @@ impl Seen {
         match ask {
             Ask::Page { team, stream: Stream::Connections, .. } => self.has_read[*team] = true,
             Ask::Devices(team) => {
-                self.looks[*team].push(now.nanos());
+                self.listed_at[*team].push(now.nanos());
                 if std::mem::take(&mut self.has_read[*team]) {
                     self.readings[*team].push(now.nanos());
                 }

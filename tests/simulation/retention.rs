@@ -31,7 +31,7 @@ pub struct PlannedHold {
 
 /// The lines that added and released it.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Held {
+pub struct HoldLines {
     pub added: Option<LedgerSeq>,
     pub released: Option<LedgerSeq>,
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use annals::api::{EventSource, RetryPolicy, Retrying};
 use annals::archive::{Archive, WindowState};
 use annals::clock::Clock;
-use annals::daemon::{Command, Daemon, Edges, Live};
+use annals::daemon::{Daemon, DaemonCommand, Edges, Live};
 use annals::model::{Instant, Stream, TeamId};
 use annals::pipeline::{ExpirySettings, Fleet, NoProgress, Settings, Workers};
 use annals::store::{Listed, MemoryStore, Store};
@@ -24,7 +24,7 @@ use super::faults::{Coverage, Fault};
 use super::oracle;
 use super::plan::{End, Plan, ProcessPlan};
 use super::privacy::ColumnsOnly;
-use super::retention::{self, Held};
+use super::retention::{self, HoldLines};
 use super::service::Service;
 use super::store::{Disk, SimStore};
 use super::trace::Trace;
@@ -61,7 +61,7 @@ pub struct Run {
     /// The ledgers after the last process.
     ledgers: Vec<Listed>,
     /// The lines of the planned hold.
-    pub held: Held,
+    pub held: HoldLines,
     /// How often the planned order was given.
     pub orders_given: u32,
     pub columns_only: ColumnsOnly,
@@ -123,7 +123,7 @@ impl Run {
             settled,
             heads,
             ledgers,
-            held: Held::default(),
+            held: HoldLines::default(),
             orders_given: 0,
             columns_only: ColumnsOnly::default(),
         }
@@ -216,7 +216,7 @@ impl Run {
     }
 
     /// Starts second pollers, and sends orders to the daemon.
-    async fn others(&self, archive: Arc<Archive>, commands: mpsc::UnboundedSender<Command>) {
+    async fn others(&self, archive: Arc<Archive>, commands: mpsc::UnboundedSender<DaemonCommand>) {
         let mut times: Vec<(i64, bool)> = self.plan.pollers.iter().map(|at| (*at, true)).collect();
         times.extend(self.plan.rotations.iter().map(|at| (*at, false)));
         times.sort_unstable();
@@ -227,7 +227,7 @@ impl Run {
             }
             self.clock.sleep(Duration::from_secs((at - now).unsigned_abs())).await;
             if !is_poller {
-                let _ = commands.unbounded_send(Command::TokenChanged);
+                let _ = commands.unbounded_send(DaemonCommand::TokenChanged);
                 continue;
             }
             self.disk.inner().coverage.fault(Fault::SecondPoller, self.plan.seed);
@@ -243,13 +243,13 @@ impl Run {
     }
 
     /// Waits for the end of the process. Returns whether it was killed.
-    async fn end(&self, life: &ProcessPlan, commands: mpsc::UnboundedSender<Command>) -> bool {
+    async fn end(&self, life: &ProcessPlan, commands: mpsc::UnboundedSender<DaemonCommand>) -> bool {
         let now = self.clock.truth().seconds();
         self.clock.sleep(Duration::from_secs((life.until - now).max(0).unsigned_abs())).await;
         match life.end {
             End::Killed => true,
             End::Stopped => {
-                let _ = commands.unbounded_send(Command::Stop);
+                let _ = commands.unbounded_send(DaemonCommand::Stop);
                 std::future::pending().await
             }
             End::PowerLost { verb, after, is_torn } => {
@@ -282,7 +282,7 @@ impl Run {
         if std::mem::replace(&mut self.ledgers, ledgers) == self.ledgers {
             return;
         }
-        self.disk.look(&self.files, None);
+        self.disk.check_readers(&self.files, None);
         let Ok(archive) = Archive::open(Arc::new(self.files.clone())) else { return };
         for team in archive.teams().unwrap_or_default() {
             let reader = match archive.read(&team) {

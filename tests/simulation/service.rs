@@ -1,4 +1,4 @@
-//! The simulated service: the documented interface over the truth, with the habits and the faults of the plan.
+//! The simulated service: the documented interface over the truth, with the behaviour and the faults of the plan.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -12,9 +12,9 @@ use annals::model::{Instant, Stream, TeamId};
 use bytes::Bytes;
 
 use super::answers;
+use super::behaviour::Dates;
 use super::clock::SimClock;
 use super::faults::{Coverage, Fault, Rare};
-use super::habits::Dates;
 use super::plan::Plan;
 use super::random::Draw;
 use super::requests::Seen;
@@ -198,7 +198,7 @@ impl Service {
     }
 
     fn date(&self, inner: &mut Inner, now: Instant) -> Option<Instant> {
-        let dates = self.plan.habits_at(now.seconds()).dates;
+        let dates = self.plan.behaviour_at(now.seconds()).dates;
         if dates != Dates::Clock {
             inner.coverage.fault(Fault::Skew, self.plan.seed);
         }

@@ -368,7 +368,7 @@ impl FileWriter for SimWriter {
             }
         };
         if path.starts_with(SNAPSHOTS) && store.disk.inner().readers.is_due() {
-            store.disk.look(&store.files, Some(path));
+            store.disk.check_readers(&store.files, Some(path));
         }
         done
     }

@@ -1,10 +1,10 @@
 //! Billing shows only its ten newest entries: a gap records the entries that the program missed between two polls.
 #![allow(clippy::print_stdout, reason = "a failed test shows the scenario")]
 
-use crate::awkward;
+use crate::faulty_service;
 
-use awkward::laws::{findings, nanos, open_gaps};
-use awkward::{DAY, Expected, HOUR, Kind, Program, SINCE, Service, hold, hold_with, scene};
+use faulty_service::laws::{findings, nanos, open_gaps};
+use faulty_service::{DAY, Expected, HOUR, Kind, Program, SINCE, Service, hold, hold_with, scene};
 
 const NOON: i64 = DAY + 84 * HOUR;
 

@@ -2,9 +2,9 @@
 //! every interpretation.
 #![allow(clippy::print_stdout, reason = "a failed test shows the scenario")]
 
-use crate::awkward;
+use crate::faulty_service;
 
-use awkward::{Bound, DAY, Edge, HOUR, Kind, SINCE, Service, World, hold, scene};
+use faulty_service::{Bound, DAY, Edge, HOUR, Kind, SINCE, Service, World, hold, scene};
 
 const SECOND: i64 = 1_000_000_000;
 
@@ -43,7 +43,7 @@ fn every_interpretation_of_the_bounds_gives_the_same_archive() {
         println!("start {start}, stop {stop}");
         let (service, program) = scene();
         borders(&mut service.world());
-        (service.world().habits.start, service.world().habits.stop) = (start, stop);
+        (service.world().behaviour.start, service.world().behaviour.stop) = (start, stop);
         program.sync(&SINCE).ended(0);
         hold(&service, &program, &SINCE);
     }
@@ -53,7 +53,7 @@ fn every_interpretation_of_the_bounds_gives_the_same_archive() {
 fn no_event_is_archived_twice_when_the_clock_is_at_a_window_s_end() {
     for seconds in [-1, 0, 1, 899, 900, 901] {
         let service = Service::at(DAY + 24 * HOUR + seconds);
-        let program = awkward::Program::of(&service);
+        let program = faulty_service::Program::of(&service);
         service.world().connection(DAY + 24 * HOUR, -1);
         service.world().connection(DAY + 24 * HOUR + seconds, 0);
         service.world().connection(DAY + 24 * HOUR + seconds, 999);

@@ -4,12 +4,12 @@
 //! `ANNALS_SEEDS` sets the number of seeds, `ANNALS_SEED` a single one.
 #![allow(clippy::print_stdout, reason = "a failed test shows the seed")]
 
-use crate::awkward;
+use crate::faulty_service;
 
 use std::time::Duration;
 
-use awkward::chance::times;
-use awkward::{
+use faulty_service::chance::times;
+use faulty_service::{
     Action, Answer, Bound, Chance, DAY, Expected, HOUR, Kind, More, Next, Order, Program, SINCE, Service, World,
     hold_with,
 };
@@ -22,15 +22,15 @@ fn one_of<T: Copy>(chance: &mut Chance, all: &[T]) -> T {
     all[usize::try_from(chance.below(all.len() as u64)).unwrap()]
 }
 
-fn odd_habits(world: &mut World, chance: &mut Chance) {
+fn odd_behaviour(world: &mut World, chance: &mut Chance) {
     let bounds: Vec<Bound> = Bound::all().collect();
-    let habits = &mut world.habits;
-    (habits.start, habits.stop) = (one_of(chance, &bounds), one_of(chance, &bounds));
-    habits.cap = one_of(chance, &[None, Some(100), Some(40), Some(12), Some(9)]);
-    habits.limit_max = one_of(chance, &[1_001, 1_001, 1_000, 500, 100]);
-    habits.more = one_of(chance, &[More::True, More::Always(true), More::Always(false), More::Absent, More::Null]);
-    habits.next = one_of(chance, &[Next::True, Next::Stuck, Next::Backwards, Next::Null, Next::Zero, Next::Absurd]);
-    habits.order = one_of(chance, &[Order::Time, Order::Time, Order::NewestFirst, Order::Scattered]);
+    let behaviour = &mut world.behaviour;
+    (behaviour.start, behaviour.stop) = (one_of(chance, &bounds), one_of(chance, &bounds));
+    behaviour.cap = one_of(chance, &[None, Some(100), Some(40), Some(12), Some(9)]);
+    behaviour.limit_max = one_of(chance, &[1_001, 1_001, 1_000, 500, 100]);
+    behaviour.more = one_of(chance, &[More::True, More::Always(true), More::Always(false), More::Absent, More::Null]);
+    behaviour.next = one_of(chance, &[Next::True, Next::Stuck, Next::Backwards, Next::Null, Next::Zero, Next::Absurd]);
+    behaviour.order = one_of(chance, &[Order::Time, Order::Time, Order::NewestFirst, Order::Scattered]);
 }
 
 /// A moment before `clock`, usually a recent one.
@@ -95,7 +95,7 @@ fn chaos(seed: u64) {
     let service = Service::at(DAY);
     let program = Program::of(&service);
     let mut chance = Chance::of(seed);
-    odd_habits(&mut service.world(), &mut chance);
+    odd_behaviour(&mut service.world(), &mut chance);
     for clock in CLOCKS.map(|hours| DAY + hours * HOUR) {
         hours_pass(&mut service.world(), clock, &mut chance);
         let mut inner = Chance::of(chance.next());

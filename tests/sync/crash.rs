@@ -2,13 +2,15 @@
 //! the reason.
 #![allow(clippy::print_stdout, reason = "a failed test shows the scenario")]
 
-use crate::awkward;
+use crate::faulty_service;
 
 use std::fs;
 use std::time::Duration;
 
-use awkward::chance::times;
-use awkward::{Action, Chance, DAY, Expected, HOUR, Program, SINCE, Service, busy, hold, hold_with, program, scene};
+use faulty_service::chance::times;
+use faulty_service::{
+    Action, Chance, DAY, Expected, HOUR, Program, SINCE, Service, busy, hold, hold_with, program, scene,
+};
 
 const NOON: i64 = DAY + 84 * HOUR;
 

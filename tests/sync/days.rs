@@ -2,14 +2,14 @@
 //! time.
 #![allow(clippy::print_stdout, reason = "a failed test shows the scenario")]
 
-use crate::awkward;
+use crate::faulty_service;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use awkward::laws::{archived, files_agree, findings};
-use awkward::{Action, Chance, DAY, Expected, HOUR, Kind, Program, Service, World, hold_with, program, scene};
+use faulty_service::laws::{archived, files_agree, findings};
+use faulty_service::{Action, Chance, DAY, Expected, HOUR, Kind, Program, Service, World, hold_with, program, scene};
 
 /// 2026-09-20T00:00:00Z
 const SEPTEMBER: i64 = DAY - 51 * 24 * HOUR;

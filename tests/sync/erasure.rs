@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::awkward::parquet_files::all_texts;
-use crate::awkward::program::files_below;
-use crate::awkward::world::Kind;
-use crate::awkward::{DAY, HOUR, Program, SINCE, Service, events, scene};
+use crate::faulty_service::parquet_files::all_texts;
+use crate::faulty_service::program::files_below;
+use crate::faulty_service::world::Kind;
+use crate::faulty_service::{DAY, HOUR, Program, SINCE, Service, events, scene};
 
 /// A peer of each seventh connection event.
 pub const PEER: &str = "p3@example.com";
@@ -50,7 +50,7 @@ pub fn read() -> (Service, Program) {
     (service, program)
 }
 
-fn order(program: &Program, more: &[&str]) -> crate::awkward::Run {
+fn order(program: &Program, more: &[&str]) -> crate::faulty_service::Run {
     program.run(&[&ORDER[..], &[USER], more].concat())
 }
 

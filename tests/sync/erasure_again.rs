@@ -7,8 +7,8 @@ use std::process::Command;
 use tempfile::TempDir;
 
 use super::erasure::{PEER, USER, assert_gone, counts, pseudonyms, read, rows};
-use crate::awkward::program::{files_below, put};
-use crate::awkward::{Program, Run, SINCE};
+use crate::faulty_service::program::{files_below, put};
+use crate::faulty_service::{Program, Run, SINCE};
 
 /// A person whose order the backup already holds.
 const EARLIER: &str = "p4@example.com";
@@ -86,7 +86,7 @@ fn lost_orders_of_a_restored_backup_are_reported_and_run_again() {
     assert!(!program.run(&["status"]).stdout.contains("unfinished erasure"));
     // The new lines belong to another history than the kept head.
     program.run(&["verify", "--head", &head]).ended(1);
-    service.set_clock(crate::awkward::DAY + 400 * crate::awkward::HOUR);
+    service.set_clock(crate::faulty_service::DAY + 400 * crate::faulty_service::HOUR);
     program.sync(&[&SINCE[..], &["--rescan"]].concat()).ended(0);
     assert_gone(&program);
     again(&program, &file, &[]).ended(0).says(&["DPO-1: no row holds the subject: already carried out"]);

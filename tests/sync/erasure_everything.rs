@@ -6,9 +6,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::awkward::program::{files_below, live_files};
-use crate::awkward::traces::{ORDER, SINCE, late, trace, years};
-use crate::awkward::{DAY, HOUR, Program, Service, scene};
+use crate::faulty_service::program::{files_below, live_files};
+use crate::faulty_service::subject_search::{ORDER, SINCE, late, trace, years};
+use crate::faulty_service::{DAY, HOUR, Program, Service, scene};
 
 const BY_DAY: &str = "[windows]\npartition = \"day\"\n";
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::erasure::{PEER, USER, assert_gone, counts, read};
-use crate::awkward::program::files_below;
-use crate::awkward::{DAY, HOUR, Program, Run, SINCE};
+use crate::faulty_service::program::files_below;
+use crate::faulty_service::{DAY, HOUR, Program, Run, SINCE};
 
 fn order(program: &Program, more: &[&str]) -> Run {
     let order = ["erase", "--order", "DPO-1", "--subject", PEER, "--subject", USER];

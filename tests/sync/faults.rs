@@ -2,12 +2,12 @@
 //! treats it as an empty answer.
 #![allow(clippy::print_stdout, reason = "a failed test shows the scenario")]
 
-use crate::awkward;
+use crate::faulty_service;
 
 use std::time::Duration;
 
-use awkward::laws::findings;
-use awkward::{
+use faulty_service::laws::findings;
+use faulty_service::{
     Action, Answer, DAY, Dates, Expected, HOUR, Request, SINCE, Service, World, hold, hold_with, program, scene,
 };
 
@@ -50,7 +50,7 @@ fn failures() -> Vec<(&'static str, Action)> {
 fn survives(scenario: &str, failure: &Action) {
     let (service, program) = scene();
     service.world().fill(DAY, 0..4);
-    service.world().habits.cap = Some(30);
+    service.world().behaviour.cap = Some(30);
     let failure = failure.clone();
     let mut left: Vec<(&str, usize)> =
         ["/v1/user/teams", "/devices", "/history", "/history/devices", "/billing/events"].map(|end| (end, 2)).to_vec();
@@ -92,7 +92,7 @@ fn refuse(
     is_it: impl Fn(&Request) -> bool + Send + 'static,
 ) -> impl FnMut(usize, &Request, &mut World) -> Action {
     move |_, request, _| {
-        if is_it(request) { Action::Answer(awkward::serve::error(status, "no-rights")) } else { Action::Serve }
+        if is_it(request) { Action::Answer(faulty_service::serve::error(status, "no-rights")) } else { Action::Serve }
     }
 }
 
@@ -152,7 +152,7 @@ fn a_new_token_continues_where_the_old_one_stopped() {
 fn a_token_file_may_change_in_the_middle_of_a_run() {
     let (service, program) = scene();
     service.world().fill(DAY, 0..4);
-    service.world().habits.cap = Some(20);
+    service.world().behaviour.cap = Some(20);
     let outside = tempfile::tempdir().unwrap();
     let file = outside.path().join("token");
     program::put(&file, service.token.as_bytes());
@@ -175,12 +175,12 @@ fn a_token_file_may_change_in_the_middle_of_a_run() {
 
 /// The texts of the deprecated history lack `deviceID`.
 fn deprecated(world: &mut World) {
-    world.habits.team_connections = false;
+    world.behaviour.team_connections = false;
     for n in 0..330_u64 {
         let at = DAY + 20 * HOUR + i64::try_from(n).unwrap() * 600;
         let device = format!("team-one-computer-{}", n % 2 + 1);
-        let text = awkward::events::connection_deprecated(10_000 + n, at * 1_000);
-        world.add(awkward::Kind::Connections, awkward::laws::nanos(at), Some(&device), text);
+        let text = faulty_service::events::connection_deprecated(10_000 + n, at * 1_000);
+        world.add(faulty_service::Kind::Connections, faulty_service::laws::nanos(at), Some(&device), text);
         world.activity(at, 7);
     }
 }
@@ -199,8 +199,13 @@ fn without_history_devices_every_computer_is_read_by_itself() {
     assert!(said.said().contains("deprecated"), "{said:?}");
     for n in 0..5 {
         let at = NOON + 100 + n;
-        let text = awkward::events::connection_deprecated(20_000 + n.unsigned_abs(), at * 1_000);
-        service.world().add(awkward::Kind::Connections, awkward::laws::nanos(at), Some("team-one-computer-3"), text);
+        let text = faulty_service::events::connection_deprecated(20_000 + n.unsigned_abs(), at * 1_000);
+        service.world().add(
+            faulty_service::Kind::Connections,
+            faulty_service::laws::nanos(at),
+            Some("team-one-computer-3"),
+            text,
+        );
     }
     service.set_clock(NOON + 100 * HOUR);
     program.sync(&SINCE).ended(0);
@@ -212,7 +217,7 @@ fn a_missing_history_is_an_error_and_settles_nothing() {
     let (service, program) = scene();
     service.world().fill(DAY, 0..4);
     service.on_request(|_, request, _| match request.is_activity() {
-        true => Action::Answer(awkward::serve::error(404, "not-found")),
+        true => Action::Answer(faulty_service::serve::error(404, "not-found")),
         false => Action::Serve,
     });
     program.sync(&SINCE).ended(1).says(&["404"]);
@@ -276,7 +281,7 @@ fn without_a_date_header_sync_uses_the_machine_s_clock() {
     for dates in [Dates::Absent, Dates::Garbage] {
         let (service, program) = scene();
         service.world().fill(DAY, 0..3);
-        service.world().habits.dates = dates;
+        service.world().behaviour.dates = dates;
         program.sync(&SINCE).ended(0);
         // The machine's clock advances, so a window may become due between two runs.
         hold_with(&service, &program, &Expected { is_moving: true, arguments: &SINCE, ..Expected::default() });
@@ -287,10 +292,10 @@ fn without_a_date_header_sync_uses_the_machine_s_clock() {
 fn a_clock_far_in_the_past_loses_nothing() {
     let (service, program) = scene();
     service.world().fill(DAY, 0..4);
-    service.world().habits.dates = Dates::Off(-10 * 366 * 86_400);
+    service.world().behaviour.dates = Dates::Off(-10 * 366 * 86_400);
     let run = program.sync(&SINCE);
     assert!(matches!(run.code, Some(0..=2)), "{run:?}");
-    service.world().habits.dates = Dates::Clock;
+    service.world().behaviour.dates = Dates::Clock;
     program.sync(&SINCE).ended(0);
     hold(&service, &program, &SINCE);
 }
@@ -302,12 +307,12 @@ fn a_clock_that_goes_back_for_some_time_loses_nothing() {
         let (service, program) = scene();
         service.world().fill(DAY, 0..4);
         service.on_request(move |number, _, world| {
-            world.habits.dates = if (6..9).contains(&number) { Dates::Off(seconds) } else { Dates::Clock };
+            world.behaviour.dates = if (6..9).contains(&number) { Dates::Off(seconds) } else { Dates::Clock };
             Action::Serve
         });
         program.sync(&SINCE).ended(0);
         service.calm();
-        service.world().habits.dates = Dates::Clock;
+        service.world().behaviour.dates = Dates::Clock;
         hold(&service, &program, &SINCE);
         // The clock also goes back between two runs.
         service.world().connection(NOON - 7_000, 1);

@@ -1,8 +1,8 @@
 //! `annals sync` and related verbs, run as a program against faulty services.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-#[path = "../awkward/mod.rs"]
-mod awkward;
+#[path = "../faulty_service/mod.rs"]
+mod faulty_service;
 #[path = "../common/mod.rs"]
 mod common;
 #[path = "../reporting/mod.rs"]
@@ -10,7 +10,7 @@ mod reporting;
 #[path = "../common/age.rs"]
 mod age;
 
-mod awkward_service;
+mod service_check;
 mod billing;
 mod bounds;
 mod chaos;
@@ -22,7 +22,7 @@ mod erasure_everything;
 mod erasure_unlinkable;
 mod faults;
 mod minimisation;
-mod moving;
+mod changing_lists;
 mod odd_events;
 mod paging;
 mod plan;

@@ -7,12 +7,12 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::awkward::laws::{open_gaps, verified};
-use crate::awkward::parquet_files::all_texts;
-use crate::awkward::program::files_below;
-use crate::awkward::world::Kind;
-use crate::awkward::{DAY, HOUR, Program, SINCE, Service, events, scene};
 use crate::common::python::python_with_duckdb;
+use crate::faulty_service::laws::{open_gaps, verified};
+use crate::faulty_service::parquet_files::all_texts;
+use crate::faulty_service::program::files_below;
+use crate::faulty_service::world::Kind;
+use crate::faulty_service::{DAY, HOUR, Program, SINCE, Service, events, scene};
 
 const COLUMNS_ONLY: &str = "[privacy]\nraw = \"columns-only\"\n";
 const PERIOD: [&str; 4] = ["--from", "2026-11-01", "--to", "2026-12-01"];

@@ -1,10 +1,10 @@
 //! Events that the interface does not describe: the archive keeps and counts them byte for byte, and none affects
 //! another event.
 
-use crate::awkward;
+use crate::faulty_service;
 
-use awkward::laws::{files_agree, findings, nanos};
-use awkward::{DAY, HOUR, Kind, SINCE, events, hold, scene};
+use faulty_service::laws::{files_agree, findings, nanos};
+use faulty_service::{DAY, HOUR, Kind, SINCE, events, hold, scene};
 
 const BUSY: i64 = DAY + 13 * HOUR;
 

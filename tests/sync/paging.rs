@@ -1,10 +1,10 @@
 //! False, stuck and shrinking paging, dense seconds, and equal events.
 #![allow(clippy::print_stdout, reason = "a failed test shows the scenario")]
 
-use crate::awkward;
+use crate::faulty_service;
 
-use awkward::laws::findings;
-use awkward::{DAY, Expected, HOUR, Kind, More, Next, Order, SINCE, World, events, hold, hold_with, scene};
+use faulty_service::laws::findings;
+use faulty_service::{DAY, Expected, HOUR, Kind, More, Next, Order, SINCE, World, events, hold, hold_with, scene};
 
 /// An hour past noon of the first day.
 const BUSY: i64 = DAY + 13 * HOUR;
@@ -56,17 +56,17 @@ fn all_twins_are_kept() {
     for cap in [None, Some(20)] {
         let (service, program) = scene();
         let mut world = service.world();
-        world.habits.cap = cap;
+        world.behaviour.cap = cap;
         for (at, count) in [(BUSY, 3), (BUSY + 10, 45), (BUSY + 20, 2), (DAY + 80 * HOUR, 30)] {
             for _ in 0..count {
                 let text = events::plain_activity(at * 1_000_000_000);
-                world.add(Kind::Activity, awkward::laws::nanos(at), None, text);
+                world.add(Kind::Activity, faulty_service::laws::nanos(at), None, text);
             }
         }
         // Connection events without an id are equal too.
         for _ in 0..25 {
             let text = events::connection_without_id(7, BUSY * 1_000, "team-one-computer-1");
-            world.add(Kind::Connections, awkward::laws::nanos(BUSY), Some("team-one-computer-1"), text);
+            world.add(Kind::Connections, faulty_service::laws::nanos(BUSY), Some("team-one-computer-1"), text);
         }
         drop(world);
         program.sync(&SINCE).ended(0);
@@ -82,7 +82,7 @@ fn an_event_with_an_id_that_is_listed_twice_is_one_event() {
     for cap in [None, Some(7)] {
         let (service, program) = scene();
         let mut world = service.world();
-        world.habits.cap = cap;
+        world.behaviour.cap = cap;
         world.fill(DAY, 0..4);
         let chosen: Vec<u64> =
             world.teams[0].events.iter().filter(|e| e.kind == Kind::Connections).map(|e| e.number).collect();
@@ -119,8 +119,8 @@ fn false_paging_claims_lose_nothing() {
         let (service, program) = scene();
         some(&mut service.world());
         {
-            let habits = &mut service.world().habits;
-            (habits.more, habits.next, habits.cap) = (more, next, Some(60));
+            let behaviour = &mut service.world().behaviour;
+            (behaviour.more, behaviour.next, behaviour.cap) = (more, next, Some(60));
         }
         program.sync(&SINCE).ended(0);
         hold(&service, &program, &SINCE);
@@ -136,7 +136,7 @@ fn pages_may_be_shorter_than_requested() {
         println!("pages of {cap}");
         let (service, program) = scene();
         some(&mut service.world());
-        service.world().habits.cap = Some(cap);
+        service.world().behaviour.cap = Some(cap);
         program.sync(&SINCE).ended(0);
         let requests_max = if cap > 10 { 400 } else { 4_000 };
         hold_with(&service, &program, &Expected { requests_max, arguments: &SINCE, ..Expected::default() });
@@ -147,7 +147,7 @@ fn pages_may_be_shorter_than_requested() {
 fn pages_of_one_event_lose_nothing_in_silence() {
     let (service, program) = scene();
     service.world().fill(DAY, 0..1);
-    service.world().habits.cap = Some(1);
+    service.world().behaviour.cap = Some(1);
     let run = program.sync(&SINCE);
     if run.code == Some(0) {
         hold_with(&service, &program, &Expected { requests_max: 2_000, arguments: &SINCE, ..Expected::default() });
@@ -163,7 +163,7 @@ fn a_refused_limit_is_learned() {
         println!("limits above {limit_max} are refused");
         let (service, program) = scene();
         some(&mut service.world());
-        service.world().habits.limit_max = limit_max;
+        service.world().behaviour.limit_max = limit_max;
         program.sync(&SINCE).ended(0);
         hold(&service, &program, &SINCE);
         let refused = |limit: Option<i64>| limit.is_some_and(|limit| limit > i64::try_from(limit_max).unwrap());
@@ -183,7 +183,7 @@ fn any_order_of_a_list_loses_nothing() {
         println!("{order:?}, pages of {cap:?}");
         let (service, program) = scene();
         some(&mut service.world());
-        (service.world().habits.order, service.world().habits.cap) = (order, cap);
+        (service.world().behaviour.order, service.world().behaviour.cap) = (order, cap);
         program.sync(&SINCE).ended(0);
         hold(&service, &program, &SINCE);
         // Later events appear anywhere in the list.

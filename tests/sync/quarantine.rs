@@ -1,14 +1,14 @@
 //! Events that an earlier version could not read: after a retry they are rows, once, like all others.
 
-use crate::awkward;
+use crate::faulty_service;
 
 use std::sync::Arc;
 
 use annals::archive::{Archive, Committed, Draft, TeamWriter};
 use annals::model::{Instant, RejectRow, Stream, TeamId};
 use annals::store::LocalStore;
-use awkward::laws::{files_agree, findings, nanos};
-use awkward::{DAY, HOUR, Kind, Program, SINCE, Service, World, events, hold, scene};
+use faulty_service::laws::{files_agree, findings, nanos};
+use faulty_service::{DAY, HOUR, Kind, Program, SINCE, Service, World, events, hold, scene};
 use serde_json::{Value, json};
 
 const BUSY: i64 = DAY + 13 * HOUR;
@@ -122,7 +122,7 @@ fn a_sealed_month_gains_released_events() {
     let (service, program) = old_scene();
     service.set_clock(DAY + 40 * 24 * HOUR);
     program.sync(&SINCE).ended(0);
-    assert!(!awkward::program::sealed_files(&program.archive(), "connections").is_empty(), "nothing is sealed");
+    assert!(!faulty_service::program::sealed_files(&program.archive(), "connections").is_empty(), "nothing is sealed");
     holds_after_a_retry(&service, &program);
 }
 

@@ -2,15 +2,15 @@
 //! file is half written, and once there is space the archive equals the truth.
 #![allow(clippy::print_stdout, reason = "the test prints why it is skipped, and its scenario")]
 
-use crate::awkward;
-use crate::common::demanded::missing;
+use crate::common::third_party::missing;
+use crate::faulty_service;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use awkward::{DAY, Expected, HOUR, Program, Run, SINCE, Service, busy, hold_with, program, scene};
+use faulty_service::{DAY, Expected, HOUR, Program, Run, SINCE, Service, busy, hold_with, program, scene};
 
 const NOON: i64 = DAY + 84 * HOUR;
 /// The time limit of a run: the program does not wait for a permanent fault.

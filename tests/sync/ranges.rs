@@ -1,10 +1,10 @@
 //! The requested ranges, and the archive as months pass: parts, windows, sealed months.
 #![allow(clippy::print_stdout, reason = "a failed test shows the scenario")]
 
-use crate::awkward;
+use crate::faulty_service;
 
-use awkward::laws::{archived, files_agree, findings};
-use awkward::{Action, DAY, Expected, HOUR, Program, SINCE, Service, World, hold, hold_with, program, scene};
+use faulty_service::laws::{archived, files_agree, findings};
+use faulty_service::{Action, DAY, Expected, HOUR, Program, SINCE, Service, World, hold, hold_with, program, scene};
 
 const NOON: i64 = DAY + 84 * HOUR;
 /// 2026-10-20T00:00:00Z
@@ -62,7 +62,7 @@ fn months(world: &mut World) {
     for day in (0..21).step_by(2) {
         world.fill(OCTOBER, day..day + 1);
     }
-    world.teams[0].events.retain(|event| event.kind != awkward::Kind::Billing);
+    world.teams[0].events.retain(|event| event.kind != faulty_service::Kind::Billing);
     world.fill(DAY, 0..4);
 }
 

@@ -1,10 +1,10 @@
 //! Events that the service deletes or hides before a reading: a gap records which, when and why.
 #![allow(clippy::print_stdout, reason = "a failed test shows the scenario")]
 
-use crate::awkward;
+use crate::faulty_service;
 
-use awkward::laws::{findings, open_gaps, word};
-use awkward::{Action, DAY, Expected, HOUR, Program, SINCE, World, hold, hold_with, scene};
+use faulty_service::laws::{findings, open_gaps, word};
+use faulty_service::{Action, DAY, Expected, HOUR, Program, SINCE, World, hold, hold_with, scene};
 use serde_json::Value;
 
 const COMPUTER: &str = "team-one-computer-2";
@@ -53,7 +53,7 @@ fn a_computer_removed_during_the_first_reading_leaves_a_gap() {
         for n in 0..100 {
             service.world().connection_of(0, usize::try_from(n % 3).unwrap(), DAY + 30 * HOUR + n, 1);
         }
-        service.world().habits.cap = Some(20);
+        service.world().behaviour.cap = Some(20);
         let mut seen = 0;
         service.on_request(move |_, request, world: &mut World| {
             seen += usize::from(request.is_connections());
@@ -123,7 +123,7 @@ fn a_first_reading_of_the_whole_span_begins_the_archive_without_a_gap() {
     service.world().team("team-one").plan_span = Some(60 * HOUR);
     service.world().fill(DAY, 1..4);
     let horizon = NOON - 60 * HOUR;
-    let of_before = |at: i128| at < awkward::laws::nanos(horizon + HOUR);
+    let of_before = |at: i128| at < faulty_service::laws::nanos(horizon + HOUR);
     service.world().teams[0].events.retain(|event| !of_before(event.at));
     program.sync(&[]).ended(0);
     hold(&service, &program, &[]);
@@ -149,7 +149,7 @@ fn a_reading_every_few_hours_near_the_plans_span_loses_nothing() {
     );
 }
 
-fn two_teams() -> (awkward::Service, Program) {
+fn two_teams() -> (faulty_service::Service, Program) {
     let (service, program) = scene();
     service.world().add_team("team-two");
     service.world().fill(DAY, 0..4);
@@ -190,12 +190,12 @@ fn a_computer_that_is_removed_and_added_again_leaves_a_gap() {
 #[test]
 fn a_computer_that_vanishes_from_the_deprecated_history_leaves_a_gap() {
     let (service, program) = scene();
-    service.world().habits.team_connections = false;
+    service.world().behaviour.team_connections = false;
     for n in 0..60_u64 {
         let at = DAY + 20 * HOUR + i64::try_from(n).unwrap() * 600;
         let device = format!("team-one-computer-{}", n % 3 + 1);
-        let text = awkward::events::connection_deprecated(10_000 + n, at * 1_000);
-        service.world().add(awkward::Kind::Connections, awkward::laws::nanos(at), Some(&device), text);
+        let text = faulty_service::events::connection_deprecated(10_000 + n, at * 1_000);
+        service.world().add(faulty_service::Kind::Connections, faulty_service::laws::nanos(at), Some(&device), text);
     }
     let mut is_gone = false;
     service.on_request(move |_, request, world| {
@@ -242,11 +242,11 @@ fn a_computer_that_no_list_showed_leaves_a_gap() {
 fn guest(world: &mut World, at: i64, is_told: bool) {
     if is_told {
         let added = r#"{"deviceID":"guest-1","name":"Guest"}"#;
-        let text = awkward::events::activity_event("teamDeviceAddedEvent", at * 1_000_000_000, added);
-        world.add(awkward::Kind::Activity, awkward::laws::nanos(at), None, text);
+        let text = faulty_service::events::activity_event("teamDeviceAddedEvent", at * 1_000_000_000, added);
+        world.add(faulty_service::Kind::Activity, faulty_service::laws::nanos(at), None, text);
     }
-    let text = awkward::events::connection(77_001, (at + 60) * 1_000, "guest-1");
-    world.add(awkward::Kind::Connections, awkward::laws::nanos(at + 60), Some("guest-1"), text);
+    let text = faulty_service::events::connection(77_001, (at + 60) * 1_000, "guest-1");
+    world.add(faulty_service::Kind::Connections, faulty_service::laws::nanos(at + 60), Some("guest-1"), text);
 }
 
 /// A computer is added, used and removed during the backfill.
@@ -256,7 +256,7 @@ fn a_computer_that_was_added_and_removed_during_the_first_reading_leaves_a_gap()
         println!("at connection request {request_number}");
         let (service, program) = scene();
         service.world().fill(DAY, 0..4);
-        service.world().habits.cap = Some(20);
+        service.world().behaviour.cap = Some(20);
         let mut seen = 0;
         service.on_request(move |_, request, world: &mut World| {
             seen += usize::from(request.is_connections());

@@ -2,11 +2,11 @@
 //! verifies.
 
 use crate::age;
-use crate::awkward;
+use crate::faulty_service;
 
 use age::age;
-use awkward::laws::{findings, nanos, verified, word};
-use awkward::{HOUR, Kind, Program, Run, Service, events};
+use faulty_service::laws::{findings, nanos, verified, word};
+use faulty_service::{HOUR, Kind, Program, Run, Service, events};
 use serde_json::Value;
 
 /// 2025-01-01T00:00:00Z.
@@ -103,15 +103,15 @@ fn expired_months_are_removed_in_one_line_and_never_return() {
     assert_eq!((tail[0]["outcome"].as_str(), tail[0]["event_count"].as_i64()), (Some("closed_only"), Some(1)));
 
     // The service still shows the expired month, and Annals does not read it again.
-    let held = awkward::laws::archived(&program);
+    let held = faulty_service::laws::archived(&program);
     for arguments in [&[][..], &["--rescan"], &["--since", "2025-01-01", "--rescan"]] {
         program.sync(arguments).ended(0);
-        assert_eq!(awkward::laws::archived(&program), held, "{arguments:?}");
+        assert_eq!(faulty_service::laws::archived(&program), held, "{arguments:?}");
     }
     let events = [0, 3].map(|n| service.world().connection(JANUARY + 40_000 + n, n));
     program.sync(&["--since", "2025-01-01", "--rescan"]).ended(0);
     assert_eq!(
-        awkward::laws::archived(&program),
+        faulty_service::laws::archived(&program),
         held,
         "late events {events:?} of an expired month are not read either"
     );
@@ -125,7 +125,7 @@ fn expired_months_are_removed_in_one_line_and_never_return() {
     age(&program.archive());
     program.run(&["vacuum"]).ended(0);
     verified(&program);
-    let left = awkward::program::files_below(&program.archive().join("tables/connections"));
+    let left = faulty_service::program::files_below(&program.archive().join("tables/connections"));
     assert!(left.iter().all(|path| path.to_str().unwrap().contains("month=2025-03")), "{left:?}");
     let again = program.run(&["retention", "apply", "--format", "json"]).ended(0);
     assert!(rows(&again).is_empty(), "an expired month is not due again");

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::awkward::Program;
-use crate::awkward::laws::{verified, word};
+use crate::faulty_service::Program;
+use crate::faulty_service::laws::{verified, word};
 use crate::retention::{POLICY, connections, read};
 
 /// The limit of every wait, for a busy machine.

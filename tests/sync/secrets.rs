@@ -1,12 +1,12 @@
 //! Secrets are planted in every field that the interface has for them. No file and no output may contain one.
 
-use crate::awkward;
+use crate::faulty_service;
 
-use awkward::laws::{files_agree, findings, nanos, no_secret_anywhere};
-use awkward::serve::SECRET;
-use awkward::{Action, DAY, HOUR, Kind, SINCE, Service, World, hold, scene};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use faulty_service::laws::{files_agree, findings, nanos, no_secret_anywhere};
+use faulty_service::serve::SECRET;
+use faulty_service::{Action, DAY, HOUR, Kind, SINCE, Service, World, hold, scene};
 
 /// `text` holds secrets as `<n>`; the archived text holds the redaction instead.
 fn plant(world: &mut World, kind: Kind, at: i64, text: &str) {
@@ -152,7 +152,7 @@ fn no_secret_of_an_error_is_repeated() {
             _ => {
                 let echo = request.header("authorization").unwrap_or_default().to_owned();
                 let body = format!("{{\"code\":\"{SECRET}-{echo}\",\"token\":\"{echo}\",\"detail\":\"{SECRET}\"}}");
-                Action::Answer(awkward::Answer::of(status, body))
+                Action::Answer(faulty_service::Answer::of(status, body))
             }
         });
         program.sync(&[&SINCE[..], &["--verbose"]].concat()).ended(1);
@@ -161,8 +161,8 @@ fn no_secret_of_an_error_is_repeated() {
 }
 
 /// Answers that contain the token.
-fn echoes(token: &str) -> Vec<awkward::Answer> {
-    let json = |status, body: String| awkward::Answer::of(status, body);
+fn echoes(token: &str) -> Vec<faulty_service::Answer> {
+    let json = |status, body: String| faulty_service::Answer::of(status, body);
     let host = token.to_lowercase();
     vec![
         json(400, format!("{{\"code\":\"{token}\"}}")),
@@ -283,7 +283,7 @@ fn names_and_ids_that_hold_the_token_are_kept_without_it() {
             }
             _ => return Action::Serve,
         };
-        Action::Answer(awkward::Answer::of(200, body))
+        Action::Answer(faulty_service::Answer::of(200, body))
     });
     let run = program.sync(&[&SINCE[..], &["--verbose"]].concat());
     assert!(run.code.is_some_and(|code| code <= 3), "{run:?}");

@@ -1,8 +1,8 @@
 //! `annals status` and `annals plan`, for people and for programs.
 
-use crate::awkward;
+use crate::faulty_service;
 
-use awkward::{DAY, HOUR, Program, SINCE, scene};
+use faulty_service::{DAY, HOUR, Program, SINCE, scene};
 use serde_json::{Value, json};
 
 const TEXTS: [&str; 5] = ["csv", "json", "ndjson", "markdown", "html"];

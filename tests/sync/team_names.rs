@@ -1,6 +1,6 @@
 //! All texts for people show teams by name, and `--team` accepts a name. The names are untrusted text.
 
-use crate::awkward;
+use crate::faulty_service;
 use crate::reporting;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -11,7 +11,7 @@ use annals::archive::Draft;
 use annals::clock::{Clock as _, SystemClock};
 use annals::model::{InventoryPart, InventoryRow, InventoryValue, Stream, TeamId};
 use annals::report::TeamNames;
-use awkward::{DAY, SINCE, scene};
+use faulty_service::{DAY, SINCE, scene};
 use reporting::{Day, HOUR, Outcome, Place, at};
 
 const PERIOD: [&str; 4] = ["--from", "2026-10-10", "--to", "2026-10-11"];

@@ -1,13 +1,13 @@
 //! `annals vacuum` through the command line: its output, the removed files, its waits, and the state after a kill.
 
 use crate::age;
-use crate::awkward;
+use crate::faulty_service;
 
 use std::time::Duration;
 
 use age::age;
-use awkward::chance::Chance;
-use awkward::{Action, DAY, HOUR, Program, SINCE, Service, hold, scene};
+use faulty_service::chance::Chance;
+use faulty_service::{Action, DAY, HOUR, Program, SINCE, Service, hold, scene};
 use serde_json::Value;
 
 /// When the backfill happens.

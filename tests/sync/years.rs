@@ -1,14 +1,14 @@
 //! Sessions of past years: one file a year, for any order of syncs, and with late events.
 
-use crate::awkward;
 use crate::common;
+use crate::faulty_service;
 
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use awkward::laws::files_agree;
-use awkward::{DAY, Event, Expected, HOUR, Kind, Program, Service, World, hold_with, program, scene};
 use common::python::python_with_duckdb;
+use faulty_service::laws::files_agree;
+use faulty_service::{DAY, Event, Expected, HOUR, Kind, Program, Service, World, hold_with, program, scene};
 
 /// 2024-10-02T00:00:00Z
 const OCTOBER: i64 = DAY - 769 * 24 * HOUR;

@@ -11,7 +11,7 @@ use serde::de::IgnoredAny;
 use crate::model::{Dataset, Digest, ErasedMark, RejectRow};
 use crate::planted::{self, Bug};
 
-use super::super::mask::EventMask;
+use super::super::event_key::EventKey;
 use super::super::salts::Salt;
 use super::super::table::{column, reject_batch, reject_rows, sort_rows};
 use super::Order;
@@ -130,7 +130,7 @@ impl<'a> Eraser<'a> {
         };
         let raw = before.column_by_name(column::RAW).and_then(|column| column.as_string_opt::<i32>());
         let served = |raw: &StringArray, row: usize, held: Option<&str>| match held {
-            None if !planted::is(Bug::ErasedForgotten) => Some(self.original(raw.value(row).as_bytes())),
+            None if !planted::is(Bug::ErasedEventsReadAgain) => Some(self.original(raw.value(row).as_bytes())),
             held => held.map(str::to_owned),
         };
         let marks = [
@@ -154,7 +154,7 @@ impl<'a> Eraser<'a> {
     }
 
     fn original(&self, raw: &[u8]) -> String {
-        EventMask(self.team_key).original(&Digest::of(raw)).to_string()
+        EventKey(self.team_key).original(&Digest::of(raw)).to_string()
     }
 
     /// Replaces an id that is a hash of the content, because it would confirm a guess of the content.

@@ -15,7 +15,7 @@ use super::super::{Body, FileEntry};
 use super::{ErasedPart, ErasedRecord, check_order};
 
 /// The members that a file and its replacement have in common.
-type Place = (Dataset, FileRole, Instant, u64, Option<Instant>, Option<Instant>);
+type FileIdentity = (Dataset, FileRole, Instant, u64, Option<Instant>, Option<Instant>);
 
 impl TeamState {
     /// Checks a line that erases: it does nothing else, each added file replaces one removed file, and the declared sums hold.
@@ -37,7 +37,7 @@ impl TeamState {
         if self.erased.iter().any(|(_, held)| held.order == record.order && held.subjects != record.subjects) {
             return Err(refused("the order was carried out for another subject".to_owned()));
         }
-        if places(self.removed_files(body)) != places(&body.adds) {
+        if identities(self.removed_files(body)) != identities(&body.adds) {
             return Err(refused("no added file replaces a removed file".to_owned()));
         }
         self.check_held(record)?;
@@ -115,10 +115,10 @@ pub(super) fn holds_on_part<'a>(
     found
 }
 
-fn places<'a>(files: impl IntoIterator<Item = &'a FileEntry>) -> BTreeMap<Place, usize> {
+fn identities<'a>(files: impl IntoIterator<Item = &'a FileEntry>) -> BTreeMap<FileIdentity, usize> {
     let mut found = BTreeMap::new();
     for file in files {
-        let start = DataPath::parse(&file.path).map_or(Instant::EARLIEST, |place| place.start);
+        let start = DataPath::parse(&file.path).map_or(Instant::EARLIEST, |path| path.start);
         *found.entry((file.dataset, file.role, start, file.rows, file.first, file.last)).or_default() += 1;
     }
     found

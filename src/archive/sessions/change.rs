@@ -11,7 +11,7 @@ use super::super::salts::Salts;
 use super::super::state::TeamState;
 use super::super::{FileEntry, SessionsDraft, SessionsRecord};
 use super::new_file::SessionsChange;
-use super::place::{LARGE_ROWS, Place, Places, SMALL_ROWS, is_joined};
+use super::partition::{JoinedYears, LARGE_ROWS, SMALL_ROWS, SessionPartition, is_joined};
 
 #[derive(Default)]
 struct Changes<'a> {
@@ -50,52 +50,52 @@ pub fn plan(
     }
     let is_anew = draft.is_some_and(|draft| draft.is_anew);
     let held = || state.files_of(Dataset::Sessions).filter(|file| !is_anew && !gone.contains(&file.path));
-    let placed = Places::of(held(), joining);
-    let live: Vec<(Place, &FileEntry)> = held().map(|file| (placed.of_file(file), file)).collect();
-    let mut places: BTreeMap<Place, Changes<'_>> = BTreeMap::new();
+    let years = JoinedYears::of(held(), joining);
+    let live: Vec<(SessionPartition, &FileEntry)> = held().map(|file| (years.of_file(file), file)).collect();
+    let mut partitions: BTreeMap<SessionPartition, Changes<'_>> = BTreeMap::new();
     for row in draft.iter().flat_map(|draft| &draft.open) {
-        places.entry(Place::Open).or_default().added.push(row);
+        partitions.entry(SessionPartition::Open).or_default().added.push(row);
     }
     // Most sessions begin in the same month as the session before.
-    let mut last: Option<(Range, Place)> = None;
+    let mut last: Option<(Range, SessionPartition)> = None;
     for row in draft.iter().flat_map(|draft| &draft.finished) {
         let at = row.first_event_at;
-        let (_, place) = *match &mut last {
+        let (_, partition) = *match &mut last {
             Some(last) if last.0.owns(at) => last,
-            last => last.insert((month_of(at), placed.of_time(at))),
+            last => last.insert((month_of(at), years.of_time(at))),
         };
-        places.entry(place).or_default().added.push(row);
+        partitions.entry(partition).or_default().added.push(row);
     }
     // A large file stays apart from others. If replaced rows joined large files, a month of a busy team would become one file,
     // and each chunk of its backfill would write that file again.
-    let mut reduced: Vec<(Place, Changes<'_>)> = Vec::new();
+    let mut reduced: Vec<(SessionPartition, Changes<'_>)> = Vec::new();
     for (path, rows) in draft.iter().flat_map(|draft| &draft.replaced) {
         let file = state.files.get(path).filter(|file| file.dataset == Dataset::Sessions);
         let file = file.ok_or_else(|| format!("{path}: not a live file of sessions"))?;
-        let place = placed.of_file(file);
-        if file.role == FileRole::Part && file.rows >= LARGE_ROWS && !is_joining(joining, place) {
+        let partition = years.of_file(file);
+        if file.role == FileRole::Part && file.rows >= LARGE_ROWS && !is_joining(joining, partition) {
             let inputs = BTreeMap::from([(path.as_str(), file)]);
-            reduced.push((place, Changes { inputs, dropped: rows.iter().collect(), ..Changes::default() }));
+            reduced.push((partition, Changes { inputs, dropped: rows.iter().collect(), ..Changes::default() }));
             continue;
         }
-        let changes = places.entry(place).or_default();
+        let changes = partitions.entry(partition).or_default();
         changes.inputs.insert(path, file);
         changes.dropped.extend(rows);
     }
-    seal(state, sealing, &live, &mut places);
-    join(state, joining, &live, &mut places);
+    seal(state, sealing, &live, &mut partitions);
+    join(state, joining, &live, &mut partitions);
     let gone = |file: &&FileEntry| is_anew || gone.contains(&file.path);
     let mut replaced = RowsSum::of_files(state.files_of(Dataset::Sessions).filter(gone));
     let mut added = RowsSum::default();
     let mut outputs = Vec::new();
-    let rest = places.into_iter().map(|(place, mut changes)| {
-        let role = absorb(state, sealing, place, &live, &mut changes);
-        (place, role, changes)
+    let rest = partitions.into_iter().map(|(partition, mut changes)| {
+        let role = absorb(state, sealing, partition, &live, &mut changes);
+        (partition, role, changes)
     });
-    for (place, role, changes) in
-        rest.chain(reduced.into_iter().map(|(place, changes)| (place, FileRole::Part, changes)))
+    for (partition, role, changes) in
+        rest.chain(reduced.into_iter().map(|(partition, changes)| (partition, FileRole::Part, changes)))
     {
-        let start = start_of(place, role, &changes);
+        let start = start_of(partition, role, &changes);
         let Changes { inputs, dropped, added: mut new, .. } = changes;
         let change = SessionsChange::new(inputs.into_values().cloned().collect(), &dropped, &mut new, salts)?;
         (replaced, added) = (replaced.plus(change.dropped), added.plus(change.added));
@@ -104,23 +104,23 @@ pub fn plan(
     Ok((outputs, draft.map(|draft| SessionsRecord::new(draft.mark, replaced, added))))
 }
 
-/// Whether the place is sealed already.
-fn is_sealed(state: &TeamState, place: Place) -> bool {
-    match place {
-        Place::Open => false,
-        Place::Month(start) => state.is_month_sealed(Stream::Connections, start),
-        Place::Year(_) => true,
+/// Whether the partition is sealed already.
+fn is_sealed(state: &TeamState, partition: SessionPartition) -> bool {
+    match partition {
+        SessionPartition::Open => false,
+        SessionPartition::Month(start) => state.is_month_sealed(Stream::Connections, start),
+        SessionPartition::Year(_) => true,
     }
 }
 
-/// Whether this commit joins the files of the place.
-fn is_joining(joining: &[Range], place: Place) -> bool {
-    joining.iter().any(|year| place == Place::Year(year.start))
+/// Whether this commit joins the files of the partition.
+fn is_joining(joining: &[Range], partition: SessionPartition) -> bool {
+    joining.iter().any(|year| partition == SessionPartition::Year(year.start))
 }
 
-/// Whether this commit seals the place's month.
-fn is_sealed_now(sealing: &BTreeSet<(Stream, Instant)>, place: Place) -> bool {
-    matches!(place, Place::Month(start) if sealing.contains(&(Stream::Connections, start)))
+/// Whether this commit seals the partition's month.
+fn is_sealed_now(sealing: &BTreeSet<(Stream, Instant)>, partition: SessionPartition) -> bool {
+    matches!(partition, SessionPartition::Month(start) if sealing.contains(&(Stream::Connections, start)))
 }
 
 /// Joins the small files of each month that this commit seals, next to its large files. Also joins the amendments of earlier
@@ -128,25 +128,25 @@ fn is_sealed_now(sealing: &BTreeSet<(Stream, Instant)>, place: Place) -> bool {
 fn seal<'a>(
     state: &TeamState,
     sealing: &BTreeSet<(Stream, Instant)>,
-    live: &[(Place, &'a FileEntry)],
-    places: &mut BTreeMap<Place, Changes<'a>>,
+    live: &[(SessionPartition, &'a FileEntry)],
+    partitions: &mut BTreeMap<SessionPartition, Changes<'a>>,
 ) {
     if !sealing.iter().any(|(stream, _)| *stream == Stream::Connections) {
         return;
     }
-    let gained = |at: &Place| {
-        let here = || live.iter().filter(|(place, _)| place == at);
+    let gained = |at: &SessionPartition| {
+        let here = || live.iter().filter(|(partition, _)| partition == at);
         is_sealed(state, *at) && here().any(|(_, file)| file.role == FileRole::Amendment)
     };
-    let held: BTreeSet<Place> = live.iter().map(|(place, _)| *place).collect();
+    let held: BTreeSet<SessionPartition> = live.iter().map(|(partition, _)| *partition).collect();
     for at in held.iter().filter(|at| is_sealed_now(sealing, **at) || gained(at)) {
-        let here = live.iter().filter(|(place, file)| place == at && file.rows < LARGE_ROWS);
+        let here = live.iter().filter(|(partition, file)| partition == at && file.rows < LARGE_ROWS);
         let small: Vec<&FileEntry> = here.map(|(_, file)| *file).collect();
         // Rewriting a single sealed file would change nothing.
         if small.len() < 2 && small.iter().all(|file| file.role != FileRole::Part) {
             continue;
         }
-        let changes = places.entry(*at).or_default();
+        let changes = partitions.entry(*at).or_default();
         changes.is_sealing = true;
         changes.take(small);
     }
@@ -156,28 +156,28 @@ fn seal<'a>(
 fn join<'a>(
     state: &TeamState,
     joining: &[Range],
-    live: &[(Place, &'a FileEntry)],
-    places: &mut BTreeMap<Place, Changes<'a>>,
+    live: &[(SessionPartition, &'a FileEntry)],
+    partitions: &mut BTreeMap<SessionPartition, Changes<'a>>,
 ) {
-    for year in joining.iter().map(|year| Place::Year(year.start)) {
-        let here = live.iter().filter(|(place, file)| *place == year && is_joined(state, file));
+    for year in joining.iter().map(|year| SessionPartition::Year(year.start)) {
+        let here = live.iter().filter(|(partition, file)| *partition == year && is_joined(state, file));
         let files: Vec<&FileEntry> = here.map(|(_, file)| *file).collect();
         if files.len() > 1 {
-            places.entry(year).or_default().take(files);
+            partitions.entry(year).or_default().take(files);
         }
     }
 }
 
-/// Adds small files of the same place to the inputs, and returns the role of the new file.
+/// Adds small files of the same partition to the inputs, and returns the role of the new file.
 fn absorb<'a>(
     state: &TeamState,
     sealing: &BTreeSet<(Stream, Instant)>,
-    place: Place,
-    live: &[(Place, &'a FileEntry)],
+    partition: SessionPartition,
+    live: &[(SessionPartition, &'a FileEntry)],
     changes: &mut Changes<'a>,
 ) -> FileRole {
-    let here = || live.iter().filter(move |(held, _)| *held == place).map(|(_, file)| *file);
-    if place == Place::Open {
+    let here = || live.iter().filter(move |(held, _)| *held == partition).map(|(_, file)| *file);
+    if partition == SessionPartition::Open {
         changes.take(here());
         return FileRole::Open;
     }
@@ -189,7 +189,7 @@ fn absorb<'a>(
             rows += file.rows;
         }
     }
-    let is_sealed = changes.is_sealing || is_sealed(state, place) || is_sealed_now(sealing, place);
+    let is_sealed = changes.is_sealing || is_sealed(state, partition) || is_sealed_now(sealing, partition);
     let holds_month = changes.inputs.values().any(|file| file.role == FileRole::Month);
     let has_month = here().any(|file| file.role == FileRole::Month);
     match is_sealed {
@@ -200,9 +200,11 @@ fn absorb<'a>(
 }
 
 /// The start of the new file's period.
-fn start_of(place: Place, role: FileRole, changes: &Changes<'_>) -> Instant {
-    match (role, place) {
-        (FileRole::Month | FileRole::Amendment, Place::Month(start) | Place::Year(start)) => start,
+fn start_of(partition: SessionPartition, role: FileRole, changes: &Changes<'_>) -> Instant {
+    match (role, partition) {
+        (FileRole::Month | FileRole::Amendment, SessionPartition::Month(start) | SessionPartition::Year(start)) => {
+            start
+        }
         _ => {
             let of_added = changes.added.iter().map(|row| row.first_event_at);
             let times = changes.inputs.values().filter_map(|file| file.first).chain(of_added);

@@ -1,4 +1,4 @@
-//! Sessions in files: the place of each session, and the files that a commit rewrites.
+//! Sessions in files: the partition of each session, and the files that a commit rewrites.
 //!
 //! Open sessions, which can still receive events, share one file, which most commits replace. Finished sessions are stored by the
 //! month of their first event, so a commit seldom rewrites a large file. After a year ends, they are stored by year, so a query
@@ -8,7 +8,7 @@ mod change;
 mod expiring;
 mod lookup;
 mod new_file;
-mod place;
+mod partition;
 
 pub use change::{FileChanges, plan};
 pub use expiring::{ExpiringSessions, expiring_sessions};

@@ -7,7 +7,7 @@ use arrow::array::{
 };
 use arrow::datatypes::{Int64Type, TimestampMicrosecondType};
 
-use crate::model::{Dataset, Instant, Outcome, SESSION_DETAILS, SessionRow, SessionTexts};
+use crate::model::{Dataset, Instant, SESSION_DETAILS, SessionOutcome, SessionRow, SessionTexts};
 
 use super::column::{
     CONFLICTS, CONNECTION_ID, DURATION_MS, EVENT_COUNT, FAILED_ATTEMPTS, FAILURE_REASONS, OUTCOME, TEAM_ID, TIMES,
@@ -62,7 +62,7 @@ pub fn session_rows(batch: &RecordBatch) -> Result<Vec<SessionRow>, String> {
     let owned = |texts: &StringArray, at: usize| texts.is_valid(at).then(|| texts.value(at).to_owned());
     let row = |at: usize| {
         let moment = |place: usize| times[place].is_valid(at).then(|| from_micros(times[place].value(at)));
-        let named = Outcome::ALL.into_iter().find(|known| known.as_str() == outcome.value(at));
+        let named = SessionOutcome::ALL.into_iter().find(|known| known.as_str() == outcome.value(at));
         Ok(SessionRow {
             team_id: team.value(at).into(),
             connection_id: connection.value(at).into(),

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::super::ledger::{LINE_VERSION, Line};
 use super::super::random::Nonce;
-use super::super::{FaultCode, HeadGiven, Verdict, VerifyOptions, VerifyReport, verify};
+use super::super::{FaultCode, KnownHead, Verdict, VerifyOptions, VerifyReport, verify};
 use super::*;
 use crate::model::Digest;
 use crate::store::{Blob, LocalStore, MemoryStore};
@@ -307,13 +307,13 @@ fn only_a_remembered_head_reveals_a_cut_tail() {
     }
     let old = disk.snapshot();
     let _ = commit(&mut writer, history().swap_remove(3)).unwrap();
-    let options = VerifyOptions { heads: vec![HeadGiven::Hash(writer.state().head)], ..VerifyOptions::default() };
+    let options = VerifyOptions { heads: vec![KnownHead::Hash(writer.state().head)], ..VerifyOptions::default() };
     let new = verify(&disk, &options).unwrap();
     assert_eq!((new.verdict, codes(&new)), (Verdict::Anchored, vec![]));
     let rolled_back = verify(&old, &options).unwrap();
     assert_eq!(codes(&rolled_back), [FaultCode::HeadRollback]);
     assert!(verify(&old, &VerifyOptions::default()).unwrap().is_clean());
-    let never = VerifyOptions { heads: vec![HeadGiven::Hash(Digest::of(b"other"))], ..VerifyOptions::default() };
+    let never = VerifyOptions { heads: vec![KnownHead::Hash(Digest::of(b"other"))], ..VerifyOptions::default() };
     assert_eq!(verify(&disk, &never).unwrap().verdict, Verdict::Broken);
 }
 

@@ -143,7 +143,7 @@ fn check_known(archive: &Archive) -> Result<(), String> {
 
 #[test]
 fn the_laws_catch_planted_bugs() {
-    for bug in [None, Some(Bug::ErasedFilesKept), Some(Bug::ErasureUnescaped), Some(Bug::ErasedForgotten)] {
+    for bug in [None, Some(Bug::ErasedFilesKept), Some(Bug::ErasureUnescaped), Some(Bug::ErasedEventsReadAgain)] {
         let disk = MemoryStore::new();
         let archive = built(&(Arc::new(disk.clone()) as Arc<dyn Store>));
         CURRENT.set(bug);

@@ -1,7 +1,7 @@
 //! Signatures and remembered heads that do not fit the ledger: the report describes each correctly.
 
 use super::super::heads::rotation_text;
-use super::super::{FaultCode, Head, HeadGiven, HeadLine, Signer, Verdict, VerifyOptions, VerifyReport, verify};
+use super::super::{FaultCode, Head, HeadLine, KnownHead, Signer, Verdict, VerifyOptions, VerifyReport, verify};
 use super::signing::{key, signer};
 use super::snapshots::said;
 use super::*;
@@ -251,7 +251,7 @@ fn each_remembered_head_is_confirmed_or_explained() {
     let held = |seq: u64| head(seq, lines[usize::try_from(seq).unwrap() - 1].sha256);
     let other = Digest::of(b"other");
     let verified = |heads: &[&Head]| {
-        let heads = heads.iter().map(|head| HeadGiven::Note((*head).clone())).collect();
+        let heads = heads.iter().map(|head| KnownHead::Note((*head).clone())).collect();
         verify(&disk, &VerifyOptions { heads, ..VerifyOptions::default() }).unwrap()
     };
     for (what, head, code, detail) in [

@@ -133,16 +133,16 @@ fn recorded_losses_and_clock_changes_are_notices() {
         found_at: now(),
     });
     let _ = writer.commit(second, at("2026-11-19T00:00:00Z")).unwrap();
-    let look = |now: Option<Instant>| {
+    let checked = |now: Option<Instant>| {
         let report = verify(&disk, &VerifyOptions { now, ..VerifyOptions::default() }).unwrap();
         assert!(report.is_clean() && report.verdict == Verdict::SelfConsistent, "{:#?}", report.faults);
         report.notices.iter().map(|notice| notice.code).collect::<Vec<_>>()
     };
     use FaultCode::{CoverageGap, StaleHead, TimeFuture, TimeRegression};
-    assert_eq!(look(None), [TimeRegression, CoverageGap]);
-    assert_eq!(look(Some(now())), [TimeRegression, CoverageGap]);
-    assert_eq!(look(Some(at("2026-11-19T12:00:00Z"))), [TimeFuture, TimeRegression, CoverageGap]);
-    assert_eq!(look(Some(at("2026-11-28T00:00:00Z"))), [TimeRegression, CoverageGap, StaleHead]);
+    assert_eq!(checked(None), [TimeRegression, CoverageGap]);
+    assert_eq!(checked(Some(now())), [TimeRegression, CoverageGap]);
+    assert_eq!(checked(Some(at("2026-11-19T12:00:00Z"))), [TimeFuture, TimeRegression, CoverageGap]);
+    assert_eq!(checked(Some(at("2026-11-28T00:00:00Z"))), [TimeRegression, CoverageGap, StaleHead]);
 }
 
 #[test]

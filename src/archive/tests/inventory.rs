@@ -14,7 +14,7 @@ pub fn computer(id: &str, seen_at: &str, name: &str) -> InventoryRow {
     InventoryRow { key: vec![id.to_owned()], seen_at: at(seen_at).micros(), present: true, repeats: false, values }
 }
 
-pub fn look(part: InventoryPart, read_at: &str, entities: u64) -> InventoryRead {
+pub fn inventory_read(part: InventoryPart, read_at: &str, entities: u64) -> InventoryRead {
     InventoryRead { part, read_at: at(read_at), visible: true, entities }
 }
 
@@ -64,7 +64,7 @@ fn rows_and_scans_with_earlier_times_are_refused() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let mut writer = writer(&open(&store));
     let first = Draft {
-        inventory_reads: vec![look(InventoryPart::Computers, "2026-11-01T10:00:00Z", 1)],
+        inventory_reads: vec![inventory_read(InventoryPart::Computers, "2026-11-01T10:00:00Z", 1)],
         ..draft(vec![computer("d1", "2026-11-01T10:00:00Z", "one")])
     };
     let _ = commit(&mut writer, first).unwrap();
@@ -82,7 +82,7 @@ fn rows_and_scans_with_earlier_times_are_refused() {
         (
             "a scan of the same moment",
             Draft {
-                inventory_reads: vec![look(InventoryPart::Computers, "2026-11-01T10:00:00Z", 1)],
+                inventory_reads: vec![inventory_read(InventoryPart::Computers, "2026-11-01T10:00:00Z", 1)],
                 ..Draft::default()
             },
         ),

@@ -46,8 +46,8 @@ use bytes::Bytes;
 
 use crate::model::path::{month_of, year_of};
 use crate::model::{
-    ConnectionDetail, Detail, EventRow, Instant, Outcome, Range, RejectRow, SessionRow, SessionTexts, Stream, TeamId,
-    WindowGrid,
+    ConnectionDetail, Detail, EventRow, Instant, Range, RejectRow, SessionOutcome, SessionRow, SessionTexts, Stream,
+    TeamId, WindowGrid,
 };
 use crate::model::{Dataset, InventoryPart::Computers};
 use crate::store::{MemoryStore, Store};
@@ -150,14 +150,14 @@ pub fn history() -> Vec<Draft> {
             rows: vec![rows(first, events(first, 3, 2), false), rows(second, events(second, 0, 1), false)],
             windows: windows(WindowState::Provisional, [5, 1]),
             inventory: vec![(Computers, vec![inventory::computer("d1", "2026-10-31T10:00:00Z", "one")])],
-            inventory_reads: vec![inventory::look(Computers, "2026-10-31T10:00:00Z", 1)],
+            inventory_reads: vec![inventory::inventory_read(Computers, "2026-10-31T10:00:00Z", 1)],
             ..Draft::default()
         },
         Draft {
             rows: vec![rows(first, events(first, 5, 2), true), rows(second, events(second, 1, 1), true)],
             windows: windows(WindowState::Settled, [7, 2]),
             inventory: vec![(Computers, vec![inventory::computer("d1", "2026-10-31T11:00:00Z", "two")])],
-            inventory_reads: vec![inventory::look(Computers, "2026-10-31T11:00:00Z", 1)],
+            inventory_reads: vec![inventory::inventory_read(Computers, "2026-10-31T11:00:00Z", 1)],
             ..Draft::default()
         },
         Draft {
@@ -170,7 +170,7 @@ pub fn history() -> Vec<Draft> {
             windows: windows(WindowState::Sealed, [7, 3]),
             seal_months: vec![(Stream::Connections, november())],
             inventory: vec![(Computers, vec![inventory::computer("d2", "2026-11-01T11:00:00Z", "three")])],
-            inventory_reads: vec![inventory::look(Computers, "2026-11-01T11:00:00Z", 2)],
+            inventory_reads: vec![inventory::inventory_read(Computers, "2026-11-01T11:00:00Z", 2)],
             ..Draft::default()
         },
         Draft {
@@ -255,7 +255,7 @@ pub fn session(row: &EventRow) -> SessionRow {
         first_event_at: row.time,
         last_event_at: row.time,
         duration_ms: None,
-        outcome: Outcome::RequestedOnly,
+        outcome: SessionOutcome::RequestedOnly,
         failed_attempts: 0,
         failure_reasons: None,
         details: SessionTexts::new(std::array::from_fn(|place| texts.get(1 + place))),

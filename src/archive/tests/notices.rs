@@ -3,7 +3,7 @@
 use crate::model::TeamKey;
 use crate::store::MemoryStore;
 
-use super::super::{FaultCode, Finding, FindingKind, Head, HeadGiven, VerifyOptions, VerifyReport, verify};
+use super::super::{FaultCode, Finding, FindingKind, Head, KnownHead, VerifyOptions, VerifyReport, verify};
 use super::signing::key;
 use super::*;
 
@@ -76,7 +76,7 @@ fn a_signed_head_without_a_known_key_is_a_notice() {
     let state = archive.read(&team()).unwrap().state().clone();
     let head = Head::new(archive.id(), &TeamKey::of(&team()), state.seq, state.head);
     let told = |head: &Head| {
-        let options = VerifyOptions { heads: vec![HeadGiven::Note(head.clone())], ..VerifyOptions::default() };
+        let options = VerifyOptions { heads: vec![KnownHead::Note(head.clone())], ..VerifyOptions::default() };
         let report = verify(&disk, &options).unwrap();
         assert_eq!(codes(&report), []);
         report.notices.iter().map(|notice| notice.code).collect::<Vec<_>>()

@@ -107,7 +107,10 @@ fn every_part_of_a_draft_changes_its_digest() {
         Draft { sessions: Some(sessions(true, None)), ..Draft::default() },
         Draft { sessions: Some(sessions(true, Some("2026-11-02T00:00:00Z"))), ..Draft::default() },
         Draft { inventory: vec![(Computers, Vec::new())], ..Draft::default() },
-        Draft { inventory_reads: vec![inventory::look(Computers, "2026-11-02T00:00:00Z", 1)], ..Draft::default() },
+        Draft {
+            inventory_reads: vec![inventory::inventory_read(Computers, "2026-11-02T00:00:00Z", 1)],
+            ..Draft::default()
+        },
         Draft { devices: devices(&["d"], &[]), ..Draft::default() },
         Draft { devices: devices(&[], &["d"]), ..Draft::default() },
         Draft { holds: vec![hold("one")], ..Draft::default() },
@@ -170,14 +173,14 @@ fn every_record_of_a_draft_is_in_the_ledger() {
     let archive = open(&store);
     let mut writer = writer(&archive);
     let stream = StreamRecord { learned_lag_seconds: 60, ..StreamRecord::default() };
-    let look = inventory::look(Computers, "2026-11-20T10:00:00Z", 3);
+    let read = inventory::inventory_read(Computers, "2026-11-20T10:00:00Z", 3);
     let draft = Draft {
         windows: vec![record(day("2026-11-02"), WindowState::Settled, 0)],
         streams: vec![(Stream::Billing, stream.clone())],
         read_points: vec![(Stream::Activity, point(1))],
         devices: devices(&["one", "two"], &[]),
         findings: vec![finding(FindingKind::Gap)],
-        inventory_reads: vec![look],
+        inventory_reads: vec![read],
         reviews: vec![review("R. Viewer")],
         holds: vec![hold("CASE-7")],
         ..Draft::default()
@@ -191,7 +194,7 @@ fn every_record_of_a_draft_is_in_the_ledger() {
     assert_eq!(state.devices, devices(&["two"], &[]).added);
     // Two commits at the same time: the clock was not set back.
     assert_eq!(state.findings, [(crate::model::LedgerSeq(1), finding(FindingKind::Gap))]);
-    assert_eq!(state.last_scan(Computers), Some(&look));
+    assert_eq!(state.last_scan(Computers), Some(&read));
     assert_eq!(state.holds.keys().collect::<Vec<_>>(), ["CASE-7"]);
     assert_eq!(state.reviews, [(crate::model::LedgerSeq(1), review("R. Viewer"))]);
     assert_eq!(archive.read(&team()).unwrap().state(), state);

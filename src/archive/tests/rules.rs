@@ -46,7 +46,7 @@ pub fn quarantined() -> FileEntry {
     file(Dataset::Quarantine, FileRole::Part, "2026-11-20T00:00:00Z", 2, 3)
 }
 
-fn look(part: InventoryPart, hour: u32) -> InventoryRead {
+fn inventory_read(part: InventoryPart, hour: u32) -> InventoryRead {
     InventoryRead { part, read_at: at(&format!("2026-11-20T{hour:02}:00:00Z")), visible: true, entities: 1 }
 }
 
@@ -55,7 +55,7 @@ pub fn state() -> TeamState {
     let body = Body {
         adds: vec![part(), window_file(), quarantined()],
         windows: vec![record(day("2026-11-01"), Settled, 5), record(day("2026-11-03"), Provisional, 3)],
-        inventory: vec![look(InventoryPart::Users, 10)],
+        inventory: vec![inventory_read(InventoryPart::Users, 10)],
         ..Body::default()
     };
     TeamState::genesis("archive-1", team()).try_advance(body).unwrap()
@@ -197,7 +197,7 @@ fn only_events_that_become_rows_leave_quarantine() {
     };
     let refused = |rows, gained, left| Some(StateError::Released { rows, gained, left });
     let dataset = Dataset::Quarantine;
-    let look = file(Dataset::Inventory(InventoryPart::Users), FileRole::Part, FIRST, 2, 9);
+    let of_users = file(Dataset::Inventory(InventoryPart::Users), FileRole::Part, FIRST, 2, 9);
     assert_results(
         &state(),
         vec![
@@ -335,21 +335,21 @@ fn scan_times_of_a_part_only_advance() {
     use InventoryPart::{Groups, Users};
     let scans = |inventory: Vec<InventoryRead>| Body { inventory, ..Body::default() };
     let back = |from: u32, to: u32| {
-        let time = |hour| look(Users, hour).read_at;
+        let time = |hour| inventory_read(Users, hour).read_at;
         Some(StateError::ScanBackwards { part: Users, from: time(from), to: time(to) })
     };
     assert_results(
         &state(),
         vec![
-            ("later", scans(vec![look(Users, 11)]), None),
-            ("another part, earlier", scans(vec![look(Groups, 1)]), None),
-            ("at the same time", scans(vec![look(Users, 10)]), back(10, 10)),
-            ("earlier", scans(vec![look(Users, 9)]), back(10, 9)),
-            ("two, one after the other", scans(vec![look(Users, 11), look(Users, 12)]), None),
-            ("two, the other way", scans(vec![look(Users, 12), look(Users, 11)]), back(12, 11)),
+            ("later", scans(vec![inventory_read(Users, 11)]), None),
+            ("another part, earlier", scans(vec![inventory_read(Groups, 1)]), None),
+            ("at the same time", scans(vec![inventory_read(Users, 10)]), back(10, 10)),
+            ("earlier", scans(vec![inventory_read(Users, 9)]), back(10, 9)),
+            ("two, one after the other", scans(vec![inventory_read(Users, 11), inventory_read(Users, 12)]), None),
+            ("two, the other way", scans(vec![inventory_read(Users, 12), inventory_read(Users, 11)]), back(12, 11)),
         ],
     );
-    let later = state().try_advance(scans(vec![look(Users, 11)])).unwrap();
-    assert_eq!(later.last_scan(Users), Some(&look(Users, 11)));
+    let later = state().try_advance(scans(vec![inventory_read(Users, 11)])).unwrap();
+    assert_eq!(later.last_scan(Users), Some(&inventory_read(Users, 11)));
     assert_eq!(later.last_scan(Groups), None);
 }

@@ -4,7 +4,7 @@ use crate::model::TeamKey;
 use crate::store::{Fault, FaultyStore, MemoryStore};
 
 use super::super::{
-    FaultCode, Head, HeadGiven, PublicKey, SecretKey, Signer, Verdict, VerifyOptions, VerifyReport, verify,
+    FaultCode, Head, KnownHead, PublicKey, SecretKey, Signer, Verdict, VerifyOptions, VerifyReport, verify,
 };
 use super::*;
 
@@ -51,7 +51,7 @@ fn every_line_is_signed_and_a_head_confirms_the_lines_before() {
     let archive = open(&store);
     let state = archive.read(&super::team()).unwrap().state().clone();
     let head = Head::new(archive.id(), &TeamKey::of(&super::team()), state.seq, state.head).signed(&key(1));
-    let heads = vec![HeadGiven::Note(head)];
+    let heads = vec![KnownHead::Note(head)];
     let options = VerifyOptions { heads, keys: vec![key(1).public().clone()], ..VerifyOptions::default() };
     let report = verify(store.as_ref(), &options).unwrap();
     assert_eq!((report.verdict, codes(&report)), (Verdict::Anchored, vec![]));

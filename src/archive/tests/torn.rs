@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use fastrand::Rng;
 
 use super::super::{Copy, FaultCode, Signer, VerifyOptions, verify};
-use super::torn_disk::{Files, Lie, Photo, TornDisk, store_of};
+use super::torn_disk::{DiskState, Files, Lie, TornDisk, store_of};
 use super::*;
 
 /// The number of acknowledged commits, and the content of the disk.
@@ -158,23 +158,23 @@ impl Drawing {
     }
 
     /// New possible states after a power loss at this moment.
-    fn states_of(&mut self, photo: &Photo, round: usize) -> Vec<State> {
-        let draws = if photo.is_settled() { 0 } else { DRAWS_A_ROUND };
-        let mut found: Vec<Files> = (0..draws).map(|_| photo.draw(&mut self.chance)).collect();
+    fn states_of(&mut self, moment: &DiskState, round: usize) -> Vec<State> {
+        let draws = if moment.is_settled() { 0 } else { DRAWS_A_ROUND };
+        let mut found: Vec<Files> = (0..draws).map(|_| moment.draw(&mut self.chance)).collect();
         if round == 0 {
-            found.extend(photo.alike());
+            found.extend(moment.alike());
         }
-        found.retain(|files| self.met.is_new(photo.acknowledged, files));
-        found.into_iter().map(|files| (photo.acknowledged, files)).collect()
+        found.retain(|files| self.met.is_new(moment.acknowledged, files));
+        found.into_iter().map(|files| (moment.acknowledged, files)).collect()
     }
 }
 
 /// States of all these moments: a few of each, then a few more.
-fn states_of(photos: Vec<Photo>) -> impl Iterator<Item = State> + Send {
+fn states_of(moments: Vec<DiskState>) -> impl Iterator<Item = State> + Send {
     let mut drawing = Drawing::new();
-    let moments = photos.len();
+    let moments = moments.len();
     let rounds = (0..ROUNDS_MAX).flat_map(move |round| (0..moments).map(move |at| (round, at)));
-    rounds.flat_map(move |(round, at)| drawing.states_of(&photos[at], round))
+    rounds.flat_map(move |(round, at)| drawing.states_of(&moments[at], round))
 }
 
 fn times(states: usize) -> usize {
@@ -183,24 +183,24 @@ fn times(states: usize) -> usize {
 }
 
 /// The moments of the whole history.
-fn history_photos(lie: Lie) -> Vec<Photo> {
+fn history_moments(lie: Lie) -> Vec<DiskState> {
     let disk = TornDisk::new(&BTreeMap::new(), 0, lie);
     history_on(&disk);
-    disk.photos()
+    disk.moments()
 }
 
 /// The moments of the recovery from a state.
-fn recovery_of((acknowledged, files): &State) -> Vec<Photo> {
+fn recovery_of((acknowledged, files): &State) -> Vec<DiskState> {
     let disk = TornDisk::new(files, *acknowledged, Lie::None);
     let archive = open(&(Arc::new(disk.clone()) as Arc<dyn Store>)).signed_by(Some(signer()));
     drop(writer(&archive));
-    disk.photos()
+    disk.moments()
 }
 
 #[test]
 fn no_power_loss_loses_or_doubles_a_row() {
     let wanted = times(STATES);
-    let (count, broken) = check_all(states_of(history_photos(Lie::None)).take(wanted));
+    let (count, broken) = check_all(states_of(history_moments(Lie::None)).take(wanted));
     assert_eq!(broken, None);
     assert_eq!(count, wanted, "there are no more states");
 }
@@ -208,8 +208,8 @@ fn no_power_loss_loses_or_doubles_a_row() {
 #[test]
 fn no_power_loss_in_recovery_loses_or_doubles_a_row() {
     let (wanted, mut drawing) = (times(RECOVERY_STATES), Drawing::new());
-    let torn = states_of(history_photos(Lie::None)).step_by(RECOVERIES_EVERY).flat_map(move |state| {
-        recovery_of(&state).iter().flat_map(|photo| drawing.states_of(photo, 0)).collect::<Vec<_>>()
+    let torn = states_of(history_moments(Lie::None)).step_by(RECOVERIES_EVERY).flat_map(move |state| {
+        recovery_of(&state).iter().flat_map(|moment| drawing.states_of(moment, 0)).collect::<Vec<_>>()
     });
     let (count, broken) = check_all(torn.take(wanted));
     assert_eq!(broken, None);
@@ -254,8 +254,8 @@ fn a_copy_continues_after_any_power_loss_of_its_target() {
 fn a_disk_that_lies_about_a_sync_is_detected() {
     for lie in [Lie::FileSync, Lie::DirectorySync, Lie::LedgerSync] {
         // A lying disk accumulates unsynced data, so the latest moments show it best.
-        let photos = history_photos(lie).into_iter().rev().collect();
-        let (count, broken) = check_all(states_of(photos).take(LIE_STATES_MAX));
+        let moments = history_moments(lie).into_iter().rev().collect();
+        let (count, broken) = check_all(states_of(moments).take(LIE_STATES_MAX));
         assert!(broken.is_some(), "{lie:?}: no law was broken in {count} states");
     }
 }

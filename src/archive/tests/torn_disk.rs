@@ -3,9 +3,9 @@
 //! It performs the same steps as the local store, in the same order. A new file's content is durable after the file's
 //! sync, and its name after its directory's sync. The new name of a renamed file is durable after the target directory's
 //! sync, and the removal of the old name after the source directory's sync. A rename never loses the file. For several
-//! removed files, each directory is synced once, after all removals. After every step, a `Photo` records the disk, and tells
-//! the possible results of a power loss at that moment. Directories are left out: the store creates and syncs them before
-//! it puts a file there.
+//! removed files, each directory is synced once, after all removals. After every step, a `DiskState` records the disk, and
+//! tells the possible results of a power loss at that moment. Directories are left out: the store creates and syncs them
+//! before it puts a file there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -67,7 +67,7 @@ impl Change {
 
 /// The disk at one moment.
 #[derive(Debug, Clone, Default)]
-pub struct Photo {
+pub struct DiskState {
     inodes: Vec<Inode>,
     durable_names: BTreeMap<String, usize>,
     names: BTreeMap<String, usize>,
@@ -120,7 +120,7 @@ fn torn(durable: &[u8], now: &[u8], chance: &mut Rng) -> Vec<u8> {
     (0..length).map(|at| byte(at).unwrap_or(0)).collect()
 }
 
-impl Photo {
+impl DiskState {
     /// The possible results of a power loss at this moment, if all unsynced contents change in the same way.
     pub fn alike(&self) -> impl Iterator<Item = Files> + '_ {
         self.possible_names().into_iter().flat_map(move |names| {
@@ -202,28 +202,28 @@ pub struct TornDisk {
 }
 
 struct Inner {
-    disk: Photo,
-    photos: Vec<Photo>,
+    disk: DiskState,
+    moments: Vec<DiskState>,
 }
 
 impl TornDisk {
     /// A disk with these files, all durable.
     pub fn new(files: &BTreeMap<String, Bytes>, acknowledged: usize, lie: Lie) -> Self {
-        let mut disk = Photo { acknowledged, ..Photo::default() };
+        let mut disk = DiskState { acknowledged, ..DiskState::default() };
         for (path, content) in files {
             disk.names.insert(path.clone(), disk.inodes.len());
             disk.inodes.push(Inode { durable: content.clone(), now: content.clone() });
         }
         disk.durable_names = disk.names.clone();
-        Self { inner: Arc::new(Mutex::new(Inner { disk, photos: Vec::new() })), lie }
+        Self { inner: Arc::new(Mutex::new(Inner { disk, moments: Vec::new() })), lie }
     }
 
     pub fn acknowledge(&self) {
         self.inner().disk.acknowledged += 1;
     }
 
-    pub fn photos(&self) -> Vec<Photo> {
-        std::mem::take(&mut self.inner().photos)
+    pub fn moments(&self) -> Vec<DiskState> {
+        std::mem::take(&mut self.inner().moments)
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -231,11 +231,11 @@ impl TornDisk {
     }
 
     /// Performs one step, and records the disk.
-    fn step<T>(&self, act: impl FnOnce(&mut Photo) -> T) -> T {
+    fn step<T>(&self, act: impl FnOnce(&mut DiskState) -> T) -> T {
         let mut inner = self.inner();
         let answer = act(&mut inner.disk);
-        let photo = inner.disk.clone();
-        inner.photos.push(photo);
+        let moment = inner.disk.clone();
+        inner.moments.push(moment);
         answer
     }
 

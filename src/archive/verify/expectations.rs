@@ -14,7 +14,7 @@ const STALE_AFTER: Duration = Duration::from_secs(3 * 86_400);
 #[derive(Debug, Clone)]
 pub struct VerifyOptions {
     /// Heads kept elsewhere: the archive must still hold each of them.
-    pub heads: Vec<HeadGiven>,
+    pub heads: Vec<KnownHead>,
     /// Trusted public keys: every signature must come from one of them, or from a key that they handed over to.
     pub keys: Vec<PublicKey>,
     /// The verifier's clock; without it, future times and silence are not reported.
@@ -33,7 +33,7 @@ impl Default for VerifyOptions {
 
 /// A head kept elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum HeadGiven {
+pub enum KnownHead {
     /// The hash of a ledger line.
     Hash(Digest),
     /// The full output of `annals anchor`.
@@ -50,8 +50,8 @@ impl Expectations<'_> {
     /// Whether a head can name this line.
     pub fn wants(&self, team: &TeamKey, seq: LedgerSeq, hash: &Digest) -> bool {
         self.options.heads.iter().any(|given| match given {
-            HeadGiven::Hash(given) => given == hash,
-            HeadGiven::Note(head) => head.seq == seq && head.team == *team,
+            KnownHead::Hash(given) => given == hash,
+            KnownHead::Note(head) => head.seq == seq && head.team == *team,
         })
     }
 

@@ -1,7 +1,7 @@
 //! Verifies the whole archive against its ledger: read-only, offline, and with every fault, not only the first.
 
 mod expectations;
-mod given_heads;
+mod known_heads;
 mod files;
 mod unnamed_files;
 mod ledgers;
@@ -18,7 +18,7 @@ use super::ArchiveError;
 use super::root::read_manifest;
 
 use expectations::Expectations;
-pub use expectations::{HeadGiven, VerifyOptions};
+pub use expectations::{KnownHead, VerifyOptions};
 use ledgers::Walk;
 pub use report::{Anchored, Counts, Damage, FaultCode, Signed, TeamReport, Verdict, VerifyFault, VerifyReport};
 use signatures::Days;

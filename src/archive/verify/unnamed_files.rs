@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::super::published::Published;
+use super::super::published::PublishedTables;
 use super::super::state::TeamState;
 use super::super::{ArchiveError, FileEntry};
 use super::expectations::Expectations;
@@ -34,7 +34,7 @@ pub fn check(
     let removed: BTreeMap<&str, (LedgerSeq, Instant)> =
         walks.iter().flat_map(|walk| &walk.removed).map(|(path, removal)| (path.as_str(), *removal)).collect();
     let since = store.now()?.minus(expectations.options.grace.saturating_add(VACUUM_TURN));
-    let mut published = Published::within(store, since);
+    let mut published = PublishedTables::within(store, since);
     let mut contents: Contents<'_> = BTreeMap::new();
     for file in states().flat_map(|state| state.files.values()) {
         contents.entry(file.sha256).or_default().push(file);
@@ -53,7 +53,7 @@ pub fn check(
         match ArchivePath::parse(path) {
             Some(ArchivePath::Manifest | ArchivePath::Ledger { .. } | ArchivePath::Heads { .. }) => {}
             // Skip snapshots: they are never the truth, and a wrong one only costs a full replay.
-            Some(ArchivePath::Snapshot { .. } | ArchivePath::Table { .. } | ArchivePath::Whole { .. }) => {}
+            Some(ArchivePath::Snapshot { .. } | ArchivePath::Table { .. } | ArchivePath::LedgerTable { .. }) => {}
             Some(ArchivePath::Data(_)) if is_kept && removal.is_some() => report.retired += 1,
             Some(ArchivePath::Data(place)) if is_published(&mut published, &place, removal)? => report.retired += 1,
             Some(ArchivePath::Data(place)) if is_kept && !is_copy(store, entry, &place, &contents) => {
@@ -71,7 +71,7 @@ pub fn check(
 
 /// Whether a version of an open table that readers may open names the removed file.
 fn is_published(
-    published: &mut Published<'_>,
+    published: &mut PublishedTables<'_>,
     place: &DataPath,
     removal: Option<&(LedgerSeq, Instant)>,
 ) -> Result<bool, ArchiveError> {

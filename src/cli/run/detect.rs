@@ -56,7 +56,7 @@ impl Detector {
         let stop = Arc::new(Stop::default());
         let _stopped = StopOnDrop(stop.clone());
         let own = self.clone();
-        let done = tokio::task::spawn_blocking(move || own.look(now, &stop)).await;
+        let done = tokio::task::spawn_blocking(move || own.run_reports(now, &stop)).await;
         let detections = match done {
             Ok(Ok(detections)) => detections,
             Ok(Err(error)) => {
@@ -77,15 +77,21 @@ impl Detector {
         self.live.detected(detections);
     }
 
-    fn look(&self, now: Instant, stop: &Stop) -> Result<Detections, Error> {
+    fn run_reports(&self, now: Instant, stop: &Stop) -> Result<Detections, Error> {
         let catalog = self.catalog.load(&self.config)?;
         for fault in catalog.faults() {
             tracing::warn!("{fault}");
         }
-        self.look_at(query::own_view_data(&self.config)?, &catalog, now, stop)
+        self.run_reports_on(query::own_view_data(&self.config)?, &catalog, now, stop)
     }
 
-    fn look_at(&self, data: ViewData, catalog: &Catalog, now: Instant, stop: &Stop) -> Result<Detections, Error> {
+    fn run_reports_on(
+        &self,
+        data: ViewData,
+        catalog: &Catalog,
+        now: Instant,
+        stop: &Stop,
+    ) -> Result<Detections, Error> {
         let mut limits = limits::limits(&self.config);
         // Use one thread: reading the service has priority.
         limits.threads = self.config.sql.threads.unwrap_or(1);

@@ -6,7 +6,7 @@ use crate::report::Format;
 
 /// A command of the shell.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Command {
+pub enum ShellCommand {
     Help,
     Tables,
     Schema(Option<String>),
@@ -47,7 +47,7 @@ pub fn is_command(line: &str) -> bool {
 
 /// # Errors
 /// A sentence that explains the mistake, if the line is no valid command.
-pub fn parse(line: &str) -> Result<Command, String> {
+pub fn parse(line: &str) -> Result<ShellCommand, String> {
     let words = words(line)?;
     let (name, arguments) = words.split_first().ok_or("no command")?;
     let argument = match arguments {
@@ -55,7 +55,7 @@ pub fn parse(line: &str) -> Result<Command, String> {
         [one] => Some(one.as_str()),
         [_, other, ..] => return Err(format!("{name} takes at most one argument: {other:?} is too many")),
     };
-    let none = |command: Command| match argument {
+    let none = |command: ShellCommand| match argument {
         None => Ok(command),
         Some(other) => Err(format!("{name} takes no argument: remove {other:?}")),
     };
@@ -66,16 +66,16 @@ pub fn parse(line: &str) -> Result<Command, String> {
         Some(other) => Err(format!("{name} takes on or off, not {other:?}")),
     };
     match name.as_str() {
-        ".help" | "help" => Ok(Command::Help),
-        ".tables" => none(Command::Tables),
-        ".schema" => Ok(Command::Schema(argument.map(str::to_owned))),
-        ".timer" => Ok(Command::Timer(switch()?)),
-        ".pager" => Ok(Command::Pager(switch()?)),
-        ".format" => Ok(Command::Format(argument.map(str::parse).transpose()?)),
-        ".output" => Ok(Command::Output(argument.map(PathBuf::from))),
-        ".read" => argument.map(|path| Command::Read(path.into())).ok_or_else(|| ".read needs a file name".into()),
-        ".refresh" => none(Command::Refresh),
-        ".exit" | ".quit" | "exit" | "quit" => none(Command::Exit),
+        ".help" | "help" => Ok(ShellCommand::Help),
+        ".tables" => none(ShellCommand::Tables),
+        ".schema" => Ok(ShellCommand::Schema(argument.map(str::to_owned))),
+        ".timer" => Ok(ShellCommand::Timer(switch()?)),
+        ".pager" => Ok(ShellCommand::Pager(switch()?)),
+        ".format" => Ok(ShellCommand::Format(argument.map(str::parse).transpose()?)),
+        ".output" => Ok(ShellCommand::Output(argument.map(PathBuf::from))),
+        ".read" => argument.map(|path| ShellCommand::Read(path.into())).ok_or_else(|| ".read needs a file name".into()),
+        ".refresh" => none(ShellCommand::Refresh),
+        ".exit" | ".quit" | "exit" | "quit" => none(ShellCommand::Exit),
         other => Err(format!("unknown command {other:?}: .help lists them")),
     }
 }
@@ -106,17 +106,17 @@ mod tests {
     #[test]
     fn dot_commands_are_parsed() {
         for (line, command) in [
-            (".help", Command::Help),
-            (" help ", Command::Help),
-            (".tables;", Command::Tables),
-            (".schema connections", Command::Schema(Some("connections".into()))),
-            (".timer on", Command::Timer(Some(true))),
-            (".timer", Command::Timer(None)),
-            (".format ndjson", Command::Format(Some(Format::Ndjson))),
-            (".output 'my file.csv'", Command::Output(Some("my file.csv".into()))),
-            (".output", Command::Output(None)),
-            (".read \"a b\"", Command::Read("a b".into())),
-            ("quit", Command::Exit),
+            (".help", ShellCommand::Help),
+            (" help ", ShellCommand::Help),
+            (".tables;", ShellCommand::Tables),
+            (".schema connections", ShellCommand::Schema(Some("connections".into()))),
+            (".timer on", ShellCommand::Timer(Some(true))),
+            (".timer", ShellCommand::Timer(None)),
+            (".format ndjson", ShellCommand::Format(Some(Format::Ndjson))),
+            (".output 'my file.csv'", ShellCommand::Output(Some("my file.csv".into()))),
+            (".output", ShellCommand::Output(None)),
+            (".read \"a b\"", ShellCommand::Read("a b".into())),
+            ("quit", ShellCommand::Exit),
         ] {
             assert!(is_command(line));
             assert_eq!(parse(line), Ok(command), "{line}");

@@ -12,8 +12,8 @@ use crate::report::lexer::{self, Kind};
 use crate::report::{Engine, Format, Medium, ReportError, Sink, sink_for};
 
 use super::catalog::{Relation, relations};
-use super::command::{self, Command};
-use super::target::{Base, Opened, Plan, write_to};
+use super::command::{self, ShellCommand};
+use super::target::{Base, OutputFile, Plan, write_to};
 use crate::cli::output::{self, OutputArgs};
 use crate::cli::query::{self, Tally, TallySink};
 use crate::cli::signals::Guard;
@@ -70,7 +70,7 @@ pub struct Session<'a> {
     base: Base<'a>,
     /// Number of answers written without `.output`.
     answers: u64,
-    opened: Option<Opened>,
+    opened: Option<OutputFile>,
     format: Option<Format>,
     timer: bool,
     pager: bool,
@@ -168,31 +168,31 @@ impl<'a> Session<'a> {
     fn command(&mut self, line: &str) -> Result<Next, Error> {
         let switch = |on: bool| if on { "on" } else { "off" };
         match command::parse(line).map_err(Error::Usage)? {
-            Command::Help => self.print(command::HELP)?,
-            Command::Tables => {
+            ShellCommand::Help => self.print(command::HELP)?,
+            ShellCommand::Tables => {
                 let names = relations(&self.engine)?.into_iter().map(|relation| relation.name + "\n");
                 self.print(&names.collect::<String>())?;
             }
-            Command::Schema(name) => self.print_schema(name.as_deref())?,
-            Command::Timer(None) => output::say(&format!("the timer is {}", switch(self.timer))),
-            Command::Timer(Some(on)) => self.timer = on,
-            Command::Pager(None) => output::say(&format!("the pager is {}", switch(self.pager))),
-            Command::Pager(Some(on)) => self.pager = on,
-            Command::Format(None) => output::say(&format!("the format is {}", self.format().as_str())),
-            Command::Format(Some(format)) => {
+            ShellCommand::Schema(name) => self.print_schema(name.as_deref())?,
+            ShellCommand::Timer(None) => output::say(&format!("the timer is {}", switch(self.timer))),
+            ShellCommand::Timer(Some(on)) => self.timer = on,
+            ShellCommand::Pager(None) => output::say(&format!("the pager is {}", switch(self.pager))),
+            ShellCommand::Pager(Some(on)) => self.pager = on,
+            ShellCommand::Format(None) => output::say(&format!("the format is {}", self.format().as_str())),
+            ShellCommand::Format(Some(format)) => {
                 self.format = Some(format);
                 if let Some(opened) = &mut self.opened {
                     opened.format = format;
                 }
             }
-            Command::Output(None) => self.opened = None,
-            Command::Output(Some(path)) => self.open_output(&path)?,
-            Command::Read(path) => return self.read(&path),
-            Command::Refresh => {
+            ShellCommand::Output(None) => self.opened = None,
+            ShellCommand::Output(Some(path)) => self.open_output(&path)?,
+            ShellCommand::Read(path) => return self.read(&path),
+            ShellCommand::Refresh => {
                 self.engine.renew(query::view_data(self.config)?)?;
                 self.has_new_names = true;
             }
-            Command::Exit => return Ok(Next::Exit),
+            ShellCommand::Exit => return Ok(Next::Exit),
         }
         Ok(Next::Go)
     }
@@ -206,7 +206,7 @@ impl<'a> Session<'a> {
             File::create(path).map_err(|source| Error::io(format!("cannot write {}", path.display()), source))?;
         let by_ending = OutputArgs { format: None, output: Some(path.to_owned()) }.format();
         let format = if by_ending == Format::Table { self.format.unwrap_or(by_ending) } else { by_ending };
-        self.opened = Some(Opened { path: path.to_owned(), file: BufWriter::new(file), format, answers: 0 });
+        self.opened = Some(OutputFile { path: path.to_owned(), file: BufWriter::new(file), format, answers: 0 });
         Ok(())
     }
 

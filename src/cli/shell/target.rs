@@ -20,7 +20,7 @@ pub enum Base<'a> {
 }
 
 /// The file that `.output` named.
-pub struct Opened {
+pub struct OutputFile {
     pub path: PathBuf,
     pub file: BufWriter<File>,
     pub format: Format,
@@ -34,7 +34,7 @@ pub struct Opened {
 /// The errors of `write`, or when the target cannot be written.
 pub fn write_to(
     base: &mut Base<'_>,
-    opened: Option<&mut Opened>,
+    opened: Option<&mut OutputFile>,
     pager: bool,
     write: impl FnOnce(&mut (dyn Write + Send), Medium) -> Result<(), ReportError>,
 ) -> Result<(), Error> {

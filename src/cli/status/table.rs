@@ -83,17 +83,17 @@ fn problem(team: &TeamStatus, threshold: Duration) -> Option<Problem> {
     team.streams.iter().filter_map(of_stream).min().or(quarantine)
 }
 
-/// The table for people: all teams with a problem, at most `well` others, and at most `well` teams of other shards.
+/// The table for people: all teams with a problem, at most `healthy` others, and at most `healthy` teams of other shards.
 pub fn text(
     teams: &[TeamStatus],
     others: &[OtherShardTeam],
     names: &TeamNames,
     threshold: Duration,
-    well: usize,
+    healthy: usize,
     now: Instant,
 ) -> String {
     let troubled = teams.iter().filter(|team| problem(team, threshold).is_some()).count();
-    let shown = troubled.saturating_add(well).min(teams.len());
+    let shown = troubled.saturating_add(healthy).min(teams.len());
     let mut table = comfy_table::Table::new();
     table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
     table.set_header([
@@ -110,7 +110,7 @@ pub fn text(
         "time to loss",
         "note",
     ]);
-    let others_shown = well.min(others.len());
+    let others_shown = healthy.min(others.len());
     let own = teams[..shown].iter().flat_map(|team| rows_of(team, threshold, now));
     for row in own.chain(others[..others_shown].iter().map(OtherShardTeam::row)) {
         let moment = |at: Option<Instant>| at.map_or_else(|| "-".to_owned(), |at| at.floor_second().to_string());
@@ -191,12 +191,12 @@ fn rows_of(team: &TeamStatus, threshold: Duration, now: Instant) -> Vec<Row<'_>>
         seconds_to_loss: stream.seconds_to_loss,
         note: stream_note(stream, threshold),
     };
-    let looked_at = team.inventory.looked_at;
+    let scanned_at = team.inventory.scanned_at;
     let inventory = Row {
         team: &team.team,
         stream: "inventory",
-        read_to: looked_at,
-        lag_seconds: looked_at.map(|at| now.since(at).as_secs()),
+        read_to: scanned_at,
+        lag_seconds: scanned_at.map(|at| now.since(at).as_secs()),
         note: inventory_note(&team.inventory),
         ..Row::default()
     };
@@ -227,7 +227,7 @@ fn stream_note(stream: &StreamStatus, threshold: Duration) -> String {
 }
 
 fn inventory_note(inventory: &InventoryStatus) -> String {
-    if inventory.looked_at.is_none() {
+    if inventory.scanned_at.is_none() {
         return "people and computers were not read yet".to_owned();
     }
     let InventoryStatus { users, computers, groups, .. } = inventory;

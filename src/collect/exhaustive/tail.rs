@@ -42,7 +42,7 @@ impl Follow {
         let known = || self.got.iter().flat_map(|(digest, count)| (0..*count).map(|_| *digest)).collect();
         let mut reader = SpanReader::new(lists, asked, walk_max, is_known.then(known));
         while let Some(segment) = reader.next().now_or_never().expect("always ready").expect("no request fails") {
-            assert_eq!(segment.outcome, Outcome::Confirmed);
+            assert_eq!(segment.outcome, RangeOutcome::Confirmed);
             self.accused |= reports_untrue_claim(segment.stats);
             self.keep(segment.events);
         }

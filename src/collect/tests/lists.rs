@@ -7,7 +7,7 @@ use crate::model::NANOS_PER_SECOND;
 fn a_range_is_requested_with_its_padding_and_only_events_far_outside_are_strays() {
     let asked = PaddedRange { range: range(100, 200), pad: 5 };
     assert_eq!((asked.start(), asked.stop()), (EPOCH_SECONDS + 95, EPOCH_SECONDS + 205));
-    for (nanos, is_stray, is_kept) in [
+    for (nanos, is_outside, is_kept) in [
         (94 * NANOS_PER_SECOND - 1, true, true),
         (94 * NANOS_PER_SECOND, false, false),
         (100 * NANOS_PER_SECOND - 1, false, false),
@@ -19,7 +19,7 @@ fn a_range_is_requested_with_its_padding_and_only_events_far_outside_are_strays(
     ] {
         let at = Instant::from_nanos(EPOCH_SECONDS * NANOS_PER_SECOND + nanos);
         let event = RawEvent::new("one".into(), false, None, ServedTime::At(at));
-        assert_eq!((asked.is_stray(at), asked.keeps(&event)), (is_stray, is_kept), "{nanos}");
+        assert_eq!((asked.is_outside(at), asked.keeps(&event)), (is_outside, is_kept), "{nanos}");
     }
     assert!(asked.keeps_at(None), "a time that cannot be read belongs to no neighbour");
 }

@@ -21,7 +21,7 @@ impl Reading {
         all
     }
 
-    fn outcomes(&self, outcome: Outcome) -> usize {
+    fn outcomes(&self, outcome: RangeOutcome) -> usize {
         self.segments.iter().filter(|segment| segment.outcome == outcome).count()
     }
 }
@@ -63,7 +63,7 @@ fn a_quiet_span_costs_two_walks_with_and_without_known_pages() {
         (service.state().has_bodies, service.state().claim) = (has_bodies, Some(false));
         let reading = read(&service, (0, 100));
         assert_eq!(
-            (reading.counts_by_text(), reading.outcomes(Outcome::Confirmed)),
+            (reading.counts_by_text(), reading.outcomes(RangeOutcome::Confirmed)),
             (counts_in_list(&events(0..10)), 1)
         );
         assert_eq!(reading.stats.anomalies, Anomalies { has_more: 3, ..Anomalies::default() });
@@ -143,7 +143,7 @@ fn only_the_unstable_second_stays_open_and_the_rest_is_proved() {
     let open: Vec<Range> = reading
         .segments
         .iter()
-        .filter(|segment| segment.outcome == Outcome::Unstable)
+        .filter(|segment| segment.outcome == RangeOutcome::Unstable)
         .map(|segment| segment.range)
         .collect();
     let told = reading.counts_by_text();
@@ -165,7 +165,7 @@ fn only_the_unstable_second_stays_open_and_the_rest_is_proved() {
 #[test]
 fn a_span_that_always_changes_stays_open_and_its_visible_events_are_kept() {
     // After many confirmed pages, a round may split ranges until too many seconds have failed.
-    for (confirmed_pages, given_up) in [(0, Outcome::Deferred), (1_000, Outcome::Unstable)] {
+    for (confirmed_pages, given_up) in [(0, RangeOutcome::Deferred), (1_000, RangeOutcome::Unstable)] {
         // Before each request, an event is replaced somewhere.
         let list: Vec<RawEvent> = (0..40 * 6).map(|n| event(&format!("e{n}"), n / 6)).collect();
         let service = Service::of(list).changing(|request, list| {
@@ -183,11 +183,11 @@ fn a_span_that_always_changes_stays_open_and_its_visible_events_are_kept() {
         while let Some(segment) = now(reader.next()).unwrap() {
             reading.segments.push(segment);
         }
-        assert_eq!(reading.outcomes(Outcome::Confirmed), 0);
+        assert_eq!(reading.outcomes(RangeOutcome::Confirmed), 0);
         let seconds = reading.segments.iter().filter(|segment| segment.range.length().as_secs() == 1).count();
-        assert_eq!(seconds >= UNSTABLE_SECONDS_MAX as usize, given_up == Outcome::Unstable);
-        assert_eq!(reading.outcomes(Outcome::Deferred) > 0, given_up == Outcome::Deferred);
-        assert_eq!(budget.is_spent(), given_up == Outcome::Deferred);
+        assert_eq!(seconds >= UNSTABLE_SECONDS_MAX as usize, given_up == RangeOutcome::Unstable);
+        assert_eq!(reading.outcomes(RangeOutcome::Deferred) > 0, given_up == RangeOutcome::Deferred);
+        assert_eq!(budget.is_spent(), given_up == RangeOutcome::Deferred);
         assert!(reading.segments.len() < 30, "{} parts of 40 seconds", reading.segments.len());
         let told = reading.counts_by_text();
         let missing: Vec<i64> =
@@ -209,7 +209,7 @@ fn a_span_whose_walks_never_agree_stays_open() {
     let asked = PaddedRange { range: range(0, 1), pad: 1 };
     let mut reader = SpanReader::new(lists(&service, &team, &devices, &limit), asked, u64::MAX, None);
     let segment = now(reader.next()).unwrap().unwrap();
-    assert_eq!((segment.outcome, segment.stats.walks), (Outcome::Unstable, RESTARTS_MAX + 2));
+    assert_eq!((segment.outcome, segment.stats.walks), (RangeOutcome::Unstable, RESTARTS_MAX + 2));
     assert_eq!(counts_by_text(&segment.events), counts_in_list(&service.state().lists[&None]));
 }
 
@@ -230,7 +230,7 @@ fn the_last_reading_ends_if_a_list_ignores_offsets() {
     let service = Service::of(list);
     service.state().ignores_offsets = true;
     let reading = read(&service, (0, 1));
-    assert_eq!((reading.outcomes(Outcome::Unstable), reading.segments.len()), (1, 1));
+    assert_eq!((reading.outcomes(RangeOutcome::Unstable), reading.segments.len()), (1, 1));
     assert_eq!(reading.counts_by_text().len(), PAGE as usize, "every event that it showed");
     assert!(reading.stats.requests < 200, "{:?}", reading.stats);
 }
@@ -247,7 +247,10 @@ fn many_lists_are_proved_together_and_halved_if_they_are_too_long() {
             service.state().lists.insert(device.clone(), list);
         }
         let reading = read_with(&service, (range(0, 10), 1), &devices, (walk_events_max, None));
-        assert_eq!((reading.counts_by_text(), reading.outcomes(Outcome::Confirmed)), (counts_in_list(&all), parts));
+        assert_eq!(
+            (reading.counts_by_text(), reading.outcomes(RangeOutcome::Confirmed)),
+            (counts_in_list(&all), parts)
+        );
         assert!(parts > 1 || cost(&reading.stats) == (20, 2, 0, 72), "{:?}", reading.stats);
     }
 }

@@ -41,15 +41,15 @@ fn started(next: Next) -> (String, Task) {
     }
 }
 
-const DONE: Outcome = Outcome::Done { is_unfinished: false, within: None };
-const FAILED: Outcome = Outcome::Failed { not_before: None };
+const DONE: RunOutcome = RunOutcome::Done { is_unfinished: false, within: None };
+const FAILED: RunOutcome = RunOutcome::Failed { not_before: None };
 
 fn left(now: Instant, left: u64) -> Option<Urgency> {
     Some(Urgency { loss_at: Some(now.plus(seconds(left))), horizon: seconds(90 * 86_400) })
 }
 
 /// Runs the only task of one team to its end, and returns the time at which it is due again.
-fn due_after(table: &mut Timetable, began: Instant, ended: Instant, outcome: Outcome) -> Instant {
+fn due_after(table: &mut Timetable, began: Instant, ended: Instant, outcome: RunOutcome) -> Instant {
     let (team, task) = started(table.next(began));
     table.finished(&TeamId::from(team.as_str()), task, ended, outcome, None);
     table.task_state(&TeamId::from(team.as_str()), task).unwrap().due
@@ -131,7 +131,7 @@ fn the_task_with_the_least_time_left_runs_first() {
 
 #[test]
 fn failures_are_retried_with_growing_delays_and_refusals_rarely() {
-    for (outcome, longest) in [(FAILED, BACKOFF_MAX), (Outcome::Refused, SLOW_RETRY)] {
+    for (outcome, longest) in [(FAILED, BACKOFF_MAX), (RunOutcome::Refused, SLOW_RETRY)] {
         let mut table = table(&["t"], 4);
         let mut now = at(NOON);
         let mut waits = Vec::new();
@@ -181,7 +181,7 @@ fn a_new_token_is_tried_at_once_after_a_refusal() {
     let mut table = table(&["refused", "failed"], 4);
     let mut now = at(NOON);
     for _ in 0..12 {
-        for outcome in [FAILED, Outcome::Refused] {
+        for outcome in [FAILED, RunOutcome::Refused] {
             while let Next::Start(team, task) = table.next(now) {
                 let outcome = if team.as_str() == "failed" { FAILED } else { outcome };
                 table.finished(&team, task, now, outcome, None);
@@ -209,7 +209,7 @@ fn failing_teams_and_backfills_do_not_take_every_slot() {
         assert_eq!(team, *name);
         let outcome = match n {
             0..20 => FAILED,
-            20..35 => Outcome::Done { is_unfinished: true, within: None },
+            20..35 => RunOutcome::Done { is_unfinished: true, within: None },
             _ => DONE,
         };
         // A backfill has less time left than the others, and still does not take every slot.
@@ -229,12 +229,12 @@ fn failing_teams_and_backfills_do_not_take_every_slot() {
 #[test]
 fn an_unfinished_task_continues_at_once_and_a_requested_task_runs_earlier() {
     let mut table = table(&["t"], 4);
-    let unfinished = Outcome::Done { is_unfinished: true, within: None };
+    let unfinished = RunOutcome::Done { is_unfinished: true, within: None };
     assert_eq!(due_after(&mut table, at(NOON), at(NOON), unfinished), at(NOON));
     let due = due_after(&mut table, at(NOON), at(NOON), DONE);
-    table.want(&TeamId::from("t"), CONNECTIONS, at(NOON).plus(seconds(1)));
+    table.make_due(&TeamId::from("t"), CONNECTIONS, at(NOON).plus(seconds(1)));
     assert!(matches!(table.next(at(NOON).plus(seconds(1))), Next::Start(..)), "due only at {due}");
-    table.want(&TeamId::from("t"), CONNECTIONS, at(NOON).plus(seconds(2)));
+    table.make_due(&TeamId::from("t"), CONNECTIONS, at(NOON).plus(seconds(2)));
     table.finished(&TeamId::from("t"), CONNECTIONS, at(NOON).plus(seconds(3)), DONE, None);
     assert!(matches!(table.next(at(NOON).plus(seconds(3))), Next::Start(..)), "it was requested while it ran");
 }
@@ -243,14 +243,14 @@ fn an_unfinished_task_continues_at_once_and_a_requested_task_runs_earlier() {
 fn billing_is_polled_earlier_at_a_high_rate_of_entries() {
     let mut table = Timetable::new(schedule("* * * * *"), vec![BILLING], 4, 7);
     table.add(&TeamId::from("t"), at(NOON));
-    let soon = Outcome::Done { is_unfinished: false, within: Some(seconds(20)) };
+    let soon = RunOutcome::Done { is_unfinished: false, within: Some(seconds(20)) };
     let mut now = at(NOON);
     for _ in 0..5 {
         let due = due_after(&mut table, now, now, soon);
         assert!(due <= now.plus(seconds(20)), "{due}");
         now = due;
     }
-    let late = Outcome::Done { is_unfinished: false, within: Some(seconds(1_000_000)) };
+    let late = RunOutcome::Done { is_unfinished: false, within: Some(seconds(1_000_000)) };
     assert!(due_after(&mut table, now, now, late).since(now) <= seconds(900), "never later than the schedule");
 }
 
@@ -266,9 +266,9 @@ fn a_retry_after_for_the_service_delays_every_team() {
 fn a_clock_that_is_set_back_stops_no_task() {
     let mut table = table(&["t"], 4);
     due_after(&mut table, at(NOON), at(NOON), DONE);
-    let back = at("2026-11-18T12:00:00Z");
-    match table.next(back) {
-        Next::Wait(Some(until)) => assert!(until <= back.plus(seconds(120)), "{until}"),
+    let moved_back = at("2026-11-18T12:00:00Z");
+    match table.next(moved_back) {
+        Next::Wait(Some(until)) => assert!(until <= moved_back.plus(seconds(120)), "{until}"),
         other => panic!("{other:?}"),
     }
 }
@@ -289,9 +289,9 @@ fn a_team_that_must_wait_runs_no_other_task_in_the_meantime() {
     let team = TeamId::from("t");
     table.add(&team, at(NOON));
     let (_, first) = started(table.next(at(NOON)));
-    let asked = Outcome::Failed { not_before: Some(seconds(600)) };
+    let asked = RunOutcome::Failed { not_before: Some(seconds(600)) };
     table.finished(&team, first, at(NOON), asked, None);
-    table.want(&team, if first == BILLING { CONNECTIONS } else { BILLING }, at(NOON));
+    table.make_due(&team, if first == BILLING { CONNECTIONS } else { BILLING }, at(NOON));
     assert_eq!(table.next(at(NOON).plus(seconds(1))), Next::Wait(Some(at(NOON).plus(seconds(600)))));
     assert!(matches!(table.next(at(NOON).plus(seconds(600))), Next::Start(..)));
 }
@@ -303,8 +303,8 @@ fn all_due_tasks_run_after_the_pause_that_follows_a_commit() {
     table.add(&team, at(NOON));
     let (_, first) = started(table.next(at(NOON)));
     table.finished(&team, first, at(NOON), DONE, None);
-    table.rest(&team, at(NOON).plus(seconds(60)));
-    table.rest(&team, at(NOON).plus(seconds(30)));
+    table.pause_team(&team, at(NOON).plus(seconds(60)));
+    table.pause_team(&team, at(NOON).plus(seconds(30)));
     assert_eq!(table.next(at(NOON)), Next::Wait(Some(at(NOON).plus(seconds(60)))));
     let (_, second) = started(table.next(at(NOON).plus(seconds(60))));
     assert_ne!(first, second);
@@ -321,7 +321,7 @@ fn a_team_that_loses_commits_to_another_writer_pauses_longer_each_time() {
     let (mut now, mut waits) = (at(NOON), Vec::new());
     for _ in 0..12 {
         let (_, task) = started(table.next(now));
-        table.finished(&team, task, now, Outcome::Fenced, None);
+        table.finished(&team, task, now, RunOutcome::Fenced, None);
         // No task starts before the end of the wait.
         let Next::Wait(Some(until)) = table.next(now) else { panic!("begun at once") };
         waits.push(until.since(now));
@@ -343,7 +343,7 @@ fn a_team_that_must_wait_repeatedly_is_read_less_and_less_often() {
     let mut waits = Vec::new();
     for _ in 0..6 {
         assert!(matches!(table.next(now), Next::Start(..)));
-        table.finished(&team, CONNECTIONS, now, Outcome::Failed { not_before: Some(seconds(600)) }, None);
+        table.finished(&team, CONNECTIONS, now, RunOutcome::Failed { not_before: Some(seconds(600)) }, None);
         let due = table.task_state(&team, CONNECTIONS).unwrap().due;
         waits.push(due.since(now).as_secs());
         now = due;

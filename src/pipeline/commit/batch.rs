@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::archive::{DeviceDelta, Finding, FindingKind, ReadPoint, TeamState, WindowState};
 use crate::collect::CountedEvent;
-use crate::model::{DeviceId, Instant, Range, Stream};
-
 use crate::model::ranges::{missing, union};
+use crate::model::{DeviceId, Instant, Range, Stream};
 use crate::pipeline::commit::change::{StreamChange, WindowChange};
 use crate::pipeline::settings::{COMMIT_EVENTS_MIN, HELD_EVENTS_MAX};
 
@@ -20,13 +19,13 @@ pub struct Batch {
     /// Events with an unusable time: no window owns them.
     pub untimed: BTreeMap<Stream, Vec<CountedEvent>>,
     pub changes: Vec<WindowChange>,
-    /// Written with the next commit. They never trigger one.
-    pub notes: BTreeMap<Stream, StreamChange>,
+    /// Changes that the next commit writes. They never trigger one.
+    pub deferred_changes: BTreeMap<Stream, StreamChange>,
     pub streams: BTreeMap<Stream, StreamChange>,
     pub devices: DeviceDelta,
     pub findings: Vec<Finding>,
     /// Findings that never trigger a commit.
-    pub noted: Vec<Finding>,
+    pub deferred_findings: Vec<Finding>,
     /// The last list of computers, and its time.
     pub listed: Option<(Instant, BTreeSet<DeviceId>)>,
     held_events: usize,
@@ -46,15 +45,15 @@ impl Batch {
         self.streams.entry(stream).or_default().join(change);
     }
 
-    /// Notes a change that never triggers a commit: a round without new events writes nothing.
-    pub fn note_stream(&mut self, stream: Stream, change: StreamChange) {
-        self.notes.entry(stream).or_default().join(change);
+    /// Defers a change. It never triggers a commit: a round without new events writes nothing.
+    pub fn defer_change(&mut self, stream: Stream, change: StreamChange) {
+        self.deferred_changes.entry(stream).or_default().join(change);
     }
 
-    /// Notes a finding that never triggers a commit. It is written once for its stream, kind and subject.
-    pub fn note_finding(&mut self, finding: Finding) {
-        if !self.noted.iter().any(|known| is_duplicate(known, &finding)) {
-            self.noted.push(finding);
+    /// Defers a finding. It never triggers a commit, and is written once for its stream, kind and subject.
+    pub fn defer_finding(&mut self, finding: Finding) {
+        if !self.deferred_findings.iter().any(|known| is_duplicate(known, &finding)) {
+            self.deferred_findings.push(finding);
         }
     }
 
@@ -65,8 +64,10 @@ impl Batch {
     /// Takes out the windows that were read completely: a window read in parts would be written twice. Takes out
     /// everything if the batch is too large, or if it holds a change or a finding that may depend on the remaining events.
     pub fn take_ready(&mut self, state: &TeamState) -> Option<Self> {
-        let vouches =
-            !(self.streams.is_empty() && self.notes.is_empty() && self.devices.is_empty() && self.findings.is_empty());
+        let vouches = !(self.streams.is_empty()
+            && self.deferred_changes.is_empty()
+            && self.devices.is_empty()
+            && self.findings.is_empty());
         let is_first_reading = |change: &WindowChange| {
             let held = state.windows.get(&(change.stream, change.window.start));
             change.confirmed.is_some() && held.is_none_or(|held| held.state == WindowState::Provisional)
@@ -115,25 +116,25 @@ impl Batch {
             self.untimed.entry(stream).or_default().extend(events);
         }
         self.changes.extend(other.changes);
-        other.notes.into_iter().for_each(|(stream, note)| self.note_stream(stream, note));
+        other.deferred_changes.into_iter().for_each(|(stream, change)| self.defer_change(stream, change));
         other.streams.into_iter().for_each(|(stream, change)| self.change_stream(stream, change));
         self.devices.added.extend(other.devices.added);
         self.devices.removed.extend(other.devices.removed);
         self.listed = other.listed.or(self.listed.take());
         self.findings.extend(other.findings);
-        other.noted.into_iter().for_each(|finding| self.note_finding(finding));
+        other.deferred_findings.into_iter().for_each(|finding| self.defer_finding(finding));
         self.held_events += other.held_events;
     }
 
     /// The read points that a commit of this batch may write.
     pub fn read_points(&self) -> Vec<(Stream, ReadPoint)> {
-        let changes = self.streams.iter().chain(&self.notes);
+        let changes = self.streams.iter().chain(&self.deferred_changes);
         changes.flat_map(|(stream, change)| change.read_points.iter().map(|point| (*stream, *point))).collect()
     }
 
-    /// Lets the notes trigger a commit, because the round has written other things already.
-    pub fn promote_notes(&mut self) {
-        for (stream, change) in std::mem::take(&mut self.notes) {
+    /// Lets the deferred changes trigger a commit, because the round has written other things already.
+    pub fn promote_deferred(&mut self) {
+        for (stream, change) in std::mem::take(&mut self.deferred_changes) {
             self.change_stream(stream, change);
         }
     }

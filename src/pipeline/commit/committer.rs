@@ -12,10 +12,10 @@ use tokio::sync::mpsc::Receiver;
 use crate::archive::{ArchiveError, Committed, ReadPoint, TeamWriter};
 use crate::model::{Instant, Stream};
 use crate::pipeline::commit::batch::Batch;
-use crate::pipeline::commit::counts::Flushed;
+use crate::pipeline::commit::counts::CommitCounts;
 use crate::pipeline::commit::flush::flush;
 use crate::pipeline::commit::inbox::Message;
-use crate::pipeline::commit::seal::seal_passed;
+use crate::pipeline::commit::seal::seal_final_month;
 use crate::pipeline::sessions::catch_up::Chunk;
 use crate::pipeline::sessions::update::are_stale;
 use crate::pipeline::settings::{COMMIT_DELAY_SECONDS_MAX, COMMIT_EVENTS_MAX};
@@ -30,13 +30,13 @@ pub struct Committer {
     permit: Permit,
     /// The last time at which the batch was empty.
     emptied_at: Duration,
-    committed: Flushed,
+    committed: CommitCounts,
     read_points: Vec<(Stream, ReadPoint)>,
 }
 
 /// The result of the stage.
-pub struct Ended {
-    pub committed: Flushed,
+pub struct CommitStageResult {
+    pub committed: CommitCounts,
     /// The round's read points, also those that no commit wrote because nothing else had changed.
     pub read_points: Vec<(Stream, ReadPoint)>,
     /// The error that ended the stage before its inbox was closed.
@@ -49,20 +49,20 @@ impl Committer {
             batch: Batch::default(),
             permit: edges.budget.nothing(),
             emptied_at: edges.clock.monotonic(),
-            committed: Flushed::default(),
+            committed: CommitCounts::default(),
             read_points: Vec::new(),
             edges,
         }
     }
 
     /// Runs until the inbox is closed or an error occurs.
-    pub async fn run(mut self, mut inbox: Receiver<Message>) -> Ended {
+    pub async fn run(mut self, mut inbox: Receiver<Message>) -> CommitStageResult {
         let worked = self.work(&mut inbox).await;
         drop(inbox);
         if worked.is_ok() {
             self.read_points.extend(self.batch.read_points());
         }
-        Ended { committed: self.committed, read_points: self.read_points, error: worked.err() }
+        CommitStageResult { committed: self.committed, read_points: self.read_points, error: worked.err() }
     }
 
     async fn work(&mut self, inbox: &mut Receiver<Message>) -> Result<(), ArchiveError> {
@@ -71,7 +71,7 @@ impl Committer {
                 Message::Add(batch, permit) => self.add(*batch, permit).await?,
                 Message::Commit(done) => {
                     if self.committed.commits > 0 {
-                        self.batch.promote_notes();
+                        self.batch.promote_deferred();
                     }
                     self.commit_all().await?;
                     let _ = done.send(());
@@ -132,7 +132,7 @@ impl Committer {
     async fn catch_up_sessions(&mut self) -> Result<(), ArchiveError> {
         while self.edges.with_state(are_stale) {
             let edges = &self.edges;
-            let _turn = edges.budget.turn().await;
+            let _permit = edges.budget.session_permit().await;
             let (service_now, now) = (edges.service().now(), edges.clock.now());
             let make = move |writer: &mut TeamWriter| Chunk::next(writer.state()).commit(writer, service_now, now);
             let Committed::Committed { seq, rows, .. } = edges.with_writer(make).await? else { break };
@@ -144,15 +144,15 @@ impl Committer {
 
 /// One commit of events. In a backfill, it includes sessions of earlier events, and the month that is final follows it.
 /// `seen_at` is the service's clock, `now` the machine's.
-fn write(edges: &TeamEdges, batch: Batch, seen_at: Instant, now: Instant) -> Result<Flushed, ArchiveError> {
+fn write(edges: &TeamEdges, batch: Batch, seen_at: Instant, now: Instant) -> Result<CommitCounts, ArchiveError> {
     let mut writer = edges.writer();
     let uncommitted = edges.memory.points(Stream::Connections);
     // Without a chunk, another team may make sessions.
-    let turn = edges.budget.try_turn();
-    let (chunk, turn) = turn.and_then(|turn| Some((Chunk::settled(writer.state())?, turn))).unzip();
+    let permit = edges.budget.try_session_permit();
+    let (chunk, permit) = permit.and_then(|permit| Some((Chunk::settled(writer.state())?, permit))).unzip();
     let flushed = flush(batch, chunk, &mut writer, &edges.settings, &uncommitted, seen_at, now)?;
-    drop(turn);
-    seal_passed(&mut writer, edges.settings.partition, now)?;
+    drop(permit);
+    seal_final_month(&mut writer, edges.settings.partition, now)?;
     Ok(flushed)
 }
 

@@ -10,8 +10,8 @@ use crate::normalize::{computer_name, devices_in, devices_named, is_addition, is
 use crate::planted::{self, Bug};
 
 use crate::pipeline::commit::batch::Batch;
-use crate::pipeline::commit::join::Added;
-use crate::pipeline::loss::{Reading, Removal, UNKNOWN_COMPUTER};
+use crate::pipeline::commit::join::NewRows;
+use crate::pipeline::loss::{ReadHistory, Removal, UNKNOWN_COMPUTER};
 use crate::pipeline::plan::stream_plan::lag;
 use crate::pipeline::settings::Settings;
 
@@ -52,7 +52,7 @@ impl ComputerEvents {
     }
 
     /// Observes the new rows of a stream.
-    pub fn observe(&mut self, state: &TeamState, stream: Stream, added: &Added) {
+    pub fn observe(&mut self, state: &TeamState, stream: Stream, added: &NewRows) {
         match stream {
             Stream::Activity => {
                 for row in added.rows.iter().filter(|row| tells(&row.event_type)) {
@@ -99,19 +99,19 @@ impl ComputerEvents {
         if self.removals.is_empty() {
             return Ok(());
         }
-        let mut reading = reading(of, batch);
-        draft.windows.iter().for_each(|window| reading.note_window(window));
-        let removals = self.removals(of, batch, &reading)?;
+        let mut history = read_history(of, batch);
+        draft.windows.iter().for_each(|window| history.note_window(window));
+        let removals = self.removals(of, batch, &history)?;
         for (device, removal) in removals {
-            let losses = reading.losses(&removal, of.seen_at);
+            let losses = history.losses(&removal, of.seen_at);
             // The removed computer is no longer known, unless a later list showed it again.
             let is_known = |device: &DeviceId| state.devices.contains(device) || batch.devices.added.contains(device);
             let is_back = |device: &DeviceId| {
                 batch.listed.as_ref().is_some_and(|(at, listed)| removal.at <= *at && listed.contains(device))
             };
-            let is_gone = |device: &DeviceId| is_known(device) && !is_back(device) && reading.has_begun_by(removal.at);
+            let is_gone = |device: &DeviceId| is_known(device) && !is_back(device) && history.has_begun_by(removal.at);
             draft.devices.removed.extend(device.filter(is_gone));
-            reading.note_findings(losses.iter());
+            history.note_findings(losses.iter());
             draft.findings.extend(losses);
         }
         Ok(())
@@ -123,7 +123,7 @@ impl ComputerEvents {
         mut self,
         of: &CommitContext<'_>,
         batch: &Batch,
-        reading: &Reading,
+        history: &ReadHistory,
     ) -> Result<Vec<(Option<DeviceId>, Removal)>, ArchiveError> {
         let state = of.writer.state();
         let mut known = state.devices_ever.clone();
@@ -133,10 +133,10 @@ impl ComputerEvents {
         let named = self.removals.into_iter().map(|told| (named_by(&told, &known, &state.devices), told));
         let named: Vec<(BTreeSet<DeviceId>, ComputerEvent)> = named.collect();
         let seen_until = |told: &ComputerEvent| told.at.minus(CLOCK_STEP);
-        let looked_from = |(devices, told): &(BTreeSet<DeviceId>, ComputerEvent)| {
-            if devices.is_empty() { Some(Instant::EARLIEST) } else { reading.open_from(seen_until(told)) }
+        let searched_from = |(devices, told): &(BTreeSet<DeviceId>, ComputerEvent)| {
+            if devices.is_empty() { Some(Instant::EARLIEST) } else { history.open_from(seen_until(told)) }
         };
-        let since = named.iter().filter(|(_, told)| reading.has_begun_by(told.at)).filter_map(looked_from).min();
+        let since = named.iter().filter(|(_, told)| history.has_begun_by(told.at)).filter_map(searched_from).min();
         let mut additions = self.additions;
         if let Some(since) = since {
             additions.extend(archived(of.writer, Range { start: since, end: Instant::LATEST }, is_addition)?);
@@ -158,7 +158,7 @@ impl ComputerEvents {
                 (device, Removal { subject, at: told.at, seen_until: Some(seen_until(&told)), added_at })
             };
             match devices.is_empty() {
-                true if planted::is(Bug::StrangersForgotten) => {}
+                true if planted::is(Bug::UnlistedComputersIgnored) => {}
                 true => removals.push(of(None)),
                 false => removals.extend(devices.into_iter().map(Some).map(of)),
             }
@@ -183,7 +183,7 @@ impl Addition {
 
 /// The computers that a removal names.
 fn named_by(told: &ComputerEvent, known: &BTreeSet<DeviceId>, listed: &BTreeSet<DeviceId>) -> BTreeSet<DeviceId> {
-    if planted::is(Bug::StrangersForgotten) {
+    if planted::is(Bug::UnlistedComputersIgnored) {
         return devices_in(&told.text, listed);
     }
     let mut devices = devices_in(&told.text, known);
@@ -192,14 +192,14 @@ fn named_by(told: &ComputerEvent, known: &BTreeSet<DeviceId>, listed: &BTreeSet<
 }
 
 /// The readings of connections, from the archive and from this batch.
-fn reading(of: &CommitContext<'_>, batch: &Batch) -> Reading {
+fn read_history(of: &CommitContext<'_>, batch: &Batch) -> ReadHistory {
     let state = of.writer.state();
     let record = state.streams.get(&Stream::Connections).cloned().unwrap_or_default();
-    let mut reading = Reading::of(state, of.uncommitted, lag(&record, of.settings));
-    reading.note_findings(batch.findings.iter());
-    let of_connections = [&batch.streams, &batch.notes].into_iter().filter_map(|some| some.get(&Stream::Connections));
-    of_connections.for_each(|change| reading.note_points(&change.read_points));
-    reading
+    let mut history = ReadHistory::of(state, of.uncommitted, lag(&record, of.settings));
+    history.note_findings(batch.findings.iter());
+    let changes = [&batch.streams, &batch.deferred_changes].into_iter().filter_map(|map| map.get(&Stream::Connections));
+    changes.for_each(|change| history.note_points(&change.read_points));
+    history
 }
 
 fn tells(event_type: &str) -> bool {

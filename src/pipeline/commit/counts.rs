@@ -4,7 +4,7 @@ use crate::archive::Committed;
 
 /// The counts of one or more commits.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Flushed {
+pub struct CommitCounts {
     pub rows: u64,
     pub rejects: u64,
     pub late: u64,
@@ -18,7 +18,7 @@ pub struct Flushed {
     pub removals: u64,
 }
 
-impl Flushed {
+impl CommitCounts {
     /// The counts, with the number of commits.
     #[must_use]
     pub fn with(self, committed: Committed) -> Self {
@@ -26,7 +26,7 @@ impl Flushed {
     }
 
     /// Adds the counts of another commit.
-    pub fn add(&mut self, other: &Flushed) {
+    pub fn add(&mut self, other: &CommitCounts) {
         self.rows += other.rows;
         self.rejects += other.rejects;
         self.late += other.late;

@@ -14,8 +14,8 @@ use crate::planted::{self, Bug};
 use crate::pipeline::commit::batch::{Batch, StreamWindow, is_duplicate};
 use crate::pipeline::commit::change::{WindowChange, has_news};
 use crate::pipeline::commit::computer_events::{CommitContext, ComputerEvents};
-use crate::pipeline::commit::counts::Flushed;
-use crate::pipeline::commit::join::{Added, Held, join, recognise};
+use crate::pipeline::commit::counts::CommitCounts;
+use crate::pipeline::commit::join::{ArchivedEvents, NewRows, join, recognise};
 use crate::pipeline::commit::notices::{self, Notices, StreamFacts};
 use crate::pipeline::commit::seal::busy_days;
 use crate::pipeline::sessions::catch_up::Chunk;
@@ -40,7 +40,7 @@ pub fn flush(
     uncommitted: &[ReadPoint],
     seen_at: Instant,
     now: Instant,
-) -> Result<Flushed, ArchiveError> {
+) -> Result<CommitCounts, ArchiveError> {
     let of = CommitContext { writer, settings, uncommitted, seen_at };
     let is_large = batch.held_events() >= EVENTS_A_THREAD_MIN;
     let sessions = || chunk.map(|chunk| chunk.make(of.writer.rows(), seen_at)).transpose();
@@ -58,7 +58,7 @@ pub fn flush(
 }
 
 /// The commit of the batch, without its sessions.
-fn prepare(mut batch: Batch, of: &CommitContext<'_>) -> Result<(Draft, Flushed), ArchiveError> {
+fn prepare(mut batch: Batch, of: &CommitContext<'_>) -> Result<(Draft, CommitCounts), ArchiveError> {
     let mut flush = Flush::new(of);
     flush.draft.devices = batch.devices.clone();
     flush.findings(&batch);
@@ -77,15 +77,15 @@ pub struct Flush<'a> {
     pub draft: Draft,
     notices: Notices,
     computer_events: ComputerEvents,
-    flushed: Flushed,
+    flushed: CommitCounts,
     /// The quarantined events, by stream.
-    rejects: BTreeMap<Stream, Held>,
+    rejects: BTreeMap<Stream, ArchivedEvents>,
 }
 
 impl<'a> Flush<'a> {
     pub fn new(of: &'a CommitContext<'a>) -> Self {
         let (draft, notices, computer_events) = (Draft::default(), Notices::default(), ComputerEvents::default());
-        Self { of, draft, notices, computer_events, flushed: Flushed::default(), rejects: BTreeMap::new() }
+        Self { of, draft, notices, computer_events, flushed: CommitCounts::default(), rejects: BTreeMap::new() }
     }
 
     fn windows(&mut self, batch: &mut Batch) -> Result<(), ArchiveError> {
@@ -99,7 +99,7 @@ impl<'a> Flush<'a> {
             self.window(place, events, &changes)?;
         }
         for (stream, events) in std::mem::take(&mut batch.untimed) {
-            self.rows_of(stream, &events, &mut Held::default())?;
+            self.rows_of(stream, &events, &mut ArchivedEvents::default())?;
         }
         Ok(())
     }
@@ -112,7 +112,7 @@ impl<'a> Flush<'a> {
     ) -> Result<(), ArchiveError> {
         let mut stored = self.stored(stream, &events, changes)?;
         recognise(&mut stored, &events, self.of.writer.salts())?;
-        let added = self.rows_of(stream, &events, &mut Held::new(&stored))?;
+        let added = self.rows_of(stream, &events, &mut ArchivedEvents::new(&stored))?;
         let state = self.of.writer.state();
         if stream != Stream::Billing {
             // Billing shows only the ten newest entries: older entries are missing from the answer, but not deleted.
@@ -221,8 +221,13 @@ impl<'a> Flush<'a> {
         }
     }
 
-    fn rows_of(&mut self, stream: Stream, events: &[CountedEvent], held: &mut Held) -> Result<Added, ArchiveError> {
-        let mut added = Added::default();
+    fn rows_of(
+        &mut self,
+        stream: Stream,
+        events: &[CountedEvent],
+        held: &mut ArchivedEvents,
+    ) -> Result<NewRows, ArchiveError> {
+        let mut added = NewRows::default();
         if events.is_empty() {
             return Ok(added);
         }
@@ -231,8 +236,8 @@ impl<'a> Flush<'a> {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => {
                 let known =
-                    if planted::is(Bug::RejectsForgotten) { Vec::new() } else { writer.rows().rejects(stream)? };
-                entry.insert(Held::of_rejects(&known))
+                    if planted::is(Bug::QuarantineRepeated) { Vec::new() } else { writer.rows().rejects(stream)? };
+                entry.insert(ArchivedEvents::of_rejects(&known))
             }
         };
         rejects.recognise(events, writer.salts())?;
@@ -252,7 +257,7 @@ impl<'a> Flush<'a> {
     }
 
     /// Notes the new rows.
-    pub fn notice(&mut self, stream: Stream, added: &Added) {
+    pub fn notice(&mut self, stream: Stream, added: &NewRows) {
         self.notices.count(stream, added);
         self.computer_events.observe(self.of.writer.state(), stream, added);
     }
@@ -278,9 +283,9 @@ impl<'a> Flush<'a> {
         }
         let is_worth = !self.draft.is_empty() || !points.is_empty() || records.iter().any(|(_, old, new)| old != new);
         for (stream, before, mut record) in records {
-            if let Some(note) = batch.notes.get(&stream).filter(|_| is_worth) {
-                note.apply(&mut record);
-                points.extend(note.read_points.iter().map(|point| (stream, *point)));
+            if let Some(deferred) = batch.deferred_changes.get(&stream).filter(|_| is_worth) {
+                deferred.apply(&mut record);
+                points.extend(deferred.read_points.iter().map(|point| (stream, *point)));
             }
             if record != before {
                 self.draft.streams.push((stream, record));
@@ -291,15 +296,15 @@ impl<'a> Flush<'a> {
         self.draft.read_points = points;
     }
 
-    /// Adds the batch's findings. Each gap and each noted finding is recorded once.
+    /// Adds the batch's findings. Each gap and each deferred finding is recorded once.
     fn findings(&mut self, batch: &Batch) {
         let is_recorded =
             |new: &Finding| self.of.writer.state().findings.iter().any(|(_, known)| is_duplicate(known, new));
         let is_new = |finding: &&Finding| finding.kind != FindingKind::Gap || !is_recorded(finding);
         let mut findings: Vec<Finding> = batch.findings.iter().filter(is_new).cloned().collect();
-        for noted in &batch.noted {
-            if !is_recorded(noted) && !findings.iter().any(|known| is_duplicate(known, noted)) {
-                findings.push(noted.clone());
+        for deferred in &batch.deferred_findings {
+            if !is_recorded(deferred) && !findings.iter().any(|known| is_duplicate(known, deferred)) {
+                findings.push(deferred.clone());
             }
         }
         self.draft.findings = findings;

@@ -16,42 +16,42 @@ const EVENTS_A_THREAD_MIN: usize = 500;
 
 /// The archived events of a window, or of quarantine.
 #[derive(Debug, Default)]
-pub struct Held {
+pub struct ArchivedEvents {
     occurrences: DigestMap<u32>,
     revisions: HashMap<EventId, u32, ahash::RandomState>,
     /// Events without their served text, by the keyed digest of that text.
     erased: DigestMap<u32>,
 }
 
-impl Held {
+impl ArchivedEvents {
     pub fn new(stored: &[StoredEvent]) -> Self {
-        let mut held = Self::default();
+        let mut archived = Self::default();
         for event in stored {
-            *held.occurrences.entry(event.digest).or_default() += 1;
-            let revision = held.revisions.entry(event.event_id.clone()).or_default();
+            *archived.occurrences.entry(event.digest).or_default() += 1;
+            let revision = archived.revisions.entry(event.event_id.clone()).or_default();
             *revision = (*revision).max(event.revision);
         }
-        held
+        archived
     }
 
-    /// Like `new`, for events that [`Held::recognise`] looks up one by one.
+    /// Like `new`, for events that [`ArchivedEvents::recognise`] looks up one by one.
     pub fn with_originals(stored: &[StoredEvent]) -> Self {
-        let mut held = Self::new(stored);
+        let mut archived = Self::new(stored);
         for original in stored.iter().filter_map(|event| event.original) {
-            *held.erased.entry(original).or_default() += 1;
+            *archived.erased.entry(original).or_default() += 1;
         }
-        held
+        archived
     }
 
     pub fn of_rejects(stored: &[StoredReject]) -> Self {
-        let mut held = Self::default();
+        let mut archived = Self::default();
         for reject in stored {
-            *held.occurrences.entry(reject.digest).or_default() += 1;
+            *archived.occurrences.entry(reject.digest).or_default() += 1;
             if let Some(original) = reject.original {
-                *held.erased.entry(original).or_default() += 1;
+                *archived.erased.entry(original).or_default() += 1;
             }
         }
-        held
+        archived
     }
 
     /// Finds the erased events among the served ones, and counts them by their own digest.
@@ -99,7 +99,7 @@ pub fn recognise(stored: &mut [StoredEvent], served: &[CountedEvent], salts: &Sa
 
 /// The rows that the archive lacks.
 #[derive(Debug, Default)]
-pub struct Added {
+pub struct NewRows {
     pub rows: Vec<EventRow>,
     pub rejects: Vec<RejectRow>,
     /// Ids with other content than the archived content: each is a new revision.
@@ -109,7 +109,7 @@ pub struct Added {
     pub types: BTreeSet<String>,
 }
 
-impl Added {
+impl NewRows {
     /// The times of the first row and of the last row.
     pub fn times(&self) -> Option<(Instant, Instant)> {
         let times = || self.rows.iter().map(|row| row.time);
@@ -117,30 +117,30 @@ impl Added {
     }
 }
 
-/// Adds to `added` the rows of `events` that `held` lacks, and adds them to `held`. `seen_at` is the service's clock.
+/// Adds to `added` the rows of `events` that `archived` lacks, and adds them to it. `seen_at` is the service's clock.
 pub fn join(
     (state, stream, seen_at): (&TeamState, Stream, Instant),
     events: &[CountedEvent],
-    held: &mut Held,
-    rejects: &mut Held,
-    added: &mut Added,
+    archived: &mut ArchivedEvents,
+    rejects: &mut ArchivedEvents,
+    added: &mut NewRows,
 ) {
     // Each event is either a row or in quarantine.
     let is_new = |read: &CountedEvent| {
-        held.occurrences(&read.event.digest) + rejects.occurrences(&read.event.digest) < read.count
+        archived.occurrences(&read.event.digest) + rejects.occurrences(&read.event.digest) < read.count
     };
     let parse = |read: &CountedEvent| is_new(read).then(|| parse(stream, &read.event));
     let parsed: Vec<_> = events.par_iter().with_min_len(EVENTS_A_THREAD_MIN).map(parse).collect();
     added.rows.reserve(parsed.iter().flatten().count());
     for (CountedEvent { event, count }, parsed) in events.iter().zip(parsed) {
         let Some(parsed) = parsed else { continue };
-        let occurrences = held.occurrences.entry(event.digest).or_default();
+        let occurrences = archived.occurrences.entry(event.digest).or_default();
         let known = *occurrences + rejects.occurrences(&event.digest);
         let new = count.saturating_sub(known) as usize;
         // A generated id contains the hash of the content, so it has one revision.
-        let mut held_revision = event.id.as_ref().map(|id| held.revisions.entry(id.clone()).or_default());
+        let mut archived_revision = event.id.as_ref().map(|id| archived.revisions.entry(id.clone()).or_default());
         for (occurrence, parsed) in (known + 1..=*count).zip(repeat_n(parsed, new)) {
-            let revision = held_revision.as_ref().map_or(0, |held| **held) + 1;
+            let revision = archived_revision.as_ref().map_or(0, |known| **known) + 1;
             if revision > 1 && planted::is(Bug::RevisionsDropped) {
                 continue;
             }
@@ -151,8 +151,8 @@ pub fn join(
                         added.changed.push((row.event_id.clone(), row.time));
                     }
                     *occurrences += 1;
-                    if let Some(held) = &mut held_revision {
-                        **held = revision;
+                    if let Some(known) = &mut archived_revision {
+                        **known = revision;
                     }
                     if !added.types.contains(row.event_type.as_str()) {
                         added.types.insert(row.event_type.to_string());

@@ -9,7 +9,7 @@ use crate::model::ranges::missing;
 use crate::model::{Instant, Range, Stream};
 use crate::pipeline::commit::batch::{StreamWindow, UNSTABLE};
 use crate::pipeline::commit::computer_events::CommitContext;
-use crate::pipeline::commit::join::{Added, no_longer_served};
+use crate::pipeline::commit::join::{NewRows, no_longer_served};
 use crate::pipeline::sessions::update::NO_CONNECTION_ID;
 use crate::pipeline::settings::LAG_SECONDS_MAX;
 
@@ -34,7 +34,7 @@ pub struct Notices {
 }
 
 impl Notices {
-    pub fn count(&mut self, stream: Stream, added: &Added) {
+    pub fn count(&mut self, stream: Stream, added: &NewRows) {
         let mut count = |kind, subject: &str, rows: u64| {
             if rows > 0 {
                 *self.counts.entry((stream, kind, subject.to_owned())).or_default() += rows;
@@ -44,14 +44,14 @@ impl Notices {
         count(FindingKind::Redacted, "secret", added.redacted);
         count(FindingKind::QuarantineExpired, "quarantine", added.expired);
         if stream == Stream::Connections {
-            let strays = added.rows.iter().filter(|row| connection_of(row).is_none());
-            strays.for_each(|row| count(FindingKind::NoConnectionId, &shorten(&row.event_type), 1));
+            let without_connection = added.rows.iter().filter(|row| connection_of(row).is_none());
+            without_connection.for_each(|row| count(FindingKind::NoConnectionId, &shorten(&row.event_type), 1));
         }
         self.learned.entry(stream).or_default().types.extend(added.types.iter().map(|name| shorten(name)));
     }
 
     /// Events that first appeared after the reading that settled their window.
-    pub fn late(&mut self, of: &CommitContext<'_>, before: &WindowRecord, added: &Added) -> Option<Finding> {
+    pub fn late(&mut self, of: &CommitContext<'_>, before: &WindowRecord, added: &NewRows) -> Option<Finding> {
         let (first, last) = added.times()?;
         let by = before.settled_at.unwrap_or(before.range.end).since(first).as_secs();
         let learned = &mut self.learned.entry(before.stream).or_default().lag;
@@ -104,7 +104,7 @@ pub fn learn(
 }
 
 /// Ids with changed content.
-pub fn changed(of: &CommitContext<'_>, stream: Stream, added: &Added) -> Vec<Finding> {
+pub fn changed(of: &CommitContext<'_>, stream: Stream, added: &NewRows) -> Vec<Finding> {
     let reason = "the service changed the content of this id: Annals keeps a new revision";
     let changed = added.changed.iter().map(|(id, time)| Finding {
         from: Some(*time),

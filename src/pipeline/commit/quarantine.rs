@@ -11,7 +11,7 @@ use crate::model::{Dataset, Instant, Range, RawEvent, RawPolicy, RejectRow, Stre
 use crate::pipeline::commit::batch::Batch;
 use crate::pipeline::commit::computer_events::CommitContext;
 use crate::pipeline::commit::flush::Flush;
-use crate::pipeline::commit::join::{Added, Held, join};
+use crate::pipeline::commit::join::{ArchivedEvents, NewRows, join};
 use crate::pipeline::commit::notices;
 use crate::pipeline::plan::window_index::{WindowIndex, windows_of};
 use crate::pipeline::sessions::catch_up::Chunk;
@@ -43,13 +43,13 @@ pub fn retry_quarantine(
     let paths: Vec<String> = writer.state().files_of(Dataset::Quarantine).map(|file| file.path.clone()).collect();
     for path in paths {
         let of = CommitContext { writer, settings, uncommitted: &[], seen_at: now };
-        let mut reading = Reading::new(path, &of);
-        for row in writer.rows().rejects_of(&reading.release.path)? {
+        let mut retry = FileRetry::new(path, &of);
+        for row in writer.rows().rejects_of(&retry.release.path)? {
             let retried = retried.entry((row.stream, row.reason.clone())).or_default();
-            let count = if reading.take(row)? { &mut retried.released } else { &mut retried.kept };
+            let count = if retry.take(row)? { &mut retried.released } else { &mut retried.kept };
             *count += 1;
         }
-        let Some(mut draft) = reading.into_draft()? else { continue };
+        let Some(mut draft) = retry.into_draft()? else { continue };
         correlate(&mut draft, writer, now)?;
         let _ = writer.commit(draft, now)?;
         while let Some(chunk) = Chunk::settled(writer.state())
@@ -60,7 +60,7 @@ pub fn retry_quarantine(
 }
 
 /// The retry of one file of quarantine.
-struct Reading<'a> {
+struct FileRetry<'a> {
     flush: Flush<'a>,
     release: Release,
     /// The windows that gain rows, by stream and start.
@@ -70,11 +70,11 @@ struct Reading<'a> {
 
 struct RetriedWindow {
     window: Range,
-    held: Held,
-    added: Added,
+    held: ArchivedEvents,
+    added: NewRows,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> FileRetry<'a> {
     fn new(path: String, of: &'a CommitContext<'a>) -> Self {
         let release = Release { path, released: Vec::new(), kept: Vec::new() };
         Self { flush: Flush::new(of), release, places: BTreeMap::new(), indexes: BTreeMap::new() }
@@ -102,8 +102,8 @@ impl<'a> Reading<'a> {
         let place = match self.places.entry((row.stream, window.start)) {
             std::collections::btree_map::Entry::Occupied(place) => place.into_mut(),
             std::collections::btree_map::Entry::Vacant(place) => {
-                let held = Held::with_originals(&self.flush.of.writer.rows().events_in(row.stream, window)?);
-                place.insert(RetriedWindow { window, held, added: Added::default() })
+                let held = ArchivedEvents::with_originals(&self.flush.of.writer.rows().events_in(row.stream, window)?);
+                place.insert(RetriedWindow { window, held, added: NewRows::default() })
             }
         };
         let mut events = [CountedEvent { event, count: 1 }];
@@ -116,7 +116,7 @@ impl<'a> Reading<'a> {
         }
         let before = place.added.rows.len();
         let of = (state, row.stream, row.first_seen_at);
-        join(of, &events, &mut place.held, &mut Held::default(), &mut place.added);
+        join(of, &events, &mut place.held, &mut ArchivedEvents::default(), &mut place.added);
         Ok(place.added.rows.len() > before)
     }
 
@@ -165,7 +165,7 @@ impl<'a> Reading<'a> {
 
 /// The event, read by the current rules.
 fn event_of(row: &RejectRow) -> Option<RawEvent> {
-    let mut events = wire::alone(row.stream, &row.raw).ok()?;
+    let mut events = wire::single_event(row.stream, &row.raw).ok()?;
     // A foreign writer may have stored no event here, or several.
     let event = events.pop().filter(|event| events.is_empty() && event.text == row.raw)?;
     Some(RawEvent { redacted: event.redacted || row.redacted, ..event })

@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use crate::archive::{ArchiveError, Draft, FileEntry, TeamState, TeamWriter, WindowState};
 use crate::config::Partition;
 use crate::correlate::SESSION_RULES;
+use crate::model::path::{DataPath, SealUnit, month_of};
 use crate::model::ranges::union;
 use crate::model::{FileRole, Instant, Range, Stream};
-
-use crate::model::path::{DataPath, SealUnit, month_of};
 use crate::pipeline::plan::coverage::{edge, windows_in_a_row};
 use crate::pipeline::sessions::update::are_stale;
 use crate::pipeline::team::edges::TeamEdges;
@@ -68,8 +67,8 @@ async fn commit(edges: &TeamEdges, draft: Draft) -> Result<(), ArchiveError> {
 ///
 /// # Errors
 /// When the writer cannot be used any more.
-pub fn seal_passed(writer: &mut TeamWriter, partition: Partition, now: Instant) -> Result<(), ArchiveError> {
-    let Some(month) = passed(writer.state(), partition) else { return Ok(()) };
+pub fn seal_final_month(writer: &mut TeamWriter, partition: Partition, now: Instant) -> Result<(), ArchiveError> {
+    let Some(month) = final_month(writer.state(), partition) else { return Ok(()) };
     let team = writer.state().team_id.clone();
     match writer.commit(Draft { seal_months: vec![month], ..Draft::default() }, now) {
         Ok(done) => tracing::debug!(%team, ?month, ?done, "sealed"),
@@ -80,11 +79,11 @@ pub fn seal_passed(writer: &mut TeamWriter, partition: Partition, now: Instant) 
 }
 
 /// The first final month of a backfill with complete sessions. Days are sealed at the end of the round.
-fn passed(state: &TeamState, partition: Partition) -> Option<(Stream, Range)> {
+fn final_month(state: &TeamState, partition: Partition) -> Option<(Stream, Range)> {
     let through = state.sessions.filter(|mark| mark.rules == SESSION_RULES && mark.until.is_some())?.through?;
     let months = || final_units(state, Stream::Connections, SealUnit::Month);
-    let passed = (partition == Partition::Month).then(months)?.into_iter().find(|month| month.end <= through)?;
-    Some((Stream::Connections, passed))
+    let month = (partition == Partition::Month).then(months)?.into_iter().find(|month| month.end <= through)?;
+    Some((Stream::Connections, month))
 }
 
 /// The days to seal, by commit.

@@ -12,14 +12,14 @@ fn begins(from: i64, since: i64) -> Finding {
 }
 
 /// The archive begins a day before its backfill, which began at 0.
-fn reading(points: &[i64]) -> Reading {
-    let mut reading = Reading { lag: LAG, ..Reading::default() };
-    reading.note_findings([begins(-86_400, 0)].iter());
-    reading.note_points(&[ReadPoint { at: at(0), read_to: at(-86_400), listed_at: None }]);
-    reading.note_points(
+fn history(points: &[i64]) -> ReadHistory {
+    let mut history = ReadHistory { lag: LAG, ..ReadHistory::default() };
+    history.note_findings([begins(-86_400, 0)].iter());
+    history.note_points(&[ReadPoint { at: at(0), read_to: at(-86_400), listed_at: None }]);
+    history.note_points(
         &points.iter().map(|p| ReadPoint { at: at(*p), read_to: at(*p), listed_at: None }).collect::<Vec<_>>(),
     );
-    reading
+    history
 }
 
 fn removal(seconds: i64) -> Removal {
@@ -41,79 +41,79 @@ fn spans(found: &[Finding], kind: FindingKind) -> Vec<(i64, i64)> {
     found.iter().filter(|f| f.kind == kind).map(|f| (seconds(f.from), seconds(f.to))).collect()
 }
 
-fn gaps(reading: &Reading, removal: &Removal) -> Vec<(i64, i64)> {
-    let found = reading.losses(removal, at(9_999));
+fn gaps(history: &ReadHistory, removal: &Removal) -> Vec<(i64, i64)> {
+    let found = history.losses(removal, at(9_999));
     assert!(found.iter().all(|finding| finding.kind == FindingKind::Gap), "{found:?}");
     spans(&found, FindingKind::Gap)
 }
 
 #[test]
 fn a_gap_begins_at_the_first_time_at_which_events_could_still_appear() {
-    let reading = reading(&[3_600, 7_200]);
+    let history = history(&[3_600, 7_200]);
     let removal = removal(7_800);
-    assert_eq!(gaps(&reading, &removal), [(6_300, 7_800)]);
-    let reason = &reading.losses(&removal, at(9_999))[0].reason;
+    assert_eq!(gaps(&history, &removal), [(6_300, 7_800)]);
+    let reason = &history.losses(&removal, at(9_999))[0].reason;
     assert!(reason.contains(&format!("from {} on were not read", at(7_200))), "{reason}");
 }
 
 /// A computer that was added after the last reading has no events from before that reading.
 #[test]
 fn a_gap_begins_no_earlier_than_the_read_point_before_the_computer_was_added() {
-    let reading = reading(&[3_600, 7_000, 7_200]);
+    let history = history(&[3_600, 7_000, 7_200]);
     for (added, expected) in [(7_300, 7_200), (7_100, 7_000), (6_000, 6_300)] {
         let removal = Removal { added_at: Some(at(added)), ..removal(7_800) };
-        assert_eq!(gaps(&reading, &removal), [(expected, 7_800)], "added at {added}");
+        assert_eq!(gaps(&history, &removal), [(expected, 7_800)], "added at {added}");
     }
 }
 
 #[test]
 fn a_reading_in_the_same_second_as_the_removal_may_have_missed_the_computer() {
-    let reading = reading(&[3_600, 7_200]);
-    assert_eq!(gaps(&reading, &Removal { at: at(7_201), ..removal(7_200) }), [(2_700, 7_201)]);
+    let history = history(&[3_600, 7_200]);
+    assert_eq!(gaps(&history, &Removal { at: at(7_201), ..removal(7_200) }), [(2_700, 7_201)]);
 }
 
 /// The service's clock seems to go back between the start and the end of the backfill.
 #[test]
 fn a_first_reading_counts_even_if_the_clock_seems_to_go_back_during_it() {
-    let mut first = reading(&[]);
+    let mut first = history(&[]);
     first.note_points(&[ReadPoint::ended(at(-1), at(0))]);
     assert_eq!(gaps(&first, &removal(300)), [(-900, 300)]);
 }
 
 #[test]
 fn during_the_first_reading_the_gap_is_everything_unconfirmed() {
-    let mut reading = reading(&[]);
-    assert_eq!(gaps(&reading, &removal(60)), [(-86_400, 60)]);
-    reading.note_window(&confirmed((-86_400, -60_000), 30, WindowState::Settled));
-    reading.note_window(&confirmed((-50_000, -40_000), 31, WindowState::Provisional));
-    reading.note_window(&confirmed((-40_000, -30_000), 61, WindowState::Settled));
-    assert_eq!(gaps(&reading, &removal(60)), [(-60_000, -50_000), (-40_000, 60)]);
-    let reasons = reading.losses(&removal(60), at(9_999));
+    let mut history = history(&[]);
+    assert_eq!(gaps(&history, &removal(60)), [(-86_400, 60)]);
+    history.note_window(&confirmed((-86_400, -60_000), 30, WindowState::Settled));
+    history.note_window(&confirmed((-50_000, -40_000), 31, WindowState::Provisional));
+    history.note_window(&confirmed((-40_000, -30_000), 61, WindowState::Settled));
+    assert_eq!(gaps(&history, &removal(60)), [(-60_000, -50_000), (-40_000, 60)]);
+    let reasons = history.losses(&removal(60), at(9_999));
     assert!(reasons.iter().all(|gap| gap.reason.ends_with("of this time were not read")), "{reasons:?}");
 }
 
 #[test]
 fn a_recorded_loss_is_not_recorded_again() {
-    let mut reading = reading(&[3_600]);
-    let first = reading.losses(&removal(4_000), at(9_999));
-    reading.note_findings(first.iter());
-    assert!(reading.losses(&removal(4_000), at(9_999)).is_empty());
-    assert!(reading.losses(&removal(3_900), at(9_999)).is_empty(), "activity reports it later, with an earlier date");
-    assert_eq!(gaps(&reading, &removal(5_000)), [(4_000, 5_000)], "it was added and removed again");
-    assert_eq!(gaps(&reading, &Removal { subject: "e".to_owned(), ..removal(4_000) }), [(2_700, 4_000)]);
+    let mut history = history(&[3_600]);
+    let first = history.losses(&removal(4_000), at(9_999));
+    history.note_findings(first.iter());
+    assert!(history.losses(&removal(4_000), at(9_999)).is_empty());
+    assert!(history.losses(&removal(3_900), at(9_999)).is_empty(), "activity reports it later, with an earlier date");
+    assert_eq!(gaps(&history, &removal(5_000)), [(4_000, 5_000)], "it was added and removed again");
+    assert_eq!(gaps(&history, &Removal { subject: "e".to_owned(), ..removal(4_000) }), [(2_700, 4_000)]);
 }
 
 #[test]
 fn a_removal_before_the_first_reading_is_no_gap() {
-    let mut reading = reading(&[3_600]);
-    let found = reading.losses(&removal(-100), at(9_999));
+    let mut history = history(&[3_600]);
+    let found = history.losses(&removal(-100), at(9_999));
     assert_eq!(spans(&found, FindingKind::RemovedBefore), [(-86_400, -100)]);
     assert_eq!(found.len(), 1);
-    assert!(reading.losses(&removal(-90_000), at(9_999)).is_empty(), "before the archive's beginning");
+    assert!(history.losses(&removal(-90_000), at(9_999)).is_empty(), "before the archive's beginning");
     // The archive is extended to earlier times. Of these times, the events of all earlier removals are missing.
-    reading.note_findings(found.iter());
-    reading.note_findings([begins(-100_000, 5_000)].iter());
-    let found = [removal(-100), removal(4_000), removal(-90_000)].map(|r| reading.losses(&r, at(9_999)));
+    history.note_findings(found.iter());
+    history.note_findings([begins(-100_000, 5_000)].iter());
+    let found = [removal(-100), removal(4_000), removal(-90_000)].map(|r| history.losses(&r, at(9_999)));
     let before = found.iter().map(|found| spans(found, FindingKind::RemovedBefore)).collect::<Vec<_>>();
     assert_eq!(before, [vec![(-100_000, -86_400)], vec![(-100_000, -86_400)], vec![(-100_000, -90_000)]]);
     assert_eq!(spans(&found[1], FindingKind::Gap), [(2_700, 4_000)]);
@@ -121,12 +121,12 @@ fn a_removal_before_the_first_reading_is_no_gap() {
 
 #[test]
 fn connections_that_are_not_read_cause_no_gap() {
-    assert!(Reading::default().losses(&removal(60), at(9_999)).is_empty());
+    assert!(ReadHistory::default().losses(&removal(60), at(9_999)).is_empty());
 }
 
 #[test]
 fn a_gap_of_an_unknown_computer_says_that_activity_does_not_name_it() {
     let removal = Removal { subject: UNKNOWN_COMPUTER.to_owned(), ..removal(7_800) };
-    let found = reading(&[7_200]).losses(&removal, at(9_999));
+    let found = history(&[7_200]).losses(&removal, at(9_999));
     assert!(found[0].reason.starts_with("a computer that activity does not name was removed"), "{found:?}");
 }

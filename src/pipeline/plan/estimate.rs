@@ -26,7 +26,7 @@ pub struct Estimate {
     pub rescans: u64,
     pub requests: u64,
     /// The density of events is known.
-    pub is_informed: bool,
+    pub is_density_known: bool,
 }
 
 /// Estimates `plan`. An unknown density counts as zero.
@@ -51,7 +51,7 @@ pub fn estimate(
         open_windows: plan.open.len() as u64,
         rescans: plan.rescans.len() as u64,
         requests: open + look_ahead + unread + rescans,
-        is_informed: density.is_some(),
+        is_density_known: density.is_some(),
     }
 }
 

@@ -27,8 +27,8 @@ pub async fn poll_billing(ctx: &TeamContext) -> Result<(), RoundError> {
     let now = ctx.service().now();
     let (record, windows) = ctx.with_state(|state| windows_of(state, Stream::Billing));
     let events = served.body.events;
-    let mask = ctx.writer().salts().event_mask()?;
-    let entry = |identity: EventIdentity| SnapshotEntry::new(&identity, mask.digest(&identity.digest));
+    let key = ctx.writer().salts().event_key()?;
+    let entry = |identity: EventIdentity| SnapshotEntry::new(&identity, key.digest(&identity.digest));
     let entries: Vec<SnapshotEntry> = events.iter().map(|event| entry(event.identity())).collect();
     let overlap = compare(&record.snapshot, &entries, record.begins.is_none());
     let snapshot = next_snapshot(&record.snapshot, &entries);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::archive::{EventMask, WalkPoint};
+use crate::archive::{EventKey, WalkPoint};
 use crate::collect::{Lists, PaddedRange, PageLimit, TailReader, TailStart};
 use crate::model::{Instant, Range};
 use crate::pipeline::commit::batch::Batch;
@@ -22,8 +22,8 @@ impl Round<'_> {
         let asked = PaddedRange { range: window, pad: PAD_SECONDS };
         let held = self.windows.get(&window.start);
         let before = held.and_then(|held| held.walk.clone());
-        let mask = self.ctx.writer().salts().event_mask()?;
-        let point = before.as_ref().and_then(|point| decode_point(point, &mask));
+        let key = self.ctx.writer().salts().event_key()?;
+        let point = before.as_ref().and_then(|point| decode_point(point, &key));
         let start = TailStart::of(point, held.map_or(0, |held| held.events));
         let mut reader = TailReader::new(self.lists, asked, start, WALK_EVENTS_MAX);
         while !reader.is_done() {
@@ -32,7 +32,7 @@ impl Round<'_> {
             drop(split_off(&mut permit, chunk.events.len()));
             self.ctx.service().observe(chunk.began_at);
             self.ctx.progress.read(&self.ctx.team, self.stream, window, chunk.events.len() as u64, false);
-            let walk = chunk.point.map(|point| encode_point(point, &mask)).filter(|point| point.offset > 0);
+            let walk = chunk.point.map(|point| encode_point(point, &key)).filter(|point| point.offset > 0);
             if chunk.events.is_empty() && (walk.is_none() || walk == before) {
                 continue;
             }
@@ -41,7 +41,7 @@ impl Round<'_> {
             let mut batch = Batch::default();
             self.note_anomalies(&mut batch, window, chunk.stats.anomalies);
             batch.changes.push(change);
-            self.sort_in(&mut batch, chunk.events);
+            self.add_events(&mut batch, chunk.events);
             self.ctx.inbox.add(batch, permit).await?;
         }
         Ok(())
@@ -65,7 +65,7 @@ impl Round<'_> {
                 Ok(Some(chunk)) => {
                     drop(split_off(&mut permit, chunk.events.len()));
                     let mut batch = Batch::default();
-                    self.sort_in(&mut batch, chunk.events);
+                    self.add_events(&mut batch, chunk.events);
                     self.ctx.inbox.add(batch, permit).await?;
                 }
                 Err(error) => {
@@ -77,15 +77,15 @@ impl Round<'_> {
     }
 }
 
-fn decode_point(point: &WalkPoint, mask: &EventMask) -> Option<(u64, Vec<[u8; 16]>)> {
+fn decode_point(point: &WalkPoint, key: &EventKey) -> Option<(u64, Vec<[u8; 16]>)> {
     let anchors = point.anchors.iter().map(|anchor| {
         let mut bytes = [0; 16];
-        hex::decode_to_slice(anchor, &mut bytes).ok().map(|()| mask.decrypt(bytes))
+        hex::decode_to_slice(anchor, &mut bytes).ok().map(|()| key.decrypt(bytes))
     });
     Some((point.offset, anchors.collect::<Option<Vec<_>>>()?))
         .filter(|(offset, anchors)| anchors.len() as u64 <= *offset)
 }
 
-fn encode_point((offset, anchors): (u64, Vec<[u8; 16]>), mask: &EventMask) -> WalkPoint {
-    WalkPoint { offset, anchors: anchors.into_iter().map(|anchor| hex::encode(mask.encrypt(anchor))).collect() }
+fn encode_point((offset, anchors): (u64, Vec<[u8; 16]>), key: &EventKey) -> WalkPoint {
+    WalkPoint { offset, anchors: anchors.into_iter().map(|anchor| hex::encode(key.encrypt(anchor))).collect() }
 }

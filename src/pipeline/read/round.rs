@@ -7,8 +7,7 @@ use crate::archive::{Finding, FindingKind};
 use crate::collect::{Anomalies, CountedEvent, Lists, SplitBudget};
 use crate::model::{Instant, Range, Stream};
 use crate::pipeline::commit::batch::Batch;
-use crate::pipeline::plan::window_index::WindowIndex;
-use crate::pipeline::plan::window_index::Windows;
+use crate::pipeline::plan::window_index::{WindowIndex, Windows};
 use crate::pipeline::team::context::TeamContext;
 
 /// Seconds of padding of a first reading.
@@ -39,7 +38,7 @@ pub struct Round<'a> {
 
 impl Round<'_> {
     /// Adds events to the batch by their windows, in the order served.
-    pub fn sort_in(&self, batch: &mut Batch, events: Vec<CountedEvent>) {
+    pub fn add_events(&self, batch: &mut Batch, events: Vec<CountedEvent>) {
         let mut window: Option<Range> = None;
         for event in events {
             // Most neighbouring events belong to the same window.
@@ -50,13 +49,13 @@ impl Round<'_> {
     }
 
     /// Notes contradictions in the service's paging: a finding the first time, and a log line each time.
-    pub fn note_anomalies(&self, batch: &mut Batch, range: Range, met: Anomalies) {
-        for (subject, count) in met.named().filter(|(_, count)| *count > 0) {
+    pub fn note_anomalies(&self, batch: &mut Batch, range: Range, anomalies: Anomalies) {
+        for (subject, count) in anomalies.named().filter(|(_, count)| *count > 0) {
             tracing::debug!(stream = %self.stream, %range, subject, count, "the service's paging contradicts itself");
             let why = "the service's paging contradicts its document; Annals does not rely on it";
             let mut finding = self.finding(FindingKind::PagingAnomaly, subject, Some(range), why);
             finding.count = count;
-            batch.note_finding(finding);
+            batch.defer_finding(finding);
         }
     }
 

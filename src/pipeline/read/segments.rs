@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::archive::{Finding, FindingKind, WindowState};
-use crate::collect::{Outcome, Segment};
+use crate::collect::{RangeOutcome, Segment};
 use crate::model::ranges::{clip, missing, union};
 use crate::model::{Instant, Range};
 use crate::pipeline::commit::batch::{Batch, UNSTABLE};
@@ -13,14 +13,14 @@ use crate::planted::{self, Bug};
 
 /// A window that settles empty is read again and reported if the windows before it held at least this number of events
 /// (median).
-const SILENCE_EVENTS_MIN: u64 = 50;
-const SILENCE_WINDOWS: usize = 14;
+const USUAL_EVENTS_MIN: u64 = 50;
+const USUAL_WINDOWS: usize = 14;
 
 /// The parts of each window that this round re-scanned, by the window's start.
 pub type Rescanned = BTreeMap<Instant, Vec<Range>>;
 
 /// A suspicious empty answer, and whether the program believes it.
-struct Silence {
+struct EmptyAnswer {
     finding: Finding,
     is_believed: bool,
 }
@@ -31,9 +31,9 @@ impl Round<'_> {
         self.ctx.service().observe(segment.ended_at);
         self.ctx.progress.read(&self.ctx.team, self.stream, segment.range, segment.events.len() as u64, true);
         match segment.outcome {
-            Outcome::Confirmed => self.ctx.memory.note_stable(self.stream, segment.range),
-            Outcome::Unstable => self.ctx.memory.note_unstable(self.stream, segment.range),
-            Outcome::Deferred => {
+            RangeOutcome::Confirmed => self.ctx.memory.note_stable(self.stream, segment.range),
+            RangeOutcome::Unstable => self.ctx.memory.note_unstable(self.stream, segment.range),
+            RangeOutcome::Deferred => {
                 self.ctx.memory.note_unstable(self.stream, segment.range);
                 self.ctx.deferred().open.push((self.stream, segment.range));
             }
@@ -44,7 +44,7 @@ impl Round<'_> {
     pub fn batch_of(&self, segment: Segment, purpose: Purpose, rescanned: &mut Rescanned) -> Batch {
         let mut batch = Batch::default();
         self.note_anomalies(&mut batch, segment.range, segment.stats.anomalies);
-        let is_unstable = segment.outcome != Outcome::Confirmed;
+        let is_unstable = segment.outcome != RangeOutcome::Confirmed;
         let read_at = segment.began_at.unwrap_or(self.now).min(self.ctx.service().now());
         for window in self.index.overlapping(segment.range) {
             let part = clip(segment.range, window).expect("BUG: the window overlaps the segment");
@@ -58,14 +58,14 @@ impl Round<'_> {
                 change.unstable = Some(part);
                 batch.findings.extend(self.unstable(part));
             } else if is_unstable {
-                batch.note_finding(self.unstable_window(part));
+                batch.defer_finding(self.unstable_window(part));
             } else if purpose == Purpose::Settle && segment.began_at.is_some_and(|at| at < window.end.plus(self.lag)) {
                 // By the answer's own date the lag has not passed. Either this date or the date that planned the
                 // reading is wrong.
                 tracing::debug!(stream = %self.stream, %window, "read before its lag had passed");
-            } else if let Some(silence) = self.silence(window, part, &segment, read_at) {
-                change.confirmed = silence.is_believed.then_some(part);
-                batch.note_finding(silence.finding);
+            } else if let Some(empty) = self.empty_answer(window, part, &segment, read_at) {
+                change.confirmed = empty.is_believed.then_some(part);
+                batch.defer_finding(empty.finding);
             } else {
                 change.confirmed = Some(part);
             }
@@ -77,7 +77,7 @@ impl Round<'_> {
             batch.changes.push(change);
         }
         if purpose == Purpose::Settle || !planted::is(Bug::RescanUnread) {
-            self.sort_in(&mut batch, segment.events);
+            self.add_events(&mut batch, segment.events);
         }
         batch
     }
@@ -98,22 +98,22 @@ impl Round<'_> {
 
     /// An empty answer for a window that has archived events, or usually has some. The program trusts it only if no
     /// later re-scan will read the window again.
-    fn silence(&self, window: Range, part: Range, segment: &Segment, read_at: Instant) -> Option<Silence> {
+    fn empty_answer(&self, window: Range, part: Range, segment: &Segment, read_at: Instant) -> Option<EmptyAnswer> {
         if part != window || segment.events.iter().any(|held| held.event.at().is_some_and(|at| part.owns(at))) {
             return None;
         }
         let held = self.windows.get(&window.start).filter(|held| held.state == WindowState::Provisional);
         let held = held.map_or(0, |held| held.events);
-        let before = self.windows.range(..window.start).rev().take(SILENCE_WINDOWS);
+        let before = self.windows.range(..window.start).rev().take(USUAL_WINDOWS);
         let mut before: Vec<u64> = before.map(|(_, held)| held.events).collect();
         before.sort_unstable();
         let usual = before.get(before.len() / 2).copied().unwrap_or(0);
-        if held == 0 && (usual < SILENCE_EVENTS_MIN || before.len() < SILENCE_WINDOWS) {
+        if held == 0 && (usual < USUAL_EVENTS_MIN || before.len() < USUAL_WINDOWS) {
             return None;
         }
         let is_last = self.ctx.settings.tiers() <= self.ctx.settings.tiers_passed(window.end, read_at);
         let reason = format!("an empty answer: the archive holds {held} events of the window, and {usual} are usual");
         let finding = self.finding(FindingKind::Silence, &window.to_string(), Some(window), &reason);
-        Some(Silence { finding, is_believed: is_last || held == 0 })
+        Some(EmptyAnswer { finding, is_believed: is_last || held == 0 })
     }
 }

@@ -83,7 +83,7 @@ impl<'a> Round<'a> {
             Err(error) => {
                 let (events, _) = reader.into_partial();
                 let mut batch = Batch::default();
-                self.sort_in(&mut batch, events);
+                self.add_events(&mut batch, events);
                 self.ctx.inbox.add(batch, permit).await?;
                 Err(error.into())
             }

@@ -32,9 +32,9 @@ impl ScanBacklog {
         let is_old = |at: Option<Instant>| at.is_none_or(|at| now.since(at) > longest);
         let (mut left, mut unknown, mut known, mut users) = (Self::default(), 0, 0, 0);
         for inventory in inventories {
-            let lists = if is_old(inventory.looked_at) { REQUESTS_OF_LISTS } else { 0 };
-            let asks = if user_info && is_old(inventory.sign_in_looked_at) { inventory.users_to_ask() } else { 0 };
-            if inventory.looked_at.is_none() {
+            let lists = if is_old(inventory.scanned_at) { REQUESTS_OF_LISTS } else { 0 };
+            let asks = if user_info && is_old(inventory.sign_in_scanned_at) { inventory.users_to_ask() } else { 0 };
+            if inventory.scanned_at.is_none() {
                 unknown += 1;
             } else {
                 (known, users) = (known + 1, users + inventory.users);
@@ -57,7 +57,7 @@ impl ScanBacklog {
 impl InventoryStatus {
     /// Users of the next round. An interrupted first round continues with the remaining users.
     fn users_to_ask(&self) -> u64 {
-        match self.sign_in_looked_at {
+        match self.sign_in_scanned_at {
             Some(_) if self.hidden.contains(&InventoryPart::SignIn) => 0,
             None => self.users.saturating_sub(self.users_asked),
             Some(_) => self.users,
@@ -72,11 +72,11 @@ mod tests {
     const NOW: i64 = 1_800_000_000;
     const DAY: u64 = 86_400;
 
-    fn inventory(looked: Option<u64>, asked: Option<u64>, users: u64, users_asked: u64) -> InventoryStatus {
+    fn inventory(scanned: Option<u64>, asked: Option<u64>, users: u64, users_asked: u64) -> InventoryStatus {
         let ago = |ago: u64| Instant::from_seconds(NOW).minus(Duration::from_secs(ago));
         InventoryStatus {
-            looked_at: looked.map(ago),
-            sign_in_looked_at: asked.map(ago),
+            scanned_at: scanned.map(ago),
+            sign_in_scanned_at: asked.map(ago),
             users,
             users_asked,
             ..InventoryStatus::default()

@@ -11,10 +11,9 @@ use std::time::Duration;
 use crate::api::{ApiError, Computers};
 use crate::archive::{DeviceDelta, Finding, ReadPoint};
 use crate::model::{DeviceId, Instant, Stream};
-
 use crate::pipeline::commit::change::StreamChange;
 use crate::pipeline::error::RoundError;
-use crate::pipeline::loss::{Reading, Removal};
+use crate::pipeline::loss::{ReadHistory, Removal};
 use crate::pipeline::plan::stream_plan::lag;
 use crate::pipeline::read::stream::read_stream;
 use crate::pipeline::team::context::TeamContext;
@@ -123,20 +122,20 @@ fn gaps_without_activity(ctx: &TeamContext, removed: &BTreeSet<DeviceId>, began:
     if removed.is_empty() {
         return Vec::new();
     }
-    let quiet = ctx.memory.points(Stream::Connections);
-    let reading = ctx.with_state(|state| {
+    let uncommitted = ctx.memory.points(Stream::Connections);
+    let history = ctx.with_state(|state| {
         let record = state.streams.get(&Stream::Connections).cloned().unwrap_or_default();
-        Reading::of(state, &quiet, lag(&record, &ctx.settings))
+        ReadHistory::of(state, &uncommitted, lag(&record, &ctx.settings))
     });
     let found_at = ctx.service().now();
     // The service gives its time in whole seconds: a later event of the same removal has an earlier date.
     let at = found_at.max(began).plus(Duration::from_secs(1));
-    let last = reading.point_by(Some(began.minus(Duration::from_nanos(1))));
+    let last = history.point_by(Some(began.minus(Duration::from_nanos(1))));
     // Later read points have no list with the computer.
-    let seen_until = reading.point_by(last.map(|point| point.listed_at.unwrap_or(point.at))).map(|point| point.at);
+    let seen_until = history.point_by(last.map(|point| point.listed_at.unwrap_or(point.at))).map(|point| point.at);
     let gaps = removed.iter().flat_map(|device| {
         let removal = Removal { subject: device.to_string(), at, seen_until, added_at: None };
-        reading.losses(&removal, found_at)
+        history.losses(&removal, found_at)
     });
     gaps.collect()
 }

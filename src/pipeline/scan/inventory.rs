@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use crate::api::{ApiError, Computers, UnfilteredJson};
 use crate::archive::{ArchiveError, Draft};
-use crate::inventory::{Malformed, Scope, Snapshot, computers, sso_users, team, users};
+use crate::inventory::{Malformed, Scope, ShownParts, computers, sso_users, team, users};
 use crate::model::{Dataset, Instant, InventoryPart, InventoryValue, Range, Stream};
 
 use crate::pipeline::error::RoundError;
@@ -65,12 +65,12 @@ async fn activity_shows_change(ctx: &TeamContext, now: Instant) -> Result<bool, 
     // An event with a future date counts when its time comes.
     let range = Range { start: after(since), end: after(now) };
     let types = ctx.with_writer(move |writer| writer.rows().event_types_in(Stream::Activity, range)).await?;
-    Ok(types.iter().any(|event_type| tells_of_change(event_type)))
+    Ok(types.iter().any(|event_type| may_change_inventory(event_type)))
 }
 
 /// Whether an activity event of this type may report a change of people, computers, groups or settings. The types are
 /// not documented, so every type does, except plain sign-ins and sign-outs.
-fn tells_of_change(event_type: &str) -> bool {
+fn may_change_inventory(event_type: &str) -> bool {
     let name = event_type.to_ascii_lowercase();
     !["loggedin", "loggedout", "login", "logout", "signedin", "signedout", "signin", "signout"]
         .iter()
@@ -79,7 +79,7 @@ fn tells_of_change(event_type: &str) -> bool {
 
 /// The parts that the service showed, and those that it did not show.
 struct Scanned {
-    snapshot: Snapshot,
+    snapshot: ShownParts,
     hidden: BTreeSet<InventoryPart>,
 }
 
@@ -89,7 +89,7 @@ async fn send_requests(
     mut listed: Option<Computers>,
     round: &mut ScanRound,
 ) -> Scanned {
-    let mut scanned = Scanned { snapshot: Snapshot::default(), hidden: BTreeSet::new() };
+    let mut scanned = Scanned { snapshot: ShownParts::default(), hidden: BTreeSet::new() };
     let mut is_whole = true;
     // The team is always read: its answer shows whether the token sees everything.
     for ask in ScanRequest::ALL.into_iter().filter(|ask| *ask == ScanRequest::Team || due.contains(ask)) {
@@ -116,8 +116,8 @@ async fn send(
     ask: ScanRequest,
     is_whole: bool,
     listed: &mut Option<Computers>,
-) -> Result<Snapshot, ApiError> {
-    let read = |what: &str, read: Result<Snapshot, Malformed>| read.map_err(|malformed| unexpected(what, &malformed));
+) -> Result<ShownParts, ApiError> {
+    let read = |what: &str, read: Result<ShownParts, Malformed>| read.map_err(|malformed| unexpected(what, &malformed));
     match ask {
         ScanRequest::Team => {
             let view = ctx.source.team(&ctx.team).await?;
@@ -142,7 +142,7 @@ async fn send(
     }
 }
 
-fn is_limited(snapshot: &Snapshot) -> bool {
+fn is_limited(snapshot: &ShownParts) -> bool {
     let team = snapshot.parts.get(&InventoryPart::Team).and_then(|team| team.values().next());
     team.is_some_and(|values| values.last() == Some(&InventoryValue::Flag(true)))
 }
@@ -155,10 +155,10 @@ async fn commit_scan(ctx: &TeamContext, scanned: Scanned, now: Instant) -> Resul
         let seen_at = next_moment(writer.state(), parts, archived.values(), now);
         let mut draft =
             Draft { findings: unknown_fields(writer.state(), &scanned.snapshot, seen_at), ..Draft::default() };
-        for (part, things) in &scanned.snapshot.parts {
-            let rows = archived[part].changes(*part, Scope::Whole, things, seen_at.micros());
+        for (part, entries) in &scanned.snapshot.parts {
+            let rows = archived[part].changes(*part, Scope::Whole, entries, seen_at.micros());
             draft.inventory.extend((!rows.is_empty()).then_some((*part, rows)));
-            draft.inventory_reads.push(scan_record(*part, seen_at, Some(things.len())));
+            draft.inventory_reads.push(scan_record(*part, seen_at, Some(entries.len())));
         }
         draft.inventory_reads.extend(scanned.hidden.iter().map(|part| scan_record(*part, seen_at, None)));
         let changes = changes_in(&draft);
@@ -175,10 +175,10 @@ mod tests {
     #[test]
     fn every_activity_type_except_plain_sign_ins_may_report_a_change() {
         for told in ["teamUserAddedEvent", "teamSettingsChangedEvent", "teamDeviceRemovedEvent", "somethingNew", ""] {
-            assert!(tells_of_change(told), "{told}");
+            assert!(may_change_inventory(told), "{told}");
         }
         for sign_in in ["teamUserLoggedInEvent", "teamUserLoggedOutEvent", "userSignInFailedEvent", "LoginEvent"] {
-            assert!(!tells_of_change(sign_in), "{sign_in}");
+            assert!(!may_change_inventory(sign_in), "{sign_in}");
         }
     }
 }

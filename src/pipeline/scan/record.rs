@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::api::ApiError;
 use crate::archive::{ArchiveError, Draft, Finding, FindingKind, InventoryRead, TeamState, TeamWriter};
-use crate::inventory::{ArchivedPart, Malformed, Snapshot};
+use crate::inventory::{ArchivedPart, Malformed, ShownParts};
 use crate::model::{Instant, InventoryPart, InventoryRow};
 use crate::pipeline::error::RoundError;
 
@@ -17,7 +17,7 @@ const UNKNOWN_FIELDS_MAX: usize = 200;
 /// The result of a round's scan.
 #[derive(Debug, Default)]
 pub struct ScanRound {
-    /// Rows of new, changed or vanished things.
+    /// Rows of new, changed or vanished entries.
     pub changes: u64,
     /// Failures. The next round tries again.
     pub failures: Vec<RoundError>,
@@ -68,7 +68,7 @@ pub fn changes_in(draft: &Draft) -> u64 {
 }
 
 /// Findings of new undocumented fields.
-pub fn unknown_fields(state: &TeamState, snapshot: &Snapshot, found_at: Instant) -> Vec<Finding> {
+pub fn unknown_fields(state: &TeamState, snapshot: &ShownParts, found_at: Instant) -> Vec<Finding> {
     let known: BTreeSet<&str> = state
         .findings
         .iter()

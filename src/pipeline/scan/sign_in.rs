@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use crate::archive::{ArchiveError, Draft};
-use crate::inventory::{Scope, Snapshot, user_info};
+use crate::inventory::{Scope, ShownParts, user_info};
 use crate::model::{Instant, InventoryPart};
 
 use crate::pipeline::error::RoundError;
@@ -47,7 +47,7 @@ pub async fn ask_users(ctx: &TeamContext, has_scanned: bool, round: &mut ScanRou
             let held = archived_parts(writer, [InventoryPart::Users, InventoryPart::SignIn])?;
             let users: BTreeSet<String> =
                 held[&InventoryPart::Users].keys().filter_map(|key| key.first().cloned()).collect();
-            let waiting = held[&InventoryPart::SignIn].unasked(&users, now.minus(SCAN_AGE));
+            let waiting = held[&InventoryPart::SignIn].users_due(&users, now.minus(SCAN_AGE));
             Ok((users, waiting))
         })
         .await?;
@@ -71,7 +71,7 @@ async fn ask_each(
     enough: usize,
     round: &mut ScanRound,
 ) -> Result<End, RoundError> {
-    let mut answers: Vec<(String, Snapshot)> = Vec::new();
+    let mut answers: Vec<(String, ShownParts)> = Vec::new();
     let (mut answered, mut refusals, mut failures, mut is_cut) = (0, 0, 0, false);
     let mut end = None;
     let last = waiting.len().saturating_sub(1);
@@ -110,14 +110,14 @@ async fn ask_each(
     Ok(end.unwrap_or(if is_cut { End::Cut } else { End::All }))
 }
 
-async fn ask(ctx: &TeamContext, user: &str) -> Result<Snapshot, crate::api::ApiError> {
+async fn ask(ctx: &TeamContext, user: &str) -> Result<ShownParts, crate::api::ApiError> {
     let served = ctx.source.user_info(&ctx.team, user).await?;
     ctx.service().observe(served.at);
     user_info(user, served.body.text()).map_err(|malformed| unexpected("a user's authentication info", &malformed))
 }
 
 /// Commits answers. With `end`, it also commits the record of a complete scan.
-async fn commit(ctx: &TeamContext, answers: Vec<(String, Snapshot)>, end: Option<End>) -> Result<u64, ArchiveError> {
+async fn commit(ctx: &TeamContext, answers: Vec<(String, ShownParts)>, end: Option<End>) -> Result<u64, ArchiveError> {
     if answers.is_empty() && end.is_none() {
         return Ok(0);
     }
@@ -126,12 +126,12 @@ async fn commit(ctx: &TeamContext, answers: Vec<(String, Snapshot)>, end: Option
         let mut held = archived_parts(writer, PARTS)?;
         let seen_at = next_moment(writer.state(), PARTS.into_iter(), held.values(), now);
         let mut draft = Draft::default();
-        let mut all = Snapshot::default();
+        let mut all = ShownParts::default();
         for (part, archived) in &mut held {
             let mut rows = Vec::new();
             for (user, snapshot) in &answers {
-                if let Some(things) = snapshot.parts.get(part) {
-                    rows.extend(archived.changes(*part, Scope::User(user), things, seen_at.micros()));
+                if let Some(entries) = snapshot.parts.get(part) {
+                    rows.extend(archived.changes(*part, Scope::User(user), entries, seen_at.micros()));
                 }
             }
             archived.follow(rows.iter().cloned());
@@ -142,7 +142,7 @@ async fn commit(ctx: &TeamContext, answers: Vec<(String, Snapshot)>, end: Option
             }
         }
         for (_, snapshot) in answers {
-            all = all.with(Snapshot { unknown: snapshot.unknown, ..Snapshot::default() });
+            all = all.with(ShownParts { unknown: snapshot.unknown, ..ShownParts::default() });
         }
         draft.findings = unknown_fields(writer.state(), &all, seen_at);
         let changes = changes_in(&draft);

@@ -68,13 +68,13 @@ impl Chunk {
         service_now: Instant,
         now: Instant,
     ) -> Result<Committed, ArchiveError> {
-        let (sessions, strays) = self.make(writer.rows(), service_now)?;
+        let (sessions, without_connection) = self.make(writer.rows(), service_now)?;
         let mut findings = Vec::new();
         // The commits of a backfill have counted them.
-        if strays > 0 && self.until.is_none() {
+        if without_connection > 0 && self.until.is_none() {
             let (stream, kind) = (Some(Stream::Connections), FindingKind::NoConnectionId);
             let finding = Finding::new(stream, kind, "", NO_CONNECTION_ID, service_now);
-            findings.push(Finding { count: strays, ..finding });
+            findings.push(Finding { count: without_connection, ..finding });
         }
         writer.commit(Draft { sessions: Some(sessions), findings, ..Draft::default() }, now)
     }
@@ -92,12 +92,12 @@ impl Chunk {
             Some(_) => SessionsMark { rules: SESSION_RULES, through: self.to, until: self.until },
             None => COMPLETE,
         };
-        let strays = events.strays;
+        let without_connection = events.without_connection;
         let sessions = match self.is_anew {
             true => events.all_sessions(mark, service_now),
             false => events.sessions(rows, mark, service_now)?,
         };
-        Ok((sessions, strays))
+        Ok((sessions, without_connection))
     }
 }
 

@@ -89,12 +89,12 @@ pub struct NewEvents<'e> {
     by_connection: HashMap<&'e str, Vec<ConnectionEvent<'e>>, ahash::RandomState>,
     newest: Instant,
     /// Events without a connection.
-    pub strays: u64,
+    pub without_connection: u64,
 }
 
 impl Default for NewEvents<'_> {
     fn default() -> Self {
-        Self { by_connection: HashMap::default(), newest: Instant::EARLIEST, strays: 0 }
+        Self { by_connection: HashMap::default(), newest: Instant::EARLIEST, without_connection: 0 }
     }
 }
 
@@ -103,7 +103,7 @@ impl<'e> NewEvents<'e> {
         self.newest = self.newest.max(event.time);
         match event.connection_id.filter(|id| is_connection(id)) {
             Some(id) => self.by_connection.entry(id).or_default().push(event),
-            None => self.strays += 1,
+            None => self.without_connection += 1,
         }
     }
 
@@ -170,7 +170,7 @@ fn changed(
     let stays = |session: &SessionRow, is_open: bool| !(is_open && is_finished(session, newest));
     for session in made {
         match held.remove(&session.connection_id) {
-            Some((held, is_open)) if session.is_as_kept(&held.row) && stays(&session, is_open) => continue,
+            Some((held, is_open)) if session.equals_archived(&held.row) && stays(&session, is_open) => continue,
             Some((held, _)) => draft.replaced.entry(held.path).or_default().push(held.row),
             None => {}
         }

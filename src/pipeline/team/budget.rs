@@ -24,15 +24,15 @@ pub struct Budget {
     /// Readings that wait for room.
     waiting: AtomicUsize,
     /// Only one team at a time makes deferred sessions: they take about as much memory as its events.
-    making: Arc<Semaphore>,
+    session_permits: Arc<Semaphore>,
 }
 
 impl Budget {
     /// Room for this number of events. A single reading always has room.
     pub fn new(events_max: usize) -> Arc<Self> {
         let events_max = events_max.clamp(RESCAN_EVENTS_MAX, Semaphore::MAX_PERMITS.min(u32::MAX as usize));
-        let (free, making) = (Arc::new(Semaphore::new(events_max)), Arc::new(Semaphore::new(1)));
-        Arc::new(Self { free, events_max, waiting: AtomicUsize::new(0), making })
+        let (free, session_permits) = (Arc::new(Semaphore::new(events_max)), Arc::new(Semaphore::new(1)));
+        Arc::new(Self { free, events_max, waiting: AtomicUsize::new(0), session_permits })
     }
 
     /// Room for all readings of one team, for its batch, and for a commit of the same size.
@@ -52,9 +52,9 @@ impl Budget {
     }
 
     /// Counts a waiting reading until the guard is dropped.
-    pub fn waits(&self) -> Waits<'_> {
+    pub fn waits(&self) -> WaitingReading<'_> {
         self.waiting.fetch_add(1, Ordering::Relaxed);
-        Waits(&self.waiting)
+        WaitingReading(&self.waiting)
     }
 
     /// A permit for no events.
@@ -72,13 +72,13 @@ impl Budget {
     }
 
     /// The permit to make sessions, if it is free.
-    pub fn try_turn(&self) -> Option<Permit> {
-        self.making.clone().try_acquire_owned().ok()
+    pub fn try_session_permit(&self) -> Option<Permit> {
+        self.session_permits.clone().try_acquire_owned().ok()
     }
 
     /// The permit to make sessions.
-    pub async fn turn(&self) -> Permit {
-        self.making.clone().acquire_owned().await.expect("BUG: the semaphore is never closed")
+    pub async fn session_permit(&self) -> Permit {
+        self.session_permits.clone().acquire_owned().await.expect("BUG: the semaphore is never closed")
     }
 }
 
@@ -92,9 +92,9 @@ pub fn split_off(permit: &mut Permit, stay: usize) -> Option<Permit> {
 }
 
 /// Counts a waiting reading.
-pub struct Waits<'a>(&'a AtomicUsize);
+pub struct WaitingReading<'a>(&'a AtomicUsize);
 
-impl Drop for Waits<'_> {
+impl Drop for WaitingReading<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

@@ -104,7 +104,7 @@ impl TeamContext {
         });
         self.add(|batch| match is_due {
             true => batch.change_stream(stream, change),
-            false => batch.note_stream(stream, change),
+            false => batch.defer_change(stream, change),
         })
         .await
     }

@@ -33,16 +33,16 @@ pub struct TeamMemory {
     pub service: ServiceClock,
     pub limits: [PageLimit; 3],
     clock: Arc<dyn Clock>,
-    held: Mutex<Held>,
+    state: Mutex<MemoryState>,
 }
 
 #[derive(Default)]
-struct Held {
+struct MemoryState {
     view: Option<PlanView>,
     points: BTreeMap<Stream, VecDeque<ReadPoint>>,
     looked_ahead: BTreeMap<Stream, Option<Duration>>,
     billing: Vec<Instant>,
-    listed: Option<Listed>,
+    listed: Option<ListedComputers>,
     /// A computer disappeared without an activity event.
     is_activity_silent: bool,
     backoffs: BTreeMap<Stream, RangeBackoff>,
@@ -61,7 +61,7 @@ struct PlanView {
 
 /// The last list of the computers.
 #[derive(Clone, Copy)]
-struct Listed {
+struct ListedComputers {
     /// By the service's clock.
     at: Instant,
     monotonic: Duration,
@@ -75,17 +75,17 @@ impl TeamMemory {
             service: ServiceClock::new(clock.clone()),
             limits: [PageLimit::documented(), PageLimit::documented(), PageLimit::documented()],
             clock,
-            held: Mutex::default(),
+            state: Mutex::default(),
         }
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, MemoryState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The plan's span, if it was read recently.
     pub fn plan_span(&self) -> Option<Option<Duration>> {
-        let view = self.held().view?;
+        let view = self.state().view?;
         let aged = self.clock.monotonic().saturating_sub(view.monotonic).max(self.clock.now().since(view.now));
         let is_set_back = self.clock.now() < view.now;
         (aged <= VIEW_AGE_MAX && !is_set_back).then_some(view.plan_span)
@@ -93,13 +93,13 @@ impl TeamMemory {
 
     pub fn note_view(&self, plan_span: Option<Duration>) {
         let view = PlanView { plan_span, now: self.clock.now(), monotonic: self.clock.monotonic() };
-        self.held().view = Some(view);
+        self.state().view = Some(view);
     }
 
     /// Keeps the read point of a successful reading, committed or not.
     pub fn note_point(&self, stream: Stream, point: ReadPoint) {
-        let mut held = self.held();
-        let points = held.points.entry(stream).or_default();
+        let mut state = self.state();
+        let points = state.points.entry(stream).or_default();
         if points.back().is_some_and(|last| point.read_to <= last.read_to) {
             return;
         }
@@ -111,31 +111,31 @@ impl TeamMemory {
 
     /// The kept read points of a stream, oldest first.
     pub fn points(&self, stream: Stream) -> Vec<ReadPoint> {
-        self.held().points.get(&stream).map(|points| points.iter().copied().collect()).unwrap_or_default()
+        self.state().points.get(&stream).map(|points| points.iter().copied().collect()).unwrap_or_default()
     }
 
     pub fn last_point(&self, stream: Stream) -> Option<ReadPoint> {
-        self.held().points.get(&stream)?.back().copied()
+        self.state().points.get(&stream)?.back().copied()
     }
 
     /// The state of a stream that the archive does not hold.
     pub fn known(&self, stream: Stream) -> LastReading {
-        let entries = if stream == Stream::Billing { self.held().billing.clone() } else { Vec::new() };
+        let entries = if stream == Stream::Billing { self.state().billing.clone() } else { Vec::new() };
         LastReading { point: self.last_point(stream), entries }
     }
 
     /// The times of the billing entries shown, newest first.
     pub fn note_billing(&self, mut entries: Vec<Instant>) {
         entries.sort_unstable_by(|a, b| b.cmp(a));
-        self.held().billing = entries;
+        self.state().billing = entries;
     }
 
     /// The time of the last list of computers, if a new list would be the same: activity is read and reports every
     /// change, and the archive knows the same computers as after that list.
     pub fn listed_at(&self, known: (usize, usize)) -> Option<Instant> {
-        let (held, now) = (self.held(), self.service.now());
-        let listed = held.listed.filter(|listed| listed.known == known && !held.is_activity_silent)?;
-        let activity = held.points.get(&Stream::Activity)?.back()?;
+        let (state, now) = (self.state(), self.service.now());
+        let listed = state.listed.filter(|listed| listed.known == known && !state.is_activity_silent)?;
+        let activity = state.points.get(&Stream::Activity)?.back()?;
         let is_fresh = self.clock.monotonic().saturating_sub(listed.monotonic) < LIST_EVERY
             && now.since(listed.at) < LIST_EVERY
             && now.since(activity.at) <= ACTIVITY_AGE_MAX;
@@ -143,23 +143,23 @@ impl TeamMemory {
     }
 
     pub fn note_list(&self, at: Instant, known: (usize, usize)) {
-        self.held().listed = Some(Listed { at, monotonic: self.clock.monotonic(), known });
+        self.state().listed = Some(ListedComputers { at, monotonic: self.clock.monotonic(), known });
     }
 
     /// A computer disappeared without an activity event: from now on only lists show removals.
     pub fn note_silent_removal(&self) {
-        self.held().is_activity_silent = true;
+        self.state().is_activity_silent = true;
     }
 
     /// A range was unstable. It is paused.
     pub fn note_unstable(&self, stream: Stream, range: Range) {
         let now = self.clock.monotonic();
-        self.held().backoffs.entry(stream).or_default().note(range, now);
+        self.state().backoffs.entry(stream).or_default().note(range, now);
     }
 
     /// A range was stable.
     pub fn note_stable(&self, stream: Stream, range: Range) {
-        if let Some(backoff) = self.held().backoffs.get_mut(&stream) {
+        if let Some(backoff) = self.state().backoffs.get_mut(&stream) {
             backoff.forget(range);
         }
     }
@@ -171,7 +171,7 @@ impl TeamMemory {
         (unread, rescans): (&[Range], &[Range]),
     ) -> (Vec<Range>, Vec<Range>) {
         let now = self.clock.monotonic();
-        match self.held().backoffs.get(&stream) {
+        match self.state().backoffs.get(&stream) {
             Some(backoff) => (backoff.without_paused(unread, now), backoff.free_of_paused(rescans, now)),
             None => (unread.to_vec(), rescans.to_vec()),
         }
@@ -180,32 +180,32 @@ impl TeamMemory {
     /// Whether it is time to read events with future dates. The caller reads them now.
     pub fn is_look_ahead_due(&self, stream: Stream) -> bool {
         let now = self.clock.monotonic();
-        is_due(self.held().looked_ahead.entry(stream).or_default(), now, LOOK_AHEAD_EVERY)
+        is_due(self.state().looked_ahead.entry(stream).or_default(), now, LOOK_AHEAD_EVERY)
     }
 
     /// Whether the schedule was due since the last expiry of this process. The caller expires months now.
     pub fn is_expiry_due(&self, schedule: &Cron, now: Instant) -> bool {
-        let mut held = self.held();
-        let is_due = held.expired.is_none_or(|last| schedule.next_after(last).is_some_and(|next| next <= now));
+        let mut state = self.state();
+        let is_due = state.expired.is_none_or(|last| schedule.next_after(last).is_some_and(|next| next <= now));
         if is_due {
-            held.expired = Some(now);
+            state.expired = Some(now);
         }
         is_due
     }
 
     /// Notes the rows past the retention of their class that a hold keeps: a sentence each.
     pub fn note_held_back(&self, held_back: Vec<String>) {
-        self.held().held_back = held_back;
+        self.state().held_back = held_back;
     }
 
     pub fn held_back(&self) -> Vec<String> {
-        self.held().held_back.clone()
+        self.state().held_back.clone()
     }
 
     /// Whether it is time to vacuum the team's files. The caller does so now.
     pub fn is_vacuum_due(&self) -> bool {
         let now = self.clock.monotonic();
-        is_due(&mut self.held().vacuumed, now, VACUUM_EVERY)
+        is_due(&mut self.state().vacuumed, now, VACUUM_EVERY)
     }
 }
 

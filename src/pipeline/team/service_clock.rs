@@ -7,44 +7,44 @@ use crate::clock::Clock;
 use crate::model::Instant;
 
 /// The number of dates that are compared.
-const DATES_HEARD: usize = 5;
+const DATES_KEPT: usize = 5;
 
 /// The service's clock by its `Date` headers, or the machine's clock if it sends none. It is the median of the last few
 /// dates, so one wrong date has no effect.
 pub struct ServiceClock {
     clock: Arc<dyn Clock>,
     /// For each answer: its `Date` minus our monotonic time at its arrival.
-    zeros: Mutex<VecDeque<Instant>>,
+    offsets: Mutex<VecDeque<Instant>>,
 }
 
 impl ServiceClock {
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, zeros: Mutex::default() }
+        Self { clock, offsets: Mutex::default() }
     }
 
-    fn zeros(&self) -> MutexGuard<'_, VecDeque<Instant>> {
-        self.zeros.lock().unwrap_or_else(PoisonError::into_inner)
+    fn offsets(&self) -> MutexGuard<'_, VecDeque<Instant>> {
+        self.offsets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Forgets all dates.
     pub fn forget(&self) {
-        self.zeros().clear();
+        self.offsets().clear();
     }
 
     pub fn observe(&self, date: Option<Instant>) {
         let Some(date) = date else { return };
-        let mut zeros = self.zeros();
-        zeros.push_back(date.minus(self.clock.monotonic()));
-        if zeros.len() > DATES_HEARD {
-            zeros.pop_front();
+        let mut offsets = self.offsets();
+        offsets.push_back(date.minus(self.clock.monotonic()));
+        if offsets.len() > DATES_KEPT {
+            offsets.pop_front();
         }
     }
 
     pub fn now(&self) -> Instant {
-        let mut zeros: Vec<Instant> = self.zeros().iter().copied().collect();
-        zeros.sort_unstable();
-        let middle = zeros.get(zeros.len().saturating_sub(1) / 2);
-        middle.map_or_else(|| self.clock.now(), |zero| zero.plus(self.clock.monotonic()))
+        let mut offsets: Vec<Instant> = self.offsets().iter().copied().collect();
+        offsets.sort_unstable();
+        let middle = offsets.get(offsets.len().saturating_sub(1) / 2);
+        middle.map_or_else(|| self.clock.now(), |offset| offset.plus(self.clock.monotonic()))
     }
 }
 

@@ -9,7 +9,7 @@ use super::{Drawing, Sketch, in_both_widths, nothing, time};
 
 /// The coverage of a range of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StripState {
+pub enum CellState {
     Settled,
     Provisional,
     Before,
@@ -19,24 +19,24 @@ pub enum StripState {
 }
 
 /// Each state, its class, its words, and a sign that makes it independent of colour.
-const STATES: [(StripState, &str, &str, &str); 6] = [
-    (StripState::Settled, "settled", "settled", ""),
-    (StripState::Provisional, "provisional", "read, not settled yet", "m-3 0h6"),
-    (StripState::Before, "before", "before the archive begins", ""),
-    (StripState::Waiting, "waiting", "not yet read", ""),
-    (StripState::Missing, "missing", "never read", "m-3-3l6 6"),
-    (StripState::Gap, "gap", "a gap is recorded", "m-3-3l6 6m0-6l-6 6"),
+const STATES: [(CellState, &str, &str, &str); 6] = [
+    (CellState::Settled, "settled", "settled", ""),
+    (CellState::Provisional, "provisional", "read, not settled yet", "m-3 0h6"),
+    (CellState::Before, "before", "before the archive begins", ""),
+    (CellState::Waiting, "waiting", "not yet read", ""),
+    (CellState::Missing, "missing", "never read", "m-3-3l6 6"),
+    (CellState::Gap, "gap", "a gap is recorded", "m-3-3l6 6m0-6l-6 6"),
 ];
 
 /// Lanes by name, each with a state for every cell.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Strip {
+pub struct CoverageCalendar {
     /// The start of each range of time, in microseconds of the page's local time, and its name.
     pub cells: Vec<(f64, String)>,
-    pub lanes: Vec<(String, Vec<StripState>)>,
+    pub lanes: Vec<(String, Vec<CellState>)>,
 }
 
-impl Strip {
+impl CoverageCalendar {
     pub fn draw(&self) -> Drawing {
         in_both_widths("Coverage", |canvas| match (self.cells.first(), self.cells.last()) {
             (Some(first), Some(last)) if !self.lanes.is_empty() => self.sketch(canvas, first.0, last.0),
@@ -70,7 +70,7 @@ impl Strip {
             let number = |state| states.iter().filter(|held| **held == state).count();
             let found = STATES.iter().filter(|(state, ..)| number(*state) > 0);
             let found: Vec<String> = found.map(|(state, _, words, _)| format!("{} {words}", number(*state))).collect();
-            match number(StripState::Settled) == states.len() {
+            match number(CellState::Settled) == states.len() {
                 true => settled += 1,
                 false => parts.push(format!("; {name}: {} of {} cells", found.join(", "), states.len())),
             }
@@ -80,7 +80,7 @@ impl Strip {
 }
 
 /// A cell with its state in the tooltip, after `name`.
-fn mark(canvas: &mut Canvas, [x, y, w, h]: [f64; 4], state: StripState, name: &str) {
+fn mark(canvas: &mut Canvas, [x, y, w, h]: [f64; 4], state: CellState, name: &str) {
     let Some((_, class, words, sign)) = STATES.iter().find(|(known, ..)| *known == state) else { return };
     canvas.rect([x, y, w, h], class, &format!("{name}{words}"));
     if w >= 4.0 && !sign.is_empty() {

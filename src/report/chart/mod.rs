@@ -35,7 +35,7 @@ use super::catalog::{Chart, ChartKind};
 use input::Input;
 use svg::Canvas;
 
-pub use coverage::{Strip, StripState};
+pub use coverage::{CellState, CoverageCalendar};
 pub use svg::Svg;
 pub use value::Rows;
 #[cfg(test)]

@@ -41,7 +41,7 @@ fn windows() -> Vec<WindowRecord> {
     ]
 }
 
-fn look(windows: Vec<WindowRecord>, findings: Vec<(LedgerSeq, Finding)>) -> ViewData {
+fn view_data(windows: Vec<WindowRecord>, findings: Vec<(LedgerSeq, Finding)>) -> ViewData {
     let mut data = ViewData::default();
     let team_id = TeamId::from("t");
     data.teams.push(TeamSnapshot {
@@ -61,7 +61,7 @@ fn of_connections(data: &ViewData, from: &str, to: &str) -> StreamCoverage {
 
 #[test]
 fn unread_and_unsettled_parts_are_distinguished() {
-    let data = look(windows(), Vec::new());
+    let data = view_data(windows(), Vec::new());
     for (from, to, expected) in [
         ("03", "05", "complete, 2 windows settled"),
         ("03", "2026-11-04T12:00:00", "complete, 2 windows settled"),
@@ -87,7 +87,7 @@ fn unread_and_unsettled_parts_are_distinguished() {
     ] {
         assert_eq!(of_connections(&data, from, to).sentence(), expected, "{from} {to}");
     }
-    let empty = look(Vec::new(), Vec::new());
+    let empty = view_data(Vec::new(), Vec::new());
     assert_eq!(of_connections(&empty, "01", "02").sentence(), "not complete, never read");
     assert_eq!(coverage(&ViewData::default(), Range::new(at("01"), at("02")), None), []);
 }
@@ -105,7 +105,7 @@ fn a_gap_is_inside_when_it_touches_the_period() {
         ("of one moment", Some("03"), Some("03"), 1),
         ("of one moment after it", Some("05"), Some("05"), 0),
     ] {
-        let data = look(windows(), vec![gap(FindingKind::Gap, connections, from, to)]);
+        let data = view_data(windows(), vec![gap(FindingKind::Gap, connections, from, to)]);
         let found = of_connections(&data, "03", "05");
         assert_eq!((found.gaps.len(), found.complete), (expected, expected == 0), "{scenario}");
     }
@@ -120,8 +120,8 @@ fn a_closed_gap_or_a_gap_of_another_stream_does_not_count() {
         gap(FindingKind::Late, connections, Some("03"), Some("04")),
         gap(FindingKind::Gap, Some(Stream::Billing), Some("03"), Some("04")),
     ];
-    assert!(of_connections(&look(windows(), taken_back), "03", "05").complete);
-    let of_no_stream = look(windows(), vec![gap(FindingKind::Gap, None, Some("03"), Some("04"))]);
+    assert!(of_connections(&view_data(windows(), taken_back), "03", "05").complete);
+    let of_no_stream = view_data(windows(), vec![gap(FindingKind::Gap, None, Some("03"), Some("04"))]);
     let found = coverage(&of_no_stream, Range::new(at("03"), at("05")), None);
     assert_eq!(found.iter().map(|stream| stream.gaps.len()).sum::<usize>(), 1);
     let other = TeamId::from("other");
@@ -132,7 +132,7 @@ fn a_closed_gap_or_a_gap_of_another_stream_does_not_count() {
 fn a_period_is_incomplete_if_a_computer_was_removed_before_it_was_read() {
     let removed = || vec![gap(FindingKind::RemovedBefore, Some(Stream::Connections), Some("02"), Some("04"))];
     for (from, to, expected) in [("03", "05", 1), ("04", "05", 0)] {
-        let found = of_connections(&look(windows(), removed()), from, to);
+        let found = of_connections(&view_data(windows(), removed()), from, to);
         assert_eq!((found.removed_before.len(), found.gaps.len()), (expected, 0), "{from}");
         assert_eq!(found.complete, expected == 0, "{from}");
     }
@@ -141,7 +141,7 @@ fn a_period_is_incomplete_if_a_computer_was_removed_before_it_was_read() {
 /// The 5th was never read: in an expired month that is not missing, and no month that expired is a gap.
 #[test]
 fn an_expired_month_is_neither_a_gap_nor_missing() {
-    let mut data = look(windows(), Vec::new());
+    let mut data = view_data(windows(), Vec::new());
     assert_eq!(of_connections(&data, "04", "07").missing.len(), 1);
     data.expired.push(ExpiredRow {
         team_id: TeamId::from("t"),

@@ -93,9 +93,9 @@ mod tests {
     use super::*;
 
     /// A writer that accepts this many bytes and then fails.
-    struct Full(usize);
+    struct FullWriter(usize);
 
-    impl Write for Full {
+    impl Write for FullWriter {
         fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
             self.0 = self.0.checked_sub(buffer.len()).ok_or(io::ErrorKind::StorageFull)?;
             Ok(buffer.len())
@@ -123,7 +123,7 @@ mod tests {
         written("SELECT i FROM range(50000) t(i)", &mut out).unwrap();
         let rows: Vec<String> = (0..50_000).map(|i: u32| i.to_string()).collect();
         assert_eq!(String::from_utf8(out).unwrap(), format!("i\n{}\n", rows.join("\n")));
-        let full = written("SELECT i FROM range(5000000) t(i)", &mut Full(100_000)).unwrap_err();
+        let full = written("SELECT i FROM range(5000000) t(i)", &mut FullWriter(100_000)).unwrap_err();
         assert!(matches!(&full, ReportError::Output(e) if e.kind() == io::ErrorKind::StorageFull), "{full:?}");
         let wrong = written("SELECT error('no') FROM range(3)", &mut Vec::new()).unwrap_err();
         assert!(wrong.is_wrong_use() && wrong.to_string().contains("no"), "{wrong:?}");

@@ -34,11 +34,11 @@ use serde_json::json;
 use crate::archive::VerifyReport;
 use crate::model::Instant;
 
-use super::named::Named;
 use super::page::{FirstRows, PackFacts, Section, local, pack_page, report_page};
 use super::pseudonyms::{IDENTIFIERS, Pseudonyms};
 use super::render::Columnar;
 use super::sink::{Flow, Sink};
+use super::team_name_sink::TeamNameSink;
 use super::write::PAGE_ROWS_MAX;
 use super::{About, Engine, Format, Medium, Report, ReportError, ReportInput, Severity, Zone, sink_for};
 
@@ -215,8 +215,8 @@ fn write_one(
             let mut columns = columns;
             take(parts, &mut columns)
         });
-        let mut named = Named::new(&mut rows, &run.about().names);
-        let made = run.rows(&mut Several { sinks: vec![&mut to_csv, &mut to_parquet, &mut named] });
+        let mut named = TeamNameSink::new(&mut rows, &run.about().names);
+        let made = run.rows(&mut TeeSink { sinks: vec![&mut to_csv, &mut to_parquet, &mut named] });
         drop((to_csv, to_parquet));
         // A writer's error comes first: it is the reason why the engine made no more rows.
         as_csv.ended().and(as_parquet.ended()).and(made)
@@ -306,11 +306,11 @@ pub fn zip_pack(root: &Path, tree: &Tree, manifest: &Manifest, out: &mut File) -
 }
 
 /// Sends one result to several sinks.
-struct Several<'a> {
+struct TeeSink<'a> {
     sinks: Vec<&'a mut dyn Sink>,
 }
 
-impl Sink for Several<'_> {
+impl Sink for TeeSink<'_> {
     fn begin(&mut self, schema: SchemaRef) -> Result<(), ReportError> {
         self.sinks.iter_mut().try_for_each(|sink| sink.begin(schema.clone()))
     }

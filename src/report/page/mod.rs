@@ -8,7 +8,7 @@
 mod cells;
 mod plain;
 mod section;
-mod strip;
+mod coverage_calendar;
 mod style;
 
 use std::collections::BTreeMap;
@@ -23,11 +23,11 @@ use super::data::ViewData;
 use super::{About, ReportError, Run, Severity, Zone, printable};
 
 pub use cells::{Cell, ColumnHead, FirstRows};
+use coverage_calendar::coverage_calendar;
+pub use coverage_calendar::local;
 pub use plain::HtmlTable;
 use section::text_below;
 pub use section::{Figure, Section, counted};
-pub use strip::local;
-use strip::strip;
 use style::Style;
 
 /// Maximum number of listed faults of `verify`.
@@ -45,7 +45,7 @@ struct Facts {
 }
 
 /// The last line of a team's ledger.
-struct HeadLine {
+struct LastLine {
     team: String,
     seq: u64,
     sha256: String,
@@ -85,9 +85,9 @@ struct ReportPage<'a> {
     facts: Facts,
     /// The time of the shown people and computers, if it is not the period's end.
     as_of: Option<String>,
-    heads: Vec<HeadLine>,
+    heads: Vec<LastLine>,
     section: &'a Section,
-    strip: Option<Figure>,
+    calendar: Option<Figure>,
     coverage: Vec<CoverageLine>,
     expired: Vec<GapLine>,
     gaps: Vec<GapLine>,
@@ -101,13 +101,13 @@ struct PackPage<'a> {
     facts: Facts,
     verdict: PageVerdict,
     gap_verdict: PageVerdict,
-    heads: Vec<HeadLine>,
+    heads: Vec<LastLine>,
     severities: Vec<&'static str>,
     totals: Totals,
     sections: &'a [Section],
     pseudonymised: bool,
     left_out: &'a BTreeMap<String, String>,
-    strip: Option<Figure>,
+    calendar: Option<Figure>,
     coverage: Vec<CoverageLine>,
     expired: Vec<GapLine>,
     gaps: Vec<GapLine>,
@@ -126,7 +126,7 @@ pub fn report_page(run: &Run<'_>, section: &Section) -> Result<String, ReportErr
         as_of: (about.as_of != about.period.to).then(|| format!("{}, {}", local(about.as_of, zone), zone.name())),
         heads: head_lines(about),
         section,
-        strip: calendar(data, about, zone),
+        calendar: calendar(data, about, zone),
         coverage: coverage_lines(about),
         expired: gap_lines(about, |line| &line.expired),
         gaps: gap_lines(about, |line| &line.gaps),
@@ -169,7 +169,7 @@ pub fn pack_page(pack: &PackFacts<'_>, sections: &[Section]) -> Result<String, R
         sections,
         pseudonymised: pack.pseudonymised,
         left_out: pack.left_out,
-        strip: calendar(pack.data, about, pack.zone),
+        calendar: calendar(pack.data, about, pack.zone),
         coverage: coverage_lines(about),
         expired: gap_lines(about, |line| &line.expired),
         gaps: gap_lines(about, |line| &line.gaps),
@@ -275,12 +275,12 @@ fn calendar(data: &ViewData, about: &About, zone: &Zone) -> Option<Figure> {
         return None;
     }
     let period = Range { start: about.period.from, end: about.period.to };
-    let drawing = strip(data, about, period, zone);
+    let drawing = coverage_calendar(data, about, period, zone);
     Some(Figure { title: String::new(), said: text_below(&drawing), drawing })
 }
 
-fn head_lines(about: &About) -> Vec<HeadLine> {
-    let lines = about.ledger.iter().map(|head| HeadLine {
+fn head_lines(about: &About) -> Vec<LastLine> {
+    let lines = about.ledger.iter().map(|head| LastLine {
         team: about.names.with_id(&head.team),
         seq: head.seq,
         sha256: head.sha256.to_string(),

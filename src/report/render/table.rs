@@ -25,7 +25,7 @@ const BORDER_WIDTH: usize = 3;
 
 pub(super) struct Table<'a> {
     out: &'a mut (dyn Write + Send),
-    look: Medium,
+    medium: Medium,
     names: Vec<String>,
     is_number: Vec<bool>,
     rows: Vec<Vec<String>>,
@@ -33,8 +33,8 @@ pub(super) struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    pub fn new(out: &'a mut (dyn Write + Send), look: Medium) -> Self {
-        Self { out, look, names: Vec::new(), is_number: Vec::new(), rows: Vec::new(), is_cut: false }
+    pub fn new(out: &'a mut (dyn Write + Send), medium: Medium) -> Self {
+        Self { out, medium, names: Vec::new(), is_number: Vec::new(), rows: Vec::new(), is_cut: false }
     }
 
     /// The shown columns in order, with their maximum widths; `None` for each one left out.
@@ -44,7 +44,7 @@ impl<'a> Table<'a> {
             cells.chain([self.names[column].width()]).max().unwrap_or(0)
         };
         let widths: Vec<usize> = (0..self.names.len()).map(width_of).collect();
-        let Some(screen) = self.look.terminal_width.map(usize::from) else {
+        let Some(screen) = self.medium.terminal_width.map(usize::from) else {
             return widths.into_iter().enumerate().map(Some).collect();
         };
         let mut shown: Vec<Option<usize>> = (0..widths.len()).map(Some).collect();
@@ -98,7 +98,7 @@ impl Sink for Table<'_> {
                 let text = cell::text(column, row).map_err(unprintable(Format::Table))?.unwrap_or_default();
                 let text = printable(&text);
                 // Cut cells early, to save memory.
-                cells.push(if self.look.terminal_width.is_some() { cut(&text, CELL_WIDTH_MAX) } else { text });
+                cells.push(if self.medium.terminal_width.is_some() { cut(&text, CELL_WIDTH_MAX) } else { text });
             }
             self.rows.push(cells);
         }

@@ -2,10 +2,10 @@ use crate::report::{Engine, Limits, ViewData};
 
 use super::*;
 
-fn print(sql: &str, format: Format, look: Medium) -> String {
+fn print(sql: &str, format: Format, medium: Medium) -> String {
     let engine = Engine::open(ViewData::default(), Limits { memory_mib: 256, threads: 1 }).unwrap();
     let mut out = Vec::new();
-    let mut sink = sink_for(format, &mut out, look);
+    let mut sink = sink_for(format, &mut out, medium);
     engine.query(sql, sink.as_mut()).unwrap();
     drop(sink);
     String::from_utf8(out).unwrap()
@@ -88,8 +88,8 @@ fn a_table_has_no_control_characters_and_is_cut_only_on_a_terminal() {
     let whole = plain(&sql, Format::Table);
     assert!(!whole.contains('\u{1b}') && !whole.contains('\u{202e}') && whole.contains("[31mredx"), "{whole}");
     assert!(whole.contains(&"y".repeat(200)));
-    let look = Medium { terminal_width: Some(200) };
-    let cut = print(&sql, Format::Table, look);
+    let medium = Medium { terminal_width: Some(200) };
+    let cut = print(&sql, Format::Table, medium);
     assert!(!cut.contains(&"y".repeat(100)) && cut.contains('…'), "{cut}");
 }
 

@@ -136,7 +136,7 @@ fn a_failing_archive_is_not_wrong_use() {
     let store = Arc::new(crate::store::MemoryStore::new());
     let archive = crate::archive::Archive::open_or_create(store, || "a".into()).unwrap();
     let team_id = TeamId::from("t");
-    let look = TeamSnapshot {
+    let team = TeamSnapshot {
         team_id: team_id.clone(),
         seq: crate::model::LedgerSeq(1),
         head: crate::model::Digest([0; 32]),
@@ -147,7 +147,7 @@ fn a_failing_archive_is_not_wrong_use() {
     let mut file = archive.store().create().unwrap();
     std::io::Write::write_all(&mut file, b"no ledger line\n").unwrap();
     file.finish(damaged).unwrap();
-    let data = ViewData { archive: Some(archive), teams: vec![look], ..ViewData::default() };
+    let data = ViewData { archive: Some(archive), teams: vec![team], ..ViewData::default() };
     let engine = Engine::open_confined(data, SMALL).unwrap();
     let error = engine.query("SELECT * FROM ledger", &mut CountingSink(Vec::new(), 0)).unwrap_err();
     assert!(!error.is_wrong_use() && error.to_string().contains(damaged), "{error}");

@@ -16,7 +16,7 @@ use crate::model::{BucketLocation, Instant};
 use super::super::{Blob, Listed, StoreError, Verb};
 use super::access;
 use super::connection::{Clock, Connector};
-use super::failure::{self, Outcome};
+use super::failure::{self, FailureKind};
 use super::kept_objects::KeptObjects;
 use super::signed::SignedRequests;
 
@@ -135,7 +135,7 @@ impl Bucket {
     fn found<T>(&self, path: &str, answer: Result<T, Error>) -> Result<Option<T>, StoreError> {
         match answer {
             Ok(found) => Ok(Some(found)),
-            Err(error) if failure::outcome(&error) == Outcome::Missing => Ok(None),
+            Err(error) if failure::failure_kind(&error) == FailureKind::Missing => Ok(None),
             Err(error) => Err(self.fail(Verb::Read, path, &error)),
         }
     }
@@ -237,7 +237,7 @@ impl Bucket {
             match self.get(path) {
                 Ok(Some(found)) if found == *bytes => return Ok(Created::Ours),
                 Ok(Some(_)) => return Ok(Created::Taken),
-                Ok(None) if failure::outcome(&error) == Outcome::Unclear && tries < CREATES_MAX => {}
+                Ok(None) if failure::failure_kind(&error) == FailureKind::Unclear && tries < CREATES_MAX => {}
                 _ => return Err(self.fail(Verb::Append, path, &error)),
             }
         }
@@ -294,7 +294,7 @@ impl Bucket {
         let answers: Vec<_> =
             self.run(async move { client.delete_stream(stream::iter(keys).boxed()).collect::<Vec<_>>().await });
         let failed = answers.into_iter().filter_map(Result::err);
-        let mut failed = failed.filter(|error| failure::outcome(error) != Outcome::Missing);
+        let mut failed = failed.filter(|error| failure::failure_kind(error) != FailureKind::Missing);
         let which =
             || if let [path] = paths { (*path).to_owned() } else { format!("{} of {} objects", paths[0], paths.len()) };
         failed.next().map_or(Ok(()), |error| Err(self.fail(Verb::Remove, &which(), &error)))
@@ -304,7 +304,7 @@ impl Bucket {
     pub(super) fn now(&self, path: &str) -> Result<Instant, StoreError> {
         let (client, key) = (self.client(), self.key(path));
         if let Err(error) = self.run(async move { client.head(&key).await })
-            && failure::outcome(&error) != Outcome::Missing
+            && failure::failure_kind(&error) != FailureKind::Missing
         {
             return Err(self.fail(Verb::Clock, path, &error));
         }

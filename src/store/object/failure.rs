@@ -6,7 +6,7 @@ use object_store::Error;
 
 /// The meaning of a failed request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum FailureKind {
     /// The object does not exist.
     Missing,
     /// The store refused, and would refuse again.
@@ -21,17 +21,17 @@ const NO_BUCKET: [&str; 3] = ["NoSuchBucket", "ContainerNotFound", "The specifie
 const IDENTITY: [&str; 2] = ["169.254.169.254", "metadata.google.internal"];
 const TEXT_CHARS_MAX: usize = 300;
 
-pub(super) fn outcome(error: &Error) -> Outcome {
+pub(super) fn failure_kind(error: &Error) -> FailureKind {
     let text = error.to_string();
     match error {
-        Error::NotFound { .. } if NO_BUCKET.iter().any(|code| text.contains(code)) => Outcome::Refused,
-        Error::NotFound { .. } => Outcome::Missing,
+        Error::NotFound { .. } if NO_BUCKET.iter().any(|code| text.contains(code)) => FailureKind::Refused,
+        Error::NotFound { .. } => FailureKind::Missing,
         Error::PermissionDenied { .. } | Error::Unauthenticated { .. } | Error::NotImplemented { .. } => {
-            Outcome::Refused
+            FailureKind::Refused
         }
         _ => match status(&text) {
-            Some(408 | 409 | 412 | 429 | 500..) | None => Outcome::Unclear,
-            Some(_) => Outcome::Refused,
+            Some(408 | 409 | 412 | 429 | 500..) | None => FailureKind::Unclear,
+            Some(_) => FailureKind::Refused,
         },
     }
 }

@@ -11,7 +11,7 @@ use super::signed::{List, SignedRequests};
 
 /// The kept versions of one object.
 #[derive(Debug, Default)]
-struct Kept {
+struct KeptVersions {
     versions: Vec<String>,
     deletions: Vec<String>,
 }
@@ -19,7 +19,7 @@ struct Kept {
 impl SignedRequests {
     /// The objects under `prefix` that were overwritten or deleted, each with a description of the change.
     pub(super) async fn rewritten(&self, prefix: &str) -> Result<Vec<(String, String)>, String> {
-        let mut all: BTreeMap<String, Kept> = BTreeMap::new();
+        let mut all: BTreeMap<String, KeptVersions> = BTreeMap::new();
         let found = self.pages(List::Versions, prefix).await?;
         found.versions.into_iter().for_each(|of| all.entry(of.key).or_default().versions.push(of.last_modified));
         found.deletions.into_iter().for_each(|of| all.entry(of.key).or_default().deletions.push(of.last_modified));
@@ -38,7 +38,7 @@ impl SignedRequests {
     }
 }
 
-impl Kept {
+impl KeptVersions {
     /// The forbidden change of a write-once object, if there was one.
     fn fault(&self) -> Option<String> {
         match (self.versions.as_slice(), self.deletions.iter().max()) {

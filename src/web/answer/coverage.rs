@@ -38,7 +38,7 @@ pub struct StateRange {
 
 /// A recorded gap; `from` or `to` is missing if unknown.
 #[derive(Debug, Clone, Serialize)]
-pub struct GapShown {
+pub struct GapView {
     pub from: Option<Instant>,
     pub to: Option<Instant>,
     pub subject: String,
@@ -50,7 +50,7 @@ pub struct GapShown {
 
 /// One stream of one team.
 #[derive(Debug, Clone, Serialize)]
-pub struct StreamCover {
+pub struct CoverageRanges {
     pub team: String,
     pub stream: Stream,
     /// The start of the archive; `None` before the backfill.
@@ -58,16 +58,16 @@ pub struct StreamCover {
     /// From the start until now, without holes: complete, provisional or not fetched.
     pub stretches: Vec<StateRange>,
     /// The gaps that no later line withdrew, sorted by time.
-    pub gaps: Vec<GapShown>,
+    pub gaps: Vec<GapView>,
 }
 
-impl StreamCover {
+impl CoverageRanges {
     pub fn of(data: &ViewData, team: &TeamId, stream: Stream, now: Instant) -> Self {
         let rows = data.coverage.iter().filter(|row| row.team_id == *team && row.window.stream == stream);
         let mut windows: Vec<(Range, CoverageState)> = rows.map(|row| (row.window.range, state_of(row))).collect();
         windows.sort_unstable();
-        let look = data.teams.iter().find(|look| look.team_id == *team);
-        let begins = look.and_then(|look| look.begins.get(&stream).copied());
+        let head = data.teams.iter().find(|head| head.team_id == *team);
+        let begins = head.and_then(|head| head.begins.get(&stream).copied());
         let begins = begins.or(windows.first().map(|(range, _)| range.start));
         let mut stretches = Vec::new();
         if let Some(mut edge) = begins {
@@ -116,7 +116,7 @@ fn state_of(row: &CoverageRow) -> CoverageState {
     }
 }
 
-impl GapShown {
+impl GapView {
     /// Whether the gap overlaps `range`, or may. A gap without a start begins with the archive; a gap without an end ends when
     /// it was found.
     pub fn touches(&self, range: Range, begins: Instant) -> bool {
@@ -135,10 +135,10 @@ fn push(stretches: &mut Vec<StateRange>, from: Instant, to: Instant, state: Cove
     }
 }
 
-fn gaps(data: &ViewData, team: &TeamId, stream: Stream) -> Vec<GapShown> {
+fn gaps(data: &ViewData, team: &TeamId, stream: Stream) -> Vec<GapView> {
     let open_gaps_of = data.open_gaps(team).filter(|row| row.finding.stream == Some(stream));
-    let mut found: Vec<GapShown> = open_gaps_of
-        .map(|row| GapShown {
+    let mut found: Vec<GapView> = open_gaps_of
+        .map(|row| GapView {
             from: row.finding.from,
             to: row.finding.to,
             subject: row.finding.subject.clone(),
@@ -172,7 +172,7 @@ mod tests {
         push(&mut stretches, at("2026-11-05T00:00:00Z"), at("2026-11-05T06:00:00Z"), CoverageState::Provisional);
         push(&mut stretches, at("2026-11-05T06:00:00Z"), at("2026-11-06T08:00:00Z"), CoverageState::NotFetched);
         assert_eq!(stretches.len(), 3, "equal neighbours are one");
-        let gap = |from: Option<&str>, to: Option<&str>| GapShown {
+        let gap = |from: Option<&str>, to: Option<&str>| GapView {
             from: from.map(at),
             to: to.map(at),
             subject: String::new(),
@@ -182,8 +182,8 @@ mod tests {
         };
         let (team, now) = ("t".to_owned(), at("2026-11-06T08:00:00Z"));
         let begins = Some(at("2026-11-02T00:00:00Z"));
-        let mut cover = StreamCover { team, stream: Stream::Activity, begins, stretches, gaps: Vec::new() };
-        let states = |cover: &StreamCover| {
+        let mut cover = CoverageRanges { team, stream: Stream::Activity, begins, stretches, gaps: Vec::new() };
+        let states = |cover: &CoverageRanges| {
             ["2026-11-01", "2026-11-02", "2026-11-04", "2026-11-05", "2026-11-06", "2026-11-07"]
                 .map(|text| cover.state_of(day(text), now))
         };
@@ -216,7 +216,7 @@ mod tests {
         push(&mut stretches, at("2026-11-02T00:00:00Z"), at("2026-11-05T00:00:00Z"), CoverageState::Complete);
         push(&mut stretches, at("2026-11-05T00:00:00Z"), at("2026-11-06T00:00:00Z"), CoverageState::Provisional);
         let cover =
-            StreamCover { team: "t".into(), stream: Stream::Activity, begins: None, stretches, gaps: Vec::new() };
+            CoverageRanges { team: "t".into(), stream: Stream::Activity, begins: None, stretches, gaps: Vec::new() };
         let cut = cover.within(Range { start: at("2026-11-03T00:00:00Z"), end: at("2026-11-04T00:00:00Z") });
         let expected = StateRange {
             from: at("2026-11-03T00:00:00Z"),

@@ -17,7 +17,7 @@ pub const PARAMETERS: [&str; 6] = ["team", "kind", "stream", "seq", "limit", "af
 
 /// One finding. A missing `from_time` or `to_time` is unknown.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct FindingShown {
+pub struct FindingView {
     pub team_id: String,
     pub stream: Option<String>,
     pub kind: String,
@@ -49,7 +49,7 @@ pub async fn find(
     input: &Input,
     teams: Vec<TeamId>,
     limit: usize,
-) -> Result<Found<FindingShown>, Problem> {
+) -> Result<Found<FindingView>, Problem> {
     let (mut conditions, mut values) = (vec!["true"], BTreeMap::new());
     if let Some(kind) = input.get("kind") {
         conditions.push("kind = $kind");
@@ -79,7 +79,7 @@ pub async fn find(
         conditions.join(" AND "),
         limit + 1
     );
-    let ask = move |engine: &mut Engine| engine.rows::<FindingShown>(&sql, &values);
+    let ask = move |engine: &mut Engine| engine.rows::<FindingView>(&sql, &values);
     let mut rows = shown.queries.ask(teams, Needs::views(&[View::Findings]), TIME_MAX, ask).await?;
     let has_more = rows.len() > limit;
     rows.truncate(limit);

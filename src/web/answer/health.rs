@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use crate::daemon::{Live, Snapshot, Task, TaskLive, TeamLive};
+use crate::daemon::{Live, LiveSnapshot, Task, TaskLive, TeamLive};
 use crate::model::{Instant, Shard, Stream, TeamId};
 use crate::pipeline::{InventoryStatus, StreamStatus};
 use crate::report::{TeamNames, printable};
@@ -133,7 +133,7 @@ impl DaemonHealth {
         let is_listed = late.is_some();
         let late = late.unwrap_or_default();
         let late: BTreeSet<(TeamId, Stream)> = late.into_iter().map(|late| (late.team, late.stream)).collect();
-        let Snapshot { teams, verified, published, listing_error, .. } = live.snapshot();
+        let LiveSnapshot { teams, verified, published, listing_error, .. } = live.snapshot();
         let own = Some(shard).filter(|shard| !shard.is_whole());
         let of_team = |(team, shown)| TeamHealth { shard: own, ..of_team(team, shown, &late, now) };
         let teams = teams.iter().map(of_team).collect();

@@ -83,9 +83,9 @@ async fn ask(
         cpu_seconds: time.as_secs() * u64::from(engine.threads + 1),
     };
     let (clock, begun) = (shown.clock.clone(), shown.clock.monotonic());
-    let look = shown.queries.pinned(teams, &question.sql).await?;
+    let snapshot = shown.queries.pinned(teams, &question.sql).await?;
     let spent = clock.monotonic().saturating_sub(begun);
-    match shown.visitors.ask(visitor, question, look.data.clone(), (time, spent), clock).await? {
+    match shown.visitors.ask(visitor, question, snapshot.data.clone(), (time, spent), clock).await? {
         VisitorAnswer::Failed(message) => {
             let message = printable(&message);
             tracing::warn!(error = message, "cannot answer a visitor's query");

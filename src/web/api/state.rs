@@ -10,7 +10,7 @@ use crate::config::When;
 use crate::model::{Range, Stream};
 
 use super::super::AppState;
-use super::super::answer::coverage::{self, StreamCover};
+use super::super::answer::coverage::{self, CoverageRanges};
 use super::super::answer::health::DaemonHealth;
 use super::super::answer::{asked_teams, named};
 use super::super::input::{Input, cursor, place};
@@ -87,7 +87,7 @@ pub async fn coverage(State(shown): State<Arc<AppState>>, uri: Uri) -> Answer {
     let streams = Stream::ALL.into_iter().filter(|held| stream.is_none_or(|asked| asked == *held));
     let covers = teams.iter().flat_map(|team| streams.clone().map(move |stream| (team, stream)));
     let covers = covers.map(|(team, stream)| {
-        let cover = StreamCover::of(&data, team, stream, now);
+        let cover = CoverageRanges::of(&data, team, stream, now);
         match period {
             Some(period) => cover.within(period),
             None => cover,
@@ -103,9 +103,9 @@ pub async fn ledger(State(shown): State<Arc<AppState>>, uri: Uri) -> Answer {
     let (_, teams) = asked_teams(&shown, &input).await?;
     let data = shown.queries.snapshot(teams).await?;
     let heads: Vec<_> = (data.teams.iter())
-        .map(|look| {
-            let team = look.team_id.as_str();
-            json!({"team": team, "team_name": data.names.name(team), "seq": look.seq.0, "sha256": look.head})
+        .map(|head| {
+            let team = head.team_id.as_str();
+            json!({"team": team, "team_name": data.names.name(team), "seq": head.seq.0, "sha256": head.head})
         })
         .collect();
     let verified = DaemonHealth::of(&shown.live, shown.clock.now()).verified;

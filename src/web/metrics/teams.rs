@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use metrics::Label;
 
-use crate::daemon::{Snapshot, Task, TeamLive};
+use crate::daemon::{LiveSnapshot, Task, TeamLive};
 use crate::model::{Instant, Stream, TeamId, saturating_sum};
-use crate::pipeline::{Flushed, StreamStatus};
+use crate::pipeline::{CommitCounts, StreamStatus};
 
 use super::super::names::{self, Name};
 use super::{counter, gauge};
 
-type Count = fn(&Flushed) -> u64;
+type Count = fn(&CommitCounts) -> u64;
 
 /// The counters of one stream: the total's name, then the team's.
 const COUNTS: [(Name, Name, Count); 6] = [
@@ -31,7 +31,7 @@ struct StreamTotals {
     late: u64,
     short_of_time: u64,
     gaps: u64,
-    counts: Flushed,
+    counts: CommitCounts,
     lag: Option<Duration>,
     left: Option<u64>,
     window_age: u64,
@@ -54,7 +54,7 @@ pub(super) struct Measure<'a> {
 
 impl Measure<'_> {
     /// Records the totals of all teams.
-    pub fn totals(&self, shown: &Snapshot) {
+    pub fn totals(&self, shown: &LiveSnapshot) {
         let mut streams: BTreeMap<Stream, StreamTotals> = BTreeMap::new();
         let mut tasks: BTreeMap<Task, TaskTotals> = BTreeMap::new();
         for (task, counts) in &shown.forgotten {
@@ -84,7 +84,7 @@ impl Measure<'_> {
         gauge(names::QUARANTINED, vec![], saturating_sum(statuses().map(|status| status.quarantined)) as f64);
         gauge(names::ARCHIVE_BYTES, vec![], saturating_sum(statuses().map(|status| status.bytes)) as f64);
         for (stream, totals) in streams {
-            tell_stream(stream, &totals);
+            record_stream(stream, &totals);
         }
         for (task, totals) in tasks {
             let labels = || vec![Label::new("task", task.as_str())];
@@ -152,7 +152,7 @@ impl Measure<'_> {
     }
 }
 
-fn tell_stream(stream: Stream, totals: &StreamTotals) {
+fn record_stream(stream: Stream, totals: &StreamTotals) {
     let labels = || vec![Label::new("stream", stream.as_str())];
     for (name, _, count) in COUNTS {
         counter(name, labels(), count(&totals.counts));

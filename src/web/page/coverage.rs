@@ -12,8 +12,8 @@ use crate::model::{Instant, Range, Stream, TeamId};
 use crate::report::printable;
 
 use super::super::AppState;
-use super::super::answer::coverage::{CoverageState, DAY, StreamCover};
-use super::super::human::{Time, plural};
+use super::super::answer::coverage::{CoverageRanges, CoverageState, DAY};
+use super::super::format::{Time, plural};
 use super::super::input::query;
 use super::page_request::{Frame, PageRequest};
 use super::{Page, Refused, shown_page};
@@ -107,7 +107,7 @@ pub async fn coverage(State(shown): State<Arc<AppState>>, headers: HeaderMap, ur
     asker.input.only(&PARAMETERS).map_err(refused)?;
     // A calendar shows one team: the first one by default.
     if asker.team.is_none() {
-        asker.turn_to(asker.teams.first().cloned());
+        asker.set_team(asker.teams.first().cloned());
     }
     asker.frame.has_all = false;
     let stream = asker.input.parsed::<Stream>("stream").map_err(refused)?.unwrap_or(Stream::Connections);
@@ -115,7 +115,7 @@ pub async fn coverage(State(shown): State<Arc<AppState>>, headers: HeaderMap, ur
         return shown_page(&empty(asker, stream));
     };
     let data = shown.queries.snapshot(vec![team.clone()]).await.map_err(refused)?;
-    let cover = StreamCover::of(&data, &team, stream, asker.now);
+    let cover = CoverageRanges::of(&data, &team, stream, asker.now);
     let now = asker.now;
     let today = day_of(now);
     let first = cover.begins.map_or(today.year(), |begins| day_of(begins).year());
@@ -218,7 +218,7 @@ fn begin_of(day: Date) -> Instant {
 
 const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-fn year_of(cover: &StreamCover, team: &TeamId, year: i16, now: Instant) -> Year {
+fn year_of(cover: &CoverageRanges, team: &TeamId, year: i16, now: Instant) -> Year {
     let first = jiff::civil::date(year, 1, 1);
     let offset = i32::from(first.weekday().to_monday_zero_offset());
     let mut counts = [0_u64; 6];
@@ -281,7 +281,7 @@ fn counts_text(counts: [u64; 6]) -> String {
 
 /// A day with a gap links to the gap's record.
 fn linked_of(
-    cover: &StreamCover,
+    cover: &CoverageRanges,
     team: &TeamId,
     day: Date,
     range: Range,
@@ -318,7 +318,7 @@ fn record_of(team: &TeamId, seq: u64) -> String {
     format!("/findings{}", query([("team", team.as_str()), ("kind", "gap"), ("seq", &seq.to_string())]))
 }
 
-fn gaps(asker: &PageRequest, cover: &StreamCover, team: &TeamId) -> Vec<Gap> {
+fn gaps(asker: &PageRequest, cover: &CoverageRanges, team: &TeamId) -> Vec<Gap> {
     let text = |at: Option<Instant>, unknown: &str| at.map_or_else(|| unknown.to_owned(), |at| asker.time(at).text);
     let newest = cover.gaps.iter().rev().take(GAPS_SHOWN);
     let gaps = newest.map(|gap| Gap {
@@ -332,7 +332,7 @@ fn gaps(asker: &PageRequest, cover: &StreamCover, team: &TeamId) -> Vec<Gap> {
 }
 
 /// The incomplete ranges, newest first.
-fn open(asker: &PageRequest, cover: &StreamCover) -> Vec<Open> {
+fn open(asker: &PageRequest, cover: &CoverageRanges) -> Vec<Open> {
     let stretches = cover.stretches.iter().rev().filter(|stretch| stretch.state != CoverageState::Complete);
     let open = stretches.take(GAPS_SHOWN).map(|stretch| Open {
         period: format!("{} to {}", asker.time(stretch.from).text, asker.time(stretch.to).text),

@@ -15,7 +15,7 @@ use crate::report::{Zone, local_time_text};
 
 use super::super::AppState;
 use super::super::answer::sessions::{DAY_MAX, Search, Session};
-use super::super::human::plural;
+use super::super::format::plural;
 use super::super::input::Input;
 use super::super::problem::Problem;
 use super::page_request::{Frame, PageRequest};

@@ -10,8 +10,8 @@ use crate::model::Instant;
 use crate::report::{counted, printable};
 
 use super::super::AppState;
-use super::super::answer::findings::{FindingShown, PARAMETERS, find, kinds};
-use super::super::human::{Time, plural};
+use super::super::answer::findings::{FindingView, PARAMETERS, find, kinds};
+use super::super::format::{Time, plural};
 use super::page_request::{Frame, PageRequest};
 use super::{Page, Refused, shown_as};
 
@@ -85,7 +85,7 @@ pub async fn findings(State(shown): State<Arc<AppState>>, headers: HeaderMap, ur
     shown_as(status, &document)
 }
 
-fn row_of(asker: &PageRequest, finding: &FindingShown) -> Row {
+fn row_of(asker: &PageRequest, finding: &FindingView) -> Row {
     let text = |at: Option<Instant>| at.map(|at| asker.time(at).text);
     Row {
         kind: finding.kind.replace('_', " "),

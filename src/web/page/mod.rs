@@ -70,11 +70,11 @@ pub fn visitor(shown: &AppState, headers: &HeaderMap, peer: SocketAddr) -> Strin
 }
 
 /// Sets the security headers on every answer of the port.
-pub async fn harden(request: Request, next: Next) -> Response {
-    hardened(next.run(request).await)
+pub async fn add_security_headers(request: Request, next: Next) -> Response {
+    with_security_headers(next.run(request).await)
 }
 
-pub fn hardened(mut answer: Response) -> Response {
+pub fn with_security_headers(mut answer: Response) -> Response {
     let headers = answer.headers_mut();
     for (name, value) in [
         (header::CONTENT_SECURITY_POLICY, POLICY),

@@ -6,11 +6,11 @@ use crate::model::{Shard, TeamId};
 use crate::report::TeamNames;
 
 use super::super::answer::health::DaemonHealth;
-use super::super::human::plural;
+use super::super::format::plural;
 use super::super::input::query;
 
 /// A team's name, and the address of its page.
-pub struct Named {
+pub struct TeamLink {
     pub label: String,
     pub href: String,
 }
@@ -19,9 +19,9 @@ pub struct Named {
 #[derive(Default)]
 pub struct OtherTeams {
     /// No daemon reads these teams.
-    pub unread: Vec<Named>,
+    pub unread: Vec<TeamLink>,
     /// Teams of other shards, with the shard that reads each.
-    pub others: Vec<(Named, Shard)>,
+    pub others: Vec<(TeamLink, Shard)>,
     /// The number of further teams in `others`; empty if there are none.
     pub others_left: String,
 }
@@ -35,7 +35,8 @@ impl OtherTeams {
         let mut beside = Self::default();
         let mut left = 0;
         for team in held.iter().map(TeamId::as_str).filter(|team| !read.contains(team)) {
-            let named = || Named { label: names.with_id(team), href: format!("/coverage{}", query([("team", team)])) };
+            let named =
+                || TeamLink { label: names.with_id(team), href: format!("/coverage{}", query([("team", team)])) };
             match daemon.shard.other_owner(&team.into()) {
                 None if beside.unread.len() < shown => beside.unread.push(named()),
                 None => {}

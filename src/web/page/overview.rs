@@ -11,7 +11,7 @@ use crate::report::counted;
 
 use super::super::AppState;
 use super::super::answer::health::{DaemonHealth, Health, StreamHealth, TeamHealth, Totals};
-use super::super::human::{Time, ago, bytes, plural, span, time};
+use super::super::format::{Time, ago, bytes, plural, span, time};
 use super::super::input::{Input, query};
 use super::super::query_service::TEAMS_TOGETHER_MAX;
 use super::other_teams::OtherTeams;
@@ -35,7 +35,7 @@ struct Figure {
     href: &'static str,
 }
 
-struct Line {
+struct StreamRow {
     stream: &'static str,
     class: &'static str,
     state: &'static str,
@@ -64,7 +64,7 @@ struct Team {
     name: String,
     /// The id, if the name differs from it.
     id: String,
-    lines: Vec<Line>,
+    lines: Vec<StreamRow>,
     head: Option<Head>,
     bytes: String,
     quarantined: u64,
@@ -301,7 +301,7 @@ fn team_of(team: &TeamHealth, now: Instant, zone: &crate::report::Zone) -> Team 
         quarantine_href: of_team("/quarantine"),
         sessions_href: of_team("/sessions"),
         retention: retention(team),
-        people: team.inventory.as_ref().filter(|held| held.looked_at.is_some()).map_or_else(String::new, |held| {
+        people: team.inventory.as_ref().filter(|held| held.scanned_at.is_some()).map_or_else(String::new, |held| {
             let parts = [plural(held.users, "user"), plural(held.computers, "computer"), plural(held.groups, "group")];
             parts.join(", ")
         }),
@@ -317,7 +317,7 @@ fn class_of(health: Health) -> &'static str {
     }
 }
 
-fn line_of(team: &TeamHealth, stream: &StreamHealth, now: Instant, zone: &crate::report::Zone) -> Line {
+fn line_of(team: &TeamHealth, stream: &StreamHealth, now: Instant, zone: &crate::report::Zone) -> StreamRow {
     let short = match (stream.seconds_to_loss, stream.seconds_kept) {
         (Some(left), Some(kept)) => left < kept / 2,
         _ => false,
@@ -334,7 +334,7 @@ fn line_of(team: &TeamHealth, stream: &StreamHealth, now: Instant, zone: &crate:
     if stream.deprecated_history {
         notes.push("read from the deprecated per-computer history".to_owned());
     }
-    Line {
+    StreamRow {
         stream: stream.stream.as_str(),
         class: class_of(stream.health),
         state: match stream.health {

@@ -9,8 +9,8 @@ use crate::report::{TeamNames, Zone, printable};
 
 use super::super::AppState;
 use super::super::answer::asked_teams;
+use super::super::format::{Time, exact, time};
 use super::super::guard::cookie;
-use super::super::human::{Time, exact, time};
 use super::super::input::{Input, query};
 use super::super::problem::Problem;
 use super::super::query_service::TEAMS_TOGETHER_MAX;
@@ -125,7 +125,7 @@ impl PageRequest {
         frame.teams.sort_by_cached_key(|(team, label)| (label.to_lowercase(), team.clone()));
         frame.has_all = has_all;
         let mut asker = Self { input, zone: zone_of(headers), now: shown.clock.now(), team: None, teams, names, frame };
-        asker.turn_to(team);
+        asker.set_team(team);
         let team = asker.frame.team.clone();
         if held.len() > 1 {
             for place in asker.frame.places.iter_mut().filter(|place| place.href != "/") {
@@ -136,7 +136,7 @@ impl PageRequest {
     }
 
     /// Changes the team of the page.
-    pub fn turn_to(&mut self, team: Option<TeamId>) {
+    pub fn set_team(&mut self, team: Option<TeamId>) {
         self.frame.team = team.as_ref().map(ToString::to_string).unwrap_or_default();
         self.frame.team_label = team.as_ref().map(|team| self.names.label(team.as_str())).unwrap_or_default();
         self.team = team;

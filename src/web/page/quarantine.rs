@@ -10,7 +10,7 @@ use crate::report::{counted, printable};
 
 use super::super::AppState;
 use super::super::answer::quarantine::{PARAMETERS, Quarantined, RAW_CHARS_MAX, find};
-use super::super::human::{Time, pretty};
+use super::super::format::{Time, pretty};
 use super::page_request::{Frame, PageRequest};
 use super::{Page, Refused, shown_as};
 

@@ -14,7 +14,7 @@ use crate::report::{About, Format, Param, ParamDefault, ParamKind, Report, Secti
 use super::super::AppState;
 use super::super::answer::reports::{Question, REPORT_TIME_MAX, catalog, check_parameters};
 use super::super::answer::{period, zone};
-use super::super::human::time;
+use super::super::format::time;
 use super::super::input::{Input, query};
 use super::super::problem::Problem;
 use super::page_request::{Frame, PageRequest, zone_of};
@@ -33,7 +33,7 @@ const FORMATS: [(&str, Format, &str); 5] = [
     ("Parquet", Format::Parquet, "application/vnd.apache.parquet"),
 ];
 
-struct Listed {
+struct ListedReport {
     id: String,
     title: String,
     question: String,
@@ -46,7 +46,7 @@ struct Listed {
 #[template(path = "web/reports.html")]
 struct Reports {
     frame: Frame,
-    reports: Vec<Listed>,
+    reports: Vec<ListedReport>,
     faults: Vec<String>,
 }
 
@@ -56,7 +56,7 @@ pub async fn reports(State(shown): State<Arc<AppState>>, headers: HeaderMap, uri
     asker.input.only(&["team"]).map_err(refused)?;
     let catalog = catalog(&shown).await.map_err(refused)?;
     let team = query([("team", asker.team_query().as_str())]);
-    let listed = catalog.reports().iter().map(|report| Listed {
+    let listed = catalog.reports().iter().map(|report| ListedReport {
         id: printable(&report.id),
         title: printable(&report.title),
         question: printable(&report.question),

@@ -13,7 +13,7 @@ use crate::report::{TeamNames, counted, local_time_text, printable};
 use super::super::AppState;
 use super::super::answer::period;
 use super::super::answer::sessions::{Event, OUTCOMES, PARAMETERS, Search, Session, newest, session as one};
-use super::super::human::{Time, length, pretty};
+use super::super::format::{Time, length, pretty};
 use super::super::input::query;
 use super::super::problem::Problem;
 use super::page_request::{Frame, PageRequest};
@@ -203,7 +203,7 @@ pub fn row_of(asker: &PageRequest, session: &Session) -> Row {
     }
 }
 
-struct EventShown {
+struct EventView {
     at: Time,
     fraction: String,
     kind: String,
@@ -227,7 +227,7 @@ struct OneSession {
     steps: Vec<(&'static str, Option<Time>)>,
     facts: Vec<(&'static str, String)>,
     conflicts: String,
-    events: Vec<EventShown>,
+    events: Vec<EventView>,
     event_count: usize,
     api_href: String,
     day_href: String,
@@ -296,11 +296,11 @@ fn facts(session: &Session, names: &TeamNames) -> Vec<(&'static str, String)> {
     all.into_iter().filter(|(_, value)| !value.is_empty()).collect()
 }
 
-fn event_of(asker: &PageRequest, event: &Event) -> EventShown {
+fn event_of(asker: &PageRequest, event: &Event) -> EventView {
     let raw = event.raw.as_deref().unwrap_or_default();
     let is_cut = raw.chars().nth(RAW_CHARS_MAX).is_some();
     let shown: String = raw.chars().take(RAW_CHARS_MAX).collect();
-    EventShown {
+    EventView {
         at: asker.exact(event.event_time),
         fraction: format!(".{:03}", event.event_time_ns.rem_euclid(1_000_000_000) / 1_000_000),
         kind: printable(&event.event_type),

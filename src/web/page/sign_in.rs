@@ -12,8 +12,8 @@ use axum::response::{Html, IntoResponse, Redirect, Response};
 use crate::report::Zone;
 
 use super::super::AppState;
+use super::super::format::span;
 use super::super::guard::{SESSION_COOKIE, SESSION_SECONDS, cookie, is_own_form};
-use super::super::human::span;
 use super::super::input::Input;
 use super::super::problem::Problem;
 use super::page_request::{Frame, ZONE_COOKIE};

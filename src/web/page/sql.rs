@@ -14,7 +14,7 @@ use crate::report::{Cell, ColumnHead, View, counted, printable};
 
 use super::super::AppState;
 use super::super::answer::sql::{PAGE_ROWS_MAX, check_allowed, page};
-use super::super::human::plural;
+use super::super::format::plural;
 use super::super::input::Input;
 use super::super::problem::Problem;
 use super::page_request::{Frame, PageRequest};

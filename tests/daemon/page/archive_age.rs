@@ -105,20 +105,20 @@ fn counted(days: u32) -> [u64; 4] {
     let place = nowhere(&archive);
     let asking = QueryService::new(place, limits(), Arc::new(Live::default()), clock.clone());
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let look = |windows: u32| {
+    let measure = |windows: u32| {
         let before = store.verbs();
         let teams = runtime.block_on(asking.teams()).unwrap();
         let data = runtime.block_on(asking.snapshot(teams)).unwrap();
         assert_eq!(data.coverage.len(), windows as usize);
         store.verbs() - before
     };
-    let first = look(days);
-    let again = look(days);
+    let first = measure(days);
+    let again = measure(days);
     clock.pass(3_600);
-    let later = look(days);
+    let later = measure(days);
     commit(&archive, days, Draft { windows: vec![window(days)], ..Draft::default() });
     clock.pass(3_600);
-    [first, again, later, look(days + 1)]
+    [first, again, later, measure(days + 1)]
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use super::world::{Lonely, with_strangers};
-use crate::common::demanded::missing;
+use crate::common::third_party::missing;
 
 fn browser() -> Result<Vec<String>, String> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/browser.sh");

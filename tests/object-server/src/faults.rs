@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::Kind;
-use crate::asked::Asked;
+use crate::request_head::RequestHead;
 
 /// The effect on a request that a rule matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,9 +99,9 @@ impl Rule {
         self
     }
 
-    fn strikes(&mut self, asked: &Asked) -> bool {
-        let is_meant = self.kinds.is_empty() || self.kinds.contains(&asked.kind);
-        if !is_meant || !asked.subject().contains(&self.key) {
+    fn strikes(&mut self, head: &RequestHead) -> bool {
+        let is_meant = self.kinds.is_empty() || self.kinds.contains(&head.kind);
+        if !is_meant || !head.subject().contains(&self.key) {
             return false;
         }
         self.seen += 1;
@@ -134,9 +134,9 @@ impl Faults {
     }
 
     /// The effects of every rule that matches the request.
-    pub(crate) fn effects(&mut self, asked: &Asked) -> Vec<Effect> {
+    pub(crate) fn effects(&mut self, head: &RequestHead) -> Vec<Effect> {
         let rules = self.rules.iter_mut();
-        let effects: Vec<Effect> = rules.filter_map(|rule| rule.strikes(asked).then(|| rule.effect.clone())).collect();
+        let effects: Vec<Effect> = rules.filter_map(|rule| rule.strikes(head).then(|| rule.effect.clone())).collect();
         self.struck += effects.len() as u64;
         effects
     }

@@ -12,7 +12,7 @@
 #![allow(clippy::disallowed_methods, reason = "the server is the world: it has a clock and a network of its own")]
 
 mod answer;
-mod asked;
+mod request_head;
 mod faults;
 mod objects;
 mod service;

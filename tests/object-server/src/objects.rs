@@ -67,7 +67,7 @@ pub(crate) struct Kept {
 }
 
 /// The request of a list.
-pub(crate) struct ListAsked<'a> {
+pub(crate) struct ListRequest<'a> {
     pub(crate) prefix: &'a str,
     pub(crate) delimiter: Option<&'a str>,
     pub(crate) after: &'a str,
@@ -198,17 +198,17 @@ impl Objects {
         self.uploads.remove(id).map(drop).ok_or(UploadFault::Unknown)
     }
 
-    pub(crate) fn list(&self, asked: &ListAsked<'_>) -> Page {
-        let known = self.written.saturating_sub(asked.behind);
+    pub(crate) fn list(&self, request: &ListRequest<'_>) -> Page {
+        let known = self.written.saturating_sub(request.behind);
         let mut page = Page::default();
-        let max = asked.max.min(PAGE_KEYS_MAX);
+        let max = request.max.min(PAGE_KEYS_MAX);
         let mut last = String::new();
-        for (key, object) in self.stored.range(asked.prefix.to_owned()..) {
-            let Some(rest) = key.strip_prefix(asked.prefix) else { break };
-            let folded = asked.delimiter.and_then(|by| rest.find(by).map(|at| at + by.len()));
-            let folded = folded.map(|end| key[..asked.prefix.len() + end].to_owned());
+        for (key, object) in self.stored.range(request.prefix.to_owned()..) {
+            let Some(rest) = key.strip_prefix(request.prefix) else { break };
+            let folded = request.delimiter.and_then(|by| rest.find(by).map(|at| at + by.len()));
+            let folded = folded.map(|end| key[..request.prefix.len() + end].to_owned());
             let name = folded.as_ref().unwrap_or(key);
-            let is_past = name.as_str() <= asked.after
+            let is_past = name.as_str() <= request.after
                 || object.generation > known
                 || page.prefixes.last() == folded.as_ref() && folded.is_some();
             if is_past {

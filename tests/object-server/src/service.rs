@@ -14,22 +14,22 @@ use quick_xml::escape::unescape;
 use ring::digest;
 
 use crate::answer::{self, Answer, Cut};
-use crate::asked::Asked;
 use crate::faults::Effect;
-use crate::objects::{Late, ListAsked, UploadFault};
+use crate::objects::{Late, ListRequest, UploadFault};
+use crate::request_head::RequestHead;
 use crate::{BUCKET, Inner, Kind, Shared, signature};
 
 pub(crate) async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Answer, Cut> {
     let (parts, mut body) = request.into_parts();
     let now = shared.inner().now();
-    let Some(asked) = Asked::of(parts) else {
+    let Some(head) = RequestHead::of(parts) else {
         return Ok(answer::error(405, now, "MethodNotAllowed", "the request is no known one"));
     };
     let effects = {
         let mut inner = shared.inner();
-        *inner.counts.entry(asked.kind).or_insert(0) += 1;
-        inner.log.push(format!("{:?} {}", asked.kind, asked.subject()));
-        inner.faults.effects(&asked)
+        *inner.counts.entry(head.kind).or_insert(0) += 1;
+        inner.log.push(format!("{:?} {}", head.kind, head.subject()));
+        inner.faults.effects(&head)
     };
     for effect in &effects {
         match effect {
@@ -50,17 +50,17 @@ pub(crate) async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> R
     }
     let answer = {
         let mut inner = shared.inner();
-        let checked = signature::check(&asked, &body).and_then(|()| check_digests(&asked, &body));
+        let checked = signature::check(&head, &body).and_then(|()| check_digests(&head, &body));
         match checked {
             Err((status, code, message)) => answer::error(status, now, code, &message),
-            Ok(()) if asked.bucket != BUCKET => {
+            Ok(()) if head.bucket != BUCKET => {
                 answer::error(404, now, "NoSuchBucket", "the specified bucket does not exist")
             }
             Ok(()) if effects.contains(&Effect::Late) => {
-                inner.late.push(Late { key: asked.key.clone(), bytes: body, create: asked.is_create() });
+                inner.late.push(Late { key: head.key.clone(), bytes: body, create: head.is_create() });
                 return Err(Cut);
             }
-            Ok(()) => carry_out(&mut inner, &asked, body, &effects),
+            Ok(()) => carry_out(&mut inner, &head, body, &effects),
         }
     };
     finish(answer, &effects, now).await
@@ -106,36 +106,36 @@ async fn read(body: &mut Incoming, most: usize) -> Result<Bytes, Cut> {
     Ok(read.freeze())
 }
 
-fn check_digests(asked: &Asked, body: &[u8]) -> Result<(), signature::Refusal> {
+fn check_digests(head: &RequestHead, body: &[u8]) -> Result<(), signature::Refusal> {
     let md5 = || BASE64_STANDARD.encode(Md5::digest(body));
     let sha256 = || BASE64_STANDARD.encode(digest::digest(&digest::SHA256, body));
-    let is_wrong = asked.header("content-md5").is_some_and(|said| said != md5())
-        || asked.header("x-amz-checksum-sha256").is_some_and(|said| said != sha256());
+    let is_wrong = head.header("content-md5").is_some_and(|said| said != md5())
+        || head.header("x-amz-checksum-sha256").is_some_and(|said| said != sha256());
     if is_wrong {
         return Err((400, "BadDigest", "the body does not have the digest that was sent".to_owned()));
     }
     Ok(())
 }
 
-fn carry_out(inner: &mut Inner, asked: &Asked, body: Bytes, effects: &[Effect]) -> Answer {
+fn carry_out(inner: &mut Inner, head: &RequestHead, body: Bytes, effects: &[Effect]) -> Answer {
     let now = inner.now();
-    match asked.kind {
+    match head.kind {
         Kind::Put => {
-            let create = asked.is_create() && !effects.contains(&Effect::ConditionIgnored);
-            match inner.objects.put(&asked.key, body, create, now) {
+            let create = head.is_create() && !effects.contains(&Effect::ConditionIgnored);
+            match inner.objects.put(&head.key, body, create, now) {
                 Ok(object) => answer::with(answer::described(answer::begin(200, now), &object), ""),
                 Err(_) => answer::error(412, now, "PreconditionFailed", "the object is there already"),
             }
         }
-        Kind::Get | Kind::Head => get(inner, asked, now),
-        Kind::List => list(inner, asked, effects, now),
-        Kind::Delete => delete(inner, asked, &body, now),
+        Kind::Get | Kind::Head => get(inner, head, now),
+        Kind::List => list(inner, head, effects, now),
+        Kind::Delete => delete(inner, head, &body, now),
         Kind::Start => {
-            let id = inner.objects.begin(&asked.key, now);
+            let id = inner.objects.begin(&head.key, now);
             let text = format!("<UploadId>{id}</UploadId>");
             answer::xml(200, now, &format!("<InitiateMultipartUploadResult>{text}</InitiateMultipartUploadResult>"))
         }
-        Kind::Part | Kind::Complete | Kind::Abort => upload(inner, asked, body, now).unwrap_or_else(|fault| {
+        Kind::Part | Kind::Complete | Kind::Abort => upload(inner, head, body, now).unwrap_or_else(|fault| {
             let (status, code) = match fault {
                 UploadFault::Unknown => (404, "NoSuchUpload"),
                 UploadFault::InvalidPart => (400, "InvalidPart"),
@@ -146,14 +146,14 @@ fn carry_out(inner: &mut Inner, asked: &Asked, body: Bytes, effects: &[Effect]) 
     }
 }
 
-fn get(inner: &Inner, asked: &Asked, now: SystemTime) -> Answer {
-    let Some(object) = inner.objects.get(&asked.key) else {
+fn get(inner: &Inner, head: &RequestHead, now: SystemTime) -> Answer {
+    let Some(object) = inner.objects.get(&head.key) else {
         return answer::error(404, now, "NoSuchKey", "the specified key does not exist");
     };
     let length = object.bytes.len();
-    let Some(range) = asked.header("range") else {
+    let Some(range) = head.header("range") else {
         let begun = answer::described(answer::begin(200, now), object).header("content-length", length);
-        return answer::with(begun, if asked.kind == Kind::Head { Bytes::new() } else { object.bytes.clone() });
+        return answer::with(begun, if head.kind == Kind::Head { Bytes::new() } else { object.bytes.clone() });
     };
     let Some((start, end)) = range_of(range, length) else {
         return answer::error(416, now, "InvalidRange", "the range is not of this object");
@@ -174,8 +174,8 @@ fn range_of(text: &str, length: usize) -> Option<(usize, usize)> {
     (start < end).then_some((start, end))
 }
 
-fn list(inner: &Inner, asked: &Asked, effects: &[Effect], now: SystemTime) -> Answer {
-    let (mut max, mut behind) = (asked.asked("max-keys").and_then(|max| max.parse().ok()).unwrap_or(usize::MAX), 0);
+fn list(inner: &Inner, head: &RequestHead, effects: &[Effect], now: SystemTime) -> Answer {
+    let (mut max, mut behind) = (head.param("max-keys").and_then(|max| max.parse().ok()).unwrap_or(usize::MAX), 0);
     for effect in effects {
         match effect {
             Effect::ShortPages(keys) => max = max.min(*keys),
@@ -183,24 +183,24 @@ fn list(inner: &Inner, asked: &Asked, effects: &[Effect], now: SystemTime) -> An
             _ => {}
         }
     }
-    let prefix = asked.asked("prefix").unwrap_or("");
-    if asked.asked("uploads").is_some() {
+    let prefix = head.param("prefix").unwrap_or("");
+    if head.param("uploads").is_some() {
         return answer::uploads(now, inner.objects.uploads(prefix));
     }
-    if asked.asked("versions").is_some() {
+    if head.param("versions").is_some() {
         // A client continues with the number of seen versions as the version's id.
-        let skipped = asked.asked("version-id-marker").and_then(|text| text.parse().ok()).unwrap_or(0);
+        let skipped = head.param("version-id-marker").and_then(|text| text.parse().ok()).unwrap_or(0);
         let (versions, is_truncated) = inner.objects.versions(prefix, skipped, max);
         return answer::versions(now, &versions, is_truncated.then_some(skipped + versions.len()));
     }
-    let after = asked.asked("continuation-token").or(asked.asked("start-after")).unwrap_or("");
-    let delimiter = asked.asked("delimiter");
-    let page = inner.objects.list(&ListAsked { prefix, delimiter, after, max, behind });
+    let after = head.param("continuation-token").or(head.param("start-after")).unwrap_or("");
+    let delimiter = head.param("delimiter");
+    let page = inner.objects.list(&ListRequest { prefix, delimiter, after, max, behind });
     answer::list(now, BUCKET, prefix, &page)
 }
 
-fn delete(inner: &mut Inner, asked: &Asked, body: &[u8], now: SystemTime) -> Answer {
-    if asked.key.is_empty() {
+fn delete(inner: &mut Inner, head: &RequestHead, body: &[u8], now: SystemTime) -> Answer {
+    if head.key.is_empty() {
         let keys = members(&String::from_utf8_lossy(body), "Key");
         keys.iter().for_each(|key| inner.objects.delete(key, now));
         let said: String = keys
@@ -209,21 +209,21 @@ fn delete(inner: &mut Inner, asked: &Asked, body: &[u8], now: SystemTime) -> Ans
             .collect();
         return answer::xml(200, now, &format!("<DeleteResult>{said}</DeleteResult>"));
     }
-    if asked.is_google() && inner.objects.get(&asked.key).is_none() {
+    if head.is_google() && inner.objects.get(&head.key).is_none() {
         return answer::error(404, now, "NoSuchKey", "the specified key does not exist");
     }
-    match asked.asked("versionId").and_then(|text| text.parse().ok()) {
-        Some(version) => inner.objects.delete_version(&asked.key, version),
-        None => inner.objects.delete(&asked.key, now),
+    match head.param("versionId").and_then(|text| text.parse().ok()) {
+        Some(version) => inner.objects.delete_version(&head.key, version),
+        None => inner.objects.delete(&head.key, now),
     }
     answer::with(answer::begin(204, now), "")
 }
 
-fn upload(inner: &mut Inner, asked: &Asked, body: Bytes, now: SystemTime) -> Result<Answer, UploadFault> {
-    let id = asked.asked("uploadId").unwrap_or("");
-    match asked.kind {
+fn upload(inner: &mut Inner, head: &RequestHead, body: Bytes, now: SystemTime) -> Result<Answer, UploadFault> {
+    let id = head.param("uploadId").unwrap_or("");
+    match head.kind {
         Kind::Part => {
-            let number = asked.asked("partNumber").and_then(|n| n.parse().ok()).ok_or(UploadFault::InvalidPart)?;
+            let number = head.param("partNumber").and_then(|n| n.parse().ok()).ok_or(UploadFault::InvalidPart)?;
             let etag = inner.objects.part(id, number, body)?;
             Ok(answer::with(answer::begin(200, now).header("etag", etag), ""))
         }
@@ -232,7 +232,7 @@ fn upload(inner: &mut Inner, asked: &Asked, body: Bytes, now: SystemTime) -> Res
             let numbers: Result<Vec<usize>, _> = members(&text, "PartNumber").iter().map(|n| n.parse()).collect();
             let numbers = numbers.map_err(|_| UploadFault::InvalidPart)?;
             let named: Vec<(usize, String)> = numbers.into_iter().zip(members(&text, "ETag")).collect();
-            let object = inner.objects.complete(id, &asked.key, &named, now)?;
+            let object = inner.objects.complete(id, &head.key, &named, now)?;
             let etag = quick_xml::escape::escape(&object.etag).into_owned();
             let text = format!("<ETag>{etag}</ETag>");
             let said = format!("<CompleteMultipartUploadResult>{text}</CompleteMultipartUploadResult>");

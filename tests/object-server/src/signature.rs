@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use ring::{digest, hmac};
 
-use crate::asked::Asked;
+use crate::request_head::RequestHead;
 use crate::{ACCESS_KEY, BEARER_TOKEN, REGION, SECRET_KEY};
 
 const SCHEME: &str = "AWS4-HMAC-SHA256";
@@ -15,22 +15,22 @@ const UNRESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b
 /// A refusal: status, code and message.
 pub(crate) type Refusal = (u16, &'static str, String);
 
-pub(crate) fn check(asked: &Asked, body: &[u8]) -> Result<(), Refusal> {
-    let Some(header) = asked.header("authorization") else {
+pub(crate) fn check(head: &RequestHead, body: &[u8]) -> Result<(), Refusal> {
+    let Some(header) = head.header("authorization") else {
         let no_signature = || (403, "AccessDenied", "no signature".to_owned());
-        let of_address = |name| asked.asked(name).ok_or_else(no_signature);
+        let of_address = |name| head.param(name).ok_or_else(no_signature);
         let (credential, signature) = (of_address("X-Amz-Credential")?, of_address("X-Amz-Signature")?);
         let (signed, date) = (of_address("X-Amz-SignedHeaders")?, of_address("X-Amz-Date")?);
-        return check_signed(asked, &Signed { credential, signed, signature, date, digest: UNSIGNED });
+        return check_signed(head, &Signed { credential, signed, signature, date, digest: UNSIGNED });
     };
     if let Some(token) = header.strip_prefix("Bearer ") {
         let refusal = (401, "AuthenticationRequired", "the token is not known".to_owned());
         return if token == BEARER_TOKEN { Ok(()) } else { Err(refusal) };
     }
-    check_s3(asked, header, body)
+    check_s3(head, header, body)
 }
 
-fn check_s3(asked: &Asked, header: &str, body: &[u8]) -> Result<(), Refusal> {
+fn check_s3(head: &RequestHead, header: &str, body: &[u8]) -> Result<(), Refusal> {
     let malformed = || (400, "AuthorizationHeaderMalformed", "the authorization header is malformed".to_owned());
     let members: BTreeMap<&str, &str> = header
         .strip_prefix(SCHEME)
@@ -39,11 +39,11 @@ fn check_s3(asked: &Asked, header: &str, body: &[u8]) -> Result<(), Refusal> {
         .filter_map(|member| member.trim().split_once('='))
         .collect();
     let member = |name: &str| members.get(name).copied().ok_or_else(malformed);
-    let digest = asked.header("x-amz-content-sha256").ok_or_else(malformed)?;
+    let digest = head.header("x-amz-content-sha256").ok_or_else(malformed)?;
     let is_wrong = digest != UNSIGNED && digest != hex(digest::digest(&digest::SHA256, body).as_ref());
-    let date = asked.header("x-amz-date").ok_or_else(malformed)?;
+    let date = head.header("x-amz-date").ok_or_else(malformed)?;
     let (credential, signed, signature) = (member("Credential")?, member("SignedHeaders")?, member("Signature")?);
-    check_signed(asked, &Signed { credential, signed, signature, date, digest })?;
+    check_signed(head, &Signed { credential, signed, signature, date, digest })?;
     if is_wrong {
         return Err((400, "XAmzContentSHA256Mismatch", "the body is not what was signed".to_owned()));
     }
@@ -59,7 +59,7 @@ struct Signed<'a> {
     digest: &'a str,
 }
 
-fn check_signed(asked: &Asked, said: &Signed<'_>) -> Result<(), Refusal> {
+fn check_signed(head: &RequestHead, said: &Signed<'_>) -> Result<(), Refusal> {
     let malformed = || (400, "AuthorizationHeaderMalformed", "the authorization is malformed".to_owned());
     let Signed { credential, signed, signature, date, digest } = said;
     let (key, scope) = credential.split_once('/').ok_or_else(malformed)?;
@@ -73,7 +73,7 @@ fn check_signed(asked: &Asked, said: &Signed<'_>) -> Result<(), Refusal> {
         let message = format!("the region '{region}' is wrong; expecting '{REGION}'");
         return Err((400, "AuthorizationHeaderMalformed", message));
     }
-    let request = canonical(asked, signed, digest).ok_or_else(malformed)?;
+    let request = canonical(head, signed, digest).ok_or_else(malformed)?;
     let hashed = hex(digest::digest(&digest::SHA256, request.as_bytes()).as_ref());
     let text = format!("{SCHEME}\n{date}\n{scope}\n{hashed}");
     let mut secret = format!("AWS4{SECRET_KEY}").into_bytes();
@@ -88,21 +88,21 @@ fn check_signed(asked: &Asked, said: &Signed<'_>) -> Result<(), Refusal> {
 }
 
 /// The text that the client signed.
-fn canonical(asked: &Asked, signed: &str, digest: &str) -> Option<String> {
+fn canonical(head: &RequestHead, signed: &str, digest: &str) -> Option<String> {
     let encode = |text: &str| utf8_percent_encode(text, &UNRESERVED).to_string();
     let mut query: Vec<(String, String)> =
-        asked.query.iter().map(|(name, value)| (encode(name), encode(value))).collect();
+        head.query.iter().map(|(name, value)| (encode(name), encode(value))).collect();
     // The signature in an address is not part of the signed text.
     query.retain(|(name, _)| name != "X-Amz-Signature");
     query.sort();
     let query: Vec<String> = query.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
     let mut headers = String::new();
     for name in signed.split(';') {
-        let values: Option<Vec<&str>> = asked.headers.get_all(name).iter().map(|value| value.to_str().ok()).collect();
+        let values: Option<Vec<&str>> = head.headers.get_all(name).iter().map(|value| value.to_str().ok()).collect();
         let values: Vec<String> = values?.iter().map(|v| v.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         headers.push_str(&format!("{name}:{}\n", values.join(",")));
     }
-    let (method, path) = (&asked.method, asked.uri.path());
+    let (method, path) = (&head.method, head.uri.path());
     Some(format!("{method}\n{path}\n{}\n{headers}\n{signed}\n{digest}", query.join("&")))
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use annals::archive::{Draft, InventoryRead, TeamWriter};
-use annals::inventory::{ArchivedPart, Scope, Snapshot, computers, sso_users, team, user_info, users};
+use annals::inventory::{ArchivedPart, Scope, ShownParts, computers, sso_users, team, user_info, users};
 use annals::model::{Instant, InventoryPart, InventoryRow};
 use serde_json::Value;
 
@@ -13,18 +13,20 @@ const INFO: [InventoryPart; 2] = [InventoryPart::SignIn, InventoryPart::Tokens];
 pub fn write(writer: &mut TeamWriter, path: &Path, seen_at: Instant) {
     let text = std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let served: Value = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    let look = look(&served);
+    let roster = roster(&served);
     let mut draft = Draft::default();
     for part in InventoryPart::ALL {
         let mut part_before = ArchivedPart::of(writer.rows().inventory(part).unwrap());
         let rows = if INFO.contains(&part) {
             told_of_each(&served, part, &mut part_before, seen_at)
         } else {
-            look.parts
+            roster
+                .parts
                 .get(&part)
-                .map_or_else(Vec::new, |things| part_before.changes(part, Scope::Whole, things, seen_at.micros()))
+                .map_or_else(Vec::new, |entries| part_before.changes(part, Scope::Whole, entries, seen_at.micros()))
         };
-        let visible = if INFO.contains(&part) { served.get("info").is_some() } else { look.parts.contains_key(&part) };
+        let visible =
+            if INFO.contains(&part) { served.get("info").is_some() } else { roster.parts.contains_key(&part) };
         part_before.follow(rows.iter().cloned());
         if !rows.is_empty() {
             draft.inventory.push((part, rows));
@@ -35,15 +37,15 @@ pub fn write(writer: &mut TeamWriter, path: &Path, seen_at: Instant) {
     let _ = writer.commit(draft, seen_at).unwrap();
 }
 
-fn look(served: &Value) -> Snapshot {
+fn roster(served: &Value) -> ShownParts {
     let text = |name: &str| served[name].to_string();
     let whole = team(&text("team")).unwrap();
     let is_whole = whole.parts.contains_key(&InventoryPart::Groups);
-    let mut look = whole.with(users(&text("users")).unwrap()).with(computers(&text("devices"), is_whole).unwrap());
+    let mut roster = whole.with(users(&text("users")).unwrap()).with(computers(&text("devices"), is_whole).unwrap());
     if served.get("saml/users").is_some() {
-        look = look.with(sso_users(&text("saml/users")).unwrap());
+        roster = roster.with(sso_users(&text("saml/users")).unwrap());
     }
-    look
+    roster
 }
 
 /// One part of the authentication info of each user.
@@ -56,9 +58,9 @@ fn told_of_each(
     let infos = served.get("info").and_then(Value::as_object);
     let mut rows = Vec::new();
     for (user, info) in infos.into_iter().flatten() {
-        let look = user_info(user, &info.to_string()).unwrap();
-        if let Some(things) = look.parts.get(&part) {
-            rows.extend(part_before.changes(part, Scope::User(user), things, seen_at.micros()));
+        let roster = user_info(user, &info.to_string()).unwrap();
+        if let Some(entries) = roster.parts.get(&part) {
+            rows.extend(part_before.changes(part, Scope::User(user), entries, seen_at.micros()));
         }
     }
     rows

@@ -37,7 +37,7 @@ fn team(id: String) -> TeamStatus {
         quarantined: 0,
         bytes: 0,
         streams: Stream::ALL.map(stream).into(),
-        inventory: InventoryStatus { looked_at: Some(Instant::from_seconds(NOW - 120)), ..InventoryStatus::default() },
+        inventory: InventoryStatus { scanned_at: Some(Instant::from_seconds(NOW - 120)), ..InventoryStatus::default() },
         expired: Vec::new(),
         holds: Vec::new(),
         held_back: Vec::new(),

@@ -18,32 +18,37 @@ fn activity(name: &str, count: u32) -> CountedEvent {
     CountedEvent { event: RawEvent::new(text.into(), false, None, ServedTime::At(at())), count }
 }
 
-fn joined(stream: Stream, events: &[CountedEvent], held: &mut Held, rejects: &mut Held) -> Added {
-    let mut added = Added::default();
-    join((&TeamState::genesis("a", TeamId::from("t")), stream, at()), events, held, rejects, &mut added);
+fn joined(
+    stream: Stream,
+    events: &[CountedEvent],
+    archived: &mut ArchivedEvents,
+    rejects: &mut ArchivedEvents,
+) -> NewRows {
+    let mut added = NewRows::default();
+    join((&TeamState::genesis("a", TeamId::from("t")), stream, at()), events, archived, rejects, &mut added);
     added
 }
 
-fn add(stream: Stream, events: &[CountedEvent], held: &mut Held) -> Added {
-    joined(stream, events, held, &mut Held::default())
+fn add(stream: Stream, events: &[CountedEvent], archived: &mut ArchivedEvents) -> NewRows {
+    joined(stream, events, archived, &mut ArchivedEvents::default())
 }
 
 #[test]
 fn twins_get_occurrence_numbers_and_a_second_reading_adds_nothing() {
-    let mut held = Held::default();
-    let first = add(Stream::Activity, &[activity("aEvent", 2)], &mut held);
+    let mut archived = ArchivedEvents::default();
+    let first = add(Stream::Activity, &[activity("aEvent", 2)], &mut archived);
     let ids: Vec<_> = first.rows.iter().map(|row| row.event_id.as_str().rsplit('-').next().unwrap()).collect();
     assert_eq!(ids, ["1", "2"]);
-    assert!(add(Stream::Activity, &[activity("aEvent", 2)], &mut held).rows.is_empty());
-    assert_eq!(add(Stream::Activity, &[activity("aEvent", 3)], &mut held).rows.len(), 1);
+    assert!(add(Stream::Activity, &[activity("aEvent", 2)], &mut archived).rows.is_empty());
+    assert_eq!(add(Stream::Activity, &[activity("aEvent", 3)], &mut archived).rows.len(), 1);
 }
 
 #[test]
 fn the_same_id_with_other_content_is_a_new_revision() {
-    let mut held = Held::default();
-    assert_eq!(add(Stream::Connections, &[connection("e1", "a")], &mut held).rows[0].revision, 1);
-    assert!(add(Stream::Connections, &[connection("e1", "a")], &mut held).rows.is_empty());
-    let changed = add(Stream::Connections, &[connection("e1", "b")], &mut held);
+    let mut archived = ArchivedEvents::default();
+    assert_eq!(add(Stream::Connections, &[connection("e1", "a")], &mut archived).rows[0].revision, 1);
+    assert!(add(Stream::Connections, &[connection("e1", "a")], &mut archived).rows.is_empty());
+    let changed = add(Stream::Connections, &[connection("e1", "b")], &mut archived);
     assert_eq!((changed.rows[0].revision, changed.changed.len()), (2, 1));
 }
 
@@ -53,9 +58,9 @@ fn an_event_that_cannot_become_a_row_is_kept_once() {
         event: RawEvent::new("{}".to_owned().into(), false, None, ServedTime::Unusable("time_missing: none".into())),
         count: 1,
     };
-    let (mut held, mut rejects) = (Held::default(), Held::default());
+    let (mut archived, mut rejects) = (ArchivedEvents::default(), ArchivedEvents::default());
     for expected in [1, 0] {
-        let added = joined(Stream::Activity, std::slice::from_ref(&bad), &mut held, &mut rejects);
+        let added = joined(Stream::Activity, std::slice::from_ref(&bad), &mut archived, &mut rejects);
         assert_eq!((added.rows.len(), added.rejects.len()), (0, expected));
     }
 }
@@ -71,9 +76,9 @@ fn a_quarantined_twin_stays_in_quarantine_and_the_other_twins_are_rows() {
         first_seen_at: at(),
         original: None,
     };
-    let (mut held, mut rejects) = (Held::default(), Held::of_rejects(&[stored]));
+    let (mut archived, mut rejects) = (ArchivedEvents::default(), ArchivedEvents::of_rejects(&[stored]));
     for expected in [2, 0, 0] {
-        let added = joined(Stream::Activity, &twins, &mut held, &mut rejects);
+        let added = joined(Stream::Activity, &twins, &mut archived, &mut rejects);
         assert_eq!((added.rows.len(), added.rejects.len()), (expected, 0));
     }
 }
@@ -93,13 +98,13 @@ fn events_without_text_are_found_one_by_one() {
         revision: 1,
         original: Some(known_as(&event.digest)),
     });
-    let mut held = Held::with_originals(&stored);
+    let mut archived = ArchivedEvents::with_originals(&stored);
     for CountedEvent { event, .. } in &served {
-        assert_eq!(held.occurrences(&event.digest), 0);
+        assert_eq!(archived.occurrences(&event.digest), 0);
     }
     for event in served.iter().rev() {
-        held.recognise(std::slice::from_ref(event), &salts).unwrap();
-        assert_eq!(held.occurrences(&event.event.digest), 1);
+        archived.recognise(std::slice::from_ref(event), &salts).unwrap();
+        assert_eq!(archived.occurrences(&event.event.digest), 1);
     }
-    assert!(add(Stream::Connections, &served, &mut held).rows.is_empty());
+    assert!(add(Stream::Connections, &served, &mut archived).rows.is_empty());
 }

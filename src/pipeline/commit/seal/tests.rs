@@ -46,11 +46,11 @@ fn a_backfill_seals_a_finished_month_when_its_sessions_are_made() {
     ] {
         state.sessions = sessions;
         let october = SealUnit::Month.of(at("2026-10-01T00:00:00Z"));
-        assert_eq!(passed(&state, partition), is_sealed.then_some((STREAM, october)), "{what}");
+        assert_eq!(final_month(&state, partition), is_sealed.then_some((STREAM, october)), "{what}");
     }
     state.sessions = Some(mark(made_to("2026-11-05T00:00:00Z"), until));
     state.sealed_months.insert((STREAM, at("2026-10-01T00:00:00Z")));
-    assert_eq!(passed(&state, Partition::Month), None, "it is sealed, and November is not over");
+    assert_eq!(final_month(&state, Partition::Month), None, "it is sealed, and November is not over");
 }
 
 #[test]

@@ -11,10 +11,10 @@ use object_store::aws::{AwsAuthorizer, AwsCredential};
 use object_store::azure::{AzureAccessKey, AzureAuthorizer, AzureCredential};
 use object_store::client::{HttpConnector, HttpRequest, HttpRequestBody};
 
-#[path = "../../../../tests/common/demanded.rs"]
-mod demanded;
+#[path = "../../../../tests/common/third_party.rs"]
+mod third_party;
 
-use demanded::missing;
+use third_party::missing;
 
 use super::super::super::put;
 use super::super::proof::prove;

@@ -3,8 +3,8 @@
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 
+use super::behaviour::SECOND;
 use super::events;
-use super::habits::SECOND;
 use super::world::{Kind, World};
 use super::{DAY, HOUR};
 

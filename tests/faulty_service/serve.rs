@@ -1,7 +1,7 @@
 //! Makes the documented answers from the world.
 
+use super::behaviour::{More, Next, Order, SECOND};
 use super::chance::Chance;
-use super::habits::{More, Next, Order, SECOND};
 use super::http::{Answer, Request};
 use super::world::{Event, Kind, Team, World};
 
@@ -65,7 +65,9 @@ fn of_team(world: &World, team: &Team, rest: &[&str], request: &Request) -> (Ans
         ["user", _, "info"] => (Answer::of(200, user_info()), Vec::new()),
         ["billing", "events"] => billing(team),
         ["history"] => page(world, team, Kind::Activity, None, request),
-        ["history", "devices"] if world.habits.team_connections => page(world, team, Kind::Connections, None, request),
+        ["history", "devices"] if world.behaviour.team_connections => {
+            page(world, team, Kind::Connections, None, request)
+        }
         ["device", id, "history"] if team.computers.iter().any(|known| known == id) => {
             page(world, team, Kind::Connections, Some(id), request)
         }
@@ -142,7 +144,7 @@ fn billing(team: &Team) -> (Answer, Vec<u64>) {
 
 /// The events that a request may see, in the order of the list.
 fn list<'a>(world: &World, team: &'a Team, kind: Kind, device: Option<&str>, request: &Request) -> Vec<&'a Event> {
-    let habits = &world.habits;
+    let behaviour = &world.behaviour;
     let (start, stop) = (request.number("startTime"), request.number("stopTime"));
     let ids: Vec<&str> = request.query.iter().filter(|(key, _)| key == "ids").map(|(_, id)| id.as_str()).collect();
     let oldest = match (kind, team.plan_span) {
@@ -156,15 +158,15 @@ fn list<'a>(world: &World, team: &'a Team, kind: Kind, device: Option<&str>, req
             && event.at >= oldest
             && device.is_none_or(|device| of == Some(device))
             && (ids.is_empty() || of.is_some_and(|of| ids.contains(&of)))
-            && start.is_none_or(|start| habits.start.starts(event.at, start))
-            && stop.is_none_or(|stop| habits.stop.stops(event.at, stop))
+            && start.is_none_or(|start| behaviour.start.starts(event.at, start))
+            && stop.is_none_or(|stop| behaviour.stop.stops(event.at, stop))
     };
     let mut seen: Vec<&Event> = team.events.iter().filter(is_seen).collect();
-    match habits.order {
+    match behaviour.order {
         Order::Time | Order::NewestFirst => seen.sort_by_key(|event| (event.at, event.number)),
         Order::Scattered => seen.sort_by_key(|event| Chance::scatter(event.number)),
     }
-    if (habits.order == Order::NewestFirst) != (request.param("desc") == Some("true")) {
+    if (behaviour.order == Order::NewestFirst) != (request.param("desc") == Some("true")) {
         seen.reverse();
     }
     seen.into_iter().flat_map(|event| std::iter::repeat_n(event, event.shown)).collect()
@@ -172,13 +174,13 @@ fn list<'a>(world: &World, team: &'a Team, kind: Kind, device: Option<&str>, req
 
 fn page(world: &World, team: &Team, kind: Kind, device: Option<&str>, request: &Request) -> (Answer, Vec<u64>) {
     let limit = request.number("limit").unwrap_or(LIMIT_DEFAULT);
-    let limit_max = if device.is_some() { DEVICE_LIMIT_MAX } else { i64::try_from(world.habits.limit_max).unwrap() };
+    let limit_max = if device.is_some() { DEVICE_LIMIT_MAX } else { i64::try_from(world.behaviour.limit_max).unwrap() };
     let offset = request.number("offset").unwrap_or(0);
     if !(1..=limit_max).contains(&limit) || offset < 0 {
         return (error(400, "bad-limit"), Vec::new());
     }
     let offset = usize::try_from(offset).unwrap();
-    let limit = usize::try_from(limit).unwrap().min(world.habits.cap.unwrap_or(usize::MAX));
+    let limit = usize::try_from(limit).unwrap().min(world.behaviour.cap.unwrap_or(usize::MAX));
     let all = list(world, team, kind, device, request);
     let shown: Vec<&Event> = all.iter().skip(offset).take(limit).copied().collect();
     let texts: Vec<&str> = shown.iter().map(|event| event.text.as_str()).collect();
@@ -193,13 +195,13 @@ fn page(world: &World, team: &Team, kind: Kind, device: Option<&str>, request: &
 
 /// `hasMoreEvents` and `nextOffset`, correct or false.
 fn claims(world: &World, offset: usize, shown: usize, all: usize) -> String {
-    let more = match world.habits.more {
+    let more = match world.behaviour.more {
         More::True => Some((offset + shown < all).to_string()),
         More::Always(claim) => Some(claim.to_string()),
         More::Null => Some("null".to_owned()),
         More::Absent => None,
     };
-    let next = match world.habits.next {
+    let next = match world.behaviour.next {
         Next::True => Some((offset + shown).to_string()),
         Next::Stuck => Some(offset.to_string()),
         Next::Backwards => Some((i64::try_from(offset).unwrap() - 7).to_string()),

@@ -8,7 +8,7 @@ use crate::common;
 
 use common::python::plain_python;
 
-const WALK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sandbox/outside/walk.py");
+const WALK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sandbox/python_client/walk.py");
 
 #[test]
 fn an_independent_client_finds_no_deviation_from_the_document() {

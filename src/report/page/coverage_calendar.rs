@@ -6,7 +6,7 @@ use jiff::ToSpan;
 
 use crate::archive::WindowState;
 use crate::model::{Instant, Range};
-use crate::report::chart::{Drawing, Strip, StripState};
+use crate::report::chart::{CellState, CoverageCalendar, Drawing};
 use crate::report::coverage::StreamCoverage;
 use crate::report::data::ViewData;
 use crate::report::{About, Zone};
@@ -17,7 +17,7 @@ const DAY_S: i64 = 86_400;
 const CELLS_MAX: i64 = 124;
 
 /// Draws the coverage of `period`.
-pub fn strip(data: &ViewData, about: &About, period: Range, zone: &Zone) -> Drawing {
+pub fn coverage_calendar(data: &ViewData, about: &About, period: Range, zone: &Zone) -> Drawing {
     let (cells, coverage) = (cells(period, zone), &about.coverage);
     let has_teams = coverage.iter().any(|line| line.team != coverage[0].team);
     let lanes = coverage.iter().filter(|line| line.stream.is_some()).map(|line| {
@@ -30,7 +30,7 @@ pub fn strip(data: &ViewData, about: &About, period: Range, zone: &Zone) -> Draw
     let cells = cells.iter().map(|cell| {
         (local_micros(cell.start, zone), format!("{} to {}", local(cell.start, zone), local(cell.end, zone)))
     });
-    Strip { cells: cells.collect(), lanes }.draw()
+    CoverageCalendar { cells: cells.collect(), lanes }.draw()
 }
 
 /// Splits the period into cells: hours for a short period, else days or several days of the time zone.
@@ -58,31 +58,31 @@ fn days_later(at: Instant, days: i64, zone: &Zone) -> Option<Instant> {
 }
 
 /// The worst state in the cell.
-fn state_of(data: &ViewData, line: &StreamCoverage, cell: Range) -> StripState {
+fn state_of(data: &ViewData, line: &StreamCoverage, cell: Range) -> CellState {
     let touches = |span: &super::Span| span.from < cell.end && cell.start < span.to;
     let is_gap = line.gaps.iter().any(|gap| {
         gap.from.is_none_or(|from| from < cell.end) && gap.to.is_none_or(|to| cell.start < to)
             || gap.from == gap.to && gap.from.is_some_and(|at| cell.owns(at))
     });
     if is_gap {
-        return StripState::Gap;
+        return CellState::Gap;
     }
     if line.missing.iter().any(touches) {
-        return StripState::Missing;
+        return CellState::Missing;
     }
     if line.not_yet_read.iter().any(touches) {
-        return StripState::Waiting;
+        return CellState::Waiting;
     }
     if line.before_archive.iter().any(touches) {
-        return StripState::Before;
+        return CellState::Before;
     }
     let windows = data.coverage.iter().filter(|row| {
         Some(row.window.stream) == line.stream && row.team_id.as_str() == line.team && row.window.range.overlaps(&cell)
     });
-    let mut worst = StripState::Settled;
+    let mut worst = CellState::Settled;
     for row in windows {
         if row.window.state == WindowState::Provisional {
-            worst = StripState::Provisional;
+            worst = CellState::Provisional;
         }
     }
     worst

@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use crate::common;
 
-use common::asked::Place;
+use common::query_archive::Place;
 
 #[test]
 fn a_question_is_answered_in_every_text_format() {

@@ -7,7 +7,7 @@ use percent_encoding::percent_decode_str;
 
 use crate::Kind;
 
-pub(crate) struct Asked {
+pub(crate) struct RequestHead {
     pub(crate) kind: Kind,
     pub(crate) method: Method,
     pub(crate) uri: Uri,
@@ -17,7 +17,7 @@ pub(crate) struct Asked {
     pub(crate) headers: HeaderMap,
 }
 
-impl Asked {
+impl RequestHead {
     /// `None` for an unknown request.
     pub(crate) fn of(parts: Parts) -> Option<Self> {
         let Parts { method, uri, headers, .. } = parts;
@@ -44,7 +44,7 @@ impl Asked {
         Some(Self { kind, method, uri, bucket, key, query, headers })
     }
 
-    pub(crate) fn asked(&self, name: &str) -> Option<&str> {
+    pub(crate) fn param(&self, name: &str) -> Option<&str> {
         self.query.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
     }
 
@@ -54,7 +54,7 @@ impl Asked {
 
     /// The key, or a list's prefix.
     pub(crate) fn subject(&self) -> &str {
-        if self.kind == Kind::List { self.asked("prefix").unwrap_or("") } else { &self.key }
+        if self.kind == Kind::List { self.param("prefix").unwrap_or("") } else { &self.key }
     }
 
     /// Whether the client uses Google Cloud Storage.

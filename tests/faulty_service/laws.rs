@@ -10,7 +10,7 @@ use super::program::{Program, files_below};
 use super::serve::SECRET;
 use super::service::Service;
 use super::world::{Event, Kind, Team};
-use super::{habits::SECOND, parquet_files};
+use super::{behaviour::SECOND, parquet_files};
 
 /// The differences from the truth that a scenario expects.
 #[derive(Debug, Clone, Default)]

@@ -1,11 +1,13 @@
 //! Checks the tests' own service against the interface's text, and that its laws can fail.
 
-use crate::awkward;
+use crate::faulty_service;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use awkward::{Action, Answer, Bound, DAY, Dates, Edge, HOUR, Kind, More, Next, Order, Program, SINCE, Service, serve};
+use faulty_service::{
+    Action, Answer, Bound, DAY, Dates, Edge, HOUR, Kind, More, Next, Order, Program, SINCE, Service, serve,
+};
 use serde_json::Value;
 
 /// Sends one request with the service's token, and returns status, head and body.
@@ -68,7 +70,7 @@ fn each_interpretation_of_the_bounds_differs() {
         service.world().connection(DAY, millis);
     }
     let shown = |start, stop| {
-        (service.world().habits.start, service.world().habits.stop) = (start, stop);
+        (service.world().behaviour.start, service.world().behaviour.stop) = (start, stop);
         times(&page(&service, "history/devices", &span(DAY, DAY + 1)))
             .iter()
             .map(|at| at - DAY * 1_000)
@@ -89,19 +91,19 @@ fn false_paging_caps_and_orders_work_as_configured() {
         service.world().connection(DAY + second, 0);
     }
     {
-        let habits = &mut service.world().habits;
-        (habits.cap, habits.more, habits.next) = (Some(4), More::Always(false), Next::Stuck);
+        let behaviour = &mut service.world().behaviour;
+        (behaviour.cap, behaviour.more, behaviour.next) = (Some(4), More::Always(false), Next::Stuck);
     }
     let lied = page(&service, "history/devices", &span(DAY, DAY + 20));
     assert_eq!(times(&lied).len(), 4);
     assert_eq!((&lied["hasMoreEvents"], &lied["nextOffset"]), (&false.into(), &0.into()));
-    service.world().habits.cap = None;
+    service.world().behaviour.cap = None;
     for (order, is_sorted) in [(Order::Time, true), (Order::NewestFirst, false), (Order::Scattered, false)] {
-        service.world().habits.order = order;
+        service.world().behaviour.order = order;
         let seen = times(&page(&service, "history/devices", &span(DAY, DAY + 20)));
         assert_eq!((seen.len(), seen.is_sorted()), (10, is_sorted), "{order:?}");
     }
-    service.world().habits.order = Order::Time;
+    service.world().behaviour.order = Order::Time;
     let one = page(&service, "history/devices", &format!("{}&ids=none&ids=team-one-computer-1", span(DAY, DAY + 20)));
     assert_eq!(times(&one).len(), 10);
     service.world().remove_computer("team-one-computer-1", DAY + 60, true);
@@ -128,7 +130,7 @@ fn the_hook_decides_and_only_complete_answers_count() {
     assert!(!service.world().event(number).served);
     assert!(get(&service, &target).2.contains("deviceEvents"));
     assert!(service.world().event(number).served);
-    service.world().habits.dates = Dates::Absent;
+    service.world().behaviour.dates = Dates::Absent;
     assert!(!get(&service, &target).1.contains("Date"));
     assert!(serve::error(400, "x").body.starts_with(b"{\"code\""));
 }
@@ -148,12 +150,12 @@ fn the_plan_s_span_hides_older_events_and_admins_see_secrets() {
 
 /// Whether the laws find a fault.
 fn are_broken(service: &Service, program: &Program) -> bool {
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| awkward::hold(service, program, &SINCE))).is_err()
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| faulty_service::hold(service, program, &SINCE))).is_err()
 }
 
 #[test]
 fn the_laws_can_be_broken() {
-    let (service, program) = awkward::scene();
+    let (service, program) = faulty_service::scene();
     service.world().fill(DAY, 0..3);
     program.sync(&SINCE).ended(0);
     assert!(!are_broken(&service, &program));
@@ -162,16 +164,18 @@ fn the_laws_can_be_broken() {
         ("an event lost", |service, _| _ = service.world().connection(DAY + HOUR, 9)),
         ("an event doubled", |service, _| _ = service.world().teams[0].events.pop()),
         ("an event altered", |service, _| service.world().teams[0].events[3].kept.push(' ')),
-        ("a secret kept", |_, program| awkward::program::put(&program.home().join("log"), service_secret().as_bytes())),
+        ("a secret kept", |_, program| {
+            faulty_service::program::put(&program.home().join("log"), service_secret().as_bytes())
+        }),
         ("a file altered", |_, program| {
-            let files = awkward::program::files_below(&program.archive().join("tables"));
+            let files = faulty_service::program::files_below(&program.archive().join("tables"));
             let mut bytes = std::fs::read(&files[0]).unwrap();
             bytes[10] ^= 1;
-            awkward::program::put(&files[0], &bytes);
+            faulty_service::program::put(&files[0], &bytes);
         }),
     ];
     for (scenario, breach) in breaches {
-        let (service, program) = awkward::scene();
+        let (service, program) = faulty_service::scene();
         service.world().fill(DAY, 0..3);
         program.sync(&SINCE).ended(0);
         breach(&service, &program);

@@ -1,14 +1,14 @@
 //! Lists that change during a reading, and events that come late, change or disappear.
 #![allow(clippy::print_stdout, reason = "a failed test shows the scenario")]
 
-use crate::awkward;
+use crate::faulty_service;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use awkward::chance::times;
-use awkward::laws::findings;
-use awkward::{
+use faulty_service::chance::times;
+use faulty_service::laws::findings;
+use faulty_service::{
     Action, Answer, Chance, DAY, Expected, HOUR, Kind, Program, Request, SINCE, Service, World, hold, hold_with, scene,
 };
 
@@ -19,7 +19,7 @@ const LONG_AFTER: i64 = DAY + (96 + 73) * HOUR;
 
 /// This many connection events, one a second, on pages of twenty.
 fn pages(world: &mut World, from: i64, count: i64) -> Vec<u64> {
-    world.habits.cap = Some(20);
+    world.behaviour.cap = Some(20);
     (0..count).map(|n| world.connection_of(0, usize::try_from(n % 3).unwrap(), from + n, n % 1_000)).collect()
 }
 
@@ -84,7 +84,7 @@ fn moving_list(seed: u64) {
         world.fill(DAY, 0..4);
         pages(&mut world, BUSY, 60 + i64::try_from(chance.below(60)).unwrap());
         pages(&mut world, DAY + 80 * HOUR, 60);
-        world.habits.cap = Some(9 + usize::try_from(chance.below(30)).unwrap());
+        world.behaviour.cap = Some(9 + usize::try_from(chance.below(30)).unwrap());
     }
     let mut changes = 0;
     service.on_request(move |_, request, world| {
@@ -168,11 +168,11 @@ fn events_after_the_last_re_scan_are_read_with_rescan() {
     let program = Program::of(&service);
     service.world().fill(DAY, 0..2);
     program.sync(&SINCE).ended(0);
-    let rows = awkward::laws::archived(&program);
+    let rows = faulty_service::laws::archived(&program);
     let late = service.world().connection(DAY + 5 * HOUR, 5);
     service.world().activity(DAY + 5 * HOUR, 5);
     program.sync(&[&SINCE[..], &["--rescan"]].concat()).ended(0);
-    assert_ne!(awkward::laws::archived(&program), rows, "event {late} is read");
+    assert_ne!(faulty_service::laws::archived(&program), rows, "event {late} is read");
     hold(&service, &program, &SINCE);
     assert!(!findings(&program, "late").is_empty());
 }
@@ -322,5 +322,5 @@ fn a_list_that_always_changes_takes_a_bounded_number_of_requests() {
     assert!(service.requests_count() - before < 300, "{} requests", service.requests_count() - before);
     let held = "select count(distinct event_id)::bigint as n from connections where computer_host_name = '0'";
     assert_eq!(program.sql(held)[0]["n"], DAYS * 24 + 84);
-    assert!(awkward::laws::open_gaps(&program).is_empty(), "a later reading closes the gap");
+    assert!(faulty_service::laws::open_gaps(&program).is_empty(), "a later reading closes the gap");
 }

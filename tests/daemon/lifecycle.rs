@@ -294,8 +294,8 @@ fn quiet_polls_write_nothing_and_a_removal_s_gap_begins_at_the_last_poll() {
     wait_for("readiness", || daemon.is_ready().then_some(()));
     let team = scene.team(0);
     let seq = format!("annals_team_ledger_seq{{team=\"{team}\"}}");
-    let looked = format!("annals_team_task_done_timestamp_seconds{{team=\"{team}\",task=\"inventory\"}}");
-    wait_for("the scan of the inventory", || daemon.metric(&looked));
+    let done_at = format!("annals_team_task_done_timestamp_seconds{{team=\"{team}\",task=\"inventory\"}}");
+    wait_for("the scan of the inventory", || daemon.metric(&done_at));
     assert!(scene.count("inventory_users") > 0);
     pause(Duration::from_secs(3));
     let before = daemon.metric(&seq);

@@ -15,28 +15,28 @@ const ANCHOR_DOMAIN: &str = "annals walk anchor v1\n";
 
 /// A team's key for digests of served events.
 #[derive(Debug, Clone, Copy)]
-pub struct EventMask(pub(super) Salt);
+pub struct EventKey(pub(super) Salt);
 
 impl Salts {
-    /// The mask of this team.
+    /// The key of this team.
     ///
     /// # Errors
     /// When the salt that is the key is lost.
-    pub fn event_mask(&self) -> Result<EventMask, ArchiveError> {
-        self.key().map(EventMask)
+    pub fn event_key(&self) -> Result<EventKey, ArchiveError> {
+        self.key().map(EventKey)
     }
 
     /// Maps the digest of a served text to the identity of the event after an erasure.
     ///
     /// # Errors
-    /// As [`Salts::event_mask`].
+    /// As [`Salts::event_key`].
     pub fn originals(&self) -> Result<impl Fn(&Digest) -> Digest + use<>, ArchiveError> {
-        let mask = self.event_mask()?;
-        Ok(move |digest: &Digest| mask.original(digest))
+        let key = self.event_key()?;
+        Ok(move |digest: &Digest| key.original(digest))
     }
 }
 
-impl EventMask {
+impl EventKey {
     /// The keyed digest of an event's digest. Equal events have equal keyed digests.
     pub fn digest(&self, digest: &Digest) -> Digest {
         self.0.keyed(DIGEST_DOMAIN, &digest.0)
@@ -74,20 +74,20 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_masked_anchor_can_be_unmasked(anchor: [u8; 16], key: [u8; 32], other: [u8; 32]) {
-            let (mask, stranger) = (EventMask(Salt(key)), EventMask(Salt(other)));
-            let hidden = mask.encrypt(anchor);
-            prop_assert_eq!(mask.decrypt(hidden), anchor);
-            prop_assert_eq!(mask.encrypt(anchor), hidden);
+        fn an_encrypted_anchor_can_be_decrypted(anchor: [u8; 16], key: [u8; 32], other: [u8; 32]) {
+            let (own, stranger) = (EventKey(Salt(key)), EventKey(Salt(other)));
+            let hidden = own.encrypt(anchor);
+            prop_assert_eq!(own.decrypt(hidden), anchor);
+            prop_assert_eq!(own.encrypt(anchor), hidden);
             prop_assert_ne!(hidden, anchor);
             prop_assert_eq!(stranger.decrypt(hidden) == anchor, key == other);
         }
     }
 
     #[test]
-    fn a_masked_digest_differs_from_the_digest_and_depends_on_the_key() {
+    fn a_keyed_digest_differs_from_the_digest_and_depends_on_the_key() {
         let digest = Digest::of(b"a served text");
-        let [one, other] = [1, 2].map(|byte| EventMask(Salt([byte; 32])).digest(&digest));
-        assert!(one != digest && one != other && one == EventMask(Salt([1; 32])).digest(&digest));
+        let [one, other] = [1, 2].map(|byte| EventKey(Salt([byte; 32])).digest(&digest));
+        assert!(one != digest && one != other && one == EventKey(Salt([1; 32])).digest(&digest));
     }
 }

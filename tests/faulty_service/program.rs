@@ -17,7 +17,7 @@ use super::service::Service;
 /// The time limit of a run. A longer run is killed, and the test fails.
 const RUN_SECONDS_MAX: u64 = 60;
 /// How often to check whether to kill a run.
-const LOOK_MILLIS: u64 = 1;
+const POLL_MILLIS: u64 = 1;
 
 /// How one run ended.
 #[derive(Debug)]
@@ -212,8 +212,8 @@ impl Running<'_> {
 
     /// Waits for the end, and kills the process with SIGKILL as soon as `is_time` is true.
     pub fn kill_when(self, mut is_time: impl FnMut() -> bool) -> Run {
-        for _ in 0..RUN_SECONDS_MAX * 1_000 / LOOK_MILLIS {
-            let closed = self.child.closed.recv_timeout(Duration::from_millis(LOOK_MILLIS));
+        for _ in 0..RUN_SECONDS_MAX * 1_000 / POLL_MILLIS {
+            let closed = self.child.closed.recv_timeout(Duration::from_millis(POLL_MILLIS));
             if closed != Err(RecvTimeoutError::Timeout) || is_time() {
                 return self.kill_after(Duration::ZERO);
             }

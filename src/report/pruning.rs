@@ -36,7 +36,7 @@ const NOT_SIMPLE: [&str; 7] = ["or", "case", "when", "then", "else", "end", "lam
 
 /// A query over fewer files.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Narrowed {
+pub struct Pruned {
     pub sql: String,
     /// The view that the query no longer needs.
     pub view: View,
@@ -45,7 +45,7 @@ pub struct Narrowed {
 }
 
 /// `sql` over only the files that match its conditions; `None` if it remains unchanged.
-pub fn narrowed(sql: &str, data: &ViewData) -> Option<Narrowed> {
+pub fn pruned(sql: &str, data: &ViewData) -> Option<Pruned> {
     let question = Question::read(sql)?;
     let files = data.files.get(&question.dataset)?;
     let left: Vec<LiveFile> = files.iter().filter(|file| question.may_hold(file)).cloned().collect();
@@ -54,7 +54,7 @@ pub fn narrowed(sql: &str, data: &ViewData) -> Option<Narrowed> {
     }
     let body = over_files(question.view, &left);
     let sql = format!("WITH {} AS NOT MATERIALIZED ({body}) {sql}", question.view.as_str());
-    Some(Narrowed { sql, view: question.view, left: (question.dataset, left) })
+    Some(Pruned { sql, view: question.view, left: (question.dataset, left) })
 }
 
 /// The views that `sql` can use; all views if its words do not tell.

@@ -3,7 +3,7 @@
 use crate::model::{Digest, LedgerSeq};
 
 use super::super::note::Head;
-use super::expectations::{Expectations, HeadGiven};
+use super::expectations::{Expectations, KnownHead};
 use super::ledgers::Walk;
 use super::{Anchored, FaultCode, VerifyReport};
 
@@ -12,8 +12,8 @@ impl Expectations<'_> {
     pub fn check_heads(&self, walks: &[Walk], report: &mut VerifyReport) {
         for head in &self.options.heads {
             match head {
-                HeadGiven::Hash(hash) => check_hash(hash, walks, report),
-                HeadGiven::Note(head) => self.check_note(head, walks, report),
+                KnownHead::Hash(hash) => check_hash(hash, walks, report),
+                KnownHead::Note(head) => self.check_note(head, walks, report),
             }
         }
     }

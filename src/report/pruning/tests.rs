@@ -135,21 +135,21 @@ fn year() -> (tempfile::TempDir, Engine) {
 
 /// Random conditions: the omitted files hold no matching row.
 #[test]
-fn a_narrowed_question_has_the_same_answer() {
+fn a_pruned_question_has_the_same_answer() {
     let (_directory, engine) = year();
-    let narrowed_ones = std::cell::Cell::new(0);
+    let pruned_ones = std::cell::Cell::new(0);
     let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig { cases: 500, ..ProptestConfig::default() });
     runner
         .run(&condition(), |condition| {
             let sql = format!("SELECT event_id FROM connections c WHERE {condition} ORDER BY event_id");
             let whole =
                 csv(&engine, &format!("SELECT event_id FROM (FROM connections) c WHERE {condition} ORDER BY event_id"));
-            narrowed_ones.set(narrowed_ones.get() + u32::from(narrowed(&sql, engine.data()).is_some()));
+            pruned_ones.set(pruned_ones.get() + u32::from(pruned(&sql, engine.data()).is_some()));
             prop_assert_eq!(csv(&engine, &sql), whole, "{}", sql);
             Ok(())
         })
         .unwrap();
-    assert!(narrowed_ones.get() > 100, "only {} questions were narrowed", narrowed_ones.get());
+    assert!(pruned_ones.get() > 100, "only {} questions were pruned", pruned_ones.get());
 }
 
 /// A session is stored in the month of its first event.
@@ -181,7 +181,7 @@ fn a_query_about_sessions_of_a_month_reads_only_that_month() {
         ("first_event_at BETWEEN '2026-01-28' AND '2026-02-01' AND peer_ip IS NULL", "1-28\n2-1\n"),
     ] {
         let sql = format!("SELECT connection_id FROM sessions WHERE {condition} ORDER BY 1");
-        assert!(narrowed(&sql, engine.data()).is_some(), "{sql}");
+        assert!(pruned(&sql, engine.data()).is_some(), "{sql}");
         assert_eq!(csv(&engine, &sql), format!("connection_id\n{rows}"), "{sql}");
     }
 }
@@ -193,8 +193,8 @@ fn a_query_creates_only_its_views_and_finds_the_others() {
     let views = "SELECT count(*) AS n FROM duckdb_views() WHERE NOT internal";
     let open = |sql: &str| Engine::open_for(data.clone(), SMALL, &std::env::temp_dir(), sql).unwrap();
     let month = "SELECT count(*) AS n FROM connections WHERE event_time >= '2026-03-01' AND event_time < '2026-04-01'";
-    let narrow = open(month);
-    assert_eq!((csv(&narrow, month), csv(&narrow, views)), ("n\n3\n".to_owned(), "n\n0\n".to_owned()));
+    let pruned = open(month);
+    assert_eq!((csv(&pruned, month), csv(&pruned, views)), ("n\n3\n".to_owned(), "n\n0\n".to_owned()));
     let whole = open("SELECT count(*) AS n FROM connections");
     assert_eq!(csv(&whole, "SELECT count(*) AS n FROM connections"), "n\n36\n");
     assert_eq!(csv(&whole, views), "n\n1\n");

@@ -6,18 +6,18 @@
 
 pub mod chance;
 pub mod events;
-pub mod habits;
+pub mod behaviour;
 pub mod http;
 pub mod laws;
 pub mod parquet_files;
 pub mod program;
 pub mod serve;
 pub mod service;
-pub mod traces;
+pub mod subject_search;
 pub mod world;
 
+pub use behaviour::{Behaviour, Bound, Dates, Edge, More, Next, Order};
 pub use chance::Chance;
-pub use habits::{Bound, Dates, Edge, Habits, More, Next, Order};
 pub use http::{Answer, Request};
 pub use laws::{Expected, hold, hold_with};
 pub use program::{Program, Run};
@@ -45,5 +45,5 @@ pub fn busy(world: &mut World) {
         world.connection_of(0, usize::try_from(n % 3).unwrap(), DAY + 10 * HOUR + n * 300, n);
         world.activity(DAY + 10 * HOUR + n * 300, n);
     }
-    world.habits.cap = Some(100);
+    world.behaviour.cap = Some(100);
 }

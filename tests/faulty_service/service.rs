@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, UNIX_EPOCH};
 
-use super::habits::Dates;
+use super::behaviour::Dates;
 use super::http::{self, Answer, Request};
 use super::serve;
 use super::world::World;
@@ -195,7 +195,7 @@ impl Shared {
 }
 
 fn date(world: &World) -> Option<String> {
-    let seconds = match world.habits.dates {
+    let seconds = match world.behaviour.dates {
         Dates::Absent => return None,
         Dates::Garbage => return Some("a while ago".to_owned()),
         Dates::Clock => world.now,

@@ -1,5 +1,5 @@
-//! The place of a session: open sessions share one file. Finished sessions are stored by the month of their first event, and by
-//! its year after the files of its months were joined.
+//! The partition of a session: open sessions share one file. Finished sessions are stored by the month of their first event, and
+//! by its year after the files of its months were joined.
 //!
 //! A year's file has the same path as its January file would have. The ledger's times distinguish them: the year's file holds
 //! sessions beyond the month in its path.
@@ -22,7 +22,7 @@ pub const SMALL_ROWS: u64 = 4096;
 const JOINED_ROWS_MAX: u64 = GROUP_ROWS_MAX as u64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum SessionPartition {
     Open,
     /// By the month's first instant.
     Month(Instant),
@@ -31,25 +31,25 @@ pub enum Place {
 }
 
 /// The years whose sessions share a file.
-pub struct Places(BTreeSet<Instant>);
+pub struct JoinedYears(BTreeSet<Instant>);
 
-impl Places {
+impl JoinedYears {
     /// `files` are session files; `joining` are years that are being joined.
     pub fn of<'a>(files: impl Iterator<Item = &'a FileEntry>, joining: &[Range]) -> Self {
-        let places = files.filter(|file| is_of_year(file)).filter_map(|file| DataPath::parse(&file.path));
-        let joined = places.map(|data| year_of(data.start).start);
+        let paths = files.filter(|file| is_of_year(file)).filter_map(|file| DataPath::parse(&file.path));
+        let joined = paths.map(|data| year_of(data.start).start);
         Self(joined.chain(joining.iter().map(|year| year.start)).collect())
     }
 
-    /// The place of a finished session whose first event is at `at`.
-    pub fn of_time(&self, at: Instant) -> Place {
+    /// The partition of a finished session whose first event is at `at`.
+    pub fn of_time(&self, at: Instant) -> SessionPartition {
         let year = year_of(at).start;
-        if self.0.contains(&year) { Place::Year(year) } else { Place::Month(month_of(at).start) }
+        if self.0.contains(&year) { SessionPartition::Year(year) } else { SessionPartition::Month(month_of(at).start) }
     }
 
-    pub fn of_file(&self, file: &FileEntry) -> Place {
+    pub fn of_file(&self, file: &FileEntry) -> SessionPartition {
         match (file.role, DataPath::parse(&file.path)) {
-            (FileRole::Open, _) | (_, None) => Place::Open,
+            (FileRole::Open, _) | (_, None) => SessionPartition::Open,
             (_, Some(data)) => self.of_time(data.start),
         }
     }

@@ -12,19 +12,19 @@ const ID_COLUMN: &str = "team_id";
 const NAME_COLUMN: &str = "team";
 
 /// A sink that replaces ids by names, and passes the rows to the inner sink.
-pub struct Named<'a> {
+pub struct TeamNameSink<'a> {
     inner: &'a mut dyn Sink,
     names: &'a TeamNames,
     schema: Option<(usize, SchemaRef)>,
 }
 
-impl<'a> Named<'a> {
+impl<'a> TeamNameSink<'a> {
     pub fn new(inner: &'a mut dyn Sink, names: &'a TeamNames) -> Self {
         Self { inner, names, schema: None }
     }
 }
 
-impl Sink for Named<'_> {
+impl Sink for TeamNameSink<'_> {
     fn begin(&mut self, schema: SchemaRef) -> Result<(), ReportError> {
         let at = schema.fields().iter().position(|field| field.name() == ID_COLUMN);
         let is_free = schema.fields().iter().all(|field| field.name() != NAME_COLUMN);

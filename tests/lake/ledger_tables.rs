@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::awkward::{DAY, HOUR, Program, SINCE, Service};
+use super::faulty_service::{DAY, HOUR, Program, SINCE, Service};
 use super::readers::Readers;
 use super::tables::{FIRST, faults, json_of, newest, publish, read_once};
 

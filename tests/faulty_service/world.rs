@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
+use super::behaviour::{Behaviour, SECOND};
 use super::events;
-use super::habits::{Habits, SECOND};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
@@ -61,7 +61,7 @@ pub struct World {
     /// The service's clock, seconds since the epoch.
     pub now: i64,
     pub teams: Vec<Team>,
-    pub habits: Habits,
+    pub behaviour: Behaviour,
     /// Tokens that are accepted.
     pub tokens: Vec<String>,
     born: u64,
@@ -70,7 +70,7 @@ pub struct World {
 impl World {
     pub fn new(now: i64, token: &str) -> Self {
         let mut world =
-            Self { now, teams: Vec::new(), habits: Habits::default(), tokens: vec![token.to_owned()], born: 0 };
+            Self { now, teams: Vec::new(), behaviour: Behaviour::default(), tokens: vec![token.to_owned()], born: 0 };
         world.add_team("team-one");
         world
     }

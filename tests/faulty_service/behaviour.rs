@@ -98,7 +98,7 @@ pub enum Dates {
 }
 
 #[derive(Debug, Clone)]
-pub struct Habits {
+pub struct Behaviour {
     pub start: Bound,
     pub stop: Bound,
     /// The service refuses a larger `limit` with 400.
@@ -113,7 +113,7 @@ pub struct Habits {
     pub team_connections: bool,
 }
 
-impl Default for Habits {
+impl Default for Behaviour {
     fn default() -> Self {
         Self {
             start: Bound::EXACT,

@@ -1,7 +1,7 @@
 //! Bugs that tests plant, to show that the checkers catch them. Only the library's own tests contain them.
 
-/// A bug that a checker must catch: the exhaustive checker of `collect` catches the first seven, the simulation the
-/// others.
+/// A bug that a checker must catch. The exhaustive checker of `collect` catches the first seven, tests of the archive catch
+/// `VacuumReadsFirst` and `ErasureUnescaped`, and the simulation catches the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bug {
     NoPad,

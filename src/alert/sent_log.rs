@@ -33,8 +33,10 @@ pub struct SentToTarget {
 }
 
 impl SentLog {
+    /// Reads the record, which is empty if the file does not exist.
+    ///
+    /// # Errors
     /// When the file exists and cannot be read.
-    /// When there is a file and it cannot be read.
     pub fn read(path: &Path) -> std::io::Result<Self> {
         match files::read(path, Links::Refuse, MEMORY_BYTES_MAX) {
             Ok(bytes) => Ok(serde_json::from_slice(&bytes)?),

@@ -270,9 +270,9 @@ struct Schedule<'a> {
     policy: &'a RetryPolicy,
     started: Duration,
     attempts: u32,
-    /// The sum of the waits that the service demanded, beyond our own.
+    /// The sum of the waits that the service demanded from this request, beyond our own delays.
     asked: Duration,
-    /// The sum of the waits that it demanded from other requests.
+    /// The time that this request waited because of pauses that the service demanded from other requests.
     kept_waiting: Duration,
     delays: backon::ExponentialBackoff,
 }

@@ -237,7 +237,7 @@ fn masked(body: &[u8]) -> Option<String> {
     if copy == body {
         return None;
     }
-    Some(String::from_utf8(copy).expect("BUG: what is not UTF-8 was masked"))
+    Some(String::from_utf8(copy).expect("BUG: invalid UTF-8 was masked"))
 }
 
 fn mask_strings(text: &mut [u8]) {

@@ -106,8 +106,8 @@ impl Hold {
 }
 
 /// The holds that cover rows of `dataset` in `period`. With `subject`, only that subject's rows count. Without it, a hold on
-/// a subject covers all rows, because any row can be about the subject. `holds` are the holds that apply to the team: see
-/// [`Archive::holds_on`](super::Archive::holds_on).
+/// a subject covers all rows, because any row can be about the subject. `holds` are the holds that apply to the team, from
+/// [`active_holds`](super::active_holds()).
 pub fn covering<'a>(
     holds: impl IntoIterator<Item = &'a Hold>,
     dataset: Dataset,

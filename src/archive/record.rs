@@ -1,7 +1,8 @@
 //! The content of a ledger line: added and removed files, moved checkpoints, findings. The ledger is the only truth about an
 //! archive.
 //!
-//! A record holds ids of teams and computers, digests, times and counts: no personal data, no secret and no URL.
+//! A record holds ids of teams and computers, digests, times and counts, but no secret and no URL. It names people only in a
+//! review (the reviewer) and in a hold (its reason and its requester).
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! The record of a review: who reviewed which pack of reports, and the outcome.
 //!
-//! The reviewer's name is the only personal data in a ledger. The reviewer adds it for this purpose.
+//! The reviewer's name is personal data. The reviewer adds it for this purpose.
 
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr};

@@ -116,7 +116,7 @@ impl Archive {
         }
     }
 
-    /// Writers of this archive keep a snapshot after this many lines, so that readers replay less.
+    /// For tests: writers of this archive keep a snapshot after this many lines, so that readers replay less.
     #[must_use]
     pub fn snapshots_every(self, lines: u64) -> Self {
         Self { snapshot_lines: lines, ..self }

@@ -27,11 +27,11 @@ pub enum StateError {
     EmptyWindow { stream: Stream, new: Range },
     #[error("window {stream}{new} has another end than before: {held}")]
     Resized { stream: Stream, new: Range, held: Range },
-    #[error("window {stream}{window} goes back from {} to {}", from.into_str(), to.into_str())]
+    #[error("window {stream}{window}: its state goes back from {} to {}", from.into_str(), to.into_str())]
     Back { stream: Stream, window: Range, from: WindowState, to: WindowState },
-    #[error("window {stream}{window} falls from {from} events to {to}")]
+    #[error("window {stream}{window}: its number of events falls from {from} to {to}")]
     FewerEvents { stream: Stream, window: Range, from: u64, to: u64 },
-    #[error("window {stream}{window} goes from {from} events without text to {to}, of {events} events")]
+    #[error("window {stream}{window}: its number of events without text goes from {from} to {to}, of {events} events")]
     WithoutText { stream: Stream, window: Range, from: u64, to: u64, events: u64 },
     #[error("window {stream}{window} is recorded twice in one commit")]
     Twice { stream: Stream, window: Range },
@@ -41,7 +41,7 @@ pub enum StateError {
     NotNew { path: String },
     #[error("{path}: removed, but not live")]
     NotLive { path: String },
-    #[error("{path}: its times run backwards, from {first} to {last}")]
+    #[error("{path}: its first time {first} is later than its last time {last}")]
     Times { path: String, first: Instant, last: Instant },
     #[error("the line names the salt of {month} a second time, or {month} does not begin a month")]
     Salt { month: Instant },

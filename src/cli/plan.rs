@@ -216,7 +216,7 @@ fn batch(rows: &[Row]) -> RecordBatch {
 fn table(rows: &[Row], names: &TeamNames) -> comfy_table::Table {
     let mut table = comfy_table::Table::new();
     table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
-    table.set_header(["team", "stream", "unread since", "to read", "re-scans", "requests, about", "left to loss"]);
+    table.set_header(["team", "stream", "unread since", "to read", "re-scans", "requests, about", "time to loss"]);
     for row in rows {
         table.add_row([
             names.label(row.team.as_str()),

@@ -8,7 +8,7 @@ use super::limits::LimitArgs;
 use super::output::OutputArgs;
 use super::{Global, query, shell};
 
-/// Query the archive in SQL: views activity, connections, billing, quarantine, coverage, findings, reviews, ledger, archive_files
+/// Query the archive in SQL: views such as sessions, connections, activity, billing, coverage and findings; docs/sql.md lists all
 ///
 /// Without a query, at a terminal, this command starts a shell: .help lists its commands. Without a query, and with statements on
 /// standard input, it runs them in order until the first error.

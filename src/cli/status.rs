@@ -21,7 +21,7 @@ use super::{Global, output, query, reading};
 /// The table shows this many teams without a problem, unless `--all` is given.
 const TEAMS_WELL_SHOWN: usize = 10;
 
-/// Show for each team and stream: settled edge, lag, open windows, gaps, time left to loss; teams with a problem come first
+/// Show for each team and stream: the end of the settled part, lag, open windows, gaps, time to loss; teams with a problem come first
 #[derive(Debug, Clone, Args)]
 pub struct StatusArgs {
     /// Show every team in the table, not only those with a problem and the first ten others

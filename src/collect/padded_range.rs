@@ -3,7 +3,7 @@
 use crate::model::{Instant, Range, RawEvent};
 use crate::planted::{self, Bug};
 
-/// A range of event time with padding: however the service reads the bounds, it hides no event.
+/// A range of event time with padding. The padding is so wide that no interpretation of the bounds hides an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PaddedRange {
     pub range: Range,
@@ -24,12 +24,13 @@ impl PaddedRange {
         if planted::is(Bug::NoPad) { 0 } else { self.pad }
     }
 
-    /// Whether an event lies outside the padded range, however the bounds are read.
+    /// Whether an event lies outside the padded range by every interpretation of the bounds.
     pub fn is_stray(&self, at: Instant) -> bool {
         at < Instant::from_seconds(self.start() - 1) || at > Instant::from_seconds(self.stop() + 1)
     }
 
-    /// Whether this reading keeps the event: the range owns it, or no reading of a neighbour does.
+    /// Whether this reading keeps the event: the event lies in the range, or so far outside that no reading of a neighbouring
+    /// range keeps it.
     pub fn keeps(&self, event: &RawEvent) -> bool {
         self.keeps_at(event.at())
     }

@@ -40,7 +40,7 @@ pub struct Schedule {
 /// Whether each team has its own metric series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TeamMetrics {
-    /// Up to a hundred teams.
+    /// Up to `TEAMS_IN_METRICS_MAX` teams.
     #[default]
     Auto,
     Always,

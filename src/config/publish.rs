@@ -22,7 +22,7 @@ impl Publish {
     }
 }
 
-/// Engines take an address with a scheme; what stands in it goes into every version of a table, so no credentials may.
+/// Engines need an address with a scheme. Each version of a table contains the address, so it must contain no credentials.
 fn check_location(text: &str) -> Result<String, String> {
     let rest = text.split_once("://").map(|(_, rest)| rest);
     let authority = rest.and_then(|rest| rest.split('/').next()).unwrap_or_default();

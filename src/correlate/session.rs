@@ -87,8 +87,8 @@ pub fn is_finished(session: &SessionRow, newest: Instant) -> bool {
 
 /// The latest revision of each event, sorted by time and event id.
 fn latest(mut latest: Vec<ConnectionEvent<'_>>) -> Vec<ConnectionEvent<'_>> {
-    // On a tie (the same id with another time is in another window), the event seen later counts. The further keys only make the
-    // choice independent of the order. Files keep microseconds of `first_seen_at`.
+    // If two revisions have the same number (the event's time changed, so it is in two windows), the event seen later counts. The
+    // other keys only make the choice independent of the order. Files keep microseconds of `first_seen_at`.
     fn rank<'e>(event: &ConnectionEvent<'e>) -> impl Ord + use<'e> {
         let ConnectionEvent { revision, first_seen_at, time, event_type, details, failure_reason, .. } = *event;
         (revision, first_seen_at.micros(), time, event_type, details, failure_reason)
@@ -137,5 +137,5 @@ fn milliseconds(from: Instant, to: Instant) -> Option<i64> {
 }
 
 fn count(number: usize) -> i64 {
-    i64::try_from(number).expect("BUG: what is in memory can be counted")
+    i64::try_from(number).expect("BUG: numbers of things in memory fit an i64")
 }

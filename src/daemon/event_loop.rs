@@ -113,7 +113,7 @@ impl Daemon {
                 Event::Checked(verified) => self.checked(verified),
                 Event::Told(Some(Command::Reload(new))) => self.reload(*new),
                 Event::Told(Some(Command::TokenChanged)) => {
-                    tracing::info!("the token is another one: what was refused is tried again");
+                    tracing::info!("the token changed: the daemon runs the refused tasks again");
                     self.timetable.retry_refused(self.edges.clock.now());
                     self.listed_next = Some(self.edges.clock.now());
                 }
@@ -201,7 +201,10 @@ impl Daemon {
             Outcome::Failed { not_before: Some(wait) } => {
                 self.asked_to_wait += 1;
                 if self.asked_to_wait >= ASKED_TO_WAIT_MAX {
-                    tracing::warn!(seconds = wait.as_secs(), "the service asks one team after another to wait: all do");
+                    tracing::warn!(
+                        seconds = wait.as_secs(),
+                        "the service throttles several teams in a row: all teams wait"
+                    );
                     self.timetable.pause(now.plus(wait));
                     self.asked_to_wait = 0;
                 }
@@ -214,8 +217,8 @@ impl Daemon {
         self.is_checking = false;
         self.checked_next = self.schedule.verify.next_after(self.edges.clock.now());
         match &verified.first {
-            Some(first) => tracing::error!(faults = verified.faults, first, "the archive does not check"),
-            None => tracing::info!("the whole archive checks against its ledger"),
+            Some(first) => tracing::error!(faults = verified.faults, first, "the check of the archive found faults"),
+            None => tracing::info!("the check of the whole archive found no fault"),
         }
         self.live.change(|shown| shown.verified = Some(verified));
     }
@@ -244,7 +247,7 @@ impl Daemon {
         for team in self.timetable.teams() {
             self.show_tasks(&team);
         }
-        tracing::info!("the configuration was read again and is in force");
+        tracing::info!("the daemon uses the new configuration");
     }
 
     /// Waits a moment for the running tasks to end, then abandons the others. The next process reads their uncommitted
@@ -258,7 +261,7 @@ impl Daemon {
                 }
                 () = grace => {
                     let runs = self.runs_under_way;
-                    tracing::info!(runs, "given up in the middle: nothing is half committed");
+                    tracing::info!(runs, "the daemon stops without waiting longer for its tasks: each commit is complete or absent");
                     return;
                 }
             }

@@ -1,4 +1,4 @@
-//! The daemon's state for display. Its port, its metrics and its warnings show it.
+//! The daemon's state for display: by its port, its metrics and its alerts.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};

@@ -67,7 +67,7 @@ impl OpenTeams {
     /// Opens the team, if it is not open.
     ///
     /// # Errors
-    /// When it cannot be opened: another process writes it, or its ledger does not check.
+    /// When it cannot be opened: another process writes it, or its ledger is invalid.
     pub async fn open(&self, team: &TeamId) -> Result<Opened, ArchiveError> {
         let slot = {
             let mut held = self.held();

@@ -18,7 +18,7 @@ impl Daemon {
         let mut teams = self.edges.settings.own(self.edges.settings.teams.clone());
         if self.edges.settings.teams.is_empty() {
             teams = self.edges.settings.own(self.archive.teams().unwrap_or_else(|error| {
-                tracing::warn!(%error, "the archive does not say which teams it holds");
+                tracing::warn!(%error, "cannot list the teams of the archive");
                 Vec::new()
             }));
             self.assumed.extend(teams.iter().cloned());
@@ -48,13 +48,13 @@ impl Daemon {
                 self.listed_next = Some(now.plus(LISTING_EVERY));
                 let gone: Vec<TeamId> = self.assumed.iter().filter(|team| !teams.contains(team)).cloned().collect();
                 for team in gone {
-                    tracing::warn!(%team, "the archive holds this team, and the token does not see it: it is not read");
+                    tracing::warn!(%team, "the token does not see this archived team: the daemon does not read it");
                     self.forget(&team);
                 }
                 self.assumed.clear();
                 let known = self.timetable.teams();
                 for team in teams.iter().filter(|team| !known.contains(*team)) {
-                    tracing::info!(%team, "a team to read");
+                    tracing::info!(%team, "the daemon starts to read this team");
                     self.add_team(team, now);
                 }
                 // Set this last: until then a reader would see an incomplete list.

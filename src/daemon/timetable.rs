@@ -98,7 +98,7 @@ impl Timetable {
             .map(|((team, task), job)| (team.clone(), *task, job.lane(*task)));
         if let Some((team, task, lane)) = first {
             self.busy.insert(team.clone(), lane);
-            let job = self.jobs.get_mut(&(team.clone(), task)).expect("BUG: it was just found");
+            let job = self.jobs.get_mut(&(team.clone(), task)).expect("BUG: the job is among the due jobs");
             (job.started, job.is_wanted) = (Some(now), false);
             return Next::Start(team, task);
         }

@@ -20,7 +20,7 @@ impl Ledgers {
     /// Collects the rows of the ledger tables only if `has_whole`.
     ///
     /// # Errors
-    /// When the store fails, or a ledger does not check.
+    /// When the store fails, or a ledger is invalid.
     pub fn read(archive: &Archive, has_whole: bool) -> Result<Self, LakeError> {
         let lines = LinesFile { archive_id: archive.id().to_owned(), teams: Vec::new() };
         let mut found = Self { lines, files: BTreeMap::new(), whole: LedgerRows::default() };

@@ -1,5 +1,5 @@
-//! How far the open tables are behind the ledgers, from the files of the archive alone. No file records a publication that
-//! failed: what it did not publish stays pending.
+//! How far the open tables are behind the ledgers, from the files of the archive alone. No file records a failed
+//! publication: its files stay pending.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -25,8 +25,8 @@ pub struct TableLag {
     pub version: u64,
     /// The time of the newest snapshot. A publication without changed files makes none.
     pub published_at: Option<Instant>,
-    /// Commits with files that the table does not name yet, or names still. `None`: unknown, because the table cannot be read,
-    /// or because the ledgers name no files of it.
+    /// The number of commits whose changes the table lacks: files that it does not name yet, or removed files that it still
+    /// names. `None` if it is unknown: the table cannot be read, or the ledgers name no files of it.
     pub commits_behind: Option<u64>,
     /// The time of the oldest of these commits.
     pub behind_since: Option<Instant>,

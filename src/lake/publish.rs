@@ -103,7 +103,7 @@ impl<'a> Publisher<'a> {
     /// Publishes tables, each given once. Each table stands for the ledgers at one moment.
     ///
     /// # Errors
-    /// When the store fails, a ledger does not check, a table is not this program's, or other publishers won every try.
+    /// When the store fails, a ledger is invalid, another program wrote a table, or other publishers won every attempt.
     pub fn publish(&self, tables: &[TableId]) -> Result<Vec<Published>, LakeError> {
         let store = self.archive.store().as_ref();
         let mut done: BTreeMap<TableId, Published> = BTreeMap::new();
@@ -239,7 +239,8 @@ impl Change {
         let Grouped { mut kept, entries } = group(manifests, &gone, added, id, sequence);
         let directory = metadata_of(&wanted.table);
         if !entries.is_empty() {
-            let schema = serde_json::to_string(metadata.schema().expect("BUG: it was just taken")).expect("BUG: texts");
+            let schema = serde_json::to_string(metadata.schema().expect("BUG: `take_schema` keeps it"))
+                .expect("BUG: a schema serialises");
             let path = format!("{directory}/{id:016x}-m0.avro");
             let bytes = encode_manifest(&by.place, &schema, schema_id, &entries);
             put(store, &path, &bytes)?;

@@ -46,7 +46,7 @@ impl TableSchema {
     pub fn name_mapping(&self) -> String {
         let mapped: Vec<Mapped<'_>> =
             self.fields.iter().map(|field| Mapped { field_id: field.id, names: [&field.name] }).collect();
-        serde_json::to_string(&mapped).expect("BUG: names and numbers")
+        serde_json::to_string(&mapped).expect("BUG: names and numbers serialise")
     }
 
     pub fn last_column_id(&self) -> i32 {

@@ -1,4 +1,4 @@
-//! Typed rows: `normalize` makes them, `archive` keeps them. `archive::schema` defines the columns of the datasets.
+//! Typed rows: `normalize` makes them, `archive` keeps them. `archive::table::schema` defines the columns of the datasets.
 
 use std::ops::Deref;
 

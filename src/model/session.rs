@@ -90,7 +90,7 @@ pub struct SessionRow {
 }
 
 impl SessionRow {
-    /// Whether `kept` is equal. It comes from a file, so its times have microseconds.
+    /// Whether this session equals `kept`, which comes from a file: files store times in microseconds.
     pub fn is_as_kept(&self, kept: &SessionRow) -> bool {
         let micros = |at: Instant| Instant::from_nanos(at.micros().saturating_mul(1_000));
         let maybe = |at: Option<Instant>| at.map(micros);

@@ -18,7 +18,7 @@ pub enum Stream {
 
 impl Stream {
     pub const ALL: [Stream; 3] = [Stream::Activity, Stream::Connections, Stream::Billing];
-    /// The streams that are read by windows; billing shows only its ten newest entries.
+    /// For tests: the streams that are read by windows. Billing shows only its ten newest entries.
     pub const WINDOWED: [Stream; 2] = [Stream::Activity, Stream::Connections];
 
     pub const fn as_str(self) -> &'static str {

@@ -69,13 +69,13 @@ pub async fn expire_on_schedule(edges: &TeamEdges) -> Result<(), ArchiveError> {
     let team = &edges.team;
     if !done.expired.is_empty() {
         let rows: u64 = done.expired.iter().map(|record| record.rows).sum();
-        tracing::info!(%team, months = done.expired.len(), rows, "rows have expired under their class");
+        tracing::info!(%team, months = done.expired.len(), rows, "Annals removed rows that are older than their retention class");
     }
     let kept = done.kept.iter().filter_map(|month| Some((month, month.kept_text()?)));
     let kept: Vec<String> =
         kept.map(|(month, why)| format!("{} of {}: {why}", month.dataset, month.month.month())).collect();
     if !kept.is_empty() {
-        tracing::info!(%team, kept = kept.join("; "), "due rows are kept");
+        tracing::info!(%team, kept = kept.join("; "), "Annals keeps due rows for the named reasons");
     }
     edges.memory.note_held_back(kept);
     Ok(())

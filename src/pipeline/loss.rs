@@ -44,7 +44,7 @@ fn tells_of_loss(finding: &Finding) -> bool {
 }
 
 impl Reading {
-    /// The state of the last commit. No commit holds the `quiet` points.
+    /// The state of the last commit, with the read points that no commit holds yet (`quiet`).
     pub fn of(state: &TeamState, quiet: &[ReadPoint], lag: Duration) -> Self {
         let mut reading = Self { lag, ..Self::default() };
         let held = state.streams.get(&Stream::Connections);

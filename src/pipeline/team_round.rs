@@ -274,7 +274,7 @@ fn gap_behind_span(
     let told = told.filter_map(|gap| gap.to).max();
     let (from, slack) = told.filter(|told| from < *told).map_or((from, slack), |told| (told, Duration::ZERO));
     let is_behind = from.plus(slack) < horizon && !planted::is(Bug::NoSpanGap);
-    let reason = "not read before the plan's span had passed: the service may show it no longer";
+    let reason = "Annals did not read this time within the plan's span: the service may no longer show its events";
     let finding = Finding::new(Some(Stream::Connections), FindingKind::Gap, PLAN_SPAN, reason, now);
     is_behind.then_some(Finding { from: Some(from), to: Some(horizon), ..finding })
 }

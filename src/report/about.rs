@@ -58,11 +58,6 @@ pub struct About {
 }
 
 impl About {
-    /// Whether a gap is recorded inside the period.
-    pub fn has_gap(&self) -> bool {
-        self.coverage.iter().any(|stream| !stream.gaps.is_empty())
-    }
-
     /// The number of gaps inside the period.
     pub fn gaps(&self) -> usize {
         self.coverage.iter().map(|stream| stream.gaps.len()).sum()

@@ -98,8 +98,8 @@ impl Engine {
         Self::open_with(data, limits, spill_parent, wanted)
     }
 
-    /// Like [`Engine::open_in`], for one query: creates other views than those that `sql` names only if it turns out to need
-    /// them.
+    /// Like [`Engine::open_in`], for one query: first creates only the views that `sql` names, and the others when the query
+    /// needs them.
     ///
     /// # Errors
     /// As [`Engine::open_in`].
@@ -213,7 +213,7 @@ impl Engine {
         })
     }
 
-    /// [`Engine::open`], then [`Engine::confined`].
+    /// For tests: [`Engine::open`], then [`Engine::confined`].
     ///
     /// # Errors
     /// Errors of both.

@@ -1,6 +1,6 @@
 //! Pseudonyms for an evidence pack: people, computers and addresses get names that are stable within the pack.
 //!
-//! The SQL runs on the real values, so counts stay as they are; only what leaves the engine is replaced. A text column is replaced
+//! The SQL runs on the real values, so counts stay. Only the results get pseudonyms. A text column is replaced
 //! as a whole, unless it holds words of the program or of the service ([`VOCABULARY`]): there, only known identifiers, email
 //! addresses and IP addresses are replaced. So an unknown column of a user's own report shows too little rather than too much.
 

@@ -84,7 +84,7 @@ impl VArrowScalar for LocalTime {
                 let zone = TimeZone::get(name).map_err(|_| format!("unknown time zone {name:?}"))?;
                 last = Some((name, zone));
             }
-            let (_, zone) = last.as_ref().expect("BUG: set just above");
+            let (_, zone) = last.as_ref().expect("BUG: a row with a zone has set it");
             local.push(Some(local_micros(times.value(row), zone)?));
         }
         Ok(Arc::new(TimestampMicrosecondArray::from(local)))

@@ -171,7 +171,7 @@ pub struct Bounds {
 impl Bounds {
     /// The range includes the whole last second: x.999 too.
     pub const WHOLE_SECOND: Bounds = Bounds { rounding: Rounding::Down, start_open: false, stop_open: false };
-    /// The range includes only x.000 of the last second.
+    /// For tests: the range includes only x.000 of the last second.
     pub const EXACT: Bounds = Bounds { rounding: Rounding::Exact, start_open: false, stop_open: false };
 
     /// The first nanosecond that a range from `start` includes.

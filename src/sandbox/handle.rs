@@ -116,7 +116,7 @@ impl SandboxHandle {
         true
     }
 
-    /// Removes a computer. Its connection history disappears at once, and activity gets an event. Returns false if
+    /// For tests: removes a computer. Its connection history disappears at once, and activity gets an event. Returns false if
     /// the computer is not on the team.
     pub fn remove_device(&self, team: &TeamId, device: &DeviceId) -> bool {
         let Some(team) = self.team(team) else { return false };

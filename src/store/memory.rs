@@ -59,7 +59,7 @@ impl MemoryStore {
         self.inner().now = now;
     }
 
-    /// Replaces or removes a file without the archive's knowledge, for tests of damage.
+    /// For tests of damage: replaces or removes a file without the archive's knowledge.
     pub fn tamper(&self, path: &str, content: Option<Bytes>) {
         let mut inner = self.inner();
         match content {

@@ -1,4 +1,4 @@
-//! The edge to storage: ten operations, and the durability that a commit needs.
+//! The edge to storage: its operations, and the durability that a commit needs.
 
 mod blob;
 #[cfg(test)]
@@ -84,10 +84,11 @@ pub trait Store: Send + Sync {
     }
 
     /// Writes `bytes` after the first `tail.keep` bytes of a file, and creates the file if `tail` is empty. The file must be
-    /// exactly `tail.keep + tail.torn` bytes long, or already hold exactly these bytes after `tail.keep`. It must be the
-    /// last file of its extension in its directory: this fences a writer that sleeps past midnight, after its successor
-    /// began a new day. If [`StoreError::is_undone`] is true for an error, the file is unchanged. After any other error, the
-    /// caller must read the file.
+    /// exactly `tail.keep + tail.torn` bytes long, or already hold exactly these bytes after `tail.keep`.
+    ///
+    /// It must be the last file of its extension in its directory: this fences a writer that sleeps past midnight, after its
+    /// successor began a new day. If [`StoreError::is_undone`] is true for an error, the file is unchanged. After any other
+    /// error, the caller must read the file.
     ///
     /// # Errors
     /// [`StoreError::Conflict`] when the file has another length, [`StoreError::Later`], [`StoreError::Io`].

@@ -121,10 +121,14 @@ fn a_new_configuration_is_loaded_completely_or_not_at_all() {
     let text = std::fs::read_to_string(scene.path("annals.toml")).unwrap();
     put(&scene.path("annals.toml"), &text.replace("[api]\n", &format!("[api]\nteams = [\"{only}\"]\n")));
     daemon.signal("HUP");
-    daemon.log.wait(|line| line["message"] == "the configuration was read again and is in force");
+    daemon.log.wait(|line| line["message"] == "the daemon uses the new configuration");
     wait_for("one team", || (daemon.metric("annals_teams") == Some(1.0)).then_some(()));
     pause(Duration::from_secs(4));
-    assert_eq!(daemon.metric("annals_teams"), Some(1.0), "a visit that ended later brings it back");
+    assert_eq!(
+        daemon.metric("annals_teams"),
+        Some(1.0),
+        "a run that ended after the reload shows the removed team again"
+    );
     assert!(total() >= before, "a counter never falls: {} after {before}", total());
     assert!(!daemon.get("/metrics").1.contains(gone.as_str()) && !daemon.get("/readyz").1.contains(gone.as_str()));
     daemon.stop();
@@ -291,7 +295,7 @@ fn quiet_polls_write_nothing_and_a_removal_s_gap_begins_at_the_last_poll() {
     let team = scene.team(0);
     let seq = format!("annals_team_ledger_seq{{team=\"{team}\"}}");
     let looked = format!("annals_team_task_done_timestamp_seconds{{team=\"{team}\",task=\"inventory\"}}");
-    wait_for("the look at people and computers", || daemon.metric(&looked));
+    wait_for("the scan of the inventory", || daemon.metric(&looked));
     assert!(scene.count("inventory_users") > 0);
     pause(Duration::from_secs(3));
     let before = daemon.metric(&seq);

@@ -37,7 +37,7 @@ fn status_can_be_printed_as_rows() {
             run.stdout
         );
     }
-    program.run(&["status"]).ended(0).says(&["left to loss", "team-one", "inventory", "3 computers"]);
+    program.run(&["status"]).ended(0).says(&["time to loss", "team-one", "inventory", "3 computers"]);
     let file = program.home().join("standing.csv");
     program.run(&["status", "-o", file.to_str().unwrap()]).ended(0);
     assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), 1 + 4);

@@ -101,7 +101,7 @@ impl Merger<'_> {
         self.heap.extend(self.cursors[at].key(at).map(Reverse));
     }
 
-    /// Picks rows of one cursor while they come first.
+    /// Takes rows from one cursor while its next row sorts before those of all other cursors.
     fn drain(&mut self, at: usize, emit: &mut Emit<'_>) -> Result<(), ArchiveError> {
         loop {
             if self.emit_whole_batch(at, emit)? {

@@ -61,7 +61,8 @@ pub fn properties(dataset: Dataset, rows: u64, nonce: Nonce) -> WriterProperties
     let note = |key: &str, value: &str| KeyValue::new(format!("annals.{key}"), value.to_owned());
     let schema = schema_of(dataset);
     let order = |name: &str| SortingColumn {
-        column_idx: i32::try_from(schema.index_of(name).expect("BUG: every dataset has it")).expect("BUG: few columns"),
+        column_idx: i32::try_from(schema.index_of(name).expect("BUG: every dataset has the column"))
+            .expect("BUG: a dataset has few columns"),
         descending: false,
         nulls_first: false,
     };

@@ -68,7 +68,7 @@ pub struct Session<'a> {
     engine: Engine,
     clock: SystemClock,
     base: Base<'a>,
-    /// Number of answers written to the base's writer.
+    /// Number of answers written without `.output`.
     answers: u64,
     opened: Option<Opened>,
     format: Option<Format>,

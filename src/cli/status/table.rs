@@ -107,7 +107,7 @@ pub fn text(
         "events",
         "late",
         "gaps",
-        "left to loss",
+        "time to loss",
         "note",
     ]);
     let others_shown = well.min(others.len());

@@ -63,7 +63,7 @@ impl Batch {
     }
 
     /// Takes out the windows that were read completely: a window read in parts would be written twice. Takes out
-    /// everything when the batch is too large, or when one of its changes may vouch for the remaining events.
+    /// everything if the batch is too large, or if it holds a change or a finding that may depend on the remaining events.
     pub fn take_ready(&mut self, state: &TeamState) -> Option<Self> {
         let vouches =
             !(self.streams.is_empty() && self.notes.is_empty() && self.devices.is_empty() && self.findings.is_empty());

@@ -57,8 +57,8 @@ impl Inbox {
         self.messages.send(message).await.map_err(|_| self.ended())
     }
 
-    /// After a failed commit the stage takes nothing more: the checkpoints of other streams would vouch for lost
-    /// events.
+    /// After a failed commit the stage accepts no message: the read points of other streams would record its lost events
+    /// as read.
     fn ended(&self) -> ArchiveError {
         ArchiveError::Poisoned { team: self.team.clone() }
     }

@@ -72,8 +72,8 @@ impl Notices {
         let finding = |((stream, kind, subject), count): ((Stream, FindingKind, String), u64)| {
             let reason = match kind {
                 FindingKind::NoConnectionId => NO_CONNECTION_ID,
-                FindingKind::Redacted => "a string under a key named secret was replaced",
-                _ => "kept in quarantine",
+                FindingKind::Redacted => "Annals replaced a string under a key named secret",
+                _ => "Annals keeps these events in quarantine",
             };
             Finding { count, ..Finding::new(Some(stream), kind, &subject, reason, seen_at) }
         };
@@ -102,7 +102,7 @@ pub fn learn(
 
 /// Ids with changed content.
 pub fn changed(of: &CommitContext<'_>, stream: Stream, added: &Added) -> Vec<Finding> {
-    let reason = "an id with changed content: kept as a new revision";
+    let reason = "the service changed the content of this id: Annals keeps a new revision";
     let changed = added.changed.iter().map(|(id, time)| Finding {
         from: Some(*time),
         to: Some(*time),
@@ -128,7 +128,7 @@ pub fn vanished(
         .map(|(_, f)| f.count)
         .sum();
     let more = gone.checked_sub(known).filter(|more| *more > 0)?;
-    let reason = "archived, and no longer served";
+    let reason = "the service no longer shows these archived events";
     let finding = Finding::new(Some(stream), FindingKind::NoLongerServed, &window.to_string(), reason, of.seen_at);
     Some(Finding { from: Some(range.start), to: Some(range.end), count: more, ..finding })
 }
@@ -146,7 +146,7 @@ pub fn closed_gaps(of: &CommitContext<'_>, record: &WindowRecord) -> Vec<Finding
         .filter(|gap| gap.from.zip(gap.to).is_some_and(|(from, to)| is_read(from, to)));
     let finding = |gap: &Finding| Finding {
         kind: FindingKind::GapClosed,
-        reason: "read whole later".to_owned(),
+        reason: "a later read covered this range completely".to_owned(),
         found_at: of.seen_at,
         ..gap.clone()
     };

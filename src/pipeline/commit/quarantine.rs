@@ -151,7 +151,7 @@ impl<'a> Reading<'a> {
             *counts.entry((row.stream, &row.reason)).or_default() += 1;
         }
         for ((stream, reason), count) in counts {
-            let why = concat!("read again, and a row since annals ", env!("CARGO_PKG_VERSION"));
+            let why = concat!("annals ", env!("CARGO_PKG_VERSION"), " made rows of these events");
             let finding = Finding::new(Some(stream), FindingKind::Released, reason, why, flush.of.seen_at);
             flush.draft.findings.push(Finding { count, ..finding });
         }

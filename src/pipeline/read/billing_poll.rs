@@ -120,7 +120,7 @@ impl Poll<'_> {
     fn findings(&self, overlap: Overlap) -> Option<Finding> {
         let (kind, from, to, reason) = match overlap {
             Overlap::First if self.events.len() < SNAPSHOT_ENTRIES_MAX => {
-                let why = "the service shows fewer than ten entries: the whole ledger is held";
+                let why = "the service shows fewer than ten entries: the archive holds the whole billing history";
                 (FindingKind::ArchiveBegins, self.oldest(), None, why)
             }
             Overlap::First => {

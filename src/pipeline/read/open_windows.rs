@@ -69,7 +69,7 @@ impl Round<'_> {
                     self.ctx.inbox.add(batch, permit).await?;
                 }
                 Err(error) => {
-                    tracing::debug!(stream = %self.stream, %error, "the service refused to list future events");
+                    tracing::debug!(stream = %self.stream, %error, "cannot read events with future dates");
                     return Ok(());
                 }
             }

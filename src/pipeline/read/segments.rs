@@ -87,12 +87,12 @@ impl Round<'_> {
         if known {
             return Vec::new();
         }
-        let why = "never stable: events may be missing until it is";
+        let why = "the list changed at every read of this range: events may be missing until a later read is stable";
         vec![self.unstable_window(part), self.finding(FindingKind::Gap, UNSTABLE, Some(part), why)]
     }
 
     fn unstable_window(&self, part: Range) -> Finding {
-        let why = "the list changed during every walk; the visible events are kept";
+        let why = "the list changed during every walk; Annals keeps the events that it saw";
         self.finding(FindingKind::UnstableWindow, &part.to_string(), Some(part), why)
     }
 
@@ -112,7 +112,9 @@ impl Round<'_> {
             return None;
         }
         let is_last = self.ctx.settings.tiers() <= self.ctx.settings.tiers_passed(window.end, read_at);
-        let reason = format!("read empty, though {held} events of it are archived and {usual} are usual");
+        let reason = format!(
+            "the answer was empty, although {held} events of this window are archived and {usual} events are usual"
+        );
         let finding = self.finding(FindingKind::Silence, &window.to_string(), Some(window), &reason);
         Some(Silence { finding, is_believed: is_last || held == 0 })
     }

@@ -84,7 +84,7 @@ async fn read_lists(
     let left = ctx.deferred().open.iter().filter(|(of, _)| *of == stream).count();
     if left > 0 {
         let team = &ctx.team;
-        tracing::warn!(%team, %stream, ranges = left, "the list changes at each read: the rest stays open until another round");
+        tracing::warn!(%team, %stream, ranges = left, "the list changes at each read: these ranges stay open until the next round");
     }
     // The check of the computers notes the read point of connections.
     if ctx.settings.until.is_none() && stream != Stream::Connections && !ctx.deferred().is_unfinished {

@@ -97,7 +97,7 @@ async fn ask_activity(ctx: &TeamContext, now: Instant) {
         return;
     };
     if let Err(error) = read_stream(ctx, Stream::Activity, begins, now).await {
-        tracing::info!(team = %ctx.team, %error, "a computer was removed, and activity cannot be read for the time");
+        tracing::info!(team = %ctx.team, %error, "a computer was removed, and Annals cannot read the activity that would show when");
     }
 }
 

@@ -75,7 +75,7 @@ pub fn unknown_fields(state: &TeamState, snapshot: &Snapshot, found_at: Instant)
         .filter(|(_, finding)| finding.kind == FindingKind::UnknownField)
         .map(|(_, finding)| finding.subject.as_str())
         .collect();
-    let reason = "not documented, or of another kind than documented: counted, not kept";
+    let reason = "the field is not documented, or has another type than documented: Annals counts it, and does not keep its value";
     let finding = |(path, kind, count): (&str, &str, u64)| {
         let subject = format!("{path}: {kind}");
         Finding { count, ..Finding::new(None, FindingKind::UnknownField, &subject, reason, found_at) }

@@ -18,7 +18,7 @@ const DEFER_EVENTS_MIN: usize = 5_000;
 /// Fewer sessions do not justify a thread.
 const SESSIONS_A_THREAD_MIN: usize = 1_000;
 /// The reason of the finding about events without a connection.
-pub const NO_CONNECTION_ID: &str = "without a connectionID: of no session";
+pub const NO_CONNECTION_ID: &str = "an event without a connectionID belongs to no session";
 pub const DAY: Duration = Duration::from_secs(86_400);
 /// The mark of sessions that include all archived events.
 pub const COMPLETE: SessionsMark = SessionsMark { rules: SESSION_RULES, through: None, until: None };

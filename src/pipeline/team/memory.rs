@@ -54,7 +54,7 @@ struct Held {
 #[derive(Clone, Copy)]
 struct PlanView {
     plan_span: Option<Duration>,
-    /// By both clocks: the monotonic clock stops while the machine sleeps, and the other clock may jump.
+    /// The same moment by both clocks: the monotonic clock stops while the machine sleeps, and the machine's clock may jump.
     now: Instant,
     monotonic: Duration,
 }

@@ -13,7 +13,7 @@ const DATES_HEARD: usize = 5;
 /// dates, so one wrong date has no effect.
 pub struct ServiceClock {
     clock: Arc<dyn Clock>,
-    /// Each `Date` less our monotonic time at its arrival.
+    /// For each answer: its `Date` minus our monotonic time at its arrival.
     zeros: Mutex<VecDeque<Instant>>,
 }
 

@@ -54,7 +54,7 @@ pub fn draw(input: &Input<'_>, canvas: &mut Canvas) -> Sketch {
         marks.push(Mark { x: plot.x.place(x), y: plot.y.place(y), slot: series.slot(name), title, merged: 0 });
     }
     let count = marks.len();
-    canvas.note_lost(xs.len() - count, "without a place");
+    canvas.note_lost(xs.len() - count, "without a position");
     for mark in merged(canvas, marks) {
         let more = if mark.merged > 0 { format!(", and {} close by", mark.merged) } else { String::new() };
         draw_mark(canvas, [mark.x, mark.y], mark.slot, &(mark.title + &more));
@@ -109,6 +109,6 @@ pub fn draw_timeline(input: &Input<'_>, canvas: &mut Canvas) -> Sketch {
             canvas.path(&format!("M{right} {top}l5 {half}l-5 {half}z"), &format!("f{slot}"), &title);
         }
     }
-    canvas.note_lost(input.rows.len() - drawn, "without a start, or beyond the room,");
+    canvas.note_lost(input.rows.len() - drawn, "that have no start, or are more than the chart can show");
     plot.sketch(format!("{}, {}", counted(drawn, "span"), time::span(plot.x.low, plot.x.high)))
 }

@@ -74,7 +74,7 @@ impl Canvas {
     /// Notes that rows are not drawn, if there are any.
     pub fn note_lost(&mut self, rows: usize, why: &str) {
         if rows > 0 {
-            self.note(format!("{} {why} left out", counted(rows, "row")));
+            self.note(format!("left out: {} {why}", counted(rows, "row")));
         }
     }
 

@@ -127,7 +127,7 @@ fn put_verdict(engine: &Engine, tree: &mut Tree, verify: &VerifyReport) -> Resul
     match &engine.pseudonyms {
         None => put_json(tree, "verify.json", verify),
         Some(names) => {
-            let text = serde_json::to_string_pretty(verify).expect("BUG: what a pack says is plain data");
+            let text = serde_json::to_string_pretty(verify).expect("BUG: every part of a pack serialises");
             Ok(tree.put("verify.json", format!("{}\n", names.in_text(&text)).as_bytes())?)
         }
     }
@@ -284,7 +284,7 @@ fn manifest(asked: &PackInput<'_>, abouts: &[About], verify: &VerifyReport, tree
 }
 
 fn put_json(tree: &mut Tree, path: &str, value: &impl Serialize) -> Result<(), ReportError> {
-    let text = serde_json::to_string_pretty(value).expect("BUG: what a pack says is plain data");
+    let text = serde_json::to_string_pretty(value).expect("BUG: every part of a pack serialises");
     Ok(tree.put(path, format!("{text}\n").as_bytes())?)
 }
 

@@ -75,7 +75,7 @@ impl Sink for Columnar<'_> {
         let fields = schema.fields().iter().zip(names).map(|(field, name)| field.as_ref().clone().with_name(name));
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         let properties = WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
-        let out = self.out.take().expect("BUG: begun once");
+        let out = self.out.take().expect("BUG: `begin` is called once");
         self.writer = Some(ArrowWriter::try_new(out, schema, Some(properties)).map_err(failed)?);
         Ok(())
     }

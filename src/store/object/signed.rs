@@ -25,7 +25,7 @@ pub(super) struct SignedRequests {
 impl SignedRequests {
     async fn ask(&self, method: &str, path: &Path, query: Vec<(String, String)>) -> Result<(u16, Bytes), String> {
         let options = SignedUrlOptions::default().with_query(query);
-        let verb = || method.parse().expect("BUG: a method");
+        let verb = || method.parse().expect("BUG: every caller names a method of HTTP");
         let url = self.signer.signed_url_opts(verb(), path, SIGNED_FOR, &options).await.map_err(|e| e.to_string())?;
         let mut request = HttpRequest::new(HttpRequestBody::empty());
         *request.method_mut() = verb();

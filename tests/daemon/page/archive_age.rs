@@ -157,7 +157,7 @@ fn a_page_about_a_team_that_the_daemon_has_open_reads_no_ledger() {
     wait_for("the first visit", || world.page("/").contains("Ledger line 1").then_some(()));
     // SIGHUP drops the cached reading of the archive.
     world.daemon.signal("HUP");
-    world.daemon.log.wait(|line| line["message"] == "the configuration was read again and is in force");
+    world.daemon.log.wait(|line| line["message"] == "the daemon uses the new configuration");
     let ledger = world.place.archive().join("ledger");
     std::fs::rename(&ledger, world.place.path().join("aside")).unwrap();
     assert!(world.page("/coverage?stream=connections").contains("1 day with a gap"));

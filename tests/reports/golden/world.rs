@@ -229,7 +229,7 @@ fn findings(team: &TeamId) -> Vec<Finding> {
         return vec![found(Stream::Activity, FindingKind::Silence, "2026-10-24", day.0, day.1, "read empty", 1)];
     }
     let removed = "the computer was removed, and with it what it had connected since the last read";
-    let passed = "not read before the plan's span had passed: the service may show it no longer";
+    let passed = "Annals did not read this time within the plan's span: the service may no longer show its events";
     let gap =
         |subject, from, to, reason| found(Stream::Connections, FindingKind::Gap, subject, from, Some(to), reason, 1);
     vec![
@@ -242,7 +242,7 @@ fn findings(team: &TeamId) -> Vec<Finding> {
             "2026-11-05T03Z",
             "2026-11-05T03:00:00Z",
             Some("2026-11-05T04:00:00Z"),
-            "read whole later",
+            "a later read covered this range completely",
             1,
         ),
         found(

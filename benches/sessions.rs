@@ -6,7 +6,7 @@
 //! question over every row took 1.4 to 1.6 times as long as with one large file: the engine opens 84 files, and
 //! treats their columns as nullable, because it reads no statistics of several files. With one file a year it took
 //! 1.20 times as long on a quiet machine, and up to 1.45 on a busy one. A file a quarter is no faster. See also
-//! `REPEATED` in `archive/table/sessions.rs`.
+//! `REPEATED` in `archive/table/schema.rs`.
 //!
 //! All variants answer each question in turn, so other load on the machine affects them equally. Late events belong
 //! to the first month of the archive's first year: this is the file of a month after one month, and the file of a
@@ -284,7 +284,7 @@ fn ask() -> Result<(), Failure> {
         let told: Vec<String> = asked.iter().zip(&times).map(|((how, _), took)| format!("{how} {took:.1?}")).collect();
         println!("{name}: {}", told.join(", "));
         let by_hand = times.iter().zip(&asked).skip(1).min_by_key(|(took, _)| **took);
-        let (best, (how, _)) = by_hand.ok_or("something is written by hand")?;
+        let (best, (how, _)) = by_hand.ok_or("no hand-written layout was measured")?;
         print_ratio(
             &format!("{name}: archive / best by hand ({how})"),
             times[0].as_secs_f64() / best.as_secs_f64(),

@@ -134,7 +134,7 @@ impl Drop for Daemon {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "another process is waited for")]
+#[expect(clippy::disallowed_methods, reason = "the test waits for another process")]
 fn pause() {
     std::thread::sleep(Duration::from_millis(100));
 }

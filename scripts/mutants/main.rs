@@ -367,7 +367,7 @@ fn main() -> Answer<()> {
         return Err("usage: mutants-switch SOURCE TREE LIST DRAWN STATES -- COMMAND…".into());
     };
     if dashes != "--" || command.is_empty() {
-        return Err("the command that builds stands behind --".into());
+        return Err("the build command follows --".into());
     }
     let (mut mutants, sources) = listed(&fs::read_to_string(list)?, &fs::read_to_string(drawn)?, Path::new(source))?;
     for _ in 0..BUILDS_MAX {

@@ -58,7 +58,7 @@ fn caught(bug: Option<Bug>, faults: &[Fault], seeds: std::ops::Range<u64>) -> Op
 
 /// Every planted bug breaks a law, and a world with the same faults and without the bug breaks none. Two threads share the worlds.
 #[test]
-#[expect(clippy::print_stdout, reason = "which law caught what is worth reading")]
+#[expect(clippy::print_stdout, reason = "a reader wants to see which law caught which bug")]
 fn the_simulation_catches_every_planted_bug() {
     let mut worlds: Vec<(Option<Bug>, &[Fault])> = CAUGHT.iter().map(|(bug, faults)| (Some(*bug), *faults)).collect();
     for (_, faults) in &CAUGHT {

@@ -156,7 +156,11 @@ async fn all_requests_of_a_token_wait_for_retry_after() {
     let (asked, other) = (retrying(vec![throttled(120)]), retrying(vec![unavailable(Some(60))]));
     assert_eq!(asked.teams().await.map(|_| ()), Err(throttled(120)));
     assert!(other.teams().await.is_err());
-    assert_eq!(clock.monotonic(), Duration::from_secs(120), "the other one was asked too early or too late");
+    assert_eq!(
+        clock.monotonic(),
+        Duration::from_secs(120),
+        "the other request with the token started too early or too late"
+    );
     assert!(other.teams().await.is_ok() && asked.teams().await.is_ok());
     assert_eq!(clock.monotonic(), Duration::from_secs(120), "other failures do not depend on the token");
 }

@@ -42,7 +42,7 @@ fn make_archive(root: &Path) {
 }
 
 /// The exit code, standard error, and the program's peak memory in kB.
-#[expect(clippy::disallowed_methods, reason = "another process is waited for")]
+#[expect(clippy::disallowed_methods, reason = "the test waits for another process")]
 fn run(archive: &Path, arguments: &[&str]) -> (Option<i32>, String, u64) {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("annals"));
     command.args(arguments).env("ANNALS_ARCHIVE", archive).stdin(Stdio::null()).stdout(Stdio::null());

@@ -1,5 +1,5 @@
-//! The description of the archive's format is enough to write another verifier. A verifier of 310 lines of Python,
-//! without our code, finds the same faults as `annals verify`, on intact and damaged archives.
+//! The description of the archive's format is enough to write another verifier. A verifier in Python, without our code,
+//! finds the same faults as `annals verify`, on intact and damaged archives.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -213,7 +213,7 @@ pub fn files_agree(program: &Program) {
     for texts in archived(program).into_values() {
         texts.into_iter().for_each(|(text, count)| *told.entry(text).or_default() += count);
     }
-    assert!(seen == told, "{} texts in files, {} told", seen.len(), told.len());
+    assert!(seen == told, "{} texts in files, {} in the program's answer", seen.len(), told.len());
 }
 
 /// A second in nanoseconds.

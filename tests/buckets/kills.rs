@@ -164,7 +164,7 @@ fn a_kill_during_a_multipart_upload_starts_the_upload_again() {
         assert_eq!(server.open_uploads(), left);
         killing.scene.sync().ended(0);
         killing.scene.holds();
-        assert_eq!(server.open_uploads(), left, "the upload that went on left nothing");
+        assert_eq!(server.open_uploads(), left, "the continued upload left an unfinished upload");
     }
     // A living process aborts a failed upload.
     server.restore(&killing.before);

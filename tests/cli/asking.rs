@@ -113,7 +113,7 @@ fn another_client_sees_the_same_rows() {
     let client = duckdb::Connection::open_in_memory().expect("another client");
     // An engine built from source lacks the extension that the zone function needs.
     let views = if cfg!(feature = "bundled") { sql.split_once(";\n").expect("a macro first").1 } else { &sql };
-    client.execute_batch(views).expect("the views are made");
+    client.execute_batch(views).expect("the views exist");
     let count = |sql: &str| client.query_row(sql, [], |row| row.get::<_, i64>(0)).expect("an answer");
     assert_eq!(count("SELECT count(*) FROM connections"), 12);
     assert_eq!(count("SELECT count(*) FROM coverage"), 4);

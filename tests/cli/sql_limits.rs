@@ -47,7 +47,7 @@ fn wait_for_spill(spill: &Path, child: &mut Child) -> usize {
     panic!("nothing was spilled within a minute");
 }
 
-#[expect(clippy::disallowed_methods, reason = "another process is waited for")]
+#[expect(clippy::disallowed_methods, reason = "the test waits for another process")]
 fn pause() {
     std::thread::sleep(Duration::from_millis(10));
 }

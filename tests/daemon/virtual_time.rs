@@ -56,7 +56,7 @@ fn a_thousand_teams_are_read_on_time_within_the_limit_and_in_bounded_memory() {
         for (stream, every) in [(Stream::Connections, 60), (Stream::Activity, 300), (Stream::Billing, 900)] {
             let (pause, scans) = longest_pause(&world, team, stream, span);
             let allowed = Duration::from_secs(every + every / 4);
-            assert!(pause <= allowed, "{team} {stream}: {pause:?} without a look");
+            assert!(pause <= allowed, "{team} {stream}: {pause:?} without a poll");
             if stream == Stream::Connections {
                 counts.push(scans);
             }
@@ -98,7 +98,7 @@ fn refused_or_hanging_teams_delay_no_other_team() {
     let live = world.run(&schedule(), span);
     for team in &world.teams()[60..] {
         let (pause, _) = longest_pause(&world, team, Stream::Connections, span);
-        assert!(pause <= MINUTE + MINUTE / 4, "{team}: {pause:?} without a look");
+        assert!(pause <= MINUTE + MINUTE / 4, "{team}: {pause:?} without a poll");
     }
     let shown = live.snapshot();
     for (n, team) in world.teams().iter().enumerate() {
@@ -119,13 +119,13 @@ fn inventory_requests_keep_to_their_share_and_delay_no_team() {
     let live = world.run(&schedule(), span);
     for team in world.teams() {
         let (pause, _) = longest_pause(&world, team, Stream::Connections, span);
-        assert!(pause <= MINUTE + MINUTE / 2, "{team}: {pause:?} without a look");
+        assert!(pause <= MINUTE + MINUTE / 2, "{team}: {pause:?} without a poll");
     }
     let shown = live.snapshot();
     for (team, live) in &shown.teams {
         let look = &live.tasks[&Task::Inventory];
         let is_done = look.done_at.is_some() && !look.state.is_unfinished;
-        assert!(is_done, "and yet everybody is looked at: {team} {:?} {:?}", look.error, look.state);
+        assert!(is_done, "every team is scanned nevertheless: {team} {:?} {:?}", look.error, look.state);
         // 9,300 requests; at two a second for each of four parallel teams they would take 19 minutes.
         let took = look.done_at.unwrap().since(START.parse::<Instant>().unwrap());
         assert!(took < MINUTE * 8, "{team} was looked at after {took:?}");

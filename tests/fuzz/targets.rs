@@ -140,7 +140,7 @@ fn heads(input: &[u8]) -> String {
     let notes = match Head::parse_all(text) {
         Ok(heads) => {
             let notes: String = heads.iter().map(Head::note).collect();
-            assert_eq!(Head::parse_all(&notes).as_ref(), Ok(&heads), "read otherwise when written");
+            assert_eq!(Head::parse_all(&notes).as_ref(), Ok(&heads), "the written text parses to another value");
             format!("{} heads", heads.len().min(3))
         }
         Err(error) => kind(&error),
@@ -177,7 +177,7 @@ fn config(input: &[u8]) -> String {
     let text = String::from_utf8_lossy(input);
     let memory = parse_memory(&text).map_or_else(|e| kind(&e), |_| "memory".to_owned());
     match Config::of_text(Path::new("place/annals.toml"), &text) {
-        Ok(config) => format!("taken with {} teams; {memory}", config.teams.len().min(2)),
+        Ok(config) => format!("accepted with {} teams; {memory}", config.teams.len().min(2)),
         Err(error) => {
             let said = error.to_string();
             assert!(said.contains("annals.toml") || said.starts_with("--"), "names no file: {said}");

@@ -286,7 +286,11 @@ async fn the_part_that_was_confirmed_before_a_removal_is_no_gap() {
     world.sync(&settings()).await;
     let begins = |device: &str| intervals(&world).into_iter().find(|(id, ..)| id == device).map(|(_, from, _)| from);
     assert_eq!(begins("d9"), Some(at("2026-11-19T00:00:00Z")), "a day was confirmed by then");
-    assert_eq!(begins("d8"), Some(at("2026-11-18T00:00:00Z")), "within a second of a removal nothing is sure");
+    assert_eq!(
+        begins("d8"),
+        Some(at("2026-11-18T00:00:00Z")),
+        "a day that was confirmed within a second of the removal is in the gap"
+    );
 }
 
 /// The first process reads, commits nothing and ends; the computer is removed while no process runs.

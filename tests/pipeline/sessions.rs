@@ -152,7 +152,7 @@ async fn for_every_seed_sessions_match_the_truth() {
         assert!(outcomes.len() >= 4, "seed {seed} has all kinds of sessions: {outcomes:?}");
         let files = world.files();
         world.sync(&[]).await;
-        assert_eq!(world.files(), files, "seed {seed}: a sync that brings nothing writes nothing");
+        assert_eq!(world.files(), files, "seed {seed}: a sync without new events writes nothing");
         world.assert_verifies().await;
     }
 }
@@ -185,7 +185,7 @@ async fn a_killed_backfill_ends_with_the_same_sessions() {
         }
         sync.kill().unwrap();
         sync.wait().unwrap();
-        assert!(world.ledger_state().1.is_some(), "nothing is put off");
+        assert!(world.ledger_state().1.is_some(), "the sessions are still deferred");
     }
     world.sync(&["--stream", "connections"]).await;
     world.assert_law("killed three times").await;

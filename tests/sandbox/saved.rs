@@ -70,7 +70,7 @@ async fn a_loaded_sandbox_continues_where_it_was_saved() {
     assert_eq!(other.own("GET", "/choices", &Value::Null).await.json(), choices);
     assert_eq!(other.own("GET", "/faults", &Value::Null).await.json()["rules"].as_array().unwrap().len(), 2);
     let device = other.sandbox.handle.devices(other.team())[0].clone();
-    assert_eq!(other.get(&format!("/device/{device}/urls")).await.status, 200, "a fault that came true once stays so");
+    assert_eq!(other.get(&format!("/device/{device}/urls")).await.status, 200, "a saved fault rule keeps its counter");
 
     // Restore the state over HTTP after more changes.
     visitor.send("POST", "/group", &json!({"name": "after"})).await.with(201);

@@ -109,7 +109,7 @@ fn false_paging_caps_and_orders_work_as_configured() {
     assert!(times(&page(&service, "history/devices", &span(DAY, DAY + 20))).is_empty());
     let told = page(&service, "history", &span(DAY + 60, DAY + 60));
     assert!(told["events"][0]["teamDeviceRemovedEvent"].is_object());
-    assert_eq!(service.world().teams[0].events.len(), 11, "the truth forgets nothing");
+    assert_eq!(service.world().teams[0].events.len(), 11, "the record of all events keeps deleted events");
 }
 
 #[test]

@@ -242,7 +242,7 @@ fn a_redirect_to_another_host_is_not_followed() {
     });
     let run = program.sync(&SINCE);
     assert!(matches!(run.code, Some(0 | 1)), "{run:?}");
-    assert_eq!(elsewhere.requests_count(), 0, "nothing is asked of another host, and no token shown to it");
+    assert_eq!(elsewhere.requests_count(), 0, "the program sends no request and no token to another host");
     service.calm();
     program.sync(&SINCE).ended(0);
     hold(&service, &program, &SINCE);

@@ -95,7 +95,7 @@ fn holds_after_a_retry(service: &Service, program: &Program) {
     assert_eq!(retry(program), json!([outcome("activity", 2, 1), outcome("connections", 2, 0)]));
     assert_eq!(program.sql("select raw from quarantine"), [json!({"raw": NEVER})]);
     let rows = program.sql(&format!("select event_id from connections where first_seen_at = timestamp '{FIRST_SEEN}'"));
-    assert_eq!(rows.len(), 2, "first seen when they were: {rows:?}");
+    assert_eq!(rows.len(), 2, "the rows keep the time at which Annals first saw the events: {rows:?}");
     let session = program.sql(
         "select outcome, event_count, established_at is not null as was_established from sessions \
          where connection_id = 'conn-3000'",
@@ -109,7 +109,7 @@ fn holds_after_a_retry(service: &Service, program: &Program) {
     let listed = program.run(&["quarantine", "list"]).ended(0).says(&["not_known_then"]);
     assert!(!listed.stdout.contains("connections"));
     assert_eq!(retry(program), json!([outcome("activity", 0, 1)]));
-    assert_eq!(program.ledger_lines(), lines, "nothing to say writes nothing");
+    assert_eq!(program.ledger_lines(), lines, "a retry that releases nothing writes nothing");
 }
 
 #[test]

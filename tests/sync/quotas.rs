@@ -190,7 +190,10 @@ fn sync_reports_missing_permissions_and_recovers() {
         let closed = Closed::at(&matching(&program.archive(), place), mode);
         let run = program.through_shell(bound, &sync);
         is_said(&run, "Permission denied", &case);
-        assert!(run.stderr.contains(GO_ON) || run.stderr.contains("/archive: "), "{case}: says nothing to do: {run:?}");
+        assert!(
+            run.stderr.contains(GO_ON) || run.stderr.contains("/archive: "),
+            "{case}: the message names no remedy: {run:?}"
+        );
         drop(closed);
         is_whole(&program, &case);
         program.sync(&SINCE).ended(0);

@@ -67,7 +67,7 @@ fn an_interruption_at_any_request_loses_and_doubles_nothing() {
             let server = ObjectServer::start();
             die(&server, at, is_done);
             let first = live(&server);
-            assert!(first.is_err() || at + 3 > requests as u64, "{case}: it lived on");
+            assert!(first.is_err() || at + 3 > requests as u64, "{case}: the process continued after the cut");
             // The second hit: during recovery or soon after.
             die(&server, 1 + at % 23, !is_done);
             let _ = live(&server);

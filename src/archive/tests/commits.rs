@@ -167,7 +167,11 @@ fn a_clock_set_back_does_not_reorder_the_ledger() {
             let of_clock = findings.filter(|(_, finding)| finding.kind == FindingKind::ClockRegression);
             of_clock.map(|(seq, finding)| (seq.0, finding.subject.clone())).collect::<Vec<_>>()
         };
-        assert_eq!(told(&writer), [(2, "commit 1".to_owned())], "by the commit that shows it");
+        assert_eq!(
+            told(&writer),
+            [(2, "commit 1".to_owned())],
+            "the line with the earlier time reports the clock regression"
+        );
         let _ = writer.commit(Draft::default(), at("2026-11-17T00:00:00Z")).unwrap();
         drop(writer);
         let mut writer = archive.writer(&team()).unwrap();

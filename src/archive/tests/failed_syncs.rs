@@ -89,7 +89,7 @@ impl Store for Unsyncable {
         if let Some((at, lost)) = log.unsure.remove(path)
             && at < tail.keep
         {
-            log.broken.push(format!("{} bytes of {path} were left as a failed sync left them", lost.len()));
+            log.broken.push(format!("{} bytes of {path} were never written again after a failed sync", lost.len()));
         }
         let unsynced = named_by(bytes).into_iter().filter(|file| log.files.get(file) != Some(&Trust::Synced));
         let unsynced: Vec<String> =

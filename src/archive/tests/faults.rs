@@ -39,7 +39,7 @@ fn check_after(store: &Arc<dyn Store>, step: usize, outcome: &Result<Committed, 
     };
     let seen = ids_in(&archive);
     assert!(whole.contains(&seen), "{case}: a reader sees {seen:?}");
-    assert_eq!(sessions_in(&archive), seen, "{case}: sessions say other than events");
+    assert_eq!(sessions_in(&archive), seen, "{case}: the sessions differ from the events");
     let report = verify(store.as_ref(), &VerifyOptions::default()).unwrap();
     assert!(report.is_clean(), "{case}: before recovery {:?}", report.faults);
     let writer = archive.writer(&team()).unwrap_or_else(|e| panic!("{case}: recovery: {e}"));
@@ -98,7 +98,7 @@ fn no_failed_operation_loses_or_doubles_a_row() {
             }
         }
     }
-    assert!(cases >= 800, "{cases} cases: the table has become thin");
+    assert!(cases >= 800, "only {cases} cases");
 }
 
 #[test]

@@ -80,7 +80,7 @@ fn rows_and_scans_with_earlier_times_are_refused() {
         ("a value of another kind", draft(vec![odd])),
         ("one thing twice at one moment", draft(vec![twice.clone(), twice])),
         (
-            "a look of the same moment",
+            "a scan of the same moment",
             Draft {
                 inventory_reads: vec![look(InventoryPart::Computers, "2026-11-01T10:00:00Z", 1)],
                 ..Draft::default()

@@ -190,7 +190,7 @@ fn a_kill_at_any_step_loses_and_doubles_nothing() {
     let (status, committed, steps) = outcome(start(&directory.path().join("whole"), NEVER));
     assert!(status.success() && committed == history().len(), "{status}");
     let steps = steps.unwrap();
-    assert!(steps > 200, "{steps} steps: the kills have become few");
+    assert!(steps > 200, "{steps} steps: too few kills");
     let every = if std::env::var_os("ANNALS_LONG").is_some() { 1 } else { STEPS_EVERY };
     let tried: Vec<u64> = (0..steps).step_by(every).collect();
     let run = |part: usize| {

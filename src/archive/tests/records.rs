@@ -138,7 +138,10 @@ fn only_a_finding_about_the_same_gap_closes_it() {
     ] {
         assert!(!closing.closes(&other), "{case}");
     }
-    assert!(!gap.closes(&gap) && !finding(FindingKind::Late).closes(&gap), "only a gap that is closed closes one");
+    assert!(
+        !gap.closes(&gap) && !finding(FindingKind::Late).closes(&gap),
+        "only a finding of the kind GapClosed closes a gap"
+    );
 }
 
 #[test]

@@ -149,7 +149,7 @@ fn only_the_unstable_second_stays_open_and_the_rest_is_proved() {
     let told = reading.counts_by_text();
     assert!(events(0..64).iter().all(|e| e.at() == Some(second(21))
         || told.contains_key(&counts_in_list(std::slice::from_ref(e)).into_keys().next().unwrap())));
-    assert!(told.keys().any(|text| text.starts_with("new")), "the visible events are kept");
+    assert!(told.keys().any(|text| text.starts_with("new")), "the reader keeps the events that it saw");
     // The padding of a second is one second, and the request includes both ends.
     assert_eq!(open, [19, 20, 21, 22].map(|at| range(at, at + 1)));
     let asked = &service.state().asked;

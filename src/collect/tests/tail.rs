@@ -94,7 +94,7 @@ fn full_chunks_are_returned_at_once_and_only_the_first_walk_sets_the_checkpoint(
     let service = Service::of(events(0..20));
     let chunks = follow(&service, &[None], &PageLimit::fixed(PAGE), (None, 6));
     let sizes: Vec<usize> = chunks.iter().map(|chunk| chunk.events.len()).collect();
-    assert_eq!(sizes, [6, 6, 6, 2], "the second walk brings nothing again");
+    assert_eq!(sizes, [6, 6, 6, 2], "the second walk returns no event a second time");
     let points: Vec<Option<u64>> = chunks.iter().map(|chunk| chunk.point.as_ref().map(|point| point.0)).collect();
     assert_eq!(points, [Some(6), Some(12), Some(18), Some(20)]);
     let all: Vec<CountedEvent> = chunks.into_iter().flat_map(|chunk| chunk.events).collect();

@@ -159,7 +159,7 @@ fn claims_are_compared_with_the_next_page() {
             0,
             0,
         ),
-        ("nothing passed of a list that is empty", claims(Some(true), Some(0), &[]), page(&[]), 1, 0),
+        ("an empty list passes no event", claims(Some(true), Some(0), &[]), page(&[]), 1, 0),
         ("nothing claimed", page(&["a", "b", "c", "d"]), page(&["c", "d", "e"]), 0, 0),
     ] {
         let mut walk = Walk::from_start();

@@ -246,6 +246,10 @@ fn a_visitor_has_one_query_at_a_time_and_an_endless_one_is_stopped() {
     let left = now();
     drop(stream);
     wait_for("the end of the query", || (sql(&world, "SELECT 1").status == 200).then_some(()));
-    assert!(now() - left < Duration::from_secs(25), "it was stopped, not waited for: {:?}", now() - left);
+    assert!(
+        now() - left < Duration::from_secs(25),
+        "the daemon stopped the query and did not wait for it: {:?}",
+        now() - left
+    );
     world.daemon.stop();
 }

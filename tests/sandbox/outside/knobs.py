@@ -228,7 +228,7 @@ def state(program, s, place, j):
     j.equal("one JSON file, as GET /sandbox/state", saved, served)
     again = Service(program, "--load", place, "--save", place)
     j.equal("all that is served is as before", seen(again), before)
-    j.equal("a fault that came true once stays so", again.get(f"/device/{device}/annotations").status, 200)
+    j.equal("a saved fault rule keeps its counter", again.get(f"/device/{device}/annotations").status, 200)
     j.equal("a token stays valid", sorted(again.get("", token=token).body), ["avatarURL", "id", "name"])
     again.knob("PUT", "/faults", {"rules": []})
     again.choose(requests_per_minute=counted(again.knob("GET", "/state").body) + 1)

@@ -91,7 +91,7 @@ async fn everything_is_committed_when_a_reading_waits_for_room() {
             add(&inbox, day(number, 3, &edges)).await.unwrap();
             inbox.catch_up().await.unwrap();
             let windows = edges.with_state(|state| state.windows.len() as u64);
-            assert_eq!(windows, number + 1, "nothing is held back while a reading waits");
+            assert_eq!(windows, number + 1, "the stage commits everything while a reading waits for room");
         }
         drop(waits);
         drop(inbox);
@@ -123,7 +123,7 @@ async fn a_failed_commit_ends_the_stage_and_frees_the_room() {
     let send = async {
         add(&inbox, day(0, 3, &edges)).await.unwrap();
         assert!(matches!(inbox.commit().await, Err(ArchiveError::Poisoned { .. })));
-        assert!(add(&inbox, day(1, 3, &edges)).await.is_err(), "the stage takes nothing more");
+        assert!(add(&inbox, day(1, 3, &edges)).await.is_err(), "the stage accepts no further message");
     };
     let ((), ended) = join!(send, Committer::new(edges.clone()).run(messages));
     assert!(matches!(ended.error, Some(ArchiveError::Store(_))), "{:?}", ended.error);

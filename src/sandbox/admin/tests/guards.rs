@@ -36,9 +36,15 @@ fn changes_of_users_obey_the_last_admin_the_last_active_user_and_the_licence() {
         ("another becomes an admin", nothing, "bob", json!({"role": "admin"}), ""),
         ("a licence is left", nothing, "cyd", json!({"remoteAccess": "enabled"}), ""),
         ("no licence is left", full, "cyd", json!({"remoteAccess": "enabled"}), "active-users-exceed-licensed-quanity"),
-        ("who is on stays on without a licence", full, "bob", json!({"remoteAccess": "enabled"}), ""),
+        (
+            "a user with remote access keeps it without a free licence",
+            full,
+            "bob",
+            json!({"remoteAccess": "enabled"}),
+            "",
+        ),
         ("an unknown role is no role", nothing, "bob", json!({"role": "owner"}), "invalid-parameter"),
-        ("nobody is not on the team", nothing, "zed", json!({}), "user-not-found"),
+        ("an unknown user is refused", nothing, "zed", json!({}), "user-not-found"),
     ];
     for (case, set, id, change, expected) in cases {
         let mut state = team();
@@ -102,7 +108,7 @@ fn missing_fields_of_a_user_change_keep_their_value() {
     let seen = body(ask(&mut state, Op::ChangeUser, &["bob"], json!({"remoteAccess": "disabled", "role": null})));
     assert_eq!((&seen["role"], &seen["remoteAccess"]), (&json!("admin-read-only"), &json!("disabled")));
     let outcome = ask(&mut state, Op::ChangeUser, &["bob"], json!({})).unwrap();
-    assert_eq!((outcome.status, outcome.effects.len()), (201, 0), "nothing changed, nothing is told");
+    assert_eq!((outcome.status, outcome.effects.len()), (201, 0), "no change makes no event");
 }
 
 #[test]

@@ -139,7 +139,11 @@ fn a_connection_makes_five_kinds_of_events_that_end_now() {
     ];
     assert_eq!(seen, expected);
     let outcome = ask(&mut state, Op::Connect, &["d1"], json!({"tunnelID": "rdp", "open": true})).unwrap();
-    assert_eq!(outcome.effects.len(), 2, "only fluid signs in, and what is open is not closed");
+    assert_eq!(
+        outcome.effects.len(),
+        2,
+        "only a fluid connection has a sign-in event; an open connection has no close event"
+    );
     assert_eq!(code(ask(&mut state, Op::Connect, &["d1"], json!({"userID": "cyd"}))), "forbidden");
     assert_eq!(code(ask(&mut state, Op::Connect, &["d2"], json!({}))), "forbidden");
     let gone = ask(&mut state, Op::RemoveDevice, &["d1"], json!({})).unwrap();

@@ -73,7 +73,7 @@ fn start(name: &str) -> Option<Server> {
     panic!("{name} does not listen");
 }
 
-#[expect(clippy::disallowed_methods, reason = "another process is waited for")]
+#[expect(clippy::disallowed_methods, reason = "the test waits for another process")]
 fn wait() {
     std::thread::sleep(STARTING);
 }

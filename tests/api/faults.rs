@@ -1,7 +1,5 @@
 //! A service that fails on the wire: the client names each fault in its error, or retries successfully.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
 use crate::common;
 
 use std::num::NonZeroUsize;

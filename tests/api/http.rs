@@ -1,7 +1,5 @@
 //! The client's requests, and its reading of valid answers.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
 use crate::common;
 
 use std::io::Write;

@@ -1,7 +1,5 @@
 //! The retry policy against a source with scripted failures, in virtual time.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
 use crate::common;
 
 use std::collections::VecDeque;

@@ -1,6 +1,5 @@
 //! The program reads through a proxy that damages the connection. It explains each fault in its own words, leaves no
 //! half-written file, and archives everything once the proxy stops.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(clippy::print_stdout, reason = "a failed test shows the scenario")]
 
 use crate::awkward;

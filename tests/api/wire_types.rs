@@ -1,7 +1,5 @@
 //! Parsed answers: the time and id of each event, redaction, and invalid answers.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
 use annals::api::wire;
 use annals::model::{EventId, Instant, RawEvent, ServedTime, Stream};
 use bytes::Bytes;

@@ -1,6 +1,5 @@
 //! The published table of damage, from outside. Each case damages a real archive, and checks the codes, the exit code
 //! and the verdict of `annals verify --json`.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::damage;
 

@@ -1,5 +1,4 @@
 //! The modes of the program's files under the usual umask: runs the program, and checks each of its files.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::fs::{self, File, Permissions, symlink_metadata};
 use std::io::{BufRead, BufReader, Write};

@@ -1,7 +1,5 @@
 //! A ledger that an attacker made as large as a disk: the program names the file, and uses no more memory than usual.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
 use std::fs::OpenOptions;
 use std::path::Path;
 use std::process::{Command, Stdio};

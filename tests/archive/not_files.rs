@@ -1,6 +1,5 @@
 //! Pipes, sockets, links, directories and endless files in place of the program's files. The program ends, names what
 //! it found, reads nothing through them, and changes nothing behind them.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::reporting;
 

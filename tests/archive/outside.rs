@@ -1,7 +1,5 @@
 //! Another engine reads the archive's files.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
 use crate::age;
 
 use std::sync::Arc;

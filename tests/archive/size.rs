@@ -1,7 +1,6 @@
 //! The cost of archived events: bytes in files, and time on one core. Run it by hand on a quiet machine:
 //! `cargo test --release --test archive -- --ignored --nocapture`
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(clippy::print_stdout, reason = "a measurement prints its result")]
 
 use std::collections::BTreeMap;

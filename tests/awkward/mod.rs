@@ -1,7 +1,6 @@
 //! A second implementation of the documented service. It shares no code with the program, keeps unusual histories,
 //! causes scripted faults, and knows the truth of every event that ever existed. This folder also runs the real
 //! binary against it, and checks the laws on the files that the binary leaves.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(dead_code, reason = "each test program uses its own part")]
 #![allow(unused_imports, reason = "each test program uses its own part")]
 

@@ -1,5 +1,4 @@
 //! An erasure in a bucket that keeps versions: no object, no older version and no cached file holds the subject afterwards.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::fs;
 

@@ -1,6 +1,5 @@
 //! A bucket that fails while the program commits to it: busy, silent, slow, cut off, late. The program retries or
 //! reports each fault; no event is lost or doubled.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(clippy::print_stdout, reason = "a failed test shows the fault")]
 
 use crate::awkward;

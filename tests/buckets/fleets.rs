@@ -1,6 +1,5 @@
 //! Several daemons write to one bucket, which has no locks. They are killed at random, and read the same teams or
 //! shards that change. Each ledger line has one writer, and every event is archived once.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(clippy::print_stdout, reason = "a run on request prints the counts")]
 
 use crate::awkward;

@@ -1,6 +1,5 @@
 //! Kills the program at each request of a commit to the bucket, before and after the store carries it out, twice at
 //! the same place. The next run continues: no event is lost or doubled, and the archive verifies.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(
     clippy::print_stdout,
     reason = "a failed test shows the place of the kill; a run on request prints the counts"

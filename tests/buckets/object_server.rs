@@ -1,5 +1,4 @@
 //! The tests' object server, checked with a client of other authors.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,6 +1,5 @@
 //! An archive in a bucket, through the program: every verb, kills, lost answers, two writers, a copy to a disk and
 //! back.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::awkward;
 use crate::bucket_scene;

@@ -1,5 +1,4 @@
 //! The scripts that download: they stop if a registry or a mirror serves other bytes.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};

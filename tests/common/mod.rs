@@ -1,5 +1,4 @@
 //! Shared parts of the tests from outside.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(dead_code, reason = "each test program uses its own part")]
 
 pub mod naive_sessions;

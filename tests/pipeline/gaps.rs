@@ -1,5 +1,4 @@
 //! Rounds over a small team in virtual time: a loss makes a gap, and no other case does.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::common;
 

@@ -1,5 +1,4 @@
 //! Inventory readings in virtual time: the requests and their times, and the archive's content afterwards.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::common;
 

@@ -1,6 +1,5 @@
 //! The program against a sandbox whose members join and leave: the views of a day equal the service's answers on that
 //! day.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::common;
 

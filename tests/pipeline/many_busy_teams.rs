@@ -1,6 +1,5 @@
 //! Busy teams in parallel in one process: their uncommitted events together stay within the limit, and every team
 //! progresses.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

@@ -1,7 +1,5 @@
 //! Events become rows, or rejects with a reason.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
 use annals::api::wire;
 use annals::model::{ConnectionDetail, Detail, DeviceId, EventRow, Instant, RejectRow, Stream, TeamId};
 use annals::normalize::{event_id, normalize, parse};

@@ -1,6 +1,5 @@
 //! Sessions over several commits: any history in any number of commits, archives without sessions, and an interrupted
 //! rebuild.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::common;
 

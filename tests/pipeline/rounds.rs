@@ -1,5 +1,4 @@
 //! Rounds over a small team in virtual time: the records of windows, and that a round without news writes nothing.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::common;
 

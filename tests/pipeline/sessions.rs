@@ -1,6 +1,5 @@
 //! The law of sessions, from outside: after any syncs, `annals sql "select * from sessions"` equals the sessions that
 //! a naive program computes from the truth.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::common;
 

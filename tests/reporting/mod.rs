@@ -1,5 +1,4 @@
 //! Shared parts of the tests of reports: small archives, and the program over them.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(dead_code, reason = "each test program uses its own part")]
 
 pub mod outputs;

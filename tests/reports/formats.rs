@@ -1,6 +1,5 @@
 //! Every report in every format, over small archives, from outside: the run succeeds, and the output reads back with
 //! the expected content.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::reporting;
 

@@ -3,8 +3,6 @@
 //!
 //! `ANNALS_GOLDENS=write cargo test --release --test reports` writes the goldens again: check the difference.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

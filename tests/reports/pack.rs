@@ -1,5 +1,4 @@
 //! Evidence packs, from outside: complete, checkable, equal each time, and with every fault and gap.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::pages;
 use crate::reporting;

@@ -1,7 +1,6 @@
 //! A pack in a real browser: it draws every chart, sends no request and reports no error; in light and dark mode, on a
 //! phone and on paper. `scripts/browser.sh install` installs the browser; without one the test fails, or
 //! `ANNALS_WITHOUT=browser` excuses it.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::demanded::missing;
 use crate::reporting;

@@ -1,5 +1,4 @@
 //! Reviews of evidence packs, from outside: the ledger keeps each review, and only an unchanged pack can be reviewed.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::reporting;
 

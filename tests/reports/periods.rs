@@ -1,5 +1,4 @@
 //! Periods, zones, coverage, exit codes and the ledger's own views, from outside.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::reporting;
 

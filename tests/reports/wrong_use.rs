@@ -1,5 +1,4 @@
 //! Wrong use of a report: one clear message, code 2, and no output.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::reporting;
 

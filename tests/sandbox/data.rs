@@ -1,7 +1,5 @@
 //! The sandbox's data: every kind of event, and every unusual case that a reader must handle.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
 use crate::common;
 
 use std::collections::{HashMap, HashSet};

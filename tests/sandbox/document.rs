@@ -1,7 +1,6 @@
 //! Checks the running sandbox against the interface's document, table by table. Each case is named after its row or
 //! rule. The rules' own module has more cases without a server.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(clippy::print_stdout, reason = "a failed test shows the row")]
 
 use crate::common;

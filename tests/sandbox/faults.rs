@@ -1,7 +1,5 @@
 //! Every fault that a hook can cause, from the view of a client.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
 use crate::common;
 
 use std::sync::{Arc, Mutex};

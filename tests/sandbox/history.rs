@@ -1,7 +1,5 @@
 //! The sandbox's histories from outside: paging, ranges, order, new events, removal, and the truth.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
 use crate::common;
 
 use std::collections::HashMap;

@@ -1,7 +1,5 @@
 //! A tester that knows only the sandbox's OpenAPI description checks the sandbox.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
 use crate::common;
 
 use common::python::schemathesis;

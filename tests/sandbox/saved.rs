@@ -1,7 +1,5 @@
 //! Saving and loading of a sandbox, its clock, and fault rules.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
 use crate::common;
 
 use std::io::BufRead as _;

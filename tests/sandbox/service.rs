@@ -1,7 +1,5 @@
 //! The sandbox from outside: its endpoints and their rules.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
 use crate::common;
 
 use std::collections::HashSet;

@@ -2,8 +2,6 @@
 //! service then has no history of the computer. The archive still has it, and shows when and by whom the computer was
 //! removed.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
 use crate::common;
 
 use std::path::Path;

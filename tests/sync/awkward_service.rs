@@ -1,5 +1,4 @@
 //! Checks the tests' own service against the interface's text, and that its laws can fail.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::awkward;
 

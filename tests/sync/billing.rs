@@ -1,5 +1,4 @@
 //! Billing shows only its ten newest entries: a gap records the entries that the program missed between two polls.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(clippy::print_stdout, reason = "a failed test shows the scenario")]
 
 use crate::awkward;

@@ -1,6 +1,5 @@
 //! The document does not define fractions of a second of `startTime` and `stopTime`: the archive is the same for
 //! every interpretation.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(clippy::print_stdout, reason = "a failed test shows the scenario")]
 
 use crate::awkward;

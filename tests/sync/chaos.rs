@@ -2,7 +2,6 @@
 //! every request and late events, over days. After a quiet time the archive equals the truth.
 //!
 //! `ANNALS_SEEDS` sets the number of seeds, `ANNALS_SEED` a single one.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(clippy::print_stdout, reason = "a failed test shows the seed")]
 
 use crate::awkward;

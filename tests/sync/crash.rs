@@ -1,6 +1,5 @@
 //! Kills, second writers, full disks and damaged files: afterwards the archive equals the truth, or the program names
 //! the reason.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(clippy::print_stdout, reason = "a failed test shows the scenario")]
 
 use crate::awkward;

@@ -1,6 +1,5 @@
 //! `partition = "day"`: a final day is one file, its month is never written again, and the setting may change at any
 //! time.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(clippy::print_stdout, reason = "a failed test shows the scenario")]
 
 use crate::awkward;

@@ -1,6 +1,5 @@
 //! A service that fails, refuses, redirects or sends a wrong time. The program retries or reports the fault, and never
 //! treats it as an empty answer.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(clippy::print_stdout, reason = "a failed test shows the scenario")]
 
 use crate::awkward;

@@ -1,5 +1,4 @@
 //! Lists that change during a reading, and events that come late, change or disappear.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(clippy::print_stdout, reason = "a failed test shows the scenario")]
 
 use crate::awkward;

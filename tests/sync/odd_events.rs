@@ -1,6 +1,5 @@
 //! Events that the interface does not describe: the archive keeps and counts them byte for byte, and none affects
 //! another event.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::awkward;
 

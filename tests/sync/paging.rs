@@ -1,5 +1,4 @@
 //! False, stuck and shrinking paging, dense seconds, and equal events.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(clippy::print_stdout, reason = "a failed test shows the scenario")]
 
 use crate::awkward;

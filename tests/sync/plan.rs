@@ -1,6 +1,5 @@
 //! Compares `annals plan` with the `annals sync` after it: the requests that the sandbox counts, and their time at a
 //! rate.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::path::Path;
 use std::process::Command;

@@ -1,5 +1,4 @@
 //! Events that an earlier version could not read: after a retry they are rows, once, like all others.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::awkward;
 

@@ -1,6 +1,5 @@
 //! A machine that refuses disk space, open files, writing or reading. The error names the path and the remedy, no
 //! file is half written, and once there is space the archive equals the truth.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(clippy::print_stdout, reason = "the test prints why it is skipped, and its scenario")]
 
 use crate::awkward;

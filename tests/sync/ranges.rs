@@ -1,5 +1,4 @@
 //! The requested ranges, and the archive as months pass: parts, windows, sealed months.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(clippy::print_stdout, reason = "a failed test shows the scenario")]
 
 use crate::awkward;

@@ -1,5 +1,4 @@
 //! Events that the service deletes or hides before a reading: a gap records which, when and why.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![allow(clippy::print_stdout, reason = "a failed test shows the scenario")]
 
 use crate::awkward;

@@ -1,6 +1,5 @@
 //! `annals retention` and `annals hold` from outside: expired rows are gone and never return, held rows stay, and the archive
 //! verifies.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::age;
 use crate::awkward;

@@ -1,5 +1,4 @@
 //! Secrets are planted in every field that the interface has for them. No file and no output may contain one.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::awkward;
 

@@ -1,5 +1,4 @@
 //! `annals status` and `annals plan`, for people and for programs.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::awkward;
 

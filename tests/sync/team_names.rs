@@ -1,5 +1,4 @@
 //! All texts for people show teams by name, and `--team` accepts a name. Strangers choose the names.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::awkward;
 use crate::reporting;

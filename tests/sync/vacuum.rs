@@ -1,5 +1,4 @@
 //! `annals vacuum` from outside: its output, the removed files, its waits, and the state after a kill.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::age;
 use crate::awkward;

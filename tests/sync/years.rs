@@ -1,5 +1,4 @@
 //! Sessions of past years: one file a year, for any order of syncs, and with late events.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::awkward;
 use crate::common;

@@ -1,5 +1,4 @@
 //! A proxy on loopback between the program and the service. It damages the traffic, on the wire and in TLS.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 pub mod fault;
 pub mod tls;

@@ -1,5 +1,4 @@
 //! Parses a page of ours, and refuses foreign elements.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 /// The elements of our pages.
 const ELEMENTS: &str = "html head meta title style body a header main footer section h1 h2 h3 p br dl dt dd ul li div \

@@ -173,7 +173,7 @@ fn make_archive(archive: &Archive, months: usize, a_day: u64) -> Result<Instant,
         correlate(&mut draft, &mut writer, now)?;
         let _ = writer.commit(draft, now)?;
         while writer.state().sessions.is_some_and(|mark| mark.through.is_some()) {
-            let _ = Chunk::next(writer.state(), 1_000_000).commit(&mut writer, now, now)?;
+            let _ = Chunk::of_events(writer.state(), 1_000_000).commit(&mut writer, now, now)?;
         }
         let seal_months = vec![(Stream::Connections, month)];
         let _ = writer.commit(Draft { seal_months, ..Draft::default() }, now)?;

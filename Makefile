@@ -6,7 +6,7 @@ TARGET_DIR := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
 WITH_ENGINE := scripts/duckdb-lib.sh $(CARGO)
 # Most tests wait for other processes, so more tests run at once than there are processors.
 THREADS := RUST_TEST_THREADS="$${RUST_TEST_THREADS-$$(($$(getconf _NPROCESSORS_ONLN) + 4))}"
-EXCUSED := ANNALS_WITHOUT="$${ANNALS_WITHOUT-},$$(scripts/missing-parts.sh)"
+WITHOUT := ANNALS_WITHOUT="$${ANNALS_WITHOUT-},$$(scripts/missing-parts.sh)"
 
 .PHONY: help demo build test parts lint bench long mutants install stage book dist deb
 
@@ -20,11 +20,11 @@ demo: build ## the whole thing on the embedded sandbox: poll, archive, ask, veri
 build: ## the optimised program, target/release/annals
 	@$(WITH_ENGINE) build --release --bin annals --test tidy
 
-# A test fails if its part of other authors is missing, unless ANNALS_WITHOUT names the part.
+# A test fails if its third-party program is missing, unless ANNALS_WITHOUT names the program.
 test: parts ## every test but the long ones
-	@$(THREADS) $(EXCUSED) $(WITH_ENGINE) test --release
+	@$(THREADS) $(WITHOUT) $(WITH_ENGINE) test --release
 
-# Installs the parts of other authors that the tests demand: 3 GB in the user's cache.
+# Installs the third-party programs that the tests need: 3 GB in the user's cache.
 parts:
 	@scripts/browser.sh install
 	@scripts/promtool.sh install
@@ -45,9 +45,9 @@ bench: ## speed, size and questions, printed as ratios; a few minutes
 	@$(WITH_ENGINE) bench
 
 long: parts ## the long run: large seeds and sizes, then the same tests on the engine built from source
-	@scripts/object-stores.sh install-ceph || echo 'the test on Ceph will fail, unless ANNALS_WITHOUT=ceph excuses it' >&2
-	@$(THREADS) $(EXCUSED) ANNALS_LONG=1 $(WITH_ENGINE) test --release -- --include-ignored
-	@$(THREADS) $(EXCUSED) $(CARGO) test --release --features bundled
+	@scripts/object-stores.sh install-ceph || echo 'the test on Ceph will fail, unless ANNALS_WITHOUT=ceph skips it' >&2
+	@$(THREADS) $(WITHOUT) ANNALS_LONG=1 $(WITH_ENGINE) test --release -- --include-ignored
+	@$(THREADS) $(WITHOUT) $(CARGO) test --release --features bundled
 
 # SAMPLE=300 SEED=5 plants 300 bugs in each room; ONLY=src/correlate/session.rs plants the bugs of one file.
 mutants: ## bugs planted by a machine where the promise rests, which the room's tests must notice (cargo install cargo-mutants)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Engines of other authors, for the tests of open tables: PyIceberg, Polars, ClickHouse (chdb), DuckDB with its Iceberg
+# Third-party engines, for the tests of open tables: PyIceberg, Polars, ClickHouse (chdb), DuckDB with its Iceberg
 # extension, and Sail. Installs them from PyPI, pinned by hash, into a virtual environment in the cache (1.6 GB).
 #
 #   scripts/lake-readers.sh install            installs missing packages

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Prints the parts of other authors that this machine does not have, as a list with commas, and names each on standard error.
-# `make test` installs the parts, and passes what is still missing as ANNALS_WITHOUT. The tests of these parts then print MISSING.
+# Prints the third-party programs that this machine does not have, as a list with commas, and names each on standard error.
+# `make test` installs the programs, and passes what is still missing as ANNALS_WITHOUT. The tests of these programs then print MISSING.
 set -uo pipefail
 cd "$(dirname "$0")"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Object servers of other authors, for the tests of archives in buckets: MiniStack for S3, Azurite for Azure, and in the long run
+# Third-party object servers, for the tests of archives in buckets: MiniStack for S3, Azurite for Azure, and in the long run
 # Ceph's gateway for S3.
 #
 #   scripts/object-stores.sh install           installs missing servers into the cache, every package pinned by hash: MiniStack

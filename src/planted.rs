@@ -23,11 +23,11 @@ pub enum Bug {
     NoRemovalGap,
     /// A removal counts only for computers that a list shows.
     StrangersForgotten,
-    /// A removal before the first read is not recorded.
+    /// A removal before the backfill is not recorded.
     RemovedBeforeForgotten,
     /// A removal's gap begins with the last read, although late events can appear.
     NoLateness,
-    /// A removal during the first read leaves no gap.
+    /// A removal during the backfill leaves no gap.
     FirstReadingForgotten,
     /// A removal's gap goes back to the archive's beginning.
     GapFromBeginning,

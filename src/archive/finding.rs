@@ -10,13 +10,13 @@ use crate::model::{Instant, Stream};
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case", const_into_str)]
 pub enum FindingKind {
-    /// Older events were out of reach at the first read.
+    /// Older events were out of reach of the backfill.
     ArchiveBegins,
     /// Events were, or may have been, lost in the service.
     Gap,
     /// A gap lost nothing: this withdraws the gap of the same stream, subject and times.
     GapClosed,
-    /// A computer was removed before the archive's first read, so Annals could not read its connections of this time.
+    /// A computer was removed before Annals first read this time, so its connections are missing.
     RemovedBefore,
     Late,
     ChangedUpstream,

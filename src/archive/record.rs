@@ -123,7 +123,7 @@ impl ReadPoint {
 /// The state of a stream apart from its windows. A later record of the same stream replaces it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct StreamRecord {
-    /// The start of the first window. Older events were out of reach at the first read.
+    /// The start of the first window. Older events were out of reach of the backfill.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begins: Option<Instant>,
     /// The newest read points, oldest first; at most [`READ_POINTS_MAX`].

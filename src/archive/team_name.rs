@@ -10,7 +10,7 @@ use super::{ArchiveError, FileEntry};
 const PART: InventoryPart = InventoryPart::Team;
 
 impl TeamState {
-    /// The file that holds the team's name; `None` before the first read. A changed name is in another file.
+    /// The file that holds the team's name; `None` until Annals has read it. A changed name is in another file.
     pub fn name_file(&self) -> Option<&FileEntry> {
         self.files_of(Dataset::Inventory(PART)).max_by_key(|file| (file.last, &file.path))
     }

@@ -21,7 +21,7 @@ pub struct SyncArgs {
     /// now; may be given several times
     #[arg(long)]
     stream: Vec<Subject>,
-    /// Start of the first read; an earlier date later extends the archive: 2026-11-20, RFC 3339, or -30d
+    /// Start of the backfill; an earlier date later extends the archive: 2026-11-20, RFC 3339, or -30d
     /// [default: the plan's span if the team shows it, else 30 days]
     #[arg(long, value_name = "DATE", allow_hyphen_values = true)]
     since: Option<When>,
@@ -200,7 +200,7 @@ fn advice(error: &RoundError) -> String {
     plain(&format!("{error}{next}"))
 }
 
-/// Replaces control characters: strangers can choose ids and messages.
+/// Replaces control characters: ids and messages are untrusted text.
 fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

@@ -12,7 +12,7 @@ pub fn size() -> Option<(u16, u16)> {
     (size.ws_col > 0 && size.ws_row > 0).then_some((size.ws_col, size.ws_row))
 }
 
-/// Writes text to a terminal without control sequences: strangers can choose the text.
+/// Writes untrusted text to a terminal, without its control sequences.
 pub struct SanitizedWriter<W> {
     out: W,
     /// The first bytes of a character whose other bytes have not arrived.

@@ -3,7 +3,7 @@
 //! The check tries every interleaving of up to two insertions or deletions between any two requests. It tries sixteen
 //! readings of the bounds (exact, floor, ceil, round; each end open or closed), with and without a silent cap on the
 //! page size, in time order and in a stable order that is not time. `hasMoreEvents` may lie either way. Events have
-//! ids, or are equal twins without ids. Times are in half seconds, so an event can lie inside the last second.
+//! ids, or are equal events without ids (twins). Times are in half seconds, so an event can lie inside the last second.
 
 #![expect(
     clippy::print_stdout,

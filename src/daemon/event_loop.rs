@@ -201,10 +201,7 @@ impl Daemon {
             Outcome::Failed { not_before: Some(wait) } => {
                 self.asked_to_wait += 1;
                 if self.asked_to_wait >= ASKED_TO_WAIT_MAX {
-                    tracing::warn!(
-                        seconds = wait.as_secs(),
-                        "the service throttles several teams in a row: all teams wait"
-                    );
+                    tracing::warn!(seconds = wait.as_secs(), "the service throttles team after team: all teams wait");
                     self.timetable.pause(now.plus(wait));
                     self.asked_to_wait = 0;
                 }

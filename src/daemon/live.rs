@@ -64,7 +64,7 @@ pub struct Publication {
     pub done_at: Option<Instant>,
 }
 
-/// The detections of one report in its last run for the warnings. It names no person: digests tell detections apart.
+/// The detections of one report in its last run for the alerts. It names no person: digests tell detections apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Detected {
     /// The report's id, its name on the command line, and its title.
@@ -108,7 +108,7 @@ pub struct Snapshot {
     pub listing_error: Option<String>,
     pub open_teams: usize,
     pub open_bytes: usize,
-    /// Warnings by target and result.
+    /// Alerts by target and result.
     pub alerts: BTreeMap<(&'static str, &'static str), u64>,
 }
 
@@ -218,12 +218,12 @@ impl Live {
         held.shown.listing_error = error;
     }
 
-    /// Shows that the reports ran for the warnings.
+    /// Shows that the reports ran for the alerts.
     pub fn detected(&self, detections: Detections) {
         self.held().shown.detections = detections;
     }
 
-    /// Counts a warning by target and result.
+    /// Counts an alert by target and result.
     pub fn count_alert(&self, target: &'static str, result: &'static str) {
         *self.held().shown.alerts.entry((target, result)).or_default() += 1;
     }

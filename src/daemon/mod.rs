@@ -3,7 +3,7 @@
 //!
 //! `event_loop` owns everything and waits. `timetable` decides which task runs next, from each task's `job`. `task_run`
 //! is one run of a task, on a team that `open_teams` keeps open. `team_list` follows the service's list of teams.
-//! `live` shows the state to the port, the metrics and the warnings.
+//! `live` shows the state to the port, the metrics and the alerts.
 
 mod event_loop;
 mod job;

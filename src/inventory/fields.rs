@@ -51,7 +51,7 @@ impl Unknown {
     }
 }
 
-/// Whether a name looks like a field name. Other names can be keys that strangers chose, or secrets.
+/// Whether a name looks like a field name. Other names can be untrusted keys, or secrets.
 pub fn is_plain(name: &str) -> bool {
     let mut bytes = name.bytes();
     bytes.next().is_some_and(|first| first.is_ascii_alphabetic())

@@ -27,7 +27,7 @@ pub struct Removal {
 /// The ranges of connections that were read, and the times of the readings.
 #[derive(Debug, Clone, Default)]
 pub struct Reading {
-    /// The start of the archive, and the time from which it counts: a first reading, and readings that extended it.
+    /// The start of the archive, and the time from which it counts: a backfill, and readings that extended it.
     begins: Vec<(Instant, Instant)>,
     points: Vec<ReadPoint>,
     /// Confirmed ranges, and the times of their confirmation.

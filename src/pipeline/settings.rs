@@ -26,7 +26,7 @@ pub const WALK_EVENTS_MAX: usize = READ_EVENTS_MAX - PAGE_EVENTS_MAX as usize;
 pub const RESCAN_WALK_EVENTS_MAX: usize = RESCAN_EVENTS_MAX - PAGE_EVENTS_MAX as usize;
 /// The target size of a span.
 pub const SPAN_EVENTS_TARGET: u64 = 3_000;
-/// The start of a first reading if the team does not show its plan's span: this long ago.
+/// The start of a backfill if the team does not show its plan's span: this long ago.
 pub const BACKFILL_DAYS_DEFAULT: u64 = 30;
 /// The limit of the learned lag.
 pub const LAG_SECONDS_MAX: u64 = 6 * 3600;
@@ -76,7 +76,7 @@ pub struct Settings {
     pub teams: Vec<TeamId>,
     /// Only the shard's own teams are read.
     pub shard: Shard,
-    /// The start of a first reading, or the new start of the archive. `None`: the plan's span.
+    /// The start of a backfill, or the new start of the archive. `None`: the plan's span.
     pub since: Option<Instant>,
     /// Windows that end later are not read.
     pub until: Option<Instant>,

@@ -16,7 +16,7 @@ use crate::pipeline::plan::urgency::{LastReading, Urgency};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StreamStatus {
     pub stream: Stream,
-    /// The start of the archive; `None` before the first reading.
+    /// The start of the archive; `None` before the backfill.
     pub begins: Option<Instant>,
     /// The end of the settled and sealed part that starts at `begins`.
     pub settled_to: Option<Instant>,

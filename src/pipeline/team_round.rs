@@ -36,7 +36,7 @@ const CLOCKS_APART_MAX: Duration = Duration::from_secs(86_400);
 /// The result of a round of a team.
 #[derive(Debug)]
 pub struct TeamRound {
-    /// The start of a first reading.
+    /// The start of a backfill.
     pub first: Instant,
     /// The archive held nothing of this team.
     pub is_first_reading: bool,
@@ -150,7 +150,7 @@ async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError
     round.first = first_instant(ctx, round.plan_span, now);
     let mut computers = None;
     if ctx.settings.reads(Stream::Connections) && !ctx.with_state(has_begun) {
-        // From now on a computer that is removed during the first reading is known.
+        // From now on a computer that is removed during the backfill is known.
         note_computers(ctx, now, None, &mut computers).await?;
     }
     note_quiet_streams(ctx).await?;
@@ -264,7 +264,7 @@ fn gap_behind_span(
     let first = record.read_points.first()?;
     let reached = reached(state, Stream::Connections, known, now)?;
     let (from, slack) = if record.read_points.len() == 1 {
-        // Events that the first reading could not reach are no loss: the archive begins later.
+        // Events that the backfill could not reach are no loss: the archive begins later.
         (reached.max(first.at.minus(plan_span?)), FIRST_READING_SLACK)
     } else {
         (reached, Duration::ZERO)

@@ -68,7 +68,7 @@ impl About {
         self.detections.iter().flat_map(|found| found.range(severity..)).map(|(_, rows)| rows).sum()
     }
 
-    /// The statement as `key: value` lines. Text of strangers is included unchanged.
+    /// The statement as `key: value` lines. Untrusted text is included unchanged.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = vec![
             format!("report: {} {}: {}", self.report, self.title, self.question),
@@ -145,10 +145,8 @@ impl StreamCoverage {
             parts.push(format!("{} gaps", self.gaps.len()));
         }
         if !self.removed_before.is_empty() {
-            parts.push(format!(
-                "without {} computers that were removed before the first read",
-                self.removed_before.len()
-            ));
+            parts
+                .push(format!("without {} computers that were removed before the backfill", self.removed_before.len()));
         }
         parts.join(", ")
     }

@@ -35,7 +35,7 @@ pub struct StreamCoverage {
     pub stream: Option<Stream>,
     /// True if the whole period is settled, has no gap, and no computer was removed before its connections were read.
     pub complete: bool,
-    /// The start of the archive; `None` before the first read.
+    /// The start of the archive; `None` before the backfill.
     pub begins: Option<Instant>,
     /// Number of settled or sealed windows in the period.
     pub settled: u64,
@@ -50,7 +50,7 @@ pub struct StreamCoverage {
     /// Expired months in the period. They are neither gaps nor missing.
     pub expired: Vec<GapInside>,
     pub gaps: Vec<GapInside>,
-    /// Computers that were removed before the first read of this part: their connections are missing.
+    /// Computers that were removed before Annals first read this part: their connections are missing.
     pub removed_before: Vec<GapInside>,
 }
 

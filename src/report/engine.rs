@@ -241,7 +241,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Confines the engine for strangers' reports: it can read the live files, but cannot read, write or reach anything else, and no
+    /// Confines the engine for untrusted reports: it can read the live files, but cannot read, write or reach anything else, and no
     /// statement can change a setting.
     ///
     /// # Errors

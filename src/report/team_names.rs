@@ -1,4 +1,4 @@
-//! The names of teams. Programs use ids, people use names; strangers choose the names.
+//! The names of teams. Programs use ids, people use names; the names are untrusted text.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! A visitor's SQL: the question to its process, and the answer.
 //!
-//! The engine limits the memory for sorts, joins and groups, but not for a single value. So a stranger's query runs in a process
+//! The engine limits the memory for sorts, joins and groups, but not for a single value. So an untrusted query runs in a process
 //! that the system limits as a whole, and whose death harms nothing else.
 
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! The published table of damage, from outside. Each case damages a real archive, and checks the codes, the exit code
+//! The published table of damage, through the command line. Each case damages a real archive, and checks the codes, the exit code
 //! and the verdict of `annals verify --json`.
 
 use crate::damage;

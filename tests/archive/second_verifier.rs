@@ -74,7 +74,7 @@ const DAMAGES: [Damage; 10] = [
         });
     }),
     ("a file gone", "FILE_MISSING", |root| fs::remove_file(&of_kind(root, "parquet")[0]).expect("removed")),
-    ("a file of strangers", "ORPHAN_FILE", |root| {
+    ("a file that no line names", "ORPHAN_FILE", |root| {
         let path = &of_kind(root, "parquet")[0];
         let _ =
             fs::copy(path, path.with_file_name("20261118t000000z-window-0000000000000000.parquet")).expect("copied");

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::awkward::{DAY, HOUR, Program, Run, SINCE, Service, laws, scene};
 
-/// When the first reading happens.
+/// When the backfill happens.
 pub const FIRST: i64 = DAY + 84 * HOUR;
 
 const CACHE: &str = "[cache]\ndirectory = \"cache\"\n";

@@ -20,7 +20,7 @@ fn events_wait() -> Scene {
     scene
 }
 
-/// Events of the `nth` hour after the first reading.
+/// Events of the `nth` hour after the backfill.
 fn more_events(scene: &Scene, nth: i64) {
     for n in 0..5 {
         scene.service.world().connection(FIRST + nth * HOUR + n * 60, n);

@@ -1,4 +1,4 @@
-//! The tests' object server, checked with a client of other authors.
+//! The tests' object server, checked with a third-party client.
 
 use std::sync::Arc;
 use std::time::Duration;

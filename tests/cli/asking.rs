@@ -1,4 +1,4 @@
-//! Questions to an archive from outside: `sql`, `connect`, `files`, `quarantine list`.
+//! Questions to an archive through the command line: `sql`, `connect`, `files`, `quarantine list`.
 
 use std::path::Path;
 use std::process::Stdio;

@@ -1,4 +1,4 @@
-//! The program from outside, without an archive.
+//! The command line without an archive.
 
 use assert_cmd::Command;
 use tempfile::TempDir;

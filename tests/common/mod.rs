@@ -1,4 +1,4 @@
-//! Shared parts of the tests from outside.
+//! Shared parts of the tests that run the program as a separate process.
 #![allow(dead_code, reason = "each test program uses its own part")]
 
 pub mod naive_sessions;

@@ -5,12 +5,12 @@ use std::process::Command;
 
 use super::demanded::missing;
 
-/// A Python with the standard `duckdb` package. Without one, the test of `untested` fails, or is excused.
+/// A Python with the standard `duckdb` package. Without one, the test of `untested` fails, or is skipped.
 pub fn python_with_duckdb(untested: &str) -> Option<String> {
     installed("python", &["scripts/python-duckdb.sh"], untested)
 }
 
-/// Any Python 3, for tests that need only its standard library. Without one, the test of `untested` fails, or is excused.
+/// Any Python 3, for tests that need only its standard library. Without one, the test of `untested` fails, or is skipped.
 pub fn plain_python(untested: &str) -> Option<&'static str> {
     let is_there = |name: &&str| Command::new(name).arg("--version").output().is_ok_and(|said| said.status.success());
     let found = ["python3", "python"].into_iter().find(is_there);
@@ -20,12 +20,12 @@ pub fn plain_python(untested: &str) -> Option<&'static str> {
     found
 }
 
-/// The schemathesis program. Without it, the test of `untested` fails, or is excused.
+/// The schemathesis program. Without it, the test of `untested` fails, or is skipped.
 pub fn schemathesis(untested: &str) -> Option<String> {
     installed("python", &["scripts/python-schemathesis.sh"], untested)
 }
 
-/// A Python with Spark, Sail, DuckDB, Polars and Arrow. Without one, the test of `untested` fails, or is excused.
+/// A Python with Spark, Sail, DuckDB, Polars and Arrow. Without one, the test of `untested` fails, or is skipped.
 pub fn python_with_engines(untested: &str) -> Option<String> {
     installed("engines", &["scripts/engines.sh", "python"], untested)
 }

@@ -1,4 +1,4 @@
-//! Warnings arrive once, and the daemon repeats them until they arrive.
+//! Alerts arrive once, and the daemon repeats them until they arrive.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::program::{POLLS, Scene, pause, wait_for};
 
-/// Refuses the first few warnings, and accepts the others.
+/// Refuses the first few alerts, and accepts the others.
 struct Webhook {
     address: String,
     taken: Arc<Mutex<Vec<Value>>>,
@@ -47,12 +47,12 @@ impl Webhook {
     }
 
     fn of(&self, rule: &str) -> Vec<Value> {
-        self.taken.lock().unwrap().iter().filter(|warning| warning["rule"] == rule).cloned().collect()
+        self.taken.lock().unwrap().iter().filter(|alert| alert["rule"] == rule).cloned().collect()
     }
 }
 
 #[test]
-fn a_gap_causes_one_warning_even_if_the_webhook_fails_first_and_the_daemon_restarts() {
+fn a_gap_causes_one_alert_even_if_the_webhook_fails_first_and_the_daemon_restarts() {
     let scene = Scene::new(1);
     let webhook = Webhook::refusing(1);
     scene.configure(&format!("{POLLS}[alerts]\nwebhook = \"{}\"\n", webhook.address));
@@ -65,10 +65,10 @@ fn a_gap_causes_one_warning_even_if_the_webhook_fails_first_and_the_daemon_resta
         device
     };
     let device = remove(0);
-    let warning = wait_for("the warning", || webhook.of("gap").first().cloned());
-    assert_eq!((&warning["team"], &warning["stream"]), (&Value::from(team.as_str()), &Value::from("connections")));
-    assert!(warning["message"].as_str().unwrap().contains(device.as_str()), "{warning}");
-    assert!(warning["ledger_seq"].as_u64().unwrap() > 0 && warning["from"].is_string() && warning["text"].is_string());
+    let alert = wait_for("the alert", || webhook.of("gap").first().cloned());
+    assert_eq!((&alert["team"], &alert["stream"]), (&Value::from(team.as_str()), &Value::from("connections")));
+    assert!(alert["message"].as_str().unwrap().contains(device.as_str()), "{alert}");
+    assert!(alert["ledger_seq"].as_u64().unwrap() > 0 && alert["from"].is_string() && alert["text"].is_string());
     assert!(daemon.metric("annals_alerts_total{target=\"webhook\",result=\"failed\"}") >= Some(1.0));
     let log = daemon.log.text();
     daemon.stop();
@@ -76,15 +76,15 @@ fn a_gap_causes_one_warning_even_if_the_webhook_fails_first_and_the_daemon_resta
     let daemon = scene.start();
     wait_for("readiness", || daemon.is_ready().then_some(()));
     pause(Duration::from_secs(5));
-    assert_eq!(webhook.of("gap").len(), 1, "the warning was sent before the restart");
+    assert_eq!(webhook.of("gap").len(), 1, "the alert was sent before the restart");
     remove(1);
-    wait_for("the second gap's warning", || (webhook.of("gap").len() == 2).then_some(()));
+    wait_for("the second gap's alert", || (webhook.of("gap").len() == 2).then_some(()));
     daemon.stop();
     assert!(scene.run(&["verify"]).status.success());
 }
 
 #[test]
-fn an_unread_stream_causes_one_warning_until_it_is_read_again() {
+fn an_unread_stream_causes_one_alert_until_it_is_read_again() {
     let scene = Scene::new(1);
     let told = scene.path("told");
     let program = format!("cat >> {0}; echo >> {0}; test -z \"$ANNALS_TOKEN\"", told.display());
@@ -93,16 +93,16 @@ fn an_unread_stream_causes_one_warning_until_it_is_read_again() {
     scene.configure(&format!("{POLLS}{alerts}"));
     let daemon = scene.start_with(&[("ANNALS_TOKEN", &scene.sandbox.admin_token)]);
     wait_for("readiness", || daemon.is_ready().then_some(()));
-    let warnings = || {
+    let sent = || {
         let text = std::fs::read_to_string(&told).unwrap_or_default();
         let all: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-        all.into_iter().filter(|warning| warning["stream"] == "connections").count()
+        all.into_iter().filter(|alert| alert["stream"] == "connections").count()
     };
     for count in 1..3 {
         scene.sandbox.handle.set_faults(Some(Arc::new(|_| Some(Fault::Reset))));
-        wait_for("a warning", || (warnings() == count).then_some(()));
+        wait_for("an alert", || (sent() == count).then_some(()));
         pause(Duration::from_secs(4));
-        assert_eq!(warnings(), count, "once an occurrence");
+        assert_eq!(sent(), count, "once an occurrence");
         scene.sandbox.handle.set_faults(None);
         wait_for("readiness", || daemon.is_ready().then_some(()));
         pause(Duration::from_secs(4));
@@ -111,7 +111,7 @@ fn an_unread_stream_causes_one_warning_until_it_is_read_again() {
 }
 
 #[test]
-fn alerts_test_shows_which_targets_accept_warnings() {
+fn alerts_test_shows_which_targets_accept_alerts() {
     let scene = Scene::new(1);
     assert_eq!(scene.run(&["alerts", "test"]).status.code(), Some(2));
     let webhook = Webhook::refusing(1);

@@ -66,7 +66,7 @@ fn an_idle_round_sends_no_request_to_the_store() {
 #[test]
 #[expect(clippy::print_stdout, reason = "a measurement prints its result")]
 fn a_day_of_a_team_costs_a_bounded_number_of_requests() {
-    /// A first reading has several commits.
+    /// A backfill has several commits.
     const FIRST_COMMITS: u64 = 10;
     for (name, event_every) in [("quiet, an event an hour", HOUR), ("busy, an event every two seconds", MINUTE / 30)] {
         let (counts, commits) = requests(event_every, HOUR * 24);
@@ -76,7 +76,7 @@ fn a_day_of_a_team_costs_a_bounded_number_of_requests() {
         assert!(count(Kind::List) <= 200, "{name}: {counts:?}");
         assert!(count(Kind::Put) <= 3 * commits, "{name}: {counts:?} for {commits} commits");
         assert!(count(Kind::Get) + count(Kind::Head) <= 7 * commits, "{name}: {counts:?} for {commits} commits");
-        // The figures that `annals plan` shows; the counted day begins with a first reading.
+        // The figures that `annals plan` shows; the counted day begins with a backfill.
         let events = (HOUR * 24).as_secs() / event_every.as_secs();
         let planned = BucketRequests::of_team(events, MINUTE);
         for (planned, counted) in [

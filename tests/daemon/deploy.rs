@@ -242,7 +242,7 @@ fn the_example_configuration_starts_the_daemon() {
     assert!(ours.contains(&base_url) && ours.contains("\ntoken_file = \"token\"\n"));
     put(&scene.path("annals.toml"), &ours);
     let daemon = scene.start();
-    wait_for("the first reading", || (daemon.metric("annals_teams") == Some(1.0)).then_some(()));
+    wait_for("the backfill", || (daemon.metric("annals_teams") == Some(1.0)).then_some(()));
     assert_eq!(daemon.get("/healthz").0, 200);
     daemon.stop();
 }

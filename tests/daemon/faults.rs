@@ -69,11 +69,11 @@ fn a_team_with_invalid_answers_does_not_affect_the_others() {
     scene.holds_the_truth();
 }
 
-/// A program that appends each warning to a file, and the warnings of one rule.
-fn warnings(scene: &Scene, rule: &str) -> Vec<Value> {
+/// A program that appends each alert to a file, and the alerts of one rule.
+fn alerts_of(scene: &Scene, rule: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(scene.path("told")).unwrap_or_default();
     let all = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    all.filter(|warning| warning["rule"] == rule).collect()
+    all.filter(|alert| alert["rule"] == rule).collect()
 }
 
 fn with_alerts(scene: &Scene, schedule: &str, alerts: &str) {
@@ -83,7 +83,7 @@ fn with_alerts(scene: &Scene, schedule: &str, alerts: &str) {
 }
 
 #[test]
-fn a_fault_of_the_archive_causes_one_warning() {
+fn a_fault_of_the_archive_causes_one_alert() {
     let scene = Scene::new(1);
     with_alerts(&scene, "verify = \"*/2 * * * * *\"\n", "rules = [\"verify\"]\n");
     let daemon = scene.start();
@@ -94,10 +94,10 @@ fn a_fault_of_the_archive_causes_one_warning() {
     let mut bytes = std::fs::read(&file).unwrap();
     bytes[40] ^= 1;
     std::fs::File::create(&file).and_then(|mut to| std::io::Write::write_all(&mut to, &bytes)).unwrap();
-    let warning = wait_for("the warning", || warnings(&scene, "verify").first().cloned());
-    assert!(warning["message"].as_str().unwrap().contains("differs from its ledger"), "{warning}");
+    let alert = wait_for("the alert", || alerts_of(&scene, "verify").first().cloned());
+    assert!(alert["message"].as_str().unwrap().contains("differs from its ledger"), "{alert}");
     pause(Duration::from_secs(6));
-    assert_eq!(warnings(&scene, "verify").len(), 1, "once");
+    assert_eq!(alerts_of(&scene, "verify").len(), 1, "once");
     assert!(daemon.metric("annals_verify_faults") >= Some(1.0));
     bytes[40] ^= 1;
     std::fs::File::create(&file).and_then(|mut to| std::io::Write::write_all(&mut to, &bytes)).unwrap();
@@ -121,14 +121,14 @@ fn start_with_reports(scene: &Scene) -> Running {
 }
 
 #[test]
-fn a_detection_causes_one_warning_without_names() {
+fn a_detection_causes_one_alert_without_names() {
     let scene = Scene::new(1);
     std::fs::create_dir(scene.path("queries")).unwrap();
     super::program::put(&scene.path("queries/x01-marked-events.sql"), MARKED);
     with_alerts(&scene, "reports = \"*/3 * * * * *\"\n", "rules = [\"report\"]\nseverity = \"high\"\n");
     let marked = || {
-        let all = warnings(&scene, "report").into_iter();
-        all.filter(|warning| warning["report"] == "marked-events").collect::<Vec<_>>()
+        let all = alerts_of(&scene, "report").into_iter();
+        all.filter(|alert| alert["report"] == "marked-events").collect::<Vec<_>>()
     };
     let daemon = start_with_reports(&scene);
     wait_for("the first run of the reports", || daemon.metric("annals_reports_timestamp_seconds"));
@@ -136,14 +136,11 @@ fn a_detection_causes_one_warning_without_names() {
     for n in 1..3 {
         scene.connect(&scene.team(0), &format!("marked-{n}"));
         // This runs all reports, which takes long on a busy machine.
-        let warning = wait_within(4 * PATIENCE, "the warning", || marked().get(n - 1).cloned());
-        assert_eq!((&warning["findings"], &warning["severity"]), (&Value::from(1), &Value::from("high")), "{warning}");
-        let message = warning["message"].as_str().unwrap();
+        let alert = wait_within(4 * PATIENCE, "the alert", || marked().get(n - 1).cloned());
+        assert_eq!((&alert["findings"], &alert["severity"]), (&Value::from(1), &Value::from("high")), "{alert}");
+        let message = alert["message"].as_str().unwrap();
         assert!(message.contains("detects 1 new row") && !message.contains('.'), "{message}");
-        assert!(
-            !warning.to_string().contains(&format!("marked-{n}")),
-            "what was found stays in the archive: {warning}"
-        );
+        assert!(!alert.to_string().contains(&format!("marked-{n}")), "what was found stays in the archive: {alert}");
     }
     let series = "annals_report_detections{report=\"X01\",severity=\"high\"}";
     wait_for("the metric", || (daemon.metric(series) == Some(2.0)).then_some(()));
@@ -155,7 +152,7 @@ fn a_detection_causes_one_warning_without_names() {
     let first = wait_for("a run after the restart", runs);
     wait_for("another run", || runs().filter(|at| *at > first));
     pause(Duration::from_secs(3));
-    assert_eq!(marked().len(), 2, "no warning is sent twice");
+    assert_eq!(marked().len(), 2, "no alert is sent twice");
     daemon.stop();
 }
 

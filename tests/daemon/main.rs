@@ -1,4 +1,4 @@
-//! `annals run`: its schedules in virtual time, and the program from outside.
+//! `annals run`: its schedules in virtual time, and the program as a separate process.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 #[path = "../common/mod.rs"]

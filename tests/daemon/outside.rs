@@ -1,4 +1,4 @@
-//! The daemon from outside: polls, signals, failures, health.
+//! The daemon as a separate process: polls, signals, failures, health.
 
 use std::sync::Arc;
 use std::time::Duration;

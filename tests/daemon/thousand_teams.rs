@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::program::{Running, Scene, now, pause};
 
-/// The plan's span is two days, so the first reading is short.
+/// The plan's span is two days, so the backfill is short.
 const PLAN_SPAN: Duration = Duration::from_secs(2 * 86_400);
 const PATIENCE: Duration = Duration::from_secs(3_600);
 /// The time between two requests to the port or to `status`.

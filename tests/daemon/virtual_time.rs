@@ -13,7 +13,7 @@ use super::fleet::{FleetWorld, Manner};
 
 pub const START: &str = "2026-11-20T08:00:00Z";
 const MINUTE: Duration = Duration::from_secs(60);
-/// The warm-up, with all first readings and their commits.
+/// The warm-up, with all backfills and their commits.
 const WARM_UP: Duration = Duration::from_secs(300);
 
 pub fn schedule() -> Schedule {

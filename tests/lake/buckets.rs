@@ -211,7 +211,7 @@ fn vacuum_keeps_the_tables_files_in_a_bucket_while_publishing_is_paused() {
     assert!(published.len() > 5 && has_published());
     scene.server.set_clock_ahead(20 * 24 * HOUR);
     scene.run(&["vacuum"]).ended(0);
-    assert!(has_published(), "the tables name the lines of the first reading");
+    assert!(has_published(), "the tables name the lines of the backfill");
     scene.run(&["publish", "--check"]).ended(0);
     scene.run(&["verify"]).ended(0);
     scene.run(&["publish"]).ended(0);
@@ -232,7 +232,7 @@ struct MiniStack {
 }
 
 impl MiniStack {
-    /// Without the server the test fails, or is excused (`None`).
+    /// Without the server the test fails, or is skipped (`None`).
     fn start() -> Option<Self> {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/object-stores.sh");
         let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
@@ -292,7 +292,7 @@ fn engines_read_the_tables_from_an_independent_object_server() {
     program.sync(&SINCE).ended(0);
     let access = json!({"endpoint": endpoint, "key": "test", "secret": "test", "region": "us-east-1"});
     let bucket = Bucket { program: &program, location, access };
-    bucket.is_read(&mut readers, &READERS, "a first reading");
+    bucket.is_read(&mut readers, &READERS, "a backfill");
     service.world().connection(FIRST + 2 * HOUR, 1);
     service.set_clock(FIRST + 30 * HOUR);
     program.sync(&SINCE).ended(0);

@@ -1,4 +1,4 @@
-//! `annals publish` from outside: its output, its exit codes, and wrong use.
+//! `annals publish` through the command line: its output, its exit codes, and wrong use.
 
 use std::collections::BTreeSet;
 use std::fs;

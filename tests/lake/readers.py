@@ -1,4 +1,4 @@
-"""Reads open tables with engines of other authors, and prints the result of each.
+"""Reads open tables with third-party engines, and prints the result of each.
 
 Standard input has one JSON object a line: the metadata file of a version, the snapshot (null: the current one), the column of
 time, the readers to ask, and the exact list of the files that the archive says are live. With `catalog` (uri, token) the

@@ -15,7 +15,7 @@ pub struct Readers {
 }
 
 impl Readers {
-    /// Without the engines, the test of `untested` fails, or is excused (`None`).
+    /// Without the engines, the test of `untested` fails, or is skipped (`None`).
     pub fn start(untested: &str) -> Option<Self> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let found = Command::new(root.join("scripts/lake-readers.sh")).arg("python").output().unwrap();
@@ -62,7 +62,7 @@ impl Drop for Readers {
 
 /// Runs another test of this program where no part is installed.
 #[test]
-fn a_test_without_its_engines_fails_unless_they_are_excused() {
+fn a_test_without_its_engines_fails_unless_it_is_skipped() {
     let cache = tempfile::tempdir().unwrap();
     let run = |without: &str| {
         let mut command = Command::new(std::env::current_exe().unwrap());

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::awkward::program::{self, live_files};
 use super::awkward::{DAY, HOUR, Program, SINCE, Service, scene};
 
-/// The time of the first reading of [`scene`].
+/// The time of the backfill of [`scene`].
 pub const FIRST: i64 = DAY + 84 * HOUR;
 /// Datasets with rows, each with its time column.
 pub const DATASETS: [(Dataset, &str); 4] = [
@@ -28,7 +28,7 @@ pub fn read_once() -> (Service, Program) {
     (service, program)
 }
 
-/// Adds events, and reads them `hours` after the first reading. The new files replace some of the old ones.
+/// Adds events, and reads them `hours` after the backfill. The new files replace some of the old ones.
 pub fn read_on(service: &Service, program: &Program, hours: i64) {
     for n in 0..5 {
         let mut world = service.world();

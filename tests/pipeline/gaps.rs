@@ -255,7 +255,7 @@ async fn a_gap_distinguishes_its_certain_and_its_possible_part() {
     assert!(reason.contains("only if they appeared late"), "{reason}");
 }
 
-/// The first reading fails after a day. Activity of the next round shows that the computer was removed before.
+/// The backfill fails after a day. Activity of the next round shows that the computer was removed before.
 #[tokio::test]
 async fn the_part_that_was_confirmed_before_a_removal_is_no_gap() {
     let world = World::new(NOON);
@@ -284,7 +284,11 @@ async fn the_part_that_was_confirmed_before_a_removal_is_no_gap() {
     world.set_now("2026-11-20T12:30:00Z");
     world.sync(&settings()).await;
     let begins = |device: &str| intervals(&world).into_iter().find(|(id, ..)| id == device).map(|(_, from, _)| from);
-    assert_eq!(begins("d9"), Some(at("2026-11-19T00:00:00Z")), "a day was confirmed by then");
+    assert_eq!(
+        begins("d9"),
+        Some(at("2026-11-19T00:00:00Z")),
+        "the day that was confirmed before the removal is not in the gap"
+    );
     assert_eq!(
         begins("d8"),
         Some(at("2026-11-18T00:00:00Z")),

@@ -1,4 +1,4 @@
-//! The law of sessions, from outside: after any syncs, `annals sql "select * from sessions"` equals the sessions that
+//! The law of sessions, through the command line: after any syncs, `annals sql "select * from sessions"` equals the sessions that
 //! a naive program computes from the truth.
 
 use crate::common;

@@ -20,7 +20,7 @@ use annals::store::LocalStore;
 
 pub const DAY: Duration = Duration::from_secs(86_400);
 pub const HOUR: Duration = Duration::from_secs(3_600);
-/// Strangers' texts. Every output must show them in a harmless form.
+/// Untrusted texts. Every output must show them in a harmless form.
 pub const HOSTILE: &str = "=HYPERLINK(\"http://x\")|<script>\u{1b}[2J\u{202e}`*";
 
 pub fn at(text: &str) -> Instant {
@@ -79,7 +79,7 @@ impl Place {
         place
     }
 
-    /// The demo's archive: two teams of the sandbox over 90 days, with strangers' texts.
+    /// The demo's archive: two teams of the sandbox over 90 days, with untrusted texts.
     pub fn demo() -> Self {
         let place = Self { directory: tempfile::tempdir().unwrap() };
         let outcome = place.run(&["demo"]);

@@ -1,4 +1,4 @@
-//! Every report in every format, over small archives, from outside: the run succeeds, and the output reads back with
+//! Every report in every format, over small archives, through the command line: the run succeeds, and the output reads back with
 //! the expected content.
 
 use crate::reporting;

@@ -1,4 +1,4 @@
-//! Evidence packs, from outside: complete, checkable, equal each time, and with every fault and gap.
+//! Evidence packs, through the command line: complete, checkable, equal each time, and with every fault and gap.
 
 use crate::pages;
 use crate::reporting;
@@ -12,7 +12,7 @@ use pages::parse_html;
 use reporting::{HOSTILE, Outcome, Place};
 
 const OCTOBER: [&str; 6] = ["--from", "2026-10-01", "--to", "2026-11-01", "--made-at", "2026-11-20T12:00:00Z"];
-/// A report that shows every string of strangers, in its rows and in its chart.
+/// A report that shows every untrusted text, in its rows and in its chart.
 const STRANGERS: &str = "-- id: X1\n-- title: Strangers\n-- question: What do they write?\n\
     -- chart: bars x=host y=n series=reason | What they write\n-- severity: low\n\
     SELECT computer_host_name AS host, failure_reason AS reason, count(*) AS n, any_value(peer_email) AS peer\n\

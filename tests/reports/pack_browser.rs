@@ -1,6 +1,6 @@
 //! A pack in a real browser: it draws every chart, sends no request and reports no error; in light and dark mode, on a
 //! phone and on paper. `scripts/browser.sh install` installs the browser; without one the test fails, or
-//! `ANNALS_WITHOUT=browser` excuses it.
+//! `ANNALS_WITHOUT=browser` skips it.
 
 use crate::demanded::missing;
 use crate::reporting;
@@ -11,7 +11,7 @@ use std::process::Command;
 use reporting::Place;
 use serde_json::Value;
 
-/// A chart of each kind, over strangers' texts and over a month.
+/// A chart of each kind, over untrusted texts and over a month.
 const KINDS: [(&str, &str); 12] = [
     (
         "columns x=day y=n series=reason",

@@ -1,4 +1,4 @@
-//! `annals report pack --pseudonymise`, from outside: no file contains an identifier, and all numbers are the same as
+//! `annals report pack --pseudonymise`, through the command line: no file contains an identifier, and all numbers are the same as
 //! without the flag.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! Reviews of evidence packs, from outside: the ledger keeps each review, and only an unchanged pack can be reviewed.
+//! Reviews of evidence packs, through the command line: the ledger keeps each review, and only an unchanged pack can be reviewed.
 
 use crate::reporting;
 

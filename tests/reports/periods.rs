@@ -1,4 +1,4 @@
-//! Periods, zones, coverage, exit codes and the ledger's own views, from outside.
+//! Periods, zones, coverage, exit codes and the ledger's own views, through the command line.
 
 use crate::reporting;
 

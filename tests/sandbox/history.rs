@@ -1,4 +1,4 @@
-//! The sandbox's histories from outside: paging, ranges, order, new events, removal, and the truth.
+//! The sandbox's histories over HTTP: paging, ranges, order, new events, removal, and the truth.
 
 use crate::common;
 

@@ -1,4 +1,4 @@
-//! The sandbox from outside: its endpoints and their rules.
+//! The sandbox over HTTP: its endpoints and their rules.
 
 use crate::common;
 

@@ -1,4 +1,4 @@
-//! A rehearsal from outside: people and computers are added and connect, and a request removes a computer. The
+//! A rehearsal over HTTP: people and computers are added and connect, and a request removes a computer. The
 //! service then has no history of the computer. The archive still has it, and shows when and by whom the computer was
 //! removed.
 

@@ -27,7 +27,7 @@ pub enum Excuse {
     Gap,
     /// Older than the archive's beginning.
     BeforeBeginning,
-    /// The event vanished by itself before the first reading.
+    /// The event vanished by itself before the program first read it.
     DeletedUnread,
     /// The program read the event, but the process or the disk failed before the commit, and then the event vanished.
     LostWithProcess,
@@ -116,7 +116,7 @@ impl<'a> Excuses<'a> {
             || was_removed
     }
 
-    /// Whether a finding records that the event's computer was removed before the first reading.
+    /// Whether a finding records that the event's computer was removed before the backfill.
     fn is_removed_before(&self, event: &Event) -> bool {
         let findings = self.state.findings.iter().map(|(_, finding)| finding);
         findings.filter(|finding| finding.kind == FindingKind::RemovedBefore).any(|finding| {

@@ -29,7 +29,7 @@ pub fn short_lived(draft: &mut Draft<'_>, draw: &mut Draw) {
     }
 }
 
-/// A computer is removed during the first reading.
+/// A computer is removed during the backfill.
 pub fn in_first_reading(draft: &mut Draft<'_>, draw: &mut Draw) {
     for _ in 0..draw.count(1, 3) {
         let at = draft.plan.start * NANO + draw.between(0, 8 * NANO);
@@ -54,7 +54,7 @@ pub fn late(draft: &mut Draft<'_>, draw: &mut Draw) {
     }
 }
 
-/// A computer is removed before the first reading.
+/// A computer is removed before the backfill.
 pub fn before(draft: &mut Draft<'_>, draw: &mut Draw) {
     for _ in 0..draw.count(1, 3) {
         let at = draft.plan.start * NANO - draw.between(HOUR, 3 * DAY) * NANO;

@@ -88,7 +88,7 @@ fn inserted(draft: &mut Draft<'_>, draw: &mut Draw) {
 
 fn removed(draft: &mut Draft<'_>, draw: &mut Draw) {
     let n = draw.count(0, draft.devices.len());
-    // In the middle of the first reading, or later.
+    // In the middle of the backfill, or later.
     let start = draft.plan.start * NANO;
     let at = if draw.is(30) { start + draw.between(0, 5 * NANO) } else { moment(draft, draw) };
     draft.devices[n].removed = at;

@@ -35,7 +35,7 @@ pub fn draw(plan: &mut Plan, fault: Fault) {
         for _ in 0..draw.count(1, times + 1) {
             let (mut from, until) = plan.stretch(&mut draw, shortest, longest);
             if fault == Fault::NotFound {
-                // Before the first reading, the program takes a missing history for one that never existed.
+                // Before the backfill, the program takes a missing history for one that never existed.
                 from = from.max(plan.start + 2 * DAY).min(until);
             }
             if fault == Fault::OutOfOrder {

@@ -79,9 +79,9 @@ named! {
         VacuumCrash "F72" "the process is killed while vacuum removes files",
         OddSessions "F73" "sessions without an end, over weeks, backwards, or with reused ids",
         ShortLived "F79" "a computer is added, used and removed before any list shows it",
-        InFirstReading "F80" "a computer is removed during the first reading",
+        InFirstReading "F80" "a computer is removed during the backfill",
         LateOfRemoved "F81" "events of a computer appear late, and the computer is removed before a re-scan",
-        RemovedBefore "F82" "a computer was removed before the first reading, inside the archive's span",
+        RemovedBefore "F82" "a computer was removed before the backfill, inside the archive's span",
     }
 }
 
@@ -104,9 +104,9 @@ named! {
         JoinedYear "joined year" "the sessions of a past year become one file",
         DeviceGap "removal gap" "a gap of a removed computer",
         SpanGap "plan gap" "a gap of the plan's span",
-        BillingGap "billing gap" "a gap of the billing ledger",
+        BillingGap "billing gap" "a gap of the billing history",
         GapClosed "gap closed" "a gap is closed because no event was lost",
-        RemovedBefore "removed before" "a computer was removed before the first reading",
+        RemovedBefore "removed before" "a computer was removed before the backfill",
         Late "late" "an event first seen on a re-scan",
         Revision "revision" "a second body of the same id",
         NoLongerServed "no longer served" "an archived event disappeared from the service",

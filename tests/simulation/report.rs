@@ -43,10 +43,7 @@ const OTHERS: [(&str, &str); 60] = [
     ("src/archive/tests/damage.rs", "every kind of damage; `verify` must name it"),
     ("src/archive/tests/flips.rs", "10,000 random bits are flipped, one at a time; `verify` must name each"),
     ("src/archive/tests/concurrent_writer.rs", "`verify` runs while a writer is at work"),
-    (
-        "src/archive/tests/hostile.rs",
-        "strangers make the archive: `verify` names it, and no reader leaves its directory",
-    ),
+    ("src/archive/tests/hostile.rs", "hostile archives: `verify` names each, and no reader leaves its directory"),
     ("src/archive/tests/properties.rs", "any rows, in any sequence of commits"),
     ("src/store/conformance.rs", "the contract of every store"),
     (
@@ -207,16 +204,16 @@ const ASSUMED: &str = "\
 
 | case | what detects it |
 |---|---|
-| the service deletes a single event before the first reading of it | nothing can |
+| the service deletes a single event before Annals first reads it | nothing can |
 | an event appears after the last re-scan of its window | nothing can; an event that a later re-scan brings is a finding `late` |
 | an event is read, and then vanishes before its commit, while the process or the disk fails | nothing can |
 | a late event leaves the plan's span before a re-scan could show it | nothing can |
-| the service replaces an event's body before the first reading | nothing can; a body that was read stays, and the next one is a finding `changed_upstream` |
+| the service replaces an event's body before Annals first reads it | nothing can; a body that was read stays, and the next one is a finding `changed_upstream` |
 | of two equal events without ids, one disappears and the other appears between two readings | nothing can |
 | equal billing entries without ids, more than one answer can show | a finding `gap` of `billing`, for the second of these entries; nothing, if they come after the last re-scan |
 | connections of a removed computer since the last reading | a finding `gap` of the computer, or of `unknown_computer` if activity does not name it; the gap begins earlier by the lag |
 | connections of a removed computer that the service would have shown later than the lag | the same gap names the removal; nobody can know how late events may be |
-| connections of a computer that was removed before the first reading | a finding `removed_before`, if activity shows the removal |
+| connections of a computer that was removed before the backfill | a finding `removed_before`, if activity shows the removal |
 | connections of a computer that no list ever showed, if activity does not show its removal | nothing can |
 | events that leave the plan's span during an outage | a finding `gap` of `plan_span`; before that, `status` shows the time left |
 | more than ten billing entries between two polls | a finding `gap` of `billing` |

@@ -230,7 +230,7 @@ fn a_flipped_byte_of_the_ledger_is_refused_and_named() {
         program::put(&path, &damaged);
         program.run(&["verify"]).ended(1).says(&[name]);
         program.sync(&SINCE).ended(1).says(&[name]);
-        assert_eq!(fs::read(&path).unwrap(), damaged, "byte {place}: nothing is repaired in silence");
+        assert_eq!(fs::read(&path).unwrap(), damaged, "byte {place}: the program repairs no damage silently");
         program.run(&["sql", "select 1"]).ended(1).says(&[name]);
     }
     program::put(&path, &bytes);

@@ -1,4 +1,4 @@
-//! `annals erase` from outside: the replaced and the kept values, later re-scans, and kills at any moment.
+//! `annals erase` through the command line: the replaced and the kept values, later re-scans, and kills at any moment.
 
 use std::collections::BTreeSet;
 use std::fs;

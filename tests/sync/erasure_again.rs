@@ -1,4 +1,4 @@
-//! `annals erase --again` from outside: an older backup is restored, and the orders run on it again.
+//! `annals erase --again` through the command line: an older backup is restored, and the orders run on it again.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `annals erase --unlinkable` from outside: it replaces the salts of the months that it changes, and the archive stays
+//! `annals erase --unlinkable` through the command line: it replaces the salts of the months that it changes, and the archive stays
 //! usable.
 
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! `[privacy] raw = "columns-only"` from outside: the archive keeps no text, reads nothing twice, and is otherwise
+//! `[privacy] raw = "columns-only"` through the command line: the archive keeps no text, reads nothing twice, and is otherwise
 //! equal to an archive with texts.
 
 use std::fs;

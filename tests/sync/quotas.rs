@@ -37,7 +37,7 @@ fn does(program: &str, arguments: &[&str]) -> bool {
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    /// Where mounting is not allowed the test fails, or is excused (`None`).
+    /// Where mounting is not allowed the test fails, or is skipped (`None`).
     fn at(place: &Path, size: &str) -> Option<Self> {
         fs::create_dir_all(place).unwrap();
         let options = format!("size=64m,mode=755,{size}");

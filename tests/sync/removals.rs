@@ -249,7 +249,7 @@ fn guest(world: &mut World, at: i64, is_told: bool) {
     world.add(awkward::Kind::Connections, awkward::laws::nanos(at + 60), Some("guest-1"), text);
 }
 
-/// A computer is added, used and removed during the first reading.
+/// A computer is added, used and removed during the backfill.
 #[test]
 fn a_computer_that_was_added_and_removed_during_the_first_reading_leaves_a_gap() {
     for request_number in [1, 4, 9] {

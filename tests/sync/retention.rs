@@ -1,4 +1,4 @@
-//! `annals retention` and `annals hold` from outside: expired rows are gone and never return, held rows stay, and the archive
+//! `annals retention` and `annals hold` through the command line: expired rows are gone and never return, held rows stay, and the archive
 //! verifies.
 
 use crate::age;

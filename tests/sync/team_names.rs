@@ -1,4 +1,4 @@
-//! All texts for people show teams by name, and `--team` accepts a name. Strangers choose the names.
+//! All texts for people show teams by name, and `--team` accepts a name. The names are untrusted text.
 
 use crate::awkward;
 use crate::reporting;

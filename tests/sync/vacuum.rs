@@ -1,4 +1,4 @@
-//! `annals vacuum` from outside: its output, the removed files, its waits, and the state after a kill.
+//! `annals vacuum` through the command line: its output, the removed files, its waits, and the state after a kill.
 
 use crate::age;
 use crate::awkward;
@@ -10,7 +10,7 @@ use awkward::chance::Chance;
 use awkward::{Action, DAY, HOUR, Program, SINCE, Service, hold, scene};
 use serde_json::Value;
 
-/// When the first reading happens.
+/// When the backfill happens.
 const FIRST: i64 = DAY + 84 * HOUR;
 
 /// Two readings: the second one replaces some files of the first.

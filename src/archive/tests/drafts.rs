@@ -96,7 +96,7 @@ fn released_and_kept_rows_are_all_rows_of_the_file() {
     let last = release(&rest, &all[1..], &[]);
     let last = Draft { rows: vec![rows("2026-11-04", events("2026-11-04", 0, 1), false)], ..last };
     let _ = commit(&mut writer, last).unwrap();
-    assert_eq!(writer.state().files_of(Dataset::Quarantine).count(), 0, "an empty file is none");
+    assert_eq!(writer.state().files_of(Dataset::Quarantine).count(), 0, "a file without rows is not added");
 }
 
 /// The files of a window after new rows, settled or not, with and without existing files.

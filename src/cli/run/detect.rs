@@ -70,7 +70,7 @@ impl Detector {
             }
         };
         for (report, error) in &detections.failed {
-            // The engine's message can quote data of the rows, so the warning leaves it out.
+            // The engine's message can quote data of the rows, so the alert leaves it out.
             tracing::warn!(report, "cannot run a report for the alerts: `annals report run` shows the error");
             tracing::debug!(report, error, "the error of the report");
         }

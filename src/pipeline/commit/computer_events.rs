@@ -92,7 +92,7 @@ impl ComputerEvents {
             finding.kind == FindingKind::ArchiveBegins && finding.stream == Some(Stream::Connections)
         };
         if batch.findings.iter().any(begins) {
-            // Removals before this first reading were archived without a record.
+            // Removals before this backfill were archived without a record.
             let before = Range { start: Instant::EARLIEST, end: of.seen_at };
             self.removals.extend(archived(writer, before, is_removal)?);
         }

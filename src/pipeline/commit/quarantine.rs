@@ -131,7 +131,7 @@ impl<'a> Reading<'a> {
             if added.rows.is_empty() {
                 continue;
             }
-            // The first reading has counted these already.
+            // These were counted when they were first read.
             (added.rejects, added.redacted) = (Vec::new(), 0);
             flush.notice(stream, &added);
             flush.draft.findings.extend(notices::changed(flush.of, stream, &added));

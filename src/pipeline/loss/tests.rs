@@ -11,7 +11,7 @@ fn begins(from: i64, since: i64) -> Finding {
     Finding { from: Some(at(from)), ..finding }
 }
 
-/// The archive begins a day before its first reading, which began at 0.
+/// The archive begins a day before its backfill, which began at 0.
 fn reading(points: &[i64]) -> Reading {
     let mut reading = Reading { lag: LAG, ..Reading::default() };
     reading.note_findings([begins(-86_400, 0)].iter());
@@ -72,7 +72,7 @@ fn a_reading_in_the_same_second_as_the_removal_may_have_missed_the_computer() {
     assert_eq!(gaps(&reading, &Removal { at: at(7_201), ..removal(7_200) }), [(2_700, 7_201)]);
 }
 
-/// The service's clock seems to go back between the start and the end of the first reading.
+/// The service's clock seems to go back between the start and the end of the backfill.
 #[test]
 fn a_first_reading_counts_even_if_the_clock_seems_to_go_back_during_it() {
     let mut first = reading(&[]);

@@ -25,7 +25,7 @@ pub struct BucketRequests {
 }
 
 impl BucketRequests {
-    /// The approximate requests of a team with this number of events a day, after its first reading.
+    /// The approximate requests of a team with this number of events a day, after its backfill.
     pub fn of_team(events: u64, commit_every: Duration) -> Self {
         let commits_max = DAY.as_secs() / commit_every.as_secs().max(1);
         let commits = events.min(commits_max);

@@ -41,7 +41,7 @@ pub fn lag(record: &StreamRecord, settings: &Settings) -> Duration {
     settings.lag.max(Duration::from_secs(record.learned_lag_seconds))
 }
 
-/// Plans one round of a windowed stream. `first` is the start of a first reading.
+/// Plans one round of a windowed stream. `first` is the start of a backfill.
 pub fn plan(record: &StreamRecord, windows: &Windows, first: Instant, settings: &Settings, now: Instant) -> StreamPlan {
     let begins = begins(record, first, settings, now);
     let lag = lag(record, settings);

@@ -1,4 +1,4 @@
-//! One poll of the billing ledger. The answer has the ten newest entries, without a range or paging.
+//! One poll of the billing history. The answer has the ten newest entries, without a range or paging.
 
 use std::time::Duration;
 

@@ -11,7 +11,7 @@ pub const SNAPSHOT_ENTRIES_MAX: usize = 10;
 pub enum Overlap {
     /// The first snapshot.
     First,
-    /// Fewer than ten entries: the answer is the whole ledger, and no entry is lost.
+    /// Fewer than ten entries: the answer is the whole billing history, and no entry is lost.
     Whole,
     /// New entries, if any, precede the known ones.
     Joined,
@@ -29,7 +29,7 @@ pub fn compare(before: &[SnapshotEntry], now: &[SnapshotEntry], is_first: bool) 
     if now.len() < SNAPSHOT_ENTRIES_MAX && before.len() <= now.len() {
         return Overlap::Whole;
     }
-    // Entries are only added: a list that is shorter than before is not the whole ledger, and an empty list says
+    // Entries are only added: a list that is shorter than before is not the whole history, and an empty list says
     // nothing.
     if now.is_empty() {
         return Overlap::Joined;
@@ -100,7 +100,7 @@ mod tests {
             ("ten new", "jihgfedcba", "tsrqponmlk", Overlap::Overrun),
             ("from few to ten, joined", "cba", "jihgfedcba", Overlap::Joined),
             ("from none to ten", "", "jihgfedcba", Overlap::Overrun),
-            ("fewer than ten are the whole ledger", "cba", "xyz", Overlap::Whole),
+            ("fewer than ten are the whole history", "cba", "xyz", Overlap::Whole),
             ("nothing is shown for once", "jihgfedcba", "", Overlap::Joined),
             ("fewer than before", "jihgfedcba", "kjih", Overlap::Joined),
             ("fewer than before, none of them known", "jihgfedcba", "onm", Overlap::Overrun),

@@ -53,12 +53,8 @@ impl Round<'_> {
     pub fn note_anomalies(&self, batch: &mut Batch, range: Range, met: Anomalies) {
         for (subject, count) in met.named().filter(|(_, count)| *count > 0) {
             tracing::debug!(stream = %self.stream, %range, subject, count, "the service's paging contradicts itself");
-            let mut finding = self.finding(
-                FindingKind::PagingAnomaly,
-                subject,
-                Some(range),
-                "the service's paging contradicts its document; Annals does not rely on it",
-            );
+            let why = "the service's paging contradicts its document; Annals does not rely on it";
+            let mut finding = self.finding(FindingKind::PagingAnomaly, subject, Some(range), why);
             finding.count = count;
             batch.note_finding(finding);
         }

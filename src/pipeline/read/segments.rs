@@ -112,9 +112,7 @@ impl Round<'_> {
             return None;
         }
         let is_last = self.ctx.settings.tiers() <= self.ctx.settings.tiers_passed(window.end, read_at);
-        let reason = format!(
-            "the answer was empty, although {held} events of this window are archived and {usual} events are usual"
-        );
+        let reason = format!("an empty answer: the archive holds {held} events of the window, and {usual} are usual");
         let finding = self.finding(FindingKind::Silence, &window.to_string(), Some(window), &reason);
         Some(Silence { finding, is_believed: is_last || held == 0 })
     }

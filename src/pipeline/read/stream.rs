@@ -17,7 +17,7 @@ use crate::pipeline::plan::window_index::{WindowIndex, windows_of};
 use crate::pipeline::read::round::{Purpose, Round};
 use crate::pipeline::team::context::TeamContext;
 
-/// Reads one stream up to now. A first reading begins at `first`. `now` is the service's clock.
+/// Reads one stream up to now. A backfill begins at `first`. `now` is the service's clock.
 ///
 /// # Errors
 /// When the service does not answer, or the commit stage has ended. The events read before are committed.
@@ -108,7 +108,7 @@ async fn note_deprecated(ctx: &TeamContext, stream: Stream, lists: usize, now: I
 impl Round<'_> {
     /// Records where the archive begins: older events are out of reach, or were not asked for.
     async fn begin(&self, begins: Instant, before: Option<Instant>) -> Result<(), RoundError> {
-        let why = "the first reading could not reach older events, or the settings excluded them";
+        let why = "the backfill could not reach older events, or the settings excluded them";
         let mut finding = self.finding(FindingKind::ArchiveBegins, self.stream.as_str(), None, why);
         finding.from = Some(begins);
         let first = before.is_none().then_some(ReadPoint { at: self.now, read_to: begins, listed_at: None });

@@ -18,7 +18,7 @@ pub enum CoverageState {
     Complete,
     /// The rows expired under a retention class.
     Expired,
-    /// Out of reach at the first read.
+    /// Out of reach of the backfill.
     BeforeArchive,
     /// Read, but not yet confirmed by another read.
     Provisional,
@@ -53,7 +53,7 @@ pub struct GapShown {
 pub struct StreamCover {
     pub team: String,
     pub stream: Stream,
-    /// The start of the archive; `None` before the first read.
+    /// The start of the archive; `None` before the backfill.
     pub begins: Option<Instant>,
     /// From the start until now, without holes: complete, provisional or not fetched.
     pub stretches: Vec<StateRange>,
@@ -81,7 +81,7 @@ impl StreamCover {
         Self { team: team.to_string(), stream, begins, stretches, gaps: gaps(data, team, stream) }
     }
 
-    /// The worst state in `day`; `None` in the future, or before the first read.
+    /// The worst state in `day`; `None` in the future, or before the backfill.
     pub fn state_of(&self, day: Range, now: Instant) -> Option<CoverageState> {
         let begins = self.begins?;
         if day.start >= now {

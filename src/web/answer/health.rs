@@ -267,7 +267,7 @@ fn of_stream(
     is_late: bool,
     (aged, now): (u64, Instant),
 ) -> StreamHealth {
-    // Before its first read, a stream counts as late for probes, but as waiting for people.
+    // Before its backfill, a stream counts as late for probes, but as waiting for people.
     let health = match (live.done_at, is_late, &live.error) {
         (None, _, None) => Health::Waiting,
         (_, true, _) | (None, false, Some(_)) => Health::Late,

@@ -340,7 +340,7 @@ fn line_of(team: &TeamHealth, stream: &StreamHealth, now: Instant, zone: &crate:
         state: match stream.health {
             Health::Fresh => "up to date",
             Health::Late => "late",
-            Health::Waiting => "first reading",
+            Health::Waiting => "backfill",
         },
         read: stream.last_read_at.map(|at| (ago(at, now), time(at, zone))),
         lag: stream.lag_seconds.map_or_else(|| "–".to_owned(), span),

@@ -1,4 +1,4 @@
-//! A signed archive of two teams, made by the library. The program verifies it from outside.
+//! A signed archive of two teams, made by the library. The program verifies it as a separate process.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -102,7 +102,7 @@ fn off_loopback_a_browser_signs_in_once() {
     let refused = ask(&address, "GET", "/api/status", &[html], "");
     assert_eq!((refused.status, refused.refusal().as_str()), (401, "unauthorized"));
     assert_eq!(refused.header("www-authenticate"), "Bearer realm=\"annals\"");
-    assert_eq!(get(&address, "/").status, 401, "a program gets the warning, no address does");
+    assert_eq!(get(&address, "/").status, 401, "a request that does not accept HTML gets 401, and no redirect");
     let form = get(&address, "/sign-in?back=/sessions");
     assert!(form.status == 200 && form.body.contains("value=\"/sessions\"") && !form.body.contains("O'Brien"));
     let asset = form.body.split('"').find(|part| part.ends_with(".css")).unwrap().to_owned();

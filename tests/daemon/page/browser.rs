@@ -1,6 +1,6 @@
 //! The pages in a real browser: it reports no error, sends no request elsewhere, and reaches everything by keyboard;
 //! in light and dark mode, and on a phone. `scripts/browser.sh install` installs the browser; without one the test
-//! fails, or `ANNALS_WITHOUT=browser` excuses it.
+//! fails, or `ANNALS_WITHOUT=browser` skips it.
 
 use std::path::Path;
 use std::process::Command;

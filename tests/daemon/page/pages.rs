@@ -1,4 +1,4 @@
-//! The pages as documents: their content, and strangers' text as plain text.
+//! The pages as documents: their content, and untrusted text as plain text.
 
 use annals::sandbox::Fault;
 

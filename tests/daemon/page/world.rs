@@ -10,7 +10,7 @@ use super::http::{Answer, get, post};
 use crate::program::{Log, Running, Scene, put, wait_for};
 use crate::reporting::Place;
 
-/// A stranger's text. No page may contain it unescaped.
+/// An untrusted text. No page may contain it unescaped.
 pub const HOSTILE: &str = "<script>alert('x')</script><img src=x onerror=alert(1)>\u{202e}&\"'";
 
 /// October 2026 of one team with an unusual id: a gap on the 14th, the 20th never read, and an unreachable service.
@@ -62,7 +62,7 @@ fn running(mut child: Child) -> Running {
     Running { child, log, address }
 }
 
-/// A service with two teams over some days; the first team has a stranger's session and broken event.
+/// A service with two teams over some days; the first team has a session with untrusted text and a broken event.
 pub fn with_strangers() -> (Scene, Running) {
     // No day has a dense second.
     let config =

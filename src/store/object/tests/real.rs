@@ -1,5 +1,5 @@
 //! Third-party servers: MiniStack for S3, Azurite for Azure. `scripts/object-stores.sh install` installs them. Without a
-//! server, its test fails, or `ANNALS_WITHOUT` excuses it.
+//! server, its test fails, or `ANNALS_WITHOUT` skips it.
 
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
@@ -51,7 +51,7 @@ impl Drop for Server {
     }
 }
 
-/// Starts a server. Without the server the test fails, or is excused (`None`).
+/// Starts a server. Without the server the test fails, or is skipped (`None`).
 fn start(name: &str) -> Option<Server> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/object-stores.sh");
     let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();

@@ -7,8 +7,8 @@ use std::time::Duration;
 use annals::archive::{Archive, Draft, SessionsDraft, SessionsMark, TeamWriter, WindowRecord, WindowRows, WindowState};
 use annals::model::path::month_of;
 use annals::model::{
-    ConnectionDetail, Detail, EventRow, Instant, Outcome, Range, RejectRow, SessionRow, SessionTexts, Stream, TeamId,
-    WindowGrid,
+    ConnectionDetail, Detail, EventRow, Instant, Range, RejectRow, SessionOutcome, SessionRow, SessionTexts, Stream,
+    TeamId, WindowGrid,
 };
 use annals::store::Store;
 use fastrand::Rng;
@@ -222,7 +222,7 @@ fn session(row: &EventRow) -> SessionRow {
         first_event_at: row.time,
         last_event_at: row.time,
         duration_ms: None,
-        outcome: Outcome::RequestedOnly,
+        outcome: SessionOutcome::RequestedOnly,
         failed_attempts: 0,
         failure_reasons: None,
         details: SessionTexts::new(std::array::from_fn(|_| None)),

@@ -172,8 +172,8 @@ impl Drawing {
 /// States of all these moments: a few of each, then a few more.
 fn states_of(moments: Vec<DiskState>) -> impl Iterator<Item = State> + Send {
     let mut drawing = Drawing::new();
-    let moments = moments.len();
-    let rounds = (0..ROUNDS_MAX).flat_map(move |round| (0..moments).map(move |at| (round, at)));
+    let count = moments.len();
+    let rounds = (0..ROUNDS_MAX).flat_map(move |round| (0..count).map(move |at| (round, at)));
     rounds.flat_map(move |(round, at)| drawing.states_of(&moments[at], round))
 }
 

@@ -1,0 +1,50 @@
+//! The files that an order of erasure leaves, and the holds that stop it.
+
+use std::collections::BTreeSet;
+
+use super::super::{FaultCode, HoldAdded, HoldRecord, HoldScope, VerifyFault, VerifyOptions, verify};
+use super::erasure::{EMAIL, check_gone, erase, new_order};
+use super::*;
+use crate::planted::{Bug, CURRENT};
+
+fn hold(id: &str, from: Option<&str>, scope: HoldScope) -> HoldAdded {
+    let (reason, from) = ("a case".to_owned(), from.map(at));
+    HoldAdded { id: id.to_owned(), reason, by: None, at: now(), from, to: None, scope, subject: None }
+}
+
+fn holding(holds: impl IntoIterator<Item = HoldAdded>) -> Draft {
+    Draft { holds: holds.into_iter().map(HoldRecord::Add).collect(), ..Draft::default() }
+}
+
+fn faults(disk: &MemoryStore, code: FaultCode) -> Vec<VerifyFault> {
+    let faults = verify(disk, &VerifyOptions::default()).unwrap().faults;
+    faults.into_iter().filter(|fault| fault.code == code).collect()
+}
+
+#[test]
+fn a_hold_covers_a_state_that_began_before_the_hold() {
+    for (from, is_held) in [("2026-03-10T00:00:00Z", true), ("2026-04-10T00:00:00Z", false)] {
+        let disk = MemoryStore::new();
+        let archive = open(&(Arc::new(disk.clone()) as Arc<dyn Store>));
+        for (id, seen_at) in [(EMAIL, "2026-03-01T10:00:00Z"), ("d2", "2026-04-02T10:00:00Z")] {
+            let draft = Draft {
+                inventory: vec![(Computers, vec![inventory::computer(id, seen_at, "one")])],
+                inventory_reads: vec![inventory::look(Computers, seen_at, 1)],
+                ..Draft::default()
+            };
+            let _ = commit(&mut writer(&archive), draft).unwrap();
+        }
+        let _ = commit(&mut writer(&archive), holding([hold("CASE-7", Some(from), HoldScope::Team)])).unwrap();
+        let (order, _) = new_order(&archive);
+        let held: BTreeSet<String> = is_held.then(|| "CASE-7".to_owned()).into_iter().collect();
+        assert_eq!(archive.holds_on_order(&team(), &order).unwrap(), held, "{from}");
+        assert_eq!(erase(&archive).is_err(), is_held, "{from}");
+        assert_eq!(check_gone(&disk).is_err(), is_held, "{from}");
+        // The rule of the line itself says the same.
+        CURRENT.set(Some(Bug::HoldsForgotten));
+        let erased = erase(&archive);
+        CURRENT.set(None);
+        let _ = erased.unwrap();
+        assert_eq!(!faults(&disk, FaultCode::PolicyViolation).is_empty(), is_held, "{from}");
+    }
+}

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::model::{Dataset, Digest, Instant, LedgerSeq};
 use crate::planted::{self, Bug};
 
+use super::super::rules::StateError;
 use super::super::salts::{DRAFTS_MONTH, Salts};
 use super::super::stage::read_back;
 use super::super::table::{RowsDigest, Selection, TableReader, TableWriter, digest_file, salt_months};
@@ -33,9 +34,10 @@ impl TeamWriter {
     /// Carries out an order. Does nothing if no row holds the subject and every file is named by a line.
     ///
     /// # Errors
-    /// As [`TeamWriter::commit`]. Then the user must give the order again.
+    /// As [`TeamWriter::commit`], and when a hold covers the rows. Then the user must give the order again.
     pub fn erase(&mut self, order: &Order, pending: &PendingOrder, now: Instant) -> Result<Erasure, ArchiveError> {
         self.begin_commit()?;
+        self.refuse_held(order)?;
         let key = self.salts().key()?;
         let eraser = Eraser::new(order, key);
         let mut months = BTreeSet::new();
@@ -80,6 +82,17 @@ impl TeamWriter {
         erasure.unerased = self.store().erase_all(&old)?;
         erasure.removed = old.len() as u64;
         Ok(erasure)
+    }
+
+    /// Refuses an order whose rows a hold covers. The user can have added the hold since the order began, to any team's ledger.
+    fn refuse_held(&self, order: &Order) -> Result<(), ArchiveError> {
+        let team = self.state().team_id.clone();
+        let Some(hold) = self.archive().holds_on_order(&team, order)?.into_iter().next() else { return Ok(()) };
+        let reason = format!(
+            "erasure {}: hold {hold} covers rows that it would change: they stay until the hold is released",
+            order.id
+        );
+        Err(ArchiveError::State { team, source: StateError::Protected(reason) })
     }
 
     /// Commits the files of an order, and replaces the salts of these months. The old salts go, so nobody can compare the digests of

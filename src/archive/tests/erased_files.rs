@@ -3,9 +3,12 @@
 use std::collections::BTreeSet;
 
 use super::super::{FaultCode, HoldAdded, HoldRecord, HoldScope, VerifyFault, VerifyOptions, verify};
-use super::erasure::{EMAIL, check_gone, erase, new_order};
+use super::erasure::{EMAIL, assert_clean, built, check_gone, erase, new_order};
 use super::*;
+use crate::model::Digest;
 use crate::planted::{Bug, CURRENT};
+
+const HOUR: Duration = Duration::from_secs(3_600);
 
 fn hold(id: &str, from: Option<&str>, scope: HoldScope) -> HoldAdded {
     let (reason, from) = ("a case".to_owned(), from.map(at));
@@ -19,6 +22,31 @@ fn holding(holds: impl IntoIterator<Item = HoldAdded>) -> Draft {
 fn faults(disk: &MemoryStore, code: FaultCode) -> Vec<VerifyFault> {
     let faults = verify(disk, &VerifyOptions::default()).unwrap().faults;
     faults.into_iter().filter(|fault| fault.code == code).collect()
+}
+
+#[test]
+fn a_hold_of_the_whole_archive_in_another_ledger_stops_an_order() {
+    let disk = MemoryStore::new();
+    let archive = built(&(Arc::new(disk.clone()) as Arc<dyn Store>));
+    let (order, pending) = new_order(&archive);
+    let mut writer = writer(&archive);
+    // The hold is added after the order began.
+    let stranger = HoldAdded { subject: Some(Digest([1; 32])), ..hold("CASE-8", None, HoldScope::All) };
+    let draft = holding([hold("CASE-7", None, HoldScope::All), stranger]);
+    let _ = commit(&mut archive.writer(&TeamId::from("other")).unwrap(), draft).unwrap();
+    let refused = writer.erase(&order, &pending, now().plus(HOUR)).unwrap_err().to_string();
+    assert!(refused.contains("hold CASE-7"), "{refused}");
+    assert!(check_gone(&disk).is_err());
+    assert_clean(&disk);
+    CURRENT.set(Some(Bug::HoldsForgotten));
+    let erased = writer.erase(&order, &pending, now().plus(HOUR));
+    CURRENT.set(None);
+    let _ = erased.unwrap();
+    let found = faults(&disk, FaultCode::PolicyViolation);
+    assert!(
+        !found.is_empty() && found.iter().all(|fault| fault.detail.contains("hold CASE-7 of the whole")),
+        "{found:#?}"
+    );
 }
 
 #[test]

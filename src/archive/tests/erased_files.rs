@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::super::{FaultCode, HoldAdded, HoldRecord, HoldScope, VerifyFault, VerifyOptions, verify};
-use super::erasure::{EMAIL, assert_clean, built, check_gone, erase, new_order};
+use super::erasure::{EMAIL, assert_clean, built, check_gone, erase, erase_as, new_order};
 use super::*;
 use crate::model::Digest;
 use crate::planted::{Bug, CURRENT};
@@ -22,6 +22,43 @@ fn holding(holds: impl IntoIterator<Item = HoldAdded>) -> Draft {
 fn faults(disk: &MemoryStore, code: FaultCode) -> Vec<VerifyFault> {
     let faults = verify(disk, &VerifyOptions::default()).unwrap().faults;
     faults.into_iter().filter(|fault| fault.code == code).collect()
+}
+
+/// The program wrote the files while the clock was an hour ahead.
+#[test]
+fn an_order_erases_files_that_are_newer_than_the_order() {
+    for unlinkable in [false, true] {
+        let disk = MemoryStore::new();
+        let store: Arc<dyn Store> = Arc::new(disk.clone());
+        disk.set_now(now().plus(HOUR));
+        let archive = built(&store);
+        disk.set_now(now());
+        let _ = erase_as(&archive, unlinkable).unwrap();
+        assert_eq!(check_gone(&disk), Ok(()));
+        let state = archive.read(&team()).unwrap().state().clone();
+        assert_eq!(files_under(&store, "salts").len(), state.salts.len(), "the old salts are gone");
+        assert_eq!(state.erased.len(), 1, "lines removed these files, so no other writer can name them");
+        assert_clean(&disk);
+    }
+}
+
+#[test]
+fn verify_reports_a_replaced_file_that_exists_after_its_order() {
+    let disk = MemoryStore::new();
+    disk.set_now(now());
+    let archive = built(&(Arc::new(disk.clone()) as Arc<dyn Store>));
+    let before = archive.read(&team()).unwrap().state().files.clone();
+    let copy = disk.snapshot();
+    let _ = erase(&archive).unwrap();
+    let after = archive.read(&team()).unwrap().state().files.clone();
+    let path = before.into_keys().find(|path| !after.contains_key(path)).unwrap();
+    disk.tamper(&path, Some(copy.read(&path).unwrap().to_bytes().unwrap()));
+    let found = faults(&disk, FaultCode::OrphanFile);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert!(found[0].object == path && found[0].detail.contains("order DPO-1 erased this file"), "{found:#?}");
+    // Until the order is complete, the file is expected.
+    new_order(&archive).1.save(&disk).unwrap();
+    assert_clean(&disk);
 }
 
 #[test]

@@ -89,7 +89,8 @@
 //! one person or thing also has a `subject`. `{"release": {…}}` has the `id` of an active hold, a `reason`, `by` and `at`. `subject`
 //! is the HMAC-SHA256 of `annals subject v1` + newline + the trimmed subject. An IP address is in its canonical form (RFC 5952), and a
 //! subject with an `@` is in lower case. The key is the bytes of the team's salt of 1970-01. No file contains the subject itself. A hold covers the rows of its period,
-//! and all of quarantine, because times in quarantine can be wrong. No line removes rows that a hold covers.
+//! and all of quarantine, because times in quarantine can be wrong. A row of the inventory counts from its time to the first row of a
+//! later month of the same dataset, or without an end if there is none. No line removes or erases rows that a hold covers.
 //!
 //! **Expired** rows are older than their retention class. A body's `expired` is a list of `{policy, at, dataset, month,
 //! files, rows, rows_digest}`. The line removes all live files in the folder of that month (given by its first instant), and
@@ -106,9 +107,9 @@
 //! **Erasure** replaces values in rows. A body's `erased` holds the name of the order, and keyed digests of the subject's values:
 //! HMAC-SHA256 of `annals subject v1` + newline + the value. The key is the salt of 1970-01. For each removed file the line adds one
 //! with the same dataset, role, time and number of rows. `parts` gives sums by dataset: the digest of the removed rows, minus
-//! `erased_digest`, plus `replaced_digest`, is the digest of the added rows. So all other rows stay. `parts` is empty if no row held the
-//! subject: such a line only fences other writers, before files go that no line names. The line does nothing else, and
-//! the removed files go at once. Rewritten rows of events, quarantine and inventory name the orders in `erased`. The identity of such
+//! `erased_digest`, plus `replaced_digest`, is the digest of the added rows. So all other rows stay. An order that takes
+//! long has several lines. `parts` is empty if the line changes no row: such a line only fences other writers, before files go that
+//! no line names. The line does nothing else, and the removed files go at once. Rewritten rows of events, quarantine and inventory name the orders in `erased`. The identity of such
 //! an event is its `served_digest`: HMAC-SHA256, with the same key, of `annals served text v1` + newline + the SHA-256 of its served
 //! text. If its `event_id` was a hash of the text, the event gets another id. An order can replace salts: then `salts` names new
 //! salts of months that earlier lines named (never 1970-01), and `resalted` is a list of `{path, rows_digest}`. It gives the new

@@ -38,6 +38,12 @@ impl DueMonth {
 }
 
 impl TeamState {
+    /// The newest read of the service that the ledger records, by the service's clock.
+    pub fn last_read(&self) -> Option<Instant> {
+        let points = self.streams.values().flat_map(|stream| &stream.read_points).map(|point| point.at);
+        points.chain(self.inventory.values().flatten().map(|read| read.read_at)).max()
+    }
+
     /// The due months, sorted by dataset and time, each with the reason that keeps it. `holds` are the holds that apply to
     /// the team.
     pub fn due(&self, retention: &Retention, holds: &[Hold], now: Instant) -> Vec<DueMonth> {
@@ -100,18 +106,19 @@ impl TeamReader {
 
 impl TeamWriter {
     /// Expires months in one commit, with the sessions that start in them. If later events of such a session remain, the line
-    /// marks their time as not derived, and the next round derives a session from them. Returns the line's records.
+    /// marks their time as not derived, and the next round derives a session from them. `at` is the time at which the months are
+    /// due, `now` the machine's clock. Returns the line's records.
     ///
     /// # Errors
     /// As [`TeamWriter::commit`]. When something keeps one of the months, nothing changes.
-    pub fn expire(&mut self, due: &[DueMonth], now: Instant) -> Result<Vec<ExpiredRecord>, ArchiveError> {
+    pub fn expire(&mut self, due: &[DueMonth], at: Instant, now: Instant) -> Result<Vec<ExpiredRecord>, ArchiveError> {
         if due.is_empty() {
             return Ok(Vec::new());
         }
         let months = months_of_connections(due);
         let salts = self.salts().clone();
         let gone = expiring_sessions(self.store(), self.state(), Some(&salts), &months)?;
-        let expire = records(self.state(), due, &gone, now);
+        let expire = records(self.state(), due, &gone, at);
         let is_changed = !gone.months.is_empty();
         let sessions = self.state().sessions.filter(|_| is_changed).map(|mut mark| {
             (mark.through, mark.until) = (gone.rest.map(|rest| rest.start), gone.rest.map(|rest| rest.end));

@@ -16,7 +16,7 @@ use super::ledger::Line;
 use super::ledger_files::{ledger_days, lines_of};
 use super::published::PublishedTables;
 use super::replay::replay;
-use super::{Archive, ArchiveError, TeamWriter};
+use super::{Archive, ArchiveError, Body, TeamWriter};
 
 /// A file that no line names now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -168,16 +168,18 @@ pub(super) fn unnamed(store: &dyn Store, archive_id: &str, team: &TeamId) -> Res
     Ok(listed)
 }
 
-/// Whether another writer may still name one of these files: a young file of the team that no line removed.
+/// Whether another writer may still name one of these files: a young file of the team that no line has named.
 pub(super) fn may_be_named(store: &dyn Store, team: &TeamId, listed: &[Listed]) -> Result<bool, ArchiveError> {
+    let key = TeamKey::of(team);
     let since = store.now()?.minus(GRACE_MIN);
     let mut young =
         listed.iter().filter(|entry| entry.modified >= since && !entry.path.starts_with(SCRATCH)).peekable();
     if young.peek().is_none() {
         return Ok(false);
     }
-    let removed = removed_within(store, &TeamKey::of(team), since)?;
-    Ok(young.any(|entry| !removed.contains(&entry.path)))
+    let named = |body: Body| body.salts.iter().map(|salt| salt.path(&key)).chain(body.removes).collect();
+    let named = paths_within(store, &key, since, named)?;
+    Ok(young.any(|entry| !named.contains(&entry.path)))
 }
 
 /// A team's data files and salts, and all scratch files. Leaves foreign names to `verify`.
@@ -197,11 +199,21 @@ fn files_of(store: &dyn Store, key: &TeamKey) -> Result<Vec<Listed>, ArchiveErro
 
 /// The files that lines remove, from the day files that were written within the grace.
 fn removed_within(store: &dyn Store, key: &TeamKey, since: Instant) -> Result<BTreeSet<String>, ArchiveError> {
-    let mut removed = BTreeSet::new();
+    paths_within(store, key, since, |body| body.removes)
+}
+
+/// The paths `of` each line, from the day files that were written within the grace.
+fn paths_within(
+    store: &dyn Store,
+    key: &TeamKey,
+    since: Instant,
+    of: impl Fn(Body) -> Vec<String>,
+) -> Result<BTreeSet<String>, ArchiveError> {
+    let mut paths = BTreeSet::new();
     for entry in store.list(&ledger_of(key))?.into_iter().filter(|entry| entry.modified >= since) {
         if let Some(ArchivePath::Ledger { day, .. }) = ArchivePath::parse(&entry.path) {
-            removed.extend(lines_of(store, key, day)?.into_iter().flat_map(|(line, _)| line.body.removes));
+            paths.extend(lines_of(store, key, day)?.into_iter().flat_map(|(line, _)| of(line.body)));
         }
     }
-    Ok(removed)
+    Ok(paths)
 }

@@ -1,11 +1,12 @@
 //! `annals retention`: shows and expires the months that are older than their retention class.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use clap::{Args, Subcommand};
 
-use crate::archive::{Archive, ArchiveError, DueMonth, ExpiredRecord, KeptBy};
+use crate::archive::{Archive, DueMonth, ExpiredRecord, KeptBy};
 use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::model::{Instant, TeamId};
@@ -42,6 +43,9 @@ struct ApplyArgs {
     /// Show the months and sessions that would expire, without removing them; works while a daemon runs
     #[arg(long)]
     dry_run: bool,
+    /// Remove the months even if the last read of the service is more than 7 days old
+    #[arg(long)]
+    trust_clock: bool,
     #[command(flatten)]
     input: RetentionInput,
 }
@@ -55,6 +59,9 @@ struct RetentionInput {
     output: OutputArgs,
 }
 
+/// After a longer time without a read of the service, nothing confirms this machine's clock.
+const READ_AGE_MAX: Duration = Duration::from_secs(7 * 86_400);
+
 const PLAN_AFTER: &str = "\
 A month is due when its end is older than the class of its dataset ([retention] in annals.toml). A due month stays while a hold \
 covers it (`annals hold list`), until its last window is sealed, and until its sessions are derived. Sessions expire with the \
@@ -64,8 +71,10 @@ Exit codes: 0 done; 2 wrong use.";
 const APPLY_AFTER: &str = "\
 The line records policy, months, rows and digests: `annals verify` proves that it removed no other rows. The files stay for the \
 grace of [store]; then `vacuum` removes them. The open tables that exist are published again, without the expired rows. Annals never reads expired events again, even if the service still shows them. They \
-are neither a gap nor missing: coverage and reports show the policy and the date of the expiry.
-Exit codes: 0 done; 1 a hold keeps a due month, or a team cannot be written, such as while a daemon runs; 2 wrong use.";
+are neither a gap nor missing: coverage and reports show the policy and the date of the expiry. A wrong clock could expire the whole \
+archive. So Annals removes nothing of a team that it last read more than 7 days ago, unless you give --trust-clock.
+Exit codes: 0 done; 1 a hold keeps a due month, the clock is not confirmed, or a team cannot be written, such as while a daemon \
+runs; 2 wrong use.";
 
 pub fn run(global: &Global, args: &RetentionArgs) -> Result<Exit, Error> {
     let config = global.load()?;
@@ -96,7 +105,7 @@ fn remove(config: &Config, archive: Archive, args: &ApplyArgs) -> Result<Exit, E
     let (mut gone, mut exit) = (Vec::new(), Exit::Done);
     for team in teams::in_archive(&archive, &args.input.team)? {
         let label = teams::archived_label(&archive, &team);
-        match remove_of(config, &archive, &team, args.dry_run, now) {
+        match remove_of(config, &archive, &team, args, now) {
             Ok((expired, kept)) => {
                 for month in &kept {
                     let (dataset, name) = (month.dataset, month.month.month());
@@ -125,17 +134,32 @@ fn remove_of(
     config: &Config,
     archive: &Archive,
     team: &TeamId,
-    is_dry_run: bool,
+    args: &ApplyArgs,
     now: Instant,
-) -> Result<(Vec<ExpiredRecord>, Vec<DueMonth>), ArchiveError> {
+) -> Result<(Vec<ExpiredRecord>, Vec<DueMonth>), Error> {
     let retention = config.retention.of(team);
     let reader = archive.read(team)?;
     let (due, kept) = due_months(archive, reader.state(), retention, now)?;
-    if is_dry_run || due.is_empty() {
+    if args.dry_run || due.is_empty() {
         return Ok((reader.would_expire(&due, now)?, kept));
     }
-    let done = expire(archive, &mut archive.writer(team)?, retention, now)?;
+    if !args.trust_clock {
+        check_clock(reader.state().last_read(), now)?;
+    }
+    let done = expire(archive, &mut archive.writer(team)?, retention, (now, now))?;
     Ok((done.expired, done.kept))
+}
+
+/// Refuses a clock that is far ahead of the last read: a clock that is wrong by years would expire the whole archive.
+fn check_clock(last_read: Option<Instant>, now: Instant) -> Result<(), Error> {
+    let read = match last_read {
+        Some(at) if now.since(at) <= READ_AGE_MAX => return Ok(()),
+        Some(at) => format!("the archive's last read of the service was at {at}"),
+        None => "the archive records no read of the service".to_owned(),
+    };
+    Err(Error::Refused(format!(
+        "this machine's clock shows {now}, but {read}: run `annals sync` first, or give --trust-clock if the clock is right"
+    )))
 }
 
 fn reason(month: &DueMonth) -> String {

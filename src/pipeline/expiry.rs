@@ -35,7 +35,7 @@ pub fn due_months(
 }
 
 /// Removes the due months without a hold or open window, in one ledger line. Then makes the sessions again that lost
-/// part of their events.
+/// part of their events. `at` is the time of the policy, `now` the machine's clock.
 ///
 /// # Errors
 /// When the archive cannot be read or written.
@@ -43,39 +43,37 @@ pub fn expire(
     archive: &Archive,
     writer: &mut TeamWriter,
     retention: &Retention,
-    now: Instant,
+    (at, now): (Instant, Instant),
 ) -> Result<Expiration, ArchiveError> {
-    let (due, kept) = due_months(archive, writer.state(), retention, now)?;
-    let expired = writer.expire(&due, now)?;
+    let (due, kept) = due_months(archive, writer.state(), retention, at)?;
+    let expired = writer.expire(&due, at, now)?;
     while !expired.is_empty() && are_stale(writer.state()) {
-        let _ = Chunk::next(writer.state()).commit(writer, now, now)?;
+        let _ = Chunk::next(writer.state()).commit(writer, at, now)?;
     }
     Ok(Expiration { expired, kept })
 }
 
-/// Expires months by the daemon's schedule.
+/// Expires months by the daemon's schedule. The earlier clock counts, so one clock in the future expires nothing early.
 ///
 /// # Errors
 /// As [`expire`].
 pub async fn expire_on_schedule(edges: &TeamEdges) -> Result<(), ArchiveError> {
     let Some(settings) = edges.settings.retention.clone() else { return Ok(()) };
     let now = edges.clock.now();
-    if settings.classes.of(&edges.team).is_empty() || !edges.memory.is_expiry_due(&settings.schedule, now) {
+    let at = now.min(edges.service().now());
+    let classes = settings.classes.of(&edges.team).clone();
+    if classes.is_empty() || !edges.memory.is_expiry_due(&settings.schedule, at) {
         return Ok(());
     }
-    let team = edges.team.clone();
-    let done =
-        edges.with_writer(move |writer| expire(&settings.archive, writer, settings.classes.of(&team), now)).await?;
-    let team = &edges.team;
+    let done = edges.with_writer(move |writer| expire(&settings.archive, writer, &classes, (at, now))).await?;
     if !done.expired.is_empty() {
         let rows: u64 = done.expired.iter().map(|record| record.rows).sum();
-        tracing::info!(%team, months = done.expired.len(), rows, "Annals removed rows that are older than their retention class");
+        tracing::info!(team = %edges.team, months = done.expired.len(), rows, "Annals removed rows that are older than their retention class");
     }
-    let kept = done.kept.iter().filter_map(|month| Some((month, month.kept_text()?)));
-    let kept: Vec<String> =
-        kept.map(|(month, why)| format!("{} of {}: {why}", month.dataset, month.month.month())).collect();
+    let text = |of: &DueMonth| Some(format!("{} of {}: {}", of.dataset, of.month.month(), of.kept_text()?));
+    let kept: Vec<String> = done.kept.iter().filter_map(text).collect();
     if !kept.is_empty() {
-        tracing::info!(%team, kept = kept.join("; "), "Annals keeps due rows for the named reasons");
+        tracing::info!(team = %edges.team, kept = kept.join("; "), "Annals keeps due rows for the named reasons");
     }
     edges.memory.note_held_back(kept);
     Ok(())

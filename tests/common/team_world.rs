@@ -36,6 +36,8 @@ type Hook = Box<dyn FnMut(&Ask<'_>, &mut Team) -> Option<ApiError> + Send>;
 /// The service's current data of the team.
 pub struct Team {
     pub now: Instant,
+    /// How far this machine's clock is ahead of the service's.
+    pub machine_ahead: Duration,
     /// The `Date` of the next answer, instead of `now`.
     pub wild_date: Option<Instant>,
     pub plan_span: Option<Duration>,
@@ -71,6 +73,7 @@ impl World {
     pub fn new(now: &str) -> Arc<Self> {
         let team = Team {
             now: at(now),
+            machine_ahead: Duration::ZERO,
             wild_date: None,
             plan_span: None,
             devices: vec!["d1", "d2"],
@@ -274,12 +277,13 @@ pub fn entry(id: &str, time: &str) -> RawEvent {
     RawEvent::new(text.into(), false, Some(EventId::from(id)), ServedTime::At(at(time)))
 }
 
-/// The machine's clock agrees with the service's.
+/// The machine's clock.
 struct Shared(Arc<World>);
 
 impl Clock for Shared {
     fn now(&self) -> Instant {
-        self.0.team().now
+        let team = self.0.team();
+        team.now.plus(team.machine_ahead)
     }
 
     fn monotonic(&self) -> Duration {

@@ -15,6 +15,8 @@ const FEBRUARY: i64 = JANUARY + 31 * DAY_SECONDS;
 const MARCH: i64 = FEBRUARY + 28 * DAY_SECONDS;
 const DAY_SECONDS: i64 = 86_400;
 const SINCE: [&str; 2] = ["--since", "2025-01-01"];
+/// The service shows 2025, so this machine's clock is years ahead of it.
+const APPLY: [&str; 3] = ["retention", "apply", "--trust-clock"];
 const DEVICE: &str = "team-one-computer-1";
 pub const POLICY: &str = "[retention]\nconnections = \"1y\"\nquarantine = \"1y\"\nactivity = \"100y\"\n";
 
@@ -91,7 +93,11 @@ fn expired_months_are_removed_in_one_line_and_never_return() {
         .run(&["hold", "add", "--id", "CASE-7", "--reason", "a claim", "--from", "2025-02-10", "--to", "2025-02-11"])
         .ended(0)
         .says(&["CASE-7"]);
-    let run = program.run(&["retention", "apply", "--format", "json"]).ended(1).says(&["2025-02", "held by CASE-7"]);
+    let lines = program.ledger_lines();
+    program.run(&["retention", "apply"]).ended(1).says(&["no month was removed", "--trust-clock"]);
+    assert_eq!(program.ledger_lines(), lines, "the last read does not confirm the clock");
+    let run = program.run(&[&APPLY[..], &["--format", "json"]].concat());
+    let run = run.ended(1).says(&["2025-02", "held by CASE-7"]);
     let gone = [of("connections", "2025-01", &before.to_string())];
     assert_eq!(months(&run, "rows")[..1], gone);
     verified(&program);
@@ -119,7 +125,7 @@ fn expired_months_are_removed_in_one_line_and_never_return() {
 
     // After the release, the next run expires the month. No other month ever expires.
     program.run(&["hold", "release", "CASE-7", "--reason", "settled out of court"]).ended(0);
-    program.run(&["retention", "apply"]).ended(0);
+    program.run(&APPLY).ended(0);
     assert_eq!(connections(&program, february.0, february.1), 0);
     verified(&program);
     age(&program.archive());
@@ -127,7 +133,7 @@ fn expired_months_are_removed_in_one_line_and_never_return() {
     verified(&program);
     let left = faulty_service::program::files_below(&program.archive().join("tables/connections"));
     assert!(left.iter().all(|path| path.to_str().unwrap().contains("month=2025-03")), "{left:?}");
-    let again = program.run(&["retention", "apply", "--format", "json"]).ended(0);
+    let again = program.run(&[&APPLY[..], &["--format", "json"]].concat()).ended(0);
     assert!(rows(&again).is_empty(), "an expired month is not due again");
 }
 
@@ -200,7 +206,7 @@ fn holds_are_listed_and_wrong_use_is_reported_in_one_line() {
     }
     // A hold on a subject keeps every month, because any row can be about the subject.
     program.configure(POLICY);
-    program.run(&["retention", "apply"]).ended(1).says(&["held by CASE-2"]);
+    program.run(&APPLY).ended(1).says(&["held by CASE-2"]);
     assert!(connections(&program, "2025-01-01", "2025-02-01") > 30);
 
     for (text, word) in [
@@ -259,7 +265,7 @@ fn quarantine_and_the_inventory_expire_by_their_own_classes() {
     // The newest month of the inventory holds the current state, so it never expires.
     let plan = program.run(&["retention", "plan", "--format", "json"]).ended(0);
     assert!(rows(&plan).is_empty(), "{plan:?}");
-    program.run(&["retention", "apply"]).ended(0);
+    program.run(&APPLY).ended(0);
     verified(&program);
 
     // In April a computer is removed. Then March's versions ended before the class, and the state since April stays.
@@ -278,7 +284,7 @@ fn quarantine_and_the_inventory_expire_by_their_own_classes() {
     assert!(before.len() > standing.len() && !standing.is_empty(), "{before:?} {standing:?}");
     let plan = program.run(&["retention", "plan", "--format", "json"]).ended(0);
     assert!(months(&plan, "month").iter().all(|(_, month, _)| month == "2025-03"), "{plan:?}");
-    program.run(&["retention", "apply"]).ended(0);
+    program.run(&APPLY).ended(0);
     verified(&program);
     assert_eq!((of(march.0, march.1), of(now.0, now.1)), (Vec::new(), standing));
     program.sync(&[]);

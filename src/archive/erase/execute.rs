@@ -1,12 +1,14 @@
-//! Carries out an order in one team: writes files again, commits one line, and removes the old files.
+//! Carries out an order in one team: writes files again, commits them, and removes the old files.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use crate::model::path::DataPath;
-use crate::store::Unerased;
-use std::collections::{BTreeMap, BTreeSet};
-
 use crate::model::{Dataset, Digest, Instant, LedgerSeq};
 use crate::planted::{self, Bug};
+use crate::store::Unerased;
 
+use super::super::rules::StateError;
 use super::super::salts::{DRAFTS_MONTH, Salts};
 use super::super::stage::read_back;
 use super::super::table::{RowsDigest, Selection, TableReader, TableWriter, digest_file, salt_months};
@@ -17,10 +19,13 @@ use super::record::{ErasedPart, ErasedRecord};
 use super::scan::{changes, part_of};
 use super::{Order, PendingOrder, ResaltedFile};
 
+/// An order commits the files of this time in one line, and continues with another line: see [`ArchiveError::Stalled`].
+const LINE_AGE_MAX: Duration = Duration::from_secs(30 * 60);
+
 /// The result of an order in one team.
 #[derive(Debug, Clone, Default)]
 pub struct Erasure {
-    /// The line; `None` if no row held the subject, and no other writer had to be fenced.
+    /// The last line with changed rows; `None` if no row held the subject, and no other writer had to be fenced.
     pub seq: Option<LedgerSeq>,
     pub parts: Vec<ErasedPart>,
     /// The number of removed files.
@@ -29,48 +34,53 @@ pub struct Erasure {
     pub unerased: Vec<Unerased>,
 }
 
+/// The files of an order's next line.
+#[derive(Default)]
+struct RewrittenFiles {
+    /// The store's time before the first file; `None` if there is no file.
+    begun: Option<Instant>,
+    adds: Vec<FileEntry>,
+    removes: Vec<String>,
+    parts: Vec<ErasedPart>,
+    /// The months of the changed rows.
+    months: BTreeSet<Instant>,
+}
+
 impl TeamWriter {
-    /// Carries out an order. Does nothing if no row holds the subject and every file is named by a line.
+    /// Carries out an order. Writes no line if no row holds the subject and every file is named by a line.
     ///
     /// # Errors
-    /// As [`TeamWriter::commit`]. Then the user must give the order again.
+    /// As [`TeamWriter::commit`], and when a hold covers the rows. Then the user must give the order again.
     pub fn erase(&mut self, order: &Order, pending: &PendingOrder, now: Instant) -> Result<Erasure, ArchiveError> {
         self.begin_commit()?;
+        self.refuse_held(order)?;
         let key = self.salts().key()?;
         let eraser = Eraser::new(order, key);
-        let mut months = BTreeSet::new();
-        let files = self.files_with(&eraser, &mut months)?;
+        let (order, subjects) = (order.id.clone(), order.subject.digests(&key));
+        let record = ErasedRecord { order, at: now, subjects, parts: Vec::new(), resalted: Vec::new() };
+        pending.save(self.store())?;
         let mut erasure = Erasure::default();
-        let begun = self.store().now()?;
-        let rewritten = files.iter().map(|(file, part)| self.rewrite(file, part, &eraser));
-        let adds = rewritten.collect::<Result<Vec<_>, _>>()?;
-        let kept_at = pending.save(self.store())?;
-        let subjects = order.subject.digests(&key);
-        let record = |parts| ErasedRecord {
-            order: order.id.clone(),
-            at: now,
-            subjects: subjects.clone(),
-            parts,
-            resalted: Vec::new(),
-        };
-        if !files.is_empty() {
-            let parts = by_dataset(files.iter().map(|(_, part)| *part));
-            let mut removes: Vec<String> = files.into_iter().map(|(file, _)| file.path).collect();
+        let mut paths = self.paths_to_search().into_iter();
+        loop {
+            let files = self.rewrite_next(&mut paths, &eraser)?;
+            let RewrittenFiles { begun, adds, mut removes, parts, mut months } = files;
+            let Some(begun) = begun else { break };
             removes.sort();
             months.retain(|month| pending.is_unlinkable() && *month != DRAFTS_MONTH);
-            let body = Body { adds, removes, erased: Some(record(parts.clone())), ..Body::default() };
+            let erased = Some(ErasedRecord { parts: by_dataset(parts.iter().copied()), ..record.clone() });
+            let body = Body { adds, removes, erased, ..Body::default() };
             if let Committed::Committed { seq, .. } = self.commit_erasure(body, &months, begun, now)? {
-                (erasure.seq, erasure.parts) = (Some(seq), parts);
+                erasure.seq = Some(seq);
+                erasure.parts = by_dataset(erasure.parts.into_iter().chain(parts));
             }
         }
-        let mut old = unnamed(self.store(), &self.state().archive_id, &self.state().team_id)?;
-        old.retain(|entry| entry.modified <= kept_at);
-        if erasure.seq.is_none() && may_be_named(self.store(), &self.state().team_id, &old)? {
-            // A bucket has no locks, so another writer may be about to name a file that the order removes. A line that changes
-            // no row refuses its commit, and it reads the events again.
-            let body = Body { erased: Some(record(Vec::new())), ..Body::default() };
+        let old = unnamed(self.store(), &self.state().archive_id, &self.state().team_id)?;
+        if may_be_named(self.store(), &self.state().team_id, &old)? {
+            // A bucket has no locks, so another writer may be about to name one of these files. A line that changes no row refuses
+            // its commit, and it reads the events again.
+            let (begun, body) = (self.store().now()?, Body { erased: Some(record), ..Body::default() });
             if let Committed::Committed { seq, .. } = self.commit_files(body, begun, now)? {
-                erasure.seq = Some(seq);
+                erasure.seq = erasure.seq.or(Some(seq));
             }
         }
         let old: Vec<&str> = old.iter().map(|entry| entry.path.as_str()).collect();
@@ -80,6 +90,17 @@ impl TeamWriter {
         erasure.unerased = self.store().erase_all(&old)?;
         erasure.removed = old.len() as u64;
         Ok(erasure)
+    }
+
+    /// Refuses an order whose rows a hold covers. The user can have added the hold since the order began, to any team's ledger.
+    fn refuse_held(&self, order: &Order) -> Result<(), ArchiveError> {
+        let team = self.state().team_id.clone();
+        let Some(hold) = self.archive().holds_on_order(&team, order)?.into_iter().next() else { return Ok(()) };
+        let reason = format!(
+            "erasure {}: hold {hold} covers rows that it would change: they stay until the hold is released",
+            order.id
+        );
+        Err(ArchiveError::State { team, source: StateError::Protected(reason) })
     }
 
     /// Commits the files of an order, and replaces the salts of these months. The old salts go, so nobody can compare the digests of
@@ -117,23 +138,41 @@ impl TeamWriter {
         Ok(changed)
     }
 
-    /// The files that hold the subject, with their changes. Adds the months of the changed rows.
-    fn files_with(
-        &self,
-        eraser: &Eraser<'_>,
-        months: &mut BTreeSet<Instant>,
-    ) -> Result<Vec<(FileEntry, ErasedPart)>, ArchiveError> {
-        let mut found = Vec::new();
+    /// The live files that can hold the subject.
+    fn paths_to_search(&self) -> Vec<String> {
         let datasets = Dataset::ALL.iter();
         let datasets = datasets.filter(|of| **of != Dataset::Quarantine || !planted::is(Bug::QuarantineNotErased));
-        for file in datasets.flat_map(|dataset| self.state().files_of(*dataset)) {
+        datasets.flat_map(|dataset| self.state().files_of(*dataset)).map(|file| file.path.clone()).collect()
+    }
+
+    /// Writes the next files that hold the subject, until one line has enough of them.
+    fn rewrite_next(
+        &self,
+        paths: &mut impl Iterator<Item = String>,
+        eraser: &Eraser<'_>,
+    ) -> Result<RewrittenFiles, ArchiveError> {
+        let mut files = RewrittenFiles::default();
+        for path in paths {
+            let file = self.state().files.get(&path).expect("BUG: an order removes only files that it has searched");
             let part = part_of(self.store(), file, eraser, self.salts(), &mut |rows| {
-                months.extend(salt_months(rows)?);
+                files.months.extend(salt_months(rows)?);
                 Ok(())
             })?;
-            found.extend(part.map(|part| (file.clone(), part)));
+            if let Some(part) = part {
+                if files.begun.is_none() {
+                    files.begun = Some(self.store().now()?);
+                }
+                files.adds.push(self.rewrite(file, &part, eraser)?);
+                files.removes.push(path);
+                files.parts.push(part);
+            }
+            if let Some(begun) = files.begun
+                && self.store().now()?.since(begun) >= LINE_AGE_MAX
+            {
+                break;
+            }
         }
-        Ok(found)
+        Ok(files)
     }
 
     /// Writes a file again without the subject, and reads it back.

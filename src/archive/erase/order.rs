@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::model::path::SCRATCH;
-use crate::model::{Digest, Instant, TeamId};
+use crate::model::{Digest, TeamId};
 use crate::store::{Store, StoreError, Unerased, Verb, put};
 
 use super::super::salts::Salt;
@@ -42,7 +42,7 @@ pub struct PendingOrder {
 
 impl PendingOrder {
     fn path(&self) -> String {
-        format!("{SCRATCH}/{FILE_PREFIX}{}.json", Digest::of(self.order.as_bytes()).short())
+        order_path(&self.order)
     }
 
     /// The interrupted order; `None` if it began for another subject.
@@ -68,18 +68,14 @@ impl PendingOrder {
         Self { teams: self.teams.union(teams).cloned().collect(), ..self.clone() }
     }
 
-    /// Writes the scratch file, and returns its time by the store's clock. The order's next line fences the commits that wrote
-    /// older files.
+    /// Writes the scratch file.
     ///
     /// # Errors
     /// When the store fails.
-    pub fn save(&self, store: &dyn Store) -> Result<Instant, ArchiveError> {
+    pub fn save(&self, store: &dyn Store) -> Result<(), ArchiveError> {
         let mut bytes = serde_json::to_vec(self).expect("BUG: an order has no map with odd keys");
         bytes.push(b'\n');
-        let path = self.path();
-        put(store, &path, &bytes)?;
-        let kept = store.list(SCRATCH)?.into_iter().find(|entry| entry.path == path);
-        Ok(kept.ok_or(StoreError::NotFound { path })?.modified)
+        Ok(put(store, &self.path(), &bytes)?)
     }
 
     /// Destroys the key.
@@ -89,6 +85,11 @@ impl PendingOrder {
     pub fn destroy(&self, store: &dyn Store) -> Result<Vec<Unerased>, ArchiveError> {
         Ok(store.erase_all(&[&self.path()])?)
     }
+}
+
+/// The path of an order's scratch file.
+pub fn order_path(order: &str) -> String {
+    format!("{SCRATCH}/{FILE_PREFIX}{}.json", Digest::of(order.as_bytes()).short())
 }
 
 /// Whether the path is that of an order's scratch file.

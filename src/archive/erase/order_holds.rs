@@ -11,7 +11,6 @@ use super::super::hold::Hold;
 use super::super::salts::Salt;
 use super::super::{Archive, ArchiveError, TeamReader};
 use super::eraser::Eraser;
-use super::rules::holds_on_part;
 use super::scan::part_of;
 use super::strings::find_strings;
 use super::{ErasedPart, Order, Subject};
@@ -53,7 +52,7 @@ impl TeamReader {
                 part = part.into_iter().chain(of_file).reduce(ErasedPart::plus);
             }
             let subjects: Vec<Digest> = subjects.into_iter().collect();
-            let covering = part.map(|part| holds_on_part(holds, &part, &subjects)).unwrap_or_default();
+            let covering = part.map(|part| state.holds_on_part(holds, &part, &subjects)).unwrap_or_default();
             found.extend(covering.into_iter().map(|hold| hold.added.id.clone()));
         }
         Ok(found)

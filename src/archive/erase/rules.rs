@@ -59,7 +59,7 @@ impl TeamState {
     /// No active hold covers an erased row.
     fn check_held(&self, record: &ErasedRecord) -> Result<(), StateError> {
         for part in &record.parts {
-            let held = holds_on_part(self.holds.values(), part, &record.subjects);
+            let held = self.holds_on_part(self.holds.values(), part, &record.subjects);
             if let Some(hold) = held.first() {
                 return Err(StateError::Protected(format!(
                     "erasure {}: hold {} covers rows of {} that it would change: they stay until the hold is released",
@@ -68,6 +68,36 @@ impl TeamState {
             }
         }
         Ok(())
+    }
+
+    /// The holds on these subjects that cover the erased rows of a part.
+    pub(super) fn holds_on_part<'a>(
+        &self,
+        holds: impl IntoIterator<Item = &'a Hold> + Clone,
+        part: &ErasedPart,
+        subjects: &[Digest],
+    ) -> Vec<&'a Hold> {
+        let period = self.period_of_part(part);
+        let of = |subject: &Digest| covering(holds.clone(), part.dataset, period, Some(*subject));
+        let mut found: Vec<&Hold> = Vec::new();
+        for hold in subjects.iter().flat_map(of) {
+            if !found.contains(&hold) {
+                found.push(hold);
+            }
+        }
+        found
+    }
+
+    /// The period of the erased rows of a part. An inventory row describes the state until the first scan of a later month.
+    pub(in super::super) fn period_of_part(&self, part: &ErasedPart) -> Range {
+        let Some((first, last)) = part.first.zip(part.last) else {
+            return Range::new(Instant::EARLIEST, Instant::LATEST);
+        };
+        let end = match part.dataset {
+            Dataset::Inventory(_) => self.period_of(part.dataset, last).end,
+            _ => last.plus(Duration::from_nanos(1)),
+        };
+        Range::new(first, end)
     }
 
     /// A line that replaces salts gives live files new row digests, and only such a line does.
@@ -93,26 +123,6 @@ impl TeamState {
         }
         Ok(())
     }
-}
-
-/// The holds on these subjects that cover the times of a part.
-pub(super) fn holds_on_part<'a>(
-    holds: impl IntoIterator<Item = &'a Hold> + Clone,
-    part: &ErasedPart,
-    subjects: &[Digest],
-) -> Vec<&'a Hold> {
-    let period = match part.first.zip(part.last) {
-        Some((first, last)) => Range::new(first, last.plus(Duration::from_nanos(1))),
-        None => Range::new(Instant::EARLIEST, Instant::LATEST),
-    };
-    let of = |subject: &Digest| covering(holds.clone(), part.dataset, period, Some(*subject));
-    let mut found: Vec<&Hold> = Vec::new();
-    for hold in subjects.iter().flat_map(of) {
-        if !found.contains(&hold) {
-            found.push(hold);
-        }
-    }
-    found
 }
 
 fn identities<'a>(files: impl IntoIterator<Item = &'a FileEntry>) -> BTreeMap<FileIdentity, usize> {

@@ -14,7 +14,7 @@ use super::*;
 use crate::planted::{Bug, CURRENT};
 use crate::store::{Fault, FaultyStore};
 
-const EMAIL: &str = "someone@example.com";
+pub const EMAIL: &str = "someone@example.com";
 const LOCAL: &str = "zoë";
 
 /// An event whose text has the subject in another spelling; every second event is about somebody else.
@@ -46,7 +46,7 @@ fn steps() -> Vec<Draft> {
     steps
 }
 
-fn built(store: &Arc<dyn Store>) -> Archive {
+pub fn built(store: &Arc<dyn Store>) -> Archive {
     let archive = open(store);
     let mut writer = writer(&archive);
     for (n, step) in steps().into_iter().enumerate() {
@@ -64,16 +64,16 @@ fn subject() -> Subject {
     Subject::new([EMAIL, LOCAL]).unwrap()
 }
 
-fn new_order(archive: &Archive) -> (Order, PendingOrder) {
+pub fn new_order(archive: &Archive) -> (Order, PendingOrder) {
     archive.new_order("DPO-1", &subject(), BTreeSet::from([team()]))
 }
 
 /// Carries out the order, and repeats it if it was interrupted.
-fn erase(archive: &Archive) -> Result<Erasure, ArchiveError> {
+pub fn erase(archive: &Archive) -> Result<Erasure, ArchiveError> {
     erase_as(archive, false)
 }
 
-fn erase_as(archive: &Archive, unlinkable: bool) -> Result<Erasure, ArchiveError> {
+pub fn erase_as(archive: &Archive, unlinkable: bool) -> Result<Erasure, ArchiveError> {
     let pending = archive.pending_orders()?.pop();
     let (order, pending) = match pending {
         Some(pending) => (pending.resumed(&subject()).unwrap(), pending),
@@ -114,7 +114,7 @@ fn texts(store: &dyn Store) -> Vec<(String, String)> {
 }
 
 /// Law S8: no file names the subject. A part of a longer word is not the subject.
-fn check_gone(store: &dyn Store) -> Result<(), String> {
+pub fn check_gone(store: &dyn Store) -> Result<(), String> {
     for (path, text) in texts(store) {
         let plain = text.to_lowercase().replace(&format!("x{EMAIL}"), "");
         let plain = plain.replace("\\u006f", "o").replace("\\u00eb", "ë");
@@ -186,7 +186,7 @@ fn erasing_held_rows_is_refused_and_verify_names_a_line_that_did_it() {
     assert!(report.faults.iter().any(|fault| fault.code == FaultCode::PolicyViolation), "{:#?}", report.faults);
 }
 
-fn assert_clean(store: &dyn Store) {
+pub fn assert_clean(store: &dyn Store) {
     let report = verify(store, &VerifyOptions::default()).unwrap();
     assert!(report.faults.is_empty(), "{:#?}", report.faults);
 }

@@ -216,7 +216,7 @@ fn expire_whole_month(store: &Arc<dyn Store>) {
     let mut due = writer.state().due(&classes, &[], now());
     due.retain(|month| month.month == february.start);
     assert_eq!(archive.read(&team()).unwrap().would_expire(&due, now()).unwrap().len(), 2);
-    let said = writer.expire(&due, now()).unwrap();
+    let said = writer.expire(&due, now(), now()).unwrap();
     let rows_of = |dataset| said.iter().find(|record| record.dataset == dataset).map(|record| record.rows);
     assert_eq!((rows_of(Dataset::Connections), rows_of(Dataset::Sessions)), (Some(10), Some(2)));
     let left: Vec<String> = ids_in(&archive).into_keys().collect();
@@ -224,7 +224,7 @@ fn expire_whole_month(store: &Arc<dyn Store>) {
     let sessions = writer.state().files_of(Dataset::Sessions).map(|file| file.rows).sum::<u64>();
     assert_eq!(sessions, 1);
     let nothing = writer.state().due(&classes, &[], at("2026-02-15T00:00:00Z"));
-    assert_eq!(writer.expire(&nothing, now()).unwrap(), []);
+    assert_eq!(writer.expire(&nothing, now(), now()).unwrap(), []);
     assert_eq!(archive.read(&team()).unwrap().state(), writer.state());
     assert!(verify(store.as_ref(), &VerifyOptions::default()).unwrap().is_clean());
     // The archive refuses every draft with rows of the expired month.

@@ -1,8 +1,9 @@
 //! Late writers: stalled for hours, overtaken by another writer, or without an answer to their append.
 
 use std::collections::BTreeSet;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, mpsc};
+use std::thread::scope;
 
 use crate::store::{Blob, FileWriter, Guard, Listed, MemoryStore, StoreError, Tail};
 
@@ -205,6 +206,74 @@ fn an_order_without_rows_in_a_team_fences_a_commit_of_another_writer() {
     let _ = commit(&mut writer(&archive), draft).unwrap();
     assert_eq!(ids_in(&archive), ids_after(2));
     assert!(verify(&disk, &VerifyOptions::default()).unwrap().is_clean());
+}
+
+/// A commit writes a file with the subject after the order began and before the order's line, which fences the commit.
+#[test]
+fn an_order_erases_the_files_of_a_commit_that_it_fences() {
+    let disk = disk();
+    let archive = open(&without_locks(&disk));
+    let mut steps = history().into_iter();
+    for draft in steps.by_ref().take(2) {
+        let _ = commit(&mut writer(&archive), draft).unwrap();
+    }
+    let [(begin, begins), (write, written), (end, ends)] = std::array::from_fn(|_| mpsc::channel::<()>());
+    let clock = disk.clone();
+    let before_line = move || {
+        clock.set_now(now().plus(Duration::from_secs(1)));
+        begin.send(()).unwrap();
+        written.recv().unwrap();
+    };
+    let other = Lockless::interrupted(
+        &disk,
+        Box::new(move || {
+            write.send(()).unwrap();
+            ends.recv().unwrap();
+        }),
+    );
+    let fenced = scope(|threads| {
+        let late = threads.spawn(move || {
+            begins.recv().unwrap();
+            commit(&mut writer(&open(&other)), steps.next().unwrap())
+        });
+        let ours = open(&Lockless::interrupted(&disk, Box::new(before_line)));
+        let subject = Subject::new(["someone@example.com"]).unwrap();
+        let (order, pending) = ours.new_order("DPO-1", &subject, BTreeSet::from([team()]));
+        let _ = writer(&ours).erase(&order, &pending, now()).unwrap();
+        pending.destroy(&disk).unwrap();
+        end.send(()).unwrap();
+        late.join().unwrap()
+    });
+    assert!(matches!(fenced, Err(ArchiveError::Fenced { .. })), "{fenced:?}");
+    assert_eq!(erasure::check_gone(&disk), Ok(()));
+    erasure::assert_clean(&disk);
+}
+
+/// The files of an order take longer than one commit may: the order commits them in several lines.
+#[test]
+fn an_order_of_more_than_an_hour_is_carried_out() {
+    for (minutes, unlinkable) in [(20, false), (15, true)] {
+        let disk = disk();
+        let archive = open(&without_locks(&disk));
+        for date in ["2026-11-01", "2026-11-02", "2026-11-03", "2026-11-04", "2026-11-05"] {
+            let windows = vec![record(day(date), WindowState::Provisional, 1)];
+            let draft = Draft { rows: vec![rows(date, events(date, 0, 1), false)], windows, ..Draft::default() };
+            let _ = commit(&mut writer(&archive), draft).unwrap();
+        }
+        let slow = open(&Lockless::over(&disk, Duration::from_secs(minutes * 60), Answer::Told));
+        let subject = Subject::new(["someone@example.com"]).unwrap();
+        let (order, pending) = slow.new_order("DPO-1", &subject, BTreeSet::from([team()]));
+        let pending = if unlinkable { pending.making_unlinkable() } else { pending };
+        let erasure = writer(&slow).erase(&order, &pending, now()).unwrap();
+        pending.destroy(&disk).unwrap();
+        assert_eq!(erasure.parts.iter().map(|part| (part.files, part.rows)).collect::<Vec<_>>(), [(5, 5)]);
+        let state = archive.read(&team()).unwrap().state().clone();
+        let lines: Vec<bool> = state.erased.iter().map(|(_, record)| record.replaced_salts()).collect();
+        assert_eq!(lines, [unlinkable; 3]);
+        assert_eq!(files_under(archive.store(), "salts").len(), state.salts.len());
+        assert_eq!(erasure::check_gone(&disk), Ok(()));
+        erasure::assert_clean(&disk);
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod commits;
 mod damage;
 mod days;
 mod drafts;
+mod erased_files;
 mod erasure;
 mod expiry;
 mod ledger_ends;

@@ -27,14 +27,24 @@ pub struct Walk {
     pub state: Option<TeamState>,
     /// The line that added each live file.
     pub added: BTreeMap<String, LedgerSeq>,
-    /// The removed files, each with the line of the removal and the last write time of that line's file.
-    pub removed: BTreeMap<String, (LedgerSeq, Instant)>,
+    /// The removed files.
+    pub removed: BTreeMap<String, Removal>,
     /// Valid lines that a given head names by hash or number, by their hashes.
     pub anchored_lines: BTreeMap<Digest, Anchored>,
     /// The archive that all lines name; `None` if they differ.
     pub named_archive: Option<String>,
     /// The team's index in the report.
     pub at: usize,
+}
+
+/// The line that removes a file.
+#[derive(Debug, Clone)]
+pub struct Removal {
+    pub seq: LedgerSeq,
+    /// The last write time of the line's file.
+    pub at: Instant,
+    /// The order of erasure that the line carries out.
+    pub order: Option<String>,
 }
 
 /// One pass over the lines of a team.
@@ -197,9 +207,11 @@ impl Walker<'_> {
             self.team.damaged(line.seq, line.seq);
         }
         self.day = Some(day);
+        let order = line.body.erased.as_ref().map(|record| record.order.clone());
         for removed in &line.body.removes {
             self.walk.added.remove(removed);
-            self.walk.removed.insert(removed.clone(), (line.seq, self.modified));
+            let removal = Removal { seq: line.seq, at: self.modified, order: order.clone() };
+            self.walk.removed.insert(removed.clone(), removal);
         }
         self.walk.added.extend(line.body.adds.iter().map(|file| (file.path.clone(), line.seq)));
         state.follow(line, hash);

@@ -1,16 +1,18 @@
-//! Checks the files that no ledger names: files within the grace, or of an open table, are counted; the others are faults.
+//! Checks the files that no ledger names: files within the grace, or of an open table, are counted. All others are faults, and
+//! so are the files that an order of erasure replaced.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::super::erase::order_path;
 use super::super::published::PublishedTables;
 use super::super::state::TeamState;
 use super::super::{ArchiveError, FileEntry};
 use super::expectations::Expectations;
-use super::ledgers::Walk;
+use super::ledgers::{Removal, Walk};
 use super::{FaultCode, VerifyReport};
+use crate::model::Digest;
 use crate::model::path::{ArchivePath, DataPath, SCRATCH};
-use crate::model::{Digest, Instant, LedgerSeq};
 use crate::store::{Listed, Store};
 
 /// Live files by the digest of their bytes.
@@ -31,8 +33,9 @@ pub fn check(
     let states = || walks.iter().filter_map(|walk| walk.state.as_ref());
     let live: BTreeSet<&str> = states().flat_map(|state| state.files.keys().map(String::as_str)).collect();
     let salts: BTreeSet<String> = states().flat_map(TeamState::salt_paths).collect();
-    let removed: BTreeMap<&str, (LedgerSeq, Instant)> =
-        walks.iter().flat_map(|walk| &walk.removed).map(|(path, removal)| (path.as_str(), *removal)).collect();
+    let removed: BTreeMap<&str, &Removal> =
+        walks.iter().flat_map(|walk| &walk.removed).map(|(path, removal)| (path.as_str(), removal)).collect();
+    let is_unfinished = |order: &str| listed.iter().any(|entry| entry.path == order_path(order));
     let since = store.now()?.minus(expectations.options.grace.saturating_add(VACUUM_TURN));
     let mut published = PublishedTables::within(store, since);
     let mut contents: Contents<'_> = BTreeMap::new();
@@ -48,14 +51,19 @@ pub fn check(
             continue;
         }
         let is_scratch = path.strip_prefix(SCRATCH).is_some_and(|rest| rest.starts_with('/'));
-        let removal = removed.get(path);
-        let is_kept = entry.modified >= since || removal.is_some_and(|(_, at)| *at >= since);
+        let removal = removed.get(path).copied();
+        // A complete order leaves no file that it replaced.
+        let order = removal.and_then(|removal| removal.order.as_deref()).filter(|order| !is_unfinished(order));
+        let is_kept =
+            order.is_none() && (entry.modified >= since || removal.is_some_and(|removal| removal.at >= since));
         match ArchivePath::parse(path) {
             Some(ArchivePath::Manifest | ArchivePath::Ledger { .. } | ArchivePath::Heads { .. }) => {}
             // Skip snapshots: they are never the truth, and a wrong one only costs a full replay.
             Some(ArchivePath::Snapshot { .. } | ArchivePath::Table { .. } | ArchivePath::LedgerTable { .. }) => {}
             Some(ArchivePath::Data(_)) if is_kept && removal.is_some() => report.retired += 1,
-            Some(ArchivePath::Data(place)) if is_published(&mut published, &place, removal)? => report.retired += 1,
+            Some(ArchivePath::Data(place)) if order.is_none() && is_published(&mut published, &place, removal)? => {
+                report.retired += 1;
+            }
             Some(ArchivePath::Data(place)) if is_kept && !is_copy(store, entry, &place, &contents) => {
                 report.unnamed += 1;
             }
@@ -63,7 +71,7 @@ pub fn check(
             None if is_scratch && is_kept => report.unnamed += 1,
             // A vacuum can have removed the file since the listing.
             _ if matches!(store.read(path), Err(e) if e.is_not_found()) => {}
-            _ => report_orphan(store, entry, &contents, report),
+            _ => report_orphan(store, entry, order, &contents, report),
         }
     }
     Ok(())
@@ -73,15 +81,25 @@ pub fn check(
 fn is_published(
     published: &mut PublishedTables<'_>,
     place: &DataPath,
-    removal: Option<&(LedgerSeq, Instant)>,
+    removal: Option<&Removal>,
 ) -> Result<bool, ArchiveError> {
-    let Some((seq, _)) = removal else { return Ok(false) };
+    let Some(Removal { seq, .. }) = removal else { return Ok(false) };
     Ok(published.through(place.dataset, &place.team)?.is_some_and(|through| *seq > through))
 }
 
-fn report_orphan(store: &dyn Store, entry: &Listed, contents: &Contents<'_>, report: &mut VerifyReport) {
+fn report_orphan(
+    store: &dyn Store,
+    entry: &Listed,
+    order: Option<&str>,
+    contents: &Contents<'_>,
+    report: &mut VerifyReport,
+) {
     let path = entry.path.as_str();
-    report.fault(FaultCode::OrphanFile, path, format!("no ledger names this file of {} bytes", entry.bytes));
+    let detail = match order {
+        Some(order) => format!("order {order} erased this file, but it still exists: give the order again"),
+        None => format!("no ledger names this file of {} bytes", entry.bytes),
+    };
+    report.fault(FaultCode::OrphanFile, path, detail);
     if let Some(what) = &entry.irregular {
         return report.fault(FaultCode::Unreadable, path, what);
     }

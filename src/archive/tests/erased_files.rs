@@ -1,0 +1,115 @@
+//! The files that an order of erasure leaves, and the holds that stop it.
+
+use std::collections::BTreeSet;
+
+use super::super::{FaultCode, HoldAdded, HoldRecord, HoldScope, VerifyFault, VerifyOptions, verify};
+use super::erasure::{EMAIL, assert_clean, built, check_gone, erase, erase_as, new_order};
+use super::*;
+use crate::model::Digest;
+use crate::planted::{Bug, CURRENT};
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+fn hold(id: &str, from: Option<&str>, scope: HoldScope) -> HoldAdded {
+    let (reason, from) = ("a case".to_owned(), from.map(at));
+    HoldAdded { id: id.to_owned(), reason, by: None, at: now(), from, to: None, scope, subject: None }
+}
+
+fn holding(holds: impl IntoIterator<Item = HoldAdded>) -> Draft {
+    Draft { holds: holds.into_iter().map(HoldRecord::Add).collect(), ..Draft::default() }
+}
+
+fn faults(disk: &MemoryStore, code: FaultCode) -> Vec<VerifyFault> {
+    let faults = verify(disk, &VerifyOptions::default()).unwrap().faults;
+    faults.into_iter().filter(|fault| fault.code == code).collect()
+}
+
+/// The program wrote the files while the clock was an hour ahead.
+#[test]
+fn an_order_erases_files_that_are_newer_than_the_order() {
+    for unlinkable in [false, true] {
+        let disk = MemoryStore::new();
+        let store: Arc<dyn Store> = Arc::new(disk.clone());
+        disk.set_now(now().plus(HOUR));
+        let archive = built(&store);
+        disk.set_now(now());
+        let _ = erase_as(&archive, unlinkable).unwrap();
+        assert_eq!(check_gone(&disk), Ok(()));
+        let state = archive.read(&team()).unwrap().state().clone();
+        assert_eq!(files_under(&store, "salts").len(), state.salts.len(), "the old salts are gone");
+        assert_eq!(state.erased.len(), 1, "lines removed these files, so no other writer can name them");
+        assert_clean(&disk);
+    }
+}
+
+#[test]
+fn verify_reports_a_replaced_file_that_exists_after_its_order() {
+    let disk = MemoryStore::new();
+    disk.set_now(now());
+    let archive = built(&(Arc::new(disk.clone()) as Arc<dyn Store>));
+    let before = archive.read(&team()).unwrap().state().files.clone();
+    let copy = disk.snapshot();
+    let _ = erase(&archive).unwrap();
+    let after = archive.read(&team()).unwrap().state().files.clone();
+    let path = before.into_keys().find(|path| !after.contains_key(path)).unwrap();
+    disk.tamper(&path, Some(copy.read(&path).unwrap().to_bytes().unwrap()));
+    let found = faults(&disk, FaultCode::OrphanFile);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert!(found[0].object == path && found[0].detail.contains("order DPO-1 erased this file"), "{found:#?}");
+    // Until the order is complete, the file is expected.
+    new_order(&archive).1.save(&disk).unwrap();
+    assert_clean(&disk);
+}
+
+#[test]
+fn a_hold_of_the_whole_archive_in_another_ledger_stops_an_order() {
+    let disk = MemoryStore::new();
+    let archive = built(&(Arc::new(disk.clone()) as Arc<dyn Store>));
+    let (order, pending) = new_order(&archive);
+    let mut writer = writer(&archive);
+    // The hold is added after the order began.
+    let stranger = HoldAdded { subject: Some(Digest([1; 32])), ..hold("CASE-8", None, HoldScope::All) };
+    let draft = holding([hold("CASE-7", None, HoldScope::All), stranger]);
+    let _ = commit(&mut archive.writer(&TeamId::from("other")).unwrap(), draft).unwrap();
+    let refused = writer.erase(&order, &pending, now().plus(HOUR)).unwrap_err().to_string();
+    assert!(refused.contains("hold CASE-7"), "{refused}");
+    assert!(check_gone(&disk).is_err());
+    assert_clean(&disk);
+    CURRENT.set(Some(Bug::HoldsForgotten));
+    let erased = writer.erase(&order, &pending, now().plus(HOUR));
+    CURRENT.set(None);
+    let _ = erased.unwrap();
+    let found = faults(&disk, FaultCode::PolicyViolation);
+    assert!(
+        !found.is_empty() && found.iter().all(|fault| fault.detail.contains("hold CASE-7 of the whole")),
+        "{found:#?}"
+    );
+}
+
+#[test]
+fn a_hold_covers_a_state_that_began_before_the_hold() {
+    for (from, is_held) in [("2026-03-10T00:00:00Z", true), ("2026-04-10T00:00:00Z", false)] {
+        let disk = MemoryStore::new();
+        let archive = open(&(Arc::new(disk.clone()) as Arc<dyn Store>));
+        for (id, seen_at) in [(EMAIL, "2026-03-01T10:00:00Z"), ("d2", "2026-04-02T10:00:00Z")] {
+            let draft = Draft {
+                inventory: vec![(Computers, vec![inventory::computer(id, seen_at, "one")])],
+                inventory_reads: vec![inventory::look(Computers, seen_at, 1)],
+                ..Draft::default()
+            };
+            let _ = commit(&mut writer(&archive), draft).unwrap();
+        }
+        let _ = commit(&mut writer(&archive), holding([hold("CASE-7", Some(from), HoldScope::Team)])).unwrap();
+        let (order, _) = new_order(&archive);
+        let held: BTreeSet<String> = is_held.then(|| "CASE-7".to_owned()).into_iter().collect();
+        assert_eq!(archive.holds_on_order(&team(), &order).unwrap(), held, "{from}");
+        assert_eq!(erase(&archive).is_err(), is_held, "{from}");
+        assert_eq!(check_gone(&disk).is_err(), is_held, "{from}");
+        // The rule of the line itself says the same.
+        CURRENT.set(Some(Bug::HoldsForgotten));
+        let erased = erase(&archive);
+        CURRENT.set(None);
+        let _ = erased.unwrap();
+        assert_eq!(!faults(&disk, FaultCode::PolicyViolation).is_empty(), is_held, "{from}");
+    }
+}

@@ -53,10 +53,10 @@ pub struct Daemon {
     under_way: FuturesUnordered<BoxFuture<'static, Event>>,
     runs_under_way: usize,
     is_checking: bool,
-    /// The time of the next list of teams; `None` during a list.
-    pub(super) listed_next: Option<Instant>,
-    /// The time of the next check of the archive.
-    checked_next: Option<Instant>,
+    /// The time of the next list of teams, by the monotonic clock; `None` during a list.
+    pub(super) listed_next: Option<Duration>,
+    /// The last check of the archive. The next one is at the first moment of its schedule after this.
+    checked_at: Instant,
     /// Teams that only the archive holds: the service has not listed them yet.
     pub(super) assumed: BTreeSet<TeamId>,
     /// Consecutive runs that the service asked to wait.
@@ -89,14 +89,14 @@ impl Daemon {
             archive,
             open_teams,
             timetable: Timetable::new(schedule.clone(), tasks, slots(&edges), seed),
-            checked_next: schedule.verify.next_after(now),
+            checked_at: now,
             edges: Arc::new(edges),
             schedule,
             live,
             under_way: FuturesUnordered::new(),
             runs_under_way: 0,
             is_checking: false,
-            listed_next: Some(now),
+            listed_next: Some(Duration::ZERO),
             assumed: BTreeSet::new(),
             asked_to_wait: 0,
         }
@@ -115,7 +115,7 @@ impl Daemon {
                 Event::Told(Some(Command::TokenChanged)) => {
                     tracing::info!("the token is another one: what was refused is tried again");
                     self.timetable.retry_refused(self.edges.clock.now());
-                    self.listed_next = Some(self.edges.clock.now());
+                    self.listed_next = Some(Duration::ZERO);
                 }
                 Event::Told(Some(Command::Stop) | None) => break,
                 Event::Time => {}
@@ -126,12 +126,14 @@ impl Daemon {
 
     fn start_due_tasks(&mut self) -> Duration {
         let now = self.edges.clock.now();
-        self.live.beat(self.edges.clock.monotonic());
-        if self.edges.settings.teams.is_empty() && self.listed_next.take_if(|at| *at <= now).is_some() {
+        let monotonic = self.edges.clock.monotonic();
+        self.live.beat(monotonic);
+        if self.edges.settings.teams.is_empty() && self.listed_next.take_if(|at| *at <= monotonic).is_some() {
             let source = self.edges.source.clone();
             self.under_way.push(async move { Event::Listed(source.teams().await.map(|served| served.body)) }.boxed());
         }
-        if !self.is_checking && self.checked_next.is_some_and(|at| at <= now) {
+        let check_next = self.schedule.verify.next_since(&mut self.checked_at, now);
+        if !self.is_checking && check_next.is_some_and(|at| at <= now) {
             self.is_checking = true;
             let check = check(self.archive.clone(), self.edges.clone());
             self.under_way.push(check.map(Event::Checked).boxed());
@@ -212,7 +214,7 @@ impl Daemon {
 
     fn checked(&mut self, verified: Verified) {
         self.is_checking = false;
-        self.checked_next = self.schedule.verify.next_after(self.edges.clock.now());
+        self.checked_at = self.edges.clock.now();
         match &verified.first {
             Some(first) => tracing::error!(faults = verified.faults, first, "the archive does not check"),
             None => tracing::info!("the whole archive checks against its ledger"),
@@ -230,7 +232,7 @@ impl Daemon {
             shown.teams.values_mut().for_each(|team| team.tasks.retain(|task, _| tasks.contains(task)));
         });
         self.live.set_schedule(schedule.clone());
-        (self.checked_next, self.listed_next) = (schedule.verify.next_after(now), Some(now));
+        (self.checked_at, self.listed_next) = (now, Some(Duration::ZERO));
         (self.edges, self.schedule) = (Arc::new(edges), schedule);
         if is_named {
             for team in self.timetable.teams().difference(&named) {

@@ -45,7 +45,7 @@ impl Daemon {
         match listed {
             Ok(teams) => {
                 let teams = self.edges.settings.own(teams);
-                self.listed_next = Some(now.plus(LISTING_EVERY));
+                self.listed_next = Some(self.edges.clock.monotonic() + LISTING_EVERY);
                 let gone: Vec<TeamId> = self.assumed.iter().filter(|team| !teams.contains(team)).cloned().collect();
                 for team in gone {
                     tracing::warn!(%team, "the archive holds this team, and the token does not see it: it is not read");
@@ -62,7 +62,8 @@ impl Daemon {
             }
             Err(error) => {
                 tracing::warn!(%error, "the service does not list the teams");
-                self.listed_next = Some(now.plus(error.retry_after().unwrap_or_default().max(LISTING_RETRY)));
+                let wait = error.retry_after().unwrap_or_default().max(LISTING_RETRY);
+                self.listed_next = Some(self.edges.clock.monotonic().saturating_add(wait));
                 self.live.listed(Some(error.to_string()));
             }
         }

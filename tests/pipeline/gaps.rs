@@ -231,6 +231,22 @@ async fn a_computer_that_no_list_ever_showed_leaves_a_gap() {
     }
 }
 
+/// The header names the computer of the person who removes another one.
+#[tokio::test]
+async fn a_computer_that_only_the_header_names_was_not_removed() {
+    let world = read_once().await;
+    world.set_now("2026-11-20T12:30:00Z");
+    let added =
+        activity_event("teamDeviceAddedEvent", r#"{"deviceID":"d9","name":"Render 9"}"#, "2026-11-20T12:05:00Z");
+    let header = r#"{"at":"12:10","tokenInfo":{"deviceID":"d1"}}"#;
+    let text = format!(r#"{{"header":{header},"teamDeviceRemovedEvent":{{"name":"Render 9"}}}}"#);
+    let time = ServedTime::At(at("2026-11-20T12:10:00Z"));
+    world.team().activity.extend([added, RawEvent::new(text.into(), false, None, time)]);
+    world.sync(&settings()).await;
+    assert_eq!(intervals(&world), [("d9".to_owned(), at(NOON), at("2026-11-20T12:10:00Z"))]);
+    assert!(world.state().devices.contains("d1"));
+}
+
 #[tokio::test]
 async fn a_computer_that_an_event_named_is_known() {
     let world = read_once().await;

@@ -231,6 +231,24 @@ async fn a_computer_that_no_list_ever_showed_leaves_a_gap() {
     }
 }
 
+/// Activity shows the earlier of two removals after the later one, and names neither computer.
+#[tokio::test]
+async fn an_earlier_removal_that_appears_later_leaves_its_own_gap() {
+    let world = read_once().await;
+    world.set_now("2026-11-20T13:00:00Z");
+    world.sync(&settings()).await;
+    for (removed, now) in
+        [("2026-11-20T13:30:00Z", "2026-11-20T13:40:00Z"), ("2026-11-20T12:50:00Z", "2026-11-20T13:50:00Z")]
+    {
+        world.team().activity.push(activity_event("teamDeviceRemovedEvent", "{}", removed));
+        world.set_now(now);
+        world.sync(&settings()).await;
+    }
+    let gap = |from: &str, to: &str| ("unknown_computer".to_owned(), at(from), at(to));
+    let later = gap("2026-11-20T12:45:00Z", "2026-11-20T13:30:00Z");
+    assert_eq!(intervals(&world), [later, gap(LAG_BEFORE_NOON, "2026-11-20T12:50:00Z")]);
+}
+
 /// The header names the computer of the person who removes another one.
 #[tokio::test]
 async fn a_computer_that_only_the_header_names_was_not_removed() {

@@ -21,12 +21,13 @@ pub fn is_addition(event_type: &str) -> bool {
     matches!(of_computer(event_type).as_deref(), Some("added" | "created"))
 }
 
-/// The verb of an event type about a computer.
+/// The verb of an event type about a computer, or about several.
 fn of_computer(event_type: &str) -> Option<String> {
     let name = event_type.to_ascii_lowercase();
     let name = name.strip_prefix("team").unwrap_or(&name);
     let name = name.strip_suffix("event").unwrap_or(name);
-    ["device", "computer"].iter().find_map(|what| name.strip_prefix(what)).map(str::to_owned)
+    let verb = ["device", "computer"].iter().find_map(|what| name.strip_prefix(what))?;
+    Some(verb.strip_prefix('s').unwrap_or(verb).to_owned())
 }
 
 /// The computers that an event names in the usual places (`deviceID`, `device.id`, `devices` and similar), else in its own `id`.
@@ -181,12 +182,15 @@ mod tests {
     #[test]
     fn only_removals_of_computers_are_removals() {
         assert!(is_removal("teamDeviceRemovedEvent") && is_removal("teamComputerDeletedEvent"));
+        assert!(is_removal("teamDevicesRemovedEvent") && is_removal("teamComputersDeletedEvent"));
+        assert!(is_addition("teamDevicesAddedEvent"));
         assert!(is_addition("teamDeviceAddedEvent") && !is_addition("teamDeviceRemovedEvent"));
         for other in [
             "teamUserRemovedEvent",
             "teamDeviceAddedEvent",
             "teamGroupDeviceRemovedEvent",
             "teamDeviceUserRemovedEvent",
+            "teamDevicesUsersRemovedEvent",
             "teamDeviceAnnotationsDeletedEvent",
             "teamDeviceInviteDeletedEvent",
         ] {

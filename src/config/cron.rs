@@ -25,6 +25,13 @@ impl Cron {
         Some(Instant::from_seconds(next.timestamp())).filter(|next| *next < Instant::LATEST)
     }
 
+    /// The first moment after `since`. After the clock was set back, `since` becomes `now`: the schedule must not wait until the
+    /// clock has caught up.
+    pub fn next_since(&self, since: &mut Instant, now: Instant) -> Option<Instant> {
+        *since = now.min(*since);
+        self.next_after(*since)
+    }
+
     /// The time between the next two moments after `after`.
     pub fn interval(&self, after: Instant) -> Duration {
         let first = self.next_after(after);
@@ -103,6 +110,20 @@ mod tests {
         }
         let daily: Cron = "0 3 * * *".parse().unwrap();
         assert_eq!(daily.interval("2026-11-20T16:00:00Z".parse().unwrap()), Duration::from_secs(86_400));
+    }
+
+    #[test]
+    fn a_schedule_does_not_wait_for_a_clock_that_was_set_back() {
+        let cron: Cron = "0 * * * *".parse().unwrap();
+        let at = |text: &str| text.parse::<Instant>().unwrap();
+        let (mut since, next) = (at("2026-11-20T16:10:00Z"), Some(at("2026-11-20T17:00:00Z")));
+        for now in ["2026-11-20T16:20:00Z", "2026-11-20T18:20:00Z"] {
+            assert_eq!(cron.next_since(&mut since, at(now)), next, "{now}");
+        }
+        let mut since = at("2036-11-20T16:10:00Z");
+        for now in ["2026-11-20T16:20:00Z", "2026-11-20T17:00:00Z"] {
+            assert_eq!(cron.next_since(&mut since, at(now)), next, "{now}");
+        }
     }
 
     #[test]

@@ -53,10 +53,10 @@ pub struct Daemon {
     running: FuturesUnordered<BoxFuture<'static, Event>>,
     active_runs: usize,
     is_checking: bool,
-    /// The time of the next list of teams; `None` during a list.
-    pub(super) next_listing_at: Option<Instant>,
-    /// The time of the next check of the archive.
-    next_check_at: Option<Instant>,
+    /// The time of the next list of teams, by the monotonic clock; `None` during a list.
+    pub(super) next_listing_at: Option<Duration>,
+    /// The last check of the archive. The next one is at the first moment of its schedule after this.
+    checked_at: Instant,
     /// Teams that only the archive holds: the service has not listed them yet.
     pub(super) unconfirmed_teams: BTreeSet<TeamId>,
     /// Consecutive runs that the service asked to wait.
@@ -89,14 +89,14 @@ impl Daemon {
             archive,
             open_teams,
             timetable: Timetable::new(schedule.clone(), tasks, slots(&edges), seed),
-            next_check_at: schedule.verify.next_after(now),
+            checked_at: now,
             edges: Arc::new(edges),
             schedule,
             live,
             running: FuturesUnordered::new(),
             active_runs: 0,
             is_checking: false,
-            next_listing_at: Some(now),
+            next_listing_at: Some(Duration::ZERO),
             unconfirmed_teams: BTreeSet::new(),
             throttled_runs: 0,
         }
@@ -115,7 +115,7 @@ impl Daemon {
                 Event::Command(Some(DaemonCommand::TokenChanged)) => {
                     tracing::info!("the token changed: the daemon runs the refused tasks again");
                     self.timetable.retry_refused(self.edges.clock.now());
-                    self.next_listing_at = Some(self.edges.clock.now());
+                    self.next_listing_at = Some(Duration::ZERO);
                 }
                 Event::Command(Some(DaemonCommand::Stop) | None) => break,
                 Event::Time => {}
@@ -126,12 +126,14 @@ impl Daemon {
 
     fn start_due_tasks(&mut self) -> Duration {
         let now = self.edges.clock.now();
-        self.live.beat(self.edges.clock.monotonic());
-        if self.edges.settings.teams.is_empty() && self.next_listing_at.take_if(|at| *at <= now).is_some() {
+        let monotonic = self.edges.clock.monotonic();
+        self.live.beat(monotonic);
+        if self.edges.settings.teams.is_empty() && self.next_listing_at.take_if(|at| *at <= monotonic).is_some() {
             let source = self.edges.source.clone();
             self.running.push(async move { Event::Listed(source.teams().await.map(|served| served.body)) }.boxed());
         }
-        if !self.is_checking && self.next_check_at.is_some_and(|at| at <= now) {
+        let check_next = self.schedule.verify.next_since(&mut self.checked_at, now);
+        if !self.is_checking && check_next.is_some_and(|at| at <= now) {
             self.is_checking = true;
             let check = check(self.archive.clone(), self.edges.clone());
             self.running.push(check.map(Event::Checked).boxed());
@@ -212,7 +214,7 @@ impl Daemon {
 
     fn checked(&mut self, verified: Verified) {
         self.is_checking = false;
-        self.next_check_at = self.schedule.verify.next_after(self.edges.clock.now());
+        self.checked_at = self.edges.clock.now();
         match &verified.first {
             Some(first) => tracing::error!(faults = verified.faults, first, "the check of the archive found faults"),
             None => tracing::info!("the check of the whole archive found no fault"),
@@ -230,7 +232,7 @@ impl Daemon {
             shown.teams.values_mut().for_each(|team| team.tasks.retain(|task, _| tasks.contains(task)));
         });
         self.live.set_schedule(schedule.clone());
-        (self.next_check_at, self.next_listing_at) = (schedule.verify.next_after(now), Some(now));
+        (self.checked_at, self.next_listing_at) = (now, Some(Duration::ZERO));
         (self.edges, self.schedule) = (Arc::new(edges), schedule);
         if is_named {
             for team in self.timetable.teams().difference(&named) {

@@ -45,7 +45,7 @@ impl Daemon {
         match listed {
             Ok(teams) => {
                 let teams = self.edges.settings.own(teams);
-                self.next_listing_at = Some(now.plus(LISTING_EVERY));
+                self.next_listing_at = Some(self.edges.clock.monotonic() + LISTING_EVERY);
                 let gone: Vec<TeamId> =
                     self.unconfirmed_teams.iter().filter(|team| !teams.contains(team)).cloned().collect();
                 for team in gone {
@@ -63,7 +63,8 @@ impl Daemon {
             }
             Err(error) => {
                 tracing::warn!(%error, "the service does not list the teams");
-                self.next_listing_at = Some(now.plus(error.retry_after().unwrap_or_default().max(LISTING_RETRY)));
+                let wait = error.retry_after().unwrap_or_default().max(LISTING_RETRY);
+                self.next_listing_at = Some(self.edges.clock.monotonic().saturating_add(wait));
                 self.live.listed(Some(error.to_string()));
             }
         }

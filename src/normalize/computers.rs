@@ -21,26 +21,27 @@ pub fn is_addition(event_type: &str) -> bool {
     matches!(of_computer(event_type).as_deref(), Some("added" | "created"))
 }
 
-/// The verb of an event type about a computer.
+/// The verb of an event type about a computer, or about several.
 fn of_computer(event_type: &str) -> Option<String> {
     let name = event_type.to_ascii_lowercase();
     let name = name.strip_prefix("team").unwrap_or(&name);
     let name = name.strip_suffix("event").unwrap_or(name);
-    ["device", "computer"].iter().find_map(|what| name.strip_prefix(what)).map(str::to_owned)
+    let verb = ["device", "computer"].iter().find_map(|what| name.strip_prefix(what))?;
+    Some(verb.strip_prefix('s').unwrap_or(verb).to_owned())
 }
 
 /// The computers that an event names in the usual places (`deviceID`, `device.id`, `devices` and similar), else in its own `id`.
 /// `event_type` is the event's own field.
 pub fn devices_named(text: &str, event_type: &str) -> BTreeSet<DeviceId> {
-    let Ok(event) = serde_json::from_str::<Value>(text) else { return BTreeSet::new() };
-    event.get(event_type).map(|payload| ids_of(payload).into_iter().collect()).unwrap_or_default()
+    payload(text, event_type).map(|payload| ids_of(&payload).into_iter().collect()).unwrap_or_default()
 }
 
-/// The known computers with an id anywhere in the event.
-pub fn devices_in(text: &str, known: &BTreeSet<DeviceId>) -> BTreeSet<DeviceId> {
-    let Ok(value) = serde_json::from_str::<Value>(text) else { return BTreeSet::new() };
+/// The known computers with an id anywhere in the event's own field. The header can name the computer of the person who
+/// removes another one.
+pub fn devices_in(text: &str, event_type: &str, known: &BTreeSet<DeviceId>) -> BTreeSet<DeviceId> {
+    let Some(payload) = payload(text, event_type) else { return BTreeSet::new() };
     let mut found = BTreeSet::new();
-    let mut rest = vec![&value];
+    let mut rest = vec![&payload];
     while let Some(value) = rest.pop() {
         match value {
             Value::String(text) => found.extend(known.get(text.as_str()).cloned()),
@@ -57,11 +58,15 @@ pub fn devices_in(text: &str, known: &BTreeSet<DeviceId>) -> BTreeSet<DeviceId> 
 
 /// The name of the computer that an event is about.
 pub fn computer_name(text: &str, event_type: &str) -> Option<String> {
-    let event = serde_json::from_str::<Value>(text).ok()?;
-    let payload = event.get(event_type)?;
-    let device = ["device", "computer"].iter().find_map(|key| payload.get(key)).unwrap_or(payload);
+    let payload = payload(text, event_type)?;
+    let device = ["device", "computer"].iter().find_map(|key| payload.get(key)).unwrap_or(&payload);
     let name = ["name", "deviceName", "computerName"].iter().find_map(|key| device.get(key)?.as_str())?;
     (!name.is_empty()).then(|| name.to_owned())
+}
+
+/// The value of an event's own field.
+fn payload(text: &str, event_type: &str) -> Option<Value> {
+    serde_json::from_str::<Value>(text).ok()?.get_mut(event_type).map(Value::take)
 }
 
 fn ids_of(payload: &Value) -> Vec<DeviceId> {
@@ -117,17 +122,21 @@ mod tests {
     }
 
     #[test]
-    fn a_known_id_anywhere_in_the_event_counts() {
+    fn a_known_id_anywhere_in_the_events_own_field_counts() {
         let known = BTreeSet::from([DeviceId::from("d1"), DeviceId::from("d2")]);
-        for (text, expected) in [
+        for (payload, expected) in [
             (r#"{"deviceID":"d1"}"#, vec!["d1"]),
             (r#"{"a":[{"b":"d2"}],"c":"other"}"#, vec!["d2"]),
             (r#"{"d1":{}}"#, vec!["d1"]),
+            (r#""d1""#, vec!["d1"]),
             (r#"{"deviceID":"d3"}"#, vec![]),
+            (r#"{"name":"n"}"#, vec![]),
             ("not json", vec![]),
         ] {
-            assert_eq!(texts(&devices_in(text, &known)), expected, "{text}");
+            let text = format!(r#"{{"header":{{"tokenInfo":{{"deviceID":"d2"}}}},"e":{payload}}}"#);
+            assert_eq!(texts(&devices_in(&text, "e", &known)), expected, "{payload}");
         }
+        assert!(devices_in("{}", "e", &known).is_empty());
     }
 
     #[test]
@@ -173,12 +182,15 @@ mod tests {
     #[test]
     fn only_removals_of_computers_are_removals() {
         assert!(is_removal("teamDeviceRemovedEvent") && is_removal("teamComputerDeletedEvent"));
+        assert!(is_removal("teamDevicesRemovedEvent") && is_removal("teamComputersDeletedEvent"));
+        assert!(is_addition("teamDevicesAddedEvent"));
         assert!(is_addition("teamDeviceAddedEvent") && !is_addition("teamDeviceRemovedEvent"));
         for other in [
             "teamUserRemovedEvent",
             "teamDeviceAddedEvent",
             "teamGroupDeviceRemovedEvent",
             "teamDeviceUserRemovedEvent",
+            "teamDevicesUsersRemovedEvent",
             "teamDeviceAnnotationsDeletedEvent",
             "teamDeviceInviteDeletedEvent",
         ] {

@@ -37,11 +37,6 @@ pub struct ReadHistory {
     recorded: Vec<Finding>,
 }
 
-/// Whether a finding is about lost connections.
-fn is_about_loss(finding: &Finding) -> bool {
-    finding.stream == Some(Stream::Connections) && matches!(finding.kind, FindingKind::Gap | FindingKind::RemovedBefore)
-}
-
 impl ReadHistory {
     /// The state of the last commit, with the read points that no commit holds yet.
     pub fn of(state: &TeamState, uncommitted: &[ReadPoint], lag: Duration) -> Self {
@@ -56,10 +51,10 @@ impl ReadHistory {
 
     /// Adds findings that wait for their commit.
     pub fn note_findings<'f>(&mut self, findings: impl Iterator<Item = &'f Finding>) {
-        for finding in findings {
-            if finding.kind == FindingKind::ArchiveBegins && finding.stream == Some(Stream::Connections) {
+        for finding in findings.filter(|finding| finding.stream == Some(Stream::Connections)) {
+            if finding.kind == FindingKind::ArchiveBegins {
                 self.begins.extend(finding.from.map(|from| (from, finding.found_at)));
-            } else if is_about_loss(finding) {
+            } else if matches!(finding.kind, FindingKind::Gap | FindingKind::RemovedBefore) {
                 self.recorded.push(finding.clone());
             }
         }
@@ -108,17 +103,19 @@ impl ReadHistory {
 
     fn gaps(&self, removal: &Removal, found_at: Instant) -> Vec<Finding> {
         let recorded = || self.recorded.iter().filter(|known| known.subject == removal.subject);
-        let is_recorded = |known: &Finding| known.from < Some(removal.at) && Some(removal.at) <= known.to;
         let Some(begins) = self.begins_at(removal.at).filter(|begins| *begins < removal.at) else { return Vec::new() };
-        if recorded().any(|known| known.kind == FindingKind::Gap && is_recorded(known)) {
-            return Vec::new();
-        }
         let is_first = |point: Option<ReadPoint>| point.is_none_or(|point| point.read_to <= begins);
         if planted::is(Bug::FirstReadingForgotten) && is_first(self.point_by(removal.seen_until)) {
             return Vec::new();
         }
         let whole = Range { start: begins, end: removal.at };
         let point = self.point_by(removal.seen_until).filter(|_| !planted::is(Bug::GapFromBeginning));
+        let is_around = |known: &Finding| known.from < Some(removal.at) && Some(removal.at) <= known.to;
+        // The points of an old removal are forgotten, so only its recorded gap knows where it begins.
+        let is_recorded = |known: &Finding| is_around(known) && (point.is_none() || known.to == Some(removal.at));
+        if recorded().any(|known| known.kind == FindingKind::Gap && is_recorded(known)) {
+            return Vec::new();
+        }
         let once = point.map_or(begins, |point| point.read_to);
         let before_added = removal.added_at.and_then(|at| self.point_by(Some(at))).map(|point| point.read_to);
         let lag = if planted::is(Bug::NoLagInRemovalGap) { Duration::ZERO } else { self.lag };
@@ -128,11 +125,17 @@ impl ReadHistory {
             |(_, at): &&(Range, Instant)| Some(*at) <= removal.seen_until && !planted::is(Bug::GapFromBeginning);
         let confirmed = self.confirmed.iter().filter(by_then);
         let confirmed = confirmed.fold(Vec::new(), |all, (range, _)| union(&all, *range));
-        let told = recorded().filter_map(|known| Some(Range { start: known.from?, end: known.to? }));
-        let read = told.fold(union(&confirmed, Range { start: since, end: surely }), |all, range| union(&all, range));
+        let unread_by = |latest: Instant| {
+            let told = recorded().filter(|known| known.to <= Some(latest));
+            let told = told.filter_map(|known| Some(Range { start: known.from?, end: known.to? }));
+            let read = union(&confirmed, Range { start: since, end: surely });
+            missing(whole, &told.fold(read, |all, range| union(&all, range)))
+        };
+        // A gap that reaches over the removal can be of a later removal, and then it may begin too late.
+        let gaps = if unread_by(Instant::LATEST).is_empty() { Vec::new() } else { unread_by(removal.at) };
         let unread = missing(whole, &union(&confirmed, Range { start: since, end: once }));
-        let gaps = missing(whole, &read).into_iter();
-        gaps.map(|gap| finding(FindingKind::Gap, removal, gap, &gap_reason(removal, gap, &unread), found_at)).collect()
+        let gap_of = |gap| finding(FindingKind::Gap, removal, gap, &gap_reason(removal, gap, &unread), found_at);
+        gaps.into_iter().map(gap_of).collect()
     }
 
     /// The spans of the computer's events that were first read after its removal.

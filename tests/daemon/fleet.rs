@@ -16,6 +16,7 @@ use annals::model::{DeviceId, EventId, Instant, RawEvent, ServedTime, Stream, Te
 use annals::pipeline::{InventorySettings, NoProgress, ScanMode, Settings, Workers};
 use annals::store::MemoryStore;
 use futures::channel::mpsc;
+use futures::future::BoxFuture;
 
 use super::common::virtual_clock::VirtualClock;
 
@@ -27,6 +28,31 @@ pub enum Manner {
     Refusing,
     /// It answers with an error after a minute.
     Hanging,
+}
+
+/// The machine's clock: it is sometimes ten years ahead of the service's clock.
+struct MachineClock {
+    base: Arc<VirtualClock>,
+    ahead: std::ops::Range<Duration>,
+}
+
+impl Clock for MachineClock {
+    fn now(&self) -> Instant {
+        let is_ahead = self.ahead.contains(&self.base.monotonic());
+        self.base.now().plus(if is_ahead { Duration::from_secs(10 * 365 * 86_400) } else { Duration::ZERO })
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.base.monotonic()
+    }
+
+    fn sleep(&self, span: Duration) -> BoxFuture<'_, ()> {
+        self.base.sleep(span)
+    }
+
+    fn random(&self) -> u64 {
+        self.base.random()
+    }
 }
 
 /// The removal of the computer that every team has.
@@ -53,6 +79,10 @@ pub struct FleetWorld {
     /// The time between two connection events of a team.
     pub event_every: Duration,
     pub removed: Option<Removed>,
+    /// During this time since the start, the machine's clock is ten years ahead.
+    pub clock_ahead: std::ops::Range<Duration>,
+    /// The service lists the last team from this time on.
+    pub joins: Duration,
     /// The shortest time between two commits of a team.
     pub commit_every: Duration,
     start: Instant,
@@ -84,6 +114,8 @@ impl FleetWorld {
             latency: Duration::from_millis(80),
             event_every: Duration::from_secs(3_600),
             removed: None,
+            clock_ahead: Duration::ZERO..Duration::ZERO,
+            joins: Duration::ZERO,
             commit_every: Duration::ZERO,
             start: start.parse().unwrap(),
             seen: Mutex::default(),
@@ -145,7 +177,8 @@ impl FleetWorld {
     }
 
     pub fn run_on(self: &Arc<Self>, archive: Arc<Archive>, schedule: &Schedule, span: Duration) -> Arc<Live> {
-        let clock: Arc<dyn Clock> = self.clock.clone();
+        let clock: Arc<dyn Clock> =
+            Arc::new(MachineClock { base: self.clock.clone(), ahead: self.clock_ahead.clone() });
         let since = Some(clock.now().minus(Duration::from_secs(3_600)));
         let inventory = InventorySettings {
             scan: if self.people > 0 { ScanMode::WhenDue } else { ScanMode::Never },
@@ -283,7 +316,8 @@ impl Directory for FleetWorld {
 
 impl EventSource for FleetWorld {
     fn teams(&self) -> Answer<'_, Vec<TeamId>> {
-        Box::pin(async { Ok(Served { body: self.teams.clone(), at: Some(self.clock.now()) }) })
+        let shown = self.teams.len() - usize::from(self.clock.monotonic() < self.joins);
+        Box::pin(async move { Ok(Served { body: self.teams[..shown].to_vec(), at: Some(self.clock.now()) }) })
     }
 
     fn team<'a>(&'a self, team: &'a TeamId) -> Answer<'a, TeamView> {

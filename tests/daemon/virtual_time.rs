@@ -162,6 +162,20 @@ fn a_long_outage_causes_a_warning_before_a_loss() {
 }
 
 #[test]
+fn a_clock_that_was_ten_years_ahead_delays_no_new_team_and_no_check() {
+    let mut world = FleetWorld::new(START, 2, 50.0);
+    (world.clock_ahead, world.joins) = (MINUTE * 4..MINUTE * 8, MINUTE * 12);
+    let world = Arc::new(world);
+    let schedule = Schedule { verify: "*/6 * * * *".parse().unwrap(), ..schedule() };
+    let live = world.run(&schedule, MINUTE * 30);
+    let after = |span: Duration| START.parse::<Instant>().unwrap().plus(span);
+    let first = world.scans(&world.teams()[1], Stream::Connections).first().copied();
+    assert!(first.is_some_and(|at| (after(MINUTE * 12)..after(MINUTE * 18)).contains(&at)), "first read at {first:?}");
+    let checked = live.snapshot().verified.unwrap().at;
+    assert!((after(MINUTE * 23)..after(MINUTE * 30)).contains(&checked), "last checked at {checked}");
+}
+
+#[test]
 fn midnight_and_a_quiet_day_cause_no_fault() {
     let world = Arc::new(FleetWorld::new("2026-11-20T22:30:00Z", 5, 50.0));
     let live = world.run(&schedule(), Duration::from_secs(4 * 86_400));

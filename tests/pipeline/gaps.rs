@@ -230,6 +230,40 @@ async fn a_computer_that_no_list_ever_showed_leaves_a_gap() {
     }
 }
 
+/// Activity shows the earlier of two removals after the later one, and names neither computer.
+#[tokio::test]
+async fn an_earlier_removal_that_appears_later_leaves_its_own_gap() {
+    let world = read_once().await;
+    world.set_now("2026-11-20T13:00:00Z");
+    world.sync(&settings()).await;
+    for (removed, now) in
+        [("2026-11-20T13:30:00Z", "2026-11-20T13:40:00Z"), ("2026-11-20T12:50:00Z", "2026-11-20T13:50:00Z")]
+    {
+        world.team().activity.push(activity_event("teamDeviceRemovedEvent", "{}", removed));
+        world.set_now(now);
+        world.sync(&settings()).await;
+    }
+    let gap = |from: &str, to: &str| ("unknown_computer".to_owned(), at(from), at(to));
+    let later = gap("2026-11-20T12:45:00Z", "2026-11-20T13:30:00Z");
+    assert_eq!(intervals(&world), [later, gap(LAG_BEFORE_NOON, "2026-11-20T12:50:00Z")]);
+}
+
+/// The header names the computer of the person who removes another one.
+#[tokio::test]
+async fn a_computer_that_only_the_header_names_was_not_removed() {
+    let world = read_once().await;
+    world.set_now("2026-11-20T12:30:00Z");
+    let added =
+        activity_event("teamDeviceAddedEvent", r#"{"deviceID":"d9","name":"Render 9"}"#, "2026-11-20T12:05:00Z");
+    let header = r#"{"at":"12:10","tokenInfo":{"deviceID":"d1"}}"#;
+    let text = format!(r#"{{"header":{header},"teamDeviceRemovedEvent":{{"name":"Render 9"}}}}"#);
+    let time = ServedTime::At(at("2026-11-20T12:10:00Z"));
+    world.team().activity.extend([added, RawEvent::new(text.into(), false, None, time)]);
+    world.sync(&settings()).await;
+    assert_eq!(intervals(&world), [("d9".to_owned(), at(NOON), at("2026-11-20T12:10:00Z"))]);
+    assert!(world.state().devices.contains("d1"));
+}
+
 #[tokio::test]
 async fn a_computer_that_an_event_named_is_known() {
     let world = read_once().await;

@@ -40,15 +40,16 @@ impl Detector {
             return;
         }
         let detector = Arc::new(self);
-        let mut next = detector.config.schedule.reports.next_after(detector.clock.now());
-        while let Some(at) = next {
+        let schedule = &detector.config.schedule.reports;
+        let mut since = detector.clock.now();
+        while let Some(at) = schedule.next_since(&mut since, detector.clock.now()) {
             let now = detector.clock.now();
             if now < at {
                 detector.clock.sleep(at.since(now).min(SLEEP_MAX)).await;
                 continue;
             }
             detector.detect(now).await;
-            next = detector.config.schedule.reports.next_after(detector.clock.now());
+            since = detector.clock.now();
         }
     }
 

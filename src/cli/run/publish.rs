@@ -45,19 +45,20 @@ impl Schedule {
     pub async fn run(self) {
         let Some(cron) = self.cron.clone() else { return };
         let schedule = Arc::new(self);
-        let (mut vacuumed, mut next) = (None, cron.next_after(schedule.clock.now()));
-        while let Some(at) = next {
+        let (mut vacuumed, mut since) = (None, schedule.clock.now());
+        while let Some(at) = cron.next_since(&mut since, schedule.clock.now()) {
             let now = schedule.clock.now();
             if now < at {
                 schedule.clock.sleep(at.since(now).min(SLEEP_MAX)).await;
                 continue;
             }
-            let is_vacuum_due = vacuumed.is_none_or(|at: Instant| now.since(at) >= VACUUM_EVERY);
+            let monotonic = schedule.clock.monotonic();
+            let is_vacuum_due = vacuumed.is_none_or(|at| monotonic.saturating_sub(at) >= VACUUM_EVERY);
             let own = schedule.clone();
             let run = tokio::task::spawn_blocking(move || own.publish(now, is_vacuum_due)).await;
             let error = match run {
                 Ok(Ok(())) => {
-                    vacuumed = if is_vacuum_due { Some(now) } else { vacuumed };
+                    vacuumed = if is_vacuum_due { Some(monotonic) } else { vacuumed };
                     None
                 }
                 Ok(Err(error)) => {
@@ -70,7 +71,7 @@ impl Schedule {
                 }
             };
             schedule.live.publication_ended(schedule.clock.now(), error);
-            next = cron.next_after(schedule.clock.now());
+            since = schedule.clock.now();
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::archive::{ArchiveError, Draft, Finding, FindingKind, ReadPoint, TeamState, TeamWriter};
-use crate::model::{Detail, DeviceId, Instant, Range, Stream};
+use crate::model::{Detail, DeviceId, EventRow, Instant, Range, Stream};
 use crate::normalize::{computer_name, devices_in, devices_named, is_addition, is_removal};
 use crate::planted::{self, Bug};
 
@@ -37,6 +37,13 @@ struct ComputerEvent {
     text: String,
 }
 
+impl ComputerEvent {
+    fn of(row: &EventRow) -> Self {
+        let text = String::from_utf8_lossy(&row.raw).into_owned();
+        Self { at: row.time, event_type: row.event_type.to_string(), text }
+    }
+}
+
 /// New events about computers.
 #[derive(Debug, Default)]
 pub struct ComputerEvents {
@@ -55,28 +62,20 @@ impl ComputerEvents {
     pub fn observe(&mut self, state: &TeamState, stream: Stream, added: &NewRows) {
         match stream {
             Stream::Activity => {
-                for row in added.rows.iter().filter(|row| tells(&row.event_type)) {
-                    self.note(row.time, &row.event_type, &String::from_utf8_lossy(&row.raw));
-                }
+                let of = |is_one: fn(&str) -> bool| added.rows.iter().filter(move |row| is_one(&row.event_type));
+                self.removals.extend(of(is_removal).map(ComputerEvent::of));
+                self.additions.extend(of(is_addition).map(ComputerEvent::of));
             }
             Stream::Connections => {
                 let ids = added.rows.iter().filter_map(|row| match &row.detail {
                     Detail::Connections(texts) => texts.device_id(),
                     Detail::Activity { .. } | Detail::Billing { .. } => None,
                 });
-                for id in ids.filter(|id| !id.is_empty()) {
-                    if !state.devices_ever.contains(id) && !self.named.contains(id) {
-                        self.named.insert(DeviceId::from(id));
-                    }
-                }
+                let new = ids.filter(|id| !id.is_empty() && !state.devices_ever.contains(*id));
+                self.named.extend(new.map(DeviceId::from));
             }
             Stream::Billing => {}
         }
-    }
-
-    fn note(&mut self, at: Instant, event_type: &str, text: &str) {
-        let event = ComputerEvent { at, event_type: event_type.to_owned(), text: text.to_owned() };
-        if is_removal(event_type) { &mut self.removals } else { &mut self.additions }.push(event);
     }
 
     /// Adds computers and losses to the draft.
@@ -184,9 +183,9 @@ impl Addition {
 /// The computers that a removal names.
 fn named_by(told: &ComputerEvent, known: &BTreeSet<DeviceId>, listed: &BTreeSet<DeviceId>) -> BTreeSet<DeviceId> {
     if planted::is(Bug::UnlistedComputersIgnored) {
-        return devices_in(&told.text, listed);
+        return devices_in(&told.text, &told.event_type, listed);
     }
-    let mut devices = devices_in(&told.text, known);
+    let mut devices = devices_in(&told.text, &told.event_type, known);
     devices.extend(devices_named(&told.text, &told.event_type));
     devices
 }
@@ -202,18 +201,11 @@ fn read_history(of: &CommitContext<'_>, batch: &Batch) -> ReadHistory {
     history
 }
 
-fn tells(event_type: &str) -> bool {
-    is_removal(event_type) || is_addition(event_type)
-}
-
 /// Archived activity of a range whose type satisfies `is_one`.
 fn archived(writer: &TeamWriter, range: Range, is_one: fn(&str) -> bool) -> Result<Vec<ComputerEvent>, ArchiveError> {
     let mut found = Vec::new();
     writer.rows().rows_in(Stream::Activity, range, &mut |row| {
-        if is_one(&row.event_type) {
-            let text = String::from_utf8_lossy(&row.raw).into_owned();
-            found.push(ComputerEvent { at: row.time, event_type: row.event_type.to_string(), text });
-        }
+        found.extend(is_one(&row.event_type).then(|| ComputerEvent::of(&row)));
         Ok(())
     })?;
     Ok(found)

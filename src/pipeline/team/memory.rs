@@ -186,7 +186,7 @@ impl TeamMemory {
     /// Whether the schedule was due since the last expiry of this process. The caller expires months now.
     pub fn is_expiry_due(&self, schedule: &Cron, now: Instant) -> bool {
         let mut state = self.state();
-        let is_due = state.expired.is_none_or(|last| schedule.next_after(last).is_some_and(|next| next <= now));
+        let is_due = state.expired.as_mut().is_none_or(|at| schedule.next_since(at, now).is_some_and(|due| due <= now));
         if is_due {
             state.expired = Some(now);
         }
@@ -213,4 +213,25 @@ fn is_due(last: &mut Option<Duration>, now: Duration, every: Duration) -> bool {
     let is_due = last.is_none_or(|last| now.saturating_sub(last) >= every);
     *last = if is_due { Some(now) } else { *last };
     is_due
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::SystemClock;
+
+    #[test]
+    fn months_expire_on_schedule_after_the_clock_was_set_back() {
+        let memory = TeamMemory::new(Arc::new(SystemClock::new()));
+        let daily: Cron = "0 3 * * *".parse().unwrap();
+        for (now, expected) in [
+            ("2036-11-20T12:00:00Z", true),
+            ("2036-11-20T13:00:00Z", false),
+            ("2026-11-20T12:00:00Z", false),
+            ("2026-11-21T03:00:00Z", true),
+            ("2026-11-21T03:01:00Z", false),
+        ] {
+            assert_eq!(memory.is_expiry_due(&daily, now.parse().unwrap()), expected, "{now}");
+        }
+    }
 }

@@ -165,7 +165,7 @@ fn the_laws_can_be_broken() {
         ("an event doubled", |service, _| _ = service.world().teams[0].events.pop()),
         ("an event altered", |service, _| service.world().teams[0].events[3].kept.push(' ')),
         ("a secret kept", |_, program| {
-            faulty_service::program::put(&program.home().join("log"), service_secret().as_bytes())
+            faulty_service::program::put(&program.home().join("log"), service_secret().as_bytes());
         }),
         ("a file altered", |_, program| {
             let files = faulty_service::program::files_below(&program.archive().join("tables"));

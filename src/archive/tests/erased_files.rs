@@ -94,7 +94,7 @@ fn a_hold_covers_a_state_that_began_before_the_hold() {
         for (id, seen_at) in [(EMAIL, "2026-03-01T10:00:00Z"), ("d2", "2026-04-02T10:00:00Z")] {
             let draft = Draft {
                 inventory: vec![(Computers, vec![inventory::computer(id, seen_at, "one")])],
-                inventory_reads: vec![inventory::look(Computers, seen_at, 1)],
+                inventory_reads: vec![inventory::inventory_read(Computers, seen_at, 1)],
                 ..Draft::default()
             };
             let _ = commit(&mut writer(&archive), draft).unwrap();

@@ -210,7 +210,7 @@ fn only_events_that_become_rows_leave_quarantine() {
                 body(vec![gained(6)], &[part(), quarantined()], 2),
                 refused(2, 1, 2),
             ),
-            ("the added rows are no events", body(vec![look], &[quarantined()], 2), refused(2, 0, 2)),
+            ("the added rows are no events", body(vec![of_users], &[quarantined()], 2), refused(2, 0, 2)),
             ("a released row, but no quarantine file is removed", body(vec![gained(1)], &[], 1), refused(1, 1, 0)),
             (
                 "one row of the file is released, and the other row is lost",

@@ -236,10 +236,10 @@ fn a_copy_continues_after_any_power_loss_of_its_target() {
     let target: Arc<dyn Store> = Arc::new(disk.clone());
     let _ = Copy::new(from.clone(), Arc::clone(&target)).unwrap();
     // Real stores create the manifest as a whole.
-    let _ = disk.photos();
+    let _ = disk.moments();
     let _ = copy(&target).unwrap();
     let mut continued = 0;
-    for (_, files) in states_of(disk.photos()).take(COPY_STATES) {
+    for (_, files) in states_of(disk.moments()).take(COPY_STATES) {
         let target: Arc<dyn Store> = Arc::new(store_of(&files));
         let copied = copy(&target).unwrap_or_else(|e| panic!("state {continued}: {e}"));
         continued += u64::from(copied.lines < writer.state().seq.0);

@@ -106,17 +106,17 @@ fn a_recorded_loss_is_not_recorded_again() {
 /// Activity shows the earlier of two removals after the later one.
 #[test]
 fn an_earlier_removal_of_the_same_subject_has_its_own_gap() {
-    let mut reading = reading(&[36_000, 39_600]);
-    let later = reading.losses(&removal(41_400), at(99_999));
+    let mut history = history(&[36_000, 39_600]);
+    let later = history.losses(&removal(41_400), at(99_999));
     assert_eq!(spans(&later, FindingKind::Gap), [(38_700, 41_400)]);
-    reading.note_findings(later.iter());
-    let earlier = reading.losses(&removal(39_000), at(99_999));
+    history.note_findings(later.iter());
+    let earlier = history.losses(&removal(39_000), at(99_999));
     assert_eq!(spans(&earlier, FindingKind::Gap), [(35_100, 39_000)]);
-    reading.note_findings(earlier.iter());
-    assert!([39_000, 41_400].iter().all(|at| gaps(&reading, &removal(*at)).is_empty()));
+    history.note_findings(earlier.iter());
+    assert!([39_000, 41_400].iter().all(|at| gaps(&history, &removal(*at)).is_empty()));
     // Later on, the archive no longer holds the read points of that time.
-    reading.points = vec![ReadPoint { at: at(90_000), read_to: at(90_000), listed_at: None }];
-    assert!([38_900, 39_000, 41_400].iter().all(|at| gaps(&reading, &removal(*at)).is_empty()));
+    history.points = vec![ReadPoint { at: at(90_000), read_to: at(90_000), listed_at: None }];
+    assert!([38_900, 39_000, 41_400].iter().all(|at| gaps(&history, &removal(*at)).is_empty()));
 }
 
 #[test]

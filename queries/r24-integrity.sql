@@ -7,7 +7,7 @@
 -- severity: column
 -- note: one row for the archive as a whole, one for each team, and one for each fault that the check found; the period of the report does not limit it
 -- note: the check reads and hashes every data file, and hashes every ledger line and compares it with the line before; keep head_sha256 elsewhere (annals anchor), and compare it at the next check
--- note: signing keys, checkpoints and anchors are not part of the archive, so no column shows them; only this machine vouches for the lines after the last head that is kept elsewhere
+-- note: with a signing key, the archive also holds signatures, but no column shows the key or the last signed line: annals verify prints both and checks them with --key; heads and public keys are kept elsewhere, and only this machine vouches for the lines after the last such head
 WITH line AS (
     SELECT *, lag(sha256) OVER (PARTITION BY team_id ORDER BY seq) AS expected_prev,
         lag(seq) OVER (PARTITION BY team_id ORDER BY seq) AS expected_seq

@@ -1,5 +1,6 @@
 //! Joins file, environment and flags to one [`Config`] and checks it. Flags override the environment, which overrides the file.
 
+mod base_url;
 mod cache;
 mod cron;
 mod daemon;
@@ -15,10 +16,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use thiserror::Error;
-use url::{Host, Url};
+use url::Url;
 
 use crate::api::TokenSource;
-use crate::model::{GRACE_MIN, Location, Privacy, Shard, TeamId, TeamRetention};
+use crate::model::{GRACE_MIN, Location, Privacy, Shard, TeamId, TeamRetention, duration_text};
 
 pub use crate::model::{When, parse_duration};
 pub use cron::Cron;
@@ -28,6 +29,7 @@ pub use publish::Publish;
 pub use sql::{SqlLimits, check_threads, parse_memory};
 pub use token::{open_to_others, readable_by_others};
 
+use base_url::check_base_url;
 pub use cache::CacheSettings;
 use file::File;
 
@@ -171,7 +173,7 @@ impl Config {
         let directory = path.as_deref().and_then(Path::parent).map(Path::to_owned).unwrap_or_default();
         let mut warnings = Vec::new();
         let archive = match overrides.archive {
-            Some(archive) => check_archive("--archive", &archive)?,
+            Some(archive) => check_archive("--archive or ANNALS_ARCHIVE", &archive)?,
             None => {
                 let text = file.archive.as_deref().unwrap_or(DEFAULT_ARCHIVE);
                 match check_archive(&place("archive"), Path::new(text))? {
@@ -181,13 +183,13 @@ impl Config {
             }
         };
         let base_url = match (overrides.base_url, &file.api.base_url) {
-            (Some(text), _) => Some(check_base_url("--base-url", &text, &mut warnings)?),
+            (Some(text), _) => Some(check_base_url("--base-url or ANNALS_BASE_URL", &text, &mut warnings)?),
             (None, Some(text)) => Some(check_base_url(&place("api.base_url"), text, &mut warnings)?),
             (None, None) => None,
         };
         let token = overrides.token.or(file.api.token_file.map(|path| TokenSource::File(directory.join(path))));
         let requests_per_second = match overrides.requests_per_second {
-            Some(rate) => check_rate("--requests-per-second", rate)?,
+            Some(rate) => check_rate("--requests-per-second or ANNALS_REQUESTS_PER_SECOND", rate)?,
             None => check_rate(&place("api.requests_per_second"), file.api.requests_per_second)?,
         };
         let windows = check_windows(&file.windows, &place)?;
@@ -294,31 +296,6 @@ fn is_inside(path: &Path, directory: &Path) -> bool {
     inside(absolute(path)) || inside(true_place(path))
 }
 
-fn check_base_url(place: &str, text: &str, warnings: &mut Vec<String>) -> Result<Url, ConfigError> {
-    let mut url = Url::parse(text).map_err(|e| ConfigError::invalid(place, format!("not a URL: {e}")))?;
-    if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
-        return Err(ConfigError::invalid(place, "the address must begin with https:// or http:// and a host"));
-    }
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err(ConfigError::invalid(place, "the address must not contain a user or a password: use a token"));
-    }
-    if url.query().is_some() || url.fragment().is_some() {
-        return Err(ConfigError::invalid(place, "the address must not contain a query or a fragment"));
-    }
-    let local = match url.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    };
-    if url.scheme() == "http" && !local {
-        warnings.push(format!("{place}: with http://, others on the network can read the token: use https://"));
-    }
-    let path = url.path().trim_end_matches('/').to_owned();
-    url.set_path(&path);
-    Ok(url)
-}
-
 fn check_teams(teams: &[String], place: &impl Fn(&str) -> String) -> Result<Vec<TeamId>, ConfigError> {
     if teams.iter().any(|team| team.trim().is_empty()) {
         return Err(ConfigError::invalid(place("api.teams"), "a team's id is empty"));
@@ -358,7 +335,10 @@ fn check_span(place: &str, text: &str, min: Duration, max: Duration) -> Result<D
     let span = parse_duration(text).map_err(|message| ConfigError::invalid(place, message))?;
     match (min..=max).contains(&span) {
         true => Ok(span),
-        false => Err(ConfigError::invalid(place, format!("{text} is not in the range {min:?} to {max:?}"))),
+        false => Err(ConfigError::invalid(
+            place,
+            format!("{text} is not in the range {} to {}", duration_text(min), duration_text(max)),
+        )),
     }
 }
 

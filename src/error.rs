@@ -73,6 +73,8 @@ pub enum Error {
     Sandbox(SandboxError),
     #[error("{what}")]
     Io { what: String, source: std::io::Error },
+    #[error("cannot write to standard output")]
+    Output { source: std::io::Error },
     /// The reader of standard output is gone: print nothing.
     #[error("standard output was closed")]
     OutputClosed,
@@ -105,7 +107,7 @@ impl Error {
     pub fn output(source: std::io::Error) -> Self {
         match source.kind() {
             std::io::ErrorKind::BrokenPipe => Error::OutputClosed,
-            _ => Error::io("cannot write to standard output", source),
+            _ => Error::Output { source },
         }
     }
 
@@ -117,11 +119,12 @@ impl Error {
             Error::Lake(error) if error.is_transient() => Family::World,
             Error::Lake(_) => Family::State,
             Error::Refused(_) | Error::Api(_) | Error::Archive(_) | Error::ArchiveAt { .. } => Family::State,
-            Error::Sandbox(SandboxError::TooMany { .. } | SandboxError::OutsideTime { .. }) => Family::Input,
+            Error::Sandbox(error) if error.is_wrong_use() => Family::Input,
             Error::Report(error) if error.is_wrong_use() => Family::Input,
             Error::Pack(error) if error.is_wrong_use() => Family::Input,
             Error::Pack(_) => Family::State,
-            Error::Sandbox(_) | Error::Report(_) | Error::Io { .. } | Error::OutputClosed => Family::World,
+            Error::Sandbox(_) | Error::Report(_) => Family::World,
+            Error::Io { .. } | Error::Output { .. } | Error::OutputClosed => Family::World,
         }
     }
 

@@ -79,14 +79,27 @@ impl Copy {
             other => other.into(),
         })?;
         let source = replay(self.from.store().as_ref(), self.from.id(), team)?;
+        let target = replay(self.to.as_ref(), self.from.id(), team)?;
+        self.check_history(&key, team, &target)?;
         let mut copied = self.files(&key, &source, team, progress)?;
         self.salts(&key, &source)?;
-        let target = replay(self.to.as_ref(), self.from.id(), team)?;
         recover(self.to.as_ref(), &key, &target)?;
         copied.lines = self.ledger(&key, team, &source, &target)?;
         self.heads(&key, source.state.seq)?;
         self.snapshots(&key, source.state.seq)?;
         Ok(copied)
+    }
+
+    /// Nothing may reach a target with another history: it can have erased the people whose rows the source still holds.
+    fn check_history(&self, key: &TeamKey, team: &TeamId, target: &Replay) -> Result<(), ArchiveError> {
+        let Some(last) = &target.last else { return Ok(()) };
+        let path = ArchivePath::Ledger { team: key.clone(), day: last.day }.to_string();
+        let has_day = ledger_days(self.from.store().as_ref(), key)?.contains(&last.day);
+        let lines = if has_day { self.lines(&path)? } else { Vec::new() };
+        match lines.iter().any(|(_, line)| Line::decode(line).is_ok_and(|(_, hash)| hash == last.hash)) {
+            true => Ok(()),
+            false => Err(ArchiveError::OtherHistory { team: team.clone(), seq: last.seq }),
+        }
     }
 
     /// The live files that the target lacks. A file with the same name and length counts as copied: `verify` reads every byte.

@@ -14,7 +14,7 @@ pub enum ArchiveError {
     #[error(transparent)]
     Store(StoreError),
     /// Another writer holds the team's lock. The caller must not write the team.
-    #[error("team {team}: another writer holds the lock")]
+    #[error("team {team}: another writer holds the lock: stop `annals run`, or wait for the other command")]
     Locked { team: TeamId },
     #[error(
         "archive.json: format version {found}, but this program knows version {known}: read the service again into a new archive, or \

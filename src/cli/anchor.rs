@@ -26,7 +26,7 @@ pub struct AnchorArgs {
     #[arg(long, value_name = "TEAM")]
     team: Vec<String>,
     /// Write into this file, outside the archive; the file appears whole or not at all
-    #[arg(long, short, value_name = "FILE")]
+    #[arg(long, short, value_name = "FILE", value_parser = output::outside_archives())]
     output: Option<PathBuf>,
     /// Send the heads to this address as text by POST, without a token; redirects are not followed
     #[arg(long, value_name = "URL")]
@@ -53,9 +53,6 @@ pub fn run(global: &Global, args: &AnchorArgs) -> Result<Exit, Error> {
     if let Some(path) = &args.keygen {
         return keygen(&config, path, args.name.as_deref());
     }
-    if let Some(path) = args.output.as_deref().filter(|path| is_inside_archive(path, &config.archive)) {
-        return Err(inside(path, "a head"));
-    }
     let address = args.post.as_deref().map(check_address).transpose()?;
     let heads = heads(&config, &args.team)?;
     if args.output.is_some() || address.is_none() {
@@ -67,16 +64,12 @@ pub fn run(global: &Global, args: &AnchorArgs) -> Result<Exit, Error> {
     Ok(Exit::Done)
 }
 
-fn inside(path: &Path, what: &str) -> Error {
-    let path = printable(&path.display().to_string());
-    Error::Usage(format!(
-        "{path}: this place is inside the archive: {what} beside the data proves nothing, choose a place outside"
-    ))
-}
-
 fn keygen(config: &Config, path: &Path, name: Option<&str>) -> Result<Exit, Error> {
     if is_inside_archive(path, &config.archive) {
-        return Err(inside(path, "a key"));
+        let path = printable(&path.display().to_string());
+        return Err(Error::Usage(format!(
+            "{path}: this place is inside the archive: a key beside the data proves nothing, choose a place outside"
+        )));
     }
     let key = SecretKey::generate(name).map_err(|e| Error::Usage(format!("--name: {e}")))?;
     write_key(path, &key.to_file())?;

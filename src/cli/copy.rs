@@ -15,7 +15,7 @@ use super::{Global, bars, output, query, reading, verify as verifying};
 pub struct CopyArgs {
     /// The archive: a directory, or s3://bucket/prefix, gs:// or az://
     from: Location,
-    /// The target: an empty place, or an earlier copy of the same archive
+    /// The target, outside FROM: an empty place, or an earlier copy of the same archive
     to: Location,
 }
 
@@ -31,8 +31,10 @@ pub fn run(global: &Global, args: &CopyArgs) -> Result<Exit, Error> {
     if from == to {
         return Err(Error::Usage(format!("{from}: FROM and TO are the same place")));
     }
-    let source = Archive::open(open_store(&from).map_err(ArchiveError::from)?)
-        .map_err(|source| Error::ArchiveAt { location: from.to_string(), source })?;
+    let source = match Archive::open(open_store(&from).map_err(ArchiveError::from)?) {
+        Err(ArchiveError::NotAnArchive) => return Err(Error::Usage(format!("FROM: {from}: no archive exists here"))),
+        opened => opened.map_err(|source| Error::ArchiveAt { location: from.to_string(), source })?,
+    };
     let failed = |source| Error::ArchiveAt { location: to.to_string(), source };
     let target = open_store(&to).map_err(|error| failed(error.into()))?;
     reading::prove(target.clone(), &to, &reading::clock())?;
@@ -49,8 +51,9 @@ pub fn run(global: &Global, args: &CopyArgs) -> Result<Exit, Error> {
         }
     }
     let Copied { files, bytes, lines, held } = sum;
+    let uncounted = if exit == Exit::Fault { "; this does not count the teams that failed" } else { "" };
     output::say(&format!(
-        "copied {files} files of {bytes} bytes and {lines} ledger lines; {held} files were in the copy already"
+        "copied {files} files of {bytes} bytes and {lines} ledger lines; {held} files were in the copy already{uncounted}"
     ));
     let options =
         VerifyOptions { now: Some(reading::clock().now()), grace: config.grace_at(&to), ..VerifyOptions::default() };

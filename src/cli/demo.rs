@@ -7,6 +7,7 @@ use clap::Args;
 
 use crate::api::{HttpOptions, TokenSource};
 use crate::archive::VerifyOptions;
+use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::model::{GRACE_LOCAL, Location};
 use crate::pipeline::{FleetRound, InventorySettings, ScanMode, Settings};
@@ -22,6 +23,9 @@ const SESSIONS_PER_DAY: u32 = 350;
 const DEMO_ARCHIVE: &str = "annals-demo";
 
 /// Try Annals on the built-in sandbox: sync twice, answer three questions, verify
+///
+/// The archive is ./annals-demo, unless the flag --archive names another place. ANNALS_ARCHIVE does not count: it names the
+/// archive of real teams. The demo refuses an archive that holds other teams than its own.
 #[derive(Debug, Clone, Args)]
 pub struct DemoArgs {
     /// Equal seeds make equal data
@@ -61,6 +65,7 @@ pub async fn run(global: &Global, args: &DemoArgs) -> Result<Exit, Error> {
         return Err(Error::Usage(format!("{location}: the demo needs a directory for its archive, not a bucket")));
     };
     let sandbox = start(args.seed).await?;
+    refuse_other_archive(&config, &sandbox)?;
     output::say(&format!("a sandbox with two teams serves at {}", sandbox.base_url));
     let first = round(&sandbox, &root).await?;
     sync::print_round(&first, &Settings::default());
@@ -89,6 +94,18 @@ pub async fn run(global: &Global, args: &DemoArgs) -> Result<Exit, Error> {
         .as_bytes(),
     )?;
     Ok(if first.is_done() && second.is_done() && report.is_clean() { Exit::Done } else { Exit::Fault })
+}
+
+/// Synthetic teams must never join real teams.
+fn refuse_other_archive(config: &Config, sandbox: &RunningSandbox) -> Result<(), Error> {
+    let teams = query::existing(config)?.map(|archive| archive.teams()).transpose()?.unwrap_or_default();
+    match teams.iter().find(|team| !sandbox.teams.contains(team)) {
+        None => Ok(()),
+        Some(team) => Err(Error::Usage(format!(
+            "{}: this archive holds team {team}, which this demo does not serve: --archive names another place",
+            config.archive
+        ))),
+    }
 }
 
 /// The value of `--archive`, else the demo's own directory.

@@ -9,7 +9,7 @@ use clap::Args;
 
 use crate::api::TokenSource;
 use crate::archive::{Archive, ArchiveError};
-use crate::config::{Config, readable_by_others};
+use crate::config::{Config, open_to_others, readable_by_others};
 use crate::error::{Error, Exit};
 use crate::model::{BucketLocation, Instant, Location};
 use crate::report::ReportError;
@@ -99,6 +99,10 @@ async fn service(config: &Config) -> Vec<Check> {
         TokenSource::Fixed(_) => "from ANNALS_TOKEN".to_owned(),
         TokenSource::File(path) => format!("from {}", path.display()),
     };
+    let token = match open_to_others(&options.token) {
+        Some(warning) => check("token", Health::Warning, warning),
+        None => check("token", Health::Ok, place),
+    };
     let address = options.base_url.clone();
     let clock_here = reading::clock();
     let options = crate::api::HttpOptions { deadline: DEADLINE, ..options };
@@ -106,7 +110,6 @@ async fn service(config: &Config) -> Vec<Check> {
         Ok(source) => source,
         Err(error) => return vec![check("token", Health::Failed, error.render(false))],
     };
-    let token = check("token", Health::Ok, place);
     match source.teams().await {
         Ok(served) => {
             let teams = served.body.len();

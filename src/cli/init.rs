@@ -11,7 +11,7 @@ use signal_hook::iterator::{Handle, Signals};
 use signal_hook::low_level::emulate_default_handler;
 
 use crate::api::{HttpOptions, TokenSource};
-use crate::config::{Config, DEFAULT_ARCHIVE, DEFAULT_FILE};
+use crate::config::{Config, ConfigError, DEFAULT_ARCHIVE, DEFAULT_FILE};
 use crate::error::{Error, Exit};
 use crate::model::TeamId;
 use crate::report::printable;
@@ -46,7 +46,13 @@ pub fn run(global: &Global, _: &InitArgs) -> Result<Exit, Error> {
         }
     };
     let text = configuration(&base_url, global.archive.as_deref(), &token, typed.is_some())?;
-    let config = Config::of_text(&path, &text)?;
+    let config = Config::of_text(&path, &text).map_err(|error| match error {
+        // The file does not exist yet: the address is a flag, a variable or an answer.
+        ConfigError::Invalid { place, message } if place.ends_with("api.base_url") => {
+            ConfigError::Invalid { place: "the service's address".to_owned(), message }
+        }
+        other => other,
+    })?;
     for warning in &config.warnings {
         output::say(&format!("annals: {warning}"));
     }

@@ -43,7 +43,8 @@ mod visitor;
 
 use std::future::Future;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::parser::ValueSource;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::error::{Error, Exit};
 
@@ -150,7 +151,14 @@ impl Arguments {
 
 /// Parses the arguments of this process. Wrong use ends the process with code 2, help and version with 0.
 pub fn parse() -> Arguments {
-    Arguments::parse()
+    let matches = Arguments::command().get_matches();
+    let mut arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let is_of_environment = matches.value_source("archive") == Some(ValueSource::EnvVariable);
+    if is_of_environment && matches!(arguments.command, Command::Demo(_)) {
+        // ANNALS_ARCHIVE names the archive of real teams.
+        arguments.global.archive = None;
+    }
+    arguments
 }
 
 /// Runs the verb, and prints the error if it fails.

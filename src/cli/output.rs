@@ -3,12 +3,16 @@
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, IsTerminal, Write, stderr, stdout};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use arrow::array::RecordBatch;
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use tempfile::NamedTempFile;
 
+use crate::archive::{Archive, ArchiveError};
 use crate::error::Error;
 use crate::report::{Format, Medium, printable, sink_for};
+use crate::store::LocalStore;
 
 use super::terminal::SanitizedWriter;
 
@@ -18,9 +22,31 @@ pub struct OutputArgs {
     /// Format of the rows: table, csv, json, ndjson, parquet, markdown, html [default: by the file's ending, else table]
     #[arg(long)]
     pub format: Option<Format>,
-    /// Write into this file; the file appears whole or not at all
-    #[arg(long, short, value_name = "FILE")]
+    /// Write into this file, outside every archive; the file appears whole or not at all
+    #[arg(long, short, value_name = "FILE", value_parser = outside_archives())]
     pub output: Option<PathBuf>,
+}
+
+/// Parses a path outside every archive: a foreign file breaks an archive, or replaces a file of it.
+pub fn outside_archives() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|path| match archive_around(&path) {
+        Some(archive) => {
+            Err(format!("this place is inside the archive at {}: choose a place outside", archive.display()))
+        }
+        None => Ok(path),
+    })
+}
+
+/// The archive on this machine that contains `path`, or is `path`.
+pub fn archive_around(path: &Path) -> Option<PathBuf> {
+    let path = std::path::absolute(path).ok()?;
+    // A directory that exists shows the true place behind links.
+    let place = path.ancestors().find_map(|place| place.canonicalize().ok())?;
+    let is_archive = |directory: &&Path| {
+        let opened = Archive::open(Arc::new(LocalStore::new(*directory)));
+        matches!(opened, Ok(_) | Err(ArchiveError::Version { .. }))
+    };
+    place.ancestors().find(is_archive).map(Path::to_owned)
 }
 
 impl OutputArgs {
@@ -83,7 +109,10 @@ pub fn to(path: Option<&Path>, write: impl FnOnce(&mut (dyn Write + Send)) -> Re
     if std::fs::metadata(path).is_ok_and(|place| !place.is_file() && !place.is_dir()) {
         // A rename cannot replace a pipe or a device.
         let mut out = BufWriter::new(OpenOptions::new().write(true).open(path).map_err(failed)?);
-        write(&mut out)?;
+        write(&mut out).map_err(|error| match error {
+            Error::Output { source } => failed(source),
+            other => other,
+        })?;
         return out.flush().map_err(failed);
     }
     // Follow a link, so that it remains a link.
@@ -92,6 +121,7 @@ pub fn to(path: Option<&Path>, write: impl FnOnce(&mut (dyn Write + Send)) -> Re
     let mut out = BufWriter::new(temporary(directory).map_err(failed)?);
     write(&mut out).map_err(|error| match error {
         Error::OutputClosed => failed(std::io::ErrorKind::BrokenPipe.into()),
+        Error::Output { source } => failed(source),
         other => other,
     })?;
     let file = out.into_inner().map_err(|e| failed(e.into_error()))?;

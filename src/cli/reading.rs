@@ -10,6 +10,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, readable_by_others};
 use crate::error::Error;
 use crate::files::{self, Links};
+use crate::model::path::{LEDGER, MANIFEST, SALTS, SCRATCH, SNAPSHOTS, TABLES};
 use crate::model::{Location, WindowGrid};
 use crate::pipeline::{Fleet, InventorySettings, Progress, ScanMode, Settings, Workers};
 use crate::store::{Store, open_store, prove_store};
@@ -18,6 +19,9 @@ use super::{global, output};
 
 /// Random words in an archive's id.
 const ARCHIVE_ID_WORDS: usize = 2;
+/// Names that a directory may hold before its first archive; a new file system has `lost+found`.
+const NAMES_ALLOWED: [&str; 7] = [MANIFEST, LEDGER, TABLES, SALTS, SNAPSHOTS, LOCKS, "lost+found"];
+const LOCKS: &str = "locks";
 /// The largest private key file.
 const KEY_BYTES_MAX: u64 = 64 << 10;
 
@@ -83,18 +87,43 @@ pub fn archive(location: &Location, grace: Duration, clock: &Arc<dyn Clock>) -> 
     Archive::open_or_create(store, new_id).map(|archive| archive.keeping(grace)).map_err(failed)
 }
 
-/// Tests a bucket before the first archive in it is created: a bucket that lets two writers win would fork the ledger.
+/// Tests the place of a new archive. A bucket that lets two writers win would fork the ledger; a directory must hold
+/// nothing else.
 ///
 /// # Errors
-/// When the bucket cannot be reached, or fails the test.
+/// When the bucket cannot be reached, or fails the test; when the directory holds other files, or is inside an archive.
 pub fn prove(store: Arc<dyn Store>, location: &Location, clock: &Arc<dyn Clock>) -> Result<(), Error> {
-    let Location::Bucket(bucket) = location else { return Ok(()) };
-    if matches!(Archive::open(store), Err(ArchiveError::NotAnArchive)) {
-        let proof = prove_store(bucket, clock.random(), clock.now());
-        let proof = proof.map_err(|error| Error::ArchiveAt { location: location.to_string(), source: error.into() })?;
-        tracing::info!(%bucket, %proof, "the bucket passes every test of an archive's store");
+    if !matches!(Archive::open(store), Err(ArchiveError::NotAnArchive)) {
+        return Ok(());
     }
+    let bucket = match location {
+        Location::Local(directory) => return check_new_directory(directory),
+        Location::Bucket(bucket) => bucket,
+    };
+    let proof = prove_store(bucket, clock.random(), clock.now());
+    let proof = proof.map_err(|error| Error::ArchiveAt { location: location.to_string(), source: error.into() })?;
+    tracing::info!(%bucket, %proof, "the bucket passes every test of an archive's store");
     Ok(())
+}
+
+/// `verify` reports foreign files in an archive, and `vacuum` removes everything under `scratch/`. A killed first command can
+/// leave `locks/` and `scratch/`; old data without a manifest is refused later, with its own message.
+fn check_new_directory(directory: &Path) -> Result<(), Error> {
+    let refused = |why: String| Err(Error::Usage(format!("{}: {why}", directory.display())));
+    if let Some(around) = output::archive_around(directory) {
+        return refused(format!("this place is inside the archive at {}: choose a place outside", around.display()));
+    }
+    // A directory that does not exist yet is empty; the next step reports every other error.
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    let is_begun = names.iter().any(|name| name == LOCKS);
+    let is_own = |name: &str| NAMES_ALLOWED.contains(&name) || name == SCRATCH && is_begun;
+    match names.iter().find(|name| !is_own(name)) {
+        Some(name) => {
+            refused(format!("this directory holds {name:?}: a new archive needs an empty directory of its own"))
+        }
+        None => Ok(()),
+    }
 }
 
 /// The key that signs the heads of commits, if one is configured.

@@ -13,6 +13,8 @@ use crate::files::{self, Links};
 use crate::model::{Instant, Stream};
 use crate::sandbox::{Choices, LIVE_DAYS, Lateness, RunningSandbox, Sandbox, SandboxConfig, SandboxError, Saved};
 
+use super::output::outside_archives;
+
 /// The largest saved sandbox.
 const SAVED_BYTES_MAX: u64 = 4 << 30;
 
@@ -73,7 +75,7 @@ pub struct SandboxArgs {
     )]
     pub load: Option<PathBuf>,
     /// Save the sandbox as one JSON file when it stops (Ctrl-C or SIGTERM)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = outside_archives())]
     pub save: Option<PathBuf>,
     /// Print one line of JSON when the sandbox is ready: base_url, tokens, teams
     #[arg(long)]
@@ -93,7 +95,7 @@ pub async fn run(args: SandboxArgs) -> Result<(), SandboxError> {
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(SandboxError::Print)?;
     stop.await;
     if let Some(path) = &args.save {
-        save(&sandbox, path).map_err(|source| SandboxError::File { path: path.clone(), source })?;
+        save(&sandbox, path).map_err(|source| SandboxError::Save { path: path.clone(), source })?;
     }
     sandbox.shutdown().await;
     Ok(())
@@ -123,7 +125,7 @@ async fn first_of(listened: Option<Signal>) {
 fn config(args: &SandboxArgs) -> Result<SandboxConfig, SandboxError> {
     if let Some(path) = &args.load {
         let text = files::read(path, Links::Follow, SAVED_BYTES_MAX)
-            .map_err(|source| SandboxError::File { path: path.clone(), source })?;
+            .map_err(|source| SandboxError::Load { path: path.clone(), source })?;
         return Ok(SandboxConfig { listen: args.listen, ..Saved::parse(&text)?.config() });
     }
     let wrong = |what, text, reason| SandboxError::Option { what, text, reason };

@@ -25,13 +25,13 @@ pub struct SyncArgs {
     /// [default: the plan's span if the team shows it, else 30 days]
     #[arg(long, value_name = "DATE", allow_hyphen_values = true)]
     since: Option<When>,
-    /// Do not read windows that end after this
+    /// Leave out windows that end after this
     #[arg(long, value_name = "DATE", allow_hyphen_values = true)]
     until: Option<When>,
-    /// Read settled windows again now
+    /// Include settled windows: the sync reads them again at once
     #[arg(long)]
     rescan: bool,
-    /// Do not read each user's sign-in methods and tokens (one request for each user, once a day)
+    /// Leave out each user's sign-in methods and tokens (one request for each user, once a day)
     #[arg(long)]
     no_user_info: bool,
 }
@@ -59,7 +59,7 @@ impl SyncArgs {
     /// The settings with this verb's flags applied.
     ///
     /// # Errors
-    /// When the dates contradict each other.
+    /// When the dates contradict each other, or `--since` is in the future.
     pub fn apply(&self, mut settings: Settings, now: Instant) -> Result<Settings, Error> {
         settings.since = self.since.map(|when| when.resolve(now));
         settings.until = self.until.map(|when| when.resolve(now));
@@ -67,6 +67,9 @@ impl SyncArgs {
             && since >= until
         {
             return Err(Error::Usage(format!("--since {since} is not before --until {until}")));
+        }
+        if let Some(since) = settings.since.filter(|since| *since > now) {
+            return Err(Error::Usage(format!("--since {since} is in the future: the sync would read nothing")));
         }
         if !self.stream.is_empty() {
             let streams = self.stream.iter().filter_map(|subject| match subject {

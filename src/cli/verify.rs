@@ -121,8 +121,9 @@ pub fn key_of(place: &str, given: &str) -> Result<PublicKey, Error> {
     if let Ok(key) = given.trim().parse() {
         return Ok(key);
     }
-    let text = files::read_text(Path::new(given), Links::Follow, GIVEN_BYTES_MAX)
-        .map_err(|source| Error::Usage(format!("{place}: cannot read {}: {source}", printable(given))))?;
+    let text = files::read_text(Path::new(given), Links::Follow, GIVEN_BYTES_MAX).map_err(|source| {
+        Error::Usage(format!("{place}: {}: neither a public key nor a readable file: {source}", printable(given)))
+    })?;
     text.trim().parse().map_err(|e| Error::Usage(format!("{place}: {}: {e}", printable(given))))
 }
 
@@ -132,7 +133,9 @@ fn read_given(place: &str, path: &str) -> Result<String, Error> {
         std::fs::File::open(Path::new(path)).and_then(|file| file.take(GIVEN_BYTES_MAX).read_to_string(&mut text));
     match read {
         Ok(_) => Ok(text),
-        Err(source) => Err(Error::Usage(format!("{place}: cannot read {}: {source}", printable(path)))),
+        Err(source) => {
+            Err(Error::Usage(format!("{place}: {}: neither a head nor a readable file: {source}", printable(path))))
+        }
     }
 }
 

@@ -319,9 +319,38 @@ impl File {
         toml::from_str(text).map_err(|e| {
             let before = e.span().map_or("", |span| &text[..span.start.min(text.len())]);
             let line = 1 + before.matches('\n').count();
-            ConfigError::Malformed { path: path.to_owned(), line, message: one_line(e.message()) }
+            let message = match key_before(before) {
+                Some(key) if e.message().starts_with("invalid ") => format!("{key}: {}", plain(e.message())),
+                Some(key) if e.message().starts_with("unknown variant") => format!("{key}: {}", one_line(e.message())),
+                _ => plain(e.message()),
+            };
+            ConfigError::Malformed { path: path.to_owned(), line, message }
         })
     }
+}
+
+/// The key, with its table, of the value that begins after `text`; `None` if the value is on a line of its own.
+fn key_before(text: &str) -> Option<String> {
+    let (above, line) = text.rsplit_once('\n').unwrap_or(("", text));
+    let (key, _) = line.split_once('=')?;
+    let table = above.lines().rev().find_map(|line| Some(line.trim().strip_prefix('[')?.split_once(']')?.0));
+    let key = table.map_or_else(|| key.trim().to_owned(), |table| format!("{table}.{}", key.trim()));
+    key.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c)).then_some(key)
+}
+
+/// A message about a wrong type names Rust's types, and repeats the value, which can be a secret.
+fn plain(message: &str) -> String {
+    let expected = message.strip_prefix("invalid ").and_then(|rest| rest.rsplit_once(", expected "));
+    let form = match expected.map(|(_, form)| form) {
+        Some("a sequence") => "a list in square brackets",
+        Some("a boolean") => "true or false",
+        Some("f64") => "a number",
+        Some("u32" | "u64" | "usize") => "a whole number that is not negative",
+        Some("a string" | "path string") => "a text in quotes",
+        Some(form) if form == "a map" || form.starts_with("struct ") => "a table",
+        _ => return one_line(message),
+    };
+    format!("expected {form}")
 }
 
 fn one_line(message: &str) -> String {

@@ -14,8 +14,9 @@ pub fn open_to_others(source: &TokenSource) -> Option<String> {
 #[cfg(unix)]
 pub fn readable_by_others(path: &Path, what: &str) -> Option<String> {
     use std::os::unix::fs::PermissionsExt;
-    let mode = std::fs::metadata(path).ok()?.permissions().mode();
-    let open = mode & 0o004 != 0;
+    let meta = std::fs::metadata(path).ok()?;
+    // A directory or a device is no file of a secret: its mode must stay as it is.
+    let open = meta.is_file() && meta.permissions().mode() & 0o004 != 0;
     open.then(|| format!("{}: every user of this machine can read {what}: run chmod 600 on it", path.display()))
 }
 
@@ -37,6 +38,9 @@ mod tests {
             file.as_file().set_permissions(std::fs::Permissions::from_mode(mode)).unwrap();
             let source = TokenSource::File(file.path().to_owned());
             assert_eq!(open_to_others(&source).is_some(), warned, "{mode:o}");
+        }
+        for path in ["/", "/dev/null"] {
+            assert_eq!(open_to_others(&TokenSource::File(path.into())), None, "{path}");
         }
     }
 }

@@ -31,6 +31,15 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
     if total > 100 * 366 * 86_400 { Err(refused()) } else { Ok(Duration::from_secs(total)) }
 }
 
+/// The shortest text of whole seconds that [`parse_duration`] accepts: `2h`, `366d`.
+pub fn duration_text(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let units = [(86_400, 'd'), (3_600, 'h'), (60, 'm')];
+    let fits = |(length, _): &(u64, char)| seconds >= *length && seconds.is_multiple_of(*length);
+    let (length, unit) = units.into_iter().find(fits).unwrap_or((1, 's'));
+    format!("{}{unit}", seconds / length)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -41,6 +50,9 @@ mod tests {
             [("15m", 900), ("1d", 86_400), ("1h", 3_600), ("1h30m", 5_400), ("2w", 1_209_600), ("0s", 0)]
         {
             assert_eq!(parse_duration(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for text in ["0s", "59s", "1m", "61s", "2h", "90m", "1d", "366d"] {
+            assert_eq!(duration_text(parse_duration(text).unwrap()), text);
         }
         for text in
             ["", " ", "15", "m", "-1d", "1.5h", "1 d", "1y", "1µ", "99999999999999999999s", "18446744073709551615w"]

@@ -29,7 +29,7 @@ mod window;
 
 pub use dataset::Dataset;
 pub use digest::{Digest, DigestHasher, DigestMap};
-pub use duration::parse_duration;
+pub use duration::{duration_text, parse_duration};
 pub use event::{EventIdentity, RawEvent, ServedTime};
 pub use file_role::FileRole;
 pub use grace::{GRACE_BUCKET, GRACE_LOCAL, GRACE_MIN};

@@ -312,6 +312,9 @@ impl Engine {
         if sql.trim().is_empty() {
             return Err(ReportError::query("the query is empty"));
         }
+        if lexer::loads_extension(sql) {
+            return Err(ReportError::query("Annals loads no extension of the engine: no query reaches the network"));
+        }
         self.is_stop_asked.store(false, Ordering::SeqCst);
         let mut statement = self.prepare(sql)?;
         stream_rows(&mut statement, sink, |e| self.failed(e))

@@ -78,7 +78,9 @@ impl ReportError {
         let is_ours = names_our_file(&full);
         let is_world = world.iter().any(|kind| full.starts_with(kind)) || is_ours;
         if full.contains("disabled by configuration") && !is_ours {
-            return ReportError::query("a report reads the archive's views alone: no files, no network, no settings");
+            return ReportError::query(
+                "a report reads the archive's views alone: no files and no network, and it changes no setting",
+            );
         }
         if is_world { ReportError::Engine(message) } else { ReportError::Query { message, line: line_of(&full) } }
     }

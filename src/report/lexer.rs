@@ -149,6 +149,22 @@ pub fn only_reads(sql: &str) -> bool {
     all.next().is_none() && READS.contains(&first.as_str())
 }
 
+/// Whether a statement of `sql` installs or loads an extension, or changes a setting for this. The engine then downloads the
+/// extension, and an extension can read from the network.
+pub fn loads_extension(sql: &str) -> bool {
+    let (whole, rest) = statements(sql);
+    whole.into_iter().chain(statement(sql, rest..sql.len())).any(|statement| {
+        let all = tokens(&statement.sql).into_iter().filter(|token| matches!(token.kind, Kind::Word | Kind::Name));
+        let words: Vec<String> = all.map(|token| statement.sql[token.range].to_ascii_lowercase()).collect();
+        let names = |word: &String| word == "install" || word == "load" || word.contains("extension");
+        match words.first().map(String::as_str) {
+            Some("install" | "load" | "force") => true,
+            Some("explain" | "pragma" | "reset" | "set" | "update") => words.iter().any(names),
+            _ => false,
+        }
+    })
+}
+
 /// The first word of a statement, in lower case.
 pub fn first_word(sql: &str) -> String {
     let word = tokens(sql).into_iter().find(|token| token.kind == Kind::Word);
@@ -188,6 +204,26 @@ mod tests {
         ] {
             let expected: Vec<String> = whole.iter().map(|&text| text.to_owned()).collect();
             assert_eq!(split(text), (expected, rest), "{text}");
+        }
+    }
+
+    #[test]
+    fn statements_about_extensions_are_found() {
+        for sql in [
+            "INSTALL httpfs",
+            "select 1; load 'httpfs'",
+            "/* x */ force install httpfs from 'http://127.0.0.1'",
+            "explain (format json) install httpfs",
+            "update extensions",
+            "set global autoload_known_extensions = true",
+            "reset \"autoload_known_extensions\"",
+            "pragma autoload_known_extensions = true",
+        ] {
+            assert!(loads_extension(sql), "{sql}");
+        }
+        for sql in ["select 'install httpfs'", "set threads = 1", "explain select 1", "update t set a = 1", "load_it()"]
+        {
+            assert!(!loads_extension(sql), "{sql}");
         }
     }
 

@@ -18,10 +18,19 @@ pub enum SandboxError {
     OutsideTime { days: u32, end: String },
     #[error("cannot load the saved sandbox: {0}")]
     Saved(#[from] SavedError),
-    #[error("cannot read or write the saved sandbox {}: {source}", path.display())]
-    File { path: PathBuf, source: io::Error },
+    #[error("cannot read the saved sandbox {}: {source}", path.display())]
+    Load { path: PathBuf, source: io::Error },
+    #[error("cannot write the saved sandbox {}: {source}", path.display())]
+    Save { path: PathBuf, source: io::Error },
     #[error("{what} {text:?} is not understood: {reason}")]
     Option { what: &'static str, text: String, reason: String },
     #[error("the sandbox's address cannot be printed: {0}")]
     Print(io::Error),
+}
+
+impl SandboxError {
+    /// Whether an argument or its file is at fault, not the system.
+    pub fn is_wrong_use(&self) -> bool {
+        !matches!(self, SandboxError::Listen { .. } | SandboxError::Save { .. } | SandboxError::Print(_))
+    }
 }

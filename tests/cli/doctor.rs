@@ -79,6 +79,12 @@ fn doctor_names_a_missing_part_and_checks_the_rest() {
     assert_eq!((result(&checks, "token"), result(&checks, "archive"), code), (Some("failed"), Some("ok"), 1));
     let (checks, code) = doctor(&[("ANNALS_BASE_URL", "http://127.0.0.1:9"), ("ANNALS_TOKEN", "hunter2")]);
     assert_eq!((result(&checks, "token"), result(&checks, "reach"), code), (Some("ok"), Some("failed"), 1));
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    file.as_file().set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644)).expect("its mode");
+    file.as_file().write_all(b"hunter2").expect("a token");
+    let path = file.path().to_str().expect("text");
+    let (checks, _) = doctor(&[("ANNALS_BASE_URL", "http://127.0.0.1:9"), ("ANNALS_TOKEN_FILE", path)]);
+    assert_eq!(result(&checks, "token"), Some("warning"), "{checks:?}");
     let (checks, code) = doctor(&[("ANNALS_BASE_URL", "http://127.0.0.1:9"), ("ANNALS_TOKEN", "hunter2\nx")]);
     assert_eq!((result(&checks, "token"), code), (Some("failed"), 1), "{checks:?}");
 }

@@ -8,6 +8,8 @@ mod queries;
 mod command_line;
 mod connect_python;
 mod doctor;
+mod places;
+mod refusals;
 mod sql_limits;
 mod sql_script;
 mod sql_shell;

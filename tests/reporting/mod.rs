@@ -82,7 +82,8 @@ impl Place {
     /// The demo's archive: two teams of the sandbox over 90 days, with untrusted texts.
     pub fn demo() -> Self {
         let place = Self { directory: tempfile::tempdir().unwrap() };
-        let outcome = place.run(&["demo"]);
+        let archive = place.archive();
+        let outcome = place.run(&["demo", "--archive", archive.to_str().unwrap()]);
         assert_eq!(outcome.code, 0, "{}", outcome.stderr);
         place
     }

@@ -90,7 +90,7 @@ fn of_two_writers_one_wins_and_one_refuses() {
     service.on_request(|_, _, _| Action::Slow(Duration::from_millis(20)));
     let first = program.start_sync(&SINCE);
     service.wait_for_requests(8);
-    program.sync(&SINCE).ended(1).says(&["team-one", "lock"]);
+    program.sync(&SINCE).ended(1).says(&["team-one", "lock", "stop `annals run`"]);
     first.wait().ended(0);
     hold_with(&service, &program, &Expected { requests_max: 400, arguments: &SINCE, ..Expected::default() });
 }

@@ -28,7 +28,7 @@ pub struct PackArgs {
     #[command(flatten)]
     period: PeriodArgs,
     /// The new folder, or a file that ends in .zip; it appears whole or not at all
-    #[arg(long, short, value_name = "DIR|FILE.zip")]
+    #[arg(long, short, value_name = "DIR|FILE.zip", value_parser = output::outside_archives())]
     output: PathBuf,
     /// Only these reports, by id or name, with commas between [default: all reports that need no parameter]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]

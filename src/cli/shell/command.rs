@@ -26,7 +26,7 @@ pub const HELP: &str = "\
 .tables           list the tables and views
 .schema [T]       show columns and types of all of them, or of T
 .timer on|off     show after each answer its number of rows and its time
-.format F         format of the rows: table, csv, json, ndjson, parquet, markdown
+.format F         format of the rows: table, csv, json, ndjson, parquet, markdown, html
 .output [FILE]    write answers into FILE, whose ending chooses the format; without FILE: to the terminal again
 .pager on|off     show long answers with $ANNALS_PAGER, $PAGER or less
 .read FILE        run the statements in FILE
@@ -134,5 +134,7 @@ mod tests {
             assert!(!error.contains("unknown"), "{name}: {error}");
             assert!(name == ".quit" || HELP.contains(name), "{name}");
         }
+        let formats = HELP.lines().find(|line| line.starts_with(".format")).unwrap_or_default();
+        assert!(Format::ALL.iter().all(|format| formats.contains(format.as_str())), "{formats}");
     }
 }

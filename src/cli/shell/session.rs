@@ -21,7 +21,7 @@ use crate::cli::signals::Guard;
 /// Stops files that `.read` each other forever.
 const READ_DEPTH_MAX: u32 = 16;
 /// Statements that return no rows: the shell does not print the engine's report about them.
-const ROWLESS: [&str; 30] = [
+const ROWLESS: [&str; 28] = [
     "alter",
     "analyze",
     "attach",
@@ -40,8 +40,6 @@ const ROWLESS: [&str; 30] = [
     "grant",
     "import",
     "insert",
-    "install",
-    "load",
     "merge",
     "prepare",
     "reset",
@@ -202,6 +200,10 @@ impl<'a> Session<'a> {
     /// # Errors
     /// When the file cannot be written.
     pub fn open_output(&mut self, path: &Path) -> Result<(), Error> {
+        if let Some(archive) = output::archive_around(path) {
+            let (path, archive) = (path.display(), archive.display());
+            return Err(Error::Usage(format!("{path}: inside the archive at {archive}: choose a place outside")));
+        }
         let file =
             File::create(path).map_err(|source| Error::io(format!("cannot write {}", path.display()), source))?;
         let by_ending = OutputArgs { format: None, output: Some(path.to_owned()) }.format();

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use crate::config::When;
 use crate::model::TeamId;
 use crate::report::{
-    About, Catalog, Engine, FirstRows, Format, JsonRows, Medium, Needs, Report, ReportInput, Section, Zone,
+    About, Catalog, Engine, FirstRows, Format, JsonRows, Medium, Needs, Report, ReportInput, Section, Zone, printable,
     write_report,
 };
 
@@ -65,7 +65,10 @@ impl Question {
         let now = shown.clock.now();
         let period = period(input, now, &zone)?;
         let as_of = input.parsed::<When>("as_of")?.map_or(period.end, |at| at.resolve_in(now, zone.rules()));
-        let values = report.values(&input.under("param."), now, zone.rules())?;
+        let values = report.values(&input.under("param."), now, zone.rules());
+        // The message names the flag of the command line: a request has another form.
+        let values =
+            values.map_err(|error| Problem::bad(printable(&error.to_string().replace("--param ", "param."))))?;
         let (team, teams) = asked_teams(shown, input).await?;
         Ok(Self { report, asked: ReportInput { period, team, zone, as_of, now, values }, teams })
     }

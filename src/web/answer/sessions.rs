@@ -15,8 +15,8 @@ use super::{TIME_MAX, literal, maybe_moment, moment};
 
 pub const OUTCOMES: [&str; 5] = ["ended", "open", "auth_failed", "requested_only", "closed_only"];
 /// The parameters of a search.
-pub const PARAMETERS: [&str; 11] =
-    ["team", "from", "to", "tz", "user", "computer", "address", "outcome", "limit", "after", "by"];
+pub const PARAMETERS: [&str; 10] =
+    ["team", "from", "to", "tz", "user", "computer", "address", "outcome", "limit", "after"];
 /// Maximum number of shown events of a session.
 pub const EVENTS_MAX: usize = 500;
 /// A day's page also finds sessions that began up to this many days earlier.

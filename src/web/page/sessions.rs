@@ -117,7 +117,8 @@ pub async fn sessions(State(shown): State<Arc<AppState>>, headers: HeaderMap, ur
 }
 
 async fn found(shown: &AppState, asker: &PageRequest) -> Result<(Search, Vec<Session>, Option<String>), Problem> {
-    asker.input.only(&PARAMETERS)?;
+    // The links of the day's page keep its grouping.
+    asker.input.only(&[&PARAMETERS[..], &["by"]].concat())?;
     let period = period(&asker.input, asker.now, &asker.zone)?;
     let search = Search::of(&asker.input, asker.teams.clone(), period)?;
     let found = search.find(shown, &asker.input, ROWS).await?;

@@ -98,6 +98,8 @@ fn an_invalid_request_is_refused_with_the_reason() {
     let world = Lonely::new("");
     for (path, status, code, named) in [
         ("/api/sessions?usr=x", 400, "bad_request", "usr"),
+        ("/api/sessions?by=computer", 400, "bad_request", "unknown parameter"),
+        ("/api/reports/r21", 400, "bad_request", "give param.subject=text"),
         ("/api/sessions?from=yesterday", 400, "bad_request", "yesterday"),
         ("/api/sessions?from=2026-10-02&to=2026-10-01", 400, "bad_request", "empty"),
         ("/api/sessions?outcome=good", 400, "bad_request", "auth_failed"),

@@ -1,0 +1,61 @@
+//! Wrong arguments: exit code 2, and a message that names the right thing.
+
+use std::net::TcpListener;
+
+use crate::common;
+
+use common::asked::Place;
+
+#[test]
+fn wrong_arguments_are_named() {
+    let place = Place::new();
+    let key = "example.com/annals+00000000+AAAA";
+    for (arguments, told) in [
+        (&["sync", "--since", "2090-01-01"][..], "--since 2090-01-01T00:00:00Z is in the future"),
+        (&["plan", "--since", "2090-01-01"], "--since 2090-01-01T00:00:00Z is in the future"),
+        (&["sandbox", "--choice", "foo=bar"], "foo=bar"),
+        (&["sandbox", "--fault", "xx"], "--fault"),
+        (&["sandbox", "--load", "nofile"], "cannot read the saved sandbox nofile"),
+        (&["plan", "--base-url", "http://127.0.0.1:1/v1"], "leave out /v1"),
+        (&["plan", "--base-url", "nonsense"], "--base-url or ANNALS_BASE_URL: not a URL"),
+        (&["init", "--base-url", "nonsense"], "the service's address: not a URL"),
+        (&["verify", "--key", key], "neither a public key nor a readable file"),
+        (&["verify", "--head", "nothing"], "neither a head nor a readable file"),
+    ] {
+        let mut command = place.command(arguments);
+        let output = command.env("ANNALS_TOKEN", "hunter2").output().expect("the program runs");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(told), "{arguments:?}: {stderr}");
+        assert!(!stderr.contains("annals.toml"), "{arguments:?}: {stderr}");
+    }
+}
+
+#[test]
+fn a_failed_output_is_named() {
+    let place = Place::new();
+    let (code, _, stderr) = place.run(&["sql", "select 1", "-o", "/dev/full"]);
+    assert!(code == 1 && stderr.starts_with("annals: cannot write /dev/full: "), "{code}: {stderr}");
+}
+
+#[test]
+fn no_statement_reaches_the_network() {
+    let place = Place::new();
+    let server = TcpListener::bind("127.0.0.1:0").expect("a port");
+    server.set_nonblocking(true).expect("a socket");
+    let address = format!("http://{}", server.local_addr().expect("an address"));
+    for sql in [
+        format!("INSTALL httpfs FROM '{address}'"),
+        format!("select 1; EXPLAIN ANALYZE INSTALL httpfs FROM '{address}'"),
+        "LOAD httpfs".to_owned(),
+        "SET autoload_known_extensions = true".to_owned(),
+    ] {
+        let (code, stdout, stderr) = place.run(&["sql", &sql]);
+        assert_eq!((code, stdout.as_str()), (2, ""), "{sql}: {stderr}");
+        assert!(stderr.contains("no query reaches the network"), "{sql}: {stderr}");
+    }
+    let (code, _, _) = place.run(&["sql", &format!("FROM '{address}/x.csv'")]);
+    assert_ne!(code, 0);
+    let asked = server.accept().map(|_| ()).map_err(|error| error.kind());
+    assert_eq!(asked, Err(std::io::ErrorKind::WouldBlock));
+}

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::common;
 
-use common::asked::Place;
+use common::query_archive::Place;
 
 const ARCHIVE: &str = "it's [an] archive";
 

@@ -4,7 +4,7 @@ use std::net::TcpListener;
 
 use crate::common;
 
-use common::asked::Place;
+use common::query_archive::Place;
 
 #[test]
 fn wrong_arguments_are_named() {

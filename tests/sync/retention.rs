@@ -194,11 +194,12 @@ fn holds_are_listed_and_wrong_use_is_reported_in_one_line() {
     program.run(&["hold", "release", "CASE-1", "--reason", "closed"]).ended(0);
     program.run(&["hold", "release", "CASE-1", "--reason", "closed"]).ended(2).says(&["already released"]);
     add(&good).ended(2).says(&["CASE-1"]);
-    program.run(&["hold", "release", "CASE-2"]).ended(0).says(&["releases hold CASE-2"]);
+    add(&["--id", "CASE-4", "--reason", "a short one"]).ended(0);
+    program.run(&["hold", "release", "CASE-4"]).ended(0).says(&["releases hold CASE-4"]);
 
     let listed = rows(&program.run(&["hold", "list", "--format", "json"]).ended(0));
     let of = |row: &Value| [word(row, "hold_id"), word(row, "scope"), word(row, "release_reason")];
-    let expected = [["CASE-1", "all", "closed"], ["CASE-2", "team", "no reason given"]];
+    let expected = [["CASE-1", "all", "closed"], ["CASE-2", "team", ""], ["CASE-4", "all", "no reason given"]];
     assert_eq!(listed.iter().map(of).collect::<Vec<_>>(), expected);
     // The ledger contains only a keyed digest of the subject.
     for (path, bytes) in program.ledger() {
@@ -247,7 +248,7 @@ fn a_longer_backfill_keeps_malformed_events_that_it_sees_for_the_first_time() {
     service.set_clock(MARCH + 45 * DAY_SECONDS);
     sync("2025-03-01", &[]);
     program.configure("[retention]\nquarantine = \"1d\"\n");
-    program.run(&["retention", "apply"]).ended(0);
+    program.run(&APPLY).ended(0);
     assert_eq!((kept(), not_kept()), (Vec::new(), 0));
     sync("2025-01-01", &[]);
     assert_eq!((kept(), not_kept()), (vec![odd(FEBRUARY + HOUR)], 0));

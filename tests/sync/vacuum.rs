@@ -85,7 +85,7 @@ fn wrong_use_is_reported_in_one_line() {
     program.run(&["vacuum", "--archive", "elsewhere"]).ended(2).says(&["no archive exists here"]);
     program.run(&["vacuum", "--grace", "1h"]).ended(2).says(&["--grace"]);
     program.configure("[store]\ngrace = \"1h\"\n");
-    program.run(&["vacuum"]).ended(2).says(&["store.grace", "7200s"]);
+    program.run(&["vacuum"]).ended(2).says(&["store.grace", "2h to 366d"]);
 }
 
 #[test]

@@ -18,7 +18,7 @@ WITH authentication AS (
         AND ($team IS NULL OR team_id = $team)
 ), failure AS (SELECT * FROM authentication WHERE NOT is_success),
 success AS (SELECT * FROM authentication WHERE is_success),
--- Of several successes in the same microsecond, the one with the smallest id: else ASOF JOIN takes any of them.
+-- ASOF JOIN takes any of several successes in the same microsecond, so each time has only the one with the smallest id.
 success_of_ip AS (
     SELECT team_id, device_id, peer_ip, event_time, min(event_id) AS event_id FROM success GROUP BY ALL
 ), success_of_peer AS (

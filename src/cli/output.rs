@@ -29,16 +29,23 @@ pub struct OutputArgs {
 
 /// Parses a path outside every archive: a foreign file breaks an archive, or replaces a file of it.
 pub fn outside_archives() -> impl TypedValueParser<Value = PathBuf> {
-    PathBufValueParser::new().try_map(|path| match archive_around(&path) {
+    PathBufValueParser::new().try_map(|path| check_outside_archives(&path).map(|()| path))
+}
+
+/// Refuses a path inside an archive of this machine, and the archive itself.
+///
+/// # Errors
+/// A message that names the archive.
+pub fn check_outside_archives(path: &Path) -> Result<(), String> {
+    match archive_around(path) {
         Some(archive) => {
             Err(format!("this place is inside the archive at {}: choose a place outside", archive.display()))
         }
-        None => Ok(path),
-    })
+        None => Ok(()),
+    }
 }
 
-/// The archive on this machine that contains `path`, or is `path`.
-pub fn archive_around(path: &Path) -> Option<PathBuf> {
+fn archive_around(path: &Path) -> Option<PathBuf> {
     let path = std::path::absolute(path).ok()?;
     // A directory that exists shows the true place behind links.
     let place = path.ancestors().find_map(|place| place.canonicalize().ok())?;

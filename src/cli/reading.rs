@@ -10,7 +10,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, readable_by_others};
 use crate::error::Error;
 use crate::files::{self, Links};
-use crate::model::path::{LEDGER, MANIFEST, SALTS, SCRATCH, SNAPSHOTS, TABLES};
+use crate::model::path::{LEDGER, LOCKS, MANIFEST, SALTS, SCRATCH, SNAPSHOTS, TABLES};
 use crate::model::{Location, WindowGrid};
 use crate::pipeline::{Fleet, InventorySettings, Progress, ScanMode, Settings, Workers};
 use crate::store::{Store, open_store, prove_store};
@@ -21,7 +21,6 @@ use super::{global, output};
 const ARCHIVE_ID_WORDS: usize = 2;
 /// Names that a directory may hold before its first archive; a new file system has `lost+found`.
 const NAMES_ALLOWED: [&str; 7] = [MANIFEST, LEDGER, TABLES, SALTS, SNAPSHOTS, LOCKS, "lost+found"];
-const LOCKS: &str = "locks";
 /// The largest private key file.
 const KEY_BYTES_MAX: u64 = 64 << 10;
 
@@ -110,8 +109,8 @@ pub fn prove(store: Arc<dyn Store>, location: &Location, clock: &Arc<dyn Clock>)
 /// leave `locks/` and `scratch/`; old data without a manifest is refused later, with its own message.
 fn check_new_directory(directory: &Path) -> Result<(), Error> {
     let refused = |why: String| Err(Error::Usage(format!("{}: {why}", directory.display())));
-    if let Some(around) = output::archive_around(directory) {
-        return refused(format!("this place is inside the archive at {}: choose a place outside", around.display()));
+    if let Err(why) = output::check_outside_archives(directory) {
+        return refused(why);
     }
     // A directory that does not exist yet is empty; the next step reports every other error.
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();

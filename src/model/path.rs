@@ -17,6 +17,8 @@ const DATA: &str = "data";
 pub const LEDGER_TABLES: [&str; 2] = ["coverage", "findings"];
 /// The directory of files that have no final name yet.
 pub const SCRATCH: &str = "scratch";
+/// The directory of lock files, on a local disk.
+pub const LOCKS: &str = "locks";
 
 const HASH_DIGITS: usize = 16;
 const DAY_SECONDS: i64 = 86_400;

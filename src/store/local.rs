@@ -13,14 +13,13 @@ use tempfile::NamedTempFile;
 use crate::clock::wall_clock;
 use crate::files::{self, Irregular, Links};
 use crate::model::Instant;
-use crate::model::path::SCRATCH;
+use crate::model::path::{LOCKS, SCRATCH};
 
 use super::directories::{later_name, make_directory, sync_directory, sync_if_there};
 use super::{Blob, FileWriter, Guard, Listed, Store, StoreError, Tail, Verb};
 
 /// Files up to this size are read into memory at once, so that a merge of many small files does not run out of file handles.
 const READ_WHOLE_BYTES_MAX: u64 = 256 * 1024;
-const LOCKS: &str = "locks";
 /// Number of attempts to place a file: `vacuum` can remove its empty directory just before.
 const PLACED_MAX: usize = 3;
 

@@ -200,10 +200,7 @@ impl<'a> Session<'a> {
     /// # Errors
     /// When the file cannot be written.
     pub fn open_output(&mut self, path: &Path) -> Result<(), Error> {
-        if let Some(archive) = output::archive_around(path) {
-            let (path, archive) = (path.display(), archive.display());
-            return Err(Error::Usage(format!("{path}: inside the archive at {archive}: choose a place outside")));
-        }
+        output::check_outside_archives(path).map_err(|why| Error::Usage(format!("{}: {why}", path.display())))?;
         let file =
             File::create(path).map_err(|source| Error::io(format!("cannot write {}", path.display()), source))?;
         let by_ending = OutputArgs { format: None, output: Some(path.to_owned()) }.format();

@@ -150,7 +150,7 @@ impl<'e> NewEvents<'e> {
 }
 
 /// The time at which sessions are judged final: the latest event, in whole days, so that all sessions of a day become final
-/// together. An event with a future date makes no session final, nor does one after the events that a catch-up has reached.
+/// together. Events with a future date make no session final. Events that a catch-up has not reached yet make none final either.
 fn newest(latest: Instant, mark: SessionsMark, now: Instant) -> Instant {
     latest.min(now).min(mark.through.unwrap_or(Instant::LATEST)).floor_to(DAY)
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::archive::{Finding, FindingKind, ReadPoint, TeamState, WindowRecord, WindowState};
+use crate::archive::{Finding, FindingKind, ReadPoint, TeamState, WindowRecord};
 use crate::model::{Instant, Range, Stream};
 use crate::planted::{self, Bug};
 
@@ -32,15 +32,13 @@ pub struct Reading {
     points: Vec<ReadPoint>,
     /// Confirmed ranges, and the times of their confirmation.
     confirmed: Vec<(Range, Instant)>,
+    /// Ranges that were not read whole although their lag had passed, and when a round found that. Only a confirmation
+    /// vouches for them, because read points do not wait for them.
+    doubtful: Vec<(Range, Instant)>,
     /// Events may appear this long after their time.
     lag: Duration,
     /// Recorded findings of removals.
     recorded: Vec<Finding>,
-}
-
-/// Whether a finding is about lost connections.
-fn tells_of_loss(finding: &Finding) -> bool {
-    finding.stream == Some(Stream::Connections) && matches!(finding.kind, FindingKind::Gap | FindingKind::RemovedBefore)
 }
 
 impl Reading {
@@ -57,11 +55,13 @@ impl Reading {
 
     /// Adds findings that wait for their commit.
     pub fn note_findings<'f>(&mut self, findings: impl Iterator<Item = &'f Finding>) {
-        for finding in findings {
-            if finding.kind == FindingKind::ArchiveBegins && finding.stream == Some(Stream::Connections) {
+        for finding in findings.filter(|finding| finding.stream == Some(Stream::Connections)) {
+            if finding.kind == FindingKind::ArchiveBegins {
                 self.begins.extend(finding.from.map(|from| (from, finding.found_at)));
-            } else if tells_of_loss(finding) {
+            } else if matches!(finding.kind, FindingKind::Gap | FindingKind::RemovedBefore) {
                 self.recorded.push(finding.clone());
+            } else if matches!(finding.kind, FindingKind::UnstableWindow | FindingKind::Silence) {
+                self.doubtful.extend(finding.range().map(|range| (range, finding.found_at)));
             }
         }
     }
@@ -72,9 +72,7 @@ impl Reading {
 
     pub fn note_window(&mut self, window: &WindowRecord) {
         let Some(at) = window.confirmed_at.filter(|_| window.stream == Stream::Connections) else { return };
-        let whole = [window.range];
-        let parts = if window.state == WindowState::Provisional { &window.confirmed[..] } else { &whole };
-        self.confirmed.extend(parts.iter().map(|part| (*part, at)));
+        self.confirmed.extend(window.proved().iter().map(|part| (*part, at)));
     }
 
     /// The last read point by `at`.
@@ -107,6 +105,18 @@ impl Reading {
         self.begins_at(at).is_some()
     }
 
+    /// The doubtful ranges for which `point` does not vouch. The points before the doubt do so.
+    fn doubtful_at(&self, point: ReadPoint) -> Vec<Range> {
+        let past_lag = self.doubtful.iter().filter(|(range, _)| range.end.plus(self.lag) <= point.read_to);
+        let unread = past_lag.flat_map(|(range, found_at)| {
+            let before = self.point_by(Some(found_at.minus(Duration::from_nanos(1))));
+            let since = before.and_then(|before| self.begins_at(before.at));
+            let read = since.zip(before).map(|(start, before)| Range { start, end: before.read_to.minus(self.lag) });
+            missing(*range, read.as_slice())
+        });
+        unread.fold(Vec::new(), |all, range| union(&all, range))
+    }
+
     fn gaps(&self, removal: &Removal, found_at: Instant) -> Vec<Finding> {
         let recorded = || self.recorded.iter().filter(|known| known.subject == removal.subject);
         let is_recorded = |known: &Finding| known.from < Some(removal.at) && Some(removal.at) <= known.to;
@@ -129,9 +139,14 @@ impl Reading {
             |(_, at): &&(Range, Instant)| Some(*at) <= removal.seen_until && !planted::is(Bug::GapFromBeginning);
         let confirmed = self.confirmed.iter().filter(by_then);
         let confirmed = confirmed.fold(Vec::new(), |all, (range, _)| union(&all, *range));
-        let told = recorded().filter_map(|known| Some(Range { start: known.from?, end: known.to? }));
-        let read = told.fold(union(&confirmed, Range { start: since, end: surely }), |all, range| union(&all, range));
-        let unread = missing(whole, &union(&confirmed, Range { start: since, end: once }));
+        let told = recorded().filter_map(Finding::range);
+        let doubtful = point.map(|point| self.doubtful_at(point)).unwrap_or_default();
+        let read_to = |end| {
+            let vouched = missing(Range { start: since, end }, &doubtful).into_iter();
+            vouched.fold(confirmed.clone(), |all, range| union(&all, range))
+        };
+        let read = told.fold(read_to(surely), |all, range| union(&all, range));
+        let unread = missing(whole, &read_to(once));
         let gaps = missing(whole, &read).into_iter();
         gaps.map(|gap| finding(FindingKind::Gap, removal, gap, &gap_reason(removal, gap, &unread), found_at)).collect()
     }
@@ -148,8 +163,7 @@ impl Reading {
             end = end.min(from);
         }
         let is_same = |known: &&Finding| known.kind == FindingKind::RemovedBefore && known.subject == removal.subject;
-        let recorded = self.recorded.iter().filter(is_same);
-        let recorded = recorded.filter_map(|known| Some(Range { start: known.from?, end: known.to? }));
+        let recorded = self.recorded.iter().filter(is_same).filter_map(Finding::range);
         let recorded = recorded.fold(Vec::new(), |all, range| union(&all, range));
         let spans = spans.into_iter().flat_map(|span| missing(span, &recorded));
         let why =
@@ -176,8 +190,7 @@ fn gap_reason(removal: &Removal, gap: Range, unread: &[Range]) -> String {
 }
 
 fn finding(kind: FindingKind, removal: &Removal, range: Range, reason: &str, found_at: Instant) -> Finding {
-    let finding = Finding::new(Some(Stream::Connections), kind, &removal.subject, reason, found_at);
-    Finding { from: Some(range.start), to: Some(range.end), ..finding }
+    Finding::new(Some(Stream::Connections), kind, &removal.subject, reason, found_at).over(range)
 }
 
 #[cfg(test)]

@@ -100,6 +100,7 @@ impl ComputerEvents {
             return Ok(());
         }
         let mut reading = reading(of, batch);
+        reading.note_findings(draft.findings.iter());
         draft.windows.iter().for_each(|window| reading.note_window(window));
         let removals = self.removals(of, batch, &reading)?;
         for (device, removal) in removals {
@@ -196,7 +197,6 @@ fn reading(of: &CommitContext<'_>, batch: &Batch) -> Reading {
     let state = of.writer.state();
     let record = state.streams.get(&Stream::Connections).cloned().unwrap_or_default();
     let mut reading = Reading::of(state, of.uncommitted, lag(&record, of.settings));
-    reading.note_findings(batch.findings.iter());
     let of_connections = [&batch.streams, &batch.notes].into_iter().filter_map(|some| some.get(&Stream::Connections));
     of_connections.for_each(|change| reading.note_points(&change.read_points));
     reading

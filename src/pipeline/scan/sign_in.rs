@@ -126,7 +126,6 @@ async fn commit(ctx: &TeamContext, answers: Vec<(String, Snapshot)>, end: Option
         let mut held = archived_parts(writer, PARTS)?;
         let seen_at = next_moment(writer.state(), PARTS.into_iter(), held.values(), now);
         let mut draft = Draft::default();
-        let mut all = Snapshot::default();
         for (part, archived) in &mut held {
             let mut rows = Vec::new();
             for (user, snapshot) in &answers {
@@ -141,9 +140,9 @@ async fn commit(ctx: &TeamContext, answers: Vec<(String, Snapshot)>, end: Option
                 draft.inventory_reads.push(scan_record(*part, seen_at, entities));
             }
         }
-        for (_, snapshot) in answers {
-            all = all.with(Snapshot { unknown: snapshot.unknown, ..Snapshot::default() });
-        }
+        let unknown =
+            answers.into_iter().map(|(_, Snapshot { unknown, .. })| Snapshot { unknown, ..Snapshot::default() });
+        let all = unknown.fold(Snapshot::default(), Snapshot::with);
         draft.findings = unknown_fields(writer.state(), &all, seen_at);
         let changes = changes_in(&draft);
         let _done = writer.commit(draft, at)?;

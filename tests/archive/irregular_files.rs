@@ -5,7 +5,7 @@ use crate::reporting;
 
 use std::fs::{self, File};
 use std::io::Read as _;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -247,6 +247,7 @@ fn a_configuration_or_token_may_be_a_file_or_a_link_only() {
         assert!(code != 0 && said.contains(words), "{file}: {said}");
     }
     std::io::Write::write_all(&mut File::create(at("token")).unwrap(), b"SECRET-token-of-a-test").unwrap();
+    fs::set_permissions(at("token"), fs::Permissions::from_mode(0o600)).unwrap();
     symlink("token", at("token-link")).unwrap();
     let checks = ["doctor", "--format", "csv"];
     let (_, said) = run(&place, &checks, &[base, ("ANNALS_TOKEN_FILE", "token-link")]);

@@ -7,7 +7,7 @@
 #   scripts/engines.sh python             prints the path of a Python with these packages
 #   scripts/engines.sh spark PORT         runs a master on that port of 127.0.0.1 and two workers of 1 GB, until it is killed
 #   scripts/engines.sh sail PORT          runs Sail, a driver and two workers, in the same way: Spark Connect on that port
-#   scripts/engines.sh check ARCHIVE [-- OPTION…]
+#   scripts/engines.sh check ARCHIVE [OPTION…]
 #                                         starts both, asks them the questions of `queries/spark` and compares each answer with
 #                                         DuckDB's; ANNALS names the program, else target/release/annals is used
 #

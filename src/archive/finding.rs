@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
-use crate::model::{Instant, Stream};
+use crate::model::{Instant, Range, Stream};
 
 /// The kind of a finding of a re-scan or a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, IntoStaticStr)]
@@ -61,6 +61,17 @@ impl Finding {
     pub fn new(stream: Option<Stream>, kind: FindingKind, subject: &str, reason: &str, found_at: Instant) -> Self {
         let (subject, reason) = (subject.to_owned(), reason.to_owned());
         Self { stream, kind, subject, from: None, to: None, reason, count: 1, found_at }
+    }
+
+    /// The finding with times.
+    #[must_use]
+    pub fn over(self, range: Range) -> Self {
+        Self { from: Some(range.start), to: Some(range.end), ..self }
+    }
+
+    /// The times, if the finding has both.
+    pub fn range(&self) -> Option<Range> {
+        self.from.zip(self.to).map(|(start, end)| Range { start, end })
     }
 
     /// Whether `self`, a [`FindingKind::GapClosed`], withdraws `gap`.

@@ -35,10 +35,15 @@ pub struct LinesFile {
     pub teams: Vec<TeamLine>,
 }
 
-/// The number in the name of a table's version, `v<N>.metadata.json`.
+/// The first number that no version has. Engines read larger numbers inexactly.
+const VERSIONS_END: u64 = 1 << 53;
+
+/// The number in the name of a table's version, `v<N>.metadata.json`. `None` for a name that no publisher writes.
 pub fn version_of(path: &str) -> Option<u64> {
     let (_, name) = path.rsplit_once('/')?;
-    name.strip_prefix('v')?.strip_suffix(".metadata.json")?.parse().ok()
+    let digits = name.strip_prefix('v')?.strip_suffix(".metadata.json")?;
+    let version = digits.parse().ok().filter(|version| (1..VERSIONS_END).contains(version))?;
+    (version.to_string() == digits).then_some(version)
 }
 
 /// The path of a table's version.

@@ -7,8 +7,8 @@ use arrow::array::{Array, Int32Array, Int64Array, RecordBatch, StringArray};
 
 use crate::model::path::month_of;
 use crate::model::{
-    ConnectionId, ConnectionIds, Dataset, Digest, EventId, EventRow, Instant, InventoryPart, InventoryRow, LedgerSeq,
-    Range, RejectRow, SessionRow, Stream,
+    ConnectionId, ConnectionIds, Dataset, DeviceId, Digest, EventId, EventRow, Instant, InventoryPart, InventoryRow,
+    LedgerSeq, Range, RejectRow, SessionRow, Stream,
 };
 use crate::store::Store;
 
@@ -204,17 +204,31 @@ impl<'a> TeamRows<'a> {
     /// # Errors
     /// When a file cannot be read.
     pub fn event_types_in(self, stream: Stream, range: Range) -> Result<BTreeSet<String>, ArchiveError> {
-        let columns = [column::EVENT_TIME_NS, column::EVENT_TYPE];
+        Ok(self.texts_in(stream, range, column::EVENT_TYPE)?.into_iter().flatten().collect())
+    }
+
+    /// The computers of the archived connection events whose event time is in `range`. `None`: an event names no computer.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn computers_in(self, range: Range) -> Result<BTreeSet<Option<DeviceId>>, ArchiveError> {
+        let ids = self.texts_in(Stream::Connections, range, column::DEVICE_ID)?;
+        let computer = |id: Option<String>| id.filter(|id| !id.is_empty()).map(|id| DeviceId::from(id.as_str()));
+        Ok(ids.into_iter().map(computer).collect())
+    }
+
+    /// The different values of a column of texts.
+    fn texts_in(self, stream: Stream, range: Range, name: &str) -> Result<BTreeSet<Option<String>>, ArchiveError> {
         let mut found = BTreeSet::new();
         for file in self.files_in(stream, range) {
-            let types = self.open(file, &columns, Some(range))?.rows(|batch| {
+            let texts = self.open(file, &[column::EVENT_TIME_NS, name], Some(range))?.rows(|batch| {
                 let times = column_of::<Int64Array>(batch, column::EVENT_TIME_NS)?.values();
-                let types = column_of::<StringArray>(batch, column::EVENT_TYPE)?;
+                let texts = column_of::<StringArray>(batch, name)?;
                 let rows = (0..batch.num_rows()).filter(|at| range.owns(Instant::from_nanos(times[*at])));
-                let distinct: BTreeSet<&str> = rows.map(|at| types.value(at)).collect();
-                Ok(distinct.into_iter().map(str::to_owned).collect())
+                let distinct: BTreeSet<_> = rows.map(|at| texts.is_valid(at).then(|| texts.value(at))).collect();
+                Ok(distinct.into_iter().map(|text| text.map(str::to_owned)).collect())
             })?;
-            found.extend(types);
+            found.extend(texts);
         }
         Ok(found)
     }

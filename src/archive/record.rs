@@ -100,6 +100,11 @@ impl WindowRecord {
             walk: None,
         }
     }
+
+    /// The parts that were proved complete.
+    pub fn proved(&self) -> &[Range] {
+        if self.state == WindowState::Provisional { &self.confirmed } else { std::slice::from_ref(&self.range) }
+    }
 }
 
 /// At the service's time `at`, Annals had read everything before `read_to` at least once.

@@ -11,6 +11,7 @@ use crate::error::{Error, Exit};
 use crate::lake::{self, CheckedTable, Difference, Published, Publisher, ReaderRoot, TableId};
 use crate::model::path::metadata_of;
 use crate::model::saturating_sum;
+use crate::store::StoreError;
 
 use super::output::{OutputArgs, say};
 use super::{Global, query};
@@ -33,8 +34,9 @@ const AFTER: &str = "\
 A table is at tables/<dataset> in the archive: Iceberg metadata over the archive's own files, which Annals does not copy. Each run \
 adds one snapshot to each table whose files changed, and nothing to the others. The addresses in a table are absolute: [publish] \
 location is the archive's address for readers. Publish again after you move an archive. The daemon publishes by [publish] \
-schedule. With --check the rows are the differences between the tables and the ledgers, at the ledger lines that the tables name: \
-a missing file, a file too many, a bound that is not exact, a version that does not continue the previous one.
+schedule. A table that cannot be published does not stop the others. With --check the rows are the differences between the \
+tables and the ledgers, at the ledger lines that the tables name: a missing file, a file too many, a bound that is not exact, a \
+version that does not continue the previous one.
 Exit codes: 0 done; 1 a table could not be published, or differs; 2 wrong use.";
 
 fn parse_table(name: &str) -> Result<TableId, String> {
@@ -51,9 +53,24 @@ pub fn run(global: &Global, args: &PublishArgs) -> Result<Exit, Error> {
     if args.check {
         return check(&archive, &tables, &args.output);
     }
-    let published = Publisher::new(&archive, place(&config)?).publish(&tables)?;
+    let (published, ended) = Publisher::new(&archive, place(&config)?).publish_each(&tables);
     args.output.batch(&table(&published))?;
+    ended?;
     Ok(Exit::Done)
+}
+
+/// The tables that an archive has.
+///
+/// # Errors
+/// When the store fails.
+pub fn existing(archive: &Archive) -> Result<Vec<TableId>, StoreError> {
+    let mut tables = Vec::new();
+    for table in TableId::all() {
+        if !archive.store().list(&metadata_of(table.as_str()))?.is_empty() {
+            tables.push(table);
+        }
+    }
+    Ok(tables)
 }
 
 /// Publishes the tables that an archive has, after a removal of files that they name.
@@ -61,13 +78,7 @@ pub fn run(global: &Global, args: &PublishArgs) -> Result<Exit, Error> {
 /// # Errors
 /// When a table cannot be published.
 pub fn again(config: &Config, archive: &Archive) -> Result<(), Error> {
-    let mut tables = Vec::new();
-    for table in TableId::all() {
-        let listed = archive.store().list(&metadata_of(table.as_str())).map_err(ArchiveError::from)?;
-        if !listed.is_empty() {
-            tables.push(table);
-        }
-    }
+    let tables = existing(archive).map_err(ArchiveError::from)?;
     if !tables.is_empty() {
         let _ = Publisher::new(archive, place(config)?).publish(&tables)?;
     }

@@ -169,7 +169,8 @@ fn print_team(team: &str, round: &TeamRound, settings: &Settings) {
     }
     output::say(&line);
     for stream in Stream::ALL {
-        let ranges: Vec<_> = round.deferred.iter().filter(|(of, _)| *of == stream).map(|(_, range)| range).collect();
+        let ranges: Vec<_> =
+            round.deferred.open.iter().filter(|(of, _)| *of == stream).map(|(_, range)| range).collect();
         if let Some(first) = ranges.iter().min_by_key(|range| range.start) {
             let count = ranges.len();
             output::say(&format!(

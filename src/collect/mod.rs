@@ -31,5 +31,5 @@ pub use padded_range::PaddedRange;
 pub use sample::sample;
 pub use span::{RESTARTS_MAX, RangeOutcome, Segment, SpanReader, UNSTABLE_SECONDS_MAX};
 pub use split_budget::{FAILED_RANGES_MAX, SplitBudget};
-pub use tail::{TailChunk, TailReader, TailStart};
+pub use tail::{TailChunk, TailEnd, TailReader, TailStart};
 pub use walk::{ANCHORS_MAX, Anomalies, Step, Walk};

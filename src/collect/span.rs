@@ -58,6 +58,13 @@ pub struct Segment {
     pub ended_at: Option<Instant>,
 }
 
+impl Segment {
+    /// The number of events that `range` owns.
+    pub fn owned_by(&self, range: Range) -> u64 {
+        self.events.iter().filter(|held| held.event.at().is_some_and(|at| range.owns(at))).count() as u64
+    }
+}
+
 /// Reads a span of event time, part by part.
 pub struct SpanReader<'a> {
     lists: Lists<'a>,

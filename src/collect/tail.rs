@@ -27,6 +27,19 @@ pub struct TailChunk {
     pub stats: ReadStats,
     /// The service's clock at the first page of this chunk.
     pub began_at: Option<Instant>,
+    /// The service's clock at the last page.
+    pub ended_at: Option<Instant>,
+}
+
+/// How the reading of an open window ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TailEnd {
+    /// The window is read up to now.
+    Whole,
+    /// The list changed under every walk: events of its later pages may be unread.
+    Moved,
+    /// The list is empty, although events of the window are archived.
+    Silent,
 }
 
 /// Where the reading of an open window begins.
@@ -60,7 +73,7 @@ enum Phase {
     FromStart {
         former: Option<(Multiset<Digest>, u64)>,
     },
-    Done,
+    Done(TailEnd),
 }
 
 /// Reads an open window chunk by chunk.
@@ -78,6 +91,7 @@ pub struct TailReader<'a> {
     restarts: u32,
     stats: ReadStats,
     began_at: Option<Instant>,
+    ended_at: Option<Instant>,
 }
 
 impl<'a> TailReader<'a> {
@@ -101,34 +115,35 @@ impl<'a> TailReader<'a> {
             restarts: 0,
             stats: ReadStats::default(),
             began_at: None,
+            ended_at: None,
         }
     }
 
-    /// Whether the window is read up to now.
-    pub fn is_done(&self) -> bool {
-        self.phase == Phase::Done
+    /// How the reading ended, or `None` while it has more chunks.
+    pub fn end(&self) -> Option<TailEnd> {
+        if let Phase::Done(end) = self.phase { Some(end) } else { None }
     }
 
-    /// The next chunk, or `None` when the window is read up to now.
+    /// The next chunk, or `None` after the last one.
     ///
     /// # Errors
     /// When the service does not answer; earlier chunks stay valid.
     pub async fn next(&mut self) -> Result<Option<TailChunk>, ApiError> {
-        if self.phase == Phase::Done {
+        if self.end().is_some() {
             return Ok(None);
         }
         if self.lists.devices.len() != 1 {
             return self.lists_in_turn().await.map(Some);
         }
         let list = &self.lists.devices[0];
-        while self.phase != Phase::Done && self.joined.len() < self.chunk_events {
+        while self.end().is_none() && self.joined.len() < self.chunk_events {
             let served = match self.lists.page(list, self.asked, self.walk.next_offset(), &mut self.stats).await {
                 Ok(served) => served,
                 // A refused limit says nothing about the list: the walk continues with shorter pages.
                 Err(PageError::LimitRefused) => continue,
                 Err(PageError::Api(error)) => return Err(error),
             };
-            self.began_at = self.began_at.or(served.at);
+            self.note_date(served.at);
             let page = served.body;
             match self.walk.take(&page) {
                 Step::Moved => {
@@ -144,12 +159,17 @@ impl<'a> TailReader<'a> {
                     let keeps = |e: &RawEvent| self.asked.keeps(e) && fresh.count(&e.digest) > 0;
                     self.joined.add_page(page.events, keeps);
                     if is_short && planted::is(Bug::ShortPageEnds) {
-                        self.phase = Phase::Done;
+                        self.phase = Phase::Done(TailEnd::Whole);
                     }
                 }
             }
         }
         Ok(Some(self.chunk()))
+    }
+
+    fn note_date(&mut self, at: Option<Instant>) {
+        self.began_at = self.began_at.or(at);
+        self.ended_at = at.or(self.ended_at);
     }
 
     fn count(&mut self, new: &[RawEvent]) {
@@ -174,6 +194,7 @@ impl<'a> TailReader<'a> {
             point: (!second).then(|| self.walk.point()),
             stats: std::mem::take(&mut self.stats),
             began_at: self.began_at.take(),
+            ended_at: self.ended_at.take(),
         }
     }
 
@@ -182,7 +203,7 @@ impl<'a> TailReader<'a> {
         self.restarts += 1;
         if self.restarts > RESTARTS_MAX {
             self.walk = Walk::from_start();
-            self.phase = Phase::Done;
+            self.phase = Phase::Done(TailEnd::Moved);
         } else {
             self.restart(None);
         }
@@ -198,7 +219,8 @@ impl<'a> TailReader<'a> {
     fn whole(&mut self) {
         self.stats.walks += 1;
         let tally = std::mem::take(&mut self.tally);
-        match std::mem::replace(&mut self.phase, Phase::Done) {
+        let end = self.end_at(self.walk.passed());
+        match std::mem::replace(&mut self.phase, Phase::Done(end)) {
             Phase::FromStart { former: Some((held, untrue)) } if held == tally => {
                 note(&mut self.stats, &self.walk);
                 self.stats.anomalies.has_more += untrue.min(self.walk.anomalies.has_more);
@@ -210,8 +232,13 @@ impl<'a> TailReader<'a> {
                     self.restart(Some((tally, self.walk.anomalies.has_more)));
                 }
             }
-            Phase::Resumed | Phase::Done => note(&mut self.stats, &self.walk),
+            Phase::Resumed | Phase::Done(_) => note(&mut self.stats, &self.walk),
         }
+    }
+
+    /// The end of a reading whose last walk passed this number of events.
+    fn end_at(&self, passed: u64) -> TailEnd {
+        if passed == 0 && !self.may_be_empty { TailEnd::Silent } else { TailEnd::Whole }
     }
 
     /// Whether this walk was one page, which showed that the list is as empty as the archive.
@@ -221,24 +248,29 @@ impl<'a> TailReader<'a> {
 
     /// Many lists (the deprecated history): one plain walk over each, without a checkpoint.
     async fn lists_in_turn(&mut self) -> Result<TailChunk, ApiError> {
-        self.phase = Phase::Done;
         let lists = self.lists;
+        let (mut passed, mut are_whole) = (0, true);
         for list in lists.devices {
             let mut walk = Walk::from_start();
+            let mut is_whole = false;
             for _ in 0..self.chunk_events {
                 let served = match self.lists.page(list, self.asked, walk.next_offset(), &mut self.stats).await {
                     Ok(served) => served,
                     Err(PageError::LimitRefused) => continue,
                     Err(PageError::Api(error)) => return Err(error),
                 };
-                self.began_at = self.began_at.or(served.at);
+                self.note_date(served.at);
                 let step = walk.take(&served.body);
                 self.joined.add_page(served.body.events, |event| self.asked.keeps(event));
                 if !matches!(step, Step::More { .. }) {
+                    is_whole = step == Step::Whole;
                     break;
                 }
             }
+            passed += walk.passed();
+            are_whole &= is_whole;
         }
+        self.phase = Phase::Done(if are_whole { self.end_at(passed) } else { TailEnd::Moved });
         self.stats.walks += 1;
         let mut chunk = self.chunk();
         chunk.point = None;

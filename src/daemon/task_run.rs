@@ -168,7 +168,7 @@ fn conclude(
     TaskRun {
         team: team.clone(),
         task,
-        outcome: RunOutcome::Done { is_unfinished: round.is_unfinished, within },
+        outcome: RunOutcome::Done { is_unfinished: round.deferred.is_unfinished, within },
         urgency: match task {
             Task::Read(stream) => Some(Urgency::of(state, stream, &memory.known(stream), now)),
             Task::Inventory => None,

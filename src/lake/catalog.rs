@@ -1,7 +1,7 @@
 //! The tables that the catalog serves, in memory. It reads a table again after another process published a version.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -20,7 +20,10 @@ const REFRESH_EVERY: Duration = Duration::from_secs(60);
 /// The published tables of an archive.
 pub struct Catalog {
     archive: Arc<Archive>,
-    cache: Mutex<CachedTables>,
+    /// Locked only to copy or replace the pointer: no thread waits here for the store.
+    cached: Mutex<Arc<CachedTables>>,
+    /// Locked by the one thread that looks at the store.
+    refreshing: Mutex<()>,
 }
 
 #[derive(Default)]
@@ -38,7 +41,7 @@ struct Loaded {
 
 impl Catalog {
     pub fn new(archive: Arc<Archive>) -> Self {
-        Self { archive, cache: Mutex::default() }
+        Self { archive, cached: Mutex::default(), refreshing: Mutex::default() }
     }
 
     /// The names of the tables that were published.
@@ -67,35 +70,57 @@ impl Catalog {
     /// # Errors
     /// When the store fails. The tables stay as they were.
     pub fn refresh(&self, now: Instant) -> Result<(), LakeError> {
-        self.refresh_tables(&mut self.cache(), now)
+        let _refreshing = self.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.read_tables(now).map(drop)
     }
 
-    fn current(&self, now: Instant) -> Result<MutexGuard<'_, CachedTables>, LakeError> {
-        let mut cache = self.cache();
-        if !is_current(&cache, now) {
-            self.refresh_tables(&mut cache, now)?;
+    /// While another thread looks at the store, the tables stay as they were: only the first read_tables is worth a wait.
+    fn current(&self, now: Instant) -> Result<Arc<CachedTables>, LakeError> {
+        let cached = self.cached();
+        if is_current(&cached, now) {
+            return Ok(cached);
         }
-        Ok(cache)
+        let _refreshing = match self.refreshing.try_lock() {
+            Ok(refreshing) => refreshing,
+            Err(TryLockError::WouldBlock) if cached.refreshed_at.is_some() => return Ok(cached),
+            Err(TryLockError::WouldBlock) => self.refreshing.lock().unwrap_or_else(PoisonError::into_inner),
+            Err(TryLockError::Poisoned(error)) => error.into_inner(),
+        };
+        let cached = self.cached();
+        if is_current(&cached, now) { Ok(cached) } else { self.read_tables(now) }
     }
 
-    fn refresh_tables(&self, cache: &mut CachedTables, now: Instant) -> Result<(), LakeError> {
-        let store = self.archive.store().as_ref();
-        let mut tables = BTreeMap::new();
+    /// Reads the newest versions. A damaged table keeps its older version here, and the others are served.
+    fn read_tables(&self, now: Instant) -> Result<Arc<CachedTables>, LakeError> {
+        let (cached, mut tables) = (self.cached(), BTreeMap::new());
         for name in TableId::all().into_iter().map(TableId::as_str) {
-            let Some(version) = Table::newest(store, name)? else { continue };
-            let known = cache.tables.get(name).filter(|loaded| loaded.version == version).cloned();
-            let loaded = match known {
-                Some(known) => known,
-                None => load(&Table::read_version(store, name, version)?)?,
+            let known = cached.tables.get(name);
+            let loaded = match self.newest(name, known) {
+                Err(error) if error.is_transient() => return Err(error),
+                Err(error) => {
+                    tracing::warn!(%error, name, "the catalog cannot read the newest version of a table");
+                    known.cloned()
+                }
+                Ok(loaded) => loaded,
             };
-            tables.insert(name.to_owned(), loaded);
+            tables.extend(loaded.map(|loaded| (name.to_owned(), loaded)));
         }
-        *cache = CachedTables { refreshed_at: Some(now), tables };
-        Ok(())
+        let cached = Arc::new(CachedTables { refreshed_at: Some(now), tables });
+        *self.cached.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&cached);
+        Ok(cached)
     }
 
-    fn cache(&self) -> MutexGuard<'_, CachedTables> {
-        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    fn newest(&self, name: &str, known: Option<&Loaded>) -> Result<Option<Loaded>, LakeError> {
+        let store = self.archive.store().as_ref();
+        let version = Table::newest(store, name)?;
+        match known.filter(|known| Some(known.version) == version) {
+            Some(known) => Ok(Some(known.clone())),
+            None => Table::read(store, name)?.as_ref().map(load).transpose(),
+        }
+    }
+
+    fn cached(&self) -> Arc<CachedTables> {
+        Arc::clone(&self.cached.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

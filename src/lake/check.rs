@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use rayon::prelude::*;
 
 use crate::archive::{Archive, FaultCode, FileEntry, LinesFile, TeamLine, VerifyFault, VerifyReport, version_path};
-use crate::model::path::{ArchivePath, metadata_of};
+use crate::model::path::metadata_of;
 use crate::model::{GRACE_MIN, LedgerSeq, TeamId, saturating_sum};
 use crate::store::{Listed, Store};
 
 use super::bounds::{Footer, read_footer};
 use super::manifest::DataFile;
+use super::publish::{FILES_DIGEST, TOTAL_FILES, TOTAL_ROWS, digest_of};
 use super::reader_root::ReaderRoot;
 use super::table::{Manifest, Table, content, lines_path, manifest_files, read_hint};
 use super::{LakeError, TableId};
@@ -155,7 +156,8 @@ fn check_history(
     let (path, version) = (table.path(), table.version);
     let parent = table.metadata.current().and_then(|snapshot| snapshot.parent_snapshot_id);
     let before = version_path(&table.name, version.saturating_sub(1));
-    if listed.iter().any(|entry| entry.path == before)
+    if version > 1
+        && listed.iter().any(|entry| entry.path == before)
         && let Ok(before) = Table::read_version(store, &table.name, version - 1)
         && before.metadata.location == table.metadata.location
         && parent != Some(before.metadata.current_snapshot_id)
@@ -182,10 +184,12 @@ fn check_metadata(
     found: &mut CheckedTable,
 ) -> Result<(), LakeError> {
     let there: BTreeSet<&str> = listed.iter().map(|entry| entry.path.as_str()).collect();
-    for snapshot in &table.metadata.snapshots {
+    let snapshots = &table.metadata.snapshots;
+    let lists: Vec<_> = snapshots.par_iter().map(|snapshot| manifest_files(store, place, snapshot)).collect();
+    for (snapshot, manifests) in snapshots.iter().zip(lists) {
         let mut needed: Vec<String> = place.path(&snapshot.manifest_list).into_iter().collect();
         needed.extend(lines_path(place, snapshot));
-        match manifest_files(store, place, snapshot) {
+        match manifests {
             Ok(manifests) => needed.extend(manifests.into_iter().map(|manifest| manifest.path)),
             Err(LakeError::Damaged { path, reason }) => found.note(TableFault::Metadata, &path, reason),
             Err(LakeError::Store(e)) if e.is_not_found() => {}
@@ -224,27 +228,39 @@ fn check_files(
         found.note(TableFault::FileMissing, path, format!("{} rows that the table does not name", file.rows));
     }
     (found.files, found.rows) = (named.len() as u64, saturating_sum(named.values().map(|file| file.rows)));
+    if !is_dataset {
+        check_summary(table, &named, found);
+    }
     let schema = table.metadata.schema().ok_or_else(|| LakeError::damaged(&table.path(), "has no schema"))?;
     let store = archive.store().as_ref();
     let files: Vec<&DataFile> = named.into_values().collect();
-    let wrong = files.into_par_iter().map(|file| {
-        let footer = match ArchivePath::parse(&file.path) {
-            Some(_) => read_footer(store, &file.path, schema),
-            None => return Ok(vec![(TableFault::FileSurplus, file, "is no path of an archive".to_owned())]),
-        };
-        match footer {
-            Ok(footer) => Ok(compare(file, live.get(&file.path), &footer)),
-            Err(LakeError::Store(e)) if e.is_not_found() => {
-                Ok(vec![(TableFault::FileGone, file, "is missing: publish again, or run `annals verify`".to_owned())])
-            }
-            Err(LakeError::Damaged { reason, .. }) => Ok(vec![(TableFault::Count, file, reason)]),
-            Err(other) => Err(other),
+    let wrong = files.into_par_iter().map(|file| match read_footer(store, &file.path, schema) {
+        Ok(footer) => Ok(compare(file, live.get(&file.path), &footer)),
+        Err(LakeError::Store(e)) if e.is_not_found() => {
+            Ok(vec![(TableFault::FileGone, file, "is missing: publish again, or run `annals verify`".to_owned())])
         }
+        Err(LakeError::Damaged { reason, .. }) => Ok(vec![(TableFault::Count, file, reason)]),
+        Err(other) => Err(other),
     });
     for (fault, file, detail) in wrong.collect::<Result<Vec<_>, LakeError>>()?.into_iter().flatten() {
         found.note(fault, &file.path, detail);
     }
     Ok(())
+}
+
+/// Checks that the current snapshot names the files that its summary describes. The ledgers name no files of a ledger table.
+fn check_summary(table: &Table, named: &BTreeMap<&str, &DataFile>, found: &mut CheckedTable) {
+    let said = |key: &str| table.metadata.current().and_then(|snapshot| snapshot.summary.get(key));
+    let number = |key: &str| said(key).and_then(|text| text.parse::<u64>().ok()).unwrap_or_default();
+    let (files, rows) = (number(TOTAL_FILES), number(TOTAL_ROWS));
+    let has_same_files = said(FILES_DIGEST) == Some(&digest_of(named.keys().copied()));
+    if (found.files, found.rows) != (files, rows) || !has_same_files {
+        let is_short = (found.rows, found.files) < (rows, files);
+        let fault = if is_short { TableFault::FileMissing } else { TableFault::FileSurplus };
+        let (has_files, has_rows) = (found.files, found.rows);
+        let detail = format!("names {has_rows} rows in {has_files} files, not the {rows} in {files} of its summary");
+        found.note(fault, &table.path(), detail);
+    }
 }
 
 fn compare<'f>(

@@ -1,7 +1,8 @@
 //! Removes metadata that no snapshot of a table needs.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
+
+use rayon::prelude::*;
 
 use crate::archive::{Archive, ObsoleteFile, ObsoleteFiles, version_of, version_path};
 use crate::model::path::{data_of, metadata_of};
@@ -12,10 +13,14 @@ use super::reader_root::ReaderRoot;
 use super::table::{Table, hint_path, lines_path, manifest_entries, manifest_files, read_hint};
 use super::{LakeError, TableId};
 
-/// A reader opens an older version at once or never, so older versions stay for the shortest grace.
-fn is_expired(entry: &Listed, now: Instant, grace: Duration) -> bool {
-    let grace = if version_of(&entry.path).is_some() { GRACE_MIN } else { grace.max(GRACE_MIN) };
-    now.since(entry.modified) > grace
+/// The versions that a newer one replaced before the shortest grace: a reader opens a version at once or never. The age of
+/// a version itself says nothing, because it can be the newest for a long time.
+fn replaced_versions(listed: &[Listed], now: Instant) -> BTreeSet<String> {
+    let mut versions: Vec<(u64, &Listed)> =
+        listed.iter().filter_map(|entry| Some((version_of(&entry.path)?, entry))).collect();
+    versions.sort_by_key(|(version, _)| *version);
+    let replaced = versions.windows(2).filter(|pair| now.since(pair[1].1.modified) > GRACE_MIN);
+    replaced.map(|pair| pair[0].1.path.clone()).collect()
 }
 
 /// The files of a table's metadata that no snapshot needs: files older than the grace, and younger ones.
@@ -34,9 +39,13 @@ pub fn obsolete_files(archive: &Archive, table: &str) -> Result<ObsoleteFiles, L
         Some(newest) => named(archive, &newest)?,
         None => BTreeSet::new(),
     };
-    let mut found = ObsoleteFiles::default();
+    let (mut found, replaced) = (ObsoleteFiles::default(), replaced_versions(&listed, now));
+    let grace = archive.grace().max(GRACE_MIN);
     for entry in listed.into_iter().filter(|entry| !named.contains(&entry.path)) {
-        let is_expired = is_expired(&entry, now, archive.grace());
+        let is_expired = match version_of(&entry.path) {
+            Some(_) => replaced.contains(&entry.path),
+            None => now.since(entry.modified) > grace,
+        };
         let file = ObsoleteFile { path: entry.path, bytes: entry.bytes };
         if is_expired { found.expired.push(file) } else { found.kept.push(file) }
     }
@@ -54,16 +63,14 @@ pub fn vacuum(archive: &Archive, table: &str) -> Result<ObsoleteFiles, LakeError
     Ok(found)
 }
 
-/// Removes old versions that no reader opens. Each version names all snapshots, so versions are the largest files.
+/// Removes replaced versions that no reader opens. Each version names all snapshots, so versions are the largest files.
 ///
 /// # Errors
 /// When the store fails.
-pub fn drop_old_versions(store: &dyn Store, table: &str, newest: u64) -> Result<(), LakeError> {
+pub fn drop_replaced_versions(store: &dyn Store, table: &str) -> Result<(), LakeError> {
     let now = store.now()?;
-    let listed = store.list(&metadata_of(table))?;
-    let is_old = |entry: &Listed| version_of(&entry.path).is_some_and(|version| version < newest);
-    let old = listed.iter().filter(|entry| is_old(entry) && is_expired(entry, now, GRACE_MIN));
-    let paths: Vec<&str> = old.map(|entry| entry.path.as_str()).collect();
+    let replaced = replaced_versions(&store.list(&metadata_of(table))?, now);
+    let paths: Vec<&str> = replaced.iter().map(String::as_str).collect();
     Ok(store.remove_all(&paths)?)
 }
 
@@ -80,17 +87,19 @@ fn named(archive: &Archive, table: &Table) -> Result<BTreeSet<String>, LakeError
     let mut named = BTreeSet::from([table.path(), hint_path(&table.name)]);
     // A publisher that was killed before its last step leaves the hint at the version before.
     named.extend(read_hint(archive.store().as_ref(), &table.name)?.map(|hint| version_path(&table.name, hint)));
-    for snapshot in &table.metadata.snapshots {
+    let store = archive.store().as_ref();
+    let lists = table.metadata.snapshots.par_iter().map(|snapshot| manifest_files(store, &place, snapshot));
+    let lists = lists.collect::<Result<Vec<_>, _>>()?;
+    for (snapshot, manifests) in table.metadata.snapshots.iter().zip(lists) {
         named.insert(place.path(&snapshot.manifest_list).map_err(damaged)?);
         named.extend(lines_path(&place, snapshot));
-        let manifests = manifest_files(archive.store().as_ref(), &place, snapshot)?;
-        if is_ledger_table(&table.name) {
-            for manifest in &manifests {
-                let entries = manifest_entries(archive.store().as_ref(), &place, manifest)?;
+        for manifest in manifests {
+            // Snapshots share manifests: read each one once.
+            if named.insert(manifest.path.clone()) && is_ledger_table(&table.name) {
+                let entries = manifest_entries(store, &place, &manifest)?;
                 named.extend(entries.into_iter().map(|entry| entry.file.path));
             }
         }
-        named.extend(manifests.into_iter().map(|manifest| manifest.path));
     }
     Ok(named)
 }

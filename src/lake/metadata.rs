@@ -113,9 +113,10 @@ impl TableMetadata {
         self.snapshots.iter().find(|snapshot| snapshot.snapshot_id == self.current_snapshot_id)
     }
 
-    /// The schema's number in this table. A schema that differs from the newest one becomes the next.
+    /// The schema's number in this table. A schema with other columns than the newest one becomes the next. A publisher of an
+    /// older program keeps the columns that a newer one added.
     pub fn take_schema(&mut self, schema: &TableSchema) -> i32 {
-        if let Some(newest) = self.schemas.last().filter(|newest| newest.fields == schema.fields) {
+        if let Some(newest) = self.schemas.last().filter(|newest| newest.extends(schema)) {
             return newest.schema_id;
         }
         let schema_id = self.schemas.last().map_or(0, |newest| newest.schema_id + 1);

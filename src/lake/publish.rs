@@ -14,7 +14,7 @@ use crate::model::{Digest, Instant, saturating_sum};
 use crate::store::{Store, put};
 
 use super::bounds::read_footer;
-use super::expire::drop_old_versions;
+use super::expire::{drop_replaced_versions, vacuum};
 use super::group::{Grouped, group};
 use super::ledgers::Ledgers;
 use super::manifest::{DataFile, ManifestFile, encode_list, encode_manifest};
@@ -25,7 +25,9 @@ use super::table::{Table, hint_path, read_hint};
 use super::{LakeError, TableId};
 
 /// The digest of the paths of the live files. An equal digest means that nothing changed.
-const FILES_DIGEST: &str = "annals.files-digest";
+pub(super) const FILES_DIGEST: &str = "annals.files-digest";
+pub(super) const TOTAL_FILES: &str = "total-data-files";
+pub(super) const TOTAL_ROWS: &str = "total-records";
 /// The most tries of a publisher that loses against others.
 const TRIES_MAX: usize = 8;
 /// A publisher that takes longer starts again: vacuum can have freed the number of its version.
@@ -79,8 +81,7 @@ impl TargetFiles {
     }
 
     fn digest(&self) -> String {
-        let paths: Vec<&str> = self.files.keys().map(String::as_str).collect();
-        Digest::of(paths.join("\n").as_bytes()).to_string()
+        digest_of(self.files.keys().map(String::as_str))
     }
 
     fn rows(&self) -> u64 {
@@ -100,32 +101,65 @@ impl<'a> Publisher<'a> {
         Self { archive, place }
     }
 
-    /// Publishes tables, each given once. Each table stands for the ledgers at one moment.
+    /// As [`Publisher::publish_each`], for callers that need all tables.
     ///
     /// # Errors
     /// When the store fails, a ledger is invalid, another program wrote a table, or other publishers won every attempt.
     pub fn publish(&self, tables: &[TableId]) -> Result<Vec<Published>, LakeError> {
-        let store = self.archive.store().as_ref();
-        let mut done: BTreeMap<TableId, Published> = BTreeMap::new();
-        for _ in 0..TRIES_MAX {
-            let begun = store.now()?;
+        let (published, ended) = self.publish_each(tables);
+        ended.map(|()| published)
+    }
+
+    /// Publishes tables, each given once. Each table stands for the ledgers at one moment. A table that cannot be published
+    /// does not stop the others. Returns the published tables, and the first error.
+    pub fn publish_each(&self, tables: &[TableId]) -> (Vec<Published>, Result<(), LakeError>) {
+        let mut done: BTreeMap<TableId, Result<Published, LakeError>> = BTreeMap::new();
+        let mut ended = Ok(());
+        for tries in 1.. {
             let pending: Vec<TableId> = tables.iter().copied().filter(|it| !done.contains_key(it)).collect();
-            // Read the tables before the ledgers: a version that another publisher creates in between is a conflict.
-            let bases = pending.iter().map(|table| Table::read(store, table.as_str()));
-            let bases = bases.collect::<Result<Vec<_>, _>>()?;
-            let ledgers =
-                Ledgers::read(self.archive, pending.iter().any(|table| matches!(table, TableId::LedgerTable(_))))?;
-            for (table, base) in pending.into_iter().zip(bases) {
-                let target = TargetFiles::of(table, &ledgers)?;
-                if let Some(published) = self.update_table(base, &target, &ledgers.lines, begun)? {
-                    done.insert(table, published);
-                }
+            if pending.is_empty() {
+                break;
             }
-            if done.len() == tables.len() {
-                return Ok(done.into_values().collect());
+            ended = match tries <= TRIES_MAX {
+                true => self.try_each(&pending, &mut done),
+                false => Err(LakeError::Contended { tries: TRIES_MAX }),
+            };
+            if ended.is_err() {
+                break;
             }
         }
-        Err(LakeError::Contended { tries: TRIES_MAX })
+        let mut published = Vec::new();
+        for (table, result) in done {
+            match result {
+                Ok(table) => published.push(table),
+                Err(error) => {
+                    tracing::warn!(%error, table = table.as_str(), "this table was not published");
+                    ended = ended.and(Err(error));
+                }
+            }
+        }
+        (published, ended)
+    }
+
+    /// Adds the result of each table to `done`, except of those for which another publisher was faster.
+    fn try_each(
+        &self,
+        pending: &[TableId],
+        done: &mut BTreeMap<TableId, Result<Published, LakeError>>,
+    ) -> Result<(), LakeError> {
+        let store = self.archive.store().as_ref();
+        let begun = store.now()?;
+        // Read the tables before the ledgers: a version that another publisher creates in between is a conflict.
+        let bases: Vec<_> = pending.iter().map(|table| Table::read(store, table.as_str())).collect();
+        let ledgers =
+            Ledgers::read(self.archive, pending.iter().any(|table| matches!(table, TableId::LedgerTable(_))))?;
+        for (table, base) in pending.iter().zip(bases) {
+            let wanted = |base| Wanted::of(*table, &ledgers).map(|wanted| (base, wanted));
+            let result =
+                base.and_then(wanted).and_then(|(base, wanted)| self.bring_up(base, &wanted, &ledgers.lines, begun));
+            done.extend(result.transpose().map(|result| (*table, result)));
+        }
+        Ok(())
     }
 
     /// Publishes the target files of one table. `None`: another publisher created the version first.
@@ -161,7 +195,11 @@ impl<'a> Publisher<'a> {
             created => created?,
         }
         self.point_to(&target.table, version + 1)?;
-        drop_old_versions(store, &target.table, version + 1)?;
+        // The first publication of a day removes all metadata that no snapshot needs: nothing else does so without a daemon.
+        match before.is_some_and(|table| day_of(table.metadata.last_updated_ms) != day_of(millis(begun))) {
+            true => drop(vacuum(self.archive, &target.table)?),
+            false => drop_replaced_versions(store, &target.table)?,
+        }
         Ok(Some(published(target, version + 1, true, change.counts)))
     }
 
@@ -183,10 +221,19 @@ impl<'a> Publisher<'a> {
     }
 }
 
+/// The digest of sorted paths, as [`FILES_DIGEST`] has it.
+pub fn digest_of<'a>(paths: impl Iterator<Item = &'a str>) -> String {
+    Digest::of(paths.collect::<Vec<_>>().join("\n").as_bytes()).to_string()
+}
+
 fn is_same(table: &Table, target: &TargetFiles) -> bool {
     let said = table.metadata.current().and_then(|snapshot| snapshot.summary.get(FILES_DIGEST));
-    let schema = table.metadata.schema().map(|schema| &schema.fields);
-    said == Some(&target.digest()) && schema == Some(&target.schema.fields)
+    said == Some(&target.digest()) && table.metadata.schema().is_some_and(|schema| schema.extends(&target.schema))
+}
+
+/// The number of the UTC day of a time in milliseconds.
+fn day_of(millis: i64) -> i64 {
+    millis.div_euclid(86_400_000)
 }
 
 fn published(target: &TargetFiles, version: u64, is_new: bool, (added, removed): (u64, u64)) -> Published {
@@ -230,17 +277,17 @@ impl Change {
             .collect();
         let gone: BTreeSet<&str> =
             named.keys().map(String::as_str).filter(|path| !target.files.contains_key(*path)).collect();
-        let added = added_files(store, target, &named)?;
-        let rows_of_gone = saturating_sum(gone.iter().filter_map(|path| named.get(*path)).copied());
-        let rows_of_added = saturating_sum(added.iter().map(|file| file.rows));
-        let counts = (added.len() as u64, gone.len() as u64);
         let mut metadata = table.metadata.clone();
         let schema_id = metadata.take_schema(&target.schema);
+        let schema = metadata.schema().expect("BUG: it was just taken");
+        let added = added_files(store, target, &named, schema)?;
+        let rows_of_gone: u64 = gone.iter().filter_map(|path| named.get(*path)).sum();
+        let rows_of_added: u64 = added.iter().map(|file| file.rows).sum();
+        let counts = (added.len() as u64, gone.len() as u64);
         let Grouped { mut kept, entries } = group(manifests, &gone, added, id, sequence);
         let directory = metadata_of(&target.table);
         if !entries.is_empty() {
-            let schema = serde_json::to_string(metadata.schema().expect("BUG: `take_schema` keeps it"))
-                .expect("BUG: a schema serialises");
+            let schema = serde_json::to_string(schema).expect("BUG: texts");
             let path = format!("{directory}/{id:016x}-m0.avro");
             let bytes = encode_manifest(&by.place, &schema, schema_id, &entries);
             put(store, &path, &bytes)?;
@@ -256,8 +303,8 @@ impl Change {
             ("deleted-data-files", counts.1.to_string()),
             ("added-records", rows_of_added.to_string()),
             ("deleted-records", rows_of_gone.to_string()),
-            ("total-data-files", target.files.len().to_string()),
-            ("total-records", target.rows().to_string()),
+            (TOTAL_FILES, target.files.len().to_string()),
+            (TOTAL_ROWS, target.rows().to_string()),
             (LEDGERS, by.place.address(&lines_at)),
             (FILES_DIGEST, target.digest()),
         ];
@@ -281,13 +328,14 @@ fn added_files(
     store: &dyn Store,
     target: &TargetFiles,
     named: &BTreeMap<String, u64>,
+    schema: &TableSchema,
 ) -> Result<Vec<DataFile>, LakeError> {
     let new: Vec<_> = target.files.iter().filter(|(path, _)| !named.contains_key(*path)).collect();
     let file = |(path, (rows, bytes)): (&String, &(u64, u64))| {
         if let Some(content) = target.contents.get(path) {
             put(store, path, content)?;
         }
-        let footer = read_footer(store, path, &target.schema)?;
+        let footer = read_footer(store, path, schema)?;
         if (footer.rows, footer.bytes) != (*rows, *bytes) {
             let reason = format!(
                 "{} rows in {} bytes, the ledger says {rows} in {bytes}: run `annals verify`",

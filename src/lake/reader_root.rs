@@ -1,6 +1,7 @@
 //! The addresses of files in a table's metadata: absolute, under the address that readers use for the archive.
 
 use crate::model::Location;
+use crate::model::path::ArchivePath;
 
 /// The address of the archive's root for readers, without a trailing slash.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,9 +28,12 @@ impl ReaderRoot {
         format!("{}/{path}", self.0)
     }
 
-    /// The path within the archive of an address.
+    /// The path within the archive of an address. It must be the path of an archive's file: a store would follow `..` and
+    /// absolute paths out of the archive.
     pub fn path(&self, address: &str) -> Result<String, String> {
         let path = address.strip_prefix(&self.0).and_then(|rest| rest.strip_prefix('/'));
-        path.map(str::to_owned).ok_or_else(|| format!("names {address}, which is not under {}", self.0))
+        let path = path.ok_or_else(|| format!("names {address}, which is not under {}", self.0))?;
+        let known = ArchivePath::parse(path).map(|_| path.to_owned());
+        known.ok_or_else(|| format!("names {address}, which is no file of an archive"))
     }
 }

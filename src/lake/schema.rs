@@ -49,6 +49,11 @@ impl TableSchema {
         serde_json::to_string(&mapped).expect("BUG: names and numbers serialise")
     }
 
+    /// Whether it has the columns of `other`, and perhaps more after them: a newer program adds columns at the end.
+    pub fn extends(&self, other: &Self) -> bool {
+        self.fields.starts_with(&other.fields)
+    }
+
     pub fn last_column_id(&self) -> i32 {
         self.fields.iter().map(|field| field.id).max().unwrap_or(0)
     }

@@ -42,7 +42,21 @@ impl Table {
     /// # Errors
     /// When the store fails, or the version is not this program's.
     pub fn read(store: &dyn Store, name: &str) -> Result<Option<Self>, LakeError> {
-        Self::newest(store, name)?.map(|version| Self::read_version(store, name, version)).transpose()
+        let mut newest = Self::newest(store, name)?;
+        while let Some(version) = newest {
+            match Self::read_version(store, name, version) {
+                Err(LakeError::Store(error)) if error.is_not_found() => {
+                    // A publisher can replace and remove the version after the list.
+                    let again = Self::newest(store, name)?;
+                    if again == newest {
+                        return Err(error.into());
+                    }
+                    newest = again;
+                }
+                read => return read.map(Some),
+            }
+        }
+        Ok(None)
     }
 
     /// # Errors

@@ -2,8 +2,11 @@
 
 #[path = "../../tests/lake/history.rs"]
 mod history;
+mod catalog;
+mod hook_store;
 mod planted;
 mod size;
+mod versions;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

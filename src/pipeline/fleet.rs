@@ -43,7 +43,7 @@ impl FleetRound {
 
     /// Whether a range was unstable and stays open.
     pub fn has_deferred(&self) -> bool {
-        self.teams.iter().any(|(_, round)| round.as_ref().is_ok_and(|round| !round.deferred.is_empty()))
+        self.teams.iter().any(|(_, round)| round.as_ref().is_ok_and(|round| !round.deferred.open.is_empty()))
     }
 
     /// The sum of all commits.
@@ -76,9 +76,6 @@ impl Fleet {
     }
 
     /// As [`Fleet::read_once`], within `budget`.
-    ///
-    /// # Errors
-    /// As [`Fleet::read_once`].
     pub async fn read_within(&self, budget: &Arc<Budget>) -> Result<FleetRound, ApiError> {
         let teams = self.teams().await?;
         let rounds = teams.into_iter().map(|team| async move {
@@ -90,8 +87,6 @@ impl Fleet {
     }
 
     async fn read_team(&self, team: &TeamId, budget: &Arc<Budget>) -> Result<TeamRound, RoundError> {
-        let writer = self.archive.writer(team)?;
-        let writer = Arc::new(Mutex::new(writer));
         let edges = TeamEdges {
             team: team.clone(),
             clock: self.clock.clone(),
@@ -100,7 +95,7 @@ impl Fleet {
             progress: self.progress.clone(),
             budget: budget.clone(),
             memory: Arc::new(TeamMemory::new(self.clock.clone())),
-            writer,
+            writer: Arc::new(Mutex::new(self.archive.writer(team)?)),
             time_limit: None,
         };
         Ok(read_team(edges, self.source.clone()).await)

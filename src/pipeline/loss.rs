@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::archive::{Finding, FindingKind, ReadPoint, TeamState, WindowRecord, WindowState};
+use crate::archive::{Finding, FindingKind, ReadPoint, TeamState, WindowRecord};
 use crate::model::ranges::{missing, union};
 use crate::model::{Instant, Range, Stream};
 use crate::planted::{self, Bug};
@@ -31,6 +31,9 @@ pub struct ReadHistory {
     points: Vec<ReadPoint>,
     /// Confirmed ranges, and the times of their confirmation.
     confirmed: Vec<(Range, Instant)>,
+    /// Ranges that were not read whole although their lag had passed, and when a round found that. Only a confirmation
+    /// vouches for them, because read points do not wait for them.
+    doubtful: Vec<(Range, Instant)>,
     /// Events may appear this long after their time.
     lag: Duration,
     /// Recorded findings of removals.
@@ -56,6 +59,8 @@ impl ReadHistory {
                 self.begins.extend(finding.from.map(|from| (from, finding.found_at)));
             } else if matches!(finding.kind, FindingKind::Gap | FindingKind::RemovedBefore) {
                 self.recorded.push(finding.clone());
+            } else if matches!(finding.kind, FindingKind::UnstableWindow | FindingKind::Silence) {
+                self.doubtful.extend(finding.range().map(|range| (range, finding.found_at)));
             }
         }
     }
@@ -66,9 +71,7 @@ impl ReadHistory {
 
     pub fn note_window(&mut self, window: &WindowRecord) {
         let Some(at) = window.confirmed_at.filter(|_| window.stream == Stream::Connections) else { return };
-        let whole = [window.range];
-        let parts = if window.state == WindowState::Provisional { &window.confirmed[..] } else { &whole };
-        self.confirmed.extend(parts.iter().map(|part| (*part, at)));
+        self.confirmed.extend(window.proved().iter().map(|part| (*part, at)));
     }
 
     /// The last read point by `at`.
@@ -101,6 +104,18 @@ impl ReadHistory {
         self.begins_at(at).is_some()
     }
 
+    /// The doubtful ranges for which `point` does not vouch. The points before the doubt do so.
+    fn doubtful_at(&self, point: ReadPoint) -> Vec<Range> {
+        let past_lag = self.doubtful.iter().filter(|(range, _)| range.end.plus(self.lag) <= point.read_to);
+        let unread = past_lag.flat_map(|(range, found_at)| {
+            let before = self.point_by(Some(found_at.minus(Duration::from_nanos(1))));
+            let since = before.and_then(|before| self.begins_at(before.at));
+            let read = since.zip(before).map(|(start, before)| Range { start, end: before.read_to.minus(self.lag) });
+            missing(*range, read.as_slice())
+        });
+        unread.fold(Vec::new(), |all, range| union(&all, range))
+    }
+
     fn gaps(&self, removal: &Removal, found_at: Instant) -> Vec<Finding> {
         let recorded = || self.recorded.iter().filter(|known| known.subject == removal.subject);
         let Some(begins) = self.begins_at(removal.at).filter(|begins| *begins < removal.at) else { return Vec::new() };
@@ -125,15 +140,18 @@ impl ReadHistory {
             |(_, at): &&(Range, Instant)| Some(*at) <= removal.seen_until && !planted::is(Bug::GapFromBeginning);
         let confirmed = self.confirmed.iter().filter(by_then);
         let confirmed = confirmed.fold(Vec::new(), |all, (range, _)| union(&all, *range));
+        let doubtful = point.map(|point| self.doubtful_at(point)).unwrap_or_default();
+        let read_to = |end| {
+            let vouched = missing(Range { start: since, end }, &doubtful).into_iter();
+            vouched.fold(confirmed.clone(), |all, range| union(&all, range))
+        };
         let unread_by = |latest: Instant| {
-            let told = recorded().filter(|known| known.to <= Some(latest));
-            let told = told.filter_map(|known| Some(Range { start: known.from?, end: known.to? }));
-            let read = union(&confirmed, Range { start: since, end: surely });
-            missing(whole, &told.fold(read, |all, range| union(&all, range)))
+            let told = recorded().filter(|known| known.to <= Some(latest)).filter_map(Finding::range);
+            missing(whole, &told.fold(read_to(surely), |all, range| union(&all, range)))
         };
         // A gap that reaches over the removal can be of a later removal, and then it may begin too late.
         let gaps = if unread_by(Instant::LATEST).is_empty() { Vec::new() } else { unread_by(removal.at) };
-        let unread = missing(whole, &union(&confirmed, Range { start: since, end: once }));
+        let unread = missing(whole, &read_to(once));
         let gap_of = |gap| finding(FindingKind::Gap, removal, gap, &gap_reason(removal, gap, &unread), found_at);
         gaps.into_iter().map(gap_of).collect()
     }
@@ -150,8 +168,7 @@ impl ReadHistory {
             end = end.min(from);
         }
         let is_same = |known: &&Finding| known.kind == FindingKind::RemovedBefore && known.subject == removal.subject;
-        let recorded = self.recorded.iter().filter(is_same);
-        let recorded = recorded.filter_map(|known| Some(Range { start: known.from?, end: known.to? }));
+        let recorded = self.recorded.iter().filter(is_same).filter_map(Finding::range);
         let recorded = recorded.fold(Vec::new(), |all, range| union(&all, range));
         let spans = spans.into_iter().flat_map(|span| missing(span, &recorded));
         let why =
@@ -178,8 +195,7 @@ fn gap_reason(removal: &Removal, gap: Range, unread: &[Range]) -> String {
 }
 
 fn finding(kind: FindingKind, removal: &Removal, range: Range, reason: &str, found_at: Instant) -> Finding {
-    let finding = Finding::new(Some(Stream::Connections), kind, &removal.subject, reason, found_at);
-    Finding { from: Some(range.start), to: Some(range.end), ..finding }
+    Finding::new(Some(Stream::Connections), kind, &removal.subject, reason, found_at).over(range)
 }
 
 #[cfg(test)]

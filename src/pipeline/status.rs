@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::archive::{ExpiredRecord, FindingKind, TeamState, WindowRecord, WindowState};
+use crate::archive::{ExpiredRecord, FindingKind, TeamState, WindowState};
 use crate::model::{Dataset, Instant, InventoryPart, Stream, saturating_sum};
 use crate::pipeline::plan::coverage::{read_to, settled_edge};
 use crate::pipeline::plan::urgency::{LastReading, Urgency};
+use crate::pipeline::plan::window_index::windows_of;
 
 /// The status of one stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -153,10 +154,8 @@ fn inventory_status(state: &TeamState) -> InventoryStatus {
 }
 
 fn stream_status(state: &TeamState, stream: Stream, known: &LastReading, now: Instant) -> StreamStatus {
-    let record = state.streams.get(&stream).cloned().unwrap_or_default();
-    let of_stream = (stream, Instant::from_nanos(i64::MIN))..=(stream, Instant::from_nanos(i64::MAX));
-    let windows: Vec<&WindowRecord> = state.windows.range(of_stream).map(|(_, window)| window).collect();
-    let windows = || windows.iter();
+    let (record, windows) = windows_of(state, stream);
+    let windows = || windows.values();
     let read_to = read_to(&record, known.point);
     let of_kind = |kind| state.findings.iter().filter(move |(_, f)| f.kind == kind && f.stream == Some(stream)).count();
     let left = Urgency::time_left(state, stream, known, now);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::api::{ApiError, EventSource};
 use crate::archive::{ArchiveError, Finding, FindingKind, ReadPoint, TeamState, TeamWriter};
-use crate::model::{Instant, Range, Stream};
+use crate::model::{Instant, Stream};
 use crate::planted::{self, Bug};
 
 use crate::pipeline::commit::change::StreamChange;
@@ -22,7 +22,7 @@ use crate::pipeline::scan::computers::{ConnectionsRead, note_computers};
 use crate::pipeline::scan::inventory::scan_inventory;
 use crate::pipeline::scan::record::ScanRound;
 use crate::pipeline::settings::BACKFILL_DAYS_DEFAULT;
-use crate::pipeline::team::context::TeamContext;
+use crate::pipeline::team::context::{Deferred, TeamContext};
 use crate::pipeline::team::edges::TeamEdges;
 
 /// A first backfill may be this far behind the plan's span: this is no loss.
@@ -48,28 +48,15 @@ pub struct TeamRound {
     pub failures: Vec<(Option<Stream>, RoundError)>,
     /// The scan of the inventory.
     pub scan: ScanRound,
-    /// Unstable ranges: they stay open until another round.
-    pub deferred: Vec<(Stream, Range)>,
-    /// The round ran out of time, and leaves the rest to the next round.
-    pub is_unfinished: bool,
+    pub deferred: Deferred,
 }
 
 impl TeamRound {
     /// The round before its first request.
     fn empty(now: Instant) -> Self {
         let (plan_span, committed, failures) = (None, CommitCounts::default(), Vec::new());
-        let (scan, deferred) = (ScanRound::default(), Vec::new());
-        Self {
-            first: now,
-            is_first_reading: false,
-            plan_span,
-            name: None,
-            committed,
-            failures,
-            scan,
-            deferred,
-            is_unfinished: false,
-        }
+        let (scan, deferred) = (ScanRound::default(), Deferred::default());
+        Self { first: now, is_first_reading: false, plan_span, name: None, committed, failures, scan, deferred }
     }
 
     /// Whether the round did everything that was requested.
@@ -118,8 +105,7 @@ async fn read_all(ctx: TeamContext) -> TeamRound {
     if let Err(error) = kept {
         round.failures.push((None, error.into()));
     }
-    let deferred = ctx.deferred().clone();
-    (round.deferred, round.is_unfinished) = (deferred.open, deferred.is_unfinished);
+    round.deferred.clone_from(&ctx.deferred());
     round
 }
 
@@ -173,10 +159,7 @@ async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError
     };
     let (activity, connections, billing) =
         futures::join!(stream(Stream::Activity), stream(Stream::Connections), stream(Stream::Billing));
-    let is_read = ctx.settings.reads(Stream::Connections)
-        && connections.is_ok()
-        && ctx.settings.until.is_none()
-        && !ctx.deferred().is_unfinished;
+    let is_read = ctx.settings.reads(Stream::Connections) && connections.is_ok() && ctx.is_read(Stream::Connections);
     let results = [(Stream::Activity, activity), (Stream::Connections, connections), (Stream::Billing, billing)];
     round.failures.extend(results.into_iter().filter_map(|(stream, result)| Some((Some(stream), result.err()?))));
     if ctx.settings.reads(Stream::Connections) {

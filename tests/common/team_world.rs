@@ -287,7 +287,7 @@ impl Clock for Shared {
     }
 
     fn monotonic(&self) -> Duration {
-        Duration::ZERO
+        self.now().since(Instant::EARLIEST)
     }
 
     fn sleep(&self, _: Duration) -> BoxFuture<'_, ()> {

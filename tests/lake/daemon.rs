@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::Value;
 
 use super::catalog::{Daemon, TOKEN, wait_for};
-use super::faulty_service::{HOUR, Program};
+use super::faulty_service::{HOUR, Program, Service};
 use super::tables::{FIRST, directory, faults, json_of, newest, put, read_once};
 
 const EVERY_SECOND: &str = "[publish]\nschedule = \"* * * * * *\"\n\
@@ -72,6 +72,29 @@ fn a_failed_publication_is_shown_and_the_daemon_keeps_reading() {
     let log = daemon.end();
     assert!(log.contains("the open tables were not published"), "{log}");
     assert_eq!(faults(&program, 0), []);
+}
+
+/// Vacuum keeps the files that a table names, so a table must not name expired files for ever.
+#[test]
+fn the_daemon_updates_existing_tables_after_an_expiry_without_a_publication_schedule() {
+    // 2025-01-01T00:00:00Z, and the service's present 75 days later.
+    let january = 1_735_689_600;
+    let service = Service::at(january + 75 * 24 * HOUR);
+    let program = Program::of(&service);
+    for day in [0, 9, 40] {
+        service.world().fill(january + day * 24 * HOUR, 0..1);
+    }
+    program.sync(&["--since", "2025-01-01"]).ended(0);
+    super::tables::publish(&program, &["--dataset", "connections"]);
+    let (published, held) = rows(&program).unwrap();
+    assert_eq!(published, held);
+    let expiring = "[retention]\nconnections = \"1y\"\n[schedule]\nretention = \"*/2 * * * * *\"\n";
+    let daemon = Daemon::start(&program, expiring);
+    let (now, held) = wait_for("a table without expired rows", || rows(&program).filter(|(now, _)| *now != published));
+    assert_eq!(now, held);
+    daemon.end();
+    assert_eq!(faults(&program, 0), []);
+    assert!(!directory(&program, "sessions").is_dir(), "the daemon publishes no table for the first time");
 }
 
 #[test]

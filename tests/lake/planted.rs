@@ -9,8 +9,8 @@ use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 use serde_json::Value;
 
-use super::faulty_service::Program;
-use super::tables::{directory, faults, json_of, newest, path_of, publish, put, read_on, read_once};
+use super::faulty_service::{HOUR, Program, SINCE};
+use super::tables::{FIRST, directory, faults, json_of, newest, path_of, publish, put, read_on, read_once};
 
 const TABLE: &str = "connections";
 const SYNC_BYTES: usize = 16;
@@ -85,8 +85,12 @@ fn manifests(program: &Program) -> Vec<PathBuf> {
 
 /// Rewrites the newest version.
 fn rewrite(program: &Program, change: impl FnOnce(&mut Value, &Value)) {
-    let path = newest(program, TABLE);
-    let before = json_of(&directory(program, TABLE).join("v1.metadata.json"));
+    rewrite_of(program, TABLE, change);
+}
+
+fn rewrite_of(program: &Program, table: &str, change: impl FnOnce(&mut Value, &Value)) {
+    let path = newest(program, table);
+    let before = json_of(&directory(program, table).join("v1.metadata.json"));
     let mut metadata = json_of(&path);
     change(&mut metadata, &before);
     put(path, metadata.to_string());
@@ -194,6 +198,32 @@ fn each_planted_damage_is_named_by_the_check_and_by_verify() {
             !named.is_empty() && named.iter().all(|line| line.contains("tables/connections/")),
             "{what}: {named:?}"
         );
+    }
+}
+
+/// The ledgers name no files of `coverage` and `findings`.
+#[test]
+fn the_check_compares_the_ledger_tables_with_their_summaries() {
+    let (service, program) = read_once();
+    publish(&program, &[]);
+    // A removed computer leaves a finding, and the exit code reports it.
+    service.world().remove_computer("team-one-computer-2", FIRST + HOUR, true);
+    service.set_clock(FIRST + 30 * HOUR);
+    program.sync(&SINCE).ended(3);
+    publish(&program, &[]);
+    assert_eq!(faults(&program, 0), []);
+    for table in ["coverage", "findings"] {
+        let path = newest(&program, table);
+        assert!(path.ends_with("v2.metadata.json"), "{table} changed");
+        let whole = fs::read(&path).unwrap();
+        for (entry, fault) in [("manifest-list", "TABLE_FILE_MISSING"), ("summary", "TABLE_FILE_SURPLUS")] {
+            rewrite_of(&program, table, |version, first| {
+                current(version)[entry] = first["snapshots"][0][entry].clone();
+            });
+            assert_eq!(faults(&program, 1), [(table.to_owned(), fault.to_owned())], "{entry}");
+            program.run(&["verify"]).ended(1).says(&[fault, table]);
+            put(&path, &whole);
+        }
     }
 }
 

@@ -79,6 +79,36 @@ fn a_table_that_cannot_be_published_is_code_1_and_names_the_file() {
     assert_eq!(faults(&program, 0), []);
 }
 
+/// Nobody must repair an unrelated table before an order ends: its key would stay until then.
+#[test]
+fn a_damaged_table_stops_neither_the_others_nor_an_erasure() {
+    let (service, program) = read_once();
+    publish(&program, &[]);
+    let damaged = newest(&program, "billing");
+    put(&damaged, "{}");
+    read_on(&service, &program, 30);
+    let run =
+        program.run(&["publish", "--format", "json"]).ended(1).says(&["tables/billing/metadata/v1.metadata.json"]);
+    let rows: Vec<Value> = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(rows.len(), annals::lake::TableId::all().len() - 1);
+    assert!(rows.iter().any(|row| row["table"] == "sessions" && row["version"] == 2), "{rows:?}");
+    let [row] = &program.sql("select peer_email as subject from connections where peer_email is not null limit 1")[..]
+    else {
+        panic!("no event has a peer")
+    };
+    let erase = ["erase", "--order", "DPO-1", "--yes-all", "--subject", row["subject"].as_str().unwrap()];
+    program.run(&erase).ended(1).says(&["tables/billing/metadata/v1.metadata.json"]);
+    let scratch = super::faulty_service::program::files_below(&program.archive());
+    let keys: Vec<_> = scratch.iter().filter(|path| path.to_str().unwrap().contains("/erasure-")).collect();
+    assert!(keys.is_empty(), "{keys:?}");
+    assert_eq!(json_of(&newest(&program, "connections"))["last-sequence-number"], 3);
+    // The next publication after a repair carries on, and so does the order.
+    fs::remove_dir_all(directory(&program, "billing")).unwrap();
+    publish(&program, &[]);
+    program.run(&erase).ended(0);
+    assert_eq!(faults(&program, 0), []);
+}
+
 fn location(program: &Program) -> Value {
     json_of(&newest(program, "activity"))["location"].clone()
 }

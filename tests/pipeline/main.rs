@@ -12,4 +12,5 @@ mod normalize;
 mod round_sessions;
 mod rounds;
 mod sessions;
+mod unread;
 mod windows;

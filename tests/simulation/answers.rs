@@ -143,6 +143,10 @@ pub fn page(inner: &mut Inner, plan: &Plan, ask: &Ask, now: Instant) -> Result<B
     let from = usize::try_from(*offset).unwrap_or(usize::MAX).min(rows.len());
     let to = (from + behaviour.cap.unwrap_or(usize::MAX).min(*limit as usize)).min(rows.len());
     let is_cut = to < rows.len();
+    let is_inside = |event: &Event| (*start * NANO..*stop * NANO).contains(&event.at) && event.served.is_some();
+    if rows.is_empty() && list.iter().any(is_inside) {
+        seen.misled(ask);
+    }
     if device.is_none() {
         let numbers = rows.iter().map(|event| event.number);
         seen.shown((*team, *stream), (*start, *stop), from, numbers, coverage);

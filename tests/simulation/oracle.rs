@@ -207,6 +207,9 @@ fn gaps(run: &Run, inner: &super::service::Inner, number: usize, state: &TeamSta
             broken.push(format!("I5: {} was never removed: {gap:?}", gap.subject));
             continue;
         }
+        if is_doubtful(state, gap) {
+            continue;
+        }
         // The last reading before the removal that the program recorded before it ended.
         let polls = 2 * plan.poll * NANO;
         let readings = &inner.seen.readings[number];
@@ -228,6 +231,14 @@ fn gaps(run: &Run, inner: &super::service::Inner, number: usize, state: &TeamSta
             broken.push(format!("I5: a gap of more than the outage: {gap:?}, last read {read}"));
         }
     }
+}
+
+/// Whether the gap lies in a range of connections that changed at each read, or was read empty.
+fn is_doubtful(state: &TeamState, gap: &Finding) -> bool {
+    let found = state.findings.iter().map(|(_, finding)| finding);
+    let of_connections = found.filter(|finding| finding.stream == Some(Stream::Connections));
+    let mut doubtful = of_connections.filter(|f| matches!(f.kind, FindingKind::UnstableWindow | FindingKind::Silence));
+    doubtful.any(|range| range.from <= gap.from && gap.to <= range.to)
 }
 
 /// The beginning of a gap's unread part.

@@ -27,6 +27,8 @@ pub struct Seen {
     pub readings: Vec<Vec<i64>>,
     /// By team: whether the program read connections since the last list or failure.
     has_read: Vec<bool>,
+    /// By team: whether the service hid connections since the last list, so the program did not read all of them.
+    is_misled: Vec<bool>,
     /// By team: when a request got no answer, or the process ended, in nanoseconds.
     pub troubles: Vec<Vec<i64>>,
     hours: BTreeMap<(usize, i64), u32>,
@@ -48,7 +50,8 @@ impl Seen {
     pub fn new(seed: u64, teams: usize) -> Self {
         let (listed_at, readings, troubles) =
             (vec![Vec::new(); teams], vec![Vec::new(); teams], vec![Vec::new(); teams]);
-        Self { seed, listed_at, readings, troubles, has_read: vec![false; teams], ..Self::default() }
+        let (has_read, is_misled) = (vec![false; teams], vec![false; teams]);
+        Self { seed, listed_at, readings, troubles, has_read, is_misled, ..Self::default() }
     }
 
     /// A request begins. Returns its number.
@@ -97,11 +100,19 @@ impl Seen {
             Ask::Page { team, stream: Stream::Connections, .. } => self.has_read[*team] = true,
             Ask::Devices(team) => {
                 self.listed_at[*team].push(now.nanos());
-                if std::mem::take(&mut self.has_read[*team]) {
+                let is_misled = std::mem::take(&mut self.is_misled[*team]);
+                if std::mem::take(&mut self.has_read[*team]) && !is_misled {
                     self.readings[*team].push(now.nanos());
                 }
             }
             _ => {}
+        }
+    }
+
+    /// The service shows less than it holds, or has shown before.
+    pub fn misled(&mut self, ask: &Ask) {
+        if let Ask::Page { team, stream: Stream::Connections, .. } = ask {
+            self.is_misled[*team] = true;
         }
     }
 
@@ -147,6 +158,7 @@ impl Seen {
         }
         let passed = offset.min(rows.len()).min(walked.rows.len());
         let is_moved = walked.range == range && offset > 0 && rows[..passed] != walked.rows[..passed];
+        self.is_misled[team] |= is_moved && stream == Stream::Connections;
         *walked = LastWalk { range, rows, is_moved };
     }
 }

@@ -184,6 +184,7 @@ impl Service {
                 return Err(answers::failure(fault, &mut inner.chance));
             }
             if fault == Fault::EmptyAnswer {
+                inner.seen.misled(ask);
                 return Ok((date, answers::empty(ask)));
             }
             if fault == Fault::Garbage {

@@ -4,7 +4,7 @@
 use crate::faulty_service;
 
 use faulty_service::laws::{findings, open_gaps, word};
-use faulty_service::{Action, DAY, Expected, HOUR, Program, SINCE, World, hold, hold_with, scene};
+use faulty_service::{Action, Answer, DAY, Expected, HOUR, Program, Request, SINCE, World, hold, hold_with, scene};
 use serde_json::Value;
 
 const COMPUTER: &str = "team-one-computer-2";
@@ -317,4 +317,70 @@ fn reports_name_a_computer_removed_before_the_first_reading() {
         rows.as_array().unwrap().iter().filter(|row| row["removed_before"] == 1 && row["source"] == "connections");
     assert!(rows.count() >= 2, "{}", health.stdout);
     assert!(health.stderr.contains("removed before: Team team-one connections"), "{}", health.stderr);
+}
+
+/// Whether the request is for connections of the second `at`.
+fn is_about(request: &Request, at: i64) -> bool {
+    let span = request.number("startTime").unwrap_or(i64::MAX)..request.number("stopTime").unwrap_or(i64::MIN);
+    request.is_connections() && span.contains(&at)
+}
+
+/// An early event of the open day disappears before each later page: no walk reaches the events of the computer.
+#[test]
+fn a_computer_removed_after_a_reading_that_never_reached_it_leaves_a_gap() {
+    let (service, program) = scene();
+    service.world().fill(DAY, 0..3);
+    service.set_clock(DAY + 73 * HOUR);
+    program.sync(&SINCE).ended(0);
+    let used = NOON - 2 * HOUR;
+    let mut early: Vec<u64> = (0..200).map(|n| service.world().connection_of(0, 0, DAY + 74 * HOUR + n, 1)).collect();
+    for n in 0..200 {
+        service.world().connection_of(0, 2, DAY + 76 * HOUR + n, 1);
+    }
+    let lost: Vec<u64> = (0..10).map(|n| service.world().connection_of(0, 1, used + n, 1)).collect();
+    service.world().habits.cap = Some(20);
+    service.set_clock(NOON);
+    early.reverse();
+    service.on_request(move |_, request, world: &mut World| {
+        if is_about(request, used)
+            && request.number("offset") > Some(0)
+            && let Some(number) = early.pop()
+        {
+            world.delete(number);
+        }
+        Action::Serve
+    });
+    program.sync(&SINCE).ended(0);
+    assert!(!lost.iter().any(|number| service.world().event(*number).served));
+    service.calm();
+    service.world().remove_computer(COMPUTER, NOON + 60, true);
+    service.set_clock(NOON + HOUR);
+    program.sync(&SINCE).ended(3).says(&["gap"]);
+    hold_with(&service, &program, &expecting(&[("connections", COMPUTER)]));
+}
+
+/// For two hours, the service shows an empty day. The computer is used and removed in this time.
+#[test]
+fn a_computer_removed_while_the_service_shows_nothing_leaves_a_gap() {
+    let (service, program) = scene();
+    service.world().fill(DAY, 0..4);
+    program.sync(&SINCE).ended(0);
+    service.on_request(|_, request, _: &mut World| match is_about(request, NOON) {
+        true => Action::Answer(Answer::of(200, "{\"deviceEvents\":[],\"hasMoreEvents\":false}".to_owned())),
+        false => Action::Serve,
+    });
+    service.world().connection_of(0, 1, NOON + 1_800, 1);
+    for minutes in [20, 40, 60, 80, 100] {
+        service.world().activity(NOON + minutes * 60 - 30, 1);
+        service.set_clock(NOON + minutes * 60);
+        program.sync(&SINCE).ended(0);
+    }
+    assert!(!findings(&program, "silence").is_empty());
+    service.world().remove_computer(COMPUTER, NOON + 110 * 60, true);
+    service.set_clock(NOON + 115 * 60);
+    program.sync(&SINCE).ended(3).says(&["gap"]);
+    service.calm();
+    service.set_clock(NOON + 130 * 60);
+    program.sync(&SINCE).ended(0);
+    hold_with(&service, &program, &Expected { requests_max: 1_000, ..expecting(&[("connections", COMPUTER)]) });
 }

@@ -10,7 +10,7 @@ from unittest import mock
 import annals_lake as lake
 import pyarrow as pa
 import pyarrow.parquet as pq
-from annals_lake.ledger import team_key
+from annals_lake.ledger import _beyond, team_key
 from annals_lake.schema import SCHEMAS
 
 from support import ArchiveTest, annals, bucket_server
@@ -170,6 +170,7 @@ class WrongUseTest(ArchiveTest):
         calls: list[tuple[Callable[[], object], type[Exception], str]] = [
             (lambda: lake.Archive(self.root.parent), lake.NotAnArchive, "is no archive: it has no archive.json"),
             (lambda: archive.dataset("sesions"), lake.UnknownDataset, "'sesions'; there are activity, connections"),
+            (lambda: archive.snapshots("sesions"), lake.UnknownDataset, "'sesions'; there are activity, connections"),
             (lambda: archive.dataset("sessions", "nobody"), lake.UnknownTeam, f"no team 'nobody'; there are '{team}'"),
             (lambda: archive.dataset("sessions", team, 0), lake.UnknownLine, "and no line 0"),
             (lambda: archive.dataset("sessions", team, 999), lake.UnknownLine, "and no line 999"),
@@ -227,6 +228,15 @@ class WrongUseTest(ArchiveTest):
             with self.assertRaisesRegex(lake.Damaged, said):
                 lake.Archive(copy).teams()
 
+    def test_a_team_is_read_without_the_ledgers_of_others(self) -> None:
+        copy, (one, other) = self.copy(), lake.Archive(self.root).teams()
+        (path,) = ledger_files(copy, other)
+        change_byte(path, 90)
+        rows = lake.Archive(self.root).dataset("sessions", one).rows
+        self.assertEqual(lake.Archive(copy).dataset("sessions", one).rows, rows)
+        with self.assertRaises(lake.Damaged):
+            lake.Archive(copy).dataset("sessions")
+
     def test_an_append_that_was_interrupted_is_no_line(self) -> None:
         heads = lake.Archive(self.root).heads()
         for torn in (b'{"v":1,"archive', b"\0" * 4096, b"\0" * 4096 + b"\n"):
@@ -236,6 +246,25 @@ class WrongUseTest(ArchiveTest):
             with path.open("ab") as file:
                 file.write(torn)
             self.assertEqual(lake.Archive(copy).heads(), heads)
+
+
+class LinesOfABucketTest(unittest.TestCase):
+    class Store:
+        """Has the lines 1 to 3. The first read of line 2 comes before its append, and the read of line 3 after it."""
+
+        def __init__(self, late: int) -> None:
+            self.late = {f"team/line/{2:012}.jsonl": late}
+
+        def read(self, path: str) -> bytes | None:
+            self.late[path] = self.late.get(path, 0) - 1
+            number = int(path[-18:-6])
+            return None if self.late[path] >= 0 or number > 3 else f"{number}\n".encode()
+
+    def test_lines_that_appear_during_the_read_are_read_again(self) -> None:
+        found = _beyond(self.Store(1), "team", 0)  # type: ignore[arg-type]
+        self.assertEqual([text for _, text in found], [b"1", b"2", b"3"])
+        with self.assertRaisesRegex(lake.Damaged, "is not there, and a later line is"):
+            list(_beyond(self.Store(2), "team", 0))  # type: ignore[arg-type]
 
 
 class TeamKeyTest(unittest.TestCase):

@@ -8,16 +8,14 @@ use crate::clock::Clock;
 use crate::config::{Config, Cron};
 use crate::daemon::Live;
 use crate::error::Error;
-use crate::lake::{Catalog, LakeError, Publisher, ReaderRoot, TableId, vacuum};
+use crate::lake::{Catalog, LakeError, Publisher, ReaderRoot, TableId};
 use crate::model::Instant;
 
-use super::super::publish::place;
+use super::super::publish::{existing, place};
 use super::Running;
 
 /// After a sleep of the machine or a change of its clock, the schedule continues within this time.
 const SLEEP_MAX: Duration = Duration::from_secs(30);
-/// The interval at which unneeded metadata is removed.
-const VACUUM_EVERY: Duration = Duration::from_secs(24 * 3_600);
 
 /// The parts that publishing needs.
 pub struct Schedule {
@@ -28,6 +26,8 @@ pub struct Schedule {
     pub place: ReaderRoot,
     /// `None`: nothing is published.
     pub cron: Option<Cron>,
+    /// No table is published for the first time.
+    pub only_existing: bool,
 }
 
 impl Schedule {
@@ -38,29 +38,28 @@ impl Schedule {
     pub fn of(running: &Running, config: &Config) -> Result<Self, Error> {
         let (archive, catalog) = (running.archive.clone(), running.catalog.clone());
         let (clock, live) = (running.clock.clone(), running.live.clone());
-        Ok(Self { archive, catalog, clock, live, place: place(config)?, cron: config.publish.schedule.clone() })
+        // Vacuum keeps expired files while a table names them: after an expiry the daemon updates the tables that exist.
+        let expiry = (!config.retention.is_empty()).then(|| config.schedule.retention.clone());
+        let only_existing = config.publish.schedule.is_none();
+        let cron = config.publish.schedule.clone().or(expiry);
+        Ok(Self { archive, catalog, clock, live, place: place(config)?, cron, only_existing })
     }
 
     /// Publishes on schedule, without end. The next scheduled run repeats a failed one.
     pub async fn run(self) {
         let Some(cron) = self.cron.clone() else { return };
         let schedule = Arc::new(self);
-        let (mut vacuumed, mut since) = (None, schedule.clock.now());
+        let mut since = schedule.clock.now();
         while let Some(at) = cron.next_since(&mut since, schedule.clock.now()) {
             let now = schedule.clock.now();
             if now < at {
                 schedule.clock.sleep(at.since(now).min(SLEEP_MAX)).await;
                 continue;
             }
-            let monotonic = schedule.clock.monotonic();
-            let is_vacuum_due = vacuumed.is_none_or(|at| monotonic.saturating_sub(at) >= VACUUM_EVERY);
             let own = schedule.clone();
-            let run = tokio::task::spawn_blocking(move || own.publish(now, is_vacuum_due)).await;
+            let run = tokio::task::spawn_blocking(move || own.publish(now)).await;
             let error = match run {
-                Ok(Ok(())) => {
-                    vacuumed = if is_vacuum_due { Some(monotonic) } else { vacuumed };
-                    None
-                }
+                Ok(Ok(())) => None,
                 Ok(Err(error)) => {
                     tracing::warn!(%error, "the open tables were not published: the next run tries again");
                     Some(error.to_string())
@@ -75,16 +74,13 @@ impl Schedule {
         }
     }
 
-    fn publish(&self, now: Instant, is_vacuum_due: bool) -> Result<(), LakeError> {
-        let published = Publisher::new(&self.archive, self.place.clone()).publish(&TableId::all())?;
+    fn publish(&self, now: Instant) -> Result<(), LakeError> {
+        let tables = if self.only_existing { existing(&self.archive)? } else { TableId::all() };
+        let (published, ended) = Publisher::new(&self.archive, self.place.clone()).publish_each(&tables);
         for table in published.iter().filter(|table| table.is_new) {
             let (name, version) = (&table.table, table.version);
             tracing::info!(name, version, table.files_added, table.files_removed, table.rows, "published a table");
         }
-        self.catalog.refresh(now)?;
-        if is_vacuum_due {
-            TableId::all().into_iter().try_for_each(|table| vacuum(&self.archive, table.as_str()).map(drop))?;
-        }
-        Ok(())
+        ended.and(self.catalog.refresh(now))
     }
 }

@@ -59,12 +59,14 @@ fn a_window_is_walked_twice_from_its_start_and_then_from_its_checkpoint() {
         "in both walks three pages followed a page that claimed to be the last"
     );
     assert_eq!((first.point.clone(), first.began_at), (point_of(&events(0..10), 2), Some(clock(0))));
+    assert_eq!(first.ended_at, Some(clock(9)));
 
     service.state().lists.insert(None, events(0..13));
     let second = poll(&service, first.point);
     assert_eq!(counts_by_text(&second.events), counts_in_list(&events(10..13)));
     assert_eq!(cost(&second.stats), (3, 1, 0, 9));
     assert_eq!((second.point.clone(), second.began_at), (point_of(&events(0..13), 2), Some(clock(10))));
+    assert_eq!(second.ended_at, Some(clock(12)));
 
     let third = poll(&service, second.point.clone());
     assert_eq!((third.events.len(), cost(&third.stats)), (0, (1, 1, 0, 2)));
@@ -159,6 +161,38 @@ fn a_list_that_always_changes_is_given_up_and_its_events_are_kept() {
     let chunks = follow(&service, &[None], &PageLimit::fixed(100), (None, usize::MAX));
     assert_eq!(cost(&chunks[0].stats).1, RESTARTS_MAX + 2, "{:?}", chunks[0].stats);
     assert_eq!(counts_by_text(&chunks[0].events), counts_in_list(&service.state().lists[&None]));
+}
+
+#[test]
+fn the_end_of_a_reading_tells_whether_everything_was_read() {
+    let moving =
+        || Service::of(events(1..40)).changing(|request, list| list.insert(0, event(&format!("n{request}"), 0)));
+    let growing = Service::of(events(0..3)).changing(|request, list| {
+        if request < 4 {
+            list.push(event(&format!("n{request}"), 6));
+        }
+    });
+    let checkpoint = || TailStart::of(point_of(&events(0..10), 2), 10);
+    let one = || vec![None];
+    for (case, service, devices, start, expected) in [
+        ("nothing new", Service::of(events(0..10)), one(), checkpoint(), TailEnd::Whole),
+        ("an event before the checkpoint is gone", Service::of(events(1..10)), one(), checkpoint(), TailEnd::Whole),
+        ("new events at the end of each page", growing, one(), TailStart::Empty, TailEnd::Whole),
+        ("the list always moves", moving(), one(), checkpoint(), TailEnd::Moved),
+        ("one of two lists moves", moving(), vec![None, None], TailStart::FromStart, TailEnd::Moved),
+        ("empty, without archived events", Service::default(), one(), TailStart::Empty, TailEnd::Whole),
+        ("empty, with archived events", Service::default(), one(), TailStart::FromStart, TailEnd::Silent),
+        ("empty, after a checkpoint", Service::default(), one(), checkpoint(), TailEnd::Silent),
+        ("empty lists, with archived events", Service::default(), vec![None, None], checkpoint(), TailEnd::Silent),
+    ] {
+        let (team, limit) = (TeamId::from("t"), PageLimit::fixed(PAGE));
+        let asked = PaddedRange { range: range(WINDOW.0, WINDOW.1), pad: 1 };
+        let mut reader = TailReader::new(lists(&service, &team, &devices, &limit), asked, start, usize::MAX);
+        while reader.end().is_none() {
+            now(reader.next()).unwrap();
+        }
+        assert_eq!(reader.end(), Some(expected), "{case}");
+    }
 }
 
 #[test]

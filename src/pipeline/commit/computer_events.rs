@@ -99,6 +99,7 @@ impl ComputerEvents {
             return Ok(());
         }
         let mut history = read_history(of, batch);
+        history.note_findings(draft.findings.iter());
         draft.windows.iter().for_each(|window| history.note_window(window));
         let removals = self.removals(of, batch, &history)?;
         for (device, removal) in removals {
@@ -195,7 +196,6 @@ fn read_history(of: &CommitContext<'_>, batch: &Batch) -> ReadHistory {
     let state = of.writer.state();
     let record = state.streams.get(&Stream::Connections).cloned().unwrap_or_default();
     let mut history = ReadHistory::of(state, of.uncommitted, lag(&record, of.settings));
-    history.note_findings(batch.findings.iter());
     let changes = [&batch.streams, &batch.deferred_changes].into_iter().filter_map(|map| map.get(&Stream::Connections));
     changes.for_each(|change| history.note_points(&change.read_points));
     history

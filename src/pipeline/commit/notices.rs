@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::archive::{Finding, FindingKind, StoredEvent, StreamRecord, WindowRecord, WindowState};
+use crate::archive::{Finding, FindingKind, StoredEvent, StreamRecord, WindowRecord};
 use crate::collect::CountedEvent;
 use crate::correlate::connection_of;
 use crate::model::ranges::missing;
@@ -138,15 +138,9 @@ pub fn vanished(
 
 /// Gaps of seconds that became stable later: none of their events is lost.
 pub fn closed_gaps(of: &CommitContext<'_>, record: &WindowRecord) -> Vec<Finding> {
-    let whole = [record.range];
-    let read = if record.state == WindowState::Provisional { &record.confirmed[..] } else { &whole };
-    let is_read = |from: Instant, to: Instant| {
-        record.range.start <= from && to <= record.range.end && missing(Range { start: from, end: to }, read).is_empty()
-    };
     let gaps = of.writer.state().gaps();
-    let closed = gaps
-        .filter(|gap| gap.stream == Some(record.stream) && gap.subject == UNSTABLE)
-        .filter(|gap| gap.from.zip(gap.to).is_some_and(|(from, to)| is_read(from, to)));
+    let gaps = gaps.filter(|gap| gap.stream == Some(record.stream) && gap.subject == UNSTABLE);
+    let closed = gaps.filter(|gap| gap.range().is_some_and(|range| missing(range, record.proved()).is_empty()));
     let finding = |gap: &Finding| Finding {
         kind: FindingKind::GapClosed,
         reason: "a later read covered this range completely".to_owned(),

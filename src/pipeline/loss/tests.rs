@@ -1,4 +1,5 @@
 use super::*;
+use crate::archive::WindowState;
 
 const LAG: Duration = Duration::from_secs(900);
 
@@ -90,6 +91,35 @@ fn during_the_first_reading_the_gap_is_everything_unconfirmed() {
     assert_eq!(gaps(&history, &removal(60)), [(-60_000, -50_000), (-40_000, 60)]);
     let reasons = history.losses(&removal(60), at(9_999));
     assert!(reasons.iter().all(|gap| gap.reason.ends_with("of this time were not read")), "{reasons:?}");
+}
+
+/// The lists of these ranges changed at each read, or the ranges were read empty. Read points do not wait for them.
+#[test]
+fn a_range_that_was_not_read_whole_lies_in_the_gap_of_a_later_removal() {
+    for kind in [FindingKind::UnstableWindow, FindingKind::Silence] {
+        let doubt = |range: (i64, i64), found: i64| {
+            let range = Range { start: at(range.0), end: at(range.1) };
+            Finding::new(Some(Stream::Connections), kind, "a range", "", at(found)).over(range)
+        };
+        let backfill = (-50_000, -40_000);
+        let mut open = reading(&[3_600, 7_200]);
+        open.note_findings([doubt(backfill, 0)].iter());
+        assert_eq!(gaps(&open, &removal(7_800)), [backfill, (6_300, 7_800)]);
+        let reason = &open.losses(&removal(7_800), at(9_999))[0].reason;
+        assert!(reason.ends_with("of this time were not read"), "{reason}");
+        open.note_window(&confirmed(backfill, 7_900, WindowState::Settled));
+        assert_eq!(gaps(&open, &removal(7_800)), [backfill, (6_300, 7_800)], "it was read after the removal");
+        assert_eq!(gaps(&open, &removal(8_000)), [(6_300, 8_000)], "it was read before the removal");
+
+        // The points of the open window had read its events before the reading that failed.
+        let mut late = reading(&[3_600, 7_200, 20_000]);
+        late.note_findings([doubt((3_000, 8_000), 20_000)].iter());
+        assert_eq!(gaps(&late, &removal(20_500)), [(6_300, 8_000), (19_100, 20_500)]);
+        // An open window was read empty, and later read whole.
+        let mut recovered = reading(&[3_600, 7_200]);
+        recovered.note_findings([doubt((0, 86_400), 3_600)].iter());
+        assert_eq!(gaps(&recovered, &removal(7_800)), [(6_300, 7_800)]);
+    }
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use crate::archive::{EventKey, WalkPoint};
-use crate::collect::{Lists, PaddedRange, PageLimit, TailReader, TailStart};
+use crate::api::ApiError;
+use crate::archive::{EventKey, FindingKind, WalkPoint};
+use crate::collect::{Lists, PaddedRange, PageLimit, TailEnd, TailReader, TailStart};
 use crate::model::{Instant, Range};
 use crate::pipeline::commit::batch::Batch;
 use crate::pipeline::commit::change::WindowChange;
@@ -17,7 +18,7 @@ use super::round::{PAD_SECONDS, Round};
 const LOOK_AHEAD: Duration = Duration::from_secs(400 * 86_400);
 
 impl Round<'_> {
-    /// Reads the new events of an open window.
+    /// Reads the new events of an open window. If some may be unread, this round makes no read point of the stream.
     pub async fn tail(&self, window: Range) -> Result<(), RoundError> {
         let asked = PaddedRange { range: window, pad: PAD_SECONDS };
         let held = self.windows.get(&window.start);
@@ -26,11 +27,11 @@ impl Round<'_> {
         let point = before.as_ref().and_then(|point| decode_point(point, &key));
         let start = TailStart::of(point, held.map_or(0, |held| held.events));
         let mut reader = TailReader::new(self.lists, asked, start, WALK_EVENTS_MAX);
-        while !reader.is_done() {
+        while reader.end().is_none() {
             let mut permit = self.ctx.reserve(READ_EVENTS_MAX).await?;
             let Some(chunk) = reader.next().await? else { break };
             drop(split_off(&mut permit, chunk.events.len()));
-            self.ctx.service().observe(chunk.began_at);
+            self.ctx.service().observe(chunk.ended_at);
             self.ctx.progress.read(&self.ctx.team, self.stream, window, chunk.events.len() as u64, false);
             let walk = chunk.point.map(|point| encode_point(point, &key)).filter(|point| point.offset > 0);
             if chunk.events.is_empty() && (walk.is_none() || walk == before) {
@@ -44,6 +45,19 @@ impl Round<'_> {
             self.add_events(&mut batch, chunk.events);
             self.ctx.inbox.add(batch, permit).await?;
         }
+        match reader.end() {
+            Some(TailEnd::Whole) | None => return Ok(()),
+            Some(TailEnd::Moved) => {}
+            Some(TailEnd::Silent) if self.is_emptied(window).await? => return Ok(()),
+            Some(TailEnd::Silent) => {
+                let why = "read empty, though events of it are archived";
+                let finding = self.finding(FindingKind::Silence, &window.to_string(), Some(window), why);
+                self.ctx.add(|batch| batch.note_finding(finding)).await?;
+            }
+        }
+        let stream = self.stream;
+        tracing::warn!(team = %self.ctx.team, %stream, %window, "an open window was not read whole: the next round reads it again");
+        self.ctx.deferred().unread.insert(stream);
         Ok(())
     }
 
@@ -57,22 +71,17 @@ impl Round<'_> {
         let limit = PageLimit::fixed(self.lists.limit.events());
         let lists = Lists { limit: &limit, ..self.lists };
         let mut reader = TailReader::new(lists, asked, TailStart::Point(0, Vec::new()), WALK_EVENTS_MAX);
+        let refused = |error: ApiError| {
+            tracing::debug!(stream = %self.stream, %error, "the service refused to list future events");
+            None
+        };
         loop {
             let mut permit = self.ctx.reserve(READ_EVENTS_MAX).await?;
-            match reader.next().await {
-                Ok(None) => return Ok(()),
-                Ok(Some(chunk)) if chunk.events.is_empty() => {}
-                Ok(Some(chunk)) => {
-                    drop(split_off(&mut permit, chunk.events.len()));
-                    let mut batch = Batch::default();
-                    self.add_events(&mut batch, chunk.events);
-                    self.ctx.inbox.add(batch, permit).await?;
-                }
-                Err(error) => {
-                    tracing::debug!(stream = %self.stream, %error, "cannot read events with future dates");
-                    return Ok(());
-                }
-            }
+            let Some(chunk) = reader.next().await.unwrap_or_else(refused) else { return Ok(()) };
+            drop(split_off(&mut permit, chunk.events.len()));
+            let mut batch = Batch::default();
+            self.add_events(&mut batch, chunk.events);
+            self.ctx.inbox.add(batch, permit).await?;
         }
     }
 }

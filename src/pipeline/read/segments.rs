@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::archive::{Finding, FindingKind, WindowState};
+use crate::archive::{ArchiveError, Finding, FindingKind, TeamWriter, WindowState};
 use crate::collect::{RangeOutcome, Segment};
 use crate::model::ranges::{clip, missing, union};
-use crate::model::{Instant, Range};
+use crate::model::{Instant, Range, Stream};
 use crate::pipeline::commit::batch::{Batch, UNSTABLE};
 use crate::pipeline::commit::change::WindowChange;
 use crate::pipeline::read::round::{Purpose, Round};
@@ -18,12 +18,6 @@ const USUAL_WINDOWS: usize = 14;
 
 /// The parts of each window that this round re-scanned, by the window's start.
 pub type Rescanned = BTreeMap<Instant, Vec<Range>>;
-
-/// A suspicious empty answer, and whether the program believes it.
-struct EmptyAnswer {
-    finding: Finding,
-    is_believed: bool,
-}
 
 impl Round<'_> {
     /// Notes a segment: the service's clock, the progress, and the stability of its range.
@@ -41,7 +35,15 @@ impl Round<'_> {
     }
 
     /// The batch of a segment. `rescanned`: the parts of each window that this round re-scanned before.
-    pub fn batch_of(&self, segment: Segment, purpose: Purpose, rescanned: &mut Rescanned) -> Batch {
+    ///
+    /// # Errors
+    /// When the archive cannot be read.
+    pub async fn batch_of(
+        &self,
+        segment: Segment,
+        purpose: Purpose,
+        rescanned: &mut Rescanned,
+    ) -> Result<Batch, ArchiveError> {
         let mut batch = Batch::default();
         self.note_anomalies(&mut batch, segment.range, segment.stats.anomalies);
         let is_unstable = segment.outcome != RangeOutcome::Confirmed;
@@ -63,9 +65,9 @@ impl Round<'_> {
                 // By the answer's own date the lag has not passed. Either this date or the date that planned the
                 // reading is wrong.
                 tracing::debug!(stream = %self.stream, %window, "read before its lag had passed");
-            } else if let Some(empty) = self.empty_answer(window, part, &segment, read_at) {
-                change.confirmed = empty.is_believed.then_some(part);
-                batch.defer_finding(empty.finding);
+            } else if let Some((finding, is_believed)) = self.empty_answer(window, &segment).await? {
+                change.confirmed = is_believed.then_some(part);
+                batch.defer_finding(finding);
             } else {
                 change.confirmed = Some(part);
             }
@@ -79,7 +81,7 @@ impl Round<'_> {
         if purpose == Purpose::Settle || !planted::is(Bug::RescanUnread) {
             self.add_events(&mut batch, segment.events);
         }
-        batch
+        Ok(batch)
     }
 
     fn unstable(&self, part: Range) -> Vec<Finding> {
@@ -96,11 +98,11 @@ impl Round<'_> {
         self.finding(FindingKind::UnstableWindow, &part.to_string(), Some(part), why)
     }
 
-    /// An empty answer for a window that has archived events, or usually has some. The program trusts it only if no
-    /// later re-scan will read the window again.
-    fn empty_answer(&self, window: Range, part: Range, segment: &Segment, read_at: Instant) -> Option<EmptyAnswer> {
-        if part != window || segment.events.iter().any(|held| held.event.at().is_some_and(|at| part.owns(at))) {
-            return None;
+    /// An empty answer for a window that has archived events, or usually has some, and whether the program believes it.
+    /// It does so only if no later re-scan will read the window again.
+    async fn empty_answer(&self, window: Range, segment: &Segment) -> Result<Option<(Finding, bool)>, ArchiveError> {
+        if clip(window, segment.range) != Some(window) || segment.owned_by(window) > 0 {
+            return Ok(None);
         }
         let held = self.windows.get(&window.start).filter(|held| held.state == WindowState::Provisional);
         let held = held.map_or(0, |held| held.events);
@@ -108,12 +110,25 @@ impl Round<'_> {
         let mut before: Vec<u64> = before.map(|(_, held)| held.events).collect();
         before.sort_unstable();
         let usual = before.get(before.len() / 2).copied().unwrap_or(0);
-        if held == 0 && (usual < USUAL_EVENTS_MIN || before.len() < USUAL_WINDOWS) {
-            return None;
+        let is_usual = held == 0 && (usual < USUAL_EVENTS_MIN || before.len() < USUAL_WINDOWS);
+        if is_usual || (held > 0 && self.is_emptied(window).await?) {
+            return Ok(None);
         }
-        let is_last = self.ctx.settings.tiers() <= self.ctx.settings.tiers_passed(window.end, read_at);
+        let is_last = self.ctx.settings.tiers() <= self.ctx.settings.tiers_passed(window.end, self.now);
         let reason = format!("an empty answer: the archive holds {held} events of the window, and {usual} are usual");
         let finding = self.finding(FindingKind::Silence, &window.to_string(), Some(window), &reason);
-        Some(EmptyAnswer { finding, is_believed: is_last || held == 0 })
+        Ok(Some((finding, is_last || held == 0)))
+    }
+
+    /// Whether the computers of all archived events of a window were removed: the service has deleted these events.
+    pub async fn is_emptied(&self, window: Range) -> Result<bool, ArchiveError> {
+        if self.stream != Stream::Connections {
+            return Ok(false);
+        }
+        let of_removed = move |writer: &mut TeamWriter| {
+            let (listed, used) = (&writer.state().devices, writer.rows().computers_in(window)?);
+            Ok(!listed.is_empty() && used.iter().all(|id| id.as_ref().is_some_and(|id| !listed.contains(id))))
+        };
+        self.ctx.with_writer(of_removed).await
     }
 }

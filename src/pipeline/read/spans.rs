@@ -48,11 +48,9 @@ impl<'a> Round<'a> {
                     let Some((segment, permit)) = step else { continue };
                     // Events in the padding of a re-scan say nothing about the span: the span would become ever
                     // shorter.
-                    let owned =
-                        segment.events.iter().filter(|held| held.event.at().is_some_and(|at| segment.range.owns(at)));
-                    planner.learn(segment.range, owned.count() as u64);
+                    planner.learn(segment.range, segment.owned_by(segment.range));
                     self.note_read(&segment);
-                    let batch = self.batch_of(segment, purpose, &mut rescanned);
+                    let batch = self.batch_of(segment, purpose, &mut rescanned).await?;
                     self.ctx.inbox.add(batch, permit).await?;
                     if !reader.is_done() {
                         readings.push(self.step(span, Some(reader), purpose));

@@ -87,7 +87,7 @@ async fn read_lists(
         tracing::warn!(%team, %stream, ranges = left, "the list changes at each read: these ranges stay open until the next round");
     }
     // The check of the computers notes the read point of connections.
-    if ctx.settings.until.is_none() && stream != Stream::Connections && !ctx.deferred().is_unfinished {
+    if stream != Stream::Connections && ctx.is_read(stream) {
         let point = ReadPoint::ended(ctx.service().now(), now);
         ctx.note_point(stream, StreamChange { read_points: vec![point], ..StreamChange::default() }).await?;
     }
@@ -95,14 +95,10 @@ async fn read_lists(
 }
 
 async fn note_deprecated(ctx: &TeamContext, stream: Stream, lists: usize, now: Instant) -> Result<(), RoundError> {
-    let known = ctx.with_state(|state| state.findings.iter().any(|(_, f)| f.kind == FindingKind::DeprecatedHistory));
-    if known {
-        return Ok(());
-    }
     let reason = "the service has no team history: Annals reads the deprecated history of each computer";
     let finding = Finding::new(Some(stream), FindingKind::DeprecatedHistory, "history/devices", reason, now);
     let finding = Finding { count: lists as u64, ..finding };
-    Ok(ctx.add(|batch| batch.findings.push(finding)).await?)
+    Ok(ctx.add(|batch| batch.note_finding(finding)).await?)
 }
 
 impl Round<'_> {

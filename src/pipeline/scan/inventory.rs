@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::api::{ApiError, Computers, UnfilteredJson};
+use crate::api::{ApiError, Computers};
 use crate::archive::{ArchiveError, Draft};
 use crate::inventory::{Malformed, Scope, ShownParts, computers, sso_users, team, users};
 use crate::model::{Dataset, Instant, InventoryPart, InventoryValue, Range, Stream};
@@ -125,19 +125,15 @@ async fn send(
             read("the team", team(view.body.whole.text()))
         }
         ScanRequest::Computers => {
-            let listed: Computers = match listed.take() {
+            let listed = match listed.take() {
                 Some(listed) => listed,
                 None => ctx.source.devices(&ctx.team).await?.body,
             };
             read("the team's computers", computers(listed.whole.text(), is_whole))
         }
-        ScanRequest::Users => {
-            let listed: UnfilteredJson = ctx.source.users(&ctx.team).await?.body;
-            read("the team's users", users(listed.text()))
-        }
+        ScanRequest::Users => read("the team's users", users(ctx.source.users(&ctx.team).await?.body.text())),
         ScanRequest::SsoUsers => {
-            let listed = ctx.source.sso_users(&ctx.team).await?.body;
-            read("the team's SSO users", sso_users(listed.text()))
+            read("the team's SSO users", sso_users(ctx.source.sso_users(&ctx.team).await?.body.text()))
         }
     }
 }

@@ -126,7 +126,6 @@ async fn commit(ctx: &TeamContext, answers: Vec<(String, ShownParts)>, end: Opti
         let mut held = archived_parts(writer, PARTS)?;
         let seen_at = next_moment(writer.state(), PARTS.into_iter(), held.values(), now);
         let mut draft = Draft::default();
-        let mut all = ShownParts::default();
         for (part, archived) in &mut held {
             let mut rows = Vec::new();
             for (user, snapshot) in &answers {
@@ -141,9 +140,9 @@ async fn commit(ctx: &TeamContext, answers: Vec<(String, ShownParts)>, end: Opti
                 draft.inventory_reads.push(scan_record(*part, seen_at, entities));
             }
         }
-        for (_, snapshot) in answers {
-            all = all.with(ShownParts { unknown: snapshot.unknown, ..ShownParts::default() });
-        }
+        let unknown =
+            answers.into_iter().map(|(_, parts)| ShownParts { unknown: parts.unknown, ..ShownParts::default() });
+        let all = unknown.fold(ShownParts::default(), ShownParts::with);
         draft.findings = unknown_fields(writer.state(), &all, seen_at);
         let changes = changes_in(&draft);
         let _done = writer.commit(draft, at)?;

@@ -1,5 +1,6 @@
 //! One team's round for its readings: the edges, and the input of the commit stage.
 
+use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -33,6 +34,8 @@ pub struct TeamContext {
 pub struct Deferred {
     /// Unstable ranges, which stay open.
     pub open: Vec<(Stream, Range)>,
+    /// Streams with an open window that was not read whole.
+    pub unread: BTreeSet<Stream>,
     /// The round is out of time and has more to do.
     pub is_unfinished: bool,
 }
@@ -55,6 +58,12 @@ impl TeamContext {
         self.deferred.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether a read point may vouch for the stream: this round read everything up to its start.
+    pub fn is_read(&self, stream: Stream) -> bool {
+        let deferred = self.deferred();
+        self.settings.until.is_none() && !deferred.is_unfinished && !deferred.unread.contains(&stream)
+    }
+
     /// Whether this round is out of time and leaves the rest to the next round.
     pub fn is_out_of_time(&self) -> bool {
         let spent = self.clock.monotonic().saturating_sub(self.began);
@@ -72,9 +81,6 @@ impl TeamContext {
     }
 
     /// A permit for the events of one reading.
-    ///
-    /// # Errors
-    /// As [`TeamContext::add`].
     pub async fn reserve(&self, events: usize) -> Result<Permit, ArchiveError> {
         if let Some(permit) = self.budget.try_reserve(events) {
             return Ok(permit);
@@ -92,16 +98,10 @@ impl TeamContext {
 
     /// Notes a successful reading. Its read point is written with the next commit. It triggers a commit if the last
     /// committed one is old: then the archive of a quiet team, too, shows that the team is read.
-    ///
-    /// # Errors
-    /// As [`TeamContext::add`].
     pub async fn note_point(&self, stream: Stream, change: StreamChange) -> Result<(), ArchiveError> {
-        let is_due = change.read_points.last().is_some_and(|point| {
-            self.with_state(|state| {
-                let held = state.streams.get(&stream).and_then(|record| read_to(record, None));
-                held.is_none_or(|held| point.read_to.since(held) >= POINT_AGE_MAX)
-            })
-        });
+        let held = self.with_state(|state| state.streams.get(&stream).and_then(|record| read_to(record, None)));
+        let mut points = change.read_points.iter().map(|point| point.read_to);
+        let is_due = points.any(|to| held.is_none_or(|held| to.since(held) >= POINT_AGE_MAX));
         self.add(|batch| match is_due {
             true => batch.change_stream(stream, change),
             false => batch.defer_change(stream, change),

@@ -3,24 +3,26 @@
 import json
 import os
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from .errors import Damaged, NotAnArchive, UnknownDataset, UnknownLine, UnknownSnapshot, UnknownTeam
-from .ledger import FileEntry, Ledger, read_ledger, team_keys
-from .schema import DATASETS
+from .ledger import FileEntry, Ledger, read_ledger, team_key, team_keys
+from .schema import DATASETS, LEDGER_TABLES
 from .snapshots import Snapshot, heads_of, read_snapshots
 from .store import open_store
 from .table import Table
 
 _MANIFEST = "archive.json"
 _VERSION = 3
+_TEAMS_AT_ONCE = 8
 
 
 class Archive:
     """An archive in a directory or a bucket.
 
     `location` is a directory, or an address such as `s3://bucket/prefix`; with `filesystem`, a path of that pyarrow file
-    system. Ledgers are read once, when they are first needed: open the archive again to see later commits.
+    system. Each team's ledger is read once, when it is first needed: open the archive again to see later commits.
 
     With `verify`, every file is compared with the hash that the ledger holds before it is handed out, which reads it whole.
     """
@@ -30,7 +32,8 @@ class Archive:
         self.verify = verify
         self._store = open_store(location, filesystem)
         self.id = self._read_id()
-        self._ledgers: dict[str, Ledger] | None = None
+        self._ledgers: dict[str, Ledger] = {}
+        self._has_all = False
 
     def __repr__(self) -> str:
         return f"Archive({self.location!r})"
@@ -60,11 +63,11 @@ class Archive:
         if snapshot is not None:
             if at is not None:
                 raise ValueError("give `at` or `snapshot`, not both")
-            at = self._lines_of_snapshot(name, snapshot)
+            at = self._lines_of_snapshot(name, snapshot, team)
         files: list[FileEntry] = []
         lines = self._lines(team, at)
         for team_id, seq in lines.items():
-            files.extend(self._of_dataset(self._read_ledgers()[team_id], seq, name))
+            files.extend(self._of_dataset(self._ledgers[team_id], seq, name))
         table = Table(self._store, name, tuple(sorted(files, key=lambda file: file.path)), lines)
         if self.verify:
             table.verify()
@@ -72,12 +75,16 @@ class Archive:
 
     def snapshots(self, name: str) -> list[Snapshot]:
         """The snapshots of a dataset's open table, oldest first; none where it was never published."""
+        if name not in DATASETS and name not in LEDGER_TABLES:
+            raise UnknownDataset(f"no table is named {name!r}; there are {', '.join((*DATASETS, *LEDGER_TABLES))}")
         return read_snapshots(self._store, name)
 
-    def _lines_of_snapshot(self, name: str, snapshot: int) -> dict[str, int]:
-        heads, ledgers = heads_of(self._store, name, snapshot, self.id), self._read_ledgers()
+    def _lines_of_snapshot(self, name: str, snapshot: int, only: str | None) -> dict[str, int]:
+        heads = heads_of(self._store, name, snapshot, self.id)
+        heads = {team: head for team, head in heads.items() if only in (None, team)}
         for team, head in heads.items():
-            lines = ledgers[team].lines if team in ledgers else ()
+            ledger = self._ledger(team)
+            lines = ledger.lines if ledger else ()
             if head.seq > len(lines) or (head.seq and lines[head.seq - 1].sha256 != head.sha256):
                 raise UnknownSnapshot(
                     f"snapshot {snapshot} of {name} names line {head.seq} of team {team!r} with the hash {head.sha256}, "
@@ -90,14 +97,17 @@ class Archive:
 
     def _lines(self, team: str | None, at: int | Mapping[str, int] | None) -> dict[str, int]:
         """The line of each team at which the dataset is asked for."""
-        heads = self.heads()
-        if team is not None and team not in heads:
-            raise UnknownTeam(f"{self.location} has no team {team!r}; there are {', '.join(map(repr, heads)) or 'none'}")
-        asked = heads if team is None else {team: heads[team]}
+        if team is None:
+            asked = self.heads()
+        else:
+            ledger = self._ledger(team)
+            if ledger is None:
+                raise UnknownTeam(f"{self.location} has no team {team!r}; there are {', '.join(map(repr, self.teams())) or 'none'}")
+            asked = {team: len(ledger.lines)}
         if at is None:
             return asked
         if isinstance(at, Mapping):
-            unknown = sorted(set(at) - set(heads))
+            unknown = sorted(team_id for team_id in at if self._ledger(team_id) is None)
             if unknown:
                 raise UnknownTeam(f"{self.location} has no team {unknown[0]!r}, which `at` names")
             lines = {team_id: at[team_id] for team_id in asked if team_id in at}
@@ -106,13 +116,22 @@ class Archive:
         else:
             raise UnknownLine(f"each of {len(asked)} teams counts its own lines: give `team`, or `at` as a line of each team")
         for team_id, seq in lines.items():
-            self._read_ledgers()[team_id].line(seq)
+            self._ledgers[team_id].line(seq)
         return lines
 
+    def _ledger(self, team: str) -> Ledger | None:
+        if team not in self._ledgers and not self._has_all:
+            ledger = read_ledger(self._store, team_key(team), self.id)
+            if ledger is not None:
+                self._ledgers[team] = ledger
+        return self._ledgers.get(team)
+
     def _read_ledgers(self) -> dict[str, Ledger]:
-        if self._ledgers is None:
-            found = (read_ledger(self._store, key, self.id) for key in team_keys(self._store))
-            self._ledgers = {ledger.team_id: ledger for ledger in found if ledger is not None}
+        if not self._has_all:
+            with ThreadPoolExecutor(_TEAMS_AT_ONCE) as threads:
+                found = threads.map(lambda key: read_ledger(self._store, key, self.id), team_keys(self._store))
+                read = {ledger.team_id: ledger for ledger in found if ledger is not None}
+            self._ledgers, self._has_all = read | self._ledgers, True
         return self._ledgers
 
     def _read_id(self) -> str:

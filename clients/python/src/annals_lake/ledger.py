@@ -135,6 +135,10 @@ def _beyond(store: Store, directory: str, count: int) -> Iterator[tuple[str, byt
             found = list(threads.map(store.read, paths))
             end = found.index(None) if None in found else len(found)
             if any(text is not None for text in found[end:]):
+                # A writer may have appended these lines while they were read.
+                found[end:] = threads.map(store.read, paths[end:])
+                end = found.index(None) if None in found else len(found)
+            if any(text is not None for text in found[end:]):
                 raise Damaged(f"{paths[end]} is not there, and a later line is")
             for path, text in zip(paths[:end], found[:end]):
                 yield path, (text or b"").rstrip(b"\n")

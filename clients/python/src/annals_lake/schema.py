@@ -57,6 +57,9 @@ def _columns(name: str) -> str:
 DATASETS = tuple(_COLUMNS)
 """The datasets that an archive keeps in files."""
 
+LEDGER_TABLES = ("coverage", "findings")
+"""Further open tables: `annals publish` makes their rows from the ledgers."""
+
 SCHEMAS: dict[str, Any] = {
     name: pa.schema([_field(number, text) for number, text in enumerate(_columns(name).split(), 1)]) for name in _COLUMNS
 }

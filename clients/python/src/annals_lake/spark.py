@@ -8,6 +8,7 @@ many parts the files are read in at most.
 """
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -88,7 +89,8 @@ def read(session: SparkSession, table: Table, store: Store, through: str | None)
     if not table.entries:
         return session.createDataFrame([], schema)
     if through == "files":
-        return session.read.schema(schema).parquet(*table.files())
+        # Spark takes a path as a pattern.
+        return session.read.schema(schema).parquet(*(re.sub(r"([\\{}\[\]*?])", r"\\\1", path) for path in table.files()))
     if store.location is None:
         raise ValueError("workers cannot be given a file system: open the archive by its address")
     session.dataSource.register(AnnalsDataSource)

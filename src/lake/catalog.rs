@@ -62,7 +62,7 @@ impl Catalog {
 
     /// Whether the catalog answers from memory, without the store.
     pub fn is_current(&self, now: Instant) -> bool {
-        is_current(&self.cache(), now)
+        is_current(&self.cached(), now)
     }
 
     /// Reads the versions that were published since the last list.

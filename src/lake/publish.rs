@@ -154,9 +154,8 @@ impl<'a> Publisher<'a> {
         let ledgers =
             Ledgers::read(self.archive, pending.iter().any(|table| matches!(table, TableId::LedgerTable(_))))?;
         for (table, base) in pending.iter().zip(bases) {
-            let wanted = |base| Wanted::of(*table, &ledgers).map(|wanted| (base, wanted));
-            let result =
-                base.and_then(wanted).and_then(|(base, wanted)| self.bring_up(base, &wanted, &ledgers.lines, begun));
+            let update = |base| self.update_table(base, &TargetFiles::of(*table, &ledgers)?, &ledgers.lines, begun);
+            let result = base.and_then(update);
             done.extend(result.transpose().map(|result| (*table, result)));
         }
         Ok(())

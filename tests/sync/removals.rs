@@ -338,7 +338,7 @@ fn a_computer_removed_after_a_reading_that_never_reached_it_leaves_a_gap() {
         service.world().connection_of(0, 2, DAY + 76 * HOUR + n, 1);
     }
     let lost: Vec<u64> = (0..10).map(|n| service.world().connection_of(0, 1, used + n, 1)).collect();
-    service.world().habits.cap = Some(20);
+    service.world().behaviour.cap = Some(20);
     service.set_clock(NOON);
     early.reverse();
     service.on_request(move |_, request, world: &mut World| {

@@ -102,7 +102,7 @@ fn a_range_that_was_not_read_whole_lies_in_the_gap_of_a_later_removal() {
             Finding::new(Some(Stream::Connections), kind, "a range", "", at(found)).over(range)
         };
         let backfill = (-50_000, -40_000);
-        let mut open = reading(&[3_600, 7_200]);
+        let mut open = history(&[3_600, 7_200]);
         open.note_findings([doubt(backfill, 0)].iter());
         assert_eq!(gaps(&open, &removal(7_800)), [backfill, (6_300, 7_800)]);
         let reason = &open.losses(&removal(7_800), at(9_999))[0].reason;
@@ -112,11 +112,11 @@ fn a_range_that_was_not_read_whole_lies_in_the_gap_of_a_later_removal() {
         assert_eq!(gaps(&open, &removal(8_000)), [(6_300, 8_000)], "it was read before the removal");
 
         // The points of the open window had read its events before the reading that failed.
-        let mut late = reading(&[3_600, 7_200, 20_000]);
+        let mut late = history(&[3_600, 7_200, 20_000]);
         late.note_findings([doubt((3_000, 8_000), 20_000)].iter());
         assert_eq!(gaps(&late, &removal(20_500)), [(6_300, 8_000), (19_100, 20_500)]);
         // An open window was read empty, and later read whole.
-        let mut recovered = reading(&[3_600, 7_200]);
+        let mut recovered = history(&[3_600, 7_200]);
         recovered.note_findings([doubt((0, 86_400), 3_600)].iter());
         assert_eq!(gaps(&recovered, &removal(7_800)), [(6_300, 7_800)]);
     }

@@ -52,7 +52,7 @@ impl Round<'_> {
             Some(TailEnd::Silent) => {
                 let why = "read empty, though events of it are archived";
                 let finding = self.finding(FindingKind::Silence, &window.to_string(), Some(window), why);
-                self.ctx.add(|batch| batch.note_finding(finding)).await?;
+                self.ctx.add(|batch| batch.defer_finding(finding)).await?;
             }
         }
         let stream = self.stream;

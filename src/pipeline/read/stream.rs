@@ -98,7 +98,7 @@ async fn note_deprecated(ctx: &TeamContext, stream: Stream, lists: usize, now: I
     let reason = "the service has no team history: Annals reads the deprecated history of each computer";
     let finding = Finding::new(Some(stream), FindingKind::DeprecatedHistory, "history/devices", reason, now);
     let finding = Finding { count: lists as u64, ..finding };
-    Ok(ctx.add(|batch| batch.note_finding(finding)).await?)
+    Ok(ctx.add(|batch| batch.defer_finding(finding)).await?)
 }
 
 impl Round<'_> {

@@ -65,7 +65,7 @@ impl Round<'_> {
                 // By the answer's own date the lag has not passed. Either this date or the date that planned the
                 // reading is wrong.
                 tracing::debug!(stream = %self.stream, %window, "read before its lag had passed");
-            } else if let Some((finding, is_believed)) = self.empty_answer(window, &segment).await? {
+            } else if let Some((finding, is_believed)) = self.empty_answer(window, &segment, read_at).await? {
                 change.confirmed = is_believed.then_some(part);
                 batch.defer_finding(finding);
             } else {
@@ -100,7 +100,7 @@ impl Round<'_> {
 
     /// An empty answer for a window that has archived events, or usually has some, and whether the program believes it.
     /// It does so only if no later re-scan will read the window again.
-    async fn empty_answer(&self, window: Range, segment: &Segment) -> Result<Option<(Finding, bool)>, ArchiveError> {
+    async fn empty_answer(&self, window: Range, segment: &Segment, read_at: Instant) -> Result<Option<(Finding, bool)>, ArchiveError> {
         if clip(window, segment.range) != Some(window) || segment.owned_by(window) > 0 {
             return Ok(None);
         }
@@ -114,7 +114,7 @@ impl Round<'_> {
         if is_usual || (held > 0 && self.is_emptied(window).await?) {
             return Ok(None);
         }
-        let is_last = self.ctx.settings.tiers() <= self.ctx.settings.tiers_passed(window.end, self.now);
+        let is_last = self.ctx.settings.tiers() <= self.ctx.settings.tiers_passed(window.end, read_at);
         let reason = format!("an empty answer: the archive holds {held} events of the window, and {usual} are usual");
         let finding = self.finding(FindingKind::Silence, &window.to_string(), Some(window), &reason);
         Ok(Some((finding, is_last || held == 0)))

@@ -8,7 +8,7 @@ mod markdown;
 #[path = "guide/shell.rs"]
 mod shell;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
@@ -341,6 +341,35 @@ fn columns_of_tables() -> String {
     text
 }
 
+/// The rows of each table's columns.
+fn columns_by_table(page: &str) -> BTreeMap<&str, Vec<&str>> {
+    let tables = page.split("\n### ").skip(1).filter_map(|part| part.split_once('\n'));
+    tables.map(|(name, rows)| (name, rows.lines().filter(|line| line.starts_with("| ")).collect())).collect()
+}
+
+/// Tables that no longer have the columns of the old page, in their order.
+fn broken_tables<'a>(old: &'a str, new: &str) -> Vec<&'a str> {
+    let new = columns_by_table(new);
+    let keeps = |table: &str, old: &[&str]| new.get(table).is_some_and(|new| new.starts_with(old));
+    columns_by_table(old).into_iter().filter(|(table, old)| !keeps(table, old)).map(|(table, _)| table).collect()
+}
+
+#[test]
+fn a_rewrite_of_the_page_keeps_the_columns_that_it_names() {
+    let page = columns_of_tables();
+    let added = page.replacen("\n### ", "| 99 | `new` | string | yes |\n\n### ", 3);
+    assert_eq!(broken_tables(&page, &added), [""; 0]);
+    for (from, to) in [
+        ("| 1 | `team_id` |", "| 2 | `team_id` |"),
+        ("`event_time`", "`at`"),
+        ("| timestamp |", "| long |"),
+        ("### `billing`", "### `bills`"),
+    ] {
+        assert!(page.contains(from), "{from}");
+        assert_ne!(broken_tables(&page, &page.replace(from, to)), [""; 0], "{from}");
+    }
+}
+
 #[test]
 fn the_page_of_open_tables_names_every_column() {
     const MARK: &str = "<!-- columns -->\n";
@@ -348,6 +377,8 @@ fn the_page_of_open_tables_names_every_column() {
     let page = fs::read_to_string(&path).unwrap();
     let (before, columns) = page.split_once(MARK).expect("the page marks where the columns are");
     if std::env::var_os("ANNALS_GUIDE_WRITE").is_some() {
+        let broken = broken_tables(columns, &columns_of_tables());
+        assert!(broken.is_empty(), "{broken:?}: published columns are a contract. Add new columns at the end only");
         put(&path, &format!("{before}{MARK}{}", columns_of_tables()));
         return;
     }

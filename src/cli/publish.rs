@@ -46,14 +46,13 @@ fn parse_table(name: &str) -> Result<TableId, String> {
 
 pub fn run(global: &Global, args: &PublishArgs) -> Result<Exit, Error> {
     let config: Config = global.load()?;
+    let place = if args.check { None } else { Some(place(&config)?) };
     let archive = query::open(&config)?;
     let mut tables = if args.dataset.is_empty() { TableId::all() } else { args.dataset.clone() };
     tables.sort();
     tables.dedup();
-    if args.check {
-        return check(&archive, &tables, &args.output);
-    }
-    let (published, ended) = Publisher::new(&archive, place(&config)?).publish_each(&tables);
+    let Some(place) = place else { return check(&archive, &tables, &args.output) };
+    let (published, ended) = Publisher::new(&archive, place).publish_each(&tables);
     args.output.batch(&table(&published))?;
     ended?;
     Ok(Exit::Done)
@@ -116,9 +115,13 @@ fn differences(all: &[CheckedTable]) -> RecordBatch {
 /// The address of the archive for readers of its tables.
 ///
 /// # Errors
-/// When the working directory does not exist.
+/// When the working directory does not exist, and for an archive in Azure's store without `[publish] location`.
 pub fn place(config: &Config) -> Result<ReaderRoot, Error> {
-    Ok(ReaderRoot::new(config.publish.location.as_deref(), &query::location(config)?))
+    let archive = query::location(config)?;
+    ReaderRoot::new(config.publish.location.as_deref(), &archive).ok_or_else(|| {
+        let form = "abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PREFIX";
+        Error::Usage(format!("{archive}: engines need the storage account too: set publish.location to {form}"))
+    })
 }
 
 fn table(all: &[Published]) -> RecordBatch {

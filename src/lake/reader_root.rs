@@ -1,21 +1,23 @@
 //! The addresses of files in a table's metadata: absolute, under the address that readers use for the archive.
 
-use crate::model::Location;
 use crate::model::path::ArchivePath;
+use crate::model::{Location, Scheme};
 
 /// The address of the archive's root for readers, without a trailing slash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReaderRoot(String);
 
 impl ReaderRoot {
-    /// The configured address, else the archive's own. The path of a directory must be absolute.
-    pub fn new(configured: Option<&str>, archive: &Location) -> Self {
+    /// The configured address, else the archive's own. The path of a directory must be absolute. `None` for an unconfigured
+    /// address in Azure's store: engines need the account in it, and `az://` names only a container.
+    pub fn new(configured: Option<&str>, archive: &Location) -> Option<Self> {
         let address = match (configured, archive) {
             (Some(address), _) => address.to_owned(),
             (None, Location::Local(path)) => format!("file://{}", path.display()),
+            (None, Location::Bucket(bucket)) if bucket.scheme() == Scheme::Azure => return None,
             (None, Location::Bucket(bucket)) => bucket.to_string(),
         };
-        Self(address.trim_end_matches('/').to_owned())
+        Some(Self(address.trim_end_matches('/').to_owned()))
     }
 
     /// The address that a table at `location` was published for.

@@ -23,7 +23,7 @@ use table::{Table, hint_path, read_hint};
 const ADDRESS: &str = "file:///srv/archive";
 
 fn place() -> ReaderRoot {
-    ReaderRoot::new(Some(ADDRESS), &crate::model::Location::Local("/elsewhere".into()))
+    ReaderRoot::new(Some(ADDRESS), &crate::model::Location::Local("/elsewhere".into())).unwrap()
 }
 
 fn start() -> Instant {
@@ -209,7 +209,7 @@ fn a_moved_archive_is_published_again() {
     (0..12).for_each(|_| history.step());
     publish(&history.archive).unwrap();
     later(&disk, Duration::from_secs(60));
-    let moved = ReaderRoot::new(Some("s3://bucket/a"), &crate::model::Location::Local("/elsewhere".into()));
+    let moved = ReaderRoot::new(Some("s3://bucket/a"), &crate::model::Location::Local("/elsewhere".into())).unwrap();
     let published = Publisher::new(&history.archive, moved).publish(&TableId::all()).unwrap();
     assert!(published.iter().all(|table| table.is_new && table.version == 2));
     let table = Table::read(&disk, "connections").unwrap().unwrap();

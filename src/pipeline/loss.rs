@@ -5,6 +5,8 @@ use std::time::Duration;
 use crate::archive::{Finding, FindingKind, ReadPoint, TeamState, WindowRecord};
 use crate::model::ranges::{missing, union};
 use crate::model::{Instant, Range, Stream};
+use crate::pipeline::plan::stream_plan::lag;
+use crate::pipeline::settings::Settings;
 use crate::planted::{self, Bug};
 
 /// The subject of a gap of a removed computer without a name.
@@ -42,10 +44,10 @@ pub struct ReadHistory {
 
 impl ReadHistory {
     /// The state of the last commit, with the read points that no commit holds yet.
-    pub fn of(state: &TeamState, uncommitted: &[ReadPoint], lag: Duration) -> Self {
-        let mut history = Self { lag, ..Self::default() };
-        let held = state.streams.get(&Stream::Connections);
-        history.points.extend(held.into_iter().flat_map(|held| &held.read_points).chain(uncommitted));
+    pub fn of(state: &TeamState, uncommitted: &[ReadPoint], settings: &Settings) -> Self {
+        let held = state.streams.get(&Stream::Connections).cloned().unwrap_or_default();
+        let mut history = Self { lag: lag(&held, settings), ..Self::default() };
+        history.points.extend(held.read_points.iter().chain(uncommitted));
         history.note_findings(state.findings.iter().map(|(_, finding)| finding));
         let windows = state.windows.iter().filter(|((stream, _), _)| *stream == Stream::Connections);
         windows.for_each(|(_, window)| history.note_window(window));

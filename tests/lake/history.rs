@@ -1,4 +1,5 @@
-//! Random histories of an archive: polls, settled windows, late events, sealed days and months, replaced sessions, quarantine.
+//! Random histories of an archive: polls, settled windows, late events, sealed days and months, replaced sessions,
+//! quarantine, scans of computers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,15 +8,15 @@ use std::time::Duration;
 use annals::archive::{Archive, Draft, SessionsDraft, SessionsMark, TeamWriter, WindowRecord, WindowRows, WindowState};
 use annals::model::path::month_of;
 use annals::model::{
-    ConnectionDetail, Detail, EventRow, Instant, Range, RejectRow, SessionOutcome, SessionRow, SessionTexts, Stream,
-    TeamId, WindowGrid,
+    ConnectionDetail, Detail, EventRow, Instant, InventoryKind, InventoryPart, InventoryRow, InventoryValue, Range,
+    RejectRow, SessionOutcome, SessionRow, SessionTexts, Stream, TeamId, WindowGrid,
 };
 use annals::store::Store;
 use fastrand::Rng;
 
 pub const TEAMS: [&str; 2] = ["acme", "Zürich & sons"];
 const DAY: Duration = Duration::from_secs(86_400);
-const STREAMS: [Stream; 2] = [Stream::Connections, Stream::Activity];
+const STREAMS: [Stream; 3] = [Stream::Connections, Stream::Activity, Stream::Billing];
 
 /// An archive, its writers, and the position in its history.
 pub struct History {
@@ -41,14 +42,15 @@ impl History {
     pub fn step(&mut self) {
         let team = self.rng.usize(..TEAMS.len());
         let stream = STREAMS[self.rng.usize(..STREAMS.len())];
-        let draft = match self.rng.u8(..12) {
+        let draft = match self.rng.u8(..14) {
             0..4 => self.poll(team, stream),
             4..6 => self.settle(team, stream),
             6..8 => self.late(team, stream),
             8 => self.seal_day(team, stream),
             9 => self.seal_month(team, stream),
             10 => self.sessions(team),
-            _ => self.quarantine(team, stream),
+            11 => self.quarantine(team, stream),
+            _ => self.inventory(),
         };
         if !draft.is_empty() {
             let draft = self.with_sessions_behind(team, draft);
@@ -161,6 +163,21 @@ impl History {
         Draft { rejects: rejects.collect(), ..Draft::default() }
     }
 
+    /// Computers as a later scan shows them.
+    fn inventory(&mut self) -> Draft {
+        self.events += 1;
+        let seen_at = self.today.nanos() / 1_000 + i64::try_from(self.events).unwrap();
+        let computer = |number: u64| InventoryRow {
+            key: vec![format!("computer-{number}")],
+            seen_at,
+            present: number != 1,
+            repeats: false,
+            values: InventoryPart::Computers.columns().iter().map(|column| value(column.kind, number)).collect(),
+        };
+        let rows = (0..self.rng.u64(1..20)).map(computer).collect();
+        Draft { inventory: vec![(InventoryPart::Computers, rows)], ..Draft::default() }
+    }
+
     fn events_of(&mut self, team: usize, stream: Stream, day: Instant, count: u64) -> Vec<EventRow> {
         (0..count).map(|_| self.event(team, stream, day)).collect()
     }
@@ -175,7 +192,8 @@ impl History {
         };
         let detail = match stream {
             Stream::Connections => Detail::Connections(detail.into()),
-            _ => Detail::Activity { token_info: None, payload: Some("{\"a\": 1}".into()) },
+            Stream::Activity => Detail::Activity { token_info: None, payload: Some("{\"a\": 1}".into()) },
+            Stream::Billing => Detail::Billing { payload: Some("{\"price\": 1}".into()) },
         };
         EventRow {
             team_id: TeamId::from(TEAMS[team]),
@@ -190,6 +208,17 @@ impl History {
             detail,
             served_digest: None,
         }
+    }
+}
+
+fn value(kind: InventoryKind, number: u64) -> InventoryValue {
+    let number = i64::try_from(number).unwrap();
+    match kind {
+        _ if number == 2 => InventoryValue::Unknown,
+        InventoryKind::Text => InventoryValue::Text(format!("text {number}")),
+        InventoryKind::Int => InventoryValue::Int(number),
+        InventoryKind::Flag => InventoryValue::Flag(number % 2 == 0),
+        InventoryKind::Time => InventoryValue::Time(number),
     }
 }
 

@@ -50,6 +50,8 @@ fn wrong_use_is_reported_in_one_line() {
         program.configure(&format!("[publish]\nlocation = \"{location}\"\n"));
         program.run(&["publish"]).ended(2).says(&["publish.location", word]);
     }
+    program.configure("");
+    program.run(&["publish", "--archive", "az://container/prefix"]).ended(2).says(&["publish.location", "abfss://"]);
     program.configure("[publish]\nschedule = \"often\"\n");
     program.run(&["publish"]).ended(2).says(&["publish.schedule", "often"]);
     program.configure("");

@@ -4,7 +4,8 @@ Standard input has one JSON object a line: the metadata file of a version, the s
 time, the readers to ask, and the exact list of the files that the archive says are live. With `catalog` (uri, token) the
 engines find the table in a REST catalog by the name `table`; with `s3` (endpoint, key, secret, region) its files are in a
 bucket. For each line one JSON object is printed: by reader, and for `expected` from the files themselves, the rows as a sum of
-digests, their number, and the least and greatest time, as the engine answers `min` and `max`. A job with `whole` gets all rows.
+digests, their number, the least and greatest time, as the engine answers `min` and `max`, and the number of rows in the middle
+third of that time, as the engine answers a filter. A job without `columns` gets all rows instead.
 """
 import datetime
 import hashlib
@@ -57,10 +58,30 @@ def micros(value):
     return None if value is None else canonical(value)
 
 
-def seen(table, names, count, low, high):
+def seen(table, names, count, low, high, within):
     if names is None:
         return [[canonical(value) for value in row.values()] for row in table.to_pylist()]
-    return {"digest": digest(table, names), "rows": table.num_rows, "count": count, "min": micros(low), "max": micros(high)}
+    answers = {"count": count, "min": micros(low), "max": micros(high), "within": within}
+    return {"digest": digest(table, names), "rows": table.num_rows, **answers}
+
+
+def middle(times):
+    """The middle third of the times, without its end."""
+    if not times:
+        return None
+    low, high = min(times), max(times)
+    third = (high - low) // 3
+    return low + third, high - third
+
+
+def texts(job):
+    return [time.isoformat(sep=" ", timespec="microseconds") for time in job["within"]]
+
+
+def filtered(job, literal):
+    """A filter in SQL; `literal` makes a time of a text."""
+    start, end = (literal.format(text) for text in texts(job))
+    return f"{job['time']} >= {start} AND {job['time']} < {end}"
 
 
 def opened(job, path):
@@ -78,10 +99,12 @@ def expected(job):
         return None
     tables = [pq.ParquetFile(opened(job, path)).read() for path in job["files"]]
     if not tables:
-        return {"digest": f"{0:064x}", "rows": 0, "count": 0, "min": None, "max": None}
+        return {"digest": f"{0:064x}", "rows": 0, "count": 0, "min": None, "max": None, "within": None}
     table = pa.concat_tables(tables)
     times = [value for value in table.column(job["time"]).to_pylist() if value is not None]
-    return seen(table, job["columns"], table.num_rows, min(times, default=None), max(times, default=None))
+    job["within"] = middle(times)
+    within = job["within"] and sum(job["within"][0] <= time < job["within"][1] for time in times)
+    return seen(table, job["columns"], table.num_rows, min(times, default=None), max(times, default=None), within)
 
 
 def pyiceberg(job):
@@ -100,7 +123,12 @@ def pyiceberg(job):
     scan = table.scan(snapshot_id=job["snapshot"]) if job["snapshot"] else table.scan()
     rows = scan.to_arrow()
     times = [value for value in rows.column(job["time"]).to_pylist() if value is not None]
-    return seen(rows, job["columns"], scan.count(), min(times, default=None), max(times, default=None))
+    within = None
+    if job["within"]:
+        start, end = (text.replace(" ", "T") for text in texts(job))
+        condition = f"{job['time']} >= '{start}' AND {job['time']} < '{end}'"
+        within = table.scan(snapshot_id=job["snapshot"], row_filter=condition).to_arrow().num_rows
+    return seen(rows, job["columns"], scan.count(), min(times, default=None), max(times, default=None), within)
 
 
 def polars(job):
@@ -111,7 +139,11 @@ def polars(job):
 
     time = pl.col(job["time"])
     count, low, high = scan().select(pl.len(), time.min().alias("low"), time.max().alias("high")).collect().row(0)
-    return seen(scan().collect().to_arrow(), job["columns"], count, low, high)
+    within = None
+    if job["within"]:
+        start, end = job["within"]
+        within = scan().filter(time >= start, time < end).select(pl.len()).collect().item()
+    return seen(scan().collect().to_arrow(), job["columns"], count, low, high, within)
 
 
 def duck(job):
@@ -136,7 +168,11 @@ def duckdb_iceberg(job):
         scan = f"lake.annals.{job['table']}"
     count, low, high = client.execute(f"SELECT count(*), min({job['time']}), max({job['time']}) FROM {scan}").fetchone()
     rows = client.execute(f"SELECT * FROM {scan}").to_arrow_table()
-    return seen(rows, job["columns"], count, low, high)
+    within = None
+    if job["within"]:
+        condition = filtered(job, "TIMESTAMP '{}'")
+        [within] = client.execute(f"SELECT count(*) FROM {scan} WHERE {condition}").fetchone()
+    return seen(rows, job["columns"], count, low, high, within)
 
 
 def clickhouse(job):
@@ -166,8 +202,8 @@ def clickhouse(job):
         query(f"CREATE DATABASE lake ENGINE = DataLakeCatalog('{catalog['uri']}/v1', 'Parquet', 'auto') SETTINGS {how}")
         source = f"lake.`annals.{job['table']}`"
 
-    def ask(what):
-        answer = query(f"SELECT {what} FROM {source} SETTINGS {settings}{extra}", "Arrow").bytes()
+    def ask(what, condition="1 = 1"):
+        answer = query(f"SELECT {what} FROM {source} WHERE {condition} SETTINGS {settings}{extra}", "Arrow").bytes()
         return pa.ipc.open_file(pa.py_buffer(answer)).read_all()
 
     time = job["time"]
@@ -181,7 +217,11 @@ def clickhouse(job):
         if field["type"] == "string":
             at = rows.schema.get_field_index(field["name"])
             rows = rows.set_column(at, field["name"], rows.column(at).cast(pa.string()))
-    return seen(rows, job["columns"], row["n"], low, high)
+    within = None
+    if job["within"]:
+        condition = filtered(job, "toDateTime64('{}', 6, 'UTC')")
+        [within] = ask("count() AS n", condition).column("n").to_pylist()
+    return seen(rows, job["columns"], row["n"], low, high, within)
 
 
 def sail(job):
@@ -193,7 +233,11 @@ def sail(job):
     frame.createOrReplaceTempView("asked")
     time = job["time"]
     [row] = spark.sql(f"SELECT count(*) AS n, min({time}) AS low, max({time}) AS high FROM asked").toArrow().to_pylist()
-    return seen(frame.toArrow(), job["columns"], row["n"], row["low"], row["high"])
+    within = None
+    if job["within"]:
+        condition = filtered(job, "TIMESTAMP_NTZ '{}'")
+        [within] = spark.sql(f"SELECT count(*) AS n FROM asked WHERE {condition}").toArrow().column("n").to_pylist()
+    return seen(frame.toArrow(), job["columns"], row["n"], row["low"], row["high"], within)
 
 
 SESSION = []
@@ -201,6 +245,9 @@ SESSION = []
 
 def sail_session():
     if not SESSION:
+        # Sail reads these settings when it is imported.
+        os.environ |= {"SAIL_MODE": "local-cluster", "SAIL_CLUSTER__WORKER_INITIAL_COUNT": "2"}
+        os.environ |= {"SAIL_CLUSTER__WORKER_MAX_COUNT": "2"}
         from pysail.spark import SparkConnectServer
         from pyspark.sql import SparkSession
 
@@ -223,7 +270,7 @@ READERS = {
 
 def main():
     for line in sys.stdin:
-        job = json.loads(line)
+        job = json.loads(line) | {"within": None}
         found = {"expected": expected(job)}
         for name in job["readers"]:
             try:

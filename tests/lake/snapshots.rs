@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use annals::archive::{Archive, schema_of};
 use annals::lake::{Publisher, ReaderRoot, TableId, check, vacuum};
-use annals::model::{Dataset, Location};
+use annals::model::{Dataset, InventoryPart, Location};
 use annals::store::{LocalStore, Store};
 use serde_json::{Value, json};
 
@@ -14,9 +14,11 @@ use super::history::History;
 use super::readers::Readers;
 
 const READERS: [&str; 5] = ["pyiceberg", "polars", "duckdb", "clickhouse", "sail"];
-const DATASETS: [(Dataset, &str); 4] = [
+const DATASETS: [(Dataset, &str); 6] = [
     (Dataset::Connections, "event_time"),
     (Dataset::Activity, "event_time"),
+    (Dataset::Billing, "event_time"),
+    (Dataset::Inventory(InventoryPart::Computers), "seen_at"),
     (Dataset::Sessions, "first_event_at"),
     (Dataset::Quarantine, "event_time"),
 ];
@@ -75,7 +77,7 @@ fn every_engine_reads_exactly_the_rows_of_the_ledgers_at_every_snapshot() {
         let root = directory.path().canonicalize().unwrap();
         let store: Arc<dyn Store> = Arc::new(LocalStore::new(&root));
         let mut history = History::new(store, seed);
-        let place = ReaderRoot::new(None, &Location::Local(root.clone()));
+        let place = ReaderRoot::new(None, &Location::Local(root.clone())).unwrap();
         let mut before: Vec<Version> = Vec::new();
         for round in 0..rounds {
             (0..6).for_each(|_| history.step());
@@ -101,12 +103,7 @@ fn every_engine_reads_exactly_the_rows_of_the_ledgers_at_every_snapshot() {
                 for version in before.iter().filter(|version| version.dataset == dataset) {
                     let (snapshot, files) = (Some(version.snapshot_id()), version.files.clone());
                     let travel = Version { dataset, time, metadata: newest.clone(), files, snapshot };
-                    assert_read(
-                        &mut readers,
-                        &travel,
-                        &["pyiceberg", "polars", "duckdb"],
-                        &format!("{when}, back in time"),
-                    );
+                    assert_read(&mut readers, &travel, &READERS, &format!("{when}, back in time"));
                 }
             }
         }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use annals::archive::schema_of;
-use annals::model::Dataset;
+use annals::model::{Dataset, InventoryPart};
 use serde_json::{Value, json};
 
 use super::faulty_service::program::{self, live_files};
@@ -13,11 +13,14 @@ use super::faulty_service::{DAY, HOUR, Program, SINCE, Service, scene};
 /// The time of the backfill of [`scene`].
 pub const FIRST: i64 = DAY + 84 * HOUR;
 /// Datasets with rows, each with its time column.
-pub const DATASETS: [(Dataset, &str); 4] = [
+pub const DATASETS: [(Dataset, &str); 7] = [
     (Dataset::Connections, "event_time"),
     (Dataset::Activity, "event_time"),
     (Dataset::Sessions, "first_event_at"),
     (Dataset::Billing, "event_time"),
+    (Dataset::Inventory(InventoryPart::Team), "seen_at"),
+    (Dataset::Inventory(InventoryPart::Users), "seen_at"),
+    (Dataset::Inventory(InventoryPart::Computers), "seen_at"),
 ];
 
 /// A service, and a program that has read it once.
@@ -84,8 +87,10 @@ pub fn path_of(address: &Value) -> PathBuf {
 pub fn job(program: &Program, (dataset, time): (Dataset, &str), readers: &[&str]) -> Value {
     let schema = schema_of(dataset);
     let columns: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+    let files = live_files(program, dataset.as_str());
+    assert!(!files.is_empty(), "{dataset} has no rows");
     json!({
-        "metadata": newest(program, dataset.as_str()), "files": live_files(program, dataset.as_str()), "snapshot": null,
+        "metadata": newest(program, dataset.as_str()), "files": files, "snapshot": null,
         "table": dataset.as_str(), "time": time, "columns": columns, "readers": readers,
     })
 }

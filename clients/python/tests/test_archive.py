@@ -169,6 +169,7 @@ class WrongUseTest(ArchiveTest):
         team = archive.teams()[0]
         calls: list[tuple[Callable[[], object], type[Exception], str]] = [
             (lambda: lake.Archive(self.root.parent), lake.NotAnArchive, "is no archive: it has no archive.json"),
+            (lambda: lake.Archive("az://container/prefix"), lake.LakeError, "az:// addresses: pass filesystem="),
             (lambda: archive.dataset("sesions"), lake.UnknownDataset, "'sesions'; there are activity, connections"),
             (lambda: archive.snapshots("sesions"), lake.UnknownDataset, "'sesions'; there are activity, connections"),
             (lambda: archive.dataset("sessions", "nobody"), lake.UnknownTeam, f"no team 'nobody'; there are '{team}'"),

@@ -23,9 +23,8 @@ pub struct Schedule {
     pub catalog: Arc<Catalog>,
     pub clock: Arc<dyn Clock>,
     pub live: Arc<Live>,
-    pub place: ReaderRoot,
-    /// `None`: nothing is published.
-    pub cron: Option<Cron>,
+    /// When to publish, and for which address. `None`: nothing is published.
+    pub publish: Option<(Cron, ReaderRoot)>,
     /// No table is published for the first time.
     pub only_existing: bool,
 }
@@ -34,20 +33,24 @@ impl Schedule {
     /// As configured.
     ///
     /// # Errors
-    /// When the working directory does not exist.
+    /// When the archive has no address for readers.
     pub fn of(running: &Running, config: &Config) -> Result<Self, Error> {
         let (archive, catalog) = (running.archive.clone(), running.catalog.clone());
         let (clock, live) = (running.clock.clone(), running.live.clone());
         // Vacuum keeps expired files while a table names them: after an expiry the daemon updates the tables that exist.
         let expiry = (!config.retention.is_empty()).then(|| config.schedule.retention.clone());
         let only_existing = config.publish.schedule.is_none();
-        let cron = config.publish.schedule.clone().or(expiry);
-        Ok(Self { archive, catalog, clock, live, place: place(config)?, cron, only_existing })
+        let publish = match (&config.publish.schedule, expiry) {
+            (Some(cron), _) => Some((cron.clone(), place(config)?)),
+            // Without an address for readers, no table exists.
+            (None, expiry) => expiry.zip(place(config).ok()),
+        };
+        Ok(Self { archive, catalog, clock, live, publish, only_existing })
     }
 
     /// Publishes on schedule, without end. The next scheduled run repeats a failed one.
     pub async fn run(self) {
-        let Some(cron) = self.cron.clone() else { return };
+        let Some((cron, place)) = self.publish.clone() else { return };
         let schedule = Arc::new(self);
         let mut since = schedule.clock.now();
         while let Some(at) = cron.next_since(&mut since, schedule.clock.now()) {
@@ -56,8 +59,8 @@ impl Schedule {
                 schedule.clock.sleep(at.since(now).min(SLEEP_MAX)).await;
                 continue;
             }
-            let own = schedule.clone();
-            let run = tokio::task::spawn_blocking(move || own.publish(now)).await;
+            let (own, place) = (schedule.clone(), place.clone());
+            let run = tokio::task::spawn_blocking(move || own.publish(place, now)).await;
             let error = match run {
                 Ok(Ok(())) => None,
                 Ok(Err(error)) => {
@@ -74,9 +77,9 @@ impl Schedule {
         }
     }
 
-    fn publish(&self, now: Instant) -> Result<(), LakeError> {
+    fn publish(&self, place: ReaderRoot, now: Instant) -> Result<(), LakeError> {
         let tables = if self.only_existing { existing(&self.archive)? } else { TableId::all() };
-        let (published, ended) = Publisher::new(&self.archive, self.place.clone()).publish_each(&tables);
+        let (published, ended) = Publisher::new(&self.archive, place).publish_each(&tables);
         for table in published.iter().filter(|table| table.is_new) {
             let (name, version) = (&table.table, table.version);
             tracing::info!(name, version, table.files_added, table.files_removed, table.rows, "published a table");

@@ -12,7 +12,6 @@ use crate::planted::{self, Bug};
 use crate::pipeline::commit::batch::Batch;
 use crate::pipeline::commit::join::NewRows;
 use crate::pipeline::loss::{ReadHistory, Removal, UNKNOWN_COMPUTER};
-use crate::pipeline::plan::stream_plan::lag;
 use crate::pipeline::settings::Settings;
 
 /// The service gives its time in whole seconds. A reading that ended this long before a removal certainly ended before
@@ -49,7 +48,10 @@ impl ComputerEvent {
 pub struct ComputerEvents {
     removals: Vec<ComputerEvent>,
     additions: Vec<ComputerEvent>,
+    /// Computers that activity reports as added.
     named: BTreeSet<DeviceId>,
+    /// Computers of connections. They existed, because the service deletes the connections of a removed computer.
+    used: BTreeSet<DeviceId>,
 }
 
 impl ComputerEvents {
@@ -71,8 +73,8 @@ impl ComputerEvents {
                     Detail::Connections(texts) => texts.device_id(),
                     Detail::Activity { .. } | Detail::Billing { .. } => None,
                 });
-                let new = ids.filter(|id| !id.is_empty() && !state.devices_ever.contains(*id));
-                self.named.extend(new.map(DeviceId::from));
+                let new = ids.filter(|id| !id.is_empty() && !state.devices.contains(*id));
+                self.used.extend(new.map(DeviceId::from));
             }
             Stream::Billing => {}
         }
@@ -85,8 +87,11 @@ impl ComputerEvents {
     pub fn record(mut self, of: &CommitContext<'_>, batch: &Batch, draft: &mut Draft) -> Result<(), ArchiveError> {
         let (writer, state) = (of.writer, of.writer.state());
         self.additions.iter().for_each(|told| self.named.extend(devices_named(&told.text, &told.event_type)));
+        // A gap shows that the computer was removed before the commit of its connections.
+        self.used.retain(|device| !state.gaps().any(|gap| gap.subject == device.to_string()));
         self.named.retain(|device| !state.devices_ever.contains(device));
         draft.devices.named.clone_from(&self.named);
+        draft.devices.added.extend(self.used.iter().cloned());
         let begins = |finding: &Finding| {
             finding.kind == FindingKind::ArchiveBegins && finding.stream == Some(Stream::Connections)
         };
@@ -105,7 +110,7 @@ impl ComputerEvents {
         for (device, removal) in removals {
             let losses = history.losses(&removal, of.seen_at);
             // The removed computer is no longer known, unless a later list showed it again.
-            let is_known = |device: &DeviceId| state.devices.contains(device) || batch.devices.added.contains(device);
+            let is_known = |device: &DeviceId| state.devices.contains(device) || draft.devices.added.contains(device);
             let is_back = |device: &DeviceId| {
                 batch.listed.as_ref().is_some_and(|(at, listed)| removal.at <= *at && listed.contains(device))
             };
@@ -127,7 +132,7 @@ impl ComputerEvents {
     ) -> Result<Vec<(Option<DeviceId>, Removal)>, ArchiveError> {
         let state = of.writer.state();
         let mut known = state.devices_ever.clone();
-        known.extend(batch.devices.added.iter().chain(&self.named).cloned());
+        known.extend(batch.devices.added.iter().chain(&self.named).chain(&self.used).cloned());
         self.removals.sort();
         self.removals.dedup();
         let named = self.removals.into_iter().map(|told| (named_by(&told, &known, &state.devices), told));
@@ -193,9 +198,7 @@ fn named_by(told: &ComputerEvent, known: &BTreeSet<DeviceId>, listed: &BTreeSet<
 
 /// The readings of connections, from the archive and from this batch.
 fn read_history(of: &CommitContext<'_>, batch: &Batch) -> ReadHistory {
-    let state = of.writer.state();
-    let record = state.streams.get(&Stream::Connections).cloned().unwrap_or_default();
-    let mut history = ReadHistory::of(state, of.uncommitted, lag(&record, of.settings));
+    let mut history = ReadHistory::of(of.writer.state(), of.uncommitted, of.settings);
     let changes = [&batch.streams, &batch.deferred_changes].into_iter().filter_map(|map| map.get(&Stream::Connections));
     changes.for_each(|change| history.note_points(&change.read_points));
     history

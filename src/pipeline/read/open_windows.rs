@@ -55,9 +55,8 @@ impl Round<'_> {
                 self.ctx.add(|batch| batch.defer_finding(finding)).await?;
             }
         }
-        let stream = self.stream;
-        tracing::warn!(team = %self.ctx.team, %stream, %window, "an open window was not read whole: the next round reads it again");
-        self.ctx.deferred().unread.insert(stream);
+        tracing::warn!(team = %self.ctx.team, stream = %self.stream, %window, "an open window was not read whole: the next round reads it again");
+        self.ctx.deferred().unread.insert(self.stream);
         Ok(())
     }
 

@@ -16,6 +16,9 @@ use crate::planted::{self, Bug};
 const USUAL_EVENTS_MIN: u64 = 50;
 const USUAL_WINDOWS: usize = 14;
 
+/// The finding of a suspicious empty answer, and whether the program believes the answer.
+type Doubt = Result<Option<(Finding, bool)>, ArchiveError>;
+
 /// The parts of each window that this round re-scanned, by the window's start.
 pub type Rescanned = BTreeMap<Instant, Vec<Range>>;
 
@@ -98,9 +101,9 @@ impl Round<'_> {
         self.finding(FindingKind::UnstableWindow, &part.to_string(), Some(part), why)
     }
 
-    /// An empty answer for a window that has archived events, or usually has some, and whether the program believes it.
-    /// It does so only if no later re-scan will read the window again.
-    async fn empty_answer(&self, window: Range, segment: &Segment, read_at: Instant) -> Result<Option<(Finding, bool)>, ArchiveError> {
+    /// The doubt about an empty answer, read `at`, for a window that has archived events or usually has some. The program
+    /// believes the answer only if no later re-scan will read the window again.
+    async fn empty_answer(&self, window: Range, segment: &Segment, at: Instant) -> Doubt {
         if clip(window, segment.range) != Some(window) || segment.owned_by(window) > 0 {
             return Ok(None);
         }
@@ -114,7 +117,7 @@ impl Round<'_> {
         if is_usual || (held > 0 && self.is_emptied(window).await?) {
             return Ok(None);
         }
-        let is_last = self.ctx.settings.tiers() <= self.ctx.settings.tiers_passed(window.end, read_at);
+        let is_last = self.ctx.settings.tiers() <= self.ctx.settings.tiers_passed(window.end, at);
         let reason = format!("an empty answer: the archive holds {held} events of the window, and {usual} are usual");
         let finding = self.finding(FindingKind::Silence, &window.to_string(), Some(window), &reason);
         Ok(Some((finding, is_last || held == 0)))

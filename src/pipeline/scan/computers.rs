@@ -14,7 +14,6 @@ use crate::model::{DeviceId, Instant, Stream};
 use crate::pipeline::commit::change::StreamChange;
 use crate::pipeline::error::RoundError;
 use crate::pipeline::loss::{ReadHistory, Removal};
-use crate::pipeline::plan::stream_plan::lag;
 use crate::pipeline::read::stream::read_stream;
 use crate::pipeline::team::context::TeamContext;
 
@@ -123,10 +122,7 @@ fn gaps_without_activity(ctx: &TeamContext, removed: &BTreeSet<DeviceId>, began:
         return Vec::new();
     }
     let uncommitted = ctx.memory.points(Stream::Connections);
-    let history = ctx.with_state(|state| {
-        let record = state.streams.get(&Stream::Connections).cloned().unwrap_or_default();
-        ReadHistory::of(state, &uncommitted, lag(&record, &ctx.settings))
-    });
+    let history = ctx.with_state(|state| ReadHistory::of(state, &uncommitted, &ctx.settings));
     let found_at = ctx.service().now();
     // The service gives its time in whole seconds: a later event of the same removal has an earlier date.
     let at = found_at.max(began).plus(Duration::from_secs(1));

@@ -7,6 +7,8 @@ from urllib.parse import urlsplit
 
 from pyarrow import fs
 
+from .errors import LakeError
+
 
 @dataclass(frozen=True)
 class Store:
@@ -54,7 +56,12 @@ def open_store(location: str | os.PathLike[str], filesystem: Any = None) -> Stor
     if scheme == "s3" and separator:
         return Store(s3_filesystem(), rest.strip("/"), "s3://", text)
     if separator and scheme != "file":
-        found, path = fs.FileSystem.from_uri(text)
+        try:
+            found, path = fs.FileSystem.from_uri(text)
+        except ValueError as error:
+            raise LakeError(
+                f"pyarrow does not open {scheme}:// addresses: pass filesystem=, such as pyarrow.fs.AzureFileSystem(ACCOUNT)"
+            ) from error
         return Store(found, path.strip("/"), f"{scheme}://", text)
     path = os.path.abspath(rest if separator else text)
     return Store(fs.LocalFileSystem(), path, "", path)

@@ -214,16 +214,14 @@ pub struct FileEntry {
     pub last: Option<Instant>,
 }
 
-/// The computers that appeared and vanished, and those that activity named first.
+/// The computers that appeared in the team's list or vanished from it, and those that an event named first.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DeviceDelta {
-    /// The team's list or a connection showed them.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub added: BTreeSet<DeviceId>,
-    /// A later list lacks them, or activity reports their removal.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub removed: BTreeSet<DeviceId>,
-    /// Computers that activity named before any list or connection showed them.
+    /// Computers that an event named before any list showed them.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub named: BTreeSet<DeviceId>,
 }

@@ -220,7 +220,7 @@ const ASSUMED: &str = "\
 | connections of a removed computer in a window of which nothing is archived, if the service showed the window empty although it held them | nothing can |
 | connections of a removed computer that the service would have shown later than the lag | the same gap names the removal; nobody can know how late events may be |
 | connections of a computer that was removed before the backfill | a finding `removed_before`, if activity shows the removal |
-| connections of a computer that no list and no archived connection ever showed, if activity does not show its removal | nothing can |
+| connections of a computer that no list ever showed, if activity does not show its removal | nothing can |
 | events that leave the plan's span during an outage | a finding `gap` of `plan_span`; before that, `status` shows the time left |
 | more than ten billing entries between two polls | a finding `gap` of `billing` |
 ";

@@ -134,7 +134,7 @@ fn publishing_alone_bounds_the_number_of_files() {
     let (disk, mut history) = history(20);
     for _ in 0..30 * RUNS_A_DAY {
         later(&disk, HOUR * 6);
-        (0..3).for_each(|_| history.step());
+        (0..5).for_each(|_| history.step());
         publish(&history.archive).unwrap();
     }
     // The grace is a day, a vacuum runs once a day, and a run writes a list, its lines, a manifest and at most a few data files.
@@ -147,6 +147,6 @@ fn publishing_alone_bounds_the_number_of_files() {
         assert!(data <= most, "{id:?}: {data} data files after {newest} versions");
     }
     let newest = Table::newest(&disk, NAME).unwrap().unwrap();
-    assert!(newest > 60, "{newest} versions show no growth");
+    assert!(newest > most as u64, "{newest} versions show no growth");
     assert_exact(&history.archive, "after 30 days");
 }

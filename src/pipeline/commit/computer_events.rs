@@ -48,10 +48,7 @@ impl ComputerEvent {
 pub struct ComputerEvents {
     removals: Vec<ComputerEvent>,
     additions: Vec<ComputerEvent>,
-    /// Computers that activity reports as added.
     named: BTreeSet<DeviceId>,
-    /// Computers of connections. They existed, because the service deletes the connections of a removed computer.
-    used: BTreeSet<DeviceId>,
 }
 
 impl ComputerEvents {
@@ -73,8 +70,8 @@ impl ComputerEvents {
                     Detail::Connections(texts) => texts.device_id(),
                     Detail::Activity { .. } | Detail::Billing { .. } => None,
                 });
-                let new = ids.filter(|id| !id.is_empty() && !state.devices.contains(*id));
-                self.used.extend(new.map(DeviceId::from));
+                let new = ids.filter(|id| !id.is_empty() && !state.devices_ever.contains(*id));
+                self.named.extend(new.map(DeviceId::from));
             }
             Stream::Billing => {}
         }
@@ -87,11 +84,8 @@ impl ComputerEvents {
     pub fn record(mut self, of: &CommitContext<'_>, batch: &Batch, draft: &mut Draft) -> Result<(), ArchiveError> {
         let (writer, state) = (of.writer, of.writer.state());
         self.additions.iter().for_each(|told| self.named.extend(devices_named(&told.text, &told.event_type)));
-        // A gap shows that the computer was removed before the commit of its connections.
-        self.used.retain(|device| !state.gaps().any(|gap| gap.subject == device.to_string()));
         self.named.retain(|device| !state.devices_ever.contains(device));
         draft.devices.named.clone_from(&self.named);
-        draft.devices.added.extend(self.used.iter().cloned());
         let begins = |finding: &Finding| {
             finding.kind == FindingKind::ArchiveBegins && finding.stream == Some(Stream::Connections)
         };
@@ -110,7 +104,7 @@ impl ComputerEvents {
         for (device, removal) in removals {
             let losses = history.losses(&removal, of.seen_at);
             // The removed computer is no longer known, unless a later list showed it again.
-            let is_known = |device: &DeviceId| state.devices.contains(device) || draft.devices.added.contains(device);
+            let is_known = |device: &DeviceId| state.devices.contains(device) || batch.devices.added.contains(device);
             let is_back = |device: &DeviceId| {
                 batch.listed.as_ref().is_some_and(|(at, listed)| removal.at <= *at && listed.contains(device))
             };
@@ -132,7 +126,7 @@ impl ComputerEvents {
     ) -> Result<Vec<(Option<DeviceId>, Removal)>, ArchiveError> {
         let state = of.writer.state();
         let mut known = state.devices_ever.clone();
-        known.extend(batch.devices.added.iter().chain(&self.named).chain(&self.used).cloned());
+        known.extend(batch.devices.added.iter().chain(&self.named).cloned());
         self.removals.sort();
         self.removals.dedup();
         let named = self.removals.into_iter().map(|told| (named_by(&told, &known, &state.devices), told));

@@ -22,7 +22,7 @@ pub struct Catalog {
     archive: Arc<Archive>,
     /// Locked only to copy or replace the pointer: no thread waits here for the store.
     cached: Mutex<Arc<CachedTables>>,
-    /// Locked by the one thread that looks at the store.
+    /// Held by the one thread that reads the store.
     refreshing: Mutex<()>,
 }
 
@@ -74,7 +74,7 @@ impl Catalog {
         self.read_tables(now).map(drop)
     }
 
-    /// While another thread looks at the store, the tables stay as they were: only the first read_tables is worth a wait.
+    /// The cached tables, if they are fresh or another thread reads them just now. Only the first reading is worth a wait.
     fn current(&self, now: Instant) -> Result<Arc<CachedTables>, LakeError> {
         let cached = self.cached();
         if is_current(&cached, now) {

@@ -278,15 +278,15 @@ impl Change {
             named.keys().map(String::as_str).filter(|path| !target.files.contains_key(*path)).collect();
         let mut metadata = table.metadata.clone();
         let schema_id = metadata.take_schema(&target.schema);
-        let schema = metadata.schema().expect("BUG: it was just taken");
+        let schema = metadata.schema().expect("BUG: `take_schema` keeps it");
         let added = added_files(store, target, &named, schema)?;
-        let rows_of_gone: u64 = gone.iter().filter_map(|path| named.get(*path)).sum();
-        let rows_of_added: u64 = added.iter().map(|file| file.rows).sum();
+        let rows_of_gone = saturating_sum(gone.iter().filter_map(|path| named.get(*path)).copied());
+        let rows_of_added = saturating_sum(added.iter().map(|file| file.rows));
         let counts = (added.len() as u64, gone.len() as u64);
         let Grouped { mut kept, entries } = group(manifests, &gone, added, id, sequence);
         let directory = metadata_of(&target.table);
         if !entries.is_empty() {
-            let schema = serde_json::to_string(schema).expect("BUG: texts");
+            let schema = serde_json::to_string(schema).expect("BUG: a schema serialises");
             let path = format!("{directory}/{id:016x}-m0.avro");
             let bytes = encode_manifest(&by.place, &schema, schema_id, &entries);
             put(store, &path, &bytes)?;

@@ -46,6 +46,9 @@ impl TeamEdges {
     }
 
     /// Runs `act` with the writer in a worker.
+    ///
+    /// # Errors
+    /// As `act`.
     pub async fn with_writer<T: Send + 'static>(
         &self,
         act: impl FnOnce(&mut TeamWriter) -> Result<T, ArchiveError> + Send + 'static,

@@ -100,7 +100,12 @@ impl Round<'_> {
 
     /// An empty answer for a window that has archived events, or usually has some, and whether the program believes it.
     /// It does so only if no later re-scan will read the window again.
-    async fn empty_answer(&self, window: Range, segment: &Segment, read_at: Instant) -> Result<Option<(Finding, bool)>, ArchiveError> {
+    async fn empty_answer(
+        &self,
+        window: Range,
+        segment: &Segment,
+        read_at: Instant,
+    ) -> Result<Option<(Finding, bool)>, ArchiveError> {
         if clip(window, segment.range) != Some(window) || segment.owned_by(window) > 0 {
             return Ok(None);
         }

@@ -19,7 +19,7 @@ use thiserror::Error;
 use url::Url;
 
 use crate::api::TokenSource;
-use crate::model::{GRACE_MIN, Location, Privacy, Shard, TeamId, TeamRetention, duration_text};
+use crate::model::{ArchivePlace, GRACE_MIN, Location, Privacy, Shard, TeamId, TeamRetention, duration_text};
 
 pub use crate::model::{When, parse_duration};
 pub use cron::Cron;
@@ -77,6 +77,7 @@ impl ConfigError {
 pub struct Overrides {
     pub config: Option<PathBuf>,
     pub archive: Option<PathBuf>,
+    pub ledger: Option<PathBuf>,
     pub base_url: Option<String>,
     /// 0 for no limit.
     pub requests_per_second: Option<f64>,
@@ -103,11 +104,13 @@ pub struct Config {
     /// The file that was read, if any.
     pub file: Option<PathBuf>,
     pub archive: Location,
+    /// The place of the ledger, if it lies elsewhere than the archive.
+    pub ledger: Option<Location>,
     /// Whether the group can read new files.
     pub group_readable: bool,
     /// How long files remain after no ledger line names them, if the file sets it; see [`Config::grace_at`].
     pub grace: Option<Duration>,
-    /// The minimum time between two commits of a team, if the file sets it; see [`Config::commit_every_at`].
+    /// The minimum time between two commits of a team, if the file sets it; see [`Config::commit_interval`].
     pub commit_every: Option<Duration>,
     /// The cache of files from buckets, for the SQL engine.
     pub cache: CacheSettings,
@@ -172,16 +175,8 @@ impl Config {
         // The file's paths are relative to the file, so that they mean the same in every working directory.
         let directory = path.as_deref().and_then(Path::parent).map(Path::to_owned).unwrap_or_default();
         let mut warnings = Vec::new();
-        let archive = match overrides.archive {
-            Some(archive) => check_archive("--archive or ANNALS_ARCHIVE", &archive)?,
-            None => {
-                let text = file.archive.as_deref().unwrap_or(DEFAULT_ARCHIVE);
-                match check_archive(&place("archive"), Path::new(text))? {
-                    Location::Local(path) => Location::Local(directory.join(path)),
-                    bucket @ Location::Bucket(_) => bucket,
-                }
-            }
-        };
+        let ArchivePlace { data: archive, ledger } =
+            store::check_place(&file, &overrides, &directory, &place, &mut warnings)?;
         let base_url = match (overrides.base_url, &file.api.base_url) {
             (Some(text), _) => Some(check_base_url("--base-url or ANNALS_BASE_URL", &text, &mut warnings)?),
             (None, Some(text)) => Some(check_base_url(&place("api.base_url"), text, &mut warnings)?),
@@ -197,9 +192,10 @@ impl Config {
         let span_of_store = |key: &str, text: Option<&str>, min, max| {
             text.map(|text| check_span(&place(&format!("store.{key}")), text, min, max)).transpose()
         };
-        let signing = check_signing(file.signing, &directory, &archive, &place)?;
+        let signing = check_signing(file.signing, &directory, [Some(&archive), ledger.as_ref()], &place)?;
         Ok(Self {
             archive,
+            ledger,
             group_readable: overrides.group_readable.unwrap_or(file.store.group_readable),
             cache: CacheSettings::of_file(&file.cache, &directory, &place)?,
             grace: span_of_store("grace", file.store.grace.as_deref(), GRACE_MIN, GRACE_MAX)?,
@@ -250,22 +246,16 @@ impl Config {
     }
 }
 
-fn check_archive(place: &str, archive: &Path) -> Result<Location, ConfigError> {
-    if archive.as_os_str().is_empty() {
-        return Err(ConfigError::invalid(place, "the path is empty"));
-    }
-    Location::of_path(archive).map_err(|error| ConfigError::invalid(place, error.to_string()))
-}
-
 /// A key inside the archive would prove nothing: who can write the data can write the key.
 fn check_signing(
     signing: Signing,
     directory: &Path,
-    archive: &Location,
+    archive: [Option<&Location>; 2],
     place: &impl Fn(&str) -> String,
 ) -> Result<Signing, ConfigError> {
+    let is_inside = |path: &Path| archive.into_iter().flatten().any(|of| is_inside_archive(path, of));
     let key_file = |key: &str, path: Option<PathBuf>| match path.map(|path| directory.join(path)) {
-        Some(path) if is_inside_archive(&path, archive) => {
+        Some(path) if is_inside(&path) => {
             let message = format!("{} is inside the archive: move the key to another place", path.display());
             Err(ConfigError::invalid(place(key), message))
         }

@@ -116,6 +116,7 @@ impl Error {
             Error::Usage(_) | Error::Config(_) | Error::Setup(_) | Error::Catalog(_) => Family::Input,
             Error::Api(error) if error.is_transient() => Family::World,
             Error::Archive(error) | Error::ArchiveAt { source: error, .. } if error.is_transient() => Family::World,
+            Error::Archive(error) | Error::ArchiveAt { source: error, .. } if error.is_wrong_ledger() => Family::Input,
             Error::Lake(error) if error.is_transient() => Family::World,
             Error::Lake(_) => Family::State,
             Error::Refused(_) | Error::Api(_) | Error::Archive(_) | Error::ArchiveAt { .. } => Family::State,

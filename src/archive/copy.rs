@@ -15,8 +15,8 @@ use super::commit::recover;
 use super::heads::{HeadLine, heads_days, last_line};
 use super::ledger::Line;
 use super::ledger_files::ledger_days;
+use super::manifest::read_manifest;
 use super::replay::{Replay, replay};
-use super::root::read_manifest;
 use super::text_lines::TextLines;
 use super::{Archive, ArchiveError, FileEntry, SaltRecord, snapshot};
 

@@ -25,8 +25,23 @@ pub enum ArchiveError {
     NotAnArchive,
     #[error("archive.json: missing, but {found} exists: refusing to create a new archive over an old one")]
     ManifestMissing { found: String },
-    #[error("archive.json: {reason}")]
-    Manifest { reason: String },
+    #[error("{path}: {reason}")]
+    Manifest { path: &'static str, reason: String },
+    #[error(
+        "archive.json: the ledger of this archive lies elsewhere, but no place of a ledger is given: is [store] ledger missing?"
+    )]
+    LedgerElsewhere,
+    #[error(
+        "archive.json: the ledger of this archive lies inside it, but [store] ledger names another place: remove that key, or move the \
+         archive with `annals copy`"
+    )]
+    LedgerInside,
+    #[error(
+        "ledger/archive.json: missing: [store] ledger does not name the place of this archive's ledger, or somebody removed that file"
+    )]
+    LedgerMissing,
+    #[error("ledger/archive.json: [store] ledger names the place of the ledger of another archive, {found}")]
+    OtherLedger { found: String },
     #[error("the target holds archive {found}, but the source is archive {expected}: choose another target")]
     OtherArchive { found: String, expected: String },
     #[error(
@@ -78,6 +93,12 @@ impl ArchiveError {
     /// Whether the writer that returned this error must be opened again before it can continue.
     pub fn needs_reopen(&self) -> bool {
         matches!(self, ArchiveError::Reopen { .. } | ArchiveError::Poisoned { .. }) || self.is_fenced()
+    }
+
+    /// Whether the ledger was looked for in a wrong place.
+    pub fn is_wrong_ledger(&self) -> bool {
+        use ArchiveError::{LedgerElsewhere, LedgerInside, LedgerMissing, OtherLedger};
+        matches!(self, LedgerElsewhere | LedgerInside | LedgerMissing | OtherLedger { .. })
     }
 
     /// Whether another writer of the same team was faster.

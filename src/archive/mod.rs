@@ -3,7 +3,8 @@
 //! # The format, for the authors of other readers and verifiers
 //! `tests/second_verifier.py` is a verifier written from this text alone.
 //! ```text
-//! archive.json                                                  {"format": "annals archive", "version": 3, "id": …}
+//! archive.json                                                  {"format": "annals archive", "version": 3, "id": …}, and perhaps "ledger": "elsewhere"
+//! ledger/archive.json                                           only if the ledger lies elsewhere: {"format": "annals ledger", "version": 3, "id": …}
 //! ledger/team=<T>/<YYYY-MM-DD>.jsonl                            one line for each commit
 //! ledger/team=<T>/<YYYY-MM-DD>.heads                            signatures of that day's lines, if a key is configured
 //! salts/team=<T>/<YYYY-MM>-<hash>.json                          the salt of a month's row digests
@@ -27,6 +28,10 @@
 //! start of the window as `20261120t000000z`. For sealed files it is the start of the year, month or day; for
 //! `quarantine` it is the day when Annals first saw the event. A window belongs to the day and month of its start. `<hash>`
 //! is the first 16 digits of the file's SHA-256. All digits are lower case.
+//!
+//! **A ledger elsewhere.** With `"ledger": "elsewhere"` in `archive.json`, everything under `ledger/` lies in another place, under the same
+//! paths, so that an object lock can protect it and not the data. No file names that place: it can move. `ledger/archive.json` has the
+//! archive's id. A reader without that place, or with the place of another archive, must refuse, because it would see no line.
 //!
 //! **A ledger line** is a JSON object without spaces, followed by a newline; it has 64 MiB at most. Its members, in this order:
 //! `v` (1), `archive_id`, `team_id`, `seq` (from 1), `prev`, `at` (RFC 3339), `nonce` (16 random hexadecimal digits, so that equal
@@ -151,6 +156,7 @@ mod hold;
 mod ledger;
 mod ledger_files;
 mod lines;
+mod manifest;
 mod event_key;
 mod note;
 mod output;
@@ -196,6 +202,7 @@ pub use hold::{
 };
 pub use ledger::{Line, LineError};
 pub use lines::{AddedFile, LedgerLine, LedgerLines};
+pub use manifest::ARCHIVE_VERSION;
 pub use note::{Head, NoteSignature, PublicKey, SecretKey, check_key_name};
 pub use published::{LEDGERS, LinesFile, TeamLine, version_of, version_path};
 pub use reader::{StoredEvent, StoredReject, TeamReader, TeamRows};
@@ -205,7 +212,7 @@ pub use record::{
 };
 pub use retention::DueMonth;
 pub use review::{REVIEW_TEXT_BYTES_MAX, ReviewOutcome, ReviewRecord, check_ledger_text};
-pub use root::{ARCHIVE_VERSION, Archive, LedgerExtent};
+pub use root::{Archive, LedgerExtent};
 pub use rules::StateError;
 pub use salts::Salts;
 pub use sessions::HeldSession;

@@ -5,14 +5,14 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
 
-use crate::model::path::{ArchivePath, LEDGER, MANIFEST, TABLES};
+use crate::model::path::{ArchivePath, LEDGER, TABLES};
 use crate::model::{GRACE_LOCAL, Instant, TeamId, TeamKey};
-use crate::store::{Listed, Store, StoreError, Verb, if_there, put};
+use crate::store::{Listed, Store, StoreError};
 
 use super::ledger::{self, Line};
 use super::ledger_files::ledger_files;
+use super::manifest::{Manifest, read_ledger_manifest, read_manifest};
 use super::random::Random;
 use super::reader::TeamReader;
 use super::replay::{replay_for_reading, replay_listed_for_reading};
@@ -20,21 +20,8 @@ use super::snapshot::SNAPSHOT_LINES;
 use super::text_lines::TextLines;
 use super::{ArchiveError, Signer};
 
-/// The format version of everything under an archive's root. Versions 1 and 2 were never released, and are refused.
-pub const ARCHIVE_VERSION: u32 = 3;
-const MANIFEST_BYTES_MAX: u64 = 64 * 1024;
 /// The number of team states that are read ahead.
 const TEAMS_READ_AT_ONCE: usize = 32;
-const FORMAT: &str = "annals archive";
-
-/// `archive.json`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Manifest {
-    format: String,
-    version: u32,
-    pub(super) id: String,
-}
 
 /// The end of a ledger from the list of its files. It stays equal until something is appended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -68,12 +55,12 @@ impl Archive {
     /// Opens an existing archive.
     ///
     /// # Errors
-    /// [`ArchiveError::NotAnArchive`], [`ArchiveError::Version`], or an error of the store.
+    /// [`ArchiveError::NotAnArchive`], [`ArchiveError::Version`], an error that [`ArchiveError::is_wrong_ledger`], or an error of
+    /// the store.
     pub fn open(store: Arc<dyn Store>) -> Result<Self, ArchiveError> {
-        match read_manifest(store.as_ref())? {
-            Some(manifest) => Ok(Self::of(store, manifest)),
-            None => Err(ArchiveError::NotAnArchive),
-        }
+        let manifest = read_manifest(store.as_ref())?.ok_or(ArchiveError::NotAnArchive)?;
+        manifest.check_ledger(store.as_ref())?;
+        Ok(Self::of(store, manifest))
     }
 
     /// Opens an archive, or creates one with the id from `new_id`.
@@ -87,22 +74,39 @@ impl Archive {
         };
         let found = read_manifest(store.as_ref())?;
         if let Some(manifest) = found.filter(|_| matches!(has_data(), Ok(Some(_)))) {
+            manifest.check_ledger(store.as_ref())?;
             return Ok(Self::of(store, manifest));
         }
         let guard = store.lock("archive")?;
         let manifest = match (read_manifest(store.as_ref())?, has_data()?) {
             (Some(manifest), _) => manifest,
-            (None, Some(found)) => return Err(ArchiveError::ManifestMissing { found }),
-            (None, None) => Manifest { format: FORMAT.to_owned(), version: ARCHIVE_VERSION, id: new_id() },
+            (None, Some(found)) => {
+                return Err(match read_ledger_manifest(store.as_ref())? {
+                    Some(ledger) if store.has_ledger_elsewhere() => ArchiveError::OtherLedger { found: ledger.id },
+                    _ => ArchiveError::ManifestMissing { found },
+                });
+            }
+            (None, None) => Manifest::new(store.as_ref(), new_id()),
         };
         // Write the manifest again: its writer can have died before the sync, and the first commit depends on it.
-        let written = write_manifest(store.as_ref(), &manifest);
-        drop(guard);
-        match written {
+        let manifest = match manifest.write(store.as_ref()) {
             // In a bucket no lock keeps other processes out: one of them was first.
-            Err(ArchiveError::Store(StoreError::Conflict { .. })) => Self::open(store),
-            written => written.map(|()| Self::of(store, manifest)),
-        }
+            Err(ArchiveError::Store(StoreError::Conflict { .. })) => {
+                read_manifest(store.as_ref())?.ok_or(ArchiveError::NotAnArchive)?
+            }
+            written => written.map(|()| manifest)?,
+        };
+        manifest.begin_ledger(store.as_ref())?;
+        drop(guard);
+        Ok(Self::of(store, manifest))
+    }
+
+    /// Whether an archive lies in `store`, or the ledger of one.
+    pub fn is_at(store: &dyn Store) -> bool {
+        let found = |read: Result<Option<Manifest>, ArchiveError>| {
+            matches!(read, Ok(Some(_)) | Err(ArchiveError::Version { .. }))
+        };
+        found(read_manifest(store)) || found(read_ledger_manifest(store))
     }
 
     fn of(store: Arc<dyn Store>, manifest: Manifest) -> Self {
@@ -252,32 +256,4 @@ fn team_of_first_line(store: &dyn Store, file: &Listed) -> Result<Option<TeamId>
         Err(_) if first.is_last && ledger::is_zeroed(&first.text, 0) => Ok(None),
         Err(e) => Err(ArchiveError::Damaged { path: file.path.clone(), line: 1, reason: e.to_string() }),
     }
-}
-
-pub(super) fn read_manifest(store: &dyn Store) -> Result<Option<Manifest>, ArchiveError> {
-    let bad = |reason: String| ArchiveError::Manifest { reason };
-    let Some(blob) = if_there(store.read(MANIFEST))? else { return Ok(None) };
-    if blob.size() > MANIFEST_BYTES_MAX {
-        return Err(bad(format!("the file has {} bytes, so Annals did not write it", blob.size())));
-    }
-    let content = blob.to_bytes().map_err(|e| StoreError::io(Verb::Read, MANIFEST, e))?;
-    #[derive(Deserialize)]
-    struct Versioned {
-        version: u32,
-    }
-    let Versioned { version } = serde_json::from_slice(&content).map_err(|e| bad(e.to_string()))?;
-    if version != ARCHIVE_VERSION {
-        return Err(ArchiveError::Version { found: version, known: ARCHIVE_VERSION });
-    }
-    let manifest: Manifest = serde_json::from_slice(&content).map_err(|e| bad(e.to_string()))?;
-    if manifest.format != FORMAT {
-        return Err(bad(format!("the format is {:?}, expected {FORMAT:?}", manifest.format)));
-    }
-    Ok(Some(manifest))
-}
-
-fn write_manifest(store: &dyn Store, manifest: &Manifest) -> Result<(), ArchiveError> {
-    let mut text = serde_json::to_vec_pretty(manifest).expect("BUG: a manifest has no map with odd keys");
-    text.push(b'\n');
-    Ok(put(store, MANIFEST, &text)?)
 }

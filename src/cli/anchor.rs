@@ -65,7 +65,7 @@ pub fn run(global: &Global, args: &AnchorArgs) -> Result<Exit, Error> {
 }
 
 fn keygen(config: &Config, path: &Path, name: Option<&str>) -> Result<Exit, Error> {
-    if is_inside_archive(path, &config.archive) {
+    if [Some(&config.archive), config.ledger.as_ref()].into_iter().flatten().any(|at| is_inside_archive(path, at)) {
         let path = printable(&path.display().to_string());
         return Err(Error::Usage(format!(
             "{path}: this place is inside the archive: a key beside the data proves nothing, choose a place outside"

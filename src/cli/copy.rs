@@ -20,6 +20,8 @@ pub struct CopyArgs {
 }
 
 const AFTER: &str = "\
+A copy is one whole tree with its ledger inside. FROM or TO may be the configured archive: then its ledger is at [store] ledger or \
+--ledger. So a copy into the configured archive divides a whole archive. \
 The command checks each file against the ledger while it copies. If it is interrupted, run it again: it continues where it \
 stopped. Run it later to update the copy. A daemon may write the archive meanwhile: for each team, the copy ends at the last line \
 that the ledger had when the command reached the team. Write only one of the two archives: after a write to both, they differ forever.
@@ -27,9 +29,9 @@ Exit codes: 0 the copy is complete and verifies; 1 something was not copied, or 
 
 pub fn run(global: &Global, args: &CopyArgs) -> Result<Exit, Error> {
     let config = global.load()?;
-    let (from, to) = (query::absolute(&args.from)?, query::absolute(&args.to)?);
+    let (from, to) = (query::place_at(&config, &args.from)?, query::place_at(&config, &args.to)?);
     if from == to {
-        return Err(Error::Usage(format!("{from}: FROM and TO are the same place")));
+        return Err(Error::Usage(format!("{}: FROM and TO are the same place", from.data)));
     }
     let source = match Archive::open(open_store(&from).map_err(ArchiveError::from)?) {
         Err(ArchiveError::NotAnArchive) => return Err(Error::Usage(format!("FROM: {from}: no archive exists here"))),
@@ -55,8 +57,11 @@ pub fn run(global: &Global, args: &CopyArgs) -> Result<Exit, Error> {
     output::say(&format!(
         "copied {files} files of {bytes} bytes and {lines} ledger lines; {held} files were in the copy already{uncounted}"
     ));
-    let options =
-        VerifyOptions { now: Some(reading::clock().now()), grace: config.grace_at(&to), ..VerifyOptions::default() };
+    let options = VerifyOptions {
+        now: Some(reading::clock().now()),
+        grace: config.grace_at(&to.data),
+        ..VerifyOptions::default()
+    };
     let report = verify(target.as_ref(), &options)?;
     output::print(verifying::text(&to.to_string(), &report, &verifying::names(target)).as_bytes())?;
     Ok(if report.is_clean() { exit } else { Exit::Fault })

@@ -9,7 +9,7 @@ use crate::api::{HttpOptions, TokenSource};
 use crate::archive::VerifyOptions;
 use crate::config::Config;
 use crate::error::{Error, Exit};
-use crate::model::{GRACE_LOCAL, Location};
+use crate::model::{ArchivePlace, GRACE_LOCAL, Location};
 use crate::pipeline::{FleetRound, InventorySettings, ScanMode, Settings};
 use crate::sandbox::{RunningSandbox, Sandbox, SandboxConfig};
 use crate::store::{LocalStore, Store};
@@ -58,8 +58,10 @@ const QUESTIONS: [(&str, &str); 3] = [
 ];
 
 pub async fn run(global: &Global, args: &DemoArgs) -> Result<Exit, Error> {
-    let global = Global { archive: Some(place(global)), ..global.clone() };
-    let config = global.load()?;
+    let global = Global { archive: Some(place(global)), ledger: None, ..global.clone() };
+    // The ledger of the configured archive is not the demo's.
+    let mut config = global.load()?;
+    config.ledger = None;
     let location = query::location(&config)?;
     let Some(root) = location.directory().map(Path::to_owned) else {
         return Err(Error::Usage(format!("{location}: the demo needs a directory for its archive, not a bucket")));
@@ -121,7 +123,7 @@ async fn round(sandbox: &RunningSandbox, root: &Path) -> Result<FleetRound, Erro
     let clock = reading::clock();
     let token = TokenSource::Fixed(sandbox.read_only_token.clone().into());
     let options = HttpOptions { requests_per_second: None, ..HttpOptions::new(&sandbox.base_url, token) };
-    let archive = reading::archive(&Location::Local(root.to_owned()), GRACE_LOCAL, &clock)?;
+    let archive = reading::archive(&ArchivePlace::whole(Location::Local(root.to_owned())), GRACE_LOCAL, &clock)?;
     let source = reading::source(options, &clock)?;
     let inventory = InventorySettings { scan: ScanMode::WhenDue, user_info: true };
     let settings = Settings { inventory, ..Settings::default() };

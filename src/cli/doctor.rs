@@ -11,7 +11,7 @@ use crate::api::TokenSource;
 use crate::archive::{Archive, ArchiveError};
 use crate::config::{Config, open_to_others, readable_by_others};
 use crate::error::{Error, Exit};
-use crate::model::{BucketLocation, Instant, Location};
+use crate::model::{ArchivePlace, BucketLocation, Instant, Location};
 use crate::report::ReportError;
 use crate::store::{UnfinishedUpload, prove_store};
 
@@ -62,18 +62,18 @@ pub fn run(global: &Global, args: &DoctorArgs) -> Result<Exit, Error> {
     let config = global.load()?;
     let mut checks = vec![configuration(&config)];
     checks.extend(block_on(async { Ok(service(&config).await) })?);
-    let location = query::location(&config)?;
-    match &location {
-        Location::Local(root) => {
-            checks.push(disk(root));
-            checks.push(archive(&config, &location));
-            checks.push(modes(&config, root));
-        }
-        Location::Bucket(place) => {
-            checks.push(bucket(place));
-            checks.push(archive(&config, &location));
-            checks.push(uploads(&config));
-        }
+    let place = query::archive_place(&config)?;
+    let places = [(Some(&place.data), false), (place.ledger.as_ref(), true)];
+    let places = places.into_iter().filter_map(|(location, is_ledger)| Some((location?, is_ledger)));
+    let places: Vec<(&Location, bool)> = places.collect();
+    checks.extend(places.iter().map(|(location, is_ledger)| match location {
+        Location::Local(root) => disk(root),
+        Location::Bucket(bucket) => store(bucket, *is_ledger),
+    }));
+    checks.push(archive(&config, &place));
+    checks.extend(places.iter().filter_map(|(location, _)| Some(modes(&config, location.directory()?))));
+    if matches!(place.data, Location::Bucket(_)) {
+        checks.push(uploads(&config));
     }
     print(&checks, &args.output)?;
     let failed = checks.iter().any(|check| check.health == Health::Failed);
@@ -168,21 +168,19 @@ fn free_bytes(_: &Path) -> Option<u64> {
 }
 
 /// Tries each operation that an archive needs from its bucket.
-fn bucket(place: &BucketLocation) -> Check {
+fn store(place: &BucketLocation, is_ledger: bool) -> Check {
     let clock = reading::clock();
-    match prove_store(place, clock.random(), clock.now()) {
+    match prove_store(place, is_ledger, clock.random(), clock.now()) {
         Ok(proof) if proof.are_clocks_apart() => check("store", Health::Warning, format!("{place}: {proof}")),
         Ok(proof) => check("store", Health::Ok, format!("{place}: {proof}")),
         Err(error) => check("store", Health::Failed, error.to_string()),
     }
 }
 
-fn archive(config: &Config, location: &Location) -> Check {
-    match check_ledgers(config, location) {
+fn archive(config: &Config, place: &ArchivePlace) -> Check {
+    match check_ledgers(config, place) {
         Ok(detail) => check("archive", Health::Ok, detail),
-        Err(Error::Archive(ArchiveError::NotAnArchive)) => {
-            check("archive", Health::Ok, format!("{location}: none yet"))
-        }
+        Err(Error::Archive(ArchiveError::NotAnArchive)) => check("archive", Health::Ok, format!("{place}: none yet")),
         Err(error) => check("archive", Health::Failed, error.render(false)),
     }
 }
@@ -239,14 +237,14 @@ fn modes(config: &Config, root: &Path) -> Check {
     }
 }
 
-fn check_ledgers(config: &Config, location: &Location) -> Result<String, Error> {
+fn check_ledgers(config: &Config, place: &ArchivePlace) -> Result<String, Error> {
     let archive = Archive::open(query::store(config)?)?;
     let teams = archive.teams()?;
     let mut commits = 0;
     for team in &teams {
         commits += archive.read(team)?.state().seq.0;
     }
-    Ok(format!("{location}: {} teams, {commits} commits, every ledger is valid", teams.len()))
+    Ok(format!("{place}: {} teams, {commits} commits, every ledger is valid", teams.len()))
 }
 
 fn print(checks: &[Check], output: &OutputArgs) -> Result<(), Error> {

@@ -3,13 +3,12 @@
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, IsTerminal, Write, stderr, stdout};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use tempfile::NamedTempFile;
 
-use crate::archive::{Archive, ArchiveError};
+use crate::archive::Archive;
 use crate::error::Error;
 use crate::report::{Format, Medium, printable, sink_for};
 use crate::store::LocalStore;
@@ -49,11 +48,7 @@ fn archive_around(path: &Path) -> Option<PathBuf> {
     let path = std::path::absolute(path).ok()?;
     // A directory that exists shows the true place behind links.
     let place = path.ancestors().find_map(|place| place.canonicalize().ok())?;
-    let is_archive = |directory: &&Path| {
-        let opened = Archive::open(Arc::new(LocalStore::new(*directory)));
-        matches!(opened, Ok(_) | Err(ArchiveError::Version { .. }))
-    };
-    place.ancestors().find(is_archive).map(Path::to_owned)
+    place.ancestors().find(|directory| Archive::is_at(&LocalStore::new(*directory))).map(Path::to_owned)
 }
 
 impl OutputArgs {

@@ -11,7 +11,7 @@ use crate::api::{EventSource, Served, TeamView, scans_per_second};
 use crate::archive::{StreamRecord, TeamReader, TeamState};
 use crate::collect::sample;
 use crate::error::{Error, Exit};
-use crate::model::{Instant, Location, Range, Stream, TeamId};
+use crate::model::{Instant, Range, Stream, TeamId};
 use crate::pipeline::{
     BACKFILL_DAYS_DEFAULT, BucketRequests, Density, Estimate, PlannedScan, Settings, StreamPlan, Windows, count_users,
     estimate, estimate_of_team, plan, planned_scan, windows_of,
@@ -72,7 +72,7 @@ pub async fn run(global: &Global, args: &PlanArgs) -> Result<Exit, Error> {
     rows.sort_by_key(|row| row.left.unwrap_or(Duration::MAX));
     let is_overlapped = planner.samples.teams > settings.teams_at_once;
     let mut said = summary(&rows, &names, beside, config.requests_per_second, is_overlapped);
-    if matches!(config.archive, Location::Bucket(_)) {
+    if config.is_in_bucket() {
         said.push_str(&bucket_cost(planner.bucket));
     }
     if args.output.format() == Format::Table {

@@ -8,19 +8,36 @@ use arrow::datatypes::SchemaRef;
 use crate::archive::{Archive, ArchiveError, Cache};
 use crate::config::Config;
 use crate::error::Error;
-use crate::model::{Location, TeamId};
+use crate::model::{ArchivePlace, Location, TeamId};
 use crate::report::{Engine, Flow, Format, ReportError, Sink, SnapshotSource, TeamNameSink, ViewData, sink_for};
-use crate::store::{ObjectStore, Store, open_store};
+use crate::store::{Store, open_store, open_store_keeping};
 
 use super::output::OutputArgs;
 use super::{bars, limits, signals};
 
-/// The place of the archive; a directory becomes absolute.
+/// The place of the archive's data; a directory becomes absolute.
 ///
 /// # Errors
 /// When the working directory does not exist.
 pub fn location(config: &Config) -> Result<Location, Error> {
     absolute(&config.archive)
+}
+
+/// The places of the archive and its ledger; directories become absolute.
+///
+/// # Errors
+/// As [`location`].
+pub fn archive_place(config: &Config) -> Result<ArchivePlace, Error> {
+    Ok(ArchivePlace { data: location(config)?, ledger: config.ledger.as_ref().map(absolute).transpose()? })
+}
+
+/// The places of the archive at `data`: the configured archive has the configured ledger, every other archive is whole.
+///
+/// # Errors
+/// As [`location`].
+pub fn place_at(config: &Config, data: &Location) -> Result<ArchivePlace, Error> {
+    let (data, configured) = (absolute(data)?, archive_place(config)?);
+    Ok(if data == configured.data { configured } else { ArchivePlace::whole(data) })
 }
 
 /// Makes a directory absolute.
@@ -38,7 +55,7 @@ pub fn absolute(location: &Location) -> Result<Location, Error> {
 /// # Errors
 /// When the working directory does not exist, or the environment's settings for the bucket are invalid.
 pub fn store(config: &Config) -> Result<Arc<dyn Store>, Error> {
-    Ok(open_store(&location(config)?).map_err(ArchiveError::from)?)
+    Ok(open_store(&archive_place(config)?).map_err(ArchiveError::from)?)
 }
 
 /// Opens the archive, which must exist.
@@ -54,9 +71,8 @@ pub fn open(config: &Config) -> Result<Archive, Error> {
 /// # Errors
 /// As [`open`].
 fn open_for_question(config: &Config) -> Result<Archive, Error> {
-    let Location::Bucket(bucket) = location(config)? else { return open(config) };
-    let store = ObjectStore::open(&bucket).map_err(ArchiveError::from)?;
-    open_in(config, Arc::new(store.keeping_objects_in(&cache(config).files_directory())))
+    let store = open_store_keeping(&archive_place(config)?, &cache(config).files_directory());
+    open_in(config, store.map_err(ArchiveError::from)?)
 }
 
 fn open_in(config: &Config, store: Arc<dyn Store>) -> Result<Archive, Error> {
@@ -65,7 +81,17 @@ fn open_in(config: &Config, store: Arc<dyn Store>) -> Result<Archive, Error> {
             "{}: no archive exists here: `annals sync` creates one, --archive names another place",
             location(config)?
         ))),
-        other => Ok(other?.keeping(config.grace_at(&config.archive))),
+        other => Ok(with_place(config, other)?.keeping(config.grace_at(&config.archive))),
+    }
+}
+
+/// Adds the archive's place to the error of a wrong place of its ledger.
+fn with_place(config: &Config, opened: Result<Archive, ArchiveError>) -> Result<Archive, Error> {
+    match opened {
+        Err(source) if source.is_wrong_ledger() => {
+            Err(Error::ArchiveAt { location: archive_place(config)?.to_string(), source })
+        }
+        other => Ok(other?),
     }
 }
 
@@ -76,7 +102,7 @@ fn open_in(config: &Config, store: Arc<dyn Store>) -> Result<Archive, Error> {
 pub fn existing(config: &Config) -> Result<Option<Archive>, Error> {
     match Archive::open(store(config)?) {
         Err(ArchiveError::NotAnArchive) => Ok(None),
-        other => Ok(Some(other?)),
+        other => Ok(Some(with_place(config, other)?)),
     }
 }
 

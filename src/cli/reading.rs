@@ -11,7 +11,7 @@ use crate::config::{Config, readable_by_others};
 use crate::error::Error;
 use crate::files::{self, Links};
 use crate::model::path::{LEDGER, LOCKS, MANIFEST, SALTS, SCRATCH, SNAPSHOTS, TABLES};
-use crate::model::{Location, WindowGrid};
+use crate::model::{ArchivePlace, Location, WindowGrid};
 use crate::pipeline::{Fleet, InventorySettings, Progress, ScanMode, Settings, Workers};
 use crate::store::{Store, open_store, prove_store};
 
@@ -74,32 +74,49 @@ fn wait_listener(address: String) -> Listener {
     })
 }
 
-/// Opens the archive at `location`, and creates it if none exists.
+/// Opens the archive at `place`, and creates it if none exists.
 ///
 /// # Errors
 /// When the archive cannot be opened or created.
-pub fn archive(location: &Location, grace: Duration, clock: &Arc<dyn Clock>) -> Result<Archive, Error> {
+pub fn archive(place: &ArchivePlace, grace: Duration, clock: &Arc<dyn Clock>) -> Result<Archive, Error> {
     let new_id = || (0..ARCHIVE_ID_WORDS).map(|_| format!("{:016x}", clock.random())).collect();
-    let failed = |source| Error::ArchiveAt { location: location.to_string(), source };
-    let store = open_store(location).map_err(ArchiveError::from)?;
-    prove(store.clone(), location, clock)?;
+    let failed = |source| Error::ArchiveAt { location: place.to_string(), source };
+    let store = open_store(place).map_err(ArchiveError::from)?;
+    prove(store.clone(), place, clock)?;
     Archive::open_or_create(store, new_id).map(|archive| archive.keeping(grace)).map_err(failed)
 }
 
-/// Tests the place of a new archive. A bucket that lets two writers win would fork the ledger; a directory must hold
+/// Tests the places of a new archive. A bucket that lets two writers win would fork the ledger; a directory must hold
 /// nothing else.
 ///
 /// # Errors
-/// When the bucket cannot be reached, or fails the test; when the directory holds other files, or is inside an archive.
-pub fn prove(store: Arc<dyn Store>, location: &Location, clock: &Arc<dyn Clock>) -> Result<(), Error> {
-    if !matches!(Archive::open(store), Err(ArchiveError::NotAnArchive)) {
-        return Ok(());
+/// When a bucket cannot be reached, or fails the test; when a directory holds other files, or is inside an archive; when the
+/// ledger's place holds an archive.
+pub fn prove(store: Arc<dyn Store>, place: &ArchivePlace, clock: &Arc<dyn Clock>) -> Result<(), Error> {
+    let is_begun = match Archive::open(store) {
+        Err(ArchiveError::NotAnArchive) => false,
+        // A killed command has created the archive, but not yet its ledger.
+        Err(ArchiveError::LedgerMissing) => true,
+        _ => return Ok(()),
+    };
+    if !is_begun {
+        prove_place(&place.data, false, clock)?;
     }
+    let Some(ledger) = &place.ledger else { return Ok(()) };
+    let at_ledger = open_store(&ArchivePlace::whole(ledger.clone())).map_err(ArchiveError::from)?;
+    match Archive::open(at_ledger) {
+        Err(ArchiveError::NotAnArchive) => prove_place(ledger, true, clock),
+        Err(error @ ArchiveError::Store(_)) => Err(Error::ArchiveAt { location: ledger.to_string(), source: error }),
+        _ => Err(Error::Usage(format!("{ledger}: an archive lies here: [store] ledger needs a place of its own"))),
+    }
+}
+
+fn prove_place(location: &Location, is_ledger: bool, clock: &Arc<dyn Clock>) -> Result<(), Error> {
     let bucket = match location {
         Location::Local(directory) => return check_new_directory(directory),
         Location::Bucket(bucket) => bucket,
     };
-    let proof = prove_store(bucket, clock.random(), clock.now());
+    let proof = prove_store(bucket, is_ledger, clock.random(), clock.now());
     let proof = proof.map_err(|error| Error::ArchiveAt { location: location.to_string(), source: error.into() })?;
     tracing::info!(%bucket, %proof, "the bucket passes every test of an archive's store");
     Ok(())
@@ -164,7 +181,7 @@ pub fn settings(config: &Config) -> Settings {
         shard: config.shard,
         inventory: inventory_settings(config),
         privacy: config.privacy,
-        commit_every: config.commit_every_at(&config.archive),
+        commit_every: config.commit_interval(),
         ..Settings::default()
     }
 }

@@ -101,10 +101,10 @@ async fn serve(global: Global, args: RunArgs) -> Result<(), Error> {
     let metrics = Arc::new(Metrics::new());
     let (edges, token) = edges(&config, &clock, &counts, &pause, &metrics)?;
     let token = Arc::new(Mutex::new(token));
-    let location = query::location(&config)?;
-    let sent_alerts = sent_alerts(&config, &location);
+    let place = query::archive_place(&config)?;
+    let sent_alerts = sent_alerts(&config, &place.data);
     let signer = reading::signer(&config)?;
-    let archive = Arc::new(reading::archive(&location, config.grace_at(&location), &clock)?.signed_by(signer));
+    let archive = Arc::new(reading::archive(&place, config.grace_at(&place.data), &clock)?.signed_by(signer));
     let _lock = lock::take(&archive, config.shard)?;
     let mut running = Running {
         global,
@@ -135,7 +135,7 @@ async fn serve(global: Global, args: RunArgs) -> Result<(), Error> {
     running.watch = Some(tokio::spawn(watch.run()));
     running.detecting = Some(tokio::spawn(running.detector(&running.config).run()));
     running.publishing = Some(tokio::spawn(Schedule::of(&running, &running.config)?.run()));
-    running.say_ready(&location.to_string());
+    running.say_ready(&place.to_string());
     tokio::spawn(watch_token(running.token.clone(), running.clock.clone(), running.commands.clone()));
     tokio::spawn(notify_watchdog(running.live.clone(), running.clock.clone()));
     tokio::spawn(running.handle_signals(signals));
@@ -225,7 +225,7 @@ impl Running {
     async fn try_reload(&mut self) -> Result<(), Error> {
         let config = self.global.load()?;
         let guard = Guard::new(&config.http).map_err(|error| Error::Usage(error.to_string()))?;
-        if query::location(&config)? != query::location(&self.config)? {
+        if query::archive_place(&config)? != query::archive_place(&self.config)? {
             return Err(Error::Usage("archive: a running daemon cannot change its archive: restart it".to_owned()));
         }
         if config.shard != self.config.shard {

@@ -105,14 +105,14 @@ pub async fn run(global: &Global, args: &SyncArgs) -> Result<Exit, Error> {
         let asked = teams::at_service(&*source, query::existing(&config)?.as_ref(), &args.team).await?;
         settings.teams = teams::own(asked, settings.shard)?;
     }
-    let location = query::location(&config)?;
-    let archive = reading::archive(&location, config.grace_at(&location), &clock)?.signed_by(reading::signer(&config)?);
+    let place = query::archive_place(&config)?;
+    let archive = reading::archive(&place, config.grace_at(&place.data), &clock)?.signed_by(reading::signer(&config)?);
     let round = {
         let fleet = reading::fleet(source, archive, clock, settings.clone(), bars::for_stderr());
         fleet.read_once().await?
     };
     print_round(&round, &settings);
-    output::say(&format!("the archive is at {location}"));
+    output::say(&format!("the archive is at {place}"));
     Ok(exit(&round))
 }
 

@@ -52,28 +52,37 @@ Exit codes: 0 no fault; 1 a fault was found; 2 wrong use; 3 no fault, but a key 
 
 pub fn run(global: &Global, args: &VerifyArgs) -> Result<Exit, Error> {
     let config = global.load()?;
-    let location = query::location(&config)?;
+    let (place, location) = (query::archive_place(&config)?, query::location(&config)?);
     if location.directory().is_some_and(|directory| !directory.is_dir()) {
         return Err(Error::Usage(format!("{location}: no archive exists here; --archive names another place")));
     }
     let options = options(&config, args)?;
     let store = query::store(&config)?;
+    let opened = Archive::open(Arc::clone(&store));
+    match opened {
+        // Without its ledger, each file of the archive would be a fault.
+        Err(source) if source.is_wrong_ledger() => {
+            return Err(Error::ArchiveAt { location: place.to_string(), source });
+        }
+        _ => {}
+    }
     let mut report = verify(store.as_ref(), &options)?;
-    if let Ok(archive) = Archive::open(Arc::clone(&store)) {
+    if let Ok(archive) = opened {
         lake::verify_tables(&archive, &mut report);
     }
-    if let Location::Bucket(bucket) = &location
+    let ledger = place.ledger.as_ref().unwrap_or(&location);
+    if let Location::Bucket(bucket) = ledger
         && bucket.scheme() != Scheme::S3
     {
         output::say(&format!(
-            "{location}: Annals lists older versions on S3 only: here, only a head kept elsewhere shows that somebody rewrote a ledger line"
+            "{ledger}: Annals lists older versions on S3 only: here, only a head kept elsewhere shows that somebody rewrote a ledger line"
         ));
     }
     let text = if args.json {
         let json = serde_json::to_string_pretty(&report);
         json.expect("BUG: a report is plain data") + "\n"
     } else {
-        text(&location.to_string(), &report, &names(store))
+        text(&place.to_string(), &report, &names(store))
     };
     output::print(text.as_bytes())?;
     let is_weaker =

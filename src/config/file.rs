@@ -132,10 +132,12 @@ pub(super) struct Fleet {
     pub shard: Option<String>,
 }
 
-/// The modes of the archive's files, the grace of `vacuum`, and the minimum time between two commits of a team.
+/// The place of the ledger, the modes of the archive's files, the grace of `vacuum`, and the minimum time between two commits of a
+/// team.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Store {
+    pub ledger: Option<String>,
     pub group_readable: bool,
     pub grace: Option<String>,
     pub commit_every: Option<String>,

@@ -88,6 +88,53 @@ fn flags_override_the_file() {
 }
 
 #[test]
+fn the_ledger_belongs_to_the_archive_of_its_file() {
+    let over = |archive: Option<&str>, ledger: Option<&str>| Overrides {
+        archive: archive.map(Into::into),
+        ledger: ledger.map(Into::into),
+        ..Overrides::default()
+    };
+    let both = "archive = \"a\"\n[store]\nledger = \"l\"";
+    let alone = "[store]\nledger = \"s3://b/l\"";
+    for (text, archive, ledger, expected, is_warned) in [
+        (both, None, None, Some("/etc/annals/l"), false),
+        (both, Some("/etc/annals/a"), None, Some("/etc/annals/l"), false),
+        (both, Some("other"), None, None, true),
+        (both, Some("other"), Some("m"), Some("m"), false),
+        (both, None, Some("gs://b/m"), Some("gs://b/m"), false),
+        (alone, Some("s3://b/a"), None, Some("s3://b/l"), false),
+        ("", None, None, None, false),
+        ("", Some("s3://b/a"), Some("m"), Some("m"), false),
+    ] {
+        let config = load(text, over(archive, ledger)).unwrap();
+        let found = config.ledger.as_ref().map(ToString::to_string);
+        assert_eq!(
+            (found.as_deref(), !config.warnings.is_empty()),
+            (expected, is_warned),
+            "{text} {archive:?} {ledger:?}"
+        );
+    }
+    for (archive, ledger) in [
+        ("s3://b/a", "s3://b/a"),
+        ("s3://b/a", "s3://b/a/l"),
+        ("s3://b/a/b", "s3://b/a"),
+        ("s3://b/a", "s3://b"),
+        ("/srv/a", "/srv/a"),
+        ("/srv/a", "/srv/a/l"),
+        ("/srv/a", "/srv"),
+        ("/srv/a", ""),
+        ("/srv/a", "ftp://x/y"),
+    ] {
+        let message = load("", over(Some(archive), Some(ledger))).unwrap_err();
+        assert!(message.starts_with("--ledger or ANNALS_LEDGER: ") && !message.contains('\n'), "{ledger}: {message}");
+    }
+    let message = refused("archive = \"a\"\n[store]\nledger = \"a/b\"");
+    assert!(message.starts_with("/etc/annals/annals.toml: store.ledger: "), "{message}");
+    let inside = refused("archive = \"a\"\n[store]\nledger = \"l\"\n[signing]\nkey_file = \"l/key\"");
+    assert!(inside.contains("is inside the archive"), "{inside}");
+}
+
+#[test]
 fn an_unknown_key_is_named_with_file_and_line() {
     let message = refused("archive = \"a\"\n[api]\ntoken = \"hunter2\"\n");
     assert!(message.starts_with("/etc/annals/annals.toml: line 3: unknown field `token`"), "{message}");

@@ -57,6 +57,16 @@ impl BucketLocation {
     pub fn prefix(&self) -> &str {
         &self.prefix
     }
+
+    /// Whether the two places are equal, or one is inside the other.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let is_around = |outer: &str, inner: &str| match inner.strip_prefix(outer) {
+            Some(rest) => outer.is_empty() || rest.is_empty() || rest.starts_with('/'),
+            None => false,
+        };
+        (self.scheme, &self.bucket) == (other.scheme, &other.bucket)
+            && (is_around(&self.prefix, &other.prefix) || is_around(&other.prefix, &self.prefix))
+    }
 }
 
 impl fmt::Display for BucketLocation {
@@ -71,6 +81,30 @@ impl fmt::Display for BucketLocation {
 pub enum Location {
     Local(PathBuf),
     Bucket(BucketLocation),
+}
+
+/// The place of a whole archive, or the places of its data and its ledger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArchivePlace {
+    pub data: Location,
+    /// The place of the ledger, if it lies elsewhere.
+    pub ledger: Option<Location>,
+}
+
+impl ArchivePlace {
+    /// The place of an archive with its ledger inside.
+    pub fn whole(data: Location) -> Self {
+        Self { data, ledger: None }
+    }
+}
+
+impl fmt::Display for ArchivePlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.ledger {
+            Some(ledger) => write!(f, "{} with the ledger at {ledger}", self.data),
+            None => self.data.fmt(f),
+        }
+    }
 }
 
 /// Why a text is no location. Never repeats text that can contain a credential.
@@ -173,6 +207,26 @@ mod tests {
             assert_eq!((found.scheme(), found.bucket(), found.prefix()), (scheme, bucket, prefix));
             assert_eq!(found.to_string(), text.trim_end_matches('/'));
             assert_eq!(found.to_string().parse(), Ok(Location::Bucket(found)));
+        }
+    }
+
+    #[test]
+    fn places_overlap_if_one_is_inside_the_other() {
+        let bucket = |text: &str| match text.parse() {
+            Ok(Location::Bucket(bucket)) => bucket,
+            other => panic!("{text}: {other:?}"),
+        };
+        for (one, two, is_overlap) in [
+            ("s3://b/x", "s3://b/x", true),
+            ("s3://b/x", "s3://b/x/ledger", true),
+            ("s3://b", "s3://b/x", true),
+            ("s3://b/x", "s3://b/xy", false),
+            ("s3://b/x/a", "s3://b/x/b", false),
+            ("s3://b/x", "s3://c/x", false),
+            ("s3://b/x", "gs://b/x", false),
+        ] {
+            let (one, two) = (bucket(one), bucket(two));
+            assert_eq!((one.overlaps(&two), two.overlaps(&one)), (is_overlap, is_overlap), "{one} {two}");
         }
     }
 

@@ -36,7 +36,7 @@ pub use grace::{GRACE_BUCKET, GRACE_LOCAL, GRACE_MIN};
 pub use ids::{ConnectionId, ConnectionIds, DeviceId, EventId, LedgerSeq, TeamId};
 pub use instant::{Instant, NANOS_PER_SECOND, TimeError, TimeUnit};
 pub use inventory::{InventoryColumn, InventoryKind, InventoryPart, InventoryRow, InventoryValue};
-pub use location::{BucketLocation, Location, LocationError, Scheme};
+pub use location::{ArchivePlace, BucketLocation, Location, LocationError, Scheme};
 pub use multiset::Multiset;
 pub use privacy::{Privacy, RawPolicy};
 pub use retention::{Retained, Retention, RetentionClass, RetentionPolicy, TeamRetention};

@@ -8,6 +8,8 @@ use super::{Dataset, FileRole, Instant, LedgerSeq, Range, TeamKey};
 
 pub const MANIFEST: &str = "archive.json";
 pub const LEDGER: &str = "ledger";
+/// Says whose ledger this is, if it lies elsewhere than the data.
+pub const LEDGER_MANIFEST: &str = "ledger/archive.json";
 pub const SALTS: &str = "salts";
 pub const TABLES: &str = "tables";
 pub const SNAPSHOTS: &str = "snapshots";
@@ -50,6 +52,8 @@ impl DataPath {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ArchivePath {
     Manifest,
+    /// The manifest of a ledger that lies elsewhere than the data.
+    LedgerManifest,
     /// The ledger of a team's day; `day` is its first instant.
     Ledger {
         team: TeamKey,
@@ -91,6 +95,7 @@ impl ArchivePath {
         let parts: Vec<&str> = text.split('/').collect();
         let found = match parts.as_slice() {
             [MANIFEST] => ArchivePath::Manifest,
+            [LEDGER, MANIFEST] => ArchivePath::LedgerManifest,
             [LEDGER, team, name] if name.ends_with(".heads") => {
                 ArchivePath::Heads { team: team_of(team)?, day: parse_day(name.strip_suffix(".heads")?)? }
             }
@@ -141,6 +146,7 @@ impl fmt::Display for ArchivePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ArchivePath::Manifest => f.write_str(MANIFEST),
+            ArchivePath::LedgerManifest => f.write_str(LEDGER_MANIFEST),
             ArchivePath::Ledger { team, day } => write!(f, "{}/{}.jsonl", ledger_of(team), day.day()),
             ArchivePath::Heads { team, day } => write!(f, "{}/{}.heads", ledger_of(team), day.day()),
             ArchivePath::Salt { team, month, hash } => write!(f, "{}/{}-{hash}.json", salts_of(team), month.month()),
@@ -150,6 +156,11 @@ impl fmt::Display for ArchivePath {
             ArchivePath::Snapshot { team, seq } => write!(f, "{}/{seq}.json", snapshots_of(team)),
         }
     }
+}
+
+/// Whether a path is of a file of the ledger.
+pub fn is_in_ledger(path: &str) -> bool {
+    path.strip_prefix(LEDGER).is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// The directory of a team's ledger.

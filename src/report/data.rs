@@ -115,6 +115,8 @@ pub struct ViewData {
     pub remote: Option<Arc<Remote>>,
     /// The live files come from a cache. A process without the archive then cannot reach the bucket.
     pub is_pinned: bool,
+    /// The ledger lies elsewhere than the data. A process without the archive then cannot reach it.
+    pub has_ledger_elsewhere: bool,
     pub teams: Vec<TeamSnapshot>,
     pub files: BTreeMap<Dataset, Vec<LiveFile>>,
     pub coverage: Vec<CoverageRow>,

@@ -23,7 +23,7 @@ pub(super) const ROWS_FUNCTION: &str = "annals_rows";
 #[derive(Default)]
 pub(super) struct Lookup {
     archive: Option<Archive>,
-    /// The archive is in a bucket that this process cannot reach.
+    /// The ledger is in a place that this process cannot reach.
     is_out_of_reach: bool,
     /// The last line of each team in this snapshot.
     teams: Vec<(TeamId, LedgerSeq)>,
@@ -52,7 +52,7 @@ impl CurrentLookup {
 impl Lookup {
     pub fn of(data: &ViewData) -> Self {
         let teams = data.teams.iter().map(|team| (team.team_id.clone(), team.seq)).collect();
-        let is_out_of_reach = data.is_pinned && data.archive.is_none();
+        let is_out_of_reach = (data.is_pinned || data.has_ledger_elsewhere) && data.archive.is_none();
         Self { archive: data.archive.clone(), is_out_of_reach, teams, verified: OnceLock::new() }
     }
 
@@ -62,7 +62,10 @@ impl Lookup {
     /// A sentence if the archive cannot be read.
     pub fn rows(&self, view: View) -> Result<Vec<Value>, String> {
         if self.is_out_of_reach {
-            return Err(format!("the page cannot read {} from the bucket: use `annals sql`", view.as_str()));
+            return Err(format!(
+                "the page cannot read {} from the place of the ledger: use `annals sql`",
+                view.as_str()
+            ));
         }
         match view {
             View::Ledger => self.of_teams(|archive, team, last| {

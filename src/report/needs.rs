@@ -86,6 +86,7 @@ impl ViewData {
             root: self.root.clone(),
             remote: self.remote.clone(),
             is_pinned: self.is_pinned,
+            has_ledger_elsewhere: self.has_ledger_elsewhere,
             teams: self.teams.clone(),
             files: files.collect(),
             coverage: if kept(View::Coverage) { self.coverage.clone() } else { Vec::new() },

@@ -1,5 +1,6 @@
 //! An archive for repeated snapshots, for processes that serve it for years.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::archive::{Archive, ArchiveError, Cache, FileEntry, LedgerExtent, TeamState, team_name};
@@ -47,14 +48,16 @@ impl SnapshotSource {
         Self { retention: Arc::new(retention), ..self }
     }
 
-    pub fn location(&self) -> &Location {
-        &self.location
+    /// The archive's directory, if the whole archive is in it.
+    pub fn directory(&self) -> Option<&Path> {
+        self.location.directory().filter(|_| !self.archive.store().has_ledger_elsewhere())
     }
 
     /// A snapshot without a team.
     pub fn empty_snapshot(&self) -> ViewData {
         let remote = self.cache.clone().map(|cache| Arc::new(Remote::new(cache)));
-        ViewData { archive: Some(self.archive.clone()), remote, ..ViewData::default() }
+        let has_ledger_elsewhere = self.archive.store().has_ledger_elsewhere();
+        ViewData { archive: Some(self.archive.clone()), remote, has_ledger_elsewhere, ..ViewData::default() }
     }
 
     /// Adds a team's current state to a snapshot.

@@ -318,3 +318,14 @@ fn an_archive_is_verified_only_if_a_query_needs_it() {
     assert_eq!(csv(&engine, "SELECT clean FROM verification_verdict"), "clean\ntrue\n");
     assert!(engine.has_verified());
 }
+
+/// A page's process has no archive whose ledger lies elsewhere: it must not show an empty ledger.
+#[test]
+fn a_ledger_out_of_reach_is_no_empty_ledger() {
+    let data = ViewData { has_ledger_elsewhere: true, ..ViewData::default() };
+    for view in ["ledger", "archive_files", "verification", "verification_verdict"] {
+        let engine = Engine::open(data.clone(), SMALL).unwrap();
+        let error = ask(&engine, &format!("SELECT * FROM {view}"), Format::Csv).unwrap_err().to_string();
+        assert!(error.contains("from the place of the ledger: use `annals sql`"), "{view}: {error}");
+    }
+}

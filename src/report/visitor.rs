@@ -23,7 +23,7 @@ pub const SNAPSHOT_BYTES_MAX: u64 = 64 << 20;
 /// One query and its limits. The snapshot of the archive follows on the next line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VisitorQuestion {
-    /// The archive's absolute directory; `None` for a bucket, which this process cannot reach.
+    /// The archive's absolute directory; `None` if a part of the archive is where this process cannot reach it.
     pub root: Option<PathBuf>,
     pub sql: String,
     pub shape: VisitorRows,

@@ -93,6 +93,10 @@ impl Store for FaultyStore {
     fn now(&self) -> Result<Instant, StoreError> {
         self.run(Verb::Clock, "the store", || self.inner.now())
     }
+
+    fn has_ledger_elsewhere(&self) -> bool {
+        self.inner.has_ledger_elsewhere()
+    }
 }
 
 struct FaultyWriter {

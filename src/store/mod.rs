@@ -9,15 +9,17 @@ mod local;
 mod locks;
 mod memory;
 mod object;
+mod split;
 
 use std::fmt;
 use std::io::{self, Write};
+use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use thiserror::Error;
 
-use crate::model::{Instant, Location};
+use crate::model::{ArchivePlace, BucketLocation, Instant, Location};
 
 pub use blob::{Blob, BlobReader};
 #[cfg(test)]
@@ -28,6 +30,7 @@ pub use memory::MemoryStore;
 #[cfg(test)]
 pub(crate) use object::s3;
 pub use object::{ObjectStore, Proof, prove_store};
+pub use split::SplitStore;
 
 /// The storage of an archive's files. Paths are relative, with `/`, as `model::path` spells them.
 ///
@@ -156,6 +159,11 @@ pub trait Store: Send + Sync {
     fn rewritten(&self) -> Result<Vec<Rewritten>, StoreError> {
         Ok(Vec::new())
     }
+
+    /// Whether the ledger lies in another place than all other files.
+    fn has_ledger_elsewhere(&self) -> bool {
+        false
+    }
 }
 
 /// An upload without an end. No list shows its parts, and the owner of the bucket pays for them.
@@ -221,15 +229,34 @@ pub fn if_there<T>(read: Result<T, StoreError>) -> Result<Option<T>, StoreError>
     }
 }
 
-/// The store at a location. Sends no request yet.
+/// The store of an archive. Sends no request yet.
 ///
 /// # Errors
 /// [`StoreError::Io`] when the environment's settings for a bucket are invalid.
-pub fn open_store(location: &Location) -> Result<Arc<dyn Store>, StoreError> {
-    Ok(match location {
-        Location::Local(path) => Arc::new(LocalStore::new(path)),
-        Location::Bucket(bucket) => Arc::new(ObjectStore::open(bucket)?),
-    })
+pub fn open_store(place: &ArchivePlace) -> Result<Arc<dyn Store>, StoreError> {
+    open_with(place, None)
+}
+
+/// Like [`open_store`], for questions: `kept` is a directory for ledger lines and snapshots of a bucket.
+///
+/// # Errors
+/// As [`open_store`].
+pub fn open_store_keeping(place: &ArchivePlace, kept: &Path) -> Result<Arc<dyn Store>, StoreError> {
+    // Only files of an archive in a bucket are evicted from the cache.
+    open_with(place, matches!(place.data, Location::Bucket(_)).then_some(kept))
+}
+
+fn open_with(place: &ArchivePlace, kept: Option<&Path>) -> Result<Arc<dyn Store>, StoreError> {
+    let open = |location: &Location, open: fn(&BucketLocation) -> Result<ObjectStore, StoreError>| {
+        let bucket = match location {
+            Location::Local(path) => return Ok(Arc::new(LocalStore::new(path)) as Arc<dyn Store>),
+            Location::Bucket(bucket) => open(bucket)?,
+        };
+        Ok(Arc::new(kept.map_or(bucket.clone(), |directory| bucket.keeping_objects_in(directory))))
+    };
+    let data = open(&place.data, ObjectStore::open)?;
+    let Some(ledger) = &place.ledger else { return Ok(data) };
+    Ok(Arc::new(SplitStore::new(data, open(ledger, ObjectStore::open_ledger)?)))
 }
 
 /// A held lock.

@@ -2,14 +2,14 @@
 //! is stopped when it takes too long or its client is gone.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::daemon::Live;
-use crate::model::{LedgerSeq, Location, TeamId};
+use crate::model::{LedgerSeq, TeamId};
 use crate::report::{
     Engine, Extents, Interrupter, Limits, Needs, PinnedSnapshot, ReportError, SnapshotSource, TeamNames, ViewData,
 };
@@ -92,9 +92,9 @@ impl QueryService {
         lock(&self.shared.engine).clone()
     }
 
-    /// The archive's location; a directory is absolute.
-    pub fn location(&self) -> &Location {
-        self.shared.place.location()
+    /// The archive's absolute directory, if the whole archive is in it.
+    pub fn directory(&self) -> Option<&Path> {
+        self.shared.place.directory()
     }
 
     pub fn archive_id(&self) -> &str {

@@ -12,6 +12,8 @@ use crate::faulty_service::{DAY, HOUR, Program, Run, SINCE, Service, laws, scene
 /// When the backfill happens.
 pub const FIRST: i64 = DAY + 84 * HOUR;
 
+/// The place of a ledger that lies elsewhere than the archive.
+pub const LEDGER: &str = "locked/ledgers";
 const CACHE: &str = "[cache]\ndirectory = \"cache\"\n";
 /// The file with the private key of [`Scene::signed`].
 const KEY: &str = "signing.key";
@@ -48,6 +50,13 @@ impl Scene {
         let made = scene.run(&["anchor", "--keygen", KEY]).ended(0);
         let scene = Self { public_key: made.stdout.trim().to_owned(), ..scene };
         scene.program.configure(&format!("{CACHE}[signing]\nkey_file = \"{KEY}\"\n{more}"));
+        scene
+    }
+
+    /// Like [`Scene::signed`], with the ledger under an object lock, elsewhere in the bucket.
+    pub fn with_ledger_elsewhere(more: &str) -> Self {
+        let scene = Self::signed(&format!("[store]\nledger = \"s3://{BUCKET}/{LEDGER}\"\n{more}"));
+        scene.server.lock_objects("locked/");
         scene
     }
 

@@ -77,9 +77,8 @@ impl Killing {
     }
 }
 
-/// A scene with an archive, a day later, with new events in old and new windows.
-fn events_wait() -> Killing {
-    let scene = Scene::signed("");
+/// An archive a day later, with new events in old and new windows.
+fn events_wait(scene: Scene) -> Killing {
     scene.service.world().fill(DAY, 0..3);
     scene.sync().ended(0);
     for n in 0..9 {
@@ -95,7 +94,7 @@ fn events_wait() -> Killing {
 
 #[test]
 fn kills_at_each_request_of_a_commit_lose_and_double_nothing() {
-    let killing = events_wait();
+    let killing = events_wait(Scene::signed(""));
     let asked = |kind: &str, part: &str| {
         assert!(
             killing.requests.iter().any(|line| line.starts_with(kind) && line.contains(part)),
@@ -121,6 +120,17 @@ fn kills_at_each_request_that_begins_an_archive_leave_one_archive() {
     let scene = Scene::signed("");
     scene.service.world().fill(DAY, 0..2);
     Killing::of(scene).at_each_place();
+}
+
+#[test]
+fn kills_with_the_ledger_elsewhere_lose_and_double_nothing() {
+    events_wait(Scene::with_ledger_elsewhere("")).at_each_place();
+    let scene = Scene::with_ledger_elsewhere("");
+    scene.service.world().fill(DAY, 0..2);
+    let killing = Killing::of(scene);
+    killing.at_each_place();
+    let others = killing.scene.server.keys().into_iter().filter(|key| key.starts_with("some/archive/ledger"));
+    assert_eq!(others.collect::<Vec<_>>(), Vec::<String>::new());
 }
 
 /// Text that hardly compresses.

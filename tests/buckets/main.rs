@@ -11,4 +11,5 @@ mod faults;
 mod fleets;
 mod kills;
 mod object_server;
+mod split_ledger;
 mod verbs;

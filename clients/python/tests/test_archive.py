@@ -163,6 +163,30 @@ class ReadingTest(ArchiveTest):
                 lake.Archive("s3://lake/elsewhere")
 
 
+class LedgerElsewhereTest(ArchiveTest):
+    def test_the_ledger_is_read_elsewhere(self) -> None:
+        data, ledger = self.root.parent / "divided", self.root.parent / "ledgers"
+        annals("--archive", str(data), "--ledger", str(ledger), "copy", str(self.root), str(data))
+        self.assertFalse((data / "ledger").exists())
+        whole, divided = lake.Archive(self.root), lake.Archive(data, ledger=ledger)
+        self.assertEqual(divided.heads(), whole.heads())
+        for name in lake.DATASETS:
+            self.assertTrue(divided.dataset(name).arrow().equals(whole.dataset(name).arrow()), name)
+        divided.dataset("sessions", whole.teams()[0]).verify()
+        other = self.root.parent / "other"
+        (other / "ledger").mkdir(parents=True)
+        (other / "ledger/archive.json").write_text('{"format": "annals ledger", "version": 3, "id": "another"}')
+        for location, place, message in [
+            (data, None, "lies elsewhere: give its place as `ledger`"),
+            (data, self.root, "is not the place of a ledger"),
+            (data, other, "has the ledger of another archive"),
+            (self.root, ledger, "lies inside it: leave `ledger` out"),
+            (ledger, None, "is no archive"),
+        ]:
+            with self.assertRaisesRegex(lake.LakeError, message):
+                lake.Archive(location, ledger=place)
+
+
 class WrongUseTest(ArchiveTest):
     def test_what_is_not_there_is_named(self) -> None:
         archive = lake.Archive(self.root)

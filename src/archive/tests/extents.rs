@@ -155,7 +155,7 @@ fn temporary_errors_are_distinguished_from_permanent_ones() {
         (ArchiveError::Poisoned { team: team() }, true, true),
         (ArchiveError::Stalled { team: team(), minutes: 61 }, true, false),
         (ArchiveError::NotAnArchive, false, false),
-        (ArchiveError::Manifest { reason: "why".to_owned() }, false, false),
+        (ArchiveError::Manifest { path: "archive.json", reason: "why".to_owned() }, false, false),
     ] {
         assert_eq!((error.is_transient(), error.needs_reopen()), (is_transient, needs_reopen), "{error}");
     }

@@ -32,6 +32,7 @@ mod selection;
 mod sessions;
 mod signing;
 mod snapshots;
+mod split_ledger;
 mod failed_syncs;
 mod torn;
 mod torn_disk;

@@ -10,12 +10,12 @@ mod report;
 mod signatures;
 
 use crate::model::TeamKey;
-use crate::model::path::{ArchivePath, LEDGER};
+use crate::model::path::{ArchivePath, LEDGER, LEDGER_MANIFEST};
 use crate::store::{Listed, Rewritten, Store};
 use std::collections::BTreeMap;
 
 use super::ArchiveError;
-use super::root::read_manifest;
+use super::manifest::read_manifest;
 
 use expectations::Expectations;
 pub use expectations::{KnownHead, VerifyOptions};
@@ -45,7 +45,12 @@ pub fn verify(store: &dyn Store, options: &VerifyOptions) -> Result<VerifyReport
 fn attempt(store: &dyn Store, options: &VerifyOptions) -> Result<VerifyReport, ArchiveError> {
     let mut report = VerifyReport { asked: "whole_archive", ..VerifyReport::default() };
     let id = match read_manifest(store) {
-        Ok(Some(manifest)) => Some(manifest.id),
+        Ok(Some(manifest)) => {
+            if let Err(error) = manifest.check_ledger(store) {
+                report.fault(FaultCode::Manifest, LEDGER_MANIFEST, error);
+            }
+            Some(manifest.id)
+        }
         Ok(None) => {
             report.fault(FaultCode::Manifest, "archive.json", "not there");
             None

@@ -58,6 +58,7 @@ pub fn check(
             order.is_none() && (entry.modified >= since || removal.is_some_and(|removal| removal.at >= since));
         match ArchivePath::parse(path) {
             Some(ArchivePath::Manifest | ArchivePath::Ledger { .. } | ArchivePath::Heads { .. }) => {}
+            Some(ArchivePath::LedgerManifest) if store.has_ledger_elsewhere() => {}
             // Skip snapshots: they are never the truth, and a wrong one only costs a full replay.
             Some(ArchivePath::Snapshot { .. } | ArchivePath::Table { .. } | ArchivePath::LedgerTable { .. }) => {}
             Some(ArchivePath::Data(_)) if is_kept && removal.is_some() => report.retired += 1,

@@ -21,6 +21,7 @@ fn any_path() -> impl Strategy<Value = ArchivePath> {
     let second = 0..4_102_444_800i64;
     prop_oneof![
         Just(ArchivePath::Manifest),
+        Just(ArchivePath::LedgerManifest),
         (team.clone(), second.clone())
             .prop_map(|(team, s)| ArchivePath::Ledger { team, day: day_start(Instant::from_seconds(s)) }),
         (team.clone(), second.clone())

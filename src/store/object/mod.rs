@@ -51,6 +51,8 @@ use upload::Upload;
 const TEAMS_AT_ONCE: usize = 8;
 /// The directories whose files can be so large that they go up in parts.
 const UPLOADED: [&str; 2] = ["tables/", "snapshots/"];
+/// S3 refuses an upload without a checksum to a bucket that locks its objects. Other stores ignore this setting.
+const CHECKSUM: (&str, &str) = ("AWS_CHECKSUM_ALGORITHM", "SHA256");
 /// The object that clock requests ask for; it need not exist.
 const CLOCK: &str = "scratch/clock";
 
@@ -83,6 +85,19 @@ impl ObjectStore {
     pub fn open(location: &BucketLocation) -> Result<Self, StoreError> {
         let settings = access::environment(location.scheme());
         Self::open_with(location, &settings.map_err(|e| StoreError::io(Verb::Open, &location.to_string(), e))?)
+    }
+
+    /// Like [`ObjectStore::open`], for a ledger apart from its data, which the bucket may lock.
+    ///
+    /// # Errors
+    /// As [`ObjectStore::open`].
+    pub fn open_ledger(location: &BucketLocation) -> Result<Self, StoreError> {
+        let settings = access::environment(location.scheme());
+        let mut settings = settings.map_err(|e| StoreError::io(Verb::Open, &location.to_string(), e))?;
+        if !settings.iter().any(|(name, _)| name.eq_ignore_ascii_case(CHECKSUM.0)) {
+            settings.push((CHECKSUM.0.to_owned(), CHECKSUM.1.to_owned()));
+        }
+        Self::open_with(location, &settings)
     }
 
     /// Like [`ObjectStore::open`], with `settings` instead of the environment.

@@ -45,12 +45,13 @@ impl fmt::Display for Proof {
     }
 }
 
-/// Like [`prove`], for the bucket at a location.
+/// Like [`prove`], for the bucket at a location; `is_ledger`: it holds a ledger apart from its data.
 ///
 /// # Errors
 /// As [`ObjectStore::open`] and [`prove`].
-pub fn prove_store(location: &BucketLocation, number: u64, now: Instant) -> Result<Proof, StoreError> {
-    prove(&ObjectStore::open(location)?, number, now)
+pub fn prove_store(location: &BucketLocation, is_ledger: bool, number: u64, now: Instant) -> Result<Proof, StoreError> {
+    let store = if is_ledger { ObjectStore::open_ledger(location) } else { ObjectStore::open(location) };
+    prove(&store?, number, now)
 }
 
 /// Tests that exactly one of 24 concurrent creates of one key wins. A list must show a new object at once, and a read must

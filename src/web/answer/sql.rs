@@ -73,7 +73,7 @@ async fn ask(
     let time = shown.settings().sql_time;
     let EngineLimits { limits: engine, spill_parent } = shown.queries.limits();
     let question = VisitorQuestion {
-        root: shown.queries.location().directory().map(std::path::Path::to_owned),
+        root: shown.queries.directory().map(std::path::Path::to_owned),
         sql,
         shape,
         engine,

@@ -85,6 +85,8 @@ pub(crate) struct Inner {
     log: Vec<String>,
     /// Seconds that the server's clock is ahead of this machine's.
     ahead: i64,
+    /// Objects whose keys begin so are under an object lock.
+    locked: Option<String>,
 }
 
 impl Shared {
@@ -185,6 +187,13 @@ impl ObjectServer {
     /// Turns versioning on: the server then keeps older versions and deletions, and lists them on request.
     pub fn keep_versions(&self) {
         self.shared.inner().objects.history = Some(Vec::new());
+    }
+
+    /// Locks the objects whose keys begin so, as a bucket with a default retention does: nobody removes a version, and an upload
+    /// needs a checksum.
+    pub fn lock_objects(&self, prefix: &str) {
+        self.keep_versions();
+        self.shared.inner().locked = Some(prefix.to_owned());
     }
 
     /// How many versions and markers of deletions there are of objects whose keys begin so.

@@ -56,6 +56,7 @@ pub(crate) async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> R
             Ok(()) if head.bucket != BUCKET => {
                 answer::error(404, now, "NoSuchBucket", "the specified bucket does not exist")
             }
+            Ok(()) if is_locked(&inner, &head) => refused_by_lock(&head, now),
             Ok(()) if effects.contains(&Effect::Late) => {
                 inner.late.push(Late { key: head.key.clone(), bytes: body, create: head.is_create() });
                 return Err(Cut);
@@ -143,6 +144,26 @@ fn carry_out(inner: &mut Inner, head: &RequestHead, body: Bytes, effects: &[Effe
             };
             answer::error(status, now, code, "the upload cannot continue")
         }),
+    }
+}
+
+/// Whether an object lock forbids the request.
+fn is_locked(inner: &Inner, head: &RequestHead) -> bool {
+    let is_forbidden = match head.kind {
+        Kind::Put => !["content-md5", "x-amz-checksum-sha256"].iter().any(|name| head.header(name).is_some()),
+        Kind::Delete => head.param("versionId").is_some(),
+        _ => false,
+    };
+    is_forbidden && inner.locked.as_ref().is_some_and(|prefix| head.key.starts_with(prefix))
+}
+
+fn refused_by_lock(head: &RequestHead, now: SystemTime) -> Answer {
+    match head.kind {
+        Kind::Put => {
+            let message = "Content-MD5 OR x-amz-checksum- HTTP header is required for Put Object requests with Object Lock parameters";
+            answer::error(400, now, "InvalidRequest", message)
+        }
+        _ => answer::error(403, now, "AccessDenied", "the version is under an object lock"),
     }
 }
 

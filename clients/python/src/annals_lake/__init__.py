@@ -17,6 +17,7 @@ from .errors import (
     UnknownLine,
     UnknownSnapshot,
     UnknownTeam,
+    WrongLedger,
 )
 from .ledger import FileEntry
 from .schema import DATASETS
@@ -38,4 +39,5 @@ __all__ = [
     "UnknownLine",
     "UnknownSnapshot",
     "UnknownTeam",
+    "WrongLedger",
 ]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from .errors import Damaged, NotAnArchive, UnknownDataset, UnknownLine, UnknownSnapshot, UnknownTeam
+from .errors import Damaged, NotAnArchive, UnknownDataset, UnknownLine, UnknownSnapshot, UnknownTeam, WrongLedger
 from .ledger import FileEntry, Ledger, read_ledger, team_key, team_keys
 from .schema import DATASETS, LEDGER_TABLES
 from .snapshots import Snapshot, heads_of, read_snapshots
@@ -14,6 +14,7 @@ from .store import open_store
 from .table import Table
 
 _MANIFEST = "archive.json"
+_LEDGER_MANIFEST = "ledger/archive.json"
 _VERSION = 3
 _TEAMS_AT_ONCE = 8
 
@@ -22,16 +23,27 @@ class Archive:
     """An archive in a directory or a bucket.
 
     `location` is a directory, or an address such as `s3://bucket/prefix`; with `filesystem`, a path of that pyarrow file
-    system. Each team's ledger is read once, when it is first needed: open the archive again to see later commits.
+    system. `ledger` is the place of the ledger, in the same form, if it lies elsewhere (`[store] ledger` of Annals). Each team's
+    ledger is read once, when it is first needed: open the archive again to see later commits.
 
     With `verify`, every file is compared with the hash that the ledger holds before it is handed out, which reads it whole.
     """
 
-    def __init__(self, location: str | os.PathLike[str], *, filesystem: Any = None, verify: bool = False) -> None:
+    def __init__(
+        self,
+        location: str | os.PathLike[str],
+        *,
+        ledger: str | os.PathLike[str] | None = None,
+        filesystem: Any = None,
+        verify: bool = False,
+    ) -> None:
         self.location = os.fspath(location)
         self.verify = verify
         self._store = open_store(location, filesystem)
-        self.id = self._read_id()
+        self._ledger_store = self._store if ledger is None else open_store(ledger, filesystem)
+        manifest = self._read_manifest()
+        self.id = str(manifest["id"])
+        self._check_ledger(manifest, ledger)
         self._ledgers: dict[str, Ledger] = {}
         self._has_all = False
 
@@ -68,7 +80,8 @@ class Archive:
         lines = self._lines(team, at)
         for team_id, seq in lines.items():
             files.extend(self._of_dataset(self._ledgers[team_id], seq, name))
-        table = Table(self._store, name, tuple(sorted(files, key=lambda file: file.path)), lines)
+        elsewhere = None if self._ledger_store is self._store else self._ledger_store
+        table = Table(self._store, name, tuple(sorted(files, key=lambda file: file.path)), lines, elsewhere)
         if self.verify:
             table.verify()
         return table
@@ -121,7 +134,7 @@ class Archive:
 
     def _ledger(self, team: str) -> Ledger | None:
         if team not in self._ledgers and not self._has_all:
-            ledger = read_ledger(self._store, team_key(team), self.id)
+            ledger = read_ledger(self._ledger_store, team_key(team), self.id)
             if ledger is not None:
                 self._ledgers[team] = ledger
         return self._ledgers.get(team)
@@ -129,23 +142,43 @@ class Archive:
     def _read_ledgers(self) -> dict[str, Ledger]:
         if not self._has_all:
             with ThreadPoolExecutor(_TEAMS_AT_ONCE) as threads:
-                found = threads.map(lambda key: read_ledger(self._store, key, self.id), team_keys(self._store))
+                found = threads.map(lambda key: read_ledger(self._ledger_store, key, self.id), team_keys(self._ledger_store))
                 read = {ledger.team_id: ledger for ledger in found if ledger is not None}
             self._ledgers, self._has_all = read | self._ledgers, True
         return self._ledgers
 
-    def _read_id(self) -> str:
+    def _read_manifest(self) -> dict[str, Any]:
         text = self._store.read(_MANIFEST)
         if text is None:
             raise NotAnArchive(f"{self.location} is no archive: it has no {_MANIFEST}")
-        try:
-            manifest = json.loads(text)
-        except ValueError as error:
-            raise Damaged(f"{self.location}/{_MANIFEST} is not JSON: {error}") from error
+        manifest = _parsed(text, f"{self.location}/{_MANIFEST}")
         if not isinstance(manifest, dict) or manifest.get("format") != "annals archive":
             raise NotAnArchive(f"{self.location} is no archive of Annals: its {_MANIFEST} is another program's")
         if manifest.get("version") != _VERSION:
             raise NotAnArchive(
                 f"{self.location} is an archive of version {manifest.get('version')}; this reader knows version {_VERSION}"
             )
-        return str(manifest["id"])
+        return manifest
+
+    def _check_ledger(self, manifest: dict[str, Any], ledger: str | os.PathLike[str] | None) -> None:
+        """A wrong place of the ledger would look like an archive without a team."""
+        if manifest.get("ledger") is None:
+            if ledger is not None:
+                raise WrongLedger(f"the ledger of {self.location} lies inside it: leave `ledger` out")
+            return
+        if ledger is None:
+            raise WrongLedger(f"the ledger of {self.location} lies elsewhere: give its place as `ledger`")
+        place = os.fspath(ledger)
+        text = self._ledger_store.read(_LEDGER_MANIFEST)
+        found = None if text is None else _parsed(text, f"{place}/{_LEDGER_MANIFEST}")
+        if not isinstance(found, dict) or found.get("format") != "annals ledger":
+            raise WrongLedger(f"{place} is not the place of a ledger: it has no {_LEDGER_MANIFEST}")
+        if found.get("id") != self.id:
+            raise WrongLedger(f"{place} has the ledger of another archive than {self.location}")
+
+
+def _parsed(text: bytes, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise Damaged(f"{where} is not JSON: {error}") from error

@@ -9,6 +9,10 @@ class NotAnArchive(LakeError):
     """No archive exists there, or this version cannot read its format."""
 
 
+class WrongLedger(LakeError):
+    """The ledger of the archive lies in another place than the given one."""
+
+
 class UnknownDataset(LakeError):
     """An archive has no dataset of this name."""
 

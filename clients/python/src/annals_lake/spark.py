@@ -3,7 +3,7 @@
     spark.dataSource.register(AnnalsDataSource)
     spark.read.format("annals").option("path", "s3://bucket/archive").option("dataset", "connections").load()
 
-The source's options are `path`, `dataset`, `team`, `at` (a line's number, or a JSON object of each team's) and `partitions`: how
+The source's options are `path`, `ledger` (if the ledger lies elsewhere), `dataset`, `team`, `at` (a line's number, or a JSON object of each team's) and `partitions`: how
 many parts the files are read in at most.
 """
 
@@ -56,7 +56,8 @@ class AnnalsDataSource(DataSource):
             raise ValueError(f"the source {FORMAT!r} needs the option {missing[0]!r}")
         at = self.options.get("at")
         line = None if at is None else json.loads(at)
-        return Archive(self.options["path"]).dataset(self.options["dataset"], self.options.get("team"), line)
+        archive = Archive(self.options["path"], ledger=self.options.get("ledger"))
+        return archive.dataset(self.options["dataset"], self.options.get("team"), line)
 
 
 class _Files(InputPartition):
@@ -80,7 +81,7 @@ class _Reader(DataSourceReader):
         ).to_batches()
 
 
-def read(session: SparkSession, table: Table, store: Store, through: str | None) -> DataFrame:
+def read(session: SparkSession, table: Table, store: Store, ledger: Store | None, through: str | None) -> DataFrame:
     """What `Table.spark` gives."""
     through = through or ("files" if store.is_local else "source")
     if through not in ("files", "source"):
@@ -91,10 +92,12 @@ def read(session: SparkSession, table: Table, store: Store, through: str | None)
     if through == "files":
         # Spark takes a path as a pattern.
         return session.read.schema(schema).parquet(*(re.sub(r"([\\{}\[\]*?])", r"\\\1", path) for path in table.files()))
-    if store.location is None:
+    if store.location is None or (ledger is not None and ledger.location is None):
         raise ValueError("workers cannot be given a file system: open the archive by its address")
     session.dataSource.register(AnnalsDataSource)
     source = session.read.format(FORMAT).option("path", store.location).option("dataset", table.name)
+    if ledger is not None:
+        source = source.option("ledger", ledger.location)
     paths = [entry.path for entry in table.entries]
     return source.option("at", json.dumps(dict(table.lines))).option(_FILES, json.dumps(paths)).load()
 

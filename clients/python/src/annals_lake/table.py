@@ -33,6 +33,8 @@ class Table:
     """The ledger's entries of the files."""
     lines: Mapping[str, int]
     """The ledger line of each team in this result."""
+    _ledger: Store | None = None
+    """The place of the ledger, if it lies elsewhere."""
 
     def files(self) -> list[str]:
         """The files: absolute paths, or addresses as `s3://bucket/…`."""
@@ -131,7 +133,7 @@ class Table:
             from . import spark
         except ImportError as error:
             raise PackageMissing("spark() needs PySpark 4: pip install 'annals-lake[spark]'") from error
-        return spark.read(session, self, self._store, through)
+        return spark.read(session, self, self._store, self._ledger, through)
 
     def _format(self) -> Any:
         return pads.ParquetFileFormat()

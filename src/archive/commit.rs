@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use crate::model::path::{ArchivePath, day_start, lock_of};
+use crate::model::path::{ArchivePath, day_start, ledger_of, lock_of};
 use crate::model::{Dataset, Instant, LedgerSeq, TeamId, TeamKey};
 use crate::planted::{self, Bug};
 use crate::store::{Guard, Store, StoreError, Tail};
@@ -81,11 +81,15 @@ impl TeamWriter {
             other => other.into(),
         })?;
         let replay = replay_for_writing(store, id, team)?;
+        let snapshot = snapshot::newest(store, &key);
+        if replay.state.seq.0 == 0 && snapshot.0 > 0 {
+            return Err(ArchiveError::LedgerLost { path: ledger_of(&key), lines: snapshot.0 });
+        }
         recover(store, &key, &replay)?;
         let heads = heads_of(store, archive.signer(), id, team, &replay)?;
         let Replay { state, end, .. } = replay;
         let salts = Salts::for_writing(store, &state, archive.random())?;
-        let snapshot = snapshot::newest(store, &key).min(state.seq);
+        let snapshot = snapshot.min(state.seq);
         let (end, lookup) = (LedgerEnd { torn: 0, ..end }, Lookup::default());
         Ok(Self { archive, key, state, end, heads, lookup, snapshot, salts, is_poisoned: false, _guard: guard })
     }
@@ -288,9 +292,9 @@ impl TeamWriter {
         }
     }
 
-    /// Best effort: without a snapshot, readers replay more lines.
+    /// Best effort: without a snapshot, readers replay more lines. The first line has one too: it shows that a ledger existed.
     fn keep_snapshot(&mut self) {
-        if self.state.seq.0 < self.snapshot.0 + self.archive.snapshot_lines() {
+        if self.snapshot.0 > 0 && self.state.seq.0 < self.snapshot.0 + self.archive.snapshot_lines() {
             return;
         }
         self.snapshot = self.state.seq;

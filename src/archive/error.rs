@@ -17,15 +17,14 @@ pub enum ArchiveError {
     #[error("team {team}: another writer holds the lock: stop `annals run`, or wait for the other command")]
     Locked { team: TeamId },
     #[error(
-        "archive.json: format version {found}, but this program knows version {known}: read the service again into a new archive, or \
-         use the program that made this one"
+        "archive.json: format version {found}, but this program knows version {known}: use the Annals that made it"
     )]
     Version { found: u32, known: u32 },
     #[error("archive.json: missing; this is no archive, or somebody removed its manifest")]
     NotAnArchive,
     #[error("archive.json: missing, but {found} exists: refusing to create a new archive over an old one")]
     ManifestMissing { found: String },
-    #[error("{path}: {reason}")]
+    #[error("{path}: Annals cannot read this file: {reason}. Restore it from a back-up")]
     Manifest { path: &'static str, reason: String },
     #[error(
         "archive.json: the ledger of this archive lies elsewhere, but no place of a ledger is given: is [store] ledger missing?"
@@ -42,6 +41,8 @@ pub enum ArchiveError {
     LedgerMissing,
     #[error("ledger/archive.json: [store] ledger names the place of the ledger of another archive, {found}")]
     OtherLedger { found: String },
+    #[error("{path}: no line is there, but snapshots/ shows {lines} or more: restore the ledger from a back-up")]
+    LedgerLost { path: String, lines: u64 },
     #[error("the target holds archive {found}, but the source is archive {expected}: choose another target")]
     OtherArchive { found: String, expected: String },
     #[error(

@@ -19,7 +19,7 @@
 //! scratch/erasure-<hash>.json                                   the key of an erasure order, until the order is complete
 //! tables/<table>/metadata/<name>                                the open table of a dataset, of `coverage` or `findings`; derived, never the truth
 //! tables/<table>/data/<month>-<hash>.parquet                    rows of `coverage` or `findings` for that table; derived
-//! snapshots/team=<T>/<seq>.json                                 the state of the ledger after line `seq`; never the truth
+//! snapshots/team=<T>/<seq>.json                                 the state of the ledger after line `seq`; never the truth. The first line has one
 //! locks/<name>.lock                                             writers hold these; empty; never the truth
 //! locks/alerts.json                                             which alerts the daemon has sent; not part of the archive
 //! ```

@@ -1,13 +1,14 @@
 //! An archive as a whole: its manifest, its teams, and access for readers and writers.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use rayon::prelude::*;
 
-use crate::model::path::{ArchivePath, LEDGER, TABLES};
-use crate::model::{GRACE_LOCAL, Instant, TeamId, TeamKey};
+use crate::model::path::{ArchivePath, LEDGER, SNAPSHOTS, TABLES, ledger_of};
+use crate::model::{GRACE_LOCAL, Instant, LedgerSeq, TeamId, TeamKey};
 use crate::store::{Listed, Store, StoreError};
 
 use super::ledger::{self, Line};
@@ -226,9 +227,16 @@ impl Archive {
     }
 }
 
-/// The teams that have a ledger, each with the days of its ledger and their bytes.
+/// The teams that have a ledger, each with the days of its ledger and their bytes. A team with a snapshot must have a ledger.
 fn ledgers(store: &dyn Store) -> Result<Vec<(TeamId, LedgerDays)>, ArchiveError> {
     let mut found: Vec<(TeamId, LedgerDays)> = Vec::new();
+    // List snapshots before ledgers: a writer creates its first snapshot after its first line.
+    let mut begun: BTreeMap<TeamKey, LedgerSeq> = BTreeMap::new();
+    for entry in store.list(SNAPSHOTS)? {
+        if let Some(ArchivePath::Snapshot { team, seq }) = ArchivePath::parse(&entry.path) {
+            begun.insert(team, seq);
+        }
+    }
     let files = store.list(LEDGER)?.into_iter().filter_map(|entry| match ArchivePath::parse(&entry.path) {
         Some(ArchivePath::Ledger { team, day }) => Some((team, day, entry)),
         _ => None,
@@ -241,9 +249,15 @@ fn ledgers(store: &dyn Store) -> Result<Vec<(TeamId, LedgerDays)>, ArchiveError>
             Some(team) => Some(team),
             None => team_of_first_line(store, first)?,
         };
-        found.extend(team.map(|team| (team, of_team.iter().map(|(_, day, file)| (*day, file.bytes)).collect())));
+        if let Some(team) = team {
+            begun.remove(key);
+            found.push((team, of_team.iter().map(|(_, day, file)| (*day, file.bytes)).collect()));
+        }
     }
-    Ok(found)
+    match begun.pop_first() {
+        Some((key, lines)) => Err(ArchiveError::LedgerLost { path: ledger_of(&key), lines: lines.0 }),
+        None => Ok(found),
+    }
 }
 
 /// `None` if the file holds only a torn line.

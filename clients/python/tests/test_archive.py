@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import shutil
 import unittest
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -43,6 +44,8 @@ class ReadingTest(ArchiveTest):
         archive, removed = lake.Archive(self.root), 0
         for team in archive.teams():
             copy = self.copy()
+            # With its snapshots, an archive refuses a team without a ledger line.
+            shutil.rmtree(copy / "snapshots")
             for other in archive.teams():
                 if other != team:
                     for path in ledger_files(copy, other):

@@ -236,7 +236,7 @@ fn equal_rows_and_random_numbers_make_equal_files() {
     assert_eq!(paths(open_same), paths(open_same));
     let ((_, one), (_, other)) = (paths(open), paths(open));
     let shared: Vec<&String> = one.iter().filter(|path| other.contains(path)).collect();
-    assert_eq!(shared, ["archive.json", "ledger/team=acme/2026-11-20.jsonl"]);
+    assert_eq!(shared, ["archive.json", "ledger/team=acme/2026-11-20.jsonl", "snapshots/team=acme/1.json"]);
 }
 
 #[test]

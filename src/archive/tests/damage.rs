@@ -8,6 +8,7 @@ use super::super::random::Nonce;
 use super::super::{FaultCode, KnownHead, Verdict, VerifyOptions, VerifyReport, verify};
 use super::*;
 use crate::model::Digest;
+use crate::model::path::SNAPSHOTS;
 use crate::store::{Blob, LocalStore, MemoryStore};
 
 const TEN_DAYS: Duration = Duration::from_secs(10 * 86_400);
@@ -342,6 +343,10 @@ fn any_flipped_bit_of_a_small_archive_is_named() {
     vacuumed(&disk);
     let mut flipped = 0;
     for path in files_under(&disk.store(), "") {
+        // Readers ignore a damaged snapshot.
+        if path.starts_with(SNAPSHOTS) {
+            continue;
+        }
         let content = get(&disk, &path);
         // Every byte of the ledger and a part of the files' bytes, one bit in each.
         let step = if path.ends_with(".jsonl") { 1 } else { 7 };

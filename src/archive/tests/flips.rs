@@ -1,5 +1,6 @@
 //! Random bit flips in an archive, one at a time: `verify` names the right file or line.
 
+use crate::model::path::SNAPSHOTS;
 use crate::store::MemoryStore;
 
 use super::super::{VerifyOptions, verify};
@@ -37,6 +38,7 @@ fn place(chance: &mut fastrand::Rng, files: &[(String, Bytes)]) -> (usize, usize
 fn turn_bits(store: &MemoryStore, seed: u64, count: usize) {
     let files: Vec<(String, Bytes)> = files_under(&(Arc::new(store.clone()) as Arc<dyn Store>), "")
         .into_iter()
+        .filter(|path| !path.starts_with(SNAPSHOTS))
         .map(|path| (path.clone(), store.read(&path).unwrap().to_bytes().unwrap()))
         .collect();
     let mut chance = fastrand::Rng::with_seed(seed);

@@ -211,6 +211,37 @@ fn verify_names_a_snapshot_that_differs_from_the_ledger() {
     assert!(verify(&disk, &VerifyOptions::default()).unwrap().is_clean());
 }
 
+/// A writer that begins the team again would let vacuum remove the team's files.
+#[test]
+fn a_team_with_a_snapshot_and_no_line_is_refused() {
+    let disk = MemoryStore::new();
+    let store: Arc<dyn Store> = Arc::new(disk.clone());
+    let archive = open(&store);
+    let _ = commit(&mut writer(&archive), Draft { findings: vec![said(1)], ..Draft::default() }).unwrap();
+    let [ledger] = &files_under(&store, "ledger")[..] else { panic!("one day") };
+    for content in [None, Some(""), Some("{")] {
+        let disk = disk.snapshot();
+        match content {
+            Some(content) => put(&disk, ledger, content.as_bytes()),
+            None => disk.remove(ledger).unwrap(),
+        }
+        let archive = Archive::open(Arc::new(disk.clone())).unwrap();
+        let is_lost = |error: Option<ArchiveError>| matches!(error, Some(ArchiveError::LedgerLost { lines: 1, .. }));
+        assert!(is_lost(archive.writer(&team()).err()), "{content:?}");
+        assert!(is_lost(archive.teams().err()), "{content:?}");
+        assert!(is_lost(archive.read_each(&|_| true, |_| ()).err()), "{content:?}");
+        if content != Some("{") {
+            let faults = verify(&disk, &VerifyOptions::default()).unwrap().faults;
+            let named =
+                faults.iter().any(|found| found.code == FaultCode::SeqGap && found.object == "ledger/team=acme");
+            assert!(named, "{content:?}: {faults:?}");
+        }
+        // Files under other names are of a commit that never reached its line.
+        disk.remove(&path_of(1)).unwrap();
+        assert!(archive.writer(&team()).is_ok(), "{content:?}");
+    }
+}
+
 /// The length of this many lines.
 fn ledger_length(disk: &MemoryStore, lines: usize) -> u64 {
     let text = get(disk, "ledger/team=acme/2026-11-20.jsonl");
@@ -254,8 +285,8 @@ fn the_snapshot_interval_is_configurable_and_counts_across_reopening() {
         let _ = commit(&mut writer, Draft { findings: vec![said(n)], ..Draft::default() }).unwrap();
         kept.push((files_under(&store, SNAPSHOTS).len(), archive.read(&team()).unwrap().snapshot().map(|seq| seq.0)));
     }
-    let none = (0, None);
-    let expected = [none, none, (1, None), (1, Some(3)), (1, Some(3)), (2, Some(3)), (2, Some(6)), (2, Some(6))];
+    let of = |files, line| (files, Some(line));
+    let expected = [(1, None), of(1, 1), of(1, 1), of(2, 1), of(2, 4), of(2, 4), of(2, 4), of(2, 7)];
     assert_eq!(kept, expected);
 }
 
@@ -264,10 +295,10 @@ fn a_writer_writes_a_snapshot_every_hundred_lines() {
     let disk = MemoryStore::new();
     let store: Arc<dyn Store> = Arc::new(disk.clone());
     let mut writer = writer(&open(&store));
-    for n in 1..=2 * SNAPSHOT_LINES + 1 {
+    for n in 1..=2 * SNAPSHOT_LINES + 2 {
         let _ = commit(&mut writer, Draft { findings: vec![said(n)], ..Draft::default() }).unwrap();
     }
-    assert_eq!(files_under(&store, SNAPSHOTS), [path_of(SNAPSHOT_LINES), path_of(2 * SNAPSHOT_LINES)]);
-    assert_eq!(before_the_end(&disk, ID, &team()).unwrap().0.seq.0, 2 * SNAPSHOT_LINES);
+    assert_eq!(files_under(&store, SNAPSHOTS), [path_of(SNAPSHOT_LINES + 1), path_of(2 * SNAPSHOT_LINES + 1)]);
+    assert_eq!(before_the_end(&disk, ID, &team()).unwrap().0.seq.0, 2 * SNAPSHOT_LINES + 1);
     assert_eq!(seen(&disk), Ok(writer.state().clone()));
 }

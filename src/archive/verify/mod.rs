@@ -10,7 +10,7 @@ mod report;
 mod signatures;
 
 use crate::model::TeamKey;
-use crate::model::path::{ArchivePath, LEDGER, LEDGER_MANIFEST};
+use crate::model::path::{ArchivePath, LEDGER, LEDGER_MANIFEST, ledger_of};
 use crate::store::{Listed, Rewritten, Store};
 use std::collections::BTreeMap;
 
@@ -88,6 +88,7 @@ fn walk_ledgers(
     report: &mut VerifyReport,
 ) -> Vec<Walk> {
     let mut ledgers: BTreeMap<TeamKey, Days<'_>> = BTreeMap::new();
+    let mut begun: BTreeMap<TeamKey, &str> = BTreeMap::new();
     for entry in listed {
         match ArchivePath::parse(&entry.path) {
             Some(ArchivePath::Ledger { team, day }) => {
@@ -96,7 +97,15 @@ fn walk_ledgers(
             Some(ArchivePath::Heads { team, day }) => {
                 ledgers.entry(team).or_default().entry(day).or_default().1 = Some(entry);
             }
+            Some(ArchivePath::Snapshot { team, .. }) => drop(begun.insert(team, &entry.path)),
             _ => {}
+        }
+    }
+    for (key, snapshot) in begun {
+        let mut files = ledgers.get(&key).into_iter().flat_map(|days| days.values()).filter_map(|(ledger, _)| *ledger);
+        if files.all(|file| file.bytes == 0) {
+            let detail = format!("no line is there, but {snapshot} shows that lines existed: restore the ledger");
+            report.fault(FaultCode::SeqGap, ledger_of(&key), detail);
         }
     }
     ledgers.into_iter().map(|(key, files)| Walk::over(store, expectations, key, &files, report)).collect()

@@ -9,7 +9,7 @@ use std::collections::btree_map::Entry;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::path::metadata_of;
+use crate::model::path::{metadata_of, version_number};
 use crate::model::{Dataset, Digest, Instant, LedgerSeq, TeamId, TeamKey};
 use crate::store::{Store, StoreError, if_there};
 
@@ -35,15 +35,9 @@ pub struct LinesFile {
     pub teams: Vec<TeamLine>,
 }
 
-/// The first number that no version has. Engines read larger numbers inexactly.
-const VERSIONS_END: u64 = 1 << 53;
-
-/// The number in the name of a table's version, `v<N>.metadata.json`. `None` for a name that no publisher writes.
+/// The number of the version of a table at `path`. `None` for a file that is no version.
 pub fn version_of(path: &str) -> Option<u64> {
-    let (_, name) = path.rsplit_once('/')?;
-    let digits = name.strip_prefix('v')?.strip_suffix(".metadata.json")?;
-    let version = digits.parse().ok().filter(|version| (1..VERSIONS_END).contains(version))?;
-    (version.to_string() == digits).then_some(version)
+    version_number(path.rsplit_once('/')?.1)
 }
 
 /// The path of a table's version.

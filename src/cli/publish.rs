@@ -115,13 +115,12 @@ fn differences(all: &[CheckedTable]) -> RecordBatch {
 /// The address of the archive for readers of its tables.
 ///
 /// # Errors
-/// When the working directory does not exist, and for an archive in Azure's store without `[publish] location`.
+/// When the working directory does not exist, and when `[publish] location` is not set and engines cannot use the archive's
+/// own address.
 pub fn place(config: &Config) -> Result<ReaderRoot, Error> {
     let archive = query::location(config)?;
-    ReaderRoot::new(config.publish.location.as_deref(), &archive).ok_or_else(|| {
-        let form = "abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PREFIX";
-        Error::Usage(format!("{archive}: engines need the storage account too: set publish.location to {form}"))
-    })
+    let root = ReaderRoot::new(config.publish.location.as_deref(), &archive);
+    root.map_err(|reason| Error::Usage(format!("{archive}: {reason}")))
 }
 
 fn table(all: &[Published]) -> RecordBatch {

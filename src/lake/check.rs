@@ -10,6 +10,7 @@ use crate::model::{GRACE_MIN, LedgerSeq, TeamId, saturating_sum};
 use crate::store::{Listed, Store};
 
 use super::bounds::{Footer, read_footer};
+use super::ledger_tables::altered_files;
 use super::manifest::DataFile;
 use super::publish::{FILES_DIGEST, TOTAL_FILES, TOTAL_ROWS, digest_of};
 use super::reader_root::ReaderRoot;
@@ -18,6 +19,10 @@ use super::{LakeError, TableId};
 
 /// The number of times that a check begins again because another process published during the check.
 const TRIES_MAX: usize = 4;
+
+/// What to do about a missing file of the archive. A publication drops a file that the ledger no longer names.
+const RESTORE: &str =
+    "restore it from a back-up; if `annals verify` does not report FILE_MISSING for it, publish again";
 
 /// The kind of a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,7 +33,7 @@ pub enum TableFault {
     FileSurplus,
     /// The table names a file that does not exist.
     FileGone,
-    /// The rows or bytes of a file differ from the ledger's.
+    /// The rows or bytes of a file differ from the ledger's, or its content is not what its name says.
     Count,
     /// A bound is not the least or greatest value of its column.
     Bound,
@@ -83,7 +88,7 @@ impl CheckedTable {
 /// Adds the differences of all tables to the report on an archive.
 pub fn verify_tables(archive: &Archive, report: &mut VerifyReport) {
     for table in TableId::all() {
-        match check(archive, table) {
+        match check_with_retries(archive, table) {
             Ok(None) => {}
             Ok(Some(checked)) => report.add_table_faults(checked.differences.iter().map(|difference| VerifyFault {
                 code: FaultCode::Table,
@@ -101,11 +106,24 @@ pub fn verify_tables(archive: &Archive, report: &mut VerifyReport) {
     }
 }
 
-/// Checks a table, and changes nothing. `None`: the table was never published.
+/// Checks a table, and changes nothing. `None`: the table was never published. A failure of the store is a difference of this
+/// table: the others can be whole.
 ///
 /// # Errors
-/// When the store fails.
+/// When a ledger cannot be read.
 pub fn check(archive: &Archive, id: TableId) -> Result<Option<CheckedTable>, LakeError> {
+    match check_with_retries(archive, id) {
+        Err(LakeError::Store(error)) => {
+            let mut found = CheckedTable { table: id.as_str().to_owned(), ..CheckedTable::default() };
+            found.note(TableFault::Metadata, &metadata_of(id.as_str()), error.to_string());
+            Ok(Some(found))
+        }
+        checked => checked,
+    }
+}
+
+/// Checks a table, and again while another process publishes it.
+fn check_with_retries(archive: &Archive, id: TableId) -> Result<Option<CheckedTable>, LakeError> {
     for _ in 1..TRIES_MAX {
         let found = check_once(archive, id)?;
         let is_whole = found.as_ref().is_none_or(|found| found.differences.is_empty());
@@ -228,16 +246,23 @@ fn check_files(
         found.note(TableFault::FileMissing, path, format!("{} rows that the table does not name", file.rows));
     }
     (found.files, found.rows) = (named.len() as u64, saturating_sum(named.values().map(|file| file.rows)));
-    if !is_dataset {
+    let store = archive.store().as_ref();
+    let (mut altered, mut remedy) = (BTreeSet::new(), RESTORE);
+    if let TableId::LedgerTable(ledger_table) = id {
+        (altered, remedy) = (altered_files(store, ledger_table)?, "publish again");
         check_summary(table, &named, found);
     }
+    for path in &altered {
+        let is_named = named.remove(path.as_str()).is_some();
+        let fault = if is_named { TableFault::Count } else { TableFault::FileSurplus };
+        found.note(fault, path, "does not have the content that its name says: delete this file, and publish again");
+    }
     let schema = table.metadata.schema().ok_or_else(|| LakeError::damaged(&table.path(), "has no schema"))?;
-    let store = archive.store().as_ref();
     let files: Vec<&DataFile> = named.into_values().collect();
     let wrong = files.into_par_iter().map(|file| match read_footer(store, &file.path, schema) {
         Ok(footer) => Ok(compare(file, live.get(&file.path), &footer)),
         Err(LakeError::Store(e)) if e.is_not_found() => {
-            Ok(vec![(TableFault::FileGone, file, "is missing: publish again, or run `annals verify`".to_owned())])
+            Ok(vec![(TableFault::FileGone, file, format!("is missing: {remedy}"))])
         }
         Err(LakeError::Damaged { reason, .. }) => Ok(vec![(TableFault::Count, file, reason)]),
         Err(other) => Err(other),
@@ -258,7 +283,11 @@ fn check_summary(table: &Table, named: &BTreeMap<&str, &DataFile>, found: &mut C
         let is_short = (found.rows, found.files) < (rows, files);
         let fault = if is_short { TableFault::FileMissing } else { TableFault::FileSurplus };
         let (has_files, has_rows) = (found.files, found.rows);
-        let detail = format!("names {has_rows} rows in {has_files} files, not the {rows} in {files} of its summary");
+        let place = metadata_of(&table.name);
+        let detail = format!(
+            "names {has_rows} rows in {has_files} files, not the {rows} in {files} of its summary: delete {place}, and \
+             publish again"
+        );
         found.note(fault, &table.path(), detail);
     }
 }

@@ -17,6 +17,9 @@ pub enum LakeError {
     Damaged { path: String, reason: String },
     #[error("column {name} {what}")]
     Column { name: String, what: String },
+    /// `source` is the error of the first of the tables.
+    #[error("cannot publish {} of {all} tables ({}): {source}", .tables.len(), .tables.join(", "))]
+    NotPublished { tables: Vec<&'static str>, all: usize, source: Box<LakeError> },
     #[error("other publishers were faster {tries} times in a row: publish again later")]
     Contended { tries: usize },
 }
@@ -30,6 +33,7 @@ impl LakeError {
     pub fn is_transient(&self) -> bool {
         match self {
             LakeError::Archive(error) => error.is_transient(),
+            LakeError::NotPublished { source, .. } => source.is_transient(),
             LakeError::Store(StoreError::Io { .. }) | LakeError::Contended { .. } => true,
             LakeError::Store(_) | LakeError::Damaged { .. } | LakeError::Column { .. } => false,
         }

@@ -1,7 +1,7 @@
 //! `coverage` and `findings`: tables that are no datasets. A publisher reads their rows from the ledgers and writes one file a
 //! month. A month without changes keeps its file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
@@ -15,6 +15,7 @@ use crate::archive::{Finding, TeamState, WindowRecord};
 use crate::model::Dataset;
 use crate::model::path::{data_of, month_of};
 use crate::model::{Digest, Instant, LedgerSeq, Stream, TeamId};
+use crate::store::{Store, StoreError, get};
 
 use super::LakeError;
 
@@ -119,8 +120,7 @@ impl LedgerRows {
             let wrong = |reason: String| LakeError::damaged(&format!("{} of {month}", table.as_str()), reason);
             let batch = RecordBatch::try_new(table.schema(), columns).map_err(|e| wrong(e.to_string()))?;
             let bytes = encode(&batch).map_err(|e| wrong(e.to_string()))?;
-            let hash = &Digest::of(&bytes).to_string()[..HASH_DIGITS];
-            let path = format!("{}/{month}-{hash}.parquet", data_of(table.as_str()));
+            let path = format!("{}/{month}{}", data_of(table.as_str()), name_end(&bytes));
             Ok((path, (batch.num_rows() as u64, Bytes::from(bytes))))
         };
         match table {
@@ -128,6 +128,32 @@ impl LedgerRows {
             LedgerTable::Findings => self.findings.iter().map(|(month, rows)| file(month, findings(rows))).collect(),
         }
     }
+}
+
+/// The end of the name of a file with this content.
+fn name_end(content: &[u8]) -> String {
+    format!("-{}.parquet", &Digest::of(content).to_string()[..HASH_DIGITS])
+}
+
+/// The files of a table whose content is not what their names say.
+///
+/// # Errors
+/// When the store fails.
+pub fn altered_files(store: &dyn Store, table: LedgerTable) -> Result<BTreeSet<String>, StoreError> {
+    let mut altered = BTreeSet::new();
+    for entry in store.list(&data_of(table.as_str()))? {
+        let is_altered = match get(store, &entry.path) {
+            Ok(content) => !entry.path.ends_with(&name_end(&content)),
+            Err(StoreError::Irregular { .. }) => true,
+            // A vacuum can have removed the file since the listing.
+            Err(StoreError::NotFound { .. }) => false,
+            Err(error) => return Err(error),
+        };
+        if is_altered {
+            altered.insert(entry.path);
+        }
+    }
+    Ok(altered)
 }
 
 fn coverage(rows: &[CoverageRow]) -> Vec<ArrayRef> {

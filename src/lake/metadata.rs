@@ -98,10 +98,14 @@ impl TableMetadata {
     /// # Errors
     /// [`LakeError::Damaged`] for metadata of another program.
     pub fn decode(path: &str, content: &[u8]) -> Result<Self, LakeError> {
-        let metadata: Self = serde_json::from_slice(content).map_err(|e| LakeError::damaged(path, e))?;
+        let wrong = |reason: String| {
+            let place = path.rsplit_once('/').map_or(path, |(place, _)| place);
+            LakeError::damaged(path, format!("{reason}: delete {place}, and publish again"))
+        };
+        let metadata: Self = serde_json::from_slice(content).map_err(|e| wrong(e.to_string()))?;
         match metadata.current() {
             Some(_) if metadata.format_version == 2 => Ok(metadata),
-            _ => Err(LakeError::damaged(path, "names no current snapshot, or is not of Iceberg's version 2")),
+            _ => Err(wrong("names no current snapshot, or is not of Iceberg's version 2".to_owned())),
         }
     }
 

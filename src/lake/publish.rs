@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use bytes::Bytes;
 
 use crate::archive::{Archive, LEDGERS, LinesFile, version_path};
-use crate::model::path::metadata_of;
+use crate::model::path::{data_of, metadata_of};
 use crate::model::{Digest, Instant, saturating_sum};
 use crate::store::{Store, put};
 
@@ -111,7 +111,7 @@ impl<'a> Publisher<'a> {
     }
 
     /// Publishes tables, each given once. Each table stands for the ledgers at one moment. A table that cannot be published
-    /// does not stop the others. Returns the published tables, and the first error.
+    /// does not stop the others. Returns the published tables, and an error that names the others.
     pub fn publish_each(&self, tables: &[TableId]) -> (Vec<Published>, Result<(), LakeError>) {
         let mut done: BTreeMap<TableId, Result<Published, LakeError>> = BTreeMap::new();
         let mut ended = Ok(());
@@ -128,17 +128,21 @@ impl<'a> Publisher<'a> {
                 break;
             }
         }
-        let mut published = Vec::new();
+        let (mut published, mut failed, mut first) = (Vec::new(), Vec::new(), None);
         for (table, result) in done {
             match result {
                 Ok(table) => published.push(table),
                 Err(error) => {
-                    tracing::warn!(%error, table = table.as_str(), "this table was not published");
-                    ended = ended.and(Err(error));
+                    failed.push(table.as_str());
+                    first.get_or_insert(error);
                 }
             }
         }
-        (published, ended)
+        let failure = first.map(|first| {
+            let (all, source) = (tables.len(), Box::new(first));
+            LakeError::NotPublished { tables: failed, all, source }
+        });
+        (published, ended.and(failure.map_or(Ok(()), Err)))
     }
 
     /// Adds the result of each table to `done`, except of those for which another publisher was faster.
@@ -176,6 +180,7 @@ impl<'a> Publisher<'a> {
             .filter(|table| ReaderRoot::of_table(&table.name, &table.metadata.location).as_ref() == Some(&self.place));
         let change = match before {
             Some(table) if is_same(table, target) => {
+                write_contents(store, target, |_| true)?;
                 self.point_to(&target.table, version)?;
                 return Ok(Some(published(target, version, false, (0, 0))));
             }
@@ -329,11 +334,9 @@ fn added_files(
     named: &BTreeMap<String, u64>,
     schema: &TableSchema,
 ) -> Result<Vec<DataFile>, LakeError> {
+    write_contents(store, target, |path| named.contains_key(path))?;
     let new: Vec<_> = target.files.iter().filter(|(path, _)| !named.contains_key(*path)).collect();
     let file = |(path, (rows, bytes)): (&String, &(u64, u64))| {
-        if let Some(content) = target.contents.get(path) {
-            put(store, path, content)?;
-        }
         let footer = read_footer(store, path, schema)?;
         if (footer.rows, footer.bytes) != (*rows, *bytes) {
             let reason = format!(
@@ -345,6 +348,22 @@ fn added_files(
         Ok(DataFile { path: path.clone(), rows: *rows, bytes: *bytes, bounds: footer.bounds })
     };
     new.into_par_iter().map(file).collect()
+}
+
+/// Writes the publisher's own files: those that the table does not name yet, and those that are missing or have another size.
+fn write_contents(
+    store: &dyn Store,
+    target: &TargetFiles,
+    is_named: impl Fn(&str) -> bool + Sync,
+) -> Result<(), LakeError> {
+    if target.contents.is_empty() {
+        return Ok(());
+    }
+    let listed = store.list(&data_of(&target.table))?;
+    let sizes: BTreeMap<&str, u64> = listed.iter().map(|entry| (entry.path.as_str(), entry.bytes)).collect();
+    let is_whole = |path: &str, content: &Bytes| sizes.get(path) == Some(&(content.len() as u64));
+    let pending = target.contents.par_iter().filter(|(path, content)| !is_named(path) || !is_whole(path, content));
+    Ok(pending.try_for_each(|(path, content)| put(store, path, content))?)
 }
 
 /// The content of a snapshot determines its id, so that two publishers that write the same file write the same bytes.

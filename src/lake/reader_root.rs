@@ -3,21 +3,33 @@
 use crate::model::path::ArchivePath;
 use crate::model::{Location, Scheme};
 
+/// `az://` names only a container.
+const NO_ACCOUNT: &str = "engines need the storage account too: set publish.location to \
+    abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PREFIX";
+/// Engines cut an address at these characters.
+const NOT_AN_ADDRESS: &str = "engines cannot open a path with ? or #, or one that is not UTF-8: move the archive, or set \
+    publish.location to another address of it";
+
 /// The address of the archive's root for readers, without a trailing slash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReaderRoot(String);
 
 impl ReaderRoot {
-    /// The configured address, else the archive's own. The path of a directory must be absolute. `None` for an unconfigured
-    /// address in Azure's store: engines need the account in it, and `az://` names only a container.
-    pub fn new(configured: Option<&str>, archive: &Location) -> Option<Self> {
+    /// The configured address, else the archive's own. The path of a directory must be absolute.
+    ///
+    /// # Errors
+    /// The reason why engines cannot use the archive's own address.
+    pub fn new(configured: Option<&str>, archive: &Location) -> Result<Self, &'static str> {
         let address = match (configured, archive) {
             (Some(address), _) => address.to_owned(),
-            (None, Location::Local(path)) => format!("file://{}", path.display()),
-            (None, Location::Bucket(bucket)) if bucket.scheme() == Scheme::Azure => return None,
+            (None, Location::Local(path)) => match path.to_str().filter(|path| !path.contains(['?', '#'])) {
+                Some(path) => format!("file://{path}"),
+                None => return Err(NOT_AN_ADDRESS),
+            },
+            (None, Location::Bucket(bucket)) if bucket.scheme() == Scheme::Azure => return Err(NO_ACCOUNT),
             (None, Location::Bucket(bucket)) => bucket.to_string(),
         };
-        Some(Self(address.trim_end_matches('/').to_owned()))
+        Ok(Self(address.trim_end_matches('/').to_owned()))
     }
 
     /// The address that a table at `location` was published for.

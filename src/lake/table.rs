@@ -3,15 +3,13 @@
 use rayon::prelude::*;
 
 use crate::archive::{LEDGERS, version_of, version_path};
-use crate::model::path::metadata_of;
+use crate::model::path::{VERSION_HINT, metadata_of};
 use crate::store::{Store, get, if_there};
 
 use super::LakeError;
 use super::manifest::{Entry, ManifestFile, decode_list, decode_manifest};
 use super::metadata::{Snapshot, TableMetadata};
 use super::reader_root::ReaderRoot;
-
-const VERSION_HINT: &str = "version-hint.text";
 
 /// The newest version of a table.
 #[derive(Debug, Clone)]

@@ -15,6 +15,10 @@ pub const TABLES: &str = "tables";
 pub const SNAPSHOTS: &str = "snapshots";
 const METADATA: &str = "metadata";
 const DATA: &str = "data";
+/// The file of a table's metadata that names the newest version.
+pub const VERSION_HINT: &str = "version-hint.text";
+/// The first number that no version of a table has. Engines read larger numbers inexactly.
+const VERSIONS_END: u64 = 1 << 53;
 /// The open tables that are not datasets: a publication derives them from the ledger and writes them whole.
 pub const LEDGER_TABLES: [&str; 2] = ["coverage", "findings"];
 /// The directory of files that have no final name yet.
@@ -103,18 +107,18 @@ impl ArchivePath {
                 ArchivePath::Ledger { team: team_of(team)?, day: parse_day(name.strip_suffix(".jsonl")?)? }
             }
             [SALTS, team, name] => {
-                let (month, hash) = name.strip_suffix(".json")?.split_at_checked("2026-11".len())?;
-                let hash = hash.strip_prefix('-').filter(|hash| is_hash(hash))?.to_owned();
-                ArchivePath::Salt { team: team_of(team)?, month: parse_day(&format!("{month}-01"))?, hash }
+                let (month, hash) = month_and_hash(name.strip_suffix(".json")?)?;
+                ArchivePath::Salt { team: team_of(team)?, month, hash: hash.to_owned() }
             }
             [SNAPSHOTS, team, name] => {
                 let seq = LedgerSeq(name.strip_suffix(".json")?.parse().ok()?);
                 ArchivePath::Snapshot { team: team_of(team)?, seq }
             }
-            [TABLES, table, METADATA, name] if is_table(table) && is_plain(name) => {
+            [TABLES, table, METADATA, name] if is_table(table) && is_metadata(name) => {
                 ArchivePath::Table { table: (*table).to_owned(), name: (*name).to_owned() }
             }
-            [TABLES, table, DATA, name] if LEDGER_TABLES.contains(table) && is_plain(name) => {
+            [TABLES, table, DATA, name] if LEDGER_TABLES.contains(table) => {
+                month_and_hash(name.strip_suffix(".parquet")?)?;
                 ArchivePath::LedgerTable { table: (*table).to_owned(), name: (*name).to_owned() }
             }
             [TABLES, dataset, team, _, name] => {
@@ -289,10 +293,27 @@ fn is_table(name: &str) -> bool {
     Dataset::named(name).is_some() || LEDGER_TABLES.contains(&name)
 }
 
-/// Whether a name has only characters that every file system keeps.
-fn is_plain(name: &str) -> bool {
-    let is_plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'.' | b'-');
-    (1..200).contains(&name.len()) && !name.starts_with('.') && name.bytes().all(is_plain)
+/// Whether a publisher gives this name to a file of a table's metadata.
+fn is_metadata(name: &str) -> bool {
+    let kinds = [("snap-", ".avro"), ("lines-", ".json"), ("", "-m0.avro")];
+    let is_of = |(start, end): (&str, &str)| {
+        name.strip_prefix(start).and_then(|rest| rest.strip_suffix(end)).is_some_and(is_hash)
+    };
+    name == VERSION_HINT || version_number(name).is_some() || kinds.into_iter().any(is_of)
+}
+
+/// The number in the name of a table's version, `v<N>.metadata.json`. `None` for a name that no publisher writes.
+pub fn version_number(name: &str) -> Option<u64> {
+    let digits = name.strip_prefix('v')?.strip_suffix(".metadata.json")?;
+    let version = digits.parse().ok().filter(|version| (1..VERSIONS_END).contains(version))?;
+    (version.to_string() == digits).then_some(version)
+}
+
+/// The parts of `2026-11-0123456789abcdef`: the first instant of the month, and the hash.
+fn month_and_hash(text: &str) -> Option<(Instant, &str)> {
+    let (month, hash) = text.split_at_checked("2026-11".len())?;
+    let hash = hash.strip_prefix('-').filter(|hash| is_hash(hash))?;
+    Some((parse_day(&format!("{month}-01"))?, hash))
 }
 
 fn is_hash(text: &str) -> bool {

@@ -232,11 +232,82 @@ fn a_missing_data_file_is_named_by_both_and_blocks_publishing() {
     let (_service, program) = read_once();
     publish(&program, &[]);
     let gone = super::faulty_service::program::live_files(&program, TABLE).remove(0);
+    let whole = fs::read(&gone).unwrap();
     fs::remove_file(&gone).unwrap();
     assert_eq!(faults(&program, 1), [(TABLE.to_owned(), "TABLE_FILE_GONE".to_owned())]);
-    program.run(&["verify"]).ended(1).says(&["FILE_MISSING", "TABLE_FILE_GONE"]);
+    program.run(&["verify"]).ended(1).says(&["FILE_MISSING", "TABLE_FILE_GONE", "restore it from a back-up"]);
     fs::remove_dir_all(directory(&program, TABLE)).unwrap();
     program.run(&["publish"]).ended(1).says(&[gone.file_name().unwrap().to_str().unwrap()]);
+    put(&gone, whole);
+    publish(&program, &[]);
+    assert_eq!(faults(&program, 0), []);
+}
+
+/// The only fault, which the check names with this remedy, and `verify` too.
+#[track_caller]
+fn names(program: &Program, fault: &str, remedy: &str) {
+    assert_eq!(faults(program, 1), [("coverage".to_owned(), fault.to_owned())]);
+    program.run(&["publish", "--check", "--format", "json"]).ended(1).says(&[remedy]);
+    program.run(&["verify"]).ended(1).says(&[fault, remedy]);
+}
+
+#[test]
+fn a_damaged_ledger_table_is_repaired_as_the_check_says() {
+    const AGAIN: &str = "delete this file, and publish again";
+    let (_service, program) = read_once();
+    publish(&program, &[]);
+    let data = directory(&program, "coverage").with_file_name("data");
+    let file = fs::read_dir(&data).unwrap().next().unwrap().unwrap().path();
+    let whole = fs::read(&file).unwrap();
+    let is_repaired = || {
+        publish(&program, &[]);
+        assert_eq!(faults(&program, 0), []);
+        assert_eq!(fs::read(&file).unwrap(), whole);
+    };
+    fs::remove_file(&file).unwrap();
+    names(&program, "TABLE_FILE_GONE", "is missing: publish again");
+    is_repaired();
+    put(&file, &whole[1..]);
+    names(&program, "TABLE_COUNT", AGAIN);
+    is_repaired();
+    let mut altered = whole.clone();
+    altered[whole.len() / 2] ^= 1;
+    put(&file, altered);
+    names(&program, "TABLE_COUNT", AGAIN);
+    fs::remove_file(&file).unwrap();
+    is_repaired();
+    rewrite_of(&program, "coverage", |version, _| current(version)["summary"]["total-records"] = "999999".into());
+    names(&program, "TABLE_FILE_MISSING", "delete tables/coverage/metadata, and publish again");
+    fs::remove_dir_all(directory(&program, "coverage")).unwrap();
+    is_repaired();
+    let foreign = data.join("2026-11-ffffffffffffffff.parquet");
+    put(&foreign, "of somebody else");
+    names(&program, "TABLE_FILE_SURPLUS", AGAIN);
+    fs::remove_file(foreign).unwrap();
+    is_repaired();
+}
+
+#[test]
+fn verify_names_files_that_no_publisher_writes() {
+    let (_service, program) = read_once();
+    publish(&program, &[]);
+    program.run(&["verify"]).ended(0);
+    for name in [
+        "activity/metadata/v0.metadata.json",
+        "activity/metadata/v007.metadata.json",
+        "activity/metadata/v-1.metadata.json",
+        "activity/metadata/v5.6.metadata.json",
+        "activity/metadata/v18446744073709551615.metadata.json",
+        "activity/metadata/notes.txt",
+        "coverage/metadata/snap-1.avro",
+        "coverage/data/notes.txt",
+    ] {
+        let path = program.archive().join("tables").join(name);
+        put(&path, "{}");
+        program.run(&["verify"]).ended(1).says(&["ORPHAN_FILE", name]);
+        fs::remove_file(path).unwrap();
+    }
+    program.run(&["verify"]).ended(0);
 }
 
 fn copy(from: &Path, to: &Path) {

@@ -46,12 +46,20 @@ fn wrong_use_is_reported_in_one_line() {
     let (_service, program) = read_once();
     program.run(&["publish", "--dataset", "sesions"]).ended(2).says(&["sesions", "the tables are", "sessions"]);
     program.run(&["publish", "--archive", "elsewhere"]).ended(2).says(&["no archive exists here"]);
-    for (location, word) in [("/srv/archive", "is no address"), ("s3://key:secret@bucket/a", "credentials")] {
+    for (location, word) in [
+        ("/srv/archive", "write an address"),
+        ("s3:/key:secret@bucket", "write an address"),
+        ("s3://key:secret@bucket/a", "credentials"),
+    ] {
         program.configure(&format!("[publish]\nlocation = \"{location}\"\n"));
-        program.run(&["publish"]).ended(2).says(&["publish.location", word]);
+        let run = program.run(&["publish"]).ended(2).says(&["publish.location", word]);
+        assert!(!run.said().contains("secret"), "{}", run.said());
     }
     program.configure("");
     program.run(&["publish", "--archive", "az://container/prefix"]).ended(2).says(&["publish.location", "abfss://"]);
+    for archive in ["why?", "number#1"] {
+        program.run(&["publish", "--archive", archive]).ended(2).says(&[archive, "? or #", "publish.location"]);
+    }
     program.configure("[publish]\nschedule = \"often\"\n");
     program.run(&["publish"]).ended(2).says(&["publish.schedule", "often"]);
     program.configure("");
@@ -66,7 +74,11 @@ fn a_table_that_cannot_be_published_is_code_1_and_names_the_file() {
     let (_service, program) = read_once();
     fs::create_dir_all(directory(&program, "sessions").parent().unwrap()).unwrap();
     put(directory(&program, "sessions"), "of somebody else");
-    program.run(&["publish"]).ended(1).says(&["tables/sessions/metadata"]);
+    let failed = format!("cannot publish 1 of {} tables (sessions)", annals::lake::TableId::all().len());
+    let run = program.run(&["publish"]).ended(1).says(&["tables/sessions/metadata", &failed]);
+    assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+    // The check names this table, and checks the others.
+    assert_eq!(faults(&program, 1), [("sessions".to_owned(), "TABLE_METADATA".to_owned())]);
     assert_eq!(fs::read_to_string(directory(&program, "sessions")).unwrap(), "of somebody else");
     fs::remove_file(directory(&program, "sessions")).unwrap();
     publish(&program, &[]);
@@ -75,7 +87,8 @@ fn a_table_that_cannot_be_published_is_code_1_and_names_the_file() {
     put(newest(&program, "sessions"), "{\"format-version\": 1}");
     program.run(&["publish"]).ended(1).says(&["tables/sessions/metadata/v1.metadata.json"]);
     assert_eq!(faults(&program, 1), [("sessions".to_owned(), "TABLE_METADATA".to_owned())]);
-    // Deleted metadata is no problem: the next run publishes the table again.
+    let check = ["publish", "--check", "--format", "json"];
+    program.run(&check).ended(1).says(&["delete tables/sessions/metadata, and publish again"]);
     fs::remove_dir_all(directory(&program, "sessions")).unwrap();
     publish(&program, &[]);
     assert_eq!(faults(&program, 0), []);

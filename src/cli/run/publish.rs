@@ -64,7 +64,7 @@ impl Schedule {
             let error = match run {
                 Ok(Ok(())) => None,
                 Ok(Err(error)) => {
-                    tracing::warn!(%error, "the open tables were not published: the next run tries again");
+                    tracing::warn!(%error, "a publication failed: the next run tries again");
                     Some(error.to_string())
                 }
                 Err(error) => {

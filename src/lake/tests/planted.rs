@@ -4,6 +4,7 @@ use super::*;
 use crate::archive::{LinesFile, version_path};
 use crate::lake::manifest::{Entry, decode_manifest, encode_manifest};
 use crate::lake::table::content;
+use crate::model::path::data_of;
 use crate::store::put;
 
 /// Rewrites the entries of the newest manifest of `connections`.
@@ -134,6 +135,31 @@ fn each_planted_difference_is_named() {
             assert_eq!(check(&open(&disk), id).unwrap().unwrap().differences, [], "{what}: {id:?}");
         }
     }
+}
+
+#[test]
+fn every_flipped_bit_in_a_file_of_a_ledger_table_is_named() {
+    const STEP_BYTES: usize = 97;
+    let (disk, mut history) = history(22);
+    (0..20).for_each(|_| history.step());
+    publish(&history.archive).unwrap();
+    let mut flipped = 0;
+    for table in LedgerTable::ALL {
+        for file in disk.list(&data_of(table.as_str())).unwrap() {
+            let whole = content(&disk, &file.path).unwrap();
+            for at in (0..whole.len()).step_by(STEP_BYTES) {
+                let disk = disk.snapshot();
+                let mut bytes = whole.clone();
+                bytes[at] ^= 1 << (at % 8);
+                put(&disk, &file.path, &bytes).unwrap();
+                let checked = check(&open(&disk), TableId::LedgerTable(table)).unwrap().unwrap();
+                let found: Vec<_> = checked.differences.iter().map(|it| (it.fault, it.object.as_str())).collect();
+                assert_eq!(found, [(TableFault::Count, file.path.as_str())], "a bit of byte {at}");
+                flipped += 1;
+            }
+        }
+    }
+    assert!(flipped > 10, "only {flipped} bits were flipped");
 }
 
 #[test]

@@ -16,6 +16,9 @@ fn role() -> impl Strategy<Value = FileRole> {
     ]
 }
 
+const METADATA_NAME: &str = "v[1-9][0-9]{0,14}\\.metadata\\.json|version-hint\\.text|snap-[0-9a-f]{16}\\.avro|\
+    lines-[0-9a-f]{16}\\.json|[0-9a-f]{16}-m0\\.avro";
+
 fn any_path() -> impl Strategy<Value = ArchivePath> {
     let team = any::<String>().prop_map(|t| TeamKey::of(&TeamId::new(t)));
     let second = 0..4_102_444_800i64;
@@ -29,8 +32,10 @@ fn any_path() -> impl Strategy<Value = ArchivePath> {
         (team.clone(), second.clone(), "[0-9a-f]{16}").prop_map(|(team, s, hash)| {
             ArchivePath::Salt { team, month: Instant::from_seconds(s).first_of_month(), hash }
         }),
-        (0..Dataset::ALL.len(), "[a-z0-9][a-z0-9.-]{0,40}")
+        (0..Dataset::ALL.len(), METADATA_NAME)
             .prop_map(|(at, name)| ArchivePath::Table { table: Dataset::ALL[at].to_string(), name }),
+        (0..LEDGER_TABLES.len(), "20[0-9]{2}-0[1-9]-[0-9a-f]{16}\\.parquet")
+            .prop_map(|(at, name)| ArchivePath::LedgerTable { table: LEDGER_TABLES[at].to_owned(), name }),
         (team, second, role(), 0..Dataset::ALL.len(), "[0-9a-f]{16}").prop_map(|(team, s, role, dataset, hash)| {
             let dataset = Dataset::ALL[dataset];
             ArchivePath::Data(DataPath { dataset, team, role, start: Instant::from_seconds(s), hash })
@@ -67,6 +72,17 @@ fn paths_with_contradicting_parts_do_not_parse() {
         ("tables/findings/metadata/version-hint.text".to_owned(), true),
         ("tables/nothing/metadata/version-hint.text".to_owned(), false),
         ("tables/activity/metadata/.hidden".to_owned(), false),
+        ("tables/activity/metadata/v9007199254740991.metadata.json".to_owned(), true),
+        ("tables/activity/metadata/v9007199254740992.metadata.json".to_owned(), false),
+        ("tables/activity/metadata/v0.metadata.json".to_owned(), false),
+        ("tables/activity/metadata/v007.metadata.json".to_owned(), false),
+        ("tables/activity/metadata/v-1.metadata.json".to_owned(), false),
+        ("tables/activity/metadata/v5.6.metadata.json".to_owned(), false),
+        ("tables/activity/metadata/snap-0123456789abcdef.avro".to_owned(), true),
+        ("tables/activity/metadata/snap-0123456789abcdef.json".to_owned(), false),
+        ("tables/activity/metadata/lines-0123456789abcde.json".to_owned(), false),
+        ("tables/findings/data/0123456789abcdef.parquet".to_owned(), false),
+        ("tables/findings/data/2026-13-0123456789abcdef.parquet".to_owned(), false),
         ("tables/activity/metadata/x/y".to_owned(), false),
         (format!("tables/activity/team=t/month=2026-11/{name}"), true),
         (format!("tables/activity/team=t/month=2026-12/{name}"), false),

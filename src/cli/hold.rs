@@ -58,8 +58,9 @@ struct AddArgs {
 
 const ADD_AFTER: &str = "\
 Expiry and erasure refuse the rows that the hold covers, and name the hold. With --subject, expiry keeps every month of the \
-period, because any row can be about the subject; the erasure of another subject is allowed. Repeat an interrupted command unchanged.
-Exit codes: 0 done; 1 a ledger cannot be written, such as while a daemon runs; 2 wrong use, such as an id that already exists.";
+period, because any row can be about the subject; the erasure of another subject is allowed. Repeat an interrupted command unchanged: \
+it adds the hold where it is missing.
+Exit codes: 0 done; 1 a ledger cannot be written, such as while a daemon runs; 2 wrong use, such as the id of a different hold.";
 
 /// Release a hold in every ledger that contains it
 #[derive(Debug, Args)]
@@ -128,7 +129,7 @@ fn add(config: &Config, args: &AddArgs) -> Result<Exit, Error> {
     let hold = HoldAdded { id, reason, by, at: now, from, to, scope, subject: None };
     let missing = without(&archive, &asked, &hold, args.subject.as_deref())?;
     if missing.is_empty() {
-        return Err(Error::Usage(format!("hold {} already exists: give another id", hold.id)));
+        output::say(&format!("hold {} already exists, unchanged: there is nothing to do", hold.id));
     }
     for team in &missing {
         let mut writer = archive.writer(team)?;

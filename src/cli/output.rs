@@ -1,7 +1,8 @@
 //! The place of the data: standard output, or a file that appears whole or not at all.
 
 use std::fs::{File, OpenOptions};
-use std::io::{BufWriter, IsTerminal, Write, stderr, stdout};
+use std::io::{BufWriter, ErrorKind, IsTerminal, Write, stderr, stdout};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use arrow::array::RecordBatch;
@@ -22,13 +23,27 @@ pub struct OutputArgs {
     #[arg(long)]
     pub format: Option<Format>,
     /// Write into this file, outside every archive; the file appears whole or not at all
-    #[arg(long, short, value_name = "FILE", value_parser = outside_archives())]
+    #[arg(long, short, value_name = "FILE", value_parser = writable_file())]
     pub output: Option<PathBuf>,
 }
 
 /// Parses a path outside every archive: a foreign file breaks an archive, or replaces a file of it.
 pub fn outside_archives() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(|path| check_outside_archives(&path).map(|()| path))
+}
+
+/// Parses the path of a file that can be written. A verb that changes something must not fail only at its output.
+fn writable_file() -> impl TypedValueParser<Value = PathBuf> {
+    outside_archives().try_map(|path| match check_writable(&path) {
+        Ok(()) => Ok(path),
+        Err(error) => Err(format!("cannot write this file: {error}")),
+    })
+}
+
+/// Checks that [`to`] can write a file at this path, and leaves no trace.
+fn check_writable(path: &Path) -> std::io::Result<()> {
+    // The reader of a pipe would take a check for the end.
+    if is_special(path) { Ok(()) } else { stage(path).map(drop) }
 }
 
 /// Refuses a path inside an archive of this machine, and the archive itself.
@@ -108,8 +123,7 @@ pub fn to(path: Option<&Path>, write: impl FnOnce(&mut (dyn Write + Send)) -> Re
         return out.flush().map_err(Error::output);
     };
     let failed = |source| Error::io(format!("cannot write {}", path.display()), source);
-    if std::fs::metadata(path).is_ok_and(|place| !place.is_file() && !place.is_dir()) {
-        // A rename cannot replace a pipe or a device.
+    if is_special(path) {
         let mut out = BufWriter::new(OpenOptions::new().write(true).open(path).map_err(failed)?);
         write(&mut out).map_err(|error| match error {
             Error::Output { source } => failed(source),
@@ -117,12 +131,10 @@ pub fn to(path: Option<&Path>, write: impl FnOnce(&mut (dyn Write + Send)) -> Re
         })?;
         return out.flush().map_err(failed);
     }
-    // Follow a link, so that it remains a link.
-    let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut out = BufWriter::new(temporary(directory).map_err(failed)?);
+    let (staged, target) = stage(path).map_err(failed)?;
+    let mut out = BufWriter::new(staged);
     write(&mut out).map_err(|error| match error {
-        Error::OutputClosed => failed(std::io::ErrorKind::BrokenPipe.into()),
+        Error::OutputClosed => failed(ErrorKind::BrokenPipe.into()),
         Error::Output { source } => failed(source),
         other => other,
     })?;
@@ -130,17 +142,33 @@ pub fn to(path: Option<&Path>, write: impl FnOnce(&mut (dyn Write + Send)) -> Re
     file.as_file().sync_all().map_err(failed)?;
     file.persist(&target).map_err(|e| failed(e.error))?;
     // Sync the directory, so that the new name is durable. Some systems cannot sync directories, and need no sync.
-    if let Ok(directory) = File::open(directory) {
+    if let Ok(directory) = File::open(directory_of(&target)) {
         let _ = directory.sync_all();
     }
     Ok(())
 }
 
-/// A temporary file with the permissions of an ordinary file.
-fn temporary(directory: &Path) -> std::io::Result<NamedTempFile> {
-    use std::os::unix::fs::PermissionsExt;
-    let permissions = std::fs::Permissions::from_mode(0o666);
-    tempfile::Builder::new().prefix(".annals-").permissions(permissions).tempfile_in(directory)
+/// Whether a pipe or a device is at the path, which a rename cannot replace.
+fn is_special(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|place| !place.is_file() && !place.is_dir())
+}
+
+/// A temporary file with the permissions of an ordinary file, and the place that it gets when it is whole. Errors do not name the
+/// temporary file.
+fn stage(path: &Path) -> std::io::Result<(NamedTempFile, PathBuf)> {
+    // Follow a link, so that it remains a link.
+    let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let is_directory = std::fs::metadata(&target).is_ok_and(|place| place.is_dir());
+    if is_directory || target.as_os_str().as_encoded_bytes().ends_with(b"/") {
+        return Err(ErrorKind::IsADirectory.into());
+    }
+    let create = |name: &Path| OpenOptions::new().read(true).write(true).create_new(true).mode(0o666).open(name);
+    let staged = tempfile::Builder::new().prefix(".annals-").make_in(directory_of(&target), create)?;
+    Ok((staged, target))
+}
+
+fn directory_of(file: &Path) -> &Path {
+    file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// The path as one word of a shell command.
@@ -191,6 +219,17 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "partial two");
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
         assert!(write(&directory.path().join("nowhere/out.csv"), Ok("x")).is_err());
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_refused_without_a_trace() {
+        let directory = tempfile::tempdir().unwrap();
+        for (name, says) in [("nowhere/out.csv", "No such file"), (".", "is a directory"), ("new/", "is a directory")] {
+            let error = check_writable(&directory.path().join(name)).unwrap_err().to_string();
+            assert!(error.contains(says) && !error.contains(".annals-"), "{name}: {error}");
+        }
+        check_writable(&directory.path().join("out.csv")).unwrap();
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
     }
 
     #[test]

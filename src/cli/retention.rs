@@ -6,11 +6,11 @@ use std::time::Duration;
 use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use clap::{Args, Subcommand};
 
-use crate::archive::{Archive, DueMonth, ExpiredRecord, KeptBy};
+use crate::archive::{Archive, ArchiveError, Committed, DueMonth, ExpiredRecord, KeptBy, TeamState, TeamWriter};
 use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::model::{Instant, TeamId};
-use crate::pipeline::{due_months, expire};
+use crate::pipeline::{Chunk, due_months, expire};
 
 use super::output::{self, OutputArgs};
 use super::{Global, publish, query, reading, teams};
@@ -70,42 +70,60 @@ Exit codes: 0 done; 2 wrong use.";
 
 const APPLY_AFTER: &str = "\
 The line records policy, months, rows and digests: `annals verify` proves that it removed no other rows. The files stay for the \
-grace of [store]; then `vacuum` removes them. The open tables that exist are published again, without the expired rows. Annals never reads expired events again, even if the service still shows them. They \
-are neither a gap nor missing: coverage and reports show the policy and the date of the expiry. A wrong clock could expire the whole \
-archive. So Annals removes nothing of a team that it last read more than 7 days ago, unless you give --trust-clock.
+grace of [store]; then `vacuum` removes them. The open tables that exist are published again, without the expired rows. Repeat an \
+interrupted command unchanged: it continues where it stopped. Annals never reads expired events again, even if the service still \
+shows them. They are neither a gap nor missing: coverage and reports show the policy and the date of the expiry. A wrong clock \
+could expire the whole archive. So Annals removes nothing of a team that it last read more than 7 days ago, unless you give --trust-clock.
 Exit codes: 0 done; 1 a hold keeps a due month, the clock is not confirmed, or a team cannot be written, such as while a daemon \
 runs; 2 wrong use.";
 
 pub fn run(global: &Global, args: &RetentionArgs) -> Result<Exit, Error> {
     let config = global.load()?;
     let archive = query::open(&config)?;
-    if config.retention.is_empty() {
-        output::say("no [retention] in the configuration: nothing ever expires");
-    }
+    let (RetentionCommand::Plan(PlanArgs { input }) | RetentionCommand::Apply(ApplyArgs { input, .. })) = &args.command;
+    let asked = teams::in_archive(&archive, &input.team)?;
+    name_unused_policy(&config, &archive)?;
     match &args.command {
-        RetentionCommand::Plan(plan) => show(&config, &archive, plan),
-        RetentionCommand::Apply(apply) => remove(&config, archive.signed_by(reading::signer(&config)?), apply),
+        RetentionCommand::Plan(plan) => show(&config, &archive, &asked, plan),
+        RetentionCommand::Apply(apply) => remove(&config, &archive.signed_by(reading::signer(&config)?), &asked, apply),
     }
 }
 
-fn show(config: &Config, archive: &Archive, args: &PlanArgs) -> Result<Exit, Error> {
+/// Says that no policy exists, and which part of it applies to no team.
+fn name_unused_policy(config: &Config, archive: &Archive) -> Result<(), Error> {
+    if config.retention.is_empty() {
+        output::say("no [retention] in the configuration: nothing ever expires");
+    }
+    let held = archive.teams()?;
+    let unknown: Vec<&str> =
+        config.retention.teams.keys().filter(|team| !held.contains(team)).map(TeamId::as_str).collect();
+    if !unknown.is_empty() {
+        output::say(&format!(
+            "[retention.teams]: the archive holds no team with the id {}, so these classes apply to no team",
+            unknown.join(" or ")
+        ));
+    }
+    Ok(())
+}
+
+fn show(config: &Config, archive: &Archive, asked: &[TeamId], args: &PlanArgs) -> Result<Exit, Error> {
     let now = reading::clock().now();
     let mut months = Vec::new();
-    for team in teams::in_archive(archive, &args.input.team)? {
-        let reader = archive.read(&team)?;
-        let (due, kept) = due_months(archive, reader.state(), config.retention.of(&team), now)?;
+    for team in asked {
+        let reader = archive.read(team)?;
+        let (due, kept) = due_months(archive, reader.state(), config.retention.of(team), now)?;
         months.extend(due.into_iter().chain(kept).map(|month| (team.clone(), month)));
     }
     args.input.output.batch(&plan_table(&months))?;
     Ok(Exit::Done)
 }
 
-fn remove(config: &Config, archive: Archive, args: &ApplyArgs) -> Result<Exit, Error> {
+fn remove(config: &Config, archive: &Archive, asked: &[TeamId], args: &ApplyArgs) -> Result<Exit, Error> {
     let now = reading::clock().now();
     let (mut gone, mut exit) = (Vec::new(), Exit::Done);
-    for team in teams::in_archive(&archive, &args.input.team)? {
-        let label = teams::archived_label(&archive, &team);
-        match remove_of(config, &archive, &team, args, now) {
+    for team in asked {
+        let label = teams::archived_label(archive, team);
+        match remove_of(config, archive, team, args, now) {
             Ok((expired, kept)) => {
                 for month in &kept {
                     let (dataset, name) = (month.dataset, month.month.month());
@@ -122,12 +140,10 @@ fn remove(config: &Config, archive: Archive, args: &ApplyArgs) -> Result<Exit, E
             }
         }
     }
-    if !args.dry_run && !gone.is_empty() {
-        // Vacuum keeps the files that a table names.
-        publish::again(config, &archive)?;
-    }
+    // Vacuum keeps the files that a table names, also the files that an interrupted run expired.
+    let published = if args.dry_run { Ok(()) } else { publish::again(config, archive) };
     args.input.output.batch(&gone_table(&gone))?;
-    Ok(exit)
+    published.map(|()| exit)
 }
 
 fn remove_of(
@@ -138,7 +154,12 @@ fn remove_of(
     now: Instant,
 ) -> Result<(Vec<ExpiredRecord>, Vec<DueMonth>), Error> {
     let retention = config.retention.of(team);
-    let reader = archive.read(team)?;
+    let mut reader = archive.read(team)?;
+    if !args.dry_run && are_sessions_behind(reader.state()) {
+        // Months wait for the sessions that an interrupted run did not make.
+        catch_up_sessions(&mut archive.writer(team)?, now)?;
+        reader = archive.read(team)?;
+    }
     let (due, kept) = due_months(archive, reader.state(), retention, now)?;
     if args.dry_run || due.is_empty() {
         return Ok((reader.would_expire(&due, now)?, kept));
@@ -148,6 +169,18 @@ fn remove_of(
     }
     let done = expire(archive, &mut archive.writer(team)?, retention, (now, now))?;
     Ok((done.expired, done.kept))
+}
+
+/// Whether an earlier commit, such as an expiry, left sessions to a later one.
+fn are_sessions_behind(state: &TeamState) -> bool {
+    state.sessions.is_some_and(|mark| mark.through.is_some())
+}
+
+fn catch_up_sessions(writer: &mut TeamWriter, now: Instant) -> Result<(), ArchiveError> {
+    while are_sessions_behind(writer.state())
+        && let Committed::Committed { .. } = Chunk::next(writer.state()).commit(writer, now, now)?
+    {}
+    Ok(())
 }
 
 /// Refuses a clock that is far ahead of the last read: a clock that is wrong by years would expire the whole archive.

@@ -206,6 +206,21 @@ fn invalid_orders_are_refused_and_change_nothing() {
     assert_eq!(marks.iter().map(|row| row["erased"].as_str().unwrap()).collect::<Vec<_>>(), ["DPO-1 DPO-2", "DPO-2"]);
 }
 
+/// An order is not repeatable, so its result must not be lost.
+#[test]
+fn an_output_that_cannot_be_written_is_refused_before_anything_changes() {
+    let (_service, program) = read();
+    let before = (program.ledger_lines(), files_below(program.home()));
+    let erase = [&ORDER[..], &[USER]].concat();
+    for verb in [&erase[..], &["publish"], &["retention", "apply"], &["vacuum"], &["quarantine", "retry"]] {
+        for output in ["nowhere/x.csv", "."] {
+            let run = program.run(&[verb, &["-o", output]].concat()).ended(2).says(&[output, "cannot write this file"]);
+            assert!(!run.said().contains(".annals-"), "{}", run.said());
+        }
+    }
+    assert_eq!((program.ledger_lines(), files_below(program.home())), before);
+}
+
 #[test]
 fn a_killed_order_continues_with_the_same_pseudonyms_when_it_is_repeated() {
     for millis in [0, 5, 20, 40, 60, 80, 100, 120, 140, 170, 200, 300] {

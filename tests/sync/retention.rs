@@ -6,6 +6,7 @@ use crate::faulty_service;
 
 use age::age;
 use faulty_service::laws::{findings, nanos, verified, word};
+use faulty_service::program::put;
 use faulty_service::{HOUR, Kind, Program, Run, Service, events};
 use serde_json::Value;
 
@@ -173,7 +174,9 @@ fn holds_are_listed_and_wrong_use_is_reported_in_one_line() {
     let add = |more: &[&str]| program.run(&[&["hold", "add"], more].concat());
     let good = ["--id", "CASE-1", "--reason", "a claim", "--by", "legal"];
     add(&good).ended(0);
-    add(&good).ended(2).says(&["CASE-1", "already"]);
+    let lines = program.ledger_lines();
+    add(&good).ended(0).says(&["CASE-1 already exists"]);
+    assert_eq!(program.ledger_lines(), lines, "a repeated command writes nothing");
     add(&["--id", "CASE-2", "--reason", "a person", "--team", "team-one", "--subject", "Ann@Example.com"]).ended(0);
     for (more, word) in [
         (&["--id", "CASE-3", "--reason", ""][..], "empty"),
@@ -222,6 +225,92 @@ fn holds_are_listed_and_wrong_use_is_reported_in_one_line() {
     }
     program.configure("[retention]\nconnections = \"1y\"\n[retention.teams.\"team-one\"]\nconnections = \"forever\"\n");
     assert!(rows(&program.run(&["retention", "plan", "--format", "json"]).ended(0)).is_empty(), "a team of its own");
+}
+
+/// Cuts the newest ledger line of the last team: the state after a kill right before this commit.
+fn cut_last_line(program: &Program) {
+    let (path, bytes) = program.ledger().pop().unwrap();
+    let end = bytes[..bytes.len() - 1].iter().rposition(|&byte| byte == b'\n').unwrap() + 1;
+    put(&path, &bytes[..end]);
+}
+
+#[test]
+fn a_repeated_hold_is_added_where_an_interruption_left_it_out() {
+    let (service, program) = read();
+    {
+        let mut world = service.world();
+        world.add_team("team-two");
+        world.connection_of(1, 0, MARCH, 0);
+    }
+    program.sync(&SINCE).ended(0);
+    let add = |reason: &str| {
+        program.run(&["hold", "add", "--id", "CASE-1", "--reason", reason, "--subject", "ann@example.com"])
+    };
+    add("a claim").ended(0).says(&["team-one", "team-two"]);
+    cut_last_line(&program);
+    let run = add("a claim").ended(0).says(&["team-two", "adds hold CASE-1"]);
+    assert!(!run.said().contains("team-one"), "{}", run.said());
+    let lines = program.ledger_lines();
+    add("a claim").ended(0).says(&["CASE-1 already exists"]);
+    add("another claim").ended(2).says(&["different hold"]);
+    assert_eq!(program.ledger_lines(), lines);
+    verified(&program);
+}
+
+#[test]
+fn a_repeated_apply_makes_the_sessions_that_an_interrupted_one_did_not_make() {
+    let (_service, program) = read();
+    program.configure(POLICY);
+    // The hold keeps February, so no month is due for the second run.
+    let hold = ["hold", "add", "--id", "CASE-7", "--reason", "a claim", "--from", "2025-02-10", "--to", "2025-02-11"];
+    program.run(&hold).ended(0);
+    program.run(&APPLY).ended(1).says(&["held by CASE-7"]);
+    let sessions = || program.sql("select connection_id, outcome, event_count from sessions order by all");
+    let whole = sessions();
+    cut_last_line(&program);
+    assert!(sessions().len() < whole.len(), "the rest of a session that began in January is missing");
+    program.run(&APPLY).ended(1).says(&["held by CASE-7"]);
+    assert_eq!(sessions(), whole);
+    verified(&program);
+    let lines = program.ledger_lines();
+    program.run(&APPLY).ended(1);
+    assert_eq!(program.ledger_lines(), lines, "nothing is left to do");
+}
+
+#[test]
+fn apply_lists_the_expired_months_despite_a_damaged_table_and_its_repetition_publishes_the_table() {
+    let (_service, program) = read();
+    program.configure(POLICY);
+    program.run(&["publish"]).ended(0);
+    let damaged = program.archive().join("tables/sessions/metadata/v1.metadata.json");
+    let bytes = std::fs::read(&damaged).unwrap();
+    put(&damaged, b"");
+    let apply = || program.run(&[&APPLY[..], &["--format", "json"]].concat());
+    let gone = months(&apply().ended(1).says(&["v1.metadata.json"]), "dataset");
+    let is_listed = |month: &str| gone.iter().any(|(dataset, of, _)| dataset == "connections" && of == month);
+    assert!(is_listed("2025-01") && is_listed("2025-02"), "{gone:?}");
+    apply().ended(1).says(&["v1.metadata.json"]);
+    put(&damaged, &bytes);
+    assert!(rows(&apply().ended(0)).is_empty(), "no month is due");
+    let published = rows(&program.run(&["publish", "--format", "json"]).ended(0));
+    assert!(published.iter().all(|row| row["is_new"] == false), "{published:?}");
+    assert!(published.iter().any(|row| row["table"] == "sessions" && row["version"] == 2), "{published:?}");
+    program.run(&["publish", "--check"]).ended(0);
+}
+
+#[test]
+fn a_policy_of_an_unknown_team_is_named_and_a_wrong_team_is_an_error_alone() {
+    let (_service, program) = read();
+    let run = program.run(&["retention", "plan", "--team", "nope"]).ended(2).says(&["nope"]);
+    assert!(!run.said().contains("nothing ever expires"), "{}", run.said());
+    program.configure(&format!(
+        "{POLICY}[retention.teams.nope]\nactivity = \"1y\"\n[retention.teams.team-one]\nactivity = \"2y\"\n"
+    ));
+    for verb in [&["plan"][..], &["apply", "--dry-run"]] {
+        let run = program.run(&[&["retention"], verb].concat()).ended(0);
+        let named: Vec<_> = run.stderr.lines().filter(|line| line.contains("[retention.teams]")).collect();
+        assert!(matches!(named[..], [line] if line.contains("id nope,")), "{}", run.stderr);
+    }
 }
 
 /// Quarantine expires by the time at which Annals first saw an event. An older event that Annals never saw is kept.

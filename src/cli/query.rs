@@ -43,9 +43,12 @@ pub fn place_at(config: &Config, data: &Location) -> Result<ArchivePlace, Error>
 /// Makes a directory absolute.
 ///
 /// # Errors
-/// When the working directory does not exist.
+/// When the path is empty, or the working directory does not exist.
 pub fn absolute(location: &Location) -> Result<Location, Error> {
     let Location::Local(path) = location else { return Ok(location.clone()) };
+    if path.as_os_str().is_empty() {
+        return Err(Error::Usage("the place of the archive is empty: name a directory or a bucket".to_owned()));
+    }
     let path = std::path::absolute(path).map_err(|source| Error::io(format!("cannot find {location}"), source))?;
     Ok(Location::Local(path))
 }

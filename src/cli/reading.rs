@@ -129,6 +129,9 @@ fn check_new_directory(directory: &Path) -> Result<(), Error> {
     if let Err(why) = output::check_outside_archives(directory) {
         return refused(why);
     }
+    if directory.is_file() {
+        return refused("this is a file: an archive needs a directory".to_owned());
+    }
     // A directory that does not exist yet is empty; the next step reports every other error.
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();

@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use clap::Args;
 
+use crate::api::ApiError;
 use crate::config::When;
 use crate::error::{Error, Exit};
 use crate::model::{Instant, Stream};
@@ -156,7 +157,7 @@ fn print_team(team: &str, round: &TeamRound, settings: &Settings) {
             line.push_str(&format!("; {count} {what}"));
         }
     }
-    if round.is_first_reading {
+    if round.is_first_reading && (committed.commits > 0 || round.failures.is_empty()) {
         let why = match (settings.since, round.plan_span) {
             (Some(_), _) => "the date of --since".to_owned(),
             (None, Some(span)) => format!("the plan's span of {} days", span.as_secs() / 86_400),
@@ -199,9 +200,17 @@ fn advice(error: &RoundError) -> String {
         RoundError::Archive(error) if error.is_transient() => {
             "; remove the cause and run sync again, the archive is consistent"
         }
+        RoundError::Api(ApiError::NotFound { what, .. }) if is_of_team(what) => {
+            "; `api.teams` takes ids of teams that the token sees: `annals init` lists them"
+        }
         RoundError::Api(_) | RoundError::Archive(_) => "",
     };
     plain(&format!("{error}{next}"))
+}
+
+/// Whether a request asks about a team itself, `GET /v1/team/<id>`.
+fn is_of_team(what: &str) -> bool {
+    what.split_once("/team/").is_some_and(|(_, id)| !id.contains('/'))
 }
 
 /// Replaces control characters: ids and messages are untrusted text.

@@ -1,13 +1,17 @@
 //! Checks the address of the service.
 
-use url::{Host, Url};
+use url::{Host, ParseError, Url};
 
 use super::ConfigError;
 
 pub(super) fn check_base_url(place: &str, text: &str, warnings: &mut Vec<String>) -> Result<Url, ConfigError> {
-    let mut url = Url::parse(text).map_err(|e| ConfigError::invalid(place, format!("not a URL: {e}")))?;
+    let no_host = || ConfigError::invalid(place, "the address must begin with https:// or http:// and a host");
+    let mut url = Url::parse(text).map_err(|error| match error {
+        ParseError::RelativeUrlWithoutBase => no_host(),
+        error => ConfigError::invalid(place, format!("the address is not valid: {error}")),
+    })?;
     if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
-        return Err(ConfigError::invalid(place, "the address must begin with https:// or http:// and a host"));
+        return Err(no_host());
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err(ConfigError::invalid(place, "the address must not contain a user or a password: use a token"));

@@ -17,8 +17,8 @@ fn wrong_arguments_are_named() {
         (&["sandbox", "--fault", "xx"], "--fault"),
         (&["sandbox", "--load", "nofile"], "cannot read the saved sandbox nofile"),
         (&["plan", "--base-url", "http://127.0.0.1:1/v1"], "leave out /v1"),
-        (&["plan", "--base-url", "nonsense"], "--base-url or ANNALS_BASE_URL: not a URL"),
-        (&["init", "--base-url", "nonsense"], "the service's address: not a URL"),
+        (&["plan", "--base-url", "nonsense"], "--base-url or ANNALS_BASE_URL: the address must begin with https://"),
+        (&["init", "--base-url", "nonsense"], "the service's address: the address must begin with https://"),
         (&["verify", "--key", key], "neither a public key nor a readable file"),
         (&["verify", "--head", "nothing"], "neither a head nor a readable file"),
     ] {

@@ -323,3 +323,11 @@ fn a_clock_that_goes_back_for_some_time_loses_nothing() {
         hold(&service, &program, &SINCE);
     }
 }
+
+#[test]
+fn a_configured_team_that_does_not_exist_is_named() {
+    let (_service, program) = scene();
+    program.configure("[api]\nteams = [\"Team One\"]\n");
+    let run = program.sync(&[]).ended(1).says(&["Team One", "not found", "`api.teams` takes ids", "`annals init`"]);
+    assert!(!run.stderr.contains("the archive begins"), "{}", run.stderr);
+}

@@ -7,7 +7,7 @@ use super::faults::{Coverage, Fault, Rare};
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reliability.md");
 
 /// Harnesses beside the simulation: the file, and the faults that it tries.
-const OTHERS: [(&str, &str); 61] = [
+const OTHERS: [(&str, &str); 62] = [
     (
         "src/collect/exhaustive.rs",
         "small lists in every interleaving, with up to three changes between any two requests",
@@ -109,6 +109,10 @@ const OTHERS: [(&str, &str); 61] = [
         "an erasure in an archive with sealed years, amended months, sealed days, quarantine and open tables: every file is searched in every JSON spelling",
     ),
     ("tests/buckets/erasure.rs", "the same in a bucket that keeps versions, with a cache"),
+    (
+        "tests/buckets/split_ledger.rs",
+        "the ledger under Object Lock in a place of its own: every verb, kills, wrong places, and each pair of a bucket and a disk. `src/archive/tests/split_ledger.rs` cuts off the creation at each operation",
+    ),
     ("tests/reports/erasure.rs", "every report before and after an erasure"),
     (
         "src/lake/tests.rs",

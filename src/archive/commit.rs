@@ -80,8 +80,9 @@ impl TeamWriter {
             StoreError::Locked { .. } => ArchiveError::Locked { team: team.clone() },
             other => other.into(),
         })?;
-        let replay = replay_for_writing(store, id, team)?;
+        // Another writer creates its first snapshot after its first line.
         let snapshot = snapshot::newest(store, &key);
+        let replay = replay_for_writing(store, id, team)?;
         if replay.state.seq.0 == 0 && snapshot.0 > 0 {
             return Err(ArchiveError::LedgerLost { path: ledger_of(&key), lines: snapshot.0 });
         }

@@ -1,7 +1,7 @@
 //! The manifest of an archive, which also says whether the ledger lies elsewhere, and the manifest of such a ledger.
 //!
-//! The manifest does not name the ledger's place, so that a ledger can move. The ledger's own manifest names the archive. So a
-//! missing or wrong place is always noticed, and nobody begins a second ledger beside the first.
+//! The archive's manifest does not name the ledger's place, because a ledger can move. The ledger's manifest names the archive.
+//! So Annals notices a missing or wrong place, and begins no second ledger.
 
 use serde::{Deserialize, Serialize};
 

@@ -3,7 +3,6 @@
 #[path = "../../tests/lake/history.rs"]
 mod history;
 mod catalog;
-mod hook_store;
 mod planted;
 mod size;
 mod versions;

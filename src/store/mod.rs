@@ -5,6 +5,8 @@ mod blob;
 mod conformance;
 mod directories;
 mod faulty;
+#[cfg(test)]
+mod list_hook;
 mod local;
 mod locks;
 mod memory;
@@ -25,6 +27,8 @@ pub use blob::{Blob, BlobReader};
 #[cfg(test)]
 pub use directories::later_name;
 pub use faulty::{Fault, FaultyStore};
+#[cfg(test)]
+pub use list_hook::ListHookStore;
 pub use local::LocalStore;
 pub use memory::MemoryStore;
 #[cfg(test)]

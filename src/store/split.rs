@@ -113,7 +113,7 @@ impl Store for SplitStore {
         self.data.abort_upload(upload)
     }
 
-    /// Also reports files in the ledger's directory beside the data: no reader sees them, so only a mistake puts them there.
+    /// Also reports ledger files beside the data. No reader sees them, so they are a mistake.
     fn altered_parts(&self) -> Result<Vec<Rewritten>, StoreError> {
         let mut found = self.ledger.altered_parts()?;
         let what = "lies beside the data, but the ledger of this archive lies elsewhere";

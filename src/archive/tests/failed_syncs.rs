@@ -199,7 +199,7 @@ fn an_unsynced_file_is_written_again_and_never_synced_again() {
         let anew = log.failed.difference(&log.synced).map(|(path, _)| path).filter(|_| !is_snapshot);
         let anew: Vec<&String> = anew.collect();
         assert_eq!(anew, Vec::<&String>::new(), "sync {fail_at} of {syncs}: not written again with the same bytes");
-        given_up += log.failed.len();
+        given_up += if is_snapshot { 0 } else { log.failed.len() };
         drop(log);
         let disk: Arc<dyn Store> = Arc::new(store.inner.clone());
         let archive = open(&disk);

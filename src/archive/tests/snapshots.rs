@@ -236,7 +236,7 @@ fn a_team_with_a_snapshot_and_no_line_is_refused() {
                 faults.iter().any(|found| found.code == FaultCode::SeqGap && found.object == "ledger/team=acme");
             assert!(named, "{content:?}: {faults:?}");
         }
-        // Files under other names are of a commit that never reached its line.
+        // Without a snapshot, the files can be of a first commit that was interrupted before its line.
         disk.remove(&path_of(1)).unwrap();
         assert!(archive.writer(&team()).is_ok(), "{content:?}");
     }

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use super::super::{ObsoleteFiles, VerifyOptions, verify};
 use super::*;
 use crate::model::GRACE_MIN;
-use crate::store::{Blob, Fault, FaultyStore, FileWriter, Guard, Listed, MemoryStore, StoreError, Tail, put};
+use crate::store::{Fault, FaultyStore, ListHookStore, MemoryStore, put};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -142,57 +142,6 @@ fn an_interrupted_vacuum_leaves_a_valid_archive() {
     }
 }
 
-/// An action that runs once, during a listing.
-type DuringListing = Mutex<Option<Box<dyn FnOnce() + Send>>>;
-
-/// A store that runs an action while the files of a dataset are listed.
-struct ListHookStore {
-    inner: Arc<dyn Store>,
-    meanwhile: DuringListing,
-}
-
-impl Store for ListHookStore {
-    fn create(&self) -> Result<Box<dyn FileWriter>, StoreError> {
-        self.inner.create()
-    }
-
-    fn read(&self, path: &str) -> Result<Blob, StoreError> {
-        self.inner.read(path)
-    }
-
-    fn list(&self, directory: &str) -> Result<Vec<Listed>, StoreError> {
-        let listed = self.inner.list(directory)?;
-        let is_it = directory == "tables/connections/team=acme" && !listed.is_empty();
-        if let Some(act) = is_it.then(|| self.meanwhile.lock().unwrap().take()).flatten() {
-            act();
-        }
-        Ok(listed)
-    }
-
-    fn remove_all(&self, paths: &[&str]) -> Result<(), StoreError> {
-        self.inner.remove_all(paths)
-    }
-
-    fn create_new(&self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
-        self.inner.create_new(path, bytes)
-    }
-
-    fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
-        self.inner.append(path, tail, bytes)
-    }
-
-    /// Like an object store: only the append fences.
-    fn lock(&self, _: &str) -> Result<Box<dyn Guard>, StoreError> {
-        struct None;
-        impl Guard for None {}
-        Ok(Box::new(None))
-    }
-
-    fn now(&self) -> Result<Instant, StoreError> {
-        self.inner.now()
-    }
-}
-
 /// S3: a second writer commits old unnamed files between the vacuum's listing and its read of the ledger: the vacuum finds them
 /// named.
 #[test]
@@ -214,12 +163,16 @@ fn a_file_that_a_concurrent_commit_names_is_kept() {
         let later = now().plus(DAY * 30);
         disk.set_now(later);
         let again = open_same(&store);
-        let meanwhile = move || {
-            // Its files have old times here, as with a wrong clock.
-            let _ = writer(&again).commit(next, later).unwrap();
+        let pending = Mutex::new(Some(next));
+        let hook = move |directory: &str| {
+            if directory == "tables/connections/team=acme"
+                && let Some(next) = pending.lock().unwrap().take()
+            {
+                // Its files have old times here, as with a wrong clock.
+                let _ = writer(&again).commit(next, later).unwrap();
+            }
         };
-        let beside = ListHookStore { inner: store.clone(), meanwhile: Mutex::new(Some(Box::new(meanwhile))) };
-        let beside: Arc<dyn Store> = Arc::new(beside);
+        let beside: Arc<dyn Store> = Arc::new(ListHookStore { inner: store.clone(), hook: Box::new(hook) });
         let mut second = writer(&open(&beside));
         crate::planted::CURRENT.set(bug);
         let _ = second.vacuum().unwrap();

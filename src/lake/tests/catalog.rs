@@ -2,10 +2,9 @@
 
 use std::sync::{Mutex, mpsc};
 
-use super::hook_store::HookStore;
 use super::*;
 use crate::archive::version_path;
-use crate::store::put;
+use crate::store::{ListHookStore, put};
 
 /// The longest wait for an answer that needs no store.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -29,7 +28,7 @@ fn a_slow_store_delays_no_request_but_the_one_that_looks() {
             }
         }
     };
-    let store = HookStore { inner: Arc::new(disk), hook: Box::new(hook) };
+    let store = ListHookStore { inner: Arc::new(disk), hook: Box::new(hook) };
     let catalog = Arc::new(Catalog::new(Arc::new(Archive::open(Arc::new(store)).unwrap())));
     let known = catalog.load("connections", start()).unwrap();
     assert!(known.is_some());

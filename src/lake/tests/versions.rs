@@ -2,11 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::hook_store::HookStore;
 use super::*;
 use crate::archive::{version_of, version_path};
 use crate::lake::table::content;
-use crate::store::put;
+use crate::store::{ListHookStore, put};
 
 const NAME: &str = "connections";
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -54,7 +53,7 @@ fn a_version_that_is_replaced_between_list_and_read_is_read_in_its_newer_form() 
         put(&own, &second, &bytes).unwrap();
         own.remove(&first).unwrap();
     };
-    let store = HookStore { inner: Arc::new(disk), hook: Box::new(hook) };
+    let store = ListHookStore { inner: Arc::new(disk), hook: Box::new(hook) };
     assert_eq!(Table::read(&store, NAME).unwrap().map(|table| table.version), Some(2));
 }
 

@@ -84,7 +84,7 @@ impl TeamWriter {
         let snapshot = snapshot::newest(store, &key);
         let replay = replay_for_writing(store, id, team)?;
         if replay.state.seq.0 == 0 && snapshot.0 > 0 {
-            return Err(ArchiveError::LedgerLost { path: ledger_of(&key), lines: snapshot.0 });
+            return Err(ArchiveError::LedgerLost { path: ledger_of(&key), line: snapshot });
         }
         recover(store, &key, &replay)?;
         let heads = heads_of(store, archive.signer(), id, team, &replay)?;

@@ -41,8 +41,8 @@ pub enum ArchiveError {
     LedgerMissing,
     #[error("ledger/archive.json: [store] ledger names the place of the ledger of another archive, {found}")]
     OtherLedger { found: String },
-    #[error("{path}: no line is there, but snapshots/ shows {lines} or more: restore the ledger from a back-up")]
-    LedgerLost { path: String, lines: u64 },
+    #[error("{path}: no line is there, but a snapshot of line {line} exists: restore the ledger from a back-up")]
+    LedgerLost { path: String, line: LedgerSeq },
     #[error("the target holds archive {found}, but the source is archive {expected}: choose another target")]
     OtherArchive { found: String, expected: String },
     #[error(

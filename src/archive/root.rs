@@ -255,7 +255,7 @@ fn ledgers(store: &dyn Store) -> Result<Vec<(TeamId, LedgerDays)>, ArchiveError>
         }
     }
     match begun.pop_first() {
-        Some((key, lines)) => Err(ArchiveError::LedgerLost { path: ledger_of(&key), lines: lines.0 }),
+        Some((key, line)) => Err(ArchiveError::LedgerLost { path: ledger_of(&key), line }),
         None => Ok(found),
     }
 }

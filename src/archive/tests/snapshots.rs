@@ -226,7 +226,8 @@ fn a_team_with_a_snapshot_and_no_line_is_refused() {
             None => disk.remove(ledger).unwrap(),
         }
         let archive = Archive::open(Arc::new(disk.clone())).unwrap();
-        let is_lost = |error: Option<ArchiveError>| matches!(error, Some(ArchiveError::LedgerLost { lines: 1, .. }));
+        let is_lost =
+            |error: Option<ArchiveError>| matches!(error, Some(ArchiveError::LedgerLost { line: LedgerSeq(1), .. }));
         assert!(is_lost(archive.writer(&team()).err()), "{content:?}");
         assert!(is_lost(archive.teams().err()), "{content:?}");
         assert!(is_lost(archive.read_each(&|_| true, |_| ()).err()), "{content:?}");

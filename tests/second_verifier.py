@@ -1,8 +1,8 @@
 """Verifies an archive. It follows only the description of the format in src/archive/mod.rs, and uses no code of Annals.
 
-    python3 tests/second_verifier.py ARCHIVE
+    python3 tests/second_verifier.py ARCHIVE [LEDGER]
 
-Every fault is one line, `<what> <where>: <detail>`; exit 0 when there is none, else 1. A line that begins with `note` is no fault. Rows are proved too where the
+LEDGER is the place of a ledger that lies elsewhere. Every fault is one line, `<what> <where>: <detail>`; exit 0 when there is none, else 1. A line that begins with `note` is no fault. Rows are proved too where the
 `duckdb` module can be imported; else their files' bytes alone are, and the last line says so.
 """
 
@@ -270,18 +270,29 @@ def check_file(root, entry, salts):
         fault("ROW_ROOT", entry["path"], "its rows are not those that were committed")
 
 
-def main(root):
-    manifest = json.loads((root / "archive.json").read_bytes())
-    if manifest["format"] != "annals archive" or manifest["version"] != 3:
-        fault("VERSION", "archive.json", f"{manifest}")
+def read_manifest(path, form):
+    manifest = json.loads(path.read_bytes())
+    if manifest["format"] != form or manifest["version"] != 3:
+        fault("VERSION", path, f"{manifest}")
+    return manifest
+
+
+def main(root, ledger_root):
+    manifest = read_manifest(root / "archive.json", "annals archive")
     known, retired, contents = {"archive.json"}, {}, set()
+    if (manifest.get("ledger") == "elsewhere") != (ledger_root != root):
+        sys.exit(f"archive.json says that the ledger lies {manifest.get('ledger', 'inside')}")
+    if ledger_root != root:
+        known.add("ledger/archive.json")
+        if read_manifest(ledger_root / "ledger/archive.json", "annals ledger")["id"] != manifest["id"]:
+            fault("ARCHIVE_ID", "ledger/archive.json", "the ledger of another archive")
     def may_be_left(path, name):
         """Whether the file may be there: it is young, or an open table may name it; and it is no copy of a live file."""
         place, age = PLACE.fullmatch(name), time.time() - max(path.stat().st_mtime, retired.get(name, 0))
         content = place and (place[3], hashlib.sha256(path.read_bytes()).hexdigest())
         return age < GRACE and (place or name.startswith(("scratch/", "salts/"))) and content not in contents
-    for folder in sorted((root / "ledger").glob("team=*")):
-        known.update(str(path.relative_to(root)) for path in folder.iterdir())
+    for folder in sorted((ledger_root / "ledger").glob("team=*")):
+        known.update(str(path.relative_to(ledger_root)) for path in folder.iterdir())
         live, removed, named = check_ledger(folder, manifest["id"])
         key = folder.name.removeprefix("team=")
         salts = check_salts(root, manifest["id"], key, named)
@@ -290,14 +301,15 @@ def main(root):
         known.update(live, (salt_name(key, month, sha256) for month, sha256 in named.items()))
         contents.update((entry["role"], entry["sha256"]) for entry in live.values())
         retired |= {p: time.time() if (root / p.split("/team=")[0] / "metadata").is_dir() else t for p, t in removed.items()}
-    for path in sorted(path for path in root.rglob("*") if path.is_file()):
-        name = str(path.relative_to(root))
+    for base, path in sorted((base, path) for base in {root, ledger_root} for path in base.rglob("*") if path.is_file()):
+        name = str(path.relative_to(base))
+        is_there = base == (ledger_root if name.startswith("ledger/") else root)
         is_derived = name.startswith(("locks/", "snapshots/")) or re.match("tables/[a-z_]+/(metadata|data)/", name)
-        if name not in known and not is_derived and not may_be_left(path, name):
+        if not (name in known and is_there) and not is_derived and not may_be_left(path, name):
             fault("ORPHAN_FILE", name, "no ledger names it")
 
 
-main(pathlib.Path(sys.argv[1]))
+main(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[-1]))
 print("".join(f"note {note}\n" for note in notes), end="")
 print("\n".join(faults) or f"no fault{'' if duckdb else ' (rows not read: no duckdb module)'}")
 sys.exit(bool(faults))

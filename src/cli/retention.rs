@@ -6,11 +6,11 @@ use std::time::Duration;
 use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use clap::{Args, Subcommand};
 
-use crate::archive::{Archive, ArchiveError, Committed, DueMonth, ExpiredRecord, KeptBy, TeamState, TeamWriter};
+use crate::archive::{Archive, DueMonth, ExpiredRecord, KeptBy};
 use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::model::{Instant, TeamId};
-use crate::pipeline::{Chunk, due_months, expire};
+use crate::pipeline::{due_months, expire};
 
 use super::output::{self, OutputArgs};
 use super::{Global, publish, query, reading, teams};
@@ -154,14 +154,11 @@ fn remove_of(
     now: Instant,
 ) -> Result<(Vec<ExpiredRecord>, Vec<DueMonth>), Error> {
     let retention = config.retention.of(team);
-    let mut reader = archive.read(team)?;
-    if !args.dry_run && are_sessions_behind(reader.state()) {
-        // Months wait for the sessions that an interrupted run did not make.
-        catch_up_sessions(&mut archive.writer(team)?, now)?;
-        reader = archive.read(team)?;
-    }
+    let reader = archive.read(team)?;
     let (due, kept) = due_months(archive, reader.state(), retention, now)?;
-    if args.dry_run || due.is_empty() {
+    // Months wait for the sessions that an interrupted run did not make.
+    let is_behind = reader.state().sessions.is_some_and(|mark| mark.through.is_some());
+    if args.dry_run || (due.is_empty() && !is_behind) {
         return Ok((reader.would_expire(&due, now)?, kept));
     }
     if !args.trust_clock {
@@ -169,18 +166,6 @@ fn remove_of(
     }
     let done = expire(archive, &mut archive.writer(team)?, retention, (now, now))?;
     Ok((done.expired, done.kept))
-}
-
-/// Whether an earlier commit, such as an expiry, left sessions to a later one.
-fn are_sessions_behind(state: &TeamState) -> bool {
-    state.sessions.is_some_and(|mark| mark.through.is_some())
-}
-
-fn catch_up_sessions(writer: &mut TeamWriter, now: Instant) -> Result<(), ArchiveError> {
-    while are_sessions_behind(writer.state())
-        && let Committed::Committed { .. } = Chunk::next(writer.state()).commit(writer, now, now)?
-    {}
-    Ok(())
 }
 
 /// Refuses a clock that is far ahead of the last read: a clock that is wrong by years would expire the whole archive.

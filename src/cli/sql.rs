@@ -3,6 +3,7 @@
 use clap::Args;
 
 use crate::error::{Error, Exit};
+use crate::report::lexer;
 
 use super::limits::LimitArgs;
 use super::output::OutputArgs;
@@ -14,7 +15,7 @@ use super::{Global, query, shell};
 /// standard input, it runs them in order until the first error.
 #[derive(Debug, Args)]
 pub struct SqlArgs {
-    /// The query; without it, or with `-`, the command reads statements from standard input
+    /// The query, or several statements; without it, or with `-`, the command reads statements from standard input
     query: Option<String>,
     #[command(flatten)]
     output: OutputArgs,
@@ -26,6 +27,9 @@ pub fn run(global: &Global, args: &SqlArgs) -> Result<Exit, Error> {
     let mut config = global.load()?;
     args.limits.apply(&mut config);
     match args.query.as_deref() {
+        Some(script) if lexer::all_statements(script).nth(1).is_some() => {
+            shell::script(&config, &args.output, script.as_bytes())?;
+        }
         Some(query) if query != "-" => query::answer(&config, query, &args.output)?,
         _ => shell::run(&config, &args.output, global.verbose)?,
     }

@@ -1,6 +1,6 @@
 //! Expiry: removes months that are older than their retention class allows.
 
-use crate::archive::{Archive, ArchiveError, DueMonth, ExpiredRecord, TeamState, TeamWriter, active_holds};
+use crate::archive::{Archive, ArchiveError, Committed, DueMonth, ExpiredRecord, TeamState, TeamWriter, active_holds};
 use crate::model::{Instant, Retention};
 
 use super::sessions::catch_up::Chunk;
@@ -34,8 +34,8 @@ pub fn due_months(
     Ok(state.due(retention, &holds, now).into_iter().partition(|month| month.kept_by.is_none()))
 }
 
-/// Removes the due months without a hold or open window, in one ledger line. Then makes the sessions again that lost
-/// part of their events. `at` is the time of the policy, `now` the machine's clock.
+/// Removes the due months without a hold or open window, in one ledger line. Before and afterwards, makes the sessions that
+/// an interrupted run left, or that lost part of their events. `at` is the time of the policy, `now` the machine's clock.
 ///
 /// # Errors
 /// When the archive cannot be read or written.
@@ -45,12 +45,19 @@ pub fn expire(
     retention: &Retention,
     (at, now): (Instant, Instant),
 ) -> Result<Expiration, ArchiveError> {
+    catch_up(writer, at, now)?;
     let (due, kept) = due_months(archive, writer.state(), retention, at)?;
     let expired = writer.expire(&due, at, now)?;
-    while !expired.is_empty() && are_stale(writer.state()) {
-        let _ = Chunk::next(writer.state()).commit(writer, at, now)?;
-    }
+    catch_up(writer, at, now)?;
     Ok(Expiration { expired, kept })
+}
+
+/// Makes the sessions that lag behind the events: months wait for them.
+fn catch_up(writer: &mut TeamWriter, at: Instant, now: Instant) -> Result<(), ArchiveError> {
+    while are_stale(writer.state())
+        && let Committed::Committed { .. } = Chunk::next(writer.state()).commit(writer, at, now)?
+    {}
+    Ok(())
 }
 
 /// Expires months by the daemon's schedule. The earlier clock counts, so one clock in the future expires nothing early.

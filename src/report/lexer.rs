@@ -130,6 +130,12 @@ pub fn statements(text: &str) -> (Vec<Statement>, usize) {
     (found, start)
 }
 
+/// All statements of `text`; the last one needs no semicolon.
+pub fn all_statements(text: &str) -> impl Iterator<Item = Statement> {
+    let (found, rest) = statements(text);
+    found.into_iter().chain(statement(text, rest..text.len()))
+}
+
 /// The statement in `range` of `text`, unless it is empty.
 pub fn statement(text: &str, range: Range<usize>) -> Option<Statement> {
     let part = &text[range.clone()];
@@ -143,8 +149,7 @@ const READS: [&str; 8] = ["describe", "explain", "from", "select", "show", "summ
 
 /// Whether `sql` is one statement that changes nothing.
 pub fn only_reads(sql: &str) -> bool {
-    let (whole, rest) = statements(sql);
-    let mut all = whole.into_iter().chain(statement(sql, rest..sql.len()));
+    let mut all = all_statements(sql);
     let first = all.next().map_or_else(String::new, |statement| first_word(&statement.sql));
     all.next().is_none() && READS.contains(&first.as_str())
 }
@@ -152,8 +157,7 @@ pub fn only_reads(sql: &str) -> bool {
 /// Whether a statement of `sql` installs or loads an extension, or changes a setting for this. The engine then downloads the
 /// extension, and an extension can read from the network.
 pub fn loads_extension(sql: &str) -> bool {
-    let (whole, rest) = statements(sql);
-    whole.into_iter().chain(statement(sql, rest..sql.len())).any(|statement| {
+    all_statements(sql).any(|statement| {
         let all = tokens(&statement.sql).into_iter().filter(|token| matches!(token.kind, Kind::Word | Kind::Name));
         let words: Vec<String> = all.map(|token| statement.sql[token.range].to_ascii_lowercase()).collect();
         let names = |word: &String| word == "install" || word == "load" || word.contains("extension");

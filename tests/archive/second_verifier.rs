@@ -21,9 +21,13 @@ use damage::world::{HONEST, World, at};
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/second_verifier.py");
 const LEFT_OUT: &str = "the second verifier";
 
+fn second_output(python: &str, archive: &Path) -> std::process::Output {
+    Command::new(python).arg(SCRIPT).arg(archive).output().expect("Python runs")
+}
+
 /// The second verifier's output, and whether it found no fault.
 fn second(python: &str, archive: &Path) -> (bool, String) {
-    let output = Command::new(python).arg(SCRIPT).arg(archive).output().expect("Python runs");
+    let output = second_output(python, archive);
     assert_eq!(String::from_utf8_lossy(&output.stderr), "", "it does not fail itself");
     let said = String::from_utf8(output.stdout).expect("text");
     assert!(!said.contains("rows not read"), "{said}");
@@ -120,6 +124,32 @@ fn the_second_verifier_finds_the_same_faults() {
         let (is_clean, theirs) = second(&python, &place.archive());
         assert!(!is_clean && theirs.contains(code), "{name}: {theirs}");
     }
+}
+
+#[test]
+fn another_verifier_reads_a_ledger_elsewhere() {
+    let Some(python) = python_with_duckdb(LEFT_OUT) else { return };
+    let place = Place::new();
+    let [data, ledger] = ["data", "ledger"].map(|name| place.directory.path().join(name));
+    let (status, ours, _) =
+        place.run(&["copy", "it's [an] archive", "data", "--archive", "data", "--ledger", "ledger"]);
+    assert_eq!(status, 0, "{ours}");
+    let both = || {
+        let output =
+            Command::new(&python).args([SCRIPT.as_ref(), data.as_path(), &ledger]).output().expect("Python runs");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    assert_eq!(both(), "no fault\n");
+    assert!(!second_output(&python, &data).status.success(), "it needs the ledger's place");
+    // A file of the ledger in the wrong place.
+    fs::create_dir_all(data.join("ledger/team=acme")).expect("made");
+    let line = &of_kind(&ledger.join("ledger/team=acme"), "jsonl")[0];
+    let stray = data.join("ledger/team=acme").join(line.file_name().expect("a name"));
+    let _ = fs::copy(line, &stray).expect("copied");
+    assert!(both().starts_with("ORPHAN_FILE ledger/team=acme/"), "{}", both());
+    fs::remove_dir_all(data.join("ledger")).expect("removed");
+    rewrite(line, |bytes| bytes[200] ^= 1);
+    assert!(both().starts_with("CHAIN_BREAK "), "{}", both());
 }
 
 #[test]

@@ -35,6 +35,16 @@ fn statements_run_in_order_up_to_the_first_that_fails() {
 }
 
 #[test]
+fn an_argument_of_several_statements_gives_the_answer_of_each() {
+    let place = Place::new();
+    let (code, stdout, stderr) =
+        place.run(&["sql", "SET threads = 1; SELECT 1 AS a; SELECT 2 AS b", "--format", "csv"]);
+    assert_eq!((code, stdout.as_str(), stderr.as_str()), (0, "a\n1\nb\n2\n", ""));
+    let (code, stdout, stderr) = place.run(&["sql", "SELECT 1 AS a;\nSELECT nothing", "--format", "csv"]);
+    assert!(code == 2 && stdout == "a\n1\n" && stderr.contains(": line 2: "), "{stdout} {stderr}");
+}
+
+#[test]
 fn commands_may_be_between_statements() {
     let place = Place::new();
     let file = place.directory.path().join("more.sql");

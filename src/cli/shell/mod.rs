@@ -38,22 +38,32 @@ const HISTORY_ENTRIES_MAX: usize = 10_000;
 /// # Errors
 /// When no archive exists; in a script, the first error.
 pub fn run(config: &Config, args: &OutputArgs, verbose: bool) -> Result<(), Error> {
+    if !stdin().is_terminal() {
+        return script(config, args, stdin().lock());
+    }
     let guard = signals::guard()?;
     let engine = query::engine(config, query::view_data(config)?)?;
-    if stdin().is_terminal() {
-        guard.in_shell();
-        let mut plain = stdout();
-        let is_shown = plain.is_terminal();
-        let base = if is_shown { Base::Terminal } else { Base::Writer(&mut plain) };
-        let mut session = Session::new(config, &guard, engine, base, args.format);
-        if let Some(path) = &args.output {
-            session.open_output(path)?;
-        }
-        return interact(&mut session, is_shown, verbose);
+    guard.in_shell();
+    let mut plain = stdout();
+    let is_shown = plain.is_terminal();
+    let base = if is_shown { Base::Terminal } else { Base::Writer(&mut plain) };
+    let mut session = Session::new(config, &guard, engine, base, args.format);
+    if let Some(path) = &args.output {
+        session.open_output(path)?;
     }
+    interact(&mut session, is_shown, verbose)
+}
+
+/// Runs the statements of `source` in order, until the first error.
+///
+/// # Errors
+/// When no archive exists; the first error of a statement.
+pub fn script(config: &Config, args: &OutputArgs, source: impl BufRead) -> Result<(), Error> {
+    let guard = signals::guard()?;
+    let engine = query::engine(config, query::view_data(config)?)?;
     args.rows(|out, _| {
         let mut session = Session::new(config, &guard, engine, Base::Writer(out), Some(args.format()));
-        session.script(None, stdin().lock()).map(|_| ())
+        session.script(None, source).map(|_| ())
     })
 }
 

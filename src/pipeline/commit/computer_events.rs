@@ -30,7 +30,7 @@ pub struct CommitContext<'a> {
 
 /// An activity event about a computer.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct ComputerEvent {
+pub struct ComputerEvent {
     at: Instant,
     event_type: String,
     text: String,
@@ -46,17 +46,12 @@ impl ComputerEvent {
 /// New events about computers.
 #[derive(Debug, Default)]
 pub struct ComputerEvents {
-    removals: Vec<ComputerEvent>,
+    pub removals: Vec<ComputerEvent>,
     additions: Vec<ComputerEvent>,
     named: BTreeSet<DeviceId>,
 }
 
 impl ComputerEvents {
-    /// The number of removals.
-    pub fn removal_count(&self) -> u64 {
-        self.removals.len() as u64
-    }
-
     /// Observes the new rows of a stream.
     pub fn observe(&mut self, state: &TeamState, stream: Stream, added: &NewRows) {
         match stream {

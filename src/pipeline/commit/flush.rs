@@ -63,7 +63,7 @@ fn prepare(mut batch: Batch, of: &CommitContext<'_>) -> Result<(Draft, CommitCou
     flush.draft.devices = batch.devices.clone();
     flush.findings(&batch);
     flush.windows(&mut batch)?;
-    flush.flushed.removals = flush.computers(&batch)?;
+    flush.computers(&batch)?;
     flush.count_rows_by_kind();
     flush.streams(&batch);
     let Flush { draft, mut flushed, .. } = flush;
@@ -193,15 +193,13 @@ impl<'a> Flush<'a> {
         Ok(())
     }
 
-    /// Adds computers and losses that the rows name. Returns the number of removals.
+    /// Adds computers and losses that the rows name.
     ///
     /// # Errors
     /// When the archive cannot be read.
-    pub fn computers(&mut self, batch: &Batch) -> Result<u64, ArchiveError> {
-        let events = std::mem::take(&mut self.computer_events);
-        let removals = events.removal_count();
-        events.record(self.of, batch, &mut self.draft)?;
-        Ok(removals)
+    pub fn computers(&mut self, batch: &Batch) -> Result<(), ArchiveError> {
+        self.flushed.removals = self.computer_events.removals.len() as u64;
+        std::mem::take(&mut self.computer_events).record(self.of, batch, &mut self.draft)
     }
 
     /// The archived events that the batch may repeat, or that a complete reading must contain.

@@ -68,6 +68,25 @@ fn a_stop_during_a_reading_leaves_a_valid_archive_and_the_next_run_continues() {
 }
 
 #[test]
+fn a_killed_daemon_continues_with_its_ledger_elsewhere() {
+    let scene = Scene::new(2);
+    scene.configure(&format!("{POLLS}[store]\nledger = \"ledgers\"\n[publish]\nschedule = \"*/2 * * * * *\"\n"));
+    for n in 0..2 {
+        let mut daemon = scene.start();
+        let mark = format!("born-{n}");
+        scene.connect(&scene.team(n), &mark);
+        wait_for("the event", || (scene.count(&format!("connections where event_id = '{mark}'")) == 1).then_some(()));
+        daemon.signal("KILL");
+        assert_eq!(daemon.ends().0, None);
+    }
+    let daemon = scene.start();
+    wait_for("readiness", || daemon.is_ready().then_some(()));
+    daemon.stop();
+    scene.holds_the_truth();
+    assert!(scene.path("ledgers/ledger").is_dir() && !scene.path("archive/ledger").exists());
+}
+
+#[test]
 fn a_second_signal_ends_it_at_once() {
     let scene = Scene::new(1);
     let mut daemon = scene.start();

@@ -171,7 +171,7 @@ impl Running {
         let (live, clock, metrics) = (self.live.clone(), self.clock.clone(), self.metrics.clone());
         let place = query::place(config, query::open(config)?)?;
         let (settings, limits) = page_settings(config, &self.args);
-        let shown = AppState {
+        let state = AppState {
             catalog: self.catalog.clone(),
             queries: QueryService::new(place, limits, live.clone(), clock.clone()),
             settings: RwLock::new(settings),
@@ -183,7 +183,7 @@ impl Running {
             metrics,
         };
         let address = config.http.listen;
-        let opened = Port::open(address, Arc::new(shown)).await;
+        let opened = Port::open(address, Arc::new(state)).await;
         opened.map_err(|source| Error::io(format!("cannot listen on {address} (http.listen)"), source))
     }
 

@@ -44,7 +44,7 @@ struct PageKey(i64, String, String, String);
 /// # Errors
 /// When `input` is invalid; the errors of the query.
 pub async fn find(
-    shown: &AppState,
+    state: &AppState,
     input: &Input,
     teams: Vec<TeamId>,
     limit: usize,
@@ -73,7 +73,7 @@ pub async fn find(
         limit + 1
     );
     let ask = move |engine: &mut Engine| engine.rows::<Quarantined>(&sql, &values);
-    let mut rows = shown.queries.ask(teams, Needs::views(&[View::Quarantine]), TIME_MAX, ask).await?;
+    let mut rows = state.queries.ask(teams, Needs::views(&[View::Quarantine]), TIME_MAX, ask).await?;
     let has_more = rows.len() > limit;
     rows.truncate(limit);
     let next = rows.last().filter(|_| has_more).map(|last| {

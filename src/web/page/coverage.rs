@@ -101,9 +101,9 @@ struct Coverage {
     needs_team: bool,
 }
 
-pub async fn coverage(State(shown): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
-    let mut asker = PageRequest::of(&shown, &headers, &uri, "Coverage").await?;
-    let refused = |problem| Refused::here(&shown, &headers, &uri, problem);
+pub async fn coverage(State(state): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
+    let mut asker = PageRequest::of(&state, &headers, &uri, "Coverage").await?;
+    let refused = |problem| Refused::here(&state, &headers, &uri, problem);
     asker.input.only(&PARAMETERS).map_err(refused)?;
     // A calendar shows one team: the first one by default.
     if asker.team.is_none() {
@@ -114,7 +114,7 @@ pub async fn coverage(State(shown): State<Arc<AppState>>, headers: HeaderMap, ur
     let Some(team) = asker.team.clone() else {
         return shown_page(&empty(asker, stream));
     };
-    let data = shown.queries.snapshot(vec![team.clone()]).await.map_err(refused)?;
+    let data = state.queries.snapshot(vec![team.clone()]).await.map_err(refused)?;
     let cover = CoverageRanges::of(&data, &team, stream, asker.now);
     let now = asker.now;
     let today = day_of(now);

@@ -70,8 +70,8 @@ struct DayPage {
     list_href: String,
 }
 
-pub async fn day(State(shown): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
-    let asker = PageRequest::of(&shown, &headers, &uri, "A day").await?;
+pub async fn day(State(state): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
+    let asker = PageRequest::of(&state, &headers, &uri, "A day").await?;
     let (day, problem) = match asker.input.parsed::<Date>("day") {
         Ok(Some(day)) if (2000..2100).contains(&day.year()) => (day, None),
         Ok(None) => (day_at(asker.now, &asker.zone), None),
@@ -82,14 +82,14 @@ pub async fn day(State(shown): State<Arc<AppState>>, headers: HeaderMap, uri: Ur
     let found = match problem {
         Some(problem) => Err(problem),
         None => match Search::of(&asker.input, asker.teams.clone(), period) {
-            Ok(search) => search.running_sessions(&shown).await,
+            Ok(search) => search.running_sessions(&state).await,
             Err(problem) => Err(problem),
         },
     };
     let (sessions, problem, status) = match found {
         Ok(sessions) => (sessions, None, StatusCode::OK),
         Err(problem) if problem.status.is_client_error() => (Vec::new(), Some(problem.message), problem.status),
-        Err(problem) => return Err(Refused::here(&shown, &headers, &uri, problem)),
+        Err(problem) => return Err(Refused::here(&state, &headers, &uri, problem)),
     };
     shown_as(status, &document(asker, day, period, sessions, problem))
 }

@@ -51,12 +51,12 @@ struct Findings {
     has_teams: bool,
 }
 
-pub async fn findings(State(shown): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
-    let asker = PageRequest::of(&shown, &headers, &uri, "Findings").await?;
-    let refused = |problem| Refused::here(&shown, &headers, &uri, problem);
-    let counts = kinds(&shown, asker.teams.clone()).await.map_err(refused)?;
+pub async fn findings(State(state): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
+    let asker = PageRequest::of(&state, &headers, &uri, "Findings").await?;
+    let refused = |problem| Refused::here(&state, &headers, &uri, problem);
+    let counts = kinds(&state, asker.teams.clone()).await.map_err(refused)?;
     let found = match asker.input.only(&PARAMETERS) {
-        Ok(()) => find(&shown, &asker.input, asker.teams.clone(), ROWS).await,
+        Ok(()) => find(&state, &asker.input, asker.teams.clone(), ROWS).await,
         Err(problem) => Err(problem),
     };
     let (found, problem, status) = match found {

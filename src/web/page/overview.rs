@@ -94,18 +94,18 @@ struct Overview {
     shard: String,
 }
 
-pub async fn overview(State(shown): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
-    let refused = |problem| Refused::here(&shown, &headers, &uri, problem);
+pub async fn overview(State(state): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
+    let refused = |problem| Refused::here(&state, &headers, &uri, problem);
     let input = Input::of(uri.query()).map_err(refused)?;
     input.only(&PARAMETERS).map_err(refused)?;
     let page = input.number("page").map_err(refused)?.unwrap_or(1);
-    let mut frame = Frame::bare(&shown, &headers, &uri);
+    let mut frame = Frame::bare(&state, &headers, &uri);
     frame.title = "Overview".to_owned();
-    let (now, zone) = (shown.clock.now(), zone_of(&headers));
-    let mut daemon = DaemonHealth::of(&shown.live, now);
+    let (now, zone) = (state.clock.now(), zone_of(&headers));
+    let mut daemon = DaemonHealth::of(&state.live, now);
     // The page works even while the archive cannot be read.
-    let held = shown.queries.teams().await.unwrap_or_default();
-    let names = shown.queries.names().await.unwrap_or_default();
+    let held = state.queries.teams().await.unwrap_or_default();
+    let names = state.queries.names().await.unwrap_or_default();
     daemon.set_names(&names);
     let search = input.shown("q");
     let beside = OtherTeams::of(&held, &daemon, &names, &search, TEAMS_SHOWN);

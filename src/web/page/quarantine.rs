@@ -41,16 +41,16 @@ struct Quarantine {
     has_teams: bool,
 }
 
-pub async fn quarantine(State(shown): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
-    let asker = PageRequest::of(&shown, &headers, &uri, "Quarantine").await?;
+pub async fn quarantine(State(state): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
+    let asker = PageRequest::of(&state, &headers, &uri, "Quarantine").await?;
     let found = match asker.input.only(&PARAMETERS) {
-        Ok(()) => find(&shown, &asker.input, asker.teams.clone(), ROWS).await,
+        Ok(()) => find(&state, &asker.input, asker.teams.clone(), ROWS).await,
         Err(problem) => Err(problem),
     };
     let (found, problem, status) = match found {
         Ok(found) => (Some(found), None, StatusCode::OK),
         Err(problem) if problem.status.is_client_error() => (None, Some(problem.message), problem.status),
-        Err(problem) => return Err(Refused::here(&shown, &headers, &uri, problem)),
+        Err(problem) => return Err(Refused::here(&state, &headers, &uri, problem)),
     };
     let items = found.iter().flat_map(|found| &found.rows).map(|row| item(&asker, row)).collect();
     let next = found.and_then(|found| found.next);

@@ -50,11 +50,11 @@ struct Reports {
     faults: Vec<String>,
 }
 
-pub async fn reports(State(shown): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
-    let asker = PageRequest::of(&shown, &headers, &uri, "Reports").await?;
-    let refused = |problem| Refused::here(&shown, &headers, &uri, problem);
+pub async fn reports(State(state): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
+    let asker = PageRequest::of(&state, &headers, &uri, "Reports").await?;
+    let refused = |problem| Refused::here(&state, &headers, &uri, problem);
     asker.input.only(&["team"]).map_err(refused)?;
-    let catalog = catalog(&shown).await.map_err(refused)?;
+    let catalog = catalog(&state).await.map_err(refused)?;
     let team = query([("team", asker.team_query().as_str())]);
     let listed = catalog.reports().iter().map(|report| ListedReport {
         id: printable(&report.id),
@@ -107,18 +107,18 @@ struct ReportPage {
 }
 
 pub async fn report(
-    State(shown): State<Arc<AppState>>,
+    State(state): State<Arc<AppState>>,
     Path(name): Path<String>,
     headers: HeaderMap,
     uri: Uri,
 ) -> Page {
-    let refused = |problem| Refused::here(&shown, &headers, &uri, problem);
-    let report = catalog(&shown).await.and_then(|mut catalog| Ok(catalog.find(&name)?.clone())).map_err(refused)?;
-    let asker = PageRequest::of(&shown, &headers, &uri, &report.title).await?;
+    let refused = |problem| Refused::here(&state, &headers, &uri, problem);
+    let report = catalog(&state).await.and_then(|mut catalog| Ok(catalog.find(&name)?.clone())).map_err(refused)?;
+    let asker = PageRequest::of(&state, &headers, &uri, &report.title).await?;
     let is_asked = asker.input.get("run").is_some();
     // A report that reads the whole archive or lacks a parameter waits for the button.
     let waits = if is_asked { None } else { waits(&report, &asker.input) };
-    let answer = if waits.is_some() { Ok(None) } else { answered(&shown, &asker, report.clone()).await.map(Some) };
+    let answer = if waits.is_some() { Ok(None) } else { answered(&state, &asker, report.clone()).await.map(Some) };
     let (answer, problem, status) = match answer {
         Ok(answer) => (answer, None, StatusCode::OK),
         Err(problem) if problem.status.is_server_error() && problem.code == "failed" => return Err(refused(problem)),
@@ -167,7 +167,7 @@ fn label(name: &str) -> String {
     name.replace('_', " ")
 }
 
-async fn answered(shown: &AppState, asker: &PageRequest, report: Report) -> Result<(Section, About), Problem> {
+async fn answered(state: &AppState, asker: &PageRequest, report: Report) -> Result<(Section, About), Problem> {
     check_parameters(&asker.input)?;
     let links = FORMATS.map(|(label, format, _)| {
         let end = asker.input.with(&[
@@ -178,8 +178,8 @@ async fn answered(shown: &AppState, asker: &PageRequest, report: Report) -> Resu
         ]);
         (label.to_owned(), format!("/reports/{}/file{end}", report.name))
     });
-    let question = Question::of(shown, report, &with_team(asker), asker.zone.clone()).await?;
-    question.section(shown, ROWS, links.into()).await
+    let question = Question::of(state, report, &with_team(asker), asker.zone.clone()).await?;
+    question.section(state, ROWS, links.into()).await
 }
 
 /// The input with the team of the page, even if the address names none.
@@ -247,12 +247,12 @@ fn gaps(about: &About, zone: &Zone) -> Vec<String> {
 }
 
 /// The whole report as a download.
-pub async fn file(State(shown): State<Arc<AppState>>, Path(name): Path<String>, headers: HeaderMap, uri: Uri) -> Page {
-    let refused = |problem| Refused::here(&shown, &headers, &uri, problem);
-    made(&shown, &name, &headers, &uri).await.map_err(refused)
+pub async fn file(State(state): State<Arc<AppState>>, Path(name): Path<String>, headers: HeaderMap, uri: Uri) -> Page {
+    let refused = |problem| Refused::here(&state, &headers, &uri, problem);
+    made(&state, &name, &headers, &uri).await.map_err(refused)
 }
 
-async fn made(shown: &AppState, name: &str, headers: &HeaderMap, uri: &Uri) -> Result<Response, Problem> {
+async fn made(state: &AppState, name: &str, headers: &HeaderMap, uri: &Uri) -> Result<Response, Problem> {
     let input = Input::of(uri.query())?;
     let format = input.get("format").unwrap_or("csv");
     let known = FORMATS.into_iter().find(|(_, known, _)| known.as_str() == format);
@@ -263,11 +263,11 @@ async fn made(shown: &AppState, name: &str, headers: &HeaderMap, uri: &Uri) -> R
     let input = Input::of(input.with(&[("format", "")]).strip_prefix('?'))?;
     check_parameters(&input)?;
     let zone = zone(&input, zone_of(headers))?;
-    let report = catalog(shown).await?.find(name)?.clone();
-    let question = Question::of(shown, report, &input, zone).await?;
+    let report = catalog(state).await?.find(name)?.clone();
+    let question = Question::of(state, report, &input, zone).await?;
     let begin = question.asked.period.start.day();
     let name = format!("{}-{}-{begin}.{}", question.report.id.to_lowercase(), question.report.name, format.as_str());
-    let body = question.file(shown, format).await?;
+    let body = question.file(state, format).await?;
     let plain: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || "-_.".contains(*c)).collect();
     let disposition = format!("attachment; filename=\"{plain}\"");
     let disposition = HeaderValue::from_str(&disposition).map_err(|error| Problem::failed(error.to_string()))?;

@@ -68,12 +68,12 @@ struct Sessions {
     day_href: String,
 }
 
-pub async fn sessions(State(shown): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
-    let asker = PageRequest::of(&shown, &headers, &uri, "Sessions").await?;
+pub async fn sessions(State(state): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
+    let asker = PageRequest::of(&state, &headers, &uri, "Sessions").await?;
     let asked = SearchForm::of(&asker);
-    match found(&shown, &asker).await {
+    match found(&state, &asker).await {
         Ok((search, rows, next)) => {
-            let latest = if rows.is_empty() { newest(&shown, asker.teams.clone()).await? } else { None };
+            let latest = if rows.is_empty() { newest(&state, asker.teams.clone()).await? } else { None };
             let has_teams = asker.team.is_none() && asker.teams.len() > 1;
             let begin = |at: Instant| local_time_text(at, &asker.zone);
             let document = Sessions {
@@ -112,16 +112,16 @@ pub async fn sessions(State(shown): State<Arc<AppState>>, headers: HeaderMap, ur
             };
             shown_as(problem.status, &document)
         }
-        Err(problem) => Err(Refused::here(&shown, &headers, &uri, problem)),
+        Err(problem) => Err(Refused::here(&state, &headers, &uri, problem)),
     }
 }
 
-async fn found(shown: &AppState, asker: &PageRequest) -> Result<(Search, Vec<Session>, Option<String>), Problem> {
+async fn found(state: &AppState, asker: &PageRequest) -> Result<(Search, Vec<Session>, Option<String>), Problem> {
     // The links of the day's page keep its grouping.
     asker.input.only(&[&PARAMETERS[..], &["by"]].concat())?;
     let period = period(&asker.input, asker.now, &asker.zone)?;
     let search = Search::of(&asker.input, asker.teams.clone(), period)?;
-    let found = search.find(shown, &asker.input, ROWS).await?;
+    let found = search.find(state, &asker.input, ROWS).await?;
     Ok((search, found.rows, found.next))
 }
 
@@ -234,15 +234,15 @@ struct OneSession {
     day_href: String,
 }
 
-pub async fn session(State(shown): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
-    let asker = PageRequest::of(&shown, &headers, &uri, "Session").await?;
-    let refused = |problem| Refused::here(&shown, &headers, &uri, problem);
+pub async fn session(State(state): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
+    let asker = PageRequest::of(&state, &headers, &uri, "Session").await?;
+    let refused = |problem| Refused::here(&state, &headers, &uri, problem);
     asker.input.only(&["team", "id"]).map_err(refused)?;
     let id = asker
         .input
         .get("id")
         .ok_or_else(|| refused(Problem::bad("id: the parameter is missing: give a connection id")))?;
-    let (session, events) = one(&shown, asker.teams.clone(), id).await.map_err(refused)?;
+    let (session, events) = one(&state, asker.teams.clone(), id).await.map_err(refused)?;
     let (outcome, outcome_class) = words(&session.outcome);
     let row = row_of(&asker, &session);
     let document = OneSession {

@@ -120,18 +120,18 @@ impl AlertState {
 }
 
 fn gaps(team: &TeamId, live: &TeamLive) -> Vec<(TeamId, LedgerSeq, Occurrence)> {
-    let told = live.gaps.iter().map(|(seq, gap)| {
+    let gaps = live.gaps.iter().map(|(seq, gap)| {
         let moment = |at: Option<Instant>| at.map_or_else(String::new, |at| at.to_string());
         let stream = gap.stream.map(crate::model::Stream::as_str);
         let apart = format!("{seq} {} {} {}", gap.subject, moment(gap.from), moment(gap.to));
-        let mut told = occurrence(Rule::Gap, Some(team), stream, &apart, gap.found_at);
-        (told.from, told.to, told.ledger_seq) = (gap.from, gap.to, Some(seq.0));
+        let mut new = occurrence(Rule::Gap, Some(team), stream, &apart, gap.found_at);
+        (new.from, new.to, new.ledger_seq) = (gap.from, gap.to, Some(seq.0));
         let (from, to) = (moment(gap.from), moment(gap.to));
         let what = stream.unwrap_or("events");
-        told.message = format!("a gap in {what} of team {team} ({}), from {from} to {to}: {}", gap.subject, gap.reason);
-        (team.clone(), *seq, told)
+        new.message = format!("a gap in {what} of team {team} ({}), from {from} to {to}: {}", gap.subject, gap.reason);
+        (team.clone(), *seq, new)
     });
-    told.collect()
+    gaps.collect()
 }
 
 fn time_left(team: &TeamId, live: &TeamLive, config: &Alerts, now: Instant, state: &mut AlertState) {
@@ -185,8 +185,8 @@ fn reports(shown: &LiveSnapshot, severity: Severity, now: Instant, state: &mut A
         let subjects = detected.subjects.iter().filter(|(_, grave)| **grave >= severity);
         let subjects: BTreeMap<String, Severity> = subjects.map(|(key, grave)| (key.clone(), *grave)).collect();
         state.detected.insert(report.clone(), subjects.keys().cloned().collect());
-        let told = occurrence(Rule::Report, None, None, report, now);
-        state.firing.extend(told.of(&Detected { subjects, ..Detected::clone(detected) }));
+        let alert = occurrence(Rule::Report, None, None, report, now);
+        state.firing.extend(alert.of(&Detected { subjects, ..Detected::clone(detected) }));
     }
 }
 

@@ -14,7 +14,7 @@ use crate::model::{Instant, Severity, Stream, TeamId};
 use crate::pipeline::{CommitCounts, Progress};
 
 use super::Settings;
-use super::names::{self, Kind, Name};
+use super::metric_names::{self as names, Kind, Name};
 use teams::Measure;
 
 /// Upper bounds of the commit histogram, in seconds.

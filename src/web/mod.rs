@@ -18,7 +18,7 @@ mod format;
 mod iceberg;
 mod input;
 mod metrics;
-pub mod names;
+pub mod metric_names;
 mod page;
 mod problem;
 mod queue;

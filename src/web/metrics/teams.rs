@@ -9,7 +9,7 @@ use crate::daemon::{LiveSnapshot, Task, TeamLive};
 use crate::model::{Instant, Stream, TeamId, saturating_sum};
 use crate::pipeline::{CommitCounts, StreamStatus};
 
-use super::super::names::{self, Name};
+use super::super::metric_names::{self as names, Name};
 use super::{counter, gauge};
 
 type Count = fn(&CommitCounts) -> u64;

@@ -156,7 +156,7 @@ fn remove_of(
     let retention = config.retention.of(team);
     let mut reader = archive.read(team)?;
     if !args.dry_run && are_sessions_behind(reader.state()) {
-        // Months wait for the sessions that an interrupted run did not make.
+        // A month does not expire while its sessions are missing: an interrupted run can leave some.
         catch_up_sessions(&mut archive.writer(team)?, now)?;
         reader = archive.read(team)?;
     }

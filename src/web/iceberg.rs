@@ -114,7 +114,7 @@ async fn table(State(state): State<Arc<AppState>>, Path((name, table)): Path<(St
     }
 }
 
-/// Answers from memory; where the store must be looked at, another thread waits for it.
+/// Answers from memory. If the answer needs the store, another thread waits for the store.
 async fn ask<T: Send + 'static>(
     state: &Arc<AppState>,
     ask: impl FnOnce(&Catalog) -> Result<T, LakeError> + Send + 'static,

@@ -10,7 +10,7 @@ use super::super::conformance::{conforms, line};
 use super::super::{LocalStore, MemoryStore, get, if_there, put, s3};
 use super::*;
 
-/// A new place, opened twice, like by two processes.
+/// A new place, opened twice, as by two processes.
 type Place = fn(&mut Kept) -> [Arc<dyn Store>; 2];
 
 /// What the places of one test need until its end.
@@ -162,7 +162,7 @@ fn ledger_files_beside_the_data_are_named() {
     assert!(found.what.contains("lies beside the data"), "{found:?}");
 }
 
-/// Versions of lines are looked for in the ledger's bucket, and erasure reaches the data's.
+/// The search for rewritten lines reads the ledger's bucket, and an erasure deletes versions in the data's bucket.
 #[test]
 fn versions_and_uploads_belong_to_their_own_bucket() {
     let (data, ledger) = (ObjectServer::start(), ObjectServer::start());

@@ -104,7 +104,7 @@ struct Prepared {
     is_resumed: bool,
     found: Found,
     /// One sentence for each team with a hold on these rows.
-    held: Vec<String>,
+    holds: Vec<String>,
 }
 
 impl Prepared {
@@ -121,8 +121,8 @@ impl Prepared {
         };
         let pending = if unlinkable { pending.making_unlinkable() } else { pending };
         let found = found(archive, &asked, &order)?;
-        let held = held(archive, &asked, &order)?;
-        Ok(Self { teams: asked, order, pending, is_resumed, found, held })
+        let holds = holds_on(archive, &asked, &order)?;
+        Ok(Self { teams: asked, order, pending, is_resumed, found, holds })
     }
 }
 
@@ -166,24 +166,24 @@ fn found(archive: &Archive, asked: &BTreeSet<TeamId>, order: &Order) -> Result<F
     Ok(found)
 }
 
-fn held(archive: &Archive, asked: &BTreeSet<TeamId>, order: &Order) -> Result<Vec<String>, Error> {
-    let mut said = Vec::new();
+fn holds_on(archive: &Archive, asked: &BTreeSet<TeamId>, order: &Order) -> Result<Vec<String>, Error> {
+    let mut reasons = Vec::new();
     for team in asked {
         let holds = archive.holds_on_order(team, order)?.into_iter().collect::<Vec<_>>().join(", ");
         if !holds.is_empty() {
             let label = teams::archived_label(archive, team);
-            said.push(format!("team {label}: legal hold {holds} covers rows of the subject"));
+            reasons.push(format!("team {label}: legal hold {holds} covers rows of the subject"));
         }
     }
-    Ok(said)
+    Ok(reasons)
 }
 
 fn dry_run(orders: &[Prepared], output: &OutputArgs) -> Result<Exit, Error> {
     output.batch(&tables::found(orders))?;
-    for Prepared { order, found, held, .. } in orders {
+    for Prepared { order, found, holds, .. } in orders {
         let rows = plural(found.rows.len() as u64, "row");
         say(&format!("{} would replace the subject in {rows} of {}: nothing was changed", order.id, found.all));
-        held.iter().for_each(|why| say(why));
+        holds.iter().for_each(|why| say(why));
     }
     Ok(Exit::Done)
 }
@@ -216,8 +216,8 @@ impl ErasureRun<'_> {
     /// Carries an order out team by team. Returns the order if its key can be destroyed now.
     fn run_order<'o>(&mut self, of: &'o Prepared) -> Result<Option<&'o PendingOrder>, Error> {
         let id = &of.order.id;
-        if !of.held.is_empty() {
-            of.held.iter().for_each(|why| say(&format!("{id}: {why}: nothing was erased; release the hold first")));
+        if !of.holds.is_empty() {
+            of.holds.iter().for_each(|why| say(&format!("{id}: {why}: nothing was erased; release the hold first")));
             self.note(Exit::Fault);
             return Ok(None);
         }

@@ -94,9 +94,9 @@ fn name_unused_policy(config: &Config, archive: &Archive) -> Result<(), Error> {
     if config.retention.is_empty() {
         output::say("no [retention] in the configuration: nothing ever expires");
     }
-    let held = archive.teams()?;
+    let archived = archive.teams()?;
     let unknown: Vec<&str> =
-        config.retention.teams.keys().filter(|team| !held.contains(team)).map(TeamId::as_str).collect();
+        config.retention.teams.keys().filter(|team| !archived.contains(team)).map(TeamId::as_str).collect();
     if !unknown.is_empty() {
         output::say(&format!(
             "[retention.teams]: the archive holds no team with the id {}, so these classes apply to no team",

@@ -364,14 +364,14 @@ impl Signals {
 
 /// Checks the token's file, and starts to use a changed token. Keeps only a digest of the token.
 async fn watch_token(token: SharedToken, clock: Arc<dyn Clock>, commands: UnboundedSender<DaemonCommand>) {
-    let held = || token.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let mut known = held().fingerprint();
+    let current = || token.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let mut known = current().fingerprint();
     loop {
         clock.sleep(TOKEN_CHECK_EVERY).await;
-        let now = held().fingerprint();
+        let now = current().fingerprint();
         if now.is_some() && now != known {
             known = now;
-            held().renew();
+            current().renew();
             if commands.unbounded_send(DaemonCommand::TokenChanged).is_err() {
                 return;
             }

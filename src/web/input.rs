@@ -44,7 +44,7 @@ impl Input {
 
     /// The first value of the name.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(held, _)| held == name).map(|(_, value)| value.as_str())
+        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
     /// The value of a field for the form; empty if missing.

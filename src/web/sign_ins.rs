@@ -54,7 +54,7 @@ impl SignIns {
         let cookie = hex::encode(secret);
         let mut open = lock(&self.open);
         if open.len() >= SIGN_INS_MAX
-            && let Some(first) = open.iter().min_by_key(|(_, held)| held.until).map(|(id, _)| *id)
+            && let Some(first) = open.iter().min_by_key(|(_, sign_in)| sign_in.until).map(|(id, _)| *id)
         {
             open.remove(&first);
         }
@@ -65,8 +65,8 @@ impl SignIns {
     /// The sign-in of a cookie, if it is still valid.
     pub fn find(&self, token: Digest, cookie: &str, now: Instant) -> Option<Digest> {
         let id = id_of(cookie);
-        let held = *lock(&self.open).get(&id)?;
-        (held.token == token && now <= held.until).then_some(id)
+        let sign_in = *lock(&self.open).get(&id)?;
+        (sign_in.token == token && now <= sign_in.until).then_some(id)
     }
 
     /// Ends the sign-in of a cookie.

@@ -16,7 +16,7 @@ use super::period;
 pub struct Figure {
     pub title: String,
     pub drawing: Drawing,
-    pub said: String,
+    pub text: String,
 }
 
 impl Figure {
@@ -177,7 +177,7 @@ fn figure(run: &Run<'_>, report: &Report) -> Result<Option<Figure>, ReportError>
         let line = report.chart_rows.as_ref().unwrap_or(&report.rows).line;
         ReportError::Report { path: report.path().to_owned(), line, message }
     })?;
-    Ok(drawing.map(|drawing| Figure { title: printable(&chart.title), said: text_below(&drawing), drawing }))
+    Ok(drawing.map(|drawing| Figure { title: printable(&chart.title), text: text_below(&drawing), drawing }))
 }
 
 pub(super) fn text_below(drawing: &Drawing) -> String {

@@ -84,7 +84,7 @@ pub async fn coverage(State(state): State<Arc<AppState>>, uri: Uri) -> Answer {
     let stream = input.parsed::<Stream>("stream")?;
     let (_, teams) = asked_teams(&state, &input).await?;
     let data = state.queries.snapshot(teams.clone()).await?;
-    let streams = Stream::ALL.into_iter().filter(|held| stream.is_none_or(|asked| asked == *held));
+    let streams = Stream::ALL.into_iter().filter(|one| stream.is_none_or(|asked| asked == *one));
     let covers = teams.iter().flat_map(|team| streams.clone().map(move |stream| (team, stream)));
     let covers = covers.map(|(team, stream)| {
         let cover = CoverageRanges::of(&data, team, stream, now);

@@ -111,28 +111,28 @@ impl PageRequest {
     pub async fn of(state: &AppState, headers: &HeaderMap, uri: &Uri, title: &str) -> Result<Self, super::Refused> {
         let refused = |problem: Problem| super::Refused::here(state, headers, uri, problem);
         let input = Input::of(uri.query()).map_err(refused)?;
-        let held = state.queries.teams().await.map_err(refused)?;
+        let archived = state.queries.teams().await.map_err(refused)?;
         let (mut team, mut teams) = asked_teams(state, &input).await.map_err(refused)?;
-        let has_all = held.len() <= TEAMS_TOGETHER_MAX;
-        if team.is_none() && (!has_all || held.len() == 1) {
-            team = held.first().cloned();
+        let has_all = archived.len() <= TEAMS_TOGETHER_MAX;
+        if team.is_none() && (!has_all || archived.len() == 1) {
+            team = archived.first().cloned();
             teams = team.iter().cloned().collect();
         }
         let mut frame = Frame::bare(state, headers, uri);
         frame.title = title.to_owned();
         let names = state.queries.names().await.map_err(refused)?;
-        frame.teams = held.iter().map(|team| (team.to_string(), names.label(team.as_str()))).collect();
+        frame.teams = archived.iter().map(|team| (team.to_string(), names.label(team.as_str()))).collect();
         frame.teams.sort_by_cached_key(|(team, label)| (label.to_lowercase(), team.clone()));
         frame.has_all = has_all;
-        let mut asker = Self { input, zone: zone_of(headers), now: state.clock.now(), team: None, teams, names, frame };
-        asker.set_team(team);
-        let team = asker.frame.team.clone();
-        if held.len() > 1 {
-            for place in asker.frame.places.iter_mut().filter(|place| place.href != "/") {
+        let mut page = Self { input, zone: zone_of(headers), now: state.clock.now(), team: None, teams, names, frame };
+        page.set_team(team);
+        let team = page.frame.team.clone();
+        if archived.len() > 1 {
+            for place in page.frame.places.iter_mut().filter(|place| place.href != "/") {
                 place.href.push_str(&query([("team", team.as_str())]));
             }
         }
-        Ok(asker)
+        Ok(page)
     }
 
     /// Changes the team of the page.

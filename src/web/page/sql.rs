@@ -60,9 +60,9 @@ impl Sql {
 pub async fn form(State(state): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
     let refused = |problem| Refused::here(&state, &headers, &uri, problem);
     check_allowed(&state, &HeaderMap::new()).map_err(refused)?;
-    let asker = PageRequest::of(&state, &headers, &uri, "SQL").await?;
-    asker.input.only(&["team"]).map_err(refused)?;
-    shown_page(&Sql::new(asker.frame, EXAMPLE, state.settings().sql_time))
+    let request = PageRequest::of(&state, &headers, &uri, "SQL").await?;
+    request.input.only(&["team"]).map_err(refused)?;
+    shown_page(&Sql::new(request.frame, EXAMPLE, state.settings().sql_time))
 }
 
 pub async fn answer(
@@ -89,8 +89,8 @@ pub async fn answer(
     let about = form_urlencoded::Serializer::new(String::new()).append_pair("team", &field("team")).finish();
     let asked: Uri =
         format!("/sql?{about}").parse().map_err(|_| refused(Problem::bad("team: the value is not a team")))?;
-    let asker = PageRequest::of(&state, &headers, &asked, "SQL").await?;
-    let (teams, mut frame) = (asker.teams, asker.frame);
+    let request = PageRequest::of(&state, &headers, &asked, "SQL").await?;
+    let (teams, mut frame) = (request.teams, request.frame);
     frame.here = "/sql".to_owned();
     let mut document = Sql::new(frame, &query, state.settings().sql_time);
     let begun = state.clock.monotonic();

@@ -170,7 +170,7 @@ impl TeamState {
         let protected = |reason: String| Err(StateError::Protected(of_record(record, &reason)));
         let refused = |reason: &str| Err(StateError::Expiry(of_record(record, reason)));
         let parsed: Option<RetentionPolicy> = policy.parse().ok();
-        let Some(parsed) = parsed.filter(|parsed| parsed.of == retained(dataset)) else {
+        let Some(parsed) = parsed.filter(|parsed| parsed.retained == retained(dataset)) else {
             return protected(format!("{policy:?} is not a policy for this dataset"));
         };
         let is_last = matches!(dataset, Dataset::Inventory(_))

@@ -214,19 +214,19 @@ impl ErasureRun<'_> {
     }
 
     /// Carries an order out team by team. Returns the order if its key can be destroyed now.
-    fn run_order<'o>(&mut self, of: &'o Prepared) -> Result<Option<&'o PendingOrder>, Error> {
-        let id = &of.order.id;
-        if !of.holds.is_empty() {
-            of.holds.iter().for_each(|why| say(&format!("{id}: {why}: nothing was erased; release the hold first")));
+    fn run_order<'o>(&mut self, prepared: &'o Prepared) -> Result<Option<&'o PendingOrder>, Error> {
+        let (id, holds) = (&prepared.order.id, &prepared.holds);
+        if !holds.is_empty() {
+            holds.iter().for_each(|why| say(&format!("{id}: {why}: nothing was erased; release the hold first")));
             self.note(Exit::Fault);
             return Ok(None);
         }
         let mut can_end = true;
-        if of.found.rows.is_empty() && !of.is_resumed {
-            let records = records_of(self.archive, &of.teams, id)?;
+        if prepared.found.rows.is_empty() && !prepared.is_resumed {
+            let records = records_of(self.archive, &prepared.teams, id)?;
             let what = if records.is_empty() { "nothing is written" } else { "already carried out" };
             say(&format!("{id}: no row holds the subject: {what}"));
-            if of.pending.is_unlinkable()
+            if prepared.pending.is_unlinkable()
                 && records.iter().any(|record| !record.parts.is_empty() && !record.replaced_salts())
             {
                 say(&format!("{id}: it was carried out without --unlinkable: the salts stay"));
@@ -236,27 +236,27 @@ impl ErasureRun<'_> {
         }
         // An updated copy still holds the files that the order replaced.
         if can_end {
-            can_end = self.erase(of)?;
+            can_end = self.erase(prepared)?;
         }
-        self.name_ledger_lines(of)?;
-        Ok(can_end.then_some(&of.pending))
+        self.name_ledger_lines(prepared)?;
+        Ok(can_end.then_some(&prepared.pending))
     }
 
     /// Whether all teams were erased.
-    fn erase(&mut self, of: &Prepared) -> Result<bool, Error> {
-        let (now, pending) = (reading::clock().now(), of.pending.of_teams(&of.teams));
+    fn erase(&mut self, prepared: &Prepared) -> Result<bool, Error> {
+        let (now, pending) = (reading::clock().now(), prepared.pending.of_teams(&prepared.teams));
         let mut is_whole = true;
-        for team in &of.teams {
-            match self.archive.writer(team).and_then(|mut writer| writer.erase(&of.order, &pending, now)) {
+        for team in &prepared.teams {
+            match self.archive.writer(team).and_then(|mut writer| writer.erase(&prepared.order, &pending, now)) {
                 Ok(erasure) => {
                     self.unerased.extend(erasure.unerased.iter().cloned());
-                    self.done.push(TeamOutcome { order: of.order.id.clone(), team: team.clone(), erasure });
+                    self.done.push(TeamOutcome { order: prepared.order.id.clone(), team: team.clone(), erasure });
                 }
                 Err(error) => {
                     let label = teams::archived_label(self.archive, team);
                     say(&format!(
                         "{}: team {label}: not erased: {error}; give the order again to continue",
-                        of.order.id
+                        prepared.order.id
                     ));
                     self.note(Exit::Fault);
                     is_whole = false;
@@ -267,14 +267,14 @@ impl ErasureRun<'_> {
     }
 
     /// Names what no erasure reaches.
-    fn name_ledger_lines(&mut self, of: &Prepared) -> Result<(), Error> {
-        for team in &of.teams {
-            if self.archive.read(team)?.named_in_ledger(&of.order.subject) {
+    fn name_ledger_lines(&mut self, prepared: &Prepared) -> Result<(), Error> {
+        for team in &prepared.teams {
+            if self.archive.read(team)?.named_in_ledger(&prepared.order.subject) {
                 let label = teams::archived_label(self.archive, team);
                 say(&format!(
                     "{}: team {label}: ledger lines name the subject, as the id of a computer or as the reviewer of a pack; \
                      these lines stay",
-                    of.order.id
+                    prepared.order.id
                 ));
                 self.note(Exit::Weaker);
             }

@@ -33,7 +33,7 @@ struct SignIn {
 #[derive(Default)]
 struct Attempts {
     all: Window,
-    of: BTreeMap<IpAddr, Window>,
+    by_machine: BTreeMap<IpAddr, Window>,
 }
 
 /// Attempts since a moment, on the monotonic clock.
@@ -80,10 +80,10 @@ impl SignIns {
     /// After too many attempts: the time until the next one is allowed.
     pub fn try_once(&self, peer: SocketAddr, now: Duration) -> Result<(), Duration> {
         let mut tries = lock(&self.tries);
-        let Attempts { all, of } = &mut *tries;
+        let Attempts { all, by_machine } = &mut *tries;
         all.turn(now);
-        of.retain(|_, window| now < window.since + SPAN);
-        let own = of.entry(machine(peer)).or_insert(Window { since: now, count: 0 });
+        by_machine.retain(|_, window| now < window.since + SPAN);
+        let own = by_machine.entry(machine(peer)).or_insert(Window { since: now, count: 0 });
         for (window, max) in [(&*own, FAILURES_MAX), (&*all, FAILURES_OF_ALL_MAX)] {
             if window.count >= max {
                 return Err((window.since + SPAN).saturating_sub(now));
@@ -98,7 +98,7 @@ impl SignIns {
     pub fn succeed(&self, peer: SocketAddr) {
         let mut tries = lock(&self.tries);
         tries.all.count = tries.all.count.saturating_sub(1);
-        if let Some(own) = tries.of.get_mut(&machine(peer)) {
+        if let Some(own) = tries.by_machine.get_mut(&machine(peer)) {
             own.count = own.count.saturating_sub(1);
         }
     }

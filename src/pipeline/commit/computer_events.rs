@@ -81,8 +81,8 @@ impl ComputerEvents {
     ///
     /// # Errors
     /// When the archive cannot be read.
-    pub fn record(mut self, of: &CommitContext<'_>, batch: &Batch, draft: &mut Draft) -> Result<(), ArchiveError> {
-        let (writer, state) = (of.writer, of.writer.state());
+    pub fn record(mut self, ctx: &CommitContext<'_>, batch: &Batch, draft: &mut Draft) -> Result<(), ArchiveError> {
+        let (writer, state) = (ctx.writer, ctx.writer.state());
         self.additions.iter().for_each(|event| self.named.extend(devices_named(&event.text, &event.event_type)));
         self.named.retain(|device| !state.devices_ever.contains(device));
         draft.devices.named.clone_from(&self.named);
@@ -91,18 +91,18 @@ impl ComputerEvents {
         };
         if batch.findings.iter().any(begins) {
             // Removals before this backfill were archived without a record.
-            let before = Range { start: Instant::EARLIEST, end: of.seen_at };
+            let before = Range { start: Instant::EARLIEST, end: ctx.seen_at };
             self.removals.extend(archived(writer, before, is_removal)?);
         }
         if self.removals.is_empty() {
             return Ok(());
         }
-        let mut history = read_history(of, batch);
+        let mut history = read_history(ctx, batch);
         history.note_findings(draft.findings.iter());
         draft.windows.iter().for_each(|window| history.note_window(window));
-        let removals = self.removals(of, batch, &history)?;
+        let removals = self.removals(ctx, batch, &history)?;
         for (device, removal) in removals {
-            let losses = history.losses(&removal, of.seen_at);
+            let losses = history.losses(&removal, ctx.seen_at);
             // The removed computer is no longer known, unless a later list showed it again.
             let is_known = |device: &DeviceId| state.devices.contains(device) || batch.devices.added.contains(device);
             let is_back = |device: &DeviceId| {
@@ -120,11 +120,11 @@ impl ComputerEvents {
     /// computer.
     fn removals(
         mut self,
-        of: &CommitContext<'_>,
+        ctx: &CommitContext<'_>,
         batch: &Batch,
         history: &ReadHistory,
     ) -> Result<Vec<(Option<DeviceId>, Removal)>, ArchiveError> {
-        let state = of.writer.state();
+        let state = ctx.writer.state();
         let mut known = state.devices_ever.clone();
         known.extend(batch.devices.added.iter().chain(&self.named).cloned());
         self.removals.sort();
@@ -138,7 +138,7 @@ impl ComputerEvents {
         let since = named.iter().filter(|(_, event)| history.has_begun_by(event.at)).filter_map(searched_from).min();
         let mut additions = self.additions;
         if let Some(since) = since {
-            additions.extend(archived(of.writer, Range { start: since, end: Instant::LATEST }, is_addition)?);
+            additions.extend(archived(ctx.writer, Range { start: since, end: Instant::LATEST }, is_addition)?);
         }
         let additions: Vec<Addition> = additions.iter().map(Addition::of).collect();
         let mut removals = Vec::new();
@@ -191,8 +191,8 @@ fn named_by(event: &ComputerEvent, known: &BTreeSet<DeviceId>, listed: &BTreeSet
 }
 
 /// The readings of connections, from the archive and from this batch.
-fn read_history(of: &CommitContext<'_>, batch: &Batch) -> ReadHistory {
-    let mut history = ReadHistory::of(of.writer.state(), of.uncommitted, of.settings);
+fn read_history(ctx: &CommitContext<'_>, batch: &Batch) -> ReadHistory {
+    let mut history = ReadHistory::of(ctx.writer.state(), ctx.uncommitted, ctx.settings);
     let changes = [&batch.streams, &batch.deferred_changes].into_iter().filter_map(|map| map.get(&Stream::Connections));
     changes.for_each(|change| history.note_points(&change.read_points));
     history

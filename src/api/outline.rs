@@ -128,10 +128,10 @@ impl<'o, 'a> ObjectView<'o, 'a> {
 
     /// The field's value, if it is an object.
     pub fn object(self, key: &str) -> Option<Self> {
-        self.held(self.find(key)?)
+        self.as_object(self.find(key)?)
     }
 
-    fn held(self, field: &'o Field<'a>) -> Option<Self> {
+    fn as_object(self, field: &'o Field<'a>) -> Option<Self> {
         field.text.starts_with('{').then_some(Self { fields: self.fields, last: field.last })
     }
 
@@ -178,7 +178,7 @@ impl<'o, 'a> Value<'o, 'a> {
 
     /// The fields of an object.
     pub fn object(self) -> Option<ObjectView<'o, 'a>> {
-        self.of.held(self.field)
+        self.of.as_object(self.field)
     }
 }
 

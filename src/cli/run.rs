@@ -169,11 +169,11 @@ impl Running {
 
     async fn open_port(&self, config: &Config, guard: Guard) -> Result<Port, Error> {
         let (live, clock, metrics) = (self.live.clone(), self.clock.clone(), self.metrics.clone());
-        let place = query::place(config, query::open(config)?)?;
+        let source = query::snapshot_source(config, query::open(config)?)?;
         let (settings, limits) = page_settings(config, &self.args);
         let state = AppState {
             catalog: self.catalog.clone(),
-            queries: QueryService::new(place, limits, live.clone(), clock.clone()),
+            queries: QueryService::new(source, limits, live.clone(), clock.clone()),
             settings: RwLock::new(settings),
             visitors: Visitors::new(this_program()?),
             sign_ins: SignIns::default(),

@@ -112,7 +112,7 @@ pub fn own(teams: Vec<TeamId>, shard: Shard) -> Result<Vec<TeamId>, Error> {
 }
 
 /// The error for a text after `--team` that names no team.
-pub fn wrong(error: TeamNameError) -> Error {
+pub fn name_error(error: TeamNameError) -> Error {
     Error::Usage(format!("--team: {error}"))
 }
 

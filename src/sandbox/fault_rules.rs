@@ -118,7 +118,7 @@ impl FaultRules {
         if !request.path.starts_with("/v1/") {
             return None;
         }
-        self.lock().iter_mut().find_map(|counted| counted.turn(request))
+        self.lock().iter_mut().find_map(|counted| counted.next_fault(request))
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<CountedRule>> {
@@ -127,7 +127,7 @@ impl FaultRules {
 }
 
 impl CountedRule {
-    fn turn(&mut self, request: &RequestInfo) -> Option<Fault> {
+    fn next_fault(&mut self, request: &RequestInfo) -> Option<Fault> {
         let rule = &self.rule;
         let fits = rule.path.as_ref().is_none_or(|path| request.path.contains(path.as_str()))
             && rule.method.as_ref().is_none_or(|method| request.method.eq_ignore_ascii_case(method));

@@ -49,7 +49,7 @@ impl Metrics {
             for (result, count) in live.requests() {
                 counter(names::REQUESTS, vec![Label::new("result", result)], count);
             }
-            whole(&snapshot);
+            record_daemon(&snapshot);
             measure.totals(&snapshot);
             if settings.team_metrics.shows(snapshot.teams.len()) {
                 snapshot.teams.iter().for_each(|(team, live)| measure.team(team, live));
@@ -91,7 +91,7 @@ impl Progress for Metrics {
     }
 }
 
-fn whole(snapshot: &LiveSnapshot) {
+fn record_daemon(snapshot: &LiveSnapshot) {
     gauge(names::TEAMS, vec![], snapshot.teams.len() as f64);
     gauge(names::TEAMS_OPEN, vec![], snapshot.open_teams as f64);
     gauge(names::TEAMS_OPEN_BYTES, vec![], snapshot.open_bytes as f64);

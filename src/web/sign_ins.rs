@@ -81,7 +81,7 @@ impl SignIns {
     pub fn try_once(&self, peer: SocketAddr, now: Duration) -> Result<(), Duration> {
         let mut tries = lock(&self.tries);
         let Attempts { all, by_machine } = &mut *tries;
-        all.turn(now);
+        all.restart_if_over(now);
         by_machine.retain(|_, window| now < window.since + SPAN);
         let own = by_machine.entry(machine(peer)).or_insert(Window { since: now, count: 0 });
         for (window, max) in [(&*own, FAILURES_MAX), (&*all, FAILURES_OF_ALL_MAX)] {
@@ -105,7 +105,7 @@ impl SignIns {
 }
 
 impl Window {
-    fn turn(&mut self, now: Duration) {
+    fn restart_if_over(&mut self, now: Duration) {
         if now >= self.since + SPAN {
             *self = Self { since: now, count: 0 };
         }

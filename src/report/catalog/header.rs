@@ -53,9 +53,9 @@ impl Header {
             return Err(format!("{key}: the value is missing"));
         }
         match key {
-            "id" => once(&mut self.id, key, checked_id(value)?),
-            "title" => once(&mut self.title, key, value.to_owned()),
-            "question" => once(&mut self.question, key, value.to_owned()),
+            "id" => set_once(&mut self.id, key, checked_id(value)?),
+            "title" => set_once(&mut self.title, key, value.to_owned()),
+            "question" => set_once(&mut self.question, key, value.to_owned()),
             "controls" if self.controls.is_empty() => {
                 self.controls = value.split(';').map(|one| one.trim().to_owned()).collect();
                 Ok(())
@@ -95,11 +95,11 @@ impl Header {
     }
 }
 
-fn once(held: &mut String, key: &str, value: String) -> Result<(), String> {
-    if !held.is_empty() {
+fn set_once(field: &mut String, key: &str, value: String) -> Result<(), String> {
+    if !field.is_empty() {
         return Err(format!("{key} occurs twice"));
     }
-    *held = value;
+    *field = value;
     Ok(())
 }
 

@@ -8,7 +8,7 @@ use crate::model::{Instant, Stream, TeamId};
 use crate::report::{Engine, Needs, ParamValue, View};
 
 use super::super::AppState;
-use super::super::input::{Input, cursor, place};
+use super::super::input::{Input, cursor, position};
 use super::super::problem::Problem;
 use super::sessions::Found;
 use super::{TIME_MAX, maybe_moment, moment};
@@ -63,7 +63,7 @@ pub async fn find(
         conditions.push("ledger_seq = $seq");
         values.insert("seq", ParamValue::Integer(i64::try_from(seq).unwrap_or(i64::MAX)));
     }
-    if let Some(PageKey(micros, team, nth)) = place(input)? {
+    if let Some(PageKey(micros, team, nth)) = position(input)? {
         conditions.push("(epoch_us(found_at), team_id, nth) < ($micros, $team, $nth)");
         values.insert("micros", ParamValue::Integer(micros));
         values.insert("team", ParamValue::Text(team));

@@ -9,7 +9,7 @@ use crate::model::{Instant, Range, TeamId};
 use crate::report::{COMPUTERS, Engine, Needs, ParamValue, View};
 
 use super::super::AppState;
-use super::super::input::{Input, cursor, place};
+use super::super::input::{Input, cursor, position};
 use super::super::problem::Problem;
 use super::{TIME_MAX, literal, maybe_moment, moment};
 
@@ -141,7 +141,7 @@ impl Search {
     /// # Errors
     /// When `input` has an invalid position; the errors of the query.
     pub async fn find(&self, state: &AppState, input: &Input, limit: usize) -> Result<Found<Session>, Problem> {
-        let last: Option<PageKey> = place(input)?;
+        let last: Option<PageKey> = position(input)?;
         let mut values = self.values.clone();
         let mut conditions: Vec<String> = self.conditions.iter().map(|&condition| condition.to_owned()).collect();
         let (from, to) = (literal(self.period.start), literal(self.period.end));

@@ -13,7 +13,7 @@ use super::super::AppState;
 use super::super::answer::coverage::{self, CoverageRanges};
 use super::super::answer::health::DaemonHealth;
 use super::super::answer::{asked_teams, named};
-use super::super::input::{Input, cursor, place};
+use super::super::input::{Input, cursor, position};
 use super::super::problem::Problem;
 use super::{Answer, ROWS, ROWS_MAX, answered};
 
@@ -32,7 +32,7 @@ pub async fn status(State(state): State<Arc<AppState>>, uri: Uri) -> Answer {
     let input = Input::of(uri.query())?;
     input.only(&["team", "limit", "after"])?;
     let limit = input.limit(ROWS, ROWS_MAX)?;
-    let after: Option<String> = place(&input)?;
+    let after: Option<String> = position(&input)?;
     let mut daemon = DaemonHealth::of(&state.live, state.clock.now());
     let totals = daemon.totals();
     // The status works even while the archive cannot be read.

@@ -249,10 +249,10 @@ fn gaps(about: &About, zone: &Zone) -> Vec<String> {
 /// The whole report as a download.
 pub async fn file(State(state): State<Arc<AppState>>, Path(name): Path<String>, headers: HeaderMap, uri: Uri) -> Page {
     let refused = |problem| Refused::here(&state, &headers, &uri, problem);
-    made(&state, &name, &headers, &uri).await.map_err(refused)
+    download(&state, &name, &headers, &uri).await.map_err(refused)
 }
 
-async fn made(state: &AppState, name: &str, headers: &HeaderMap, uri: &Uri) -> Result<Response, Problem> {
+async fn download(state: &AppState, name: &str, headers: &HeaderMap, uri: &Uri) -> Result<Response, Problem> {
     let input = Input::of(uri.query())?;
     let format = input.get("format").unwrap_or("csv");
     let known = FORMATS.into_iter().find(|(_, known, _)| known.as_str() == format);

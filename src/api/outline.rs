@@ -198,22 +198,22 @@ mod tests {
 
     /// All fields in an outline of an object, and of the objects in it.
     fn all_fields(inside: ObjectView<'_, '_>, depth: usize) -> Vec<String> {
-        let mut told = Vec::new();
+        let mut found = Vec::new();
         for (key, text) in inside.fields() {
-            told.push(format!("{depth} {key} {text} {:?} {:?}", inside.get(key), inside.string(key)));
-            told.extend(inside.object(key).into_iter().flat_map(|inner| all_fields(inner, depth + 1)));
+            found.push(format!("{depth} {key} {text} {:?} {:?}", inside.get(key), inside.string(key)));
+            found.extend(inside.object(key).into_iter().flat_map(|inner| all_fields(inner, depth + 1)));
         }
-        told
+        found
     }
 
     fn all_fields_by_parsing(object: &Object<'_>, depth: usize) -> Vec<String> {
-        let mut told = Vec::new();
+        let mut found = Vec::new();
         for (key, text) in object.fields() {
-            told.push(format!("{depth} {key} {text} {:?} {:?}", object.get(key), object.string(key)));
+            found.push(format!("{depth} {key} {text} {:?} {:?}", object.get(key), object.string(key)));
             let inner = if text.starts_with('{') { Object::parse(text) } else { None };
-            told.extend(inner.into_iter().flat_map(|inner| all_fields_by_parsing(&inner, depth + 1)));
+            found.extend(inner.into_iter().flat_map(|inner| all_fields_by_parsing(&inner, depth + 1)));
         }
-        told
+        found
     }
 
     #[test]

@@ -289,8 +289,8 @@ fn a_lost_answer_to_an_append_is_resolved_by_reading() {
         assert!(error.needs_reopen(), "{error}");
         assert!(matches!(commit(&mut deaf, draft.clone()), Err(ArchiveError::Poisoned { .. })));
         drop(deaf);
-        let told: Arc<dyn Store> = Arc::new(disk.clone());
-        let mut reopened = writer(&open(&told));
+        let hearing: Arc<dyn Store> = Arc::new(disk.clone());
+        let mut reopened = writer(&open(&hearing));
         let seq = reopened.state().seq;
         assert_eq!(commit(&mut reopened, draft).unwrap(), Committed::AlreadyCommitted { seq });
         assert_clean(&disk, step + 1);

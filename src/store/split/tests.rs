@@ -125,10 +125,10 @@ proptest! {
 fn the_clock_makes_no_file_older_than_it_is() {
     let (data, ledger, store) = split();
     let time = |seconds| Instant::from_seconds(seconds);
-    for (of_data, of_ledger, told) in [(1_000, 1_000, 1_000), (1_000, 5_000, 1_000), (5_000, 1_000, 1_000)] {
+    for (of_data, of_ledger, earlier) in [(1_000, 1_000, 1_000), (1_000, 5_000, 1_000), (5_000, 1_000, 1_000)] {
         data.set_now(time(of_data));
         ledger.set_now(time(of_ledger));
-        assert_eq!(store.now().unwrap(), time(told));
+        assert_eq!(store.now().unwrap(), time(earlier));
         put(&store, "tables/x", b"x").unwrap();
         store.append("ledger/team=a/2026-11-20.jsonl", Tail::default(), &line(20, "one")).unwrap();
         for entry in store.list("").unwrap() {

@@ -67,17 +67,13 @@ impl OpenTeams {
         self.budget.clone()
     }
 
-    fn slots(&self) -> MutexGuard<'_, TeamSlots> {
-        lock(&self.slots)
-    }
-
     /// Opens the team, if it is not open.
     ///
     /// # Errors
     /// When it cannot be opened: another process writes it, or its ledger is invalid.
     pub async fn open(&self, team: &TeamId) -> Result<OpenTeam, ArchiveError> {
         let slot = {
-            let mut slots = self.slots();
+            let mut slots = lock(&self.slots);
             slots.uses += 1;
             let used = slots.uses;
             let slot = slots.by_team.entry(team.clone()).or_insert_with(|| TeamSlot {
@@ -97,7 +93,7 @@ impl OpenTeams {
         let writer = self.workers.run(move || archive.writer(&owned)).await;
         let writer = writer.inspect_err(|_| self.close(team, false))?;
         let writer = Arc::new(Mutex::new(writer));
-        if let Some(slot) = self.slots().by_team.get_mut(team) {
+        if let Some(slot) = lock(&self.slots).by_team.get_mut(team) {
             slot.writer = Some(Arc::clone(&writer));
         }
         Ok(OpenTeam { writer, memory: slot.memory, is_new: true })
@@ -105,7 +101,7 @@ impl OpenTeams {
 
     /// Ends a run. `keeps`: the writer can continue. Otherwise the next run opens the team again.
     pub fn close(&self, team: &TeamId, keeps: bool) {
-        let mut slots = self.slots();
+        let mut slots = lock(&self.slots);
         if let Some(slot) = slots.by_team.get_mut(team) {
             slot.is_in_use = false;
             slot.writer = slot.writer.take().filter(|_| keeps);
@@ -127,7 +123,7 @@ impl OpenTeams {
     /// Passes the state of the team after its last commit to `read`, if the team is open. Returns whether it is. Waits
     /// for a running commit.
     pub fn with_state(&self, team: &TeamId, read: &mut dyn FnMut(&TeamState)) -> bool {
-        let writer = self.slots().by_team.get(team).and_then(|slot| slot.writer.clone());
+        let writer = lock(&self.slots).by_team.get(team).and_then(|slot| slot.writer.clone());
         writer.is_some_and(|writer| {
             read(lock(&writer).state());
             true
@@ -136,7 +132,7 @@ impl OpenTeams {
 
     /// The approximate memory of the open teams, and their number.
     pub fn size(&self) -> (usize, usize) {
-        let slots = self.slots();
+        let slots = lock(&self.slots);
         let open = slots.by_team.values().filter(|slot| slot.writer.is_some());
         open.fold((0, 0), |(bytes, count), slot| (bytes + slot.bytes, count + 1))
     }

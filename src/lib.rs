@@ -24,7 +24,7 @@
 //! | `archive` | schema, parquet, ledger, commit, recover, seal, verify | model, clock, store |
 //! | `lake` | the open tables: Iceberg metadata over the archive's files, published, checked and expired | model, store, archive |
 //! | `report` | the SQL engine, its views, the catalog of reports, rendering, charts, pages, evidence packs | model, store, archive's list of live files |
-//! | `pipeline` | where stages meet: one round of a team or of the fleet; gaps and findings | all above but files and report; config, error |
+//! | `pipeline` | where stages meet: one round of a team or of the fleet; gaps and findings | all above except files and report; also config and error |
 //! | `sandbox` | the documented service over synthetic teams, and its ground truth | model, clock, api's wire types |
 //! | `daemon` | when each task of each team runs, the runs, and the state for display | pipeline, lake, archive, store, api, config, model, clock |
 //! | `web` | the daemon's port: health, metrics, the page, the API | model, clock, config, error, report, lake's catalog, the daemon's state, pipeline's status |

@@ -281,8 +281,8 @@ fn ask() -> Result<(), Failure> {
         let others = hands.iter().map(|(how, source)| (how.clone(), question.replace("{sessions}", source)));
         let asked: Vec<(String, String)> = [ours].into_iter().chain(others).collect();
         let times = measure(&engine, &asked).map_err(|e| format!("{name}: {e}"))?;
-        let told: Vec<String> = asked.iter().zip(&times).map(|((how, _), took)| format!("{how} {took:.1?}")).collect();
-        println!("{name}: {}", told.join(", "));
+        let timed: Vec<String> = asked.iter().zip(&times).map(|((how, _), took)| format!("{how} {took:.1?}")).collect();
+        println!("{name}: {}", timed.join(", "));
         let by_hand = times.iter().zip(&asked).skip(1).min_by_key(|(took, _)| **took);
         let (best, (how, _)) = by_hand.ok_or("no hand-written layout was measured")?;
         print_ratio(

@@ -6,9 +6,8 @@
 //! HTTP,        one window,    wire to         events to      stage, ledger,     SQL over the
 //! retries      all pages      typed rows      sessions       publish, verify    ledger's files
 //! ```
-//! Only `pipeline` connects the stages, and `daemon` runs it again and again. `cli` holds the commands. `model` defines the
-//! types that every room uses.
-//! `clock` is the only source of time, sleep and randomness. `sandbox` simulates the documented service.
+//! Only `pipeline` connects the stages, and `daemon` runs it again and again. `cli` holds the commands. `model` defines the types
+//! that every room uses. `clock` is the only source of time, sleep and randomness. `sandbox` simulates the documented service.
 //!
 //! # The rooms, and their allowed imports
 //! | room | holds | may use |
@@ -25,16 +24,17 @@
 //! | `archive` | schema, parquet, ledger, commit, recover, seal, verify | model, clock, store |
 //! | `lake` | the open tables: Iceberg metadata over the archive's files, published, checked and expired | model, store, archive |
 //! | `report` | the SQL engine, its views, the catalog of reports, rendering, charts, pages, evidence packs | model, store, archive's list of live files |
-//! | `pipeline` | where stages meet: one round of a team or of the fleet; gaps and findings | all above but report |
+//! | `pipeline` | where stages meet: one round of a team or of the fleet; gaps and findings | all above except files and report; also config and error |
 //! | `sandbox` | the documented service over synthetic teams, and its ground truth | model, clock, api's wire types |
 //! | `daemon` | when each task of each team runs, the runs, and the state for display | pipeline, lake, archive, store, api, config, model, clock |
-//! | `web` | the daemon's port: health, metrics, the page, the API | report, lake's catalog, the daemon's state, pipeline's status |
+//! | `web` | the daemon's port: health, metrics, the page, the API | model, clock, config, error, report, lake's catalog, the daemon's state, pipeline's status |
 //! | `alert` | the alert conditions, the alert targets and the log of sent alerts | model, clock, config, the daemon's state, pipeline's status |
 //! | `cli` | one file per command | everything; only `main` uses it |
 //!
-//! Every room but `model` may use `files`. `threads` runs work on several threads for `store`, `archive` and `pipeline`. `planted`
-//! names the bugs that tests plant: every room may use it, and a release contains none. `config` parses and checks the configuration once. `error` maps every room's errors to exit
-//! codes. `allocator` selects the memory allocator. `tests/tidy.rs` enforces the table.
+//! Rooms that open local files also use `files`. `threads` runs work on several threads for `store`, `archive` and `pipeline`.
+//! `planted` names the bugs that tests plant; a release contains none. `config` parses and checks the configuration once. `error`
+//! maps every room's errors to exit codes. `allocator` selects the memory allocator. `tests/tidy.rs` enforces the table, and holds
+//! the exact list of imports.
 //!
 //! # Invariants
 //! 1. Loss is allowed only inside a recorded gap.

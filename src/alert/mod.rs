@@ -65,9 +65,9 @@ impl Watch {
         loop {
             self.clock.sleep(CHECK_EVERY).await;
             let now = self.clock.now();
-            let (shown, late) = (self.live.snapshot(), self.live.late(now));
+            let (snapshot, late) = (self.live.snapshot(), self.live.late(now));
             let since = Since { started, now };
-            let state = occurrences(&shown, late.as_deref(), &self.config, since);
+            let state = occurrences(&snapshot, late.as_deref(), &self.config, since);
             self.deliver_due(&state).await;
         }
     }

@@ -69,9 +69,9 @@ pub struct Since {
 }
 
 /// All occurrences at one moment. `late` is `None` while the list of teams is unknown.
-pub fn occurrences(shown: &LiveSnapshot, late: Option<&[Late]>, config: &Alerts, since: Since) -> AlertState {
+pub fn occurrences(snapshot: &LiveSnapshot, late: Option<&[Late]>, config: &Alerts, since: Since) -> AlertState {
     let mut state = AlertState::default();
-    for (team, live) in &shown.teams {
+    for (team, live) in &snapshot.teams {
         if let Some(seq) = live.opened_at {
             state.opened_at.insert(team.clone(), seq);
         }
@@ -86,9 +86,9 @@ pub fn occurrences(shown: &LiveSnapshot, late: Option<&[Late]>, config: &Alerts,
         }
     }
     if config.rules.contains(&Rule::Stale) {
-        unlisted(shown, late.is_some(), config, since, &mut state);
+        unlisted(snapshot, late.is_some(), config, since, &mut state);
     }
-    if let Some(verified) = shown.verified.as_ref().filter(|_| config.rules.contains(&Rule::Verify)) {
+    if let Some(verified) = snapshot.verified.as_ref().filter(|_| config.rules.contains(&Rule::Verify)) {
         let what = verified.first.clone().unwrap_or_default();
         let mut fault = occurrence(Rule::Verify, None, None, "", verified.at);
         let faults = if verified.faults == 1 { "fault" } else { "faults" };
@@ -96,7 +96,7 @@ pub fn occurrences(shown: &LiveSnapshot, late: Option<&[Late]>, config: &Alerts,
         state.condition(fault, verified.faults > 0);
     }
     if config.rules.contains(&Rule::Report) {
-        reports(shown, config.severity, since.now, &mut state);
+        reports(snapshot, config.severity, since.now, &mut state);
     }
     state
 }
@@ -120,18 +120,18 @@ impl AlertState {
 }
 
 fn gaps(team: &TeamId, live: &TeamLive) -> Vec<(TeamId, LedgerSeq, Occurrence)> {
-    let told = live.gaps.iter().map(|(seq, gap)| {
+    let gaps = live.gaps.iter().map(|(seq, gap)| {
         let moment = |at: Option<Instant>| at.map_or_else(String::new, |at| at.to_string());
         let stream = gap.stream.map(crate::model::Stream::as_str);
         let apart = format!("{seq} {} {} {}", gap.subject, moment(gap.from), moment(gap.to));
-        let mut told = occurrence(Rule::Gap, Some(team), stream, &apart, gap.found_at);
-        (told.from, told.to, told.ledger_seq) = (gap.from, gap.to, Some(seq.0));
+        let mut new = occurrence(Rule::Gap, Some(team), stream, &apart, gap.found_at);
+        (new.from, new.to, new.ledger_seq) = (gap.from, gap.to, Some(seq.0));
         let (from, to) = (moment(gap.from), moment(gap.to));
         let what = stream.unwrap_or("events");
-        told.message = format!("a gap in {what} of team {team} ({}), from {from} to {to}: {}", gap.subject, gap.reason);
-        (team.clone(), *seq, told)
+        new.message = format!("a gap in {what} of team {team} ({}), from {from} to {to}: {}", gap.subject, gap.reason);
+        (team.clone(), *seq, new)
     });
-    told.collect()
+    gaps.collect()
 }
 
 fn time_left(team: &TeamId, live: &TeamLive, config: &Alerts, now: Instant, state: &mut AlertState) {
@@ -152,11 +152,11 @@ fn time_left(team: &TeamId, live: &TeamLive, config: &Alerts, now: Instant, stat
 }
 
 fn stale(team: &TeamId, live: &TeamLive, late: &[Late], config: &Alerts, since: Since, state: &mut AlertState) {
-    for (task, shown) in &live.tasks {
+    for (task, run) in &live.tasks {
         let is_late = late.iter().find(|late| late.team == *team && late.stream.as_str() == task.as_str());
         let mut unread = occurrence(Rule::Stale, Some(team), Some(task.as_str()), "", since.now);
         match is_late {
-            None if shown.done_at.is_some() => state.condition(unread, false),
+            None if run.done_at.is_some() => state.condition(unread, false),
             Some(late) if since.now.since(late.done_at.unwrap_or(since.started)) >= config.stale => {
                 let last = late.done_at.map_or_else(|| "since the start".to_owned(), |at| format!("since {at}"));
                 let why = late.error.as_deref().unwrap_or("no round has ended");
@@ -169,9 +169,9 @@ fn stale(team: &TeamId, live: &TeamLive, late: &[Late], config: &Alerts, since: 
     }
 }
 
-fn unlisted(shown: &LiveSnapshot, is_known: bool, config: &Alerts, since: Since, state: &mut AlertState) {
+fn unlisted(snapshot: &LiveSnapshot, is_known: bool, config: &Alerts, since: Since, state: &mut AlertState) {
     let mut unlisted = occurrence(Rule::Stale, None, None, "teams", since.now);
-    let error = shown.listing_error.as_deref().unwrap_or("the service has not answered");
+    let error = snapshot.listing_error.as_deref().unwrap_or("the service has not answered");
     unlisted.message = format!("the daemon does not know the teams: {error}");
     if is_known {
         state.condition(unlisted, false);
@@ -180,13 +180,13 @@ fn unlisted(shown: &LiveSnapshot, is_known: bool, config: &Alerts, since: Since,
     }
 }
 
-fn reports(shown: &LiveSnapshot, severity: Severity, now: Instant, state: &mut AlertState) {
-    for (report, detected) in &shown.detections.found {
+fn reports(snapshot: &LiveSnapshot, severity: Severity, now: Instant, state: &mut AlertState) {
+    for (report, detected) in &snapshot.detections.found {
         let subjects = detected.subjects.iter().filter(|(_, grave)| **grave >= severity);
         let subjects: BTreeMap<String, Severity> = subjects.map(|(key, grave)| (key.clone(), *grave)).collect();
         state.detected.insert(report.clone(), subjects.keys().cloned().collect());
-        let told = occurrence(Rule::Report, None, None, report, now);
-        state.firing.extend(told.of(&Detected { subjects, ..Detected::clone(detected) }));
+        let alert = occurrence(Rule::Report, None, None, report, now);
+        state.firing.extend(alert.of(&Detected { subjects, ..Detected::clone(detected) }));
     }
 }
 

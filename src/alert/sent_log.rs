@@ -88,17 +88,17 @@ impl SentToTarget {
 
     /// A team whose ledger this process has not opened has no new occurrences.
     fn is_new(&self, team: &TeamId, seq: LedgerSeq, occurrence: &Occurrence) -> bool {
-        self.lines.get(team).is_some_and(|told| *told < seq) && !self.beyond.contains(&occurrence.key)
+        self.lines.get(team).is_some_and(|last| *last < seq) && !self.beyond.contains(&occurrence.key)
     }
 
     /// Records that an occurrence arrived.
-    pub fn note(&mut self, told: &Occurrence, state: &AlertState) {
-        if state.firing.iter().any(|firing| firing.key == told.key) {
-            self.holding.extend(told.keys());
+    pub fn note(&mut self, sent: &Occurrence, state: &AlertState) {
+        if state.firing.iter().any(|firing| firing.key == sent.key) {
+            self.holding.extend(sent.keys());
             return;
         }
-        self.beyond.insert(told.key.clone());
-        let Some((team, _, _)) = state.recorded.iter().find(|(_, _, occurrence)| occurrence.key == told.key) else {
+        self.beyond.insert(sent.key.clone());
+        let Some((team, _, _)) = state.recorded.iter().find(|(_, _, occurrence)| occurrence.key == sent.key) else {
             return;
         };
         let of_team = || state.recorded.iter().filter(|(of, _, _)| of == team);
@@ -131,44 +131,44 @@ mod tests {
         }
     }
 
-    fn keys(told: &SentToTarget, state: &AlertState) -> Vec<String> {
-        told.unsent(state).iter().map(|occurrence| occurrence.key.clone()).collect()
+    fn keys(target: &SentToTarget, state: &AlertState) -> Vec<String> {
+        target.unsent(state).iter().map(|occurrence| occurrence.key.clone()).collect()
     }
 
     #[test]
     fn older_ledger_records_send_no_alert_and_new_ones_send_one() {
-        let mut told = SentToTarget::default();
+        let mut target = SentToTarget::default();
         let mut state = recorded(&[(3, "old")], 5);
-        assert!(told.settle(&state));
-        assert!(keys(&told, &state).is_empty());
+        assert!(target.settle(&state));
+        assert!(keys(&target, &state).is_empty());
         state = recorded(&[(3, "old"), (6, "a"), (6, "b")], 5);
-        assert_eq!(keys(&told, &state), ["a", "b"]);
-        told.note(&named("a"), &state);
-        let path = tempfile::tempdir().unwrap().keep().join("told.json");
-        let memory = SentLog { targets: BTreeMap::from([("webhook".to_owned(), told)]) };
+        assert_eq!(keys(&target, &state), ["a", "b"]);
+        target.note(&named("a"), &state);
+        let path = tempfile::tempdir().unwrap().keep().join("sent.json");
+        let memory = SentLog { targets: BTreeMap::from([("webhook".to_owned(), target)]) };
         memory.write(&path).unwrap();
         let mut after_restart = SentLog::read(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
-        let told = after_restart.of("webhook");
+        let target = after_restart.of("webhook");
         state = recorded(&[(3, "old"), (6, "a"), (6, "b"), (7, "c")], 7);
-        told.settle(&state);
-        assert_eq!(keys(told, &state), ["b", "c"], "alerts that failed before the restart are sent after it");
-        told.note(&named("b"), &state);
-        told.note(&named("c"), &state);
-        assert!(keys(told, &state).is_empty() && told.beyond.is_empty());
+        target.settle(&state);
+        assert_eq!(keys(target, &state), ["b", "c"], "alerts that failed before the restart are sent after it");
+        target.note(&named("b"), &state);
+        target.note(&named("c"), &state);
+        assert!(keys(target, &state).is_empty() && target.beyond.is_empty());
     }
 
     #[test]
     fn a_condition_sends_one_alert_until_it_ends() {
-        let mut told = SentToTarget::default();
+        let mut target = SentToTarget::default();
         let firing = AlertState { firing: vec![named("stale")], ..AlertState::default() };
-        assert_eq!(keys(&told, &firing), ["stale"]);
-        told.note(&named("stale"), &firing);
+        assert_eq!(keys(&target, &firing), ["stale"]);
+        target.note(&named("stale"), &firing);
         let unknown = AlertState::default();
-        told.settle(&unknown);
-        assert!(keys(&told, &firing).is_empty(), "after a restart the state is unknown, so nothing is repeated");
+        target.settle(&unknown);
+        assert!(keys(&target, &firing).is_empty(), "after a restart the state is unknown, so nothing is repeated");
         let resolved = AlertState { resolved: BTreeSet::from(["stale".to_owned()]), ..AlertState::default() };
-        assert!(told.settle(&resolved));
-        assert_eq!(keys(&told, &firing), ["stale"], "the condition ended and began again");
+        assert!(target.settle(&resolved));
+        assert_eq!(keys(&target, &firing), ["stale"], "the condition ended and began again");
     }
 }

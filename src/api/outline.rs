@@ -128,10 +128,10 @@ impl<'o, 'a> ObjectView<'o, 'a> {
 
     /// The field's value, if it is an object.
     pub fn object(self, key: &str) -> Option<Self> {
-        self.held(self.find(key)?)
+        self.as_object(self.find(key)?)
     }
 
-    fn held(self, field: &'o Field<'a>) -> Option<Self> {
+    fn as_object(self, field: &'o Field<'a>) -> Option<Self> {
         field.text.starts_with('{').then_some(Self { fields: self.fields, last: field.last })
     }
 
@@ -178,7 +178,7 @@ impl<'o, 'a> Value<'o, 'a> {
 
     /// The fields of an object.
     pub fn object(self) -> Option<ObjectView<'o, 'a>> {
-        self.of.held(self.field)
+        self.of.as_object(self.field)
     }
 }
 
@@ -198,22 +198,22 @@ mod tests {
 
     /// All fields in an outline of an object, and of the objects in it.
     fn all_fields(inside: ObjectView<'_, '_>, depth: usize) -> Vec<String> {
-        let mut told = Vec::new();
+        let mut found = Vec::new();
         for (key, text) in inside.fields() {
-            told.push(format!("{depth} {key} {text} {:?} {:?}", inside.get(key), inside.string(key)));
-            told.extend(inside.object(key).into_iter().flat_map(|inner| all_fields(inner, depth + 1)));
+            found.push(format!("{depth} {key} {text} {:?} {:?}", inside.get(key), inside.string(key)));
+            found.extend(inside.object(key).into_iter().flat_map(|inner| all_fields(inner, depth + 1)));
         }
-        told
+        found
     }
 
     fn all_fields_by_parsing(object: &Object<'_>, depth: usize) -> Vec<String> {
-        let mut told = Vec::new();
+        let mut found = Vec::new();
         for (key, text) in object.fields() {
-            told.push(format!("{depth} {key} {text} {:?} {:?}", object.get(key), object.string(key)));
+            found.push(format!("{depth} {key} {text} {:?} {:?}", object.get(key), object.string(key)));
             let inner = if text.starts_with('{') { Object::parse(text) } else { None };
-            told.extend(inner.into_iter().flat_map(|inner| all_fields_by_parsing(&inner, depth + 1)));
+            found.extend(inner.into_iter().flat_map(|inner| all_fields_by_parsing(&inner, depth + 1)));
         }
-        told
+        found
     }
 
     #[test]

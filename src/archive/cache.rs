@@ -170,14 +170,14 @@ impl Cache {
         pinned: &PinnedFiles,
         needed: u64,
     ) -> Result<(), CacheError> {
-        let held = self.files_directory().join(name_of(&file.sha256));
+        let cached = self.files_directory().join(name_of(&file.sha256));
         let link = pinned.path_of(file);
-        match fs::hard_link(&held, &link) {
+        match fs::hard_link(&cached, &link) {
             Ok(()) => return touch(&link).map_err(self.failed()),
             Err(e) if e.kind() == ErrorKind::NotFound => {}
             Err(e) => return Err(self.failed()(e)),
         }
-        self.fetch(store, file, pinned, &held)?;
+        self.fetch(store, file, pinned, &cached)?;
         if let Some(progress) = &self.progress {
             progress(file.bytes, needed);
         }
@@ -200,10 +200,10 @@ impl Cache {
         if lock.try_lock().is_err() {
             return Ok(());
         }
-        let mut held = self.held()?;
-        held.sort_by_key(|(_, meta)| meta.modified().ok());
-        let mut sum: u64 = held.iter().map(|(_, meta)| meta.len()).sum();
-        for (path, meta) in held {
+        let mut files = self.cached_files()?;
+        files.sort_by_key(|(_, meta)| meta.modified().ok());
+        let mut sum: u64 = files.iter().map(|(_, meta)| meta.len()).sum();
+        for (path, meta) in files {
             if sum <= bytes {
                 break;
             }
@@ -213,7 +213,7 @@ impl Cache {
         Ok(())
     }
 
-    fn held(&self) -> io::Result<Vec<(PathBuf, fs::Metadata)>> {
+    fn cached_files(&self) -> io::Result<Vec<(PathBuf, fs::Metadata)>> {
         let entries = match fs::read_dir(self.files_directory()) {
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             other => other?,
@@ -236,8 +236,8 @@ impl Cache {
     /// # Errors
     /// When the directory cannot be read.
     pub fn extent(&self) -> Result<CacheExtent, CacheError> {
-        let held = self.held().map_err(self.failed())?;
-        Ok(CacheExtent { files: held.len() as u64, bytes: held.iter().map(|(_, meta)| meta.len()).sum() })
+        let files = self.cached_files().map_err(self.failed())?;
+        Ok(CacheExtent { files: files.len() as u64, bytes: files.iter().map(|(_, meta)| meta.len()).sum() })
     }
 
     /// Removes every cached file except these, and returns the number of removed files. Running queries keep their files.
@@ -247,8 +247,8 @@ impl Cache {
     pub fn keep_only(&self, live: &BTreeSet<Digest>) -> Result<u64, CacheError> {
         let names: BTreeSet<String> = live.iter().map(name_of).collect();
         let is_live = |path: &Path| path.file_name().and_then(|name| name.to_str()).is_some_and(|n| names.contains(n));
-        let held = self.held().map_err(self.failed())?;
-        let others: Vec<&PathBuf> = held.iter().map(|(path, _)| path).filter(|path| !is_live(path)).collect();
+        let files = self.cached_files().map_err(self.failed())?;
+        let others: Vec<&PathBuf> = files.iter().map(|(path, _)| path).filter(|path| !is_live(path)).collect();
         others.iter().try_for_each(|path| remove_if_there(path)).map_err(self.failed())?;
         // The pins of a killed process.
         match self.remove_stale_pins() {

@@ -39,6 +39,6 @@ pub fn retained(dataset: Dataset) -> Retained {
 }
 
 /// The datasets of a class whose months expire as whole files: all except sessions.
-pub fn datasets_of(of: Retained) -> impl Iterator<Item = Dataset> {
-    Dataset::ALL.into_iter().filter(move |dataset| *dataset != Dataset::Sessions && retained(*dataset) == of)
+pub fn datasets_of(kind: Retained) -> impl Iterator<Item = Dataset> {
+    Dataset::ALL.into_iter().filter(move |dataset| *dataset != Dataset::Sessions && retained(*dataset) == kind)
 }

@@ -170,7 +170,7 @@ impl TeamState {
         let protected = |reason: String| Err(StateError::Protected(of_record(record, &reason)));
         let refused = |reason: &str| Err(StateError::Expiry(of_record(record, reason)));
         let parsed: Option<RetentionPolicy> = policy.parse().ok();
-        let Some(parsed) = parsed.filter(|parsed| parsed.of == retained(dataset)) else {
+        let Some(parsed) = parsed.filter(|parsed| parsed.retained == retained(dataset)) else {
             return protected(format!("{policy:?} is not a policy for this dataset"));
         };
         let is_last = matches!(dataset, Dataset::Inventory(_))
@@ -194,7 +194,7 @@ impl TeamState {
     fn check_removed_month(&self, record: &ExpiredRecord, removed: &BTreeSet<&String>) -> Result<(), StateError> {
         let ExpiredRecord { dataset, month, .. } = *record;
         if let Some(file) = self.files_of_month(dataset, month).find(|file| !removed.contains(&file.path)) {
-            return Err(stays(file));
+            return Err(not_removed(file));
         }
         let found = self.expiring(record.policy.clone(), record.at, dataset, month);
         if found == *record && found.files > 0 {
@@ -214,7 +214,7 @@ impl TeamState {
         let stay = self.files_of(Dataset::Sessions).filter(|file| !removed.contains(&file.path));
         let added = body.adds.iter().filter(|file| file.dataset == Dataset::Sessions);
         let mut edges = stay.chain(added).filter(|file| file.first.is_some_and(gone) || file.last.is_some_and(gone));
-        edges.next().map_or(Ok(()), |file| Err(stays(file)))
+        edges.next().map_or(Ok(()), |file| Err(not_removed(file)))
     }
 }
 
@@ -222,7 +222,7 @@ fn of_record(record: &ExpiredRecord, reason: &str) -> String {
     format!("{} of {}: {reason}", record.dataset, record.month.month())
 }
 
-fn stays(file: &FileEntry) -> StateError {
+fn not_removed(file: &FileEntry) -> StateError {
     StateError::Expiry(format!("{}: the file belongs to an expired month, but the line does not remove it", file.path))
 }
 

@@ -60,10 +60,10 @@
 //! takes the path of the first window. Later rows of these windows are in their own file.
 //!
 //! **Sealed** rows do not change by re-scans. After a line with `sealed_months`, the rows of the stream's windows that
-//! begin in that month are in one file of the month, in files of its sealed days, and in amendments, and in no other file. Days are
-//! sealed by `sealed_days`: a busy day in the line that adds all its rows, if it is final by then; with `partition = "day"`, every
-//! day when it becomes final. A month that is sealed later takes the rows that its days do not hold, if there are any. No line
-//! removes a sealed file of events, except that an erasure puts another in its place.
+//! begin in that month are only in one file of the month, in files of its sealed days, and in amendments. `sealed_days` seals days:
+//! a busy day in the line that adds all its rows, if it is final by then. With `partition = "day"`, it seals every day when the
+//! day becomes final. A month that is sealed later takes the rows that its days do not hold, if there are any. No line removes a
+//! sealed file of events, except that an erasure puts another in its place.
 //!
 //! **A head** has three lines, each with a newline: `annals/<archive_id>/team=<T>`, the number of a ledger line, and the line's
 //! `sha256` in base64. This is the text of a checkpoint (c2sp.org/tlog-checkpoint; the hash belongs to a chain, not to a
@@ -131,8 +131,8 @@
 //! # What always holds
 //! - The files that a line adds and the salts that it names are durable before the line is written. A file that no line names is
 //!   an orphan file of a failed commit, and holds no data of the archive. A file that a line removes remains for a grace (at least a
-//!   day on a local disk), so that readers can finish, and while a version of an open table names it; then `vacuum` removes it.
-//!   So a glob can match more files than are live.
+//!   day on a local disk), so that readers can finish. It also remains while a version of an open table names it. Then `vacuum`
+//!   removes it. So a glob can match more files than are live.
 //! - A line is appended on condition that the ledger ends where its writer expects: the last file has the length
 //!   that the writer knows, and no file of a later day exists.
 //! - The rules of [`TeamState::check`]: windows of a stream never overlap, states never go back, counts never fall,

@@ -59,7 +59,7 @@ struct TableSnapshot {
     summary: BTreeMap<String, String>,
 }
 
-/// The tables of a store, each read when a file of it is asked about.
+/// The open tables of a store. The first question about a dataset reads its table.
 pub struct PublishedTables<'a> {
     store: &'a dyn Store,
     /// The start of the grace.
@@ -73,7 +73,7 @@ impl<'a> PublishedTables<'a> {
         Self { store, since, through: BTreeMap::new() }
     }
 
-    /// The line through which the table's readers have followed the team: they need each file that a later line removes.
+    /// The team's last line in the table that the oldest reader uses. This reader needs each file that a later line removes.
     /// `None` where the dataset has no table.
     pub fn through(&mut self, dataset: Dataset, team: &TeamKey) -> Result<Option<LedgerSeq>, StoreError> {
         let lines = match self.through.entry(dataset) {

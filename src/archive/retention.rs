@@ -55,8 +55,8 @@ impl TeamState {
     /// All months of datasets with a class, due or not.
     pub fn retained_months(&self, retention: &Retention, holds: &[Hold]) -> Vec<DueMonth> {
         let mut found = Vec::new();
-        for policy in retention.0.keys().filter_map(|of| retention.policy(*of)) {
-            for dataset in datasets_of(policy.of) {
+        for policy in retention.0.keys().filter_map(|key| retention.policy(*key)) {
+            for dataset in datasets_of(policy.retained) {
                 let months: BTreeSet<Instant> = self.files_of(dataset).filter_map(month_of_file).collect();
                 found.extend(months.into_iter().map(|month| self.due_month(policy, dataset, month, holds)));
             }

@@ -117,7 +117,7 @@ pub fn before_the_end(
 }
 
 /// The newest intact snapshots with their paths. Does not check whether they fit the ledger.
-pub fn held(store: &dyn Store, key: &TeamKey) -> Vec<(String, TeamState)> {
+pub fn newest_intact(store: &dyn Store, key: &TeamKey) -> Vec<(String, TeamState)> {
     let newest = listed(store, key).unwrap_or_default().into_iter().rev().take(KEPT);
     newest.filter_map(|(_, listed)| read(store, &listed).map(|found| (listed.path, found.state))).collect()
 }

@@ -106,8 +106,8 @@ mod tests {
 
     fn lines(text: &[u8], begin: u64, line_bytes_max: usize) -> Vec<ReadLine> {
         let lines = TextLines { line_bytes_max, ..TextLines::new(Blob::Bytes(text.to_vec().into()), begin) };
-        let told = |line: TextLine| (line.offset, line.text, line.has_newline, line.is_last);
-        lines.map(|line| line.map(told).map_err(|fault| fault.to_string())).collect()
+        let parts = |line: TextLine| (line.offset, line.text, line.has_newline, line.is_last);
+        lines.map(|line| line.map(parts).map_err(|fault| fault.to_string())).collect()
     }
 
     fn line(offset: u64, text: &str, has_newline: bool, is_last: bool) -> ReadLine {

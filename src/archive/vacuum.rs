@@ -1,7 +1,7 @@
 //! Removes files that no ledger line names, after the grace.
 //!
-//! Readers, engines and copies that began before a commit continue with the files that it removed. A slow writer keeps its
-//! files, too, and so do the readers of an open table that was not published since. The store's own clock tells all ages.
+//! Readers, engines and copies that began before a commit continue with the files that it removed. The files
+//! of a slow writer stay, too, and so do the files of an open table that was not published since. The store's clock tells all ages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

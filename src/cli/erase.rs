@@ -104,7 +104,7 @@ struct Prepared {
     is_resumed: bool,
     found: Found,
     /// One sentence for each team with a hold on these rows.
-    held: Vec<String>,
+    holds: Vec<String>,
 }
 
 impl Prepared {
@@ -121,8 +121,8 @@ impl Prepared {
         };
         let pending = if unlinkable { pending.making_unlinkable() } else { pending };
         let found = found(archive, &asked, &order)?;
-        let held = held(archive, &asked, &order)?;
-        Ok(Self { teams: asked, order, pending, is_resumed, found, held })
+        let holds = holds_on(archive, &asked, &order)?;
+        Ok(Self { teams: asked, order, pending, is_resumed, found, holds })
     }
 }
 
@@ -166,24 +166,24 @@ fn found(archive: &Archive, asked: &BTreeSet<TeamId>, order: &Order) -> Result<F
     Ok(found)
 }
 
-fn held(archive: &Archive, asked: &BTreeSet<TeamId>, order: &Order) -> Result<Vec<String>, Error> {
-    let mut said = Vec::new();
+fn holds_on(archive: &Archive, asked: &BTreeSet<TeamId>, order: &Order) -> Result<Vec<String>, Error> {
+    let mut reasons = Vec::new();
     for team in asked {
         let holds = archive.holds_on_order(team, order)?.into_iter().collect::<Vec<_>>().join(", ");
         if !holds.is_empty() {
             let label = teams::archived_label(archive, team);
-            said.push(format!("team {label}: legal hold {holds} covers rows of the subject"));
+            reasons.push(format!("team {label}: legal hold {holds} covers rows of the subject"));
         }
     }
-    Ok(said)
+    Ok(reasons)
 }
 
 fn dry_run(orders: &[Prepared], output: &OutputArgs) -> Result<Exit, Error> {
     output.batch(&tables::found(orders))?;
-    for Prepared { order, found, held, .. } in orders {
+    for Prepared { order, found, holds, .. } in orders {
         let rows = plural(found.rows.len() as u64, "row");
         say(&format!("{} would replace the subject in {rows} of {}: nothing was changed", order.id, found.all));
-        held.iter().for_each(|why| say(why));
+        holds.iter().for_each(|why| say(why));
     }
     Ok(Exit::Done)
 }
@@ -214,19 +214,19 @@ impl ErasureRun<'_> {
     }
 
     /// Carries an order out team by team. Returns the order if its key can be destroyed now.
-    fn run_order<'o>(&mut self, of: &'o Prepared) -> Result<Option<&'o PendingOrder>, Error> {
-        let id = &of.order.id;
-        if !of.held.is_empty() {
-            of.held.iter().for_each(|why| say(&format!("{id}: {why}: nothing was erased; release the hold first")));
+    fn run_order<'o>(&mut self, prepared: &'o Prepared) -> Result<Option<&'o PendingOrder>, Error> {
+        let (id, holds) = (&prepared.order.id, &prepared.holds);
+        if !holds.is_empty() {
+            holds.iter().for_each(|why| say(&format!("{id}: {why}: nothing was erased; release the hold first")));
             self.note(Exit::Fault);
             return Ok(None);
         }
         let mut can_end = true;
-        if of.found.rows.is_empty() && !of.is_resumed {
-            let records = records_of(self.archive, &of.teams, id)?;
+        if prepared.found.rows.is_empty() && !prepared.is_resumed {
+            let records = records_of(self.archive, &prepared.teams, id)?;
             let what = if records.is_empty() { "nothing is written" } else { "already carried out" };
             say(&format!("{id}: no row holds the subject: {what}"));
-            if of.pending.is_unlinkable()
+            if prepared.pending.is_unlinkable()
                 && records.iter().any(|record| !record.parts.is_empty() && !record.replaced_salts())
             {
                 say(&format!("{id}: it was carried out without --unlinkable: the salts stay"));
@@ -236,27 +236,27 @@ impl ErasureRun<'_> {
         }
         // An updated copy still holds the files that the order replaced.
         if can_end {
-            can_end = self.erase(of)?;
+            can_end = self.erase(prepared)?;
         }
-        self.name_ledger_lines(of)?;
-        Ok(can_end.then_some(&of.pending))
+        self.name_ledger_lines(prepared)?;
+        Ok(can_end.then_some(&prepared.pending))
     }
 
     /// Whether all teams were erased.
-    fn erase(&mut self, of: &Prepared) -> Result<bool, Error> {
-        let (now, pending) = (reading::clock().now(), of.pending.of_teams(&of.teams));
+    fn erase(&mut self, prepared: &Prepared) -> Result<bool, Error> {
+        let (now, pending) = (reading::clock().now(), prepared.pending.of_teams(&prepared.teams));
         let mut is_whole = true;
-        for team in &of.teams {
-            match self.archive.writer(team).and_then(|mut writer| writer.erase(&of.order, &pending, now)) {
+        for team in &prepared.teams {
+            match self.archive.writer(team).and_then(|mut writer| writer.erase(&prepared.order, &pending, now)) {
                 Ok(erasure) => {
                     self.unerased.extend(erasure.unerased.iter().cloned());
-                    self.done.push(TeamOutcome { order: of.order.id.clone(), team: team.clone(), erasure });
+                    self.done.push(TeamOutcome { order: prepared.order.id.clone(), team: team.clone(), erasure });
                 }
                 Err(error) => {
                     let label = teams::archived_label(self.archive, team);
                     say(&format!(
                         "{}: team {label}: not erased: {error}; give the order again to continue",
-                        of.order.id
+                        prepared.order.id
                     ));
                     self.note(Exit::Fault);
                     is_whole = false;
@@ -267,14 +267,14 @@ impl ErasureRun<'_> {
     }
 
     /// Names what no erasure reaches.
-    fn name_ledger_lines(&mut self, of: &Prepared) -> Result<(), Error> {
-        for team in &of.teams {
-            if self.archive.read(team)?.named_in_ledger(&of.order.subject) {
+    fn name_ledger_lines(&mut self, prepared: &Prepared) -> Result<(), Error> {
+        for team in &prepared.teams {
+            if self.archive.read(team)?.named_in_ledger(&prepared.order.subject) {
                 let label = teams::archived_label(self.archive, team);
                 say(&format!(
                     "{}: team {label}: ledger lines name the subject, as the id of a computer or as the reviewer of a pack; \
                      these lines stay",
-                    of.order.id
+                    prepared.order.id
                 ));
                 self.note(Exit::Weaker);
             }

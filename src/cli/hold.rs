@@ -147,22 +147,22 @@ fn without(archive: &Archive, asked: &[TeamId], hold: &HoldAdded, subject: Optio
     let mut missing = Vec::new();
     for team in archive.teams()? {
         let reader = archive.read(&team)?;
-        let Some(held) = reader.state().holds.get(&hold.id) else {
+        let Some(known) = reader.state().holds.get(&hold.id) else {
             if asked.contains(&team) {
                 missing.push(team);
             }
             continue;
         };
-        let added = &held.added;
+        let added = &known.added;
         // A relative date such as -30d gives a different time when the user repeats the command.
         let digest = subject.map(|subject| reader.salts().subject(subject)).transpose()?;
-        let is_same = held.is_active()
+        let is_same = known.is_active()
             && (&added.reason, &added.by, added.scope, added.subject) == (&hold.reason, &hold.by, hold.scope, digest)
             && (added.from, added.to) == (hold.from, hold.to)
             && asked.contains(&team);
         if !is_same {
             let label = teams::archived_label(archive, &team);
-            let what = if held.is_active() { "is active" } else { "is released" };
+            let what = if known.is_active() { "is active" } else { "is released" };
             return Err(Error::Usage(format!("hold id {} is taken: a different hold of team {label} {what}", hold.id)));
         }
     }
@@ -172,17 +172,17 @@ fn without(archive: &Archive, asked: &[TeamId], hold: &HoldAdded, subject: Optio
 fn release(config: &Config, args: &ReleaseArgs) -> Result<Exit, Error> {
     let archive = query::open(config)?.signed_by(reading::signer(config)?);
     let now = reading::clock().now();
-    let (mut held, mut standing) = (0, Vec::new());
+    let (mut count, mut standing) = (0, Vec::new());
     for team in archive.teams()? {
         let reader = archive.read(&team)?;
         let Some(hold) = reader.state().holds.get(&args.id) else { continue };
-        held += 1;
+        count += 1;
         if hold.is_active() {
             standing.push(team);
         }
     }
     if standing.is_empty() {
-        let what = if held == 0 { "does not exist" } else { "is already released" };
+        let what = if count == 0 { "does not exist" } else { "is already released" };
         return Err(Error::Usage(format!("hold {} {what}: `annals hold list` shows all holds", args.id)));
     }
     for team in &standing {
@@ -209,18 +209,18 @@ fn list(config: &Config, args: &ListArgs) -> Result<Exit, Error> {
     let released = |text: &dyn Fn(&HoldReleased) -> Option<String>| -> ArrayRef {
         Arc::new(all.iter().map(|(_, hold)| hold.released.as_ref().and_then(text)).collect::<StringArray>())
     };
-    let said = |at: Option<Instant>| at.map(|at| at.to_string());
+    let time = |at: Option<Instant>| at.map(|at| at.to_string());
     let columns: Vec<(&str, ArrayRef)> = vec![
         ("hold_id", texts(&|hold| Some(hold.id.clone()))),
         ("team_id", Arc::new(all.iter().map(|(team, _)| Some(team.as_str())).collect::<StringArray>())),
         ("scope", texts(&|hold| Some(hold.scope.into_str().to_owned()))),
-        ("held_from", texts(&|hold| said(hold.from))),
-        ("held_to", texts(&|hold| said(hold.to))),
+        ("held_from", texts(&|hold| time(hold.from))),
+        ("held_to", texts(&|hold| time(hold.to))),
         ("is_by_subject", Arc::new(all.iter().map(|(_, h)| Some(h.added.subject.is_some())).collect::<BooleanArray>())),
         ("reason", texts(&|hold| Some(hold.reason.clone()))),
         ("by", texts(&|hold| hold.by.clone())),
-        ("added_at", texts(&|hold| said(Some(hold.at)))),
-        ("released_at", released(&|release| said(Some(release.at)))),
+        ("added_at", texts(&|hold| time(Some(hold.at)))),
+        ("released_at", released(&|release| time(Some(release.at)))),
         ("release_reason", released(&|release| Some(release.reason.clone()))),
         ("ledger_seq", Arc::new(all.iter().map(|(_, hold)| Some(hold.seq.0)).collect::<UInt64Array>())),
     ];

@@ -42,7 +42,7 @@ fn writable_file() -> impl TypedValueParser<Value = PathBuf> {
 
 /// Checks that [`to`] can write a file at this path, and leaves no trace.
 fn check_writable(path: &Path) -> std::io::Result<()> {
-    // The reader of a pipe would take a check for the end.
+    // Never open a pipe for a check: its reader would take the close for the end of the output.
     if is_special(path) { Ok(()) } else { stage(path).map(drop) }
 }
 

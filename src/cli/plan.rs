@@ -59,28 +59,28 @@ pub async fn run(global: &Global, args: &PlanArgs) -> Result<Exit, Error> {
     let mut planner = Planner { source: &*source, settings: &settings, samples, bucket: BucketRequests::default() };
     let (mut rows, mut beside) = (Vec::new(), OtherRequests { others: u64::from(lists_teams), people: 0 });
     for team in teams {
-        let held = match &archive {
+        let reader = match &archive {
             Some(archive) if archive.teams()?.contains(&team) => Some(archive.read(&team)?),
             _ => None,
         };
         let view = source.team(&team).await?;
         names.put(team.clone(), view.body.name.as_deref());
-        let (of_team, beside_of_team) = planner.team(held.as_ref(), &view, clock.now(), team).await?;
+        let (of_team, beside_of_team) = planner.team(reader.as_ref(), &view, clock.now(), team).await?;
         rows.extend(of_team);
         beside.add(beside_of_team);
     }
     rows.sort_by_key(|row| row.left.unwrap_or(Duration::MAX));
     let is_overlapped = planner.samples.teams > settings.teams_at_once;
-    let mut said = summary(&rows, &names, beside, config.requests_per_second, is_overlapped);
+    let mut message = summary(&rows, &names, beside, config.requests_per_second, is_overlapped);
     if config.is_in_bucket() {
-        said.push_str(&bucket_cost(planner.bucket));
+        message.push_str(&bucket_cost(planner.bucket));
     }
     if args.output.format() == Format::Table {
-        let text = format!("{}\n{said}\n", table(&rows, &names));
+        let text = format!("{}\n{message}\n", table(&rows, &names));
         output::to(args.output.output.as_deref(), |out| out.write_all(text.as_bytes()).map_err(Error::output))?;
     } else {
         args.output.batch(&batch(&rows))?;
-        output::say(&said);
+        output::say(&message);
     }
     Ok(Exit::Done)
 }
@@ -120,12 +120,12 @@ impl Planner<'_> {
     /// Estimates a team's streams and its other requests.
     async fn team(
         &mut self,
-        held: Option<&TeamReader>,
+        reader: Option<&TeamReader>,
         view: &Served<TeamView>,
         fallback: Instant,
         team: TeamId,
     ) -> Result<(Vec<Row>, OtherRequests), Error> {
-        let (settings, state) = (self.settings, held.map(TeamReader::state));
+        let (settings, state) = (self.settings, reader.map(TeamReader::state));
         let now = view.at.unwrap_or(fallback);
         let span = view.body.plan_span;
         let default = now.minus(span.unwrap_or(Duration::from_secs(BACKFILL_DAYS_DEFAULT * 86_400)));
@@ -172,8 +172,8 @@ impl Planner<'_> {
         plan: &StreamPlan,
         now: Instant,
     ) -> Result<Option<Density>, Error> {
-        if let Some(held) = Density::of_windows(windows) {
-            return Ok(Some(held));
+        if let Some(density) = Density::of_windows(windows) {
+            return Ok(Some(density));
         }
         let Some(begins) = plan.begins.filter(|begins| *begins < now) else { return Ok(None) };
         let samples = self.samples.densities.entry(stream).or_default();

@@ -46,13 +46,13 @@ fn parse_table(name: &str) -> Result<TableId, String> {
 
 pub fn run(global: &Global, args: &PublishArgs) -> Result<Exit, Error> {
     let config: Config = global.load()?;
-    let place = if args.check { None } else { Some(place(&config)?) };
+    let root = if args.check { None } else { Some(reader_root(&config)?) };
     let archive = query::open(&config)?;
     let mut tables = if args.dataset.is_empty() { TableId::all() } else { args.dataset.clone() };
     tables.sort();
     tables.dedup();
-    let Some(place) = place else { return check(&archive, &tables, &args.output) };
-    let (published, ended) = Publisher::new(&archive, place).publish_each(&tables);
+    let Some(root) = root else { return check(&archive, &tables, &args.output) };
+    let (published, ended) = Publisher::new(&archive, root).publish_each(&tables);
     args.output.batch(&table(&published))?;
     ended?;
     Ok(Exit::Done)
@@ -79,7 +79,7 @@ pub fn existing(archive: &Archive) -> Result<Vec<TableId>, StoreError> {
 pub fn again(config: &Config, archive: &Archive) -> Result<(), Error> {
     let tables = existing(archive).map_err(ArchiveError::from)?;
     if !tables.is_empty() {
-        let _ = Publisher::new(archive, place(config)?).publish(&tables)?;
+        let _ = Publisher::new(archive, reader_root(config)?).publish(&tables)?;
     }
     Ok(())
 }
@@ -117,7 +117,7 @@ fn differences(all: &[CheckedTable]) -> RecordBatch {
 /// # Errors
 /// When the working directory does not exist, and when `[publish] location` is not set and engines cannot use the archive's
 /// own address.
-pub fn place(config: &Config) -> Result<ReaderRoot, Error> {
+pub fn reader_root(config: &Config) -> Result<ReaderRoot, Error> {
     let archive = query::location(config)?;
     let root = ReaderRoot::new(config.publish.location.as_deref(), &archive);
     root.map_err(|reason| Error::Usage(format!("{archive}: {reason}")))

@@ -137,7 +137,7 @@ pub fn named_view_data(config: &Config) -> Result<ViewData, Error> {
 ///
 /// # Errors
 /// When the engine cannot read files at that place.
-pub fn place(config: &Config, archive: Archive) -> Result<SnapshotSource, Error> {
+pub fn snapshot_source(config: &Config, archive: Archive) -> Result<SnapshotSource, Error> {
     let cache = cache(config).with_progress(bars::fetching());
     Ok(SnapshotSource::new(archive, location(config)?, cache)?.retaining(config.retention.clone()))
 }
@@ -149,12 +149,12 @@ pub fn cache(config: &Config) -> Cache {
 
 fn snapshot(config: &Config, is_named: bool, keeps: &dyn Fn(&TeamId) -> bool) -> Result<ViewData, Error> {
     let archive = open_for_question(config)?;
-    let place = place(config, archive.clone())?;
-    let mut data = place.empty_snapshot();
+    let source = snapshot_source(config, archive.clone())?;
+    let mut data = source.empty_snapshot();
     archive.read_each(keeps, |reader| {
-        place.add(&mut data, reader.state());
+        source.add(&mut data, reader.state());
         if is_named {
-            place.add_name(&mut data, reader.state());
+            source.add_name(&mut data, reader.state());
         }
     })?;
     Ok(data)

@@ -94,9 +94,9 @@ fn name_unused_policy(config: &Config, archive: &Archive) -> Result<(), Error> {
     if config.retention.is_empty() {
         output::say("no [retention] in the configuration: nothing ever expires");
     }
-    let held = archive.teams()?;
+    let archived = archive.teams()?;
     let unknown: Vec<&str> =
-        config.retention.teams.keys().filter(|team| !held.contains(team)).map(TeamId::as_str).collect();
+        config.retention.teams.keys().filter(|team| !archived.contains(team)).map(TeamId::as_str).collect();
     if !unknown.is_empty() {
         output::say(&format!(
             "[retention.teams]: the archive holds no team with the id {}, so these classes apply to no team",
@@ -156,7 +156,7 @@ fn remove_of(
     let retention = config.retention.of(team);
     let reader = archive.read(team)?;
     let (due, kept) = due_months(archive, reader.state(), retention, now)?;
-    // Months wait for the sessions that an interrupted run did not make.
+    // A month does not expire while its sessions are missing: an interrupted run can leave some.
     let is_behind = reader.state().sessions.is_some_and(|mark| mark.through.is_some());
     if args.dry_run || (due.is_empty() && !is_behind) {
         return Ok((reader.would_expire(&due, now)?, kept));

@@ -85,7 +85,7 @@ fn sign(config: &Config, args: &SignArgs) -> Result<Exit, Error> {
         let label = teams::archived_label(&archive, team);
         output::say(&printable(&format!("team {label}: line {seq} of the ledger records the review")));
     }
-    let said = format!(
+    let message = format!(
         "{} {} by {}: pack {}, {} reports, {} findings\n",
         now,
         args.outcome.into_str(),
@@ -94,7 +94,7 @@ fn sign(config: &Config, args: &SignArgs) -> Result<Exit, Error> {
         review.reports.len(),
         review.findings
     );
-    output::print(printable(&said).trim_end().as_bytes())?;
+    output::print(printable(&message).trim_end().as_bytes())?;
     output::print(b"\n")?;
     Ok(Exit::Done)
 }
@@ -110,11 +110,11 @@ fn teams_of(archive: &Archive, pack: &CheckedPack, args: &SignArgs) -> Result<Ve
             archive.id()
         ))));
     }
-    let held = archive.teams()?;
+    let archived = archive.teams()?;
     let mut teams = Vec::new();
     for head in &manifest.ledger {
         let team = TeamId::from(head.team.as_str());
-        if !held.contains(&team) {
+        if !archived.contains(&team) {
             return Err(Error::Usage(printable(&format!(
                 "{place}: this archive does not hold team {team} of the pack"
             ))));

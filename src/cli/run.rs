@@ -169,11 +169,11 @@ impl Running {
 
     async fn open_port(&self, config: &Config, guard: Guard) -> Result<Port, Error> {
         let (live, clock, metrics) = (self.live.clone(), self.clock.clone(), self.metrics.clone());
-        let place = query::place(config, query::open(config)?)?;
+        let source = query::snapshot_source(config, query::open(config)?)?;
         let (settings, limits) = page_settings(config, &self.args);
-        let shown = AppState {
+        let state = AppState {
             catalog: self.catalog.clone(),
-            queries: QueryService::new(place, limits, live.clone(), clock.clone()),
+            queries: QueryService::new(source, limits, live.clone(), clock.clone()),
             settings: RwLock::new(settings),
             visitors: Visitors::new(this_program()?),
             sign_ins: SignIns::default(),
@@ -183,7 +183,7 @@ impl Running {
             metrics,
         };
         let address = config.http.listen;
-        let opened = Port::open(address, Arc::new(shown)).await;
+        let opened = Port::open(address, Arc::new(state)).await;
         opened.map_err(|source| Error::io(format!("cannot listen on {address} (http.listen)"), source))
     }
 
@@ -364,14 +364,14 @@ impl Signals {
 
 /// Checks the token's file, and starts to use a changed token. Keeps only a digest of the token.
 async fn watch_token(token: SharedToken, clock: Arc<dyn Clock>, commands: UnboundedSender<DaemonCommand>) {
-    let held = || token.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let mut known = held().fingerprint();
+    let current = || token.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let mut known = current().fingerprint();
     loop {
         clock.sleep(TOKEN_CHECK_EVERY).await;
-        let now = held().fingerprint();
+        let now = current().fingerprint();
         if now.is_some() && now != known {
             known = now;
-            held().renew();
+            current().renew();
             if commands.unbounded_send(DaemonCommand::TokenChanged).is_err() {
                 return;
             }

@@ -67,21 +67,21 @@ pub fn run(global: &Global, args: &StatusArgs) -> Result<Exit, Error> {
     let others = table::OtherShardTeam::all(&others, shard);
     table::problems_first(&mut teams, threshold);
     let kept: Vec<String> = teams.iter().flat_map(|team| retention_lines(team, &names)).collect();
-    let said = [
+    let message = [
         shard_text(shard, teams.len(), others.len()),
         left.and_then(|(left, rate)| left_text(left, teams.len(), rate)),
         pending_text(&pending),
     ];
     let tables = published::lines(&published, config.publish.schedule.as_ref(), now);
-    let said = said.into_iter().flatten().chain(tables).chain(kept).collect::<Vec<_>>().join("\n");
+    let message = message.into_iter().flatten().chain(tables).chain(kept).collect::<Vec<_>>().join("\n");
     if output.format() == Format::Table {
         let healthy = if args.all { usize::MAX } else { HEALTHY_TEAMS_SHOWN };
         let text = table::text(&teams, &others, &names, threshold, healthy, now);
-        let said = if said.is_empty() { said } else { said + "\n" };
-        output::to(output.output.as_deref(), |out| write!(out, "{text}{said}").map_err(Error::output))?;
+        let message = if message.is_empty() { message } else { message + "\n" };
+        output::to(output.output.as_deref(), |out| write!(out, "{text}{message}").map_err(Error::output))?;
     } else {
         output.batch(&table::rows(&teams, &others, threshold, now))?;
-        output::say(&said);
+        output::say(&message);
     }
     Ok(Exit::Done)
 }

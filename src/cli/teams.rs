@@ -37,13 +37,13 @@ pub fn archived_label(archive: &Archive, team: &TeamId) -> String {
 /// # Errors
 /// When a text names no team, or more than one.
 pub fn in_archive(archive: &Archive, asked: &[String]) -> Result<Vec<TeamId>, Error> {
-    let held = archive.teams()?;
+    let ids = archive.teams()?;
     if asked.is_empty() {
-        return Ok(held);
+        return Ok(ids);
     }
-    let is_id = |asked: &String| held.iter().any(|team| team.as_str() == asked);
+    let is_id = |asked: &String| ids.iter().any(|team| team.as_str() == asked);
     let names = if asked.iter().all(is_id) {
-        TeamNames::of(held.into_iter().map(|team| (team, None)))
+        TeamNames::of(ids.into_iter().map(|team| (team, None)))
     } else {
         archived(archive)?
     };
@@ -59,8 +59,8 @@ pub async fn at_service(
     archive: Option<&Archive>,
     asked: &[String],
 ) -> Result<Vec<TeamId>, Error> {
-    let held = archive.map_or_else(|| Ok(Vec::new()), Archive::teams)?;
-    if asked.iter().all(|asked| held.iter().any(|team| team.as_str() == asked)) {
+    let ids = archive.map_or_else(|| Ok(Vec::new()), Archive::teams)?;
+    if asked.iter().all(|asked| ids.iter().any(|team| team.as_str() == asked)) {
         return Ok(asked.iter().map(|team| TeamId::from(team.as_str())).collect());
     }
     let listed = source.teams().await?.body;
@@ -112,7 +112,7 @@ pub fn own(teams: Vec<TeamId>, shard: Shard) -> Result<Vec<TeamId>, Error> {
 }
 
 /// The error for a text after `--team` that names no team.
-pub fn wrong(error: TeamNameError) -> Error {
+pub fn name_error(error: TeamNameError) -> Error {
     Error::Usage(format!("--team: {error}"))
 }
 

@@ -209,7 +209,7 @@ impl<'a> SpanReader<'a> {
                 WalkEnd::Whole(pages) => {
                     self.stats.walks += 1;
                     // Sums are needed for events without ids, and to compare walks with different pages.
-                    let is_same = matches!(&former, PreviousWalk::Walk(former) if former.is(&pages));
+                    let is_same = matches!(&former, PreviousWalk::Walk(former) if former.equals(&pages));
                     let tally = if is_same && !self.joined.needs_sums() {
                         Multiset::default()
                     } else {

@@ -150,7 +150,7 @@ impl<'a> TailReader<'a> {
                     self.joined.add_page(page.events, |event| self.asked.keeps(event));
                     self.moved();
                 }
-                Step::Whole => self.whole(),
+                Step::Whole => self.end_walk(),
                 Step::More { new } => {
                     let is_short = page.events.len() < self.lists.limit_of(list) as usize;
                     let new = &page.events[page.events.len() - new..];
@@ -216,7 +216,7 @@ impl<'a> TailReader<'a> {
         self.phase = Phase::FromStart { former };
     }
 
-    fn whole(&mut self) {
+    fn end_walk(&mut self) {
         self.stats.walks += 1;
         let tally = std::mem::take(&mut self.tally);
         let end = self.end_at(self.walk.passed());

@@ -74,7 +74,7 @@ pub struct Walk {
     last_time: Option<Instant>,
     claimed_more: Option<bool>,
     /// A hash of the last page's new events, and how many pages in a row had the same.
-    brought: (u64, u32),
+    repeated: (u64, u32),
     pub anomalies: Anomalies,
 }
 
@@ -87,7 +87,7 @@ impl Walk {
             page_max: 0,
             last_time: None,
             claimed_more: None,
-            brought: (0, 0),
+            repeated: (0, 0),
             anomalies: Anomalies::default(),
         }
     }
@@ -174,8 +174,8 @@ impl Walk {
     fn is_stuck(&mut self, new: &[RawEvent]) -> bool {
         let number = |event: &RawEvent| u64::from_le_bytes(event.digest.0[..8].try_into().expect("BUG: 32 bytes"));
         let brief = new.iter().fold(new.len() as u64, |sum, event| sum.rotate_left(7) ^ number(event));
-        self.brought = if self.brought.0 == brief { (brief, self.brought.1 + 1) } else { (brief, 0) };
-        self.brought.1 >= REPEATS_MAX
+        self.repeated = if self.repeated.0 == brief { (brief, self.repeated.1 + 1) } else { (brief, 0) };
+        self.repeated.1 >= REPEATS_MAX
     }
 
     fn pass(&mut self, new: &[RawEvent]) {

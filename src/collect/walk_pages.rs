@@ -59,7 +59,7 @@ impl WalkPages {
     }
 
     /// Whether both walks saw the same pages throughout.
-    pub fn is(&self, other: &Self) -> bool {
+    pub fn equals(&self, other: &Self) -> bool {
         self.pages.len() == other.pages.len() && self.pages.iter().zip(&other.pages).all(|(a, b)| Arc::ptr_eq(a, b))
     }
 
@@ -67,7 +67,7 @@ impl WalkPages {
     /// untrue.
     pub fn has_more_untrue(&self, former: &Self) -> u64 {
         let both = self.has_more.min(former.has_more);
-        if both > 0 && (self.is(former) || self.tally(|_| true) == former.tally(|_| true)) { both } else { 0 }
+        if both > 0 && (self.equals(former) || self.tally(|_| true) == former.tally(|_| true)) { both } else { 0 }
     }
 
     /// How often each event with a time that `keeps` accepts occurred, without repeated anchors.

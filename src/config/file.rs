@@ -73,14 +73,14 @@ pub(super) struct Classes(pub BTreeMap<Retained, String>);
 
 impl Retention {
     pub fn classes(&self) -> Classes {
-        let of = |of: Retained| match of {
+        let class = |retained: Retained| match retained {
             Retained::Activity => &self.activity,
             Retained::Connections => &self.connections,
             Retained::Billing => &self.billing,
             Retained::Inventory => &self.inventory,
             Retained::Quarantine => &self.quarantine,
         };
-        Classes(Retained::ALL.into_iter().filter_map(|retained| Some((retained, of(retained).clone()?))).collect())
+        Classes(Retained::ALL.into_iter().filter_map(|retained| Some((retained, class(retained).clone()?))).collect())
     }
 }
 

@@ -14,31 +14,31 @@ pub(super) fn check_retention(
     section: &file::Retention,
     place: &impl Fn(&str) -> String,
 ) -> Result<TeamRetention, ConfigError> {
-    let all = with(&Retention::default(), &section.classes(), |key| place(&format!("retention.{key}")))?;
+    let all = overridden(&Retention::default(), &section.classes(), |key| place(&format!("retention.{key}")))?;
     let mut teams = BTreeMap::new();
     for (team, classes) in &section.teams {
         if team.trim().is_empty() {
             return Err(ConfigError::invalid(place("retention.teams"), "a team's id is empty"));
         }
-        let own = with(&all, classes, |key| place(&format!("retention.teams.{team:?}.{key}")))?;
+        let own = overridden(&all, classes, |key| place(&format!("retention.teams.{team:?}.{key}")))?;
         teams.insert(TeamId::from(team.as_str()), own);
     }
     Ok(TeamRetention { all, teams })
 }
 
-fn with(
+fn overridden(
     base: &Retention,
     Classes(classes): &Classes,
     place: impl Fn(&str) -> String,
 ) -> Result<Retention, ConfigError> {
     let mut found = base.clone();
-    for (of, text) in classes {
+    for (retained, text) in classes {
         match text.as_str() {
-            FOREVER => drop(found.0.remove(of)),
+            FOREVER => drop(found.0.remove(retained)),
             text => {
                 let class =
-                    text.parse().map_err(|message: String| ConfigError::invalid(place(of.as_str()), message))?;
-                found.0.insert(*of, class);
+                    text.parse().map_err(|message: String| ConfigError::invalid(place(retained.as_str()), message))?;
+                found.0.insert(*retained, class);
             }
         }
     }

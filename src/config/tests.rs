@@ -216,8 +216,8 @@ fn a_missing_named_file_is_an_error() {
 /// The keys that a table accepts, from the parser's message; the path is empty for the top.
 fn known_keys(table: &str) -> Vec<String> {
     let header = if table.is_empty() { String::new() } else { format!("[{table}]\n") };
-    let told = File::parse(Path::new("annals.toml"), &format!("{header}unheard_of = 1")).unwrap_err().to_string();
-    let list = told.split_once("expected").expect("it lists what it expects").1;
+    let message = File::parse(Path::new("annals.toml"), &format!("{header}unheard_of = 1")).unwrap_err().to_string();
+    let list = message.split_once("expected").expect("it lists what it expects").1;
     list.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 

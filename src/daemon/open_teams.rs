@@ -34,6 +34,13 @@ struct TeamSlot {
     is_in_use: bool,
 }
 
+/// The teams, and a counter of their uses, which tells the least recently used one.
+#[derive(Default)]
+struct TeamSlots {
+    uses: u64,
+    by_team: BTreeMap<TeamId, TeamSlot>,
+}
+
 /// All teams of the daemon.
 pub struct OpenTeams {
     archive: Arc<Archive>,
@@ -42,7 +49,7 @@ pub struct OpenTeams {
     bytes_max: usize,
     /// The room for the events of all runs.
     budget: Arc<Budget>,
-    held: Mutex<(u64, BTreeMap<TeamId, TeamSlot>)>,
+    slots: Mutex<TeamSlots>,
 }
 
 impl OpenTeams {
@@ -53,15 +60,11 @@ impl OpenTeams {
         bytes_max: usize,
         budget: Arc<Budget>,
     ) -> Self {
-        Self { archive, clock, workers, bytes_max, budget, held: Mutex::default() }
+        Self { archive, clock, workers, bytes_max, budget, slots: Mutex::default() }
     }
 
     pub fn budget(&self) -> Arc<Budget> {
         self.budget.clone()
-    }
-
-    fn held(&self) -> MutexGuard<'_, (u64, BTreeMap<TeamId, TeamSlot>)> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Opens the team, if it is not open.
@@ -70,10 +73,10 @@ impl OpenTeams {
     /// When it cannot be opened: another process writes it, or its ledger is invalid.
     pub async fn open(&self, team: &TeamId) -> Result<OpenTeam, ArchiveError> {
         let slot = {
-            let mut held = self.held();
-            held.0 += 1;
-            let used = held.0;
-            let slot = held.1.entry(team.clone()).or_insert_with(|| TeamSlot {
+            let mut slots = lock(&self.slots);
+            slots.uses += 1;
+            let used = slots.uses;
+            let slot = slots.by_team.entry(team.clone()).or_insert_with(|| TeamSlot {
                 memory: Arc::new(TeamMemory::new(self.clock.clone())),
                 writer: None,
                 bytes: 0,
@@ -90,7 +93,7 @@ impl OpenTeams {
         let writer = self.workers.run(move || archive.writer(&owned)).await;
         let writer = writer.inspect_err(|_| self.close(team, false))?;
         let writer = Arc::new(Mutex::new(writer));
-        if let Some(slot) = self.held().1.get_mut(team) {
+        if let Some(slot) = lock(&self.slots).by_team.get_mut(team) {
             slot.writer = Some(Arc::clone(&writer));
         }
         Ok(OpenTeam { writer, memory: slot.memory, is_new: true })
@@ -98,13 +101,13 @@ impl OpenTeams {
 
     /// Ends a run. `keeps`: the writer can continue. Otherwise the next run opens the team again.
     pub fn close(&self, team: &TeamId, keeps: bool) {
-        let mut held = self.held();
-        if let Some(slot) = held.1.get_mut(team) {
+        let mut slots = lock(&self.slots);
+        if let Some(slot) = slots.by_team.get_mut(team) {
             slot.is_in_use = false;
             slot.writer = slot.writer.take().filter(|_| keeps);
             slot.bytes = slot.writer.as_ref().map_or(0, |writer| weight(lock(writer).state()));
         }
-        self.make_room(&mut held.1);
+        self.make_room(&mut slots.by_team);
     }
 
     fn make_room(&self, slots: &mut BTreeMap<TeamId, TeamSlot>) {
@@ -120,7 +123,7 @@ impl OpenTeams {
     /// Passes the state of the team after its last commit to `read`, if the team is open. Returns whether it is. Waits
     /// for a running commit.
     pub fn with_state(&self, team: &TeamId, read: &mut dyn FnMut(&TeamState)) -> bool {
-        let writer = self.held().1.get(team).and_then(|slot| slot.writer.clone());
+        let writer = lock(&self.slots).by_team.get(team).and_then(|slot| slot.writer.clone());
         writer.is_some_and(|writer| {
             read(lock(&writer).state());
             true
@@ -129,8 +132,8 @@ impl OpenTeams {
 
     /// The approximate memory of the open teams, and their number.
     pub fn size(&self) -> (usize, usize) {
-        let held = self.held();
-        let open = held.1.values().filter(|slot| slot.writer.is_some());
+        let slots = lock(&self.slots);
+        let open = slots.by_team.values().filter(|slot| slot.writer.is_some());
         open.fold((0, 0), |(bytes, count), slot| (bytes + slot.bytes, count + 1))
     }
 }

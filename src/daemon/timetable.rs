@@ -166,8 +166,8 @@ impl Timetable {
 
     /// No task of the team starts before `until`.
     pub fn pause_team(&mut self, team: &TeamId, until: Instant) {
-        let held = self.delayed.entry(team.clone()).or_insert(until);
-        *held = until.max(*held);
+        let end = self.delayed.entry(team.clone()).or_insert(until);
+        *end = until.max(*end);
     }
 
     /// Retries refused tasks now, because the token changed.

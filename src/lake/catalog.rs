@@ -74,7 +74,7 @@ impl Catalog {
         self.read_tables(now).map(drop)
     }
 
-    /// The cached tables, if they are fresh or another thread reads them just now. Only the first reading is worth a wait.
+    /// The cached tables, if they are fresh or another thread reads newer ones. Only without cached tables a caller waits for it.
     fn current(&self, now: Instant) -> Result<Arc<CachedTables>, LakeError> {
         let cached = self.cached();
         if is_current(&cached, now) {

@@ -275,10 +275,10 @@ fn check_files(
 
 /// Checks that the current snapshot names the files that its summary describes. The ledgers name no files of a ledger table.
 fn check_summary(table: &Table, named: &BTreeMap<&str, &DataFile>, found: &mut CheckedTable) {
-    let said = |key: &str| table.metadata.current().and_then(|snapshot| snapshot.summary.get(key));
-    let number = |key: &str| said(key).and_then(|text| text.parse::<u64>().ok()).unwrap_or_default();
+    let recorded = |key: &str| table.metadata.current().and_then(|snapshot| snapshot.summary.get(key));
+    let number = |key: &str| recorded(key).and_then(|text| text.parse::<u64>().ok()).unwrap_or_default();
     let (files, rows) = (number(TOTAL_FILES), number(TOTAL_ROWS));
-    let has_same_files = said(FILES_DIGEST) == Some(&digest_of(named.keys().copied()));
+    let has_same_files = recorded(FILES_DIGEST) == Some(&digest_of(named.keys().copied()));
     if (found.files, found.rows) != (files, rows) || !has_same_files {
         let is_short = (found.rows, found.files) < (rows, files);
         let fault = if is_short { TableFault::FileMissing } else { TableFault::FileSurplus };
@@ -298,16 +298,16 @@ fn compare<'f>(
     footer: &Footer,
 ) -> Vec<(TableFault, &'f DataFile, String)> {
     let mut wrong = Vec::new();
-    let said = (file.rows, file.bytes);
-    if said != (footer.rows, footer.bytes) || entry.is_some_and(|entry| said != (entry.rows, entry.bytes)) {
+    let recorded = (file.rows, file.bytes);
+    if recorded != (footer.rows, footer.bytes) || entry.is_some_and(|entry| recorded != (entry.rows, entry.bytes)) {
         let detail = format!("the table says {} rows in {} bytes, but the file differs", file.rows, file.bytes);
         wrong.push((TableFault::Count, file, detail));
     }
-    for (side, said, is) in
+    for (side, recorded, is) in
         [("lower", &file.bounds.lower, &footer.bounds.lower), ("upper", &file.bounds.upper, &footer.bounds.upper)]
     {
-        if said != is {
-            let column = said.iter().zip(is).find(|(one, other)| one != other).map(|(one, _)| one.0);
+        if recorded != is {
+            let column = recorded.iter().zip(is).find(|(one, other)| one != other).map(|(one, _)| one.0);
             let column = column.map_or_else(|| "of another column".to_owned(), |id| format!("of column {id}"));
             wrong.push((TableFault::Bound, file, format!("the {side} bound {column} is not exact")));
         }

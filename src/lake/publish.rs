@@ -231,8 +231,8 @@ pub fn digest_of<'a>(paths: impl Iterator<Item = &'a str>) -> String {
 }
 
 fn is_same(table: &Table, target: &TargetFiles) -> bool {
-    let said = table.metadata.current().and_then(|snapshot| snapshot.summary.get(FILES_DIGEST));
-    said == Some(&target.digest()) && table.metadata.schema().is_some_and(|schema| schema.extends(&target.schema))
+    let recorded = table.metadata.current().and_then(|snapshot| snapshot.summary.get(FILES_DIGEST));
+    recorded == Some(&target.digest()) && table.metadata.schema().is_some_and(|schema| schema.extends(&target.schema))
 }
 
 /// The number of the UTC day of a time in milliseconds.

@@ -121,13 +121,13 @@ impl FromStr for RetentionClass {
 /// The class of one dataset, in the ledger's form: `connections = 7y`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetentionPolicy {
-    pub of: Retained,
+    pub retained: Retained,
     pub class: RetentionClass,
 }
 
 impl fmt::Display for RetentionPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} = {}", self.of, self.class)
+        write!(f, "{} = {}", self.retained, self.class)
     }
 }
 
@@ -135,9 +135,9 @@ impl FromStr for RetentionPolicy {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (of, class) =
+        let (retained, class) =
             text.split_once(" = ").ok_or_else(|| format!("{text:?} is not a policy such as \"connections = 7y\""))?;
-        Ok(Self { of: of.parse()?, class: class.parse()? })
+        Ok(Self { retained: retained.parse()?, class: class.parse()? })
     }
 }
 
@@ -150,8 +150,8 @@ impl Retention {
         self.0.is_empty()
     }
 
-    pub fn policy(&self, of: Retained) -> Option<RetentionPolicy> {
-        self.0.get(&of).map(|class| RetentionPolicy { of, class: *class })
+    pub fn policy(&self, retained: Retained) -> Option<RetentionPolicy> {
+        self.0.get(&retained).map(|class| RetentionPolicy { retained, class: *class })
     }
 }
 

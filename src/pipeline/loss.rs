@@ -148,8 +148,8 @@ impl ReadHistory {
             vouched.fold(confirmed.clone(), |all, range| union(&all, range))
         };
         let unread_by = |latest: Instant| {
-            let told = recorded().filter(|known| known.to <= Some(latest)).filter_map(Finding::range);
-            missing(whole, &told.fold(read_to(surely), |all, range| union(&all, range)))
+            let gaps = recorded().filter(|known| known.to <= Some(latest)).filter_map(Finding::range);
+            missing(whole, &gaps.fold(read_to(surely), |all, range| union(&all, range)))
         };
         // A gap that reaches over the removal can be of a later removal, and then it may begin too late.
         let gaps = if unread_by(Instant::LATEST).is_empty() { Vec::new() } else { unread_by(removal.at) };

@@ -253,9 +253,9 @@ fn gap_behind_span(
         (reached, Duration::ZERO)
     };
     // Each loss is recorded once.
-    let told = state.gaps().filter(|gap| gap.stream == Some(Stream::Connections) && gap.subject == PLAN_SPAN);
-    let told = told.filter_map(|gap| gap.to).max();
-    let (from, slack) = told.filter(|told| from < *told).map_or((from, slack), |told| (told, Duration::ZERO));
+    let recorded = state.gaps().filter(|gap| gap.stream == Some(Stream::Connections) && gap.subject == PLAN_SPAN);
+    let recorded = recorded.filter_map(|gap| gap.to).max();
+    let (from, slack) = recorded.filter(|to| from < *to).map_or((from, slack), |to| (to, Duration::ZERO));
     let is_behind = from.plus(slack) < horizon && !planted::is(Bug::NoSpanGap);
     let reason = "Annals did not read this time within the plan's span: the service may no longer show its events";
     let finding = Finding::new(Some(Stream::Connections), FindingKind::Gap, PLAN_SPAN, reason, now);

@@ -94,8 +94,8 @@ fn line_of(message: &str) -> Option<usize> {
 
 /// The engine's message on one line, without the drawing of the position in the query.
 fn short(message: &str) -> String {
-    let told = message.lines().map(str::trim).take_while(|line| !line.starts_with("LINE "));
-    told.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
+    let lines = message.lines().map(str::trim).take_while(|line| !line.starts_with("LINE "));
+    lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]

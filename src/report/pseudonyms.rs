@@ -110,7 +110,7 @@ SELECT kind, text, same FROM (
 struct Known {
     kind: &'static str,
     /// The text or id from which the pseudonym is made.
-    of: String,
+    original: String,
     /// Whether the text is an identifier wherever it occurs as a word. A local user name such as `admin` is not.
     is_unmistakable: bool,
 }
@@ -156,8 +156,8 @@ impl Pseudonyms {
                 _ => ("local-user", false),
             };
             let text = normal(&text);
-            let of = same.map_or_else(|| text.clone(), |same| normal(&same));
-            known.entry(text).or_insert(Known { kind, of, is_unmistakable });
+            let original = same.map_or_else(|| text.clone(), |same| normal(&same));
+            known.entry(text).or_insert(Known { kind, original, is_unmistakable });
         }
         Self { key: hmac::Key::new(hmac::HMAC_SHA256, &key), known }
     }
@@ -172,7 +172,7 @@ impl Pseudonyms {
             None if is_address(&text) => "address",
             None => "value",
         };
-        let tag = hmac::sign(&self.key, known.map_or(&text, |known| &known.of).as_bytes());
+        let tag = hmac::sign(&self.key, known.map_or(&text, |known| &known.original).as_bytes());
         format!("{kind}-{}", &hex::encode(tag.as_ref())[..DIGITS])
     }
 
@@ -257,7 +257,7 @@ impl Pseudonyms {
             known.is_some_and(|known| {
                 is_email(word)
                     || is_address(word)
-                    || known.of == normal(word) && word.len() >= ID_CHARS_MIN && known.kind == "person"
+                    || known.original == normal(word) && word.len() >= ID_CHARS_MIN && known.kind == "person"
             })
         })
     }

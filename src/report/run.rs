@@ -263,12 +263,12 @@ pub(super) fn check_select(connection: &Connection, sql: &str) -> Result<(), (Op
 
 /// The query in the engine's serialized form; errors as [`check_select`].
 pub(super) fn serialized(connection: &Connection, sql: &str) -> Result<serde_json::Value, (Option<usize>, String)> {
-    let told = connection.query_row("SELECT json_serialize_sql(?::VARCHAR)", [sql], |row| row.get::<_, String>(0));
-    let told = told.map_err(|e| (None, e.to_string()))?;
-    let told: serde_json::Value = serde_json::from_str(&told).map_err(|e| (None, e.to_string()))?;
-    let text = |member: &str| told[member].as_str().unwrap_or_default().to_owned();
-    match (told["error"].as_bool(), text("error_type").as_str()) {
-        (Some(false), _) if told["statements"].as_array().is_some_and(|found| found.len() == 1) => Ok(told),
+    let text = connection.query_row("SELECT json_serialize_sql(?::VARCHAR)", [sql], |row| row.get::<_, String>(0));
+    let text = text.map_err(|e| (None, e.to_string()))?;
+    let query: serde_json::Value = serde_json::from_str(&text).map_err(|e| (None, e.to_string()))?;
+    let text = |member: &str| query[member].as_str().unwrap_or_default().to_owned();
+    match (query["error"].as_bool(), text("error_type").as_str()) {
+        (Some(false), _) if query["statements"].as_array().is_some_and(|found| found.len() == 1) => Ok(query),
         (_, "not implemented") => Err((None, "a report can contain only SELECT statements".to_owned())),
         (Some(true), _) => Err((text("position").parse::<usize>().ok(), text("error_message"))),
         _ => Err((None, "not one SELECT".to_owned())),

@@ -97,19 +97,19 @@ impl FaultRules {
     }
 
     pub(super) fn set(&self, rules: Vec<FaultRule>) {
-        *self.held() = rules.into_iter().map(|rule| CountedRule { rule, fitting: 0, befallen: 0 }).collect();
+        *self.lock() = rules.into_iter().map(|rule| CountedRule { rule, fitting: 0, befallen: 0 }).collect();
     }
 
     pub(super) fn counted(&self) -> Vec<CountedRule> {
-        self.held().clone()
+        self.lock().clone()
     }
 
     pub(super) fn restore(&self, counted: Vec<CountedRule>) {
-        *self.held() = counted;
+        *self.lock() = counted;
     }
 
     pub(super) fn rules(&self) -> Vec<FaultRule> {
-        self.held().iter().map(|counted| counted.rule.clone()).collect()
+        self.lock().iter().map(|counted| counted.rule.clone()).collect()
     }
 
     /// The fault of a request: that of the first rule that matches and is due.
@@ -118,16 +118,16 @@ impl FaultRules {
         if !request.path.starts_with("/v1/") {
             return None;
         }
-        self.held().iter_mut().find_map(|counted| counted.turn(request))
+        self.lock().iter_mut().find_map(|counted| counted.next_fault(request))
     }
 
-    fn held(&self) -> MutexGuard<'_, Vec<CountedRule>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<CountedRule>> {
         self.0.lock().expect("BUG: nothing panics while it holds the fault rules")
     }
 }
 
 impl CountedRule {
-    fn turn(&mut self, request: &RequestInfo) -> Option<Fault> {
+    fn next_fault(&mut self, request: &RequestInfo) -> Option<Fault> {
         let rule = &self.rule;
         let fits = rule.path.as_ref().is_none_or(|path| request.path.contains(path.as_str()))
             && rule.method.as_ref().is_none_or(|method| request.method.eq_ignore_ascii_case(method));

@@ -1,7 +1,7 @@
 //! Plans one connection from its request to its close: which events happen, and when. Another file writes the JSON.
 //!
-//! The day and a number in the day identify a connection, so a day's events do not depend on the history's beginning
-//! or end: two sandboxes with one seed agree where they overlap.
+//! The day and a number in the day identify a connection. So a day's events do not depend on where the history begins or
+//! ends: two sandboxes with one seed agree where they overlap.
 
 use crate::model::Instant;
 

@@ -35,13 +35,13 @@ pub(super) struct Holder {
 
 impl Holder {
     pub(super) fn is_on(&self, team: &str) -> bool {
-        self.memberships.iter().any(|held| held.team == team)
+        self.memberships.iter().any(|membership| membership.team == team)
     }
 
     /// The token's rights on a team; without a team, its rights in requests that name no team.
     pub(super) fn role_on(&self, team: Option<&str>) -> Role {
-        let held = team.and_then(|team| self.memberships.iter().find(|held| held.team == team));
-        match held.map(|held| held.role) {
+        let membership = team.and_then(|team| self.memberships.iter().find(|membership| membership.team == team));
+        match membership.map(|membership| membership.role) {
             Some(MemberRole::Admin) if !self.issued.read_only => Role::Admin,
             Some(MemberRole::Admin | MemberRole::AdminReadOnly) => Role::ReadOnly,
             Some(MemberRole::User) | None => Role::Member,

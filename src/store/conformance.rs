@@ -160,7 +160,7 @@ fn an_append_is_refused_where_a_later_day_has_begun(store: &dyn Store) {
 
 /// A list shows the present to every caller: writers find the ledger's end by it. `other` is the store in another process.
 fn a_list_is_never_stale(store: &dyn Store, other: &dyn Store) {
-    let told = |lengths: &[(&str, usize)]| {
+    let both_list = |lengths: &[(&str, usize)]| {
         for hand in [store, other] {
             let listed: Vec<(String, u64)> =
                 hand.list("").unwrap().into_iter().map(|entry| (entry.path, entry.bytes)).collect();
@@ -172,20 +172,20 @@ fn a_list_is_never_stale(store: &dyn Store, other: &dyn Store) {
     };
     let (day, later) = ("ledger/team=1/2026-11-20.jsonl", "ledger/team=1/2026-11-21.jsonl");
     let (one, two, three) = (line(20, "one"), line(20, "and two"), line(21, "three"));
-    told(&[]);
+    both_list(&[]);
     put(store, "t/t=1/b", b"12345");
-    told(&[("t/t=1/b", 5)]);
+    both_list(&[("t/t=1/b", 5)]);
     store.append(day, Tail::default(), &one).unwrap();
-    told(&[(day, one.len()), ("t/t=1/b", 5)]);
+    both_list(&[(day, one.len()), ("t/t=1/b", 5)]);
     other.append(day, at(one.len() as u64, 0), &two).unwrap();
-    told(&[(day, one.len() + two.len()), ("t/t=1/b", 5)]);
+    both_list(&[(day, one.len() + two.len()), ("t/t=1/b", 5)]);
     put(other, "t/t=2/c", b"1");
     store.append(later, Tail::default(), &three).unwrap();
-    told(&[(day, one.len() + two.len()), (later, three.len()), ("t/t=1/b", 5), ("t/t=2/c", 1)]);
+    both_list(&[(day, one.len() + two.len()), (later, three.len()), ("t/t=1/b", 5), ("t/t=2/c", 1)]);
     for path in ["t/t=1/b", "t/t=2/c"] {
         other.remove(path).unwrap();
     }
-    told(&[(day, one.len() + two.len()), (later, three.len())]);
+    both_list(&[(day, one.len() + two.len()), (later, three.len())]);
 }
 
 fn a_lock_has_one_holder(store: &dyn Store) {

@@ -99,7 +99,7 @@ impl Store for SplitStore {
         Ok(Box::new(BothLocks { _data: data, _ledger: self.ledger.lock(name)? }))
     }
 
-    /// The earlier of both clocks: by it a file of either place is never older than it is, so vacuum keeps rather more.
+    /// The earlier of both clocks. By it no file looks older than it is, so `vacuum` removes no file too early.
     fn now(&self) -> Result<Instant, StoreError> {
         Ok(self.data.now()?.min(self.ledger.now()?))
     }

@@ -186,15 +186,15 @@ mod tests {
         let mut open: Vec<_> = (0..3).map(|_| all.enter().now_or_never().unwrap()).collect();
         let work = open[0].begin(false).unwrap();
         assert!(all.enter().now_or_never().is_none());
-        let told: Vec<_> = open.iter().map(|open| open.closing().now_or_never().is_some()).collect();
-        assert_eq!(told, [false, true, false]);
+        let closing: Vec<_> = open.iter().map(|open| open.closing().now_or_never().is_some()).collect();
+        assert_eq!(closing, [false, true, false]);
         drop(open.remove(1));
         open.push(all.enter().now_or_never().unwrap());
         // A connection whose answer has just ended has waited least.
         drop(work);
         assert!(all.enter().now_or_never().is_none());
-        let told: Vec<_> = open.iter().map(|open| open.closing().now_or_never().is_some()).collect();
-        assert_eq!(told, [false, true, false]);
+        let closing: Vec<_> = open.iter().map(|open| open.closing().now_or_never().is_some()).collect();
+        assert_eq!(closing, [false, true, false]);
     }
 
     #[test]

@@ -89,7 +89,7 @@ impl Guard {
 pub fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let texts = headers.get_all(header::COOKIE).into_iter().filter_map(|value| value.to_str().ok());
     let mut pairs = texts.flat_map(|text| text.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find(|(held, _)| *held == name).map(|(_, value)| value)
+    pairs.find(|(key, _)| *key == name).map(|(_, value)| value)
 }
 
 fn is_local(headers: &HeaderMap) -> bool {
@@ -160,11 +160,11 @@ fn digest(token: &str) -> Digest {
 }
 
 /// Lets a request through, or names the missing token.
-pub async fn require_token(State(shown): State<Arc<AppState>>, request: Request, next: Next) -> Response {
-    if shown.admits(request.headers()) {
+pub async fn require_token(State(state): State<Arc<AppState>>, request: Request, next: Next) -> Response {
+    if state.admits(request.headers()) {
         return next.run(request).await;
     }
-    if !shown.is_closed() {
+    if !state.is_closed() {
         return refusal(request.uri(), Problem::forbidden(WRONG_HOST));
     }
     let accepts = request.headers().get(header::ACCEPT).and_then(|accepts| accepts.to_str().ok());

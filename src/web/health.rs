@@ -15,9 +15,9 @@ use super::AppState;
 const STUCK_AFTER: Duration = Duration::from_secs(60);
 
 /// 200 while the daemon's loop runs.
-pub async fn healthz(State(shown): State<Arc<AppState>>) -> Response {
-    let beat = shown.live.last_beat();
-    let is_alive = beat.is_none_or(|beat| shown.clock.monotonic().saturating_sub(beat) < STUCK_AFTER);
+pub async fn healthz(State(state): State<Arc<AppState>>) -> Response {
+    let beat = state.live.last_beat();
+    let is_alive = beat.is_none_or(|beat| state.clock.monotonic().saturating_sub(beat) < STUCK_AFTER);
     match is_alive {
         true => (StatusCode::OK, "alive\n").into_response(),
         false => (StatusCode::SERVICE_UNAVAILABLE, "the daemon's loop is stuck\n").into_response(),
@@ -25,14 +25,14 @@ pub async fn healthz(State(shown): State<Arc<AppState>>) -> Response {
 }
 
 /// 200 if every stream of every team is within its lag; else 503 with the late streams.
-pub async fn readyz(State(shown): State<Arc<AppState>>, headers: HeaderMap) -> Response {
-    let late = shown.live.late(shown.clock.now());
+pub async fn readyz(State(state): State<Arc<AppState>>, headers: HeaderMap) -> Response {
+    let late = state.live.late(state.clock.now());
     let is_ready = late.as_ref().is_some_and(Vec::is_empty);
     let status = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    if !shown.admits(&headers) {
+    if !state.admits(&headers) {
         return (status, if is_ready { "ready\n" } else { "not ready\n" }).into_response();
     }
-    let snapshot_error = shown.live.listing_error();
+    let snapshot_error = state.live.listing_error();
     let late: Vec<Value> = late
         .unwrap_or_default()
         .into_iter()

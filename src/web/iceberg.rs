@@ -84,13 +84,13 @@ async fn namespace(Path(name): Path<String>) -> Response {
     }
 }
 
-async fn tables(State(shown): State<Arc<AppState>>, Path(name): Path<String>) -> Response {
+async fn tables(State(state): State<Arc<AppState>>, Path(name): Path<String>) -> Response {
     if name != NAMESPACE {
         return no_namespace(&name);
     }
-    let now = shown.clock.now();
+    let now = state.clock.now();
     let identifier = |table: String| json!({"namespace": [NAMESPACE], "name": table});
-    match ask(&shown, move |catalog| catalog.tables(now)).await {
+    match ask(&state, move |catalog| catalog.tables(now)).await {
         Ok(tables) => {
             let identifiers: Vec<Value> = tables.into_iter().map(identifier).collect();
             Json(json!({"identifiers": identifiers})).into_response()
@@ -99,12 +99,12 @@ async fn tables(State(shown): State<Arc<AppState>>, Path(name): Path<String>) ->
     }
 }
 
-async fn table(State(shown): State<Arc<AppState>>, Path((name, table)): Path<(String, String)>) -> Response {
+async fn table(State(state): State<Arc<AppState>>, Path((name, table)): Path<(String, String)>) -> Response {
     if name != NAMESPACE {
         return no_namespace(&name);
     }
-    let (now, asked) = (shown.clock.now(), table.clone());
-    match ask(&shown, move |catalog| catalog.load(&asked, now)).await {
+    let (now, asked) = (state.clock.now(), table.clone());
+    match ask(&state, move |catalog| catalog.load(&asked, now)).await {
         Ok(Some(answer)) => ([(header::CONTENT_TYPE, "application/json")], answer).into_response(),
         Ok(None) => {
             let message = format!("table {NAMESPACE}.{table} does not exist: `annals publish` creates the open tables");
@@ -114,13 +114,13 @@ async fn table(State(shown): State<Arc<AppState>>, Path((name, table)): Path<(St
     }
 }
 
-/// Answers from memory; where the store must be looked at, another thread waits for it.
+/// Answers from memory. If the answer needs the store, another thread waits for the store.
 async fn ask<T: Send + 'static>(
-    shown: &Arc<AppState>,
+    state: &Arc<AppState>,
     ask: impl FnOnce(&Catalog) -> Result<T, LakeError> + Send + 'static,
 ) -> Result<T, LakeError> {
-    let catalog = Arc::clone(&shown.catalog);
-    if catalog.is_current(shown.clock.now()) {
+    let catalog = Arc::clone(&state.catalog);
+    if catalog.is_current(state.clock.now()) {
         return ask(&catalog);
     }
     tokio::task::spawn_blocking(move || ask(&catalog)).await.expect("BUG: looking at tables does not panic")

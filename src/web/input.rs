@@ -44,7 +44,7 @@ impl Input {
 
     /// The first value of the name.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(held, _)| held == name).map(|(_, value)| value.as_str())
+        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
     /// The value of a field for the form; empty if missing.
@@ -131,15 +131,15 @@ pub fn query<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> String 
 }
 
 /// The position in a list, as opaque text for the client.
-pub fn cursor(place: &impl Serialize) -> String {
-    URL_SAFE_NO_PAD.encode(serde_json::to_vec(place).expect("BUG: a place in a list is plain data"))
+pub fn cursor(position: &impl Serialize) -> String {
+    URL_SAFE_NO_PAD.encode(serde_json::to_vec(position).expect("BUG: a position in a list is plain data"))
 }
 
 /// Parses the text of [`cursor`].
 ///
 /// # Errors
 /// When the text is anything else.
-pub fn place<T: DeserializeOwned>(input: &Input) -> Result<Option<T>, Problem> {
+pub fn position<T: DeserializeOwned>(input: &Input) -> Result<Option<T>, Problem> {
     let Some(text) = input.get("after") else { return Ok(None) };
     let decoded = URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
     decoded.map(Some).ok_or_else(|| {
@@ -175,7 +175,7 @@ mod tests {
         let after = cursor(&(17_i64, "c'\u{202e}"));
         assert!(after.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_'));
         let input = Input::of(Some(&format!("after={after}"))).unwrap();
-        assert_eq!(place::<(i64, String)>(&input), Ok(Some((17, "c'\u{202e}".to_owned()))));
-        assert!(place::<(i64, String)>(&Input::of(Some("after=nothing")).unwrap()).is_err());
+        assert_eq!(position::<(i64, String)>(&input), Ok(Some((17, "c'\u{202e}".to_owned()))));
+        assert!(position::<(i64, String)>(&Input::of(Some("after=nothing")).unwrap()).is_err());
     }
 }

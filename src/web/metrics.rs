@@ -14,7 +14,7 @@ use crate::model::{Instant, Severity, Stream, TeamId};
 use crate::pipeline::{CommitCounts, Progress};
 
 use super::Settings;
-use super::names::{self, Kind, Name};
+use super::metric_names::{self as names, Kind, Name};
 use teams::Measure;
 
 /// Upper bounds of the commit histogram, in seconds.
@@ -37,7 +37,7 @@ impl Metrics {
     /// The text of all metrics at `now`.
     pub fn render(&self, live: &Live, settings: &Settings, now: Instant) -> String {
         let _one = self.scraping.lock().unwrap_or_else(PoisonError::into_inner);
-        let (shown, late) = (live.snapshot(), live.late(now).unwrap_or_default());
+        let (snapshot, late) = (live.snapshot(), live.late(now).unwrap_or_default());
         let late: HashSet<(&TeamId, Stream)> = late.iter().map(|late| (&late.team, late.stream)).collect();
         let measure = Measure { now, late: &late, time_left: settings.time_left };
         let gauges = recorder();
@@ -49,10 +49,10 @@ impl Metrics {
             for (result, count) in live.requests() {
                 counter(names::REQUESTS, vec![Label::new("result", result)], count);
             }
-            whole(&shown);
-            measure.totals(&shown);
-            if settings.team_metrics.shows(shown.teams.len()) {
-                shown.teams.iter().for_each(|(team, live)| measure.team(team, live));
+            record_daemon(&snapshot);
+            measure.totals(&snapshot);
+            if settings.team_metrics.shows(snapshot.teams.len()) {
+                snapshot.teams.iter().for_each(|(team, live)| measure.team(team, live));
             }
         });
         gauges.handle().render() + &self.commits.handle().render()
@@ -91,23 +91,23 @@ impl Progress for Metrics {
     }
 }
 
-fn whole(shown: &LiveSnapshot) {
-    gauge(names::TEAMS, vec![], shown.teams.len() as f64);
-    gauge(names::TEAMS_OPEN, vec![], shown.open_teams as f64);
-    gauge(names::TEAMS_OPEN_BYTES, vec![], shown.open_bytes as f64);
-    gauge(names::TEAMS_LISTED, vec![], f64::from(u8::from(shown.listing_error.is_none())));
+fn record_daemon(snapshot: &LiveSnapshot) {
+    gauge(names::TEAMS, vec![], snapshot.teams.len() as f64);
+    gauge(names::TEAMS_OPEN, vec![], snapshot.open_teams as f64);
+    gauge(names::TEAMS_OPEN_BYTES, vec![], snapshot.open_bytes as f64);
+    gauge(names::TEAMS_LISTED, vec![], f64::from(u8::from(snapshot.listing_error.is_none())));
     for target in ["log", "webhook", "command"] {
         for result in ["delivered", "failed"] {
-            let count = shown.alerts.get(&(target, result)).copied().unwrap_or(0);
+            let count = snapshot.alerts.get(&(target, result)).copied().unwrap_or(0);
             counter(names::ALERTS, vec![Label::new("target", target), Label::new("result", result)], count);
         }
     }
-    detections(shown);
-    if let Some(verified) = &shown.verified {
+    detections(snapshot);
+    if let Some(verified) = &snapshot.verified {
         gauge(names::VERIFY_FAULTS, vec![], verified.faults as f64);
         gauge(names::VERIFY_AT, vec![], verified.at.seconds() as f64);
     }
-    if let Some(published) = &shown.published {
+    if let Some(published) = &snapshot.published {
         gauge(names::PUBLISH_FAILED, vec![], f64::from(u8::from(published.error.is_some())));
         if let Some(at) = published.done_at {
             gauge(names::PUBLISH_AT, vec![], at.seconds() as f64);
@@ -115,11 +115,11 @@ fn whole(shown: &LiveSnapshot) {
     }
 }
 
-fn detections(shown: &LiveSnapshot) {
-    let Some(at) = shown.detections.at else { return };
+fn detections(snapshot: &LiveSnapshot) {
+    let Some(at) = snapshot.detections.at else { return };
     gauge(names::REPORTS_AT, vec![], at.seconds() as f64);
-    gauge(names::REPORTS_FAILED, vec![], shown.detections.failed.len() as f64);
-    for (report, detected) in &shown.detections.found {
+    gauge(names::REPORTS_FAILED, vec![], snapshot.detections.failed.len() as f64);
+    for (report, detected) in &snapshot.detections.found {
         for severity in Severity::ALL {
             let count = detected.subjects.values().filter(|of| **of == severity).count();
             let labels = vec![Label::new("report", report.clone()), Label::new("severity", severity.as_str())];

@@ -18,7 +18,7 @@ mod format;
 mod iceberg;
 mod input;
 mod metrics;
-pub mod names;
+pub mod metric_names;
 mod page;
 mod problem;
 mod queue;
@@ -122,7 +122,7 @@ impl AppState {
 /// A port that serves until it is dropped.
 pub struct Port {
     pub address: SocketAddr,
-    shown: Arc<AppState>,
+    state: Arc<AppState>,
     _stop: oneshot::Sender<()>,
 }
 
@@ -131,24 +131,24 @@ impl Port {
     ///
     /// # Errors
     /// When the address is in use or does not belong to this machine.
-    pub async fn open(address: SocketAddr, shown: Arc<AppState>) -> std::io::Result<Self> {
+    pub async fn open(address: SocketAddr, state: Arc<AppState>) -> std::io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
         let (stop, stopped) = oneshot::channel::<()>();
         let bounds = Bounds::of(getrlimit(Resource::Nofile).current);
-        tokio::spawn(serve(listener, router(shown.clone()), shown.clock.clone(), bounds, stopped.map(drop)));
-        Ok(Self { address, shown, _stop: stop })
+        tokio::spawn(serve(listener, router(state.clone()), state.clock.clone(), bounds, stopped.map(drop)));
+        Ok(Self { address, state, _stop: stop })
     }
 
     /// Replaces the guard and the settings for all later requests.
     pub fn reconfigure(&self, guard: Guard, settings: Settings, limits: EngineLimits) {
-        *self.shown.guard.write().unwrap_or_else(PoisonError::into_inner) = guard;
-        *self.shown.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
-        self.shown.queries.limit(limits);
+        *self.state.guard.write().unwrap_or_else(PoisonError::into_inner) = guard;
+        *self.state.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
+        self.state.queries.limit(limits);
     }
 }
 
-fn router(shown: Arc<AppState>) -> Router {
+fn router(state: Arc<AppState>) -> Router {
     Router::new()
         .route("/metrics", get(scrape))
         .merge(page::routes())
@@ -157,17 +157,17 @@ fn router(shown: Arc<AppState>) -> Router {
         .nest("/api", api::routes())
         .nest("/iceberg", iceberg::routes())
         .fallback(page::not_found)
-        .layer(middleware::from_fn_with_state(shown.clone(), guard::require_token))
+        .layer(middleware::from_fn_with_state(state.clone(), guard::require_token))
         .merge(page::open_routes())
-        .layer(middleware::from_fn_with_state(shown.clone(), read_body))
+        .layer(middleware::from_fn_with_state(state.clone(), read_body))
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
         .layer(middleware::from_fn(guard::check_host))
         .layer(middleware::from_fn(page::add_security_headers))
-        .with_state(shown)
+        .with_state(state)
 }
 
-async fn scrape(State(shown): State<Arc<AppState>>) -> Response {
-    let text = shown.metrics.render(&shown.live, &shown.settings(), shown.clock.now());
+async fn scrape(State(state): State<Arc<AppState>>) -> Response {
+    let text = state.metrics.render(&state.live, &state.settings(), state.clock.now());
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
 }

@@ -172,10 +172,10 @@ impl QueryService {
 /// # Errors
 /// When there are more teams than one query may cover.
 pub fn check_together(teams: &[TeamId]) -> Result<(), Problem> {
-    let (held, max) = (teams.len(), TEAMS_TOGETHER_MAX);
-    if held > max {
+    let (count, max) = (teams.len(), TEAMS_TOGETHER_MAX);
+    if count > max {
         return Err(Problem::bad(format!(
-            "the archive has {held} teams, but one query covers at most {max}: name a team"
+            "the archive has {count} teams, but one query covers at most {max}: name a team"
         )));
     }
     Ok(())
@@ -252,13 +252,13 @@ impl Shared {
     /// The cached snapshot, if it is still current. An old one is current while its ledgers have not grown.
     fn cached_snapshot(&self, teams: &[TeamId]) -> Result<Option<Arc<ViewData>>, ReportError> {
         let (now, seqs) = (self.clock.monotonic(), self.live.seqs());
-        let held = {
+        let cached = {
             let mut kept = lock(&self.kept);
             kept.snapshots.retain(|snapshot| snapshot.holds(&seqs));
-            let held = kept.snapshots.iter().find(|snapshot| snapshot.teams == teams);
-            held.map(|snapshot| (snapshot.data.clone(), snapshot.at, snapshot.extents.clone()))
+            let cached = kept.snapshots.iter().find(|snapshot| snapshot.teams == teams);
+            cached.map(|snapshot| (snapshot.data.clone(), snapshot.at, snapshot.extents.clone()))
         };
-        let Some((data, at, extents)) = held else { return Ok(None) };
+        let Some((data, at, extents)) = cached else { return Ok(None) };
         if now.saturating_sub(at) < SNAPSHOT_AGE_MAX {
             return Ok(Some(data));
         }
@@ -274,7 +274,7 @@ impl Shared {
 
     fn engine(&self, teams: &[TeamId], needs: &Needs, data: &Arc<ViewData>) -> Result<Engine, ReportError> {
         if let Some(snapshot) = lock(&self.kept).of(teams, data)
-            && let Some(at) = snapshot.idle.iter().position(|(held, _)| held == needs)
+            && let Some(at) = snapshot.idle.iter().position(|(known, _)| known == needs)
         {
             return Ok(snapshot.idle.swap_remove(at).1);
         }
@@ -295,7 +295,7 @@ impl Shared {
 impl CachedSnapshot {
     /// Whether the daemon knows no later commit.
     fn holds(&self, seqs: &BTreeMap<TeamId, LedgerSeq>) -> bool {
-        self.data.teams.iter().all(|held| seqs.get(&held.team_id).is_none_or(|seq| *seq <= held.seq))
+        self.data.teams.iter().all(|team| seqs.get(&team.team_id).is_none_or(|seq| *seq <= team.seq))
     }
 }
 

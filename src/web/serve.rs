@@ -155,11 +155,11 @@ impl HttpBody for CountedBody {
 }
 
 /// Reads the whole body of a request, within a time limit, before the request is handled.
-pub async fn read_body(State(shown): State<Arc<AppState>>, request: Request, next: Next) -> Response {
+pub async fn read_body(State(state): State<Arc<AppState>>, request: Request, next: Next) -> Response {
     let (head, body) = request.into_parts();
     let whole = tokio::select! {
         whole = axum::body::to_bytes(body, FORM_BYTES_MAX) => whole,
-        () = shown.clock.sleep(BODY_TIME) => {
+        () = state.clock.sleep(BODY_TIME) => {
             return refusal(&head.uri, Problem::slow("the request's body did not arrive in time"));
         }
     };

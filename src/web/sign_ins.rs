@@ -33,7 +33,7 @@ struct SignIn {
 #[derive(Default)]
 struct Attempts {
     all: Window,
-    of: BTreeMap<IpAddr, Window>,
+    by_machine: BTreeMap<IpAddr, Window>,
 }
 
 /// Attempts since a moment, on the monotonic clock.
@@ -54,7 +54,7 @@ impl SignIns {
         let cookie = hex::encode(secret);
         let mut open = lock(&self.open);
         if open.len() >= SIGN_INS_MAX
-            && let Some(first) = open.iter().min_by_key(|(_, held)| held.until).map(|(id, _)| *id)
+            && let Some(first) = open.iter().min_by_key(|(_, sign_in)| sign_in.until).map(|(id, _)| *id)
         {
             open.remove(&first);
         }
@@ -65,8 +65,8 @@ impl SignIns {
     /// The sign-in of a cookie, if it is still valid.
     pub fn find(&self, token: Digest, cookie: &str, now: Instant) -> Option<Digest> {
         let id = id_of(cookie);
-        let held = *lock(&self.open).get(&id)?;
-        (held.token == token && now <= held.until).then_some(id)
+        let sign_in = *lock(&self.open).get(&id)?;
+        (sign_in.token == token && now <= sign_in.until).then_some(id)
     }
 
     /// Ends the sign-in of a cookie.
@@ -80,10 +80,10 @@ impl SignIns {
     /// After too many attempts: the time until the next one is allowed.
     pub fn try_once(&self, peer: SocketAddr, now: Duration) -> Result<(), Duration> {
         let mut tries = lock(&self.tries);
-        let Attempts { all, of } = &mut *tries;
-        all.turn(now);
-        of.retain(|_, window| now < window.since + SPAN);
-        let own = of.entry(machine(peer)).or_insert(Window { since: now, count: 0 });
+        let Attempts { all, by_machine } = &mut *tries;
+        all.restart_if_over(now);
+        by_machine.retain(|_, window| now < window.since + SPAN);
+        let own = by_machine.entry(machine(peer)).or_insert(Window { since: now, count: 0 });
         for (window, max) in [(&*own, FAILURES_MAX), (&*all, FAILURES_OF_ALL_MAX)] {
             if window.count >= max {
                 return Err((window.since + SPAN).saturating_sub(now));
@@ -98,14 +98,14 @@ impl SignIns {
     pub fn succeed(&self, peer: SocketAddr) {
         let mut tries = lock(&self.tries);
         tries.all.count = tries.all.count.saturating_sub(1);
-        if let Some(own) = tries.of.get_mut(&machine(peer)) {
+        if let Some(own) = tries.by_machine.get_mut(&machine(peer)) {
             own.count = own.count.saturating_sub(1);
         }
     }
 }
 
 impl Window {
-    fn turn(&mut self, now: Duration) {
+    fn restart_if_over(&mut self, now: Duration) {
         if now >= self.since + SPAN {
             *self = Self { since: now, count: 0 };
         }

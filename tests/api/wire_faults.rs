@@ -184,10 +184,10 @@ fn an_address_without_a_listener_is_reported_before_the_retry() {
         let run = program.run(&[*arguments, &config].concat());
         let run = run.ended(1).says(&["refused the connection: nothing listens there; trying again for up to 10 s"]);
         let lines: Vec<&str> = run.stderr.lines().collect();
-        let told = lines.iter().position(|line| line.contains("trying again")).unwrap();
-        let told_again = lines.iter().filter(|line| line.contains("trying again")).count();
+        let retry_at = lines.iter().position(|line| line.contains("trying again")).unwrap();
+        let retries = lines.iter().filter(|line| line.contains("trying again")).count();
         let failed = lines.iter().rposition(|line| line.contains("refused the connection")).unwrap();
-        assert!(told < failed && told_again == 1, "{arguments:?}: {run:?}");
+        assert!(retry_at < failed && retries == 1, "{arguments:?}: {run:?}");
     });
     let program = Program::through(&service, format!("http://{NOBODY}"));
     let run = program.run(&["doctor"]).ended(1);

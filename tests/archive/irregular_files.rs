@@ -183,8 +183,8 @@ fn a_user_s_report_that_is_no_file_is_named_and_the_others_work() {
         ("X7-device.sql", "leads out of the folder"),
         ("X8-dangling.sql", "No such file"),
     ] {
-        let told = said.lines().any(|line| line.contains(&format!("cannot read own/{name}")) && line.contains(words));
-        assert!(told, "{name}: {said}");
+        let named = said.lines().any(|line| line.contains(&format!("cannot read own/{name}")) && line.contains(words));
+        assert!(named, "{name}: {said}");
     }
     assert!(said.contains("good"), "{said}");
     assert_eq!(run(&place, &["report", "run", "good", "--queries", "own"], &[]).0, 0);

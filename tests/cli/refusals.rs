@@ -10,7 +10,7 @@ use common::query_archive::Place;
 fn wrong_arguments_are_named() {
     let place = Place::new();
     let key = "example.com/annals+00000000+AAAA";
-    for (arguments, told) in [
+    for (arguments, expected) in [
         (&["sync", "--since", "2090-01-01"][..], "--since 2090-01-01T00:00:00Z is in the future"),
         (&["plan", "--since", "2090-01-01"], "--since 2090-01-01T00:00:00Z is in the future"),
         (&["sandbox", "--choice", "foo=bar"], "foo=bar"),
@@ -26,7 +26,7 @@ fn wrong_arguments_are_named() {
         let output = command.env("ANNALS_TOKEN", "hunter2").output().expect("the program runs");
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {stderr}");
-        assert!(stderr.contains(told), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(expected), "{arguments:?}: {stderr}");
         assert!(!stderr.contains("annals.toml"), "{arguments:?}: {stderr}");
     }
 }

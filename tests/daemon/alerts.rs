@@ -86,15 +86,15 @@ fn a_gap_causes_one_alert_even_if_the_webhook_fails_first_and_the_daemon_restart
 #[test]
 fn an_unread_stream_causes_one_alert_until_it_is_read_again() {
     let scene = Scene::new(1);
-    let told = scene.path("told");
-    let program = format!("cat >> {0}; echo >> {0}; test -z \"$ANNALS_TOKEN\"", told.display());
+    let output = scene.path("output");
+    let program = format!("cat >> {0}; echo >> {0}; test -z \"$ANNALS_TOKEN\"", output.display());
     let alerts =
         format!("[alerts]\nstale = \"3s\"\nrules = [\"stale\"]\ncommand = [\"/bin/sh\", \"-c\", '{program}']\n");
     scene.configure(&format!("{POLLS}{alerts}"));
     let daemon = scene.start_with(&[("ANNALS_TOKEN", &scene.sandbox.admin_token)]);
     wait_for("readiness", || daemon.is_ready().then_some(()));
     let sent = || {
-        let text = std::fs::read_to_string(&told).unwrap_or_default();
+        let text = std::fs::read_to_string(&output).unwrap_or_default();
         let all: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
         all.into_iter().filter(|alert| alert["stream"] == "connections").count()
     };

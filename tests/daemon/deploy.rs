@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use annals::config::{Config, Overrides};
-use annals::web::names;
+use annals::web::metric_names as names;
 use serde_json::{Value, json};
 use yaml_rust2::{Yaml, YamlLoader};
 

@@ -71,14 +71,14 @@ fn a_team_with_invalid_answers_does_not_affect_the_others() {
 
 /// A program that appends each alert to a file, and the alerts of one rule.
 fn alerts_of(scene: &Scene, rule: &str) -> Vec<Value> {
-    let text = std::fs::read_to_string(scene.path("told")).unwrap_or_default();
+    let text = std::fs::read_to_string(scene.path("output")).unwrap_or_default();
     let all = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     all.filter(|alert| alert["rule"] == rule).collect()
 }
 
 fn with_alerts(scene: &Scene, schedule: &str, alerts: &str) {
-    let told = scene.path("told");
-    let program = format!("cat >> {0}; echo >> {0}", told.display());
+    let output = scene.path("output");
+    let program = format!("cat >> {0}; echo >> {0}", output.display());
     scene.configure(&format!("{POLLS}{schedule}[alerts]\n{alerts}command = [\"/bin/sh\", \"-c\", '{program}']\n"));
 }
 

@@ -61,7 +61,7 @@ pub struct Removed {
     /// The time since the start.
     pub at: Duration,
     /// Whether activity shows the removal.
-    pub is_told: bool,
+    pub is_shown: bool,
 }
 
 pub struct FleetWorld {
@@ -190,13 +190,13 @@ impl FleetWorld {
         let edges =
             Edges { source, clock: clock.clone(), workers: Workers::Inline, progress: Arc::new(NoProgress), settings };
         let live = Arc::new(Live::default());
-        let (commands, told) = mpsc::unbounded();
+        let (commands, received) = mpsc::unbounded();
         let daemon = Daemon::new(archive, edges, schedule.clone(), live.clone(), 11);
         let end = async {
             self.clock.sleep(span).await;
             commands.unbounded_send(DaemonCommand::Stop).unwrap();
         };
-        self.clock.run(async { futures::join!(daemon.run(told), end) });
+        self.clock.run(async { futures::join!(daemon.run(received), end) });
         live
     }
 
@@ -271,7 +271,7 @@ impl FleetWorld {
         let mut events = Vec::new();
         let removal = self.removal();
         if let Some((at, _)) =
-            removal.filter(|(at, removed)| removed.is_told && (query.start..=query.stop).contains(&at.seconds()))
+            removal.filter(|(at, removed)| removed.is_shown && (query.start..=query.stop).contains(&at.seconds()))
             && query.stream == Stream::Activity
         {
             let nanos = at.nanos();

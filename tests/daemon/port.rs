@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use annals::web::names::{self, Kind};
+use annals::web::metric_names::{self as names, Kind};
 
 use super::program::{Scene, get, put, wait_for};
 

@@ -46,7 +46,7 @@ fn a_removal_in_activity_leaves_a_gap_as_short_as_with_a_list_every_minute() {
     let start: Instant = START.parse().unwrap();
     for minutes in [200, 219, 230] {
         let at = MINUTE * minutes + Duration::from_millis(500);
-        let (_, gap) = gap_of_removal(Removed { at, is_told: true });
+        let (_, gap) = gap_of_removal(Removed { at, is_shown: true });
         let (from, to) = (gap.from.unwrap(), gap.to.unwrap());
         assert_eq!((gap.subject.as_str(), to), ("d1", start.plus(at)));
         // A minute between two readings, and the lag for late events.
@@ -59,7 +59,7 @@ fn a_removal_that_only_a_list_shows_leaves_a_gap_back_to_the_last_list() {
     let start: Instant = START.parse().unwrap();
     for minutes in [200, 219, 230] {
         let at = MINUTE * minutes + Duration::from_millis(500);
-        let (world, gap) = gap_of_removal(Removed { at, is_told: false });
+        let (world, gap) = gap_of_removal(Removed { at, is_shown: false });
         let (from, to) = (gap.from.unwrap(), gap.to.unwrap());
         let lists = world.times_of("the computers");
         let (before, after): (Vec<Duration>, Vec<Duration>) = lists.into_iter().partition(|list| *list < at);

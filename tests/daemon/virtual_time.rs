@@ -148,8 +148,8 @@ fn a_long_outage_causes_a_warning_before_a_loss() {
         let late = live.late(now).unwrap();
         let evaluation = occurrences(&live.snapshot(), Some(&late), &config, Since { started: begin, now });
         let of = |rule: Rule| {
-            let told = evaluation.firing.iter().filter(|told| told.rule == rule);
-            told.map(|told| (told.team.clone().unwrap(), told.stream.clone().unwrap())).collect::<Vec<_>>()
+            let firing = evaluation.firing.iter().filter(|firing| firing.rule == rule);
+            firing.map(|firing| (firing.team.clone().unwrap(), firing.stream.clone().unwrap())).collect::<Vec<_>>()
         };
         (of(Rule::TimeLeft), of(Rule::Stale))
     };

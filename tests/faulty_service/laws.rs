@@ -209,11 +209,11 @@ pub fn files_agree(program: &Program) {
     for dataset in ["activity", "connections", "billing", "quarantine"] {
         parquet_files::raw_of(program, dataset).into_iter().for_each(|text| *seen.entry(text).or_default() += 1);
     }
-    let mut told: HashMap<String, i64> = HashMap::new();
+    let mut answered: HashMap<String, i64> = HashMap::new();
     for texts in archived(program).into_values() {
-        texts.into_iter().for_each(|(text, count)| *told.entry(text).or_default() += count);
+        texts.into_iter().for_each(|(text, count)| *answered.entry(text).or_default() += count);
     }
-    assert!(seen == told, "{} texts in files, {} in the program's answer", seen.len(), told.len());
+    assert!(seen == answered, "{} texts in files, {} in the program's answer", seen.len(), answered.len());
 }
 
 /// A second in nanoseconds.

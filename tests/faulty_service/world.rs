@@ -199,13 +199,13 @@ impl World {
     }
 
     /// Removes a computer of the first team at the second `at`: its history disappears, and activity shows the removal.
-    pub fn remove_computer(&mut self, device: &str, at: i64, is_told: bool) {
+    pub fn remove_computer(&mut self, device: &str, at: i64, is_shown: bool) {
         let team = &mut self.teams[0];
         team.computers.retain(|id| id != device);
         for event in team.events.iter_mut().filter(|event| event.device.as_deref() == Some(device)) {
             (event.alive, event.removed) = (false, true);
         }
-        if is_told {
+        if is_shown {
             let text = events::removal(self.born + 1, at * 1_000_000_000, device);
             self.add(Kind::Activity, i128::from(at) * SECOND, None, text);
         }

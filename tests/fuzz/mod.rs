@@ -75,14 +75,14 @@ pub fn hold(name: &str) {
 /// it.
 fn outcome(target: &Target, input: &[u8]) -> String {
     let run = |input: &[u8]| catch_unwind(AssertUnwindSafe(|| (target.run)(input)));
-    let told = quietly(|| run(input)).unwrap_or_else(|panic| {
+    let found = quietly(|| run(input)).unwrap_or_else(|panic| {
         let small = quietly(|| smallest(input, |input| run(input).is_err()));
         let why = panic.downcast_ref::<String>().cloned().or(panic.downcast_ref::<&str>().map(|&text| text.to_owned()));
         let place = format!("tests/corpus/{}/", target.name);
         panic!("{}: {}\non {}\nkeep it under {place}", target.name, why.unwrap_or_default(), shown(&small));
     });
     let brought = |word: &str| input.windows(word.len().max(1)).any(|part| part == word.as_bytes());
-    told.split(' ').filter(|word| word.len() < 4 || !brought(word)).collect::<Vec<_>>().join(" ")
+    found.split(' ').filter(|word| word.len() < 4 || !brought(word)).collect::<Vec<_>>().join(" ")
 }
 
 /// Removes parts while the input still fails.

@@ -48,7 +48,7 @@ fn kind(error: &impl ToString) -> String {
 fn page(input: &[u8]) -> String {
     let body = Bytes::copy_from_slice(input);
     let device = DeviceId::from("d1");
-    let mut told = Vec::new();
+    let mut found = Vec::new();
     for (stream, device) in [
         (Stream::Activity, None),
         (Stream::Connections, None),
@@ -58,11 +58,11 @@ fn page(input: &[u8]) -> String {
         let page = match wire::page(stream, device, &body) {
             Ok(page) => page,
             Err(error) => {
-                told.push(kind(&error));
+                found.push(kind(&error));
                 continue;
             }
         };
-        told.push(format!("{} {:?}", page.events.len().min(3), page.has_more));
+        found.push(format!("{} {:?}", page.events.len().min(3), page.has_more));
         for event in &page.events {
             let served = body.as_ptr_range();
             let is_served = served.contains(&event.text.as_ptr()) && event.text.as_ptr_range().end <= served.end;
@@ -71,7 +71,7 @@ fn page(input: &[u8]) -> String {
                 Ok(row) => assert_eq!(*row.raw, event.text),
                 Err(reject) => {
                     assert_eq!(reject.raw, event.text);
-                    told.push(kind(&reject.reason));
+                    found.push(kind(&reject.reason));
                 }
             }
         }
@@ -82,7 +82,7 @@ fn page(input: &[u8]) -> String {
     if let Ok(text) = std::str::from_utf8(input) {
         let _ = (Object::parse(text), Object::scan(text), Outline::of(text));
     }
-    told.join("; ")
+    found.join("; ")
 }
 
 /// The lists of teams, computers and people, and the kept fields.
@@ -91,8 +91,8 @@ fn lists(input: &[u8]) -> String {
     let devices = wire::devices(input).map_or_else(|e| kind(&e), |computers| computers.ids.len().min(3).to_string());
     let team = wire::team(input).map_or_else(|e| kind(&e), |view| format!("{}", view.plan_span.is_some()));
     let people = [roster::users(input), roster::sso_users(input), roster::user_info(input)];
-    let mut told = vec![teams, devices, team];
-    told.extend(people.into_iter().map(|list| list.map_or_else(|e| kind(&e), |_| "read".to_owned())));
+    let mut found = vec![teams, devices, team];
+    found.extend(people.into_iter().map(|list| list.map_or_else(|e| kind(&e), |_| "read".to_owned())));
     if let Ok(text) = std::str::from_utf8(input) {
         for parts in [
             inventory::team(text),
@@ -101,10 +101,10 @@ fn lists(input: &[u8]) -> String {
             inventory::computers(text, true),
             inventory::user_info("u1", text),
         ] {
-            told.push(parts.map_or_else(|e| kind(&e), |parts| format!("{} parts", parts.parts.len())));
+            found.push(parts.map_or_else(|e| kind(&e), |parts| format!("{} parts", parts.parts.len())));
         }
     }
-    told.join("; ")
+    found.join("; ")
 }
 
 /// A ledger line, unchanged and with a matching hash: a line that parses is written back with the same bytes.
@@ -113,7 +113,7 @@ fn ledger(input: &[u8]) -> String {
     let end = input.windows(member.len()).rposition(|part| part == member).unwrap_or(input.len());
     let hash = Digest::with_domain("annals ledger line v1\n", &[&input[..end]]);
     let hashed = [&input[..end], member, hash.to_string().as_bytes(), b"\"}"].concat();
-    let told = [input, &hashed].map(|bytes| match Line::decode(bytes) {
+    let found = [input, &hashed].map(|bytes| match Line::decode(bytes) {
         Ok((line, hash)) => {
             let (written, same) = line.encode();
             assert_eq!((written.strip_suffix(b"\n"), same), (Some(bytes), hash), "written in other bytes");
@@ -124,7 +124,7 @@ fn ledger(input: &[u8]) -> String {
             kind(&error)
         }
     });
-    told.join("; ")
+    found.join("; ")
 }
 
 /// Signed lines, keys and heads.
@@ -212,29 +212,29 @@ fn cron(input: &[u8]) -> String {
 /// Dates, moments and spans: in range, and their text parses to the same value.
 fn date(input: &[u8]) -> String {
     let text = String::from_utf8_lossy(input);
-    let mut told = Vec::new();
+    let mut found = Vec::new();
     match text.parse::<When>() {
         Ok(when) => {
             for zone in ["UTC", "Europe/Prague", "America/Sao_Paulo", "Pacific/Apia"] {
                 let at = when.resolve_in(now(), &TimeZone::get(zone).unwrap());
                 assert_eq!(at.to_string().parse(), Ok(at), "{zone}");
             }
-            told.push(format!("{when:?}").chars().take(2).collect());
+            found.push(format!("{when:?}").chars().take(2).collect());
         }
         Err(error) => {
             assert!(error.contains(&format!("{text:?}")), "does not quote the input: {error}");
-            told.push(kind(&error.replace(&format!("{text:?}"), "")));
+            found.push(kind(&error.replace(&format!("{text:?}"), "")));
         }
     }
     if let Ok(at) = text.parse::<Instant>() {
         assert_eq!(at.to_string().parse(), Ok(at));
-        told.push("moment".to_owned());
+        found.push("moment".to_owned());
     }
     match parse_duration(&text) {
-        Ok(span) => told.push(format!("span {}", span.as_secs() > 0)),
+        Ok(span) => found.push(format!("span {}", span.as_secs() > 0)),
         Err(error) => assert!(error.contains(&format!("{text:?}")), "does not quote the input: {error}"),
     }
-    told.join("; ")
+    found.join("; ")
 }
 
 /// A report's file: refused with place and line, or accepted; then each parameter's default has a value or a reason.

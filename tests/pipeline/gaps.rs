@@ -150,8 +150,8 @@ async fn a_failed_round_reports_falling_behind_too() {
     world.set_now("2026-11-25T12:10:00Z");
     world.sync(&settings()).await;
     world.sync(&settings()).await;
-    let told: Vec<_> = gaps(&world).iter().map(|gap| (gap.from.unwrap(), gap.to.unwrap())).collect();
-    let [whole, rest] = told[..] else { panic!("{told:?}") };
+    let ranges: Vec<_> = gaps(&world).iter().map(|gap| (gap.from.unwrap(), gap.to.unwrap())).collect();
+    let [whole, rest] = ranges[..] else { panic!("{ranges:?}") };
     assert_eq!(whole, (at(NOON), at("2026-11-23T12:00:00Z")));
     assert_eq!(rest, (at("2026-11-23T12:00:00Z"), at("2026-11-23T12:10:00Z")), "the rest of that round came later");
 }

@@ -140,7 +140,7 @@ async fn days_become_versions_and_months_one_file_each() {
     }
     let archive = Archive::open_or_create(world.store.clone(), || "test".to_owned()).unwrap();
     let rows = archive.read(&TeamId::from("t")).unwrap().rows().inventory(InventoryPart::Users).unwrap();
-    let told = |row: &annals::model::InventoryRow| {
+    let change_of = |row: &annals::model::InventoryRow| {
         let sign = if row.repeats {
             '='
         } else if row.present {
@@ -155,8 +155,8 @@ async fn days_become_versions_and_months_one_file_each() {
         format!("{}{sign}{role}", row.key[0])
     };
     // The newest two months: November and January each begin with the full inventory.
-    let told: Vec<String> = rows.iter().map(told).collect();
-    assert_eq!(told, ["u1=admin", "u2-admin", "u3+user", "u1-admin", "u3=user"]);
+    let changes: Vec<String> = rows.iter().map(change_of).collect();
+    assert_eq!(changes, ["u1=admin", "u2-admin", "u3+user", "u1-admin", "u3=user"]);
     let places: Vec<String> = world
         .state()
         .files
@@ -360,9 +360,9 @@ async fn undocumented_fields_are_announced_once_by_path_and_kind() {
         world.set_now(now);
         world.sync(&settings()).await;
     }
-    let told: Vec<String> =
+    let fields: Vec<String> =
         world.findings(FindingKind::UnknownField).into_iter().map(|f| format!("{} {}", f.subject, f.count)).collect();
-    assert_eq!(told, ["users.age: number 1", "users.mood: string 2"]);
+    assert_eq!(fields, ["users.age: number 1", "users.mood: string 2"]);
 }
 
 #[tokio::test]

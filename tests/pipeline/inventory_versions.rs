@@ -133,9 +133,9 @@ async fn the_views_of_a_day_equal_the_service_s_answers() {
             .await;
     assert!(scans.as_array().unwrap().iter().all(|row| row["n"].as_i64().unwrap() >= 7), "{scans}");
     // Activity shows everyone who joined, about the time of a reading.
-    let told = "select count(*)::int as n from inventory_users u semi join activity a on a.event_type = 'teamUserAddedEvent' \
+    let question = "select count(*)::int as n from inventory_users u semi join activity a on a.event_type = 'teamUserAddedEvent' \
                 and json_extract_string(a.payload, '$.userID') = u.user_id and a.event_time <= u.valid_from";
-    let came = sql(&visitor, home.path(), told).await;
+    let came = sql(&visitor, home.path(), question).await;
     assert!(came[0]["n"].as_i64().unwrap() > 0, "{came}");
     assert_eq!(annals(&visitor, home.path(), "x", &["verify"]).await.status.code(), Some(0));
 }

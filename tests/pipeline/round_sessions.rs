@@ -98,9 +98,9 @@ type PlannedEvent = (u64, usize, u64, bool, usize);
 type PlannedCommit = (bool, bool, bool, Option<u64>, Option<u64>);
 
 fn history() -> impl Strategy<Value = (Vec<PlannedEvent>, Vec<PlannedCommit>)> {
-    let told = (0..9u64, 0..6usize, 0..2_000u64, proptest::bool::weighted(0.1), 0..6usize);
+    let event = (0..9u64, 0..6usize, 0..2_000u64, proptest::bool::weighted(0.1), 0..6usize);
     let chunk = || proptest::option::of(1..20u64);
-    (vec(told, 1..60), vec((any::<bool>(), any::<bool>(), any::<bool>(), chunk(), chunk()), 6))
+    (vec(event, 1..60), vec((any::<bool>(), any::<bool>(), any::<bool>(), chunk(), chunk()), 6))
 }
 
 proptest! {
@@ -108,7 +108,7 @@ proptest! {
     /// For any order of events in commits, in one process or several, the sessions match the archived events: at
     /// once, or after the catch-up if they were deferred.
     #[test]
-    fn sessions_match_the_events_after_every_commit((told, commits) in history()) {
+    fn sessions_match_the_events_after_every_commit((events, commits) in history()) {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let start = at("2026-09-01T00:00:00Z");
         let mut archived: Vec<EventRow> = Vec::new();
@@ -116,7 +116,7 @@ proptest! {
         let is_whole = |writer: &TeamWriter| writer.state().sessions.is_none_or(|mark| mark.through.is_none());
         for (number, (forget, compact, is_deferred, within, after)) in commits.into_iter().enumerate() {
             let mut rows = Vec::new();
-            for (place, (connection, kind, hours, changes, commit)) in told.iter().enumerate() {
+            for (place, (connection, kind, hours, changes, commit)) in events.iter().enumerate() {
                 if *commit != number {
                     continue;
                 }

@@ -113,15 +113,15 @@ async fn a_reading_ends_at_its_last_page() {
     world.team().connections.push(connection("last", "d9", "2026-11-20T12:30:00Z"));
     world.set_now("2026-11-20T13:00:00Z");
     let removed = Arc::new(Mutex::new(None));
-    let told = removed.clone();
+    let removed_at = removed.clone();
     world.on_ask(move |ask, team| {
         if let Ask::Page(query) = ask
             && query.stream == Stream::Connections
             && query.offset > 0
         {
             team.now = team.now.plus(Duration::from_secs(60));
-            if query.offset > 16_500 && told.lock().unwrap().is_none() {
-                *told.lock().unwrap() = Some(team.now);
+            if query.offset > 16_500 && removed_at.lock().unwrap().is_none() {
+                *removed_at.lock().unwrap() = Some(team.now);
                 team.connections.retain(|event| event.id != Some("last".into()));
             }
         }

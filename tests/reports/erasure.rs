@@ -96,8 +96,8 @@ fn after_an_erasure_reports_change_only_in_the_subject() {
     let data = world.data();
     assert!(Path::new(&data.root).is_dir());
     for (_, lines) in answers(&data, &|line| line.to_owned()) {
-        let told = lines.iter().find(|line| line.contains(EMAIL) || line.contains(USER));
-        assert_eq!(told, None);
+        let subject = lines.iter().find(|line| line.contains(EMAIL) || line.contains(USER));
+        assert_eq!(subject, None);
     }
     let after = answers(&data, &masked);
     let mut differences = Vec::new();

@@ -79,9 +79,9 @@ fn check_output(case: &Case, report: &Report, format: &str, outcome: &Outcome, r
         check_page(case, report, outcome.text(), &what);
         return;
     }
-    let told = outputs::read(format, outcome);
-    assert_eq!(*rows.get_or_insert(told.rows), told.rows, "{what}");
-    check_about(case, report, &told, &what);
+    let output = outputs::read(format, outcome);
+    assert_eq!(*rows.get_or_insert(output.rows), output.rows, "{what}");
+    check_about(case, report, &output, &what);
 }
 
 /// Asserts that a page has the content of the other formats' statement, and loads and runs nothing.
@@ -102,11 +102,11 @@ fn check_page(case: &Case, report: &Report, page: &str, what: &str) {
     assert!(!["<script", "<link", "<iframe", "<img", "@import"].iter().any(|part| small.contains(part)), "{what}");
 }
 
-fn check_about(case: &Case, report: &Report, told: &OutputContent, what: &str) {
+fn check_about(case: &Case, report: &Report, output: &OutputContent, what: &str) {
     let mut expected = vec![
         ("/report", format!("report: {} ", report.id)),
         ("/zone", format!("zone {}", case.zone)),
-        ("/rows", format!("rows: {}", told.rows)),
+        ("/rows", format!("rows: {}", output.rows)),
         ("/query_sha256", format!("query: sha256 {}", report.sha256)),
         ("/annals_version", format!("made: by annals {} at 20", env!("CARGO_PKG_VERSION"))),
     ];
@@ -119,10 +119,10 @@ fn check_about(case: &Case, report: &Report, told: &OutputContent, what: &str) {
         expected.push(("/coverage/1/gaps/0/reason", "computer removed (device-1)".to_owned()));
     }
     for (key, line) in &expected {
-        assert!(told.about.says(key, line), "{what}: the statement does not say {line:?} at {key}");
+        assert!(output.about.says(key, line), "{what}: the statement does not say {line:?} at {key}");
     }
     for param in &report.params {
-        let is_said = match &told.about {
+        let is_said = match &output.about {
             About::Object(about) => about["params"].get(&param.name).is_some(),
             About::Lines(lines) => lines.contains(&format!("{}=", param.name)),
         };
@@ -174,10 +174,10 @@ fn on_the_sandbox_s_teams_whose_texts_are_hostile() {
         for format in [Format::Csv, Format::Markdown, Format::Table, Format::Ndjson] {
             let mut stdout = Vec::new();
             write_report(&run, format, &mut stdout, Medium::default(), false).unwrap();
-            let told = outputs::read(format.as_str(), &Outcome { code: 0, stdout, stderr: String::new() });
+            let output = outputs::read(format.as_str(), &Outcome { code: 0, stdout, stderr: String::new() });
             // A table has a maximum of rows.
             let shown = if format == Format::Table { run.about().rows.min(10_000) } else { run.about().rows };
-            assert_eq!(told.rows, shown, "{} as {}", report.id, format.as_str());
+            assert_eq!(output.rows, shown, "{} as {}", report.id, format.as_str());
         }
     }
 }
@@ -238,7 +238,7 @@ fn a_file_takes_the_format_of_its_ending() {
         let outcome = place.run(&[&["report", "run", "one", "--queries", "own", "-o", file], &period[..]].concat());
         assert_eq!((outcome.code, outcome.stdout.len()), (0, 0), "{}", outcome.stderr);
         let stdout = std::fs::read(place.path().join(file)).unwrap();
-        let told = outputs::read(format, &Outcome { stdout, ..outcome });
-        assert_eq!(told.rows, 1, "{format}");
+        let output = outputs::read(format, &Outcome { stdout, ..outcome });
+        assert_eq!(output.rows, 1, "{format}");
     }
 }

@@ -180,8 +180,8 @@ fn the_ledger_s_views_equal_the_ledger() {
         outcome.text().to_owned()
     };
     let lines = "SELECT seq, kind, files_added, files_removed, rows_added, sha256, prev FROM ledger WHERE team_id = 'acme' ORDER BY seq";
-    let told = answer(lines);
-    let rows: Vec<Vec<&str>> = told.lines().skip(1).map(|line| line.split(',').collect()).collect();
+    let ledger = answer(lines);
+    let rows: Vec<Vec<&str>> = ledger.lines().skip(1).map(|line| line.split(',').collect()).collect();
     assert_eq!((rows[0][..5].join(","), rows[1][..5].join(",")), ("1,commit,1,0,5".into(), "2,commit,1,0,3".into()));
     assert_eq!((rows[0][6], rows[1][6], rows[1][5]), (&*"0".repeat(64), rows[0][5], &*place.head("acme")));
     assert_eq!(answer("SELECT count(*) AS n, sum(rows_added) AS r FROM ledger"), "n,r\n3,200\n");
@@ -198,7 +198,7 @@ fn the_ledger_s_views_equal_the_ledger() {
     let victim = place.run(&["files", "connections"]).text().lines().next().unwrap().to_owned();
     std::fs::remove_file(&victim).unwrap();
     let faults = "SELECT team_id, code, subject FROM verification";
-    let (told, clean) = (answer(faults), answer("SELECT clean, faults FROM verification_verdict"));
-    assert!(told.contains("acme,FILE_MISSING,tables/") || told.contains("söhne,FILE_MISSING,tables/"), "{told}");
+    let (found, clean) = (answer(faults), answer("SELECT clean, faults FROM verification_verdict"));
+    assert!(found.contains("acme,FILE_MISSING,tables/") || found.contains("söhne,FILE_MISSING,tables/"), "{found}");
     assert_eq!(clean, "clean,faults\nfalse,1\n");
 }

@@ -98,9 +98,9 @@ fn values_never_become_sql() {
         let names = format!("names={hostile}, b");
         let outcome = place.run_own("params", &["--param", &param, "--param", &names, "--format", "json"]);
         assert_eq!(outcome.code, 0, "{hostile}: {}", outcome.stderr);
-        let told = outcome.json();
-        assert_eq!((&told["rows"][0]["who"], &told["about"]["params"]["who"]), (&hostile.into(), &hostile.into()));
-        let list: Vec<String> = serde_json::from_str(told["rows"][0]["names"].as_str().unwrap()).unwrap();
+        let answer = outcome.json();
+        assert_eq!((&answer["rows"][0]["who"], &answer["about"]["params"]["who"]), (&hostile.into(), &hostile.into()));
+        let list: Vec<String> = serde_json::from_str(answer["rows"][0]["names"].as_str().unwrap()).unwrap();
         let items: Vec<&str> = hostile.split(',').chain(["b"]).map(str::trim).filter(|item| !item.is_empty()).collect();
         assert_eq!(list, items);
     }

@@ -199,7 +199,7 @@ async fn weekends_are_quieter_and_nights_are_not_empty() {
 #[tokio::test]
 async fn the_data_of_a_seed_never_changes_unnoticed() {
     let visitor = Visitor::of(small()).await;
-    let told = Stream::ALL.map(|stream| {
+    let digests = Stream::ALL.map(|stream| {
         let events = visitor.sandbox.handle.truth(visitor.team(), stream);
         let text: Vec<u8> = events.flat_map(|event| [&event.raw[..], b"\n"].concat()).collect();
         Digest::of(&text).to_string()
@@ -209,5 +209,5 @@ async fn the_data_of_a_seed_never_changes_unnoticed() {
         "cca8c4956794d66ed1ddfd1bb9ea83e284bdc3f9989b3089ce20cf6f1d137557",
         "41e8b45b9effe0ad4b64c26c79b26a6a1f3bea3546ea8d49205519226f38cb4c",
     ];
-    assert_eq!(told, golden);
+    assert_eq!(digests, golden);
 }

@@ -287,10 +287,10 @@ async fn the_truth_can_be_read_over_http_by_the_admin() {
         let path = format!("/sandbox/truth/{}/{stream}", visitor.team());
         let reply = visitor.get_as(&visitor.sandbox.admin_token, &path).await;
         let lines = reply.body.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
-        let told: Vec<Value> = lines.map(|line| serde_json::from_slice(line).unwrap()).collect();
+        let lines: Vec<Value> = lines.map(|line| serde_json::from_slice(line).unwrap()).collect();
         let events: Vec<_> = visitor.sandbox.handle.truth(visitor.team(), stream).collect();
-        assert_eq!(told.len(), events.len());
-        for (line, event) in told.iter().zip(&events) {
+        assert_eq!(lines.len(), events.len());
+        for (line, event) in lines.iter().zip(&events) {
             assert_eq!(line["raw"].as_str().unwrap().as_bytes(), &event.raw[..]);
             assert_eq!(line["time_ns"], event.at.nanos());
             assert_eq!(line["device"].as_str(), event.device.as_ref().map(annals::model::DeviceId::as_str));

@@ -83,7 +83,7 @@ async fn the_archive_keeps_the_history_of_a_removed_computer() {
     assert_eq!(reader.rows(&["sql", &query]).await, [json!({"outcome": "ended"})]);
     let period = ["--from", "2026-11-20", "--to", "2026-11-21", "--tz", "UTC"];
     let changes = reader.rows(&[&["report", "run", "R20"][..], &period[..]].concat()).await;
-    let told = |kind: &str| changes.iter().find(|row| row["event_type"] == kind).unwrap_or_else(|| panic!("{kind}"));
+    let find = |kind: &str| changes.iter().find(|row| row["event_type"] == kind).unwrap_or_else(|| panic!("{kind}"));
     let removed = changes
         .iter()
         .find(|row| row["target_ids"] == device.as_str() && row["event_type"] == "teamDeviceRemovedEvent");
@@ -92,7 +92,7 @@ async fn the_archive_keeps_the_history_of_a_removed_computer() {
     assert!(removed["event_local"].as_str().unwrap().contains("13:20:00"), "when: {removed}");
     assert_eq!(removed["target"], "computer story-1");
     for kind in ["teamUserInvitedEvent", "teamUserAddedEvent", "teamDeviceAddedEvent", "teamGroupCreatedEvent"] {
-        told(kind);
+        find(kind);
     }
     let ledger = visitor.get("/billing/events").await.json();
     assert!(ledger["events"][0]["event"].get("usersAddedEvent").is_some());

@@ -109,8 +109,8 @@ impl<'a> Excuses<'a> {
         let was_hidden = self.plan.plan_span.is_some_and(|span| event.at < first_listed - (span - 2 * HOUR) * NANO);
         // If activity shows the removal, a finding must record it.
         let device = event.device.map(|n| &self.devices[n]);
-        let is_told = event.gone == Some(LossReason::Removed) && device.is_some_and(|device| device.is_told);
-        let was_removed = if is_told { self.is_removed_before(event) } else { event.until <= first_listed };
+        let is_shown = event.gone == Some(LossReason::Removed) && device.is_some_and(|device| device.is_shown);
+        let was_removed = if is_shown { self.is_removed_before(event) } else { event.until <= first_listed };
         begins(event.stream).is_none_or(|begins| event.at < begins.nanos())
             || (event.stream == Stream::Connections && was_hidden)
             || was_removed
@@ -131,8 +131,8 @@ impl<'a> Excuses<'a> {
         let is_late = event.from - event.at > i64::try_from(self.plan.settings.lag.as_nanos()).unwrap();
         let is_its =
             |subject: &str| subject == UNKNOWN_COMPUTER || event.device.is_some_and(|n| self.devices[n].id == subject);
-        let is_told = |gap: &Finding| gap.to.is_some_and(|to| to.nanos() + NANO >= event.until);
-        is_late && self.state.gaps().any(|gap| is_its(&gap.subject) && is_told(gap))
+        let covers = |gap: &Finding| gap.to.is_some_and(|to| to.nanos() + NANO >= event.until);
+        is_late && self.state.gaps().any(|gap| is_its(&gap.subject) && covers(gap))
     }
 
     /// Whether the events of a reading at that time may have been lost before their commit.

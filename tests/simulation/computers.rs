@@ -66,7 +66,7 @@ pub fn before(draft: &mut Draft<'_>, draw: &mut Draw) {
 
 fn come(draft: &mut Draft<'_>, added: i64, removed: i64) -> usize {
     let n = draft.devices.len();
-    draft.devices.push(Device { id: format!("{}-d{n}", draft.name), added, removed, is_told: false, is_named: false });
+    draft.devices.push(Device { id: format!("{}-d{n}", draft.name), added, removed, is_shown: false, is_named: false });
     n
 }
 
@@ -82,11 +82,11 @@ fn add_activity(draft: &mut Draft<'_>, draw: &mut Draw, fault: Fault, n: usize) 
     let device = &mut draft.devices[n];
     assert!(device.removed < NEVER);
     let shape = draw.pick(&Shape::ALL);
-    device.is_told = true;
+    device.is_shown = true;
     device.is_named = matches!(shape, Shape::Inside | Shape::Beside | Shape::List);
     let (id, at) = (device.id.clone(), device.removed);
     let text = texts::removal_as(at, &id, shape);
-    let told = draft.add(Stream::Activity, at, None, text, false);
-    draft.events[told].from = at + draw.pick(&[0, 1, 40, 400]) * NANO;
-    draft.events[told].fault = Some(fault);
+    let record = draft.add(Stream::Activity, at, None, text, false);
+    draft.events[record].from = at + draw.pick(&[0, 1, 40, 400]) * NANO;
+    draft.events[record].fault = Some(fault);
 }

@@ -100,9 +100,9 @@ fn removed(draft: &mut Draft<'_>, draw: &mut Draw) {
     }
     if draw.is(75) {
         let text = texts::removal(at, &draft.devices[n].id.clone());
-        let told = draft.add(Stream::Activity, at, None, text, false);
-        draft.events[told].from = at + draw.pick(&[0, 1, 40, 400]) * NANO;
-        (draft.devices[n].is_told, draft.devices[n].is_named) = (true, true);
+        let record = draft.add(Stream::Activity, at, None, text, false);
+        draft.events[record].from = at + draw.pick(&[0, 1, 40, 400]) * NANO;
+        (draft.devices[n].is_shown, draft.devices[n].is_named) = (true, true);
     }
 }
 

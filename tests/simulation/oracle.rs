@@ -113,8 +113,8 @@ fn compare(team: &Team, stream: Stream, held: &HashMap<Digest, i64>, excuses: &E
         let must_be = if events[0].has_id { must.len().min(1) } else { must.len() } as i64;
         // The archive keeps only as many equal billing entries without ids as one answer shows: a gap records the
         // others.
-        let is_told = stream == Stream::Billing && !events[0].has_id && excuses.is_in_gap(events[0]);
-        let must_be = if is_told { must_be.min(1) } else { must_be };
+        let is_excused = stream == Stream::Billing && !events[0].has_id && excuses.is_in_gap(events[0]);
+        let must_be = if is_excused { must_be.min(1) } else { must_be };
         if found < must_be {
             let event = must[0];
             let (at, from) = (Instant::from_nanos(event.at), Instant::from_nanos(event.from));
@@ -194,8 +194,8 @@ fn gaps(run: &Run, inner: &super::service::Inner, number: usize, state: &TeamSta
             continue;
         };
         if gap.subject == UNKNOWN_COMPUTER {
-            let is_told = |device: &&Device| device.is_told && (device.removed - to.nanos()).abs() <= NANO;
-            let mut removed = team.devices.iter().filter(is_told);
+            let is_shown = |device: &&Device| device.is_shown && (device.removed - to.nanos()).abs() <= NANO;
+            let mut removed = team.devices.iter().filter(is_shown);
             // Without the texts of activity, an older removal cannot name its computer.
             if !removed.any(|device| !device.is_named || plan.drops_texts_of(Stream::Activity)) {
                 broken.push(format!("I5: no computer without a name was removed then: {gap:?}"));

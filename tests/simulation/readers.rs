@@ -127,8 +127,8 @@ fn agree(what: &str, team: &TeamId, seen: &Seen, whole: &Seen, notes: &mut Notes
             seen.1, seen.0.seq, whole.0.seq
         )),
         (seen, whole) => {
-            let told = |seen: &Seen| seen.as_ref().err().cloned();
-            notes.broken.push(format!("I6: {what}: {team} cannot be read: {:?}, {:?}", told(seen), told(whole)));
+            let err = |seen: &Seen| seen.as_ref().err().cloned();
+            notes.broken.push(format!("I6: {what}: {team} cannot be read: {:?}, {:?}", err(seen), err(whole)));
         }
     }
 }

@@ -196,11 +196,11 @@ impl Run {
         let (classes, schedule) = (retention::classes(&self.plan), self.plan.schedule.retention.clone());
         let edges = edges.expiring(ExpirySettings { classes, schedule, archive: (*archive).clone() });
         let live = Arc::new(Live::default());
-        let (commands, told) = mpsc::unbounded();
+        let (commands, received) = mpsc::unbounded();
         let daemon = Daemon::new(archive.clone(), edges, self.plan.schedule.clone(), live, self.plan.seed);
         let others = self.others(archive, commands.clone());
         let end = self.end(life, commands);
-        let (daemon, others) = (Box::pin(daemon.run(told)), Box::pin(others.fuse()));
+        let (daemon, others) = (Box::pin(daemon.run(received)), Box::pin(others.fuse()));
         let lived = ProcessRun { daemon, others, end: Box::pin(end), disk: &self.disk };
         let ended = self.clock.base.run(lived);
         self.disk.trace.note(self.clock.truth(), || format!("the process ends: {ended:?}"));

@@ -59,7 +59,7 @@ pub struct Device {
     pub added: i64,
     pub removed: i64,
     /// Whether activity shows the removal.
-    pub is_told: bool,
+    pub is_shown: bool,
     /// The removal in activity names the computer at a usual place.
     pub is_named: bool,
 }
@@ -98,7 +98,7 @@ fn team(plan: &Plan, n: usize) -> Team {
     let mut draw = Draw::of(plan.seed, &format!("team {n}"));
     let name = format!("team-{n}");
     let device =
-        |d| Device { id: format!("{name}-d{d}"), added: i64::MIN, removed: NEVER, is_told: false, is_named: false };
+        |d| Device { id: format!("{name}-d{d}"), added: i64::MIN, removed: NEVER, is_shown: false, is_named: false };
     let devices = (0..draw.count(2, 5)).map(device).collect();
     let mut draft = Draft { plan, devices, events: Vec::new(), name: name.clone(), born: 0 };
     let history = draw.between(2, 6);

@@ -121,8 +121,8 @@ fn an_erased_subject_is_not_added_again_by_later_readings() {
     assert_eq!(after, before.0, "a re-scan added rows");
     assert_gone(&program);
     program.run(&["verify"]).ended(0);
-    let told = program.sql("select kind, count(*)::int as n from findings where kind in ('changed_upstream', 'no_longer_served', 'late') group by all");
-    assert!(told.is_empty(), "{told:?}");
+    let changes = program.sql("select kind, count(*)::int as n from findings where kind in ('changed_upstream', 'no_longer_served', 'late') group by all");
+    assert!(changes.is_empty(), "{changes:?}");
 
     // Repeating the order changes nothing, and R25 is its certificate.
     let lines = program.ledger_lines();
@@ -161,7 +161,7 @@ fn a_dry_run_and_the_dossier_agree_row_for_row() {
         "json",
     ];
     let dossier = rows(&program.run(&[&dossier, &PERIOD[..]].concat()).ended(0).stdout);
-    let told: BTreeSet<(String, String)> = dossier
+    let listed: BTreeSet<(String, String)> = dossier
         .iter()
         .map(|row| (row["source"].as_str().unwrap().to_owned(), row["id"].as_str().unwrap_or_default().to_owned()))
         .collect();
@@ -172,8 +172,8 @@ fn a_dry_run_and_the_dossier_agree_row_for_row() {
         .filter(|(dataset, _)| dataset != "sessions")
         .collect();
     // Only the order, and not the dossier, searches strings that contain JSON.
-    let within: Vec<_> = found.difference(&told).collect();
-    assert!(found.is_superset(&told), "{:#?}", told.difference(&found).collect::<Vec<_>>());
+    let within: Vec<_> = found.difference(&listed).collect();
+    assert!(found.is_superset(&listed), "{:#?}", listed.difference(&found).collect::<Vec<_>>());
     assert!(within.len() == 1 && within[0].0 == "activity", "{within:?}");
 }
 

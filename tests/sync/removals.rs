@@ -20,14 +20,14 @@ fn seconds(gap: &Value, column: &str) -> i64 {
 
 #[test]
 fn a_computer_removed_since_the_last_read_leaves_a_gap() {
-    for is_told in [true, false] {
-        println!("shown by activity: {is_told}");
+    for is_shown in [true, false] {
+        println!("shown by activity: {is_shown}");
         let (service, program) = scene();
         service.world().fill(DAY, 0..4);
         program.sync(&SINCE).ended(0);
         service.world().connection_of(0, 1, NOON + 600, 1);
         service.world().connection_of(0, 0, NOON + 700, 1);
-        service.world().remove_computer(COMPUTER, NOON + 1_800, is_told);
+        service.world().remove_computer(COMPUTER, NOON + 1_800, is_shown);
         service.set_clock(NOON + HOUR);
         program.sync(&SINCE).ended(3).says(&["gap"]);
         hold_with(&service, &program, &expecting(&[("connections", COMPUTER)]));
@@ -35,7 +35,7 @@ fn a_computer_removed_since_the_last_read_leaves_a_gap() {
         let (from, to) = (seconds(gap, "from_ns"), seconds(gap, "to_ns"));
         // Events may still appear within the lag.
         assert!((NOON - 960..=NOON - 840).contains(&from), "{gap}");
-        assert!(if is_told { to == NOON + 1_800 } else { (NOON + 1_800..=NOON + HOUR + 60).contains(&to) }, "{gap}");
+        assert!(if is_shown { to == NOON + 1_800 } else { (NOON + 1_800..=NOON + HOUR + 60).contains(&to) }, "{gap}");
         assert!(!word(gap, "reason").is_empty());
         // Archived events stay after they disappear from the service, also after every re-scan.
         service.set_clock(NOON + 200 * HOUR);
@@ -46,8 +46,8 @@ fn a_computer_removed_since_the_last_read_leaves_a_gap() {
 
 #[test]
 fn a_computer_removed_during_the_first_reading_leaves_a_gap() {
-    for (request_number, is_told) in [(3, true), (6, true), (9, false), (12, true), (15, false)] {
-        println!("at connection request {request_number}, shown by activity: {is_told}");
+    for (request_number, is_shown) in [(3, true), (6, true), (9, false), (12, true), (15, false)] {
+        println!("at connection request {request_number}, shown by activity: {is_shown}");
         let (service, program) = scene();
         service.world().fill(DAY, 0..4);
         for n in 0..100 {
@@ -58,7 +58,7 @@ fn a_computer_removed_during_the_first_reading_leaves_a_gap() {
         service.on_request(move |_, request, world: &mut World| {
             seen += usize::from(request.is_connections());
             if seen == request_number && request.is_connections() {
-                world.remove_computer(COMPUTER, NOON + 1, is_told);
+                world.remove_computer(COMPUTER, NOON + 1, is_shown);
                 world.now = NOON + 2;
             }
             Action::Serve
@@ -239,8 +239,8 @@ fn a_computer_that_no_list_showed_leaves_a_gap() {
 }
 
 /// A computer of a few minutes, with an event.
-fn guest(world: &mut World, at: i64, is_told: bool) {
-    if is_told {
+fn guest(world: &mut World, at: i64, is_shown: bool) {
+    if is_shown {
         let added = r#"{"deviceID":"guest-1","name":"Guest"}"#;
         let text = faulty_service::events::activity_event("teamDeviceAddedEvent", at * 1_000_000_000, added);
         world.add(faulty_service::Kind::Activity, faulty_service::laws::nanos(at), None, text);

@@ -108,8 +108,8 @@ fn false_paging_caps_and_orders_work_as_configured() {
     assert_eq!(times(&one).len(), 10);
     service.world().remove_computer("team-one-computer-1", DAY + 60, true);
     assert!(times(&page(&service, "history/devices", &span(DAY, DAY + 20))).is_empty());
-    let told = page(&service, "history", &span(DAY + 60, DAY + 60));
-    assert!(told["events"][0]["teamDeviceRemovedEvent"].is_object());
+    let history = page(&service, "history", &span(DAY + 60, DAY + 60));
+    assert!(history["events"][0]["teamDeviceRemovedEvent"].is_object());
     assert_eq!(service.world().teams[0].events.len(), 11, "the record of all events keeps deleted events");
 }
 

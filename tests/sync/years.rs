@@ -91,8 +91,8 @@ fn each_past_year_is_one_file_and_late_events_find_their_sessions() {
     // The second verifier accepts the years too.
     if let Some(python) = python_with_duckdb("the second verifier on years") {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/second_verifier.py");
-        let told = Command::new(python).arg(script).arg(program.archive()).output().unwrap();
-        assert_eq!(String::from_utf8_lossy(&told.stdout), "no fault\n");
+        let output = Command::new(python).arg(script).arg(program.archive()).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "no fault\n");
     }
     // A single reading of the whole history gives the same files.
     let whole = Program::of(&service);

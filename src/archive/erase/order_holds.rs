@@ -25,13 +25,13 @@ impl Archive {
         let holds = self.holds_for(&reader, &order.subject)?;
         match holds.is_empty() {
             true => Ok(BTreeSet::new()),
-            false => reader.held(order, &holds),
+            false => reader.holds_covering(order, &holds),
         }
     }
 }
 
 impl TeamReader {
-    fn held(&self, order: &Order, holds: &[Hold]) -> Result<BTreeSet<String>, ArchiveError> {
+    fn holds_covering(&self, order: &Order, holds: &[Hold]) -> Result<BTreeSet<String>, ArchiveError> {
         let (store, state) = (self.store(), self.state());
         let salts = self.salts();
         let key = salts.key()?;

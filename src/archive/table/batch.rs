@@ -148,8 +148,8 @@ mod tests {
             (vec![1; BATCH_ROWS_MAX + 1], BATCH_ROWS_MAX),
         ] {
             let rows: Vec<EventRow> = bytes.iter().map(|bytes| row(*bytes)).collect();
-            let told: Vec<usize> = bytes.into_iter().take(3).collect();
-            assert_eq!(batch_rows(&rows), expected, "{told:?}");
+            let sizes: Vec<usize> = bytes.into_iter().take(3).collect();
+            assert_eq!(batch_rows(&rows), expected, "{sizes:?}");
         }
     }
 }

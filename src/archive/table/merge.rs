@@ -291,8 +291,8 @@ mod tests {
         }
         // The earlier revision of an event comes first, in whichever input it is.
         let revision = |revision| vec![EventRow { revision, ..event("e", now()) }];
-        let told = merged(&[&revision(2), &revision(3), &revision(1)]).concat();
-        assert_eq!(told.iter().map(|row| row.revision).collect::<Vec<_>>(), [1, 2, 3]);
+        let rows = merged(&[&revision(2), &revision(3), &revision(1)]).concat();
+        assert_eq!(rows.iter().map(|row| row.revision).collect::<Vec<_>>(), [1, 2, 3]);
         // Inputs that follow one another pass through unchanged.
         let (before, after) = many.split_at(100);
         assert_eq!(merged(&[after, before]).iter().map(Vec::len).collect::<Vec<_>>(), [100, 4096, 3998]);

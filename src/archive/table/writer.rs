@@ -263,10 +263,10 @@ mod tests {
         let mut full = sink(&[StorageFull]);
         assert_eq!(full.write_all(b"rows").unwrap_err().kind(), StorageFull);
         // The store's error is reported, not Parquet's error about it.
-        let told = named("file", full.failure.take(), &ParquetError::General("no".to_owned()));
+        let error = named("file", full.failure.take(), &ParquetError::General("no".to_owned()));
         assert!(
-            matches!(&told, ArchiveError::Store(StoreError::Io { source, .. }) if source.kind() == StorageFull),
-            "{told}"
+            matches!(&error, ArchiveError::Store(StoreError::Io { source, .. }) if source.kind() == StorageFull),
+            "{error}"
         );
         assert_eq!(full.bytes, 0);
     }

@@ -162,13 +162,13 @@ fn a_clock_set_back_does_not_reorder_the_ledger() {
         let _ = writer.commit(steps.next().unwrap(), now()).unwrap();
         let _ = writer.commit(steps.next().unwrap(), earlier).unwrap();
         assert_eq!(files_under(&store, "ledger"), ["ledger/team=acme/2026-11-20.jsonl"]);
-        let told = |writer: &TeamWriter| {
+        let regressions = |writer: &TeamWriter| {
             let findings = writer.state().findings.iter();
             let of_clock = findings.filter(|(_, finding)| finding.kind == FindingKind::ClockRegression);
             of_clock.map(|(seq, finding)| (seq.0, finding.subject.clone())).collect::<Vec<_>>()
         };
         assert_eq!(
-            told(&writer),
+            regressions(&writer),
             [(2, "commit 1".to_owned())],
             "the line with the earlier time reports the clock regression"
         );
@@ -176,7 +176,7 @@ fn a_clock_set_back_does_not_reorder_the_ledger() {
         drop(writer);
         let mut writer = archive.writer(&team()).unwrap();
         let _ = writer.commit(steps.next().unwrap(), at("2026-11-21T00:00:00Z")).unwrap();
-        assert_eq!(told(&writer).len(), 1, "once");
+        assert_eq!(regressions(&writer).len(), 1, "once");
         assert_eq!(files_under(&store, "ledger").len(), 2);
         assert_eq!(archive.read(&team()).unwrap().state(), writer.state());
         assert_eq!(ids_in(&archive), ids_after(3));

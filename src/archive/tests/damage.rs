@@ -320,7 +320,7 @@ fn only_a_remembered_head_reveals_a_cut_tail() {
 
 #[test]
 fn a_rewritten_file_is_classified_by_its_rows() {
-    let told = |change: fn(&mut Vec<EventRow>)| {
+    let detail_after = |change: fn(&mut Vec<EventRow>)| {
         let disk = MemoryStore::new();
         let _ = committed(&disk.store());
         let path = month(&disk);
@@ -329,9 +329,9 @@ fn a_rewritten_file_is_classified_by_its_rows() {
         let fault = faults.iter().find(|fault| fault.object == path && fault.code == FaultCode::FileHash);
         fault.unwrap_or_else(|| panic!("{faults:#?}")).detail.clone()
     };
-    let same = told(|_| {});
+    let same = detail_after(|_| {});
     assert!(same.ends_with("somebody rewrote the file, but its rows are intact"), "{same}");
-    for other in [told(|rows| rows[0].raw = "{}".into()), told(|rows| rows.truncate(rows.len() - 1))] {
+    for other in [detail_after(|rows| rows[0].raw = "{}".into()), detail_after(|rows| rows.truncate(rows.len() - 1))] {
         assert!(other.ends_with("its rows differ from the committed rows"), "{other}");
     }
 }

@@ -36,20 +36,20 @@ fn the_lines_up_to_a_number_give_the_live_files_at_that_line() {
     let (archive, states) = of_two_days(&store);
     let sum = |lines: &[LedgerLine], of: fn(&LedgerLine) -> u64| lines.iter().map(of).sum::<u64>();
     for (state, count) in states.iter().zip(1_usize..) {
-        let told = archive.lines(&team(), state.seq).unwrap();
-        let last = told.lines.last().unwrap();
-        assert_eq!((told.lines.len(), last.seq, last.sha256), (count, state.seq, state.head));
+        let read = archive.lines(&team(), state.seq).unwrap();
+        let last = read.lines.last().unwrap();
+        assert_eq!((read.lines.len(), last.seq, last.sha256), (count, state.seq, state.head));
         assert_eq!((Some(last.at), last.kind.as_str()), (state.at, "commit"));
-        assert!(told.lines.windows(2).all(|pair| pair[1].prev == pair[0].sha256 && pair[1].seq == pair[0].seq.next()));
-        assert!(told.files.values().map(|file| &file.entry).eq(state.files.values()), "line {count}");
-        for file in told.files.values() {
+        assert!(read.lines.windows(2).all(|pair| pair[1].prev == pair[0].sha256 && pair[1].seq == pair[0].seq.next()));
+        assert!(read.files.values().map(|file| &file.entry).eq(state.files.values()), "line {count}");
+        for file in read.files.values() {
             let first = states.iter().find(|state| state.files.contains_key(&file.entry.path)).unwrap();
             assert_eq!(file.added_seq, first.seq, "{}", file.entry.path);
         }
-        let live = sum(&told.lines, |line| line.files_added) - sum(&told.lines, |line| line.files_removed);
+        let live = sum(&read.lines, |line| line.files_added) - sum(&read.lines, |line| line.files_removed);
         assert_eq!(live, state.files.len() as u64, "line {count}");
         let rows = state.files.values().map(|file| file.rows).sum::<u64>();
-        assert_eq!(sum(&told.lines, |line| line.rows_added), rows, "line {count}");
+        assert_eq!(sum(&read.lines, |line| line.rows_added), rows, "line {count}");
     }
     assert_eq!(archive.lines(&TeamId::from("nobody"), LedgerSeq(9)).unwrap().lines, []);
 }

@@ -14,7 +14,7 @@ use super::*;
 /// The answer to an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Answer {
-    Told,
+    Arrives,
     /// The append takes effect, but its answer is lost.
     Lost,
 }
@@ -48,7 +48,7 @@ impl Lockless {
         Arc::new(Self {
             inner: inner.clone(),
             pause: Duration::ZERO,
-            answer: Answer::Told,
+            answer: Answer::Arrives,
             files: AtomicUsize::new(0),
             before_append,
         })
@@ -106,7 +106,7 @@ impl Store for Lockless {
 
 /// A disk shared by several machines that do not see each other's locks.
 pub fn without_locks(disk: &MemoryStore) -> Arc<dyn Store> {
-    Lockless::over(disk, Duration::ZERO, Answer::Told)
+    Lockless::over(disk, Duration::ZERO, Answer::Arrives)
 }
 
 fn disk() -> MemoryStore {
@@ -137,7 +137,7 @@ fn a_commit_of_more_than_an_hour_is_refused() {
         let disk = disk();
         let pause = Duration::from_secs(minutes * 60);
         // The first step writes two files and two salts, so it pauses four times.
-        let store = Lockless::over(&disk, pause / 4, Answer::Told);
+        let store = Lockless::over(&disk, pause / 4, Answer::Arrives);
         let archive = open(&store);
         let mut slow = writer(&archive);
         match commit(&mut slow, history().swap_remove(0)) {
@@ -260,7 +260,7 @@ fn an_order_of_more_than_an_hour_is_carried_out() {
             let draft = Draft { rows: vec![rows(date, events(date, 0, 1), false)], windows, ..Draft::default() };
             let _ = commit(&mut writer(&archive), draft).unwrap();
         }
-        let slow = open(&Lockless::over(&disk, Duration::from_secs(minutes * 60), Answer::Told));
+        let slow = open(&Lockless::over(&disk, Duration::from_secs(minutes * 60), Answer::Arrives));
         let subject = Subject::new(["someone@example.com"]).unwrap();
         let (order, pending) = slow.new_order("DPO-1", &subject, BTreeSet::from([team()]));
         let pending = if unlinkable { pending.making_unlinkable() } else { pending };
@@ -289,8 +289,8 @@ fn a_lost_answer_to_an_append_is_resolved_by_reading() {
         assert!(error.needs_reopen(), "{error}");
         assert!(matches!(commit(&mut deaf, draft.clone()), Err(ArchiveError::Poisoned { .. })));
         drop(deaf);
-        let told: Arc<dyn Store> = Arc::new(disk.clone());
-        let mut reopened = writer(&open(&told));
+        let hearing: Arc<dyn Store> = Arc::new(disk.clone());
+        let mut reopened = writer(&open(&hearing));
         let seq = reopened.state().seq;
         assert_eq!(commit(&mut reopened, draft).unwrap(), Committed::AlreadyCommitted { seq });
         assert_clean(&disk, step + 1);

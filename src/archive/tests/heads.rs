@@ -149,8 +149,8 @@ fn an_unsigned_last_line_is_a_notice_if_the_key_is_given() {
         assert_eq!(faults(&report).is_empty(), is_known, "keys {keys:?}");
     }
     let none = signed_without(0..6);
-    let told = "no line is signed, but a public key was given";
-    assert_eq!(faults(&check(&none, &[1])), [(FaultCode::BadSig, told)]);
+    let detail = "no line is signed, but a public key was given";
+    assert_eq!(faults(&check(&none, &[1])), [(FaultCode::BadSig, detail)]);
     assert_eq!(faults(&check(&none, &[])), []);
 }
 
@@ -214,9 +214,9 @@ fn a_key_rotation_follows_the_signatures_and_has_both_signatures() {
         let disk = disk.snapshot();
         put(&disk, FIRST_DAY, &[lines(&disk, FIRST_DAY), vec![line.encode().into_bytes()]].concat());
         let report = check(&disk, &[]);
-        let told: Vec<_> =
+        let found: Vec<_> =
             faults(&report).into_iter().filter(|(_, detail)| detail.starts_with("the key rotation")).collect();
-        assert_eq!(told, expected, "{line:?}");
+        assert_eq!(found, expected, "{line:?}");
     }
 }
 

@@ -89,14 +89,14 @@ fn a_moved_file_is_recognised() {
     let held = file_with(&disk, "20261101t");
     let moved = held.replace("20261101t", "20261102t");
     disk.put(&moved, &get(&disk, &held));
-    let told = |code: FaultCode| {
+    let detail_of = |code: FaultCode| {
         let report = check(&disk);
         let fault = report.faults.iter().find(|fault| fault.object == moved && fault.code == code);
         fault.unwrap_or_else(|| panic!("no {code:?} in {:#?}", report.faults)).detail.clone()
     };
-    assert_eq!(told(FaultCode::DupFile), format!("the file is a copy of {held}"));
+    assert_eq!(detail_of(FaultCode::DupFile), format!("the file is a copy of {held}"));
     disk.take(&held);
-    assert_eq!(told(FaultCode::PathMismatch), format!("the file has the content of the missing file {held}"));
+    assert_eq!(detail_of(FaultCode::PathMismatch), format!("the file has the content of the missing file {held}"));
 }
 
 #[test]
@@ -153,16 +153,16 @@ fn notices_about_time_begin_beyond_their_limits() {
     for _ in 0..2 {
         let _ = writer.commit(steps.next().unwrap(), now()).unwrap();
     }
-    let told = |now: Instant| {
+    let notices_at = |now: Instant| {
         let report = verify(&disk, &VerifyOptions { now: Some(now), ..VerifyOptions::default() }).unwrap();
         report.notices.iter().map(|notice| notice.code).collect::<Vec<_>>()
     };
     let moment = |seconds: i64, nanos: i64| Instant::from_nanos(now().nanos() + seconds * 1_000_000_000 + nanos);
-    assert!(told(now()).is_empty(), "two lines of one moment");
-    assert!(told(moment(-300, 0)).is_empty());
-    assert_eq!(told(moment(-300, -1)), [FaultCode::TimeFuture; 2]);
-    assert!(told(moment(3 * 86_400, 0)).is_empty());
-    assert_eq!(told(moment(3 * 86_400, 1)), [FaultCode::StaleHead]);
+    assert!(notices_at(now()).is_empty(), "two lines of one moment");
+    assert!(notices_at(moment(-300, 0)).is_empty());
+    assert_eq!(notices_at(moment(-300, -1)), [FaultCode::TimeFuture; 2]);
+    assert!(notices_at(moment(3 * 86_400, 0)).is_empty());
+    assert_eq!(notices_at(moment(3 * 86_400, 1)), [FaultCode::StaleHead]);
 }
 
 #[test]
@@ -190,9 +190,9 @@ fn lose_power(content: &mut [u8]) -> bool {
     let ends = begin + 8..content.len() - 8;
     let Some(end) = ends.into_iter().find(|at| at % 512 == 511 && (at - begin) % 512 > 3) else { return false };
     // If sectors were counted from the start of the line, none would end here.
-    let is_told = (begin..begin + content[begin..].len()).step_by(512).all(|from| from + 511 != end);
+    let is_distinct = (begin..begin + content[begin..].len()).step_by(512).all(|from| from + 511 != end);
     content[end - 3..=end].fill(0);
-    is_told
+    is_distinct
 }
 
 #[test]

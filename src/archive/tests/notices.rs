@@ -57,16 +57,16 @@ fn a_manifest_that_contradicts_every_line_is_named() {
         disk.tamper("archive.json", Some(manifest.replace("archive-1", "archive-9").into()));
         check(disk).faults.iter().filter(|fault| fault.code == FaultCode::Manifest).map(|f| f.detail.clone()).collect()
     };
-    let told: Vec<String> = lies(&disk.snapshot());
-    assert_eq!(told, ["names archive archive-9, but every ledger line names archive-1"]);
+    let details: Vec<String> = lies(&disk.snapshot());
+    assert_eq!(details, ["names archive archive-9, but every ledger line names archive-1"]);
     // If the lines of two teams name two archives, they say nothing about the manifest.
     let (strange, _) = self::disk();
     let second = Archive::open_or_create(Arc::new(strange.clone()), || "archive-2".to_owned()).unwrap();
     let _ = second.writer(&TeamId::from("third")).unwrap().commit(one, now()).unwrap();
     let path = "ledger/team=third/2026-11-20.jsonl";
     disk.tamper(path, Some(content(&strange, path)));
-    let told: Vec<String> = lies(&disk);
-    assert_eq!(told, Vec::<String>::new());
+    let details: Vec<String> = lies(&disk);
+    assert_eq!(details, Vec::<String>::new());
 }
 
 #[test]
@@ -75,14 +75,14 @@ fn a_signed_head_without_a_known_key_is_a_notice() {
     let archive = committed(&store);
     let state = archive.read(&team()).unwrap().state().clone();
     let head = Head::new(archive.id(), &TeamKey::of(&team()), state.seq, state.head);
-    let told = |head: &Head| {
+    let notices_on = |head: &Head| {
         let options = VerifyOptions { heads: vec![KnownHead::Note(head.clone())], ..VerifyOptions::default() };
         let report = verify(&disk, &options).unwrap();
         assert_eq!(codes(&report), []);
         report.notices.iter().map(|notice| notice.code).collect::<Vec<_>>()
     };
-    assert!(told(&head).is_empty());
-    assert_eq!(told(&head.signed(&key(1))), [FaultCode::UnknownKey]);
+    assert!(notices_on(&head).is_empty());
+    assert_eq!(notices_on(&head.signed(&key(1))), [FaultCode::UnknownKey]);
 }
 
 /// Half a line is an interruption at the ledger's very end, and damage elsewhere.

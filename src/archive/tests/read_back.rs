@@ -110,8 +110,8 @@ fn a_file_that_differs_when_it_is_read_back_is_not_committed() {
             let shared: Arc<dyn Store> = Arc::new(disk.inner.clone());
             let archive = Archive::open(Arc::new(disk)).unwrap();
             let error = commit(&mut writer(&archive), history().swap_remove(step)).unwrap_err();
-            let is_told = matches!(error, ArchiveError::ReadBack { .. } | ArchiveError::Table { .. });
-            assert!(is_told, "step {step}, {hundredths} %: {error}");
+            let is_named = matches!(error, ArchiveError::ReadBack { .. } | ArchiveError::Table { .. });
+            assert!(is_named, "step {step}, {hundredths} %: {error}");
             assert_eq!(archive.read(&team()).unwrap().state(), &state, "step {step}, {hundredths} %");
             // The same disk after its repair.
             let _ = commit(&mut writer(&open(&shared)), history().swap_remove(step)).unwrap();

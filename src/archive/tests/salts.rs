@@ -152,9 +152,9 @@ fn a_ledger_line_with_a_missing_or_wrong_salt_is_reported() {
             line.body.salts.iter_mut().filter(|record| record.month == named.month).for_each(|record| *record = named);
         });
     });
-    let is_told = |fault: &&super::super::VerifyFault| fault.code == FaultCode::Salt;
+    let is_of_salt = |fault: &&super::super::VerifyFault| fault.code == FaultCode::Salt;
     let report = report(&disk);
-    let detail = &report.faults.iter().find(is_told).expect("a salt").detail;
+    let detail = &report.faults.iter().find(is_of_salt).expect("a salt").detail;
     assert!(detail.contains("the salt of 1970-01 of team acme"), "{detail}");
 }
 

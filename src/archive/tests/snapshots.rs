@@ -205,8 +205,8 @@ fn verify_names_a_snapshot_that_differs_from_the_ledger() {
     let end = LedgerEnd { torn: 0, len: ledger_length(&disk, 4), ..end_of(&store) };
     keep(store.as_ref(), &state, end).unwrap();
     let faults = verify(&disk, &VerifyOptions::default()).unwrap().faults;
-    let told: Vec<_> = faults.iter().map(|fault| (fault.code, fault.object.clone())).collect();
-    assert_eq!(told, [(FaultCode::State, path_of(4))]);
+    let objects: Vec<_> = faults.iter().map(|fault| (fault.code, fault.object.clone())).collect();
+    assert_eq!(objects, [(FaultCode::State, path_of(4))]);
     disk.remove(&path_of(4)).unwrap();
     assert!(verify(&disk, &VerifyOptions::default()).unwrap().is_clean());
 }

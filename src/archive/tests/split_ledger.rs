@@ -1,4 +1,4 @@
-//! The ledger lies elsewhere than the data: the archive works as ever, and a wrong place of the ledger is refused.
+//! The ledger lies elsewhere than the data: the archive works as usual, and refuses a wrong place of the ledger.
 
 use std::path::Path;
 
@@ -143,7 +143,7 @@ fn a_new_archive_never_begins_in_the_ledger_of_another() {
     let inside = begin(whole(&places.ledger)).unwrap_err();
     assert!(matches!(&inside, ArchiveError::ManifestMissing { .. }), "{inside}");
     assert!(Archive::is_at(&places.ledger) && Archive::is_at(&places.data) && !Archive::is_at(&MemoryStore::new()));
-    // Nor where lines lie without a manifest.
+    // A place with lines but without a manifest is refused, too.
     let lines = MemoryStore::new();
     put(&lines, "ledger/team=team-one/2026-11-20.jsonl", b"a line\n").unwrap();
     let old = begin(split(&MemoryStore::new(), &lines)).unwrap_err();
@@ -176,7 +176,7 @@ fn live(store: &Arc<dyn Store>) -> Result<(), ArchiveError> {
     writer.commit(draft, now()).map(|_| ())
 }
 
-/// Whatever operation fails first, the same configuration continues, and begins no second ledger.
+/// Any operation can fail first: the same configuration continues the creation, and begins no second ledger.
 #[test]
 fn a_creation_cut_off_anywhere_continues() {
     let counting = FaultyStore::new(Places::default().store(), u64::MAX, false, Fault::Failed);

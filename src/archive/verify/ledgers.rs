@@ -75,7 +75,7 @@ impl Walk {
     ) -> Walk {
         let team = TeamReport { ledger: ledger_of(&key), ..TeamReport::default() };
         let mut walker = Walker {
-            snapshots: snapshot::held(store, &key),
+            snapshots: snapshot::newest_intact(store, &key),
             walk: Walk {
                 key,
                 state: None,
@@ -144,12 +144,12 @@ impl Walker<'_> {
                     self.line(&object, day, line, hash);
                 }
                 LedgerText::Altered(line, hash) => {
-                    self.bad();
+                    self.mark_bad();
                     self.report.fault(FaultCode::ChainBreak, &object, "somebody altered its newline");
                     self.line(&object, day, line, hash);
                 }
                 LedgerText::Torn if !is_last => {
-                    self.lost();
+                    self.mark_lost();
                     let detail = "the file ends in the middle of a line, but later files exist";
                     self.report.fault(FaultCode::ChainBreak, &object, detail);
                 }
@@ -169,7 +169,7 @@ impl Walker<'_> {
         self.team.commits.total += 1;
         let is_newer = matches!(error, LineError::Version { .. } | LineError::Unknown);
         self.report.fault(if is_newer { FaultCode::Version } else { FaultCode::ChainBreak }, object, error);
-        self.lost();
+        self.mark_lost();
     }
 
     fn line(&mut self, object: &str, day: Instant, line: Line, hash: Digest) {
@@ -203,7 +203,7 @@ impl Walker<'_> {
             self.team.last_at = Some(line.at);
             (self.team.last_seq, self.team.head) = (line.seq, Some(hash));
         } else {
-            self.bad();
+            self.mark_bad();
             self.team.damaged(line.seq, line.seq);
         }
         self.day = Some(day);
@@ -302,19 +302,19 @@ impl Walker<'_> {
             if is_first { Some(line.archive_id.clone()) } else { named.filter(|id| *id == line.archive_id) };
     }
 
-    fn bad(&mut self) {
+    fn mark_bad(&mut self) {
         self.team.first_bad_line = self.team.first_bad_line.or(Some(self.team.commits.total));
     }
 
-    fn lost(&mut self) {
-        self.bad();
+    fn mark_lost(&mut self) {
+        self.mark_bad();
         let next = self.walk.state.as_ref().map_or(LedgerSeq(1), |state| state.seq.next());
         self.team.damaged(next, next);
         self.is_lost = true;
     }
 
     fn unreadable(&mut self, path: &str, reason: &str) {
-        self.lost();
+        self.mark_lost();
         self.report.fault(FaultCode::Unreadable, path, reason);
     }
 }

@@ -88,7 +88,7 @@ impl PeriodArgs {
     /// When the archive does not hold it, or two teams have that name.
     pub fn team(&self, data: &ViewData) -> Result<Option<TeamId>, Error> {
         let found = self.team.as_ref().map(|asked| data.names.resolve(asked).cloned());
-        found.transpose().map_err(teams::wrong)
+        found.transpose().map_err(teams::name_error)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::lake::{Catalog, LakeError, Publisher, ReaderRoot, TableId};
 use crate::model::Instant;
 
-use super::super::publish::{existing, place};
+use super::super::publish::{existing, reader_root};
 use super::Running;
 
 /// After a sleep of the machine or a change of its clock, the schedule continues within this time.
@@ -41,16 +41,16 @@ impl Schedule {
         let expiry = (!config.retention.is_empty()).then(|| config.schedule.retention.clone());
         let only_existing = config.publish.schedule.is_none();
         let publish = match (&config.publish.schedule, expiry) {
-            (Some(cron), _) => Some((cron.clone(), place(config)?)),
+            (Some(cron), _) => Some((cron.clone(), reader_root(config)?)),
             // Without an address for readers, no table exists.
-            (None, expiry) => expiry.zip(place(config).ok()),
+            (None, expiry) => expiry.zip(reader_root(config).ok()),
         };
         Ok(Self { archive, catalog, clock, live, publish, only_existing })
     }
 
     /// Publishes on schedule, without end. The next scheduled run repeats a failed one.
     pub async fn run(self) {
-        let Some((cron, place)) = self.publish.clone() else { return };
+        let Some((cron, root)) = self.publish.clone() else { return };
         let schedule = Arc::new(self);
         let mut since = schedule.clock.now();
         while let Some(at) = cron.next_since(&mut since, schedule.clock.now()) {
@@ -59,8 +59,8 @@ impl Schedule {
                 schedule.clock.sleep(at.since(now).min(SLEEP_MAX)).await;
                 continue;
             }
-            let (own, place) = (schedule.clone(), place.clone());
-            let run = tokio::task::spawn_blocking(move || own.publish(place, now)).await;
+            let (own, root) = (schedule.clone(), root.clone());
+            let run = tokio::task::spawn_blocking(move || own.publish(root, now)).await;
             let error = match run {
                 Ok(Ok(())) => None,
                 Ok(Err(error)) => {
@@ -77,9 +77,9 @@ impl Schedule {
         }
     }
 
-    fn publish(&self, place: ReaderRoot, now: Instant) -> Result<(), LakeError> {
+    fn publish(&self, root: ReaderRoot, now: Instant) -> Result<(), LakeError> {
         let tables = if self.only_existing { existing(&self.archive)? } else { TableId::all() };
-        let (published, ended) = Publisher::new(&self.archive, place).publish_each(&tables);
+        let (published, ended) = Publisher::new(&self.archive, root).publish_each(&tables);
         for table in published.iter().filter(|table| table.is_new) {
             let (name, version) = (&table.table, table.version);
             tracing::info!(name, version, table.files_added, table.files_removed, table.rows, "published a table");

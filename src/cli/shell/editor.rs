@@ -46,7 +46,7 @@ impl Validator for SqlHelper {
 
 /// Whether Enter runs the input; else Enter begins another line.
 pub fn is_whole(input: &str) -> bool {
-    if command::is_command(input) {
+    if command::is_dot(input) {
         return true;
     }
     let (_, rest) = lexer::statements(input);
@@ -88,15 +88,15 @@ fn candidates(catalog: &Catalog, line: &str, at: usize) -> (usize, Vec<String>) 
         return (start, dotted.map(|name| name[1..].to_owned()).collect());
     }
     let relations = || catalog.relations.iter().map(|relation| quoted(&relation.name));
-    let is_told = |name: &str| words.first().is_some_and(|word| word == name) && earlier.trim_start().starts_with('.');
+    let is_dot = |name: &str| words.first().is_some_and(|word| word == name) && earlier.trim_start().starts_with('.');
     let last = words.last().map(String::as_str);
     let mut names: Vec<String> = if let Some(qualifier) = earlier.strip_suffix('.') {
         columns_of(catalog, line, qualifier)
-    } else if is_told("schema") || matches!(last, Some("from" | "join" | "table" | "describe" | "summarize")) {
+    } else if is_dot("schema") || matches!(last, Some("from" | "join" | "table" | "describe" | "summarize")) {
         relations().collect()
-    } else if is_told("format") {
+    } else if is_dot("format") {
         crate::report::Format::ALL.iter().map(|format| format.as_str().to_owned()).collect()
-    } else if is_told("timer") || is_told("pager") {
+    } else if is_dot("timer") || is_dot("pager") {
         ["on", "off"].map(str::to_owned).into()
     } else if typed.is_empty() {
         named_columns(catalog, line)
@@ -155,7 +155,7 @@ fn quoted(name: &str) -> String {
 
 impl Highlighter for SqlHelper {
     fn highlight<'l>(&self, line: &'l str, _: usize) -> Cow<'l, str> {
-        if command::is_command(line) {
+        if command::is_dot(line) {
             return Cow::Borrowed(line);
         }
         let catalog = self.catalog.borrow();

@@ -13,7 +13,7 @@ use super::span;
 /// A publication is late after this many intervals of its schedule.
 const INTERVALS_LATE: u32 = 2;
 
-/// Nothing, if no table is there and no schedule asks for one.
+/// No lines, if no table exists and no schedule publishes one.
 pub fn lines(tables: &[TableLag], schedule: Option<&Cron>, now: Instant) -> Vec<String> {
     let errors = tables.iter().filter_map(|table| {
         let error = printable(table.error.as_ref()?);

@@ -125,20 +125,20 @@ fn events(seconds: std::ops::Range<i64>) -> Vec<RawEvent> {
 
 /// The events by text, with their counts.
 fn counts_by_text(held: &[CountedEvent]) -> BTreeMap<String, u32> {
-    let mut told = BTreeMap::new();
+    let mut counts = BTreeMap::new();
     for one in held {
-        *told.entry(String::from_utf8(one.event.text.to_vec()).unwrap()).or_default() += one.count;
+        *counts.entry(String::from_utf8(one.event.text.to_vec()).unwrap()).or_default() += one.count;
     }
-    told
+    counts
 }
 
 /// The events of the current list by text, with their counts.
 fn counts_in_list(list: &[RawEvent]) -> BTreeMap<String, u32> {
-    let mut told = BTreeMap::new();
+    let mut counts = BTreeMap::new();
     for event in list {
-        *told.entry(String::from_utf8(event.text.to_vec()).unwrap()).or_default() += 1;
+        *counts.entry(String::from_utf8(event.text.to_vec()).unwrap()).or_default() += 1;
     }
-    told
+    counts
 }
 
 /// The answer. These services answer at once.

@@ -146,10 +146,10 @@ fn only_the_unstable_second_stays_open_and_the_rest_is_proved() {
         .filter(|segment| segment.outcome == RangeOutcome::Unstable)
         .map(|segment| segment.range)
         .collect();
-    let told = reading.counts_by_text();
+    let counts = reading.counts_by_text();
     assert!(events(0..64).iter().all(|e| e.at() == Some(second(21))
-        || told.contains_key(&counts_in_list(std::slice::from_ref(e)).into_keys().next().unwrap())));
-    assert!(told.keys().any(|text| text.starts_with("new")), "the reader keeps the events that it saw");
+        || counts.contains_key(&counts_in_list(std::slice::from_ref(e)).into_keys().next().unwrap())));
+    assert!(counts.keys().any(|text| text.starts_with("new")), "the reader keeps the events that it saw");
     // The padding of a second is one second, and the request includes both ends.
     assert_eq!(open, [19, 20, 21, 22].map(|at| range(at, at + 1)));
     let asked = &service.state().asked;
@@ -189,9 +189,9 @@ fn a_span_that_always_changes_stays_open_and_its_visible_events_are_kept() {
         assert_eq!(reading.outcomes(RangeOutcome::Deferred) > 0, given_up == RangeOutcome::Deferred);
         assert_eq!(budget.is_spent(), given_up == RangeOutcome::Deferred);
         assert!(reading.segments.len() < 30, "{} parts of 40 seconds", reading.segments.len());
-        let told = reading.counts_by_text();
+        let counts = reading.counts_by_text();
         let missing: Vec<i64> =
-            (0..40 * 6).filter(|n| n % 6 != 0 && !told.contains_key(&format!("e{n}@{}", n / 6))).collect();
+            (0..40 * 6).filter(|n| n % 6 != 0 && !counts.contains_key(&format!("e{n}@{}", n / 6))).collect();
         assert!(missing.is_empty(), "{missing:?}");
     }
 }

@@ -53,12 +53,12 @@ fn a_page_is_recognized_by_its_place_and_size_if_it_has_a_body() {
 fn two_walks_are_equal_if_all_their_pages_are_equal() {
     let first = walk_over(vec![page(events(0..4), "a"), page(events(2..6), "b")]);
     let mut again = WalkPages::default();
-    assert!(!again.is(&first) && !first.is(&again));
+    assert!(!again.equals(&first) && !first.equals(&again));
     again.note_again(first.next(0, (0, 0, 4)).unwrap().clone());
-    assert!(!again.is(&first) && !first.is(&again), "one page of two");
+    assert!(!again.equals(&first) && !first.equals(&again), "one page of two");
     again.note_again(first.next(1, (0, 2, 4)).unwrap().clone());
-    assert!(again.is(&first) && first.is(&again));
-    assert!(!walk_over(vec![page(events(0..4), "a"), page(events(2..6), "b")]).is(&first), "seen by itself");
+    assert!(again.equals(&first) && first.equals(&again));
+    assert!(!walk_over(vec![page(events(0..4), "a"), page(events(2..6), "b")]).equals(&first), "seen by itself");
 }
 
 #[test]

@@ -62,12 +62,12 @@ fn a_walk_ends_if_the_service_ignores_offsets() {
     for names in [&["a"][..], &["a", "b", "c"]] {
         let mut walk = Walk::from_start();
         walk.anchors = 0;
-        let brought = |walk: &mut Walk| {
+        let step_of = |walk: &mut Walk| {
             let step = walk.take(&page(names));
             walk.anchors = 0;
             step
         };
-        let steps: Vec<Step> = (0..20).map(|_| brought(&mut walk)).collect();
+        let steps: Vec<Step> = (0..20).map(|_| step_of(&mut walk)).collect();
         let first = steps.iter().position(|step| *step == Step::Moved);
         assert_eq!(first, Some(REPEATS_MAX as usize), "{names:?}");
     }

@@ -10,7 +10,7 @@ use crate::store::{ListHookStore, put};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
-fn a_slow_store_delays_no_request_but_the_one_that_looks() {
+fn a_slow_store_delays_only_the_request_that_reads_it() {
     let (disk, mut history) = history(14);
     (0..5).for_each(|_| history.step());
     publish(&history.archive).unwrap();

@@ -76,9 +76,9 @@ impl ComputerEvents {
     ///
     /// # Errors
     /// When the archive cannot be read.
-    pub fn record(mut self, of: &CommitContext<'_>, batch: &Batch, draft: &mut Draft) -> Result<(), ArchiveError> {
-        let (writer, state) = (of.writer, of.writer.state());
-        self.additions.iter().for_each(|told| self.named.extend(devices_named(&told.text, &told.event_type)));
+    pub fn record(mut self, ctx: &CommitContext<'_>, batch: &Batch, draft: &mut Draft) -> Result<(), ArchiveError> {
+        let (writer, state) = (ctx.writer, ctx.writer.state());
+        self.additions.iter().for_each(|event| self.named.extend(devices_named(&event.text, &event.event_type)));
         self.named.retain(|device| !state.devices_ever.contains(device));
         draft.devices.named.clone_from(&self.named);
         let begins = |finding: &Finding| {
@@ -86,18 +86,18 @@ impl ComputerEvents {
         };
         if batch.findings.iter().any(begins) {
             // Removals before this backfill were archived without a record.
-            let before = Range { start: Instant::EARLIEST, end: of.seen_at };
+            let before = Range { start: Instant::EARLIEST, end: ctx.seen_at };
             self.removals.extend(archived(writer, before, is_removal)?);
         }
         if self.removals.is_empty() {
             return Ok(());
         }
-        let mut history = read_history(of, batch);
+        let mut history = read_history(ctx, batch);
         history.note_findings(draft.findings.iter());
         draft.windows.iter().for_each(|window| history.note_window(window));
-        let removals = self.removals(of, batch, &history)?;
+        let removals = self.removals(ctx, batch, &history)?;
         for (device, removal) in removals {
-            let losses = history.losses(&removal, of.seen_at);
+            let losses = history.losses(&removal, ctx.seen_at);
             // The removed computer is no longer known, unless a later list showed it again.
             let is_known = |device: &DeviceId| state.devices.contains(device) || batch.devices.added.contains(device);
             let is_back = |device: &DeviceId| {
@@ -115,32 +115,32 @@ impl ComputerEvents {
     /// computer.
     fn removals(
         mut self,
-        of: &CommitContext<'_>,
+        ctx: &CommitContext<'_>,
         batch: &Batch,
         history: &ReadHistory,
     ) -> Result<Vec<(Option<DeviceId>, Removal)>, ArchiveError> {
-        let state = of.writer.state();
+        let state = ctx.writer.state();
         let mut known = state.devices_ever.clone();
         known.extend(batch.devices.added.iter().chain(&self.named).cloned());
         self.removals.sort();
         self.removals.dedup();
-        let named = self.removals.into_iter().map(|told| (named_by(&told, &known, &state.devices), told));
+        let named = self.removals.into_iter().map(|event| (named_by(&event, &known, &state.devices), event));
         let named: Vec<(BTreeSet<DeviceId>, ComputerEvent)> = named.collect();
-        let seen_until = |told: &ComputerEvent| told.at.minus(CLOCK_STEP);
-        let searched_from = |(devices, told): &(BTreeSet<DeviceId>, ComputerEvent)| {
-            if devices.is_empty() { Some(Instant::EARLIEST) } else { history.open_from(seen_until(told)) }
+        let seen_until = |event: &ComputerEvent| event.at.minus(CLOCK_STEP);
+        let searched_from = |(devices, event): &(BTreeSet<DeviceId>, ComputerEvent)| {
+            if devices.is_empty() { Some(Instant::EARLIEST) } else { history.open_from(seen_until(event)) }
         };
-        let since = named.iter().filter(|(_, told)| history.has_begun_by(told.at)).filter_map(searched_from).min();
+        let since = named.iter().filter(|(_, event)| history.has_begun_by(event.at)).filter_map(searched_from).min();
         let mut additions = self.additions;
         if let Some(since) = since {
-            additions.extend(archived(of.writer, Range { start: since, end: Instant::LATEST }, is_addition)?);
+            additions.extend(archived(ctx.writer, Range { start: since, end: Instant::LATEST }, is_addition)?);
         }
         let additions: Vec<Addition> = additions.iter().map(Addition::of).collect();
         let mut removals = Vec::new();
-        for (mut devices, told) in named {
-            let before = || additions.iter().filter(|added| added.at <= told.at);
+        for (mut devices, event) in named {
+            let before = || additions.iter().filter(|added| added.at <= event.at);
             if devices.is_empty()
-                && let Some(name) = computer_name(&told.text, &told.event_type)
+                && let Some(name) = computer_name(&event.text, &event.event_type)
             {
                 let added = before().filter(|added| added.name.as_ref() == Some(&name)).max_by_key(|added| added.at);
                 devices.extend(added.into_iter().flat_map(|added| &added.devices).cloned());
@@ -149,7 +149,7 @@ impl ComputerEvents {
                 let is_its = |added: &&Addition| device.as_ref().is_some_and(|id| added.devices.contains(id));
                 let subject = device.as_ref().map_or_else(|| UNKNOWN_COMPUTER.to_owned(), DeviceId::to_string);
                 let added_at = before().filter(is_its).map(|added| added.at).max();
-                (device, Removal { subject, at: told.at, seen_until: Some(seen_until(&told)), added_at })
+                (device, Removal { subject, at: event.at, seen_until: Some(seen_until(&event)), added_at })
             };
             match devices.is_empty() {
                 true if planted::is(Bug::UnlistedComputersIgnored) => {}
@@ -169,25 +169,25 @@ struct Addition {
 }
 
 impl Addition {
-    fn of(told: &ComputerEvent) -> Self {
-        let devices = devices_named(&told.text, &told.event_type);
-        Self { at: told.at, devices, name: computer_name(&told.text, &told.event_type) }
+    fn of(event: &ComputerEvent) -> Self {
+        let devices = devices_named(&event.text, &event.event_type);
+        Self { at: event.at, devices, name: computer_name(&event.text, &event.event_type) }
     }
 }
 
 /// The computers that a removal names.
-fn named_by(told: &ComputerEvent, known: &BTreeSet<DeviceId>, listed: &BTreeSet<DeviceId>) -> BTreeSet<DeviceId> {
+fn named_by(event: &ComputerEvent, known: &BTreeSet<DeviceId>, listed: &BTreeSet<DeviceId>) -> BTreeSet<DeviceId> {
     if planted::is(Bug::UnlistedComputersIgnored) {
-        return devices_in(&told.text, &told.event_type, listed);
+        return devices_in(&event.text, &event.event_type, listed);
     }
-    let mut devices = devices_in(&told.text, &told.event_type, known);
-    devices.extend(devices_named(&told.text, &told.event_type));
+    let mut devices = devices_in(&event.text, &event.event_type, known);
+    devices.extend(devices_named(&event.text, &event.event_type));
     devices
 }
 
 /// The readings of connections, from the archive and from this batch.
-fn read_history(of: &CommitContext<'_>, batch: &Batch) -> ReadHistory {
-    let mut history = ReadHistory::of(of.writer.state(), of.uncommitted, of.settings);
+fn read_history(ctx: &CommitContext<'_>, batch: &Batch) -> ReadHistory {
+    let mut history = ReadHistory::of(ctx.writer.state(), ctx.uncommitted, ctx.settings);
     let changes = [&batch.streams, &batch.deferred_changes].into_iter().filter_map(|map| map.get(&Stream::Connections));
     changes.for_each(|change| history.note_points(&change.read_points));
     history

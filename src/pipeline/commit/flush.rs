@@ -41,10 +41,10 @@ pub fn flush(
     seen_at: Instant,
     now: Instant,
 ) -> Result<CommitCounts, ArchiveError> {
-    let of = CommitContext { writer, settings, uncommitted, seen_at };
+    let ctx = CommitContext { writer, settings, uncommitted, seen_at };
     let is_large = batch.held_events() >= EVENTS_A_THREAD_MIN;
-    let sessions = || chunk.map(|chunk| chunk.make(of.writer.rows(), seen_at)).transpose();
-    let (prepared, sessions) = both(is_large, || prepare(batch, &of), sessions);
+    let sessions = || chunk.map(|chunk| chunk.make(ctx.writer.rows(), seen_at)).transpose();
+    let (prepared, sessions) = both(is_large, || prepare(batch, &ctx), sessions);
     let (mut draft, flushed) = prepared?;
     let (sessions, failure) = match sessions {
         Ok(sessions) => (sessions, None),
@@ -58,8 +58,8 @@ pub fn flush(
 }
 
 /// The commit of the batch, without its sessions.
-fn prepare(mut batch: Batch, of: &CommitContext<'_>) -> Result<(Draft, CommitCounts), ArchiveError> {
-    let mut flush = Flush::new(of);
+fn prepare(mut batch: Batch, ctx: &CommitContext<'_>) -> Result<(Draft, CommitCounts), ArchiveError> {
+    let mut flush = Flush::new(ctx);
     flush.draft.devices = batch.devices.clone();
     flush.findings(&batch);
     flush.windows(&mut batch)?;
@@ -73,7 +73,7 @@ fn prepare(mut batch: Batch, of: &CommitContext<'_>) -> Result<(Draft, CommitCou
 
 /// A commit under construction.
 pub struct Flush<'a> {
-    pub of: &'a CommitContext<'a>,
+    pub ctx: &'a CommitContext<'a>,
     pub draft: Draft,
     notices: Notices,
     computer_events: ComputerEvents,
@@ -83,16 +83,16 @@ pub struct Flush<'a> {
 }
 
 impl<'a> Flush<'a> {
-    pub fn new(of: &'a CommitContext<'a>) -> Self {
+    pub fn new(ctx: &'a CommitContext<'a>) -> Self {
         let (draft, notices, computer_events) = (Draft::default(), Notices::default(), ComputerEvents::default());
-        Self { of, draft, notices, computer_events, flushed: CommitCounts::default(), rejects: BTreeMap::new() }
+        Self { ctx, draft, notices, computer_events, flushed: CommitCounts::default(), rejects: BTreeMap::new() }
     }
 
     fn windows(&mut self, batch: &mut Batch) -> Result<(), ArchiveError> {
         let mut places: BTreeSet<StreamWindow> = batch.events.keys().copied().collect();
         places.extend(batch.changes.iter().map(|change| (change.stream, change.window)));
         // An expired month stays expired, even if the service still shows it.
-        places.retain(|(stream, window)| !self.of.writer.state().has_expired(*stream, window.start));
+        places.retain(|(stream, window)| !self.ctx.writer.state().has_expired(*stream, window.start));
         for place in places {
             let events = batch.events.remove(&place).unwrap_or_default();
             let changes: Vec<_> = batch.changes.iter().filter(|some| (some.stream, some.window) == place).collect();
@@ -111,27 +111,27 @@ impl<'a> Flush<'a> {
         changes: &[&WindowChange],
     ) -> Result<(), ArchiveError> {
         let mut stored = self.stored(stream, &events, changes)?;
-        recognise(&mut stored, &events, self.of.writer.salts())?;
+        recognise(&mut stored, &events, self.ctx.writer.salts())?;
         let added = self.rows_of(stream, &events, &mut ArchivedEvents::new(&stored))?;
-        let state = self.of.writer.state();
+        let state = self.ctx.writer.state();
         if stream != Stream::Billing {
             // Billing shows only the ten newest entries: older entries are missing from the answer, but not deleted.
             for range in changes.iter().filter_map(|change| change.confirmed) {
-                self.draft.findings.extend(notices::vanished(self.of, (stream, window), range, &stored, &events));
+                self.draft.findings.extend(notices::vanished(self.ctx, (stream, window), range, &stored, &events));
             }
         }
         // The rows replace the events: free their memory before the commit writes.
         drop(events);
-        self.draft.findings.extend(notices::changed(self.of, stream, &added));
+        self.draft.findings.extend(notices::changed(self.ctx, stream, &added));
         let rows = added.rows.len() as u64;
         let before = state.windows.get(&(stream, window.start));
         if let Some(before) = before.filter(|before| before.state != WindowState::Provisional) {
-            self.draft.findings.extend(self.notices.late(self.of, before, &added));
+            self.draft.findings.extend(self.notices.late(self.ctx, before, &added));
             self.flushed.late += rows;
         }
         let record = self.record((stream, window), before, changes, rows)?;
         if let Some(record) = record.as_ref().filter(|_| changes.iter().any(|change| change.confirmed.is_some())) {
-            self.draft.findings.extend(notices::closed_gaps(self.of, record));
+            self.draft.findings.extend(notices::closed_gaps(self.ctx, record));
         }
         let is_settled = |record: &WindowRecord| record.state != WindowState::Provisional;
         let settles = !before.is_some_and(is_settled) && record.as_ref().is_some_and(is_settled);
@@ -151,15 +151,15 @@ impl<'a> Flush<'a> {
         changes: &[&WindowChange],
         rows: u64,
     ) -> Result<Option<WindowRecord>, ArchiveError> {
-        let is_without_text = self.of.settings.privacy.of(stream) == RawPolicy::ColumnsOnly;
+        let is_without_text = self.ctx.settings.privacy.of(stream) == RawPolicy::ColumnsOnly;
         let mut record = before.cloned();
         for (n, change) in changes.iter().enumerate() {
-            record = Some(change.apply(record.as_ref(), if n == 0 { rows } else { 0 }, self.of.settings));
+            record = Some(change.apply(record.as_ref(), if n == 0 { rows } else { 0 }, self.ctx.settings));
         }
         match (before, &mut record) {
             // Future events, and events outside the requested range, may have arrived before the window was read.
             (None, Some(record)) => {
-                let held = self.of.writer.rows().events_in(stream, window)?;
+                let held = self.ctx.writer.rows().events_in(stream, window)?;
                 record.events += held.len() as u64;
                 record.without_text += held.iter().filter(|event| !event.has_text).count() as u64;
             }
@@ -185,8 +185,8 @@ impl<'a> Flush<'a> {
         mut rows: Vec<EventRow>,
         compact: bool,
     ) -> Result<(), ArchiveError> {
-        if self.of.settings.privacy.of(stream) == RawPolicy::ColumnsOnly && !planted::is(Bug::TextsKept) {
-            let known_as = self.of.writer.salts().originals()?;
+        if self.ctx.settings.privacy.of(stream) == RawPolicy::ColumnsOnly && !planted::is(Bug::TextsKept) {
+            let known_as = self.ctx.writer.salts().originals()?;
             rows = rows.into_iter().map(|row| row.without_text(&known_as)).collect();
         }
         self.draft.rows.push(WindowRows::new(stream, window, rows, compact));
@@ -199,7 +199,7 @@ impl<'a> Flush<'a> {
     /// When the archive cannot be read.
     pub fn computers(&mut self, batch: &Batch) -> Result<(), ArchiveError> {
         self.flushed.removals = self.computer_events.removals.len() as u64;
-        std::mem::take(&mut self.computer_events).record(self.of, batch, &mut self.draft)
+        std::mem::take(&mut self.computer_events).record(self.ctx, batch, &mut self.draft)
     }
 
     /// The archived events that the batch may repeat, or that a complete reading must contain.
@@ -214,7 +214,7 @@ impl<'a> Flush<'a> {
         let after = |at: Instant| Instant::from_nanos(at.nanos() + 1);
         let ends = times().map(after).chain(changes.iter().filter_map(|change| Some(change.confirmed?.end)));
         match (starts.min(), ends.max()) {
-            (Some(start), Some(end)) => self.of.writer.rows().events_in(stream, Range::new(start, end)),
+            (Some(start), Some(end)) => self.ctx.writer.rows().events_in(stream, Range::new(start, end)),
             _ => Ok(Vec::new()),
         }
     }
@@ -229,7 +229,7 @@ impl<'a> Flush<'a> {
         if events.is_empty() {
             return Ok(added);
         }
-        let writer = self.of.writer;
+        let writer = self.ctx.writer;
         let rejects = match self.rejects.entry(stream) {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => {
@@ -239,7 +239,7 @@ impl<'a> Flush<'a> {
             }
         };
         rejects.recognise(events, writer.salts())?;
-        join((writer.state(), stream, self.of.seen_at), events, held, rejects, &mut added);
+        join((writer.state(), stream, self.ctx.seen_at), events, held, rejects, &mut added);
         let has_expired = |reject: &mut RejectRow| writer.state().has_expired_in_quarantine(stream, reject.time);
         added.expired = added.rejects.extract_if(.., has_expired).count() as u64;
         let (rows, rejected) = (added.rows.len() as u64, added.rejects.len() as u64);
@@ -257,26 +257,26 @@ impl<'a> Flush<'a> {
     /// Notes the new rows.
     pub fn notice(&mut self, stream: Stream, added: &NewRows) {
         self.notices.count(stream, added);
-        self.computer_events.observe(self.of.writer.state(), stream, added);
+        self.computer_events.observe(self.ctx.writer.state(), stream, added);
     }
 
     /// Adds the findings about the kinds of rows that were noted.
     pub fn count_rows_by_kind(&mut self) {
-        self.draft.findings.extend(self.notices.take_counts(self.of.seen_at));
+        self.draft.findings.extend(self.notices.take_counts(self.ctx.seen_at));
     }
 
     /// Adds the records and read points of streams. Notes are written with another change, and never trigger a commit.
     pub fn streams(&mut self, batch: &Batch) {
         let (mut records, mut points) = (Vec::new(), Vec::new());
         for stream in Stream::ALL {
-            let before = self.of.writer.state().streams.get(&stream).cloned().unwrap_or_default();
+            let before = self.ctx.writer.state().streams.get(&stream).cloned().unwrap_or_default();
             let mut record = before.clone();
             if let Some(change) = batch.streams.get(&stream) {
                 change.apply(&mut record);
                 points.extend(change.read_points.iter().map(|point| (stream, *point)));
             }
             let StreamFacts { lag, types } = self.notices.learned(stream);
-            self.draft.findings.extend(notices::learn(&mut record, lag, types, stream, self.of.seen_at));
+            self.draft.findings.extend(notices::learn(&mut record, lag, types, stream, self.ctx.seen_at));
             records.push((stream, before, record));
         }
         let is_worth = !self.draft.is_empty() || !points.is_empty() || records.iter().any(|(_, old, new)| old != new);
@@ -297,7 +297,7 @@ impl<'a> Flush<'a> {
     /// Adds the batch's findings. Each gap and each deferred finding is recorded once.
     fn findings(&mut self, batch: &Batch) {
         let is_recorded =
-            |new: &Finding| self.of.writer.state().findings.iter().any(|(_, known)| is_duplicate(known, new));
+            |new: &Finding| self.ctx.writer.state().findings.iter().any(|(_, known)| is_duplicate(known, new));
         let is_new = |finding: &&Finding| finding.kind != FindingKind::Gap || !is_recorded(finding);
         let mut findings: Vec<Finding> = batch.findings.iter().filter(is_new).cloned().collect();
         for deferred in &batch.deferred_findings {

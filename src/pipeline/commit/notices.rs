@@ -51,14 +51,14 @@ impl Notices {
     }
 
     /// Events that first appeared after the reading that settled their window.
-    pub fn late(&mut self, of: &CommitContext<'_>, before: &WindowRecord, added: &NewRows) -> Option<Finding> {
+    pub fn late(&mut self, ctx: &CommitContext<'_>, before: &WindowRecord, added: &NewRows) -> Option<Finding> {
         let (first, last) = added.times()?;
         let by = before.settled_at.unwrap_or(before.range.end).since(first).as_secs();
         let learned = &mut self.learned.entry(before.stream).or_default().lag;
         *learned = (*learned).max(by.min(LAG_SECONDS_MAX));
-        let reason = format!("first seen on a re-scan, up to {} s after their time", of.seen_at.since(first).as_secs());
-        let subject = before.range.to_string();
-        let finding = Finding::new(Some(before.stream), FindingKind::Late, &subject, &reason, of.seen_at);
+        let (subject, delay) = (before.range.to_string(), ctx.seen_at.since(first).as_secs());
+        let reason = format!("first seen on a re-scan, up to {delay} s after their time");
+        let finding = Finding::new(Some(before.stream), FindingKind::Late, &subject, &reason, ctx.seen_at);
         Some(Finding { from: Some(first), to: Some(last), count: added.rows.len() as u64, ..finding })
     }
 
@@ -104,12 +104,12 @@ pub fn learn(
 }
 
 /// Ids with changed content.
-pub fn changed(of: &CommitContext<'_>, stream: Stream, added: &NewRows) -> Vec<Finding> {
+pub fn changed(ctx: &CommitContext<'_>, stream: Stream, added: &NewRows) -> Vec<Finding> {
     let reason = "the service changed the content of this id: Annals keeps a new revision";
     let changed = added.changed.iter().map(|(id, time)| Finding {
         from: Some(*time),
         to: Some(*time),
-        ..Finding::new(Some(stream), FindingKind::ChangedUpstream, id.as_str(), reason, of.seen_at)
+        ..Finding::new(Some(stream), FindingKind::ChangedUpstream, id.as_str(), reason, ctx.seen_at)
     });
     changed.collect()
 }
@@ -117,7 +117,7 @@ pub fn changed(of: &CommitContext<'_>, stream: Stream, added: &NewRows) -> Vec<F
 /// Counts archived events of `range` that a confirmed reading did not find. Subtracts the events of the same times that
 /// were counted before, because re-scans may cut a window at different places.
 pub fn vanished(
-    of: &CommitContext<'_>,
+    ctx: &CommitContext<'_>,
     (stream, window): StreamWindow,
     range: Range,
     stored: &[StoredEvent],
@@ -125,26 +125,26 @@ pub fn vanished(
 ) -> Option<Finding> {
     let inside: Vec<StoredEvent> = stored.iter().filter(|event| range.owns(event.time)).cloned().collect();
     let gone = no_longer_served(&inside, served);
-    let known: u64 = (of.writer.state().findings.iter())
+    let known: u64 = (ctx.writer.state().findings.iter())
         .filter(|(_, f)| f.kind == FindingKind::NoLongerServed && f.stream == Some(stream))
         .filter(|(_, f)| f.from.is_some_and(|from| from < range.end) && f.to.is_some_and(|to| range.start < to))
         .map(|(_, f)| f.count)
         .sum();
     let more = gone.checked_sub(known).filter(|more| *more > 0)?;
     let reason = "the service no longer shows these archived events";
-    let finding = Finding::new(Some(stream), FindingKind::NoLongerServed, &window.to_string(), reason, of.seen_at);
+    let finding = Finding::new(Some(stream), FindingKind::NoLongerServed, &window.to_string(), reason, ctx.seen_at);
     Some(Finding { from: Some(range.start), to: Some(range.end), count: more, ..finding })
 }
 
 /// Gaps of seconds that became stable later: none of their events is lost.
-pub fn closed_gaps(of: &CommitContext<'_>, record: &WindowRecord) -> Vec<Finding> {
-    let gaps = of.writer.state().gaps();
+pub fn closed_gaps(ctx: &CommitContext<'_>, record: &WindowRecord) -> Vec<Finding> {
+    let gaps = ctx.writer.state().gaps();
     let gaps = gaps.filter(|gap| gap.stream == Some(record.stream) && gap.subject == UNSTABLE);
     let closed = gaps.filter(|gap| gap.range().is_some_and(|range| missing(range, record.proved()).is_empty()));
     let finding = |gap: &Finding| Finding {
         kind: FindingKind::GapClosed,
         reason: "a later read covered this range completely".to_owned(),
-        found_at: of.seen_at,
+        found_at: ctx.seen_at,
         ..gap.clone()
     };
     closed.map(finding).collect()

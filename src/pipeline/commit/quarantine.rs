@@ -42,8 +42,8 @@ pub fn retry_quarantine(
     let mut retried = RetriedByReason::new();
     let paths: Vec<String> = writer.state().files_of(Dataset::Quarantine).map(|file| file.path.clone()).collect();
     for path in paths {
-        let of = CommitContext { writer, settings, uncommitted: &[], seen_at: now };
-        let mut retry = FileRetry::new(path, &of);
+        let ctx = CommitContext { writer, settings, uncommitted: &[], seen_at: now };
+        let mut retry = FileRetry::new(path, &ctx);
         for row in writer.rows().rejects_of(&retry.release.path)? {
             let retried = retried.entry((row.stream, row.reason.clone())).or_default();
             let count = if retry.take(row)? { &mut retried.released } else { &mut retried.kept };
@@ -75,9 +75,9 @@ struct RetriedWindow {
 }
 
 impl<'a> FileRetry<'a> {
-    fn new(path: String, of: &'a CommitContext<'a>) -> Self {
+    fn new(path: String, ctx: &'a CommitContext<'a>) -> Self {
         let release = Release { path, released: Vec::new(), kept: Vec::new() };
-        Self { flush: Flush::new(of), release, places: BTreeMap::new(), indexes: BTreeMap::new() }
+        Self { flush: Flush::new(ctx), release, places: BTreeMap::new(), indexes: BTreeMap::new() }
     }
 
     /// Whether the event can become a row now.
@@ -93,7 +93,7 @@ impl<'a> FileRetry<'a> {
 
     fn join(&mut self, event: RawEvent, row: &RejectRow) -> Result<bool, ArchiveError> {
         let Some(at) = event.at() else { return Ok(false) };
-        let (state, grid) = (self.flush.of.writer.state(), self.flush.of.settings.grid);
+        let (state, grid) = (self.flush.ctx.writer.state(), self.flush.ctx.settings.grid);
         let index = || WindowIndex::new(grid, &windows_of(state, row.stream).1);
         let window = self.indexes.entry(row.stream).or_insert_with(index).of(at);
         if state.has_expired(row.stream, window.start) {
@@ -102,12 +102,12 @@ impl<'a> FileRetry<'a> {
         let place = match self.places.entry((row.stream, window.start)) {
             std::collections::btree_map::Entry::Occupied(place) => place.into_mut(),
             std::collections::btree_map::Entry::Vacant(place) => {
-                let held = ArchivedEvents::with_originals(&self.flush.of.writer.rows().events_in(row.stream, window)?);
+                let held = ArchivedEvents::with_originals(&self.flush.ctx.writer.rows().events_in(row.stream, window)?);
                 place.insert(RetriedWindow { window, held, added: NewRows::default() })
             }
         };
         let mut events = [CountedEvent { event, count: 1 }];
-        place.held.recognise(&events, self.flush.of.writer.salts())?;
+        place.held.recognise(&events, self.flush.ctx.writer.salts())?;
         let [CountedEvent { event, count }] = &mut events;
         // This event is one more occurrence, because an event is either a row or in quarantine.
         *count += place.held.occurrences(&event.digest);
@@ -134,12 +134,12 @@ impl<'a> FileRetry<'a> {
             // These were counted when they were first read.
             (added.rejects, added.redacted) = (Vec::new(), 0);
             flush.notice(stream, &added);
-            flush.draft.findings.extend(notices::changed(flush.of, stream, &added));
-            if let Some(held) = flush.of.writer.state().windows.get(&(stream, start)) {
+            flush.draft.findings.extend(notices::changed(flush.ctx, stream, &added));
+            if let Some(held) = flush.ctx.writer.state().windows.get(&(stream, start)) {
                 let mut record = held.clone();
                 let rows = added.rows.len() as u64;
                 record.events += rows;
-                if flush.of.settings.privacy.of(stream) == RawPolicy::ColumnsOnly {
+                if flush.ctx.settings.privacy.of(stream) == RawPolicy::ColumnsOnly {
                     record.without_text += rows;
                 }
                 flush.draft.windows.push(record);
@@ -152,7 +152,7 @@ impl<'a> FileRetry<'a> {
         }
         for ((stream, reason), count) in counts {
             let why = concat!("annals ", env!("CARGO_PKG_VERSION"), " made rows of these events");
-            let finding = Finding::new(Some(stream), FindingKind::Released, reason, why, flush.of.seen_at);
+            let finding = Finding::new(Some(stream), FindingKind::Released, reason, why, flush.ctx.seen_at);
             flush.draft.findings.push(Finding { count, ..finding });
         }
         flush.computers(&Batch::default())?;

@@ -35,10 +35,10 @@ async fn scan_due_parts(ctx: &TeamContext, listed: Option<Computers>, round: &mu
         return Ok(());
     }
     let now = ctx.service().now();
-    let is_told = activity_shows_change(ctx, now).await?;
+    let has_change = activity_shows_change(ctx, now).await?;
     let is_due = |ask: &ScanRequest| {
         settings.scan == ScanMode::Now
-            || is_told
+            || has_change
             || ctx.with_state(|state| ask.parts().iter().any(|part| is_old(state, *part, now)))
     };
     let due: Vec<ScanRequest> = ScanRequest::ALL.into_iter().filter(is_due).collect();
@@ -170,8 +170,8 @@ mod tests {
 
     #[test]
     fn every_activity_type_except_plain_sign_ins_may_report_a_change() {
-        for told in ["teamUserAddedEvent", "teamSettingsChangedEvent", "teamDeviceRemovedEvent", "somethingNew", ""] {
-            assert!(may_change_inventory(told), "{told}");
+        for name in ["teamUserAddedEvent", "teamSettingsChangedEvent", "teamDeviceRemovedEvent", "somethingNew", ""] {
+            assert!(may_change_inventory(name), "{name}");
         }
         for sign_in in ["teamUserLoggedInEvent", "teamUserLoggedOutEvent", "userSignInFailedEvent", "LoginEvent"] {
             assert!(!may_change_inventory(sign_in), "{sign_in}");

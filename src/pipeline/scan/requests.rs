@@ -53,11 +53,11 @@ pub fn planned_scan(state: Option<&TeamState>, users: Option<u64>, settings: &Se
         return PlannedScan::default();
     }
     let lists = [ScanRequest::Users, ScanRequest::SsoUsers].into_iter().filter(|ask| is_asked(*ask)).count() as u64;
-    let told = if inventory.user_info && is_due(InventoryPart::SignIn) { users_to_ask(state, users) } else { 0 };
+    let users = if inventory.user_info && is_due(InventoryPart::SignIn) { users_to_ask(state, users) } else { 0 };
     // A reading of connections lists the computers anyway.
     let lists_computers = is_asked(ScanRequest::Computers) && !settings.reads(Stream::Connections);
     let is_any = ScanRequest::ALL.into_iter().any(is_asked);
-    PlannedScan { people: lists + told, others: u64::from(is_any) + u64::from(lists_computers) }
+    PlannedScan { people: lists + users, others: u64::from(is_any) + u64::from(lists_computers) }
 }
 
 /// Users that a scan asks about one by one. If the token may not see the answers, the scan ends after a few.

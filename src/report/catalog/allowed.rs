@@ -27,8 +27,8 @@ impl Allowed {
     pub(super) fn parse<'a>(kind: ParamKind, mut words: impl Iterator<Item = &'a str>) -> Result<Self, String> {
         let mut allowed = Allowed::Any;
         while let Some(word) = words.next() {
-            let said = words.next().ok_or_else(|| format!("a value is missing after {word:?}"))?;
-            allowed = allowed.and(kind, word, said)?;
+            let bound = words.next().ok_or_else(|| format!("a value is missing after {word:?}"))?;
+            allowed = allowed.and(kind, word, bound)?;
         }
         if let Allowed::Range { least: Some(least), most: Some(most) } = &allowed
             && order(&kind.plain(least)?, &kind.plain(most)?) == Some(Ordering::Greater)
@@ -38,20 +38,20 @@ impl Allowed {
         Ok(allowed)
     }
 
-    fn and(self, kind: ParamKind, word: &str, said: &str) -> Result<Self, String> {
+    fn and(self, kind: ParamKind, word: &str, bound: &str) -> Result<Self, String> {
         let has_order = matches!(kind, ParamKind::Integer | ParamKind::Number | ParamKind::Duration);
         let has_choice = matches!(kind, ParamKind::Text | ParamKind::List);
         match (word, self) {
             ("from" | "to", _) if !has_order => Err("only integer, number and duration can have a range".to_owned()),
-            ("from" | "to", _) if kind.plain(said).is_err() => {
-                Err(format!("{word} {said}: {said:?} is not of type {kind}"))
+            ("from" | "to", _) if kind.plain(bound).is_err() => {
+                Err(format!("{word} {bound}: {bound:?} is not of type {kind}"))
             }
-            ("from", Allowed::Any) => Ok(Allowed::Range { least: Some(said.to_owned()), most: None }),
-            ("to", Allowed::Any) => Ok(Allowed::Range { least: None, most: Some(said.to_owned()) }),
-            ("to", Allowed::Range { least, most: None }) => Ok(Allowed::Range { least, most: Some(said.to_owned()) }),
+            ("from", Allowed::Any) => Ok(Allowed::Range { least: Some(bound.to_owned()), most: None }),
+            ("to", Allowed::Any) => Ok(Allowed::Range { least: None, most: Some(bound.to_owned()) }),
+            ("to", Allowed::Range { least, most: None }) => Ok(Allowed::Range { least, most: Some(bound.to_owned()) }),
             ("of", _) if !has_choice => Err("only text and list can have a choice".to_owned()),
-            ("of", Allowed::Any) if said == "dates" && kind == ParamKind::List => Ok(Allowed::Days),
-            ("of", Allowed::Any) => Ok(Allowed::Choice(said.split(',').map(str::to_owned).collect())),
+            ("of", Allowed::Any) if bound == "dates" && kind == ParamKind::List => Ok(Allowed::Days),
+            ("of", Allowed::Any) => Ok(Allowed::Choice(bound.split(',').map(str::to_owned).collect())),
             _ => Err(format!("{word:?} after the type: expected from MIN to MAX, or of A,B,C")),
         }
     }

@@ -27,9 +27,9 @@ impl Header {
     pub fn parse(path: &Path, text: &str) -> Result<Self, CatalogError> {
         let mut header = Header::default();
         for (at, line) in text.lines().enumerate() {
-            let Some(said) = line.strip_prefix("--") else { break };
+            let Some(text) = line.strip_prefix("--") else { break };
             header.lines = at + 1;
-            header.take(said).map_err(|message| CatalogError::at(path, at + 1, message))?;
+            header.take(text).map_err(|message| CatalogError::at(path, at + 1, message))?;
         }
         for (key, value) in [("id", &header.id), ("title", &header.title), ("question", &header.question)] {
             if value.is_empty() {
@@ -40,12 +40,12 @@ impl Header {
         Ok(header)
     }
 
-    fn take(&mut self, said: &str) -> Result<(), String> {
-        let said = said.trim();
-        if said.is_empty() {
+    fn take(&mut self, text: &str) -> Result<(), String> {
+        let text = text.trim();
+        if text.is_empty() {
             return Ok(());
         }
-        let Some((key, value)) = said.split_once(':') else {
+        let Some((key, value)) = text.split_once(':') else {
             return Err(format!("expected `-- key: value` in the header, with key one of {KEYS}"));
         };
         let (key, value) = (key.trim(), value.trim());
@@ -53,9 +53,9 @@ impl Header {
             return Err(format!("{key}: the value is missing"));
         }
         match key {
-            "id" => once(&mut self.id, key, checked_id(value)?),
-            "title" => once(&mut self.title, key, value.to_owned()),
-            "question" => once(&mut self.question, key, value.to_owned()),
+            "id" => set_once(&mut self.id, key, checked_id(value)?),
+            "title" => set_once(&mut self.title, key, value.to_owned()),
+            "question" => set_once(&mut self.question, key, value.to_owned()),
             "controls" if self.controls.is_empty() => {
                 self.controls = value.split(';').map(|one| one.trim().to_owned()).collect();
                 Ok(())
@@ -95,11 +95,11 @@ impl Header {
     }
 }
 
-fn once(held: &mut String, key: &str, value: String) -> Result<(), String> {
-    if !held.is_empty() {
+fn set_once(field: &mut String, key: &str, value: String) -> Result<(), String> {
+    if !field.is_empty() {
         return Err(format!("{key} occurs twice"));
     }
-    *held = value;
+    *field = value;
     Ok(())
 }
 

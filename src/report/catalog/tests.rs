@@ -84,8 +84,8 @@ fn every_fault_is_reported_with_its_line() {
         ("SELECT a FROM report;", "SELECT 1; SELECT 2;", "sql:16: unexpected third statement"),
     ] {
         assert!(GOOD.contains(from), "{from}");
-        let told = fault(&GOOD.replacen(from, to, 1));
-        assert!(told.contains(expected) && !told.contains('\n'), "{to}: {told}");
+        let message = fault(&GOOD.replacen(from, to, 1));
+        assert!(message.contains(expected) && !message.contains('\n'), "{to}: {message}");
     }
     assert!(fault(&GOOD[..GOOD.find("\nSELECT").unwrap()]).contains("the query after the header is missing"));
     assert!(
@@ -119,15 +119,15 @@ fn values_are_checked_before_anything_runs() {
         (&[("at", "-1d"), ("n", "1; DROP")], "is not a whole number"),
         (&[("at", " ")], "report R77: parameter at is missing: give --param at=date (when)"),
     ] {
-        let told = values(given).unwrap_err();
-        assert!(told.contains(expected), "{given:?}: {told}");
+        let message = values(given).unwrap_err();
+        assert!(message.contains(expected), "{given:?}: {message}");
     }
 }
 
 #[test]
 fn ranges_of_parameters_include_both_ends() {
     let now: Instant = "2026-11-20T08:00:00Z".parse().unwrap();
-    for (declared, good, bad, told) in [
+    for (declared, good, bad, range) in [
         ("n integer from 1 to 5 = 2", &["1", "5"][..], &["0", "6", "-9223372036854775808"][..], "from 1 to 5"),
         ("n integer from -3 = 0", &["-3", "9223372036854775807"], &["-4"], "-3 or more"),
         ("n number from 0 to 1 = 0.5", &["0", "1", "0.999", "-0"], &["-0.001", "1.0001", "1e300"], "from 0 to 1"),
@@ -149,7 +149,7 @@ fn ranges_of_parameters_include_both_ends() {
         for bad in bad {
             let refused = param.value(bad, now, &TimeZone::UTC).unwrap_err();
             let item = bad.rsplit(',').next().unwrap();
-            assert!(refused.contains(told) && refused.contains(&format!("{item:?}")), "{declared}: {bad}: {refused}");
+            assert!(refused.contains(range) && refused.contains(&format!("{item:?}")), "{declared}: {bad}: {refused}");
         }
     }
 }
@@ -179,8 +179,8 @@ fn each_type_accepts_only_its_values() {
         (ParamKind::Text, "anything 'at' all", "zero\0byte"),
     ] {
         assert!(kind.value(good, now, &TimeZone::UTC).is_ok(), "{kind} {good}");
-        let told = kind.value(bad, now, &TimeZone::UTC).unwrap_err();
-        assert!(told.contains(&format!("{bad:?}")), "{kind} {bad}: {told}");
+        let message = kind.value(bad, now, &TimeZone::UTC).unwrap_err();
+        assert!(message.contains(&format!("{bad:?}")), "{kind} {bad}: {message}");
     }
     let list = ParamKind::List.value("a, 'b' ,,\"c\"", now, &TimeZone::UTC).unwrap();
     assert_eq!(list, ParamValue::List(vec!["a".into(), "'b'".into(), "\"c\"".into()]));

@@ -24,8 +24,8 @@ const FILES_MAX: usize = 100_000;
 pub enum PackError {
     #[error("{}: {what}", path.display())]
     NotAPack { path: PathBuf, what: String },
-    #[error("{}: {file}: its SHA-256 is {found}, but {SUMS} says {said}", path.display())]
-    Altered { path: PathBuf, file: String, found: Digest, said: Digest },
+    #[error("{}: {file}: its SHA-256 is {found}, but {SUMS} says {listed}", path.display())]
+    Altered { path: PathBuf, file: String, found: Digest, listed: Digest },
     #[error("{}: {file}: {SUMS} names this file, but it is missing", path.display())]
     Missing { path: PathBuf, file: String },
     #[error("{}: {file}: {SUMS} does not name this file", path.display())]
@@ -72,26 +72,26 @@ pub fn check_pack(path: &Path) -> Result<CheckedPack, PackError> {
 
 fn check(path: &Path, files: &mut dyn Files) -> Result<CheckedPack, PackError> {
     let failed = |source| PackError::Io { path: path.to_owned(), source };
-    let held = files.names().map_err(failed)?;
-    if !held.contains(SUMS) {
+    let files_found = files.names().map_err(failed)?;
+    if !files_found.contains(SUMS) {
         return Err(not_a_pack(path, format!("not a pack: the file {SUMS} is missing")));
     }
     let sums = text(files, SUMS).map_err(failed)?;
-    let said = parse_sums(&sums).map_err(|line| not_a_pack(path, format!("{SUMS} line {line} is invalid")))?;
-    for (file, said) in &said {
-        if !held.contains(file) {
+    let listed = parse_sums(&sums).map_err(|line| not_a_pack(path, format!("{SUMS} line {line} is invalid")))?;
+    for (file, listed) in &listed {
+        if !files_found.contains(file) {
             return Err(PackError::Missing { path: path.to_owned(), file: file.clone() });
         }
         let mut found = Digest([0; 32]);
         files.read(file, &mut |content| digest_of(content).map(|digest| found = digest)).map_err(failed)?;
-        if found != *said {
-            return Err(PackError::Altered { path: path.to_owned(), file: file.clone(), found, said: *said });
+        if found != *listed {
+            return Err(PackError::Altered { path: path.to_owned(), file: file.clone(), found, listed: *listed });
         }
     }
-    if let Some(file) = held.into_iter().find(|file| file != SUMS && !said.contains_key(file)) {
+    if let Some(file) = files_found.into_iter().find(|file| file != SUMS && !listed.contains_key(file)) {
         return Err(PackError::Stranger { path: path.to_owned(), file });
     }
-    if !said.contains_key(MANIFEST) {
+    if !listed.contains_key(MANIFEST) {
         return Err(PackError::Missing { path: path.to_owned(), file: MANIFEST.to_owned() });
     }
     let manifest = text(files, MANIFEST).map_err(failed)?;

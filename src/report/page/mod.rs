@@ -196,8 +196,8 @@ fn facts(about: &About, zone: &Zone, archive: &str) -> Facts {
 
 /// An id alone does not say that it is a team.
 fn one_team(about: &About, team: &str) -> String {
-    let said = about.names.with_id(team);
-    if about.names.name(team).is_some() { said } else { format!("team {said}") }
+    let label = about.names.with_id(team);
+    if about.names.name(team).is_some() { label } else { format!("team {label}") }
 }
 
 fn all_teams(about: &About) -> String {
@@ -276,7 +276,7 @@ fn calendar(data: &ViewData, about: &About, zone: &Zone) -> Option<Figure> {
     }
     let period = Range { start: about.period.from, end: about.period.to };
     let drawing = coverage_calendar(data, about, period, zone);
-    Some(Figure { title: String::new(), said: text_below(&drawing), drawing })
+    Some(Figure { title: String::new(), text: text_below(&drawing), drawing })
 }
 
 fn head_lines(about: &About) -> Vec<LastLine> {

@@ -16,7 +16,7 @@ use super::period;
 pub struct Figure {
     pub title: String,
     pub drawing: Drawing,
-    pub said: String,
+    pub text: String,
 }
 
 impl Figure {
@@ -81,7 +81,7 @@ impl Section {
                 if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
             }),
             found: found(about),
-            shown: shown(rows.rows.len() as u64, rows.total, &links),
+            shown: rows_shown(rows.rows.len() as u64, rows.total, &links),
             count: rows.total,
             columns: rows.columns,
             rows: rows.rows,
@@ -95,7 +95,7 @@ impl Section {
     /// For a page with many sections: fewer rows, and links relative to that page.
     pub fn shorten(&mut self, rows_max: usize, links: Vec<(String, String)>) {
         self.rows.truncate(rows_max);
-        self.shown = shown(self.rows.len() as u64, self.count, &links);
+        self.shown = rows_shown(self.rows.len() as u64, self.count, &links);
         self.links = links;
     }
 }
@@ -161,12 +161,12 @@ fn covered(about: &About) -> String {
     }
 }
 
-fn shown(held: u64, total: u64, links: &[(String, String)]) -> String {
-    if held == total {
+fn rows_shown(shown: u64, total: u64, links: &[(String, String)]) -> String {
+    if shown == total {
         return if total == 1 { "The one row.".to_owned() } else { format!("All {} rows.", counted(total)) };
     }
     let place = links.first().map_or_else(|| "in other formats".to_owned(), |(name, _)| format!("in the {name} file"));
-    format!("The first {} of {} rows; {} more are {place}.", counted(held), counted(total), counted(total - held))
+    format!("The first {} of {} rows; {} more are {place}.", counted(shown), counted(total), counted(total - shown))
 }
 
 fn figure(run: &Run<'_>, report: &Report) -> Result<Option<Figure>, ReportError> {
@@ -177,7 +177,7 @@ fn figure(run: &Run<'_>, report: &Report) -> Result<Option<Figure>, ReportError>
         let line = report.chart_rows.as_ref().unwrap_or(&report.rows).line;
         ReportError::Report { path: report.path().to_owned(), line, message }
     })?;
-    Ok(drawing.map(|drawing| Figure { title: printable(&chart.title), said: text_below(&drawing), drawing }))
+    Ok(drawing.map(|drawing| Figure { title: printable(&chart.title), text: text_below(&drawing), drawing }))
 }
 
 pub(super) fn text_below(drawing: &Drawing) -> String {

@@ -13,7 +13,7 @@ pub fn apply(state: &mut TeamState, request: &AdminRequest<'_>, context: &Contex
     match request.op {
         Op::Team => Ok(Outcome::ok().with(views::team(state, context))),
         Op::Devices => Ok(computers::list(state, request)),
-        Op::Device => computers::one(state, request),
+        Op::Device => computers::show(state, request),
         Op::RenameDevice => computers::rename(state, request),
         Op::RemoveDevice => computers::remove(state, request),
         Op::DeviceUrls => computers::urls(state, request),

@@ -27,7 +27,7 @@ fn name_matches(filter: &str, name: &str) -> bool {
     }
 }
 
-pub fn one(state: &TeamState, request: &AdminRequest<'_>) -> Answer {
+pub fn show(state: &TeamState, request: &AdminRequest<'_>) -> Answer {
     Ok(Outcome::ok().with(views::computer(state.device(request.id(0))?)))
 }
 

@@ -86,8 +86,8 @@ pub fn user_count(from: usize, to: usize) -> Effect {
     billing(json!({"userCountUpdatedEvent": {"from": from, "to": to}}))
 }
 
-pub fn seats(licensed_users: usize) -> Effect {
-    billing(json!({"subscriptionUpdatedEvent": {"licensedUsers": licensed_users}}))
+pub fn licensed_users(count: usize) -> Effect {
+    billing(json!({"subscriptionUpdatedEvent": {"licensedUsers": count}}))
 }
 
 pub fn connection_event(

@@ -72,8 +72,8 @@ pub fn insert_members(
     users: &[String],
     devices: &[String],
 ) -> Result<Effect, Refusal> {
-    let held = state.group_mut(group)?;
-    users.iter().for_each(|user| push_new(&mut held.users, user));
+    let found = state.group_mut(group)?;
+    users.iter().for_each(|user| push_new(&mut found.users, user));
     devices.iter().try_for_each(|device| state.join_group(device, group))?;
     Ok(activity(events::GROUP_MEMBERS_ADDED, json!({"groupID": group, "users": users, "devices": devices})))
 }
@@ -86,7 +86,7 @@ pub fn delete_members(
 ) -> Result<Effect, Refusal> {
     state.group_mut(group)?.users.retain(|user| !users.contains(user));
     for device in devices {
-        state.device_mut(device)?.groups.retain(|held| held != group);
+        state.device_mut(device)?.groups.retain(|other| other != group);
     }
     Ok(activity(events::GROUP_MEMBERS_REMOVED, json!({"groupID": group, "users": users, "devices": devices})))
 }
@@ -102,9 +102,9 @@ pub fn remove_members(state: &mut TeamState, request: &AdminRequest<'_>) -> Answ
 /// If the identity provider manages the group, a request with any user fails as a whole, its computers included.
 fn single(state: &mut TeamState, request: &AdminRequest<'_>, act: GroupChange) -> Answer {
     let (group, users, devices) = (request.id(0), request.list("users"), request.list("devices"));
-    let held = state.group(group)?;
+    let found = state.group(group)?;
     if !users.is_empty() {
-        refuse_scim(held, "its users cannot be changed here")?;
+        refuse_scim(found, "its users cannot be changed here")?;
     }
     state.require_known(&users, &[], &devices)?;
     Ok(Outcome::created().with_effect(act(state, group, &users, &devices)?))

@@ -79,14 +79,14 @@ pub fn apply_turnover(roster: &Roster, state: &mut TeamState, at: Instant, end: 
                     user.role = role;
                 }
             }
-            (_, Some((joined, role))) => come(roster, state, number, User { role, ..user(&seen.person, joined, end) }),
-            (_, None) => go(roster, state, number),
+            (_, Some((joined, role))) => join(roster, state, number, User { role, ..user(&seen.person, joined, end) }),
+            (_, None) => leave(roster, state, number),
         }
     }
 }
 
-fn come(roster: &Roster, state: &mut TeamState, number: usize, user: User) {
-    go(roster, state, number);
+fn join(roster: &Roster, state: &mut TeamState, number: usize, user: User) {
+    leave(roster, state, number);
     state.sso_outsiders.retain(|outsider| outsider.id != user.id);
     state.departed.retain(|outsider| outsider.id != user.id);
     let id = user.id.clone();
@@ -108,7 +108,7 @@ fn come(roster: &Roster, state: &mut TeamState, number: usize, user: User) {
 }
 
 /// One of these members keeps access to a computer after the removal.
-fn go(roster: &Roster, state: &mut TeamState, number: usize) {
+fn leave(roster: &Roster, state: &mut TeamState, number: usize) {
     let seen = &roster.temporary[number];
     let id = &seen.person.id;
     let device = roster.computers.get(THEIR_COMPUTER).map(|seen| seen.id.as_str()).unwrap_or_default();

@@ -30,7 +30,7 @@ pub fn change(state: &mut TeamState, request: &AdminRequest<'_>) -> Answer {
     }
     let mut effects = vec![activity(events::SETTINGS, json!({"setting": "plan"}))];
     if plan.licensed_users != state.plan.licensed_users {
-        effects.push(events::seats(plan.licensed_users));
+        effects.push(events::licensed_users(plan.licensed_users));
     }
     state.plan = plan;
     let plan = &state.plan;

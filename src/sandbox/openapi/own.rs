@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::sandbox::choices::{ErrorShape, NULLABLE, NUMBERS};
 use crate::sandbox::fault_rules::{FAILURES, LATENCY_MS_MAX};
 
-use super::shapes::{closed, flag, list, object, of, text, whole};
+use super::shapes::{closed, flag, int, list, object, of, text};
 
 /// A schema that also allows null.
 fn or_null(mut schema: Value) -> Value {
@@ -73,7 +73,7 @@ pub(super) fn error(shape: ErrorShape) -> Value {
         ErrorShape::Nested => full(json!({"error": full(json!({"code": text(), "message": text()}))})),
         ErrorShape::Code => full(json!({"code": text()})),
         ErrorShape::Errors => {
-            full(json!({"errors": list(full(json!({"code": text(), "detail": text(), "status": whole()})))}))
+            full(json!({"errors": list(full(json!({"code": text(), "detail": text(), "status": int()})))}))
         }
         ErrorShape::Problem => object(&["code"], json!({"code": text()})),
     }
@@ -84,14 +84,14 @@ pub(super) fn own() -> Value {
     json!({
         "Connection": full(json!({"connectionID": text(), "userID": text(), "deviceID": text()})),
         "Mail": full(json!({"mail": list(closed(&["to", "kind", "secret", "sentAt"], json!({
-            "to": text(), "kind": one_of(&["invite", "totp-removal"]), "secret": text(), "sentAt": whole(),
-            "expiresAt": whole(),
+            "to": text(), "kind": one_of(&["invite", "totp-removal"]), "secret": text(), "sentAt": int(),
+            "expiresAt": int(),
         })))})),
         "Plan": closed(&["licensedUsers", "installers", "groups", "annotations", "enterprise", "sso"], json!({
-            "licensedUsers": whole(), "installers": whole(), "groups": whole(), "annotations": whole(),
+            "licensedUsers": int(), "installers": int(), "groups": int(), "annotations": int(),
             "enterprise": flag(), "sso": flag(), "ssoOwner": text(),
         })),
-        "Clock": full(json!({"now": moment(), "unixNano": whole(), "speed": at_least(0)})),
+        "Clock": full(json!({"now": moment(), "unixNano": int(), "speed": at_least(0)})),
         "Choices": full(switches()),
         "ChoicesChange": closed(&[], switches()),
         "FaultRule": rule(),
@@ -142,7 +142,7 @@ pub(super) fn saved() -> Value {
     }));
     let issued = full(json!({"team": text(), "user": text(), "read_only": flag()}));
     let counted = json!({"type": "object", "additionalProperties": at_least(0)});
-    let minute = full(json!({"number": whole(), "requests": counted}));
+    let minute = full(json!({"number": int(), "requests": counted}));
     json!({
         "Saved": full(json!({
             "format": at_least(1), "saved_by": text(), "made_of": made_of, "choices": of("Choices"), "faults": list(rule),
@@ -164,8 +164,8 @@ fn user() -> Value {
     full(json!({
         "id": text(), "email": text(), "first_name": text(), "last_name": text(), "avatar_url": or_null(text()),
         "role": one_of(&["admin", "admin-read-only", "user"]), "remote_access": flag(), "totp": flag(),
-        "providers": list(text()), "annotations": list(of("TeamAnnotation")), "joined_on": whole(),
-        "last_used_at": or_null(whole()), "scim": flag(), "token_log": list(json!({"type": "object"})),
+        "providers": list(text()), "annotations": list(of("TeamAnnotation")), "joined_on": int(),
+        "last_used_at": or_null(int()), "scim": flag(), "token_log": list(json!({"type": "object"})),
     }))
 }
 
@@ -177,7 +177,7 @@ fn state() -> Value {
         "enterprise": flag(), "sso": flag(), "sso_owner": or_null(text()),
     }));
     let device = full(json!({
-        "id": text(), "name": text(), "last_online_at": or_null(whole()), "users": ids(), "groups": ids(),
+        "id": text(), "name": text(), "last_online_at": or_null(int()), "users": ids(), "groups": ids(),
         "annotations": list(of("TeamAnnotation")), "client_info": {"type": ["object", "null"]}, "config": or_null(text()),
     }));
     let group = full(json!({
@@ -186,15 +186,15 @@ fn state() -> Value {
     }));
     let installer = full(json!({
         "id": text(), "name": text(), "secret": text(), "users": ids(), "groups": ids(),
-        "requires_authentication": flag(), "single_use": flag(), "created_at": whole(),
-        "expires_at": or_null(whole()), "config": or_null(text()),
+        "requires_authentication": flag(), "single_use": flag(), "created_at": int(),
+        "expires_at": or_null(int()), "config": or_null(text()),
     }));
     let invite = full(json!({
         "secret": text(), "name": text(), "sent_to": or_null(text()), "single_use": flag(), "groups": ids(),
-        "devices": ids(), "created_at": whole(), "expires_at": or_null(whole()),
+        "devices": ids(), "created_at": int(), "expires_at": or_null(int()),
     }));
     let mail = full(json!({
-        "to": text(), "kind": text(), "secret": text(), "sent_at": whole(), "expires_at": or_null(whole()),
+        "to": text(), "kind": text(), "secret": text(), "sent_at": int(), "expires_at": or_null(int()),
         "is_used": flag(),
     }));
     let session = full(json!({
@@ -202,12 +202,12 @@ fn state() -> Value {
     }));
     let season = json!({"type": ["array", "null"], "minItems": 2, "maxItems": 2});
     full(json!({
-        "id": text(), "name": text(), "created_at": whole(), "seed": at_least(0), "plan": plan,
+        "id": text(), "name": text(), "created_at": int(), "seed": at_least(0), "plan": plan,
         "users": list(of("SavedUser")), "devices": list(device), "groups": list(group), "installers": list(installer),
         "invites": list(invite), "configs": list(full(json!({"id": text(), "name": text()}))),
         "sso_outsiders": list(of("SavedUser")), "departed": list(of("SavedUser")),
-        "delete_schedule": or_null(full(json!({"scheduled_at": whole(), "delete_at": whole()}))),
-        "migrations": list(full(json!({"user": text(), "devices": ids(), "started_at": whole()}))),
+        "delete_schedule": or_null(full(json!({"scheduled_at": int(), "delete_at": int()}))),
+        "migrations": list(full(json!({"user": text(), "devices": ids(), "started_at": int()}))),
         "mail": list(mail), "sessions": list(session), "seasons": list(season), "drawn": at_least(0),
     }))
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::sandbox::choices::{Choices, HasMore};
 
 use super::own;
-use super::shapes::{closed, flag, list, object, of, text, whole};
+use super::shapes::{closed, flag, int, list, object, of, text};
 
 fn map_of(name: &str) -> Value {
     json!({"type": "object", "additionalProperties": of(name)})
@@ -29,7 +29,7 @@ fn people() -> Value {
     let provider = closed(&["provider"], json!({"provider": text(), "email": text(), "avatarURL": text()}));
     let token = closed(
         &["title"],
-        json!({"title": text(), "scopes": list(text()), "lastUsed": whole(), "lastUsedIPAddress": text(), "expiresAt": whole()}),
+        json!({"title": text(), "scopes": list(text()), "lastUsed": int(), "lastUsedIPAddress": text(), "expiresAt": int()}),
     );
     json!({
         "TeamIDs": list(text()),
@@ -38,13 +38,13 @@ fn people() -> Value {
             "deleteSchedule": of("DeleteSchedule"), "deviceConfigs": list(of("TeamDeviceConfig")),
             "deviceInvites": list(of("TeamDeviceInstallerInfo")),
             "devices": map_of("TeamDeviceInfo"), "groups": map_of("TeamGroup"), "planFeatures": object(&[],
-                json!({"deviceEventsMaxRetrievalDuration": whole()})), "saml": anything, "security": anything,
+                json!({"deviceEventsMaxRetrievalDuration": int()})), "saml": anything, "security": anything,
             "userDeviceMigrate": list(of("TeamUserDeviceMigrate")), "userInvites": list(of("TeamUserInvite")), "users": map_of("TeamUserInfo"),
         })),
         "TeamUserInfo": closed(&["id", "email", "role", "remoteAccess"], json!({
             "id": text(), "email": text(), "firstName": text(), "lastName": text(), "avatarURL": text(), "role": role,
             "remoteAccess": access, "totpEnabled": flag(), "authProviders": list(text()),
-            "annotations": list(of("TeamAnnotation")), "joinedOn": anything, "lastUsedAt": whole(),
+            "annotations": list(of("TeamAnnotation")), "joinedOn": anything, "lastUsedAt": int(),
             "scimUserInfo": anything, "userDeviceMigrate": of("TeamUserDeviceMigrate"),
         })),
         "APIUserInfo": closed(&["id", "email"], json!({
@@ -55,8 +55,8 @@ fn people() -> Value {
             "totp": closed(&["enabled"], json!({"enabled": flag()})), "authProviders": list(provider),
             "tokenLog": list(token),
         })),
-        "TeamUserDeviceMigrate": closed(&[], json!({"userID": text(), "devices": list(text()), "startedAt": whole()})),
-        "DeleteSchedule": closed(&[], json!({"scheduledAt": whole(), "deleteAt": whole()})),
+        "TeamUserDeviceMigrate": closed(&[], json!({"userID": text(), "devices": list(text()), "startedAt": int()})),
+        "DeleteSchedule": closed(&[], json!({"scheduledAt": int(), "deleteAt": int()})),
         "Users": closed(&["users"], json!({"users": list(of("TeamUserInfo"))})),
         "SsoUsers": list(of("APIUserInfo")),
     })
@@ -69,7 +69,7 @@ fn computers() -> Value {
     let url = json!({"type": "string", "format": "uri"});
     json!({
         "TeamDeviceInfo": closed(&["id"], json!({
-            "id": text(), "name": text(), "lastOnlineAt": whole(), "users": list(text()), "groups": list(text()),
+            "id": text(), "name": text(), "lastOnlineAt": int(), "users": list(text()), "groups": list(text()),
             "annotations": list(of("TeamAnnotation")), "clientInfo": anything,
         })),
         "TeamDeviceConfig": closed(&["id"], json!({
@@ -102,28 +102,28 @@ fn groups_and_invites() -> Value {
         "TeamDeviceInstallerInfo": closed(&["id", "secret", "connectDownloads"], json!({
             "id": text(), "name": text(), "secret": text(), "users": list(text()), "groups": list(text()),
             "connectDownloads": closed(&[], json!({"winexe": text(), "winmsi": text(), "macpkg": text()})),
-            "requireAuthentication": flag(), "deviceConfigID": closed(&["id"], json!({"id": text()})), "createdAt": whole(),
-            "expiresAt": whole(),
+            "requireAuthentication": flag(), "deviceConfigID": closed(&["id"], json!({"id": text()})), "createdAt": int(),
+            "expiresAt": int(),
         })),
         "TeamUserInvite": closed(&["secret", "singleUse"], json!({
             "secret": text(), "name": text(), "sentTo": text(), "singleUse": flag(), "groups": list(text()),
-            "devices": list(text()), "createdAt": whole(), "expiresAt": whole(),
+            "devices": list(text()), "createdAt": int(), "expiresAt": int(),
         })),
     })
 }
 
 fn histories(choices: &Choices) -> Value {
-    let event = |required: &[&str]| object(required, json!({"id": text(), "timestamp": whole()}));
+    let event = |required: &[&str]| object(required, json!({"id": text(), "timestamp": int()}));
     let activity = object(
         &["header"],
         json!({
-            "header": object(&["eventTimestampUnixNano"], json!({"eventTimestampUnixNano": whole()})),
+            "header": object(&["eventTimestampUnixNano"], json!({"eventTimestampUnixNano": int()})),
         }),
     );
     let required: &[&str] = if choices.has_more == HasMore::Missing { &[] } else { &["hasMoreEvents"] };
     let page = |name: &str, items: Value| {
         let names: Vec<&str> = required.iter().copied().chain([name]).collect();
-        closed(&names, json!({name: list(items), "hasMoreEvents": flag(), "nextOffset": whole()}))
+        closed(&names, json!({name: list(items), "hasMoreEvents": flag(), "nextOffset": int()}))
     };
     json!({
         "ActivityPage": page("events", activity),
@@ -131,7 +131,7 @@ fn histories(choices: &Choices) -> Value {
         "DeviceHistoryPage": closed(&["events"], json!({"events": list(event(&["id", "timestamp"]))})),
         "BillingEvents": closed(&["events"], json!({"events": {
             "type": "array", "maxItems": 10, "items": closed(&["id", "teamid", "timestamp", "event"], json!({
-                "id": text(), "teamid": text(), "timestamp": whole(),
+                "id": text(), "teamid": text(), "timestamp": int(),
                 "event": {"type": "object", "minProperties": 1, "maxProperties": 1},
             })),
         }})),

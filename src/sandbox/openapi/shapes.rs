@@ -6,7 +6,7 @@ pub(super) fn text() -> Value {
     json!({"type": "string"})
 }
 
-pub(super) fn whole() -> Value {
+pub(super) fn int() -> Value {
     json!({"type": "integer"})
 }
 

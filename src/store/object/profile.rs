@@ -43,9 +43,9 @@ pub(super) fn with_profile(mut settings: Settings, home: Option<&Path>) -> io::R
     };
     let profile = asked.as_deref().unwrap_or(DEFAULT);
     let of_config = if profile == DEFAULT { DEFAULT.to_owned() } else { format!("profile {profile}") };
-    let mut said = values(&read(place("AWS_SHARED_CREDENTIALS_FILE", "credentials"))?, profile);
-    said.extend(values(&read(place("AWS_CONFIG_FILE", "config"))?, &of_config));
-    let has = |key: &str| said.iter().any(|(known, _)| known == key);
+    let mut of_files = values(&read(place("AWS_SHARED_CREDENTIALS_FILE", "credentials"))?, profile);
+    of_files.extend(values(&read(place("AWS_CONFIG_FILE", "config"))?, &of_config));
+    let has = |key: &str| of_files.iter().any(|(known, _)| known == key);
     if asked.is_some() && !has("aws_access_key_id") {
         let indirect = INDIRECT.into_iter().find(|key| has(key));
         let why = indirect
@@ -57,7 +57,7 @@ pub(super) fn with_profile(mut settings: Settings, home: Option<&Path>) -> io::R
     }
     for (key, variable) in KNOWN {
         let is_set = settings.iter().any(|(known, _)| known == variable);
-        let found = said.iter().find(|(known, _)| known == key).filter(|_| !is_set);
+        let found = of_files.iter().find(|(known, _)| known == key).filter(|_| !is_set);
         settings.extend(found.map(|(_, value)| (variable.to_owned(), value.clone())));
     }
     Ok(settings)

@@ -14,7 +14,7 @@ use crate::model::path::MANIFEST;
 
 use super::super::{FileWriter, Store, StoreError, Verb};
 use super::names::LedgerFile;
-use super::{ObjectStore, held};
+use super::{ObjectStore, lock};
 
 /// Larger files are uploaded in parts of this size.
 const PART_BYTES: u64 = 16 << 20;
@@ -59,7 +59,7 @@ impl FileWriter for Upload {
             (if is_once { store.create_new(path, &content) } else { bucket.put(path, content.into()) })?;
         }
         if let Some(day) = LedgerFile::parse(path) {
-            held(&store.journal(day.directory, day.extension)).forget();
+            lock(&store.journal(day.directory, day.extension)).forget();
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use super::super::conformance::{conforms, line};
 use super::super::{LocalStore, MemoryStore, get, if_there, put, s3};
 use super::*;
 
-/// A new place, opened twice, like by two processes.
+/// A new place, opened twice, as by two processes.
 type Place = fn(&mut Kept) -> [Arc<dyn Store>; 2];
 
 /// What the places of one test need until its end.
@@ -125,10 +125,10 @@ proptest! {
 fn the_clock_makes_no_file_older_than_it_is() {
     let (data, ledger, store) = split();
     let time = |seconds| Instant::from_seconds(seconds);
-    for (of_data, of_ledger, told) in [(1_000, 1_000, 1_000), (1_000, 5_000, 1_000), (5_000, 1_000, 1_000)] {
+    for (of_data, of_ledger, earlier) in [(1_000, 1_000, 1_000), (1_000, 5_000, 1_000), (5_000, 1_000, 1_000)] {
         data.set_now(time(of_data));
         ledger.set_now(time(of_ledger));
-        assert_eq!(store.now().unwrap(), time(told));
+        assert_eq!(store.now().unwrap(), time(earlier));
         put(&store, "tables/x", b"x").unwrap();
         store.append("ledger/team=a/2026-11-20.jsonl", Tail::default(), &line(20, "one")).unwrap();
         for entry in store.list("").unwrap() {
@@ -162,7 +162,7 @@ fn ledger_files_beside_the_data_are_named() {
     assert!(found.what.contains("lies beside the data"), "{found:?}");
 }
 
-/// Versions of lines are looked for in the ledger's bucket, and erasure reaches the data's.
+/// The search for rewritten lines reads the ledger's bucket, and an erasure deletes versions in the data's bucket.
 #[test]
 fn versions_and_uploads_belong_to_their_own_bucket() {
     let (data, ledger) = (ObjectServer::start(), ObjectServer::start());

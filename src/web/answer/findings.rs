@@ -8,7 +8,7 @@ use crate::model::{Instant, Stream, TeamId};
 use crate::report::{Engine, Needs, ParamValue, View};
 
 use super::super::AppState;
-use super::super::input::{Input, cursor, place};
+use super::super::input::{Input, cursor, position};
 use super::super::problem::Problem;
 use super::sessions::Found;
 use super::{TIME_MAX, maybe_moment, moment};
@@ -45,7 +45,7 @@ struct PageKey(i64, String, u64);
 /// # Errors
 /// When `input` is invalid; the errors of the query.
 pub async fn find(
-    shown: &AppState,
+    state: &AppState,
     input: &Input,
     teams: Vec<TeamId>,
     limit: usize,
@@ -63,7 +63,7 @@ pub async fn find(
         conditions.push("ledger_seq = $seq");
         values.insert("seq", ParamValue::Integer(i64::try_from(seq).unwrap_or(i64::MAX)));
     }
-    if let Some(PageKey(micros, team, nth)) = place(input)? {
+    if let Some(PageKey(micros, team, nth)) = position(input)? {
         conditions.push("(epoch_us(found_at), team_id, nth) < ($micros, $team, $nth)");
         values.insert("micros", ParamValue::Integer(micros));
         values.insert("team", ParamValue::Text(team));
@@ -80,7 +80,7 @@ pub async fn find(
         limit + 1
     );
     let ask = move |engine: &mut Engine| engine.rows::<FindingView>(&sql, &values);
-    let mut rows = shown.queries.ask(teams, Needs::views(&[View::Findings]), TIME_MAX, ask).await?;
+    let mut rows = state.queries.ask(teams, Needs::views(&[View::Findings]), TIME_MAX, ask).await?;
     let has_more = rows.len() > limit;
     rows.truncate(limit);
     let next = rows.last().filter(|_| has_more);
@@ -92,7 +92,7 @@ pub async fn find(
 ///
 /// # Errors
 /// The errors of the query.
-pub async fn kinds(shown: &AppState, teams: Vec<TeamId>) -> Result<Vec<(String, u64)>, Problem> {
+pub async fn kinds(state: &AppState, teams: Vec<TeamId>) -> Result<Vec<(String, u64)>, Problem> {
     #[derive(Deserialize)]
     struct Kind {
         kind: String,
@@ -100,6 +100,6 @@ pub async fn kinds(shown: &AppState, teams: Vec<TeamId>) -> Result<Vec<(String, 
     }
     let sql = "SELECT kind, count(*) AS n FROM findings GROUP BY kind ORDER BY kind";
     let ask = move |engine: &mut Engine| engine.rows::<Kind>(sql, &BTreeMap::new());
-    let rows = shown.queries.ask(teams, Needs::views(&[View::Findings]), TIME_MAX, ask).await?;
+    let rows = state.queries.ask(teams, Needs::views(&[View::Findings]), TIME_MAX, ask).await?;
     Ok(rows.into_iter().map(|row| (row.kind, row.n)).collect())
 }

@@ -143,8 +143,8 @@ impl DaemonHealth {
     }
 
     /// Adds the archived teams of other shards. The daemon knows only the shards that read them.
-    pub fn add_others(&mut self, held: &[TeamId]) {
-        let others = held.iter().filter_map(|team| Some((team, self.shard.other_owner(team)?)));
+    pub fn add_others(&mut self, archived: &[TeamId]) {
+        let others = archived.iter().filter_map(|team| Some((team, self.shard.other_owner(team)?)));
         let others: Vec<TeamHealth> = others.map(|(team, owner)| TeamHealth::unseen(team, Some(owner))).collect();
         self.teams.extend(others);
         self.teams.sort_by(|a, b| a.team.cmp(&b.team));
@@ -239,8 +239,8 @@ fn of_team(team: &TeamId, shown: &TeamLive, late: &BTreeSet<(TeamId, Stream)>, n
         Task::Inventory => None,
     });
     let streams = tasks.map(|(stream, live)| {
-        let held = status.and_then(|status| status.streams.iter().find(|held| held.stream == stream));
-        of_stream(stream, live, held, late.contains(&(team.clone(), stream)), (aged, now))
+        let archived = status.and_then(|status| status.streams.iter().find(|archived| archived.stream == stream));
+        of_stream(stream, live, archived, late.contains(&(team.clone(), stream)), (aged, now))
     });
     TeamHealth {
         seen_at: shown.seen_at,
@@ -263,7 +263,7 @@ fn of_team(team: &TeamId, shown: &TeamLive, late: &BTreeSet<(TeamId, Stream)>, n
 fn of_stream(
     stream: Stream,
     live: &TaskLive,
-    held: Option<&StreamStatus>,
+    archived: Option<&StreamStatus>,
     is_late: bool,
     (aged, now): (u64, Instant),
 ) -> StreamHealth {
@@ -273,7 +273,7 @@ fn of_stream(
         (_, true, _) | (None, false, Some(_)) => Health::Late,
         (Some(_), false, _) => Health::Fresh,
     };
-    let read_to = held.and_then(|held| held.read_to);
+    let read_to = archived.and_then(|archived| archived.read_to);
     StreamHealth {
         stream,
         health,
@@ -281,18 +281,18 @@ fn of_stream(
         error: live.error.as_deref().map(printable),
         failures: live.state.failures,
         next_due_at: live.state.due,
-        begins: held.and_then(|held| held.begins),
+        begins: archived.and_then(|archived| archived.begins),
         read_to,
-        settled_to: held.and_then(|held| held.settled_to),
+        settled_to: archived.and_then(|archived| archived.settled_to),
         lag_seconds: read_to.map(|read_to| now.since(read_to).as_secs()),
-        seconds_to_loss: held.and_then(|held| held.seconds_to_loss).map(|left| left.saturating_sub(aged)),
-        seconds_kept: held.and_then(|held| held.seconds_kept),
-        windows: held.map_or(0, |held| held.windows),
-        open_windows: held.map_or(0, |held| held.open_windows),
-        unstable: held.map_or_else(Vec::new, |held| held.unstable.clone()),
-        events: held.map_or(0, |held| held.events),
-        late_events: held.map_or(0, |held| held.late),
-        gaps: held.map_or(0, |held| held.gaps),
-        deprecated_history: held.is_some_and(|held| held.deprecated_history),
+        seconds_to_loss: archived.and_then(|archived| archived.seconds_to_loss).map(|left| left.saturating_sub(aged)),
+        seconds_kept: archived.and_then(|archived| archived.seconds_kept),
+        windows: archived.map_or(0, |archived| archived.windows),
+        open_windows: archived.map_or(0, |archived| archived.open_windows),
+        unstable: archived.map_or_else(Vec::new, |archived| archived.unstable.clone()),
+        events: archived.map_or(0, |archived| archived.events),
+        late_events: archived.map_or(0, |archived| archived.late),
+        gaps: archived.map_or(0, |archived| archived.gaps),
+        deprecated_history: archived.is_some_and(|archived| archived.deprecated_history),
     }
 }

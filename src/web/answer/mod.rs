@@ -30,13 +30,13 @@ const DAY_SECONDS: u64 = 86_400;
 ///
 /// # Errors
 /// When the archive cannot be read or does not hold the team; when two teams have that name.
-pub async fn asked_teams(shown: &AppState, input: &Input) -> Result<(Option<TeamId>, Vec<TeamId>), Problem> {
-    let held = shown.queries.teams().await?;
-    let Some(asked) = input.get("team") else { return Ok((None, held)) };
-    let team = match held.iter().find(|team| team.as_str() == asked) {
+pub async fn asked_teams(state: &AppState, input: &Input) -> Result<(Option<TeamId>, Vec<TeamId>), Problem> {
+    let archived = state.queries.teams().await?;
+    let Some(asked) = input.get("team") else { return Ok((None, archived)) };
+    let team = match archived.iter().find(|team| team.as_str() == asked) {
         Some(team) => team.clone(),
         None => {
-            let names = shown.queries.names().await?;
+            let names = state.queries.names().await?;
             named(&names, asked)?.clone()
         }
     };

@@ -8,7 +8,7 @@ use crate::model::{Instant, Stream, TeamId};
 use crate::report::{Engine, Needs, ParamValue, View};
 
 use super::super::AppState;
-use super::super::input::{Input, cursor, place};
+use super::super::input::{Input, cursor, position};
 use super::super::problem::Problem;
 use super::sessions::Found;
 use super::{TIME_MAX, maybe_moment, moment};
@@ -44,7 +44,7 @@ struct PageKey(i64, String, String, String);
 /// # Errors
 /// When `input` is invalid; the errors of the query.
 pub async fn find(
-    shown: &AppState,
+    state: &AppState,
     input: &Input,
     teams: Vec<TeamId>,
     limit: usize,
@@ -58,7 +58,7 @@ pub async fn find(
         conditions.push("reason = $reason");
         values.insert("reason", ParamValue::Text(reason.to_owned()));
     }
-    if let Some(PageKey(micros, team, stream, id)) = place(input)? {
+    if let Some(PageKey(micros, team, stream, id)) = position(input)? {
         conditions.push("(epoch_us(first_seen_at), team_id, stream, event_id) < ($micros, $team, $last_stream, $id)");
         values.insert("micros", ParamValue::Integer(micros));
         values.insert("team", ParamValue::Text(team));
@@ -73,7 +73,7 @@ pub async fn find(
         limit + 1
     );
     let ask = move |engine: &mut Engine| engine.rows::<Quarantined>(&sql, &values);
-    let mut rows = shown.queries.ask(teams, Needs::views(&[View::Quarantine]), TIME_MAX, ask).await?;
+    let mut rows = state.queries.ask(teams, Needs::views(&[View::Quarantine]), TIME_MAX, ask).await?;
     let has_more = rows.len() > limit;
     rows.truncate(limit);
     let next = rows.last().filter(|_| has_more).map(|last| {

@@ -37,8 +37,8 @@ const CHUNK_BYTES: usize = 64 << 10;
 ///
 /// # Errors
 /// When the folder of the user's own reports cannot be read.
-pub async fn catalog(shown: &AppState) -> Result<Catalog, Problem> {
-    let folder: Option<PathBuf> = shown.settings().queries;
+pub async fn catalog(state: &AppState) -> Result<Catalog, Problem> {
+    let folder: Option<PathBuf> = state.settings().queries;
     let load = move || match folder {
         Some(folder) => Catalog::embedded().with_folder(&folder),
         None => Ok(Catalog::embedded()),
@@ -61,15 +61,15 @@ impl Question {
     ///
     /// # Errors
     /// When a parameter, a date or the team is invalid.
-    pub async fn of(shown: &AppState, report: Report, input: &Input, zone: Zone) -> Result<Self, Problem> {
-        let now = shown.clock.now();
+    pub async fn of(state: &AppState, report: Report, input: &Input, zone: Zone) -> Result<Self, Problem> {
+        let now = state.clock.now();
         let period = period(input, now, &zone)?;
         let as_of = input.parsed::<When>("as_of")?.map_or(period.end, |at| at.resolve_in(now, zone.rules()));
         let values = report.values(&input.under("param."), now, zone.rules());
         // The message names the flag of the command line: a request has another form.
         let values =
             values.map_err(|error| Problem::bad(printable(&error.to_string().replace("--param ", "param."))))?;
-        let (team, teams) = asked_teams(shown, input).await?;
+        let (team, teams) = asked_teams(state, input).await?;
         Ok(Self { report, asked: ReportInput { period, team, zone, as_of, now, values }, teams })
     }
 
@@ -79,7 +79,7 @@ impl Question {
     /// The errors of the query.
     pub async fn section(
         self,
-        shown: &AppState,
+        state: &AppState,
         rows_max: usize,
         links: Vec<(String, String)>,
     ) -> Result<(Section, About), Problem> {
@@ -91,14 +91,14 @@ impl Question {
             run.named_rows(&mut rows)?;
             Ok((Section::of(&run, rows, links.clone())?, run.about().clone()))
         };
-        shown.queries.ask(teams, needs, REPORT_TIME_MAX, ask).await
+        state.queries.ask(teams, needs, REPORT_TIME_MAX, ask).await
     }
 
     /// The report's rows as JSON, at most `rows_max`, with the statement about the report.
     ///
     /// # Errors
     /// The errors of the query.
-    pub async fn rows(self, shown: &AppState, rows_max: usize) -> Result<Answered, Problem> {
+    pub async fn rows(self, state: &AppState, rows_max: usize) -> Result<Answered, Problem> {
         let Self { report, asked, teams } = self;
         let needs = Needs::of_report(&report);
         let ask = move |engine: &mut Engine| {
@@ -107,17 +107,17 @@ impl Question {
             run.rows(&mut rows)?;
             Ok(Answered { about: run.about().clone(), columns: rows.columns, rows: rows.rows, truncated: rows.is_cut })
         };
-        shown.queries.ask(teams, needs, REPORT_TIME_MAX, ask).await
+        state.queries.ask(teams, needs, REPORT_TIME_MAX, ask).await
     }
 
     /// The whole report as a file. The file is sent only after it is complete, so a slow client blocks nobody.
     ///
     /// # Errors
     /// The errors of the query; when the file would be too large.
-    pub async fn file(self, shown: &AppState, format: Format) -> Result<Body, Problem> {
+    pub async fn file(self, state: &AppState, format: Format) -> Result<Body, Problem> {
         let Self { report, asked, teams } = self;
         let needs = Needs::of_report(&report);
-        let spill = shown.settings().spill_parent;
+        let spill = state.settings().spill_parent;
         let ask = move |engine: &mut Engine| {
             let run = engine.run(&report, &asked)?;
             let mut file = Bounded { file: tempfile::tempfile_in(&spill)?, left: FILE_BYTES_MAX };
@@ -125,7 +125,7 @@ impl Question {
             file.file.seek(SeekFrom::Start(0))?;
             Ok(file.file)
         };
-        Ok(sent(shown.queries.ask(teams, needs, REPORT_TIME_MAX, ask).await?))
+        Ok(sent(state.queries.ask(teams, needs, REPORT_TIME_MAX, ask).await?))
     }
 }
 

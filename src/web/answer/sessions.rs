@@ -9,7 +9,7 @@ use crate::model::{Instant, Range, TeamId};
 use crate::report::{COMPUTERS, Engine, Needs, ParamValue, View};
 
 use super::super::AppState;
-use super::super::input::{Input, cursor, place};
+use super::super::input::{Input, cursor, position};
 use super::super::problem::Problem;
 use super::{TIME_MAX, literal, maybe_moment, moment};
 
@@ -140,8 +140,8 @@ impl Search {
     ///
     /// # Errors
     /// When `input` has an invalid position; the errors of the query.
-    pub async fn find(&self, shown: &AppState, input: &Input, limit: usize) -> Result<Found<Session>, Problem> {
-        let last: Option<PageKey> = place(input)?;
+    pub async fn find(&self, state: &AppState, input: &Input, limit: usize) -> Result<Found<Session>, Problem> {
+        let last: Option<PageKey> = position(input)?;
         let mut values = self.values.clone();
         let mut conditions: Vec<String> = self.conditions.iter().map(|&condition| condition.to_owned()).collect();
         let (from, to) = (literal(self.period.start), literal(self.period.end));
@@ -157,7 +157,7 @@ impl Search {
         let sql = select(&conditions, "first_event_at DESC, connection_id DESC, team_id DESC", limit + 1);
         let ask = move |engine: &mut Engine| engine.rows::<Session>(&sql, &values);
         let needs = Needs::views(&[View::Sessions, COMPUTERS]).within(self.period);
-        let mut rows = shown.queries.ask(self.teams.clone(), needs, TIME_MAX, ask).await?;
+        let mut rows = state.queries.ask(self.teams.clone(), needs, TIME_MAX, ask).await?;
         let has_more = rows.len() > limit;
         rows.truncate(limit);
         let next = rows.last().filter(|_| has_more).map(|last| {
@@ -170,7 +170,7 @@ impl Search {
     ///
     /// # Errors
     /// The errors of the query.
-    pub async fn running_sessions(&self, shown: &AppState) -> Result<Vec<Session>, Problem> {
+    pub async fn running_sessions(&self, state: &AppState) -> Result<Vec<Session>, Problem> {
         let Range { start, end } = self.period;
         let since = start.minus(Duration::from_secs(BEGUN_BEFORE_DAYS * 86_400));
         let mut conditions: Vec<String> = self.conditions.iter().map(|&condition| condition.to_owned()).collect();
@@ -183,7 +183,7 @@ impl Search {
         let sql = select(&conditions, "first_event_at, connection_id, team_id", DAY_MAX + 1);
         let values = self.values.clone();
         let needs = Needs::views(&[View::Sessions, COMPUTERS]).within(Range { start: since, end });
-        shown.queries.ask(self.teams.clone(), needs, TIME_MAX, move |engine| engine.rows(&sql, &values)).await
+        state.queries.ask(self.teams.clone(), needs, TIME_MAX, move |engine| engine.rows(&sql, &values)).await
     }
 }
 
@@ -191,7 +191,7 @@ impl Search {
 ///
 /// # Errors
 /// The errors of the query.
-pub async fn newest(shown: &AppState, teams: Vec<TeamId>) -> Result<Option<Instant>, Problem> {
+pub async fn newest(state: &AppState, teams: Vec<TeamId>) -> Result<Option<Instant>, Problem> {
     #[derive(Deserialize)]
     struct Newest {
         #[serde(deserialize_with = "maybe_moment")]
@@ -200,7 +200,7 @@ pub async fn newest(shown: &AppState, teams: Vec<TeamId>) -> Result<Option<Insta
     let sql = "SELECT epoch_us(max(first_event_at)) AS at FROM sessions";
     let needs = Needs::views(&[View::Sessions]);
     let ask = move |engine: &mut Engine| engine.rows::<Newest>(sql, &BTreeMap::new());
-    let rows = shown.queries.ask(teams, needs, TIME_MAX, ask).await?;
+    let rows = state.queries.ask(teams, needs, TIME_MAX, ask).await?;
     Ok(rows.into_iter().find_map(|row| row.at))
 }
 
@@ -208,20 +208,20 @@ pub async fn newest(shown: &AppState, teams: Vec<TeamId>) -> Result<Option<Insta
 ///
 /// # Errors
 /// When the session does not exist; the errors of the query.
-pub async fn session(shown: &AppState, teams: Vec<TeamId>, id: &str) -> Result<(Session, Vec<Event>), Problem> {
+pub async fn session(state: &AppState, teams: Vec<TeamId>, id: &str) -> Result<(Session, Vec<Event>), Problem> {
     let values = BTreeMap::from([("connection", ParamValue::Text(id.to_owned()))]);
     let sql = select(&["connection_id = $connection".to_owned()], "team_id", 1);
     let (theirs, needs) = (values.clone(), Needs::views(&[View::Sessions]));
     let ask = move |engine: &mut Engine| engine.rows::<Session>(&sql, &theirs);
-    let found = shown.queries.ask(teams.clone(), needs, TIME_MAX, ask).await?;
+    let found = state.queries.ask(teams.clone(), needs, TIME_MAX, ask).await?;
     let missing = || Problem::missing("the archive has no session with this id");
     let session = found.into_iter().next().ok_or_else(missing)?;
-    let events = events(shown, teams, &session, values).await?;
+    let events = events(state, teams, &session, values).await?;
     Ok((session, events))
 }
 
 async fn events(
-    shown: &AppState,
+    state: &AppState,
     teams: Vec<TeamId>,
     session: &Session,
     mut values: BTreeMap<&'static str, ParamValue>,
@@ -236,7 +236,7 @@ async fn events(
     );
     let period = Range { start: session.first_event_at, end: session.last_event_at.plus(Duration::from_secs(1)) };
     let needs = Needs::views(&[View::Connections]).within(period);
-    shown.queries.ask(teams, needs, TIME_MAX, move |engine| engine.rows(&sql, &values)).await
+    state.queries.ask(teams, needs, TIME_MAX, move |engine| engine.rows(&sql, &values)).await
 }
 
 fn select(conditions: &[String], order: &str, limit: usize) -> String {

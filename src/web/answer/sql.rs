@@ -26,8 +26,8 @@ const THREAD_MIB: u32 = 64;
 ///
 /// # Errors
 /// When the configuration forbids SQL, or another site's page sends the request.
-pub fn check_allowed(shown: &AppState, headers: &HeaderMap) -> Result<(), Problem> {
-    if !shown.settings().sql {
+pub fn check_allowed(state: &AppState, headers: &HeaderMap) -> Result<(), Problem> {
+    if !state.settings().sql {
         return Err(Problem::forbidden("SQL is turned off: set `sql = true` under [http] in annals.toml to allow it"));
     }
     if !is_own_form(headers) {
@@ -40,8 +40,8 @@ pub fn check_allowed(shown: &AppState, headers: &HeaderMap) -> Result<(), Proble
 ///
 /// # Errors
 /// When the text is not one SELECT; the errors of the query.
-pub async fn page(shown: &AppState, teams: Vec<TeamId>, sql: String, visitor: String) -> Result<FirstRows, Problem> {
-    match ask(shown, teams, sql, visitor, VisitorRows::Page { rows_max: PAGE_ROWS_MAX }).await? {
+pub async fn page(state: &AppState, teams: Vec<TeamId>, sql: String, visitor: String) -> Result<FirstRows, Problem> {
+    match ask(state, teams, sql, visitor, VisitorRows::Page { rows_max: PAGE_ROWS_MAX }).await? {
         VisitorAnswer::Page(rows) => Ok(rows),
         _ => Err(other_shape()),
     }
@@ -51,16 +51,16 @@ pub async fn page(shown: &AppState, teams: Vec<TeamId>, sql: String, visitor: St
 ///
 /// # Errors
 /// As [`page`].
-pub async fn json(shown: &AppState, teams: Vec<TeamId>, sql: String, visitor: String) -> Result<JsonRows, Problem> {
+pub async fn json(state: &AppState, teams: Vec<TeamId>, sql: String, visitor: String) -> Result<JsonRows, Problem> {
     let shape = VisitorRows::Json { rows_max: JSON_ROWS_MAX, bytes_max: JSON_BYTES_MAX };
-    match ask(shown, teams, sql, visitor, shape).await? {
+    match ask(state, teams, sql, visitor, shape).await? {
         VisitorAnswer::Json(rows) => Ok(rows),
         _ => Err(other_shape()),
     }
 }
 
 async fn ask(
-    shown: &AppState,
+    state: &AppState,
     teams: Vec<TeamId>,
     sql: String,
     visitor: String,
@@ -70,10 +70,10 @@ async fn ask(
     if sql.len() > QUERY_BYTES_MAX {
         return Err(Problem::bad(format!("the query has more than {QUERY_BYTES_MAX} bytes")));
     }
-    let time = shown.settings().sql_time;
-    let EngineLimits { limits: engine, spill_parent } = shown.queries.limits();
+    let time = state.settings().sql_time;
+    let EngineLimits { limits: engine, spill_parent } = state.queries.limits();
     let question = VisitorQuestion {
-        root: shown.queries.directory().map(std::path::Path::to_owned),
+        root: state.queries.directory().map(std::path::Path::to_owned),
         sql,
         shape,
         engine,
@@ -82,10 +82,10 @@ async fn ask(
         process_mib: engine.memory_mib.saturating_add(PROCESS_MIB + THREAD_MIB * engine.threads),
         cpu_seconds: time.as_secs() * u64::from(engine.threads + 1),
     };
-    let (clock, begun) = (shown.clock.clone(), shown.clock.monotonic());
-    let snapshot = shown.queries.pinned(teams, &question.sql).await?;
+    let (clock, begun) = (state.clock.clone(), state.clock.monotonic());
+    let snapshot = state.queries.pinned(teams, &question.sql).await?;
     let spent = clock.monotonic().saturating_sub(begun);
-    match shown.visitors.ask(visitor, question, snapshot.data.clone(), (time, spent), clock).await? {
+    match state.visitors.ask(visitor, question, snapshot.data.clone(), (time, spent), clock).await? {
         VisitorAnswer::Failed(message) => {
             let message = printable(&message);
             tracing::warn!(error = message, "cannot answer a visitor's query");

@@ -28,14 +28,14 @@ fn utc() -> Zone {
 }
 
 /// Sessions, newest first.
-pub async fn sessions(State(shown): State<Arc<AppState>>, uri: Uri) -> Answer {
+pub async fn sessions(State(state): State<Arc<AppState>>, uri: Uri) -> Answer {
     let input = Input::of(uri.query())?;
     input.only(&search::PARAMETERS)?;
     let zone = zone(&input, utc())?;
-    let period = period(&input, shown.clock.now(), &zone)?;
-    let (_, teams) = asked_teams(&shown, &input).await?;
+    let period = period(&input, state.clock.now(), &zone)?;
+    let (_, teams) = asked_teams(&state, &input).await?;
     let limit = input.limit(ROWS, ROWS_MAX)?;
-    let found = search::Search::of(&input, teams, period)?.find(&shown, &input, limit).await?;
+    let found = search::Search::of(&input, teams, period)?.find(&state, &input, limit).await?;
     answered(&json!({
         "from": period.start,
         "to": period.end,
@@ -45,40 +45,40 @@ pub async fn sessions(State(shown): State<Arc<AppState>>, uri: Uri) -> Answer {
 }
 
 /// One session with its events.
-pub async fn session(State(shown): State<Arc<AppState>>, uri: Uri) -> Answer {
+pub async fn session(State(state): State<Arc<AppState>>, uri: Uri) -> Answer {
     let input = Input::of(uri.query())?;
     input.only(&["team", "id"])?;
     let id = input.get("id").ok_or_else(|| Problem::bad("id: the parameter is missing: give a connection id"))?;
-    let (_, teams) = asked_teams(&shown, &input).await?;
-    let (session, events) = search::session(&shown, teams, id).await?;
+    let (_, teams) = asked_teams(&state, &input).await?;
+    let (session, events) = search::session(&state, teams, id).await?;
     let truncated = (events.len() as u64) < session.event_count;
     answered(&json!({"session": session, "events": events, "truncated": truncated}))
 }
 
 /// Findings, newest first.
-pub async fn findings(State(shown): State<Arc<AppState>>, uri: Uri) -> Answer {
+pub async fn findings(State(state): State<Arc<AppState>>, uri: Uri) -> Answer {
     let input = Input::of(uri.query())?;
     input.only(&found::PARAMETERS)?;
     let limit = input.limit(ROWS, ROWS_MAX)?;
-    let (_, teams) = asked_teams(&shown, &input).await?;
-    let part = found::find(&shown, &input, teams, limit).await?;
+    let (_, teams) = asked_teams(&state, &input).await?;
+    let part = found::find(&state, &input, teams, limit).await?;
     answered(&json!({"findings": part.rows, "next": part.next}))
 }
 
 /// Quarantined events, newest first.
-pub async fn quarantine(State(shown): State<Arc<AppState>>, uri: Uri) -> Answer {
+pub async fn quarantine(State(state): State<Arc<AppState>>, uri: Uri) -> Answer {
     let input = Input::of(uri.query())?;
     input.only(&kept::PARAMETERS)?;
     let limit = input.limit(ROWS, ROWS_MAX)?;
-    let (_, teams) = asked_teams(&shown, &input).await?;
-    let part = kept::find(&shown, &input, teams, limit).await?;
+    let (_, teams) = asked_teams(&state, &input).await?;
+    let part = kept::find(&state, &input, teams, limit).await?;
     answered(&json!({"quarantine": part.rows, "next": part.next}))
 }
 
 /// The list of reports with their parameters.
-pub async fn reports(State(shown): State<Arc<AppState>>, uri: Uri) -> Answer {
+pub async fn reports(State(state): State<Arc<AppState>>, uri: Uri) -> Answer {
     Input::of(uri.query())?.only(&[])?;
-    let catalog = catalog(&shown).await?;
+    let catalog = catalog(&state).await?;
     let listed: Vec<Value> = catalog.reports().iter().map(described).collect();
     let faults: Vec<String> = catalog.faults().iter().map(ToString::to_string).collect();
     answered(&json!({"reports": listed, "faults": faults}))
@@ -111,14 +111,14 @@ fn described(report: &Report) -> Value {
 }
 
 /// One report over a period.
-pub async fn report(State(shown): State<Arc<AppState>>, Path(name): Path<String>, uri: Uri) -> Answer {
+pub async fn report(State(state): State<Arc<AppState>>, Path(name): Path<String>, uri: Uri) -> Answer {
     let input = Input::of(uri.query())?;
     check_parameters(&input)?;
     let limit = input.limit(reports::JSON_ROWS, REPORT_ROWS_MAX)?;
-    let report = catalog(&shown).await?.find(&name)?.clone();
+    let report = catalog(&state).await?.find(&name)?.clone();
     let zone = zone(&input, utc())?;
-    let question = Question::of(&shown, report, &input, zone).await?;
-    answered(&question.rows(&shown, limit).await?)
+    let question = Question::of(&state, report, &input, zone).await?;
+    answered(&question.rows(&state, limit).await?)
 }
 
 /// The text of a query.
@@ -131,18 +131,18 @@ struct Query {
 
 /// The rows of one SELECT, if the configuration allows SQL.
 pub async fn sql(
-    State(shown): State<Arc<AppState>>,
+    State(state): State<Arc<AppState>>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     headers: HeaderMap,
     uri: Uri,
     body: String,
 ) -> Answer {
-    asked::check_allowed(&shown, &headers)?;
+    asked::check_allowed(&state, &headers)?;
     Input::of(uri.query())?.only(&[])?;
     let wrong = |e: serde_json::Error| Problem::bad(format!("the body is not {{\"query\": …}}: {e}"));
     let Query { query, team } = serde_json::from_str(&body).map_err(wrong)?;
     let team = team.map(|team| vec![("team".to_owned(), team)]).unwrap_or_default();
-    let (_, teams) = asked_teams(&shown, &Input::from(team)).await?;
-    let rows = asked::json(&shown, teams, query, visitor(&shown, &headers, peer)).await?;
+    let (_, teams) = asked_teams(&state, &Input::from(team)).await?;
+    let rows = asked::json(&state, teams, query, visitor(&state, &headers, peer)).await?;
     answered(&json!({"columns": rows.columns, "rows": rows.rows, "truncated": rows.is_cut}))
 }

@@ -13,32 +13,32 @@ use super::super::AppState;
 use super::super::answer::coverage::{self, CoverageRanges};
 use super::super::answer::health::DaemonHealth;
 use super::super::answer::{asked_teams, named};
-use super::super::input::{Input, cursor, place};
+use super::super::input::{Input, cursor, position};
 use super::super::problem::Problem;
 use super::{Answer, ROWS, ROWS_MAX, answered};
 
 /// The index of all endpoints.
-pub async fn index(State(shown): State<Arc<AppState>>, uri: Uri) -> Answer {
+pub async fn index(State(state): State<Arc<AppState>>, uri: Uri) -> Answer {
     Input::of(uri.query())?.only(&[])?;
     let places =
         ["status", "coverage", "ledger", "sessions", "session", "findings", "quarantine", "reports", "reports/{name}"];
-    let sql = shown.settings().sql.then_some("sql");
+    let sql = state.settings().sql.then_some("sql");
     let places: Vec<String> = places.into_iter().chain(sql).map(|place| format!("/api/{place}")).collect();
     answered(&json!({"annals_version": env!("CARGO_PKG_VERSION"), "places": places}))
 }
 
 /// The state of every stream of every team.
-pub async fn status(State(shown): State<Arc<AppState>>, uri: Uri) -> Answer {
+pub async fn status(State(state): State<Arc<AppState>>, uri: Uri) -> Answer {
     let input = Input::of(uri.query())?;
     input.only(&["team", "limit", "after"])?;
     let limit = input.limit(ROWS, ROWS_MAX)?;
-    let after: Option<String> = place(&input)?;
-    let mut daemon = DaemonHealth::of(&shown.live, shown.clock.now());
+    let after: Option<String> = position(&input)?;
+    let mut daemon = DaemonHealth::of(&state.live, state.clock.now());
     let totals = daemon.totals();
     // The status works even while the archive cannot be read.
-    let names = shown.queries.names().await.unwrap_or_default();
+    let names = state.queries.names().await.unwrap_or_default();
     if !daemon.shard.is_whole() {
-        daemon.add_others(&shown.queries.teams().await.unwrap_or_default());
+        daemon.add_others(&state.queries.teams().await.unwrap_or_default());
     }
     daemon.set_names(&names);
     if let Some(asked) = input.get("team") {
@@ -55,7 +55,7 @@ pub async fn status(State(shown): State<Arc<AppState>>, uri: Uri) -> Answer {
     let next = daemon.teams.last().filter(|_| has_more).map(|team| cursor(&team.team));
     answered(&json!({
         "annals_version": env!("CARGO_PKG_VERSION"),
-        "archive_id": shown.queries.archive_id(),
+        "archive_id": state.queries.archive_id(),
         "at": daemon.at,
         "shard": daemon.shard,
         "healthy": totals.late == 0 && totals.waiting == 0 && daemon.teams_error.is_none(),
@@ -69,10 +69,10 @@ pub async fn status(State(shown): State<Arc<AppState>>, uri: Uri) -> Answer {
 }
 
 /// The coverage of a team's streams.
-pub async fn coverage(State(shown): State<Arc<AppState>>, uri: Uri) -> Answer {
+pub async fn coverage(State(state): State<Arc<AppState>>, uri: Uri) -> Answer {
     let input = Input::of(uri.query())?;
     input.only(&coverage::PARAMETERS)?;
-    let now = shown.clock.now();
+    let now = state.clock.now();
     let at = |name: &str| Ok::<_, Problem>(input.parsed::<When>(name)?.map(|when| when.resolve(now)));
     let period = match (at("from")?, at("to")?) {
         (None, None) => None,
@@ -82,9 +82,9 @@ pub async fn coverage(State(shown): State<Arc<AppState>>, uri: Uri) -> Answer {
         }),
     };
     let stream = input.parsed::<Stream>("stream")?;
-    let (_, teams) = asked_teams(&shown, &input).await?;
-    let data = shown.queries.snapshot(teams.clone()).await?;
-    let streams = Stream::ALL.into_iter().filter(|held| stream.is_none_or(|asked| asked == *held));
+    let (_, teams) = asked_teams(&state, &input).await?;
+    let data = state.queries.snapshot(teams.clone()).await?;
+    let streams = Stream::ALL.into_iter().filter(|one| stream.is_none_or(|asked| asked == *one));
     let covers = teams.iter().flat_map(|team| streams.clone().map(move |stream| (team, stream)));
     let covers = covers.map(|(team, stream)| {
         let cover = CoverageRanges::of(&data, team, stream, now);
@@ -97,17 +97,17 @@ pub async fn coverage(State(shown): State<Arc<AppState>>, uri: Uri) -> Answer {
 }
 
 /// The heads of the ledgers, and the result of the last check of the archive.
-pub async fn ledger(State(shown): State<Arc<AppState>>, uri: Uri) -> Answer {
+pub async fn ledger(State(state): State<Arc<AppState>>, uri: Uri) -> Answer {
     let input = Input::of(uri.query())?;
     input.only(&["team"])?;
-    let (_, teams) = asked_teams(&shown, &input).await?;
-    let data = shown.queries.snapshot(teams).await?;
+    let (_, teams) = asked_teams(&state, &input).await?;
+    let data = state.queries.snapshot(teams).await?;
     let heads: Vec<_> = (data.teams.iter())
         .map(|head| {
             let team = head.team_id.as_str();
             json!({"team": team, "team_name": data.names.name(team), "seq": head.seq.0, "sha256": head.head})
         })
         .collect();
-    let verified = DaemonHealth::of(&shown.live, shown.clock.now()).verified;
-    answered(&json!({"archive_id": shown.queries.archive_id(), "heads": heads, "verify": verified}))
+    let verified = DaemonHealth::of(&state.live, state.clock.now()).verified;
+    answered(&json!({"archive_id": state.queries.archive_id(), "heads": heads, "verify": verified}))
 }

@@ -9,7 +9,7 @@ use crate::daemon::{LiveSnapshot, Task, TeamLive};
 use crate::model::{Instant, Stream, TeamId, saturating_sum};
 use crate::pipeline::{CommitCounts, StreamStatus};
 
-use super::super::names::{self, Name};
+use super::super::metric_names::{self as names, Name};
 use super::{counter, gauge};
 
 type Count = fn(&CommitCounts) -> u64;
@@ -54,16 +54,16 @@ pub(super) struct Measure<'a> {
 
 impl Measure<'_> {
     /// Records the totals of all teams.
-    pub fn totals(&self, shown: &LiveSnapshot) {
+    pub fn totals(&self, snapshot: &LiveSnapshot) {
         let mut streams: BTreeMap<Stream, StreamTotals> = BTreeMap::new();
         let mut tasks: BTreeMap<Task, TaskTotals> = BTreeMap::new();
-        for (task, counts) in &shown.forgotten {
+        for (task, counts) in &snapshot.forgotten {
             tasks.entry(*task).or_default().conflicts += counts.conflicts;
             if let Task::Read(stream) = task {
                 streams.entry(*stream).or_default().counts.add(counts);
             }
         }
-        for (team, live) in &shown.teams {
+        for (team, live) in &snapshot.teams {
             for (task, live) in &live.tasks {
                 let totals = tasks.entry(*task).or_default();
                 totals.failures = totals.failures.max(live.state.failures);
@@ -80,7 +80,7 @@ impl Measure<'_> {
                 self.add(streams.entry(stream.stream).or_default(), stream, self.aged(live));
             }
         }
-        let statuses = || shown.teams.values().filter_map(|live| live.status.as_ref());
+        let statuses = || snapshot.teams.values().filter_map(|live| live.status.as_ref());
         gauge(names::QUARANTINED, vec![], saturating_sum(statuses().map(|status| status.quarantined)) as f64);
         gauge(names::ARCHIVE_BYTES, vec![], saturating_sum(statuses().map(|status| status.bytes)) as f64);
         for (stream, totals) in streams {

@@ -101,50 +101,50 @@ struct Coverage {
     needs_team: bool,
 }
 
-pub async fn coverage(State(shown): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
-    let mut asker = PageRequest::of(&shown, &headers, &uri, "Coverage").await?;
-    let refused = |problem| Refused::here(&shown, &headers, &uri, problem);
-    asker.input.only(&PARAMETERS).map_err(refused)?;
+pub async fn coverage(State(state): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
+    let mut request = PageRequest::of(&state, &headers, &uri, "Coverage").await?;
+    let refused = |problem| Refused::here(&state, &headers, &uri, problem);
+    request.input.only(&PARAMETERS).map_err(refused)?;
     // A calendar shows one team: the first one by default.
-    if asker.team.is_none() {
-        asker.set_team(asker.teams.first().cloned());
+    if request.team.is_none() {
+        request.set_team(request.teams.first().cloned());
     }
-    asker.frame.has_all = false;
-    let stream = asker.input.parsed::<Stream>("stream").map_err(refused)?.unwrap_or(Stream::Connections);
-    let Some(team) = asker.team.clone() else {
-        return shown_page(&empty(asker, stream));
+    request.frame.has_all = false;
+    let stream = request.input.parsed::<Stream>("stream").map_err(refused)?.unwrap_or(Stream::Connections);
+    let Some(team) = request.team.clone() else {
+        return shown_page(&empty(request, stream));
     };
-    let data = shown.queries.snapshot(vec![team.clone()]).await.map_err(refused)?;
-    let cover = CoverageRanges::of(&data, &team, stream, asker.now);
-    let now = asker.now;
+    let data = state.queries.snapshot(vec![team.clone()]).await.map_err(refused)?;
+    let cover = CoverageRanges::of(&data, &team, stream, request.now);
+    let now = request.now;
     let today = day_of(now);
     let first = cover.begins.map_or(today.year(), |begins| day_of(begins).year());
-    let until = asker.input.number("until").map_err(refused)?.and_then(|year| i16::try_from(year).ok());
+    let until = request.input.number("until").map_err(refused)?.and_then(|year| i16::try_from(year).ok());
     let last = until.unwrap_or(today.year()).clamp(first, today.year());
     let oldest = first.max(last.saturating_sub(i16::try_from(YEARS_SHOWN).unwrap_or(10) - 1));
     let years = (oldest..=last).rev().map(|year| year_of(&cover, &team, year, now)).collect();
-    let turned = |until: i16| format!("/coverage{}", asker.input.with(&[("until", &until.to_string())]));
+    let turned = |until: i16| format!("/coverage{}", request.input.with(&[("until", &until.to_string())]));
     let document = Coverage {
-        tabs: tabs(&asker, stream),
+        tabs: tabs(&request, stream),
         stream: stream.as_str(),
-        begins: cover.begins.map(|at| asker.time(at)),
+        begins: cover.begins.map(|at| request.time(at)),
         years,
         older: (oldest > first).then(|| turned(oldest - 1)),
         newer: (last < today.year()).then(|| turned(last.saturating_add(10).min(today.year()))),
         legend: legend(),
-        gaps: gaps(&asker, &cover, &team),
+        gaps: gaps(&request, &cover, &team),
         gaps_left: cover.gaps.len().saturating_sub(GAPS_SHOWN),
-        open: open(&asker, &cover),
+        open: open(&request, &cover),
         cell: CELL,
         needs_team: false,
-        frame: asker.frame,
+        frame: request.frame,
     };
     shown_page(&document)
 }
 
-fn empty(asker: PageRequest, stream: Stream) -> Coverage {
+fn empty(request: PageRequest, stream: Stream) -> Coverage {
     Coverage {
-        tabs: tabs(&asker, stream),
+        tabs: tabs(&request, stream),
         stream: stream.as_str(),
         begins: None,
         years: Vec::new(),
@@ -156,14 +156,14 @@ fn empty(asker: PageRequest, stream: Stream) -> Coverage {
         open: Vec::new(),
         cell: CELL,
         needs_team: true,
-        frame: asker.frame,
+        frame: request.frame,
     }
 }
 
-fn tabs(asker: &PageRequest, stream: Stream) -> Vec<Tab> {
+fn tabs(request: &PageRequest, stream: Stream) -> Vec<Tab> {
     let tabs = [Stream::Connections, Stream::Activity, Stream::Billing].map(|tab| Tab {
         label: tab.as_str(),
-        href: format!("/coverage{}", query([("team", asker.team_query().as_str()), ("stream", tab.as_str())])),
+        href: format!("/coverage{}", query([("team", request.team_query().as_str()), ("stream", tab.as_str())])),
         is_here: tab == stream,
     });
     tabs.into()
@@ -243,8 +243,8 @@ fn year_of(cover: &CoverageRanges, team: &TeamId, year: i16, now: Instant) -> Ye
         }
         let nth = i32::from(begins.day_of_year()) - 1 + offset;
         let name = MONTHS[usize::try_from(month - 1).unwrap_or(0)];
-        let said = counts_text(of_month);
-        let title = if said.is_empty() { String::new() } else { format!("{name} {year}: {said}") };
+        let text = counts_text(of_month);
+        let title = if text.is_empty() { String::new() } else { format!("{name} {year}: {text}") };
         months.push(Month { title, shapes, name, x: LEFT + (nth + 6) / 7 * STEP });
         counts.iter_mut().zip(of_month).for_each(|(sum, count)| *sum += count);
     }
@@ -318,24 +318,24 @@ fn record_of(team: &TeamId, seq: u64) -> String {
     format!("/findings{}", query([("team", team.as_str()), ("kind", "gap"), ("seq", &seq.to_string())]))
 }
 
-fn gaps(asker: &PageRequest, cover: &CoverageRanges, team: &TeamId) -> Vec<Gap> {
-    let text = |at: Option<Instant>, unknown: &str| at.map_or_else(|| unknown.to_owned(), |at| asker.time(at).text);
+fn gaps(request: &PageRequest, cover: &CoverageRanges, team: &TeamId) -> Vec<Gap> {
+    let text = |at: Option<Instant>, unknown: &str| at.map_or_else(|| unknown.to_owned(), |at| request.time(at).text);
     let newest = cover.gaps.iter().rev().take(GAPS_SHOWN);
     let gaps = newest.map(|gap| Gap {
         period: format!("{} to {}", text(gap.from, "an unknown time"), text(gap.to, "an unknown time")),
         subject: printable(&gap.subject),
         reason: printable(&gap.reason),
         href: record_of(team, gap.ledger_seq),
-        found: asker.exact(gap.found_at),
+        found: request.exact(gap.found_at),
     });
     gaps.collect()
 }
 
 /// The incomplete ranges, newest first.
-fn open(asker: &PageRequest, cover: &CoverageRanges) -> Vec<Open> {
+fn open(request: &PageRequest, cover: &CoverageRanges) -> Vec<Open> {
     let stretches = cover.stretches.iter().rev().filter(|stretch| stretch.state != CoverageState::Complete);
     let open = stretches.take(GAPS_SHOWN).map(|stretch| Open {
-        period: format!("{} to {}", asker.time(stretch.from).text, asker.time(stretch.to).text),
+        period: format!("{} to {}", request.time(stretch.from).text, request.time(stretch.to).text),
         state: words(stretch.state),
         class: class_of(stretch.state),
     });

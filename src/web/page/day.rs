@@ -70,28 +70,28 @@ struct DayPage {
     list_href: String,
 }
 
-pub async fn day(State(shown): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
-    let asker = PageRequest::of(&shown, &headers, &uri, "A day").await?;
-    let (day, problem) = match asker.input.parsed::<Date>("day") {
+pub async fn day(State(state): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
+    let request = PageRequest::of(&state, &headers, &uri, "A day").await?;
+    let (day, problem) = match request.input.parsed::<Date>("day") {
         Ok(Some(day)) if (2000..2100).contains(&day.year()) => (day, None),
-        Ok(None) => (day_at(asker.now, &asker.zone), None),
-        _ => (day_at(asker.now, &asker.zone), Some("day: give a date such as 2026-11-20".to_owned())),
+        Ok(None) => (day_at(request.now, &request.zone), None),
+        _ => (day_at(request.now, &request.zone), Some("day: give a date such as 2026-11-20".to_owned())),
     };
-    let period = bounds(day, &asker.zone);
-    let problem = problem.map(Problem::bad).or_else(|| checked(&asker.input).err());
+    let period = bounds(day, &request.zone);
+    let problem = problem.map(Problem::bad).or_else(|| checked(&request.input).err());
     let found = match problem {
         Some(problem) => Err(problem),
-        None => match Search::of(&asker.input, asker.teams.clone(), period) {
-            Ok(search) => search.running_sessions(&shown).await,
+        None => match Search::of(&request.input, request.teams.clone(), period) {
+            Ok(search) => search.running_sessions(&state).await,
             Err(problem) => Err(problem),
         },
     };
     let (sessions, problem, status) = match found {
         Ok(sessions) => (sessions, None, StatusCode::OK),
         Err(problem) if problem.status.is_client_error() => (Vec::new(), Some(problem.message), problem.status),
-        Err(problem) => return Err(Refused::here(&shown, &headers, &uri, problem)),
+        Err(problem) => return Err(Refused::here(&state, &headers, &uri, problem)),
     };
-    shown_as(status, &document(asker, day, period, sessions, problem))
+    shown_as(status, &document(request, day, period, sessions, problem))
 }
 
 fn checked(input: &Input) -> Result<(), Problem> {
@@ -103,7 +103,7 @@ fn checked(input: &Input) -> Result<(), Problem> {
 }
 
 fn document(
-    asker: PageRequest,
+    request: PageRequest,
     day: Date,
     period: Range,
     mut sessions: Vec<Session>,
@@ -111,17 +111,17 @@ fn document(
 ) -> DayPage {
     let is_cut = sessions.len() > DAY_MAX;
     sessions.truncate(DAY_MAX);
-    let is_by_user = asker.input.get("by") == Some("user");
-    let (lanes, lanes_left) = lanes(&asker, period, &sessions, is_by_user);
+    let is_by_user = request.input.get("by") == Some("user");
+    let (lanes, lanes_left) = lanes(&request, period, &sessions, is_by_user);
     let moved = |days: i64| day.checked_add(days.days()).unwrap_or(day).to_string();
-    let of_day = |day: &str| format!("/day{}", asker.input.with(&[("day", day)]));
+    let of_day = |day: &str| format!("/day{}", request.input.with(&[("day", day)]));
     let (by, other) = if is_by_user { ("user", "computer") } else { ("computer", "user") };
     let text = day.to_string();
     DayPage {
-        asked: SearchForm::of(&asker),
+        asked: SearchForm::of(&request),
         title: day.strftime("%A, %e %B %Y").to_string().replace("  ", " "),
         by,
-        others: (other, format!("/day{}", asker.input.with(&[("day", &text), ("by", other)]))),
+        others: (other, format!("/day{}", request.input.with(&[("day", &text), ("by", other)]))),
         problem,
         previous: of_day(&moved(-1)),
         next: of_day(&moved(1)),
@@ -129,13 +129,13 @@ fn document(
         lanes_left,
         summary: plural(sessions.len() as u64, "session"),
         is_cut,
-        ticks: ticks(period, &asker.zone),
+        ticks: ticks(period, &request.zone),
         list_href: format!(
             "/sessions{}",
-            asker.input.with(&[("day", ""), ("by", ""), ("from", &text), ("to", &moved(1))])
+            request.input.with(&[("day", ""), ("by", ""), ("from", &text), ("to", &moved(1))])
         ),
         day: text,
-        frame: asker.frame,
+        frame: request.frame,
     }
 }
 
@@ -156,10 +156,10 @@ fn ticks(period: Range, zone: &Zone) -> Vec<String> {
     (0..TICKS).map(|n| local_time_text(at(n), zone)[11..16].to_owned()).chain(["24:00".to_owned()]).collect()
 }
 
-fn lanes(asker: &PageRequest, period: Range, sessions: &[Session], is_by_user: bool) -> (Vec<Lane>, usize) {
+fn lanes(request: &PageRequest, period: Range, sessions: &[Session], is_by_user: bool) -> (Vec<Lane>, usize) {
     let mut by_name: BTreeMap<String, Vec<&Session>> = BTreeMap::new();
     for session in sessions {
-        let row = row_of(asker, session);
+        let row = row_of(request, session);
         by_name.entry(if is_by_user { row.user } else { row.computer }).or_default().push(session);
     }
     let mut found: Vec<(String, Vec<&Session>)> = by_name.into_iter().collect();
@@ -167,15 +167,15 @@ fn lanes(asker: &PageRequest, period: Range, sessions: &[Session], is_by_user: b
     let left = found.len().saturating_sub(LANES_MAX);
     found.truncate(LANES_MAX);
     found.sort_by(|a, b| a.0.cmp(&b.0));
-    (found.into_iter().map(|(name, sessions)| lane(asker, period, name, &sessions, is_by_user)).collect(), left)
+    (found.into_iter().map(|(name, sessions)| lane(request, period, name, &sessions, is_by_user)).collect(), left)
 }
 
-fn lane(asker: &PageRequest, period: Range, name: String, sessions: &[&Session], is_by_user: bool) -> Lane {
+fn lane(request: &PageRequest, period: Range, name: String, sessions: &[&Session], is_by_user: bool) -> Lane {
     let mut ends: Vec<i64> = Vec::new();
     let mut bars = Vec::new();
     for session in sessions {
         let bar_end = session.closed_at.unwrap_or(match session.outcome.as_str() {
-            "open" => asker.now.max(session.last_event_at),
+            "open" => request.now.max(session.last_event_at),
             _ => session.last_event_at,
         });
         let (x, end) = (place(session.first_event_at, period), place(bar_end, period));
@@ -187,7 +187,7 @@ fn lane(asker: &PageRequest, period: Range, name: String, sessions: &[&Session],
             None => ends.push(x + width + 1),
         }
         let (outcome, class) = words(&session.outcome);
-        let row = row_of(asker, session);
+        let row = row_of(request, session);
         let other = if is_by_user { row.computer } else { row.user };
         let title = format!("{}, {other}, {}: {outcome}, {}", row.began.text, row.address, row.length);
         bars.push(Bar { x, y: level * LEVEL + 2, width, class, href: session_href(session), title });

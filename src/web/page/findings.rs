@@ -51,12 +51,12 @@ struct Findings {
     has_teams: bool,
 }
 
-pub async fn findings(State(shown): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
-    let asker = PageRequest::of(&shown, &headers, &uri, "Findings").await?;
-    let refused = |problem| Refused::here(&shown, &headers, &uri, problem);
-    let counts = kinds(&shown, asker.teams.clone()).await.map_err(refused)?;
-    let found = match asker.input.only(&PARAMETERS) {
-        Ok(()) => find(&shown, &asker.input, asker.teams.clone(), ROWS).await,
+pub async fn findings(State(state): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
+    let request = PageRequest::of(&state, &headers, &uri, "Findings").await?;
+    let refused = |problem| Refused::here(&state, &headers, &uri, problem);
+    let counts = kinds(&state, request.teams.clone()).await.map_err(refused)?;
+    let found = match request.input.only(&PARAMETERS) {
+        Ok(()) => find(&state, &request.input, request.teams.clone(), ROWS).await,
         Err(problem) => Err(problem),
     };
     let (found, problem, status) = match found {
@@ -64,8 +64,8 @@ pub async fn findings(State(shown): State<Arc<AppState>>, headers: HeaderMap, ur
         Err(problem) if problem.status.is_client_error() => (None, Some(problem.message), problem.status),
         Err(problem) => return Err(refused(problem)),
     };
-    let asked = asker.input.get("kind").unwrap_or_default();
-    let rows = found.iter().flat_map(|found| &found.rows).map(|finding| row_of(&asker, finding)).collect();
+    let asked = request.input.get("kind").unwrap_or_default();
+    let rows = found.iter().flat_map(|found| &found.rows).map(|finding| row_of(&request, finding)).collect();
     let next = found.and_then(|found| found.next);
     let document = Findings {
         rows,
@@ -74,19 +74,19 @@ pub async fn findings(State(shown): State<Arc<AppState>>, headers: HeaderMap, ur
             .iter()
             .map(|(name, count)| Kind { name: name.clone(), count: counted(*count), is_asked: name == asked })
             .collect(),
-        stream: asker.input.shown("stream"),
-        seq: asker.input.shown("seq"),
+        stream: request.input.shown("stream"),
+        seq: request.input.shown("seq"),
         problem,
-        next: next.map(|after| format!("/findings{}", asker.input.with(&[("after", &after)]))),
-        first: asker.input.get("after").map(|_| format!("/findings{}", asker.input.with(&[("after", "")]))),
-        has_teams: asker.team.is_none() && asker.teams.len() > 1,
-        frame: asker.frame,
+        next: next.map(|after| format!("/findings{}", request.input.with(&[("after", &after)]))),
+        first: request.input.get("after").map(|_| format!("/findings{}", request.input.with(&[("after", "")]))),
+        has_teams: request.team.is_none() && request.teams.len() > 1,
+        frame: request.frame,
     };
     shown_as(status, &document)
 }
 
-fn row_of(asker: &PageRequest, finding: &FindingView) -> Row {
-    let text = |at: Option<Instant>| at.map(|at| asker.time(at).text);
+fn row_of(request: &PageRequest, finding: &FindingView) -> Row {
+    let text = |at: Option<Instant>| at.map(|at| request.time(at).text);
     Row {
         kind: finding.kind.replace('_', " "),
         class: match finding.kind.as_str() {
@@ -105,8 +105,8 @@ fn row_of(asker: &PageRequest, finding: &FindingView) -> Row {
         },
         reason: printable(&finding.reason),
         count: counted(finding.count),
-        found: asker.exact(finding.found_at),
+        found: request.exact(finding.found_at),
         seq: finding.ledger_seq,
-        team: asker.names.label(&finding.team_id),
+        team: request.names.label(&finding.team_id),
     }
 }

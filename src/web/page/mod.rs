@@ -62,8 +62,8 @@ pub fn open_routes() -> Router<Arc<AppState>> {
 }
 
 /// The visitor's identity: a signed-in browser, else the machine. A visitor cannot choose it.
-pub fn visitor(shown: &AppState, headers: &HeaderMap, peer: SocketAddr) -> String {
-    match shown.signed_in(headers) {
+pub fn visitor(state: &AppState, headers: &HeaderMap, peer: SocketAddr) -> String {
+    match state.signed_in(headers) {
         Some(sign_in) => sign_in.to_string(),
         None => machine(peer).to_string(),
     }
@@ -91,9 +91,9 @@ pub fn with_security_headers(mut answer: Response) -> Response {
 }
 
 /// The answer for an unknown address.
-pub async fn not_found(State(shown): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Response {
+pub async fn not_found(State(state): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Response {
     let problem = Problem::missing(format!("no page exists at {}", crate::report::printable(uri.path())));
-    Refused::here(&shown, &headers, &uri, problem).into_response()
+    Refused::here(&state, &headers, &uri, problem).into_response()
 }
 
 fn shown_page(page: &impl Template) -> Page {
@@ -113,8 +113,8 @@ struct Refused {
 }
 
 impl Refused {
-    fn here(shown: &AppState, headers: &HeaderMap, uri: &Uri, problem: Problem) -> Self {
-        Self { problem, frame: Some(Box::new(Frame::bare(shown, headers, uri))) }
+    fn here(state: &AppState, headers: &HeaderMap, uri: &Uri, problem: Problem) -> Self {
+        Self { problem, frame: Some(Box::new(Frame::bare(state, headers, uri))) }
     }
 }
 

@@ -94,21 +94,21 @@ struct Overview {
     shard: String,
 }
 
-pub async fn overview(State(shown): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
-    let refused = |problem| Refused::here(&shown, &headers, &uri, problem);
+pub async fn overview(State(state): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
+    let refused = |problem| Refused::here(&state, &headers, &uri, problem);
     let input = Input::of(uri.query()).map_err(refused)?;
     input.only(&PARAMETERS).map_err(refused)?;
     let page = input.number("page").map_err(refused)?.unwrap_or(1);
-    let mut frame = Frame::bare(&shown, &headers, &uri);
+    let mut frame = Frame::bare(&state, &headers, &uri);
     frame.title = "Overview".to_owned();
-    let (now, zone) = (shown.clock.now(), zone_of(&headers));
-    let mut daemon = DaemonHealth::of(&shown.live, now);
+    let (now, zone) = (state.clock.now(), zone_of(&headers));
+    let mut daemon = DaemonHealth::of(&state.live, now);
     // The page works even while the archive cannot be read.
-    let held = shown.queries.teams().await.unwrap_or_default();
-    let names = shown.queries.names().await.unwrap_or_default();
+    let archived = state.queries.teams().await.unwrap_or_default();
+    let names = state.queries.names().await.unwrap_or_default();
     daemon.set_names(&names);
     let search = input.shown("q");
-    let beside = OtherTeams::of(&held, &daemon, &names, &search, TEAMS_SHOWN);
+    let beside = OtherTeams::of(&archived, &daemon, &names, &search, TEAMS_SHOWN);
     let (totals, verdict, errors) = (daemon.totals(), verdict(&daemon), errors(&daemon));
     daemon.worst_first();
     let is_searchable = daemon.teams.len() > TEAMS_SHOWN || !beside.others_left.is_empty();
@@ -147,25 +147,25 @@ pub async fn overview(State(shown): State<Arc<AppState>>, headers: HeaderMap, ur
 
 fn verdict(daemon: &DaemonHealth) -> (&'static str, String, String) {
     let totals = daemon.totals();
-    let said = |class, title: &str, sentence: String| (class, title.to_owned(), sentence);
+    let headline = |class, title: &str, sentence: String| (class, title.to_owned(), sentence);
     if let Some(found) = daemon.verified.as_ref().filter(|found| found.faults > 0) {
         let faults = plural(found.faults as u64, "fault");
         let sentence =
             format!("The last check found {faults}. `annals verify` names each of them. Do not change the archive.");
-        return said("bad", "The archive differs from its ledger", sentence);
+        return headline("bad", "The archive differs from its ledger", sentence);
     }
     if daemon.teams.is_empty() {
         return match &daemon.teams_error {
-            Some(_) => said(
+            Some(_) => headline(
                 "warn",
                 "The service does not answer",
                 "Annals does not know the teams yet. It tries again by itself.".to_owned(),
             ),
             None if daemon.is_listed && !daemon.shard.is_whole() => {
                 let title = format!("No team belongs to shard {}", daemon.shard);
-                said("calm", &title, "Other shards read the teams that the token sees.".to_owned())
+                headline("calm", &title, "Other shards read the teams that the token sees.".to_owned())
             }
-            None => said("calm", "Annals is asking the service for its teams", "This takes a moment.".to_owned()),
+            None => headline("calm", "Annals is asking the service for its teams", "This takes a moment.".to_owned()),
         };
     }
     if totals.late > 0 {
@@ -178,15 +178,15 @@ fn verdict(daemon: &DaemonHealth) -> (&'static str, String, String) {
             plural(totals.streams, "stream")
         );
         let title = if totals.fresh == 0 { "Annals cannot read the service" } else { "Some streams are late" };
-        return said("warn", title, sentence);
+        return headline("warn", title, sentence);
     }
     if totals.waiting > 0 {
         let sentence = format!("{} of {} not read yet.", totals.waiting, plural(totals.streams, "stream"));
-        return said("calm", "The daemon runs its first round since its start", sentence);
+        return headline("calm", "The daemon runs its first round since its start", sentence);
     }
     if daemon.teams_error.is_some() {
         let sentence = "The daemon cannot read the list of teams, so it would miss a new team.".to_owned();
-        return said("warn", "All known streams are up to date", sentence);
+        return headline("warn", "All known streams are up to date", sentence);
     }
     let failing: usize = daemon.errors().values().sum();
     if failing > 0 {
@@ -195,9 +195,9 @@ fn verdict(daemon: &DaemonHealth) -> (&'static str, String, String) {
             failing,
             plural(totals.streams, "stream")
         );
-        return said("warn", "Up to date, but reads fail", sentence);
+        return headline("warn", "Up to date, but reads fail", sentence);
     }
-    said(
+    headline(
         "good",
         "Everything is up to date",
         format!("{} of {} read as scheduled.", plural(totals.streams, "stream"), plural(totals.teams, "team")),

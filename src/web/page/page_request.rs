@@ -66,9 +66,9 @@ impl Frame {
     }
 
     /// The frame of a page without a team.
-    pub fn bare(shown: &AppState, headers: &HeaderMap, uri: &Uri) -> Self {
+    pub fn bare(state: &AppState, headers: &HeaderMap, uri: &Uri) -> Self {
         let zone = zone_of(headers);
-        let has_sql = shown.settings().sql;
+        let has_sql = state.settings().sql;
         let is_under = |href: &str| uri.path() == href || uri.path().starts_with(&format!("{href}/"));
         let places =
             PLACES.iter().filter(|(href, _)| has_sql || *href != "/sql").map(|(href, label)| NavigationEntry {
@@ -81,8 +81,8 @@ impl Frame {
             places: places.collect(),
             zone: zone.name().to_owned(),
             version: env!("CARGO_PKG_VERSION"),
-            now: Some(time(shown.clock.now(), &zone)),
-            is_closed: shown.is_closed(),
+            now: Some(time(state.clock.now(), &zone)),
+            is_closed: state.is_closed(),
             here: uri.path_and_query().map_or_else(|| "/".to_owned(), |here| here.as_str().to_owned()),
             style: assets::style(),
             script: assets::script(),
@@ -108,31 +108,31 @@ pub struct PageRequest {
 impl PageRequest {
     /// # Errors
     /// When the archive cannot be read, or does not hold the team.
-    pub async fn of(shown: &AppState, headers: &HeaderMap, uri: &Uri, title: &str) -> Result<Self, super::Refused> {
-        let refused = |problem: Problem| super::Refused::here(shown, headers, uri, problem);
+    pub async fn of(state: &AppState, headers: &HeaderMap, uri: &Uri, title: &str) -> Result<Self, super::Refused> {
+        let refused = |problem: Problem| super::Refused::here(state, headers, uri, problem);
         let input = Input::of(uri.query()).map_err(refused)?;
-        let held = shown.queries.teams().await.map_err(refused)?;
-        let (mut team, mut teams) = asked_teams(shown, &input).await.map_err(refused)?;
-        let has_all = held.len() <= TEAMS_TOGETHER_MAX;
-        if team.is_none() && (!has_all || held.len() == 1) {
-            team = held.first().cloned();
+        let archived = state.queries.teams().await.map_err(refused)?;
+        let (mut team, mut teams) = asked_teams(state, &input).await.map_err(refused)?;
+        let has_all = archived.len() <= TEAMS_TOGETHER_MAX;
+        if team.is_none() && (!has_all || archived.len() == 1) {
+            team = archived.first().cloned();
             teams = team.iter().cloned().collect();
         }
-        let mut frame = Frame::bare(shown, headers, uri);
+        let mut frame = Frame::bare(state, headers, uri);
         frame.title = title.to_owned();
-        let names = shown.queries.names().await.map_err(refused)?;
-        frame.teams = held.iter().map(|team| (team.to_string(), names.label(team.as_str()))).collect();
+        let names = state.queries.names().await.map_err(refused)?;
+        frame.teams = archived.iter().map(|team| (team.to_string(), names.label(team.as_str()))).collect();
         frame.teams.sort_by_cached_key(|(team, label)| (label.to_lowercase(), team.clone()));
         frame.has_all = has_all;
-        let mut asker = Self { input, zone: zone_of(headers), now: shown.clock.now(), team: None, teams, names, frame };
-        asker.set_team(team);
-        let team = asker.frame.team.clone();
-        if held.len() > 1 {
-            for place in asker.frame.places.iter_mut().filter(|place| place.href != "/") {
+        let mut page = Self { input, zone: zone_of(headers), now: state.clock.now(), team: None, teams, names, frame };
+        page.set_team(team);
+        let team = page.frame.team.clone();
+        if archived.len() > 1 {
+            for place in page.frame.places.iter_mut().filter(|place| place.href != "/") {
                 place.href.push_str(&query([("team", team.as_str())]));
             }
         }
-        Ok(asker)
+        Ok(page)
     }
 
     /// Changes the team of the page.

@@ -41,32 +41,32 @@ struct Quarantine {
     has_teams: bool,
 }
 
-pub async fn quarantine(State(shown): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
-    let asker = PageRequest::of(&shown, &headers, &uri, "Quarantine").await?;
-    let found = match asker.input.only(&PARAMETERS) {
-        Ok(()) => find(&shown, &asker.input, asker.teams.clone(), ROWS).await,
+pub async fn quarantine(State(state): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
+    let request = PageRequest::of(&state, &headers, &uri, "Quarantine").await?;
+    let found = match request.input.only(&PARAMETERS) {
+        Ok(()) => find(&state, &request.input, request.teams.clone(), ROWS).await,
         Err(problem) => Err(problem),
     };
     let (found, problem, status) = match found {
         Ok(found) => (Some(found), None, StatusCode::OK),
         Err(problem) if problem.status.is_client_error() => (None, Some(problem.message), problem.status),
-        Err(problem) => return Err(Refused::here(&shown, &headers, &uri, problem)),
+        Err(problem) => return Err(Refused::here(&state, &headers, &uri, problem)),
     };
-    let items = found.iter().flat_map(|found| &found.rows).map(|row| item(&asker, row)).collect();
+    let items = found.iter().flat_map(|found| &found.rows).map(|row| item(&request, row)).collect();
     let next = found.and_then(|found| found.next);
     let document = Quarantine {
         items,
-        stream: asker.input.shown("stream"),
+        stream: request.input.shown("stream"),
         problem,
-        next: next.map(|after| format!("/quarantine{}", asker.input.with(&[("after", &after)]))),
-        first: asker.input.get("after").map(|_| format!("/quarantine{}", asker.input.with(&[("after", "")]))),
-        has_teams: asker.team.is_none() && asker.teams.len() > 1,
-        frame: asker.frame,
+        next: next.map(|after| format!("/quarantine{}", request.input.with(&[("after", &after)]))),
+        first: request.input.get("after").map(|_| format!("/quarantine{}", request.input.with(&[("after", "")]))),
+        has_teams: request.team.is_none() && request.teams.len() > 1,
+        frame: request.frame,
     };
     shown_as(status, &document)
 }
 
-fn item(asker: &PageRequest, row: &Quarantined) -> Item {
+fn item(request: &PageRequest, row: &Quarantined) -> Item {
     let raw = row.raw.as_deref().unwrap_or_default();
     let is_json = serde_json::from_str::<serde::de::IgnoredAny>(raw).is_ok();
     Item {
@@ -74,11 +74,11 @@ fn item(asker: &PageRequest, row: &Quarantined) -> Item {
         reason: printable(&row.reason.replace('_', " ")),
         detail: row.detail.as_deref().map(printable).unwrap_or_default(),
         id: printable(&row.event_id),
-        at: row.event_time.map(|at| asker.exact(at)),
-        seen: asker.exact(row.first_seen_at),
+        at: row.event_time.map(|at| request.exact(at)),
+        seen: request.exact(row.first_seen_at),
         text: if is_json { pretty(raw) } else { printable(raw) },
         is_cut: row.raw_chars.is_some_and(|chars| chars > RAW_CHARS_MAX as u64),
         chars: counted(row.raw_chars.unwrap_or(0)),
-        team: asker.names.label(&row.team_id),
+        team: request.names.label(&row.team_id),
     }
 }

@@ -50,12 +50,12 @@ struct Reports {
     faults: Vec<String>,
 }
 
-pub async fn reports(State(shown): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
-    let asker = PageRequest::of(&shown, &headers, &uri, "Reports").await?;
-    let refused = |problem| Refused::here(&shown, &headers, &uri, problem);
-    asker.input.only(&["team"]).map_err(refused)?;
-    let catalog = catalog(&shown).await.map_err(refused)?;
-    let team = query([("team", asker.team_query().as_str())]);
+pub async fn reports(State(state): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
+    let request = PageRequest::of(&state, &headers, &uri, "Reports").await?;
+    let refused = |problem| Refused::here(&state, &headers, &uri, problem);
+    request.input.only(&["team"]).map_err(refused)?;
+    let catalog = catalog(&state).await.map_err(refused)?;
+    let team = query([("team", request.team_query().as_str())]);
     let listed = catalog.reports().iter().map(|report| ListedReport {
         id: printable(&report.id),
         title: printable(&report.title),
@@ -67,7 +67,7 @@ pub async fn reports(State(shown): State<Arc<AppState>>, headers: HeaderMap, uri
     let document = Reports {
         reports: listed.collect(),
         faults: catalog.faults().iter().map(|fault| printable(&fault.to_string())).collect(),
-        frame: asker.frame,
+        frame: request.frame,
     };
     shown_page(&document)
 }
@@ -107,45 +107,45 @@ struct ReportPage {
 }
 
 pub async fn report(
-    State(shown): State<Arc<AppState>>,
+    State(state): State<Arc<AppState>>,
     Path(name): Path<String>,
     headers: HeaderMap,
     uri: Uri,
 ) -> Page {
-    let refused = |problem| Refused::here(&shown, &headers, &uri, problem);
-    let report = catalog(&shown).await.and_then(|mut catalog| Ok(catalog.find(&name)?.clone())).map_err(refused)?;
-    let asker = PageRequest::of(&shown, &headers, &uri, &report.title).await?;
-    let is_asked = asker.input.get("run").is_some();
+    let refused = |problem| Refused::here(&state, &headers, &uri, problem);
+    let report = catalog(&state).await.and_then(|mut catalog| Ok(catalog.find(&name)?.clone())).map_err(refused)?;
+    let request = PageRequest::of(&state, &headers, &uri, &report.title).await?;
+    let is_asked = request.input.get("run").is_some();
     // A report that reads the whole archive or lacks a parameter waits for the button.
-    let waits = if is_asked { None } else { waits(&report, &asker.input) };
-    let answer = if waits.is_some() { Ok(None) } else { answered(&shown, &asker, report.clone()).await.map(Some) };
+    let waits = if is_asked { None } else { waits(&report, &request.input) };
+    let answer = if waits.is_some() { Ok(None) } else { answered(&state, &request, report.clone()).await.map(Some) };
     let (answer, problem, status) = match answer {
         Ok(answer) => (answer, None, StatusCode::OK),
         Err(problem) if problem.status.is_server_error() && problem.code == "failed" => return Err(refused(problem)),
         Err(problem) => (None, Some(problem.message), problem.status),
     };
     let (section, about) = answer.unzip();
-    let (from, to) = period_shown(&asker);
+    let (from, to) = period_shown(&request);
     let document = ReportPage {
         id: printable(&report.id),
         title: printable(&report.title),
         question: printable(&report.question),
         from,
         to,
-        fields: fields(&report, &asker),
+        fields: fields(&report, &request),
         problem,
-        gaps: about.as_ref().map(|about| gaps(about, &asker.zone)).unwrap_or_default(),
+        gaps: about.as_ref().map(|about| gaps(about, &request.zone)).unwrap_or_default(),
         gaps_left: about.as_ref().map_or(0, About::gaps).saturating_sub(GAPS_SHOWN),
-        gaps_href: format!("/findings{}", query([("team", asker.team_query().as_str()), ("kind", "gap")])),
+        gaps_href: format!("/findings{}", query([("team", request.team_query().as_str()), ("kind", "gap")])),
         heads: about
             .iter()
             .flat_map(|about| &about.ledger)
-            .map(|head| (asker.names.label(&head.team), head.seq, head.sha256.to_string()))
+            .map(|head| (request.names.label(&head.team), head.seq, head.sha256.to_string()))
             .collect(),
         section,
         waits,
         seconds: REPORT_TIME_MAX.as_secs(),
-        frame: asker.frame,
+        frame: request.frame,
     };
     shown_as(status, &document)
 }
@@ -167,33 +167,33 @@ fn label(name: &str) -> String {
     name.replace('_', " ")
 }
 
-async fn answered(shown: &AppState, asker: &PageRequest, report: Report) -> Result<(Section, About), Problem> {
-    check_parameters(&asker.input)?;
+async fn answered(state: &AppState, request: &PageRequest, report: Report) -> Result<(Section, About), Problem> {
+    check_parameters(&request.input)?;
     let links = FORMATS.map(|(label, format, _)| {
-        let end = asker.input.with(&[
+        let end = request.input.with(&[
             ("run", ""),
-            ("tz", asker.zone.name()),
+            ("tz", request.zone.name()),
             ("format", format.as_str()),
-            ("team", asker.frame.team.as_str()),
+            ("team", request.frame.team.as_str()),
         ]);
         (label.to_owned(), format!("/reports/{}/file{end}", report.name))
     });
-    let question = Question::of(shown, report, &with_team(asker), asker.zone.clone()).await?;
-    question.section(shown, ROWS, links.into()).await
+    let question = Question::of(state, report, &with_team(request), request.zone.clone()).await?;
+    question.section(state, ROWS, links.into()).await
 }
 
 /// The input with the team of the page, even if the address names none.
-fn with_team(asker: &PageRequest) -> Input {
-    Input::of(asker.input.with(&[("team", asker.frame.team.as_str())]).strip_prefix('?')).unwrap_or_default()
+fn with_team(request: &PageRequest) -> Input {
+    Input::of(request.input.with(&[("team", request.frame.team.as_str())]).strip_prefix('?')).unwrap_or_default()
 }
 
-fn period_shown(asker: &PageRequest) -> (String, String) {
-    let day = |at| local_time_text(at, &asker.zone)[..10].to_owned();
-    let given = |name: &str| match asker.input.parsed::<When>(name) {
-        Ok(Some(when)) => day(when.resolve_in(asker.now, asker.zone.rules())),
+fn period_shown(request: &PageRequest) -> (String, String) {
+    let day = |at| local_time_text(at, &request.zone)[..10].to_owned();
+    let given = |name: &str| match request.input.parsed::<When>(name) {
+        Ok(Some(when)) => day(when.resolve_in(request.now, request.zone.rules())),
         _ => String::new(),
     };
-    match (period(&asker.input, asker.now, &asker.zone), given("to").is_empty()) {
+    match (period(&request.input, request.now, &request.zone), given("to").is_empty()) {
         // The period ends now: leave the form field empty, so that it remains "now".
         (Ok(range), true) => (day(range.start), String::new()),
         (Ok(range), false) => (day(range.start), day(range.end)),
@@ -201,7 +201,7 @@ fn period_shown(asker: &PageRequest) -> (String, String) {
     }
 }
 
-fn fields(report: &Report, asker: &PageRequest) -> Vec<Field> {
+fn fields(report: &Report, request: &PageRequest) -> Vec<Field> {
     let fields = report.params.iter().map(|param| {
         let name = format!("param.{}", param.name);
         let default = match &param.default {
@@ -209,7 +209,7 @@ fn fields(report: &Report, asker: &PageRequest) -> Vec<Field> {
             ParamDefault::Null | ParamDefault::Required => String::new(),
         };
         Field {
-            value: asker.input.get(&name).map_or_else(|| default.clone(), printable),
+            value: request.input.get(&name).map_or_else(|| default.clone(), printable),
             placeholder: match param.kind {
                 ParamKind::Duration => "30m",
                 ParamKind::List => "a, b, c",
@@ -247,12 +247,12 @@ fn gaps(about: &About, zone: &Zone) -> Vec<String> {
 }
 
 /// The whole report as a download.
-pub async fn file(State(shown): State<Arc<AppState>>, Path(name): Path<String>, headers: HeaderMap, uri: Uri) -> Page {
-    let refused = |problem| Refused::here(&shown, &headers, &uri, problem);
-    made(&shown, &name, &headers, &uri).await.map_err(refused)
+pub async fn file(State(state): State<Arc<AppState>>, Path(name): Path<String>, headers: HeaderMap, uri: Uri) -> Page {
+    let refused = |problem| Refused::here(&state, &headers, &uri, problem);
+    download(&state, &name, &headers, &uri).await.map_err(refused)
 }
 
-async fn made(shown: &AppState, name: &str, headers: &HeaderMap, uri: &Uri) -> Result<Response, Problem> {
+async fn download(state: &AppState, name: &str, headers: &HeaderMap, uri: &Uri) -> Result<Response, Problem> {
     let input = Input::of(uri.query())?;
     let format = input.get("format").unwrap_or("csv");
     let known = FORMATS.into_iter().find(|(_, known, _)| known.as_str() == format);
@@ -263,11 +263,11 @@ async fn made(shown: &AppState, name: &str, headers: &HeaderMap, uri: &Uri) -> R
     let input = Input::of(input.with(&[("format", "")]).strip_prefix('?'))?;
     check_parameters(&input)?;
     let zone = zone(&input, zone_of(headers))?;
-    let report = catalog(shown).await?.find(name)?.clone();
-    let question = Question::of(shown, report, &input, zone).await?;
+    let report = catalog(state).await?.find(name)?.clone();
+    let question = Question::of(state, report, &input, zone).await?;
     let begin = question.asked.period.start.day();
     let name = format!("{}-{}-{begin}.{}", question.report.id.to_lowercase(), question.report.name, format.as_str());
-    let body = question.file(shown, format).await?;
+    let body = question.file(state, format).await?;
     let plain: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || "-_.".contains(*c)).collect();
     let disposition = format!("attachment; filename=\"{plain}\"");
     let disposition = HeaderValue::from_str(&disposition).map_err(|error| Problem::failed(error.to_string()))?;

@@ -68,31 +68,31 @@ struct Sessions {
     day_href: String,
 }
 
-pub async fn sessions(State(shown): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
-    let asker = PageRequest::of(&shown, &headers, &uri, "Sessions").await?;
-    let asked = SearchForm::of(&asker);
-    match found(&shown, &asker).await {
+pub async fn sessions(State(state): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
+    let request = PageRequest::of(&state, &headers, &uri, "Sessions").await?;
+    let asked = SearchForm::of(&request);
+    match found(&state, &request).await {
         Ok((search, rows, next)) => {
-            let latest = if rows.is_empty() { newest(&shown, asker.teams.clone()).await? } else { None };
-            let has_teams = asker.team.is_none() && asker.teams.len() > 1;
-            let begin = |at: Instant| local_time_text(at, &asker.zone);
+            let latest = if rows.is_empty() { newest(&state, request.teams.clone()).await? } else { None };
+            let has_teams = request.team.is_none() && request.teams.len() > 1;
+            let begin = |at: Instant| local_time_text(at, &request.zone);
             let document = Sessions {
                 problem: None,
-                rows: rows.iter().map(|session| row_of(&asker, session)).collect(),
+                rows: rows.iter().map(|session| row_of(&request, session)).collect(),
                 period: format!(
                     "{} to {}, {}",
                     begin(search.period.start),
                     begin(search.period.end),
-                    asker.zone.name()
+                    request.zone.name()
                 ),
-                next: next.map(|after| format!("/sessions{}", asker.input.with(&[("after", &after)]))),
-                first: asker.input.get("after").map(|_| format!("/sessions{}", asker.input.with(&[("after", "")]))),
-                newest: latest.map(|at| (asker.time(at).text, around(&asker, at))),
+                next: next.map(|after| format!("/sessions{}", request.input.with(&[("after", &after)]))),
+                first: request.input.get("after").map(|_| format!("/sessions{}", request.input.with(&[("after", "")]))),
+                newest: latest.map(|at| (request.time(at).text, around(&request, at))),
                 is_narrow: search.is_narrow(),
                 has_teams,
-                day_href: day_href(&asker, rows.first().map_or(search.period.end, |row| row.first_event_at)),
+                day_href: day_href(&request, rows.first().map_or(search.period.end, |row| row.first_event_at)),
                 asked,
-                frame: asker.frame,
+                frame: request.frame,
             };
             shown_page(&document)
         }
@@ -108,33 +108,33 @@ pub async fn sessions(State(shown): State<Arc<AppState>>, headers: HeaderMap, ur
                 is_narrow: false,
                 has_teams: false,
                 day_href: "/day".to_owned(),
-                frame: asker.frame,
+                frame: request.frame,
             };
             shown_as(problem.status, &document)
         }
-        Err(problem) => Err(Refused::here(&shown, &headers, &uri, problem)),
+        Err(problem) => Err(Refused::here(&state, &headers, &uri, problem)),
     }
 }
 
-async fn found(shown: &AppState, asker: &PageRequest) -> Result<(Search, Vec<Session>, Option<String>), Problem> {
+async fn found(state: &AppState, request: &PageRequest) -> Result<(Search, Vec<Session>, Option<String>), Problem> {
     // The links of the day's page keep its grouping.
-    asker.input.only(&[&PARAMETERS[..], &["by"]].concat())?;
-    let period = period(&asker.input, asker.now, &asker.zone)?;
-    let search = Search::of(&asker.input, asker.teams.clone(), period)?;
-    let found = search.find(shown, &asker.input, ROWS).await?;
+    request.input.only(&[&PARAMETERS[..], &["by"]].concat())?;
+    let period = period(&request.input, request.now, &request.zone)?;
+    let search = Search::of(&request.input, request.teams.clone(), period)?;
+    let found = search.find(state, &request.input, ROWS).await?;
     Ok((search, found.rows, found.next))
 }
 
 impl SearchForm {
-    pub fn of(asker: &PageRequest) -> Self {
+    pub fn of(request: &PageRequest) -> Self {
         // Convert every form of date to the form that the form field shows.
-        let day = |name: &str| match asker.input.parsed::<When>(name) {
+        let day = |name: &str| match request.input.parsed::<When>(name) {
             Ok(Some(when)) => {
-                local_time_text(when.resolve_in(asker.now, asker.zone.rules()), &asker.zone)[..10].to_owned()
+                local_time_text(when.resolve_in(request.now, request.zone.rules()), &request.zone)[..10].to_owned()
             }
             _ => String::new(),
         };
-        let shown = |name: &str| asker.input.shown(name);
+        let shown = |name: &str| request.input.shown(name);
         Self {
             user: shown("user"),
             computer: shown("computer"),
@@ -148,14 +148,14 @@ impl SearchForm {
 }
 
 /// The 30 days up to the day of the newest session.
-fn around(asker: &PageRequest, at: Instant) -> String {
-    let to = local_time_text(at.plus(std::time::Duration::from_secs(86_400)), &asker.zone)[..10].to_owned();
-    format!("/sessions{}", asker.input.with(&[("to", &to), ("from", ""), ("after", "")]))
+fn around(request: &PageRequest, at: Instant) -> String {
+    let to = local_time_text(at.plus(std::time::Duration::from_secs(86_400)), &request.zone)[..10].to_owned();
+    format!("/sessions{}", request.input.with(&[("to", &to), ("from", ""), ("after", "")]))
 }
 
-fn day_href(asker: &PageRequest, at: Instant) -> String {
-    let day = local_time_text(at, &asker.zone)[..10].to_owned();
-    let kept = asker.input.with(&[("from", ""), ("to", ""), ("after", ""), ("limit", ""), ("day", &day)]);
+fn day_href(request: &PageRequest, at: Instant) -> String {
+    let day = local_time_text(at, &request.zone)[..10].to_owned();
+    let kept = request.input.with(&[("from", ""), ("to", ""), ("after", ""), ("limit", ""), ("day", &day)]);
     format!("/day{kept}")
 }
 
@@ -188,11 +188,11 @@ pub fn session_href(session: &Session) -> String {
     format!("/session{}", query([("team", session.team_id.as_str()), ("id", session.connection_id.as_str())]))
 }
 
-pub fn row_of(asker: &PageRequest, session: &Session) -> Row {
+pub fn row_of(request: &PageRequest, session: &Session) -> Row {
     let (outcome, outcome_class) = words(&session.outcome);
     Row {
         href: session_href(session),
-        began: asker.exact(session.first_event_at),
+        began: request.exact(session.first_event_at),
         user: first_of([&session.peer_email, &session.local_user_name]),
         computer: first_of([&session.computer_host_name, &session.device_id]),
         address: first_of([&session.peer_ip, &session.direct_ip]),
@@ -200,7 +200,7 @@ pub fn row_of(asker: &PageRequest, session: &Session) -> Row {
         outcome_class,
         length: session.duration_ms.map_or_else(|| "–".to_owned(), length),
         events: counted(session.event_count),
-        team: asker.names.label(&session.team_id),
+        team: request.names.label(&session.team_id),
     }
 }
 
@@ -234,17 +234,17 @@ struct OneSession {
     day_href: String,
 }
 
-pub async fn session(State(shown): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
-    let asker = PageRequest::of(&shown, &headers, &uri, "Session").await?;
-    let refused = |problem| Refused::here(&shown, &headers, &uri, problem);
-    asker.input.only(&["team", "id"]).map_err(refused)?;
-    let id = asker
+pub async fn session(State(state): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
+    let request = PageRequest::of(&state, &headers, &uri, "Session").await?;
+    let refused = |problem| Refused::here(&state, &headers, &uri, problem);
+    request.input.only(&["team", "id"]).map_err(refused)?;
+    let id = request
         .input
         .get("id")
         .ok_or_else(|| refused(Problem::bad("id: the parameter is missing: give a connection id")))?;
-    let (session, events) = one(&shown, asker.teams.clone(), id).await.map_err(refused)?;
+    let (session, events) = one(&state, request.teams.clone(), id).await.map_err(refused)?;
     let (outcome, outcome_class) = words(&session.outcome);
-    let row = row_of(&asker, &session);
+    let row = row_of(&request, &session);
     let document = OneSession {
         id: printable(&session.connection_id),
         outcome,
@@ -256,11 +256,11 @@ pub async fn session(State(shown): State<Arc<AppState>>, headers: HeaderMap, uri
             ("established", session.established_at),
             ("closed", session.closed_at),
         ]
-        .map(|(name, at)| (name, at.map(|at| asker.exact(at))))
+        .map(|(name, at)| (name, at.map(|at| request.exact(at))))
         .into(),
-        facts: facts(&session, &asker.names),
+        facts: facts(&session, &request.names),
         conflicts: session.conflicts.as_deref().map(pretty).unwrap_or_default(),
-        events: events.iter().map(|event| event_of(&asker, event)).collect(),
+        events: events.iter().map(|event| event_of(&request, event)).collect(),
         event_count: usize::try_from(session.event_count).unwrap_or(usize::MAX),
         api_href: format!(
             "/api/session{}",
@@ -270,10 +270,10 @@ pub async fn session(State(shown): State<Arc<AppState>>, headers: HeaderMap, uri
             "/day{}",
             query([
                 ("team", session.team_id.as_str()),
-                ("day", &local_time_text(session.first_event_at, &asker.zone)[..10])
+                ("day", &local_time_text(session.first_event_at, &request.zone)[..10])
             ])
         ),
-        frame: asker.frame,
+        frame: request.frame,
     };
     shown_page(&document)
 }
@@ -297,17 +297,17 @@ fn facts(session: &Session, names: &TeamNames) -> Vec<(&'static str, String)> {
     all.into_iter().filter(|(_, value)| !value.is_empty()).collect()
 }
 
-fn event_of(asker: &PageRequest, event: &Event) -> EventView {
+fn event_of(request: &PageRequest, event: &Event) -> EventView {
     let raw = event.raw.as_deref().unwrap_or_default();
     let is_cut = raw.chars().nth(RAW_CHARS_MAX).is_some();
     let shown: String = raw.chars().take(RAW_CHARS_MAX).collect();
     EventView {
-        at: asker.exact(event.event_time),
+        at: request.exact(event.event_time),
         fraction: format!(".{:03}", event.event_time_ns.rem_euclid(1_000_000_000) / 1_000_000),
         kind: printable(&event.event_type),
         id: printable(&event.event_id),
         revision: event.revision,
-        first_seen: asker.exact(event.first_seen_at),
+        first_seen: request.exact(event.first_seen_at),
         redacted: event.redacted,
         json: pretty(&shown),
         has_text: event.raw.is_some(),

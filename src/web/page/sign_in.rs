@@ -32,8 +32,8 @@ struct SignIn {
     is_wrong: bool,
 }
 
-fn page(shown: &AppState, headers: &HeaderMap, uri: &Uri, back: &str, is_wrong: bool) -> Page {
-    let mut frame = Frame::bare(shown, headers, uri);
+fn page(state: &AppState, headers: &HeaderMap, uri: &Uri, back: &str, is_wrong: bool) -> Page {
+    let mut frame = Frame::bare(state, headers, uri);
     frame.title = "Sign in".to_owned();
     (frame.places, frame.is_closed) = (Vec::new(), false);
     let page = SignIn { frame, back: local_path(back), is_wrong };
@@ -42,18 +42,18 @@ fn page(shown: &AppState, headers: &HeaderMap, uri: &Uri, back: &str, is_wrong: 
     Ok((status, Html(text)).into_response())
 }
 
-pub async fn form(State(shown): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
+pub async fn form(State(state): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
     let input = Input::of(uri.query())?;
     input.only(&["back"])?;
     let back = input.get("back").unwrap_or("/");
-    if shown.admits(&headers) {
+    if state.admits(&headers) {
         return Ok(Redirect::to(&local_path(back)).into_response());
     }
-    page(&shown, &headers, &uri, back, false)
+    page(&state, &headers, &uri, back, false)
 }
 
 pub async fn sign_in(
-    State(shown): State<Arc<AppState>>,
+    State(state): State<Arc<AppState>>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     headers: HeaderMap,
     uri: Uri,
@@ -61,33 +61,33 @@ pub async fn sign_in(
 ) -> Page {
     let input = own_form(&headers, &uri, &body, &["token", "back"])?;
     let back = input.get("back").unwrap_or("/");
-    if let Err(wait) = shown.sign_ins.try_once(peer, shown.clock.monotonic()) {
-        return Ok(too_often(&shown, &headers, &uri, wait));
+    if let Err(wait) = state.sign_ins.try_once(peer, state.clock.monotonic()) {
+        return Ok(too_often(&state, &headers, &uri, wait));
     }
-    let guard = shown.guard();
+    let guard = state.guard();
     let token = guard.token().filter(|_| input.get("token").is_some_and(|token| guard.is_token(token)));
     let Some(token) = token else {
-        shown.clock.sleep(REFUSAL_DELAY).await;
-        return page(&shown, &headers, &uri, back, true);
+        state.clock.sleep(REFUSAL_DELAY).await;
+        return page(&state, &headers, &uri, back, true);
     };
-    shown.sign_ins.succeed(peer);
-    let until = shown.clock.now().plus(Duration::from_secs(SESSION_SECONDS));
-    let session = shown.sign_ins.open(token, until);
+    state.sign_ins.succeed(peer);
+    let until = state.clock.now().plus(Duration::from_secs(SESSION_SECONDS));
+    let session = state.sign_ins.open(token, until);
     let session = session.map_err(|_| Problem::failed("cannot sign in: the system's random source failed"))?;
     Ok(with_cookie(&headers, SESSION_COOKIE, &session, SESSION_SECONDS, &local_path(back)))
 }
 
-fn too_often(shown: &AppState, headers: &HeaderMap, uri: &Uri, wait: Duration) -> Response {
+fn too_often(state: &AppState, headers: &HeaderMap, uri: &Uri, wait: Duration) -> Response {
     let seconds = wait.as_secs().max(1);
     let problem = Problem::busy(format!("too many wrong tokens: try again in {}", span(seconds)));
-    let refused = Refused::here(shown, headers, uri, problem);
+    let refused = Refused::here(state, headers, uri, problem);
     ([(header::RETRY_AFTER, seconds.to_string())], refused).into_response()
 }
 
-pub async fn sign_out(State(shown): State<Arc<AppState>>, headers: HeaderMap, uri: Uri, body: String) -> Page {
+pub async fn sign_out(State(state): State<Arc<AppState>>, headers: HeaderMap, uri: Uri, body: String) -> Page {
     own_form(&headers, &uri, &body, &[])?;
     if let Some(session) = cookie(&headers, SESSION_COOKIE) {
-        shown.sign_ins.close(session);
+        state.sign_ins.close(session);
     }
     Ok(with_cookie(&headers, SESSION_COOKIE, "", 0, "/sign-in"))
 }

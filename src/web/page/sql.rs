@@ -57,23 +57,23 @@ impl Sql {
     }
 }
 
-pub async fn form(State(shown): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
-    let refused = |problem| Refused::here(&shown, &headers, &uri, problem);
-    check_allowed(&shown, &HeaderMap::new()).map_err(refused)?;
-    let asker = PageRequest::of(&shown, &headers, &uri, "SQL").await?;
-    asker.input.only(&["team"]).map_err(refused)?;
-    shown_page(&Sql::new(asker.frame, EXAMPLE, shown.settings().sql_time))
+pub async fn form(State(state): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
+    let refused = |problem| Refused::here(&state, &headers, &uri, problem);
+    check_allowed(&state, &HeaderMap::new()).map_err(refused)?;
+    let request = PageRequest::of(&state, &headers, &uri, "SQL").await?;
+    request.input.only(&["team"]).map_err(refused)?;
+    shown_page(&Sql::new(request.frame, EXAMPLE, state.settings().sql_time))
 }
 
 pub async fn answer(
-    State(shown): State<Arc<AppState>>,
+    State(state): State<Arc<AppState>>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     headers: HeaderMap,
     uri: Uri,
     body: String,
 ) -> Page {
-    let refused = |problem| Refused::here(&shown, &headers, &uri, problem);
-    check_allowed(&shown, &headers).map_err(refused)?;
+    let refused = |problem| Refused::here(&state, &headers, &uri, problem);
+    check_allowed(&state, &headers).map_err(refused)?;
     Input::of(uri.query()).and_then(|input| input.only(&[])).map_err(refused)?;
     let field = |name: &str| {
         let mut pairs = form_urlencoded::parse(body.as_bytes());
@@ -89,16 +89,16 @@ pub async fn answer(
     let about = form_urlencoded::Serializer::new(String::new()).append_pair("team", &field("team")).finish();
     let asked: Uri =
         format!("/sql?{about}").parse().map_err(|_| refused(Problem::bad("team: the value is not a team")))?;
-    let asker = PageRequest::of(&shown, &headers, &asked, "SQL").await?;
-    let (teams, mut frame) = (asker.teams, asker.frame);
+    let request = PageRequest::of(&state, &headers, &asked, "SQL").await?;
+    let (teams, mut frame) = (request.teams, request.frame);
     frame.here = "/sql".to_owned();
-    let mut document = Sql::new(frame, &query, shown.settings().sql_time);
-    let begun = shown.clock.monotonic();
-    let found = page(&shown, teams, query, visitor(&shown, &headers, peer)).await;
+    let mut document = Sql::new(frame, &query, state.settings().sql_time);
+    let begun = state.clock.monotonic();
+    let found = page(&state, teams, query, visitor(&state, &headers, peer)).await;
     let mut status = StatusCode::OK;
     match found {
         Ok(rows) => {
-            let took = shown.clock.monotonic().saturating_sub(begun);
+            let took = state.clock.monotonic().saturating_sub(begun);
             let held = rows.rows.len();
             document.table = Some(Table {
                 shown: match rows.total > held as u64 {

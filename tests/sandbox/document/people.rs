@@ -47,9 +47,9 @@ async fn two_factor_is_off_for_the_users_whole_account() {
     scene.own("POST", "/confirm", json!({"secret": mail[1]["secret"]})).await.with(200);
     assert_eq!(scene.get(&format!("{path}/info")).await["totp"]["enabled"], false);
     assert_eq!(elsewhere.send("GET", &format!("{path}/info"), NONE).await.with(200)["totp"]["enabled"], false);
-    let told = elsewhere.send("GET", "/history?desc=true&limit=1", NONE).await.with(200)["events"][0].clone();
-    assert_eq!(told["teamUserTotpRemovedEvent"]["userID"], user["id"]);
-    assert_eq!(told["header"]["tokenInfo"]["userID"], user["id"], "it was the person who followed the link");
+    let event = elsewhere.send("GET", "/history?desc=true&limit=1", NONE).await.with(200)["events"][0].clone();
+    assert_eq!(event["teamUserTotpRemovedEvent"]["userID"], user["id"]);
+    assert_eq!(event["header"]["tokenInfo"]["userID"], user["id"], "it was the person who followed the link");
 }
 
 #[tokio::test]

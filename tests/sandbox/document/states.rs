@@ -173,7 +173,7 @@ async fn the_link_removes_the_second_factor() {
 async fn every_change_of_access_and_groups_makes_an_event() {
     let scene = Scene::new().await;
     let (device, group) = (format!("/device/{}", scene.devices[0]), format!("/group/{}", scene.group));
-    for (method, path, body, told) in [
+    for (method, path, body, event) in [
         ("PATCH", device.clone(), json!({"name": "n"}), "teamDeviceRenamedEvent"),
         ("PUT", format!("{device}/members"), json!({}), "teamDeviceMembersReplacedEvent"),
         ("POST", format!("{device}/members"), json!({}), "teamDeviceMembersAddedEvent"),
@@ -187,7 +187,7 @@ async fn every_change_of_access_and_groups_makes_an_event() {
         ("POST", "/invite/device".to_owned(), json!({}), "teamDeviceInviteCreatedEvent"),
     ] {
         assert!(scene.send(method, &path, body).await.status < 300, "{method} {path}");
-        assert_eq!(scene.newest_events(1).await, [told], "{method} {path}");
+        assert_eq!(scene.newest_events(1).await, [event], "{method} {path}");
         let newest = scene.get("/history?desc=true&limit=1").await["events"][0].clone();
         assert!(newest["header"]["tokenInfo"]["email"].is_string());
     }

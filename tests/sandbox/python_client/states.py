@@ -183,7 +183,7 @@ def computer_removed(s, j):
         j.equal("told", kind_of(s.told()[0]), "teamDeviceRemovedEvent")
 
 
-def every_change_is_told(s, j):
+def every_change_makes_an_event(s, j):
     """Each change through the API makes exactly its activity event with its author; a change without cost makes no billing entry."""
     person = s.newcomer("told@people.example")["id"]
     device, group = s.computer("told-1")["id"], s.v1("POST", "/group", {"name": "told"}).body["id"]

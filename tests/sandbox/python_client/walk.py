@@ -26,7 +26,7 @@ def main(program, directory):
     s, j = Service(program, *FIXED, "--save", place), Judge()
     parts = [endpoints.team, records.history, endpoints.computers, endpoints.annotations, endpoints.access, endpoints.installers,
              endpoints.users, endpoints.sso, endpoints.groups, states.error_bodies, states.authentication, states.remote_access,
-             states.removal, states.two_factor, states.shared_sso, states.computer_removed, states.every_change_is_told,
+             states.removal, states.two_factor, states.shared_sso, states.computer_removed, states.every_change_makes_an_event,
              knobs.switches, states.guards]
     try:
         for part in parts:

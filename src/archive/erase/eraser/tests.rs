@@ -59,7 +59,7 @@ impl Spelling<'_> {
         match doc {
             Doc::Text(text) => self.string(&vec![plain(text)], made),
             Doc::Subject => {
-                // In some case or other.
+                // In small or capital letters: the eraser finds both.
                 let upper = self.0.next().unwrap().is_multiple_of(2);
                 let email = if upper { EMAIL.to_uppercase() } else { EMAIL.to_owned() };
                 self.string(&vec![(email, true)], made);

@@ -54,8 +54,8 @@ fn a_person_who_joins_with_a_known_address_is_the_same_person() {
 #[test]
 fn a_change_of_an_account_happens_once_and_only_members_get_an_event() {
     let mut state = team();
-    let told = spread(&mut state, "BOB@team.example", AccountChange::TotpRemoved);
-    assert!(matches!(&told[..], [Effect::Activity { name: "teamUserTotpRemovedEvent", .. }]), "{told:?}");
+    let effects = spread(&mut state, "BOB@team.example", AccountChange::TotpRemoved);
+    assert!(matches!(&effects[..], [Effect::Activity { name: "teamUserTotpRemovedEvent", .. }]), "{effects:?}");
     assert!(!state.user("bob").unwrap().totp);
     assert_eq!(spread(&mut state, "bob@team.example", AccountChange::TotpRemoved), []);
     state.sso_outsiders[0].totp = true;

@@ -93,7 +93,7 @@ pub async fn at_service(
 
 fn resolved(names: &TeamNames, asked: &[String]) -> Result<Vec<TeamId>, Error> {
     let teams = asked.iter().map(|asked| names.resolve(asked).cloned());
-    teams.collect::<Result<_, _>>().map_err(wrong)
+    teams.collect::<Result<_, _>>().map_err(name_error)
 }
 
 /// The teams that `--team` names, which must belong to `shard`.

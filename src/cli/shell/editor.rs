@@ -46,7 +46,7 @@ impl Validator for SqlHelper {
 
 /// Whether Enter runs the input; else Enter begins another line.
 pub fn is_whole(input: &str) -> bool {
-    if command::is_dot(input) {
+    if command::is_command(input) {
         return true;
     }
     let (_, rest) = lexer::statements(input);
@@ -155,7 +155,7 @@ fn quoted(name: &str) -> String {
 
 impl Highlighter for SqlHelper {
     fn highlight<'l>(&self, line: &'l str, _: usize) -> Cow<'l, str> {
-        if command::is_dot(line) {
+        if command::is_command(line) {
             return Cow::Borrowed(line);
         }
         let catalog = self.catalog.borrow();

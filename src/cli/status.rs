@@ -1,6 +1,7 @@
 //! `annals status`: the state of each stream, from the archive alone.
 
 mod published;
+mod scan_backlog;
 mod table;
 
 use clap::Args;
@@ -11,12 +12,14 @@ use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::lake::PublicationLag;
 use crate::model::{Instant, Shard};
-use crate::pipeline::{ScanBacklog, TeamStatus, status};
+use crate::pipeline::{TeamStatus, status};
 use crate::report::{Format, TeamNames};
 use crate::web::plural;
 
 use super::output::OutputArgs;
 use super::{Global, output, query, reading};
+
+use scan_backlog::ScanBacklog;
 
 /// The table shows this many teams without a problem, unless `--all` is given.
 const HEALTHY_TEAMS_SHOWN: usize = 10;

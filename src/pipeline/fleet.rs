@@ -41,9 +41,10 @@ impl FleetRound {
         self.teams.iter().all(|(_, round)| round.as_ref().is_ok_and(TeamRound::is_done))
     }
 
-    /// Whether a range was unstable and stays open.
+    /// Whether a range stays open that was unstable, or that the service showed empty.
     pub fn has_deferred(&self) -> bool {
-        self.teams.iter().any(|(_, round)| round.as_ref().is_ok_and(|round| !round.deferred.open.is_empty()))
+        let is_open = |round: &TeamRound| !round.deferred.open.is_empty() || !round.deferred.unread.is_empty();
+        self.teams.iter().any(|(_, round)| round.as_ref().is_ok_and(is_open))
     }
 
     /// The sum of all commits.

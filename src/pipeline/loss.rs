@@ -5,12 +5,18 @@ use std::time::Duration;
 use crate::archive::{Finding, FindingKind, ReadPoint, TeamState, WindowRecord};
 use crate::model::ranges::{missing, union};
 use crate::model::{Instant, Range, Stream};
+use crate::pipeline::commit::batch::UNSTABLE;
 use crate::pipeline::plan::stream_plan::lag;
 use crate::pipeline::settings::Settings;
 use crate::planted::{self, Bug};
 
 /// The subject of a gap of a removed computer without a name.
 pub const UNKNOWN_COMPUTER: &str = "unknown_computer";
+
+/// The subject of a gap of connections that the plan's span no longer shows.
+pub const PLAN_SPAN: &str = "plan_span";
+/// A first backfill may be this far behind the plan's span: this is no loss.
+const FIRST_READING_SLACK: Duration = Duration::from_secs(3600);
 
 /// The removal of a computer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,6 +124,28 @@ impl ReadHistory {
         unread.fold(Vec::new(), |all, range| union(&all, range))
     }
 
+    /// The ranges for which the readings by `until` vouch. The last of them, `point`, counts up to `end`.
+    fn vouched(&self, point: Option<ReadPoint>, end: Instant, until: Option<Instant>) -> Vec<Range> {
+        let whole = point
+            .and_then(|point| Some(missing(Range { start: self.begins_at(point.at)?, end }, &self.doubtful_at(point))));
+        let confirmed = self.confirmed.iter().filter(|(_, at)| Some(*at) <= until).map(|(range, _)| *range);
+        whole.into_iter().flatten().chain(confirmed).fold(Vec::new(), |all, range| union(&all, range))
+    }
+
+    /// The ranges for which no reading vouches, and which the plan's `span` no longer shows. `longest` is the longest span so far:
+    /// no reading reached events that were older.
+    pub fn unread_behind(&self, span: Duration, longest: Duration, now: Instant) -> Vec<Range> {
+        let begins: Vec<Instant> = self.begins.iter().map(|(from, at)| (*from).max(at.minus(longest))).collect();
+        let Some(start) = begins.iter().copied().min() else { return Vec::new() };
+        let point = self.point_by(Some(now));
+        let read = self.vouched(point, point.map_or(start, |point| point.read_to.minus(self.lag)), Some(now));
+        let recorded = self.recorded.iter().filter(|gap| [PLAN_SPAN, UNSTABLE].contains(&gap.subject.as_str()));
+        let known = recorded.filter_map(Finding::range).fold(read, |all, range| union(&all, range));
+        let mut unread = missing(Range { start, end: now.minus(span) }, &known);
+        unread.retain(|range| !begins.contains(&range.start) || range.start.plus(FIRST_READING_SLACK) < range.end);
+        unread
+    }
+
     fn gaps(&self, removal: &Removal, found_at: Instant) -> Vec<Finding> {
         let recorded = || self.recorded.iter().filter(|known| known.subject == removal.subject);
         let Some(begins) = self.begins_at(removal.at).filter(|begins| *begins < removal.at) else { return Vec::new() };
@@ -137,16 +165,8 @@ impl ReadHistory {
         let before_added = removal.added_at.and_then(|at| self.point_by(Some(at))).map(|point| point.read_to);
         let lag = if planted::is(Bug::NoLagInRemovalGap) { Duration::ZERO } else { self.lag };
         let surely = before_added.map_or(once.minus(lag), |added| added.max(once.minus(lag))).min(once);
-        let since = point.and_then(|point| self.begins_at(point.at)).unwrap_or(once);
-        let by_then =
-            |(_, at): &&(Range, Instant)| Some(*at) <= removal.seen_until && !planted::is(Bug::GapFromBeginning);
-        let confirmed = self.confirmed.iter().filter(by_then);
-        let confirmed = confirmed.fold(Vec::new(), |all, (range, _)| union(&all, *range));
-        let doubtful = point.map(|point| self.doubtful_at(point)).unwrap_or_default();
-        let read_to = |end| {
-            let vouched = missing(Range { start: since, end }, &doubtful).into_iter();
-            vouched.fold(confirmed.clone(), |all, range| union(&all, range))
-        };
+        let until = removal.seen_until.filter(|_| !planted::is(Bug::GapFromBeginning));
+        let read_to = |end| self.vouched(point, end, until);
         let unread_by = |latest: Instant| {
             let gaps = recorded().filter(|known| known.to <= Some(latest)).filter_map(Finding::range);
             missing(whole, &gaps.fold(read_to(surely), |all, range| union(&all, range)))

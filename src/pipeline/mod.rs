@@ -50,7 +50,7 @@ pub use plan::stream_plan::{StreamPlan, plan};
 pub use plan::urgency::{HORIZON_ASSUMED, Urgency, billing_within};
 pub use plan::window_index::{Windows, windows_of};
 pub use progress::{NoProgress, Progress};
-pub use scan::backlog::ScanBacklog;
+pub use scan::record::SCAN_AGE;
 pub use scan::requests::{PlannedScan, count_users, planned_scan};
 pub use sessions::catch_up::Chunk;
 pub use sessions::update::{correlate, defer_sessions};

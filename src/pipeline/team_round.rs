@@ -15,7 +15,8 @@ use crate::pipeline::commit::inbox::channel;
 use crate::pipeline::commit::seal::seal;
 use crate::pipeline::error::RoundError;
 use crate::pipeline::expiry::expire_on_schedule;
-use crate::pipeline::plan::coverage::{reached, read_to};
+use crate::pipeline::loss::{PLAN_SPAN, ReadHistory};
+use crate::pipeline::plan::coverage::read_to;
 use crate::pipeline::read::billing_poll::poll_billing;
 use crate::pipeline::read::stream::read_stream;
 use crate::pipeline::scan::computers::{ConnectionsRead, note_computers};
@@ -24,11 +25,6 @@ use crate::pipeline::scan::record::ScanRound;
 use crate::pipeline::settings::BACKFILL_DAYS_DEFAULT;
 use crate::pipeline::team::context::{Deferred, TeamContext};
 use crate::pipeline::team::edges::TeamEdges;
-
-/// A first backfill may be this far behind the plan's span: this is no loss.
-const FIRST_READING_SLACK: Duration = Duration::from_secs(3600);
-/// The subject of such a gap.
-const PLAN_SPAN: &str = "plan_span";
 
 /// If the first date differs from the machine's clock by more than this, further requests check it.
 const CLOCKS_APART_MAX: Duration = Duration::from_secs(86_400);
@@ -135,17 +131,16 @@ async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError
     let now = ctx.service().now();
     round.first = first_instant(ctx, round.plan_span, now);
     let mut computers = None;
+    let mut noted = Ok(());
     if ctx.settings.reads(Stream::Connections) && !ctx.with_state(has_begun) {
         // From now on a computer that is removed during the backfill is known.
-        note_computers(ctx, now, None, &mut computers).await?;
+        noted = note_computers(ctx, now, None, &mut computers).await;
     }
     note_uncommitted_points(ctx).await?;
-    let known = ctx.memory.last_point(Stream::Connections);
-    let behind = ctx.with_state(|state| gap_behind_span(state, round.plan_span, known, now));
-    let behind = behind.filter(|gap| is_read_past(ctx, gap) && !planted::is(Bug::SpanGapLostOnFailure));
-    if let Some(gap) = &behind {
-        // The next commit writes it: after an interrupted round these events must not look read in time.
-        ctx.add(|batch| batch.defer_finding(gap.clone())).await?;
+    let behind = gaps_behind_span(ctx, round.plan_span, now);
+    if !planted::is(Bug::SpanGapLostOnFailure) {
+        // The next commit writes them: after an interrupted round these events must not look read in time.
+        ctx.add(|batch| behind.iter().for_each(|gap| batch.defer_finding(gap.clone()))).await?;
     }
     let first = round.first;
     let stream = |stream: Stream| async move {
@@ -157,16 +152,20 @@ async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError
             Stream::Activity | Stream::Connections => read_stream(ctx, stream, first, now).await,
         }
     };
+    let connections = async {
+        noted?;
+        stream(Stream::Connections).await
+    };
     let (activity, connections, billing) =
-        futures::join!(stream(Stream::Activity), stream(Stream::Connections), stream(Stream::Billing));
+        futures::join!(stream(Stream::Activity), connections, stream(Stream::Billing));
     let is_read = ctx.settings.reads(Stream::Connections) && connections.is_ok() && ctx.is_read(Stream::Connections);
     let results = [(Stream::Activity, activity), (Stream::Connections, connections), (Stream::Billing, billing)];
     round.failures.extend(results.into_iter().filter_map(|(stream, result)| Some((Some(stream), result.err()?))));
     if ctx.settings.reads(Stream::Connections) {
         let read = is_read
             .then(|| ConnectionsRead { point: ReadPoint::ended(ctx.service().now(), now), plan_span: round.plan_span });
-        if let Some(gap) = behind.filter(|_| is_read) {
-            ctx.add(|batch| batch.findings.push(gap)).await?;
+        if is_read {
+            ctx.add(|batch| batch.findings.extend(behind)).await?;
         }
         note_computers(ctx, now, read, &mut computers).await?;
     }
@@ -235,29 +234,17 @@ fn is_read_past(ctx: &TeamContext, gap: &Finding) -> bool {
     ctx.settings.reads(Stream::Connections) && ctx.settings.until.is_none_or(|until| gap.from < Some(until))
 }
 
-/// A gap if the reading is behind the span that the plan shows.
-fn gap_behind_span(
-    state: &TeamState,
-    plan_span: Option<Duration>,
-    known: Option<ReadPoint>,
-    now: Instant,
-) -> Option<Finding> {
-    let horizon = now.minus(plan_span?);
-    let record = state.streams.get(&Stream::Connections)?;
-    let first = record.read_points.first()?;
-    let reached = reached(state, Stream::Connections, known, now)?;
-    let (from, slack) = if record.read_points.len() == 1 {
-        // Events that the backfill could not reach are no loss: the archive begins later.
-        (reached.max(first.at.minus(plan_span?)), FIRST_READING_SLACK)
-    } else {
-        (reached, Duration::ZERO)
-    };
-    // Each loss is recorded once.
-    let recorded = state.gaps().filter(|gap| gap.stream == Some(Stream::Connections) && gap.subject == PLAN_SPAN);
-    let recorded = recorded.filter_map(|gap| gap.to).max();
-    let (from, slack) = recorded.filter(|to| from < *to).map_or((from, slack), |to| (to, Duration::ZERO));
-    let is_behind = from.plus(slack) < horizon && !planted::is(Bug::NoSpanGap);
-    let reason = "Annals did not read this time within the plan's span: the service may no longer show its events";
-    let finding = Finding::new(Some(Stream::Connections), FindingKind::Gap, PLAN_SPAN, reason, now);
-    is_behind.then_some(Finding { from: Some(from), to: Some(horizon), ..finding })
+/// The gaps of connections that no reading holds, and that the plan's span no longer shows.
+fn gaps_behind_span(ctx: &TeamContext, plan_span: Option<Duration>, now: Instant) -> Vec<Finding> {
+    let points = ctx.memory.points(Stream::Connections);
+    let unread = ctx.with_state(|state| {
+        let recorded = state.streams.get(&Stream::Connections)?.plan_span_seconds.map(Duration::from_secs);
+        let history = ReadHistory::of(state, &points, &ctx.settings);
+        Some(history.unread_behind(plan_span.or(recorded)?, plan_span.max(recorded)?, now))
+    });
+    let reason =
+        "Annals did not finish reading this time within the plan's span: the service may no longer show its events";
+    let gap = |range| Finding::new(Some(Stream::Connections), FindingKind::Gap, PLAN_SPAN, reason, now).over(range);
+    let unread = unread.into_iter().flatten().filter(|_| !planted::is(Bug::NoSpanGap));
+    unread.map(gap).filter(|gap| is_read_past(ctx, gap)).collect()
 }

@@ -1,5 +1,4 @@
-//! Changes of the records of windows and streams by a reading. Pure: each change is committed with the rows that prove
-//! it.
+//! Changes of the records of windows and streams by a reading. Pure: each change is committed with the rows that prove it.
 
 use crate::archive::{ReadPoint, SnapshotEntry, StreamRecord, WalkPoint, WindowRecord, WindowState};
 use crate::model::ranges::{missing, union};
@@ -112,8 +111,7 @@ pub struct StreamChange {
 }
 
 impl StreamChange {
-    /// Changes the record, without its read points: a commit writes these separately, so it need not write the record
-    /// again.
+    /// Changes the record, without its read points: a commit writes these separately, so it need not write the record again.
     pub fn apply(&self, record: &mut StreamRecord) {
         record.begins = self.begins.or(record.begins);
         record.plan_span_seconds = self.plan_span_seconds.or(record.plan_span_seconds);

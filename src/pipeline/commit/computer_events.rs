@@ -14,8 +14,7 @@ use crate::pipeline::commit::join::NewRows;
 use crate::pipeline::loss::{ReadHistory, Removal, UNKNOWN_COMPUTER};
 use crate::pipeline::settings::Settings;
 
-/// The service gives its time in whole seconds. A reading that ended this long before a removal certainly ended before
-/// it.
+/// The service gives its time in whole seconds. A reading that ended this long before a removal certainly ended before it.
 const CLOCK_STEP: Duration = Duration::from_secs(1);
 
 /// The inputs of a commit, besides its batch.
@@ -111,8 +110,7 @@ impl ComputerEvents {
         Ok(())
     }
 
-    /// Finds the computers of the removals: by the usual places of ids, by known ids, and by the name of an added
-    /// computer.
+    /// Finds the computers of the removals: by the usual places of ids, by known ids, and by the name of an added computer.
     fn removals(
         mut self,
         ctx: &CommitContext<'_>,

@@ -199,7 +199,20 @@ impl<'a> Flush<'a> {
     /// When the archive cannot be read.
     pub fn computers(&mut self, batch: &Batch) -> Result<(), ArchiveError> {
         self.flushed.removals = self.computer_events.removals.len() as u64;
-        std::mem::take(&mut self.computer_events).record(self.ctx, batch, &mut self.draft)
+        std::mem::take(&mut self.computer_events).record(self.ctx, batch, &mut self.draft)?;
+        if !self.draft.devices.removed.is_empty() {
+            // The deletion moved the lists: a late event can hide before the end of a walk. The next reading begins anew.
+            let windows = &mut self.draft.windows;
+            let is_new =
+                |held: &&WindowRecord| windows.iter().all(|new| (new.stream, new.range) != (held.stream, held.range));
+            let held: Vec<_> = self.ctx.writer.state().windows.values().filter(is_new).cloned().collect();
+            windows.extend(held.into_iter().filter(|held| held.walk.is_some()));
+            windows
+                .iter_mut()
+                .filter(|window| window.stream == Stream::Connections)
+                .for_each(|window| window.walk = None);
+        }
+        Ok(())
     }
 
     /// The archived events that the batch may repeat, or that a complete reading must contain.

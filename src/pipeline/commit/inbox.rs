@@ -57,8 +57,7 @@ impl Inbox {
         self.messages.send(message).await.map_err(|_| self.ended())
     }
 
-    /// After a failed commit the stage accepts no message: the read points of other streams would record its lost events
-    /// as read.
+    /// After a failed commit the stage accepts no message: the read points of other streams would record its lost events as read.
     fn ended(&self) -> ArchiveError {
         ArchiveError::Poisoned { team: self.team.clone() }
     }

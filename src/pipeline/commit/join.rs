@@ -131,7 +131,10 @@ pub fn join(
     };
     let parse = |read: &CountedEvent| is_new(read).then(|| parse(stream, &read.event));
     let parsed: Vec<_> = events.par_iter().with_min_len(EVENTS_A_THREAD_MIN).map(parse).collect();
-    added.rows.reserve(parsed.iter().flatten().count());
+    let new = parsed.iter().flatten().count();
+    added.rows.reserve(new);
+    archived.occurrences.reserve(new);
+    archived.revisions.reserve(new);
     for (CountedEvent { event, count }, parsed) in events.iter().zip(parsed) {
         let Some(parsed) = parsed else { continue };
         let occurrences = archived.occurrences.entry(event.digest).or_default();

@@ -1,6 +1,7 @@
 //! Findings about the rows of a commit: late, changed and vanished events, rejects, and new event types.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use crate::archive::{Finding, FindingKind, StoredEvent, StreamRecord, WindowRecord};
 use crate::collect::CountedEvent;
@@ -136,10 +137,12 @@ pub fn vanished(
     Some(Finding { from: Some(range.start), to: Some(range.end), count: more, ..finding })
 }
 
-/// Gaps of seconds that became stable later: none of their events is lost.
+/// Gaps of seconds that became stable later, and that the plan's span still shows: none of their events is lost.
 pub fn closed_gaps(ctx: &CommitContext<'_>, record: &WindowRecord) -> Vec<Finding> {
     let gaps = ctx.writer.state().gaps();
-    let gaps = gaps.filter(|gap| gap.stream == Some(record.stream) && gap.subject == UNSTABLE);
+    let span = ctx.writer.state().streams.get(&record.stream).and_then(|record| record.plan_span_seconds);
+    let shown = span.map(|span| ctx.seen_at.minus(Duration::from_secs(span)));
+    let gaps = gaps.filter(|gap| gap.stream == Some(record.stream) && gap.subject == UNSTABLE && gap.from >= shown);
     let closed = gaps.filter(|gap| gap.range().is_some_and(|range| missing(range, record.proved()).is_empty()));
     let finding = |gap: &Finding| Finding {
         kind: FindingKind::GapClosed,

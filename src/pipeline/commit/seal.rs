@@ -105,8 +105,7 @@ fn days(state: &TeamState, stream: Stream) -> Vec<Vec<Range>> {
     commits
 }
 
-/// Small files of final windows, by month, for months with several of them. They become one file until their month is
-/// sealed.
+/// Small files of final windows, by month, for months with several of them. They become one file until their month is sealed.
 fn small_files(state: &TeamState, stream: Stream) -> Vec<Vec<String>> {
     let is_small = |file: &&FileEntry| file.role == FileRole::Window && file.rows <= SMALL_FILE_ROWS;
     let files: Vec<&FileEntry> = state.files_of(stream.into()).filter(is_small).collect();

@@ -1,5 +1,4 @@
-//! The requests per day of an archive in a bucket. `tests/daemon/bucket_costs.rs` compares these figures with counted
-//! days.
+//! The requests per day of an archive in a bucket. `tests/daemon/bucket_costs.rs` compares these figures with counted days.
 
 use std::time::Duration;
 

@@ -5,8 +5,7 @@ use crate::model::{Instant, Stream};
 
 use crate::model::ranges::missing;
 
-/// The end of the part of a stream that was read at least once. `None` before the backfill. `known`: an uncommitted read
-/// point.
+/// The end of the part of a stream that was read at least once. `None` before the backfill. `known`: an uncommitted read point.
 pub fn reached(state: &TeamState, stream: Stream, known: Option<ReadPoint>, now: Instant) -> Option<Instant> {
     let record = state.streams.get(&stream)?;
     let begins = record.begins?;

@@ -127,8 +127,10 @@ impl Poll<'_> {
                 (FindingKind::ArchiveBegins, self.oldest(), None, "the service shows only the ten newest entries")
             }
             Overlap::Overrun => {
-                let from = self.read_to.or(self.record.begins);
-                let to = self.oldest().filter(|oldest| from.is_none_or(|from| from < *oldest)).unwrap_or(self.now);
+                // Entries have whole seconds: lost ones may have the second of the last reading, or of the oldest entry.
+                let from = self.read_to.or(self.record.begins).map(Instant::floor_second);
+                let oldest = self.oldest().filter(|oldest| from.is_none_or(|from| from <= *oldest));
+                let to = oldest.map_or(self.now, |oldest| oldest.plus(Duration::from_secs(1)));
                 let why = "all ten shown entries are new: entries before them may be lost";
                 (FindingKind::Gap, from, Some(to), why)
             }

@@ -29,8 +29,7 @@ pub fn compare(before: &[SnapshotEntry], now: &[SnapshotEntry], is_first: bool) 
     if now.len() < SNAPSHOT_ENTRIES_MAX && before.len() <= now.len() {
         return Overlap::Whole;
     }
-    // Entries are only added: a list that is shorter than before is not the whole history, and an empty list says
-    // nothing.
+    // Entries are only added: a list that is shorter than before is not the whole history, and an empty list says nothing.
     if now.is_empty() {
         return Overlap::Joined;
     }
@@ -56,8 +55,7 @@ pub fn duplicates_at_the_end(before: &[SnapshotEntry], now: &[SnapshotEntry]) ->
     now.iter().rev().take_while(is_twin).count()
 }
 
-/// The snapshot for the next comparison: this one. If it is shorter than the snapshot before it, it keeps the missing
-/// entries.
+/// The snapshot for the next comparison: this one. If it is shorter than the snapshot before it, it keeps the missing entries.
 pub fn next_snapshot(before: &[SnapshotEntry], now: &[SnapshotEntry]) -> Vec<SnapshotEntry> {
     let hidden = before.iter().filter(|known| now.len() < before.len() && !now.iter().any(|entry| same(entry, known)));
     now.iter().chain(hidden).take(SNAPSHOT_ENTRIES_MAX).cloned().collect()

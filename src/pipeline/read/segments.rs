@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 use crate::archive::{ArchiveError, Finding, FindingKind, TeamWriter, WindowState};
 use crate::collect::{RangeOutcome, Segment};
 use crate::model::ranges::{clip, missing, union};
-use crate::model::{Instant, Range, Stream};
+use crate::model::{DeviceId, Instant, Range, Stream};
 use crate::pipeline::commit::batch::{Batch, UNSTABLE};
 use crate::pipeline::commit::change::WindowChange;
 use crate::pipeline::read::round::{Purpose, Round};
 use crate::planted::{self, Bug};
 
-/// A window that settles empty is read again and reported if the windows before it held at least this number of events
-/// (median).
+/// A window that settles empty is read again and reported if the windows before it held at least this number of events (median).
 const USUAL_EVENTS_MIN: u64 = 50;
 const USUAL_WINDOWS: usize = 14;
 
@@ -65,8 +64,7 @@ impl Round<'_> {
             } else if is_unstable {
                 batch.defer_finding(self.unstable_window(part));
             } else if purpose == Purpose::Settle && segment.began_at.is_some_and(|at| at < window.end.plus(self.lag)) {
-                // By the answer's own date the lag has not passed. Either this date or the date that planned the
-                // reading is wrong.
+                // By the answer's own date the lag has not passed. Either this date or the date that planned the reading is wrong.
                 tracing::debug!(stream = %self.stream, %window, "read before its lag had passed");
             } else if let Some((finding, is_believed)) = self.empty_answer(window, &segment, read_at).await? {
                 change.confirmed = is_believed.then_some(part);
@@ -107,8 +105,12 @@ impl Round<'_> {
         if clip(window, segment.range) != Some(window) || segment.owned_by(window) > 0 {
             return Ok(None);
         }
-        let held = self.windows.get(&window.start).filter(|held| held.state == WindowState::Provisional);
-        let held = held.map_or(0, |held| held.events);
+        let record = self.windows.get(&window.start);
+        let held = record.map_or(0, |held| held.events);
+        // A re-scan counts the events that the service no longer shows.
+        if held > 0 && record.is_some_and(|record| record.state != WindowState::Provisional) {
+            return Ok(None);
+        }
         let before = self.windows.range(..window.start).rev().take(USUAL_WINDOWS);
         let mut before: Vec<u64> = before.map(|(_, held)| held.events).collect();
         before.sort_unstable();
@@ -129,8 +131,12 @@ impl Round<'_> {
             return Ok(false);
         }
         let of_removed = move |writer: &mut TeamWriter| {
-            let (listed, used) = (&writer.state().devices, writer.rows().computers_in(window)?);
-            Ok(!listed.is_empty() && used.iter().all(|id| id.as_ref().is_some_and(|id| !listed.contains(id))))
+            let (state, used) = (writer.state(), writer.rows().computers_in(window)?);
+            // An empty list says nothing: a recorded loss does.
+            let is_recorded = |id: &DeviceId| state.gaps().any(|gap| gap.subject == id.as_str());
+            let is_removed =
+                |id: &DeviceId| !state.devices.contains(id) && (!state.devices.is_empty() || is_recorded(id));
+            Ok(used.iter().all(|id| id.as_ref().is_some_and(is_removed)))
         };
         self.ctx.with_writer(of_removed).await
     }

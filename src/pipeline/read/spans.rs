@@ -46,8 +46,7 @@ impl<'a> Round<'a> {
                 Some(Err(error)) => failed = failed.or(Some(error)),
                 Some(Ok((span, reader, step))) => {
                     let Some((segment, permit)) = step else { continue };
-                    // Events in the padding of a re-scan say nothing about the span: the span would become ever
-                    // shorter.
+                    // Events in the padding of a re-scan say nothing about the span: the span would become ever shorter.
                     planner.learn(segment.range, segment.owned_by(segment.range));
                     self.note_read(&segment);
                     let batch = self.batch_of(segment, purpose, &mut rescanned).await?;

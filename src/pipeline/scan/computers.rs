@@ -1,5 +1,4 @@
-//! The check of a team's computers after a reading of their connections. A missing computer was removed, and its
-//! history with it.
+//! The check of a team's computers after a reading of their connections. A missing computer was removed, and its history with it.
 //!
 //! The read point, the computers and the gaps go into one commit. While activity is read, the computers are listed only
 //! from time to time. Each read point records the time of the last list. `commit::computer_events` records the removals

@@ -1,8 +1,7 @@
 //! Scans of a team's people and computers: once a day, and when activity reports a change. Scans run after the streams,
 //! and their failures do not stop the streams.
 //!
-//! The ledger records the last scan of each part, and whether the token may see the part. A hidden part does not count
-//! as deleted.
+//! The ledger records the last scan of each part, and whether the token may see the part. A hidden part does not count as deleted.
 
 use std::collections::BTreeSet;
 

@@ -8,8 +8,7 @@ use crate::pipeline::settings::{InventorySettings, ScanMode, Settings};
 
 use super::record::{is_old, unexpected};
 
-/// After this number of refusals without an answer, the scan assumes that the token may not see any user's sign-in
-/// info.
+/// After this number of refusals without an answer, the scan assumes that the token may not see any user's sign-in info.
 pub const REFUSALS_MAX: usize = 3;
 
 /// A request, and the parts that its answer shows.

@@ -63,8 +63,7 @@ pub async fn ask_users(ctx: &TeamContext, has_scanned: bool, round: &mut ScanRou
     Ok(())
 }
 
-/// Requests each user of `waiting`. After `enough` refusals without an answer, it assumes that the token may not see
-/// the info.
+/// Requests each user of `waiting`. After `enough` refusals without an answer, it assumes that the token may not see the info.
 async fn ask_each(
     ctx: &TeamContext,
     waiting: Vec<String>,

@@ -22,8 +22,7 @@ const POINT_AGE_MAX: Duration = Duration::from_secs(3600);
 pub struct TeamContext {
     edges: Arc<TeamEdges>,
     pub source: Arc<dyn EventSource>,
-    /// The inbox of the commit stage. When a method that sends to it fails, the stage has ended. The stage has the
-    /// reason.
+    /// The inbox of the commit stage. When a method that sends to it fails, the stage has ended. The stage has the reason.
     pub inbox: Inbox,
     began: Duration,
     deferred: Mutex<Deferred>,

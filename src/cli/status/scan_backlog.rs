@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use crate::model::{Instant, InventoryPart};
-
-use crate::pipeline::scan::record::SCAN_AGE;
-use crate::pipeline::status::InventoryStatus;
+use crate::pipeline::{InventoryStatus, SCAN_AGE};
 
 /// Requests for the team, its computers, its users, and its SSO users.
 const REQUESTS_OF_LISTS: u64 = 4;
@@ -33,7 +31,7 @@ impl ScanBacklog {
         let (mut left, mut unknown, mut known, mut users) = (Self::default(), 0, 0, 0);
         for inventory in inventories {
             let lists = if is_old(inventory.scanned_at) { REQUESTS_OF_LISTS } else { 0 };
-            let asks = if user_info && is_old(inventory.sign_in_scanned_at) { inventory.users_to_ask() } else { 0 };
+            let asks = if user_info && is_old(inventory.sign_in_scanned_at) { users_to_ask(inventory) } else { 0 };
             if inventory.scanned_at.is_none() {
                 unknown += 1;
             } else {
@@ -54,14 +52,12 @@ impl ScanBacklog {
     }
 }
 
-impl InventoryStatus {
-    /// Users of the next round. An interrupted first round continues with the remaining users.
-    fn users_to_ask(&self) -> u64 {
-        match self.sign_in_scanned_at {
-            Some(_) if self.hidden.contains(&InventoryPart::SignIn) => 0,
-            None => self.users.saturating_sub(self.users_asked),
-            Some(_) => self.users,
-        }
+/// Users of the next round. An interrupted first round continues with the remaining users.
+fn users_to_ask(inventory: &InventoryStatus) -> u64 {
+    match inventory.sign_in_scanned_at {
+        Some(_) if inventory.hidden.contains(&InventoryPart::SignIn) => 0,
+        None => inventory.users.saturating_sub(inventory.users_asked),
+        Some(_) => inventory.users,
     }
 }
 

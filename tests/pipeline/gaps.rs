@@ -5,7 +5,7 @@ use crate::common;
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::archive::{Finding, FindingKind};
+use annals::archive::{Finding, FindingKind, WindowState};
 use annals::model::{Instant, RawEvent, ServedTime, Stream};
 use annals::pipeline::Settings;
 use common::team_world::{Ask, World, activity, at, connection, entry, unavailable};
@@ -128,7 +128,7 @@ async fn the_reader_of_connections_reports_falling_behind_once() {
         world.sync(&settings()).await;
         let gaps = gaps(&world);
         assert_eq!(gaps.len(), 1, "{gaps:?}");
-        assert_eq!((gaps[0].from, gaps[0].to), (Some(at(NOON)), Some(at("2026-11-23T12:00:00Z"))));
+        assert_eq!((gaps[0].from, gaps[0].to), (Some(at(LAG_BEFORE_NOON)), Some(at("2026-11-23T12:00:00Z"))));
     }
 }
 
@@ -152,8 +152,163 @@ async fn a_failed_round_reports_falling_behind_too() {
     world.sync(&settings()).await;
     let ranges: Vec<_> = gaps(&world).iter().map(|gap| (gap.from.unwrap(), gap.to.unwrap())).collect();
     let [whole, rest] = ranges[..] else { panic!("{ranges:?}") };
-    assert_eq!(whole, (at(NOON), at("2026-11-23T12:00:00Z")));
+    assert_eq!(whole, (at(LAG_BEFORE_NOON), at("2026-11-23T12:00:00Z")));
     assert_eq!(rest, (at("2026-11-23T12:00:00Z"), at("2026-11-23T12:10:00Z")), "the rest of that round came later");
+}
+
+fn fail_connections_before(world: &World, end: &str) {
+    let end = at(end).seconds();
+    world.on_ask(move |ask, _| match ask {
+        Ask::Page(query) if query.stream == Stream::Connections && query.start < end => Some(unavailable()),
+        _ => None,
+    });
+}
+
+#[tokio::test]
+async fn an_interrupted_extension_of_a_backfill_reports_falling_behind() {
+    let world = read_once().await;
+    world.team().plan_span = Some(30 * DAY);
+    fail_connections_before(&world, "2026-11-17T00:00:00Z");
+    let extended = Settings { since: Some(at("2026-11-01T00:00:00Z")), ..Settings::default() };
+    assert!(!world.round(&extended).await.failures.is_empty());
+    world.calm();
+    world.set_now("2026-12-10T12:00:00Z");
+    world.sync(&Settings::default()).await;
+    let gap = ("plan_span".to_owned(), at("2026-11-01T00:00:00Z"), at("2026-11-10T12:00:00Z"));
+    assert_eq!(intervals(&world), [gap]);
+}
+
+#[tokio::test]
+async fn a_plan_that_shrinks_during_a_first_backfill_reports_falling_behind() {
+    let world = World::new(NOON);
+    world.team().plan_span = Some(90 * DAY);
+    fail_connections_before(&world, "2027-01-01T00:00:00Z");
+    assert!(!world.round(&Settings::default()).await.failures.is_empty());
+    world.calm();
+    world.team().plan_span = Some(30 * DAY);
+    world.set_now("2026-11-21T12:00:00Z");
+    world.sync(&Settings::default()).await;
+    let gap = ("plan_span".to_owned(), at("2026-08-22T12:00:00Z"), at("2026-10-22T12:00:00Z"));
+    assert_eq!(intervals(&world), [gap]);
+}
+
+#[tokio::test]
+async fn a_plan_that_is_no_longer_shown_still_reports_falling_behind() {
+    let world = World::new(NOON);
+    world.team().plan_span = Some(2 * DAY);
+    world.team().connections.push(connection("one", "d1", "2026-11-20T10:00:00Z"));
+    world.sync(&settings()).await;
+    world.team().plan_span = None;
+    world.set_now("2026-11-25T12:00:00Z");
+    world.sync(&settings()).await;
+    let gap = ("plan_span".to_owned(), at(LAG_BEFORE_NOON), at("2026-11-23T12:00:00Z"));
+    assert_eq!(intervals(&world), [gap]);
+}
+
+/// A second changes at each read. It is read whole later, when the service may no longer show its events.
+#[tokio::test]
+async fn a_gap_of_an_unstable_second_stays_once_the_plan_hides_it() {
+    for (span, is_closed) in [(None, true), (Some(30 * DAY), true), (Some(2 * DAY), false)] {
+        let world = World::new(NOON);
+        let mut number = 0;
+        world.on_ask(move |ask, team| {
+            if matches!(ask, Ask::Page(query) if query.stream == Stream::Connections) {
+                number += 1;
+                team.connections.push(connection(&format!("n{number}"), "d1", "2026-11-18T10:00:00Z"));
+            }
+            None
+        });
+        world.team().plan_span = span;
+        world.round(&settings()).await;
+        world.calm();
+        assert!(intervals(&world).iter().any(|(subject, ..)| subject == "unstable"), "{:?}", intervals(&world));
+        world.set_now("2026-11-25T12:00:00Z");
+        world.sync(&settings()).await;
+        assert_eq!(world.findings(FindingKind::GapClosed).len(), usize::from(is_closed), "{span:?}");
+    }
+}
+
+/// Between two polls one event is deleted with its computer, and a late one takes its place in the list.
+#[tokio::test]
+async fn a_late_event_is_read_although_a_deletion_hid_it() {
+    let world = World::new(NOON);
+    world.team().connections.push(connection("gone", "d2", "2026-11-20T09:30:00Z"));
+    for minute in 10..40 {
+        world.team().connections.push(connection(&format!("n{minute}"), "d1", &format!("2026-11-20T10:{minute}:00Z")));
+    }
+    world.sync(&settings()).await;
+    {
+        let mut team = world.team();
+        team.connections[0] = connection("late", "d1", "2026-11-20T09:30:00Z");
+        team.devices.retain(|id| *id != "d2");
+        team.activity.push(activity("teamDeviceRemovedEvent", "d2", "2026-11-20T12:01:00Z"));
+    }
+    for now in ["2026-11-20T12:05:00Z", "2026-11-20T12:10:00Z"] {
+        world.set_now(now);
+        world.sync(&settings()).await;
+    }
+    assert!(world.held(Stream::Connections).iter().any(|text| text.contains("late")));
+}
+
+#[tokio::test]
+async fn the_removal_of_the_only_computer_leaves_no_open_window() {
+    let world = World::new(NOON);
+    world.team().devices = vec!["d1"];
+    world.team().connections.push(connection("one", "d1", "2026-11-20T10:00:00Z"));
+    world.sync(&settings()).await;
+    remove(&world, false);
+    for now in ["2026-11-20T12:30:00Z", "2026-11-20T12:40:00Z"] {
+        world.set_now(now);
+        world.sync(&settings()).await;
+    }
+    assert!(world.sync(&settings()).await.deferred.unread.is_empty());
+    world.set_now("2026-11-21T01:00:00Z");
+    world.sync(&settings()).await;
+    assert_eq!(world.window(Stream::Connections, "2026-11-20T00:00:00Z").state, WindowState::Settled);
+}
+
+#[tokio::test]
+async fn a_failing_list_of_computers_stops_connections_alone() {
+    let world = World::new(NOON);
+    world.team().connections.push(connection("one", "d1", "2026-11-20T10:00:00Z"));
+    world.team().activity.push(activity("teamUpdatedEvent", "d1", "2026-11-20T10:00:00Z"));
+    world.on_ask(|ask, _| matches!(ask, Ask::Devices).then(unavailable));
+    assert!(!world.round(&settings()).await.failures.is_empty());
+    assert_eq!((world.held(Stream::Activity).len(), world.held(Stream::Connections).len()), (1, 0));
+    world.calm();
+    world.sync(&settings()).await;
+    assert_eq!(world.held(Stream::Connections).len(), 1);
+}
+
+#[tokio::test]
+async fn a_rescan_of_windows_that_the_plan_hides_is_no_silence() {
+    let world = World::new(NOON);
+    for day in 1..20 {
+        for second in 10..60 {
+            let time = format!("2026-11-{day:02}T10:00:{second}Z");
+            world.team().connections.push(connection(&format!("n{day}-{second}"), "d1", &time));
+        }
+    }
+    let settings = Settings { since: Some(at("2026-11-01T00:00:00Z")), ..Settings::default() };
+    world.sync(&settings).await;
+    world.team().connections.clear();
+    world.set_now("2026-11-20T12:30:00Z");
+    world.sync(&Settings { rescan_now: true, ..settings }).await;
+    assert!(!world.findings(FindingKind::NoLongerServed).is_empty());
+    assert!(world.findings(FindingKind::Silence).is_empty(), "{:?}", world.findings(FindingKind::Silence));
+}
+
+/// Billing has whole seconds, so lost entries can have the second of the oldest shown one.
+#[tokio::test]
+async fn a_gap_of_billing_includes_the_seconds_at_its_ends() {
+    let world = World::new("2026-11-20T12:00:00.044Z");
+    world.team().billing = vec![entry("b0", "2026-11-20T11:00:00Z")];
+    world.sync(&settings()).await;
+    world.team().billing = (1..13).rev().map(|n| entry(&format!("b{n}"), "2026-11-20T12:10:00Z")).collect();
+    world.set_now("2026-11-20T12:20:00Z");
+    world.sync(&settings()).await;
+    let gap = ("billing".to_owned(), at(NOON), at("2026-11-20T12:10:01Z"));
+    assert_eq!(intervals(&world), [gap]);
 }
 
 #[tokio::test]

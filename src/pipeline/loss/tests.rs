@@ -176,3 +176,40 @@ fn a_gap_of_an_unknown_computer_says_that_activity_does_not_name_it() {
     let found = history(&[7_200]).losses(&removal, at(9_999));
     assert!(found[0].reason.starts_with("a computer that activity does not name was removed"), "{found:?}");
 }
+
+fn behind(history: &ReadHistory, (span, longest): (u64, u64), now: i64) -> Vec<(i64, i64)> {
+    let unread = history.unread_behind(Duration::from_secs(span), Duration::from_secs(longest), at(now));
+    let seconds = |time: Instant| time.seconds() - at(0).seconds();
+    unread.iter().map(|range| (seconds(range.start), seconds(range.end))).collect()
+}
+
+#[test]
+fn what_no_reading_vouches_for_falls_behind() {
+    const DAY: u64 = 86_400;
+    let mut read = history(&[3_600]);
+    assert_eq!(behind(&read, (DAY, DAY), 86_400), []);
+    assert_eq!(behind(&read, (DAY, DAY), 86_400 + 3_600), [(2_700, 3_600)], "late events");
+    read.note_findings(
+        [Finding::new(Some(Stream::Connections), FindingKind::Silence, "", "", at(3_000))
+            .over(Range { start: at(0), end: at(1_800) })]
+        .iter(),
+    );
+    assert_eq!(behind(&read, (DAY, DAY), 86_400 + 3_600), [(0, 1_800), (2_700, 3_600)], "a doubtful answer");
+    read.note_window(&confirmed((0, 3_600), 5_000, WindowState::Settled));
+    assert_eq!(behind(&read, (DAY, DAY), 86_400 + 3_600), []);
+    // A backfill is extended, and the extension is not read.
+    read.note_findings([begins(-200_000, 4_000)].iter());
+    assert_eq!(behind(&read, (DAY, 3 * DAY), 10_000), [(-200_000, -86_400)]);
+    assert_eq!(behind(&read, (DAY, DAY), 10_000), [], "no reading reached it");
+    let told = Finding::new(Some(Stream::Connections), FindingKind::Gap, PLAN_SPAN, "", at(9_000));
+    read.note_findings([told.over(Range { start: at(-200_000), end: at(-86_400) })].iter());
+    assert_eq!(behind(&read, (DAY, 3 * DAY), 20_000), [], "each loss is recorded once");
+}
+
+#[test]
+fn a_first_backfill_may_be_a_little_behind() {
+    let begun = history(&[]);
+    assert_eq!(behind(&begun, (86_400, 86_400), 3_600), []);
+    assert_eq!(behind(&begun, (86_400, 86_400), 3_601), [(-86_400, -82_799)]);
+    assert_eq!(behind(&begun, (43_200, 86_400), 0), [(-86_400, -43_200)], "the plan's span became shorter");
+}

@@ -5,8 +5,10 @@
 -- chart: columns x=day_local y=sessions series=computer_host_name | Sessions a day, by computer
 -- note: a session counts on the local day on which its first event happened
 -- note: minutes sums the sessions whose beginning and end are known; an open session adds nothing
+-- note: a computer without an id in its events counts by its host name
 WITH started AS (
     SELECT team_id, date_trunc('day', local_time(first_event_at, $tz)) AS day_local, device_id, computer_host_name,
+        coalesce(device_id, computer_host_name) AS computer,
         peer_email, concat_ws(' / ', source_type, tunnel_id) AS connection_type, peer_ip, duration_ms, outcome
     FROM sessions
     WHERE first_event_at >= $from AND first_event_at < $to AND ($team IS NULL OR team_id = $team)
@@ -16,8 +18,8 @@ SELECT team_id, day_local, device_id, max(computer_host_name) AS computer_host_n
     count(*) FILTER (WHERE outcome = 'auth_failed') AS failed_sessions,
     round(sum(duration_ms) / 60000.0, 1) AS minutes
 FROM started
-GROUP BY team_id, day_local, device_id, peer_email, connection_type, peer_ip
-ORDER BY team_id, day_local, device_id, peer_email, connection_type, peer_ip;
+GROUP BY team_id, day_local, device_id, computer, peer_email, connection_type, peer_ip
+ORDER BY team_id, day_local, device_id, computer, peer_email, connection_type, peer_ip;
 
 -- chart rows
 WITH busiest AS (

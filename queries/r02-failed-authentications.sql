@@ -11,20 +11,23 @@
 -- severity: column
 -- note: authentication events exist for fluid tunnels only: the data holds no failed sign-ins over rdp, vnc or unknown tunnels
 -- note: the report counts bursts by peer, and by address where the failure names no peer; it includes failures just before the period
+-- note: a computer without an id in its events counts by its host name; of several revisions of an event only the latest counts
 -- note: reason is the text that the service or the computer sent
 WITH failure AS (
-    SELECT team_id, event_time, coalesce(lower(trim(peer_email)), peer_ip) AS peer_or_ip, peer_email, peer_ip, device_id,
-        computer_host_name, failure_reason
+    SELECT team_id, event_time, coalesce(nullif(lower(trim(peer_email)), ''), peer_ip) AS peer_or_ip, peer_email, peer_ip, device_id,
+        coalesce(device_id, computer_host_name) AS computer, computer_host_name, failure_reason
     FROM connections
     WHERE event_time >= $from - to_seconds(greatest($burst_window, $spread_window)) AND event_time < $to
         AND event_type = 'authFailedEvent' AND ($team IS NULL OR team_id = $team)
+    -- A revision is the same event again.
+    QUALIFY row_number() OVER (PARTITION BY team_id, event_id ORDER BY revision DESC, first_seen_at DESC, event_time DESC) = 1
 ), kind AS MATERIALIZED (
     -- One kind holds the failures that differ only in time. Kinds and keys are numbers, because numbers sort faster
     -- than texts.
     SELECT *, row_number() OVER () AS kind_id,
         CASE WHEN peer_or_ip IS NOT NULL THEN dense_rank() OVER (ORDER BY team_id, peer_or_ip) END AS peer_key,
         CASE WHEN peer_ip IS NOT NULL THEN dense_rank() OVER (ORDER BY team_id, peer_ip) END AS ip_key,
-        CASE WHEN device_id IS NOT NULL THEN dense_rank() OVER (ORDER BY team_id, device_id) END AS device_key
+        CASE WHEN computer IS NOT NULL THEN dense_rank() OVER (ORDER BY team_id, computer) END AS device_key
     FROM (SELECT * EXCLUDE (event_time), list(event_time) AS times FROM failure GROUP BY ALL)
 ), numbered AS MATERIALIZED (
     SELECT kind_id, peer_key, ip_key, device_key, unnest(times) AS event_time FROM kind
@@ -61,19 +64,19 @@ WITH failure AS (
         min(event_time) AS first_at, max(event_time) AS last_at
     FROM marked GROUP BY ALL
 ), grouped AS (
-    SELECT team_id, hour_local, peer_email, peer_ip, device_id, max(computer_host_name) AS computer_host_name,
+    SELECT team_id, hour_local, peer_email, peer_ip, device_id, computer, max(computer_host_name) AS computer_host_name,
         failure_reason AS reason, sum(failures)::BIGINT AS failures, coalesce(bool_or(is_burst), false) AS is_burst,
         coalesce(bool_or(is_spray), false) AS is_spray, coalesce(bool_or(is_distributed), false) AS is_distributed,
         min(first_at) AS first_at, max(last_at) AS last_at
     FROM hourly JOIN kind USING (kind_id)
-    GROUP BY team_id, hour_local, peer_email, peer_ip, device_id, failure_reason
+    GROUP BY team_id, hour_local, peer_email, peer_ip, device_id, computer, failure_reason
 )
 SELECT team_id, hour_local, peer_email, peer_ip, device_id, computer_host_name, reason, failures,
     nullif(concat_ws(', ', CASE WHEN is_burst THEN 'burst' END, CASE WHEN is_spray THEN 'spray' END,
         CASE WHEN is_distributed THEN 'distributed' END), '') AS pattern,
     CASE WHEN is_burst OR is_spray OR is_distributed THEN 'high' END AS severity, first_at, last_at
 FROM grouped
-ORDER BY hour_local, team_id, first_at, peer_email, peer_ip, device_id, reason;
+ORDER BY hour_local, team_id, first_at, peer_email, peer_ip, device_id, computer, reason;
 
 -- chart rows
 WITH most AS (

@@ -7,32 +7,35 @@
 -- chart: strip x=success_local | Successes after repeated failures
 -- severity: high
 -- note: a failure counts if it was on the same computer, from the same address or for the same peer, and if no other such success came between
+-- note: a computer without an id in its events counts by its host name; of several revisions of an event only the latest counts
 -- note: authentication events exist for fluid tunnels only
 -- note: three typing errors look the same as guesses: ask the person
 WITH authentication AS (
     SELECT team_id, event_id, event_time, event_type = 'authSucceededEvent' AS is_success, connection_id, device_id,
-        computer_host_name, lower(trim(peer_email)) AS peer, peer_email, peer_ip, failure_reason
+        coalesce(device_id, computer_host_name) AS computer, computer_host_name, nullif(lower(trim(peer_email)), '') AS peer, peer_email, peer_ip, failure_reason
     FROM connections
     WHERE event_time >= $from - to_seconds($window) AND event_time < $to
-        AND event_type IN ('authFailedEvent', 'authSucceededEvent') AND device_id IS NOT NULL
+        AND event_type IN ('authFailedEvent', 'authSucceededEvent') AND computer IS NOT NULL
         AND ($team IS NULL OR team_id = $team)
+    -- A revision is the same event again.
+    QUALIFY row_number() OVER (PARTITION BY team_id, event_id ORDER BY revision DESC, first_seen_at DESC, event_time DESC) = 1
 ), failure AS (SELECT * FROM authentication WHERE NOT is_success),
 success AS (SELECT * FROM authentication WHERE is_success),
 -- ASOF JOIN takes any of several successes in the same microsecond, so each time has only the one with the smallest id.
 success_of_ip AS (
-    SELECT team_id, device_id, peer_ip, event_time, min(event_id) AS event_id FROM success GROUP BY ALL
+    SELECT team_id, computer, peer_ip, event_time, min(event_id) AS event_id FROM success GROUP BY ALL
 ), success_of_peer AS (
-    SELECT team_id, device_id, peer, event_time, min(event_id) AS event_id FROM success GROUP BY ALL
+    SELECT team_id, computer, peer, event_time, min(event_id) AS event_id FROM success GROUP BY ALL
 ), followed AS (
     -- UNION instead of UNION ALL: a failure that matches a success by peer and by address counts once.
     SELECT f.team_id, f.event_id AS failure, f.event_time AS failed_at, f.failure_reason, s.event_id AS success
     FROM failure f ASOF JOIN success_of_ip s
-        ON s.team_id = f.team_id AND s.device_id = f.device_id AND s.peer_ip = f.peer_ip
+        ON s.team_id = f.team_id AND s.computer = f.computer AND s.peer_ip = f.peer_ip
         AND f.event_time <= s.event_time
     UNION
     SELECT f.team_id, f.event_id, f.event_time, f.failure_reason, s.event_id
     FROM failure f ASOF JOIN success_of_peer s
-        ON s.team_id = f.team_id AND s.device_id = f.device_id AND s.peer = f.peer
+        ON s.team_id = f.team_id AND s.computer = f.computer AND s.peer = f.peer
         AND f.event_time <= s.event_time
 )
 SELECT s.team_id, s.peer_email, s.peer_ip, s.device_id, max(s.computer_host_name) AS computer_host_name,

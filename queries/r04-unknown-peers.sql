@@ -10,7 +10,7 @@
 -- note: a peer without an email may be a known person whose connection names no email
 WITH begun AS (
     SELECT s.team_id, s.connection_id, s.first_event_at, s.outcome, s.peer_email, s.peer_ip, s.device_id,
-        s.computer_host_name, nullif(lower(trim(s.peer_email)), '') AS peer
+        s.computer_host_name, coalesce(s.device_id, s.computer_host_name) AS computer, nullif(lower(trim(s.peer_email)), '') AS peer
     FROM sessions s
     WHERE s.first_event_at >= $from AND s.first_event_at < $to AND ($team IS NULL OR s.team_id = $team)
         AND (NOT $reached_only OR s.outcome IN ('ended', 'open', 'closed_only'))
@@ -46,8 +46,8 @@ SELECT team_id, peer_email, peer_ip, device_id, max(computer_host_name) AS compu
     CASE WHEN standing IN ('roster not yet read', 'on the next reading') THEN NULL ELSE 'medium' END AS severity,
     min(first_event_at) AS first_at, max(first_event_at) AS last_at
 FROM standing
-GROUP BY team_id, peer_email, peer_ip, device_id, standing
-ORDER BY severity IS NULL, team_id, first_at, peer_email, peer_ip, device_id, standing;
+GROUP BY team_id, peer_email, peer_ip, device_id, computer, standing
+ORDER BY severity IS NULL, team_id, first_at, peer_email, peer_ip, device_id, computer, standing;
 
 -- chart rows
 SELECT coalesce(peer_email, 'no email, from ' || coalesce(peer_ip, 'nowhere')) AS peer, standing,

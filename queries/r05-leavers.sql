@@ -6,16 +6,22 @@
 -- chart: dots x=removed_local y=hours_after | Hours from a removal to the person's last activity
 -- severity: column
 -- note: removed_local is the time of the activity event that names the user and whose type contains user and one of removed_words (the service documents four types only); without such an event it is the first reading of the roster without the user; removed_known_by says which of both
--- note: activity after a removal: later sessions under the user's address, if nobody else on the roster has that address, and later changes whose tokenInfo names the user; a closed connection does not count, because the service itself disconnects
+-- note: activity after a removal: later sessions under any address that the roster ever gave the user, if nobody else on the roster has that address then, and later changes whose tokenInfo names the user; a closed connection does not count, because the service itself disconnects
 -- note: residual grants and groups are those in force at the first reading without the user
 -- note: live_tokens are the tokens that had not expired at the last reading of the person's tokens, before the removal: the service shows no tokens of removed people and no token ids (R13 shows the titles)
 WITH word AS (SELECT lower(unnest(from_json($removed_words, '["VARCHAR"]'))) AS word),
 gone AS (
-    SELECT u.team_id, u.user_id, u.email, nullif(lower(trim(u.email)), '') AS peer, u.role, u.valid_to AS seen_gone_at
+    SELECT u.team_id, u.user_id, u.email, u.role, u.valid_to AS seen_gone_at
     FROM inventory_users u
     WHERE u.valid_to < $to AND ($team IS NULL OR u.team_id = $team)
         AND NOT EXISTS (SELECT 1 FROM inventory_users v WHERE v.team_id = u.team_id AND v.user_id = u.user_id
             AND v.valid_from = u.valid_to)
+), spelling AS (
+    -- What the roster ever called a person who is gone: the id, and each address.
+    SELECT DISTINCT team_id, user_id, user_id AS term, false AS is_address FROM gone
+    UNION
+    SELECT u.team_id, u.user_id, lower(trim(u.email)), true FROM inventory_users u JOIN gone USING (team_id, user_id)
+    WHERE trim(u.email) <> ''
 ), last_seen AS (
     SELECT g.team_id, g.user_id, g.seen_gone_at, max(r.read_at) AS last_seen_at
     FROM gone g JOIN inventory_reads r ON r.team_id = g.team_id AND r.part = 'users' AND r.visible
@@ -32,16 +38,18 @@ gone AS (
     FROM gone g LEFT JOIN (
         SELECT g.team_id, g.user_id, g.seen_gone_at, max(t.event_time) AS told_at
         FROM gone g JOIN last_seen l USING (team_id, user_id, seen_gone_at)
+            JOIN spelling n USING (team_id, user_id)
             JOIN telling t ON t.team_id = g.team_id AND t.event_time <= g.seen_gone_at
-                AND t.event_time > l.last_seen_at AND (t.term = g.user_id OR lower(t.term) = g.peer)
+                AND t.event_time > l.last_seen_at AND (t.term = n.term OR lower(t.term) = n.term)
         GROUP BY ALL
     ) t USING (team_id, user_id, seen_gone_at)
 ), session_after AS (
     SELECT l.team_id, l.user_id, l.seen_gone_at, s.first_event_at AS acted_at
-    FROM leaver l JOIN sessions s ON s.team_id = l.team_id AND lower(trim(s.peer_email)) = l.peer
-        AND s.first_event_at > l.removed_at
+    FROM leaver l JOIN spelling n ON n.team_id = l.team_id AND n.user_id = l.user_id AND n.is_address
+        JOIN sessions s ON s.team_id = l.team_id AND lower(trim(s.peer_email)) = n.term
+            AND s.first_event_at > l.removed_at
     WHERE s.first_event_at >= $from AND s.first_event_at < $to AND NOT EXISTS (
-        SELECT 1 FROM inventory_users v WHERE v.team_id = s.team_id AND lower(trim(v.email)) = l.peer
+        SELECT 1 FROM inventory_users v WHERE v.team_id = s.team_id AND lower(trim(v.email)) = n.term
             AND v.valid_from <= s.first_event_at AND (v.valid_to IS NULL OR s.first_event_at < v.valid_to)
             AND NOT (v.user_id = l.user_id AND v.valid_to = l.seen_gone_at))
 ), actor AS (
@@ -50,10 +58,10 @@ gone AS (
     WHERE event_time >= $from AND event_time < $to AND token_info IS NOT NULL AND ($team IS NULL OR team_id = $team)
 ), change_after AS (
     SELECT DISTINCT l.team_id, l.user_id, l.seen_gone_at, a.event_time AS acted_at
-    FROM leaver l JOIN actor a ON a.team_id = l.team_id AND a.event_time > l.removed_at
-        AND (a.term = l.user_id OR lower(a.term) = l.peer)
+    FROM leaver l JOIN spelling n ON n.team_id = l.team_id AND n.user_id = l.user_id
+        JOIN actor a ON a.team_id = l.team_id AND a.event_time > l.removed_at AND (a.term = n.term OR lower(a.term) = n.term)
     WHERE NOT EXISTS (SELECT 1 FROM inventory_users v WHERE v.team_id = a.team_id
-        AND (v.user_id = l.user_id OR lower(trim(v.email)) = l.peer) AND v.valid_from <= a.event_time
+        AND (v.user_id = l.user_id OR lower(trim(v.email)) = n.term) AND v.valid_from <= a.event_time
         AND (v.valid_to IS NULL OR a.event_time < v.valid_to)
         AND NOT (v.user_id = l.user_id AND v.valid_to = l.seen_gone_at))
 ), acted AS (

@@ -10,8 +10,8 @@
 -- chart: columns x=day_local y=people series=change | Joiners and leavers a day
 -- severity: column
 -- note: the report compares each difference between two readings of the roster with the activity events between them that name the person's id or email anywhere in the payload
--- note: standing: recorded; no event (a change in the roster without an event); no change seen (an event without a change at the next reading); not yet read again
--- note: the service documents four event types only, so parameters hold the words for joiners, leavers and changes; an event whose type names a group and a user matches a change of membership
+-- note: standing: recorded; no event (a change in the roster without an event); no change seen (an event without a change at the next reading); not yet read again; roster not yet read (the event came before the first reading of the roster, so nothing is known: no detection)
+-- note: the service documents four event types only, so parameters hold the words for joiners, leavers and changes; an event whose type names a group and a user matches a change of membership; the removal of a person, or of a group, explains that the person left the group
 -- note: before and after come from the readings of the roster; R20 shows the payload of events, which the service does not document
 -- note: the first reading of a team shows no joiners; a gap in activity (R23) can explain a missing event
 WITH word AS (
@@ -73,7 +73,7 @@ diff AS (
     SELECT a.team_id, a.event_id, a.event_time, a.event_type, a.token_info, a.payload,
         CASE WHEN contains(lower(a.event_type), 'group') THEN 'group'
             WHEN list_contains(w.kinds, 'joined') THEN 'joined' WHEN list_contains(w.kinds, 'left') THEN 'left'
-            ELSE 'changed' END AS kind
+            ELSE 'changed' END AS kind, list_contains(w.kinds, 'left') AS is_removal
     FROM activity a
         JOIN (SELECT t.event_type, list(DISTINCT w.kind) AS kinds
               FROM (SELECT DISTINCT event_type FROM activity
@@ -98,9 +98,19 @@ diff AS (
     FROM told_event w LEFT JOIN (SELECT team_id, event_id, user_id, max(email) AS email FROM person_told GROUP BY ALL) n
         ON n.team_id = w.team_id AND n.event_id = w.event_id
     WHERE n.user_id IS NOT NULL OR w.kind <> 'group'
+    UNION ALL
+    -- A removal of a group names no person: it belongs to each person who then left the group.
+    SELECT w.team_id, w.event_id, w.event_time, w.event_type, w.token_info, w.kind, d.user_id, d.email
+    FROM told_event w JOIN told t USING (team_id, event_id)
+        JOIN diff d ON d.team_id = w.team_id AND d.change = 'left group' AND d.before = t.term
+            AND w.event_time <= d.seen_at AND w.event_time > d.before_at
+    WHERE w.kind = 'group' AND w.is_removal
+        AND NOT EXISTS (SELECT 1 FROM person_told p WHERE p.team_id = w.team_id AND p.event_id = w.event_id)
 ), matched AS (
-    SELECT d.nr, e.event_id, e.user_id, e.team_id
-    FROM diff d JOIN event e ON e.team_id = d.team_id AND e.user_id = d.user_id AND e.kind = d.kind
+    -- Whoever is removed leaves the groups too.
+    SELECT d.nr, d.kind, e.event_id, e.user_id, e.team_id
+    FROM diff d JOIN event e ON e.team_id = d.team_id AND e.user_id = d.user_id
+        AND (e.kind = d.kind OR (d.change = 'left group' AND e.kind = 'left'))
         AND e.event_time <= d.seen_at AND e.event_time > d.before_at
 ), explained AS (
     SELECT m.nr, arg_max(e, (e.event_time, e.event_id)) AS event
@@ -114,12 +124,14 @@ diff AS (
     WHERE d.seen_at >= $from AND d.seen_at < $to
     UNION ALL
     SELECT e.team_id, e.event_time, e.event_id, e.token_info, e.user_id, e.email, e.kind, NULL, NULL, NULL, e.event_type,
-        CASE WHEN EXISTS (SELECT 1 FROM last_reading r WHERE r.team_id = e.team_id AND r.read_at >= e.event_time
-            AND r.part = CASE e.kind WHEN 'group' THEN 'memberships' ELSE 'users' END)
-            THEN 'no change seen' ELSE 'not yet read again' END
+        CASE WHEN l.read_at < e.event_time THEN 'not yet read again' WHEN f.read_at < e.event_time THEN 'no change seen'
+            ELSE 'roster not yet read' END
     FROM event e
+        LEFT JOIN first_reading f ON f.team_id = e.team_id AND f.part = CASE e.kind WHEN 'group' THEN 'memberships' ELSE 'users' END
+        LEFT JOIN last_reading l ON l.team_id = f.team_id AND l.part = f.part
     WHERE e.event_time >= $from AND NOT EXISTS (SELECT 1 FROM matched m
-        WHERE m.team_id = e.team_id AND m.event_id = e.event_id AND m.user_id IS NOT DISTINCT FROM e.user_id)
+        WHERE m.team_id = e.team_id AND m.event_id = e.event_id AND m.user_id IS NOT DISTINCT FROM e.user_id
+            AND m.kind = e.kind)
 ), actor_term AS (
     SELECT team_id, event_id, unnest(regexp_extract_all(token_info, '"((?:[^"\\]|\\.)*)"', 1)) AS term
     FROM (SELECT DISTINCT team_id, event_id, token_info FROM row_of WHERE token_info IS NOT NULL)

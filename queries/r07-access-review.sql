@@ -10,9 +10,11 @@
 -- note: the data does not show whether a person has an operating system account on the computer
 -- note: 'not yet read' in via: Annals had not read the team's grants at that moment, so nothing is known
 WITH team AS (
-    SELECT team_id, min(read_at) FILTER (part = 'grants') AS grants_at,
-        min(read_at) FILTER (part = 'memberships') AS groups_at
-    FROM inventory_reads WHERE visible AND ($team IS NULL OR team_id = $team) GROUP BY team_id
+    SELECT t.team_id, min(r.read_at) FILTER (r.part = 'grants') AS grants_at,
+        min(r.read_at) FILTER (r.part = 'memberships') AS groups_at
+    FROM (SELECT team_id FROM coverage UNION SELECT team_id FROM inventory_reads) t
+        LEFT JOIN inventory_reads r ON r.team_id = t.team_id AND r.visible
+    WHERE $team IS NULL OR t.team_id = $team GROUP BY t.team_id
 ), person AS (
     SELECT * FROM inventory_users
     WHERE valid_from <= $as_of AND (valid_to IS NULL OR $as_of < valid_to) AND ($team IS NULL OR team_id = $team)
@@ -41,11 +43,16 @@ WITH team AS (
 ), pair AS (
     SELECT team_id, user_id, device_id, string_agg(via, '; ' ORDER BY via) AS via, count(*) AS ways
     FROM way GROUP BY ALL
+), address AS (
+    -- Each address that the roster gave a person. An address that passed to somebody else is that person's.
+    SELECT DISTINCT team_id, user_id, lower(trim(email)) AS peer FROM inventory_users
+    WHERE valid_from <= $as_of AND trim(email) <> '' AND ($team IS NULL OR team_id = $team)
+    QUALIFY rank() OVER (PARTITION BY team_id, lower(trim(email)) ORDER BY CASE WHEN valid_to <= $as_of THEN valid_to END DESC NULLS FIRST) = 1
 ), used AS (
-    SELECT team_id, lower(trim(peer_email)) AS peer, device_id, max(first_event_at) AS last_at
-    FROM sessions
-    WHERE first_event_at >= $as_of - to_seconds($lookback) AND first_event_at < $as_of
-        AND ($team IS NULL OR team_id = $team) AND outcome IN ('ended', 'open', 'closed_only')
+    SELECT a.team_id, a.user_id, s.device_id, max(s.first_event_at) AS last_at
+    FROM sessions s JOIN address a ON a.team_id = s.team_id AND a.peer = lower(trim(s.peer_email))
+    WHERE s.first_event_at >= $as_of - to_seconds($lookback) AND s.first_event_at < $as_of
+        AND ($team IS NULL OR s.team_id = $team) AND s.outcome IN ('ended', 'open', 'closed_only')
     GROUP BY ALL
 )
 SELECT w.team_id, w.user_id, p.email, nullif(concat_ws(' ', p.first_name, p.last_name), '') AS name, p.role,
@@ -56,7 +63,7 @@ SELECT w.team_id, w.user_id, p.email, nullif(concat_ws(' ', p.first_name, p.last
 FROM pair w
     LEFT JOIN person p ON p.team_id = w.team_id AND p.user_id = w.user_id
     LEFT JOIN computer c ON c.team_id = w.team_id AND c.device_id = w.device_id
-    LEFT JOIN used u ON u.team_id = w.team_id AND u.device_id = w.device_id AND u.peer = lower(trim(p.email))
+    LEFT JOIN used u ON u.team_id = w.team_id AND u.user_id = w.user_id AND u.device_id = w.device_id
 UNION ALL
 SELECT team_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
     CASE WHEN grants_at IS NULL OR grants_at > $as_of THEN 'not yet read'

@@ -11,9 +11,11 @@
 WITH side AS (
     SELECT 'lost' AS change, $from AS at UNION ALL SELECT 'gained', $to
 ), team AS (
-    SELECT team_id, min(read_at) FILTER (part = 'grants') AS grants_at,
-        min(read_at) FILTER (part = 'memberships') AS groups_at
-    FROM inventory_reads WHERE visible AND ($team IS NULL OR team_id = $team) GROUP BY team_id
+    SELECT t.team_id, min(r.read_at) FILTER (r.part = 'grants') AS grants_at,
+        min(r.read_at) FILTER (r.part = 'memberships') AS groups_at
+    FROM (SELECT team_id FROM coverage UNION SELECT team_id FROM inventory_reads) t
+        LEFT JOIN inventory_reads r ON r.team_id = t.team_id AND r.visible
+    WHERE $team IS NULL OR t.team_id = $team GROUP BY t.team_id
 ), comparable AS (SELECT team_id, groups_at <= $from AS has_groups FROM team WHERE grants_at <= $from),
 granted AS (
     SELECT s.change, g.* FROM side s JOIN inventory_grants g

@@ -11,8 +11,9 @@
 -- severity: column
 -- note: one row for each span of time in which a person held a privileged role during the period; since_known is 'at or before' if the person had the role at the first reading of the roster
 -- note: granted_by is the actor of the last event between two readings that names the person and whose type contains one of grant_words; the service documents four event types only
--- note: actions counts the period's activity events other than logins whose tokenInfo names the person's id or email; an event without tokenInfo counts for nobody
+-- note: actions counts the period's activity events other than logins whose tokenInfo names the person's id or email; an event without tokenInfo counts for nobody; for 'at or before' the actions before that first reading count too
 -- note: second_factor has the meaning of R10: UNKNOWN if the person signs in through an identity provider
+-- note: 'not yet read' in since_known: Annals had not read the team's roster before the period's end, so nothing is known
 WITH held AS (
     SELECT *, lag(role) OVER one_user AS earlier_role, lag(valid_to) OVER one_user AS earlier_to
     FROM inventory_users WHERE ($team IS NULL OR team_id = $team) AND valid_from < $to
@@ -25,7 +26,7 @@ WITH held AS (
     SELECT team_id, user_id, role, min(valid_from) AS since_at,
         CASE WHEN bool_or(valid_to IS NULL) THEN NULL ELSE max(valid_to) END AS until_at,
         arg_max(email, valid_from) AS email, arg_max(remote_access, valid_from) AS remote_access,
-        arg_max(coalesce(auth_providers, '[]'), valid_from) AS providers, arg_max(totp_enabled, valid_from) AS totp,
+        arg_max(coalesce(auth_providers, '[]'), valid_from) AS providers, arg_max(totp_enabled, valid_from) AS totp, max(valid_from) AS shown_at,
         nullif(lower(trim(arg_max(email, valid_from))), '') AS peer
     FROM island
     WHERE role IN (SELECT unnest(from_json($roles, '["VARCHAR"]')))
@@ -64,17 +65,22 @@ WITH held AS (
     FROM act WHERE event_time >= $from AND token_info IS NOT NULL
 ), acted AS (
     SELECT s.team_id, s.user_id, s.since_at, count(DISTINCT a.event_id) AS actions, max(a.event_time) AS last_at
-    FROM span s JOIN actor a ON a.team_id = s.team_id AND (a.term = s.user_id OR lower(a.term) = s.peer)
-        AND a.event_time >= s.since_at AND (s.until_at IS NULL OR a.event_time < s.until_at)
+    FROM span s LEFT JOIN reading r ON r.team_id = s.team_id AND r.read_at = s.since_at
+        JOIN actor a ON a.team_id = s.team_id AND (a.term = s.user_id OR lower(a.term) = s.peer)
+        AND (r.before_at IS NULL OR a.event_time >= s.since_at) AND (s.until_at IS NULL OR a.event_time < s.until_at)
     GROUP BY ALL
 ), sign_in AS (
-    SELECT s.team_id, s.user_id, s.since_at, i.totp_enabled, i.auth_providers
+    -- The later reading wins, of the roster or of the sign-in details.
+    SELECT s.team_id, s.user_id, s.since_at, i.totp_enabled, i.auth_providers, s.shown_at > (
+        SELECT max(read_at) FROM inventory_reads f WHERE f.team_id = s.team_id AND f.part = 'sign_in' AND f.visible
+            AND f.read_at < least($to, coalesce(s.until_at, $to))) AS roster_is_later
     FROM span s JOIN inventory_sign_in i ON i.team_id = s.team_id AND i.user_id = s.user_id
         AND i.valid_from < least($to, coalesce(s.until_at, $to))
         AND (i.valid_to IS NULL OR least($to, coalesce(s.until_at, $to)) <= i.valid_to)
 ), factor AS (
-    SELECT s.*, coalesce(i.totp_enabled, s.totp) AS has_totp,
-        coalesce(TRY(from_json(coalesce(i.auth_providers, s.providers), '["VARCHAR"]')), []) AS methods,
+    SELECT s.*, CASE WHEN i.roster_is_later THEN coalesce(s.totp, i.totp_enabled) ELSE coalesce(i.totp_enabled, s.totp) END AS has_totp,
+        coalesce(TRY(from_json(CASE WHEN i.roster_is_later THEN coalesce(nullif(s.providers, '[]'), i.auth_providers)
+            ELSE coalesce(i.auth_providers, s.providers) END, '["VARCHAR"]')), []) AS methods,
         EXISTS (SELECT 1 FROM inventory_sso_users o WHERE o.team_id = s.team_id AND o.user_id = s.user_id
             AND o.valid_from < $to AND (o.valid_to IS NULL OR $to <= o.valid_to)) AS is_sso
     FROM span s LEFT JOIN sign_in i USING (team_id, user_id, since_at)
@@ -101,13 +107,17 @@ FROM verdict s
     LEFT JOIN given g ON g.team_id = s.team_id AND g.user_id = s.user_id AND g.since_at = s.since_at
     LEFT JOIN giver w ON w.team_id = s.team_id AND w.user_id = s.user_id AND w.since_at = s.since_at
     LEFT JOIN acted a ON a.team_id = s.team_id AND a.user_id = s.user_id AND a.since_at = s.since_at
-ORDER BY s.team_id, s.role, s.email, s.user_id, s.since_at;
+UNION ALL
+SELECT team_id, NULL, NULL, NULL, NULL, NULL, 'not yet read', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+FROM (SELECT team_id FROM coverage UNION SELECT team_id FROM inventory_reads)
+WHERE ($team IS NULL OR team_id = $team) AND team_id NOT IN (SELECT team_id FROM reading WHERE read_at < $to)
+ORDER BY team_id, role, email, user_id, since_at;
 
 -- chart rows
 WITH step AS (
-    SELECT greatest(since_local, local_time($from, $tz)) AS time_local, role, 1 AS people FROM report
+    SELECT greatest(since_local, local_time($from, $tz)) AS time_local, role, 1 AS people FROM report WHERE role IS NOT NULL
     UNION ALL SELECT until_local, role, -1 FROM report WHERE until_local < local_time($to, $tz)
-    UNION ALL SELECT local_time($to, $tz), role, 0 FROM report
+    UNION ALL SELECT local_time($to, $tz), role, 0 FROM report WHERE role IS NOT NULL
 )
 SELECT time_local, role, (sum(sum(people)) OVER (PARTITION BY role ORDER BY time_local))::BIGINT AS people
 FROM step GROUP BY time_local, role ORDER BY time_local, role;

@@ -6,7 +6,7 @@
 -- param: privileged_roles list = admin,admin-read-only | roles for which a missing second factor is more severe
 -- chart: area x=day_local y=people series=verdict | People by second factor, over the period
 -- severity: column
--- note: the roster at --as-of (by default the period's end)
+-- note: the roster at --as-of (by default the period's end); the later reading decides, of the roster or of the sign-in details
 -- note: PASS: the service's own second factor is on. FAIL: it is off, and the person signs in with a password or the service names no sign-in method. UNKNOWN: the person signs in through an identity provider only (only the provider knows whether it asks for a second factor), or the service does not say
 -- note: a person with a password, an identity provider and no second factor is a FAIL, because the password alone is enough to sign in
 -- note: turned_off_local is the first reading in the period that showed the second factor off after it had been on
@@ -23,11 +23,15 @@ WITH version AS (
     WHERE valid_from >= $from AND valid_from < $to AND earlier_to = valid_from AND earlier AND NOT totp_enabled
     GROUP BY ALL
 ), person AS (
+    -- The later reading wins: the sign-in details usually come after the roster, but not at each reading.
     SELECT u.team_id, u.user_id, u.email, u.role, u.remote_access,
-        coalesce(i.totp_enabled, u.totp_enabled) AS has_totp,
-        coalesce(TRY(from_json(coalesce(i.auth_providers, u.auth_providers), '["VARCHAR"]')), []) AS methods,
+        CASE WHEN u.valid_from > f.read_at THEN coalesce(u.totp_enabled, i.totp_enabled) ELSE coalesce(i.totp_enabled, u.totp_enabled) END AS has_totp,
+        coalesce(TRY(from_json(CASE WHEN u.valid_from > f.read_at THEN coalesce(u.auth_providers, i.auth_providers)
+            ELSE coalesce(i.auth_providers, u.auth_providers) END, '["VARCHAR"]')), []) AS methods,
         o.user_id IS NOT NULL AS is_sso
     FROM inventory_users u
+        LEFT JOIN (SELECT team_id, max(read_at) AS read_at FROM inventory_reads
+            WHERE part = 'sign_in' AND visible AND read_at <= $as_of GROUP BY team_id) f ON f.team_id = u.team_id
         LEFT JOIN inventory_sign_in i ON i.team_id = u.team_id AND i.user_id = u.user_id
             AND i.valid_from <= $as_of AND (i.valid_to IS NULL OR $as_of < i.valid_to)
         LEFT JOIN inventory_sso_users o ON o.team_id = u.team_id AND o.user_id = u.user_id
@@ -50,8 +54,9 @@ WITH version AS (
             ELSE 'identity provider alone' END AS why
     FROM judged
 ), unread AS (
-    SELECT team_id FROM inventory_reads WHERE $team IS NULL OR team_id = $team
-    GROUP BY team_id HAVING coalesce(min(read_at) FILTER (part = 'users' AND visible) > $as_of, true)
+    SELECT team_id FROM (SELECT team_id FROM coverage UNION SELECT team_id FROM inventory_reads)
+    WHERE ($team IS NULL OR team_id = $team) AND team_id NOT IN (
+        SELECT team_id FROM inventory_reads WHERE part = 'users' AND visible AND read_at <= $as_of)
 )
 SELECT * FROM (
 SELECT v.team_id, v.user_id, v.email, v.role, v.remote_access, v.has_totp AS totp_enabled,
@@ -72,10 +77,14 @@ WITH day AS (
     SELECT unnest(generate_series($from, least($to, $now), to_seconds(greatest(86400,
         date_diff('second', $from, $to) // 60)))) AS moment
 ), person AS (
-    SELECT d.moment, coalesce(i.totp_enabled, u.totp_enabled) AS has_totp,
-        coalesce(TRY(from_json(coalesce(i.auth_providers, u.auth_providers), '["VARCHAR"]')), []) AS methods,
+    SELECT d.moment,
+        CASE WHEN u.valid_from > f.read_at THEN coalesce(u.totp_enabled, i.totp_enabled) ELSE coalesce(i.totp_enabled, u.totp_enabled) END AS has_totp,
+        coalesce(TRY(from_json(CASE WHEN u.valid_from > f.read_at THEN coalesce(u.auth_providers, i.auth_providers)
+            ELSE coalesce(i.auth_providers, u.auth_providers) END, '["VARCHAR"]')), []) AS methods,
         o.user_id IS NOT NULL AS is_sso
     FROM day d JOIN inventory_users u ON u.valid_from <= d.moment AND (u.valid_to IS NULL OR d.moment < u.valid_to)
+        LEFT JOIN (SELECT d.moment, r.team_id, max(r.read_at) AS read_at FROM day d JOIN inventory_reads r
+            ON r.part = 'sign_in' AND r.visible AND r.read_at <= d.moment GROUP BY ALL) f ON f.team_id = u.team_id AND f.moment = d.moment
         LEFT JOIN inventory_sign_in i ON i.team_id = u.team_id AND i.user_id = u.user_id
             AND i.valid_from <= d.moment AND (i.valid_to IS NULL OR d.moment < i.valid_to)
         LEFT JOIN inventory_sso_users o ON o.team_id = u.team_id AND o.user_id = u.user_id

@@ -6,28 +6,32 @@
 -- param: early_days integer from 0 to 36500 = 45 | days without use after which CIS requires it
 -- chart: histogram x=days_unused | Days without use, of all users on the roster
 -- severity: column
--- note: the roster at --as-of (by default the period's end); last use is the later of the service's own value and the last archived session under the person's address
+-- note: the roster at --as-of (by default the period's end); last use is the later of the service's own value and the last archived session under any address that the roster gave the person
 -- note: never used: neither source shows any use; the archive has no sessions from before its beginning (R23)
 -- note: the report lists a person with role user and disabled remote access, but not as a detection
+-- note: 'not yet read' in state: Annals had not read the team's roster at that moment, so nothing is known
 WITH person AS (
-    SELECT u.*, nullif(lower(trim(u.email)), '') AS peer
-    FROM inventory_users u
-    WHERE u.valid_from <= $as_of AND (u.valid_to IS NULL OR $as_of < u.valid_to) AND ($team IS NULL OR u.team_id = $team)
+    SELECT * FROM inventory_users
+    WHERE valid_from <= $as_of AND (valid_to IS NULL OR $as_of < valid_to) AND ($team IS NULL OR team_id = $team)
 ), known AS (
     SELECT team_id, user_id, min(valid_from) AS known_at FROM inventory_users
     WHERE $team IS NULL OR team_id = $team GROUP BY ALL
+), address AS (
+    -- Each address that the roster gave a person. An address that passed to somebody else is that person's.
+    SELECT DISTINCT team_id, user_id, lower(trim(email)) AS peer FROM inventory_users
+    WHERE valid_from <= $as_of AND trim(email) <> '' AND ($team IS NULL OR team_id = $team)
+    QUALIFY rank() OVER (PARTITION BY team_id, lower(trim(email)) ORDER BY CASE WHEN valid_to <= $as_of THEN valid_to END DESC NULLS FIRST) = 1
 ), used AS (
-    SELECT team_id, lower(trim(peer_email)) AS peer, max(first_event_at) AS last_at
-    FROM sessions
-    WHERE first_event_at < $as_of AND peer_email IS NOT NULL AND outcome IN ('ended', 'open', 'closed_only')
-        AND ($team IS NULL OR team_id = $team)
+    SELECT a.team_id, a.user_id, max(s.first_event_at) AS last_at
+    FROM sessions s JOIN address a ON a.team_id = s.team_id AND a.peer = lower(trim(s.peer_email))
+    WHERE s.first_event_at < $as_of AND s.outcome IN ('ended', 'open', 'closed_only') AND ($team IS NULL OR s.team_id = $team)
     GROUP BY ALL
 ), idle AS (
-    SELECT p.team_id, p.user_id, p.email, p.role, p.remote_access, p.last_used_at, s.last_at AS last_session_at, k.known_at,
+    SELECT team_id, user_id, p.email, p.role, p.remote_access, p.last_used_at, s.last_at AS last_session_at, k.known_at,
         date_diff('second', greatest(p.last_used_at, s.last_at), least($as_of, $now)) // 86400 AS days_unused,
         date_diff('second', k.known_at, least($as_of, $now)) // 86400 AS days_known
     FROM person p JOIN known k USING (team_id, user_id)
-        LEFT JOIN used s ON s.team_id = p.team_id AND s.peer = p.peer
+        LEFT JOIN used s USING (team_id, user_id)
 ), state AS (
     SELECT *, CASE WHEN days_unused IS NULL THEN 'never used' WHEN days_unused > $dormant_days THEN 'dormant'
         WHEN days_unused > $early_days THEN 'soon dormant' END AS state
@@ -41,17 +45,27 @@ SELECT team_id, user_id, email, role, remote_access, state, days_unused, days_kn
         WHEN state = 'soon dormant' OR (state = 'never used' AND days_known > $early_days) THEN 'low' END AS severity,
     last_used_at, last_session_at
 FROM state WHERE state IS NOT NULL
+UNION ALL
+SELECT team_id, NULL, NULL, NULL, NULL, 'not yet read', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+FROM (SELECT team_id FROM coverage UNION SELECT team_id FROM inventory_reads)
+WHERE ($team IS NULL OR team_id = $team) AND team_id NOT IN (
+    SELECT team_id FROM inventory_reads WHERE part = 'users' AND visible AND read_at <= $as_of)
 ORDER BY days_unused DESC NULLS FIRST, team_id, email, user_id;
 
 -- chart rows
-WITH used AS (
-    SELECT team_id, lower(trim(peer_email)) AS peer, max(first_event_at) AS last_at FROM sessions
-    WHERE first_event_at < $as_of AND peer_email IS NOT NULL AND ($team IS NULL OR team_id = $team)
-        AND outcome IN ('ended', 'open', 'closed_only')
+WITH address AS (
+    -- Each address that the roster gave a person. An address that passed to somebody else is that person's.
+    SELECT DISTINCT team_id, user_id, lower(trim(email)) AS peer FROM inventory_users
+    WHERE valid_from <= $as_of AND trim(email) <> '' AND ($team IS NULL OR team_id = $team)
+    QUALIFY rank() OVER (PARTITION BY team_id, lower(trim(email)) ORDER BY CASE WHEN valid_to <= $as_of THEN valid_to END DESC NULLS FIRST) = 1
+), used AS (
+    SELECT a.team_id, a.user_id, max(s.first_event_at) AS last_at
+    FROM sessions s JOIN address a ON a.team_id = s.team_id AND a.peer = lower(trim(s.peer_email))
+    WHERE s.first_event_at < $as_of AND s.outcome IN ('ended', 'open', 'closed_only') AND ($team IS NULL OR s.team_id = $team)
     GROUP BY ALL
 )
 SELECT date_diff('second', greatest(u.last_used_at, s.last_at), least($as_of, $now)) // 86400 AS days_unused
-FROM inventory_users u LEFT JOIN used s ON s.team_id = u.team_id AND s.peer = lower(trim(u.email))
+FROM inventory_users u LEFT JOIN used s ON s.team_id = u.team_id AND s.user_id = u.user_id
 WHERE u.valid_from <= $as_of AND (u.valid_to IS NULL OR $as_of < u.valid_to) AND ($team IS NULL OR u.team_id = $team)
     AND coalesce(u.last_used_at, s.last_at) IS NOT NULL
 ORDER BY 1;

@@ -8,6 +8,7 @@
 -- note: the list of computers at --as-of (by default the period's end)
 -- note: the service updates last online only when a computer connects or reconnects, so its value is old for a computer that stays connected: the last archived session counts too
 -- note: for a computer without any last online time, days_offline begins at the first reading that showed it
+-- note: state: 'grants not read': Annals had not read who may reach the team's computers, or its token may not read that; 'not yet read': it had not read the team's computers
 WITH computer AS (
     SELECT * FROM inventory_computers
     WHERE valid_from <= $as_of AND (valid_to IS NULL OR $as_of < valid_to) AND ($team IS NULL OR team_id = $team)
@@ -35,6 +36,10 @@ used AS (
     SELECT team_id, device_id, max(last_event_at) AS last_at FROM sessions
     WHERE first_event_at < $as_of AND outcome IN ('ended', 'open', 'closed_only') AND ($team IS NULL OR team_id = $team)
     GROUP BY ALL
+), readable AS (
+    -- Some tokens may read the computers, but not who may reach them.
+    SELECT team_id FROM inventory_reads WHERE part IN ('grants', 'memberships') AND visible AND read_at <= $as_of
+    GROUP BY team_id HAVING count(DISTINCT part) = 2
 ), counted AS (
     SELECT c.team_id, c.device_id, c.name, c.last_online_at, u.last_at AS last_session_at, k.known_at,
         coalesce(d.n, 0) AS direct_users, coalesce(t.n, 0) AS groups, coalesce(p.n, 0) AS people,
@@ -46,7 +51,8 @@ used AS (
         LEFT JOIN people p USING (team_id, device_id)
 ), state AS (
     SELECT *,
-        CASE WHEN direct_users + groups = 0 THEN 'no grants'
+        CASE WHEN direct_users + groups = 0 AND team_id IN (SELECT team_id FROM readable) THEN 'no grants'
+            WHEN direct_users + groups = 0 THEN 'grants not read'
             WHEN last_online_at IS NULL AND last_session_at IS NULL THEN 'never online'
             WHEN days_offline > $offline_days THEN 'long offline' END AS state
     FROM counted
@@ -54,6 +60,11 @@ used AS (
 SELECT team_id, device_id, name AS computer_name, state, days_offline,
     local_time(last_online_at, $tz) AS last_online_local, local_time(last_session_at, $tz) AS last_session_local,
     local_time(known_at, $tz) AS known_since_local, direct_users, groups, people,
-    CASE state WHEN 'no grants' THEN 'info' ELSE 'low' END AS severity, last_online_at
+    CASE state WHEN 'no grants' THEN 'info' WHEN 'grants not read' THEN NULL ELSE 'low' END AS severity, last_online_at
 FROM state WHERE state IS NOT NULL
+UNION ALL
+SELECT team_id, NULL, NULL, 'not yet read', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+FROM (SELECT team_id FROM coverage UNION SELECT team_id FROM inventory_reads)
+WHERE ($team IS NULL OR team_id = $team) AND team_id NOT IN (
+    SELECT team_id FROM inventory_reads WHERE part = 'computers' AND visible AND read_at <= $as_of)
 ORDER BY state, days_offline DESC, team_id, computer_name, device_id;

@@ -32,8 +32,9 @@ WITH token AS (
         coalesce(days_unused, days_known) > $stale_days AS is_stale
     FROM aged
 ), unread AS (
-    SELECT team_id FROM inventory_reads WHERE $team IS NULL OR team_id = $team
-    GROUP BY team_id HAVING coalesce(min(read_at) FILTER (part = 'tokens' AND visible) > $as_of, true)
+    SELECT team_id FROM (SELECT team_id FROM coverage UNION SELECT team_id FROM inventory_reads)
+    WHERE ($team IS NULL OR team_id = $team) AND team_id NOT IN (
+        SELECT team_id FROM inventory_reads WHERE part = 'tokens' AND visible AND read_at <= $as_of)
 )
 SELECT team_id, user_id, email AS owner, role, title, array_to_string(TRY(from_json(scopes, '["VARCHAR"]')), ', ') AS scopes,
     coalesce(nullif(concat_ws(', ', CASE WHEN owner_left THEN 'owner left' END, CASE WHEN is_endless THEN 'endless' END,

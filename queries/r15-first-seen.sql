@@ -3,22 +3,23 @@
 -- question: Did someone connect from a new place, to a new computer, or from two places at once?
 -- controls: NIST 800-53 AC-2(12); SOC 2 CC6.6; ISO 27001 A.8.16
 -- param: history_days integer from 1 to 36500 = 90 | days of history before a session; a value that they do not hold is new
--- param: history_min_days integer from 0 to 36500 = 7 | a new value is no detection if the archive holds fewer days of history before it
+-- param: history_min_days integer from 0 to 36500 = 7 | a new value is no detection if the archive begins fewer days before it
 -- chart: strip x=seen_local series=what | New peers, networks, addresses and computers
 -- severity: column
 -- note: what: new peer (no session in the history; the report does not list its address and computer too), new network (the peer's history has no address in this network), new address, new computer, two addresses at once (sessions of one peer overlap)
 -- note: a network is the first three numbers of an IPv4 address, the first three groups of an IPv6 address
--- note: days_of_history says how many of those days the archive covers; a session that failed to authenticate counts too, because it is an attempt
+-- note: days_of_history says how many of those days lie after the archive's beginning, and a gap (R23) does not shorten it; a session that failed to authenticate counts too, because it is an attempt
+-- note: an open session ends here at its last event, so the report can miss an overlap with it
 -- note: the report shows no geography: the service sends no places, and Annals has no table of places
 WITH seen AS (
     SELECT s.team_id, s.connection_id, s.first_event_at AS begun_at, coalesce(s.closed_at, s.last_event_at) AS end_at, s.outcome,
-        lower(trim(s.peer_email)) AS peer, s.peer_email, s.peer_ip, s.device_id, s.computer_host_name,
+        nullif(lower(trim(s.peer_email)), '') AS peer, s.peer_email, s.peer_ip, s.device_id, s.computer_host_name,
         CASE WHEN contains(s.peer_ip, ':') THEN array_to_string(string_split(lower(s.peer_ip), ':')[1:3], ':')
             WHEN contains(s.peer_ip, '.') THEN array_to_string(string_split(s.peer_ip, '.')[1:3], '.')
             ELSE s.peer_ip END AS network
     FROM sessions s
     WHERE s.first_event_at >= $from - to_days($history_days::INTEGER) AND s.first_event_at < $to
-        AND ($team IS NULL OR s.team_id = $team) AND s.peer_email IS NOT NULL
+        AND ($team IS NULL OR s.team_id = $team) AND trim(s.peer_email) <> ''
 ), day AS (
     -- One row for equal sessions of a day: only the first of them can be new.
     SELECT team_id, peer, peer_ip, network, device_id, begun_at::DATE AS day,

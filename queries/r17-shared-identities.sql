@@ -7,7 +7,8 @@
 -- chart: heatmap x=other y=identity value=sessions | Identities, and the addresses or people that share them
 -- severity: medium
 -- note: one peer: sessions of one person from that many addresses overlap; a person who uses a telephone and a desk computer looks the same
--- note: one account: a local user name of one computer; a name with a domain (DOMAIN\name, name@domain) is the same account on every computer
+-- note: one account: a local user name of one computer; a name with a domain (DOMAIN\name, name@domain) is the same account on every computer; a computer without an id in its events counts by its host name
+-- note: an open session ends here at its last event, so the report can miss an overlap with it
 WITH used AS (
     SELECT team_id, connection_id, first_event_at AS begun_at, coalesce(closed_at, last_event_at) AS end_at,
         nullif(lower(trim(peer_email)), '') AS peer, peer_email, peer_ip, device_id, computer_host_name,
@@ -25,7 +26,9 @@ WITH used AS (
                 FROM used WHERE peer IS NOT NULL AND peer_ip IS NOT NULL))
     GROUP BY team_id, peer, peer_ip, stay
 ), edge AS (
-    SELECT team_id, peer, begun_at, 1 AS step FROM stay UNION ALL SELECT team_id, peer, end_at, -1 FROM stay
+    SELECT team_id, peer, begun_at, 1 AS step FROM stay
+    -- A stay of one event has no length, but it can overlap another stay.
+    UNION ALL SELECT team_id, peer, greatest(end_at, begun_at + INTERVAL 1 MICROSECOND), -1 FROM stay
 ), level AS (
     -- Ends sort before beginnings of the same moment: a stay that follows another does not overlap it.
     SELECT team_id, peer, begun_at, step, sum(step) OVER (PARTITION BY team_id, peer ORDER BY begun_at, step
@@ -37,10 +40,11 @@ WITH used AS (
         max(begun_at) FILTER (WHERE step = 1 AND open_ips >= $ips) AS last_at
     FROM level GROUP BY team_id, peer HAVING max(open_ips) >= $ips
 ), account AS (
-    SELECT *, CASE WHEN contains(account, '\') OR contains(account, '@') THEN NULL ELSE device_id END AS only_on
+    SELECT *, CASE WHEN contains(account, '\') OR contains(account, '@') THEN NULL
+        ELSE coalesce(device_id, computer_host_name, 'not named') END AS only_on
     FROM used WHERE account IS NOT NULL
 ), shared AS (
-    SELECT team_id, lower(account) AS account_key, only_on, min(account) AS account, max(CASE WHEN only_on IS NOT NULL THEN computer_host_name END) AS host,
+    SELECT team_id, lower(account) AS account_key, only_on, min(account) AS account, max(CASE WHEN only_on IS NOT NULL THEN device_id END) AS device_id, max(CASE WHEN only_on IS NOT NULL THEN computer_host_name END) AS host,
         count(DISTINCT peer) AS peers, string_agg(DISTINCT peer, ', ' ORDER BY peer) AS who, count(*) AS sessions,
         min(begun_at) AS first_at, max(begun_at) AS last_at
     FROM account GROUP BY team_id, account_key, only_on HAVING count(DISTINCT peer) >= $peers
@@ -52,7 +56,7 @@ FROM crowded c JOIN (SELECT team_id, peer, string_agg(DISTINCT peer_ip, ', ' ORD
         FROM stay GROUP BY ALL) i ON i.team_id = c.team_id AND i.peer = c.peer
 GROUP BY c.team_id, c.peer, c.at_once, c.overlaps, c.first_at, c.last_at
 UNION ALL
-SELECT team_id, 'one account of several peers', concat_ws(' on ', account, coalesce(host, only_on)), only_on, who, peers, sessions,
+SELECT team_id, 'one account of several peers', concat_ws(' on ', account, coalesce(host, only_on)), device_id, who, peers, sessions,
     local_time(first_at, $tz), local_time(last_at, $tz), first_at, last_at
 FROM shared
 ORDER BY what, team_id, first_at, identity;

@@ -8,7 +8,7 @@
 -- note: the report searches for the subject's id, and for every email address or name that the roster ever gave that id, in connections, activity, billing and quarantine, in every part of the roster and in the reviews
 -- note: for an answer under GDPR article 15, choose a period from the archive's beginning; held is the archived text, or the columns where the archive did not keep the text, and may name other people
 -- note: the report does not list sessions, because they derive from the connection events listed here (R01 shows them)
--- note: an address or id counts only if it is a whole column or a whole JSON string of the event's text, as a value or a key and in any spelling; `annals erase` finds the same rows
+-- note: an address or id counts only if it is a whole column or a whole JSON string of the event's text, as a value or a key and in any spelling; `annals erase` finds the same rows if you give it each of these values
 WITH given AS (
     SELECT lower(trim($subject)) AS term
     UNION SELECT lower(unnest(from_json($aliases, '["VARCHAR"]')))
@@ -19,13 +19,14 @@ WITH given AS (
     WHERE (lower(user_id) IN (FROM given) OR lower(trim(email)) IN (FROM given)) AND ($team IS NULL OR team_id = $team)
 ), computer_of AS (
     SELECT DISTINCT team_id, device_id FROM inventory_computers
-    WHERE (lower(device_id) IN (FROM given) OR lower(name) IN (FROM given)) AND ($team IS NULL OR team_id = $team)
+    WHERE (lower(device_id) IN (FROM given) OR lower(trim(name)) IN (FROM given)) AND ($team IS NULL OR team_id = $team)
 ), term AS (
     SELECT term FROM given
     UNION SELECT lower(user_id) FROM user_of
     UNION SELECT lower(trim(u.email)) FROM inventory_users u JOIN user_of USING (team_id, user_id) WHERE trim(u.email) <> ''
     UNION SELECT lower(trim(u.email)) FROM inventory_sso_users u JOIN user_of USING (team_id, user_id) WHERE trim(u.email) <> ''
     UNION SELECT lower(device_id) FROM computer_of
+    UNION SELECT lower(trim(c.name)) FROM inventory_computers c JOIN computer_of USING (team_id, device_id) WHERE trim(c.name) <> ''
 ), texts AS (
     SELECT team_id, event_time, 'activity' AS source, event_type, event_id, coalesce(raw, token_info) AS raw, token_info, []::VARCHAR[] AS columns FROM activity
     WHERE event_time >= $from AND event_time < $to AND ($team IS NULL OR team_id = $team)

@@ -8,7 +8,7 @@
 -- severity: column
 -- note: the service documents the types of billing entries but not their field names: seats is the only number in the payload of an entry whose type contains one of seat_words, or the number under one of new_keys; otherwise it stays empty, and the reader finds the number in the payload
 -- note: delta is seats minus the people with remote access at the last reading of the roster before the entry; empty before the first reading
--- note: payment: recovered if a later payment succeeded, not recovered if none did
+-- note: payment: recovered if a payment in the same second or later succeeded, not recovered if none did; of several revisions of an entry only the latest counts
 -- note: the service shows only the ten newest entries; R23 shows a gap where entries were lost between two polls
 WITH entry AS (
     SELECT *, regexp_extract_all(payload, '"([^"\\]*)"\s*:\s*-?[0-9]+\s*[,}]', 1) AS keys,
@@ -20,6 +20,8 @@ WITH entry AS (
         contains(lower(event_type), 'cancel') AS is_cancel
     FROM billing
     WHERE event_time >= $from AND event_time < greatest($to, $now) AND ($team IS NULL OR team_id = $team)
+    -- A revision is the same entry again.
+    QUALIFY row_number() OVER (PARTITION BY team_id, event_id ORDER BY revision DESC, first_seen_at DESC, event_time DESC) = 1
 ), seat AS (
     SELECT *, CASE WHEN NOT tells_seats THEN NULL WHEN len(numbers) = 1 THEN TRY_CAST(numbers[1] AS BIGINT)
         ELSE TRY_CAST(numbers[list_position(list_transform(keys,
@@ -27,7 +29,8 @@ WITH entry AS (
     FROM entry
 ), recovered AS (
     SELECT f.team_id, f.event_id, min(s.event_time) AS recovered_at
-    FROM entry f JOIN entry s ON s.team_id = f.team_id AND s.event_time > f.event_time AND f.is_failure AND s.is_success
+    FROM entry f JOIN entry s ON s.team_id = f.team_id AND s.event_id <> f.event_id AND s.event_time >= f.event_time
+        AND f.is_failure AND s.is_success
     GROUP BY ALL
 ), roster AS (
     SELECT e.team_id, e.event_id, count(u.user_id) AS people,

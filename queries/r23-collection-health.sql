@@ -25,7 +25,7 @@ WITH grid AS (
     SELECT team_id, stream, date_trunc('day', window_start) AS day_utc, state, reads, requests, events, "new", late,
         window_start, window_end, settled_at
     FROM coverage
-    WHERE window_start >= date_trunc('day', $from) - to_days($baseline_days::INTEGER) AND window_start < $to
+    WHERE window_start >= date_trunc('day', $from) - to_days($baseline_days::INTEGER) AND window_start < date_trunc('day', $to - INTERVAL 1 MICROSECOND) + INTERVAL 1 DAY
         AND ($team IS NULL OR team_id = $team)
 ), held AS (
     SELECT team_id, stream, day_utc, count(*) AS windows, count(*) FILTER (WHERE state = 'provisional') AS provisional,

@@ -2,23 +2,28 @@
 -- param: min_failures = 3
 -- param: window = 900
 -- The window is in seconds.
-WITH authentication AS (
+WITH revision AS (
     SELECT team_id, event_id, event_time, event_time_ns, event_type = 'authSucceededEvent' AS is_success, connection_id,
-        device_id, computer_host_name, lower(trim(peer_email)) AS peer, peer_email, peer_ip, failure_reason
+        device_id, coalesce(device_id, computer_host_name) AS computer, computer_host_name,
+        nullif(lower(trim(peer_email)), '') AS peer, peer_email, peer_ip, failure_reason,
+        row_number() OVER (PARTITION BY team_id, event_id ORDER BY revision DESC, first_seen_at DESC, event_time DESC) AS nth
     FROM connections
     WHERE event_time >= CAST(:from AS TIMESTAMP_NTZ) - make_dt_interval(0, 0, 0, :window)
         AND event_time < CAST(:to AS TIMESTAMP_NTZ)
-        AND event_type IN ('authFailedEvent', 'authSucceededEvent') AND device_id IS NOT NULL
+        AND event_type IN ('authFailedEvent', 'authSucceededEvent') AND coalesce(device_id, computer_host_name) IS NOT NULL
         AND (:team IS NULL OR team_id = :team)
+), authentication AS (
+    -- A revision is the same event again.
+    SELECT * FROM revision WHERE nth = 1
 ), next AS (
     -- The next success on the same computer from the same address, and the next success for the same peer. A row without an address or a
     -- peer is alone in its partition.
     SELECT *,
         last_value(CASE WHEN is_success THEN event_id END) IGNORE NULLS OVER (
-            PARTITION BY team_id, device_id, coalesce(peer_ip, event_id) ORDER BY event_time DESC, is_success DESC, event_id DESC
+            PARTITION BY team_id, computer, coalesce(peer_ip, event_id) ORDER BY event_time DESC, is_success DESC, event_id DESC
             ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS by_address,
         last_value(CASE WHEN is_success THEN event_id END) IGNORE NULLS OVER (
-            PARTITION BY team_id, device_id, coalesce(peer, event_id) ORDER BY event_time DESC, is_success DESC, event_id DESC
+            PARTITION BY team_id, computer, coalesce(peer, event_id) ORDER BY event_time DESC, is_success DESC, event_id DESC
             ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS by_peer
     FROM authentication
 ), followed AS (

@@ -3,14 +3,14 @@
 -- param: history_min_days = 7
 WITH seen AS (
     SELECT team_id, connection_id, first_event_at AS begun_at, coalesce(closed_at, last_event_at) AS end_at, outcome,
-        lower(trim(peer_email)) AS peer, peer_email, peer_ip, device_id, computer_host_name,
+        nullif(lower(trim(peer_email)), '') AS peer, peer_email, peer_ip, device_id, computer_host_name,
         CASE WHEN contains(peer_ip, ':') THEN array_join(slice(split(lower(peer_ip), ':'), 1, 3), ':')
             WHEN contains(peer_ip, '.') THEN array_join(slice(split(peer_ip, '[.]'), 1, 3), '.')
             ELSE peer_ip END AS network
     FROM sessions
     WHERE first_event_at >= CAST(:from AS TIMESTAMP_NTZ) - make_dt_interval(:history_days)
         AND first_event_at < CAST(:to AS TIMESTAMP_NTZ)
-        AND (:team IS NULL OR team_id = :team) AND peer_email IS NOT NULL
+        AND (:team IS NULL OR team_id = :team) AND trim(peer_email) <> ''
 ), thing AS (
     -- One row for equal sessions of a day: only the first of them can be new.
     SELECT team_id, peer, kind, thing, CAST(begun_at AS DATE) AS day, max(begun_at) AS last_at, min(begun_at) AS first_at,

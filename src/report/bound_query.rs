@@ -13,6 +13,7 @@ use super::allowed::find_refused;
 use super::catalog::ParamValue;
 use super::cell;
 use super::engine::stream_bound;
+use super::lexer;
 use super::run::serialized;
 use super::sink::{Flow, Sink, unique_names};
 use super::{Engine, ReportError};
@@ -59,7 +60,7 @@ impl Engine {
     /// # Errors
     /// [`ReportError::Query`], which names the forbidden part.
     pub fn check_query(&self, sql: &str) -> Result<(), ReportError> {
-        if sql.trim().is_empty() {
+        if lexer::all_statements(sql).next().is_none() {
             return Err(ReportError::query("the query is empty"));
         }
         let query = serialized(self.connection(), sql).map_err(|(before, message)| {

@@ -309,7 +309,7 @@ impl Engine {
     /// # Errors
     /// When the query is wrong, the engine fails, or the sink fails.
     pub fn query(&self, sql: &str, sink: &mut dyn Sink) -> Result<(), ReportError> {
-        if sql.trim().is_empty() {
+        if lexer::all_statements(sql).next().is_none() {
             return Err(ReportError::query("the query is empty"));
         }
         if lexer::loads_extension(sql) {

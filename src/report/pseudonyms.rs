@@ -74,7 +74,8 @@ const VOCABULARY: [&str; 50] = [
     "why",
 ];
 /// Also of the vocabulary, in columns of any name.
-const FIXED: [&str; 6] = ["all others", "not named", "not recorded", "no domain", "no reason given", "not said"];
+const FIXED: [&str; 7] =
+    ["all others", "not named", "not recorded", "no domain", "no reason given", "not said", "not yet read"];
 /// Digits of a pseudonym. With 48 bits, two of 100,000 people share one with a probability of 0.002 %.
 const DIGITS: usize = 12;
 /// A shorter id may be an ordinary word of a page.

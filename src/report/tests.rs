@@ -213,6 +213,10 @@ fn a_wrong_query_and_a_broken_file_are_distinguished() {
         assert!(error.is_wrong_use(), "{sql}: {error}");
         assert!(!error.to_string().contains('\n') && !error.to_string().contains("LINE 1"), "{sql}: {error}");
     }
+    for sql in ["", ";", " ;\n; ", "-- SELECT 1", "; -- nothing"] {
+        let error = ask(&engine, sql, Format::Csv).unwrap_err().to_string();
+        assert!(error.ends_with("the query is empty"), "{sql}: {error}");
+    }
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.parquet");
     let file = write_connections(&engine, &path, &["2026-01-01 00:00:00"]);

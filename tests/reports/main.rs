@@ -6,6 +6,7 @@ mod reporting;
 #[path = "../common/third_party.rs"]
 mod third_party;
 
+mod cases;
 mod erasure;
 mod formats;
 mod golden;
@@ -16,5 +17,6 @@ mod pack_pseudonyms;
 mod pack_review;
 mod pages;
 mod periods;
+
 mod ties;
 mod wrong_use;

@@ -30,6 +30,8 @@ pub enum PackError {
     Missing { path: PathBuf, file: String },
     #[error("{}: {file}: {SUMS} does not name this file", path.display())]
     Stranger { path: PathBuf, file: String },
+    #[error("{}: {what}: programs can disagree about what this zip holds", path.display())]
+    Ambiguous { path: PathBuf, what: &'static str },
     #[error("cannot read {}", path.display())]
     Io { path: PathBuf, source: io::Error },
 }
@@ -42,7 +44,10 @@ impl PackError {
             PackError::Io { source, .. } => {
                 source.kind() == io::ErrorKind::NotFound || Irregular::in_error(source).is_some()
             }
-            PackError::Altered { .. } | PackError::Missing { .. } | PackError::Stranger { .. } => false,
+            PackError::Altered { .. }
+            | PackError::Missing { .. }
+            | PackError::Stranger { .. }
+            | PackError::Ambiguous { .. } => false,
         }
     }
 }
@@ -185,8 +190,22 @@ struct Zipped {
 }
 
 impl Zipped {
-    /// A pack's zip has a single folder that contains all files.
-    fn of(zip: ZipArchive<io::BufReader<File>>, path: &Path) -> Result<Self, PackError> {
+    /// A pack's zip has a single folder that contains all files. Refuses a zip that another program can read differently: it could show
+    /// a reviewer other files than those that are checked here.
+    fn of(mut zip: ZipArchive<io::BufReader<File>>, path: &Path) -> Result<Self, PackError> {
+        let ambiguous = |what| PackError::Ambiguous { path: path.to_owned(), what };
+        if zip.has_duplicate_names() {
+            return Err(ambiguous("two entries have the same name"));
+        }
+        let mut first = None;
+        for at in 0..zip.len() {
+            let entry = zip.by_index_raw(at);
+            let entry = entry.map_err(|e| PackError::Io { path: path.to_owned(), source: e.into() })?;
+            first = first.into_iter().chain([entry.header_start()]).min();
+        }
+        if first.is_some_and(|first| first > 0) {
+            return Err(ambiguous("bytes come before the first entry"));
+        }
         let mut names = BTreeMap::new();
         let mut folders = BTreeSet::new();
         for name in zip.file_names() {
@@ -217,7 +236,38 @@ impl Files for Zipped {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
+    use zip::ZipWriter;
+    use zip::write::SimpleFileOptions;
+
     use super::*;
+
+    #[test]
+    fn a_zip_with_two_readings_is_refused() {
+        let mut zip = ZipWriter::new(io::Cursor::new(Vec::new()));
+        for name in ["pack/a", "pack/b"] {
+            zip.start_file(name, SimpleFileOptions::default()).unwrap();
+            zip.write_all(b"text").unwrap();
+        }
+        let plain = zip.finish().unwrap().into_inner();
+        let mut twice = plain.clone();
+        for (at, _) in plain.windows(6).enumerate().filter(|(_, part)| *part == b"pack/b") {
+            twice[at + 5] = b'a';
+        }
+        let behind = [b"PK".as_slice(), &plain].concat();
+        for (text, expected, is_wrong_use) in [
+            (plain, "the file SHA256SUMS is missing", true),
+            (twice, "two entries have the same name", false),
+            (behind, "bytes come before the first entry", false),
+        ] {
+            let mut file = tempfile::NamedTempFile::new().unwrap();
+            file.write_all(&text).unwrap();
+            let error = check_pack(file.path()).unwrap_err();
+            assert!(error.to_string().contains(expected), "{error}");
+            assert_eq!(error.is_wrong_use(), is_wrong_use, "{error}");
+        }
+    }
 
     #[test]
     fn sums_have_the_format_of_sha256sum_and_stay_in_the_pack() {

@@ -3,5 +3,5 @@
 
 pub mod answers;
 pub mod expected;
-mod roster;
+pub mod roster;
 pub mod world;

@@ -12,13 +12,17 @@ const INFO: [InventoryPart; 2] = [InventoryPart::SignIn, InventoryPart::Tokens];
 /// Commits a reading of the roster in the file at `path`, at `seen_at`.
 pub fn write(writer: &mut TeamWriter, path: &Path, seen_at: Instant) {
     let text = std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    let served: Value = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    let roster = roster(&served);
+    record(writer, &serde_json::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display())), seen_at);
+}
+
+/// Commits a reading of the roster `served`, at `seen_at`.
+pub fn record(writer: &mut TeamWriter, served: &Value, seen_at: Instant) {
+    let roster = roster(served);
     let mut draft = Draft::default();
     for part in InventoryPart::ALL {
         let mut part_before = ArchivedPart::of(writer.rows().inventory(part).unwrap());
         let rows = if INFO.contains(&part) {
-            told_of_each(&served, part, &mut part_before, seen_at)
+            told_of_each(served, part, &mut part_before, seen_at)
         } else {
             roster
                 .parts

@@ -1,0 +1,151 @@
+//! Revisions, and events without the usual details.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use annals::archive::{Draft, WindowRecord, WindowState};
+use annals::model::{ConnectionDetail, Detail, Stream, WindowGrid};
+use serde_json::{Value, json};
+
+use crate::golden::answers::Question;
+use crate::reporting::{DAY, HOUR, Place, at};
+
+use super::{
+    ESTABLISHED, FAILED, NOW, SECOND, SUCCEEDED, asked, column, commit, commit_events, commit_twice, connection, event,
+    rows, unnamed,
+};
+
+#[test]
+fn a_revision_is_no_second_event() {
+    let (place, time) = (Place::empty(), at("2026-10-20T10:00:00Z"));
+    let mut events = Vec::new();
+    for nth in 0..6 {
+        events.push(connection(&format!("f{nth}"), FAILED, time.plus(SECOND * nth), |_| ()));
+    }
+    for (nth, kind) in [FAILED, FAILED, SUCCEEDED].into_iter().enumerate() {
+        let change = |detail: &mut ConnectionDetail| {
+            detail.device_id = Some("d2".into());
+            detail.peer_email = Some("bob@own.example".into());
+            detail.peer_ip = Some("203.0.113.7".into());
+        };
+        events.push(connection(
+            &format!("g{nth}"),
+            kind,
+            time.plus(HOUR + SECOND * u32::try_from(nth).unwrap()),
+            change,
+        ));
+    }
+    commit_twice(&place, Stream::Connections, &events);
+    let seats = Detail::Billing { payload: Some("{\"count\":7}".into()) };
+    commit_twice(&place, Stream::Billing, &[event("b1", "userCountUpdatedEvent", time, seats)]);
+    let found: Vec<(Value, Value)> =
+        rows(&place, &asked("R02")).iter().map(|row| (row["failures"].clone(), row["pattern"].clone())).collect();
+    assert_eq!(found, [(json!(6), Value::Null), (json!(2), Value::Null)]);
+    assert_eq!(rows(&place, &asked("R03")), Vec::<Value>::new());
+    assert_eq!(column(&place, &asked("R22"), "event_id"), ["b1"]);
+}
+
+#[test]
+fn a_payment_that_succeeds_in_the_same_second_is_recovered() {
+    let (place, time) = (Place::empty(), at("2026-10-20T10:00:00Z"));
+    let payment = |id, kind| event(id, kind, time, Detail::Billing { payload: Some("{}".into()) });
+    let entries = vec![payment("p1", "paymentFailedEvent"), payment("p2", "paymentSucceededEvent")];
+    commit_events(&place, Stream::Billing, entries);
+    assert_eq!(column(&place, &asked("R22"), "payment"), ["recovered", "succeeded"]);
+}
+
+/// In Vienna's time, the period ends inside a UTC day. That day is read in windows of an hour.
+#[test]
+fn the_last_utc_day_of_a_local_period_is_judged_as_a_whole() {
+    let (place, grid) = (Place::empty(), WindowGrid::new(HOUR));
+    let (mut draft, mut time) = (Draft::default(), at("2026-10-20T00:00:00Z"));
+    while time < at("2026-10-21T00:00:00Z") {
+        let window = grid.window_of(time);
+        draft.windows.push(WindowRecord {
+            state: WindowState::Settled,
+            reads: 2,
+            requests: 4,
+            settled_at: Some(window.end.plus(HOUR)),
+            ..WindowRecord::new(Stream::Connections, window)
+        });
+        time = window.end;
+    }
+    commit(&place, draft, at(NOW));
+    let period = ("2026-10-19T22:00:00Z", "2026-10-20T22:00:00Z");
+    let question = Question { period, zone: "Europe/Vienna", ..Question::usual("R23") };
+    assert_eq!(column(&place, &question, "state"), ["read whole"]);
+}
+
+#[test]
+fn a_computer_without_an_id_is_known_by_its_name() {
+    const HOSTS: [&str; 5] = ["H0", "H1", "H2", "H3", "H4"];
+    let (place, time) = (Place::empty(), at("2026-10-20T10:00:00Z"));
+    let mut events = Vec::new();
+    for (host, hour) in HOSTS.into_iter().zip(0..) {
+        let time = time.plus(HOUR * hour);
+        events.push(connection(&format!("f{host}"), FAILED, time, unnamed(host)));
+        let account = |detail: &mut ConnectionDetail| {
+            unnamed(host)(detail);
+            detail.peer_email = Some(format!("{host}@own.example").into());
+            detail.local_user_name = Some("root".into());
+        };
+        events.push(connection(&format!("e{host}"), ESTABLISHED, time.plus(SECOND), account));
+    }
+    for (nth, kind) in [FAILED, FAILED, FAILED, SUCCEEDED].into_iter().enumerate() {
+        let time = time.plus(DAY * 3 + SECOND * u32::try_from(nth).unwrap());
+        events.push(connection(&format!("g{nth}"), kind, time, unnamed("H9")));
+    }
+    commit_events(&place, Stream::Connections, events);
+    let days = column(&place, &asked("R00"), "sessions");
+    // Five failures and five sessions on five computers, and four connections to one.
+    assert_eq!(days.iter().filter(|sessions| **sessions == 1).count(), 10, "{days:?}");
+    assert_eq!(days.iter().filter(|sessions| **sessions == 4).count(), 1, "{days:?}");
+    let patterns = column(&place, &asked("R02"), "pattern");
+    assert_eq!(patterns.iter().filter(|pattern| **pattern == "spray").count(), 5, "{patterns:?}");
+    assert_eq!(column(&place, &asked("R03"), "computer_host_name"), ["H9"]);
+    let shared = column(&place, &asked("R17"), "what");
+    assert!(shared.iter().all(|what| *what != "one account of several peers"), "{shared:?}");
+}
+
+#[test]
+fn a_path_that_names_no_source_or_no_tunnel_is_unmanaged() {
+    let (place, time) = (Place::empty(), at("2026-10-20T10:00:00Z"));
+    let sessions = vec![
+        connection("c1", ESTABLISHED, time, |_| ()),
+        connection("c2", ESTABLISHED, time, |detail| detail.source_type = None),
+        connection("c3", ESTABLISHED, time, |detail| detail.tunnel_id = None),
+    ];
+    commit_events(&place, Stream::Connections, sessions);
+    let found: Vec<(Value, Value)> =
+        rows(&place, &asked("R16")).iter().map(|row| (row["source_type"].clone(), row["tunnel_id"].clone())).collect();
+    assert_eq!(found, [(json!("cloud"), Value::Null), (Value::Null, json!("fluid"))]);
+}
+
+#[test]
+fn an_empty_address_is_no_person() {
+    let (place, time) = (Place::empty(), at("2026-10-20T10:00:00Z"));
+    let mut events = Vec::new();
+    for (ip, nth) in ["203.0.113.1", "203.0.113.2", "203.0.113.3"].into_iter().zip(0..) {
+        let empty = |detail: &mut ConnectionDetail| {
+            detail.peer_email = Some(" ".into());
+            detail.peer_ip = Some(ip.into());
+        };
+        events.push(connection(&format!("f{nth}"), FAILED, time.plus(SECOND * nth), empty));
+    }
+    commit_events(&place, Stream::Connections, events);
+    let burst = Question { params: &[("burst_count", "3")], ..asked("R02") };
+    assert_eq!(column(&place, &burst, "pattern"), [Value::Null, Value::Null, Value::Null]);
+    assert_eq!(rows(&place, &asked("R15")), Vec::<Value>::new());
+}
+
+#[test]
+fn a_session_of_one_event_overlaps_a_session_from_another_address() {
+    let (place, time) = (Place::empty(), at("2026-10-20T10:00:00Z"));
+    let same = |detail: &mut ConnectionDetail| detail.connection_id = Some("c1".into());
+    let elsewhere = |detail: &mut ConnectionDetail| detail.peer_ip = Some("198.51.100.4".into());
+    let events = vec![
+        connection("c1", ESTABLISHED, time, |_| ()),
+        connection("c1-end", "connectionClosedEvent", time.plus(HOUR * 2), same),
+        connection("c2", ESTABLISHED, time.plus(HOUR), elsewhere),
+    ];
+    commit_events(&place, Stream::Connections, events);
+    assert_eq!(column(&place, &asked("R17"), "shared_by_count"), [json!(2)]);
+}

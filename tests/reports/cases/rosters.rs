@@ -1,0 +1,139 @@
+//! Rosters that changed, and rosters that nobody read.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use annals::model::{ConnectionDetail, Stream};
+use serde_json::{Value, json};
+
+use crate::golden::answers::Question;
+use crate::reporting::{Place, at};
+
+use super::{ESTABLISHED, TEAM, activity, asked, column, commit_events, connection, people, read_roster, rows, user};
+
+#[test]
+fn a_roster_that_is_newer_than_the_sign_in_details_decides_on_the_second_factor() {
+    let place = Place::empty();
+    for (seen_at, is_on) in [("2026-10-13T03:00:00Z", true), ("2026-10-20T03:00:00Z", false)] {
+        let users = json!([{"id": "u1", "email": "ann@own.example", "role": "admin", "remoteAccess": "enabled",
+            "totpEnabled": is_on, "authProviders": ["password"]}]);
+        let mut served = people(&users, &json!({}), &json!([]));
+        if is_on {
+            served["info"] = json!({"u1": {"totp": {"enabled": true}, "authProviders": [{"provider": "password"}]}});
+        }
+        read_roster(&place, seen_at, &served);
+    }
+    assert_eq!(column(&place, &asked("R10"), "verdict"), ["FAIL"]);
+    assert_eq!(column(&place, &asked("R09"), "second_factor"), ["FAIL"]);
+}
+
+#[test]
+fn a_session_under_an_earlier_address_belongs_to_the_person() {
+    let place = Place::empty();
+    let computers = json!([{"id": "d1", "name": "PC-1", "users": ["u2"]}]);
+    for (seen_at, users) in [
+        ("2026-10-13T03:00:00Z", json!([user("u1", "old1@own.example"), user("u2", "old2@own.example")])),
+        ("2026-10-15T03:00:00Z", json!([user("u1", "new1@own.example"), user("u2", "new2@own.example")])),
+        ("2026-10-17T03:00:00Z", json!([user("u2", "new2@own.example")])),
+    ] {
+        read_roster(&place, seen_at, &people(&users, &json!({}), &computers));
+    }
+    let session = |id, time, email: &'static str| {
+        connection(id, ESTABLISHED, at(time), |detail| detail.peer_email = Some(email.into()))
+    };
+    let sessions = vec![
+        session("c1", "2026-10-20T10:00:00Z", "Old1@own.example"),
+        session("c2", "2026-10-14T10:00:00Z", "old2@own.example"),
+    ];
+    commit_events(&place, Stream::Connections, sessions);
+    let leavers = rows(&place, &asked("R05"));
+    assert_eq!(
+        (leavers.len(), &leavers[0]["sessions_after"], &leavers[0]["severity"]),
+        (1, &json!(1), &json!("critical"))
+    );
+    let dormant = Question { params: &[("early_days", "10")], ..asked("R11") };
+    assert_eq!(column(&place, &dormant, "state"), ["soon dormant"]);
+    assert_eq!(column(&place, &asked("R07"), "last_session_here_local"), ["2026-10-14T10:00:00"]);
+}
+
+#[test]
+fn the_own_domain_is_that_of_most_people_not_of_most_changes() {
+    let place = Place::empty();
+    for (day, access) in [(13, "enabled"), (14, "disabled"), (15, "enabled"), (16, "disabled")] {
+        let mut vendor = user("x1", "max@vendor.example");
+        vendor["remoteAccess"] = json!(access);
+        let users = json!([user("u1", "ann@own.example"), user("u2", "bob@own.example"), vendor]);
+        read_roster(&place, &format!("2026-10-{day}T03:00:00Z"), &people(&users, &json!({}), &json!([])));
+    }
+    let vendor = |detail: &mut ConnectionDetail| detail.peer_email = Some("max@vendor.example".into());
+    let sessions = vec![
+        connection("c1", ESTABLISHED, at("2026-10-20T10:00:00Z"), |_| ()),
+        connection("c2", ESTABLISHED, at("2026-10-20T11:00:00Z"), vendor),
+    ];
+    commit_events(&place, Stream::Connections, sessions);
+    let none_given = Question { params: &[("own_domains", "")], ..asked("R19") };
+    for question in [asked("R19"), none_given] {
+        assert_eq!(column(&place, &question, "peer_email"), ["max@vendor.example"], "{:?}", question.params);
+        assert_eq!(column(&place, &question, "own"), ["own.example"], "{:?}", question.params);
+    }
+}
+
+#[test]
+fn what_nobody_has_read_yet_has_a_row_that_says_so() {
+    let place = Place::one_event();
+    for (report, name) in [
+        ("R07", "via"),
+        ("R08", "change"),
+        ("R09", "since_known"),
+        ("R10", "verdict"),
+        ("R11", "state"),
+        ("R12", "state"),
+        ("R13", "state"),
+        ("R19", "own"),
+    ] {
+        assert_eq!(column(&place, &asked(report), name), ["not yet read"], "{report}");
+    }
+}
+
+#[test]
+fn computers_whose_grants_may_not_be_read_are_not_called_computers_without_grants() {
+    let place = Place::empty();
+    let mut served =
+        people(&json!([user("u1", "ann@own.example")]), &json!({}), &json!([{"id": "d1", "name": "PC-1"}]));
+    served["team"] = json!({"id": TEAM, "name": "Acme"});
+    read_roster(&place, "2026-10-13T03:00:00Z", &served);
+    let found = rows(&place, &asked("R12"));
+    assert_eq!((found.len(), &found[0]["state"], &found[0]["severity"]), (1, &json!("grants not read"), &Value::Null));
+}
+
+#[test]
+fn an_event_before_the_first_roster_is_no_missing_change_and_a_removal_explains_lost_groups() {
+    let place = Place::empty();
+    let users = json!([user("u1", "ann@own.example"), user("u2", "bob@own.example")]);
+    let groups = json!({"g1": {"name": "One", "users": ["u1", "u2"]}, "g2": {"name": "Two", "users": ["u1"]}});
+    read_roster(&place, "2026-10-15T03:00:00Z", &people(&users, &groups, &json!([])));
+    let users = json!([user("u1", "ann@own.example")]);
+    read_roster(
+        &place,
+        "2026-10-20T03:00:00Z",
+        &people(&users, &json!({"g1": {"name": "One", "users": ["u1"]}}), &json!([])),
+    );
+    let events = vec![
+        activity("a1", "teamUserAddedEvent", "2026-10-14T10:00:00Z", &json!({"userID": "u1"})),
+        activity("a2", "teamUserRemovedEvent", "2026-10-18T10:00:00Z", &json!({"userID": "u2"})),
+        activity("a3", "teamGroupDeletedEvent", "2026-10-18T11:00:00Z", &json!({"groupID": "g2"})),
+    ];
+    commit_events(&place, Stream::Activity, events);
+    let found: Vec<String> = rows(&place, &asked("R06"))
+        .iter()
+        .map(|row| {
+            ["event_id", "user_id", "change", "standing", "severity"].map(|name| row[name].to_string()).join(" ")
+        })
+        .map(|text| text.replace('"', ""))
+        .collect();
+    let expected = [
+        "a1 u1 joined roster not yet read null",
+        "a2 u2 left recorded null",
+        "a2 u2 left group recorded null",
+        "a3 u1 left group recorded null",
+    ];
+    assert_eq!(found, expected);
+}

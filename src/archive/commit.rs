@@ -19,6 +19,7 @@ use super::heads::{HeadsWriter, heads_of};
 use super::ledger::LINE_BYTES_MAX;
 use super::ledger::{KIND_COMMIT, LINE_VERSION, Line};
 use super::ledger_files::LedgerEnd;
+use super::manifest::read_manifest;
 use super::output::Output;
 use super::plan::{expired_paths, plan, released};
 use super::reader::TeamRows;
@@ -83,8 +84,12 @@ impl TeamWriter {
         // Another writer creates its first snapshot after its first line.
         let snapshot = snapshot::newest(store, &key);
         let replay = replay_for_writing(store, id, team)?;
-        if replay.state.seq.0 == 0 && snapshot.0 > 0 {
-            return Err(ArchiveError::LedgerLost { path: ledger_of(&key), line: snapshot });
+        if replay.state.seq.0 == 0 {
+            if snapshot.0 > 0 {
+                return Err(ArchiveError::LedgerLost { path: ledger_of(&key), line: snapshot });
+            }
+            // The archive can have been moved away: a second ledger would begin in its place.
+            read_manifest(store)?.filter(|manifest| manifest.id == id).ok_or(ArchiveError::NotAnArchive)?;
         }
         recover(store, &key, &replay)?;
         let heads = heads_of(store, archive.signer(), id, team, &replay)?;

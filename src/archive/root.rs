@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rayon::prelude::*;
 
-use crate::model::path::{ArchivePath, LEDGER, SNAPSHOTS, TABLES, ledger_of};
+use crate::model::path::{ArchivePath, LEDGER, LOCK_OF_NEW, SNAPSHOTS, TABLES, ledger_of};
 use crate::model::{GRACE_LOCAL, Instant, LedgerSeq, TeamId, TeamKey};
 use crate::store::{Listed, Store, StoreError};
 
@@ -78,7 +78,7 @@ impl Archive {
             manifest.check_ledger(store.as_ref())?;
             return Ok(Self::of(store, manifest));
         }
-        let guard = store.lock("archive")?;
+        let guard = store.lock(LOCK_OF_NEW)?;
         let manifest = match (read_manifest(store.as_ref())?, has_data()?) {
             (Some(manifest), _) => manifest,
             (None, Some(found)) => {

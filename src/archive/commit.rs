@@ -90,6 +90,9 @@ impl TeamWriter {
             }
             // The archive can have been moved away: a second ledger would begin in its place.
             read_manifest(store)?.filter(|manifest| manifest.id == id).ok_or(ArchiveError::NotAnArchive)?;
+        } else if replay.state.seq < snapshot {
+            // No error: somebody can have restored an older ledger, and verify names it.
+            tracing::warn!(%team, "{}", snapshot::ahead_of(replay.state.seq, snapshot));
         }
         recover(store, &key, &replay)?;
         let heads = heads_of(store, archive.signer(), id, team, &replay)?;

@@ -71,7 +71,7 @@ impl Archive {
     pub fn open_or_create(store: Arc<dyn Store>, new_id: impl FnOnce() -> String) -> Result<Self, ArchiveError> {
         let has_data = || -> Result<Option<String>, StoreError> {
             let first = |directory| Ok(store.list(directory)?.into_iter().next().map(|found| found.path));
-            Ok(first(LEDGER)?.or(first(TABLES)?))
+            Ok(first(TABLES)?.or(first(LEDGER)?))
         };
         let found = read_manifest(store.as_ref())?;
         if let Some(manifest) = found.filter(|_| matches!(has_data(), Ok(Some(_)))) {
@@ -83,7 +83,9 @@ impl Archive {
             (Some(manifest), _) => manifest,
             (None, Some(found)) => {
                 return Err(match read_ledger_manifest(store.as_ref())? {
-                    Some(ledger) if store.has_ledger_elsewhere() => ArchiveError::OtherLedger { found: ledger.id },
+                    Some(ledger) if store.has_ledger_elsewhere() && !found.starts_with(TABLES) => {
+                        ArchiveError::OtherLedger { found: ledger.id }
+                    }
                     _ => ArchiveError::ManifestMissing { found },
                 });
             }

@@ -22,7 +22,7 @@ pub fn lines_of_day(
 ) -> Result<TextLines, String> {
     if is_last && file.bytes == 0 && file.irregular.is_none() {
         // An interrupted append left it.
-        report.fault(FaultCode::TornTail, &file.path, "the file has no line; the next writer removes it");
+        report.fault(FaultCode::TornTail, &file.path, "the file has no line; the next writer of such files removes it");
     }
     if let Some(what) = &file.irregular {
         report.fault(FaultCode::Unreadable, &file.path, what);

@@ -27,6 +27,7 @@ pub use daemon::{Alerts, Http, Rule, Schedule, TeamMetrics};
 pub use file::{Inventory, Partition, Signing};
 pub use publish::Publish;
 pub use sql::{SqlLimits, check_threads, parse_memory};
+pub use store::overlaps;
 pub use token::{open_to_others, readable_by_others};
 
 use base_url::check_base_url;

@@ -209,18 +209,20 @@ def check_resalted(where, body, live, salts):
 
 def check_ledger(folder, archive_id):
     """The live files by path, the time of the ledger file that removes each other file, and the salts' hashes."""
-    holds, windows, gone_months = {}, {}, set()
+    holds, windows, gone_months, day, paths = {}, {}, set(), "", sorted(folder.glob("*.jsonl"))
     key, before, live, removed, salts = folder.name.removeprefix("team="), (0, "0" * 64), {}, {}, {}
-    for path in sorted(folder.glob("*.jsonl")):
+    for path in paths:
         lines = path.read_bytes().split(b"\n")
-        if lines.pop():
-            fault("TORN_TAIL", path, "bytes behind the last newline")
+        if lines.pop() or path == paths[-1] and not lines:
+            fault("TORN_TAIL", path, "no line, or bytes behind the last newline")
         for number, line in enumerate(lines, 1):
             checked = check_line(f"{path}:{number}", line, archive_id, key, before)
             if checked is None:
                 return live, removed, salts
             parsed, digest = checked
-            before = (parsed["seq"], digest)
+            before, day = (parsed["seq"], digest), max(day, parsed["at"][:10])
+            if path.stem != day:
+                fault("PATH_MISMATCH", f"{path}:{number}", f"belongs in the file of {day}")
             check_expired(f"{path}:{number}", parsed, live, holds, windows, gone_months)
             if "erased" in parsed["body"]:
                 check_erased(f"{path}:{number}", parsed["body"], live)

@@ -173,7 +173,13 @@ impl Cache {
         let cached = self.files_directory().join(name_of(&file.sha256));
         let link = pinned.path_of(file);
         match fs::hard_link(&cached, &link) {
-            Ok(()) => return touch(&link).map_err(self.failed()),
+            Ok(()) if fs::metadata(&link).map_err(self.failed())?.len() == file.bytes => {
+                return touch(&link).map_err(self.failed());
+            }
+            // Somebody cut the cached file short, or a disk lost its end.
+            Ok(()) => {
+                [link, cached.clone()].iter().try_for_each(|path| remove_if_there(path)).map_err(self.failed())?
+            }
             Err(e) if e.kind() == ErrorKind::NotFound => {}
             Err(e) => return Err(self.failed()(e)),
         }
@@ -189,6 +195,8 @@ impl Cache {
     fn fetch(&self, store: &dyn Store, file: &FileEntry, pinned: &PinnedFiles, place: &Path) -> Result<(), CacheError> {
         let mut kept = NamedTempFile::new_in(pinned.directory()).map_err(self.failed())?;
         copy_checked(store, file, &mut kept, self.failed())?;
+        // After a loss of power, a named file must not be empty.
+        kept.as_file().sync_data().map_err(self.failed())?;
         fs::hard_link(kept.path(), pinned.path_of(file)).map_err(self.failed())?;
         kept.persist(place).map_err(|e| self.failed()(e.error))?;
         Ok(())

@@ -19,6 +19,7 @@ use super::heads::{HeadsWriter, heads_of};
 use super::ledger::LINE_BYTES_MAX;
 use super::ledger::{KIND_COMMIT, LINE_VERSION, Line};
 use super::ledger_files::LedgerEnd;
+use super::manifest::read_manifest;
 use super::output::Output;
 use super::plan::{expired_paths, plan, released};
 use super::reader::TeamRows;
@@ -83,15 +84,22 @@ impl TeamWriter {
         // Another writer creates its first snapshot after its first line.
         let snapshot = snapshot::newest(store, &key);
         let replay = replay_for_writing(store, id, team)?;
-        if replay.state.seq.0 == 0 && snapshot.0 > 0 {
-            return Err(ArchiveError::LedgerLost { path: ledger_of(&key), line: snapshot });
+        if replay.state.seq.0 == 0 {
+            if snapshot.0 > 0 {
+                return Err(ArchiveError::LedgerLost { path: ledger_of(&key), line: snapshot });
+            }
+            // The archive can have been moved away: a second ledger would begin in its place.
+            read_manifest(store)?.filter(|manifest| manifest.id == id).ok_or(ArchiveError::NotAnArchive)?;
+        } else if replay.state.seq < snapshot {
+            // No error: somebody can have restored an older ledger, and verify names it.
+            tracing::warn!(%team, "{}", snapshot::ahead_of(replay.state.seq, snapshot));
         }
         recover(store, &key, &replay)?;
         let heads = heads_of(store, archive.signer(), id, team, &replay)?;
-        let Replay { state, end, .. } = replay;
+        let Replay { state, last, .. } = replay;
         let salts = Salts::for_writing(store, &state, archive.random())?;
         let snapshot = snapshot.min(state.seq);
-        let (end, lookup) = (LedgerEnd { torn: 0, ..end }, Lookup::default());
+        let (end, lookup) = (last.map_or_else(LedgerEnd::default, |last| last.end()), Lookup::default());
         Ok(Self { archive, key, state, end, heads, lookup, snapshot, salts, is_poisoned: false, _guard: guard })
     }
 
@@ -164,11 +172,7 @@ impl TeamWriter {
     /// The key may have changed since the last commit.
     fn follow_signer(&mut self) -> Result<(), ArchiveError> {
         let signer = self.archive.signer();
-        let is_same = match (&self.heads, &signer) {
-            (Some(heads), Some(signer)) => heads.is_of(signer),
-            (heads, signer) => heads.is_none() && signer.is_none(),
-        };
-        if !is_same {
+        if self.heads.as_ref().map(HeadsWriter::key) != signer.as_ref().map(|signer| signer.key.public()) {
             let (store, team) = (self.store(), &self.state.team_id);
             let replay = replay_for_writing(store, &self.state.archive_id, team)?;
             self.heads = heads_of(store, signer, &self.state.archive_id, team, &replay)?;
@@ -314,16 +318,15 @@ impl TeamWriter {
 /// Idempotent.
 pub(super) fn recover(store: &dyn Store, key: &TeamKey, replay: &Replay) -> Result<(), StoreError> {
     let ledger = |day| ArchivePath::Ledger { team: key.clone(), day }.to_string();
-    let LedgerEnd { day, len, torn } = replay.end;
-    if let (Some(day), 1..) = (day, torn)
-        && !planted::is(Bug::TornLineKept)
-    {
-        store.append(&ledger(day), Tail { keep: len, torn }, &[])?;
-        tracing::warn!(team = %replay.state.team_id, bytes = torn, "dropped an unfinished ledger line");
+    if !planted::is(Bug::TornLineKept) {
+        replay.end.cut(store, ledger)?;
+        if replay.end.torn > 0 {
+            tracing::warn!(team = %replay.state.team_id, bytes = replay.end.torn, "dropped an unfinished ledger line");
+        }
     }
     match &replay.last {
         // A writer syncs a line before it begins a later file.
-        Some(last) if day == Some(last.day) => {
+        Some(last) if replay.end.day == Some(last.day) => {
             let torn = if last.is_unended { last.bytes.len() as u64 - 1 } else { 0 };
             store.append(&ledger(last.day), Tail { keep: last.offset, torn }, &last.bytes)
         }

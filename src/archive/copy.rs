@@ -12,7 +12,7 @@ use crate::store::{Listed, Store, StoreError, Tail, Verb, get, if_there, put};
 
 use super::checked::copy_checked;
 use super::commit::recover;
-use super::heads::{HeadLine, heads_days, last_line};
+use super::heads::{self, HeadLine, heads_days};
 use super::ledger::Line;
 use super::ledger_files::ledger_days;
 use super::manifest::read_manifest;
@@ -84,7 +84,7 @@ impl Copy {
         let mut copied = self.files(&key, &source, team, progress)?;
         self.salts(&key, &source)?;
         recover(self.to.as_ref(), &key, &target)?;
-        copied.lines = self.ledger(&key, team, &source, &target)?;
+        copied.lines = self.ledger(&key, &source, &target)?;
         self.heads(&key, source.state.seq)?;
         self.snapshots(&key, source.state.seq)?;
         Ok(copied)
@@ -166,34 +166,23 @@ impl Copy {
         Ok(self.to.remove_all(&gone)?)
     }
 
-    /// Appends the lines that the target's ledger lacks, and returns their number.
-    fn ledger(&self, key: &TeamKey, team: &TeamId, source: &Replay, target: &Replay) -> Result<u64, ArchiveError> {
-        let path = |day| ArchivePath::Ledger { team: key.clone(), day }.to_string();
-        let (mut seq, mut is_same) = (LedgerSeq(0), target.state.seq == LedgerSeq(0));
-        let mut appended = 0;
+    /// Appends the lines that the target's ledger lacks, and returns their number. [`Copy::check_history`] has compared the others.
+    fn ledger(&self, key: &TeamKey, source: &Replay, target: &Replay) -> Result<u64, ArchiveError> {
+        let (mut seq, mut appended) = (LedgerSeq(0), 0);
         for day in ledger_days(self.from.store().as_ref(), key)? {
-            for (line, bytes) in self.lines(&path(day))? {
+            let path = ArchivePath::Ledger { team: key.clone(), day }.to_string();
+            for (at, line) in self.lines(&path)? {
                 seq = seq.next();
                 if seq > source.state.seq {
                     return Ok(appended);
                 }
-                if seq == target.state.seq {
-                    is_same = Line::decode(&bytes).is_ok_and(|(_, hash)| hash == target.state.head);
+                if seq > target.state.seq {
+                    self.to.append(&path, Tail { keep: at, torn: 0 }, &[&line[..], b"\n"].concat())?;
+                    appended += 1;
                 }
-                if seq <= target.state.seq {
-                    continue;
-                }
-                if !is_same {
-                    return Err(ArchiveError::OtherHistory { team: team.clone(), seq: target.state.seq });
-                }
-                self.to.append(&path(day), Tail { keep: line, torn: 0 }, &[&bytes[..], b"\n"].concat())?;
-                appended += 1;
             }
         }
-        match is_same && seq >= target.state.seq {
-            true => Ok(appended),
-            false => Err(ArchiveError::OtherHistory { team: team.clone(), seq: target.state.seq }),
-        }
+        Ok(appended)
     }
 
     /// The whole lines of a file, each with its offset.
@@ -207,20 +196,13 @@ impl Copy {
     /// Copies the signatures up to a line, from where the target's end. A power loss can have torn its last one.
     fn heads(&self, key: &TeamKey, last: LedgerSeq) -> Result<(), ArchiveError> {
         let path = |day| ArchivePath::Heads { team: key.clone(), day }.to_string();
-        let (_, end) = last_line(self.to.as_ref(), key)?;
-        if let (Some(day), torn @ 1..) = (end.day, end.torn) {
-            self.to.append(&path(day), Tail { keep: end.len, torn }, &[])?;
-        }
+        let (_, end) = heads::recover(self.to.as_ref(), key)?;
         for day in heads_days(self.from.store().as_ref(), key)?.into_iter().filter(|day| Some(*day) >= end.day) {
             let path = path(day);
             let held = if end.day == Some(day) { end.len } else { 0 };
             for (at, text) in self.lines(&path)?.into_iter().filter(|(at, _)| *at >= held) {
                 let damaged = |reason| ArchiveError::Damaged { path: path.clone(), line: 0, reason };
-                let seq = match HeadLine::decode(&text).map_err(damaged)? {
-                    HeadLine::Signed { seq, .. } => seq,
-                    HeadLine::Rotation { after, .. } => after,
-                };
-                if seq > last {
+                if HeadLine::decode(&text).map_err(damaged)?.seq() > last {
                     return Ok(());
                 }
                 self.to.append(&path, Tail { keep: at, torn: 0 }, &[&text[..], b"\n"].concat())?;

@@ -130,7 +130,7 @@ impl HeadsWriter {
         replay: &Replay,
     ) -> Result<Self, ArchiveError> {
         let key = TeamKey::of(team);
-        let (last, end) = last_line(store, &key)?;
+        let (last, end) = recover(store, &key)?;
         let mut writer = Self { signer, archive_id: archive_id.to_owned(), team: key, end };
         let signed = last.as_ref().map(HeadLine::seq);
         let head = replay.last.as_ref();
@@ -158,9 +158,8 @@ impl HeadsWriter {
         Ok(writer)
     }
 
-    /// Whether `signer` is still the current one.
-    pub fn is_of(&self, signer: &Signer) -> bool {
-        self.signer.key.public() == signer.key.public()
+    pub fn key(&self) -> &PublicKey {
+        self.signer.key.public()
     }
 
     /// Signs a line of the ledger.
@@ -199,16 +198,10 @@ impl HeadsWriter {
 
     fn append(&mut self, store: &dyn Store, line: &HeadLine, day: Instant) -> Result<(), StoreError> {
         let day = self.end.day.map_or(day, |held| held.max(day));
-        let is_same = self.end.day == Some(day);
-        if let (Some(held), 1.., false) = (self.end.day, self.end.torn, is_same) {
-            // Cut the torn signature off first: before a line of another day it would count as damage.
-            let path = ArchivePath::Heads { team: self.team.clone(), day: held }.to_string();
-            store.append(&path, Tail { keep: self.end.len, torn: self.end.torn }, &[])?;
-        }
-        let (keep, torn) = if is_same { (self.end.len, self.end.torn) } else { (0, 0) };
+        let keep = if self.end.day == Some(day) { self.end.len } else { 0 };
         let bytes = line.encode().into_bytes();
         let path = ArchivePath::Heads { team: self.team.clone(), day }.to_string();
-        store.append(&path, Tail { keep, torn }, &bytes)?;
+        store.append(&path, Tail { keep, torn: 0 }, &bytes)?;
         self.end = LedgerEnd { day: Some(day), len: keep + bytes.len() as u64, torn: 0 };
         Ok(())
     }
@@ -228,12 +221,12 @@ pub fn heads_days(store: &dyn Store, key: &TeamKey) -> Result<Vec<Instant>, Stor
     Ok(days.collect())
 }
 
-/// The last whole line of the newest file, and the place of the next line. If that file holds only a torn line, the
-/// file before it decides.
-pub(super) fn last_line(store: &dyn Store, key: &TeamKey) -> Result<(Option<HeadLine>, LedgerEnd), ArchiveError> {
-    let mut end: Option<LedgerEnd> = None;
+/// Cuts off a torn signature, which would count as damage before a line of another day, and removes later files without lines.
+/// Returns the last line, and its end.
+pub(super) fn recover(store: &dyn Store, key: &TeamKey) -> Result<(Option<HeadLine>, LedgerEnd), ArchiveError> {
+    let path_of = |day| ArchivePath::Heads { team: key.clone(), day }.to_string();
     for day in heads_days(store, key)?.into_iter().rev() {
-        let path = ArchivePath::Heads { team: key.clone(), day }.to_string();
+        let path = path_of(day);
         let blob = store.read(&path)?;
         let size = blob.size();
         let (mut before, mut last, mut number) = (None, None, 0);
@@ -253,15 +246,14 @@ pub(super) fn last_line(store: &dyn Store, key: &TeamKey) -> Result<(Option<Head
             found = decoded(&last);
         }
         let keep = last.as_ref().map_or(0, TextLine::end);
-        let here = LedgerEnd { day: Some(day), len: keep, torn: size - keep };
-        let end = *end.get_or_insert(here);
-        match found {
-            None => continue,
-            Some(Ok(line)) => return Ok((Some(line), end)),
-            Some(Err(reason)) => return Err(ArchiveError::Damaged { path, line: number, reason }),
+        let found = found.transpose().map_err(|reason| ArchiveError::Damaged { path, line: number, reason })?;
+        let end = LedgerEnd { day: Some(day), len: keep, torn: size - keep };
+        end.cut(store, path_of)?;
+        if found.is_some() {
+            return Ok((found, LedgerEnd { torn: 0, ..end }));
         }
     }
-    Ok((None, end.unwrap_or_default()))
+    Ok((None, LedgerEnd::default()))
 }
 
 /// The ledger lines after `seq`. The caller has replayed and checked all of them.

@@ -2,7 +2,7 @@
 
 use crate::model::path::{ArchivePath, ledger_of};
 use crate::model::{Digest, Instant, TeamKey};
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, Tail};
 
 use super::ArchiveError;
 use super::ledger::{Line, LineError, is_zeroed};
@@ -14,6 +14,18 @@ pub struct LedgerEnd {
     pub day: Option<Instant>,
     pub len: u64,
     pub torn: u64,
+}
+
+impl LedgerEnd {
+    /// Cuts off the bytes of an interrupted append. Removes the file if it holds no line: it would hold back a later line of an
+    /// earlier day, after the clock was set back. `path` gives the path of a day's file. Idempotent.
+    pub fn cut(self, store: &dyn Store, path: impl Fn(Instant) -> String) -> Result<(), StoreError> {
+        let Some(path) = self.day.map(path) else { return Ok(()) };
+        if self.torn > 0 {
+            store.append(&path, Tail { keep: self.len, torn: self.torn }, &[])?;
+        }
+        if self.len == 0 { store.remove(&path) } else { Ok(()) }
+    }
 }
 
 /// The days of a team's ledger, oldest first, each with the bytes of its file.

@@ -40,7 +40,7 @@
 //! `sha256` of the previous line, and 64 zeros in the first line. A line is in the file of the day of its `at`, or in
 //! the file of the previous line if that day is later. The bytes after the last newline of the newest file are a torn
 //! line, which an interrupted append left. A last line that begins with a zero byte, or holds 512 of them, is torn,
-//! too. A torn line does not count.
+//! too. A torn line does not count, and neither does a file without lines.
 //!
 //! **Columns** have a Parquet `field_id` each: their position in the dataset's schema (`table/schema.rs`), from 1 on.
 //!

@@ -19,7 +19,7 @@ pub struct Replay {
     pub state: TeamState,
     /// The last line that was read; `None` if the replay started at the end of the ledger.
     pub last: Option<LastLine>,
-    /// The place of the next line.
+    /// The end of the newest file, which can hold no line.
     pub end: LedgerEnd,
     /// The line of the snapshot from which the replay started.
     pub snapshot: Option<LedgerSeq>,
@@ -36,6 +36,13 @@ pub struct LastLine {
     pub bytes: Vec<u8>,
     /// The newline is missing: the append was interrupted at its last byte.
     pub is_unended: bool,
+}
+
+impl LastLine {
+    /// The end of the line, and so of the ledger.
+    pub fn end(&self) -> LedgerEnd {
+        LedgerEnd { day: Some(self.day), len: self.offset + self.bytes.len() as u64, torn: 0 }
+    }
 }
 
 /// Replays the whole ledger of a team. A team without a ledger has the state before the first line.
@@ -139,7 +146,12 @@ fn replay_from(
         let path = ArchivePath::Ledger { team: key.clone(), day: *day }.to_string();
         let is_last = at + 1 == files.len();
         let begin = if from.day == Some(*day) { from.len } else { 0 };
-        replay.end = follow_file(&mut replay, &path, *day, (store.read_listed(&path, *bytes, None)?, begin), is_last)?;
+        let blob = match store.read_listed(&path, *bytes, None) {
+            // A writer has removed the file since the list, because it held no line.
+            Err(error) if is_last && error.is_not_found() => break,
+            read => read?,
+        };
+        replay.end = follow_file(&mut replay, &path, *day, (blob, begin), is_last)?;
     }
     Ok(replay)
 }

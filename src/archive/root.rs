@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use rayon::prelude::*;
 
-use crate::model::path::{ArchivePath, LEDGER, SNAPSHOTS, TABLES, ledger_of};
+use crate::model::path::{ArchivePath, LEDGER, LOCK_OF_NEW, SNAPSHOTS, TABLES, ledger_of};
 use crate::model::{GRACE_LOCAL, Instant, LedgerSeq, TeamId, TeamKey};
-use crate::store::{Listed, Store, StoreError};
+use crate::store::{Listed, Store, StoreError, if_there};
 
 use super::ledger::{self, Line};
 use super::ledger_files::ledger_files;
@@ -71,19 +71,21 @@ impl Archive {
     pub fn open_or_create(store: Arc<dyn Store>, new_id: impl FnOnce() -> String) -> Result<Self, ArchiveError> {
         let has_data = || -> Result<Option<String>, StoreError> {
             let first = |directory| Ok(store.list(directory)?.into_iter().next().map(|found| found.path));
-            Ok(first(LEDGER)?.or(first(TABLES)?))
+            Ok(first(TABLES)?.or(first(LEDGER)?))
         };
         let found = read_manifest(store.as_ref())?;
         if let Some(manifest) = found.filter(|_| matches!(has_data(), Ok(Some(_)))) {
             manifest.check_ledger(store.as_ref())?;
             return Ok(Self::of(store, manifest));
         }
-        let guard = store.lock("archive")?;
+        let guard = store.lock(LOCK_OF_NEW)?;
         let manifest = match (read_manifest(store.as_ref())?, has_data()?) {
             (Some(manifest), _) => manifest,
             (None, Some(found)) => {
                 return Err(match read_ledger_manifest(store.as_ref())? {
-                    Some(ledger) if store.has_ledger_elsewhere() => ArchiveError::OtherLedger { found: ledger.id },
+                    Some(ledger) if store.has_ledger_elsewhere() && !found.starts_with(TABLES) => {
+                        ArchiveError::OtherLedger { found: ledger.id }
+                    }
                     _ => ArchiveError::ManifestMissing { found },
                 });
             }
@@ -247,7 +249,7 @@ fn ledgers(store: &dyn Store) -> Result<Vec<(TeamId, LedgerDays)>, ArchiveError>
         // A later file follows a whole line, so the team exists, and its name says its id.
         let team = match key.team_id().filter(|_| of_team.len() > 1) {
             Some(team) => Some(team),
-            None => team_of_first_line(store, first)?,
+            None => team_of_first_line(store, key, first)?,
         };
         if let Some(team) = team {
             begun.remove(key);
@@ -260,14 +262,18 @@ fn ledgers(store: &dyn Store) -> Result<Vec<(TeamId, LedgerDays)>, ArchiveError>
     }
 }
 
-/// `None` if the file holds only a torn line.
-fn team_of_first_line(store: &dyn Store, file: &Listed) -> Result<Option<TeamId>, ArchiveError> {
-    let content = store.read_listed(&file.path, file.bytes, None)?;
-    let first = TextLines::new(content, 0).next().transpose().map_err(|fault| fault.at(&file.path, 1))?;
+/// `None` if the file holds no whole line; then a writer can have removed it since the list.
+fn team_of_first_line(store: &dyn Store, key: &TeamKey, file: &Listed) -> Result<Option<TeamId>, ArchiveError> {
+    let read = if_there(store.read_listed(&file.path, file.bytes, None))?;
+    let Some(mut lines) = read.map(|content| TextLines::new(content, 0)) else { return Ok(None) };
+    let first = lines.next().transpose().map_err(|fault| fault.at(&file.path, 1))?;
     let Some(first) = first.filter(|line| line.has_newline) else { return Ok(None) };
-    match Line::decode(&first.text) {
-        Ok((line, _)) => Ok(Some(line.team_id)),
-        Err(_) if first.is_last && ledger::is_zeroed(&first.text, 0) => Ok(None),
-        Err(e) => Err(ArchiveError::Damaged { path: file.path.clone(), line: 1, reason: e.to_string() }),
-    }
+    let reason = match Line::decode(&first.text) {
+        Ok((line, _)) if TeamKey::of(&line.team_id) == *key => return Ok(Some(line.team_id)),
+        // A copied directory would show the rows of its team twice.
+        Ok((line, _)) => format!("the line belongs to team {}, but stands in the ledger team={key}", line.team_id),
+        Err(_) if first.is_last && ledger::is_zeroed(&first.text, 0) => return Ok(None),
+        Err(e) => e.to_string(),
+    };
+    Err(ArchiveError::Damaged { path: file.path.clone(), line: 1, reason })
 }

@@ -96,12 +96,6 @@ enum MonthSalt {
     Lost(LostSalt),
 }
 
-impl MonthSalt {
-    fn of(named: Result<Salt, LostSalt>) -> Self {
-        named.map_or_else(MonthSalt::Lost, MonthSalt::Named)
-    }
-}
-
 /// The salts of a team and the random numbers of its files, for digesting and encoding rows. Clones share them.
 #[derive(Clone)]
 pub struct Salts {
@@ -119,7 +113,7 @@ impl Salts {
     /// # Errors
     /// When the store fails. A lost salt is an error only when somebody asks for it.
     pub fn for_writing(store: &dyn Store, state: &TeamState, random: &Random) -> Result<Self, StoreError> {
-        let read = |salt: SaltRecord| Ok((salt.month, MonthSalt::of(read(store, state, salt)?)));
+        let read = |salt: SaltRecord| Ok((salt.month, read(store, state, salt)?));
         let months = state.named_salts().map(read).collect::<Result<_, StoreError>>()?;
         Ok(Self::with(state, random.clone(), Some(Salt(random.seed())), months))
     }
@@ -127,8 +121,8 @@ impl Salts {
     /// The salts that the ledger names, for verification. An unreadable salt is lost.
     pub fn for_verifying(store: &dyn Store, state: &TeamState) -> Self {
         let read = |salt: SaltRecord| {
-            let lost = |error: StoreError| Err(salt.lost(state, error.to_string()));
-            (salt.month, MonthSalt::of(read(store, state, salt).unwrap_or_else(lost)))
+            let lost = |error: StoreError| MonthSalt::Lost(salt.lost(state, error.to_string()));
+            (salt.month, read(store, state, salt).unwrap_or_else(lost))
         };
         Self::with(state, Random::default(), None, state.named_salts().map(read).collect())
     }
@@ -273,9 +267,9 @@ impl SaltRecord {
     }
 }
 
-/// The salt that a line names; the inner error tells why the salt is lost.
-fn read(store: &dyn Store, state: &TeamState, record: SaltRecord) -> Result<Result<Salt, LostSalt>, StoreError> {
-    let lost = |reason: String| Ok(Err(record.lost(state, reason)));
+/// The salt that a line names; a lost salt says why.
+fn read(store: &dyn Store, state: &TeamState, record: SaltRecord) -> Result<MonthSalt, StoreError> {
+    let lost = |reason: String| Ok(MonthSalt::Lost(record.lost(state, reason)));
     let path = record.path(&TeamKey::of(&state.team_id));
     let blob = match store.read(&path) {
         Ok(blob) => blob,
@@ -301,7 +295,7 @@ fn read(store: &dyn Store, state: &TeamState, record: SaltRecord) -> Result<Resu
             file.month, file.team_id, file.archive_id
         ));
     }
-    Ok(Ok(file.salt))
+    Ok(MonthSalt::Named(file.salt))
 }
 
 #[cfg(test)]

@@ -77,6 +77,14 @@ pub fn newest(store: &dyn Store, key: &TeamKey) -> LedgerSeq {
     listed(store, key).ok().and_then(|found| found.last().map(|(seq, _)| *seq)).unwrap_or(LedgerSeq(0))
 }
 
+/// Says that a ledger ends before the line of a snapshot.
+pub fn ahead_of(last: LedgerSeq, snapshot: LedgerSeq) -> String {
+    format!(
+        "the ledger ends with line {last}, but a snapshot of line {snapshot} exists: restore the newest ledger, or, if this older \
+         one is meant, remove the snapshot"
+    )
+}
+
 /// Writes a snapshot of the state after the line that ends at `end`, and removes the oldest one.
 ///
 /// # Errors

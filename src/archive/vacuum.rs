@@ -77,7 +77,7 @@ fn obsolete_files(
     let since = store.now()?.minus(grace);
     let uploads = abandoned_uploads(store, &key, since);
     let unnamed = unnamed(store, archive_id, team)?;
-    let recent = removed_within(store, &key, since)?;
+    let recent = paths_within(store, &key, since, |body| body.removes)?;
     let is_recent = |entry: &Listed| entry.modified >= since || recent.contains(&entry.path);
     let (kept, expired): (Vec<Listed>, Vec<Listed>) = unnamed.into_iter().partition(is_recent);
     let published = published(store, &key, since, &expired)?;
@@ -195,11 +195,6 @@ fn files_of(store: &dyn Store, key: &TeamKey) -> Result<Vec<Listed>, ArchiveErro
     found.extend(salts.filter(|entry| matches!(ArchivePath::parse(&entry.path), Some(ArchivePath::Salt { .. }))));
     found.retain(|entry| entry.irregular.is_none());
     Ok(found)
-}
-
-/// The files that lines remove, from the day files that were written within the grace.
-fn removed_within(store: &dyn Store, key: &TeamKey, since: Instant) -> Result<BTreeSet<String>, ArchiveError> {
-    paths_within(store, key, since, |body| body.removes)
 }
 
 /// The paths `of` each line, from the day files that were written within the grace.

@@ -3,8 +3,9 @@
 use clap::Args;
 
 use crate::archive::{Archive, ArchiveError, Copied, Copy, VerifyOptions, verify};
+use crate::config::overlaps;
 use crate::error::{Error, Exit};
-use crate::model::Location;
+use crate::model::{ArchivePlace, Location};
 use crate::store::open_store;
 
 use super::{Global, bars, output, query, reading, verify as verifying};
@@ -30,9 +31,7 @@ Exit codes: 0 the copy is complete and verifies; 1 something was not copied, or 
 pub fn run(global: &Global, args: &CopyArgs) -> Result<Exit, Error> {
     let config = global.load()?;
     let (from, to) = (query::place_at(&config, &args.from)?, query::place_at(&config, &args.to)?);
-    if from == to {
-        return Err(Error::Usage(format!("{}: FROM and TO are the same place", from.data)));
-    }
+    check_apart(&from, &to)?;
     let source = match Archive::open(open_store(&from).map_err(ArchiveError::from)?) {
         Err(ArchiveError::NotAnArchive) => return Err(Error::Usage(format!("FROM: {from}: no archive exists here"))),
         opened => opened.map_err(|source| Error::ArchiveAt { location: from.to_string(), source })?,
@@ -65,4 +64,18 @@ pub fn run(global: &Global, args: &CopyArgs) -> Result<Exit, Error> {
     let report = verify(target.as_ref(), &options)?;
     output::print(verifying::text(&to.to_string(), &report, &verifying::names(target)).as_bytes())?;
     Ok(if report.is_clean() { exit } else { Exit::Fault })
+}
+
+/// Refuses a place of one archive that lies inside a place of the other: each would find foreign files.
+fn check_apart(from: &ArchivePlace, to: &ArchivePlace) -> Result<(), Error> {
+    let places =
+        |of: &ArchivePlace| [Some(of.data.clone()), of.ledger.clone()].into_iter().flatten().collect::<Vec<_>>();
+    let targets = places(to);
+    for one in places(from) {
+        if let Some(two) = targets.iter().find(|two| overlaps(&one, two)) {
+            let what = format!("FROM at {one} and TO at {two} are one place, or one is inside the other");
+            return Err(Error::Usage(format!("{what}: choose another TO")));
+        }
+    }
+    Ok(())
 }

@@ -1,5 +1,6 @@
 //! The place of the data: standard output, or a file that appears whole or not at all.
 
+use std::fmt::Display;
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, ErrorKind, IsTerminal, Write, stderr, stdout};
 use std::os::unix::fs::OpenOptionsExt;
@@ -52,11 +53,13 @@ fn check_writable(path: &Path) -> std::io::Result<()> {
 /// A message that names the archive.
 pub fn check_outside_archives(path: &Path) -> Result<(), String> {
     match archive_around(path) {
-        Some(archive) => {
-            Err(format!("this place is inside the archive at {}: choose a place outside", archive.display()))
-        }
+        Some(archive) => Err(inside_archive(&archive.display())),
         None => Ok(()),
     }
+}
+
+pub fn inside_archive(archive: &dyn Display) -> String {
+    format!("this place is inside the archive at {archive}: choose a place outside")
 }
 
 fn archive_around(path: &Path) -> Option<PathBuf> {

@@ -104,7 +104,9 @@ pub fn prove(store: Arc<dyn Store>, place: &ArchivePlace, clock: &Arc<dyn Clock>
     }
     let Some(ledger) = &place.ledger else { return Ok(()) };
     let at_ledger = open_store(&ArchivePlace::whole(ledger.clone())).map_err(ArchiveError::from)?;
-    match Archive::open(at_ledger) {
+    match Archive::open(at_ledger.clone()) {
+        // The next step says whose ledger this is, or that the archive's manifest is missing.
+        Err(ArchiveError::NotAnArchive) if Archive::is_at(at_ledger.as_ref()) => Ok(()),
         Err(ArchiveError::NotAnArchive) => prove_place(ledger, true, clock),
         Err(error @ ArchiveError::Store(_)) => Err(Error::ArchiveAt { location: ledger.to_string(), source: error }),
         _ => Err(Error::Usage(format!("{ledger}: an archive lies here: [store] ledger needs a place of its own"))),
@@ -116,6 +118,12 @@ fn prove_place(location: &Location, is_ledger: bool, clock: &Arc<dyn Clock>) -> 
         Location::Local(directory) => return check_new_directory(directory),
         Location::Bucket(bucket) => bucket,
     };
+    for parent in bucket.parents() {
+        let around = open_store(&ArchivePlace::whole(Location::Bucket(parent.clone()))).map_err(ArchiveError::from)?;
+        if Archive::is_at(around.as_ref()) {
+            return Err(Error::Usage(format!("{location}: {}", output::inside_archive(&parent))));
+        }
+    }
     let proof = prove_store(bucket, is_ledger, clock.random(), clock.now());
     let proof = proof.map_err(|error| Error::ArchiveAt { location: location.to_string(), source: error.into() })?;
     tracing::info!(%bucket, %proof, "the bucket passes every test of an archive's store");

@@ -89,7 +89,7 @@ fn is_same(one: &Location, two: &Location) -> bool {
 }
 
 /// Whether two places are equal, or one is inside the other.
-fn overlaps(one: &Location, two: &Location) -> bool {
+pub fn overlaps(one: &Location, two: &Location) -> bool {
     match (one, two) {
         (Location::Local(one), Location::Local(two)) => is_inside(one, two) || is_inside(two, one),
         (Location::Bucket(one), Location::Bucket(two)) => one.overlaps(two),

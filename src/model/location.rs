@@ -58,6 +58,15 @@ impl BucketLocation {
         &self.prefix
     }
 
+    /// The places around this one, up to the whole bucket.
+    pub fn parents(&self) -> impl Iterator<Item = Self> {
+        let above = |place: &Self| {
+            let prefix = place.prefix.rsplit_once('/').map_or("", |(above, _)| above).to_owned();
+            (!place.prefix.is_empty()).then(|| Self { prefix, ..place.clone() })
+        };
+        std::iter::successors(above(self), above)
+    }
+
     /// Whether the two places are equal, or one is inside the other.
     pub fn overlaps(&self, other: &Self) -> bool {
         let is_around = |outer: &str, inner: &str| match inner.strip_prefix(outer) {
@@ -228,6 +237,9 @@ mod tests {
             let (one, two) = (bucket(one), bucket(two));
             assert_eq!((one.overlaps(&two), two.overlaps(&one)), (is_overlap, is_overlap), "{one} {two}");
         }
+        let parents = |text| bucket(text).parents().map(|parent| parent.to_string()).collect::<Vec<_>>();
+        assert_eq!(parents("s3://b/x/y"), ["s3://b/x", "s3://b"]);
+        assert_eq!(parents("s3://b"), [""; 0]);
     }
 
     #[test]

@@ -25,6 +25,8 @@ pub const LEDGER_TABLES: [&str; 2] = ["coverage", "findings"];
 pub const SCRATCH: &str = "scratch";
 /// The directory of lock files, on a local disk.
 pub const LOCKS: &str = "locks";
+/// The lock of a process that opens a new archive. Only this lock creates the archive's directory.
+pub const LOCK_OF_NEW: &str = "archive";
 
 const HASH_DIGITS: usize = 16;
 const DAY_SECONDS: i64 = 86_400;

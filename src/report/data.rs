@@ -261,11 +261,15 @@ impl ViewData {
         Ok(())
     }
 
-    /// Whether `text` names a live file.
-    pub fn names_a_file(&self, text: &str) -> bool {
+    /// What to do if an error names a live file.
+    pub(super) fn advice_on(&self, error: &str) -> Option<&'static str> {
         // As a plain path, or as a pattern in the views.
-        let is_named = |path: &str| text.contains(path) || text.contains(&plain_pattern(path));
-        text.contains(".parquet") && self.files.values().flatten().any(|file| is_named(&file.path))
+        let is_named = |path: &str| error.contains(path) || error.contains(&plain_pattern(path));
+        let is_ours = error.contains(".parquet") && self.files.values().flatten().any(|file| is_named(&file.path));
+        is_ours.then_some(match self.is_pinned {
+            true => "the query did not run; `annals cache clear` removes damaged files of the cache",
+            false => "the query did not run; `annals verify` names every such file",
+        })
     }
 }
 

@@ -295,7 +295,7 @@ impl Engine {
     }
 
     pub(super) fn failed(&self, error: &duckdb::Error) -> ReportError {
-        match ReportError::of_engine(error, |text| self.data.names_a_file(text)) {
+        match ReportError::of_engine(error, |text| self.data.advice_on(text)) {
             // When a thread of the engine fails, it stops the others, and the engine can report their interruption instead of the cause.
             ReportError::Interrupted if !self.is_stop_asked.load(Ordering::SeqCst) => ReportError::Engine(
                 "a part of the query failed, and the engine does not name the cause: run the query again".to_owned(),
@@ -385,7 +385,7 @@ pub(super) fn stream_bound(
 
 /// No query exists yet, so the error is never the query's fault.
 fn opening_failed(data: &ViewData, error: &duckdb::Error) -> ReportError {
-    match ReportError::of_engine(error, |text| data.names_a_file(text)) {
+    match ReportError::of_engine(error, |text| data.advice_on(text)) {
         ReportError::Query { message, .. } => ReportError::Engine(message),
         other => other,
     }

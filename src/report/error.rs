@@ -58,9 +58,9 @@ impl ReportError {
         ReportError::Query { message: message.into(), line: None }
     }
 
-    /// Classifies an error of the engine. `names_our_file` tells whether a text names a file of the archive: then the query is not
-    /// at fault.
-    pub(super) fn of_engine(error: &duckdb::Error, names_our_file: impl Fn(&str) -> bool) -> Self {
+    /// Classifies an error of the engine. `advice_on` gives advice if a text names a file of the archive: then the query is not at
+    /// fault.
+    pub(super) fn of_engine(error: &duckdb::Error, advice_on: impl Fn(&str) -> Option<&'static str>) -> Self {
         let full = match error {
             duckdb::Error::DuckDBFailure(_, Some(message)) => message.clone(),
             other => other.to_string(),
@@ -75,14 +75,18 @@ impl ReportError {
         }
         // A confined engine opens only live files, so a query for another file is wrong. If a commit removed a live file, the engine
         // takes its path for a pattern, which is also forbidden.
-        let is_ours = names_our_file(&full);
-        let is_world = world.iter().any(|kind| full.starts_with(kind)) || is_ours;
-        if full.contains("disabled by configuration") && !is_ours {
+        if let Some(advice) = advice_on(&full) {
+            return ReportError::Engine(format!("{message}: {advice}"));
+        }
+        if full.contains("disabled by configuration") {
             return ReportError::query(
                 "a report reads the archive's views alone: no files and no network, and it changes no setting",
             );
         }
-        if is_world { ReportError::Engine(message) } else { ReportError::Query { message, line: line_of(&full) } }
+        match world.iter().any(|kind| full.starts_with(kind)) {
+            true => ReportError::Engine(message),
+            false => ReportError::Query { message, line: line_of(&full) },
+        }
     }
 }
 

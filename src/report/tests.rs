@@ -225,8 +225,12 @@ fn a_wrong_query_and_a_broken_file_are_distinguished() {
     std::fs::remove_file(&path).unwrap();
     std::io::Write::write_all(&mut std::fs::File::create(&path).unwrap(), &bytes).unwrap();
     let data = ViewData { files: BTreeMap::from([(Dataset::Connections, vec![file])]), ..ViewData::default() };
-    let error = Engine::open(data, SMALL).err().expect("half a file cannot be read");
-    assert!(!error.is_wrong_use() && error.to_string().contains("a.parquet"), "{error}");
+    for (is_pinned, advice) in [(false, "`annals verify`"), (true, "`annals cache clear`")] {
+        let data = ViewData { is_pinned, ..data.clone() };
+        let error = Engine::open(data, SMALL).err().expect("half a file cannot be read").to_string();
+        assert!(error.contains("a.parquet") && error.contains(advice), "{error}");
+        assert!(error.starts_with("the SQL engine failed"), "{error}");
+    }
 }
 
 #[test]
@@ -242,6 +246,7 @@ fn a_file_removed_by_a_commit_is_not_reported_as_a_wrong_query() {
     std::fs::remove_file(&path).unwrap();
     let gone = ask(&engine, "SELECT count(DISTINCT raw) FROM connections", Format::Csv).unwrap_err();
     assert!(matches!(gone, ReportError::Engine(_)), "the caller takes a new snapshot: {gone:?}");
+    assert!(gone.to_string().ends_with("`annals verify` names every such file"), "{gone}");
     let elsewhere = ask(&engine, "SELECT * FROM read_text('/etc/passwd')", Format::Csv).unwrap_err();
     assert!(elsewhere.is_wrong_use() && elsewhere.to_string().contains("no files"), "{elsewhere:?}");
 }

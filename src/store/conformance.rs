@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use bytes::Bytes;
 
 use super::*;
+use crate::model::path::LOCK_OF_NEW;
 
 fn put(store: &dyn Store, path: &str, content: &[u8]) {
     super::put(store, path, content).unwrap();
@@ -230,10 +231,25 @@ fn the_store_on_disk_conforms() {
     let number = std::cell::Cell::new(0);
     conforms(|| {
         number.set(number.get() + 1);
-        let root = directory.path().join(number.get().to_string()).join("archive");
+        let root = directory.path().join(number.get().to_string());
+        std::fs::create_dir(&root).unwrap();
         [Box::new(LocalStore::new(&root)), Box::new(LocalStore::new(&root))]
     });
-    what_an_interrupted_append_left_is_cut_off(&LocalStore::new(directory.path().join("torn")));
+    let torn = directory.path().join("torn");
+    std::fs::create_dir(&torn).unwrap();
+    what_an_interrupted_append_left_is_cut_off(&LocalStore::new(torn));
+}
+
+#[test]
+fn only_the_lock_of_a_new_archive_creates_a_missing_directory() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().join("above").join("archive");
+    let store = LocalStore::new(&root);
+    assert!(store.lock("team=a").is_err() && store.create().is_err() && store.create_new("f", b"x").is_err());
+    assert!(store.append("l", Tail::default(), b"x").is_err_and(|error| error.is_undone()));
+    assert!(!directory.path().join("above").try_exists().unwrap());
+    let _guard = store.lock(LOCK_OF_NEW).unwrap();
+    put(&store, "f", b"x");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use tempfile::NamedTempFile;
 use crate::clock::wall_clock;
 use crate::files::{self, Irregular, Links};
 use crate::model::Instant;
-use crate::model::path::{LOCKS, SCRATCH};
+use crate::model::path::{LOCK_OF_NEW, LOCKS, SCRATCH};
 
 use super::directories::{later_name, make_directory, sync_directory, sync_if_there};
 use super::{Blob, FileWriter, Guard, Listed, Store, StoreError, Tail, Verb};
@@ -30,7 +30,7 @@ pub struct LocalStore {
 }
 
 impl LocalStore {
-    /// The store in `root`, which need not exist yet. Touches nothing.
+    /// The store in `root`, which [`LOCK_OF_NEW`] creates. Touches nothing.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
@@ -41,6 +41,13 @@ impl LocalStore {
 
     fn full(&self, path: &str) -> PathBuf {
         self.root.join(path)
+    }
+
+    /// Creates a directory below the root. The root must exist: an archive that was moved away, or whose volume is not mounted, must
+    /// not begin again in its place.
+    fn make_directory(&self, directory: &Path) -> io::Result<()> {
+        fs::metadata(&self.root)?;
+        make_directory(directory)
     }
 
     /// Removes empty directories of one team. Another team's writer may need the shared ones at this moment.
@@ -130,7 +137,7 @@ impl LocalStore {
     /// A new file without a final name. The umask removes the rights of other users.
     fn scratch_file(&self) -> io::Result<NamedTempFile> {
         let scratch = self.full(SCRATCH);
-        make_directory(&scratch)?;
+        self.make_directory(&scratch)?;
         tempfile::Builder::new().permissions(fs::Permissions::from_mode(0o666)).tempfile_in(&scratch)
     }
 
@@ -139,7 +146,7 @@ impl LocalStore {
         let full = self.full(path);
         let directory = full.parent().unwrap_or(&self.root);
         for placed in 1.. {
-            make_directory(directory)?;
+            self.make_directory(directory)?;
             match file.persist(&full) {
                 Ok(_) => break,
                 Err(e) if e.error.kind() == ErrorKind::NotFound && placed < PLACED_MAX => file = e.file,
@@ -202,7 +209,7 @@ impl Store for LocalStore {
         self.refuse_links(Verb::Append, path)?;
         let full = self.full(path);
         let directory = full.parent().unwrap_or(&self.root);
-        make_directory(directory).map_err(failed(path, Verb::Create, true))?;
+        self.make_directory(directory).map_err(failed(path, Verb::Create, true))?;
         if let Some(later) = self.later(path, directory).map_err(failed(path, Verb::List, true))? {
             return Err(StoreError::Later { path: path.to_owned(), later });
         }
@@ -224,7 +231,7 @@ impl Store for LocalStore {
         self.refuse_links(Verb::Create, path)?;
         let full = self.full(path);
         let directory = full.parent().unwrap_or(&self.root);
-        make_directory(directory).map_err(fail)?;
+        self.make_directory(directory).map_err(fail)?;
         let mut file = self.scratch_file().map_err(fail)?;
         file.write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(fail)?;
         match file.persist_noclobber(&full) {
@@ -252,7 +259,10 @@ impl Store for LocalStore {
             .iter()
             .try_for_each(|path| self.refuse_links(Verb::Lock, path))?;
         let full = self.full(&path);
-        make_directory(full.parent().unwrap_or(&self.root)).map_err(fail)?;
+        if name == LOCK_OF_NEW {
+            make_directory(&self.root).map_err(fail)?;
+        }
+        self.make_directory(full.parent().unwrap_or(&self.root)).map_err(fail)?;
         self.check_one_device().map_err(fail)?;
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false);

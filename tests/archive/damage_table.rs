@@ -76,6 +76,8 @@ const CASES: &[Case] = &[
     case("14 a line repeated", |w| lines(&w.archive(), |l| l.insert(2, l[1].clone())), &["SEQ_GAP", "CHAIN_BREAK"]),
     case("15 a line inserted, and what follows made to fit", |w| lines(&w.archive(), insert_line), &["BAD_SIG"]),
     case("16 the tail cut off, its files left", |w| cut_tail(w, false), &["ORPHAN_FILE", "HEAD_ROLLBACK"]),
+    case("16b a ledger that ends before its newest snapshot", snapshot_ahead, &["HEAD_ROLLBACK"]),
+    case("16c a later day's file without a line", empty_day, &["TORN_TAIL"]),
     with_head("17 the tail cut off with its files and signatures", |w| cut_tail(w, true), &["HEAD_ROLLBACK"]),
     unseen("17b the same, and no head was kept", |w| cut_tail(w, true), Kept::Key, &[]),
     with_head(
@@ -214,6 +216,14 @@ fn cut_tail(world: &World, is_thorough: bool) {
     let more = ["2026-11-03.heads", "20261101t000000z-window-", "salts/team=acme/2026-11-"];
     let parts = ["2026-11-03.jsonl"].into_iter().chain(more.into_iter().filter(|_| is_thorough));
     parts.for_each(|part| fs::remove_file(file_with(&root, part)).unwrap());
+}
+
+fn snapshot_ahead(world: &World) {
+    put(&world.archive().join("snapshots/team=acme/101.json"), b"the state after line 101");
+}
+
+fn empty_day(world: &World) {
+    put(&world.archive().join("ledger/team=acme/2026-12-01.jsonl"), b"");
 }
 
 fn replace(world: &World, life: ArchiveVariant) {

@@ -70,7 +70,7 @@ fn forge_rows_digest(line: &mut Vec<u8>) {
 
 /// Each kind of damage, and the code that both verifiers report.
 type Damage = (&'static str, &'static str, fn(&Path));
-const DAMAGES: [Damage; 10] = [
+const DAMAGES: [Damage; 12] = [
     ("a flipped bit in a file", "FILE_HASH", |root| {
         rewrite(&of_kind(root, "parquet")[0], |bytes| {
             let middle = bytes.len() / 2;
@@ -90,6 +90,14 @@ const DAMAGES: [Damage; 10] = [
     }),
     ("bytes behind the last line", "TORN_TAIL", |root| {
         rewrite(of_kind(root, "jsonl").last().expect("a ledger"), |bytes| bytes.extend(b"{\"v\":1"));
+    }),
+    ("a file without lines", "TORN_TAIL", |root| {
+        drop(fs::File::create(root.join("ledger/team=acme/2100-01-01.jsonl")).expect("a file"));
+    }),
+    ("a line in the file of another day", "PATH_MISMATCH", |root| {
+        let ledgers = of_kind(&root.join("ledger/team=acme"), "jsonl");
+        let last = ledgers.last().expect("a ledger");
+        fs::rename(last, last.with_file_name("2100-01-01.jsonl")).expect("renamed");
     }),
     ("a salt gone", "SALT", |root| fs::remove_file(&of_kind(&root.join("salts"), "json")[0]).expect("removed")),
     ("another salt", "SALT", |root| {
@@ -247,7 +255,7 @@ fn the_second_verifier_accepts_an_archive_of_real_syncs() {
     for part in ["connections", "sessions", "inventory_users"] {
         assert!(archive.join("tables").join(part).is_dir(), "{part}");
     }
-    assert!(fs::read_to_string(SCRIPT).expect("the script").lines().count() <= 310);
+    assert!(fs::read_to_string(SCRIPT).expect("the script").lines().count() <= 320);
 }
 
 /// An archive in which October expires as `body` says, by a line that the program may never write.

@@ -242,6 +242,14 @@ fn both_places_may_be_directories() {
     for wrong in ["archive", "archive/ledger", "."] {
         refused(&program.run(&["status", "--ledger", wrong]), &["--ledger or ANNALS_LEDGER"]);
     }
+    let other = ["--archive", "new", "--ledger", "ledgers"];
+    let run = program.sync(&[&SINCE[..], &other].concat());
+    assert!(run.code != Some(0) && run.stderr.contains("the place of the ledger of another archive"), "{run:?}");
+    let manifest = home.join("archive/archive.json");
+    fs::rename(&manifest, home.join("kept.json")).unwrap();
+    let run = program.sync(&SINCE);
+    assert!(run.code != Some(0) && run.stderr.contains("archive.json: missing, but tables/"), "{run:?}");
+    fs::rename(home.join("kept.json"), &manifest).unwrap();
     fs::create_dir(home.join("foreign")).unwrap();
     fs::create_dir(home.join("foreign/docs")).unwrap();
     let new = ["--archive", "new", "--ledger", "foreign"];

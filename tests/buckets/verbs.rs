@@ -221,6 +221,25 @@ fn a_copy_to_a_bucket_and_back_is_the_same_archive() {
     scene.program.run(&arguments).ended(1).says(&["the target's ledger differs from the source's"]);
 }
 
+/// Each of the two would find the other's files as foreign ones.
+#[test]
+fn no_archive_lies_inside_another() {
+    let scene = Scene::new();
+    scene.service.world().fill(DAY, 0..2);
+    scene.sync().ended(0);
+    let (before, local) = (scene.server.keys(), scene.program.archive());
+    let local = local.to_str().unwrap();
+    scene.program.sync(&[&SINCE[..], &["--archive", local]].concat()).ended(0);
+    let inside = format!("{}/tables/y", scene.location);
+    for target in [scene.location.as_str(), &inside, &format!("s3://{BUCKET}/some"), &format!("s3://{BUCKET}")] {
+        scene.run(&["copy", &scene.location, target]).ended(2).says(&["are one place, or one is inside the other"]);
+    }
+    let words = format!("this place is inside the archive at {}", scene.location);
+    scene.run(&["copy", local, &inside]).ended(2).says(&[&words]);
+    scene.program.sync(&[&SINCE[..], &["--archive", &inside]].concat()).ended(2).says(&[&words]);
+    assert_eq!(scene.server.keys(), before, "something was written");
+}
+
 #[test]
 fn a_fault_of_a_bucket_is_reported_in_one_line() {
     let scene = Scene::new();

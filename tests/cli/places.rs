@@ -66,7 +66,7 @@ fn a_copy_needs_an_archive_and_a_place_of_its_own() {
     assert!(code == 2 && stderr.contains("no archive exists here"), "{code}: {stderr}");
     let before = files(&place.archive());
     let (code, _, stderr) = place.run(&["copy", ARCHIVE, &format!("{ARCHIVE}/sub")]);
-    assert!(code == 2 && stderr.contains("inside the archive"), "{code}: {stderr}");
+    assert!(code == 2 && stderr.contains("one is inside the other"), "{code}: {stderr}");
     assert_eq!(files(&place.archive()), before);
     for foreign in ["notes.txt", "scratch", "docs"] {
         let target = format!("{foreign} here");

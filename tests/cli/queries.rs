@@ -173,6 +173,8 @@ fn verify_prints_the_counts_and_names_every_fault() {
     for victim in &victims {
         std::fs::remove_file(victim).expect("removed");
     }
+    let (code, _, stderr) = place.run(&["sql", "select count(distinct raw) from connections"]);
+    assert!(code == 1 && stderr.contains("`annals verify` names every such file"), "{stderr}");
     let (code, stdout, stderr) = place.run(&["verify"]);
     assert_eq!((code, stdout.matches("FILE_MISSING").count(), stderr.as_str()), (1, 2, ""), "{stdout}");
     let (code, stdout, _) = place.run(&["verify", "--json"]);

@@ -192,13 +192,8 @@ impl TeamWriter {
         let kept = RowsDigest::from(entry.rows_digest).less(part.erased_digest.into());
         let meant = kept.plus(part.replaced_digest.into());
         read_back(store, self.salts(), (&path, entry.dataset), &written, (entry.rows, meant))?;
-        let entry = FileEntry {
-            path,
-            bytes: written.bytes,
-            sha256: written.sha256,
-            rows_digest: meant.into(),
-            ..entry.clone()
-        };
+        let (bytes, sha256, rows_digest) = (written.bytes, written.sha256, meant.into());
+        let entry = FileEntry { path, bytes, sha256, rows_digest, ..entry.clone() };
         changes(store, &entry, eraser, &mut |_| Err("the new file still holds the subject".to_owned()))?;
         Ok(entry)
     }

@@ -173,3 +173,21 @@ fn a_copy_continues_after_any_interruption() {
     let directory = tempfile::tempdir().unwrap();
     let _ = copy(Arc::new(LocalStore::new(directory.path()))).unwrap();
 }
+
+/// A full disk or a loss of power cut a cached file short.
+#[test]
+fn a_cached_file_of_another_length_is_fetched_again() {
+    let (disk, files, counting) = archive();
+    let place = tempfile::tempdir().unwrap();
+    let cache = Cache::new(place.path(), PLENTY);
+    let whole = disk.read(&files[0].path).unwrap().to_bytes().unwrap();
+    drop(cache.pin(&counting, &files[..1]).unwrap());
+    let cached = cache.files_directory().join(&names(&cache.files_directory())[0]);
+    for length in [0, files[0].bytes / 2, files[0].bytes + 1] {
+        std::fs::File::options().write(true).open(&cached).unwrap().set_len(length).unwrap();
+        let pinned = cache.pin(&counting, &files[..1]).unwrap();
+        assert_eq!(std::fs::read(pinned.path_of(&files[0])).unwrap(), whole, "{length}");
+        assert_eq!(std::fs::read(&cached).unwrap(), whole, "{length}");
+    }
+    assert_eq!(counting.verbs(), 4, "one read, and one after each damage");
+}

@@ -250,3 +250,28 @@ fn an_overlap_is_refused_with_both_windows() {
     let error = commit(&mut writer, Draft { windows, ..Draft::default() }).unwrap_err();
     let ArchiveError::State { source: StateError::Overlap { .. }, .. } = error else { panic!("{error}") };
 }
+
+/// A daemon runs while somebody moves its archive away, or while its volume is not mounted.
+#[test]
+fn a_writer_begins_no_second_ledger_where_the_archive_was() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().join("archive");
+    let archive = committed(&(Arc::new(LocalStore::new(&root)) as Arc<dyn Store>));
+    let other = TeamId::from("other");
+    std::fs::rename(&root, directory.path().join("moved")).unwrap();
+    for team in [team(), other.clone()] {
+        assert!(matches!(archive.writer(&team).err(), Some(ArchiveError::Store(_))), "{team}");
+    }
+    assert!(!root.try_exists().unwrap(), "the writer creates nothing");
+    std::fs::create_dir(&root).unwrap();
+    for team in [team(), other.clone()] {
+        assert!(matches!(archive.writer(&team).err(), Some(ArchiveError::NotAnArchive)), "{team}");
+    }
+    std::fs::remove_dir_all(&root).unwrap();
+    let _ = Archive::open_or_create(Arc::new(LocalStore::new(&root)), || "archive-2".to_owned()).unwrap();
+    assert!(matches!(archive.writer(&other).err(), Some(ArchiveError::NotAnArchive)), "another archive lies there");
+    std::fs::remove_dir_all(&root).unwrap();
+    std::fs::rename(directory.path().join("moved"), &root).unwrap();
+    assert_eq!(archive.writer(&team()).unwrap().state().seq.0, history().len() as u64);
+    assert!(archive.writer(&other).is_ok(), "a new team of the archive");
+}

@@ -242,3 +242,16 @@ fn a_committed_file_that_is_no_table_is_named() {
         report.faults.iter().filter(|f| f.object == *path.borrow()).map(|fault| fault.code).collect();
     assert_eq!(of_file, [FaultCode::Unreadable], "{:#?}", report.faults);
 }
+
+/// A copied directory of a ledger would show every row of the team twice.
+#[test]
+fn a_copied_ledger_of_a_team_is_refused() {
+    let disk = MemoryStore::new();
+    let archive = committed(&(Arc::new(disk.clone()) as Arc<dyn Store>));
+    let line = disk.read(LEDGER).unwrap().to_bytes().unwrap();
+    let path = "ledger/team=acme-copy/2026-11-20.jsonl";
+    disk.tamper(path, Some(line));
+    let said = format!("{path} line 1: the line belongs to team acme, but stands in the ledger team=acme-copy");
+    assert_eq!(archive.teams().unwrap_err().to_string(), said);
+    assert_eq!(archive.read_each(&|_| true, |_| ()).unwrap_err().to_string(), said);
+}

@@ -1,10 +1,11 @@
 //! The possible ends of a ledger's files: the remains of a power loss are no damage at the very end, but damage elsewhere.
 
 use super::super::FaultCode;
-use super::super::replay::replay;
+use super::super::ledger_files::ledger_files;
+use super::super::replay::{replay, replay_listed_for_reading};
 use super::damage::{Disk, LEDGER, check, forge, get};
 use super::*;
-use crate::model::Digest;
+use crate::model::{Digest, TeamKey};
 use crate::store::MemoryStore;
 
 const NEXT: &str = "ledger/team=acme/2026-11-21.jsonl";
@@ -160,4 +161,45 @@ fn remains_of_a_power_loss_are_damage_except_at_the_end() {
             Err(e) => panic!("{what}: {e}"),
         }
     }
+}
+
+/// An append that failed on a later day leaves its file without a line. Then the clock is set back.
+#[test]
+fn a_later_file_without_lines_holds_no_line_back() {
+    for (ending, left) in [("jsonl", ""), ("jsonl", "{\"v\":1"), ("heads", ""), ("heads", "3 0123")] {
+        let what = format!("{left:?} in a file of .{ending}");
+        let disk = MemoryStore::new();
+        let archive = open(&disk.store()).signed_by(Some(Arc::new(signing::signer(1))));
+        let mut history = history().into_iter();
+        let mut first = writer(&archive);
+        for draft in history.by_ref().take(2) {
+            let _ = commit(&mut first, draft).unwrap();
+        }
+        drop(first);
+        let path = format!("ledger/team=acme/2026-11-22.{ending}");
+        disk.put(&path, left.as_bytes());
+        let faults = check(&disk).faults;
+        let [fault] = &faults[..] else { panic!("{what}: {faults:?}") };
+        assert!(fault.code == FaultCode::TornTail && fault.object.starts_with(&path), "{what}: {fault:?}");
+        assert_eq!(archive.read(&team()).unwrap().state().seq.0, 2, "{what}");
+        let mut second = writer(&archive);
+        let _ = commit(&mut second, history.next().unwrap()).unwrap();
+        let files = files_under(&disk.store(), "ledger");
+        assert_eq!(files, ["ledger/team=acme/2026-11-20.heads", LEDGER], "{what}");
+        assert_eq!(check(&disk).faults, [], "{what}");
+        assert_eq!(archive.read(&team()).unwrap().state(), second.state(), "{what}");
+    }
+}
+
+/// A writer removes a file without lines after a reader has listed it.
+#[test]
+fn a_reader_accepts_that_a_listed_file_without_lines_is_gone() {
+    let disk = two_days();
+    let mut files = ledger_files(&disk, &TeamKey::of(&team())).unwrap();
+    files.push((at("2026-11-22T00:00:00Z"), 3));
+    let read = replay_listed_for_reading(&disk, &files, "archive-1", &team()).unwrap();
+    assert_eq!(read.state, replay(&disk, "archive-1", &team()).unwrap().state);
+    disk.take(NEXT);
+    files.swap(1, 2);
+    assert!(replay_listed_for_reading(&disk, &files, "archive-1", &team()).is_err(), "a file before the last is gone");
 }

@@ -303,3 +303,27 @@ fn a_writer_writes_a_snapshot_every_hundred_lines() {
     assert_eq!(before_the_end(&disk, ID, &team()).unwrap().0.seq.0, 2 * SNAPSHOT_LINES + 1);
     assert_eq!(seen(&disk), Ok(writer.state().clone()));
 }
+
+/// Somebody cut off whole lines, or restored an older ledger under newer snapshots. The operator's guide tells people to restore a
+/// ledger, so a writer continues.
+#[test]
+fn verify_names_a_ledger_that_ends_before_its_newest_snapshot() {
+    let disk = kept(5);
+    let ledger = "ledger/team=acme/2026-11-20.jsonl";
+    let text = get(&disk, ledger);
+    put(&disk, ledger, &text[..usize::try_from(ledger_length(&disk, 3)).unwrap()]);
+    let rollbacks = || {
+        let faults = verify(&disk, &VerifyOptions::default()).unwrap().faults;
+        faults.into_iter().filter(|fault| fault.code == FaultCode::HeadRollback).collect::<Vec<_>>()
+    };
+    let found = rollbacks();
+    let [fault] = &found[..] else { panic!("{found:?}") };
+    assert_eq!(fault.object, "ledger/team=acme");
+    assert!(fault.detail.starts_with("the ledger ends with line 3, but a snapshot of line 5 exists"), "{fault:?}");
+    let archive = Archive::open(Arc::new(disk.clone())).unwrap();
+    assert_eq!(archive.writer(&team()).unwrap().state().seq, LedgerSeq(3));
+    for seq in 4..=5 {
+        disk.remove(&path_of(seq)).unwrap();
+    }
+    assert_eq!(rollbacks(), []);
+}

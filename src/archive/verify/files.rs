@@ -66,11 +66,8 @@ fn check_content(store: &dyn Store, file: &FileEntry, blob: &Blob, salts: &Salts
         report.fault(FaultCode::FileSize, path, format!("{} bytes, but the ledger says {}", blob.size(), file.bytes));
         // A sparse file is cheap to create but expensive to read.
         if blob.size() > file.bytes.saturating_mul(2).saturating_add(SURPLUS_BYTES_READ_MAX) {
-            return report.fault(
-                FaultCode::FileHash,
-                path,
-                "not read, because it is far larger than the committed file",
-            );
+            let detail = "not read, because it is far larger than the committed file";
+            return report.fault(FaultCode::FileHash, path, detail);
         }
     }
     let found = match blob.digest() {
@@ -85,11 +82,8 @@ fn check_content(store: &dyn Store, file: &FileEntry, blob: &Blob, salts: &Salts
             Ok(_) => "its rows differ from the committed rows".to_owned(),
             Err(e) => format!("cannot be decoded: {e}"),
         };
-        report.fault(
-            FaultCode::FileHash,
-            path,
-            format!("digest {found}, but the ledger says {}; {about}", file.sha256),
-        );
+        let detail = format!("digest {found}, but the ledger says {}; {about}", file.sha256);
+        report.fault(FaultCode::FileHash, path, detail);
     }
     match rows {
         Ok((rows, digest)) => {

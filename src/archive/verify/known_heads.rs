@@ -20,13 +20,9 @@ impl Expectations<'_> {
 
     fn check_note(&self, head: &Head, walks: &[Walk], report: &mut VerifyReport) {
         let object = head.origin();
-        if self.archive_id.as_deref().is_some_and(|id| id != head.archive_id) {
-            let id = self.archive_id.as_deref().unwrap_or_default();
-            return report.fault(
-                FaultCode::ArchiveId,
-                object,
-                format!("the head belongs to another archive, this is archive {id}"),
-            );
+        if let Some(id) = self.archive_id.as_ref().filter(|id| **id != head.archive_id) {
+            let detail = format!("the head belongs to another archive, this is archive {id}");
+            return report.fault(FaultCode::ArchiveId, object, detail);
         }
         self.check_signatures(head, report);
         let Some(walk) = walks.iter().find(|walk| walk.key == head.team) else {
@@ -63,10 +59,8 @@ impl Expectations<'_> {
             return;
         }
         let mut is_signed = false;
-        for (key, signature) in self.options.keys.iter().flat_map(|key| head.signatures.iter().map(move |s| (key, s))) {
-            if !signature.is_of(key) {
-                continue;
-            }
+        let pairs = self.options.keys.iter().flat_map(|key| head.signatures.iter().map(move |s| (key, s)));
+        for (key, signature) in pairs.filter(|(key, signature)| signature.is_of(key)) {
             is_signed = true;
             if !key.verifies(&head.text(), signature) {
                 let detail = format!("the signature of line {} by {} is wrong", head.seq, key.name());
@@ -92,11 +86,8 @@ fn check_hash(hash: &Digest, walks: &[Walk], report: &mut VerifyReport) {
     match found {
         Some((walk, found)) => anchor(walk, found, report),
         None => {
-            report.fault(
-                FaultCode::HeadRollback,
-                hash,
-                "no ledger line has this hash: somebody removed the line and all lines after it",
-            );
+            let detail = "no ledger line has this hash: somebody removed the line and all lines after it";
+            report.fault(FaultCode::HeadRollback, hash, detail);
         }
     }
 }

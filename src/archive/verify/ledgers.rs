@@ -65,12 +65,13 @@ struct Walker<'a> {
 }
 
 impl Walk {
-    /// Walks the ledger files of one team, oldest first.
+    /// Walks the ledger files of one team, oldest first. `snapshot` is the line of its newest snapshot.
     pub fn over(
         store: &dyn Store,
         expectations: &Expectations<'_>,
         key: TeamKey,
         days: &Days<'_>,
+        snapshot: Option<LedgerSeq>,
         report: &mut VerifyReport,
     ) -> Walk {
         let team = TeamReport { ledger: ledger_of(&key), ..TeamReport::default() };
@@ -104,7 +105,7 @@ impl Walk {
             let lines = std::mem::take(&mut walker.signable);
             signatures.day(store, *heads, &lines, Some(*day) == last_heads, walker.report);
         }
-        let Walker { walk, report, mut team, .. } = walker;
+        let Walker { walk, report, mut team, is_lost, .. } = walker;
         if let Some(state) = &walk.state {
             team.team_id = Some(state.team_id.clone());
             if let Some(damage) = &mut team.damage {
@@ -112,6 +113,10 @@ impl Walk {
                 damage.last_seq = damage.last_seq.max(state.seq);
             }
             notice_gaps(state, &team.ledger, report);
+            // Only the end of an undamaged ledger is its true end.
+            if let Some(snapshot) = snapshot.filter(|snapshot| state.seq < *snapshot && !is_lost) {
+                report.fault(FaultCode::HeadRollback, &team.ledger, snapshot::ahead_of(state.seq, snapshot));
+            }
         }
         let last = walk.state.as_ref().map(|state| state.seq);
         signatures.finish(last, &expectations.options.keys, &mut team, report);
@@ -122,7 +127,7 @@ impl Walk {
 
 impl Walker<'_> {
     fn file(&mut self, store: &dyn Store, file: &Listed, is_last: bool) {
-        let lines = match lines_of_day(store, file, self.report) {
+        let lines = match lines_of_day(store, file, is_last, self.report) {
             Ok(lines) => lines,
             Err(reason) => return self.unreadable(&file.path, &reason),
         };
@@ -351,7 +356,7 @@ mod tests {
         let mut report = VerifyReport::default();
         let options = VerifyOptions::default();
         let expectations = Expectations { archive_id: Some("archive-1".to_owned()), options: &options };
-        let walk = Walk::over(&disk, &expectations, key, &days, &mut report);
+        let walk = Walk::over(&disk, &expectations, key, &days, None, &mut report);
         assert!(walk.state.is_some() && report.faults.is_empty(), "{:#?}", report.faults);
     }
 }

@@ -9,8 +9,8 @@ mod policy;
 mod report;
 mod signatures;
 
-use crate::model::TeamKey;
 use crate::model::path::{ArchivePath, LEDGER, LEDGER_MANIFEST, ledger_of};
+use crate::model::{LedgerSeq, TeamKey};
 use crate::store::{Listed, Rewritten, Store};
 use std::collections::BTreeMap;
 
@@ -44,16 +44,12 @@ pub fn verify(store: &dyn Store, options: &VerifyOptions) -> Result<VerifyReport
 
 fn attempt(store: &dyn Store, options: &VerifyOptions) -> Result<VerifyReport, ArchiveError> {
     let mut report = VerifyReport { asked: "whole_archive", ..VerifyReport::default() };
-    let id = match read_manifest(store) {
-        Ok(Some(manifest)) => {
+    let id = match read_manifest(store).and_then(|found| found.ok_or(ArchiveError::NotAnArchive)) {
+        Ok(manifest) => {
             if let Err(error) = manifest.check_ledger(store) {
                 report.fault(FaultCode::Manifest, LEDGER_MANIFEST, error);
             }
             Some(manifest.id)
-        }
-        Ok(None) => {
-            report.fault(FaultCode::Manifest, "archive.json", "not there");
-            None
         }
         Err(e) => {
             let code = if matches!(e, ArchiveError::Version { .. }) { FaultCode::Version } else { FaultCode::Manifest };
@@ -88,7 +84,7 @@ fn walk_ledgers(
     report: &mut VerifyReport,
 ) -> Vec<Walk> {
     let mut ledgers: BTreeMap<TeamKey, Days<'_>> = BTreeMap::new();
-    let mut begun: BTreeMap<TeamKey, &str> = BTreeMap::new();
+    let mut snapshots: BTreeMap<TeamKey, LedgerSeq> = BTreeMap::new();
     for entry in listed {
         match ArchivePath::parse(&entry.path) {
             Some(ArchivePath::Ledger { team, day }) => {
@@ -97,18 +93,25 @@ fn walk_ledgers(
             Some(ArchivePath::Heads { team, day }) => {
                 ledgers.entry(team).or_default().entry(day).or_default().1 = Some(entry);
             }
-            Some(ArchivePath::Snapshot { team, .. }) => drop(begun.insert(team, &entry.path)),
+            Some(ArchivePath::Snapshot { team, seq }) => {
+                let newest = snapshots.entry(team).or_default();
+                *newest = seq.max(*newest);
+            }
             _ => {}
         }
     }
-    for (key, snapshot) in begun {
+    for (key, snapshot) in &snapshots {
         // A first line can be newer than the listing.
-        if store.list(&ledger_of(&key)).is_ok_and(|files| files.iter().all(|file| file.bytes == 0)) {
-            let detail = format!("no line is there, but {snapshot} exists: restore the ledger");
-            report.fault(FaultCode::SeqGap, ledger_of(&key), detail);
+        if store.list(&ledger_of(key)).is_ok_and(|files| files.iter().all(|file| file.bytes == 0)) {
+            let detail = format!("no line is there, but a snapshot of line {snapshot} exists: restore the ledger");
+            report.fault(FaultCode::SeqGap, ledger_of(key), detail);
         }
     }
-    ledgers.into_iter().map(|(key, files)| Walk::over(store, expectations, key, &files, report)).collect()
+    let walk = |(key, files): (TeamKey, Days<'_>)| {
+        let snapshot = snapshots.get(&key).copied();
+        Walk::over(store, expectations, key, &files, snapshot, report)
+    };
+    ledgers.into_iter().map(walk).collect()
 }
 
 /// Reports ledger objects of a bucket that somebody overwrote or deleted.
@@ -134,10 +137,7 @@ fn check_manifest(expectations: &Expectations<'_>, walks: &[Walk], report: &mut 
         && first != id
         && named.all(|other| other == Some(first))
     {
-        report.fault(
-            FaultCode::Manifest,
-            "archive.json",
-            format!("names archive {id}, but every ledger line names {first}"),
-        );
+        let detail = format!("names archive {id}, but every ledger line names {first}");
+        report.fault(FaultCode::Manifest, "archive.json", detail);
     }
 }

@@ -32,7 +32,7 @@ pub enum FaultCode {
     PolicyChanged,
     /// The last ledger line is incomplete.
     TornTail,
-    /// A head kept elsewhere is not in the ledger.
+    /// A head kept elsewhere, or the line of a snapshot, is not in the ledger.
     HeadRollback,
     /// The ledger and a head kept elsewhere belong to two histories.
     Fork,

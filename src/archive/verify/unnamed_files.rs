@@ -105,16 +105,11 @@ fn report_orphan(
         return report.fault(FaultCode::Unreadable, path, what);
     }
     for original in originals(store, entry, contents) {
-        let is_missing = matches!(store.read(&original.path), Err(e) if e.is_not_found());
-        if is_missing {
-            report.fault(
-                FaultCode::PathMismatch,
-                path,
-                format!("the file has the content of the missing file {}", original.path),
-            );
-        } else {
-            report.fault(FaultCode::DupFile, path, format!("the file is a copy of {}", original.path));
-        }
+        let (code, what) = match store.read(&original.path) {
+            Err(e) if e.is_not_found() => (FaultCode::PathMismatch, "has the content of the missing file"),
+            _ => (FaultCode::DupFile, "is a copy of"),
+        };
+        report.fault(code, path, format!("the file {what} {}", original.path));
     }
 }
 

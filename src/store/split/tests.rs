@@ -27,8 +27,8 @@ fn memory(_: &mut Kept) -> [Arc<dyn Store>; 2] {
 
 fn disk(kept: &mut Kept) -> [Arc<dyn Store>; 2] {
     kept.directories.push(tempfile::tempdir().unwrap());
-    let root = kept.directories.last().unwrap().path().join("place");
-    [Arc::new(LocalStore::new(&root)), Arc::new(LocalStore::new(&root))]
+    let root = kept.directories.last().unwrap().path();
+    [Arc::new(LocalStore::new(root)), Arc::new(LocalStore::new(root))]
 }
 
 fn bucket(kept: &mut Kept) -> [Arc<dyn Store>; 2] {

@@ -199,7 +199,8 @@ impl TeamWriter {
             rows_digest: meant.into(),
             ..entry.clone()
         };
-        changes(store, &entry, eraser, &mut |_| Err("the new file still holds the subject".to_owned()))?;
+        let place = (entry.path.as_str(), entry.dataset);
+        changes(store, place, eraser, &mut |_| Err("the new file still holds the subject".to_owned()))?;
         Ok(entry)
     }
 }

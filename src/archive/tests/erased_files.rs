@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::super::erase::Subject;
 use super::super::{FaultCode, HoldAdded, HoldRecord, HoldScope, VerifyFault, VerifyOptions, verify};
 use super::erasure::{EMAIL, assert_clean, built, check_gone, erase, erase_as, new_order};
 use super::*;
@@ -59,6 +60,35 @@ fn verify_reports_a_replaced_file_that_exists_after_its_order() {
     // Until the order is complete, the file is expected.
     new_order(&archive).1.save(&disk).unwrap();
     assert_clean(&disk);
+}
+
+/// Expired and replaced files stay for the grace, and then no row may hold the subject any more.
+#[test]
+fn an_order_removes_files_of_the_subject_that_no_line_names() {
+    let disk = MemoryStore::new();
+    disk.set_now(now());
+    let archive = built(&(Arc::new(disk.clone()) as Arc<dyn Store>));
+    let before = archive.read(&team()).unwrap().state().files.clone();
+    let copy = disk.snapshot();
+    let _ = erase(&archive).unwrap();
+    let after = archive.read(&team()).unwrap().state().files.clone();
+    let path = before.into_keys().find(|path| !after.contains_key(path)).unwrap();
+    let (order, _) = new_order(&archive);
+    let found = || archive.read(&team()).unwrap().unnamed_files_of_subject(&order).unwrap();
+    assert_eq!(found(), 0);
+    disk.tamper(&path, Some(copy.read(&path).unwrap().to_bytes().unwrap()));
+    assert_eq!(found(), 1);
+    let (stranger, _) = archive.new_order("DPO-2", &Subject::new(["nobody"]).unwrap(), BTreeSet::from([team()]));
+    assert_eq!(archive.read(&team()).unwrap().unnamed_files_of_subject(&stranger).unwrap(), 0);
+    assert_eq!(archive.read(&team()).unwrap().rows_of_subject(&order).unwrap().0, []);
+    assert_eq!(erase(&archive).unwrap().removed, 1);
+    assert_eq!((found(), check_gone(&disk)), (0, Ok(())));
+    // A file that cannot be searched may hold the subject.
+    for path in ["scratch/abandoned", path.as_str()] {
+        disk.tamper(path, Some(Bytes::from_static(b"x")));
+        assert_eq!(found(), 1, "{path}");
+        assert_eq!(erase(&archive).unwrap().removed, 1);
+    }
 }
 
 #[test]

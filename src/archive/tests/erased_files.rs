@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::super::erase::Subject;
 use super::super::{FaultCode, HoldAdded, HoldRecord, HoldScope, VerifyFault, VerifyOptions, verify};
-use super::erasure::{EMAIL, assert_clean, built, check_gone, erase, erase_as, new_order};
+use super::erasure::{EMAIL, LOCAL, assert_clean, built, check_gone, erase, erase_as, new_order};
 use super::*;
 use crate::model::Digest;
 use crate::planted::{Bug, CURRENT};
@@ -88,6 +88,29 @@ fn an_order_removes_files_of_the_subject_that_no_line_names() {
         disk.tamper(path, Some(Bytes::from_static(b"x")));
         assert_eq!(found(), 1, "{path}");
         assert_eq!(erase(&archive).unwrap().removed, 1);
+    }
+}
+
+/// The hold is older than this team, so only another ledger records it, under the key of that ledger.
+#[test]
+fn a_hold_in_another_ledger_protects_rows_that_name_its_subject_by_another_value() {
+    for (held, is_held) in [("ZOË", true), (EMAIL, true), ("nobody", false)] {
+        let archive = open(&(Arc::new(MemoryStore::new()) as Arc<dyn Store>));
+        let mut other = archive.writer(&TeamId::from("other")).unwrap();
+        let subject = Some(other.salts().subject(held).unwrap());
+        let _ = commit(&mut other, holding([HoldAdded { subject, ..hold("CASE-7", None, HoldScope::All) }])).unwrap();
+        let seen_at = "2026-03-01T10:00:00Z";
+        let draft = Draft {
+            inventory: vec![(Computers, vec![inventory::computer(EMAIL, seen_at, LOCAL)])],
+            inventory_reads: vec![inventory::inventory_read(Computers, seen_at, 1)],
+            ..Draft::default()
+        };
+        let _ = commit(&mut writer(&archive), draft).unwrap();
+        let subject = Subject::new([EMAIL]).unwrap();
+        let (order, pending) = archive.new_order("DPO-1", &subject, BTreeSet::from([team()]));
+        let expected: BTreeSet<String> = is_held.then(|| "CASE-7".to_owned()).into_iter().collect();
+        assert_eq!(archive.holds_on_order(&team(), &order).unwrap(), expected, "{held}");
+        assert_eq!(writer(&archive).erase(&order, &pending, now()).is_err(), is_held, "{held}");
     }
 }
 

@@ -259,6 +259,23 @@ fn a_hold_on_an_address_stops_an_order_that_spells_it_differently() {
     assert_eq!(program.sql("select count(*) as n from activity where payload like '%2001:%'")[0]["n"], 0);
 }
 
+/// Windows compares accounts without case. An address of IPv4 can stand in the form of IPv6.
+#[test]
+fn a_value_is_found_in_another_case_and_in_another_form() {
+    let (_service, program) = read();
+    let found = |value: &str| {
+        let run = program.run(&["erase", "--order", "DPO-1", "--dry-run", "--format", "json", "--subject", value]);
+        rows(&run.ended(0).stdout)
+    };
+    for (value, other) in [(USER, "USER-ZOË"), ("192.0.2.21", "::ffff:192.0.2.21")] {
+        assert!(!found(value).is_empty(), "{value}");
+        assert_eq!(found(value), found(other), "{value}");
+    }
+    let hold = ["hold", "add", "--id", "CASE-1", "--reason", "a case", "--subject", "::ffff:192.0.2.21"];
+    program.run(&hold).ended(0);
+    program.run(&["erase", "--order", "DPO-1", "--subject", "192.0.2.21"]).ended(1).says(&["CASE-1"]);
+}
+
 /// The person stands only in files of an expired month, which stay for the grace.
 #[test]
 fn an_order_reaches_expired_files_within_the_grace() {

@@ -187,6 +187,8 @@ fn invalid_orders_are_refused_and_change_nothing() {
     erase(&["--order", "DPO-1", "--subject", "nobody@example.com"]).ended(0).says(&["no row holds the subject"]);
     for (arguments, says) in [
         (&["--order", "DPO-1", "--subject", "host"][..], "more than half"),
+        (&["--order", "DPO-1", "--subject", "Admin"], "a word of the service"),
+        (&["--order", "DPO-1", "--subject", PEER, "--subject", "computerhostname"], "a word of the service"),
         (&["--order", "DPO-1", "--subject", "team-one"], "the id of a team"),
         (&["--order", "DPO-1", "--subject", "teamUserLoggedInEvent"], "event type"),
         (&["--order", "DPO-1", "--subject", " "], "empty"),

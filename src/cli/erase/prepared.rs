@@ -10,6 +10,21 @@ use crate::web::plural;
 use super::super::teams;
 use super::request::Request;
 
+/// The documented values and fields of the service, and the fields that Annals itself writes into JSON. They stand in events of
+/// everybody, as values or keys, so none of them can be a subject.
+const WORDS: &str = "\
+admin admin-read-only user enabled disabled fluid rdp vnc unknown cloud directip \
+annotations annotationKeys askScreenShare associatedIncomingConnectionEvent authFailedEvent authProviders \
+authSucceededEvent avatarURL billing clientInfo code computerHostName connect connectDownloads connectionClosedEvent \
+connectionID createdAt dashboard deleteSchedule detail deviceConfigID deviceConfigs deviceEvents \
+deviceEventsMaxRetrievalDuration deviceID deviceInvites devices directConnectionInfo email errors event events \
+eventTimestampUnixNano expirySecs expiresAt firstName group groupID groups hasMoreEvents header id incomingConnectionEvent \
+incomingConnectionRequest ipAddress joinedOn key lastName lastOnlineAt lastUsed lastUsedAt lastUsedIPAddress localUserName \
+macpkg name nextOffset peerInfo planFeatures provider reason remoteAccess requireAuthentication role saml scimManaged \
+scimUserInfo scopes secret security sendTo sentTo singleUse sourceType tag teamid timestamp title tokenInfo tokenLog totp \
+totpEnabled tunnelID userDeviceMigrate userID userInvites users value winexe winmsi \
+connection_id device_id computer_host_name tunnel_id source_type peer_email peer_ip direct_ip local_user_name failure_reason";
+
 /// An order, and the rows that it would change.
 pub struct Prepared {
     pub teams: BTreeSet<TeamId>,
@@ -47,6 +62,11 @@ fn of_another(order: &str) -> Error {
 
 /// Refuses an order that was given for another subject, and a subject that identifies no person and no computer.
 fn refuse_another(archive: &Archive, order: &str, subject: &Subject) -> Result<(), Error> {
+    if WORDS.split_whitespace().any(|word| subject.find(word).is_some()) {
+        let what = "a value of the subject is a word of the service, so the order would change events of everybody: give other \
+                    values of the person, such as an email address or the id of the user";
+        return Err(Error::Usage(what.to_owned()));
+    }
     for team in archive.teams()? {
         let reader = archive.read(&team)?;
         if reader.order_is_of_another(order, subject)? {

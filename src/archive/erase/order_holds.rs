@@ -4,11 +4,13 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use arrow::array::{AsArray, RecordBatch};
+use serde::de::IgnoredAny;
 
-use crate::model::{Dataset, Digest, TeamId};
+use crate::model::{Dataset, Digest, RejectRow, TeamId};
 
 use super::super::hold::Hold;
 use super::super::salts::Salt;
+use super::super::table::reject_rows;
 use super::super::{Archive, ArchiveError, TeamReader};
 use super::eraser::Eraser;
 use super::scan::part_of;
@@ -45,7 +47,11 @@ impl TeamReader {
             let mut subjects: BTreeSet<Digest> = own.iter().copied().collect();
             for file in state.files_of(dataset) {
                 let of_file = part_of(store, file, &eraser, &salts, &mut |rows| {
-                    if !of_holds.is_empty() {
+                    // A text that is not JSON can hold any subject as a word, and no search for a digest finds words.
+                    let is_json = |row: &RejectRow| serde_json::from_slice::<IgnoredAny>(&row.raw).is_ok();
+                    if dataset == Dataset::Quarantine && !reject_rows(rows)?.iter().all(is_json) {
+                        subjects.extend(&of_holds);
+                    } else if !of_holds.is_empty() {
                         subjects.extend(named(rows, &keys).intersection(&of_holds));
                     }
                     Ok(())

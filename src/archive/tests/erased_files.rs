@@ -114,6 +114,19 @@ fn a_hold_in_another_ledger_protects_rows_that_name_its_subject_by_another_value
     }
 }
 
+/// A broken text of quarantine has the order's subject as a word, so it can have any other subject as a word.
+#[test]
+fn a_hold_on_a_subject_protects_texts_that_are_not_json() {
+    let archive = built(&(Arc::new(MemoryStore::new()) as Arc<dyn Store>));
+    let mut writer = writer(&archive);
+    let subject = Some(writer.salts().subject("c").unwrap());
+    let _ = commit(&mut writer, holding([HoldAdded { subject, ..hold("CASE-7", None, HoldScope::Team) }])).unwrap();
+    drop(writer);
+    let (order, _) = new_order(&archive);
+    assert_eq!(archive.holds_on_order(&team(), &order).unwrap(), BTreeSet::from(["CASE-7".to_owned()]));
+    assert!(erase(&archive).unwrap_err().to_string().contains("hold CASE-7"));
+}
+
 #[test]
 fn a_hold_of_the_whole_archive_in_another_ledger_stops_an_order() {
     let disk = MemoryStore::new();

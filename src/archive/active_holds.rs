@@ -1,9 +1,9 @@
 //! The holds that apply to a team: those of its own ledger, and those of other ledgers that cover the whole archive.
 
 use super::hold::Hold;
-use super::salts::Salts;
+use super::salts::{Salt, Salts};
 use super::state::TeamState;
-use super::{Archive, ArchiveError, HoldAdded, HoldScope, Subject, TeamReader};
+use super::{Archive, ArchiveError, HoldScope, TeamReader};
 
 /// The active holds that apply to the team of `state`, one per id. `archive_wide` comes from [`Archive::archive_holds`]. An interrupted
 /// release leaves a hold active in some ledgers; then the hold still applies.
@@ -33,27 +33,21 @@ impl Archive {
         Ok(found)
     }
 
-    /// The active holds that apply to an order in the team of `own`. The holds on the order's subject get the subject's digest under
-    /// that team's key.
+    /// The active holds that apply to an order in the team of `own`, and the keys of other ledgers' digests of subjects: each ledger
+    /// has its own key.
     ///
     /// # Errors
-    /// As [`Archive::archive_holds`], and when the key of a subject's digest is lost.
-    pub(super) fn holds_for(&self, own: &TeamReader, subject: &Subject) -> Result<Vec<Hold>, ArchiveError> {
-        let digests = |reader: &TeamReader| Ok::<_, ArchiveError>(subject.digests(&reader.salts().key()?));
-        let mut foreign: Vec<Hold> = Vec::new();
+    /// As [`Archive::archive_holds`], and when such a key is lost.
+    pub(super) fn holds_for(&self, own: &TeamReader) -> Result<(Vec<Hold>, Vec<Salt>), ArchiveError> {
+        let (mut holds, mut keys) = (active_holds(own.state(), &[]), Vec::new());
         for other in self.teams()?.iter().filter(|other| **other != own.state().team_id) {
-            let reader = self.read(other)?;
-            for hold in archive_wide(reader.state()) {
-                // Each ledger has its own key.
-                let of_subject = match hold.added.subject {
-                    Some(held) if digests(&reader)?.contains(&held) => digests(own)?.first().copied(),
-                    Some(_) => continue,
-                    None => None,
-                };
-                foreign.push(Hold { added: HoldAdded { subject: of_subject, ..hold.added.clone() }, ..hold.clone() });
+            let (reader, known) = (self.read(other)?, holds.len());
+            archive_wide(reader.state()).for_each(|hold| add(&mut holds, hold));
+            if holds[known..].iter().any(|hold| hold.added.subject.is_some()) {
+                keys.push(reader.salts().key()?);
             }
         }
-        Ok(active_holds(own.state(), &foreign))
+        Ok((holds, keys))
     }
 }
 

@@ -193,15 +193,11 @@ pub fn check_hold_text(text: &str) -> Result<(), String> {
     }
 }
 
-/// The form of a subject for comparison: trimmed, an IP address in its canonical form, and an email address in lower case. An
-/// order of erasure compares the same forms.
+/// The form of a subject for comparison: trimmed, an IP address in its canonical form (IPv4 if it is mapped to IPv6), and anything
+/// else in lower case. An order of erasure compares the same forms.
 pub fn normal_subject(text: &str) -> String {
     let text = text.trim();
-    match text.parse::<IpAddr>() {
-        Ok(address) => address.to_string(),
-        Err(_) if text.contains('@') => text.to_lowercase(),
-        Err(_) => text.to_owned(),
-    }
+    text.parse::<IpAddr>().map_or_else(|_| text.to_lowercase(), |address| address.to_canonical().to_string())
 }
 
 #[cfg(test)]
@@ -324,7 +320,8 @@ mod tests {
             (" Jo@Example.COM ", "jo@example.com"),
             (" 2001:DB8:0::1", "2001:db8::1"),
             ("192.0.2.7", "192.0.2.7"),
-            ("Host-A", "Host-A"),
+            ("::ffff:192.0.2.7", "192.0.2.7"),
+            ("Host-A", "host-a"),
             (" u-1", "u-1"),
         ] {
             assert_eq!(normal_subject(text), expected);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use clap::Args;
 
-use crate::archive::{Archive, ErasedRecord, Erasure, FoundRow, Order, PendingOrder, Subject, TeamReader, check_order};
+use crate::archive::{Archive, ErasedRecord, Erasure, PendingOrder, TeamReader, check_order};
 use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::model::{Digest, Instant, TeamId};
@@ -14,9 +14,11 @@ use crate::web::plural;
 use super::output::{OutputArgs, say};
 use super::{Global, publish, query, reading, teams};
 
+mod prepared;
 mod request;
 mod tables;
 
+use prepared::Prepared;
 use request::Request;
 
 /// Erase a person or a computer: replace every value that means the subject by a pseudonym, in every row
@@ -54,13 +56,13 @@ pub struct EraseArgs {
 
 const AFTER: &str = "\
 Annals finds a value if it is a whole column or a whole JSON string: also as a key, in an escaped spelling, or inside a string that \
-holds JSON. It compares email addresses without case. Rows, times and counts stay. Annals removes the files that held the subject \
+holds JSON. It compares without case. Rows, times and counts stay. Annals removes the files that held the subject \
 at once, together with every other file that no ledger line names. The ledger records what the order changed, and never records the \
 subject. If an order was interrupted, give it again: it continues where it stopped. Until then `annals status` names it. \
 Remove the person at the service first: otherwise the next read of people and computers archives the person again. Stop the daemon \
 first, because it locks the teams. \
 FILE contains personal data: keep it outside the archive and its back-ups.
-Exit codes: 0 done, or no row holds the subject; 1 a team was not erased, for example because a daemon runs or a legal hold \
+Exit codes: 0 done, or nothing holds the subject; 1 a team was not erased, for example because a daemon runs or a legal hold \
 covers it; 2 wrong use; 3 done, but something stays, and the output names it.";
 
 fn order_name(text: &str) -> Result<String, String> {
@@ -95,94 +97,14 @@ pub fn run(global: &Global, args: &EraseArgs) -> Result<Exit, Error> {
     work.finish(begun.into_iter().flatten().collect(), &args.output)
 }
 
-/// An order, and the rows that it would change.
-struct Prepared {
-    teams: BTreeSet<TeamId>,
-    order: Order,
-    pending: PendingOrder,
-    /// An earlier run was interrupted.
-    is_resumed: bool,
-    found: Found,
-    /// One sentence for each team with a hold on these rows.
-    holds: Vec<String>,
-}
-
-impl Prepared {
-    fn new(archive: &Archive, request: &Request, unlinkable: bool) -> Result<Self, Error> {
-        let Request { order: id, subject, .. } = request;
-        let mut asked: BTreeSet<TeamId> = teams::in_archive(archive, &request.team)?.into_iter().collect();
-        let pending = archive.pending_orders()?.into_iter().find(|pending| pending.order == *id);
-        asked.extend(pending.iter().flat_map(|pending| pending.teams.iter().cloned()));
-        refuse_another(archive, id, subject)?;
-        let is_resumed = pending.is_some();
-        let (order, pending) = match pending {
-            Some(pending) => (pending.resumed(subject).ok_or_else(|| of_another(id))?, pending),
-            None => archive.new_order(id, subject, asked.clone()),
-        };
-        let pending = if unlinkable { pending.making_unlinkable() } else { pending };
-        let found = found(archive, &asked, &order)?;
-        let holds = holds_on(archive, &asked, &order)?;
-        Ok(Self { teams: asked, order, pending, is_resumed, found, holds })
-    }
-}
-
-fn of_another(order: &str) -> Error {
-    Error::Usage(format!("order {order} was given before for another subject: give each order its own name"))
-}
-
-/// Refuses an order that was given for another subject, and a subject that identifies no person and no computer.
-fn refuse_another(archive: &Archive, order: &str, subject: &Subject) -> Result<(), Error> {
-    for team in archive.teams()? {
-        let reader = archive.read(&team)?;
-        if reader.order_is_of_another(order, subject)? {
-            return Err(of_another(order));
-        }
-        let types = reader.state().streams.values().flat_map(|stream| &stream.event_types);
-        if subject.find(team.as_str()).is_some() || types.into_iter().any(|name| subject.find(name).is_some()) {
-            let what =
-                "the subject is the id of a team or the name of an event type: give a value of a person or a computer";
-            return Err(Error::Usage(what.to_owned()));
-        }
-    }
-    Ok(())
-}
-
-/// The rows that hold the subject.
-struct Found {
-    rows: Vec<(TeamId, FoundRow)>,
-    all: u64,
-    /// More than half of all rows.
-    is_most: bool,
-}
-
-fn found(archive: &Archive, asked: &BTreeSet<TeamId>, order: &Order) -> Result<Found, Error> {
-    let mut found = Found { rows: Vec::new(), all: 0, is_most: false };
-    for team in asked {
-        let (rows, all) = archive.read(team)?.rows_of_subject(order)?;
-        found.all += all;
-        found.rows.extend(rows.into_iter().map(|row| (team.clone(), row)));
-    }
-    found.is_most = found.rows.len() as u64 > found.all / 2;
-    Ok(found)
-}
-
-fn holds_on(archive: &Archive, asked: &BTreeSet<TeamId>, order: &Order) -> Result<Vec<String>, Error> {
-    let mut reasons = Vec::new();
-    for team in asked {
-        let holds = archive.holds_on_order(team, order)?.into_iter().collect::<Vec<_>>().join(", ");
-        if !holds.is_empty() {
-            let label = teams::archived_label(archive, team);
-            reasons.push(format!("team {label}: legal hold {holds} covers rows of the subject"));
-        }
-    }
-    Ok(reasons)
-}
-
 fn dry_run(orders: &[Prepared], output: &OutputArgs) -> Result<Exit, Error> {
     output.batch(&tables::found(orders))?;
     for Prepared { order, found, holds, .. } in orders {
         let rows = plural(found.rows.len() as u64, "row");
         say(&format!("{} would replace the subject in {rows} of {}: nothing was changed", order.id, found.all));
+        if let Some(files) = found.unnamed() {
+            say(&format!("{} would remove {files}", order.id));
+        }
         holds.iter().for_each(|why| say(why));
     }
     Ok(Exit::Done)
@@ -224,7 +146,11 @@ impl ErasureRun<'_> {
         let mut can_end = true;
         if prepared.found.rows.is_empty() && !prepared.is_resumed {
             let records = records_of(self.archive, &prepared.teams, id)?;
-            let what = if records.is_empty() { "nothing is written" } else { "already carried out" };
+            let what = match (prepared.found.unnamed(), records.is_empty()) {
+                (Some(files), _) => &format!("the order removes {files}"),
+                (None, true) => "nothing is written",
+                (None, false) => "already carried out",
+            };
             say(&format!("{id}: no row holds the subject: {what}"));
             if prepared.pending.is_unlinkable()
                 && records.iter().any(|record| !record.parts.is_empty() && !record.replaced_salts())
@@ -232,9 +158,9 @@ impl ErasureRun<'_> {
                 say(&format!("{id}: it was carried out without --unlinkable: the salts stay"));
                 self.note(Exit::Weaker);
             }
-            can_end = !records.is_empty();
+            // An updated copy still holds the files that the order replaced.
+            can_end = !records.is_empty() || prepared.found.unnamed > 0;
         }
-        // An updated copy still holds the files that the order replaced.
         if can_end {
             can_end = self.erase(prepared)?;
         }

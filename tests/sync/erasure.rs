@@ -10,6 +10,7 @@ use crate::faulty_service::parquet_files::all_texts;
 use crate::faulty_service::program::files_below;
 use crate::faulty_service::world::Kind;
 use crate::faulty_service::{DAY, HOUR, Program, SINCE, Service, events, scene};
+use crate::retention;
 
 /// A peer of each seventh connection event.
 pub const PEER: &str = "p3@example.com";
@@ -186,6 +187,8 @@ fn invalid_orders_are_refused_and_change_nothing() {
     erase(&["--order", "DPO-1", "--subject", "nobody@example.com"]).ended(0).says(&["no row holds the subject"]);
     for (arguments, says) in [
         (&["--order", "DPO-1", "--subject", "host"][..], "more than half"),
+        (&["--order", "DPO-1", "--subject", "Admin"], "a word of the service"),
+        (&["--order", "DPO-1", "--subject", PEER, "--subject", "computerhostname"], "a word of the service"),
         (&["--order", "DPO-1", "--subject", "team-one"], "the id of a team"),
         (&["--order", "DPO-1", "--subject", "teamUserLoggedInEvent"], "event type"),
         (&["--order", "DPO-1", "--subject", " "], "empty"),
@@ -256,6 +259,50 @@ fn a_hold_on_an_address_stops_an_order_that_spells_it_differently() {
     program.run(&["hold", "release", "CASE-1", "--reason", "closed"]).ended(0);
     erase().ended(0);
     assert_eq!(program.sql("select count(*) as n from activity where payload like '%2001:%'")[0]["n"], 0);
+}
+
+/// Windows compares accounts without case. An address of IPv4 can stand in the form of IPv6.
+#[test]
+fn a_value_is_found_in_another_case_and_in_another_form() {
+    let (_service, program) = read();
+    let found = |value: &str| {
+        let run = program.run(&["erase", "--order", "DPO-1", "--dry-run", "--format", "json", "--subject", value]);
+        rows(&run.ended(0).stdout)
+    };
+    for (value, other) in [(USER, "USER-ZOË"), ("192.0.2.21", "::ffff:192.0.2.21")] {
+        assert!(!found(value).is_empty(), "{value}");
+        assert_eq!(found(value), found(other), "{value}");
+    }
+    let hold = ["hold", "add", "--id", "CASE-1", "--reason", "a case", "--subject", "::ffff:192.0.2.21"];
+    program.run(&hold).ended(0);
+    program.run(&["erase", "--order", "DPO-1", "--subject", "192.0.2.21"]).ended(1).says(&["CASE-1"]);
+}
+
+/// The person stands only in files of an expired month, which stay for the grace.
+#[test]
+fn an_order_reaches_expired_files_within_the_grace() {
+    const GONE: &str = "gone@example.com";
+    let (service, program) = retention::read();
+    let at = 1_736_000_000;
+    let text = events::connection(90_006, at * 1_000, "team-one-computer-1").replace("p0@example.com", GONE);
+    assert!(text.contains(GONE), "{text}");
+    service.world().add(Kind::Connections, i128::from(at) * 1_000_000_000, Some("team-one-computer-1"), text);
+    program.sync(&["--since", "2025-01-01", "--rescan"]).ended(0);
+    program.configure(retention::POLICY);
+    program.run(&["retention", "apply", "--trust-clock"]).ended(0);
+    let is_gone = || !all_texts(&program).iter().any(|text| text.contains(GONE));
+    assert!(!is_gone());
+    let erase = ["erase", "--order", "DPO-1", "--subject", GONE];
+    let lines = program.ledger_lines();
+    let dry = program.run(&[&erase[..], &["--dry-run"]].concat()).ended(0);
+    let _ = dry.says(&["0 rows", "that no ledger line names"]);
+    assert!(!is_gone());
+    program.run(&erase).ended(0).says(&["no row holds the subject", "that no ledger line names"]);
+    assert!(is_gone());
+    assert!(!program.run(&["status"]).ended(0).stdout.contains("unfinished erasure"));
+    program.run(&["verify"]).ended(0);
+    program.run(&erase).ended(0).says(&["no row holds the subject: nothing is written"]);
+    assert_eq!(program.ledger_lines(), lines);
 }
 
 /// Another process holds one of two teams.

@@ -18,12 +18,18 @@ use super::Order;
 use super::strings::find_strings;
 
 /// Columns that never hold a value of a person. Annals reads datasets by them.
-const KEPT: [&str; 7] = [
+const KEPT: [&str; 13] = [
     column::TEAM_ID,
     column::STREAM,
     column::EVENT_TYPE,
     column::REASON,
     "outcome",
+    "member_kind",
+    "grantee_kind",
+    "role",
+    "remote_access",
+    "tunnel_id",
+    "source_type",
     column::ERASED,
     column::SERVED_DIGEST,
 ];

@@ -4,11 +4,13 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use arrow::array::{AsArray, RecordBatch};
+use serde::de::IgnoredAny;
 
-use crate::model::{Dataset, Digest, TeamId};
+use crate::model::{Dataset, Digest, RejectRow, TeamId};
 
 use super::super::hold::Hold;
 use super::super::salts::Salt;
+use super::super::table::reject_rows;
 use super::super::{Archive, ArchiveError, TeamReader};
 use super::eraser::Eraser;
 use super::scan::part_of;
@@ -22,20 +24,21 @@ impl Archive {
     /// When a file cannot be read, or the key of the subjects' digests is lost.
     pub fn holds_on_order(&self, team: &TeamId, order: &Order) -> Result<BTreeSet<String>, ArchiveError> {
         let reader = self.read(team)?;
-        let holds = self.holds_for(&reader, &order.subject)?;
-        match holds.is_empty() {
-            true => Ok(BTreeSet::new()),
-            false => reader.holds_covering(order, &holds),
-        }
+        reader.holds_covering(order, self.holds_for(&reader)?)
     }
 }
 
 impl TeamReader {
-    fn holds_covering(&self, order: &Order, holds: &[Hold]) -> Result<BTreeSet<String>, ArchiveError> {
+    fn holds_covering(&self, order: &Order, held: (Vec<Hold>, Vec<Salt>)) -> Result<BTreeSet<String>, ArchiveError> {
+        let (holds, mut keys) = held;
+        if holds.is_empty() {
+            return Ok(BTreeSet::new());
+        }
         let (store, state) = (self.store(), self.state());
         let salts = self.salts();
         let key = salts.key()?;
-        let own = order.subject.digests(&key);
+        keys.push(key);
+        let own: Vec<Digest> = keys.iter().flat_map(|key| order.subject.digests(key)).collect();
         let of_holds: BTreeSet<Digest> = holds.iter().filter_map(|hold| hold.added.subject).collect();
         let eraser = Eraser::new(order, key);
         let mut found = BTreeSet::new();
@@ -44,27 +47,31 @@ impl TeamReader {
             let mut subjects: BTreeSet<Digest> = own.iter().copied().collect();
             for file in state.files_of(dataset) {
                 let of_file = part_of(store, file, &eraser, &salts, &mut |rows| {
-                    if !of_holds.is_empty() {
-                        subjects.extend(named(rows, &key).intersection(&of_holds));
+                    // A text that is not JSON can hold any subject as a word, and no search for a digest finds words.
+                    let is_json = |row: &RejectRow| serde_json::from_slice::<IgnoredAny>(&row.raw).is_ok();
+                    if dataset == Dataset::Quarantine && !reject_rows(rows)?.iter().all(is_json) {
+                        subjects.extend(&of_holds);
+                    } else if !of_holds.is_empty() {
+                        subjects.extend(named(rows, &keys).intersection(&of_holds));
                     }
                     Ok(())
                 })?;
                 part = part.into_iter().chain(of_file).reduce(ErasedPart::plus);
             }
             let subjects: Vec<Digest> = subjects.into_iter().collect();
-            let covering = part.map(|part| state.holds_on_part(holds, &part, &subjects)).unwrap_or_default();
+            let covering = part.map(|part| state.holds_on_part(&holds, &part, &subjects)).unwrap_or_default();
             found.extend(covering.into_iter().map(|hold| hold.added.id.clone()));
         }
         Ok(found)
     }
 }
 
-/// The keyed digests of all texts in these rows, as holds record subjects.
-fn named(rows: &RecordBatch, key: &Salt) -> BTreeSet<Digest> {
+/// The digests under these keys of all texts in these rows, as holds record subjects.
+fn named(rows: &RecordBatch, keys: &[Salt]) -> BTreeSet<Digest> {
     let found = RefCell::new(BTreeSet::new());
     let take = |text: &str| {
         if let Ok(subject) = Subject::new([text]) {
-            found.borrow_mut().extend(subject.digests(key));
+            found.borrow_mut().extend(keys.iter().flat_map(|key| subject.digests(key)));
         }
         None::<()>
     };

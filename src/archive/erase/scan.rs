@@ -3,10 +3,12 @@
 use crate::store::Store;
 use arrow::array::{Array, AsArray, RecordBatch};
 
+use crate::model::path::{DataPath, SCRATCH};
 use crate::model::{Dataset, Digest, Instant};
 
 use super::super::salts::{Salt, Salts};
 use super::super::table::{RowsDigest, Selection, TableReader, column, digest_rows, times_of};
+use super::super::vacuum::unnamed;
 use super::super::{ArchiveError, FileEntry, TeamReader};
 use super::eraser::{Changed, Eraser};
 use super::{ErasedPart, Order, Subject};
@@ -54,14 +56,14 @@ impl ErasedPart {
 /// Calls `take` for each batch of a file that holds the subject.
 pub(super) fn changes(
     store: &dyn Store,
-    file: &FileEntry,
+    (path, dataset): (&str, Dataset),
     eraser: &Eraser<'_>,
     take: &mut dyn FnMut(Changed) -> Result<(), String>,
 ) -> Result<(), ArchiveError> {
-    for batch in TableReader::open(store, &file.path, file.dataset, Selection::default())? {
-        let changed = eraser.rows(file.dataset, &batch?);
+    for batch in TableReader::open(store, path, dataset, Selection::default())? {
+        let changed = eraser.rows(dataset, &batch?);
         let taken = changed.and_then(|changed| changed.map_or(Ok(()), &mut *take));
-        taken.map_err(|detail| ArchiveError::Table { path: file.path.clone(), detail })?;
+        taken.map_err(|detail| ArchiveError::Table { path: path.to_owned(), detail })?;
     }
     Ok(())
 }
@@ -75,7 +77,7 @@ pub(super) fn part_of(
     take: &mut dyn FnMut(&RecordBatch) -> Result<(), String>,
 ) -> Result<Option<ErasedPart>, ArchiveError> {
     let mut part: Option<ErasedPart> = None;
-    changes(store, file, eraser, &mut |changed| {
+    changes(store, (&file.path, file.dataset), eraser, &mut |changed| {
         take(&changed.before)?;
         let new = ErasedPart::new(file.dataset, &changed, salts)?;
         part = part.into_iter().chain([new]).reduce(ErasedPart::plus);
@@ -95,12 +97,26 @@ impl TeamReader {
         let (mut found, mut rows) = (Vec::new(), 0);
         for file in Dataset::ALL.iter().flat_map(|dataset| state.files_of(*dataset)) {
             rows += file.rows;
-            changes(store, file, &eraser, &mut |changed| {
+            changes(store, (&file.path, file.dataset), &eraser, &mut |changed| {
                 found.extend(found_rows(file.dataset, &changed.before)?);
                 Ok(())
             })?;
         }
         Ok((found, rows))
+    }
+
+    /// The number of files that no ledger line names, and that hold the subject of an order or cannot be searched.
+    ///
+    /// # Errors
+    /// When the store fails, or the ledger is invalid.
+    pub fn unnamed_files_of_subject(&self, order: &Order) -> Result<usize, ArchiveError> {
+        let (store, state) = (self.store(), self.state());
+        let eraser = Eraser::new(order, Salt([0; 32]));
+        let may_hold = |path: &str| match DataPath::parse(path) {
+            Some(data) => changes(store, (path, data.dataset), &eraser, &mut |_| Err("found".to_owned())).is_err(),
+            None => path.starts_with(SCRATCH),
+        };
+        Ok(unnamed(store, &state.archive_id, &state.team_id)?.iter().filter(|entry| may_hold(&entry.path)).count())
     }
 
     /// Whether the ledger records an order of this name for another subject.

@@ -18,31 +18,31 @@ pub struct Subject(Vec<Value>);
 
 #[derive(Clone, PartialEq, Eq)]
 enum Value {
-    /// In lower case: email addresses are compared without case.
+    /// In lower case, as `Plain`: email addresses are compared without case, and so are the accounts of Windows.
     Email(String),
+    /// An IPv4 address that is mapped to IPv6 is the IPv4 address.
     Address(IpAddr),
     Plain(String),
 }
 
 impl Value {
     fn of(text: &str) -> Self {
-        match text.parse() {
-            Ok(address) => Value::Address(address),
+        match text.parse::<IpAddr>() {
+            Ok(address) => Value::Address(address.to_canonical()),
             Err(_) if text.contains('@') => Value::Email(text.to_lowercase()),
-            Err(_) => Value::Plain(text.to_owned()),
+            Err(_) => Value::Plain(text.to_lowercase()),
         }
     }
 
     fn is(&self, text: &str) -> bool {
         match self {
-            Value::Plain(value) => value == text,
-            Value::Email(value) => {
+            Value::Email(value) | Value::Plain(value) => {
                 let text = text.trim();
                 value.eq_ignore_ascii_case(text) || (!text.is_ascii() && text.to_lowercase() == *value)
             }
             Value::Address(address) => {
                 let may_be = text.bytes().all(|byte| byte.is_ascii_hexdigit() || matches!(byte, b'.' | b':'));
-                may_be && text.parse() == Ok(*address)
+                may_be && text.parse::<IpAddr>().is_ok_and(|text| text.to_canonical() == *address)
             }
         }
     }
@@ -127,14 +127,11 @@ impl Subject {
         let mut text = text.to_vec();
         let mut is_changed = false;
         for (value, name) in self.0.iter().zip(names) {
-            let wanted = value.normalized().into_bytes();
+            let wanted = value.normalized();
             let mut at = 0;
             while at + wanted.len() <= text.len() {
                 let here = &text[at..at + wanted.len()];
-                let is_same = match value {
-                    Value::Email(_) => here.eq_ignore_ascii_case(&wanted),
-                    Value::Address(_) | Value::Plain(_) => here == wanted,
-                };
+                let is_same = std::str::from_utf8(here).is_ok_and(|here| value.is(here));
                 if is_same && ends_word(text[..at].iter().rev()) && ends_word(text[at + wanted.len()..].iter()) {
                     text.splice(at..at + wanted.len(), name.bytes());
                     is_changed = true;
@@ -174,10 +171,17 @@ mod tests {
             ("ann@example.com", "joann@example.com", false),
             ("Zoë@example.com", "zoË@example.com", true),
             ("u-1", "u-1", true),
-            ("u-1", "U-1", false),
-            ("u-1", "u-1 ", false),
+            ("u-1", "U-1", true),
+            ("u-1", "u-1 ", true),
+            ("u-1", "u-1 x", false),
+            ("ZO24", "zo24", true),
+            ("zoë", "ZOË", true),
             ("192.0.2.7", "192.0.2.7", true),
             ("192.0.2.7", "192.0.2.70", false),
+            ("192.0.2.7", "::ffff:192.0.2.7", true),
+            ("192.0.2.7", "::FFFF:c000:207", true),
+            ("::ffff:192.0.2.7", "192.0.2.7", true),
+            ("::ffff:192.0.2.7", "::ffff:192.0.2.8", false),
             ("2001:db8::1", "2001:0DB8:0:0::1", true),
             ("2001:db8::1", "2001:db8::2", false),
         ] {
@@ -189,7 +193,7 @@ mod tests {
 
     #[test]
     fn debug_output_hides_the_subject_and_the_order_of_its_values_does_not_matter() {
-        let (one, other) = (subject(&["u-1", "ann@example.com"]), subject(&["Ann@Example.com", "u-1", "u-1"]));
+        let (one, other) = (subject(&["u-1", "ann@example.com"]), subject(&["Ann@Example.com", "u-1", "U-1"]));
         assert_eq!(one, other);
         assert!(!format!("{one:?}").contains("ann") && !format!("{one:?}").contains("u-1"));
         let (key, another) = (Salt([1; 32]), Salt([2; 32]));
@@ -204,6 +208,7 @@ mod tests {
         for (values, domain) in [
             (&["Ann@Example.com", "u-1"][..], "@example.com"),
             (&["ann@smith.example", "smith.example"], "@erased.invalid"),
+            (&["ann@smith.example", "Smith.Example"], "@erased.invalid"),
             (&["ann@a\"b"], "@erased.invalid"),
             (&["ann@"], "@erased.invalid"),
         ] {
@@ -220,6 +225,9 @@ mod tests {
         for (value, text, expected) in [
             ("bob", "bob bobby (bob) bob.", Some("N bobby (N) N.")),
             ("bob", "bob-1 b_bob bob.x", None),
+            ("Zoë", "zoë ZOË zoé", Some("N N zoé")),
+            ("192.0.2.7", "from ::ffff:192.0.2.7", Some("from ::ffff:N")),
+            ("2001:db8::7", "from 2001:DB8::7", Some("from N")),
             (
                 "192.0.2.7",
                 "to 192.0.2.7, 192.0.2.77, 192.0.2.7.1 and 192.0.2.7.",

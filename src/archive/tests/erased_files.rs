@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use super::super::erase::Subject;
 use super::super::{FaultCode, HoldAdded, HoldRecord, HoldScope, VerifyFault, VerifyOptions, verify};
-use super::erasure::{EMAIL, assert_clean, built, check_gone, erase, erase_as, new_order};
+use super::erasure::{EMAIL, LOCAL, assert_clean, built, check_gone, erase, erase_as, new_order};
 use super::*;
 use crate::model::Digest;
 use crate::planted::{Bug, CURRENT};
@@ -59,6 +60,71 @@ fn verify_reports_a_replaced_file_that_exists_after_its_order() {
     // Until the order is complete, the file is expected.
     new_order(&archive).1.save(&disk).unwrap();
     assert_clean(&disk);
+}
+
+/// Expired and replaced files stay for the grace, and then no row may hold the subject any more.
+#[test]
+fn an_order_removes_files_of_the_subject_that_no_line_names() {
+    let disk = MemoryStore::new();
+    disk.set_now(now());
+    let archive = built(&(Arc::new(disk.clone()) as Arc<dyn Store>));
+    let before = archive.read(&team()).unwrap().state().files.clone();
+    let copy = disk.snapshot();
+    let _ = erase(&archive).unwrap();
+    let after = archive.read(&team()).unwrap().state().files.clone();
+    let path = before.into_keys().find(|path| !after.contains_key(path)).unwrap();
+    let (order, _) = new_order(&archive);
+    let found = || archive.read(&team()).unwrap().unnamed_files_of_subject(&order).unwrap();
+    assert_eq!(found(), 0);
+    disk.tamper(&path, Some(copy.read(&path).unwrap().to_bytes().unwrap()));
+    assert_eq!(found(), 1);
+    let (stranger, _) = archive.new_order("DPO-2", &Subject::new(["nobody"]).unwrap(), BTreeSet::from([team()]));
+    assert_eq!(archive.read(&team()).unwrap().unnamed_files_of_subject(&stranger).unwrap(), 0);
+    assert_eq!(archive.read(&team()).unwrap().rows_of_subject(&order).unwrap().0, []);
+    assert_eq!(erase(&archive).unwrap().removed, 1);
+    assert_eq!((found(), check_gone(&disk)), (0, Ok(())));
+    // A file that cannot be searched may hold the subject.
+    for path in ["scratch/abandoned", path.as_str()] {
+        disk.tamper(path, Some(Bytes::from_static(b"x")));
+        assert_eq!(found(), 1, "{path}");
+        assert_eq!(erase(&archive).unwrap().removed, 1);
+    }
+}
+
+/// The hold is older than this team, so only another ledger records it, under the key of that ledger.
+#[test]
+fn a_hold_in_another_ledger_protects_rows_that_name_its_subject_by_another_value() {
+    for (held, is_held) in [("ZOË", true), (EMAIL, true), ("nobody", false)] {
+        let archive = open(&(Arc::new(MemoryStore::new()) as Arc<dyn Store>));
+        let mut other = archive.writer(&TeamId::from("other")).unwrap();
+        let subject = Some(other.salts().subject(held).unwrap());
+        let _ = commit(&mut other, holding([HoldAdded { subject, ..hold("CASE-7", None, HoldScope::All) }])).unwrap();
+        let seen_at = "2026-03-01T10:00:00Z";
+        let draft = Draft {
+            inventory: vec![(Computers, vec![inventory::computer(EMAIL, seen_at, LOCAL)])],
+            inventory_reads: vec![inventory::inventory_read(Computers, seen_at, 1)],
+            ..Draft::default()
+        };
+        let _ = commit(&mut writer(&archive), draft).unwrap();
+        let subject = Subject::new([EMAIL]).unwrap();
+        let (order, pending) = archive.new_order("DPO-1", &subject, BTreeSet::from([team()]));
+        let expected: BTreeSet<String> = is_held.then(|| "CASE-7".to_owned()).into_iter().collect();
+        assert_eq!(archive.holds_on_order(&team(), &order).unwrap(), expected, "{held}");
+        assert_eq!(writer(&archive).erase(&order, &pending, now()).is_err(), is_held, "{held}");
+    }
+}
+
+/// A broken text of quarantine has the order's subject as a word, so it can have any other subject as a word.
+#[test]
+fn a_hold_on_a_subject_protects_texts_that_are_not_json() {
+    let archive = built(&(Arc::new(MemoryStore::new()) as Arc<dyn Store>));
+    let mut writer = writer(&archive);
+    let subject = Some(writer.salts().subject("c").unwrap());
+    let _ = commit(&mut writer, holding([HoldAdded { subject, ..hold("CASE-7", None, HoldScope::Team) }])).unwrap();
+    drop(writer);
+    let (order, _) = new_order(&archive);
+    assert_eq!(archive.holds_on_order(&team(), &order).unwrap(), BTreeSet::from(["CASE-7".to_owned()]));
+    assert!(erase(&archive).unwrap_err().to_string().contains("hold CASE-7"));
 }
 
 #[test]

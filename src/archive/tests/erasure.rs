@@ -15,7 +15,7 @@ use crate::planted::{Bug, CURRENT};
 use crate::store::{Fault, FaultyStore};
 
 pub const EMAIL: &str = "someone@example.com";
-const LOCAL: &str = "zoë";
+pub const LOCAL: &str = "zoë";
 
 /// An event whose text has the subject in another spelling; every second event is about somebody else.
 fn of_subject(row: EventRow, n: usize) -> EventRow {

@@ -185,3 +185,17 @@ fn an_id_with_a_hash_of_the_content_changes_with_the_content() {
         assert_eq!(eraser.event_id(own), own);
     }
 }
+
+/// A user name can be a word of the service.
+#[test]
+fn columns_with_words_of_the_service_stay() {
+    let order = order(&["user"]);
+    let kept = ["member_kind", "grantee_kind", "role", "remote_access", "tunnel_id", "source_type"];
+    let text = |name| (name, Arc::new(StringArray::from(vec!["user"])) as ArrayRef);
+    let batch = RecordBatch::try_from_iter(kept.into_iter().chain(["local_user_name"]).map(text)).unwrap();
+    let (hits, all) = Eraser::new(&order, Salt([0; 32])).columns(&batch).unwrap();
+    assert_eq!(hits.len(), 1);
+    let value = |name: &str| all.column_by_name(name).unwrap().as_string::<i32>().value(0);
+    assert_eq!(kept.map(value), ["user"; 6]);
+    assert!(value("local_user_name").starts_with("erased-"));
+}

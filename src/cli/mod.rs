@@ -168,7 +168,9 @@ fn named_by_origin(mut error: clap::Error) -> clap::Error {
         let mut given = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
         given.any(|word| word.strip_prefix("--").is_some_and(|word| word.split('=').next() == Some(flag)))
     };
-    let definition = definition();
+    let mut definition = definition();
+    // Only a built definition can print its arguments.
+    definition.build();
     let arguments = definition.get_arguments().filter(|argument| argument.to_string() == *shown);
     let named = arguments.filter(|argument| argument.get_long().is_some_and(|flag| !is_given(flag)));
     let variable = named.filter_map(clap::Arg::get_env).find(|name| std::env::var_os(name).is_some());

@@ -1,4 +1,4 @@
-//! `annals`: parses arguments, starts logging, runs the verb, and returns the exit code.
+//! `annals`: parses arguments, runs the verb, and returns the exit code.
 
 use std::process::ExitCode;
 
@@ -6,7 +6,5 @@ use std::process::ExitCode;
 mod allocator;
 
 fn main() -> ExitCode {
-    let arguments = annals::cli::parse();
-    annals::cli::start_logging(&arguments);
-    annals::cli::run(arguments).into()
+    annals::cli::run(annals::cli::parse()).into()
 }

@@ -36,6 +36,17 @@ pub enum DeliveryError {
     Late,
 }
 
+impl DeliveryError {
+    /// Whether the target refuses this one alert. Any other error would meet the next alert, too.
+    pub fn is_of_one_alert(&self) -> bool {
+        match self {
+            Self::Ended { .. } => true,
+            Self::Status(status) => (400..500).contains(status) && *status != 429,
+            _ => false,
+        }
+    }
+}
+
 /// A target of alerts.
 pub enum Target {
     /// The daemon's log, always.
@@ -123,14 +134,24 @@ async fn post(client: &Client, address: &SecretString, body: Vec<u8>) -> Result<
     }
 }
 
-/// The program receives only the alert: its environment holds no token.
+/// Whether a variable of the environment holds a secret of this process: the service's token, or a key of a bucket.
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    let is_of_bucket = ["AWS_", "AZURE_", "GOOGLE_"].iter().any(|prefix| name.starts_with(prefix));
+    ["ANNALS_TOKEN", "ANNALS_TOKEN_FILE"].contains(&name.as_str())
+        || (is_of_bucket && ["SECRET", "KEY", "TOKEN"].iter().any(|word| name.contains(word)))
+}
+
+/// The program receives only the alert: its environment holds no secret of this process.
 async fn execute(words: &[String], body: Vec<u8>) -> Result<(), DeliveryError> {
     let [program, arguments @ ..] = words else { return Ok(()) };
     let start = |source| DeliveryError::Start { program: program.clone(), source };
-    let mut child = Command::new(program)
+    let mut command = Command::new(program);
+    for (name, _) in std::env::vars_os().filter(|(name, _)| is_secret(&name.to_string_lossy())) {
+        command.env_remove(name);
+    }
+    let mut child = command
         .args(arguments)
-        .env_remove("ANNALS_TOKEN")
-        .env_remove("ANNALS_TOKEN_FILE")
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -145,5 +166,52 @@ async fn execute(words: &[String], body: Vec<u8>) -> Result<(), DeliveryError> {
     match status.success() {
         true => Ok(()),
         false => Err(DeliveryError::Ended { program: program.clone(), how: status.to_string() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_secret_of_the_daemon_is_in_the_program_s_environment() {
+        for (name, is_hidden) in [
+            ("ANNALS_TOKEN", true),
+            ("ANNALS_TOKEN_FILE", true),
+            ("AWS_ACCESS_KEY_ID", true),
+            ("AWS_SECRET_ACCESS_KEY", true),
+            ("AWS_secret_access_key", true),
+            ("AWS_SESSION_TOKEN", true),
+            ("AWS_SSE_CUSTOMER_KEY_BASE64", true),
+            ("AZURE_STORAGE_ACCOUNT_KEY", true),
+            ("AZURE_STORAGE_SAS_TOKEN", true),
+            ("AZURE_CLIENT_SECRET", true),
+            ("GOOGLE_SERVICE_ACCOUNT_KEY", true),
+            ("GOOGLE_BEARER_TOKEN", true),
+            ("AWS_REGION", false),
+            ("AZURE_STORAGE_ACCOUNT_NAME", false),
+            ("ANNALS_CONFIG", false),
+            ("PATH", false),
+            ("PAGER_KEY", false),
+        ] {
+            assert_eq!(is_secret(name), is_hidden, "{name}");
+        }
+    }
+
+    #[test]
+    fn only_an_answer_about_one_alert_lets_the_next_one_follow() {
+        let ended = DeliveryError::Ended { program: "page-me".to_owned(), how: "exit status: 1".to_owned() };
+        for (error, is_of_one) in [
+            (ended, true),
+            (DeliveryError::Status(400), true),
+            (DeliveryError::Status(413), true),
+            (DeliveryError::Status(429), false),
+            (DeliveryError::Status(500), false),
+            (DeliveryError::Status(302), false),
+            (DeliveryError::Unreachable("no connection"), false),
+            (DeliveryError::Late, false),
+        ] {
+            assert_eq!(error.is_of_one_alert(), is_of_one, "{error}");
+        }
     }
 }

@@ -7,7 +7,8 @@ mod deliver;
 mod sent_log;
 mod occurrence;
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,25 +43,33 @@ struct Waiting {
     failures: u32,
     /// By the monotonic clock.
     not_before: Duration,
+    /// The keys of alerts that the target refused, although it takes others: they are sent after the others.
+    refused: BTreeSet<String>,
+}
+
+impl Waiting {
+    fn of(target: Target) -> Self {
+        Self { target, failures: 0, not_before: Duration::ZERO, refused: BTreeSet::new() }
+    }
 }
 
 impl Watch {
-    /// `path` is the file of sent alerts. An unreadable file is replaced, with a log message.
+    /// `path` is the file of sent alerts.
     ///
     /// # Errors
     /// When the configuration of a target is invalid.
     pub fn new(live: Arc<Live>, clock: Arc<dyn Clock>, config: Alerts, path: PathBuf) -> Result<Self, DeliveryError> {
         let targets = [Target::Log].into_iter().chain(targets(&config)?);
-        let targets = targets.map(|target| Waiting { target, failures: 0, not_before: Duration::ZERO });
-        let sent_log = SentLog::read(&path).unwrap_or_else(|error| {
+        let sent_log = SentLog::default();
+        Ok(Self { live, clock, config, targets: targets.map(Waiting::of).collect(), sent_log, path })
+    }
+
+    /// Checks and alerts forever. Reads the record of sent alerts first; an unreadable record is replaced, with a log message.
+    pub async fn run(mut self) {
+        self.sent_log = SentLog::read(&self.path).unwrap_or_else(|error| {
             tracing::warn!(%error, "cannot read the record of sent alerts: all current gaps count as sent");
             SentLog::default()
         });
-        Ok(Self { live, clock, config, targets: targets.collect(), sent_log, path })
-    }
-
-    /// Checks and alerts forever.
-    pub async fn run(mut self) {
         let started = self.clock.now();
         loop {
             self.clock.sleep(CHECK_EVERY).await;
@@ -73,15 +82,18 @@ impl Watch {
     }
 
     async fn deliver_due(&mut self, state: &AlertState) {
-        let mut has_changed = false;
+        let mut has_settled = false;
         for waiting in &mut self.targets {
             let name = waiting.target.name();
-            has_changed |= self.sent_log.of(name).settle(state);
+            has_settled |= self.sent_log.of(name).settle(state);
             if self.clock.monotonic() < waiting.not_before {
                 continue;
             }
-            let due: Vec<Occurrence> = self.sent_log.of(name).unsent(state).into_iter().take(AT_ONCE_MAX).collect();
-            for occurrence in &due {
+            let mut due = self.sent_log.of(name).unsent(state);
+            waiting.refused.retain(|key| due.iter().any(|occurrence| occurrence.key == *key));
+            due.sort_by_key(|occurrence| waiting.refused.contains(&occurrence.key));
+            let mut has_failed = false;
+            for occurrence in due.iter().take(AT_ONCE_MAX) {
                 match waiting.target.deliver(occurrence, self.clock.as_ref()).await {
                     Ok(()) => {
                         self.live.count_alert(name, "delivered");
@@ -89,22 +101,102 @@ impl Watch {
                             let (rule, key) = (occurrence.rule.as_str(), &occurrence.key);
                             tracing::info!(to = name, rule, key, "delivered an alert");
                         }
-                        (waiting.failures, has_changed) = (0, true);
                         self.sent_log.of(name).note(occurrence, state);
+                        // Save each arrival at once: the process can end during the next delivery.
+                        save(&self.sent_log, &self.path);
                     }
                     Err(error) => {
                         self.live.count_alert(name, "failed");
-                        waiting.failures += 1;
-                        let wait = RETRY_FIRST.saturating_mul(1 << waiting.failures.min(10)).min(RETRY_MAX);
-                        waiting.not_before = self.clock.monotonic() + wait;
-                        tracing::warn!(to = name, %error, seconds = wait.as_secs(), "an alert did not arrive: the daemon sends it again");
-                        break;
+                        has_failed = true;
+                        tracing::warn!(to = name, key = occurrence.key, %error, "an alert did not arrive: the daemon sends it again");
+                        if !error.is_of_one_alert() {
+                            break;
+                        }
+                        waiting.refused.insert(occurrence.key.clone());
                     }
                 }
             }
+            waiting.failures = if has_failed { waiting.failures + 1 } else { 0 };
+            if has_failed {
+                let wait = RETRY_FIRST.saturating_mul(1 << waiting.failures.min(10)).min(RETRY_MAX);
+                waiting.not_before = self.clock.monotonic() + wait;
+            }
         }
-        if has_changed && let Err(error) = self.sent_log.write(&self.path) {
-            tracing::warn!(%error, "cannot write the record of sent alerts: after a restart the daemon sends them again");
+        if has_settled {
+            save(&self.sent_log, &self.path);
         }
+    }
+}
+
+/// Saves the record of sent alerts.
+fn save(sent_log: &SentLog, path: &Path) {
+    if let Err(error) = sent_log.write(path) {
+        tracing::warn!(%error, "cannot write the record of sent alerts: after a restart the daemon sends them again");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::SystemClock;
+    use crate::config::Config;
+    use crate::model::{Instant, LedgerSeq, TeamId};
+
+    /// A watch whose only other target is a shell program, and its directory.
+    fn watch(program: &str) -> (Watch, tempfile::TempDir) {
+        let directory = tempfile::tempdir().unwrap();
+        let program = program.replace("DIR", &directory.path().display().to_string());
+        let text = format!("[alerts]\ncommand = [\"/bin/sh\", \"-c\", '''{program}''']\n");
+        let config = Config::of_text(Path::new("annals.toml"), &text).unwrap().alerts;
+        let (live, clock) = (Arc::new(Live::default()), Arc::new(SystemClock::new()));
+        let watch = Watch::new(live, clock, config, directory.path().join("sent.json")).unwrap();
+        (watch, directory)
+    }
+
+    /// A state in which a ledger recorded these occurrences after the process started.
+    fn recorded(keys: &[String]) -> AlertState {
+        let (team, mut state) = (TeamId::from("t"), AlertState::default());
+        state.opened_at.insert(team.clone(), LedgerSeq(1));
+        for (at, key) in keys.iter().enumerate() {
+            let occurrence = Occurrence { key: key.clone(), ..test_alert(Instant::from_seconds(1_800_000_000)) };
+            state.recorded.push((team.clone(), LedgerSeq(2 + at as u64), occurrence));
+        }
+        state
+    }
+
+    #[tokio::test]
+    async fn an_arrival_is_on_disk_before_the_next_delivery_begins() {
+        let (mut watch, directory) = watch("cp DIR/sent.json DIR/seen.json; cat > DIR/last");
+        watch.targets.remove(0);
+        watch.deliver_due(&recorded(&["first".to_owned(), "second".to_owned()])).await;
+        let seen = std::fs::read_to_string(directory.path().join("seen.json")).unwrap();
+        assert!(seen.contains("first") && !seen.contains("second"), "{seen}");
+    }
+
+    #[tokio::test]
+    async fn a_refused_alert_blocks_no_other_alert_of_its_target() {
+        let (mut watch, directory) = watch("tee -a DIR/taken | (! grep -q refused)");
+        let mut keys: Vec<String> = (0..AT_ONCE_MAX).map(|n| format!("refused-{n}")).collect();
+        keys.push("taken".to_owned());
+        let state = recorded(&keys);
+        watch.deliver_due(&state).await;
+        let failures = |watch: &Watch| watch.targets[1].failures;
+        assert_eq!(failures(&watch), 1, "the whole pass failed once");
+        watch.targets[1].not_before = Duration::ZERO;
+        watch.deliver_due(&state).await;
+        assert_eq!(failures(&watch), 2, "the refused alerts failed again");
+        let taken = std::fs::read_to_string(directory.path().join("taken")).unwrap();
+        assert!(taken.contains("\"key\":\"taken\""), "{taken}");
+        assert!(watch.sent_log.of("command").unsent(&state).iter().all(|left| left.key.starts_with("refused")));
+    }
+
+    #[tokio::test]
+    async fn a_target_that_cannot_be_reached_is_tried_once() {
+        let (mut watch, directory) = watch("exit 0");
+        watch.targets[1].target = Target::Command(vec![directory.path().join("absent").display().to_string()]);
+        let state = recorded(&["a".to_owned(), "b".to_owned()]);
+        watch.deliver_due(&state).await;
+        let counts = watch.live.snapshot().alerts;
+        assert_eq!(counts[&("command", "failed")], 1);
     }
 }

@@ -120,10 +120,10 @@ pub enum ApiError {
     #[error("{what}: the service refused the token (status {status}); check that it is current and may read this team")]
     Refused { what: String, status: u16 },
     /// 404 or 410. Not retried.
-    #[error("{what}: not found (status {status})")]
+    #[error("{what}: not found (status {status}); check the service's address, and that the team still exists")]
     NotFound { what: String, status: u16 },
     /// Another 4xx: the service does not accept the request as sent, for example its `limit`. Not retried.
-    #[error("{what}: the service rejected the request (status {status}, code {code:?})")]
+    #[error("{what}: the service rejected the request (status {status}{})", shown(.code.as_deref()))]
     Rejected { what: String, status: u16, code: Option<String> },
     /// 429: wait, for at least `retry_after` if the service gives it.
     #[error("{what}: the service asked us to slow down (status 429)")]
@@ -138,6 +138,11 @@ pub enum ApiError {
     /// treats the answer as an empty window.
     #[error("{what}: the answer does not have the documented form: {detail}")]
     Unexpected { what: String, detail: String },
+}
+
+/// The code of the service, for a message.
+fn shown(code: Option<&str>) -> String {
+    code.map_or_else(String::new, |code| format!(", code {code}"))
 }
 
 impl ApiError {
@@ -207,4 +212,22 @@ pub trait EventSource: Directory {
     }
     /// `GET /v1/team/{teamID}/billing/events`.
     fn billing<'a>(&'a self, team: &'a TeamId) -> Answer<'a, BillingSnapshot>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_says_what_to_do_and_prints_the_code_plainly() {
+        let rejected = |code: Option<&str>| {
+            let code = code.map(str::to_owned);
+            ApiError::Rejected { what: "history".to_owned(), status: 400, code }.to_string()
+        };
+        let plain = "history: the service rejected the request (status 400";
+        assert_eq!(rejected(None), format!("{plain})"));
+        assert_eq!(rejected(Some("[redacted]")), format!("{plain}, code [redacted])"));
+        let missing = ApiError::NotFound { what: "teams".to_owned(), status: 404 };
+        assert!(missing.to_string().contains("check the service's address"));
+    }
 }

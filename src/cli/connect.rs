@@ -13,7 +13,7 @@ use super::{Global, output, query};
 #[derive(Debug, Args)]
 pub struct ConnectArgs {
     /// Write into this file; the file appears whole or not at all
-    #[arg(long, short, value_name = "FILE", value_parser = output::outside_archives())]
+    #[arg(long, short, value_name = "FILE", value_parser = output::writable_file())]
     output: Option<PathBuf>,
 }
 

@@ -17,6 +17,7 @@ use crate::store::{UnfinishedUpload, prove_store};
 
 use super::modes::WideModes;
 use super::output::OutputArgs;
+use super::report::CatalogArgs;
 use super::{Global, block_on, global, query, reading};
 
 /// Annals settles events by the service's clock, so a wrong clock here only confuses people.
@@ -29,6 +30,8 @@ const DEADLINE: Duration = Duration::from_secs(20);
 pub struct DoctorArgs {
     #[command(flatten)]
     output: OutputArgs,
+    #[command(flatten)]
+    catalog: CatalogArgs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +74,7 @@ pub fn run(global: &Global, args: &DoctorArgs) -> Result<Exit, Error> {
         Location::Bucket(bucket) => store(bucket, *is_ledger),
     }));
     checks.push(archive(&config, &place));
+    checks.extend(reports(&config, &args.catalog));
     checks.extend(places.iter().filter_map(|(location, _)| Some(modes(&config, location.directory()?))));
     if matches!(place.data, Location::Bucket(_)) {
         checks.push(uploads(&config));
@@ -183,6 +187,26 @@ fn archive(config: &Config, place: &ArchivePlace) -> Check {
         Err(Error::Archive(ArchiveError::NotAnArchive)) => check("archive", Health::Ok, format!("{place}: none yet")),
         Err(error) => check("archive", Health::Failed, error.render(false)),
     }
+}
+
+/// Checks the folder of the user's own reports, if there is one: without it, the daemon and the page have no report.
+fn reports(config: &Config, own: &CatalogArgs) -> Option<Check> {
+    let folder = own.folder(config)?.display();
+    let catalog = match own.load(config) {
+        Ok(catalog) => catalog,
+        Err(error) => return Some(check("reports", Health::Failed, error.to_string())),
+    };
+    Some(match catalog.faults() {
+        [] => check(
+            "reports",
+            Health::Ok,
+            format!("{folder}: {} reports with the built-in ones", catalog.reports().len()),
+        ),
+        faults => {
+            let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+            check("reports", Health::Warning, faults.join("; "))
+        }
+    })
 }
 
 /// Warns of uploads that a killed process left unfinished longer ago than the grace.

@@ -58,12 +58,21 @@ pub struct Global {
 }
 
 impl Global {
-    /// Joins file, environment and flags. Logs a warning for each unwise setting. Sets the modes of the files that this
-    /// process creates from now on.
+    /// The configuration, as [`Global::read`] reads it. Sets the modes of the files that this process creates from now on.
     ///
     /// # Errors
     /// When a setting is invalid.
     pub fn load(&self) -> Result<Config, Error> {
+        let config = self.read()?;
+        files::make_private(config.group_readable);
+        Ok(config)
+    }
+
+    /// Joins file, environment and flags. Logs a warning for each unwise setting.
+    ///
+    /// # Errors
+    /// When a setting is invalid.
+    pub fn read(&self) -> Result<Config, Error> {
         let config = Config::load(Overrides {
             config: self.config.clone(),
             archive: self.archive.clone(),
@@ -74,7 +83,6 @@ impl Global {
             group_readable: self.group_readable,
             shard: self.shard,
         })?;
-        files::make_private(config.group_readable);
         for warning in &config.warnings {
             tracing::warn!("{warning}");
         }

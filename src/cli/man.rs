@@ -20,7 +20,7 @@ pub struct CompletionsArgs {
 #[derive(Debug, Args)]
 pub struct ManArgs {
     /// Write the pages of all verbs into this directory instead
-    #[arg(long, short, value_name = "DIR", value_parser = output::outside_archives())]
+    #[arg(long, short, value_name = "DIR", value_parser = output::writable_directory())]
     output: Option<PathBuf>,
 }
 

@@ -43,13 +43,13 @@ mod visitor;
 
 use std::future::Future;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::error::{Error, Exit};
 
 pub use global::Global;
-pub use logging::start_logging;
 
 /// Keeps a remote-access team's history: nothing lost, nothing doubled, nothing altered
 #[derive(Debug, Parser)]
@@ -151,7 +151,7 @@ impl Arguments {
 
 /// Parses the arguments of this process. Wrong use ends the process with code 2, help and version with 0.
 pub fn parse() -> Arguments {
-    let matches = Arguments::command().get_matches();
+    let matches = Arguments::command().try_get_matches().unwrap_or_else(|error| named_by_origin(error).exit());
     let mut arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let is_of_environment = matches.value_source("archive") == Some(ValueSource::EnvVariable);
     if is_of_environment && matches!(arguments.command, Command::Demo(_)) {
@@ -161,10 +161,30 @@ pub fn parse() -> Arguments {
     arguments
 }
 
-/// Runs the verb, and prints the error if it fails.
+/// Names the variable instead of the flag, if an invalid value comes from the environment.
+fn named_by_origin(mut error: clap::Error) -> clap::Error {
+    let Some(ContextValue::String(shown)) = error.get(ContextKind::InvalidArg) else { return error };
+    let is_given = |flag: &str| {
+        let mut given = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+        given.any(|word| word.strip_prefix("--").is_some_and(|word| word.split('=').next() == Some(flag)))
+    };
+    let mut definition = definition();
+    // Only a built definition can print its arguments.
+    definition.build();
+    let arguments = definition.get_arguments().filter(|argument| argument.to_string() == *shown);
+    let named = arguments.filter(|argument| argument.get_long().is_some_and(|flag| !is_given(flag)));
+    let variable = named.filter_map(clap::Arg::get_env).find(|name| std::env::var_os(name).is_some());
+    if let Some(variable) = variable.map(|name| name.to_string_lossy().into_owned()) {
+        error.insert(ContextKind::InvalidArg, ContextValue::String(variable));
+    }
+    error
+}
+
+/// Starts logging, runs the verb, and prints the error if it fails.
 pub fn run(arguments: Arguments) -> Exit {
+    let is_logging = logging::start_logging(&arguments);
     let Arguments { global, command } = arguments;
-    match dispatch(&global, command) {
+    match is_logging.and_then(|()| dispatch(&global, command)) {
         Ok(exit) => exit,
         Err(error) => {
             if !matches!(error, Error::OutputClosed) {

@@ -34,10 +34,18 @@ pub fn outside_archives() -> impl TypedValueParser<Value = PathBuf> {
 }
 
 /// Parses the path of a file that can be written. A verb that changes something must not fail only at its output.
-fn writable_file() -> impl TypedValueParser<Value = PathBuf> {
+pub fn writable_file() -> impl TypedValueParser<Value = PathBuf> {
     outside_archives().try_map(|path| match check_writable(&path) {
         Ok(()) => Ok(path),
         Err(error) => Err(format!("cannot write this file: {error}")),
+    })
+}
+
+/// Parses the path of a directory in which files can be created.
+pub fn writable_directory() -> impl TypedValueParser<Value = PathBuf> {
+    outside_archives().try_map(|path| match NamedTempFile::new_in(&path) {
+        Ok(_) => Ok(path),
+        Err(error) => Err(format!("cannot write into this directory: {}", error.kind())),
     })
 }
 

@@ -3,6 +3,9 @@
 mod detect;
 mod lock;
 mod publish;
+mod reload;
+mod service_manager;
+mod signals;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -10,12 +13,11 @@ use std::time::Duration;
 
 use clap::Args;
 use futures::channel::mpsc::{self, UnboundedSender};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
 
 use crate::alert::Watch;
 use crate::api::{CurrentToken, HttpSource, Pause, RequestCounts, RetryPolicy, Retrying};
-use crate::archive::{Archive, Signer};
+use crate::archive::Archive;
 use crate::clock::Clock;
 use crate::config::{Config, TeamMetrics};
 use crate::daemon::{Daemon, DaemonCommand, Edges, Live};
@@ -30,6 +32,8 @@ use super::report::CatalogArgs;
 use super::{Global, global, limits, output, query, reading};
 use detect::Detector;
 use publish::Schedule;
+use service_manager::{notify, notify_watchdog};
+use signals::{SignalRequest, Signals};
 
 /// The daemon retries for a shorter time than `sync`: its schedule tries again, and other teams wait.
 const RETRY_ATTEMPTS: u32 = 4;
@@ -92,6 +96,7 @@ struct Running {
 
 async fn serve(global: Global, args: RunArgs) -> Result<(), Error> {
     let config = global.load()?;
+    args.catalog.load(&config)?;
     let guard = Guard::new(&config.http).map_err(|error| Error::Usage(error.to_string()))?;
     let clock = reading::clock();
     let counts = Arc::<RequestCounts>::default();
@@ -126,6 +131,7 @@ async fn serve(global: Global, args: RunArgs) -> Result<(), Error> {
         commands,
     };
     let watch = running.watch(&running.config)?;
+    let publishing = Schedule::of(&running, &running.config)?;
     running.port = Some(running.open_port(&running.config, guard).await?);
     let signals = Signals::new()?;
     let schedule = running.config.schedule.clone();
@@ -134,7 +140,7 @@ async fn serve(global: Global, args: RunArgs) -> Result<(), Error> {
     let daemon = Daemon::new(archive, edges, schedule, running.live.clone(), seed);
     running.watch = Some(tokio::spawn(watch.run()));
     running.detecting = Some(tokio::spawn(running.detector(&running.config).run()));
-    running.publishing = Some(tokio::spawn(Schedule::of(&running, &running.config)?.run()));
+    running.publishing = Some(tokio::spawn(publishing.run()));
     running.say_ready(&place.to_string());
     tokio::spawn(watch_token(running.token.clone(), running.clock.clone(), running.commands.clone()));
     tokio::spawn(notify_watchdog(running.live.clone(), running.clock.clone()));
@@ -210,72 +216,6 @@ impl Running {
             }
         }
     }
-
-    async fn reload(&mut self) {
-        let now = sd_notify::NotifyState::monotonic_usec_now();
-        notify(&now.map(|now| vec![sd_notify::NotifyState::Reloading, now]).unwrap_or_default());
-        if let Err(error) = self.try_reload().await {
-            let error = error.render(false);
-            tracing::error!(error, "the new configuration is invalid: the daemon keeps the old one");
-        }
-        notify(&[sd_notify::NotifyState::Ready]);
-    }
-
-    /// Applies the whole new configuration, or nothing of it.
-    async fn try_reload(&mut self) -> Result<(), Error> {
-        let config = self.global.load()?;
-        let guard = Guard::new(&config.http).map_err(|error| Error::Usage(error.to_string()))?;
-        if query::archive_place(&config)? != query::archive_place(&self.config)? {
-            return Err(Error::Usage("archive: a running daemon cannot change its archive: restart it".to_owned()));
-        }
-        if config.shard != self.config.shard {
-            return Err(Error::Usage("fleet.shard: a running daemon cannot change its shard: restart it".to_owned()));
-        }
-        let (edges, token) = edges(&config, &self.clock, &self.counts, &self.pause, &self.metrics)?;
-        token.follow(&self.token.lock().unwrap_or_else(PoisonError::into_inner));
-        self.watch(&config)?;
-        let signer = reading::signer(&config)?;
-        let before = self.archive.signer();
-        check_handover(before.as_deref(), signer.as_deref())?;
-        match &self.port {
-            Some(port) if config.http.listen == self.config.http.listen => {
-                let (settings, limits) = page_settings(&config, &self.args);
-                port.reconfigure(guard, settings, limits);
-            }
-            _ => self.port = Some(self.open_port(&config, guard).await?),
-        }
-        if let Some(watch) = self.watch.take() {
-            // The old task must end before the new one reads the list of sent alerts.
-            watch.abort();
-            let _ = watch.await;
-        }
-        self.watch = Some(tokio::spawn(self.watch(&config)?.run()));
-        if let Some(detecting) = self.detecting.replace(tokio::spawn(self.detector(&config).run())) {
-            detecting.abort();
-        }
-        if let Some(publishing) = self.publishing.replace(tokio::spawn(Schedule::of(self, &config)?.run())) {
-            publishing.abort();
-        }
-        self.archive.sign_by(signer);
-        *self.token.lock().unwrap_or_else(PoisonError::into_inner) = token;
-        let reload = (edges.expiring(expiry(&config, &self.archive)), config.schedule.clone());
-        self.config = config;
-        let _ = self.commands.unbounded_send(DaemonCommand::Reload(Box::new(reload)));
-        Ok(())
-    }
-}
-
-/// A new key may sign only after a handover from the old key.
-fn check_handover(before: Option<&Signer>, after: Option<&Signer>) -> Result<(), Error> {
-    let (Some(before), Some(after)) = (before, after) else { return Ok(()) };
-    let (old, new) = (before.key.public(), after.key.public());
-    if old == new || after.previous.as_ref().is_some_and(|previous| previous.public() == old) {
-        return Ok(());
-    }
-    let (old, new) = (old.name(), new.name());
-    let message =
-        format!("signing.previous_key_file: name the file of key {old}, which must sign the handover to key {new}");
-    Err(Error::Usage(message))
 }
 
 /// The configured service with its settings, and its token.
@@ -331,37 +271,6 @@ fn page_settings(config: &Config, args: &RunArgs) -> (Settings, EngineLimits) {
     (settings, EngineLimits { limits, spill_parent })
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SignalRequest {
-    Reload,
-    Stop,
-}
-
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-    hangup: Signal,
-}
-
-impl Signals {
-    fn new() -> Result<Self, Error> {
-        let listen = |kind| signal(kind).map_err(|source| Error::io("cannot listen for signals", source));
-        Ok(Self {
-            terminate: listen(SignalKind::terminate())?,
-            interrupt: listen(SignalKind::interrupt())?,
-            hangup: listen(SignalKind::hangup())?,
-        })
-    }
-
-    async fn next(&mut self) -> SignalRequest {
-        tokio::select! {
-            _ = self.terminate.recv() => SignalRequest::Stop,
-            _ = self.interrupt.recv() => SignalRequest::Stop,
-            _ = self.hangup.recv() => SignalRequest::Reload,
-        }
-    }
-}
-
 /// Checks the token's file, and starts to use a changed token. Keeps only a digest of the token.
 async fn watch_token(token: SharedToken, clock: Arc<dyn Clock>, commands: UnboundedSender<DaemonCommand>) {
     let current = || token.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -376,25 +285,5 @@ async fn watch_token(token: SharedToken, clock: Arc<dyn Clock>, commands: Unboun
                 return;
             }
         }
-    }
-}
-
-/// Tells systemd's watchdog, if one watches, that the loop still runs. Stays silent when the loop is stuck.
-async fn notify_watchdog(live: Arc<Live>, clock: Arc<dyn Clock>) {
-    let Some(within) = sd_notify::watchdog_enabled() else { return };
-    let mut seen = None;
-    loop {
-        let beat = live.last_beat();
-        if beat != seen {
-            seen = beat;
-            notify(&[sd_notify::NotifyState::Watchdog]);
-        }
-        clock.sleep(within / 3).await;
-    }
-}
-
-fn notify(states: &[sd_notify::NotifyState<'_>]) {
-    if let Err(error) = sd_notify::notify(states) {
-        tracing::debug!(%error, "cannot notify the service manager");
     }
 }

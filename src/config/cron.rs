@@ -32,6 +32,13 @@ impl Cron {
         self.next_after(*since)
     }
 
+    /// The `count`th moment before `before`, from 1; `None` if there is none in the supported years.
+    pub fn nth_before(&self, count: usize, before: Instant) -> Option<Instant> {
+        let before = DateTime::<Utc>::from_timestamp(before.seconds(), 0)?;
+        let moment = self.schedule.after(&before).rev().nth(count.checked_sub(1)?)?;
+        Some(Instant::from_seconds(moment.timestamp())).filter(|moment| *moment >= Instant::EARLIEST)
+    }
+
     /// The time between the next two moments after `after`.
     pub fn interval(&self, after: Instant) -> Duration {
         let first = self.next_after(after);
@@ -110,6 +117,22 @@ mod tests {
         }
         let daily: Cron = "0 3 * * *".parse().unwrap();
         assert_eq!(daily.interval("2026-11-20T16:00:00Z".parse().unwrap()), Duration::from_secs(86_400));
+    }
+
+    #[test]
+    fn earlier_moments_are_counted_backwards() {
+        for (text, count, before, expected) in [
+            ("* * * * *", 1, "2026-11-20T16:00:30Z", "2026-11-20T16:00:00Z"),
+            ("* * * * *", 4, "2026-11-20T16:00:30Z", "2026-11-20T15:57:00Z"),
+            ("0,5 * * * * *", 4, "2026-11-20T16:00:04Z", "2026-11-20T15:58:05Z"),
+            ("0,5 * * * * *", 4, "2026-11-20T16:00:58Z", "2026-11-20T15:59:00Z"),
+            ("0 3 * * *", 4, "2026-03-02T16:00:00Z", "2026-02-27T03:00:00Z"),
+            ("0 0 29 2 *", 1, "2026-11-20T00:00:00Z", "2024-02-29T00:00:00Z"),
+        ] {
+            let cron: Cron = text.parse().unwrap();
+            let moment = cron.nth_before(count, before.parse().unwrap()).unwrap();
+            assert_eq!(moment.to_string(), expected, "{count} before {before}: {text}");
+        }
     }
 
     #[test]

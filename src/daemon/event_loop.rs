@@ -65,7 +65,8 @@ pub struct Daemon {
 
 enum Event {
     RunEnded(Box<TaskRun>),
-    Listed(Result<Vec<TeamId>, ApiError>),
+    /// The answer to a list of the teams, and the edges that asked for it.
+    Listed(Arc<Edges>, Result<Vec<TeamId>, ApiError>),
     Checked(Verified),
     Command(Option<DaemonCommand>),
     Time,
@@ -109,7 +110,9 @@ impl Daemon {
             let wait = self.start_due_tasks();
             match self.next_event(&mut commands, wait).await {
                 Event::RunEnded(run) => self.run_ended(*run),
-                Event::Listed(listed) => self.listed(listed),
+                Event::Listed(edges, listed) if Arc::ptr_eq(&edges, &self.edges) => self.listed(listed),
+                // A reload replaced the service or the named teams: this answer is about the old ones.
+                Event::Listed(..) => {}
                 Event::Checked(verified) => self.checked(verified),
                 Event::Command(Some(DaemonCommand::Reload(new))) => self.reload(*new),
                 Event::Command(Some(DaemonCommand::TokenChanged)) => {
@@ -129,8 +132,12 @@ impl Daemon {
         let monotonic = self.edges.clock.monotonic();
         self.live.beat(monotonic);
         if self.edges.settings.teams.is_empty() && self.next_listing_at.take_if(|at| *at <= monotonic).is_some() {
-            let source = self.edges.source.clone();
-            self.running.push(async move { Event::Listed(source.teams().await.map(|served| served.body)) }.boxed());
+            let edges = self.edges.clone();
+            let list = async move {
+                let listed = edges.source.teams().await.map(|served| served.body);
+                Event::Listed(edges, listed)
+            };
+            self.running.push(list.boxed());
         }
         let check_next = self.schedule.verify.next_since(&mut self.checked_at, now);
         if !self.is_checking && check_next.is_some_and(|at| at <= now) {
@@ -224,8 +231,6 @@ impl Daemon {
 
     fn reload(&mut self, (edges, schedule): (Edges, Schedule)) {
         let now = edges.clock.now();
-        let named: BTreeSet<TeamId> = edges.settings.own(edges.settings.teams.clone()).into_iter().collect();
-        let is_named = !edges.settings.teams.is_empty();
         let tasks = edges.tasks();
         self.timetable.reload(schedule.clone(), tasks.clone(), slots(&edges), now);
         self.live.change(|shown| {
@@ -234,14 +239,7 @@ impl Daemon {
         self.live.set_schedule(schedule.clone());
         (self.checked_at, self.next_listing_at) = (now, Some(Duration::ZERO));
         (self.edges, self.schedule) = (Arc::new(edges), schedule);
-        if is_named {
-            for team in self.timetable.teams().difference(&named) {
-                self.forget(team);
-            }
-            for team in &named {
-                self.add_team(team, now);
-            }
-        }
+        self.follow_named_teams(now);
         self.timetable.retry_refused(now);
         for team in self.timetable.teams() {
             self.show_tasks(&team);

@@ -6,19 +6,15 @@ use std::time::Duration;
 
 use crate::api::RequestCounts;
 use crate::archive::{Finding, TeamState};
-use crate::config::{Cron, Schedule};
+use crate::config::Schedule;
 use crate::model::{Instant, LedgerSeq, Range, Severity, Shard, Stream, TeamId};
 
 use super::job::Task;
+use super::late::{Late, cutoff};
 use super::open_teams::OpenTeams;
 use super::task_run::TaskRun;
 use super::timetable::TaskState;
 use crate::pipeline::{CommitCounts, TeamStatus};
-
-/// A stream is late after this number of poll intervals without a reading,
-const LATE_POLLS: u32 = 3;
-/// and never before this time.
-const LATE_MIN: Duration = Duration::from_secs(10);
 
 /// One task of one team.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,6 +75,7 @@ pub struct Detected {
 /// The results of the reports that detect something.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Detections {
+    /// The last run that ended.
     pub at: Option<Instant>,
     /// Successful reports, by id.
     pub found: BTreeMap<String, Arc<Detected>>,
@@ -86,13 +83,9 @@ pub struct Detections {
     pub failed: BTreeMap<String, String>,
 }
 
-/// A stream that is late.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Late {
-    pub team: TeamId,
-    pub stream: Stream,
-    pub done_at: Option<Instant>,
-    pub error: Option<String>,
+impl Detections {
+    /// In place of a report's id: no report could run.
+    pub const ALL: &str = "all";
 }
 
 /// All state for display at one moment.
@@ -223,6 +216,11 @@ impl Live {
         self.state().shown.detections = detections;
     }
 
+    /// Shows that no report could run for the alerts. The earlier detections stay: nobody knows whether they still hold.
+    pub fn detection_failed(&self, error: String) {
+        self.change(|shown| shown.detections.failed = BTreeMap::from([(Detections::ALL.to_owned(), error)]));
+    }
+
     /// Counts an alert by target and result.
     pub fn count_alert(&self, target: &'static str, result: &'static str) {
         *self.state().shown.alerts.entry((target, result)).or_default() += 1;
@@ -283,12 +281,12 @@ impl Live {
             return None;
         }
         let schedule = state.schedule.as_ref()?;
-        let allowed = Stream::ALL.map(|stream| allowed(Task::Read(stream).cron(schedule), now));
+        let cutoffs = Stream::ALL.map(|stream| cutoff(Task::Read(stream).cron(schedule), now));
         let mut late = Vec::new();
         for (team, live) in &state.shown.teams {
             for (task, shown) in &live.tasks {
                 let Task::Read(stream) = *task else { continue };
-                if shown.done_at.is_none_or(|at| now.since(at) > allowed[stream as usize]) {
+                if shown.done_at.is_none_or(|at| at < cutoffs[stream as usize]) {
                     let (team, error) = (team.clone(), shown.error.clone());
                     late.push(Late { team, stream, done_at: shown.done_at, error });
                 }
@@ -296,9 +294,4 @@ impl Live {
         }
         Some(late)
     }
-}
-
-/// A stream without a successful reading for this time is late.
-fn allowed(cron: &Cron, now: Instant) -> Duration {
-    (cron.interval(now) * LATE_POLLS).max(LATE_MIN)
 }

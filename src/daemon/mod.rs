@@ -3,10 +3,11 @@
 //!
 //! `event_loop` owns everything and waits. `timetable` decides which task runs next, from each task's `job`. `task_run`
 //! is one run of a task, on a team that `open_teams` keeps open. `team_list` follows the service's list of teams.
-//! `live` shows the state to the port, the metrics and the alerts.
+//! `live` shows the state to the port, the metrics and the alerts, and `late` decides which streams are late.
 
 mod event_loop;
 mod job;
+mod late;
 mod live;
 mod open_teams;
 mod task_run;
@@ -15,6 +16,7 @@ mod timetable;
 
 pub use event_loop::{Daemon, DaemonCommand};
 pub use job::Task;
-pub use live::{Detected, Detections, Late, Live, LiveSnapshot, TaskLive, TeamLive, Verified};
+pub use late::Late;
+pub use live::{Detected, Detections, Live, LiveSnapshot, TaskLive, TeamLive, Verified};
 pub use open_teams::weight;
 pub use task_run::Edges;

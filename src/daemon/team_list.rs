@@ -1,5 +1,6 @@
 //! The teams that the daemon reads: the configured ones, or those that the service lists.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::api::ApiError;
@@ -68,6 +69,24 @@ impl Daemon {
                 self.live.listed(Some(error.to_string()));
             }
         }
+    }
+
+    /// After a reload: reads exactly the teams that the configuration names, if it names teams.
+    pub(super) fn follow_named_teams(&mut self, now: Instant) {
+        if self.edges.settings.teams.is_empty() {
+            return;
+        }
+        let named = self.edges.settings.own(self.edges.settings.teams.clone());
+        let named: BTreeSet<TeamId> = named.into_iter().collect();
+        for team in self.timetable.teams().difference(&named) {
+            self.forget(team);
+        }
+        for team in &named {
+            self.add_team(team, now);
+        }
+        self.unconfirmed_teams.clear();
+        // The service lists no teams from now on: an earlier failure must not stay in view.
+        self.live.listed(None);
     }
 
     pub(super) fn forget(&mut self, team: &TeamId) {

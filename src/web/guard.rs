@@ -16,11 +16,13 @@ use crate::model::Digest;
 
 use super::AppState;
 use super::iceberg;
-use super::input::query;
+use super::input::{VALUE_CHARS_MAX, query};
 use super::problem::Problem;
 
 /// A shorter token can be guessed.
 const TOKEN_CHARS_MIN: usize = 16;
+/// The sign-in form takes no longer value.
+const TOKEN_CHARS_MAX: usize = VALUE_CHARS_MAX;
 /// The maximum size of the token's file.
 const TOKEN_BYTES_MAX: u64 = 64 << 10;
 /// The cookie that holds the secret of a browser's sign-in.
@@ -37,7 +39,7 @@ pub enum GuardError {
     Open { address: SocketAddr },
     #[error("http.token_file {}: cannot read the token: {source}", path.display())]
     Unreadable { path: PathBuf, source: std::io::Error },
-    #[error("http.token_file {}: the token must have at least {TOKEN_CHARS_MIN} characters, and no spaces", path.display())]
+    #[error("http.token_file {}: the token must have {TOKEN_CHARS_MIN} to {TOKEN_CHARS_MAX} characters, and no spaces", path.display())]
     Weak { path: PathBuf },
 }
 
@@ -151,7 +153,8 @@ fn read(path: &Path) -> Result<Digest, GuardError> {
     let text = files::read_text(path, Links::Follow, TOKEN_BYTES_MAX)
         .map_err(|source| GuardError::Unreadable { path: path.to_owned(), source })?;
     let token = text.trim();
-    let is_fit = token.len() >= TOKEN_CHARS_MIN && token.bytes().all(|byte| byte.is_ascii_graphic());
+    let is_fit =
+        (TOKEN_CHARS_MIN..=TOKEN_CHARS_MAX).contains(&token.len()) && token.bytes().all(|byte| byte.is_ascii_graphic());
     is_fit.then(|| digest(token)).ok_or_else(|| GuardError::Weak { path: path.to_owned() })
 }
 
@@ -190,7 +193,7 @@ const WRONG_HOST: &str = "this port has no token, so it answers only this machin
 /// A refusal: JSON for API requests, else a page.
 pub fn refusal(uri: &Uri, problem: Problem) -> Response {
     match uri.path() {
-        path if path.starts_with("/api/") => problem.as_json(),
+        path if path == "/api" || path.starts_with("/api/") => problem.as_json(),
         path if path.starts_with(iceberg::PREFIX) => iceberg::refused(&problem),
         _ => (problem.status, format!("{}\n", problem.message)).into_response(),
     }
@@ -222,6 +225,7 @@ mod tests {
 
     #[test]
     fn an_address_other_than_loopback_needs_a_token() {
+        let (longest, longer) = ("x".repeat(1_000), "x".repeat(1_001));
         for (listen, token, is_fine) in [
             ("127.0.0.1:9464", None, true),
             ("127.9.9.9:9464", None, true),
@@ -233,6 +237,9 @@ mod tests {
             ("0.0.0.0:9464", Some("short"), false),
             ("0.0.0.0:9464", Some("a token with many spaces"), false),
             ("127.0.0.1:9464", Some(""), false),
+            ("127.0.0.1:9464", Some(longest.as_str()), true),
+            // The sign-in form would refuse it.
+            ("127.0.0.1:9464", Some(longer.as_str()), false),
         ] {
             let (http, _file) = http(listen, token);
             assert_eq!(Guard::new(&http).is_ok(), is_fine, "{listen} {token:?}");

@@ -1,5 +1,6 @@
 //! The checked parameters of a request, from its address or its form.
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::str::FromStr;
 
@@ -15,7 +16,7 @@ use super::problem::Problem;
 
 /// Maximum number of parameters, and of characters in each.
 const PAIRS_MAX: usize = 64;
-const VALUE_CHARS_MAX: usize = 1_000;
+pub const VALUE_CHARS_MAX: usize = 1_000;
 
 /// Decoded names and values. An empty value counts as missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,16 +24,19 @@ pub struct Input(Vec<(String, String)>);
 
 impl Input {
     /// # Errors
-    /// When there are too many parameters, or one is too long.
+    /// When there are too many parameters, or one is too long or occurs twice.
     pub fn of(text: Option<&str>) -> Result<Self, Problem> {
-        let mut pairs = Vec::new();
+        let (mut pairs, mut names) = (Vec::new(), BTreeSet::new());
         for (name, value) in form_urlencoded::parse(text.unwrap_or_default().as_bytes()) {
-            if pairs.len() >= PAIRS_MAX {
+            if names.len() >= PAIRS_MAX {
                 return Err(Problem::bad(format!("the request has more than {PAIRS_MAX} parameters")));
             }
             if value.chars().count() > VALUE_CHARS_MAX {
                 let name = printable(&name);
                 return Err(Problem::bad(format!("parameter {name} has more than {VALUE_CHARS_MAX} characters")));
+            }
+            if !names.insert(name.to_string()) {
+                return Err(Problem::bad(format!("parameter {} occurs twice: give it once", printable(&name))));
             }
             let value = value.trim();
             if !value.is_empty() {
@@ -42,7 +46,7 @@ impl Input {
         Ok(Self(pairs))
     }
 
-    /// The first value of the name.
+    /// The value of the name.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
@@ -167,7 +171,15 @@ mod tests {
             assert!(Input::of(Some(wrong)).unwrap().limit(10, 100).is_err(), "{wrong}");
         }
         assert!(Input::of(Some(&format!("a={}", "x".repeat(1_001)))).is_err());
-        assert!(Input::of(Some(&"a=1&".repeat(65))).is_err());
+        let many: String = (0..65).map(|number| format!("a{number}=1&")).collect();
+        assert!(Input::of(Some(&many)).unwrap_err().message.contains("more than 64"));
+        for twice in ["team=a&team=b", "team=a&team=", "a=1&te%61m=x&team=x"] {
+            assert_eq!(
+                Input::of(Some(twice)).unwrap_err().message,
+                "parameter team occurs twice: give it once",
+                "{twice}"
+            );
+        }
     }
 
     #[test]

@@ -116,9 +116,12 @@ fn record_daemon(snapshot: &LiveSnapshot) {
 }
 
 fn detections(snapshot: &LiveSnapshot) {
+    let failed = snapshot.detections.failed.len();
+    if snapshot.detections.at.is_some() || failed > 0 {
+        gauge(names::REPORTS_FAILED, vec![], failed as f64);
+    }
     let Some(at) = snapshot.detections.at else { return };
     gauge(names::REPORTS_AT, vec![], at.seconds() as f64);
-    gauge(names::REPORTS_FAILED, vec![], snapshot.detections.failed.len() as f64);
     for (report, detected) in &snapshot.detections.found {
         for severity in Severity::ALL {
             let count = detected.subjects.values().filter(|of| **of == severity).count();

@@ -117,7 +117,11 @@ impl From<CatalogError> for Problem {
         let message = printable(&error.to_string());
         match error {
             CatalogError::Unknown { .. } => Self::missing(message),
-            _ => Self::bad(message),
+            CatalogError::Param { .. } => Self::bad(message),
+            CatalogError::Unreadable { .. } | CatalogError::Malformed { .. } | CatalogError::Twice { .. } => {
+                tracing::warn!(error = message, "cannot load the reports");
+                Self::failed(message)
+            }
         }
     }
 }
@@ -140,5 +144,15 @@ mod tests {
         }
         let other = Problem::from(ReportError::Output(std::io::Error::other("the disk is gone")));
         assert_eq!(other.status, StatusCode::INTERNAL_SERVER_ERROR);
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_read_is_no_fault_of_the_client() {
+        let source = std::io::Error::from(ErrorKind::NotFound);
+        let unreadable = CatalogError::Unreadable { path: "/nowhere".into(), source };
+        let param = CatalogError::Param { report: "R01".to_owned(), message: "no".to_owned() };
+        for (error, status) in [(unreadable, StatusCode::INTERNAL_SERVER_ERROR), (param, StatusCode::BAD_REQUEST)] {
+            assert_eq!(Problem::from(error).status, status);
+        }
     }
 }

@@ -95,9 +95,9 @@ async fn answer(
         };
         async move {
             match begun {
-                Ok((work, answer)) => {
-                    answer.await.map(|answer| answer.map(|body| Body::new(CountedBody { body, work })))
-                }
+                Ok((work, answer)) => answer
+                    .await
+                    .map(|answer| answer.map(|body| Body::new(CountedBody { body, rest: Bytes::new(), work }))),
                 Err(busy) => Ok::<_, Infallible>(busy),
             }
         }
@@ -131,9 +131,21 @@ fn busy(request: &Request<Incoming>) -> Response {
 }
 
 /// The body of an answer; the request counts as running until the client has taken all of it.
+///
+/// A large frame leaves in parts. The server takes the next part only when its buffer has room: so each part shows that the client
+/// still reads, and a client that reads nothing keeps the request running until [`STALL_TIME`] ends the connection.
 struct CountedBody {
     body: Body,
+    /// What is left of the last frame.
+    rest: Bytes,
     work: InFlight,
+}
+
+impl CountedBody {
+    fn next_part(&mut self) -> Frame<Bytes> {
+        let part = self.rest.split_to(self.rest.len().min(BUFFER_BYTES_MAX));
+        Frame::data(part)
+    }
 }
 
 impl HttpBody for CountedBody {
@@ -142,15 +154,35 @@ impl HttpBody for CountedBody {
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         self.work.advance();
-        Pin::new(&mut self.body).poll_frame(cx)
+        if !self.rest.is_empty() {
+            return Poll::Ready(Some(Ok(self.next_part())));
+        }
+        let frame = match Pin::new(&mut self.body).poll_frame(cx) {
+            Poll::Ready(Some(Ok(frame))) => frame,
+            other => return other,
+        };
+        Poll::Ready(Some(Ok(match frame.into_data() {
+            Ok(data) => {
+                self.rest = data;
+                self.next_part()
+            }
+            Err(trailers) => trailers,
+        })))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.rest.is_empty() && self.body.is_end_stream()
     }
 
+    /// Exact, if the body's is: the answer then has a length.
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        let (rest, body) = (self.rest.len() as u64, self.body.size_hint());
+        let mut hint = SizeHint::new();
+        hint.set_lower(rest + body.lower());
+        if let Some(upper) = body.upper() {
+            hint.set_upper(rest + upper);
+        }
+        hint
     }
 }
 
@@ -171,5 +203,28 @@ pub async fn read_body(State(state): State<Arc<AppState>>, request: Request, nex
             ));
             refusal(&head.uri, problem)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::future::poll_fn;
+
+    #[tokio::test]
+    async fn a_large_answer_leaves_in_parts_and_keeps_its_length() {
+        let connections = Connections::new(Bounds::of(None));
+        let work = connections.enter().await.begin(false).unwrap();
+        let length = 2 * BUFFER_BYTES_MAX + 7;
+        let mut body = CountedBody { body: Body::from(vec![7; length]), rest: Bytes::new(), work };
+        let (mut left, mut parts) = (length, Vec::new());
+        while left > 0 {
+            assert_eq!((body.size_hint().exact(), body.is_end_stream()), (Some(left as u64), false));
+            let frame = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await.unwrap().unwrap();
+            let part = frame.into_data().unwrap().len();
+            (left, parts) = (left - part, [parts, vec![part]].concat());
+        }
+        assert_eq!(parts, [BUFFER_BYTES_MAX, BUFFER_BYTES_MAX, 7]);
+        assert_eq!((body.size_hint().exact(), body.is_end_stream()), (Some(0), true));
     }
 }

@@ -84,3 +84,35 @@ fn a_closed_pipe_is_not_a_panic() {
     let output = std::process::Command::new("sh").args(["-c", &script]).output().expect("a shell");
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
 }
+
+#[test]
+fn an_invalid_variable_is_named_and_an_empty_filter_is_no_filter() {
+    for (name, value) in [
+        ("ANNALS_SHARD", "9/8"),
+        ("ANNALS_CONFIG", ""),
+        ("ANNALS_ARCHIVE", ""),
+        ("ANNALS_LEDGER", ""),
+        ("ANNALS_REQUESTS_PER_SECOND", "many"),
+        ("ANNALS_GROUP_READABLE", "perhaps"),
+        ("ANNALS_LOG", "annals=loud"),
+        ("ANNALS_LOG", "inof"),
+    ] {
+        let outcome = annals(&["status"], &[(name, value)]);
+        assert_eq!((outcome.code, outcome.stdout.as_str()), (2, ""), "{name}: {}", outcome.stderr);
+        assert!(outcome.stderr.contains(name) && !outcome.stderr.contains(" for '--"), "{name}: {}", outcome.stderr);
+    }
+    let outcome = annals(&["status", "--shard", "9/8"], &[("ANNALS_SHARD", "1/8")]);
+    assert!(outcome.code == 2 && outcome.stderr.contains("--shard"), "{}", outcome.stderr);
+    assert_eq!(annals(&["completions", "bash"], &[("ANNALS_LOG", "")]).code, 0);
+}
+
+#[test]
+fn an_output_that_cannot_be_written_is_wrong_use_in_every_verb() {
+    for arguments in
+        [&["sql", "select 1", "-o", "/nosuch/x"][..], &["connect", "-o", "/nosuch/x"], &["man", "-o", "/nosuch/x"]]
+    {
+        let outcome = annals(arguments, &[]);
+        assert_eq!((outcome.code, outcome.stdout.as_str()), (2, ""), "{arguments:?}: {}", outcome.stderr);
+        assert!(outcome.stderr.contains("/nosuch/x"), "{arguments:?}: {}", outcome.stderr);
+    }
+}

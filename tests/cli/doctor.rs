@@ -85,6 +85,8 @@ fn doctor_names_a_missing_part_and_checks_the_rest() {
     let path = file.path().to_str().expect("text");
     let (checks, _) = doctor(&[("ANNALS_BASE_URL", "http://127.0.0.1:9"), ("ANNALS_TOKEN_FILE", path)]);
     assert_eq!(result(&checks, "token"), Some("warning"), "{checks:?}");
+    let (checks, _) = doctor(&[("ANNALS_QUERIES", "/nosuch")]);
+    assert_eq!(result(&checks, "reports"), Some("failed"), "{checks:?}");
     let (checks, code) = doctor(&[("ANNALS_BASE_URL", "http://127.0.0.1:9"), ("ANNALS_TOKEN", "hunter2\nx")]);
     assert_eq!((result(&checks, "token"), code), (Some("failed"), 1), "{checks:?}");
 }

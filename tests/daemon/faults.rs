@@ -157,6 +157,30 @@ fn a_detection_causes_one_alert_without_names() {
 }
 
 #[test]
+fn a_missing_folder_of_reports_is_refused_at_the_start_and_counted_later() {
+    let scene = Scene::new(1);
+    with_alerts(&scene, "reports = \"*/3 * * * * *\"\n", "rules = [\"report\"]\n");
+    let refused = scene.run_with(&["run"], &[("ANNALS_QUERIES", "queries")]);
+    let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(refused.status.code() == Some(2) && stderr.contains("queries"), "{stderr}");
+    std::fs::create_dir(scene.path("queries")).unwrap();
+    super::program::put(&scene.path("queries/x01-marked-events.sql"), MARKED);
+    let daemon = start_with_reports(&scene);
+    let series = "annals_report_detections{report=\"X01\",severity=\"high\"}";
+    wait_within(4 * PATIENCE, "the first run of the reports", || daemon.metric(series));
+    std::fs::rename(scene.path("queries"), scene.path("aside")).unwrap();
+    let failed = || daemon.metric("annals_reports_failed") == Some(1.0);
+    wait_within(4 * PATIENCE, "the failure", || failed().then_some(()));
+    assert_eq!(daemon.metric(series), Some(0.0), "the earlier detections stay");
+    assert_eq!(daemon.get("/api/reports").0, 500, "the client asked correctly");
+    daemon.signal("HUP");
+    let refused = |line: &Value| line["message"].as_str().is_some_and(|text| text.contains("keeps the old one"));
+    let line = daemon.log.wait(refused);
+    assert!(line["error"].as_str().unwrap().contains("queries"), "{line}");
+    daemon.stop();
+}
+
+#[test]
 fn the_log_is_json_and_names_no_person() {
     let scene = Scene::new(2);
     with_alerts(&scene, "reports = \"*/3 * * * * *\"\nverify = \"*/5 * * * * *\"\n", "severity = \"low\"\n");

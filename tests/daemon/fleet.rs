@@ -83,6 +83,9 @@ pub struct FleetWorld {
     pub clock_ahead: std::ops::Range<Duration>,
     /// The service lists the last team from this time on.
     pub joins: Duration,
+    /// How long the service takes to list the teams, and whether it then fails.
+    pub listing_takes: Duration,
+    pub listing_fails: bool,
     /// The shortest time between two commits of a team.
     pub commit_every: Duration,
     start: Instant,
@@ -116,6 +119,8 @@ impl FleetWorld {
             removed: None,
             clock_ahead: Duration::ZERO..Duration::ZERO,
             joins: Duration::ZERO,
+            listing_takes: Duration::ZERO,
+            listing_fails: false,
             commit_every: Duration::ZERO,
             start: start.parse().unwrap(),
             seen: Mutex::default(),
@@ -177,6 +182,31 @@ impl FleetWorld {
     }
 
     pub fn run_on(self: &Arc<Self>, archive: Arc<Archive>, schedule: &Schedule, span: Duration) -> Arc<Live> {
+        self.run_with_commands(archive, schedule, vec![(span, DaemonCommand::Stop)])
+    }
+
+    /// Runs the daemon, which receives each command after a pause. The last command stops it.
+    pub fn run_with_commands(
+        self: &Arc<Self>,
+        archive: Arc<Archive>,
+        schedule: &Schedule,
+        commands: Vec<(Duration, DaemonCommand)>,
+    ) -> Arc<Live> {
+        let live = Arc::new(Live::default());
+        let (sender, received) = mpsc::unbounded();
+        let daemon = Daemon::new(archive, self.edges(Vec::new()), schedule.clone(), live.clone(), 11);
+        let end = async {
+            for (pause, command) in commands {
+                self.clock.sleep(pause).await;
+                sender.unbounded_send(command).unwrap();
+            }
+        };
+        self.clock.run(async { futures::join!(daemon.run(received), end) });
+        live
+    }
+
+    /// The daemon's edges over this service. Without `teams`, the daemon reads every team that the service lists.
+    pub fn edges(self: &Arc<Self>, teams: Vec<TeamId>) -> Edges {
         let clock: Arc<dyn Clock> =
             Arc::new(MachineClock { base: self.clock.clone(), ahead: self.clock_ahead.clone() });
         let since = Some(clock.now().minus(Duration::from_secs(3_600)));
@@ -185,19 +215,9 @@ impl FleetWorld {
             user_info: true,
         };
         let commit_every = self.commit_every;
-        let settings = Settings { since, concurrency: 8, inventory, commit_every, ..Settings::default() };
+        let settings = Settings { since, concurrency: 8, inventory, commit_every, teams, ..Settings::default() };
         let source: Arc<dyn EventSource> = self.clone();
-        let edges =
-            Edges { source, clock: clock.clone(), workers: Workers::Inline, progress: Arc::new(NoProgress), settings };
-        let live = Arc::new(Live::default());
-        let (commands, received) = mpsc::unbounded();
-        let daemon = Daemon::new(archive, edges, schedule.clone(), live.clone(), 11);
-        let end = async {
-            self.clock.sleep(span).await;
-            commands.unbounded_send(DaemonCommand::Stop).unwrap();
-        };
-        self.clock.run(async { futures::join!(daemon.run(received), end) });
-        live
+        Edges { source, clock, workers: Workers::Inline, progress: Arc::new(NoProgress), settings }
     }
 
     async fn answer<T>(
@@ -316,8 +336,16 @@ impl Directory for FleetWorld {
 
 impl EventSource for FleetWorld {
     fn teams(&self) -> Answer<'_, Vec<TeamId>> {
-        let shown = self.teams.len() - usize::from(self.clock.monotonic() < self.joins);
-        Box::pin(async move { Ok(Served { body: self.teams[..shown].to_vec(), at: Some(self.clock.now()) }) })
+        Box::pin(async move {
+            if !self.listing_takes.is_zero() {
+                self.clock.sleep(self.listing_takes).await;
+            }
+            if self.listing_fails {
+                return Err(ApiError::Unavailable { what: "teams".into(), detail: "down".into(), retry_after: None });
+            }
+            let shown = self.teams.len() - usize::from(self.clock.monotonic() < self.joins);
+            Ok(Served { body: self.teams[..shown].to_vec(), at: Some(self.clock.now()) })
+        })
     }
 
     fn team<'a>(&'a self, team: &'a TeamId) -> Answer<'a, TeamView> {

@@ -1,5 +1,7 @@
 //! The daemon as a separate process: polls, signals, failures, health.
 
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -116,6 +118,7 @@ fn a_new_configuration_is_loaded_completely_or_not_at_all() {
         ("[sched]\n", "sched"),
         ("[http]\nlisten = \"0.0.0.0:0\"\n", "token_file"),
         ("[alerts]\nrules = [\"everything\"]\n", "alerts.rules"),
+        ("[store]\ngrace = \"3h\"\n", "store.grace"),
         // An unknown key.
         ("[signing]\nkey_file = \"another.key\"\n", "signing"),
     ] {
@@ -151,6 +154,35 @@ fn a_new_configuration_is_loaded_completely_or_not_at_all() {
     assert!(total() >= before, "a counter never falls: {} after {before}", total());
     assert!(!daemon.get("/metrics").1.contains(gone.as_str()) && !daemon.get("/readyz").1.contains(gone.as_str()));
     daemon.stop();
+}
+
+/// The files under a directory that other users than the owner can read.
+fn shared_files(directory: &Path) -> Vec<PathBuf> {
+    let mut shared = Vec::new();
+    for entry in std::fs::read_dir(directory).unwrap().map(Result::unwrap) {
+        let (path, about) = (entry.path(), entry.metadata().unwrap());
+        if about.permissions().mode() & 0o077 != 0 {
+            shared.push(path.clone());
+        }
+        if about.is_dir() {
+            shared.extend(shared_files(&path));
+        }
+    }
+    shared
+}
+
+#[test]
+fn a_refused_configuration_changes_no_modes_of_files() {
+    let scene = Scene::new(1);
+    let daemon = scene.start();
+    wait_for("readiness", || daemon.is_ready().then_some(()));
+    scene.configure(&format!("{POLLS}[store]\ngroup_readable = true\ngrace = \"3h\"\n"));
+    daemon.signal("HUP");
+    daemon.log.wait(|line| line["error"].as_str().is_some_and(|text| text.contains("store.grace")));
+    scene.connect(&scene.team(0), "after");
+    wait_for("the event", || (scene.count("connections where event_id = 'after'") == 1).then_some(()));
+    daemon.stop();
+    assert_eq!(shared_files(&scene.path("archive")), Vec::<PathBuf>::new());
 }
 
 #[test]

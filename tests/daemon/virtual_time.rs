@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals::alert::{Since, occurrences};
+use annals::archive::Archive;
 use annals::config::{Config, Cron, Rule, Schedule};
-use annals::daemon::Task;
+use annals::daemon::{DaemonCommand, Live, Task};
 use annals::model::{Instant, Stream, TeamId};
+use annals::store::MemoryStore;
 
 use super::fleet::{FleetWorld, Manner};
 
@@ -193,4 +195,32 @@ fn midnight_and_a_quiet_day_cause_no_fault() {
         assert!(status.ledger_seq < 4 * 24 * 4, "{team}: {} lines", status.ledger_seq);
         assert_eq!(live.tasks.values().filter(|task| task.error.is_some()).count(), 0);
     }
+}
+
+/// Runs a daemon that follows the service's list of teams. After five seconds, a reload names the first team.
+fn name_the_first_team(world: FleetWorld) -> Arc<Live> {
+    let world = Arc::new(world);
+    let archive = Archive::open_or_create(Arc::new(MemoryStore::new()), || "test".to_owned()).unwrap();
+    let named = world.edges(vec![world.teams()[0].clone()]);
+    let reload = DaemonCommand::Reload(Box::new((named, schedule())));
+    let commands = vec![(Duration::from_secs(5), reload), (MINUTE, DaemonCommand::Stop)];
+    world.run_with_commands(Arc::new(archive), &schedule(), commands)
+}
+
+#[test]
+fn a_list_of_teams_that_arrives_after_a_reload_to_named_teams_adds_no_team() {
+    let mut world = FleetWorld::new(START, 3, 50.0);
+    world.listing_takes = Duration::from_secs(10);
+    let shown = name_the_first_team(world).snapshot();
+    let teams: Vec<&str> = shown.teams.keys().map(TeamId::as_str).collect();
+    assert_eq!(teams, ["team-0000"]);
+}
+
+#[test]
+fn a_failed_list_of_teams_does_not_count_after_a_reload_to_named_teams() {
+    let mut world = FleetWorld::new(START, 3, 50.0);
+    world.listing_fails = true;
+    let live = name_the_first_team(world);
+    assert_eq!(live.listing_error(), None);
+    assert_eq!(live.snapshot().teams.len(), 1);
 }

@@ -1,6 +1,7 @@
 //! Runs the detecting reports on their schedule, for the daemon's alerts.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -22,7 +23,7 @@ use super::super::{limits, query};
 
 /// The longest sleep. A machine that slept, or whose clock changed, is noticed after this time.
 const SLEEP_MAX: Duration = Duration::from_secs(30);
-/// The most detections of one report that are told apart; more detections need no more alerts.
+/// The most detections of one report and one severity that are told apart; more of them need no more alerts.
 const SUBJECTS_MAX: usize = 1_000;
 
 /// The parts that detection needs.
@@ -63,10 +64,12 @@ impl Detector {
             Ok(Err(error)) => {
                 let error = error.render(false);
                 tracing::warn!(error, "cannot run the reports for the alerts");
+                self.live.detection_failed(error);
                 return;
             }
             Err(error) => {
                 tracing::error!(%error, "BUG: the task that runs the reports panicked");
+                self.live.detection_failed(format!("BUG: {error}"));
                 return;
             }
         };
@@ -127,7 +130,7 @@ impl Detector {
         let values = report.values(&[], now, zone.rules())?;
         let asked = ReportInput { period, team: None, zone, as_of: now, now, values };
         let run = engine.run(report, &asked)?;
-        let mut subjects = Subjects { report, found: BTreeMap::new() };
+        let mut subjects = Subjects::new(report, self.config.alerts.severity);
         run.rows(&mut subjects)?;
         let (report, name, title) = (report.id.clone(), report.name.clone(), report.title.clone());
         Ok(Detected { report, name, title, period, subjects: subjects.found })
@@ -144,14 +147,26 @@ fn detects(report: &Report, least: Severity) -> bool {
     may && !report.needs_verify
 }
 
-/// Collects what a report detects. The texts of a row identify its detection: counts and times of the same detection
-/// change from run to run.
+/// Collects what a report detects with severity `least` or higher. The texts of a row identify its detection: counts and
+/// times of the same detection change from run to run.
 struct Subjects<'a> {
     report: &'a Report,
+    least: Severity,
     found: BTreeMap<String, Severity>,
+    /// The detections that were found first with each severity. Each severity has its own limit: many mild rows must not
+    /// hide a grave one.
+    counts: BTreeMap<Severity, usize>,
 }
 
-impl Subjects<'_> {
+impl<'a> Subjects<'a> {
+    fn new(report: &'a Report, least: Severity) -> Self {
+        Self { report, least, found: BTreeMap::new(), counts: BTreeMap::new() }
+    }
+
+    fn is_full(&self, severity: Severity) -> bool {
+        self.counts.get(&severity).is_some_and(|count| *count >= SUBJECTS_MAX)
+    }
+
     fn severity(&self, batch: &RecordBatch, row: usize) -> Option<Severity> {
         match self.report.severity? {
             SeverityRule::Every(severity) => Some(severity),
@@ -175,14 +190,22 @@ impl Sink for Subjects<'_> {
         let texts: Vec<_> = texts.map(|(field, column)| (field.name(), column.as_string::<i32>())).collect();
         for row in 0..batch.num_rows() {
             let Some(severity) = self.severity(batch, row) else { continue };
+            if severity < self.least || self.is_full(severity) {
+                continue;
+            }
             let held = texts.iter().filter(|(_, column)| column.is_valid(row));
             let parts: Vec<[&str; 2]> = held.map(|(name, column)| [name.as_str(), column.value(row)]).collect();
             let row = serde_json::json!([self.report.id, parts]).to_string();
             let key =
                 format!("{}:{}", self.report.id, Digest::with_domain("annals detection\n", &[row.as_bytes()]).short());
-            let held = self.found.entry(key).or_insert(severity);
-            *held = severity.max(*held);
-            if self.found.len() >= SUBJECTS_MAX {
+            match self.found.entry(key) {
+                Entry::Occupied(mut held) => *held.get_mut() = severity.max(*held.get()),
+                Entry::Vacant(place) => {
+                    place.insert(severity);
+                    *self.counts.entry(severity).or_default() += 1;
+                }
+            }
+            if self.is_full(Severity::Critical) {
                 return Ok(Flow::Enough);
             }
         }
@@ -223,5 +246,43 @@ impl Drop for StopOnDrop {
         if let Some(running) = &*self.0.running() {
             running.interrupt();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::array::StringArray;
+
+    fn batch(rows: &[(&str, String)]) -> RecordBatch {
+        let severities: StringArray = rows.iter().map(|(severity, _)| Some(*severity)).collect();
+        let names: StringArray = rows.iter().map(|(_, name)| Some(name.as_str())).collect();
+        let column = |array: StringArray| -> arrow::array::ArrayRef { Arc::new(array) };
+        RecordBatch::try_from_iter([("severity", column(severities)), ("name", column(names))]).unwrap()
+    }
+
+    #[test]
+    fn many_mild_rows_do_not_hide_a_grave_one() {
+        let catalog = Catalog::embedded();
+        let report = catalog.reports().iter().find(|report| report.severity == Some(SeverityRule::Column)).unwrap();
+        let mut rows: Vec<(&str, String)> = Vec::new();
+        for severity in ["low", "high"] {
+            rows.extend((0..SUBJECTS_MAX + 5).map(|row| (severity, format!("{severity} {row}"))));
+        }
+        rows.push(("critical", "the grave one".to_owned()));
+        let mut subjects = Subjects::new(report, Severity::High);
+        assert_eq!(subjects.batch(&batch(&rows)).unwrap(), Flow::More);
+        let count = |of: Severity| subjects.found.values().filter(|severity| **severity == of).count();
+        assert_eq!((count(Severity::Critical), count(Severity::High), count(Severity::Low)), (1, SUBJECTS_MAX, 0));
+    }
+
+    #[test]
+    fn reading_ends_only_when_no_graver_row_can_follow() {
+        let catalog = Catalog::embedded();
+        let report = catalog.reports().iter().find(|report| report.severity == Some(SeverityRule::Column)).unwrap();
+        let rows: Vec<(&str, String)> = (0..=SUBJECTS_MAX).map(|row| ("critical", row.to_string())).collect();
+        let mut subjects = Subjects::new(report, Severity::Info);
+        assert_eq!(subjects.batch(&batch(&rows)).unwrap(), Flow::Enough);
+        assert_eq!(subjects.found.len(), SUBJECTS_MAX);
     }
 }

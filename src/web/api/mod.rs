@@ -6,11 +6,13 @@ mod state;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
+use axum::http::{StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde::Serialize;
+use url::form_urlencoded;
 
 use super::AppState;
 use super::problem::Problem;
@@ -35,7 +37,7 @@ pub fn routes() -> Router<Arc<AppState>> {
         .route("/reports/{name}", get(queries::report))
         .route("/sql", post(queries::sql))
         .fallback(unknown)
-        .layer(middleware::from_fn(wrong_method))
+        .layer(middleware::from_fn(documented))
 }
 
 pub use state::index;
@@ -63,16 +65,29 @@ async fn unknown(State(_): State<Arc<AppState>>) -> Refused {
     Refused(Problem::missing("no such endpoint: /api/ lists all endpoints"))
 }
 
-/// Refuses a wrong method as JSON, too.
-async fn wrong_method(request: Request, next: Next) -> Response {
+/// Gives every refusal the documented form, also those of the router, and refuses an empty team.
+pub async fn documented(request: Request, next: Next) -> Response {
+    if names_no_team(request.uri().query()) {
+        return Problem::bad("team: the value is empty: leave the parameter out to ask about all teams").as_json();
+    }
     let answer = next.run(request).await;
-    if answer.status() == axum::http::StatusCode::METHOD_NOT_ALLOWED {
-        let allow = answer.headers().get(axum::http::header::ALLOW).cloned();
+    let kind = answer.headers().get(header::CONTENT_TYPE);
+    let is_json = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
+    if !answer.status().is_client_error() || is_json {
+        return answer;
+    }
+    if answer.status() == StatusCode::METHOD_NOT_ALLOWED {
         let mut refused = Problem::method("this endpoint does not support that method").as_json();
-        if let Some(allow) = allow {
-            refused.headers_mut().insert(axum::http::header::ALLOW, allow);
+        if let Some(allow) = answer.headers().get(header::ALLOW) {
+            refused.headers_mut().insert(header::ALLOW, allow.clone());
         }
         return refused;
     }
-    answer
+    Problem::bad("the request is not valid: its path and its body must be UTF-8").as_json()
+}
+
+/// Whether the request has a `team` without a value. A program that forgets the value must not get the rows of all teams.
+fn names_no_team(query: Option<&str>) -> bool {
+    let mut pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
+    pairs.any(|(name, value)| name == "team" && value.trim().is_empty())
 }

@@ -120,6 +120,9 @@ fn an_invalid_request_is_refused_with_the_reason() {
         ("/api/findings?stream=x", 400, "bad_request", "stream"),
         ("/api/status?team=other", 404, "not_found", "team"),
         ("/api/nowhere", 404, "not_found", "/api/"),
+        ("/api/sessions?team=a&team=b", 400, "bad_request", "parameter team occurs twice"),
+        ("/api/sessions?team=", 400, "bad_request", "team: the value is empty"),
+        ("/api/reports/%FF", 400, "bad_request", "UTF-8"),
     ] {
         let answer = world.get(path);
         assert_eq!((answer.status, answer.refusal().as_str()), (status, code), "{path}");
@@ -127,6 +130,11 @@ fn an_invalid_request_is_refused_with_the_reason() {
     }
     let answer = super::http::ask(&world.daemon.address, "POST", "/api/sql", &[], "{\"query\":\"SELECT 1\"}");
     assert_eq!((answer.status, answer.refusal().as_str()), (403, "forbidden"), "SQL is off unless configured");
+    for path in ["/api", "/api/", "/api/status"] {
+        let answer = super::http::ask(&world.daemon.address, "POST", path, &[], "");
+        assert_eq!((answer.status, answer.refusal().as_str()), (405, "method_not_allowed"), "{path}");
+        assert_eq!(answer.header("allow"), "GET,HEAD", "{path}");
+    }
     world.daemon.stop();
 }
 

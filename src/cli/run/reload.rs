@@ -1,0 +1,96 @@
+//! SIGHUP: the daemon reads its configuration again, and applies the whole of it or nothing.
+
+use std::sync::PoisonError;
+
+use crate::archive::Signer;
+use crate::config::Config;
+use crate::daemon::DaemonCommand;
+use crate::error::Error;
+use crate::files;
+use crate::web::Guard;
+
+use super::super::{query, reading};
+use super::publish::Schedule;
+use super::service_manager::notify;
+use super::{Running, edges, expiry, page_settings};
+
+impl Running {
+    pub(super) async fn reload(&mut self) {
+        let now = sd_notify::NotifyState::monotonic_usec_now();
+        notify(&now.map(|now| vec![sd_notify::NotifyState::Reloading, now]).unwrap_or_default());
+        if let Err(error) = self.try_reload().await {
+            let error = error.render(false);
+            tracing::error!(error, "the new configuration is invalid: the daemon keeps the old one");
+        }
+        notify(&[sd_notify::NotifyState::Ready]);
+    }
+
+    /// Applies the whole new configuration, or nothing of it: everything that can fail comes first.
+    async fn try_reload(&mut self) -> Result<(), Error> {
+        let config = self.global.read()?;
+        let guard = Guard::new(&config.http).map_err(|error| Error::Usage(error.to_string()))?;
+        check_unchanged(&self.config, &config)?;
+        self.args.catalog.load(&config)?;
+        let (edges, token) = edges(&config, &self.clock, &self.counts, &self.pause, &self.metrics)?;
+        token.follow(&self.token.lock().unwrap_or_else(PoisonError::into_inner));
+        let watch = self.watch(&config)?;
+        let publishing = Schedule::of(self, &config)?;
+        let signer = reading::signer(&config)?;
+        let before = self.archive.signer();
+        check_handover(before.as_deref(), signer.as_deref())?;
+        match &self.port {
+            Some(port) if config.http.listen == self.config.http.listen => {
+                let (settings, limits) = page_settings(&config, &self.args);
+                port.reconfigure(guard, settings, limits);
+            }
+            _ => self.port = Some(self.open_port(&config, guard).await?),
+        }
+        if let Some(former) = self.watch.take() {
+            // The old task must end before the new one reads the list of sent alerts.
+            former.abort();
+            let _ = former.await;
+        }
+        self.watch = Some(tokio::spawn(watch.run()));
+        if let Some(detecting) = self.detecting.replace(tokio::spawn(self.detector(&config).run())) {
+            detecting.abort();
+        }
+        if let Some(publishing) = self.publishing.replace(tokio::spawn(publishing.run())) {
+            publishing.abort();
+        }
+        files::make_private(config.group_readable);
+        self.archive.sign_by(signer);
+        *self.token.lock().unwrap_or_else(PoisonError::into_inner) = token;
+        let reload = (edges.expiring(expiry(&config, &self.archive)), config.schedule.clone());
+        self.config = config;
+        let _ = self.commands.unbounded_send(DaemonCommand::Reload(Box::new(reload)));
+        Ok(())
+    }
+}
+
+/// Refuses a change of what a running daemon cannot change.
+fn check_unchanged(old: &Config, new: &Config) -> Result<(), Error> {
+    let (before, after) = (query::archive_place(old)?, query::archive_place(new)?);
+    let changed = if before != after {
+        "archive: a running daemon cannot change its archive"
+    } else if old.shard != new.shard {
+        "fleet.shard: a running daemon cannot change its shard"
+    } else if old.grace_at(&before.data) != new.grace_at(&after.data) {
+        "store.grace: a running daemon cannot change its grace"
+    } else {
+        return Ok(());
+    };
+    Err(Error::Usage(format!("{changed}: restart it")))
+}
+
+/// A new key may sign only after a handover from the old key.
+fn check_handover(before: Option<&Signer>, after: Option<&Signer>) -> Result<(), Error> {
+    let (Some(before), Some(after)) = (before, after) else { return Ok(()) };
+    let (old, new) = (before.key.public(), after.key.public());
+    if old == new || after.previous.as_ref().is_some_and(|previous| previous.public() == old) {
+        return Ok(());
+    }
+    let (old, new) = (old.name(), new.name());
+    let message =
+        format!("signing.previous_key_file: name the file of key {old}, which must sign the handover to key {new}");
+    Err(Error::Usage(message))
+}

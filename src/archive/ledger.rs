@@ -153,9 +153,8 @@ impl ChainHead {
     }
 }
 
-/// Whether a power loss can have left this last line, which ends with a newline at the byte `at` of its file. A disk writes
-/// whole sectors or none, so the zeros stand at the beginning of the line or at the end of a sector. A single flipped bit does
-/// not count.
+/// Whether a power loss can have left this last line, which ends with a newline at the byte `at` of its file. A disk writes whole
+/// sectors or none, so the zeros stand at the beginning of the line or at the end of a sector. A single flipped bit does not count.
 pub fn is_zeroed(line: &[u8], at: u64) -> bool {
     let begin = usize::try_from(at % SECTOR_BYTES as u64).expect("BUG: less than a sector");
     let ends = (SECTOR_BYTES - 1 - begin..line.len()).step_by(SECTOR_BYTES);

@@ -97,17 +97,16 @@
 //! and all of quarantine, because times in quarantine can be wrong. A row of the inventory counts from its time to the first row of a
 //! later month of the same dataset, or without an end if there is none. No line removes or erases rows that a hold covers.
 //!
-//! **Expired** rows are older than their retention class. A body's `expired` is a list of `{policy, at, dataset, month,
-//! files, rows, rows_digest}`. The line removes all live files in the folder of that month (given by its first instant), and
-//! adds none in their place. `files`, `rows` and `rows_digest` give their number, their rows and the sum of their digests. `policy` is
-//! `<dataset> = <class>`: activity, connections, billing, inventory or quarantine; a number and `d`, `w`, `mo` or `y`. The month
-//! is due at its end plus the class. If a window ends after the month, the last row counts as the end. For inventory, the time of
-//! the first row of a later month of the same dataset counts as the end, and there must be one. A class adds calendar months and
-//! years; if the target month lacks the day, its last day counts. The month is due no later than `at`, and `at` is no
-//! later than the line's `at`. All recorded windows of the month are sealed. No hold that is active before the line covers the month.
-//! Later lines add no file of events to the month. Sessions whose first event is in the month expire with the
-//! connections: the line's `sessions` counts them in `replaced`, and a record of dataset `sessions` with the same month and
-//! policy gives their number.
+//! **Expired** rows are older than their retention class. A body's `expired` is a list of `{policy, at, dataset, month, files,
+//! rows, rows_digest}`. The line removes all live files in the folder of that month (given by its first instant), and adds none in
+//! their place. `files`, `rows` and `rows_digest` give their number, their rows and the sum of their digests. `policy` is
+//! `<dataset> = <class>`: activity, connections, billing, inventory or quarantine; a number and `d`, `w`, `mo` or `y`. The month is
+//! due at its end plus the class. If a window ends after the month, the last row counts as the end. For inventory, the time of the
+//! first row of a later month of the same dataset counts as the end, and there must be one. A class adds calendar months and years;
+//! if the target month lacks the day, its last day counts. The month is due no later than `at`, and `at` is no later than the
+//! line's `at`. All recorded windows of the month are sealed. No hold that is active before the line covers the month. Later lines
+//! add no file of events to the month. Sessions whose first event is in the month expire with the connections: the line's
+//! `sessions` counts them in `replaced`, and a record of dataset `sessions` with the same month and policy gives their number.
 //!
 //! **Erasure** replaces values in rows. A body's `erased` holds the name of the order, and keyed digests of the subject's values:
 //! HMAC-SHA256 of `annals subject v1` + newline + the value. The key is the salt of 1970-01. For each removed file the line adds one

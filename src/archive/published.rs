@@ -1,8 +1,7 @@
 //! Which removed files the readers of open tables still need.
 //!
-//! A version of a table names the files that were live at certain ledger lines. While publishing is paused, the newest
-//! version names files that later lines remove. Readers may open that version at any time, so `vacuum` keeps these
-//! files.
+//! A version of a table names the files that were live at certain ledger lines. While publishing is paused, the newest version
+//! names files that later lines remove. Readers may open that version at any time, so `vacuum` keeps these files.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

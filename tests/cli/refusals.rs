@@ -50,9 +50,8 @@ fn no_statement_reaches_the_network() {
         "LOAD httpfs".to_owned(),
         "SET autoload_known_extensions = true".to_owned(),
     ] {
-        let (code, stdout, stderr) = place.run(&["sql", &sql]);
-        assert_eq!((code, stdout.as_str()), (2, ""), "{sql}: {stderr}");
-        assert!(stderr.contains("no query reaches the network"), "{sql}: {stderr}");
+        let (code, _, stderr) = place.run(&["sql", &sql]);
+        assert!(code == 2 && stderr.contains("no query reaches the network"), "{sql}: {code} {stderr}");
     }
     let (code, _, _) = place.run(&["sql", &format!("FROM '{address}/x.csv'")]);
     assert_ne!(code, 0);

@@ -194,7 +194,9 @@ impl TeamWriter {
         read_back(store, self.salts(), (&path, entry.dataset), &written, (entry.rows, meant))?;
         let (bytes, sha256, rows_digest) = (written.bytes, written.sha256, meant.into());
         let entry = FileEntry { path, bytes, sha256, rows_digest, ..entry.clone() };
-        changes(store, (&entry.path, entry.dataset), eraser, &mut |_| Err("the new file still holds the subject".to_owned()))?;
+        changes(store, (&entry.path, entry.dataset), eraser, &mut |_| {
+            Err("the new file still holds the subject".to_owned())
+        })?;
         Ok(entry)
     }
 }

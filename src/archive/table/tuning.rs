@@ -30,8 +30,7 @@ const PAGE_BYTES: usize = 256 << 10;
 const COMPRESSED_ROWS_MIN: u64 = 256;
 const COMPRESSION_LEVEL: i32 = 1;
 const BLOOM_FALSE_POSITIVES: f64 = 0.01;
-/// Every new connection is looked up in every session file. So a false positive must be much rarer here than in other
-/// filters.
+/// Every new connection is looked up in every session file. So a false positive must be much rarer here than in other filters.
 const SESSION_FALSE_POSITIVES: f64 = 0.000_01;
 /// Columns with dictionaries or deltas, which compression makes little smaller: they are not compressed.
 const PLAIN: [&str; 15] = [

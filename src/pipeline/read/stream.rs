@@ -109,7 +109,8 @@ impl Round<'_> {
         finding.from = Some(begins);
         let first = before.is_none().then_some(ReadPoint { at: self.now, read_to: begins, listed_at: None });
         let read_points = first.into_iter().collect();
-        let plan_span_seconds = self.ctx.memory.plan_span().flatten().map(|span| span.as_secs());
+        let span = self.ctx.memory.plan_span().flatten().filter(|_| self.stream == Stream::Connections);
+        let plan_span_seconds = span.map(|span| span.as_secs());
         let change = StreamChange { begins: Some(begins), read_points, plan_span_seconds, ..StreamChange::default() };
         let add = |batch: &mut Batch| {
             batch.change_stream(self.stream, change);

@@ -18,21 +18,11 @@ use super::Order;
 use super::strings::find_strings;
 
 /// Columns that never hold a value of a person. Annals reads datasets by them.
-const KEPT: [&str; 13] = [
-    column::TEAM_ID,
-    column::STREAM,
-    column::EVENT_TYPE,
-    column::REASON,
-    "outcome",
-    "member_kind",
-    "grantee_kind",
-    "role",
-    "remote_access",
-    "tunnel_id",
-    "source_type",
-    column::ERASED,
-    column::SERVED_DIGEST,
-];
+const KEPT: [&str; 6] =
+    [column::TEAM_ID, column::STREAM, column::EVENT_TYPE, column::REASON, column::ERASED, column::SERVED_DIGEST];
+/// Columns whose values are words of the service, which a person's name can equal.
+const WORDS: [&str; 7] =
+    ["outcome", "member_kind", "grantee_kind", "role", "remote_access", "tunnel_id", "source_type"];
 /// The number of hash digits in the id of an event whose id Annals made from its content.
 const CONTENT_ID_DIGITS: usize = 32;
 
@@ -102,7 +92,8 @@ impl<'a> Eraser<'a> {
         let mut columns: Vec<ArrayRef> = batch.columns().to_vec();
         let schema = batch.schema();
         for (field, array) in schema.fields().iter().zip(&mut columns) {
-            if *field.data_type() != DataType::Utf8 || KEPT.contains(&field.name().as_str()) {
+            let name = field.name().as_str();
+            if *field.data_type() != DataType::Utf8 || KEPT.contains(&name) || WORDS.contains(&name) {
                 continue;
             }
             let texts = array.as_string_opt::<i32>().ok_or_else(|| format!("column {} is not text", field.name()))?;

@@ -73,7 +73,8 @@ pub fn plan(
         let file = state.files.get(path).filter(|file| file.dataset == Dataset::Sessions);
         let file = file.ok_or_else(|| format!("{path}: not a live file of sessions"))?;
         let partition = years.of_file(file);
-        if file.role == FileRole::Part && file.rows >= LARGE_ROWS && !is_joining(joining, partition) {
+        let is_joining = joining.iter().any(|year| partition == SessionPartition::Year(year.start));
+        if file.role == FileRole::Part && file.rows >= LARGE_ROWS && !is_joining {
             let inputs = BTreeMap::from([(path.as_str(), file)]);
             reduced.push((partition, Changes { inputs, dropped: rows.iter().collect(), ..Changes::default() }));
             continue;
@@ -111,11 +112,6 @@ fn is_sealed(state: &TeamState, partition: SessionPartition) -> bool {
         SessionPartition::Month(start) => state.is_month_sealed(Stream::Connections, start),
         SessionPartition::Year(_) => true,
     }
-}
-
-/// Whether this commit joins the files of the partition.
-fn is_joining(joining: &[Range], partition: SessionPartition) -> bool {
-    joining.iter().any(|year| partition == SessionPartition::Year(year.start))
 }
 
 /// Whether this commit seals the partition's month.

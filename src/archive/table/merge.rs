@@ -130,7 +130,8 @@ impl Merger<'_> {
     /// Passes a whole batch on unchanged if all of it comes first: window files follow one another in time.
     fn emit_whole_batch(&mut self, at: usize, emit: &mut Emit<'_>) -> Result<bool, ArchiveError> {
         let Some(head) = &self.cursors[at].head else { return Ok(false) };
-        if head.row > 0 || self.heap.peek().is_some_and(|Reverse(next)| head.ends_after(next)) {
+        let last = head.batch.num_rows() - 1;
+        if head.row > 0 || self.heap.peek().is_some_and(|Reverse(next)| head.row_is_after(last, next)) {
             return Ok(false);
         }
         let batch = head.batch.clone();
@@ -201,11 +202,6 @@ impl Head {
     /// Whether the current row comes after `other`.
     fn is_after(&self, other: &Key) -> bool {
         self.row_is_after(self.row, other)
-    }
-
-    /// Whether the last row of the batch comes after `other`.
-    fn ends_after(&self, other: &Key) -> bool {
-        self.row_is_after(self.batch.num_rows() - 1, other)
     }
 
     fn row_is_after(&self, row: usize, other: &Key) -> bool {

@@ -92,10 +92,11 @@
 //! `id` (new in this ledger), a `reason`, `by` (the requester, optional), `at`, the bounds `from` (inclusive) and `to` (exclusive) of
 //! the period of event time (both optional), and `scope`: `team`, or `all` for the whole archive, in every team's ledger. A hold on
 //! one person or thing also has a `subject`. `{"release": {…}}` has the `id` of an active hold, a `reason`, `by` and `at`. `subject`
-//! is the HMAC-SHA256 of `annals subject v1` + newline + the trimmed subject. An IP address is in its canonical form (RFC 5952), and a
-//! subject with an `@` is in lower case. The key is the bytes of the team's salt of 1970-01. No file contains the subject itself. A hold covers the rows of its period,
-//! and all of quarantine, because times in quarantine can be wrong. A row of the inventory counts from its time to the first row of a
-//! later month of the same dataset, or without an end if there is none. No line removes or erases rows that a hold covers.
+//! is the HMAC-SHA256 of `annals subject v1` + newline + the trimmed subject. An IP address is in its canonical form (RFC 5952), and an
+//! IPv4 address that is mapped to IPv6 is the IPv4 address. Any other subject is in lower case. The key is the bytes of the team's salt
+//! of 1970-01. No file contains the subject itself. A hold covers the rows of its period, and all of quarantine, because times in
+//! quarantine can be wrong. A row of the inventory counts from its time to the first row of a later month of the same dataset, or
+//! without an end if there is none. No line removes or erases rows that a hold covers.
 //!
 //! **Expired** rows are older than their retention class. A body's `expired` is a list of `{policy, at, dataset, month, files,
 //! rows, rows_digest}`. The line removes all live files in the folder of that month (given by its first instant), and adds none in
@@ -109,8 +110,8 @@
 //! `sessions` counts them in `replaced`, and a record of dataset `sessions` with the same month and policy gives their number.
 //!
 //! **Erasure** replaces values in rows. A body's `erased` holds the name of the order, and keyed digests of the subject's values:
-//! HMAC-SHA256 of `annals subject v1` + newline + the value. The key is the salt of 1970-01. For each removed file the line adds one
-//! with the same dataset, role, time and number of rows. `parts` gives sums by dataset: the digest of the removed rows, minus
+//! HMAC-SHA256 of `annals subject v1` + newline + the value, in the form of a hold's subject. The key is the salt of 1970-01. For each
+//! removed file the line adds one with the same dataset, role, time and number of rows. `parts` gives sums by dataset: the digest of the removed rows, minus
 //! `erased_digest`, plus `replaced_digest`, is the digest of the added rows. So all other rows stay. An order that takes
 //! long has several lines. `parts` is empty if the line changes no row: such a line only fences other writers, before files go that
 //! no line names. The line does nothing else, and the removed files go at once. Rewritten rows of events, quarantine and inventory name the orders in `erased`. The identity of such

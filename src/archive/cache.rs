@@ -178,7 +178,8 @@ impl Cache {
             }
             // Somebody cut the cached file short, or a disk lost its end.
             Ok(()) => {
-                [link, cached.clone()].iter().try_for_each(|path| remove_if_there(path)).map_err(self.failed())?
+                remove_if_there(&link).map_err(self.failed())?;
+                remove_if_there(&cached).map_err(self.failed())?;
             }
             Err(e) if e.kind() == ErrorKind::NotFound => {}
             Err(e) => return Err(self.failed()(e)),

@@ -1,5 +1,6 @@
 //! `annals completions` and `annals man`.
 
+use std::fs::create_dir_all;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -19,8 +20,8 @@ pub struct CompletionsArgs {
 /// Print the manual page, or write one page for each verb
 #[derive(Debug, Args)]
 pub struct ManArgs {
-    /// Write the pages of all verbs into this directory instead
-    #[arg(long, short, value_name = "DIR", value_parser = output::writable_directory())]
+    /// Write the pages of all verbs into this directory instead, and create it if necessary
+    #[arg(long, short, value_name = "DIR", value_parser = output::outside_archives())]
     output: Option<PathBuf>,
 }
 
@@ -33,9 +34,11 @@ pub fn completions(args: &CompletionsArgs) -> Result<Exit, Error> {
 
 pub fn run(args: &ManArgs) -> Result<Exit, Error> {
     match &args.output {
-        Some(directory) => clap_mangen::generate_to(definition(), directory).map_err(|source| {
-            Error::io(format!("cannot write the manual pages into {}", directory.display()), source)
-        })?,
+        Some(directory) => {
+            let written = create_dir_all(directory).and_then(|()| clap_mangen::generate_to(definition(), directory));
+            let place = directory.display();
+            written.map_err(|e| Error::Usage(format!("cannot write the manual pages into {place}: {e}")))?;
+        }
         None => {
             let mut page = Vec::new();
             Man::new(definition())

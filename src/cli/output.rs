@@ -41,14 +41,6 @@ pub fn writable_file() -> impl TypedValueParser<Value = PathBuf> {
     })
 }
 
-/// Parses the path of a directory in which files can be created.
-pub fn writable_directory() -> impl TypedValueParser<Value = PathBuf> {
-    outside_archives().try_map(|path| match NamedTempFile::new_in(&path) {
-        Ok(_) => Ok(path),
-        Err(error) => Err(format!("cannot write into this directory: {}", error.kind())),
-    })
-}
-
 /// Checks that [`to`] can write a file at this path, and leaves no trace.
 fn check_writable(path: &Path) -> std::io::Result<()> {
     // Never open a pipe for a check: its reader would take the close for the end of the output.

@@ -209,12 +209,12 @@ def check_resalted(where, body, live, salts):
 
 def check_ledger(folder, archive_id):
     """The live files by path, the time of the ledger file that removes each other file, and the salts' hashes."""
-    holds, windows, gone_months, day, paths = {}, {}, set(), "", sorted(folder.glob("*.jsonl"))
+    holds, windows, gone_months, day = {}, {}, set(), ""
     key, before, live, removed, salts = folder.name.removeprefix("team="), (0, "0" * 64), {}, {}, {}
-    for path in paths:
+    for path in sorted(folder.glob("*.jsonl")):
         lines = path.read_bytes().split(b"\n")
-        if lines.pop() or path == paths[-1] and not lines:
-            fault("TORN_TAIL", path, "no line, or bytes behind the last newline")
+        if lines.pop():
+            fault("TORN_TAIL", path, "bytes behind the last newline")
         for number, line in enumerate(lines, 1):
             checked = check_line(f"{path}:{number}", line, archive_id, key, before)
             if checked is None:

@@ -77,7 +77,6 @@ const CASES: &[Case] = &[
     case("15 a line inserted, and what follows made to fit", |w| lines(&w.archive(), insert_line), &["BAD_SIG"]),
     case("16 the tail cut off, its files left", |w| cut_tail(w, false), &["ORPHAN_FILE", "HEAD_ROLLBACK"]),
     case("16b a ledger that ends before its newest snapshot", snapshot_ahead, &["HEAD_ROLLBACK"]),
-    case("16c a later day's file without a line", empty_day, &["TORN_TAIL"]),
     with_head("17 the tail cut off with its files and signatures", |w| cut_tail(w, true), &["HEAD_ROLLBACK"]),
     unseen("17b the same, and no head was kept", |w| cut_tail(w, true), Kept::Key, &[]),
     with_head(
@@ -220,10 +219,6 @@ fn cut_tail(world: &World, is_thorough: bool) {
 
 fn snapshot_ahead(world: &World) {
     put(&world.archive().join("snapshots/team=acme/101.json"), b"the state after line 101");
-}
-
-fn empty_day(world: &World) {
-    put(&world.archive().join("ledger/team=acme/2026-12-01.jsonl"), b"");
 }
 
 fn replace(world: &World, life: ArchiveVariant) {

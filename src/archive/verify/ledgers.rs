@@ -127,7 +127,7 @@ impl Walk {
 
 impl Walker<'_> {
     fn file(&mut self, store: &dyn Store, file: &Listed, is_last: bool) {
-        let lines = match lines_of_day(store, file, is_last, self.report) {
+        let lines = match lines_of_day(store, file, self.report) {
             Ok(lines) => lines,
             Err(reason) => return self.unreadable(&file.path, &reason),
         };

@@ -41,10 +41,9 @@ impl FleetRound {
         self.teams.iter().all(|(_, round)| round.as_ref().is_ok_and(TeamRound::is_done))
     }
 
-    /// Whether a range stays open that was unstable, or that the service showed empty.
+    /// Whether a range was unstable and stays open.
     pub fn has_deferred(&self) -> bool {
-        let is_open = |round: &TeamRound| !round.deferred.open.is_empty() || !round.deferred.unread.is_empty();
-        self.teams.iter().any(|(_, round)| round.as_ref().is_ok_and(is_open))
+        self.teams.iter().any(|(_, round)| round.as_ref().is_ok_and(|round| !round.deferred.open.is_empty()))
     }
 
     /// The sum of all commits.

@@ -137,8 +137,10 @@ impl ReadHistory {
     pub fn unread_behind(&self, span: Duration, longest: Duration, now: Instant) -> Vec<Range> {
         let begins: Vec<Instant> = self.begins.iter().map(|(from, at)| (*from).max(at.minus(longest))).collect();
         let Some(start) = begins.iter().copied().min() else { return Vec::new() };
-        let point = self.point_by(Some(now));
-        let read = self.vouched(point, point.map_or(start, |point| point.read_to.minus(self.lag)), Some(now));
+        // The service gives its time in whole seconds, so the last point may seem to be later than now.
+        let point = self.point_by(Some(Instant::LATEST));
+        let end = point.map_or(start, |point| point.read_to.minus(self.lag));
+        let read = self.vouched(point, end, Some(Instant::LATEST));
         let recorded = self.recorded.iter().filter(|gap| [PLAN_SPAN, UNSTABLE].contains(&gap.subject.as_str()));
         let known = recorded.filter_map(Finding::range).fold(read, |all, range| union(&all, range));
         let mut unread = missing(Range { start, end: now.minus(span) }, &known);

@@ -113,7 +113,7 @@ impl Store for SplitStore {
         self.data.abort_upload(upload)
     }
 
-    /// Also reports ledger files beside the data. No reader sees them, so they are a mistake.
+    /// Reports also each ledger file that lies beside the data. No reader reads such a file.
     fn altered_parts(&self) -> Result<Vec<Rewritten>, StoreError> {
         let mut found = self.ledger.altered_parts()?;
         let what = "lies beside the data, but the ledger of this archive lies elsewhere";

@@ -132,11 +132,11 @@ fn busy(request: &Request<Incoming>) -> Response {
 
 /// The body of an answer; the request counts as running until the client has taken all of it.
 ///
-/// A large frame leaves in parts. The server takes the next part only when its buffer has room: so each part shows that the client
-/// still reads, and a client that reads nothing keeps the request running until [`STALL_TIME`] ends the connection.
+/// This body divides a large frame into parts. The server takes the next part only when its buffer has room, so each part shows
+/// that the client still reads. If the client reads nothing, [`STALL_TIME`] ends the connection.
 struct CountedBody {
     body: Body,
-    /// What is left of the last frame.
+    /// The unsent bytes of the last frame.
     rest: Bytes,
     work: InFlight,
 }

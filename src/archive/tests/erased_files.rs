@@ -25,6 +25,20 @@ fn faults(disk: &MemoryStore, code: FaultCode) -> Vec<VerifyFault> {
     faults.into_iter().filter(|fault| fault.code == code).collect()
 }
 
+/// An archive after an order, and a file that the order replaced: its path and its bytes.
+fn erased() -> (MemoryStore, Archive, String, Bytes) {
+    let disk = MemoryStore::new();
+    disk.set_now(now());
+    let archive = built(&(Arc::new(disk.clone()) as Arc<dyn Store>));
+    let before = archive.read(&team()).unwrap().state().files.clone();
+    let copy = disk.snapshot();
+    let _ = erase(&archive).unwrap();
+    let after = archive.read(&team()).unwrap().state().files.clone();
+    let path = before.into_keys().find(|path| !after.contains_key(path)).unwrap();
+    let replaced = copy.read(&path).unwrap().to_bytes().unwrap();
+    (disk, archive, path, replaced)
+}
+
 /// The program wrote the files while the clock was an hour ahead.
 #[test]
 fn an_order_erases_files_that_are_newer_than_the_order() {
@@ -45,15 +59,8 @@ fn an_order_erases_files_that_are_newer_than_the_order() {
 
 #[test]
 fn verify_reports_a_replaced_file_that_exists_after_its_order() {
-    let disk = MemoryStore::new();
-    disk.set_now(now());
-    let archive = built(&(Arc::new(disk.clone()) as Arc<dyn Store>));
-    let before = archive.read(&team()).unwrap().state().files.clone();
-    let copy = disk.snapshot();
-    let _ = erase(&archive).unwrap();
-    let after = archive.read(&team()).unwrap().state().files.clone();
-    let path = before.into_keys().find(|path| !after.contains_key(path)).unwrap();
-    disk.tamper(&path, Some(copy.read(&path).unwrap().to_bytes().unwrap()));
+    let (disk, archive, path, replaced) = erased();
+    disk.tamper(&path, Some(replaced));
     let found = faults(&disk, FaultCode::OrphanFile);
     assert_eq!(found.len(), 1, "{found:#?}");
     assert!(found[0].object == path && found[0].detail.contains("order DPO-1 erased this file"), "{found:#?}");
@@ -65,18 +72,11 @@ fn verify_reports_a_replaced_file_that_exists_after_its_order() {
 /// Expired and replaced files stay for the grace, and then no row may hold the subject any more.
 #[test]
 fn an_order_removes_files_of_the_subject_that_no_line_names() {
-    let disk = MemoryStore::new();
-    disk.set_now(now());
-    let archive = built(&(Arc::new(disk.clone()) as Arc<dyn Store>));
-    let before = archive.read(&team()).unwrap().state().files.clone();
-    let copy = disk.snapshot();
-    let _ = erase(&archive).unwrap();
-    let after = archive.read(&team()).unwrap().state().files.clone();
-    let path = before.into_keys().find(|path| !after.contains_key(path)).unwrap();
+    let (disk, archive, path, replaced) = erased();
     let (order, _) = new_order(&archive);
     let found = || archive.read(&team()).unwrap().unnamed_files_of_subject(&order).unwrap();
     assert_eq!(found(), 0);
-    disk.tamper(&path, Some(copy.read(&path).unwrap().to_bytes().unwrap()));
+    disk.tamper(&path, Some(replaced));
     assert_eq!(found(), 1);
     let (stranger, _) = archive.new_order("DPO-2", &Subject::new(["nobody"]).unwrap(), BTreeSet::from([team()]));
     assert_eq!(archive.read(&team()).unwrap().unnamed_files_of_subject(&stranger).unwrap(), 0);

@@ -201,16 +201,17 @@ impl<'a> Flush<'a> {
         self.flushed.removals = self.computer_events.removals.len() as u64;
         std::mem::take(&mut self.computer_events).record(self.ctx, batch, &mut self.draft)?;
         if !self.draft.devices.removed.is_empty() {
-            // The deletion moved the lists: a late event can hide before the end of a walk. The next reading begins anew.
+            // A deletion moves the later events of a list forwards. So a late event can stand before the end of the last walk.
+            // Without an end, the next reading walks each open window from its start.
             let windows = &mut self.draft.windows;
+            let is_walked = |held: &&WindowRecord| held.stream == Stream::Connections && held.walk.is_some();
             let is_new =
                 |held: &&WindowRecord| windows.iter().all(|new| (new.stream, new.range) != (held.stream, held.range));
-            let held: Vec<_> = self.ctx.writer.state().windows.values().filter(is_new).cloned().collect();
-            windows.extend(held.into_iter().filter(|held| held.walk.is_some()));
-            windows
-                .iter_mut()
-                .filter(|window| window.stream == Stream::Connections)
-                .for_each(|window| window.walk = None);
+            let held = self.ctx.writer.state().windows.values().filter(is_walked).filter(is_new);
+            let held: Vec<_> = held.cloned().collect();
+            windows.extend(held);
+            let of_connections = windows.iter_mut().filter(|window| window.stream == Stream::Connections);
+            of_connections.for_each(|window| window.walk = None);
         }
         Ok(())
     }

@@ -188,6 +188,7 @@ fn what_no_reading_vouches_for_falls_behind() {
     const DAY: u64 = 86_400;
     let mut read = history(&[3_600]);
     assert_eq!(behind(&read, (DAY, DAY), 86_400), []);
+    assert_eq!(behind(&read, (1_800, DAY), 3_599), [], "the service's whole second seems earlier than the last point");
     assert_eq!(behind(&read, (DAY, DAY), 86_400 + 3_600), [(2_700, 3_600)], "late events");
     read.note_findings(
         [Finding::new(Some(Stream::Connections), FindingKind::Silence, "", "", at(3_000))

@@ -1,4 +1,4 @@
-//! Small archives, one for each rule of which the golden archive holds no case.
+//! Reports over small archives. Each archive holds a case that the golden archive lacks.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod events;

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use std::thread::{available_parallelism, scope};
 
 use tokio::sync::Semaphore;
+use tokio::task::{JoinError, JoinSet};
 
 /// The most heavy tasks of all teams at once. More would not finish sooner, and each takes memory.
 static AT_ONCE: LazyLock<Semaphore> = LazyLock::new(|| {
@@ -27,12 +28,28 @@ impl Workers {
             return work();
         }
         let _place = AT_ONCE.acquire().await.expect("BUG: the semaphore is never closed");
-        match tokio::task::spawn_blocking(work).await {
-            Ok(done) => done,
-            Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
-            // The runtime shuts down: the result has no reader.
-            Err(_) => std::future::pending().await,
+        returned(tokio::task::spawn_blocking(work).await).await
+    }
+
+    /// Runs a future on any thread of the runtime, so that several of them run at once. A panic in it is a panic here. If the
+    /// caller is dropped, the future is dropped, too.
+    pub async fn spawn<T: Send + 'static>(self, work: impl Future<Output = T> + Send + 'static) -> T {
+        if self == Workers::Inline {
+            return work.await;
         }
+        let mut task = JoinSet::new();
+        task.spawn(work);
+        returned(task.join_next().await.expect("BUG: the set has one task")).await
+    }
+}
+
+/// The result of a task.
+async fn returned<T>(result: Result<T, JoinError>) -> T {
+    match result {
+        Ok(done) => done,
+        Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
+        // The runtime shuts down: the result has no reader.
+        Err(_) => std::future::pending().await,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The cost of reading a dense stretch: the reader cuts it where the first walk stopped, and requests no page three
 //! times.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use futures::FutureExt;
 
@@ -57,10 +57,11 @@ impl Pages for Dense {
 }
 
 /// Reads all events of `source`. Returns the number of requests, and how often a repeated page had the same bytes.
-fn read(source: &Dense) -> (u32, u32) {
-    let (team, limit) = (TeamId::from("t"), PageLimit::fixed(LIMIT));
+fn read(source: Dense) -> (u32, u32) {
+    let (source, team, limit) = (Arc::new(source), TeamId::from("t"), PageLimit::fixed(LIMIT));
     let range = Range::new(Instant::from_seconds(START), Instant::from_seconds(START + SECONDS));
-    let lists = Lists { source, team: &team, stream: Stream::Connections, devices: &[None], limit: &limit };
+    let devices = Arc::new([None]);
+    let lists = Lists { source: source.clone(), team, stream: Stream::Connections, devices, limit };
     let mut reader = SpanReader::new(lists, PaddedRange { range, pad: 1 }, WALK_EVENTS_MAX, None);
     let (mut events, mut end) = (0, range.start);
     while let Some(segment) = reader.next().now_or_never().unwrap().unwrap() {
@@ -75,7 +76,7 @@ fn read(source: &Dense) -> (u32, u32) {
 #[test]
 fn a_dense_stretch_is_read_twice_and_never_three_times() {
     for is_reworded in [false, true] {
-        let (asked, same) = read(&Dense { is_reworded, ..Dense::default() });
+        let (asked, same) = read(Dense { is_reworded, ..Dense::default() });
         assert!(asked <= 2 * 30 * 5 / 4, "{asked} requests for 30 pages");
         assert_eq!(same == 0, is_reworded, "{same} pages came again");
     }
@@ -83,6 +84,6 @@ fn a_dense_stretch_is_read_twice_and_never_three_times() {
 
 #[test]
 fn a_second_with_too_many_events_for_one_walk_is_not_searched_by_halves() {
-    let (asked, _) = read(&Dense { burst: 2_000, ..Dense::default() });
+    let (asked, _) = read(Dense { burst: 2_000, ..Dense::default() });
     assert!(asked <= 2 * 50 * 3 / 2, "{asked} requests for 50 pages");
 }

@@ -17,7 +17,7 @@ mod tail;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use futures::FutureExt;
 
@@ -226,7 +226,19 @@ fn raw(event: Event, ids: bool) -> RawEvent {
     })
 }
 
-struct Source(Mutex<Service>);
+#[derive(Clone)]
+struct Source(Arc<Mutex<Service>>);
+
+impl Source {
+    fn new(service: Service) -> Self {
+        Self(Arc::new(Mutex::new(service)))
+    }
+
+    /// The service after the reading.
+    fn into_service(self) -> Service {
+        Arc::into_inner(self.0).expect("no reader is left").into_inner().unwrap()
+    }
+}
 
 impl Pages for Source {
     fn serve(&self, query: &PageQuery) -> Result<Served<Page>, ApiError> {
@@ -256,10 +268,10 @@ impl Tally {
 type Trace = Vec<(usize, usize)>;
 
 /// Reads the window of the service.
-fn on<T>(source: &Source, reading: impl FnOnce(Lists<'_>, PaddedRange) -> T) -> T {
-    let (team, limit) = (TeamId::from("t"), PageLimit::fixed(LIMIT));
+fn on<T>(source: &Source, reading: impl FnOnce(Lists, PaddedRange) -> T) -> T {
+    let (source, team, limit) = (Arc::new(source.clone()), TeamId::from("t"), PageLimit::fixed(LIMIT));
     let at = |second| Instant::from_seconds(EPOCH_SECONDS + second);
-    let lists = Lists { source, team: &team, stream: Stream::Activity, devices: &[None], limit: &limit };
+    let lists = Lists { source, team, stream: Stream::Activity, devices: Arc::new([None]), limit };
     reading(lists, PaddedRange { range: Range::new(at(WINDOW.0), at(WINDOW.1)), pad: 1 })
 }
 
@@ -270,7 +282,7 @@ fn reports_untrue_claim(stats: ReadStats) -> bool {
 /// One run of the real reader. Returns the open choices.
 fn run(case: Case, changes: u32, prefix: Vec<usize>, tally: &mut Tally) -> Trace {
     let mut got: BTreeMap<Digest, u32> = BTreeMap::new();
-    let source = Source(Mutex::new(Service::new(case, changes, prefix)));
+    let source = Source::new(Service::new(case, changes, prefix));
     let accused = on(&source, |lists, asked| {
         let mut reader = SpanReader::new(lists, asked, case.walk_max, None);
         let mut accused = false;
@@ -283,7 +295,7 @@ fn run(case: Case, changes: u32, prefix: Vec<usize>, tally: &mut Tally) -> Trace
         }
         accused
     });
-    let service = source.0.into_inner().unwrap();
+    let service = source.into_service();
     let kept = case.history.iter().filter(|event| owned(event) && !service.deleted.contains(event));
     let lost = contents(kept, case.ids).iter().any(|(digest, count)| got.get(digest).copied().unwrap_or(0) < *count);
     let doubled = got.iter().any(|(digest, count)| service.peak.get(digest).copied().unwrap_or(0) < *count);

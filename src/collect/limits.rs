@@ -1,6 +1,7 @@
 //! The page size that a service accepts. Annals learns it if it differs from the documented one.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::api::{DEVICE_PAGE_EVENTS_MAX, PAGE_EVENTS_MAX};
@@ -8,21 +9,21 @@ use crate::api::{DEVICE_PAGE_EVENTS_MAX, PAGE_EVENTS_MAX};
 /// Limits tried one after another when the service refuses one.
 const STEPS: [u32; 4] = [PAGE_EVENTS_MAX, 1000, 500, 100];
 
-/// The `limit` to ask for; shared by all readings of one service.
-#[derive(Debug)]
+/// The `limit` to ask for; shared by all readings of one service, and by all clones.
+#[derive(Debug, Clone)]
 pub struct PageLimit {
     steps: Cow<'static, [u32]>,
-    step: AtomicUsize,
+    step: Arc<AtomicUsize>,
 }
 
 impl PageLimit {
-    pub const fn documented() -> Self {
-        Self { steps: Cow::Borrowed(&STEPS), step: AtomicUsize::new(0) }
+    pub fn documented() -> Self {
+        Self { steps: Cow::Borrowed(&STEPS), step: Arc::default() }
     }
 
     /// One page size, without smaller steps.
     pub fn fixed(events: u32) -> Self {
-        Self { steps: vec![events].into(), step: AtomicUsize::new(0) }
+        Self { steps: vec![events].into(), step: Arc::default() }
     }
 
     pub fn events(&self) -> u32 {

@@ -2,6 +2,8 @@
 //!
 //! A stream is normally one list. Without `history/devices`, the deprecated history of each computer is a list of its own.
 
+use std::sync::Arc;
+
 use crate::api::{ApiError, EventSource, Page, PageComparison, PageQuery, Served};
 use crate::model::{DeviceId, Instant, RawEvent, Stream, TeamId};
 
@@ -33,18 +35,18 @@ impl ReadStats {
     }
 }
 
-/// One stream of one team.
-#[derive(Clone, Copy)]
-pub struct Lists<'a> {
-    pub source: &'a dyn EventSource,
-    pub team: &'a TeamId,
+/// One stream of one team. A clone shares everything.
+#[derive(Clone)]
+pub struct Lists {
+    pub source: Arc<dyn EventSource>,
+    pub team: TeamId,
     pub stream: Stream,
     /// `[None]`: the stream's one list. Computers: the deprecated history of each.
-    pub devices: &'a [Option<DeviceId>],
-    pub limit: &'a PageLimit,
+    pub devices: Arc<[Option<DeviceId>]>,
+    pub limit: PageLimit,
 }
 
-impl Lists<'_> {
+impl Lists {
     /// Reads the page of `list` at `offset`.
     pub async fn page(
         &self,
@@ -55,7 +57,7 @@ impl Lists<'_> {
     ) -> Result<Served<Page>, PageError> {
         let query = self.query(list, asked, offset);
         stats.requests += 1;
-        let served = self.source.page(self.team, &query).await.map_err(|error| self.refused(error, query.limit))?;
+        let served = self.source.page(&self.team, &query).await.map_err(|error| self.refused(error, query.limit))?;
         count(stats, asked, served.body.events.iter().map(RawEvent::at));
         Ok(served)
     }
@@ -71,7 +73,7 @@ impl Lists<'_> {
     ) -> Result<Served<PageComparison>, PageError> {
         let query = self.query(list, asked, offset);
         stats.requests += 1;
-        let answer = self.source.page_again(self.team, &query, &former.body).await;
+        let answer = self.source.page_again(&self.team, &query, &former.body).await;
         let served = answer.map_err(|error| self.refused(error, query.limit))?;
         match &served.body {
             PageComparison::Same => count(stats, asked, former.events.iter().map(|(_, at)| *at)),

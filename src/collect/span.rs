@@ -66,8 +66,8 @@ impl Segment {
 }
 
 /// Reads a span of event time, part by part.
-pub struct SpanReader<'a> {
-    lists: Lists<'a>,
+pub struct SpanReader {
+    lists: Lists,
     whole: Range,
     pad: i64,
     /// Events of one walk above which a range is read as two halves, to bound memory.
@@ -123,8 +123,8 @@ impl PreviousWalk {
     }
 }
 
-impl<'a> SpanReader<'a> {
-    pub fn new(lists: Lists<'a>, asked: PaddedRange, walk_events_max: u64, prior: Option<Multiset<Digest>>) -> Self {
+impl SpanReader {
+    pub fn new(lists: Lists, asked: PaddedRange, walk_events_max: u64, prior: Option<Multiset<Digest>>) -> Self {
         Self {
             lists,
             whole: asked.range,
@@ -275,11 +275,11 @@ impl<'a> SpanReader<'a> {
         let mut pages = WalkPages::default();
         let mut passed = 0;
         let mut known = former;
-        let lists = self.lists;
-        for (place, list) in lists.devices.iter().enumerate() {
+        let devices = self.lists.devices.clone();
+        for (place, list) in devices.iter().enumerate() {
             let mut walk = Walk::from_start();
             let end = loop {
-                let page = (place, walk.next_offset(), lists.limit_of(list));
+                let page = (place, walk.next_offset(), self.lists.limit_of(list));
                 let seen = known.and_then(|former| former.next(pages.pages(), page)).cloned();
                 let step = match self.page(list, asked, &mut walk, seen.as_deref()).await {
                     Ok(None) => {
@@ -353,8 +353,8 @@ impl<'a> SpanReader<'a> {
     /// Reads an unstable range once more without anchors, to keep its visible events.
     async fn salvage(&mut self, range: Range) -> Result<(), ApiError> {
         let asked = PaddedRange { range, pad: self.pad_of(range) };
-        let lists = self.lists;
-        for list in lists.devices {
+        let devices = self.lists.devices.clone();
+        for list in devices.iter() {
             let mut offset = 0;
             let mut before = None;
             for _ in 0..SALVAGE_PAGES_MAX {

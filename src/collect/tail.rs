@@ -77,8 +77,8 @@ enum Phase {
 }
 
 /// Reads an open window chunk by chunk.
-pub struct TailReader<'a> {
-    lists: Lists<'a>,
+pub struct TailReader {
+    lists: Lists,
     asked: PaddedRange,
     /// The new events of one chunk: a bound of memory, and of the work that a crash repeats.
     chunk_events: usize,
@@ -94,8 +94,8 @@ pub struct TailReader<'a> {
     ended_at: Option<Instant>,
 }
 
-impl<'a> TailReader<'a> {
-    pub fn new(lists: Lists<'a>, asked: PaddedRange, start: TailStart, chunk_events: usize) -> Self {
+impl TailReader {
+    pub fn new(lists: Lists, asked: PaddedRange, start: TailStart, chunk_events: usize) -> Self {
         let may_be_empty = start == TailStart::Empty;
         let (phase, walk) = match start {
             TailStart::Point(offset, anchors) if lists.devices.len() == 1 => {
@@ -135,9 +135,9 @@ impl<'a> TailReader<'a> {
         if self.lists.devices.len() != 1 {
             return self.lists_in_turn().await.map(Some);
         }
-        let list = &self.lists.devices[0];
+        let list = self.lists.devices[0].clone();
         while self.end().is_none() && self.joined.len() < self.chunk_events {
-            let served = match self.lists.page(list, self.asked, self.walk.next_offset(), &mut self.stats).await {
+            let served = match self.lists.page(&list, self.asked, self.walk.next_offset(), &mut self.stats).await {
                 Ok(served) => served,
                 // A refused limit says nothing about the list: the walk continues with shorter pages.
                 Err(PageError::LimitRefused) => continue,
@@ -152,7 +152,7 @@ impl<'a> TailReader<'a> {
                 }
                 Step::Whole => self.end_walk(),
                 Step::More { new } => {
-                    let is_short = page.events.len() < self.lists.limit_of(list) as usize;
+                    let is_short = page.events.len() < self.lists.limit_of(&list) as usize;
                     let new = &page.events[page.events.len() - new..];
                     let fresh: Multiset<Digest> = new.iter().map(|event| event.digest).collect();
                     self.count(new);
@@ -248,9 +248,9 @@ impl<'a> TailReader<'a> {
 
     /// Many lists (the deprecated history): one plain walk over each, without a checkpoint.
     async fn lists_in_turn(&mut self) -> Result<TailChunk, ApiError> {
-        let lists = self.lists;
+        let devices = self.lists.devices.clone();
         let (mut passed, mut are_whole) = (0, true);
-        for list in lists.devices {
+        for list in devices.iter() {
             let mut walk = Walk::from_start();
             let mut is_whole = false;
             for _ in 0..self.chunk_events {

@@ -24,9 +24,9 @@ struct Follow {
 
 impl Follow {
     /// One poll of the open window, from the end of the last poll.
-    fn poll(&mut self, lists: Lists<'_>, asked: PaddedRange) {
+    fn poll(&mut self, lists: &Lists, asked: PaddedRange) {
         let start = TailStart::of(self.point.take(), self.got.values().map(|count| u64::from(*count)).sum());
-        let mut reader = TailReader::new(lists, asked, start, usize::MAX);
+        let mut reader = TailReader::new(lists.clone(), asked, start, usize::MAX);
         let mut requests = 0;
         while let Some(chunk) = reader.next().now_or_never().expect("always ready").expect("no request fails") {
             self.accused |= reports_untrue_claim(chunk.stats);
@@ -38,9 +38,9 @@ impl Follow {
     }
 
     /// The settled reading. With `is_known`, the polls count as its first walk.
-    fn settle(&mut self, lists: Lists<'_>, asked: PaddedRange, walk_max: u64, is_known: bool) {
+    fn settle(&mut self, lists: &Lists, asked: PaddedRange, walk_max: u64, is_known: bool) {
         let known = || self.got.iter().flat_map(|(digest, count)| (0..*count).map(|_| *digest)).collect();
-        let mut reader = SpanReader::new(lists, asked, walk_max, is_known.then(known));
+        let mut reader = SpanReader::new(lists.clone(), asked, walk_max, is_known.then(known));
         while let Some(segment) = reader.next().now_or_never().expect("always ready").expect("no request fails") {
             assert_eq!(segment.outcome, RangeOutcome::Confirmed);
             self.accused |= reports_untrue_claim(segment.stats);
@@ -62,19 +62,19 @@ impl Follow {
 }
 
 fn follow_and_settle(case: Case, changes: u32, prefix: Vec<usize>, tally: &mut Tally, is_known: bool) -> Trace {
-    let source = Source(Mutex::new(Service::new(case, changes, prefix)));
+    let source = Source::new(Service::new(case, changes, prefix));
     let mut run = Follow::default();
     on(&source, |lists, asked| {
         for _ in 0..POLLS {
             let before = source.0.lock().unwrap().events.clone();
-            run.poll(lists, asked);
+            run.poll(&lists, asked);
             let service = source.0.lock().unwrap();
             let stayed = service.events.iter().filter(|event| owned(event) && !service.late.contains(event));
             run.missed |= case.ids && run.lacks(case, stayed.filter(|event| before.contains(event)));
         }
-        run.settle(lists, asked, case.walk_max, is_known);
+        run.settle(&lists, asked, case.walk_max, is_known);
     });
-    let service = source.0.into_inner().unwrap();
+    let service = source.into_service();
     let kept = case.history.iter().filter(|event| owned(event) && !service.deleted.contains(event));
     let doubled = run.got.iter().any(|(digest, count)| service.peak.get(digest).copied().unwrap_or(0) < *count);
     let lost = run.missed || run.lacks(case, kept);
@@ -123,9 +123,9 @@ fn polls_of_an_open_window_and_its_settled_reading_lose_and_double_nothing() {
 fn a_poll_of_an_unchanged_list_is_one_request() {
     for (history, first) in [(SHORT[0], 1), (SHORT[1], 4), (SHORT[2], 4), (HISTORIES[0], 6)] {
         let case = Case { history, ids: true, ..Case::every()[12 + 16 + 32] };
-        let source = Source(Mutex::new(Service::new(case, 0, Vec::new())));
+        let source = Source::new(Service::new(case, 0, Vec::new()));
         let mut run = Follow::default();
-        on(&source, |lists, asked| (0..3).for_each(|_| run.poll(lists, asked)));
+        on(&source, |lists, asked| (0..3).for_each(|_| run.poll(&lists, asked)));
         assert_eq!(run.requests, [first, 1, 1], "{history:?}");
     }
 }

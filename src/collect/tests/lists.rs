@@ -46,8 +46,7 @@ fn the_page_size_follows_the_list() {
     let (documented, fixed) = (PageLimit::documented(), PageLimit::fixed(50));
     assert_eq!((documented.events(), documented.device_events()), (1001, 100));
     assert_eq!((fixed.events(), fixed.device_events()), (50, 50));
-    let (service, team) = (Service::default(), TeamId::from("t"));
-    let lists = lists(&service, &team, &[None], &documented);
+    let lists = lists(&Service::default(), &[None], &documented);
     assert_eq!((lists.limit_of(&None), lists.limit_of(&computers(&["a"])[0])), (1001, 100));
 }
 
@@ -58,10 +57,9 @@ fn events_outside_the_range_are_counted_and_kept() {
         list.push(RawEvent::new("timeless".into(), false, None, ServedTime::Unusable("no time".to_owned())));
         let service = Service::of(list);
         (service.state().ignores_bounds, service.state().has_bodies) = (true, has_bodies);
-        let (team, limit) = (TeamId::from("t"), PageLimit::fixed(100));
-        let devices = [None];
+        let (limit, devices) = (PageLimit::fixed(100), [None]);
         let asked = PaddedRange { range: range(0, 2), pad: 1 };
-        let mut reader = SpanReader::new(lists(&service, &team, &devices, &limit), asked, u64::MAX, None);
+        let mut reader = SpanReader::new(lists(&service, &devices, &limit), asked, u64::MAX, None);
         let segment = now(reader.next()).unwrap().unwrap();
         let kept: Vec<_> = counts_by_text(&segment.events).into_keys().collect();
         assert_eq!(kept, ["e0@0", "e1@1", "e5@5", "timeless"]);

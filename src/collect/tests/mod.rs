@@ -6,7 +6,7 @@ mod tail;
 mod walk_pages;
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
 use futures::FutureExt;
@@ -41,8 +41,8 @@ struct Script {
     claim: Option<bool>,
 }
 
-#[derive(Default)]
-struct Service(Mutex<Script>);
+#[derive(Clone, Default)]
+struct Service(Arc<Mutex<Script>>);
 
 impl Service {
     fn of(events: Vec<RawEvent>) -> Self {
@@ -147,13 +147,9 @@ fn now<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// One list, or one list for each computer.
-fn lists<'a>(
-    source: &'a Service,
-    team: &'a TeamId,
-    devices: &'a [Option<DeviceId>],
-    limit: &'a PageLimit,
-) -> Lists<'a> {
-    Lists { source, team, stream: Stream::Connections, devices, limit }
+fn lists(service: &Service, devices: &[Option<DeviceId>], limit: &PageLimit) -> Lists {
+    let (source, team) = (Arc::new(service.clone()), TeamId::from("t"));
+    Lists { source, team, stream: Stream::Connections, devices: devices.into(), limit: limit.clone() }
 }
 
 fn computers(names: &[&str]) -> Vec<Option<DeviceId>> {

@@ -33,9 +33,9 @@ fn read_with(
     devices: &[Option<DeviceId>],
     (walk_events_max, prior): (u64, Option<Multiset<Digest>>),
 ) -> Reading {
-    let (team, limit) = (TeamId::from("t"), PageLimit::fixed(PAGE));
+    let limit = PageLimit::fixed(PAGE);
     let asked = PaddedRange { range: span, pad };
-    let mut reader = SpanReader::new(lists(service, &team, devices, &limit), asked, walk_events_max, prior);
+    let mut reader = SpanReader::new(lists(service, devices, &limit), asked, walk_events_max, prior);
     let mut reading = Reading { segments: Vec::new(), stats: ReadStats::default() };
     let mut end = span.start;
     while let Some(segment) = now(reader.next()).unwrap() {
@@ -173,12 +173,12 @@ fn a_span_that_always_changes_stays_open_and_its_visible_events_are_kept() {
                 list[second] = event(&format!("r{request}"), i64::try_from(second / 6).unwrap());
             }
         });
-        let (team, limit, devices) = (TeamId::from("t"), PageLimit::fixed(PAGE), [None]);
+        let (limit, devices) = (PageLimit::fixed(PAGE), [None]);
         let budget = Arc::new(SplitBudget::default());
         budget.note_confirmed(confirmed_pages);
         let asked = PaddedRange { range: range(0, 40), pad: 1 };
         let mut reader =
-            SpanReader::new(lists(&service, &team, &devices, &limit), asked, u64::MAX, None).within(budget.clone());
+            SpanReader::new(lists(&service, &devices, &limit), asked, u64::MAX, None).within(budget.clone());
         let mut reading = Reading { segments: Vec::new(), stats: ReadStats::default() };
         while let Some(segment) = now(reader.next()).unwrap() {
             reading.segments.push(segment);
@@ -204,10 +204,9 @@ fn a_span_whose_walks_never_agree_stays_open() {
             list.push(event(&format!("n{request}"), 0));
         }
     });
-    let team = TeamId::from("t");
     let (limit, devices) = (PageLimit::fixed(1_000), [None]);
     let asked = PaddedRange { range: range(0, 1), pad: 1 };
-    let mut reader = SpanReader::new(lists(&service, &team, &devices, &limit), asked, u64::MAX, None);
+    let mut reader = SpanReader::new(lists(&service, &devices, &limit), asked, u64::MAX, None);
     let segment = now(reader.next()).unwrap().unwrap();
     assert_eq!((segment.outcome, segment.stats.walks), (RangeOutcome::Unstable, RESTARTS_MAX + 2));
     assert_eq!(counts_by_text(&segment.events), counts_in_list(&service.state().lists[&None]));
@@ -259,10 +258,9 @@ fn many_lists_are_proved_together_and_halved_if_they_are_too_long() {
 fn events_from_before_an_error_can_be_taken_out() {
     let service = Service::of(events(0..10));
     service.state().fails_from = Some(2);
-    let (team, limit) = (TeamId::from("t"), PageLimit::fixed(PAGE));
-    let devices = [None];
+    let (limit, devices) = (PageLimit::fixed(PAGE), [None]);
     let asked = PaddedRange { range: range(0, 100), pad: 1 };
-    let mut reader = SpanReader::new(lists(&service, &team, &devices, &limit), asked, u64::MAX, None);
+    let mut reader = SpanReader::new(lists(&service, &devices, &limit), asked, u64::MAX, None);
     assert!(matches!(now(reader.next()), Err(ApiError::NotFound { .. })));
     let (partial, stats) = reader.into_partial();
     assert_eq!((counts_by_text(&partial), cost(&stats)), (counts_in_list(&events(0..6)), (3, 0, 0, 8)));
@@ -272,9 +270,9 @@ fn events_from_before_an_error_can_be_taken_out() {
 fn a_refused_page_size_begins_the_walk_again_and_counts_no_restart() {
     let service = Service::of(events(0..10));
     service.state().limit_max = Some(500);
-    let (team, limit, devices) = (TeamId::from("t"), PageLimit::documented(), [None]);
+    let (limit, devices) = (PageLimit::documented(), [None]);
     let asked = PaddedRange { range: range(0, 100), pad: 1 };
-    let mut reader = SpanReader::new(lists(&service, &team, &devices, &limit), asked, u64::MAX, None);
+    let mut reader = SpanReader::new(lists(&service, &devices, &limit), asked, u64::MAX, None);
     let segment = now(reader.next()).unwrap().unwrap();
     assert_eq!(
         (counts_by_text(&segment.events), cost(&segment.stats)),

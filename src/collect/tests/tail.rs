@@ -15,10 +15,9 @@ fn follow(
     limit: &PageLimit,
     (resume, chunk_events): (Option<Point>, usize),
 ) -> Vec<TailChunk> {
-    let team = TeamId::from("t");
     let asked = PaddedRange { range: range(WINDOW.0, WINDOW.1), pad: 1 };
     let start = TailStart::of(resume, 0);
-    let mut reader = TailReader::new(lists(service, &team, devices, limit), asked, start, chunk_events);
+    let mut reader = TailReader::new(lists(service, devices, limit), asked, start, chunk_events);
     let mut chunks = Vec::new();
     while let Some(chunk) = now(reader.next()).unwrap() {
         chunks.push(chunk);
@@ -185,9 +184,9 @@ fn the_end_of_a_reading_tells_whether_everything_was_read() {
         ("empty, after a checkpoint", Service::default(), one(), checkpoint(), TailEnd::Silent),
         ("empty lists, with archived events", Service::default(), vec![None, None], checkpoint(), TailEnd::Silent),
     ] {
-        let (team, limit) = (TeamId::from("t"), PageLimit::fixed(PAGE));
+        let limit = PageLimit::fixed(PAGE);
         let asked = PaddedRange { range: range(WINDOW.0, WINDOW.1), pad: 1 };
-        let mut reader = TailReader::new(lists(&service, &team, &devices, &limit), asked, start, usize::MAX);
+        let mut reader = TailReader::new(lists(&service, &devices, &limit), asked, start, usize::MAX);
         while reader.end().is_none() {
             now(reader.next()).unwrap();
         }

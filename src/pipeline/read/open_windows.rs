@@ -26,7 +26,7 @@ impl Round<'_> {
         let key = self.ctx.writer().salts().event_key()?;
         let point = before.as_ref().and_then(|point| decode_point(point, &key));
         let start = TailStart::of(point, held.map_or(0, |held| held.events));
-        let mut reader = TailReader::new(self.lists, asked, start, WALK_EVENTS_MAX);
+        let mut reader = TailReader::new(self.lists.clone(), asked, start, WALK_EVENTS_MAX);
         while reader.end().is_none() {
             let mut permit = self.ctx.reserve(READ_EVENTS_MAX).await?;
             let Some(chunk) = reader.next().await? else { break };
@@ -68,7 +68,7 @@ impl Round<'_> {
             PaddedRange { range: Range::new(from, from.plus(LOOK_AHEAD).min(Instant::LATEST)), pad: PAD_SECONDS };
         // A refusal must not count as a refusal of the page size.
         let limit = PageLimit::fixed(self.lists.limit.events());
-        let lists = Lists { limit: &limit, ..self.lists };
+        let lists = Lists { limit, ..self.lists.clone() };
         let mut reader = TailReader::new(lists, asked, TailStart::Point(0, Vec::new()), WALK_EVENTS_MAX);
         let refused = |error: ApiError| {
             tracing::debug!(stream = %self.stream, %error, "the service refused to list future events");

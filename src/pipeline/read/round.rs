@@ -26,7 +26,7 @@ pub struct Round<'a> {
     pub stream: Stream,
     /// The service's clock at the round's start.
     pub now: Instant,
-    pub lists: Lists<'a>,
+    pub lists: Lists,
     /// A window is settled this long after its end.
     pub lag: Duration,
     pub index: WindowIndex,

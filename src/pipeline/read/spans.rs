@@ -17,9 +17,9 @@ use crate::pipeline::team::budget::{Permit, split_off};
 const RESCAN_PAD_SECONDS: [i64; 3] = [61, 601, 3601];
 
 /// A segment with the room for its events, and the reading that continues after it.
-type Step<'a> = (Range, SpanReader<'a>, Option<(Segment, Permit)>);
+type Step = (Range, SpanReader, Option<(Segment, Permit)>);
 
-impl<'a> Round<'a> {
+impl Round<'_> {
     /// Reads several spans at once, and sends each segment to the commit stage as soon as it is read. After an error it
     /// begins no more spans, and finishes the current ones.
     ///
@@ -60,19 +60,19 @@ impl<'a> Round<'a> {
     }
 
     /// Reads the next segment of a span. The first reading of the span has no reader.
-    async fn step(
-        &self,
-        span: Range,
-        reader: Option<SpanReader<'a>>,
-        purpose: Purpose,
-    ) -> Result<Step<'a>, RoundError> {
+    async fn step(&self, span: Range, reader: Option<SpanReader>, purpose: Purpose) -> Result<Step, RoundError> {
         let mut reader = match reader {
             Some(reader) => reader,
             None => self.reader(span, purpose).await?,
         };
         let room = if purpose == Purpose::Settle { READ_EVENTS_MAX } else { RESCAN_EVENTS_MAX };
         let mut permit = self.ctx.reserve(room).await?;
-        match reader.next().await {
+        let read = async move {
+            let segment = reader.next().await;
+            (reader, segment)
+        };
+        let (reader, segment) = self.ctx.workers.spawn(read).await;
+        match segment {
             Ok(segment) => {
                 drop(split_off(&mut permit, segment.as_ref().map_or(0, |segment| segment.events.len())));
                 Ok((span, reader, segment.map(|segment| (segment, permit))))
@@ -87,12 +87,12 @@ impl<'a> Round<'a> {
         }
     }
 
-    async fn reader(&self, span: Range, purpose: Purpose) -> Result<SpanReader<'a>, RoundError> {
+    async fn reader(&self, span: Range, purpose: Purpose) -> Result<SpanReader, RoundError> {
         let (pad, events_max, prior) = match purpose {
             Purpose::Settle => (PAD_SECONDS, WALK_EVENTS_MAX, None),
             Purpose::Rescan => (self.rescan_pad(span), RESCAN_WALK_EVENTS_MAX, Some(self.archived(span).await?)),
         };
-        let reader = SpanReader::new(self.lists, PaddedRange { range: span, pad }, events_max as u64, prior);
+        let reader = SpanReader::new(self.lists.clone(), PaddedRange { range: span, pad }, events_max as u64, prior);
         Ok(reader.within(self.budget.clone()))
     }
 

@@ -60,8 +60,9 @@ async fn read_lists(
     let (record, windows) = ctx.with_state(|state| windows_of(state, stream));
     let plan = plan(&record, &windows, first, &ctx.settings, now);
     let plan = ctx.with_state(|state| plan.without_expired(state, stream));
-    let lists =
-        Lists { source: &*ctx.source, team: &ctx.team, stream, devices, limit: &ctx.memory.limits[stream as usize] };
+    let limit = ctx.memory.limits[stream as usize].clone();
+    let (source, team) = (ctx.source.clone(), ctx.team.clone());
+    let lists = Lists { source, team, stream, devices: devices.into(), limit };
     let begins = plan.begins.expect("BUG: a plan has a beginning");
     let mut index = WindowIndex::new(ctx.settings.grid, &windows);
     index.extend(begins, now);

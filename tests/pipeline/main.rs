@@ -5,6 +5,7 @@
 mod common;
 
 mod behind;
+mod billing;
 mod gaps;
 mod inventory_versions;
 mod inventory;

@@ -11,6 +11,7 @@ mod inventory_versions;
 mod inventory;
 mod many_busy_teams;
 mod normalize;
+mod rescans;
 mod round_sessions;
 mod rounds;
 mod sessions;

@@ -101,21 +101,12 @@ impl Poll<'_> {
         for window in WindowIndex::new(settings.grid, self.windows).extend(begins, self.now) {
             let held = self.windows.get(&window.start);
             let mut change = WindowChange::new(Stream::Billing, window, self.now);
-            (change.walks, change.requests) = (1, 1);
-            match held.map_or(WindowState::Provisional, |held| held.state) {
-                WindowState::Provisional if window.end.plus(lag(self.record, settings)) <= self.now => {
-                    change.confirmed = Some(window);
-                }
-                WindowState::Settled => {
-                    change.rescanned = true;
-                    change.late_before = held.map_or(0, |held| held.late);
-                    if settings.tiers_passed(window.end, self.now) <= held.map_or(0, |held| held.rescans) {
-                        continue;
-                    }
-                }
-                WindowState::Provisional | WindowState::Sealed => continue,
-            }
-            changes.push(change);
+            (change.walks, change.requests, change.confirmed) = (1, 1, Some(window));
+            let is_due = match held.filter(|held| held.state != WindowState::Provisional) {
+                Some(held) => settings.is_rescan_due(held, self.now),
+                None => window.end.plus(lag(self.record, settings)) <= self.now,
+            };
+            changes.extend(is_due.then_some(change));
         }
         changes
     }

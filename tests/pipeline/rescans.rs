@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use annals::archive::{FindingKind, WindowState};
 use annals::model::Stream;
-use annals::pipeline::Settings;
+use annals::pipeline::{Settings, status};
 
 use crate::common::team_world::{Ask, World, at, connection, entry};
 
@@ -100,4 +100,18 @@ async fn a_changed_event_is_not_late() {
     assert_eq!(window.state, WindowState::Settled, "a change needs one more re-scan");
     world.sync(&settings()).await;
     assert_eq!(world.window(Stream::Connections, NINETEENTH).state, WindowState::Sealed);
+}
+
+#[tokio::test]
+async fn the_status_after_a_sync_until_a_day_is_read_to_that_day() {
+    let world = World::new("2026-11-20T12:00:00Z");
+    world.team().connections.push(connection("one", "d1", "2026-11-19T10:00:00Z"));
+    world.sync(&settings()).await;
+    world.set_now("2026-11-23T12:00:00Z");
+    let until = at("2026-11-23T00:00:00Z");
+    world.sync(&Settings { until: Some(until), ..settings() }).await;
+    let status = status(&world.state(), at("2026-11-23T12:00:00Z"));
+    let connections = status.streams.iter().find(|stream| stream.stream == Stream::Connections).unwrap();
+    assert_eq!((connections.settled_to, connections.read_to), (Some(until), Some(until)));
+    assert_eq!(connections.lag_seconds, Some(12 * 3600));
 }

@@ -52,8 +52,7 @@ pub struct WindowRecord {
     /// Number of these events whose text the archive did not keep (`[privacy] raw = "columns-only"`).
     #[serde(default, skip_serializing_if = "is_zero")]
     pub without_text: u64,
-    /// Number of events first seen at a re-scan.
-    #[serde(default)]
+    /// Number of events first seen after the window was settled.
     pub late: u64,
     /// The service's time at the end of the confirmed read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -62,11 +61,13 @@ pub struct WindowRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirmed_at: Option<Instant>,
     /// Number of re-scans done; each tier of the configuration counts as one.
-    #[serde(default)]
     pub rescans: u32,
-    /// Already confirmed parts of an unsettled window, disjoint and sorted.
+    /// Already confirmed parts of a reading that settles or re-scans the window, disjoint and sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub confirmed: Vec<Range>,
+    /// The service's time from which this reading counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counts_from: Option<Instant>,
     /// Seconds that changed at each read and remain open.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unstable: Vec<Range>,
@@ -96,6 +97,7 @@ impl WindowRecord {
             confirmed_at: None,
             rescans: 0,
             confirmed: Vec::new(),
+            counts_from: None,
             unstable: Vec::new(),
             walk: None,
         }
@@ -135,7 +137,6 @@ pub struct StreamRecord {
     #[serde(default)]
     pub read_points: Vec<ReadPoint>,
     /// The lag learned from late events, in seconds; 0 if the configured lag has been enough.
-    #[serde(default)]
     pub learned_lag_seconds: u64,
     /// The identities of the last billing snapshot, newest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -144,7 +145,6 @@ pub struct StreamRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan_span_seconds: Option<u64>,
     /// All event types seen so far: a new type makes one finding.
-    #[serde(default)]
     pub event_types: BTreeSet<String>,
 }
 

@@ -3,11 +3,15 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
+use serde_json::value::RawValue;
 
+use crate::api::json::{Object, string};
 use crate::model::DeviceId;
 
 /// A longer text is no id.
 const ID_CHARS_MAX: usize = 200;
+/// Annals does not look for ids in values that are nested deeper.
+const NESTING_MAX: usize = 128;
 
 /// Whether an activity event of this type reports the removal of a computer. Only `teamDeviceRemovedEvent` is
 /// documented.
@@ -66,7 +70,30 @@ pub fn computer_name(text: &str, event_type: &str) -> Option<String> {
 
 /// The value of an event's own field.
 fn payload(text: &str, event_type: &str) -> Option<Value> {
-    serde_json::from_str::<Value>(text).ok()?.get_mut(event_type).map(Value::take)
+    Some(value(Object::parse(text)?.get(event_type)?, NESTING_MAX))
+}
+
+/// The value of a JSON text. A lone surrogate, a huge number or deep nesting spoils only its own place, because a parser that
+/// refuses the whole text hides the computer.
+fn value(text: &str, nesting: usize) -> Value {
+    if nesting == 0 {
+        return Value::Null;
+    }
+    let inner = |text: &str| value(text, nesting - 1);
+    match text.as_bytes().first() {
+        Some(b'"') => string(text).map_or(Value::Null, |text| Value::String(text.into_owned())),
+        Some(b'[') => {
+            let items: Vec<&RawValue> = serde_json::from_str(text).unwrap_or_default();
+            items.into_iter().map(|item| inner(item.get())).collect()
+        }
+        Some(b'{') => {
+            let object = Object::scan(text).unwrap_or_default();
+            // The last of equal keys counts.
+            let members: Vec<_> = object.backwards().map(|(key, text)| (key.to_owned(), inner(text))).collect();
+            members.into_iter().rev().collect()
+        }
+        _ => serde_json::from_str(text).unwrap_or_default(),
+    }
 }
 
 fn ids_of(payload: &Value) -> Vec<DeviceId> {
@@ -132,6 +159,7 @@ mod tests {
             (r#"{"deviceID":"d3"}"#, vec![]),
             (r#"{"name":"n"}"#, vec![]),
             ("not json", vec![]),
+            (r#"{"name":"Laptop \ud83d","deviceID":"d1"}"#, vec!["d1"]),
         ] {
             let text = format!(r#"{{"header":{{"tokenInfo":{{"deviceID":"d2"}}}},"e":{payload}}}"#);
             assert_eq!(texts(&devices_in(&text, "e", &known)), expected, "{payload}");
@@ -168,6 +196,18 @@ mod tests {
             assert_eq!(texts(&devices_named(&text, "teamDeviceRemovedEvent")), expected, "{payload}");
         }
         assert!(devices_named("not json", "teamDeviceRemovedEvent").is_empty());
+    }
+
+    #[test]
+    fn a_value_that_a_parser_refuses_does_not_hide_the_computer() {
+        let deep = format!("{}1{}", "[".repeat(1_000), "]".repeat(1_000));
+        for odd in [r#""Laptop \ud83d""#, "1e400", &deep] {
+            let text = format!(r#"{{"e":{{"odd":{odd},"deviceID":"d2","name":"Render 7"}},"header":{{"odd":{odd}}}}}"#);
+            assert_eq!(texts(&devices_named(&text, "e")), ["d2"], "{odd}");
+            assert_eq!(texts(&devices_in(&text, "e", &BTreeSet::from([DeviceId::from("d2")]))), ["d2"], "{odd}");
+            assert_eq!(computer_name(&text, "e").as_deref(), Some("Render 7"), "{odd}");
+        }
+        assert_eq!(texts(&devices_named(r#"{"e":{"deviceID":"d1","deviceID":"d2"}}"#, "e")), ["d2"]);
     }
 
     #[test]

@@ -139,7 +139,8 @@ impl ReadHistory {
         let Some(start) = begins.iter().copied().min() else { return Vec::new() };
         // The service gives its time in whole seconds, so the last point may seem to be later than now.
         let point = self.point_by(Some(Instant::LATEST));
-        let end = point.map_or(start, |point| point.read_to.minus(self.lag));
+        // With a longer lag, each event could still appear after it left the span: each reading would leave a gap.
+        let end = point.map_or(start, |point| point.read_to.minus(self.lag.min(span / 2)));
         let read = self.vouched(point, end, Some(Instant::LATEST));
         let recorded = self.recorded.iter().filter(|gap| [PLAN_SPAN, UNSTABLE].contains(&gap.subject.as_str()));
         let known = recorded.filter_map(Finding::range).fold(read, |all, range| union(&all, range));

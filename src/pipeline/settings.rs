@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::PAGE_EVENTS_MAX;
-use crate::archive::Archive;
+use crate::archive::{Archive, WindowRecord, WindowState};
 use crate::config::{Cron, Partition};
 use crate::model::{Instant, Privacy, Range, Shard, Stream, TeamId, TeamRetention, WindowGrid};
 
@@ -110,6 +110,13 @@ impl Settings {
 
     pub fn tiers(&self) -> u32 {
         u32::try_from(self.rescan.len()).expect("BUG: a configuration has few tiers")
+    }
+
+    /// Whether a settled window must be re-scanned. A shorter list of ages does not cancel its last re-scan.
+    pub fn is_rescan_due(&self, held: &WindowRecord, now: Instant) -> bool {
+        let done = held.rescans.min(self.tiers().saturating_sub(1));
+        let is_due = self.tiers() == 0 || self.tiers_passed(held.range.end, now) > done;
+        held.state == WindowState::Settled && is_due
     }
 
     /// Whether `--since` and `--until` include the window.

@@ -156,14 +156,16 @@ fn inventory_status(state: &TeamState) -> InventoryStatus {
 fn stream_status(state: &TeamState, stream: Stream, known: &LastReading, now: Instant) -> StreamStatus {
     let (record, windows) = windows_of(state, stream);
     let windows = || windows.values();
-    let read_to = read_to(&record, known.point);
+    let settled_to = record.begins.map(|begins| settled_edge(state, stream, begins));
+    // `sync --until` settles windows and makes no read point.
+    let read_to = read_to(&record, known.point).map(|read_to| settled_to.map_or(read_to, |to| to.max(read_to)));
     let of_kind = |kind| state.findings.iter().filter(move |(_, f)| f.kind == kind && f.stream == Some(stream)).count();
     let left = Urgency::time_left(state, stream, known, now);
     let oldest_open = windows().find(|window| window.state == WindowState::Provisional);
     StreamStatus {
         stream,
         begins: record.begins,
-        settled_to: record.begins.map(|begins| settled_edge(state, stream, begins)),
+        settled_to,
         read_to,
         lag_seconds: read_to.map(|read_to| now.since(read_to).as_secs()),
         windows: windows().count() as u64,

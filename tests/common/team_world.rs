@@ -11,7 +11,7 @@ use annals::api::{
 use annals::archive::{Archive, Finding, FindingKind, TeamState, WindowRecord};
 use annals::clock::Clock;
 use annals::model::{DeviceId, EventId, EventRow, Instant, Range, RawEvent, ServedTime, Stream, TeamId};
-use annals::pipeline::{Fleet, NoProgress, Settings, TeamRound, Workers};
+use annals::pipeline::{Budget, Fleet, NoProgress, Settings, TeamEdges, TeamMemory, TeamRound, Workers, read_team};
 use annals::store::{MemoryStore, Store};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -116,6 +116,24 @@ impl World {
         };
         let (_, round) = fleet.read_once().await.unwrap().teams.remove(0);
         round.unwrap()
+    }
+
+    /// Runs a round of a new process that has this time for settling and re-scanning.
+    pub async fn run(self: &Arc<Self>, settings: &Settings, time_limit: Duration) -> TeamRound {
+        let archive = Archive::open_or_create(self.store.clone(), || "test".to_owned()).unwrap();
+        let (team, clock) = (TeamId::from("t"), Arc::new(Shared(self.clone())));
+        let edges = TeamEdges {
+            writer: Arc::new(Mutex::new(archive.writer(&team).unwrap())),
+            team,
+            settings: Arc::new(settings.clone()),
+            workers: Workers::Inline,
+            progress: Arc::new(NoProgress),
+            budget: Budget::of(settings),
+            memory: Arc::new(TeamMemory::new(clock.clone())),
+            clock,
+            time_limit: Some(time_limit),
+        };
+        read_team(edges, self.clone()).await
     }
 
     /// Runs a round and asserts that nothing fails.

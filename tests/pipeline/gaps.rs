@@ -8,7 +8,7 @@ use std::time::Duration;
 use annals::archive::{Finding, FindingKind, WindowState};
 use annals::model::{Instant, RawEvent, ServedTime, Stream};
 use annals::pipeline::Settings;
-use common::team_world::{Ask, World, activity, at, connection, entry, unavailable};
+use common::team_world::{Ask, World, activity, at, connection, unavailable};
 
 pub const NOON: &str = "2026-11-20T12:00:00Z";
 /// The beginning of the lag at noon.
@@ -139,33 +139,6 @@ async fn a_failing_list_of_computers_stops_connections_alone() {
     world.calm();
     world.sync(&settings()).await;
     assert_eq!(world.held(Stream::Connections).len(), 1);
-}
-
-/// Billing has whole seconds, so lost entries can have the second of the oldest shown one.
-#[tokio::test]
-async fn a_gap_of_billing_includes_the_seconds_at_its_ends() {
-    let world = World::new("2026-11-20T12:00:00.044Z");
-    world.team().billing = vec![entry("b0", "2026-11-20T11:00:00Z")];
-    world.sync(&settings()).await;
-    world.team().billing = (1..13).rev().map(|n| entry(&format!("b{n}"), "2026-11-20T12:10:00Z")).collect();
-    world.set_now("2026-11-20T12:20:00Z");
-    world.sync(&settings()).await;
-    let gap = ("billing".to_owned(), at(NOON), at("2026-11-20T12:10:01Z"));
-    assert_eq!(intervals(&world), [gap]);
-}
-
-#[tokio::test]
-async fn one_short_billing_answer_loses_nothing() {
-    let world = World::new(NOON);
-    let ledger: Vec<_> = (10..26).rev().map(|n| entry(&format!("b{n}"), "2026-11-20T11:00:00Z")).collect();
-    world.team().billing = ledger[6..].to_vec();
-    world.sync(&settings()).await;
-    for shown in [&[][..], &ledger[6..], &ledger[4..7], &ledger[2..12]] {
-        world.team().billing = shown.to_vec();
-        world.sync(&settings()).await;
-        assert!(gaps(&world).is_empty(), "{:?}", gaps(&world));
-    }
-    assert_eq!(world.held(Stream::Billing).len(), 14);
 }
 
 #[tokio::test]

@@ -5,11 +5,13 @@
 mod common;
 
 mod behind;
+mod billing;
 mod gaps;
 mod inventory_versions;
 mod inventory;
 mod many_busy_teams;
 mod normalize;
+mod rescans;
 mod round_sessions;
 mod rounds;
 mod sessions;

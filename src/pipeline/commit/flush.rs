@@ -12,7 +12,7 @@ use crate::model::{EventRow, Instant, Range, RawPolicy, RejectRow, Stream};
 use crate::planted::{self, Bug};
 
 use crate::pipeline::commit::batch::{Batch, StreamWindow, is_duplicate};
-use crate::pipeline::commit::change::{WindowChange, has_news};
+use crate::pipeline::commit::change::{RowCounts, WindowChange, has_news};
 use crate::pipeline::commit::computer_events::{CommitContext, ComputerEvents};
 use crate::pipeline::commit::counts::CommitCounts;
 use crate::pipeline::commit::join::{ArchivedEvents, NewRows, join, recognise};
@@ -110,24 +110,24 @@ impl<'a> Flush<'a> {
         events: Vec<CountedEvent>,
         changes: &[&WindowChange],
     ) -> Result<(), ArchiveError> {
-        let mut stored = self.stored(stream, &events, changes)?;
+        // Billing shows only the ten newest entries: older entries are missing from the answer, but not deleted.
+        let proved = changes.iter().filter_map(|change| change.confirmed).filter(|_| stream != Stream::Billing);
+        let proved: Vec<Range> = proved.collect();
+        let mut stored = self.stored(stream, &events, &proved)?;
         recognise(&mut stored, &events, self.ctx.writer.salts())?;
         let added = self.rows_of(stream, &events, &mut ArchivedEvents::new(&stored))?;
         let state = self.ctx.writer.state();
-        if stream != Stream::Billing {
-            // Billing shows only the ten newest entries: older entries are missing from the answer, but not deleted.
-            for range in changes.iter().filter_map(|change| change.confirmed) {
-                self.draft.findings.extend(notices::vanished(self.ctx, (stream, window), range, &stored, &events));
-            }
+        for range in proved {
+            self.draft.findings.extend(notices::vanished(self.ctx, (stream, window), range, &stored, &events));
         }
         // The rows replace the events: free their memory before the commit writes.
         drop(events);
         self.draft.findings.extend(notices::changed(self.ctx, stream, &added));
-        let rows = added.rows.len() as u64;
+        let rows = added.counts();
         let before = state.windows.get(&(stream, window.start));
         if let Some(before) = before.filter(|before| before.state != WindowState::Provisional) {
             self.draft.findings.extend(self.notices.late(self.ctx, before, &added));
-            self.flushed.late += rows;
+            self.flushed.late += rows.first_seen;
         }
         let record = self.record((stream, window), before, changes, rows)?;
         if let Some(record) = record.as_ref().filter(|_| changes.iter().any(|change| change.confirmed.is_some())) {
@@ -135,11 +135,11 @@ impl<'a> Flush<'a> {
         }
         let is_settled = |record: &WindowRecord| record.state != WindowState::Provisional;
         let settles = !before.is_some_and(is_settled) && record.as_ref().is_some_and(is_settled);
-        if rows > 0 || settles {
+        if rows.all > 0 || settles {
             self.push_rows((stream, window), added.rows, settles)?;
         }
-        let is_proof = changes.iter().any(|change| change.confirmed.is_some() || change.rescanned);
-        self.draft.windows.extend(record.filter(|record| is_proof || rows > 0 || has_news(record, before)));
+        let is_proof = changes.iter().any(|change| change.confirmed.is_some());
+        self.draft.windows.extend(record.filter(|record| is_proof || rows.all > 0 || has_news(record, before)));
         Ok(())
     }
 
@@ -149,12 +149,13 @@ impl<'a> Flush<'a> {
         (stream, window): StreamWindow,
         before: Option<&WindowRecord>,
         changes: &[&WindowChange],
-        rows: u64,
+        rows: RowCounts,
     ) -> Result<Option<WindowRecord>, ArchiveError> {
         let is_without_text = self.ctx.settings.privacy.of(stream) == RawPolicy::ColumnsOnly;
         let mut record = before.cloned();
         for (n, change) in changes.iter().enumerate() {
-            record = Some(change.apply(record.as_ref(), if n == 0 { rows } else { 0 }, self.ctx.settings));
+            let rows = if n == 0 { rows } else { RowCounts::default() };
+            record = Some(change.apply(record.as_ref(), rows, self.ctx.settings));
         }
         match (before, &mut record) {
             // Future events, and events outside the requested range, may have arrived before the window was read.
@@ -163,14 +164,11 @@ impl<'a> Flush<'a> {
                 record.events += held.len() as u64;
                 record.without_text += held.iter().filter(|event| !event.has_text).count() as u64;
             }
-            (Some(_), Some(record)) if changes.is_empty() => {
-                record.events += rows;
-                record.late += if record.state == WindowState::Provisional { 0 } else { rows };
-            }
+            (Some(_), Some(record)) if changes.is_empty() => rows.add_to(record, self.ctx.settings),
             _ => {}
         }
         if let Some(record) = record.as_mut().filter(|_| is_without_text) {
-            record.without_text += rows;
+            record.without_text += rows.all;
         }
         Ok(record)
     }
@@ -221,12 +219,12 @@ impl<'a> Flush<'a> {
         &self,
         stream: Stream,
         events: &[CountedEvent],
-        changes: &[&WindowChange],
+        proved: &[Range],
     ) -> Result<Vec<StoredEvent>, ArchiveError> {
         let times = || events.iter().filter_map(|held| held.event.at());
-        let starts = times().chain(changes.iter().filter_map(|change| Some(change.confirmed?.start)));
+        let starts = times().chain(proved.iter().map(|range| range.start));
         let after = |at: Instant| Instant::from_nanos(at.nanos() + 1);
-        let ends = times().map(after).chain(changes.iter().filter_map(|change| Some(change.confirmed?.end)));
+        let ends = times().map(after).chain(proved.iter().map(|range| range.end));
         match (starts.min(), ends.max()) {
             (Some(start), Some(end)) => self.ctx.writer.rows().events_in(stream, Range::new(start, end)),
             _ => Ok(Vec::new()),

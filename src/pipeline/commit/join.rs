@@ -9,6 +9,7 @@ use crate::archive::{ArchiveError, Salts, StoredEvent, StoredReject, TeamState};
 use crate::collect::CountedEvent;
 use crate::model::{Digest, DigestMap, EventId, EventRow, Instant, RejectRow, Stream};
 use crate::normalize::{normalize, parse};
+use crate::pipeline::commit::change::RowCounts;
 use crate::planted::{self, Bug};
 
 /// Fewer events do not justify a thread.
@@ -110,10 +111,13 @@ pub struct NewRows {
 }
 
 impl NewRows {
-    /// The times of the first row and of the last row.
-    pub fn times(&self) -> Option<(Instant, Instant)> {
-        let times = || self.rows.iter().map(|row| row.time);
-        times().min().zip(times().max())
+    pub fn counts(&self) -> RowCounts {
+        RowCounts { all: self.rows.len() as u64, first_seen: self.first_seen().count() as u64 }
+    }
+
+    /// The times of the rows that are no revisions.
+    pub fn first_seen(&self) -> impl Iterator<Item = Instant> {
+        self.rows.iter().filter(|row| row.revision == 1).map(|row| row.time)
     }
 }
 

@@ -53,14 +53,14 @@ impl Notices {
 
     /// Events that first appeared after the reading that settled their window.
     pub fn late(&mut self, ctx: &CommitContext<'_>, before: &WindowRecord, added: &NewRows) -> Option<Finding> {
-        let (first, last) = added.times()?;
+        let (first, last) = added.first_seen().min().zip(added.first_seen().max())?;
         let by = before.settled_at.unwrap_or(before.range.end).since(first).as_secs();
         let learned = &mut self.learned.entry(before.stream).or_default().lag;
         *learned = (*learned).max(by.min(LAG_SECONDS_MAX));
         let (subject, delay) = (before.range.to_string(), ctx.seen_at.since(first).as_secs());
         let reason = format!("first seen on a re-scan, up to {delay} s after their time");
         let finding = Finding::new(Some(before.stream), FindingKind::Late, &subject, &reason, ctx.seen_at);
-        Some(Finding { from: Some(first), to: Some(last), count: added.rows.len() as u64, ..finding })
+        Some(Finding { from: Some(first), to: Some(last), count: added.counts().first_seen, ..finding })
     }
 
     pub fn learned(&self, stream: Stream) -> StreamFacts {

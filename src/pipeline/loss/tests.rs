@@ -2,6 +2,7 @@ use super::*;
 use crate::archive::WindowState;
 
 const LAG: Duration = Duration::from_secs(900);
+const DAY: u64 = 86_400;
 
 fn at(seconds: i64) -> Instant {
     Instant::from_seconds(1_700_006_400 + seconds)
@@ -183,9 +184,18 @@ fn behind(history: &ReadHistory, (span, longest): (u64, u64), now: i64) -> Vec<(
     unread.iter().map(|range| (seconds(range.start), seconds(range.end))).collect()
 }
 
+/// With a lag as long as the span, a late event can always be unread when its time leaves the span.
+#[test]
+fn a_lag_as_long_as_the_span_leaves_no_gap_at_each_reading() {
+    for lag in [DAY, 7 * DAY] {
+        let read = ReadHistory { lag: Duration::from_secs(lag), ..history(&[3_600, 86_400]) };
+        assert_eq!(behind(&read, (DAY, DAY), 86_400 + 21_600), [], "{lag}");
+        assert_eq!(behind(&read, (DAY, DAY), 2 * 86_400), [(43_200, 86_400)], "an outage: {lag}");
+    }
+}
+
 #[test]
 fn what_no_reading_vouches_for_falls_behind() {
-    const DAY: u64 = 86_400;
     let mut read = history(&[3_600]);
     assert_eq!(behind(&read, (DAY, DAY), 86_400), []);
     assert_eq!(behind(&read, (1_800, DAY), 3_599), [], "the service's whole second seems earlier than the last point");

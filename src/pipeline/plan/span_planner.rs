@@ -14,7 +14,7 @@ pub fn first_stride(grid: WindowGrid, windows: &Windows) -> Duration {
 
 /// The first stride of a re-scan, from the density of the windows.
 pub fn rescan_stride(windows: &Windows, rescans: &[Range]) -> Duration {
-    let held = rescans.iter().filter_map(|window| windows.get(&window.start));
+    let held = rescans.iter().filter_map(|part| Some(windows.range(..=part.start).next_back()?.1));
     let (events, seconds) =
         held.fold((1, 1), |(events, seconds), held| (events + held.events, seconds + held.range.length().as_secs()));
     Duration::from_secs(seconds.saturating_mul(SPAN_EVENTS_TARGET) / events).max(Duration::from_secs(1))

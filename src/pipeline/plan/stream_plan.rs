@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::archive::{StreamRecord, TeamState, WindowRecord, WindowState};
+use crate::archive::{StreamRecord, TeamState, WindowState};
 use crate::model::{Instant, Range, Stream};
 use crate::planted::{self, Bug};
 
@@ -19,7 +19,7 @@ pub struct StreamPlan {
     pub open: Vec<Range>,
     /// Unconfirmed parts of windows past their lag, oldest first.
     pub unread: Vec<Range>,
-    /// Settled windows to read again, oldest first.
+    /// Parts of settled windows to read again, oldest first.
     pub rescans: Vec<Range>,
 }
 
@@ -51,15 +51,17 @@ pub fn plan(record: &StreamRecord, windows: &Windows, first: Instant, settings: 
             continue;
         }
         let held = windows.get(&window.start);
-        let state = held.map_or(WindowState::Provisional, |held| held.state);
-        if state != WindowState::Provisional {
-            if is_due(held, window, settings, now) {
+        let left = || missing(window, held.map_or(&[], |held| &held.confirmed));
+        match held.filter(|held| held.state != WindowState::Provisional) {
+            Some(_) if settings.rescan_now && settings.since.is_none_or(|since| window.end > since) => {
                 plan.rescans.push(window);
             }
-        } else if window.end.plus(lag) <= now {
-            plan.unread.extend(missing(window, held.map_or(&[], |held| &held.confirmed)));
-        } else {
-            plan.open.push(window);
+            Some(held) if settings.is_rescan_due(held, now) && !planted::is(Bug::NoRescans) => {
+                plan.rescans.extend(left());
+            }
+            Some(_) => {}
+            None if window.end.plus(lag) <= now => plan.unread.extend(left()),
+            None => plan.open.push(window),
         }
     }
     plan
@@ -76,18 +78,10 @@ fn begins(record: &StreamRecord, first: Instant, settings: &Settings, now: Insta
     }
 }
 
-fn is_due(held: Option<&WindowRecord>, window: Range, settings: &Settings, now: Instant) -> bool {
-    let asked = settings.rescan_now && settings.since.is_none_or(|since| window.end > since);
-    let due = held.is_some_and(|held| {
-        held.state == WindowState::Settled && settings.tiers_passed(window.end, now) > held.rescans
-    });
-    asked || (due && !planted::is(Bug::NoRescans))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::archive::WalkPoint;
+    use crate::archive::{WalkPoint, WindowRecord};
     use crate::model::Stream;
 
     fn at(text: &str) -> Instant {
@@ -146,6 +140,38 @@ mod tests {
         let now = at("2026-11-21T00:30:00Z");
         let plan = plan(&record, &windows, now, &Settings::default(), now);
         assert_eq!(days(&plan.rescans), ["2026-11-17", "2026-11-19"]);
+    }
+
+    #[test]
+    fn a_re_scan_continues_with_the_parts_that_it_lacks() {
+        let (start, mut record) = window(19, WindowState::Settled, 0);
+        let (first, second) = record.range.halves().unwrap();
+        record.confirmed = vec![first];
+        let windows = Windows::from([(start, record.clone())]);
+        let stream = StreamRecord { begins: Some(start), ..StreamRecord::default() };
+        let now = at("2026-11-20T01:30:00Z");
+        let rescans = |settings: &Settings| plan(&stream, &windows, now, settings, now).rescans;
+        assert_eq!(rescans(&Settings::default()), [second]);
+        assert_eq!(rescans(&Settings { rescan_now: true, ..Settings::default() }), [record.range]);
+    }
+
+    #[test]
+    fn a_settled_window_is_re_scanned_after_the_list_of_ages_has_changed() {
+        let hours = |ages: &[u64]| ages.iter().map(|hours| Duration::from_secs(hours * 3600)).collect();
+        for (ages, rescans, now, is_due) in [
+            (&[72][..], 2, "2026-11-20T23:00:00Z", false),
+            (&[72], 2, "2026-11-23T00:00:00Z", true),
+            (&[1, 72], 2, "2026-11-23T00:00:00Z", true),
+            (&[1], 2, "2026-11-21T12:00:00Z", true),
+            (&[], 2, "2026-11-21T12:00:00Z", true),
+            (&[1, 24, 72], 2, "2026-11-21T12:00:00Z", false),
+        ] {
+            let windows = Windows::from([window(19, WindowState::Settled, rescans)]);
+            let record = StreamRecord { begins: Some(at("2026-11-19T00:00:00Z")), ..StreamRecord::default() };
+            let settings = Settings { rescan: hours(ages), ..Settings::default() };
+            let plan = plan(&record, &windows, at(now), &settings, at(now));
+            assert_eq!(!plan.rescans.is_empty(), is_due, "{ages:?} at {now}");
+        }
     }
 
     #[test]

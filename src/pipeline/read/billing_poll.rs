@@ -17,6 +17,9 @@ use crate::pipeline::read::billing_snapshot::{
 };
 use crate::pipeline::team::context::TeamContext;
 
+/// The service's `Date` is correct to a few minutes, so the last poll may have been this much earlier.
+const DATE_ERROR_MAX: Duration = Duration::from_secs(300);
+
 /// Polls billing once.
 ///
 /// # Errors
@@ -98,21 +101,12 @@ impl Poll<'_> {
         for window in WindowIndex::new(settings.grid, self.windows).extend(begins, self.now) {
             let held = self.windows.get(&window.start);
             let mut change = WindowChange::new(Stream::Billing, window, self.now);
-            (change.walks, change.requests) = (1, 1);
-            match held.map_or(WindowState::Provisional, |held| held.state) {
-                WindowState::Provisional if window.end.plus(lag(self.record, settings)) <= self.now => {
-                    change.confirmed = Some(window);
-                }
-                WindowState::Settled => {
-                    change.rescanned = true;
-                    change.late_before = held.map_or(0, |held| held.late);
-                    if settings.tiers_passed(window.end, self.now) <= held.map_or(0, |held| held.rescans) {
-                        continue;
-                    }
-                }
-                WindowState::Provisional | WindowState::Sealed => continue,
-            }
-            changes.push(change);
+            (change.walks, change.requests, change.confirmed) = (1, 1, Some(window));
+            let is_due = match held.filter(|held| held.state != WindowState::Provisional) {
+                Some(held) => settings.is_rescan_due(held, self.now),
+                None => window.end.plus(lag(self.record, settings)) <= self.now,
+            };
+            changes.extend(is_due.then_some(change));
         }
         changes
     }
@@ -128,8 +122,9 @@ impl Poll<'_> {
             }
             Overlap::Overrun => {
                 // Entries have whole seconds: lost ones may have the second of the last reading, or of the oldest entry.
-                let from = self.read_to.or(self.record.begins).map(Instant::floor_second);
-                let oldest = self.oldest().filter(|oldest| from.is_none_or(|from| from <= *oldest));
+                let read_to = self.read_to.map(|read_to| read_to.minus(DATE_ERROR_MAX)).or(self.record.begins);
+                let oldest = self.oldest().filter(|oldest| read_to.is_none_or(|read_to| read_to <= *oldest));
+                let from = read_to.into_iter().chain(self.oldest()).min().map(Instant::floor_second);
                 let to = oldest.map_or(self.now, |oldest| oldest.plus(Duration::from_secs(1)));
                 let why = "all ten shown entries are new: entries before them may be lost";
                 (FindingKind::Gap, from, Some(to), why)

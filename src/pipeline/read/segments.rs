@@ -1,10 +1,8 @@
 //! A segment of a span becomes a batch: events of windows, changes of the windows' records, and findings.
 
-use std::collections::BTreeMap;
-
 use crate::archive::{ArchiveError, Finding, FindingKind, TeamWriter, WindowState};
 use crate::collect::{RangeOutcome, Segment};
-use crate::model::ranges::{clip, missing, union};
+use crate::model::ranges::clip;
 use crate::model::{DeviceId, Instant, Range, Stream};
 use crate::pipeline::commit::batch::{Batch, UNSTABLE};
 use crate::pipeline::commit::change::WindowChange;
@@ -17,9 +15,6 @@ const USUAL_WINDOWS: usize = 14;
 
 /// The finding of a suspicious empty answer, and whether the program believes the answer.
 type Doubt = Result<Option<(Finding, bool)>, ArchiveError>;
-
-/// The parts of each window that this round re-scanned, by the window's start.
-pub type Rescanned = BTreeMap<Instant, Vec<Range>>;
 
 impl Round<'_> {
     /// Notes a segment: the service's clock, the progress, and the stability of its range.
@@ -36,16 +31,11 @@ impl Round<'_> {
         }
     }
 
-    /// The batch of a segment. `rescanned`: the parts of each window that this round re-scanned before.
+    /// The batch of a segment.
     ///
     /// # Errors
     /// When the archive cannot be read.
-    pub async fn batch_of(
-        &self,
-        segment: Segment,
-        purpose: Purpose,
-        rescanned: &mut Rescanned,
-    ) -> Result<Batch, ArchiveError> {
+    pub async fn batch_of(&self, segment: Segment, purpose: Purpose) -> Result<Batch, ArchiveError> {
         let mut batch = Batch::default();
         self.note_anomalies(&mut batch, segment.range, segment.stats.anomalies);
         let is_unstable = segment.outcome != RangeOutcome::Confirmed;
@@ -55,9 +45,6 @@ impl Round<'_> {
             let mut change = WindowChange::new(self.stream, window, read_at);
             change.ended_at = self.ctx.service().now().max(read_at);
             (change.walks, change.requests) = (segment.stats.walks, segment.stats.requests);
-            if let Some(held) = self.windows.get(&window.start) {
-                (change.late_before, change.is_resumed) = (held.late, !held.confirmed.is_empty());
-            }
             if is_unstable && purpose == Purpose::Settle {
                 change.unstable = Some(part);
                 batch.findings.extend(self.unstable(part));
@@ -71,11 +58,6 @@ impl Round<'_> {
                 batch.defer_finding(finding);
             } else {
                 change.confirmed = Some(part);
-            }
-            if purpose == Purpose::Rescan && !is_unstable {
-                let parts = rescanned.entry(window.start).or_default();
-                *parts = union(parts, part);
-                change.rescanned = missing(window, parts).is_empty();
             }
             batch.changes.push(change);
         }

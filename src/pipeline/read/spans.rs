@@ -9,7 +9,6 @@ use crate::pipeline::commit::batch::Batch;
 use crate::pipeline::error::RoundError;
 use crate::pipeline::plan::span_planner::SpanPlanner;
 use crate::pipeline::read::round::{PAD_SECONDS, Purpose, Round};
-use crate::pipeline::read::segments::Rescanned;
 use crate::pipeline::settings::{READ_EVENTS_MAX, RESCAN_EVENTS_MAX, RESCAN_WALK_EVENTS_MAX, WALK_EVENTS_MAX};
 use crate::pipeline::team::budget::{Permit, split_off};
 
@@ -27,14 +26,14 @@ impl Round<'_> {
     /// When the service does not answer, or the commit stage has ended.
     pub async fn spans(&self, mut planner: SpanPlanner, purpose: Purpose) -> Result<(), RoundError> {
         self.ctx.progress.planned(&self.ctx.team, self.stream, planner.seconds_left());
-        let mut rescanned = Rescanned::new();
         let mut readings = FuturesUnordered::new();
         let (mut is_first, mut failed) = (true, None);
         loop {
             while failed.is_none() && readings.len() < self.ctx.readings_at_once() {
                 // A round that is out of time still makes some progress: it reads the first span.
                 if !is_first && self.ctx.is_out_of_time() && !planner.is_empty() {
-                    self.ctx.deferred().is_unfinished = true;
+                    // A re-scan reads old events again, so read points do not wait for it.
+                    self.ctx.leave_rest((purpose == Purpose::Settle).then_some(self.stream));
                     break;
                 }
                 let Some(span) = planner.next_span() else { break };
@@ -49,7 +48,7 @@ impl Round<'_> {
                     // Events in the padding of a re-scan say nothing about the span: the span would become ever shorter.
                     planner.learn(segment.range, segment.owned_by(segment.range));
                     self.note_read(&segment);
-                    let batch = self.batch_of(segment, purpose, &mut rescanned).await?;
+                    let batch = self.batch_of(segment, purpose).await?;
                     self.ctx.inbox.add(batch, permit).await?;
                     if !reader.is_done() {
                         readings.push(self.step(span, Some(reader), purpose));

@@ -95,7 +95,7 @@ async fn ask_each(
             end = Some(End::Cut);
         } else if at < last && ctx.is_out_of_time() {
             // The next run continues: the team's events must not wait.
-            ctx.deferred().is_unfinished = true;
+            ctx.leave_rest(None);
             end = Some(End::Cut);
         }
         if answers.len() >= USERS_A_COMMIT {

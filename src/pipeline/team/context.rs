@@ -33,7 +33,7 @@ pub struct TeamContext {
 pub struct Deferred {
     /// Unstable ranges, which stay open.
     pub open: Vec<(Stream, Range)>,
-    /// Streams with an open window that was not read whole.
+    /// Streams that this round did not read up to its start.
     pub unread: BTreeSet<Stream>,
     /// The round is out of time and has more to do.
     pub is_unfinished: bool,
@@ -59,8 +59,14 @@ impl TeamContext {
 
     /// Whether a read point may vouch for the stream: this round read everything up to its start.
     pub fn is_read(&self, stream: Stream) -> bool {
-        let deferred = self.deferred();
-        self.settings.until.is_none() && !deferred.is_unfinished && !deferred.unread.contains(&stream)
+        self.settings.until.is_none() && !self.deferred().unread.contains(&stream)
+    }
+
+    /// Notes that this round is out of time. `unread`: a stream that it did not read up to its start.
+    pub fn leave_rest(&self, unread: Option<Stream>) {
+        let mut deferred = self.deferred();
+        deferred.is_unfinished = true;
+        deferred.unread.extend(unread);
     }
 
     /// Whether this round is out of time and leaves the rest to the next round.

@@ -5,6 +5,7 @@
 //! own, so they remain readable after another process evicts them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -107,7 +108,7 @@ impl Cache {
         &self.directory
     }
 
-    /// Holds the files. Any file in it is evicted when it is the least recently used one.
+    /// Holds the files. Only names that the cache gives are evicted: the directory can hold files of others.
     pub fn files_directory(&self) -> PathBuf {
         self.directory.join(FILES)
     }
@@ -172,17 +173,13 @@ impl Cache {
     ) -> Result<(), CacheError> {
         let cached = self.files_directory().join(name_of(&file.sha256));
         let link = pinned.path_of(file);
-        match fs::hard_link(&cached, &link) {
-            Ok(()) if fs::metadata(&link).map_err(self.failed())?.len() == file.bytes => {
+        if if_there(fs::hard_link(&cached, &link)).map_err(self.failed())?.is_some() {
+            if fs::metadata(&link).map_err(self.failed())?.len() == file.bytes {
                 return touch(&link).map_err(self.failed());
             }
             // Somebody cut the cached file short, or a disk lost its end.
-            Ok(()) => {
-                remove_if_there(&link).map_err(self.failed())?;
-                remove_if_there(&cached).map_err(self.failed())?;
-            }
-            Err(e) if e.kind() == ErrorKind::NotFound => {}
-            Err(e) => return Err(self.failed()(e)),
+            fs::remove_file(&link).map_err(self.failed())?;
+            if_there(fs::remove_file(&cached)).map_err(self.failed())?;
         }
         self.fetch(store, file, pinned, &cached)?;
         if let Some(progress) = &self.progress {
@@ -205,7 +202,7 @@ impl Cache {
 
     /// Evicts the least recently used files until at most `bytes` remain. Returns at once if another process is evicting.
     fn make_room(&self, bytes: u64) -> io::Result<()> {
-        let lock = File::create(self.directory.join(LOCK))?;
+        let lock = File::options().append(true).create(true).open(self.directory.join(LOCK))?;
         if lock.try_lock().is_err() {
             return Ok(());
         }
@@ -216,26 +213,19 @@ impl Cache {
             if sum <= bytes {
                 break;
             }
-            remove_if_there(&path)?;
+            if_there(fs::remove_file(path))?;
             sum -= meta.len();
         }
         Ok(())
     }
 
     fn cached_files(&self) -> io::Result<Vec<(PathBuf, fs::Metadata)>> {
-        let entries = match fs::read_dir(self.files_directory()) {
-            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            other => other?,
-        };
+        let Some(entries) = if_there(fs::read_dir(self.files_directory()))? else { return Ok(Vec::new()) };
         let mut found = Vec::new();
         for entry in entries {
             let entry = entry?;
-            match entry.metadata() {
-                Ok(meta) if meta.is_file() => found.push((entry.path(), meta)),
-                Ok(_) => {}
-                Err(e) if e.kind() == ErrorKind::NotFound => {}
-                Err(e) => return Err(e),
-            }
+            let meta = if_there(entry.metadata())?.filter(|meta| meta.is_file() && is_own(&entry.file_name()));
+            found.extend(meta.map(|meta| (entry.path(), meta)));
         }
         Ok(found)
     }
@@ -258,12 +248,9 @@ impl Cache {
         let is_live = |path: &Path| path.file_name().and_then(|name| name.to_str()).is_some_and(|n| names.contains(n));
         let files = self.cached_files().map_err(self.failed())?;
         let others: Vec<&PathBuf> = files.iter().map(|(path, _)| path).filter(|path| !is_live(path)).collect();
-        others.iter().try_for_each(|path| remove_if_there(path)).map_err(self.failed())?;
+        others.iter().try_for_each(|path| if_there(fs::remove_file(path)).map(drop)).map_err(self.failed())?;
         // The pins of a killed process.
-        match self.remove_stale_pins() {
-            Err(e) if e.kind() != ErrorKind::NotFound => return Err(self.failed()(e)),
-            _ => {}
-        }
+        if_there(self.remove_stale_pins()).map_err(self.failed())?;
         Ok(others.len() as u64)
     }
 
@@ -278,10 +265,17 @@ impl Cache {
     }
 }
 
-fn remove_if_there(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
-        other => other,
+/// Whether the cache gives such names: to files, to ledger objects, and to unfinished ones.
+fn is_own(name: &OsStr) -> bool {
+    let (stem, kind) = name.to_str().and_then(|name| name.rsplit_once('.')).unwrap_or_default();
+    matches!(kind, "parquet" | "object") && stem.parse::<Digest>().is_ok() || stem.is_empty() && kind.starts_with("tmp")
+}
+
+/// `None` if the file is gone: another process evicts files, too.
+fn if_there<T>(done: io::Result<T>) -> io::Result<Option<T>> {
+    match done {
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+        done => done.map(Some),
     }
 }
 

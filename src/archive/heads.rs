@@ -4,6 +4,7 @@
 //! number, its `sha256`, the public key, and the signature as in the note of that head. A rotation line, signed by the
 //! old key and the new key, replaces the key.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use crate::model::path::{ArchivePath, ledger_of};
@@ -11,12 +12,15 @@ use crate::model::{Digest, Instant, LedgerSeq, TeamId, TeamKey};
 use crate::store::{Store, StoreError, Tail};
 
 use super::ArchiveError;
+use super::ledger::Line;
 use super::ledger_files::{LedgerEnd, ledger_days, lines_of};
 use super::note::{Head, NoteSignature, PublicKey, SecretKey};
 use super::replay::Replay;
 use super::text_lines::{TextLine, TextLines};
 
 const ROTATION: &str = "rotation";
+/// What an administrator does about unsigned lines.
+pub const SIGN_ALL: &str = "check that only Annals wrote them, stop `annals run`, then run `annals anchor --sign`";
 
 /// One line of a file of signatures.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,6 +110,8 @@ pub struct Signer {
     pub key: SecretKey,
     /// The previous key, if this key takes over from it.
     pub previous: Option<SecretKey>,
+    /// An administrator vouches for all unsigned lines. Else only the last line is signed later, as after an interruption.
+    pub signs_all: bool,
 }
 
 /// Writes a team's signatures.
@@ -114,11 +120,13 @@ pub struct HeadsWriter {
     archive_id: String,
     team: TeamKey,
     end: LedgerEnd,
+    /// More than one line is unsigned: somebody wrote without the key, so all later lines stay unsigned, too.
+    is_behind: bool,
 }
 
 impl HeadsWriter {
-    /// Opens a team's signatures, and signs all unsigned lines: the last line after an interruption, and all lines that
-    /// were written without a key since the last signature.
+    /// Opens a team's signatures, and signs the last line if only this one is unsigned: an interruption leaves no more. Signs all
+    /// unsigned lines for [`Signer::signs_all`].
     ///
     /// # Errors
     /// When the store fails, a signed line differs from the ledger, or another key has signed and did not hand over.
@@ -131,42 +139,58 @@ impl HeadsWriter {
     ) -> Result<Self, ArchiveError> {
         let key = TeamKey::of(team);
         let (last, end) = recover(store, &key)?;
-        let mut writer = Self { signer, archive_id: archive_id.to_owned(), team: key, end };
-        let signed = last.as_ref().map(HeadLine::seq);
+        let mut writer = Self { signer, archive_id: archive_id.to_owned(), team: key, end, is_behind: false };
+        let signed = last.as_ref().map_or(LedgerSeq(0), HeadLine::seq);
         let head = replay.last.as_ref();
         let is_held = match (&last, head) {
             (Some(HeadLine::Signed { seq, hash, .. }), Some(head)) if *seq == head.seq => *hash == head.hash,
-            _ => signed <= head.map(|head| head.seq),
+            _ => signed <= head.map_or(LedgerSeq(0), |head| head.seq),
         };
         if !is_held {
-            let seq = signed.unwrap_or_default();
-            return Err(writer.refused(seq.0, format!("the signed line {seq} differs from the ledger's line")));
+            return Err(writer.refused(signed.0, format!("the signed line {signed} differs from the ledger's line")));
         }
         let Some(head) = head else { return Ok(writer) };
-        let Some(last) = last else {
-            writer.sign(store, head.seq, head.hash, head.day)?;
-            return Ok(writer);
-        };
-        if last.key() != writer.signer.key.public() {
-            writer.rotate(store, last.seq(), last.key(), writer.end.day.unwrap_or(head.day))?;
+        if let Some(last) = last.as_ref().filter(|last| last.key() != writer.signer.key.public()) {
+            writer.rotate(store, signed, last.key(), writer.end.day.unwrap_or(head.day))?;
         }
-        if last.seq() < head.seq {
-            for (seq, hash, day) in lines_after(store, &writer.team, last.seq())? {
-                writer.sign(store, seq, hash, day)?;
-            }
+        writer.is_behind = signed.next() < head.seq && !writer.signer.signs_all;
+        if writer.is_behind {
+            let (first, last) = (signed.next(), head.seq);
+            tracing::error!(%team, "lines {first} to {last} are not signed, so no later line is signed: {SIGN_ALL}");
+        } else if signed < head.seq {
+            // The first signature vouches for all lines before it.
+            let first = if last.is_some() { signed.next() } else { head.seq };
+            writer.sign_lines(store, first..=head.seq)?;
         }
         Ok(writer)
+    }
+
+    /// Signs lines after the last signature. The caller has replayed and checked all of them.
+    fn sign_lines(&mut self, store: &dyn Store, asked: RangeInclusive<LedgerSeq>) -> Result<(), ArchiveError> {
+        let end = self.end.day;
+        for day in ledger_days(store, &self.team)?.into_iter().filter(|day| Some(*day) >= end) {
+            for (Line { seq, team_id, .. }, hash) in lines_of(store, &self.team, day)? {
+                if asked.contains(&seq) {
+                    self.sign(store, seq, hash, day)?;
+                    tracing::warn!(team = %team_id, "line {seq} had no signature, and is signed now");
+                }
+            }
+        }
+        Ok(())
     }
 
     pub fn key(&self) -> &PublicKey {
         self.signer.key.public()
     }
 
-    /// Signs a line of the ledger.
+    /// Signs a line of the ledger, unless earlier ones are unsigned.
     ///
     /// # Errors
     /// When the store fails; the next opening signs the line.
     pub fn sign(&mut self, store: &dyn Store, seq: LedgerSeq, hash: Digest, day: Instant) -> Result<(), StoreError> {
+        if self.is_behind {
+            return Ok(());
+        }
         let text = Head::new(&self.archive_id, &self.team, seq, hash).text();
         let key = &self.signer.key;
         let line = HeadLine::Signed { seq, hash, key: key.public().clone(), signature: key.sign(&text) };
@@ -256,26 +280,6 @@ pub(super) fn recover(store: &dyn Store, key: &TeamKey) -> Result<(Option<HeadLi
     Ok((None, LedgerEnd::default()))
 }
 
-/// The ledger lines after `seq`. The caller has replayed and checked all of them.
-fn lines_after(
-    store: &dyn Store,
-    key: &TeamKey,
-    seq: LedgerSeq,
-) -> Result<Vec<(LedgerSeq, Digest, Instant)>, ArchiveError> {
-    let mut found = Vec::new();
-    for day in ledger_days(store, key)?.into_iter().rev() {
-        let here = lines_of(store, key, day)?;
-        let is_enough = here.first().is_some_and(|(first, _)| first.seq <= seq.next());
-        let later = here.into_iter().filter(|(line, _)| line.seq > seq);
-        found.extend(later.map(|(line, hash)| (line.seq, hash, day)));
-        if is_enough {
-            break;
-        }
-    }
-    found.sort_by_key(|(seq, _, _)| *seq);
-    Ok(found)
-}
-
 /// Opens a team's signatures, if a key is configured. After the first signed line, every later line needs a signature.
 ///
 /// # Errors
@@ -291,30 +295,7 @@ pub fn heads_of(
         return Ok(Some(HeadsWriter::open(store, signer, archive_id, team, replay)?));
     }
     if !heads_days(store, &TeamKey::of(team))?.is_empty() {
-        tracing::warn!(%team, "the heads of this ledger are signed, and this process has no key: `verify` will say so");
+        tracing::warn!(%team, "this ledger is signed, but this process has no key: its lines wait for `annals anchor --sign`");
     }
     Ok(None)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::tests::{at, history, open, team, writer};
-    use super::*;
-    use crate::store::MemoryStore;
-
-    #[test]
-    fn the_lines_after_a_head_are_found_across_days() {
-        let disk = MemoryStore::new();
-        let mut writer = writer(&open(&(Arc::new(disk.clone()) as _)));
-        let days = ["2026-11-20", "2026-11-20", "2026-11-21", "2026-11-23", "2026-11-23"];
-        for (draft, day) in history().into_iter().zip(days) {
-            let _ = writer.commit(draft, at(&format!("{day}T12:00:00Z"))).unwrap();
-        }
-        for seq in 0..=5 {
-            let found = lines_after(&disk, &TeamKey::of(&team()), LedgerSeq(seq)).unwrap();
-            let found: Vec<_> = found.into_iter().map(|(seq, _, day)| (seq.0, day)).collect();
-            let expected = days.iter().zip(1..).map(|(day, number)| (number, at(&format!("{day}T00:00:00Z"))));
-            assert_eq!(found, expected.filter(|(number, _)| *number > seq).collect::<Vec<_>>(), "behind {seq}");
-        }
-    }
 }

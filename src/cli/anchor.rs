@@ -1,4 +1,5 @@
-//! `annals anchor`: prints the heads of the ledgers, so that the user keeps them elsewhere; makes the signing key.
+//! `annals anchor`: prints the heads of the ledgers, so that the user keeps them elsewhere; makes the signing key; signs lines that
+//! have no signature.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -31,8 +32,11 @@ pub struct AnchorArgs {
     /// Send the heads to this address as text by POST, without a token; redirects are not followed
     #[arg(long, value_name = "URL")]
     post: Option<String>,
+    /// First sign the lines that have no signature, with `[signing] key_file`: you vouch for them; stop `annals run` before
+    #[arg(long)]
+    sign: bool,
     /// Only make a new signing key, in a file that only you can read, and print its public key
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["team", "output", "post"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["team", "output", "post", "sign"])]
     keygen: Option<PathBuf>,
     /// The name of the new key [default: annals- and 8 digits]
     #[arg(long, value_name = "NAME", requires = "keygen")]
@@ -46,7 +50,9 @@ and the signatures follow, if a signing key is configured. The format is a check
 To sign: run `annals anchor --keygen FILE`, then set `[signing] key_file` in annals.toml. Annals then signs each commit. Give the \
 public key to each person who verifies: `annals verify --key KEY`. To replace a key, name the old key's file in \
 `[signing] previous_key_file`.
-Exit codes: 0 done; 1 the heads could not be posted or written; 2 wrong use.";
+An interruption leaves one line without a signature, and Annals signs it later. If more lines have none, Annals signs no line of \
+this ledger before you run `annals anchor --sign`: the archive is older than the key, or somebody wrote without the key.
+Exit codes: 0 done; 1 the heads could not be signed, posted or written; 2 wrong use.";
 
 pub fn run(global: &Global, args: &AnchorArgs) -> Result<Exit, Error> {
     let config = global.load()?;
@@ -54,6 +60,9 @@ pub fn run(global: &Global, args: &AnchorArgs) -> Result<Exit, Error> {
         return keygen(&config, path, args.name.as_deref());
     }
     let address = args.post.as_deref().map(check_address).transpose()?;
+    if args.sign {
+        sign_lines(&config, &args.team)?;
+    }
     let heads = heads(&config, &args.team)?;
     if args.output.is_some() || address.is_none() {
         output::to(args.output.as_deref(), |out| out.write_all(heads.as_bytes()).map_err(Error::output))?;
@@ -77,6 +86,7 @@ fn keygen(config: &Config, path: &Path, name: Option<&str>) -> Result<Exit, Erro
         "the private key is in {}: set [signing] key_file in annals.toml to this path",
         printable(&path.display().to_string())
     ));
+    output::say("then stop `annals run`, and run `annals anchor --sign` once, if the archive has lines already");
     output::say("give the public key to each person who verifies:");
     output::print(format!("{}\n", key.public()).as_bytes())?;
     Ok(Exit::Done)
@@ -99,6 +109,16 @@ fn write_key(path: &Path, text: &str) -> Result<(), Error> {
         )),
         _ => Error::io(format!("cannot write {}", path.display()), e),
     })
+}
+
+/// Opening a team with such a signer signs its lines.
+fn sign_lines(config: &Config, asked: &[String]) -> Result<(), Error> {
+    let signer = reading::signer_of(config, true)?;
+    if signer.is_none() {
+        return Err(Error::Usage("--sign: no key is configured: name its file in signing.key_file".to_owned()));
+    }
+    let archive = query::open(config)?.signed_by(signer);
+    teams::in_archive(&archive, asked)?.iter().try_for_each(|team| Ok(archive.writer(team).map(drop)?))
 }
 
 /// The heads of the teams, with an empty line between two heads.

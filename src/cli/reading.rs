@@ -158,12 +158,20 @@ fn check_new_directory(directory: &Path) -> Result<(), Error> {
 /// # Errors
 /// When a key cannot be read.
 pub fn signer(config: &Config) -> Result<Option<Arc<Signer>>, Error> {
+    signer_of(config, false)
+}
+
+/// Like [`signer`]; with `signs_all`, it signs every line that has no signature.
+///
+/// # Errors
+/// As [`signer`].
+pub fn signer_of(config: &Config, signs_all: bool) -> Result<Option<Arc<Signer>>, Error> {
     let signing = &config.signing;
     let Some(path) = &signing.key_file else { return Ok(None) };
     let key = secret_key("signing.key_file", path)?;
     let previous = signing.previous_key_file.as_deref();
     let previous = previous.map(|path| secret_key("signing.previous_key_file", path)).transpose()?;
-    Ok(Some(Arc::new(Signer { key, previous })))
+    Ok(Some(Arc::new(Signer { key, previous, signs_all })))
 }
 
 /// Reads a private key from a file. Logs a warning if other users can read the file.

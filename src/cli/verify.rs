@@ -15,14 +15,16 @@ use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::files::{self, Links};
 use crate::lake;
-use crate::model::{Location, Scheme};
+use crate::model::{Digest, Location, Scheme};
 use crate::report::{TeamNames, printable};
 use crate::store::Store;
 
 use super::{Global, output, query, reading};
 
-/// Heads and keys are short: a longer file is another file.
-const GIVEN_BYTES_MAX: u64 = 1 << 20;
+/// A key is short: a longer file is another file.
+const KEY_BYTES_MAX: u64 = 1 << 20;
+/// More than 100,000 heads: a longer file is another file.
+const HEADS_BYTES_MAX: u64 = 16 << 20;
 /// The text shows this many notices; the JSON holds all.
 const NOTICES_SHOWN_MAX: usize = 20;
 
@@ -47,8 +49,10 @@ const AFTER: &str = "\
 Verdicts, from the weakest: BROKEN (the report names each fault); UNVERIFIABLE (another version wrote the archive); SELF-CONSISTENT \
 (unanchored): everything agrees, but only a head kept elsewhere can show that nobody cut off the end or rewrote the whole; \
 ANCHORED up to seq N at T: the archive holds the given heads.
-Notices (a clock that was set back, a recorded gap, a long silence) are not faults and change neither verdict nor exit code.
-Exit codes: 0 no fault; 1 a fault was found; 2 wrong use; 3 no fault, but a key was given and a last line is not signed.";
+Notices (a clock that was set back, a recorded gap, a long silence) are not faults and do not change the verdict.
+Exit codes: 0 no fault; 1 a fault was found; 2 wrong use; 3 no fault, but a notice says that a check is weaker: BAD_SIG (a key was \
+given, and a last line is not signed), POLICY_CHANGED (rows expired under another policy than the configured one), REWRITTEN (the \
+bucket did not list the older versions of the ledger: allow s3:ListBucketVersions).";
 
 pub fn run(global: &Global, args: &VerifyArgs) -> Result<Exit, Error> {
     let config = global.load()?;
@@ -85,8 +89,10 @@ pub fn run(global: &Global, args: &VerifyArgs) -> Result<Exit, Error> {
         text(&place.to_string(), &report, &names(store))
     };
     output::print(text.as_bytes())?;
-    let is_weaker =
-        report.notices.iter().any(|notice| matches!(notice.code, FaultCode::BadSig | FaultCode::PolicyChanged));
+    let is_weaker = report
+        .notices
+        .iter()
+        .any(|notice| matches!(notice.code, FaultCode::BadSig | FaultCode::PolicyChanged | FaultCode::Rewritten));
     Ok(match report.is_clean() {
         false => Exit::Fault,
         true if is_weaker => Exit::Weaker,
@@ -118,7 +124,8 @@ fn heads_of(given: &str) -> Result<Vec<KnownHead>, Error> {
         Ok(hash) => Ok(vec![KnownHead::Hash(hash)]),
         Err(_) => Ok(Head::parse_all(text)?.into_iter().map(KnownHead::Note).collect()),
     };
-    if given.starts_with("annals/") || given.trim().len() == 64 {
+    // A path has no newline, and the name of a file can have 64 characters, too.
+    if given.contains('\n') || given.trim().parse::<Digest>().is_ok() {
         return parse(given).map_err(|e: String| Error::Usage(format!("--head: {}", printable(&e))));
     }
     let text = read_given("--head", given)?;
@@ -130,7 +137,7 @@ pub fn key_of(place: &str, given: &str) -> Result<PublicKey, Error> {
     if let Ok(key) = given.trim().parse() {
         return Ok(key);
     }
-    let text = files::read_text(Path::new(given), Links::Follow, GIVEN_BYTES_MAX).map_err(|source| {
+    let text = files::read_text(Path::new(given), Links::Follow, KEY_BYTES_MAX).map_err(|source| {
         Error::Usage(format!("{place}: {}: neither a public key nor a readable file: {source}", printable(given)))
     })?;
     text.trim().parse().map_err(|e| Error::Usage(format!("{place}: {}: {e}", printable(given))))
@@ -139,8 +146,12 @@ pub fn key_of(place: &str, given: &str) -> Result<PublicKey, Error> {
 fn read_given(place: &str, path: &str) -> Result<String, Error> {
     let mut text = String::new();
     let read =
-        std::fs::File::open(Path::new(path)).and_then(|file| file.take(GIVEN_BYTES_MAX).read_to_string(&mut text));
+        std::fs::File::open(Path::new(path)).and_then(|file| file.take(HEADS_BYTES_MAX + 1).read_to_string(&mut text));
     match read {
+        Ok(bytes) if bytes as u64 > HEADS_BYTES_MAX => Err(Error::Usage(format!(
+            "{place}: {}: the file is larger than {HEADS_BYTES_MAX} bytes: divide it, and give each part",
+            printable(path)
+        ))),
         Ok(_) => Ok(text),
         Err(source) => {
             Err(Error::Usage(format!("{place}: {}: neither a head nor a readable file: {source}", printable(path))))

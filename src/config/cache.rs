@@ -12,16 +12,17 @@ pub struct CacheSettings {
 }
 
 impl CacheSettings {
-    /// `directory` is the configuration file's; paths in the file are relative to it. Default: the user's cache directory.
+    /// `directory` is the configuration file's; paths in the file are relative to it. Default: the user's cache directory; if
+    /// there is none, a directory beside the file. In a shared directory, other users could plant files.
     pub(super) fn of_file(
         section: &file::CacheSection,
         directory: &Path,
         place: &impl Fn(&str) -> String,
     ) -> Result<Self, ConfigError> {
         let of_user = || {
-            let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
-            let base = std::env::var_os("XDG_CACHE_HOME").filter(|text| !text.is_empty()).map(PathBuf::from);
-            base.or_else(home).unwrap_or_else(std::env::temp_dir).join("annals/files")
+            let variable = |name| std::env::var_os(name).filter(|text| !text.is_empty()).map(PathBuf::from);
+            let base = variable("XDG_CACHE_HOME").or_else(|| variable("HOME").map(|home| home.join(".cache")));
+            base.map_or_else(|| directory.join("annals-cache"), |base| base.join("annals/files"))
         };
         let bytes = parse_bytes(&section.size).map_err(|message| ConfigError::invalid(place("cache.size"), message))?;
         Ok(Self { directory: section.directory.as_ref().map_or_else(of_user, |path| directory.join(path)), bytes })

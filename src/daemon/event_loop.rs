@@ -10,7 +10,7 @@ use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 
 use crate::api::ApiError;
-use crate::archive::{Archive, ArchiveError, VerifyOptions, verify};
+use crate::archive::{Archive, ArchiveError, FaultCode, VerifyOptions, verify};
 use crate::config::Schedule;
 use crate::lake;
 use crate::model::{Instant, Stream, TeamId};
@@ -281,6 +281,8 @@ async fn check(archive: Arc<Archive>, edges: Arc<Edges>) -> Verified {
     let at = edges.clock.now();
     match report {
         Ok(report) => {
+            let unchecked = report.notices.iter().filter(|notice| notice.code == FaultCode::Rewritten);
+            unchecked.for_each(|notice| tracing::warn!("verify of {}: {}", notice.object, notice.detail));
             let first = report.faults.first().map(|fault| format!("{} {}", fault.code.into_str(), fault.object));
             Verified { at, faults: report.faults.len(), first }
         }

@@ -85,9 +85,10 @@ impl LocalStore {
                 self.walk(&entry.path(), &path, found)?;
                 continue;
             }
-            let irregular = match name.to_str() {
-                None => Some("its name is not valid UTF-8".to_owned()),
-                Some(_) => irregularity(&meta),
+            // The names of its directories count, too.
+            let irregular = match entry.path().strip_prefix(&self.root).map(Path::to_str) {
+                Ok(Some(_)) => irregularity(&meta),
+                _ => Some("its name is not valid UTF-8".to_owned()),
             };
             found.push(Listed { path, bytes: meta.len(), modified: modified(&meta), tag: None, irregular });
         }
@@ -268,7 +269,9 @@ impl Store for LocalStore {
         options.write(true).create(true).truncate(false);
         let file = files::open_with(&mut options, &full, Links::Refuse)
             .map_err(|e| irregular(&path, &e).unwrap_or_else(|| fail(e)))?;
-        match file.try_lock() {
+        // A process holds this lock for milliseconds. Daemons that start together wait for it.
+        let locked = if name == LOCK_OF_NEW { file.lock().map_err(TryLockError::Error) } else { file.try_lock() };
+        match locked {
             Ok(()) => Ok(Box::new(LocalGuard(file))),
             Err(TryLockError::WouldBlock) => Err(StoreError::Locked { name: name.to_owned() }),
             Err(TryLockError::Error(e)) => Err(fail(e)),

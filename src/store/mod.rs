@@ -118,7 +118,8 @@ pub trait Store: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Takes a lock until the guard is dropped or this process ends. The lock of a dead process is free.
+    /// Takes a lock until the guard is dropped or this process ends. The lock of a dead process is free. On a local disk, this
+    /// waits for the lock of a new archive.
     ///
     /// # Errors
     /// [`StoreError::Locked`] if another process holds it, [`StoreError::Io`].

@@ -368,6 +368,7 @@ fn a_key_beside_the_data_is_self_asserted_and_a_key_is_kept_elsewhere() {
         &["anchor", "--keygen", "archive/new.key"],
         &["anchor", "-o", "archive/head"],
         &["anchor", "--team", "nobody"],
+        &["anchor", "--sign"],
         &["anchor", "--post", "ftp://example.com"],
         &["verify", "--key", "nonsense"],
         &["verify", "--head", "nothing-there"],

@@ -17,3 +17,4 @@ mod other_engine;
 mod posted_head;
 mod second_verifier;
 mod size;
+mod unsigned_lines;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use bucket_scene::{FIRST, Scene};
 use faulty_service::chance::Chance;
 use faulty_service::{Action, DAY, HOUR, SINCE, busy};
-use object_server::{ACCESS_KEY, BUCKET, Effect, Rule, SECRET_KEY};
+use object_server::{ACCESS_KEY, BUCKET, Effect, Kind, Rule, SECRET_KEY};
 use serde_json::Value;
 
 #[test]
@@ -104,6 +104,10 @@ fn a_rewritten_ledger_line_is_named_if_the_bucket_keeps_versions() {
     scene.server.tamper(&line, None);
     scene.server.tamper(&line, Some(same));
     scene.run(&["verify"]).ended(1).says(&["REWRITTEN", "line/000000000001.jsonl", "was deleted at"]);
+    // Without the list of versions, the check is weaker, and says so.
+    scene.server.fail(Rule::new(Effect::Refused(403, None)).on(Kind::List).with("versions"));
+    let words = ["SELF-CONSISTENT", "notice: REWRITTEN ledger: older versions were not checked: ", "403"];
+    scene.run(&["verify"]).ended(3).says(&words);
 }
 
 /// F63.
@@ -138,7 +142,7 @@ fn kills_and_lost_answers_lose_and_double_nothing() {
     for round in 0..10 {
         scene.server.heal();
         match round % 3 {
-            0 => scene.server.fail(Rule::new(Effect::AnswerLost).on(object_server::Kind::Put).chance(20, round)),
+            0 => scene.server.fail(Rule::new(Effect::AnswerLost).on(Kind::Put).chance(20, round)),
             1 => scene.server.fail(Rule::new(Effect::Refused(503, None)).chance(10, round)),
             _ => {}
         }
@@ -255,7 +259,7 @@ fn a_fault_of_a_bucket_is_reported_in_one_line() {
     said("ftp://bucket/x", 2, &["ftp://"]);
     said("s3://key:secret@bucket/x", 2, &["credentials"]);
     // The program refuses a bucket that lets two writers win, and writes nothing to it.
-    scene.server.fail(Rule::new(Effect::ConditionIgnored).on(object_server::Kind::Put));
+    scene.server.fail(Rule::new(Effect::ConditionIgnored).on(Kind::Put));
     let run = scene.sync().ended(1);
     assert!(run.stderr.contains("but only one may win"), "{run:?}");
     assert_eq!(scene.server.keys(), Vec::<String>::new());

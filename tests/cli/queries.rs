@@ -184,3 +184,45 @@ fn verify_prints_the_counts_and_names_every_fault() {
     assert_eq!(place.run(&["verify", "--archive", "nowhere"]).0, 2);
     assert_eq!(place.run(&["verify", "--head", "xyz"]).0, 2);
 }
+
+#[test]
+fn a_file_of_heads_may_have_any_name_and_is_read_to_its_end() {
+    let place = Place::new();
+    let heads = place.answer(&["anchor"]) + "\n";
+    let put = |name: &str, text: &str| {
+        let path = place.directory.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("a directory")).expect("made");
+        std::io::Write::write_all(&mut std::fs::File::create(path).expect("a file"), text.as_bytes()).expect("written");
+    };
+    for name in ["annals/heads.txt", &"h".repeat(64)] {
+        put(name, &heads);
+        assert!(place.answer(&["verify", "--head", name]).contains(": ANCHORED"), "{name}");
+    }
+    assert!(place.answer(&["verify", "--head", &heads]).contains(": ANCHORED"));
+    // The archive lost the line of the newest head, which follows more than a MiB of older heads.
+    let long = heads.repeat((1 << 20) / heads.len() + 1) + &heads.replace("\n1\n", "\n9\n");
+    put("long", &long);
+    let (code, stdout, _) = place.run(&["verify", "--head", "long"]);
+    assert!(code == 1 && stdout.contains("HEAD_ROLLBACK"), "{code}: {stdout}");
+    let endless = std::fs::File::create(place.directory.path().join("endless")).expect("a file");
+    endless.set_len(1 << 30).expect("a sparse file");
+    let (code, _, stderr) = place.run(&["verify", "--head", "endless"]);
+    assert!(code == 2 && stderr.contains("endless: the file is larger than"), "{code}: {stderr}");
+}
+
+/// Another user of the machine can plant files under a shared directory such as `/tmp`.
+#[test]
+fn a_user_without_a_home_has_the_cache_beside_the_configuration() {
+    let place = Place::new();
+    let file = place.directory.path().join("annals.toml");
+    drop(std::fs::File::create(&file).expect("a file"));
+    let arguments = ["--config", file.to_str().expect("text"), "cache", "status", "--format", "json"];
+    for home in [None, Some("")] {
+        let mut command = place.command(&arguments);
+        command.env_remove("HOME").env_remove("XDG_CACHE_HOME").envs(home.map(|home| ("HOME", home)));
+        let output = command.output().expect("the program runs");
+        let said: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let expected = place.directory.path().join("annals-cache");
+        assert_eq!(said[0]["directory"].as_str(), expected.to_str(), "{home:?}");
+    }
+}

@@ -191,3 +191,24 @@ fn a_cached_file_of_another_length_is_fetched_again() {
     }
     assert_eq!(counting.verbs(), 4, "one read, and one after each damage");
 }
+
+/// A careless `[cache] directory` can hold other files, and one command must not take them.
+#[test]
+fn only_files_with_names_of_the_cache_are_counted_and_removed() {
+    let (_, files, counting) = archive();
+    let place = tempfile::tempdir().unwrap();
+    let cache = Cache::new(place.path(), PLENTY);
+    let _ = cache.pin(&counting, &files).unwrap();
+    let digest = "0".repeat(64);
+    let foreign = [format!("{digest}.txt"), "a.object".to_owned(), "notes".to_owned(), "thesis.parquet".to_owned()];
+    for name in foreign.iter().chain(&[format!("{digest}.object"), ".tmpAbC123".to_owned()]) {
+        std::fs::File::create(cache.files_directory().join(name)).unwrap().set_len(9).unwrap();
+    }
+    std::fs::File::create(place.path().join("lock")).unwrap().set_len(9).unwrap();
+    assert_eq!(cache.extent().unwrap().files, files.len() as u64 + 2);
+    let _ = Cache::new(place.path(), files[0].bytes).pin(&counting, &files[..1]).unwrap();
+    assert!(cache.extent().unwrap().bytes <= files[0].bytes);
+    let _ = cache.clear().unwrap();
+    assert_eq!(names(&cache.files_directory()), foreign);
+    assert_eq!(std::fs::metadata(place.path().join("lock")).unwrap().len(), 9);
+}

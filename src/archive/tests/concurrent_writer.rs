@@ -90,3 +90,18 @@ fn files_replaced_during_a_check_are_not_reported_as_damage() {
     let report = verify(&busy, &VerifyOptions::default()).unwrap();
     assert_eq!(report.faults.iter().map(|fault| fault.object.as_str()).collect::<Vec<_>>(), [path.as_str()]);
 }
+
+#[test]
+fn processes_that_begin_an_archive_together_agree_on_its_id() {
+    let directory = tempfile::tempdir().unwrap();
+    let begin = |number: u32| {
+        let store = crate::store::LocalStore::new(directory.path().join("new"));
+        Archive::open_or_create(Arc::new(store), || format!("archive-{number}")).unwrap().id().to_owned()
+    };
+    let begin = &begin;
+    let ids: Vec<String> = std::thread::scope(|threads| {
+        let begun: Vec<_> = (0..8).map(|number| threads.spawn(move || begin(number))).collect();
+        begun.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
+}

@@ -298,6 +298,23 @@ fn links_in_place_of_files_are_not_followed() {
     }
 }
 
+/// No failed commit leaves a link or such a name, so their age excuses nothing.
+#[test]
+fn young_links_and_names_that_are_not_utf_8_are_named() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let disk = Directory(tempfile::tempdir().unwrap());
+    let _ = committed(&disk.store());
+    let live = disk.0.path().join(month(&disk));
+    let beside = |name: &[u8]| live.with_file_name(std::ffi::OsStr::from_bytes(name));
+    std::fs::copy(&live, beside(b"20261101t000000z-month-\xff.parquet")).unwrap();
+    std::os::unix::fs::symlink(&live, beside(b"20261101t000000z-month-0123456789abcdef.parquet")).unwrap();
+    std::fs::create_dir(beside(b"\xff")).unwrap();
+    std::fs::copy(&live, beside(b"\xff").join("20261101t000000z-month-0123456789abcdef.parquet")).unwrap();
+    let found = check(&disk).faults;
+    let count = |code: FaultCode| found.iter().filter(|fault| fault.code == code).count();
+    assert_eq!((found.len(), count(FaultCode::OrphanFile), count(FaultCode::Unreadable)), (6, 3, 3), "{found:#?}");
+}
+
 #[test]
 fn only_a_remembered_head_reveals_a_cut_tail() {
     let disk = MemoryStore::new();

@@ -1,7 +1,7 @@
 //! The archive's answers about itself: its teams, the lines and the end of a ledger, and a reader's view.
 
 use super::super::LedgerLine;
-use super::signing::signer;
+use super::signing::{signer, signer_of_all};
 use super::*;
 use crate::model::LedgerSeq;
 use crate::store::{MemoryStore, StoreError, Tail};
@@ -21,7 +21,7 @@ fn of_two_days(store: &Arc<dyn Store>) -> (Archive, Vec<super::super::TeamState>
     let mut states = Vec::new();
     for (step, draft) in history().into_iter().take(6).enumerate() {
         if step == 3 {
-            archive.sign_by(Some(Arc::new(signer(1))));
+            archive.sign_by(Some(Arc::new(signer_of_all(1))));
         }
         let time = if step < 3 { now() } else { now().plus(Duration::from_secs(86_400)) };
         let _ = writer.commit(draft, time).unwrap();

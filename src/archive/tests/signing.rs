@@ -13,7 +13,12 @@ pub fn key(seed: u8) -> SecretKey {
 }
 
 pub fn signer(seed: u8) -> Signer {
-    Signer { key: key(seed), previous: None }
+    Signer { key: key(seed), previous: None, signs_all: false }
+}
+
+/// The signer of an administrator who vouches for all unsigned lines.
+pub fn signer_of_all(seed: u8) -> Signer {
+    Signer { signs_all: true, ..signer(seed) }
 }
 
 fn check(store: &Arc<dyn Store>, keys: &[u8]) -> VerifyReport {
@@ -58,18 +63,57 @@ fn every_line_is_signed_and_a_head_confirms_the_lines_before() {
     assert_eq!(report.verdict_text(), "ANCHORED up to seq 6 at 2026-11-20T12:00:00Z");
 }
 
+/// Asserts that one fault says this and names the command that heals it.
+#[track_caller]
+fn is_unsigned(store: &Arc<dyn Store>, what: &str) {
+    let report = check(store, &[1]);
+    assert_eq!(codes(&report), [FaultCode::BadSig]);
+    let detail = &report.faults[0].detail;
+    assert!(detail.starts_with(what) && detail.ends_with("`annals anchor --sign`"), "{detail}");
+}
+
 #[test]
-fn unsigned_lines_are_named_until_a_writer_signs_them() {
+fn unsigned_lines_are_named_until_an_administrator_vouches_for_them() {
     let store = store();
     steps(&store, 0..1, None);
     steps(&store, 1..2, Some(signer(1)));
     steps(&store, 2..4, None);
-    let report = check(&store, &[1]);
-    assert_eq!(codes(&report), [FaultCode::BadSig]);
-    assert!(report.faults[0].detail.contains("lines 3 to 3 are not signed"), "{:?}", report.faults);
+    is_unsigned(&store, "lines 3 to 3 are not signed: ");
+    // A writer with the key would hide what somebody wrote without it.
     steps(&store, 4..6, Some(signer(1)));
-    assert_eq!(codes(&check(&store, &[1])), []);
+    is_unsigned(&store, "lines 3 to 5 are not signed: ");
+    steps(&store, 0..0, Some(signer_of_all(1)));
+    let report = check(&store, &[1]);
+    assert_eq!((codes(&report), report.teams[0].signed.as_ref().unwrap().seq.0), (vec![], 6));
     assert_eq!(codes(&check(&self::store(), &[1])), [FaultCode::Manifest]);
+}
+
+/// Without signatures, a rewritten archive looks like one that is older than the key.
+#[test]
+fn an_archive_that_is_older_than_the_key_is_signed_on_request_only() {
+    let store = store();
+    steps(&store, 0..3, None);
+    steps(&store, 3..4, Some(signer(1)));
+    is_unsigned(&store, "no line is signed, but a public key was given: ");
+    assert_eq!(check(&store, &[]).teams[0].signed, None);
+    steps(&store, 0..0, Some(signer_of_all(1)));
+    steps(&store, 4..6, Some(signer(1)));
+    let report = check(&store, &[1]);
+    assert_eq!((codes(&report), report.teams[0].signed.as_ref().unwrap().seq.0), (vec![], 6));
+}
+
+#[test]
+fn a_handover_does_not_cover_unsigned_lines() {
+    let store = store();
+    steps(&store, 0..2, Some(signer(1)));
+    steps(&store, 2..4, None);
+    let both = |signs_all| Signer { previous: Some(key(1)), signs_all, ..signer(2) };
+    steps(&store, 4..5, Some(both(false)));
+    is_unsigned(&store, "lines 3 to 4 are not signed: ");
+    steps(&store, 0..0, Some(both(true)));
+    for known in [1, 2] {
+        assert_eq!(codes(&check(&store, &[known])), [], "key {known}");
+    }
 }
 
 #[test]
@@ -78,7 +122,7 @@ fn a_new_key_needs_a_handover_from_the_old_key() {
     steps(&store, 0..3, Some(signer(1)));
     let refused = open(&store).signed_by(Some(Arc::new(signer(2)))).writer(&team()).err().unwrap();
     assert!(refused.to_string().contains("previous_key_file"), "{refused}");
-    let both = || Signer { key: key(2), previous: Some(key(1)) };
+    let both = || Signer { previous: Some(key(1)), ..signer(2) };
     steps(&store, 3..5, Some(both()));
     steps(&store, 5..6, Some(signer(2)));
     for known in [1, 2] {
@@ -100,7 +144,7 @@ fn an_open_writer_uses_the_current_key() {
     let next = steps.next().unwrap();
     let refused = commit(&mut writer, next.clone()).unwrap_err();
     assert!(refused.to_string().contains("previous_key_file") && !refused.needs_reopen(), "{refused}");
-    archive.sign_by(Some(Arc::new(Signer { key: key(2), previous: Some(key(1)) })));
+    archive.sign_by(Some(Arc::new(Signer { previous: Some(key(1)), ..signer(2) })));
     let _ = commit(&mut writer, next).unwrap();
     // First no signer, then a signer again.
     archive.sign_by(None);

@@ -121,7 +121,7 @@ fn check_objects(store: &dyn Store, report: &mut VerifyReport) {
         Vec::new()
     });
     let versions = store.rewritten().unwrap_or_else(|error| {
-        tracing::warn!(%error, "cannot check whether somebody overwrote ledger objects");
+        report.notice(FaultCode::Rewritten, LEDGER, format!("older versions were not checked: {error}"));
         Vec::new()
     });
     for Rewritten { path, what } in altered.into_iter().chain(versions) {

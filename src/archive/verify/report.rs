@@ -18,7 +18,7 @@ pub enum FaultCode {
     Version,
     /// A ledger line is invalid, or does not follow the line before.
     ChainBreak,
-    /// Somebody overwrote or deleted a write-once ledger object: a version of the object, or the file of its day, shows it.
+    /// Somebody overwrote or deleted a write-once ledger object. As a notice: the store did not list the older versions.
     Rewritten,
     /// The numbers of ledger lines are not consecutive.
     SeqGap,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::model::{Digest, Instant, LedgerSeq, TeamKey};
 use crate::store::{Listed, Store};
 
-use super::super::heads::{HeadLine, rotation_text};
+use super::super::heads::{HeadLine, SIGN_ALL, rotation_text};
 use super::super::ledger::is_zeroed;
 use super::super::note::{Head, NoteSignature, PublicKey};
 use super::super::text_lines::TextLines;
@@ -179,17 +179,19 @@ impl Signatures {
             report.fault(code, object, detail);
         }
         for (first, end, object) in self.unsigned {
-            // The last line can be unsigned: a writer signs it after the append.
-            let end = if Some(end) == last { LedgerSeq(end.0 - 1) } else { end };
-            if first <= end {
-                report.fault(FaultCode::BadSig, object, format!("lines {first} to {end} are not signed"));
+            // The last line can be unsigned: a writer signs it after the append. No writer leaves an earlier line out.
+            let (end, is_tail) = (end.0 - u64::from(Some(end) == last), Some(end) == last);
+            if first.0 <= end {
+                let why = if is_tail { SIGN_ALL } else { "somebody removed their signatures" };
+                report.fault(FaultCode::BadSig, object, format!("lines {first} to {end} are not signed: {why}"));
             }
         }
         let given = || keys.iter().map(PublicKey::to_string).collect::<Vec<_>>().join(", ");
         let is_known = self.chain.iter().any(|key| keys.contains(key));
         match (self.chain.last(), last) {
             (None, Some(_)) if !keys.is_empty() => {
-                report.fault(FaultCode::BadSig, &team.ledger, "no line is signed, but a public key was given");
+                let detail = format!("no line is signed, but a public key was given: {SIGN_ALL}");
+                report.fault(FaultCode::BadSig, &team.ledger, detail);
             }
             (Some(_), Some(last)) if !keys.is_empty() && is_known && self.signed_to < Some(last) => {
                 let detail = format!("the last line {last} is not signed: it is brand-new, or somebody altered it");

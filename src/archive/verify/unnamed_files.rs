@@ -54,8 +54,9 @@ pub fn check(
         let removal = removed.get(path).copied();
         // A complete order leaves no file that it replaced.
         let order = removal.and_then(|removal| removal.order.as_deref()).filter(|order| !is_unfinished(order));
-        let is_kept =
-            order.is_none() && (entry.modified >= since || removal.is_some_and(|removal| removal.at >= since));
+        // No program leaves a link or such a name outside `scratch/`, so its age excuses nothing.
+        let is_young = entry.modified >= since && (entry.irregular.is_none() || is_scratch);
+        let is_kept = order.is_none() && (is_young || removal.is_some_and(|removal| removal.at >= since));
         match ArchivePath::parse(path) {
             Some(ArchivePath::Manifest | ArchivePath::Ledger { .. } | ArchivePath::Heads { .. }) => {}
             Some(ArchivePath::LedgerManifest) if store.has_ledger_elsewhere() => {}
@@ -70,8 +71,8 @@ pub fn check(
             }
             Some(ArchivePath::Salt { .. }) if is_kept => report.unnamed += 1,
             None if is_scratch && is_kept => report.unnamed += 1,
-            // A vacuum can have removed the file since the listing.
-            _ if matches!(store.read(path), Err(e) if e.is_not_found()) => {}
+            // A vacuum can have removed the file since the listing. A name that is not UTF-8 cannot be read again.
+            _ if entry.irregular.is_none() && matches!(store.read(path), Err(e) if e.is_not_found()) => {}
             _ => report_orphan(store, entry, order, &contents, report),
         }
     }

@@ -73,3 +73,18 @@ fn a_released_lock_is_free_although_its_file_is_open_elsewhere() {
     drop(guard);
     let _again = store.lock("team=a").unwrap();
 }
+
+/// Daemons that start together on a new archive wait for the one that makes it.
+#[test]
+fn the_lock_of_a_new_archive_is_waited_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = LocalStore::new(directory.path());
+    let guard = store.lock(LOCK_OF_NEW).unwrap();
+    let (sender, taken) = std::sync::mpsc::channel();
+    let other = store.clone();
+    let waiting = std::thread::spawn(move || sender.send(other.lock(LOCK_OF_NEW).map(drop)).unwrap());
+    assert!(taken.recv_timeout(Duration::from_millis(300)).is_err(), "it does not wait");
+    drop(guard);
+    taken.recv().unwrap().unwrap();
+    waiting.join().unwrap();
+}

@@ -85,7 +85,7 @@ fn draft(team: &TeamId, date: &str, life: &ArchiveVariant) -> Draft {
 
 /// Makes an archive: settled days, a sealed month (or its days) with an amendment, and a later day.
 pub fn make(root: &Path, life: &ArchiveVariant) {
-    let signer = life.key.map(|seed| Arc::new(Signer { key: key(seed), previous: None }));
+    let signer = life.key.map(|seed| Arc::new(Signer { key: key(seed), previous: None, signs_all: false }));
     let archive = Archive::open_or_create(Arc::new(LocalStore::new(root)), || life.id.to_owned()).unwrap();
     let archive = archive.signed_by(signer);
     for team in [TEAM, "other"].map(TeamId::from) {

@@ -40,6 +40,7 @@ pub struct Rule {
     effect: Effect,
     kinds: Vec<Kind>,
     key: String,
+    parameter: Option<&'static str>,
     when: When,
     seen: u64,
 }
@@ -54,7 +55,7 @@ enum When {
 impl Rule {
     /// A rule for every request, until another method narrows it.
     pub fn new(effect: Effect) -> Self {
-        Self { effect, kinds: Vec::new(), key: String::new(), when: When::Always, seen: 0 }
+        Self { effect, kinds: Vec::new(), key: String::new(), parameter: None, when: When::Always, seen: 0 }
     }
 
     /// Adds a kind: the rule then matches only the named kinds.
@@ -68,6 +69,13 @@ impl Rule {
     #[must_use]
     pub fn key(mut self, part: &str) -> Self {
         part.clone_into(&mut self.key);
+        self
+    }
+
+    /// Matches only requests with this parameter, such as `versions`.
+    #[must_use]
+    pub fn with(mut self, parameter: &'static str) -> Self {
+        self.parameter = Some(parameter);
         self
     }
 
@@ -101,7 +109,8 @@ impl Rule {
 
     fn strikes(&mut self, head: &RequestHead) -> bool {
         let is_meant = self.kinds.is_empty() || self.kinds.contains(&head.kind);
-        if !is_meant || !head.subject().contains(&self.key) {
+        let has_parameter = self.parameter.is_none_or(|name| head.param(name).is_some());
+        if !is_meant || !has_parameter || !head.subject().contains(&self.key) {
             return false;
         }
         self.seen += 1;

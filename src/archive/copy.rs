@@ -17,7 +17,7 @@ use super::ledger::Line;
 use super::ledger_files::ledger_days;
 use super::manifest::read_manifest;
 use super::replay::{Replay, replay};
-use super::text_lines::TextLines;
+use super::text_lines::{TextLine, TextLines};
 use super::{Archive, ArchiveError, FileEntry, SaltRecord, snapshot};
 
 /// Counts what a copy wrote, for one team or all teams.
@@ -96,7 +96,7 @@ impl Copy {
         let path = ArchivePath::Ledger { team: key.clone(), day: last.day }.to_string();
         let has_day = ledger_days(self.from.store().as_ref(), key)?.contains(&last.day);
         let lines = if has_day { self.lines(&path)? } else { Vec::new() };
-        match lines.iter().any(|(_, line)| Line::decode(line).is_ok_and(|(_, hash)| hash == last.hash)) {
+        match lines.iter().any(|line| Line::decode(&line.text).is_ok_and(|(_, hash)| hash == last.hash)) {
             true => Ok(()),
             false => Err(ArchiveError::OtherHistory { team: team.clone(), seq: last.seq }),
         }
@@ -171,13 +171,14 @@ impl Copy {
         let (mut seq, mut appended) = (LedgerSeq(0), 0);
         for day in ledger_days(self.from.store().as_ref(), key)? {
             let path = ArchivePath::Ledger { team: key.clone(), day }.to_string();
-            for (at, line) in self.lines(&path)? {
+            for TextLine { offset: keep, text, .. } in self.lines(&path)? {
                 seq = seq.next();
                 if seq > source.state.seq {
                     return Ok(appended);
                 }
                 if seq > target.state.seq {
-                    self.to.append(&path, Tail { keep: at, torn: 0 }, &[&line[..], b"\n"].concat())?;
+                    // The newest line can lack its newline.
+                    self.to.append(&path, Tail { keep, torn: 0 }, &[&text[..], b"\n"].concat())?;
                     appended += 1;
                 }
             }
@@ -185,12 +186,10 @@ impl Copy {
         Ok(appended)
     }
 
-    /// The whole lines of a file, each with its offset.
-    fn lines(&self, path: &str) -> Result<Vec<(u64, Vec<u8>)>, ArchiveError> {
+    /// The lines of a file. The last one can be torn.
+    fn lines(&self, path: &str) -> Result<Vec<TextLine>, ArchiveError> {
         let lines = TextLines::new(self.from.store().read(path)?, 0).zip(1..);
-        let lines = lines.map(|(line, number)| line.map_err(|fault| fault.at(path, number)));
-        let lines = lines.collect::<Result<Vec<_>, _>>()?;
-        Ok(lines.into_iter().filter(|line| line.has_newline).map(|line| (line.offset, line.text)).collect())
+        lines.map(|(line, number)| line.map_err(|fault| fault.at(path, number))).collect()
     }
 
     /// Copies the signatures up to a line, from where the target's end. A power loss can have torn its last one.
@@ -200,12 +199,13 @@ impl Copy {
         for day in heads_days(self.from.store().as_ref(), key)?.into_iter().filter(|day| Some(*day) >= end.day) {
             let path = path(day);
             let held = if end.day == Some(day) { end.len } else { 0 };
-            for (at, text) in self.lines(&path)?.into_iter().filter(|(at, _)| *at >= held) {
+            let lines = self.lines(&path)?.into_iter().filter(|line| line.has_newline && line.offset >= held);
+            for TextLine { offset: keep, text, .. } in lines {
                 let damaged = |reason| ArchiveError::Damaged { path: path.clone(), line: 0, reason };
                 if HeadLine::decode(&text).map_err(damaged)?.seq() > last {
                     return Ok(());
                 }
-                self.to.append(&path, Tail { keep: at, torn: 0 }, &[&text[..], b"\n"].concat())?;
+                self.to.append(&path, Tail { keep, torn: 0 }, &[&text[..], b"\n"].concat())?;
             }
         }
         Ok(())

@@ -32,7 +32,7 @@ use super::state::TeamState;
 use super::{Archive, ArchiveError, Body, Draft, FileEntry, Finding, FindingKind};
 
 /// The writer refuses a commit that takes longer, and the next round repeats it. So `vacuum` never removes files of a running commit.
-const COMMIT_AGE_MAX: Duration = Duration::from_secs(60 * 60);
+pub(super) const COMMIT_AGE_MAX: Duration = Duration::from_secs(60 * 60);
 
 /// The outcome of a commit without an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

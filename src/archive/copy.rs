@@ -1,24 +1,25 @@
 //! Copies an archive from one store to another, and continues an interrupted copy.
 //!
 //! For each team, the copy takes first the live files and the salts, then the ledger, line by line, as a writer appends it. Until
-//! the last line is appended, `verify` misses files in the target: those that a later line replaced are never copied.
+//! the last line is appended, `verify` misses files in the target: those that a later line replaced are never copied. At the end, the
+//! copy removes files as `vacuum` does: an earlier copy can have taken files that the new lines remove.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::model::path::{ArchivePath, lock_of, table_of};
-use crate::model::{Dataset, Digest, LedgerSeq, TeamId, TeamKey, saturating_sum};
+use crate::model::{Dataset, Digest, GRACE_MIN, LedgerSeq, TeamId, TeamKey, saturating_sum};
 use crate::store::{Listed, Store, StoreError, Tail, Verb, get, if_there, put};
 
 use super::checked::copy_checked;
-use super::commit::recover;
+use super::commit::{COMMIT_AGE_MAX, recover};
 use super::heads::{self, HeadLine, heads_days};
-use super::ledger::Line;
 use super::ledger_files::ledger_days;
-use super::manifest::read_manifest;
 use super::replay::{Replay, replay};
-use super::text_lines::TextLines;
-use super::{Archive, ArchiveError, FileEntry, SaltRecord, snapshot};
+use super::text_lines::{TextLine, TextLines};
+use super::vacuum::vacuum;
+use super::{AddedFile, Archive, ArchiveError, FileEntry, LedgerLines, SaltRecord, snapshot};
 
 /// Counts what a copy wrote, for one team or all teams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -28,18 +29,8 @@ pub struct Copied {
     pub lines: u64,
     /// Files that the target already had.
     pub held: u64,
-}
-
-impl Copied {
-    #[must_use]
-    pub fn plus(self, other: Self) -> Self {
-        Self {
-            files: self.files + other.files,
-            bytes: self.bytes + other.bytes,
-            lines: self.lines + other.lines,
-            held: self.held + other.held,
-        }
-    }
+    /// Files of the target that no line names, and that were older than the grace.
+    pub removed: u64,
 }
 
 /// Receives each file that the target now has: its team, its bytes, and the bytes of all live files of the team.
@@ -48,88 +39,95 @@ pub type CopyProgress<'a> = &'a mut dyn FnMut(&TeamId, u64, u64);
 /// An archive and the target of its copy.
 pub struct Copy {
     from: Archive,
-    to: Arc<dyn Store>,
+    to: Archive,
 }
 
 impl Copy {
-    /// Prepares a copy: writes the manifest if the target has none.
+    /// Prepares a copy: writes the manifest if the target has none. `grace` is the target's.
     ///
     /// # Errors
     /// [`ArchiveError::OtherArchive`] if the target holds another archive; when a store fails.
-    pub fn new(from: Archive, to: Arc<dyn Store>) -> Result<Self, ArchiveError> {
-        if let Some(manifest) = read_manifest(to.as_ref())?
-            && manifest.id != from.id()
-        {
-            return Err(ArchiveError::OtherArchive { found: manifest.id, expected: from.id().to_owned() });
+    pub fn new(from: Archive, to: Arc<dyn Store>, grace: Duration) -> Result<Self, ArchiveError> {
+        let to = Archive::open_or_create(to, || from.id().to_owned())?.keeping(grace);
+        if to.id() != from.id() {
+            return Err(ArchiveError::OtherArchive { found: to.id().to_owned(), expected: from.id().to_owned() });
         }
-        let id = from.id().to_owned();
-        Archive::open_or_create(Arc::clone(&to), || id)?;
         Ok(Self { from, to })
     }
 
     /// Copies a team up to the current last line of its ledger.
     ///
     /// # Errors
-    /// [`ArchiveError::OtherHistory`] if the source's ledger does not begin with the target's; when a file differs from the
-    /// ledger, or a store fails. The target keeps the copied files, and the next copy continues from there.
+    /// [`ArchiveError::OtherHistory`] if the source's ledger does not begin with the target's: nothing may reach such a target, which
+    /// can have erased the people whose rows the source still holds. When a file differs from the ledger, or a store fails. The
+    /// target keeps the copied files, and the next copy continues from there.
     pub fn team(&self, team: &TeamId, progress: CopyProgress<'_>) -> Result<Copied, ArchiveError> {
-        let key = TeamKey::of(team);
-        let _guard = self.to.lock(&lock_of(&key)).map_err(|error| match error {
+        let (key, to) = (TeamKey::of(team), self.to.store().as_ref());
+        let _guard = to.lock(&lock_of(&key)).map_err(|error| match error {
             StoreError::Locked { .. } => ArchiveError::Locked { team: team.clone() },
             other => other.into(),
         })?;
         let source = replay(self.from.store().as_ref(), self.from.id(), team)?;
-        let target = replay(self.to.as_ref(), self.from.id(), team)?;
-        self.check_history(&key, team, &target)?;
-        let mut copied = self.files(&key, &source, team, progress)?;
-        self.salts(&key, &source)?;
-        recover(self.to.as_ref(), &key, &target)?;
-        copied.lines = self.ledger(&key, &source, &target)?;
+        let target = replay(to, self.from.id(), team)?;
+        let LedgerLines { lines, files } = self.from.lines(team, source.state.seq)?;
+        if let Some(last) = target.last.as_ref().filter(|last| !lines.iter().any(|line| line.sha256 == last.hash)) {
+            return Err(ArchiveError::OtherHistory { team: team.clone(), seq: last.seq });
+        }
+        recover(to, &key, &target)?;
+        let mut copied = self.files_and_lines(&source, files.into_values().collect(), target.state.seq, progress)?;
         self.heads(&key, source.state.seq)?;
         self.snapshots(&key, source.state.seq)?;
+        copied.removed = vacuum(&self.to, team)?.expired.len() as u64;
         Ok(copied)
     }
 
-    /// Nothing may reach a target with another history: it can have erased the people whose rows the source still holds.
-    fn check_history(&self, key: &TeamKey, team: &TeamId, target: &Replay) -> Result<(), ArchiveError> {
-        let Some(last) = &target.last else { return Ok(()) };
-        let path = ArchivePath::Ledger { team: key.clone(), day: last.day }.to_string();
-        let has_day = ledger_days(self.from.store().as_ref(), key)?.contains(&last.day);
-        let lines = if has_day { self.lines(&path)? } else { Vec::new() };
-        match lines.iter().any(|(_, line)| Line::decode(line).is_ok_and(|(_, hash)| hash == last.hash)) {
-            true => Ok(()),
-            false => Err(ArchiveError::OtherHistory { team: team.clone(), seq: last.seq }),
-        }
-    }
-
-    /// The live files that the target lacks. A file with the same name and length counts as copied: `verify` reads every byte.
-    fn files(
+    /// The live files that the target lacks, in the order of their lines, then the lines after `held`. A target in a bucket has no
+    /// lock, and `vacuum` removes old files that no line names. So after an hour, the lines of the copied files come before more files.
+    fn files_and_lines(
         &self,
-        key: &TeamKey,
         source: &Replay,
-        team: &TeamId,
+        mut files: Vec<AddedFile>,
+        held: LedgerSeq,
         progress: CopyProgress<'_>,
     ) -> Result<Copied, ArchiveError> {
-        let mut held = BTreeSet::new();
+        let (team, to) = (&source.state.team_id, self.to.store().as_ref());
+        let (mut listed, mut copied) = (BTreeMap::<String, Listed>::new(), Copied::default());
         for dataset in Dataset::ALL {
-            held.extend(self.to.list(&table_of(dataset, key))?.into_iter().map(|entry| (entry.path, entry.bytes)));
+            let found = to.list(&table_of(dataset, &TeamKey::of(team)))?;
+            listed.extend(found.into_iter().map(|entry| (entry.path.clone(), entry)));
         }
-        let all = saturating_sum(source.state.files.values().map(|file| file.bytes));
-        let mut copied = Copied::default();
-        for file in source.state.files.values() {
-            if held.contains(&(file.path.clone(), file.bytes)) {
+        files.sort_by_key(|file| file.added_seq);
+        let all = saturating_sum(files.iter().map(|file| file.entry.bytes));
+        // The files of a copy that was interrupted in the last half hour are young enough.
+        let mut begun = to.now()?.minus(COMMIT_AGE_MAX / 2);
+        for AddedFile { entry: file, added_seq } in files {
+            let (there, is_named) = (listed.get(&file.path), added_seq <= held);
+            // The same name and length are enough here: `verify` reads every byte.
+            if there.is_some_and(|there| there.bytes == file.bytes && (is_named || there.modified >= begun)) {
                 copied.held += 1;
             } else {
-                self.file(file)?;
+                let (now, end) = (to.now()?, LedgerSeq(held.0 + copied.lines));
+                let is_old = there.is_some_and(|there| there.modified < now.minus(self.to.grace().max(GRACE_MIN)));
+                // A `vacuum` under way can still remove this name after the copy has written the file again.
+                if is_old && !is_named && end.0 > 0 {
+                    vacuum(&self.to, team)?;
+                    return Err(ArchiveError::Leftover { path: file.path });
+                }
+                if now.since(begun) > COMMIT_AGE_MAX {
+                    copied.lines += self.ledger(source, end, LedgerSeq(added_seq.0 - 1))?;
+                    begun = now;
+                }
+                self.file(&file)?;
                 (copied.files, copied.bytes) = (copied.files + 1, copied.bytes + file.bytes);
             }
             progress(team, file.bytes, all);
         }
+        copied.lines += self.ledger(source, LedgerSeq(held.0 + copied.lines), source.state.seq)?;
         Ok(copied)
     }
 
     fn file(&self, file: &FileEntry) -> Result<(), ArchiveError> {
-        let mut writer = self.to.create()?;
+        let mut writer = self.to.store().create()?;
         let failed = |source| ArchiveError::from(StoreError::io(Verb::Write, &file.path, source));
         copy_checked(self.from.store().as_ref(), file, &mut writer, failed)?;
         Ok(writer.finish(&file.path)?)
@@ -145,7 +143,7 @@ impl Copy {
                 let (bytes, found, expected) = (content.len() as u64, found.to_string(), sha256.to_string());
                 return Err(ArchiveError::FileAltered { path, bytes, found, expected });
             }
-            put(self.to.as_ref(), &path, &content)?;
+            put(self.to.store().as_ref(), &path, &content)?;
         }
         Ok(())
     }
@@ -157,27 +155,30 @@ impl Copy {
         for (_, Listed { path, .. }) in &ours {
             // A writer of the source can replace a snapshot meanwhile.
             if let Some(content) = if_there(get(self.from.store().as_ref(), path))? {
-                put(self.to.as_ref(), path, &content)?;
+                put(self.to.store().as_ref(), path, &content)?;
             }
         }
-        let held = snapshot::listed(self.to.as_ref(), key)?;
+        let held = snapshot::listed(self.to.store().as_ref(), key)?;
         let is_ours = |path: &str| ours.iter().any(|(_, ours)| ours.path == path);
         let gone: Vec<&str> = held.iter().map(|(_, held)| held.path.as_str()).filter(|path| !is_ours(path)).collect();
-        Ok(self.to.remove_all(&gone)?)
+        Ok(self.to.store().remove_all(&gone)?)
     }
 
-    /// Appends the lines that the target's ledger lacks, and returns their number. [`Copy::check_history`] has compared the others.
-    fn ledger(&self, key: &TeamKey, source: &Replay, target: &Replay) -> Result<u64, ArchiveError> {
+    /// Copies the salts, and appends the lines after `held` up to `last`. Returns their number. The other lines are equal.
+    fn ledger(&self, source: &Replay, held: LedgerSeq, last: LedgerSeq) -> Result<u64, ArchiveError> {
+        let key = &TeamKey::of(&source.state.team_id);
+        self.salts(key, source)?;
         let (mut seq, mut appended) = (LedgerSeq(0), 0);
         for day in ledger_days(self.from.store().as_ref(), key)? {
             let path = ArchivePath::Ledger { team: key.clone(), day }.to_string();
-            for (at, line) in self.lines(&path)? {
+            for TextLine { offset: keep, text, .. } in self.lines(&path)? {
                 seq = seq.next();
-                if seq > source.state.seq {
+                if seq > last {
                     return Ok(appended);
                 }
-                if seq > target.state.seq {
-                    self.to.append(&path, Tail { keep: at, torn: 0 }, &[&line[..], b"\n"].concat())?;
+                if seq > held {
+                    // The newest line can lack its newline.
+                    self.to.store().append(&path, Tail { keep, torn: 0 }, &[&text[..], b"\n"].concat())?;
                     appended += 1;
                 }
             }
@@ -185,27 +186,26 @@ impl Copy {
         Ok(appended)
     }
 
-    /// The whole lines of a file, each with its offset.
-    fn lines(&self, path: &str) -> Result<Vec<(u64, Vec<u8>)>, ArchiveError> {
+    /// The lines of a file. The last one can be torn.
+    fn lines(&self, path: &str) -> Result<Vec<TextLine>, ArchiveError> {
         let lines = TextLines::new(self.from.store().read(path)?, 0).zip(1..);
-        let lines = lines.map(|(line, number)| line.map_err(|fault| fault.at(path, number)));
-        let lines = lines.collect::<Result<Vec<_>, _>>()?;
-        Ok(lines.into_iter().filter(|line| line.has_newline).map(|line| (line.offset, line.text)).collect())
+        lines.map(|(line, number)| line.map_err(|fault| fault.at(path, number))).collect()
     }
 
     /// Copies the signatures up to a line, from where the target's end. A power loss can have torn its last one.
     fn heads(&self, key: &TeamKey, last: LedgerSeq) -> Result<(), ArchiveError> {
         let path = |day| ArchivePath::Heads { team: key.clone(), day }.to_string();
-        let (_, end) = heads::recover(self.to.as_ref(), key)?;
+        let (_, end) = heads::recover(self.to.store().as_ref(), key)?;
         for day in heads_days(self.from.store().as_ref(), key)?.into_iter().filter(|day| Some(*day) >= end.day) {
             let path = path(day);
             let held = if end.day == Some(day) { end.len } else { 0 };
-            for (at, text) in self.lines(&path)?.into_iter().filter(|(at, _)| *at >= held) {
+            let lines = self.lines(&path)?.into_iter().filter(|line| line.has_newline && line.offset >= held);
+            for TextLine { offset: keep, text, .. } in lines {
                 let damaged = |reason| ArchiveError::Damaged { path: path.clone(), line: 0, reason };
                 if HeadLine::decode(&text).map_err(damaged)?.seq() > last {
                     return Ok(());
                 }
-                self.to.append(&path, Tail { keep: at, torn: 0 }, &[&text[..], b"\n"].concat())?;
+                self.to.store().append(&path, Tail { keep, torn: 0 }, &[&text[..], b"\n"].concat())?;
             }
         }
         Ok(())

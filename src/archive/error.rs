@@ -49,6 +49,10 @@ pub enum ArchiveError {
         "team {team}: the target's ledger differs from the source's at or before line {seq}: choose another target"
     )]
     OtherHistory { team: TeamId, seq: LedgerSeq },
+    #[error(
+        "{path}: an interrupted copy left this file, which was older than the grace: the file is removed; run the command again"
+    )]
+    Leftover { path: String },
     /// A ledger line is invalid. Line numbers start at 1 in each file.
     #[error("{path} line {line}: {reason}")]
     Damaged { path: String, line: u64, reason: String },

@@ -37,12 +37,31 @@ pub struct ObsoleteFiles {
 }
 
 impl Archive {
-    /// The files that [`TeamWriter::vacuum`] would remove now, and those that it would keep.
+    /// The files that [`TeamWriter::vacuum`] would remove now, and those that it would keep. Lists the files before it reads the
+    /// ledger, so that a file that a commit names meanwhile counts as named.
     ///
     /// # Errors
     /// When the store fails, or the ledger is invalid.
     pub fn obsolete_files(&self, team: &TeamId) -> Result<ObsoleteFiles, ArchiveError> {
-        obsolete_files(self.store().as_ref(), self.id(), team, self.grace())
+        let (key, store) = (TeamKey::of(team), self.store().as_ref());
+        let grace = match planted::is(Bug::VacuumWithoutGrace) {
+            true => Duration::ZERO,
+            false => self.grace().max(GRACE_MIN),
+        };
+        let since = store.now()?.minus(grace);
+        let uploads = abandoned_uploads(store, &key, since);
+        let unnamed = unnamed(store, self.id(), team)?;
+        let recent = paths_within(store, &key, since, |body| body.removes)?;
+        let is_recent = |entry: &Listed| entry.modified >= since || recent.contains(&entry.path);
+        let (kept, expired): (Vec<Listed>, Vec<Listed>) = unnamed.into_iter().partition(is_recent);
+        let published = published(store, &key, since, &expired)?;
+        let file = |entry: Listed| ObsoleteFile { path: entry.path, bytes: entry.bytes };
+        let mut found =
+            ObsoleteFiles { uploads, kept: kept.into_iter().map(file).collect(), ..ObsoleteFiles::default() };
+        for file in expired.into_iter().map(file) {
+            if published.contains(&file.path) { found.kept.push(file) } else { found.expired.push(file) }
+        }
+        Ok(found)
     }
 }
 
@@ -53,39 +72,16 @@ impl TeamWriter {
     /// # Errors
     /// When the store fails, or the ledger is invalid. Some files can be removed already.
     pub fn vacuum(&mut self) -> Result<ObsoleteFiles, ArchiveError> {
-        let (store, state) = (self.store(), self.state());
-        let found = obsolete_files(store, &state.archive_id, &state.team_id, self.archive().grace())?;
-        let paths: Vec<&str> = found.expired.iter().map(|file| file.path.as_str()).collect();
-        store.remove_all(&paths)?;
-        found.uploads.iter().try_for_each(|upload| store.abort_upload(upload))?;
-        Ok(found)
+        vacuum(self.archive(), &self.state().team_id)
     }
 }
 
-/// Lists the files before it reads the ledger, so that a file that a commit names meanwhile counts as named.
-fn obsolete_files(
-    store: &dyn Store,
-    archive_id: &str,
-    team: &TeamId,
-    grace: Duration,
-) -> Result<ObsoleteFiles, ArchiveError> {
-    let key = TeamKey::of(team);
-    let grace = match planted::is(Bug::VacuumWithoutGrace) {
-        true => Duration::ZERO,
-        false => grace.max(GRACE_MIN),
-    };
-    let since = store.now()?.minus(grace);
-    let uploads = abandoned_uploads(store, &key, since);
-    let unnamed = unnamed(store, archive_id, team)?;
-    let recent = paths_within(store, &key, since, |body| body.removes)?;
-    let is_recent = |entry: &Listed| entry.modified >= since || recent.contains(&entry.path);
-    let (kept, expired): (Vec<Listed>, Vec<Listed>) = unnamed.into_iter().partition(is_recent);
-    let published = published(store, &key, since, &expired)?;
-    let file = |entry: Listed| ObsoleteFile { path: entry.path, bytes: entry.bytes };
-    let mut found = ObsoleteFiles { uploads, kept: kept.into_iter().map(file).collect(), ..ObsoleteFiles::default() };
-    for file in expired.into_iter().map(file) {
-        if published.contains(&file.path) { found.kept.push(file) } else { found.expired.push(file) }
-    }
+/// [`TeamWriter::vacuum`] for a caller that holds the team's lock.
+pub(super) fn vacuum(archive: &Archive, team: &TeamId) -> Result<ObsoleteFiles, ArchiveError> {
+    let (store, found) = (archive.store(), archive.obsolete_files(team)?);
+    let paths: Vec<&str> = found.expired.iter().map(|file| file.path.as_str()).collect();
+    store.remove_all(&paths)?;
+    found.uploads.iter().try_for_each(|upload| store.abort_upload(upload))?;
     Ok(found)
 }
 

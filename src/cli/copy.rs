@@ -24,7 +24,8 @@ const AFTER: &str = "\
 A copy is one whole tree with its ledger inside. FROM or TO may be the configured archive: then its ledger is at [store] ledger or \
 --ledger. So a copy into the configured archive divides a whole archive. \
 The command checks each file against the ledger while it copies. If it is interrupted, run it again: it continues where it \
-stopped. Run it later to update the copy. A daemon may write the archive meanwhile: for each team, the copy ends at the last line \
+stopped. Run it later to update the copy. At the end it removes from the copy, as `annals vacuum` does, the files that no ledger line names \
+and that are older than the grace ([store] grace). A daemon may write the archive meanwhile: for each team, the copy ends at the last line \
 that the ledger had when the command reached the team. Write only one of the two archives: after a write to both, they differ forever.
 Exit codes: 0 the copy is complete and verifies; 1 something was not copied, or verify found a fault; 2 wrong use.";
 
@@ -39,31 +40,39 @@ pub fn run(global: &Global, args: &CopyArgs) -> Result<Exit, Error> {
     let failed = |source| Error::ArchiveAt { location: to.to_string(), source };
     let target = open_store(&to).map_err(|error| failed(error.into()))?;
     reading::prove(target.clone(), &to, &reading::clock())?;
-    let copy = Copy::new(source.clone(), target.clone()).map_err(failed)?;
+    let grace = config.grace_at(&to.data);
+    let copy = Copy::new(source.clone(), target.clone(), grace).map_err(failed)?;
     let (mut sum, mut exit) = (Copied::default(), Exit::Done);
     let bar = bars::fetching();
     for team in source.teams()? {
         match copy.team(&team, &mut |_, bytes, all| bar(bytes, all)) {
-            Ok(copied) => sum = sum.plus(copied),
+            Ok(copied) => sum = plus(sum, copied),
             Err(error) => {
                 output::say(&format!("team {team}: the copy is not complete: {error}"));
                 exit = Exit::Fault;
             }
         }
     }
-    let Copied { files, bytes, lines, held } = sum;
+    let Copied { files, bytes, lines, held, removed } = sum;
     let uncounted = if exit == Exit::Fault { "; this does not count the teams that failed" } else { "" };
     output::say(&format!(
-        "copied {files} files of {bytes} bytes and {lines} ledger lines; {held} files were in the copy already{uncounted}"
+        "copied {files} files of {bytes} bytes and {lines} ledger lines; {held} files were in the copy already; {removed} old files that no \
+         line names were removed from it{uncounted}"
     ));
-    let options = VerifyOptions {
-        now: Some(reading::clock().now()),
-        grace: config.grace_at(&to.data),
-        ..VerifyOptions::default()
-    };
+    let options = VerifyOptions { now: Some(reading::clock().now()), grace, ..VerifyOptions::default() };
     let report = verify(target.as_ref(), &options)?;
     output::print(verifying::text(&to.to_string(), &report, &verifying::names(target)).as_bytes())?;
     Ok(if report.is_clean() { exit } else { Exit::Fault })
+}
+
+fn plus(one: Copied, two: Copied) -> Copied {
+    Copied {
+        files: one.files + two.files,
+        bytes: one.bytes + two.bytes,
+        lines: one.lines + two.lines,
+        held: one.held + two.held,
+        removed: one.removed + two.removed,
+    }
 }
 
 /// Refuses a place of one archive that lies inside a place of the other: each would find foreign files.

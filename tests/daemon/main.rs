@@ -1,6 +1,8 @@
 //! `annals run`: its schedules in virtual time, and the program as a separate process.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+#[path = "../common/age.rs"]
+mod age;
 #[path = "../common/mod.rs"]
 mod common;
 #[path = "../reporting/mod.rs"]

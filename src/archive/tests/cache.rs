@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::store::{FaultyStore, LocalStore, MemoryStore};
+use crate::store::{FaultyStore, MemoryStore};
 
 use super::super::{Cache, CacheError, FileEntry};
 use super::*;
@@ -144,34 +144,6 @@ fn concurrent_fetches_of_a_file_all_succeed() {
             });
         }
     });
-}
-
-/// A copy continues after an interruption at any operation of the target.
-#[test]
-fn a_copy_continues_after_any_interruption() {
-    let (disk, _, _) = archive();
-    let from = || Archive::open(Arc::new(disk.clone()) as Arc<dyn Store>).unwrap();
-    let copy = |to: Arc<dyn Store>| super::super::Copy::new(from(), to)?.team(&team(), &mut |_, _, _| {});
-    let mut cut = 0;
-    for verb in 0..200 {
-        let target = MemoryStore::new();
-        let faulty = FaultyStore::new(Arc::new(target.clone()), verb, true, crate::store::Fault::FailedButDone);
-        cut += u64::from(copy(Arc::new(faulty)).is_err());
-        let whole: Arc<dyn Store> = Arc::new(target.snapshot());
-        let _ = copy(Arc::clone(&whole)).unwrap();
-        let again = copy(Arc::clone(&whole)).unwrap();
-        assert_eq!((again.files, again.lines), (0, 0), "verb {verb}");
-        assert_eq!(ids_in(&open(&whole)), ids_after(history().len()), "verb {verb}");
-        for path in files_under(&whole, "ledger") {
-            assert_eq!(whole.read(&path).unwrap().to_bytes().unwrap(), disk.read(&path).unwrap().to_bytes().unwrap());
-        }
-    }
-    assert!(cut > 30, "{cut} copies were cut off");
-    let other = MemoryStore::new();
-    let _ = Archive::open_or_create(Arc::new(other.clone()), || "archive-2".to_owned()).unwrap();
-    assert!(matches!(copy(Arc::new(other)), Err(ArchiveError::OtherArchive { .. })));
-    let directory = tempfile::tempdir().unwrap();
-    let _ = copy(Arc::new(LocalStore::new(directory.path()))).unwrap();
 }
 
 /// A full disk or a loss of power cut a cached file short.

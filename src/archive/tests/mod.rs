@@ -17,6 +17,7 @@ mod faults;
 mod fencing;
 mod flips;
 mod chain;
+mod copy;
 mod heads;
 mod hostile;
 mod inventory;

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::super::{FaultCode, VerifyOptions, verify};
 use super::*;
+use crate::model::GRACE_LOCAL;
 use crate::model::path::{LEDGER_MANIFEST, MANIFEST, is_in_ledger};
 use crate::store::{Fault, FaultyStore, LocalStore, SplitStore, get, put};
 
@@ -156,7 +157,7 @@ fn a_copy_joins_or_divides_the_places() {
     let places = Places::default();
     committed(&places.store());
     let copy = |from: Arc<dyn Store>, to: Arc<dyn Store>| {
-        let copy = super::super::Copy::new(Archive::open(from).unwrap(), to.clone()).unwrap();
+        let copy = super::super::Copy::new(Archive::open(from).unwrap(), to.clone(), GRACE_LOCAL).unwrap();
         copy.team(&team(), &mut |_, _, _| {}).unwrap();
         is_clean(&to);
         assert_eq!(ids_in(&Archive::open(to).unwrap()), ids_after(history().len()));

@@ -11,6 +11,7 @@ use fastrand::Rng;
 use super::super::{Copy, FaultCode, Signer, VerifyOptions, verify};
 use super::torn_disk::{DiskState, Files, Lie, TornDisk, store_of};
 use super::*;
+use crate::model::GRACE_LOCAL;
 
 /// The number of acknowledged commits, and the content of the disk.
 type State = (usize, Files);
@@ -231,10 +232,11 @@ fn a_copy_continues_after_any_power_loss_of_its_target() {
         let draft = with_sessions(&mut writer, draft).unwrap();
         let _ = writer.commit(draft, now().plus(Duration::from_secs(86_400) * (step / 2))).unwrap();
     }
-    let copy = |to: &Arc<dyn Store>| Copy::new(from.clone(), Arc::clone(to))?.team(&team(), &mut |_, _, _| {});
+    let copy =
+        |to: &Arc<dyn Store>| Copy::new(from.clone(), Arc::clone(to), GRACE_LOCAL)?.team(&team(), &mut |_, _, _| {});
     let disk = TornDisk::new(&BTreeMap::new(), 0, Lie::None);
     let target: Arc<dyn Store> = Arc::new(disk.clone());
-    let _ = Copy::new(from.clone(), Arc::clone(&target)).unwrap();
+    let _ = Copy::new(from.clone(), Arc::clone(&target), GRACE_LOCAL).unwrap();
     // Real stores create the manifest as a whole.
     let _ = disk.moments();
     let _ = copy(&target).unwrap();

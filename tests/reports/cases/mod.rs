@@ -3,6 +3,7 @@
 
 mod events;
 mod rosters;
+mod unreadable;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

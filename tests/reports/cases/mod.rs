@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod events;
+mod expired;
 mod rosters;
 mod unreadable;
 
@@ -93,7 +94,7 @@ fn commit_events(place: &Place, stream: Stream, rows: Vec<EventRow>) {
     for (start, rows) in days {
         let window = grid.window_of(start);
         draft.windows.push(WindowRecord {
-            state: WindowState::Settled,
+            state: WindowState::Sealed,
             reads: 2,
             requests: 4,
             events: rows.len() as u64,

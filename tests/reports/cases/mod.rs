@@ -62,6 +62,12 @@ fn activity(id: &str, kind: &str, time: &str, payload: &Value) -> EventRow {
     event(id, kind, at(time), Detail::Activity { token_info: None, payload: Some(payload.to_string()) })
 }
 
+/// A change by the person that `token_info` names.
+fn change_by(token_info: &Value, id: &str, kind: &str, time: &str, payload: &Value) -> EventRow {
+    let detail = Detail::Activity { token_info: Some(token_info.to_string()), payload: Some(payload.to_string()) };
+    event(id, kind, at(time), detail)
+}
+
 /// No computer id: only the computer's name tells which one it is.
 fn unnamed(host: &'static str) -> impl FnOnce(&mut ConnectionDetail) {
     move |detail: &mut ConnectionDetail| {

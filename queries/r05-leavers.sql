@@ -6,6 +6,7 @@
 -- chart: dots x=removed_local y=hours_after | Hours from a removal to the person's last activity
 -- severity: column
 -- note: removed_local is the time of the activity event that names the user and whose type contains user and one of removed_words (the service documents four types only); without such an event it is the first reading of the roster without the user; removed_known_by says which of both
+-- note: of several such events the first one counts; an event whose type names a group, a computer or an access counts only if no other event tells of the removal, because it may remove less than the person
 -- note: activity after a removal: later sessions under any address that the roster ever gave the user, if nobody else on the roster has that address then, and later changes whose tokenInfo names the user; a closed connection does not count, because the service itself disconnects
 -- note: residual grants and groups are those in force at the first reading without the user
 -- note: live_tokens are the tokens that had not expired at the last reading of the person's tokens, before the removal: the service shows no tokens of removed people and no token ids (R13 shows the titles)
@@ -28,7 +29,8 @@ gone AS (
         AND r.read_at < g.seen_gone_at
     GROUP BY ALL
 ), telling AS (
-    SELECT team_id, event_time, unnest(list_distinct(regexp_extract_all(payload, '"((?:[^"\\]|\\.)*)"', 1))) AS term
+    SELECT team_id, event_time, regexp_matches(lower(event_type), 'group|device|computer|access') AS is_narrow,
+        unnest(list_distinct(regexp_extract_all(payload, '"((?:[^"\\]|\\.)*)"', 1))) AS term
     FROM activity
     WHERE event_time >= (SELECT min(last_seen_at) FROM last_seen) AND event_time < $to
         AND ($team IS NULL OR team_id = $team) AND contains(lower(event_type), 'user')
@@ -36,7 +38,8 @@ gone AS (
 ), leaver AS (
     SELECT g.*, t.told_at, coalesce(t.told_at, g.seen_gone_at) AS removed_at
     FROM gone g LEFT JOIN (
-        SELECT g.team_id, g.user_id, g.seen_gone_at, max(t.event_time) AS told_at
+        SELECT g.team_id, g.user_id, g.seen_gone_at,
+            coalesce(min(t.event_time) FILTER (NOT t.is_narrow), min(t.event_time)) AS told_at
         FROM gone g JOIN last_seen l USING (team_id, user_id, seen_gone_at)
             JOIN spelling n USING (team_id, user_id)
             JOIN telling t ON t.team_id = g.team_id AND t.event_time <= g.seen_gone_at

@@ -13,7 +13,7 @@
 -- note: standing: recorded; no event (a change in the roster without an event); no change seen (an event without a change at the next reading); not yet read again; roster not yet read (the event came before the first reading of the roster, so nothing is known: no detection)
 -- note: the service documents four event types only, so parameters hold the words for joiners, leavers and changes; an event whose type names a group and a user matches a change of membership; the removal of a person, or of a group, explains that the person left the group
 -- note: before and after come from the readings of the roster; R20 shows the payload of events, which the service does not document
--- note: the first reading of a team shows no joiners; a gap in activity (R23) can explain a missing event
+-- note: the first reading that the archive holds of a team shows no joiners; a gap in activity (R23) can explain a missing event
 WITH word AS (
     SELECT 'joined' AS kind, lower(unnest(from_json($joined_words, '["VARCHAR"]'))) AS word
     UNION ALL SELECT 'left', lower(unnest(from_json($left_words, '["VARCHAR"]')))
@@ -34,8 +34,7 @@ version AS MATERIALIZED (
 ), user_change AS (
     SELECT v.team_id, v.user_id, v.email, 'joined' AS kind, 'joined' AS change, NULL AS before, v.role AS after,
         v.valid_from AS seen_at
-    FROM version v JOIN first_reading f ON f.team_id = v.team_id AND f.part = 'users' AND v.valid_from > f.read_at
-    WHERE v.earlier_to IS DISTINCT FROM v.valid_from
+    FROM version v WHERE v.earlier_to IS DISTINCT FROM v.valid_from
     UNION ALL
     SELECT team_id, user_id, email, 'left', 'left', role, NULL, valid_to
     FROM version WHERE valid_to IS NOT NULL AND later_from IS DISTINCT FROM valid_to
@@ -51,9 +50,8 @@ version AS MATERIALIZED (
 ), membership_change AS (
     SELECT m.team_id, m.member_id AS user_id, 'group' AS kind, 'joined group' AS change, NULL AS before,
         m.group_id AS after, m.valid_from AS seen_at
-    FROM inventory_memberships m JOIN first_reading f
-        ON f.team_id = m.team_id AND f.part = 'memberships' AND m.valid_from > f.read_at
-    WHERE m.member_kind = 'user'
+    FROM inventory_memberships m
+    WHERE m.member_kind = 'user' AND ($team IS NULL OR m.team_id = $team)
     UNION ALL
     SELECT team_id, member_id, 'group', 'left group', group_id, NULL, valid_to
     FROM inventory_memberships
@@ -66,14 +64,16 @@ diff AS (
         row_number() OVER (ORDER BY d.team_id, d.seen_at, d.user_id, d.change, d.before, d.after) AS nr
     FROM (SELECT * FROM user_change
           UNION ALL BY NAME SELECT m.*, n.email FROM membership_change m LEFT JOIN named n USING (team_id, user_id)) d
-        LEFT JOIN reading r ON r.team_id = d.team_id AND r.read_at = d.seen_at
-            AND r.part = CASE d.kind WHEN 'group' THEN 'memberships' ELSE 'users' END
+        JOIN first_reading f ON f.team_id = d.team_id AND f.part = CASE d.kind WHEN 'group' THEN 'memberships' ELSE 'users' END
+            AND d.seen_at > f.read_at
+        LEFT JOIN reading r ON r.team_id = d.team_id AND r.part = f.part AND r.read_at = d.seen_at
     WHERE d.seen_at < $to + to_seconds($lookback)
 ), told_event AS (
     SELECT a.team_id, a.event_id, a.event_time, a.event_type, a.token_info, a.payload,
         CASE WHEN contains(lower(a.event_type), 'group') THEN 'group'
             WHEN list_contains(w.kinds, 'joined') THEN 'joined' WHEN list_contains(w.kinds, 'left') THEN 'left'
-            ELSE 'changed' END AS kind, list_contains(w.kinds, 'left') AS is_removal
+            ELSE 'changed' END AS kind, list_contains(w.kinds, 'left') AS is_removal,
+        regexp_matches(lower(a.event_type), 'group|device|computer|access') AS is_narrow
     FROM activity a
         JOIN (SELECT t.event_type, list(DISTINCT w.kind) AS kinds
               FROM (SELECT DISTINCT event_type FROM activity
@@ -94,13 +94,13 @@ diff AS (
     FROM told t JOIN person p ON p.team_id = t.team_id AND p.peer = lower(t.term)
 ), event AS (
     -- An event belongs to the known people that it names. An event that names nobody stays, without a person.
-    SELECT w.team_id, w.event_id, w.event_time, w.event_type, w.token_info, w.kind, n.user_id, n.email
+    SELECT w.team_id, w.event_id, w.event_time, w.event_type, w.token_info, w.kind, n.user_id, n.email, w.is_narrow
     FROM told_event w LEFT JOIN (SELECT team_id, event_id, user_id, max(email) AS email FROM person_told GROUP BY ALL) n
         ON n.team_id = w.team_id AND n.event_id = w.event_id
     WHERE n.user_id IS NOT NULL OR w.kind <> 'group'
     UNION ALL
     -- A removal of a group names no person: it belongs to each person who then left the group.
-    SELECT w.team_id, w.event_id, w.event_time, w.event_type, w.token_info, w.kind, d.user_id, d.email
+    SELECT w.team_id, w.event_id, w.event_time, w.event_type, w.token_info, w.kind, d.user_id, d.email, w.is_narrow
     FROM told_event w JOIN told t USING (team_id, event_id)
         JOIN diff d ON d.team_id = w.team_id AND d.change = 'left group' AND d.before = t.term
             AND w.event_time <= d.seen_at AND w.event_time > d.before_at
@@ -113,7 +113,10 @@ diff AS (
         AND (e.kind = d.kind OR (d.change = 'left group' AND e.kind = 'left'))
         AND e.event_time <= d.seen_at AND e.event_time > d.before_at
 ), explained AS (
-    SELECT m.nr, arg_max(e, (e.event_time, e.event_id)) AS event
+    -- As in R05: the first removal tells that somebody left, and an event about a computer or an access only if no other does.
+    SELECT m.nr, CASE WHEN any_value(m.kind) = 'left' THEN arg_min(e, (e.is_narrow, e.event_time, e.event_id))
+        WHEN any_value(m.kind) = 'joined' THEN arg_max(e, (NOT e.is_narrow, e.event_time, e.event_id))
+        ELSE arg_max(e, (e.event_time, e.event_id)) END AS event
     FROM matched m JOIN event e ON e.team_id = m.team_id AND e.event_id = m.event_id AND e.user_id = m.user_id
     GROUP BY m.nr
 ), row_of AS (

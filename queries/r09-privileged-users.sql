@@ -9,9 +9,9 @@
 -- param: lookback duration to 36500d = 366d | how far back the report looks for the event that gave the role
 -- chart: step x=time_local y=people series=role | Privileged users over time
 -- severity: column
--- note: one row for each span of time in which a person held a privileged role during the period; since_known is 'at or before' if the person had the role at the first reading of the roster
+-- note: one row for each span of time in which a person held a privileged role during the period; since_known is 'at or before' if the person had the role at the first reading of the roster that the archive holds
 -- note: granted_by is the actor of the last event between two readings that names the person and whose type contains one of grant_words; the service documents four event types only
--- note: actions counts the period's activity events other than logins whose tokenInfo names the person's id or email; an event without tokenInfo counts for nobody; for 'at or before' the actions before that first reading count too
+-- note: actions counts the period's activity events other than logins whose tokenInfo names the person's id or email; an event without tokenInfo counts for nobody; they count from the first event that may have given the role, otherwise from the reading that showed it; for 'at or before' the actions before that first reading count too
 -- note: second_factor has the meaning of R10: UNKNOWN if the person signs in through an identity provider
 -- note: 'not yet read' in since_known: Annals had not read the team's roster before the period's end, so nothing is known
 WITH held AS (
@@ -26,12 +26,15 @@ WITH held AS (
     SELECT team_id, user_id, role, min(valid_from) AS since_at,
         CASE WHEN bool_or(valid_to IS NULL) THEN NULL ELSE max(valid_to) END AS until_at,
         arg_max(email, valid_from) AS email, arg_max(remote_access, valid_from) AS remote_access,
-        arg_max(coalesce(auth_providers, '[]'), valid_from) AS providers, arg_max(totp_enabled, valid_from) AS totp, max(valid_from) AS shown_at,
-        nullif(lower(trim(arg_max(email, valid_from))), '') AS peer
+        arg_max(coalesce(auth_providers, '[]'), valid_from) AS providers, arg_max(totp_enabled, valid_from) AS totp, max(valid_from) AS shown_at
     FROM island
     WHERE role IN (SELECT unnest(from_json($roles, '["VARCHAR"]')))
     GROUP BY team_id, user_id, role, island
     HAVING until_at IS NULL OR until_at > $from
+), spelling AS (
+    -- What the roster ever called a person: the id, and each address.
+    SELECT DISTINCT team_id, user_id, user_id AS term FROM span
+    UNION SELECT u.team_id, u.user_id, lower(trim(u.email)) FROM inventory_users u JOIN span USING (team_id, user_id) WHERE trim(u.email) <> ''
 ), reading AS (
     SELECT team_id, read_at, lag(read_at) OVER (PARTITION BY team_id ORDER BY read_at) AS before_at
     FROM inventory_reads WHERE part = 'users' AND visible AND ($team IS NULL OR team_id = $team)
@@ -48,10 +51,11 @@ WITH held AS (
         unnest(list_distinct(regexp_extract_all(payload, '"((?:[^"\\]|\\.)*)"', 1))) AS term
     FROM act WHERE may_grant
 ), given AS (
-    SELECT s.team_id, s.user_id, s.since_at, max(t.event_time) AS event_time,
+    SELECT s.team_id, s.user_id, s.since_at, min(t.event_time) AS first_at, max(t.event_time) AS event_time,
         arg_max(t.token_info, (t.event_time, t.event_id)) AS token_info
     FROM span s JOIN reading r ON r.team_id = s.team_id AND r.read_at = s.since_at
-        JOIN target t ON t.team_id = s.team_id AND (t.term = s.user_id OR lower(t.term) = s.peer)
+        JOIN spelling n ON n.team_id = s.team_id AND n.user_id = s.user_id
+        JOIN target t ON t.team_id = s.team_id AND (t.term = n.term OR lower(t.term) = n.term)
             AND t.event_time <= s.since_at AND t.event_time > r.before_at
     GROUP BY ALL
 ), giver AS (
@@ -66,8 +70,13 @@ WITH held AS (
 ), acted AS (
     SELECT s.team_id, s.user_id, s.since_at, count(DISTINCT a.event_id) AS actions, max(a.event_time) AS last_at
     FROM span s LEFT JOIN reading r ON r.team_id = s.team_id AND r.read_at = s.since_at
-        JOIN actor a ON a.team_id = s.team_id AND (a.term = s.user_id OR lower(a.term) = s.peer)
-        AND (r.before_at IS NULL OR a.event_time >= s.since_at) AND (s.until_at IS NULL OR a.event_time < s.until_at)
+        LEFT JOIN given g ON g.team_id = s.team_id AND g.user_id = s.user_id AND g.since_at = s.since_at
+        JOIN spelling n ON n.team_id = s.team_id AND n.user_id = s.user_id
+        JOIN actor a ON a.team_id = s.team_id AND (a.term = n.term OR lower(a.term) = n.term)
+        AND (r.before_at IS NULL OR a.event_time >= coalesce(g.first_at, s.since_at)) AND (s.until_at IS NULL OR a.event_time < s.until_at)
+    -- An address that passed to somebody else is that person's.
+    WHERE NOT EXISTS (SELECT 1 FROM inventory_users v WHERE v.team_id = s.team_id AND v.user_id <> s.user_id
+        AND lower(trim(v.email)) = n.term AND v.valid_from <= a.event_time AND (v.valid_to IS NULL OR a.event_time < v.valid_to))
     GROUP BY ALL
 ), sign_in AS (
     -- The later reading wins, of the roster or of the sign-in details.
@@ -80,7 +89,7 @@ WITH held AS (
 ), factor AS (
     SELECT s.*, CASE WHEN i.roster_is_later THEN coalesce(s.totp, i.totp_enabled) ELSE coalesce(i.totp_enabled, s.totp) END AS has_totp,
         coalesce(TRY(from_json(CASE WHEN i.roster_is_later THEN coalesce(nullif(s.providers, '[]'), i.auth_providers)
-            ELSE coalesce(i.auth_providers, s.providers) END, '["VARCHAR"]')), []) AS methods,
+            ELSE coalesce(nullif(i.auth_providers, '[]'), s.providers) END, '["VARCHAR"]')), []) AS methods,
         EXISTS (SELECT 1 FROM inventory_sso_users o WHERE o.team_id = s.team_id AND o.user_id = s.user_id
             AND o.valid_from < $to AND (o.valid_to IS NULL OR $to <= o.valid_to)) AS is_sso
     FROM span s LEFT JOIN sign_in i USING (team_id, user_id, since_at)

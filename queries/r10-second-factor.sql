@@ -6,7 +6,7 @@
 -- param: privileged_roles list = admin,admin-read-only | roles for which a missing second factor is more severe
 -- chart: area x=day_local y=people series=verdict | People by second factor, over the period
 -- severity: column
--- note: the roster at --as-of (by default the period's end); the later reading decides, of the roster or of the sign-in details
+-- note: the roster at --as-of (by default the period's end); the later reading decides, of the roster or of the sign-in details; an empty list of sign-in methods decides nothing while the other names one
 -- note: PASS: the service's own second factor is on. FAIL: it is off, and the person signs in with a password or the service names no sign-in method. UNKNOWN: the person signs in through an identity provider only (only the provider knows whether it asks for a second factor), or the service does not say
 -- note: a person with a password, an identity provider and no second factor is a FAIL, because the password alone is enough to sign in
 -- note: turned_off_local is the first reading in the period that showed the second factor off after it had been on
@@ -26,8 +26,8 @@ WITH version AS (
     -- The later reading wins: the sign-in details usually come after the roster, but not at each reading.
     SELECT u.team_id, u.user_id, u.email, u.role, u.remote_access,
         CASE WHEN u.valid_from > f.read_at THEN coalesce(u.totp_enabled, i.totp_enabled) ELSE coalesce(i.totp_enabled, u.totp_enabled) END AS has_totp,
-        coalesce(TRY(from_json(CASE WHEN u.valid_from > f.read_at THEN coalesce(u.auth_providers, i.auth_providers)
-            ELSE coalesce(i.auth_providers, u.auth_providers) END, '["VARCHAR"]')), []) AS methods,
+        coalesce(TRY(from_json(CASE WHEN u.valid_from > f.read_at THEN coalesce(nullif(u.auth_providers, '[]'), i.auth_providers)
+            ELSE coalesce(nullif(i.auth_providers, '[]'), u.auth_providers) END, '["VARCHAR"]')), []) AS methods,
         o.user_id IS NOT NULL AS is_sso
     FROM inventory_users u
         LEFT JOIN (SELECT team_id, max(read_at) AS read_at FROM inventory_reads
@@ -79,8 +79,8 @@ WITH day AS (
 ), person AS (
     SELECT d.moment,
         CASE WHEN u.valid_from > f.read_at THEN coalesce(u.totp_enabled, i.totp_enabled) ELSE coalesce(i.totp_enabled, u.totp_enabled) END AS has_totp,
-        coalesce(TRY(from_json(CASE WHEN u.valid_from > f.read_at THEN coalesce(u.auth_providers, i.auth_providers)
-            ELSE coalesce(i.auth_providers, u.auth_providers) END, '["VARCHAR"]')), []) AS methods,
+        coalesce(TRY(from_json(CASE WHEN u.valid_from > f.read_at THEN coalesce(nullif(u.auth_providers, '[]'), i.auth_providers)
+            ELSE coalesce(nullif(i.auth_providers, '[]'), u.auth_providers) END, '["VARCHAR"]')), []) AS methods,
         o.user_id IS NOT NULL AS is_sso
     FROM day d JOIN inventory_users u ON u.valid_from <= d.moment AND (u.valid_to IS NULL OR d.moment < u.valid_to)
         LEFT JOIN (SELECT d.moment, r.team_id, max(r.read_at) AS read_at FROM day d JOIN inventory_reads r

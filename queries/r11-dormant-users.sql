@@ -7,7 +7,8 @@
 -- chart: histogram x=days_unused | Days without use, of all users on the roster
 -- severity: column
 -- note: the roster at --as-of (by default the period's end); last use is the later of the service's own value and the last archived session under any address that the roster gave the person
--- note: never used: neither source shows any use; the archive has no sessions from before its beginning (R23)
+-- note: never used: neither source shows any use; the archive has no sessions from before its beginning (R23); known_since_local is the first reading that the archive still holds, so expired months (R25) shorten days_known
+-- note: unknown: neither source shows a recent use, and the service sent the team a last use that Annals cannot read (the finding unknown_field in R23 counts such values)
 -- note: the report lists a person with role user and disabled remote access, but not as a detection
 -- note: 'not yet read' in state: Annals had not read the team's roster at that moment, so nothing is known
 WITH person AS (
@@ -26,6 +27,8 @@ WITH person AS (
     FROM sessions s JOIN address a ON a.team_id = s.team_id AND a.peer = lower(trim(s.peer_email))
     WHERE s.first_event_at < $as_of AND s.outcome IN ('ended', 'open', 'closed_only') AND ($team IS NULL OR s.team_id = $team)
     GROUP BY ALL
+), unreadable AS (
+    SELECT DISTINCT team_id FROM findings WHERE kind = 'unknown_field' AND starts_with(subject, 'users.lastUsedAt: ')
 ), idle AS (
     SELECT team_id, user_id, p.email, p.role, p.remote_access, p.last_used_at, s.last_at AS last_session_at, k.known_at,
         date_diff('second', greatest(p.last_used_at, s.last_at), least($as_of, $now)) // 86400 AS days_unused,
@@ -33,7 +36,8 @@ WITH person AS (
     FROM person p JOIN known k USING (team_id, user_id)
         LEFT JOIN used s USING (team_id, user_id)
 ), state AS (
-    SELECT *, CASE WHEN days_unused IS NULL THEN 'never used' WHEN days_unused > $dormant_days THEN 'dormant'
+    SELECT *, CASE WHEN last_used_at IS NULL AND coalesce(days_unused > $early_days, true) AND team_id IN (FROM unreadable) THEN 'unknown'
+        WHEN days_unused IS NULL THEN 'never used' WHEN days_unused > $dormant_days THEN 'dormant'
         WHEN days_unused > $early_days THEN 'soon dormant' END AS state
     FROM idle
 )
@@ -42,7 +46,7 @@ SELECT team_id, user_id, email, role, remote_access, state, days_unused, days_kn
     local_time(known_at, $tz) AS known_since_local,
     CASE WHEN role IS NOT DISTINCT FROM 'user' AND remote_access IS NOT DISTINCT FROM 'disabled' THEN NULL
         WHEN state = 'dormant' OR (state = 'never used' AND days_known > $dormant_days) THEN 'medium'
-        WHEN state = 'soon dormant' OR (state = 'never used' AND days_known > $early_days) THEN 'low' END AS severity,
+        WHEN state IN ('soon dormant', 'unknown') OR (state = 'never used' AND days_known > $early_days) THEN 'low' END AS severity,
     last_used_at, last_session_at
 FROM state WHERE state IS NOT NULL
 UNION ALL

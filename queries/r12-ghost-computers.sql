@@ -7,8 +7,8 @@
 -- severity: column
 -- note: the list of computers at --as-of (by default the period's end)
 -- note: the service updates last online only when a computer connects or reconnects, so its value is old for a computer that stays connected: the last archived session counts too
--- note: for a computer without any last online time, days_offline begins at the first reading that showed it
--- note: state: 'grants not read': Annals had not read who may reach the team's computers, or its token may not read that; 'not yet read': it had not read the team's computers
+-- note: for a computer without any last online time, days_offline begins at the first reading that showed it and that the archive still holds
+-- note: state: 'grants not read': Annals had not read who may reach the team's computers, or its token may not read that; 'not yet read': it had not read the team's computers; unknown: no last online time is known, and the service sent the team one that Annals cannot read (the finding unknown_field in R23 counts such values)
 WITH computer AS (
     SELECT * FROM inventory_computers
     WHERE valid_from <= $as_of AND (valid_to IS NULL OR $as_of < valid_to) AND ($team IS NULL OR team_id = $team)
@@ -40,6 +40,8 @@ used AS (
     -- Some tokens may read the computers, but not who may reach them.
     SELECT team_id FROM inventory_reads WHERE part IN ('grants', 'memberships') AND visible AND read_at <= $as_of
     GROUP BY team_id HAVING count(DISTINCT part) = 2
+), unreadable AS (
+    SELECT DISTINCT team_id FROM findings WHERE kind = 'unknown_field' AND starts_with(subject, 'devices.lastOnlineAt: ')
 ), counted AS (
     SELECT c.team_id, c.device_id, c.name, c.last_online_at, u.last_at AS last_session_at, k.known_at,
         coalesce(d.n, 0) AS direct_users, coalesce(t.n, 0) AS groups, coalesce(p.n, 0) AS people,
@@ -53,6 +55,7 @@ used AS (
     SELECT *,
         CASE WHEN direct_users + groups = 0 AND team_id IN (SELECT team_id FROM readable) THEN 'no grants'
             WHEN direct_users + groups = 0 THEN 'grants not read'
+            WHEN last_online_at IS NULL AND (last_session_at IS NULL OR days_offline > $offline_days) AND team_id IN (FROM unreadable) THEN 'unknown'
             WHEN last_online_at IS NULL AND last_session_at IS NULL THEN 'never online'
             WHEN days_offline > $offline_days THEN 'long offline' END AS state
     FROM counted

@@ -3,12 +3,12 @@
 -- question: Did someone connect from a new place, to a new computer, or from two places at once?
 -- controls: NIST 800-53 AC-2(12); SOC 2 CC6.6; ISO 27001 A.8.16
 -- param: history_days integer from 1 to 36500 = 90 | days of history before a session; a value that they do not hold is new
--- param: history_min_days integer from 0 to 36500 = 7 | a new value is no detection if the archive begins fewer days before it
+-- param: history_min_days integer from 0 to 36500 = 7 | a new value is no detection if the archive holds fewer days of history
 -- chart: strip x=seen_local series=what | New peers, networks, addresses and computers
 -- severity: column
 -- note: what: new peer (no session in the history; the report does not list its address and computer too), new network (the peer's history has no address in this network), new address, new computer, two addresses at once (sessions of one peer overlap)
 -- note: a network is the first three numbers of an IPv4 address, the first three groups of an IPv6 address
--- note: days_of_history says how many of those days lie after the archive's beginning, and a gap (R23) does not shorten it; a session that failed to authenticate counts too, because it is an attempt
+-- note: days_of_history says how many of those days lie after the archive's beginning and after the last expired month, and a gap (R23) does not shorten it; a session that failed to authenticate counts too, because it is an attempt
 -- note: an open session ends here at its last event, so the report can miss an overlap with it
 -- note: the report shows no geography: the service sends no places, and Annals has no table of places
 WITH seen AS (
@@ -57,7 +57,8 @@ WITH seen AS (
             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING))
     WHERE begun_at >= $from AND other_end > begun_at AND other_ip <> peer_ip
 ), begin AS (
-    SELECT team_id, min(window_start) AS begins_at FROM coverage WHERE stream = 'connections' GROUP BY team_id
+    SELECT team_id, greatest(min(window_start), max(window_end) FILTER (WHERE state = 'expired')) AS begins_at
+    FROM coverage WHERE stream = 'connections' GROUP BY team_id
 ), found AS (
     SELECT * EXCLUDE (is_new), CASE WHEN is_new.peer THEN 'new peer' WHEN is_new.network THEN 'new network' ELSE 'new address' END AS what, NULL AS other_ip
     FROM fresh WHERE is_new.peer OR is_new.ip

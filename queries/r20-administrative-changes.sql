@@ -8,7 +8,7 @@
 -- note: all activity events of the period except logins; the service documents four event types and no payload, so the report shows the payload as the service sent it
 -- note: actor: the person whose id or email is anywhere in tokenInfo; otherwise tokenInfo as the service sent it; empty if the service recorded none
 -- note: target: people, computers and groups whose id (or email) is anywhere in the payload; the report cannot recognise one that no reading of the roster showed
--- note: confirmed_by: the parts of the roster in which an entry of a target changed at the first reading after the event; empty if no entry changed, if Annals has not read the part since, or if the change is not in the roster (a setting, an invitation)
+-- note: confirmed_by: the parts of the roster in which an entry of a target changed at the first reading after the event; empty if no entry changed, if Annals has not read the part since, if it holds no earlier reading to compare with, or if the change is not in the roster (a setting, an invitation)
 WITH word AS (SELECT lower(unnest(from_json($login_words, '["VARCHAR"]'))) AS word),
 change AS NOT MATERIALIZED (
     SELECT team_id, event_id, event_time, event_time_ns, event_type, token_info, payload
@@ -75,7 +75,7 @@ change AS NOT MATERIALIZED (
         JOIN reading r ON r.team_id = t.team_id AND r.part = t.part AND r.read_at = t.changed_at
 ), confirmed AS (
     SELECT n.team_id, n.event_id, string_agg(DISTINCT x.part, ', ' ORDER BY x.part) AS parts, min(x.read_at) AS read_at
-    FROM named n JOIN seen x ON x.nr = n.nr AND x.read_at >= n.event_time AND (x.before_at IS NULL OR x.before_at < n.event_time)
+    FROM named n JOIN seen x ON x.nr = n.nr AND x.read_at >= n.event_time AND x.before_at < n.event_time
         AND x.read_at < n.event_time + to_seconds($confirm_within)
     GROUP BY n.team_id, n.event_id
 )

@@ -5,7 +5,7 @@
 -- param: baseline_days integer from 0 to 36500 = 56 | days before the period from which the report learns the usual number of events
 -- param: quiet_share number from 0 to 1 = 0.1 | a day with less than this share of the usual events of its weekday is quiet
 -- param: usual_min integer from 0 to 1000000000 = 20 | the report never calls a weekday with fewer usual events quiet
--- param: unread_after duration to 3660d = 48h | a day that is not completely read this long after its end is a detection
+-- param: unread_after duration to 3660d = 48h | a day that is not completely read this long after its end, and after the end of its windows, is a detection
 -- chart: heatmap x=day_utc y=source value=events | Events archived, by day
 -- severity: column
 -- note: one row for each team, stream and UTC day from the archive's beginning on; days and windows are in UTC by definition
@@ -13,30 +13,38 @@
 -- note: there is no column for duplicates: Annals recognises an event that it reads twice, and neither keeps nor counts the copy; unknown_fields counts undocumented fields of people and computers, while an event keeps its undocumented fields in its text
 -- note: removed_before counts computers that were removed before Annals first read the day: their connections are missing
 -- note: clock_steps counts how often Annals found this machine's clock set back; polls counts the requests that read the day's windows
+-- note: polls, events and late are empty, and no day is quiet by them, if a window of the day spans several days ([windows] length): Annals counts them by window
 WITH grid AS (
-    SELECT team_id, stream, min(window_start) AS begins_at FROM coverage
+    SELECT team_id, stream, min(window_start) AS begins_at, max(window_end) AS ends_at,
+        arg_max(window_end - window_start, window_start) AS window_length
+    FROM coverage
     WHERE $team IS NULL OR team_id = $team GROUP BY ALL
 ), day AS (
-    SELECT g.team_id, g.stream, d.day_utc, d.day_utc + INTERVAL 1 DAY AS next_day, g.begins_at
+    SELECT g.team_id, g.stream, d.day_utc, d.day_utc + INTERVAL 1 DAY AS next_day, g.begins_at,
+        -- The next window, of which no read is recorded yet.
+        CASE WHEN d.day_utc >= g.ends_at THEN g.ends_at + g.window_length END AS next_end
     FROM grid g CROSS JOIN (SELECT unnest(generate_series(date_trunc('day', $from),
         least($to, $now) - INTERVAL 1 MICROSECOND, INTERVAL 1 DAY)) AS day_utc) d
     WHERE d.day_utc + INTERVAL 1 DAY > g.begins_at
 ), piece AS (
-    SELECT team_id, stream, date_trunc('day', window_start) AS day_utc, state, reads, requests, events, "new", late,
-        window_start, window_end, settled_at
+    -- A window lies on each day that it overlaps. The numbers of a window of several days belong to none of them.
+    SELECT team_id, stream, state, window_start, window_end, settled_at, window_end <= date_trunc('day', window_start) + INTERVAL 1 DAY AS is_of_one_day,
+        requests, events, late,
+        unnest(generate_series(date_trunc('day', window_start), window_end - INTERVAL 1 MICROSECOND, INTERVAL 1 DAY)) AS day_utc
     FROM coverage
-    WHERE window_start >= date_trunc('day', $from) - to_days($baseline_days::INTEGER) AND window_start < date_trunc('day', $to - INTERVAL 1 MICROSECOND) + INTERVAL 1 DAY
+    WHERE window_end > date_trunc('day', $from) - to_days($baseline_days::INTEGER) AND window_start < date_trunc('day', $to - INTERVAL 1 MICROSECOND) + INTERVAL 1 DAY
         AND ($team IS NULL OR team_id = $team)
 ), held AS (
     SELECT team_id, stream, day_utc, count(*) AS windows, count(*) FILTER (WHERE state = 'provisional') AS provisional,
-        sum(date_diff('second', window_start, window_end))::BIGINT AS seconds, sum(requests)::BIGINT AS polls,
-        sum(events)::BIGINT AS events, sum(late)::BIGINT AS late, max(settled_at) AS settled_at
+        sum(date_diff('second', greatest(window_start, day_utc), least(window_end, day_utc + INTERVAL 1 DAY)))::BIGINT AS seconds,
+        CASE WHEN bool_and(is_of_one_day) THEN sum(requests)::BIGINT END AS polls, CASE WHEN bool_and(is_of_one_day) THEN sum(events)::BIGINT END AS events,
+        CASE WHEN bool_and(is_of_one_day) THEN sum(late)::BIGINT END AS late, max(settled_at) AS settled_at, max(window_end) AS read_to
     FROM piece GROUP BY ALL
 ), usual AS (
     SELECT team_id, stream, dayofweek(day_utc) AS weekday, median(events) AS usual FROM held
     WHERE day_utc < date_trunc('day', $from) AND provisional = 0 GROUP BY ALL
     -- Fewer days are too few to learn from.
-    HAVING count(*) >= 4
+    HAVING count(events) >= 4
 ), standing AS (
     SELECT f.* FROM findings f
     WHERE ($team IS NULL OR f.team_id = $team) AND NOT (f.kind = 'gap' AND EXISTS (
@@ -75,7 +83,7 @@ WITH grid AS (
         coalesce(o.quarantined, 0) AS quarantined, coalesce(o.new_event_types, 0) AS new_event_types,
         coalesce(o.changed_upstream, 0) AS changed_upstream, coalesce(o.anomalies, 0) AS anomalies,
         coalesce(o.silences, 0) AS silences, coalesce(c.clock_steps, 0) AS clock_steps, coalesce(c.unknown_fields, 0) AS unknown_fields,
-        d.next_day + to_seconds($unread_after) <= $now AS is_due
+        greatest(d.next_day, d.next_end, h.read_to) + to_seconds($unread_after) <= $now AS is_due
     FROM day d
         LEFT JOIN held h ON h.team_id = d.team_id AND h.stream = d.stream AND h.day_utc = d.day_utc
         LEFT JOIN usual u ON u.team_id = d.team_id AND u.stream = d.stream AND u.weekday = dayofweek(d.day_utc)
@@ -105,4 +113,4 @@ ORDER BY team_id, source, day_utc;
 -- chart rows
 SELECT day_utc, concat_ws(', ', source, CASE WHEN (SELECT count(DISTINCT team_id) FROM report) > 1 THEN team_id END) AS source,
     coalesce(events, 0) AS events
-FROM report ORDER BY 1, 2;
+FROM report WHERE events IS NOT NULL OR windows IS NULL ORDER BY 1, 2;

@@ -11,14 +11,14 @@
 -- note: held: months are older than their policy, and kept_by names the reason that keeps them; expired: a month that `annals retention apply` or the daemon removed in the period, with its ledger line; hold: a legal hold that was active in the period
 -- note: erased: the rows of a class that an order of `annals erase` changed in the period, with the times of the oldest and newest; ledger_seq and line_sha256 name the ledger line of the order, which proves that nothing else changed
 -- note: salts_replaced: the order was given with --unlinkable, so only hashes and signatures attest what earlier lines say of the months that it changed; `annals verify` names these months as SALT_REPLACED
--- note: short: the archive of this stream is younger than keep_at_least_days; begins is the time from which Annals could read the service; R24 shows months that somebody removed by other means as faults
+-- note: short: the archive of this stream is younger than keep_at_least_days; begins is the time from which Annals could read the service, or the end of the last expired month; R24 shows months that somebody removed by other means as faults
 WITH file AS (
     SELECT team_id, dataset, count(*) AS files, sum("rows")::BIGINT AS row_count, sum(bytes)::BIGINT AS byte_count,
         min(first_event_at) AS oldest_at, max(last_event_at) AS newest_at
     FROM archive_files WHERE ($team IS NULL OR team_id = $team) GROUP BY ALL
 ), begin AS (
-    SELECT team_id, stream, min(window_start) AS begins_at FROM coverage
-    WHERE ($team IS NULL OR team_id = $team) AND state <> 'expired' GROUP BY ALL
+    SELECT team_id, stream, greatest(min(window_start), max(window_end) FILTER (state = 'expired')) AS begins_at FROM coverage
+    WHERE $team IS NULL OR team_id = $team GROUP BY ALL
 ), due AS (
     SELECT team_id, dataset, any_value(policy) AS policy, min(due_at) FILTER (WHERE kept_by IS NULL) AS policy_due_at,
         string_agg(DISTINCT kept_by, '; ') FILTER (WHERE kept_by IS NOT NULL AND due_at <= least($to, $now)) AS kept_by

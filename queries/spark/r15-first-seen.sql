@@ -57,7 +57,8 @@ WITH seen AS (
     )
     WHERE begun_at >= CAST(:from AS TIMESTAMP_NTZ) AND other_end > begun_at AND other_ip <> peer_ip
 ), begin AS (
-    SELECT team_id, min(window_start) AS begins_at FROM coverage WHERE stream = 'connections' GROUP BY team_id
+    SELECT team_id, greatest(min(window_start), max(CASE WHEN state = 'expired' THEN window_end END)) AS begins_at
+    FROM coverage WHERE stream = 'connections' GROUP BY team_id
 ), fresh AS (
     SELECT s.*, f.new_peer, f.new_ip, f.new_network, f.new_device FROM seen s
     JOIN first_sight f ON f.team_id = s.team_id AND f.connection_id = s.connection_id

@@ -3,8 +3,8 @@
 use crate::api::json::{self, Object};
 use crate::model::{Instant, InventoryValue, TimeUnit};
 
-/// The time in a JSON text: an integer whose size tells its unit, a text of such an integer or in RFC 3339, or an object with exactly one
-/// of these. Times outside 2000 to 2100 are unknown.
+/// The time in a JSON text: a number whose size tells its unit, a text of such a number or in RFC 3339, or an object with exactly one
+/// of these. A fraction of the unit is cut off. Times outside 2000 to 2100 are unknown.
 pub fn read(text: &str) -> InventoryValue {
     let object = Object::parse(text).filter(|_| text.starts_with('{'));
     let found = match object {
@@ -26,7 +26,7 @@ fn of_object(object: &Object<'_>) -> Option<Instant> {
 fn scalar(text: &str) -> Option<Instant> {
     let owned = json::string(text);
     let plain = owned.as_deref().unwrap_or(text);
-    match plain.parse::<i64>() {
+    match whole(plain).parse::<i64>() {
         Ok(number) => of_number(number),
         Err(_) if owned.is_some() => {
             let at: Instant = plain.parse().ok()?;
@@ -34,6 +34,12 @@ fn scalar(text: &str) -> Option<Instant> {
         }
         Err(_) => None,
     }
+}
+
+/// A number without its decimal fraction; other texts stay as they are.
+fn whole(text: &str) -> &str {
+    let is_fraction = |digits: &str| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    text.split_once('.').filter(|(_, digits)| is_fraction(digits)).map_or(text, |(whole, _)| whole)
 }
 
 /// The years 2000 to 2100 in seconds, milliseconds, microseconds and nanoseconds are four disjoint ranges.
@@ -55,7 +61,10 @@ mod tests {
             "1763640000000",
             "1763640000000000",
             "1763640000000000000",
+            "1763640000.5",
+            "1763640000000.123",
             "\"1763640000\"",
+            "\"1763640000.999\"",
             "\"2025-11-20T12:00:00Z\"",
             "\"2025-11-20T13:00:00+01:00\"",
             r#"{"unixMilli":1763640000000}"#,
@@ -78,7 +87,8 @@ mod tests {
             "5000000000",
             "9223372036854775807",
             "99999999999999999999",
-            "1763640000.5",
+            "1763640000.",
+            "1763640000.5e1",
             "1e9",
             "true",
             "[1763640000]",

@@ -80,7 +80,8 @@ impl About {
         }
         // At the top, because the rows below lack the expired months.
         for stream in &self.coverage {
-            let place = format!("{} {}", self.names.label(&stream.team), stream.stream.map_or("", Stream::as_str));
+            let place =
+                format!("{} {}", self.names.label(&stream.team), stream.stream.map_or("inventory", Stream::as_str));
             lines.extend(stream.expired.iter().map(|month| format!("expired: {place}: {}", month.sentence())));
         }
         lines.extend(self.without_text.iter().cloned());

@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use crate::archive::{Finding, FindingKind, WindowState};
 use crate::model::path::month_of;
-use crate::model::{Instant, Range, Stream, TeamId};
+use crate::model::{Dataset, Instant, LedgerSeq, Range, Stream, TeamId};
 
-use super::data::{TeamSnapshot, ViewData, open_gaps_of};
+use super::data::{ExpiredRow, TeamSnapshot, ViewData, open_gaps_of};
 
 /// A half-open interval of event time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -31,7 +31,7 @@ pub struct GapInside {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StreamCoverage {
     pub team: String,
-    /// `None` for gaps without a stream.
+    /// `None` for gaps without a stream, and for expired months of people and computers.
     pub stream: Option<Stream>,
     /// True if the whole period is settled, has no gap, and no computer was removed before its connections were read.
     pub complete: bool,
@@ -78,9 +78,10 @@ pub fn coverage(data: &ViewData, period: Range, team: Option<&TeamId>) -> Vec<St
             let covered = of_stream(windows, snapshot, stream, period, (of(&mut gaps), of(&mut removed)));
             found.push(expiring(covered, data, snapshot, stream, period));
         }
-        if let Some(gaps) = gaps.remove(&None) {
-            let team = snapshot.team_id.to_string();
-            found.push(StreamCoverage { gaps, ..unread(team, None) });
+        let gaps = gaps.remove(&None).unwrap_or_default();
+        let expired = expired_inventory(data, snapshot, period);
+        if !gaps.is_empty() || !expired.is_empty() {
+            found.push(StreamCoverage { gaps, expired, ..unread(snapshot.team_id.to_string(), None) });
         }
     }
     found
@@ -176,19 +177,35 @@ fn expiring(
 ) -> StreamCoverage {
     let of = data.expired.iter().filter(|row| row.team_id == snapshot.team_id && row.record.dataset == stream.into());
     for row in of {
-        let (record, month) = (&row.record, month_of(row.record.month));
+        let month = month_of(row.record.month);
         if month.overlaps(&period) {
-            covered.expired.push(GapInside {
-                from: Some(month.start),
-                to: Some(month.end),
-                reason: format!("expired under {} on {}", record.policy, record.at.day()),
-                subject: format!("{} rows, line {} of the ledger", record.rows, row.ledger_seq),
-            });
+            covered.expired.push(expiry(row, row.record.rows));
             covered.missing.retain(|span| !(month.start <= span.from && span.to <= month.end));
         }
     }
     covered.complete &= covered.expired.is_empty();
     covered
+}
+
+/// The expired months of people and computers in the period. All parts that expired in one line are one entry.
+fn expired_inventory(data: &ViewData, snapshot: &TeamSnapshot, period: Range) -> Vec<GapInside> {
+    let of_team = data.expired.iter().filter(|row| row.team_id == snapshot.team_id);
+    let of = of_team.filter(|row| matches!(row.record.dataset, Dataset::Inventory(_)));
+    let mut months: BTreeMap<(Instant, LedgerSeq), (&ExpiredRow, u64)> = BTreeMap::new();
+    for row in of.filter(|row| month_of(row.record.month).overlaps(&period)) {
+        months.entry((row.record.month, row.ledger_seq)).or_insert((row, 0)).1 += row.record.rows;
+    }
+    months.into_values().map(|(row, rows)| expiry(row, rows)).collect()
+}
+
+fn expiry(row: &ExpiredRow, rows: u64) -> GapInside {
+    let (record, month) = (&row.record, month_of(row.record.month));
+    GapInside {
+        from: Some(month.start),
+        to: Some(month.end),
+        reason: format!("expired under {} on {}", record.policy, record.at.day()),
+        subject: format!("{rows} rows, line {} of the ledger", row.ledger_seq),
+    }
 }
 
 fn span(from: Instant, to: Instant) -> Option<Span> {

@@ -152,8 +152,15 @@ impl ViewData {
             head: state.head,
             begins: begins.collect(),
         });
-        let scans = state.inventory.values().flatten().map(|scan| (state.team_id.clone(), *scan));
-        self.inventory_reads.extend(scans);
+        // The months are sorted, so the last one of a dataset stays.
+        let ends = state.expired.keys().map(|(dataset, month)| (*dataset, month_of(*month).end));
+        let held_from: BTreeMap<Dataset, Instant> = ends.collect();
+        // A reading from before that has no rows any more. Reports would compare with it what the first held reading shows.
+        let is_held = |read: &&InventoryRead| {
+            held_from.get(&Dataset::Inventory(read.part)).is_none_or(|from| read.read_at >= *from)
+        };
+        let reads = state.inventory.values().flatten().filter(is_held);
+        self.inventory_reads.extend(reads.map(|read| (state.team_id.clone(), *read)));
         self.reviews.extend(state.reviews.iter().map(|(ledger_seq, review)| ReviewRow {
             team_id: state.team_id.clone(),
             review: review.clone(),

@@ -1,10 +1,12 @@
 //! The SQL text of the views, the same for our engine and for other clients.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use crate::archive::{Hold, InventoryRead};
-use crate::model::Dataset;
-use crate::model::{Instant, InventoryPart, Stream, TeamId};
+use crate::model::path::month_of;
+use crate::model::{Dataset, Instant, InventoryPart, Stream, TeamId};
 
 use super::ReportError;
 use super::columns::{Column, View};
@@ -46,8 +48,13 @@ fn body(data: &ViewData, view: View) -> String {
         View::Findings => over_rows(view, data.findings.iter().map(finding_values)),
         View::Inventory(part) => {
             let dataset = Dataset::Inventory(part);
-            let is_cut = data.expired.iter().any(|row| row.record.dataset == dataset);
-            versions(part, files(dataset), is_cut)
+            let mut cuts = BTreeMap::new();
+            for row in data.expired.iter().filter(|row| row.record.dataset == dataset) {
+                let end = month_of(row.record.month).end;
+                let cut = cuts.entry(&row.team_id).or_insert(end);
+                *cut = end.max(*cut);
+            }
+            versions(part, files(dataset), &cuts)
         }
         View::InventoryReads => over_rows(view, data.inventory_reads.iter().map(inventory_read_values)),
         View::Reviews => over_rows(view, data.reviews.iter().map(review_values)),
@@ -123,8 +130,9 @@ pub(super) fn over_files(view: View, files: &[LiveFile]) -> String {
 }
 
 /// Converts changes to dated versions: each is valid until the next version of its key. A thing that is gone has no valid version.
-/// If months have expired (`is_cut`), the first row of a key begins a version, even if it only repeats the state.
-fn versions(part: InventoryPart, files: &[LiveFile], is_cut: bool) -> String {
+/// `cuts` gives the end of each team's last expired month. The first row of a key since then begins a version, even if it only
+/// repeats the state. A version from before, which a hold kept, ends at the first read since then.
+fn versions(part: InventoryPart, files: &[LiveFile], cuts: &BTreeMap<&TeamId, Instant>) -> String {
     let view = View::Inventory(part);
     if files.is_empty() {
         return empty(view);
@@ -134,17 +142,23 @@ fn versions(part: InventoryPart, files: &[LiveFile], is_cut: bool) -> String {
     let columns = typed(&view.columns());
     let paths = files.iter().map(|file| quoted_path(&file.path)).collect::<Vec<_>>().join(",\n  ");
     let changes = format!("read_parquet([\n  {paths}], hive_partitioning = false)");
-    let changes = match is_cut {
-        false => format!("{changes} WHERE NOT repeats"),
-        true => format!(
-            "(SELECT *, row_number() OVER (PARTITION BY {key} ORDER BY seen_at) AS nth FROM {changes}) \
-             WHERE NOT repeats OR nth = 1"
+    let next = format!("lead(seen_at) OVER (PARTITION BY {key} ORDER BY seen_at)");
+    let cuts = cuts.iter().map(|(team, cut)| format!("({}, {})", quoted_text(team.as_str()), timestamp(*cut)));
+    let cuts = cuts.collect::<Vec<_>>().join(", ");
+    let (valid_to, changes) = match cuts.as_str() {
+        "" => (next, format!("{changes} WHERE NOT repeats")),
+        cuts => (
+            format!("least({next}, CASE WHEN seen_at < cut_at THEN resumed_at END)"),
+            format!(
+                "(SELECT *, row_number() OVER (PARTITION BY {key}, seen_at >= cut_at ORDER BY seen_at) AS nth, \
+                 min(seen_at) FILTER (WHERE seen_at >= cut_at) OVER (PARTITION BY team_id) AS resumed_at \
+                 FROM {changes} LEFT JOIN (VALUES {cuts}) AS cut(team_id, cut_at) USING (team_id)) \
+                 WHERE NOT repeats OR nth = 1"
+            ),
         ),
     };
     format!(
-        "SELECT {columns} FROM (SELECT *, seen_at AS valid_from, \
-         lead(seen_at) OVER (PARTITION BY {key} ORDER BY seen_at) AS valid_to \
-         FROM {changes}) WHERE present"
+        "SELECT {columns} FROM (SELECT *, seen_at AS valid_from, {valid_to} AS valid_to FROM {changes}) WHERE present"
     )
 }
 

@@ -377,6 +377,10 @@ fn quarantine_and_the_inventory_expire_by_their_own_classes() {
     program.run(&APPLY).ended(0);
     verified(&program);
     assert_eq!((of(march.0, march.1), of(now.0, now.1)), (Vec::new(), standing));
+    let report =
+        program.run(&["report", "run", "R11", "--format", "csv", "--from", "2025-03-01", "--to", "2025-04-01"]);
+    let said: Vec<&str> = report.stdout.lines().filter(|line| line.contains("expired: ")).collect();
+    assert!(said.len() == 1 && said[0].contains(" inventory: ") && said[0].contains("inventory = 1d"), "{said:?}");
     program.sync(&[]);
     assert_eq!(of(march.0, march.1), Vec::<String>::new(), "it is not read again");
 }

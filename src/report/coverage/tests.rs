@@ -1,6 +1,6 @@
 use super::*;
 use crate::archive::{ExpiredRecord, Finding, FindingKind, WindowRecord};
-use crate::model::{Digest, LedgerSeq};
+use crate::model::{Digest, InventoryPart, LedgerSeq};
 use crate::report::data::ExpiredRow;
 
 fn at(day: &str) -> Instant {
@@ -162,4 +162,35 @@ fn an_expired_month_is_neither_a_gap_nor_missing() {
     assert_eq!(found.sentence(), said);
     let month = found.expired[0].sentence();
     assert!(month.contains("expired under connections = 7y on 2033-12-02 (12 rows, line 9 of the ledger)"), "{month}");
+}
+
+/// All parts that expired in one line are one entry. The team's streams stay as they are.
+#[test]
+fn an_expired_month_of_people_is_named_once() {
+    let mut data = view_data(windows(), Vec::new());
+    for part in [InventoryPart::Users, InventoryPart::Grants] {
+        data.expired.push(ExpiredRow {
+            team_id: TeamId::from("t"),
+            record: ExpiredRecord {
+                policy: "inventory = 1y".to_owned(),
+                at: at("2028-01-02T03:40:00"),
+                dataset: Dataset::Inventory(part),
+                month: at("01"),
+                files: 1,
+                rows: 4,
+                rows_digest: Digest([0; 32]),
+            },
+            ledger_seq: LedgerSeq(9),
+        });
+    }
+    let of_people = |from: &str, to: &str| {
+        let found = coverage(&data, Range::new(at(from), at(to)), None);
+        found.into_iter().filter(|line| line.stream.is_none()).flat_map(|line| line.expired).collect::<Vec<_>>()
+    };
+    let found = of_people("04", "07");
+    assert_eq!(found.len(), 1, "{found:?}");
+    let month = found[0].sentence();
+    assert!(month.contains("expired under inventory = 1y on 2028-01-02 (8 rows, line 9 of the ledger)"), "{month}");
+    assert_eq!(of_people("2026-12-04T00:00:00", "2026-12-07T00:00:00"), []);
+    assert!(of_connections(&data, "03", "05").complete);
 }

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use annals::archive::{Draft, WindowRecord, WindowState};
-use annals::model::{ConnectionDetail, Detail, Stream, WindowGrid};
+use annals::model::{ConnectionDetail, Detail, EventRow, Stream, WindowGrid};
 use serde_json::{Value, json};
 
 use crate::golden::answers::Question;
@@ -74,6 +74,32 @@ fn the_last_utc_day_of_a_local_period_is_judged_as_a_whole() {
     assert_eq!(column(&place, &question, "state"), ["read whole"]);
 }
 
+/// The last of five windows of seven days is not settled, and it ends after the period.
+#[test]
+fn a_window_of_several_days_covers_each_of_them() {
+    let (place, grid) = (Place::empty(), WindowGrid::new(DAY * 7));
+    let (mut draft, mut time) = (Draft::default(), at("2026-10-12T00:00:00Z"));
+    while time < at("2026-11-09T00:00:00Z") {
+        let window = grid.window_of(time);
+        let is_settled = window.end < at(NOW);
+        draft.windows.push(WindowRecord {
+            state: if is_settled { WindowState::Settled } else { WindowState::Provisional },
+            reads: 2,
+            requests: 4,
+            settled_at: is_settled.then(|| window.end.plus(HOUR)),
+            ..WindowRecord::new(Stream::Connections, window)
+        });
+        time = window.end;
+    }
+    commit(&place, draft, at(NOW));
+    let days = rows(&place, &asked("R23"));
+    let number = |state: &str| days.iter().filter(|day| day["state"] == state).count();
+    assert_eq!((number("read whole"), number("provisional"), days.len()), (24, 4, 28));
+    for day in &days {
+        assert_eq!([&day["severity"], &day["events"], &day["polls"]], [&Value::Null; 3], "{day}");
+    }
+}
+
 #[test]
 fn a_computer_without_an_id_is_known_by_its_name() {
     const HOSTS: [&str; 5] = ["H0", "H1", "H2", "H3", "H4"];
@@ -117,6 +143,39 @@ fn a_path_that_names_no_source_or_no_tunnel_is_unmanaged() {
     let found: Vec<(Value, Value)> =
         rows(&place, &asked("R16")).iter().map(|row| (row["source_type"].clone(), row["tunnel_id"].clone())).collect();
     assert_eq!(found, [(json!("cloud"), Value::Null), (Value::Null, json!("fluid"))]);
+}
+
+#[test]
+fn a_request_that_reached_nothing_does_not_make_a_path_known() {
+    let place = Place::empty();
+    let direct = |detail: &mut ConnectionDetail| detail.source_type = Some("directip".into());
+    let events = vec![
+        connection("c1", "incomingConnectionRequest", at("2026-10-05T10:00:00Z"), direct),
+        connection("c2", ESTABLISHED, at("2026-10-20T10:00:00Z"), direct),
+    ];
+    commit_events(&place, Stream::Connections, events);
+    let found = rows(&place, &asked("R16"));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!((&found[0]["is_new"], &found[0]["severity"]), (&json!(true), &json!("medium")));
+}
+
+/// As `annals erase`, the dossier finds an address in JSON text inside a string, and an address with white space around it.
+#[test]
+fn the_dossier_finds_an_address_inside_json_text_and_beside_white_space() {
+    let (place, time) = (Place::empty(), at("2026-10-20T10:00:00Z"));
+    let inner = json!({"user": "bob@own.example"}).to_string();
+    let deeper = json!({"text": inner}).to_string();
+    let texts = [json!({"s": inner}), json!({"s": deeper}), json!({"u": "bob@own.example\n"}), json!({"s": "bob"})];
+    let events = texts.iter().zip(0..).map(|(text, nth)| {
+        let detail = Detail::Activity { token_info: None, payload: Some(text.to_string()) };
+        let event = event(&format!("a{nth}"), "teamThingEvent", time.plus(SECOND * nth), detail);
+        EventRow { raw: text.to_string().into(), ..event }
+    });
+    commit_events(&place, Stream::Activity, events.collect());
+    let spaced = |detail: &mut ConnectionDetail| detail.peer_email = Some("\u{a0}Bob@own.example\t".into());
+    commit_events(&place, Stream::Connections, vec![connection("c1", ESTABLISHED, time.plus(HOUR), spaced)]);
+    let bob = Question { params: &[("subject", "bob@own.example")], ..asked("R21") };
+    assert_eq!(column(&place, &bob, "id"), ["a0", "a1", "a2", "c1"]);
 }
 
 #[test]

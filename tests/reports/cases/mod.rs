@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod events;
+mod expired;
 mod rosters;
+mod unreadable;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -60,6 +62,12 @@ fn activity(id: &str, kind: &str, time: &str, payload: &Value) -> EventRow {
     event(id, kind, at(time), Detail::Activity { token_info: None, payload: Some(payload.to_string()) })
 }
 
+/// A change by the person that `token_info` names.
+fn change_by(token_info: &Value, id: &str, kind: &str, time: &str, payload: &Value) -> EventRow {
+    let detail = Detail::Activity { token_info: Some(token_info.to_string()), payload: Some(payload.to_string()) };
+    event(id, kind, at(time), detail)
+}
+
 /// No computer id: only the computer's name tells which one it is.
 fn unnamed(host: &'static str) -> impl FnOnce(&mut ConnectionDetail) {
     move |detail: &mut ConnectionDetail| {
@@ -92,7 +100,7 @@ fn commit_events(place: &Place, stream: Stream, rows: Vec<EventRow>) {
     for (start, rows) in days {
         let window = grid.window_of(start);
         draft.windows.push(WindowRecord {
-            state: WindowState::Settled,
+            state: WindowState::Sealed,
             reads: 2,
             requests: 4,
             events: rows.len() as u64,

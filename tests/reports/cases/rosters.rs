@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use crate::golden::answers::Question;
 use crate::reporting::{Place, at};
 
-use super::{ESTABLISHED, TEAM, activity, asked, column, commit_events, connection, people, read_roster, rows, user};
+use super::{
+    ESTABLISHED, TEAM, activity, asked, change_by, column, commit_events, connection, people, read_roster, rows, user,
+};
 
 #[test]
 fn a_roster_that_is_newer_than_the_sign_in_details_decides_on_the_second_factor() {
@@ -23,6 +25,75 @@ fn a_roster_that_is_newer_than_the_sign_in_details_decides_on_the_second_factor(
     }
     assert_eq!(column(&place, &asked("R10"), "verdict"), ["FAIL"]);
     assert_eq!(column(&place, &asked("R09"), "second_factor"), ["FAIL"]);
+}
+
+#[test]
+fn an_empty_list_of_sign_in_methods_means_the_same_in_both_reports() {
+    let place = Place::empty();
+    for (seen_at, providers) in [("2026-10-13T03:00:00Z", Value::Null), ("2026-10-20T03:00:00Z", json!([]))] {
+        let users = json!([{"id": "u1", "email": "ann@own.example", "role": "admin", "remoteAccess": "enabled",
+            "totpEnabled": false, "authProviders": providers}]);
+        let mut served = people(&users, &json!({}), &json!([]));
+        if providers.is_null() {
+            served["info"] = json!({"u1": {"totp": {"enabled": false}, "authProviders": [{"provider": "saml"}]}});
+        }
+        read_roster(&place, seen_at, &served);
+    }
+    assert_eq!(column(&place, &asked("R10"), "verdict"), ["UNKNOWN"]);
+    assert_eq!(column(&place, &asked("R09"), "second_factor"), ["UNKNOWN"]);
+}
+
+#[test]
+fn actions_count_from_the_event_that_gave_the_role_and_under_each_address() {
+    let place = Place::empty();
+    for (day, role, email) in
+        [(13, "user", "bob@own.example"), (20, "admin", "bob@own.example"), (25, "admin", "robert@own.example")]
+    {
+        let mut bob = user("u2", email);
+        bob["role"] = json!(role);
+        let users = json!([user("u1", "ann@own.example"), bob]);
+        read_roster(&place, &format!("2026-10-{day}T03:00:00Z"), &people(&users, &json!({}), &json!([])));
+    }
+    let (ann, bob) = (json!({"userID": "u1"}), json!({"email": "bob@own.example"}));
+    let set = |id: &str, time: &str| change_by(&bob, id, "teamSettingsChangedEvent", time, &json!({"setting": "x"}));
+    let events = vec![
+        set("a1", "2026-10-19T08:00:00Z"),
+        change_by(&ann, "a2", "teamUserRoleChangedEvent", "2026-10-19T09:00:00Z", &json!({"userID": "u2"})),
+        set("a3", "2026-10-19T10:00:00Z"),
+        set("a4", "2026-10-22T10:00:00Z"),
+    ];
+    commit_events(&place, Stream::Activity, events);
+    let found = rows(&place, &asked("R09"));
+    assert_eq!(found.len(), 1, "{found:?}");
+    let row = ["user_id", "granted_by", "granted_local", "actions"].map(|name| found[0][name].clone());
+    assert_eq!(row, [json!("u2"), json!("ann@own.example"), json!("2026-10-19T09:00:00"), json!(2)]);
+}
+
+/// An administrator removes Bob, who then connects, and later takes the computer's access away from him.
+#[test]
+fn the_first_event_about_the_person_tells_the_time_of_a_removal() {
+    let place = Place::empty();
+    let computers = json!([{"id": "d1", "name": "PC-1"}]);
+    let both = json!([user("u1", "ann@own.example"), user("u2", "bob@own.example")]);
+    for (seen_at, users) in
+        [("2026-10-15T03:00:00Z", both), ("2026-10-20T03:00:00Z", json!([user("u1", "ann@own.example")]))]
+    {
+        read_roster(&place, seen_at, &people(&users, &json!({}), &computers));
+    }
+    let access = json!({"userID": "u2", "deviceID": "d1"});
+    let events = vec![
+        activity("a0", "teamDeviceUserAccessRemovedEvent", "2026-10-18T08:00:00Z", &access),
+        activity("a1", "teamUserRemovedEvent", "2026-10-18T09:00:00Z", &json!({"userID": "u2"})),
+        activity("a2", "teamDeviceUserAccessRemovedEvent", "2026-10-18T11:00:00Z", &access),
+    ];
+    commit_events(&place, Stream::Activity, events);
+    let bob = |detail: &mut ConnectionDetail| detail.peer_email = Some("bob@own.example".into());
+    commit_events(&place, Stream::Connections, vec![connection("c1", ESTABLISHED, at("2026-10-18T10:00:00Z"), bob)]);
+    let leavers = rows(&place, &asked("R05"));
+    assert_eq!(leavers.len(), 1, "{leavers:?}");
+    let leaver = ["removed_local", "sessions_after", "severity"].map(|name| leavers[0][name].clone());
+    assert_eq!(leaver, [json!("2026-10-18T09:00:00"), json!(1), json!("critical")]);
+    assert_eq!(column(&place, &asked("R06"), "event_type"), ["teamUserRemovedEvent"]);
 }
 
 #[test]

@@ -4,9 +4,12 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use annals::model::Stream;
+
 use super::http::get;
 use super::world::{HOSTILE, Lonely, with_strangers};
 use crate::program::wait_for;
+use crate::reporting::{Day, HOUR, Place};
 
 /// The team of [`Lonely`].
 const TEAM: &str = "O'Brien & söhne";
@@ -90,6 +93,21 @@ fn pages_of_a_list_together_are_the_whole_list() {
     let one = world.get(&format!("/api/session?id={id}")).json();
     assert_eq!(one["session"], all[0]);
     assert_eq!((one["events"].as_array().unwrap().len(), &one["truncated"]), (1, &json!(false)));
+    world.daemon.stop();
+}
+
+#[test]
+fn an_id_of_two_teams_needs_the_team() {
+    let place = Place::month_with_a_gap();
+    place.commit_whole("acme", vec![Day::new(Stream::Connections, "2026-10-10").with(1, 5 * HOUR)], Vec::new());
+    let world = Lonely::over(place, "");
+    let path = "session?id=c-2026-10-10T05%3A00%3A00Z";
+    for place in ["api/", ""] {
+        let answer = world.get(&format!("/{place}{path}"));
+        assert_eq!(answer.status, 400, "{}", answer.body);
+        assert!(answer.body.contains("teams") && answer.body.contains("acme"), "{}", answer.body);
+    }
+    assert_eq!(world.get(&format!("/api/{path}&team=acme")).json()["session"]["team_id"], "acme");
     world.daemon.stop();
 }
 
@@ -215,6 +233,9 @@ fn new_events_and_strangers_texts_are_shown_unchanged() {
         one["events"].as_array().unwrap().iter().map(|event| event["raw"].as_str().unwrap()).collect();
     assert_eq!(raws.len(), 2);
     assert!(raws[0].starts_with("{\"id\":\"h1\",\"timestamp\":"), "the bytes as served: {raws:?}");
+    let spaced = &get(&format!("/api/sessions?team={team}&user=lead@x.example"))["sessions"][0];
+    assert_eq!(spaced["connection_id"], " lead", "a space at the end of an id stays");
+    assert_eq!(&get(&format!("/api/session?team={team}&id=+lead"))["session"], spaced);
     let kept = get(&format!("/api/quarantine?team={team}"));
     assert!(kept["quarantine"].as_array().unwrap().iter().any(|row| row["event_id"] == "broken"), "{kept}");
     scene.connect(&team, "born-now");

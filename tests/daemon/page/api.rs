@@ -112,6 +112,25 @@ fn an_id_of_two_teams_needs_the_team() {
 }
 
 #[test]
+fn every_check_of_the_daemon_expects_the_configured_public_key() {
+    let place = Place::one_event();
+    let public_key = place.run(&["anchor", "--keygen", "key"]);
+    let key = public_key.text().trim();
+    let config = format!("sql = true\n[signing]\npublic_key = \"{key}\"\n[schedule]\nverify = \"* * * * * *\"\n");
+    let world = Lonely::over(place, &config);
+    wait_for("a check", || {
+        let verify = world.get("/api/ledger").json()["verify"].clone();
+        verify["faults"].as_u64().map(|faults| assert_eq!(faults, 1, "no line is signed: {verify}"))
+    });
+    let report = world.get("/api/reports/r24?from=2026-10-01&to=2026-11-01");
+    assert!(report.body.contains("BAD_SIG"), "{}", report.body);
+    let query = json!({"query": "SELECT code FROM verification"}).to_string();
+    let answer = super::http::ask(&world.daemon.address, "POST", "/api/sql", &[], &query);
+    assert!(answer.status == 200 && answer.body.contains("BAD_SIG"), "{}", answer.body);
+    world.daemon.stop();
+}
+
+#[test]
 fn an_invalid_request_is_refused_with_the_reason() {
     let world = Lonely::new("");
     for (path, status, code, named) in [

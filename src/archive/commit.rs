@@ -299,7 +299,7 @@ impl TeamWriter {
 
     /// Best effort: without a snapshot, readers replay more lines. The first line has one too: it shows that a ledger existed.
     fn keep_snapshot(&mut self) {
-        if self.snapshot.0 > 0 && self.state.seq.0 < self.snapshot.0 + self.archive.snapshot_lines() {
+        if self.snapshot.0 > 0 && self.state.seq.0 < self.snapshot.0 + self.archive.snapshot_lines {
             return;
         }
         self.snapshot = self.state.seq;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rayon::prelude::*;
 
 use crate::model::path::{ArchivePath, LEDGER, LOCK_OF_NEW, SNAPSHOTS, TABLES, ledger_of};
-use crate::model::{GRACE_LOCAL, Instant, LedgerSeq, TeamId, TeamKey};
+use crate::model::{Instant, LedgerSeq, TeamId, TeamKey};
 use crate::store::{Listed, Store, StoreError, if_there};
 
 use super::ledger::{self, Line};
@@ -19,7 +19,7 @@ use super::reader::TeamReader;
 use super::replay::{replay_for_reading, replay_listed_for_reading};
 use super::snapshot::SNAPSHOT_LINES;
 use super::text_lines::TextLines;
-use super::{ArchiveError, Signer};
+use super::{ArchiveError, Signer, VerifyOptions};
 
 /// The number of team states that are read ahead.
 const TEAMS_READ_AT_ONCE: usize = 32;
@@ -41,8 +41,9 @@ pub struct Archive {
     id: String,
     /// The current signer, shared by open writers.
     signer: Arc<RwLock<Option<Arc<Signer>>>>,
-    snapshot_lines: u64,
-    grace: Duration,
+    pub(super) snapshot_lines: u64,
+    /// The options of a check of this archive, as configured: its grace and the expected public keys.
+    pub checks: VerifyOptions,
     random: Random,
 }
 
@@ -118,7 +119,7 @@ impl Archive {
             id: manifest.id,
             signer: Arc::default(),
             snapshot_lines: SNAPSHOT_LINES,
-            grace: GRACE_LOCAL,
+            checks: VerifyOptions::default(),
             random: Random::default(),
         }
     }
@@ -129,18 +130,15 @@ impl Archive {
         Self { snapshot_lines: lines, ..self }
     }
 
-    pub(super) fn snapshot_lines(&self) -> u64 {
-        self.snapshot_lines
-    }
-
     /// `vacuum` keeps unnamed files for this long; see [`GRACE_MIN`](crate::model::GRACE_MIN).
     #[must_use]
-    pub fn keeping(self, grace: Duration) -> Self {
-        Self { grace, ..self }
+    pub fn keeping(mut self, grace: Duration) -> Self {
+        self.checks.grace = grace;
+        self
     }
 
     pub fn grace(&self) -> Duration {
-        self.grace
+        self.checks.grace
     }
 
     /// Writers of this archive take random numbers from `source`, so that a simulation is repeatable.

@@ -22,6 +22,7 @@ mod man;
 mod modes;
 mod output;
 mod plan;
+mod public_key;
 mod publish;
 mod quarantine;
 mod reading;

@@ -13,6 +13,7 @@ use crate::report::{Engine, Flow, Format, ReportError, Sink, SnapshotSource, Tea
 use crate::store::{Store, open_store, open_store_keeping};
 
 use super::output::OutputArgs;
+use super::public_key::expected_keys;
 use super::{bars, limits, signals};
 
 /// The place of the archive's data; a directory becomes absolute.
@@ -84,7 +85,11 @@ fn open_in(config: &Config, store: Arc<dyn Store>) -> Result<Archive, Error> {
             "{}: no archive exists here: `annals sync` creates one, --archive names another place",
             location(config)?
         ))),
-        other => Ok(with_place(config, other)?.keeping(config.grace_at(&config.archive))),
+        other => {
+            let mut archive = with_place(config, other)?.keeping(config.grace_at(&config.archive));
+            archive.checks.keys = expected_keys(config)?;
+            Ok(archive)
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use crate::archive::{Archive, Committed, Draft, ReviewOutcome, ReviewRecord, check_ledger_text};
 use crate::config::Config;
 use crate::error::{Error, Exit};
-use crate::model::TeamId;
+use crate::model::{LedgerSeq, TeamId};
 use crate::report::{CheckedPack, check_pack, printable};
 
 use super::{Global, output, query, reading, teams};
@@ -24,7 +24,7 @@ enum ReviewCommand {
     Sign(SignArgs),
 }
 
-/// Check a pack against its hashes, then record its review in the ledger of every team in it
+/// Check a pack against its hashes and the ledger, then record its review in the ledger of every team in it
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 struct SignArgs {
@@ -124,6 +124,14 @@ fn teams_of(archive: &Archive, pack: &CheckedPack, args: &SignArgs) -> Result<Ve
             return Err(Error::Usage(printable(&format!(
                 "{place}: the pack names ledger line {} of team {team}, but this archive ends at line {seen}: is this an older copy?",
                 head.seq
+            ))));
+        }
+        let lines = archive.lines(&team, LedgerSeq(head.seq))?.lines;
+        if lines.last().is_none_or(|line| line.sha256 != head.sha256) {
+            return Err(Error::Usage(printable(&format!(
+                "{place}: the pack says that ledger line {} of team {team} has the hash {}, but this archive has another line there: \
+                 somebody altered the pack or the archive; run `annals verify`, then make the pack again",
+                head.seq, head.sha256
             ))));
         }
         teams.push(team);

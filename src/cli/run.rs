@@ -28,6 +28,7 @@ use crate::pipeline::{ExpirySettings, Workers};
 use crate::report::Limits;
 use crate::web::{AppState, EngineLimits, Guard, Metrics, Port, QueryService, Settings, SignIns, Visitors};
 
+use super::public_key::expected_keys;
 use super::report::CatalogArgs;
 use super::{Global, global, limits, output, query, reading};
 use detect::Detector;
@@ -109,7 +110,9 @@ async fn serve(global: Global, args: RunArgs) -> Result<(), Error> {
     let place = query::archive_place(&config)?;
     let sent_alerts = sent_alerts(&config, &place.data);
     let signer = reading::signer(&config)?;
-    let archive = Arc::new(reading::archive(&place, config.grace_at(&place.data), &clock)?.signed_by(signer));
+    let mut archive = reading::archive(&place, config.grace_at(&place.data), &clock)?.signed_by(signer);
+    archive.checks.keys = expected_keys(&config)?;
+    let archive = Arc::new(archive);
     let _lock = lock::take(&archive, config.shard)?;
     let mut running = Running {
         global,

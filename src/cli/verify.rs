@@ -8,21 +8,18 @@ use std::sync::Arc;
 use clap::Args;
 
 use crate::archive::{
-    Archive, Damage, FaultCode, Head, KnownHead, PublicKey, TeamReport, VerifyFault, VerifyOptions, VerifyReport,
-    verify,
+    Archive, Damage, FaultCode, Head, KnownHead, TeamReport, VerifyFault, VerifyOptions, VerifyReport, verify,
 };
 use crate::config::Config;
 use crate::error::{Error, Exit};
-use crate::files::{self, Links};
 use crate::lake;
 use crate::model::{Digest, Location, Scheme};
 use crate::report::{TeamNames, printable};
 use crate::store::Store;
 
+use super::public_key::{expected_keys, key_of};
 use super::{Global, output, query, reading};
 
-/// A key is short: a longer file is another file.
-const KEY_BYTES_MAX: u64 = 1 << 20;
 /// More than 100,000 heads: a longer file is another file.
 const HEADS_BYTES_MAX: u64 = 16 << 20;
 /// The text shows this many notices; the JSON holds all.
@@ -105,9 +102,9 @@ fn options(config: &Config, args: &VerifyArgs) -> Result<VerifyOptions, Error> {
     for given in &args.head {
         heads.extend(heads_of(given)?);
     }
-    let keys = match (args.key.as_slice(), &config.signing.public_key) {
-        ([], Some(configured)) => vec![key_of("signing.public_key", configured)?],
-        (given, _) => given.iter().map(|given| key_of("--key", given)).collect::<Result<_, _>>()?,
+    let keys = match args.key.as_slice() {
+        [] => expected_keys(config)?,
+        given => given.iter().map(|given| key_of("--key", given)).collect::<Result<_, _>>()?,
     };
     Ok(VerifyOptions {
         heads,
@@ -130,17 +127,6 @@ fn heads_of(given: &str) -> Result<Vec<KnownHead>, Error> {
     }
     let text = read_given("--head", given)?;
     parse(&text).map_err(|e: String| Error::Usage(format!("--head: {}: {}", printable(given), printable(&e))))
-}
-
-/// A public key, or the key in a file.
-pub fn key_of(place: &str, given: &str) -> Result<PublicKey, Error> {
-    if let Ok(key) = given.trim().parse() {
-        return Ok(key);
-    }
-    let text = files::read_text(Path::new(given), Links::Follow, KEY_BYTES_MAX).map_err(|source| {
-        Error::Usage(format!("{place}: {}: neither a public key nor a readable file: {source}", printable(given)))
-    })?;
-    text.trim().parse().map_err(|e| Error::Usage(format!("{place}: {}: {e}", printable(given))))
 }
 
 fn read_given(place: &str, path: &str) -> Result<String, Error> {

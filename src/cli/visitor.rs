@@ -5,6 +5,7 @@
 
 use std::fs::OpenOptions;
 use std::io::{self, BufRead, Read, Write};
+use std::path::Path;
 use std::sync::Arc;
 
 use rustix::process::{Resource, Rlimit, getrlimit, nice, setrlimit};
@@ -51,12 +52,19 @@ fn answer(question: &VisitorQuestion) -> Result<VisitorAnswer, Error> {
     drop(line);
     let answer = data.map_err(|error| ReportError::Engine(error.to_string())).and_then(|mut data| {
         if let Some(root) = &question.root {
-            let archive = Archive::open(Arc::new(LocalStore::new(root)));
-            data.archive = Some(archive.map_err(|error| ReportError::Engine(error.to_string()))?);
+            data.archive = Some(open(root, question).map_err(ReportError::Engine)?);
         }
         question.answer(data)
     });
     Ok(answer.unwrap_or_else(VisitorAnswer::from))
+}
+
+/// The archive with the daemon's options of a check.
+fn open(root: &Path, question: &VisitorQuestion) -> Result<Archive, String> {
+    let archive = Archive::open(Arc::new(LocalStore::new(root))).map_err(|error| error.to_string())?;
+    let mut archive = archive.keeping(question.grace);
+    archive.checks.keys = question.keys.iter().map(|key| key.parse()).collect::<Result<_, String>>()?;
+    Ok(archive)
 }
 
 /// From now on the system enforces the limits. No core dump: it would hold archived data.

@@ -10,7 +10,7 @@ use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 
 use crate::api::ApiError;
-use crate::archive::{Archive, ArchiveError, FaultCode, VerifyOptions, verify};
+use crate::archive::{Archive, ArchiveError, FaultCode, verify};
 use crate::config::Schedule;
 use crate::lake;
 use crate::model::{Instant, Stream, TeamId};
@@ -271,9 +271,8 @@ fn slots(edges: &Edges) -> usize {
 }
 
 async fn check(archive: Arc<Archive>, edges: Arc<Edges>) -> Verified {
-    let options = VerifyOptions { grace: archive.grace(), ..VerifyOptions::default() };
     let verify = move || {
-        let mut report = verify(archive.store().as_ref(), &options)?;
+        let mut report = verify(archive.store().as_ref(), &archive.checks)?;
         lake::verify_tables(&archive, &mut report);
         Ok::<_, ArchiveError>(report)
     };

@@ -158,6 +158,7 @@ impl Engine {
         let (data, loan) = if data.is_remote() { data.pinned(wanted)? } else { (data, None) };
         data.check_files()?;
         let spill = Spill::make(spill_parent)?;
+        let spill_path = spill.path()?;
         let failed = |e: duckdb::Error| opening_failed(&data, &e);
         let config = Config::default()
             .enable_autoload_extension(false)
@@ -165,8 +166,9 @@ impl Engine {
             .and_then(|config| config.with("allow_community_extensions", "false"))
             .and_then(|config| config.max_memory(&format!("{}MiB", limits.memory_mib)))
             .and_then(|config| config.threads(i64::from(limits.threads.max(1))))
-            .map_err(failed)?
-            .with("temp_directory", spill.path()?)
+            .and_then(|config| config.with("temp_directory", spill_path))
+            // An `ATTACH` of another kind of database loads an extension: here it finds none.
+            .and_then(|config| config.with("extension_directory", spill_path))
             .map_err(failed)?;
         let connection = Connection::open_in_memory_with_flags(config).map_err(failed)?;
         connection.register_scalar_function::<LocalTime>(ZONE_FUNCTION).map_err(failed)?;
@@ -313,7 +315,9 @@ impl Engine {
             return Err(ReportError::query("the query is empty"));
         }
         if lexer::loads_extension(sql) {
-            return Err(ReportError::query("Annals loads no extension of the engine: no query reaches the network"));
+            return Err(ReportError::query(
+                "Annals loads no extension of the engine, and runs no statements of a file: no query reaches the network",
+            ));
         }
         self.is_stop_asked.store(false, Ordering::SeqCst);
         let mut statement = self.prepare(sql)?;

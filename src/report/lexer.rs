@@ -154,15 +154,17 @@ pub fn only_reads(sql: &str) -> bool {
     all.next().is_none() && READS.contains(&first.as_str())
 }
 
-/// Whether a statement of `sql` installs or loads an extension, or changes a setting for this. The engine then downloads the
-/// extension, and an extension can read from the network.
+/// Whether a statement of `sql` installs or loads an extension, changes a setting for this, or runs the statements of a file, which
+/// nobody checks. The engine downloads an extension, and an extension can read from the network.
 pub fn loads_extension(sql: &str) -> bool {
     all_statements(sql).any(|statement| {
         let all = tokens(&statement.sql).into_iter().filter(|token| matches!(token.kind, Kind::Word | Kind::Name));
         let words: Vec<String> = all.map(|token| statement.sql[token.range].to_ascii_lowercase()).collect();
-        let names = |word: &String| word == "install" || word == "load" || word.contains("extension");
+        let names = |word: &String| {
+            word == "install" || word == "load" || word.contains("extension") || word.contains("import_database")
+        };
         match words.first().map(String::as_str) {
-            Some("install" | "load" | "force") => true,
+            Some("install" | "load" | "force" | "import") => true,
             Some("explain" | "pragma" | "reset" | "set" | "update") => words.iter().any(names),
             _ => false,
         }
@@ -222,6 +224,8 @@ mod tests {
             "set global autoload_known_extensions = true",
             "reset \"autoload_known_extensions\"",
             "pragma autoload_known_extensions = true",
+            "import database 'exported'",
+            "PRAGMA \"import_database\"('exported')",
         ] {
             assert!(loads_extension(sql), "{sql}");
         }

@@ -9,7 +9,7 @@ use arrow::datatypes::DataType;
 use duckdb::vscalar::{ArrowFunctionSignature, VArrowScalar};
 use serde_json::{Value, json};
 
-use crate::archive::{AddedFile, Archive, LedgerLine, VerifyOptions, VerifyReport, verify};
+use crate::archive::{AddedFile, Archive, LedgerLine, VerifyReport, verify};
 use crate::model::{Instant, LedgerSeq, TeamId};
 
 use super::columns::View;
@@ -100,8 +100,7 @@ impl Lookup {
     /// A sentence if the archive cannot be read.
     pub fn verified(&self) -> Result<Option<&VerifyReport>, String> {
         let Some(archive) = &self.archive else { return Ok(None) };
-        let options = VerifyOptions { grace: archive.grace(), ..VerifyOptions::default() };
-        let check = || verify(archive.store().as_ref(), &options).map_err(|e| e.to_string());
+        let check = || verify(archive.store().as_ref(), &archive.checks).map_err(|e| e.to_string());
         self.verified.get_or_init(check).as_ref().map(Some).map_err(Clone::clone)
     }
 

@@ -199,6 +199,20 @@ fn csv_field(text: &str, is_number: bool) -> String {
     }
 }
 
+/// A line of the statement under the rows. A spreadsheet splits it into cells at commas and semicolons, so the apostrophe of
+/// [`csv_field`] stands before each formula.
+pub(super) fn csv_comment(text: &str) -> String {
+    let (mut line, mut is_start) = ("# ".to_owned(), false);
+    for c in printable(text).chars() {
+        if is_start && FORMULA_STARTS.contains(&c) {
+            line.push('\'');
+        }
+        is_start = matches!(c, ',' | ';') || is_start && matches!(c, ' ' | '"');
+        line.push(c);
+    }
+    line
+}
+
 /// Replaces control characters by their pictures, so that the file cannot control a terminal. Line ends and tabs are data and
 /// remain.
 fn visible(text: &str) -> Cow<'_, str> {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::archive::{Archive, ArchiveError, Cache, FileEntry, LedgerExtent, TeamState, team_name};
+use crate::archive::{Archive, ArchiveError, Cache, FileEntry, LedgerExtent, TeamState, VerifyOptions, team_name};
 use crate::model::{Location, TeamId, TeamRetention};
 use crate::store::LocalStore;
 
@@ -64,6 +64,11 @@ impl SnapshotSource {
     pub fn add(&self, data: &mut ViewData, state: &TeamState) {
         data.add_state(&self.root, state);
         data.add_retention(state, self.retention.of(&state.team_id));
+    }
+
+    /// The options of a check of the archive.
+    pub fn checks(&self) -> &VerifyOptions {
+        &self.archive.checks
     }
 
     pub fn archive_id(&self) -> &str {

@@ -4,6 +4,7 @@
 //! that the system limits as a whole, and whose death harms nothing else.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -25,6 +26,9 @@ pub const SNAPSHOT_BYTES_MAX: u64 = 64 << 20;
 pub struct VisitorQuestion {
     /// The archive's absolute directory; `None` if a part of the archive is where this process cannot reach it.
     pub root: Option<PathBuf>,
+    /// The grace and the public keys that a check of the archive expects.
+    pub grace: Duration,
+    pub keys: Vec<String>,
     pub sql: String,
     pub shape: VisitorRows,
     /// The engine's limits.
@@ -121,6 +125,8 @@ mod tests {
     fn question(sql: &str, shape: VisitorRows) -> VisitorQuestion {
         VisitorQuestion {
             root: Some("/".into()),
+            grace: Duration::from_secs(1),
+            keys: vec!["key".to_owned()],
             sql: sql.to_owned(),
             shape,
             engine: Limits { memory_mib: 128, threads: 1 },

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use super::cell::printable;
 use super::page::{FirstRows, Section, report_page};
-use super::render::{Columnar, Format, Medium, markdown_cell, sink_for};
+use super::render::{Columnar, Format, Medium, csv_comment, markdown_cell, sink_for};
 use super::{ReportError, Run};
 
 /// Maximum number of rows on a page: more would make it slow, and nobody reads them there.
@@ -51,7 +51,7 @@ pub fn write_report(
             }
             for line in about.lines() {
                 match format {
-                    Format::Csv => writeln!(out, "# {}", printable(&line))?,
+                    Format::Csv => writeln!(out, "{}", csv_comment(&line))?,
                     Format::Markdown => writeln!(out, "- {}", markdown_cell(&line))?,
                     _ => writeln!(out, "{}", printable(&line))?,
                 }

@@ -97,6 +97,12 @@ impl QueryService {
         self.shared.place.directory()
     }
 
+    /// The grace and the public keys of a check of the archive, for a process that opens the archive itself.
+    pub fn checks(&self) -> (Duration, Vec<String>) {
+        let checks = self.shared.place.checks();
+        (checks.grace, checks.keys.iter().map(ToString::to_string).collect())
+    }
+
     pub fn archive_id(&self) -> &str {
         self.shared.place.archive_id()
     }

@@ -1,5 +1,7 @@
 //! Wrong arguments: exit code 2, and a message that names the right thing.
 
+use std::fs::File;
+use std::io::Write as _;
 use std::net::TcpListener;
 
 use crate::common;
@@ -44,7 +46,14 @@ fn no_statement_reaches_the_network() {
     let server = TcpListener::bind("127.0.0.1:0").expect("a port");
     server.set_nonblocking(true).expect("a socket");
     let address = format!("http://{}", server.local_addr().expect("an address"));
+    let exported = place.directory.path().join("exported");
+    std::fs::create_dir(&exported).expect("a new directory");
+    let mut schema = File::create(exported.join("schema.sql")).expect("a file");
+    writeln!(schema, "FORCE INSTALL httpfs FROM '{address}';").expect("written");
+    File::create(exported.join("load.sql")).expect("a file");
     for sql in [
+        "IMPORT DATABASE 'exported'".to_owned(),
+        "PRAGMA import_database('exported')".to_owned(),
         format!("INSTALL httpfs FROM '{address}'"),
         format!("select 1; EXPLAIN ANALYZE INSTALL httpfs FROM '{address}'"),
         "LOAD httpfs".to_owned(),
@@ -55,6 +64,11 @@ fn no_statement_reaches_the_network() {
     }
     let (code, _, _) = place.run(&["sql", &format!("FROM '{address}/x.csv'")]);
     assert_ne!(code, 0);
+    let mut attach = place.command(&["sql", "ATTACH 'x.db' AS x (TYPE sqlite)"]);
+    let output = attach.env("HOME", place.directory.path()).output().expect("the program runs");
+    assert_ne!(output.status.code(), Some(0));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(!stderr.contains(".duckdb"), "the engine looks for extensions in the user's directory: {stderr}");
     let asked = server.accept().map(|_| ()).map_err(|error| error.kind());
     assert_eq!(asked, Err(std::io::ErrorKind::WouldBlock));
 }

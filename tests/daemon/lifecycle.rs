@@ -119,6 +119,7 @@ fn a_new_configuration_is_loaded_completely_or_not_at_all() {
         ("[http]\nlisten = \"0.0.0.0:0\"\n", "token_file"),
         ("[alerts]\nrules = [\"everything\"]\n", "alerts.rules"),
         ("[store]\ngrace = \"3h\"\n", "store.grace"),
+        ("[signing]\npublic_key = \"key\"\n", "signing.public_key"),
         // An unknown key.
         ("[signing]\nkey_file = \"another.key\"\n", "signing"),
     ] {

@@ -5,6 +5,7 @@ use crate::reporting;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -49,6 +50,21 @@ fn sha256sum(folder: &Path) -> std::process::Output {
         .current_dir(folder)
         .output()
         .unwrap()
+}
+
+#[test]
+fn packs_and_reports_expect_the_configured_public_key_like_verify() {
+    let place = Place::one_event();
+    let public_key = place.run(&["anchor", "--keygen", "key"]);
+    let config = format!("[signing]\npublic_key = \"{}\"\n", public_key.text().trim());
+    fs::File::create(place.path().join("annals.toml")).unwrap().write_all(config.as_bytes()).unwrap();
+    let verified = place.run(&["verify"]);
+    assert!(verified.code == 1 && verified.text().contains("BAD_SIG"), "no line is signed: {verified:?}");
+    assert_eq!(pack(&place, "out", &[]).code, 1);
+    let verdict = json(&files(&place.path().join("out")), "verify.json");
+    assert_eq!(verdict["faults"][0]["code"], "BAD_SIG", "{verdict}");
+    let integrity = place.run(&["report", "run", "r24", "--from", "2026-10-01", "--to", "2026-11-01"]);
+    assert!(integrity.text().contains("BAD_SIG"), "{integrity:?}");
 }
 
 #[test]

@@ -160,6 +160,25 @@ fn a_pseudonymised_pack_names_no_person_and_keeps_every_number() {
 }
 
 #[test]
+fn identifiers_inside_a_word_have_pseudonyms_too() {
+    let (world, home) = (World::write(), tempfile::tempdir().unwrap());
+    fs::create_dir(home.path().join("own")).unwrap();
+    let sql = "-- id: X1\n-- title: Own\n-- question: Who?\nSELECT DISTINCT 'peer:' || peer_ip || ':51234' AS reason, \
+               'account:' || (SELECT min(user_id) FROM inventory_users) AS what FROM connections WHERE peer_ip <> '';\n";
+    File::create(home.path().join("own/x1-own.sql")).unwrap().write_all(sql.as_bytes()).unwrap();
+    let arguments = ["report", "pack", "-o", "out", "--pseudonymise", "--queries", "own", "--reports", "X1"];
+    let ended = annals(&world, home.path(), &[&arguments[..], &PERIOD].concat());
+    assert_eq!(ended.status.code(), Some(3), "{}", String::from_utf8_lossy(&ended.stderr));
+    let rows = rows(&home.path().join("out"));
+    let rows = &rows["reports/x1-own.parquet"];
+    assert!(rows.len() > 1, "{rows:?}");
+    for row in rows {
+        assert!(row["reason"].starts_with("peer:address-") && row["reason"].ends_with(":51234"), "{row:?}");
+        assert!(row["what"].starts_with("account:person-"), "{row:?}");
+    }
+}
+
+#[test]
 fn a_custom_report_with_a_person_s_name_in_its_sql_is_refused() {
     let (world, home) = (World::write(), tempfile::tempdir().unwrap());
     fs::create_dir(home.path().join("own")).unwrap();

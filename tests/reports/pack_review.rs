@@ -3,6 +3,7 @@
 use crate::reporting;
 
 use std::fs;
+use std::io::Write as _;
 
 use reporting::{Outcome, Place};
 
@@ -78,6 +79,26 @@ fn a_changed_pack_is_not_signed() {
     assert!(outcome.code == 1 && outcome.stderr.contains("but it is missing"), "{outcome:?}");
     let rows = place.run(&["sql", "SELECT count(*) AS n FROM reviews", "--format", "csv"]);
     assert_eq!(rows.text(), "n\n0\n");
+}
+
+#[test]
+fn a_pack_with_another_ledger_head_is_not_signed() {
+    let place = Place::one_event();
+    assert_eq!(pack(&place, "out").code, 0);
+    let read = |name: &str| fs::read_to_string(place.path().join("out").join(name)).unwrap();
+    let write = |name: &str, text: &str| {
+        fs::File::create(place.path().join("out").join(name)).unwrap().write_all(text.as_bytes()).unwrap();
+    };
+    let (manifest, sums) = (read("manifest.json"), read("SHA256SUMS"));
+    let digest = |text: &str| annals::model::Digest::of(text.as_bytes()).to_string();
+    let head = place.head("acme");
+    let altered = manifest.replace(&head, &"0".repeat(64));
+    assert!(altered != manifest && sums.contains(&digest(&manifest)));
+    write("manifest.json", &altered);
+    write("SHA256SUMS", &sums.replace(&digest(&manifest), &digest(&altered)));
+    place
+        .run(&["review", "sign", "--pack", "out", "--reviewer", "R", "--outcome", "accepted"])
+        .is_wrong_use("this archive has another line there");
 }
 
 #[test]

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use arrow::array::{Array, AsArray, RecordBatch};
-use arrow::datatypes::{DataType, SchemaRef};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::datatypes::{DataType, Field, SchemaRef};
+use arrow::util::display::array_value_to_string;
 
 use crate::clock::Clock;
 use crate::config::{Config, Rule};
@@ -147,8 +148,14 @@ fn detects(report: &Report, least: Severity) -> bool {
     may && !report.needs_verify
 }
 
-/// Collects what a report detects with severity `least` or higher. The texts of a row identify its detection: counts and
-/// times of the same detection change from run to run.
+/// Whether a column identifies the detection of a row: a text, an hour or a day. Counts and exact times of the same detection
+/// change from run to run.
+fn identifies(field: &Field) -> bool {
+    let is_rounded = field.name().starts_with("hour_") || field.name().starts_with("day_");
+    *field.data_type() == DataType::Utf8 || is_rounded && field.data_type().is_temporal()
+}
+
+/// Collects what a report detects with severity `least` or higher.
 struct Subjects<'a> {
     report: &'a Report,
     least: Severity,
@@ -185,16 +192,18 @@ impl Sink for Subjects<'_> {
 
     fn batch(&mut self, batch: &RecordBatch) -> Result<Flow, ReportError> {
         let schema = batch.schema();
-        let texts =
-            schema.fields().iter().zip(batch.columns()).filter(|(field, _)| *field.data_type() == DataType::Utf8);
-        let texts: Vec<_> = texts.map(|(field, column)| (field.name(), column.as_string::<i32>())).collect();
+        let columns: Vec<_> =
+            schema.fields().iter().zip(batch.columns()).filter(|(field, _)| identifies(field)).collect();
         for row in 0..batch.num_rows() {
             let Some(severity) = self.severity(batch, row) else { continue };
             if severity < self.least || self.is_full(severity) {
                 continue;
             }
-            let held = texts.iter().filter(|(_, column)| column.is_valid(row));
-            let parts: Vec<[&str; 2]> = held.map(|(name, column)| [name.as_str(), column.value(row)]).collect();
+            let held = columns.iter().filter(|(_, column)| column.is_valid(row));
+            // A time out of the formatter's range has no text.
+            let parts: Vec<[String; 2]> = held
+                .map(|(field, column)| [field.name().clone(), array_value_to_string(column, row).unwrap_or_default()])
+                .collect();
             let row = serde_json::json!([self.report.id, parts]).to_string();
             let key =
                 format!("{}:{}", self.report.id, Digest::with_domain("annals detection\n", &[row.as_bytes()]).short());
@@ -252,12 +261,12 @@ impl Drop for StopOnDrop {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow::array::StringArray;
+    use arrow::array::{StringArray, TimestampMicrosecondArray};
 
     fn batch(rows: &[(&str, String)]) -> RecordBatch {
         let severities: StringArray = rows.iter().map(|(severity, _)| Some(*severity)).collect();
         let names: StringArray = rows.iter().map(|(_, name)| Some(name.as_str())).collect();
-        let column = |array: StringArray| -> arrow::array::ArrayRef { Arc::new(array) };
+        let column = |array: StringArray| -> ArrayRef { Arc::new(array) };
         RecordBatch::try_from_iter([("severity", column(severities)), ("name", column(names))]).unwrap()
     }
 
@@ -274,6 +283,26 @@ mod tests {
         assert_eq!(subjects.batch(&batch(&rows)).unwrap(), Flow::More);
         let count = |of: Severity| subjects.found.values().filter(|severity| **severity == of).count();
         assert_eq!((count(Severity::Critical), count(Severity::High), count(Severity::Low)), (1, SUBJECTS_MAX, 0));
+    }
+
+    #[test]
+    fn an_equal_row_of_another_hour_or_day_is_another_detection() {
+        let catalog = Catalog::embedded();
+        let report = catalog.reports().iter().find(|report| report.severity == Some(SeverityRule::Column)).unwrap();
+        let found = |name: &str, times: [i64; 3]| {
+            let severities: ArrayRef = Arc::new(StringArray::from(vec!["high"; 3]));
+            let times: ArrayRef = Arc::new(TimestampMicrosecondArray::from(times.to_vec()));
+            let rows = RecordBatch::try_from_iter([("severity", severities), (name, times)]).unwrap();
+            let mut subjects = Subjects::new(report, Severity::High);
+            assert_eq!(subjects.batch(&rows).unwrap(), Flow::More);
+            subjects.found.into_keys().collect::<Vec<_>>()
+        };
+        let hour = 3_600_000_000;
+        for name in ["hour_local", "day_utc"] {
+            assert_eq!(found(name, [0, 24 * hour, 24 * hour]).len(), 2, "{name}");
+            assert_eq!(found(name, [0, hour, 0]), found(name, [hour, 0, hour]), "{name}: the key is stable");
+        }
+        assert_eq!(found("last_at", [0, 1, 2]).len(), 1, "an exact time changes with each run");
     }
 
     #[test]

@@ -76,6 +76,8 @@ fn check_unchanged(old: &Config, new: &Config) -> Result<(), Error> {
         "fleet.shard: a running daemon cannot change its shard"
     } else if old.grace_at(&before.data) != new.grace_at(&after.data) {
         "store.grace: a running daemon cannot change its grace"
+    } else if old.signing.public_key != new.signing.public_key {
+        "signing.public_key: a running daemon cannot change the key that its checks expect"
     } else {
         return Ok(());
     };

@@ -76,6 +76,21 @@ fn csv_disarms_formulas_and_keeps_numbers() {
 }
 
 #[test]
+fn a_line_of_the_statement_is_no_formula_in_any_cell() {
+    for (line, expected) in [
+        ("team: Acme, inc.; 2", "# team: Acme, inc.; 2"),
+        ("=1", "# =1"),
+        ("a,=1,b", "# a,'=1,b"),
+        ("a; +1", "# a; '+1"),
+        ("a,\"@SUM(A1)\"", "# a,\"'@SUM(A1)\""),
+        ("a,\n-x,＝1", "# a, '-x,'＝1"),
+        ("a = -1", "# a = -1"),
+    ] {
+        assert_eq!(csv_comment(line), expected, "{line}");
+    }
+}
+
+#[test]
 fn markdown_escapes_cells() {
     let sql = "SELECT 'a|b' AS text, 3 AS n, '<b>' || chr(10) || '`x`' AS m, NULL AS z";
     let expected = "| text | n | m | z |\n| --- | ---: | --- | ---: |\n| a\\|b | 3 | &lt;b> \\`x\\` |  |\n";

@@ -55,7 +55,7 @@ pub struct CoverageRanges {
     pub stream: Stream,
     /// The start of the archive; `None` before the backfill.
     pub begins: Option<Instant>,
-    /// From the start until now, without holes: complete, provisional or not fetched.
+    /// From the start until now, without holes: complete, provisional, not fetched or expired.
     pub stretches: Vec<StateRange>,
     /// The gaps that no later line withdrew, sorted by time.
     pub gaps: Vec<GapView>,

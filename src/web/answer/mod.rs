@@ -73,10 +73,17 @@ pub fn period(input: &Input, now: Instant, zone: &Zone) -> Result<Range, Problem
     };
     let end = at("to")?.unwrap_or(now);
     let start = at("from")?.unwrap_or_else(|| end.minus(Duration::from_secs(PERIOD_DAYS * DAY_SECONDS)));
+    filled(Range { start, end })
+}
+
+/// # Errors
+/// When the period is empty.
+pub fn filled(period: Range) -> Result<Range, Problem> {
+    let Range { start, end } = period;
     if start >= end {
         return Err(Problem::bad(format!("the period is empty: it begins at {start} and ends at {end}")));
     }
-    Ok(Range { start, end })
+    Ok(period)
 }
 
 /// A moment as an SQL literal, to the microsecond: the planner can skip files only if it sees the value.

@@ -22,7 +22,7 @@ use super::super::problem::Problem;
 use super::{asked_teams, period};
 
 /// The parameters that every report accepts; a report's own parameters begin with `param.`.
-pub const PARAMETERS: [&str; 7] = ["team", "from", "to", "tz", "as_of", "limit", "run"];
+const PARAMETERS: [&str; 6] = ["team", "from", "to", "tz", "as_of", "limit"];
 /// The deadline for a report.
 pub const REPORT_TIME_MAX: Duration = Duration::from_secs(60);
 /// The maximum size of a download.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{Instant, Range, TeamId};
-use crate::report::{COMPUTERS, Engine, Needs, ParamValue, View};
+use crate::report::{COMPUTERS, Engine, Needs, ParamValue, View, printable};
 
 use super::super::AppState;
 use super::super::input::{Input, cursor, position};
@@ -207,13 +207,17 @@ pub async fn newest(state: &AppState, teams: Vec<TeamId>) -> Result<Option<Insta
 /// A session with its events in time order; at most [`EVENTS_MAX`] events.
 ///
 /// # Errors
-/// When the session does not exist; the errors of the query.
+/// When the session does not exist, or two teams have one with this id; the errors of the query.
 pub async fn session(state: &AppState, teams: Vec<TeamId>, id: &str) -> Result<(Session, Vec<Event>), Problem> {
     let values = BTreeMap::from([("connection", ParamValue::Text(id.to_owned()))]);
-    let sql = select(&["connection_id = $connection".to_owned()], "team_id", 1);
+    let sql = select(&["connection_id = $connection".to_owned()], "team_id", 2);
     let (theirs, needs) = (values.clone(), Needs::views(&[View::Sessions]));
     let ask = move |engine: &mut Engine| engine.rows::<Session>(&sql, &theirs);
     let found = state.queries.ask(teams.clone(), needs, TIME_MAX, ask).await?;
+    if let [one, two] = found.as_slice() {
+        let (one, two) = (printable(&one.team_id), printable(&two.team_id));
+        return Err(Problem::bad(format!("id: teams {one} and {two} have sessions with this id: give the team too")));
+    }
     let missing = || Problem::missing("the archive has no session with this id");
     let session = found.into_iter().next().ok_or_else(missing)?;
     let events = events(state, teams, &session, values).await?;

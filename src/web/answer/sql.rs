@@ -72,8 +72,11 @@ async fn ask(
     }
     let time = state.settings().sql_time;
     let EngineLimits { limits: engine, spill_parent } = state.queries.limits();
+    let (grace, keys) = state.queries.checks();
     let question = VisitorQuestion {
         root: state.queries.directory().map(std::path::Path::to_owned),
+        grace,
+        keys,
         sql,
         shape,
         engine,

@@ -3,6 +3,7 @@
 mod queries;
 mod state;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
@@ -13,6 +14,8 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde::Serialize;
 use url::form_urlencoded;
+
+use crate::report::printable;
 
 use super::AppState;
 use super::problem::Problem;
@@ -65,10 +68,11 @@ async fn unknown(State(_): State<Arc<AppState>>) -> Refused {
     Refused(Problem::missing("no such endpoint: /api/ lists all endpoints"))
 }
 
-/// Gives every refusal the documented form, also those of the router, and refuses an empty team.
+/// Gives every refusal the documented form, also those of the router, and refuses an empty value.
 pub async fn documented(request: Request, next: Next) -> Response {
-    if names_no_team(request.uri().query()) {
-        return Problem::bad("team: the value is empty: leave the parameter out to ask about all teams").as_json();
+    if let Some(name) = without_value(request.uri().query()) {
+        let name = printable(&name);
+        return Problem::bad(format!("{name}: the value is empty: give one, or leave the parameter out")).as_json();
     }
     let answer = next.run(request).await;
     let kind = answer.headers().get(header::CONTENT_TYPE);
@@ -86,8 +90,8 @@ pub async fn documented(request: Request, next: Next) -> Response {
     Problem::bad("the request is not valid: its path and its body must be UTF-8").as_json()
 }
 
-/// Whether the request has a `team` without a value. A program that forgets the value must not get the rows of all teams.
-fn names_no_team(query: Option<&str>) -> bool {
+/// The first parameter without a value. A program that forgets the value of a filter must not get all rows.
+fn without_value(query: Option<&str>) -> Option<Cow<'_, str>> {
     let mut pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
-    pairs.any(|(name, value)| name == "team" && value.trim().is_empty())
+    pairs.find(|(_, value)| value.trim().is_empty()).map(|(name, _)| name)
 }

@@ -7,12 +7,12 @@ use axum::http::Uri;
 use serde_json::json;
 
 use crate::config::When;
-use crate::model::{Range, Stream};
+use crate::model::{Instant, Range, Stream};
 
 use super::super::AppState;
 use super::super::answer::coverage::{self, CoverageRanges};
 use super::super::answer::health::DaemonHealth;
-use super::super::answer::{asked_teams, named};
+use super::super::answer::{asked_teams, filled, named};
 use super::super::input::{Input, cursor, position};
 use super::super::problem::Problem;
 use super::{Answer, ROWS, ROWS_MAX, answered};
@@ -76,10 +76,9 @@ pub async fn coverage(State(state): State<Arc<AppState>>, uri: Uri) -> Answer {
     let at = |name: &str| Ok::<_, Problem>(input.parsed::<When>(name)?.map(|when| when.resolve(now)));
     let period = match (at("from")?, at("to")?) {
         (None, None) => None,
-        (from, to) => Some(Range {
-            start: from.unwrap_or(crate::model::Instant::EARLIEST),
-            end: to.unwrap_or(crate::model::Instant::LATEST),
-        }),
+        (from, to) => {
+            Some(filled(Range { start: from.unwrap_or(Instant::EARLIEST), end: to.unwrap_or(Instant::LATEST) })?)
+        }
     };
     let stream = input.parsed::<Stream>("stream")?;
     let (_, teams) = asked_teams(&state, &input).await?;

@@ -168,10 +168,10 @@ fn label(name: &str) -> String {
 }
 
 async fn answered(state: &AppState, request: &PageRequest, report: Report) -> Result<(Section, About), Problem> {
-    check_parameters(&request.input)?;
+    let input = without(&request.input, "run")?;
+    check_parameters(&input)?;
     let links = FORMATS.map(|(label, format, _)| {
-        let end = request.input.with(&[
-            ("run", ""),
+        let end = input.with(&[
             ("tz", request.zone.name()),
             ("format", format.as_str()),
             ("team", request.frame.team.as_str()),
@@ -180,6 +180,11 @@ async fn answered(state: &AppState, request: &PageRequest, report: Report) -> Re
     });
     let question = Question::of(state, report, &with_team(request), request.zone.clone()).await?;
     question.section(state, ROWS, links.into()).await
+}
+
+/// The input without a parameter that only the page knows.
+fn without(input: &Input, name: &str) -> Result<Input, Problem> {
+    Input::of(input.with(&[(name, "")]).strip_prefix('?'))
 }
 
 /// The input with the team of the page, even if the address names none.
@@ -260,7 +265,7 @@ async fn download(state: &AppState, name: &str, headers: &HeaderMap, uri: &Uri) 
         let names = FORMATS.map(|(_, known, _)| known.as_str()).join(", ");
         return Err(Problem::bad(format!("format: expected one of {names}")));
     };
-    let input = Input::of(input.with(&[("format", "")]).strip_prefix('?'))?;
+    let input = without(&input, "format")?;
     check_parameters(&input)?;
     let zone = zone(&input, zone_of(headers))?;
     let report = catalog(state).await?.find(name)?.clone();

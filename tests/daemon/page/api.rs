@@ -4,9 +4,12 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use annals::model::Stream;
+
 use super::http::get;
 use super::world::{HOSTILE, Lonely, with_strangers};
 use crate::program::wait_for;
+use crate::reporting::{Day, HOUR, Place};
 
 /// The team of [`Lonely`].
 const TEAM: &str = "O'Brien & söhne";
@@ -94,11 +97,48 @@ fn pages_of_a_list_together_are_the_whole_list() {
 }
 
 #[test]
+fn an_id_of_two_teams_needs_the_team() {
+    let place = Place::month_with_a_gap();
+    place.commit_whole("acme", vec![Day::new(Stream::Connections, "2026-10-10").with(1, 5 * HOUR)], Vec::new());
+    let world = Lonely::over(place, "");
+    let path = "session?id=c-2026-10-10T05%3A00%3A00Z";
+    for place in ["api/", ""] {
+        let answer = world.get(&format!("/{place}{path}"));
+        assert_eq!(answer.status, 400, "{}", answer.body);
+        assert!(answer.body.contains("teams") && answer.body.contains("acme"), "{}", answer.body);
+    }
+    assert_eq!(world.get(&format!("/api/{path}&team=acme")).json()["session"]["team_id"], "acme");
+    world.daemon.stop();
+}
+
+#[test]
+fn every_check_of_the_daemon_expects_the_configured_public_key() {
+    let place = Place::one_event();
+    let public_key = place.run(&["anchor", "--keygen", "key"]);
+    let key = public_key.text().trim();
+    let config = format!("sql = true\n[signing]\npublic_key = \"{key}\"\n[schedule]\nverify = \"* * * * * *\"\n");
+    let world = Lonely::over(place, &config);
+    wait_for("a check", || {
+        let verify = world.get("/api/ledger").json()["verify"].clone();
+        verify["faults"].as_u64().map(|faults| assert_eq!(faults, 1, "no line is signed: {verify}"))
+    });
+    let report = world.get("/api/reports/r24?from=2026-10-01&to=2026-11-01");
+    assert!(report.body.contains("BAD_SIG"), "{}", report.body);
+    let query = json!({"query": "SELECT code FROM verification"}).to_string();
+    let answer = super::http::ask(&world.daemon.address, "POST", "/api/sql", &[], &query);
+    assert!(answer.status == 200 && answer.body.contains("BAD_SIG"), "{}", answer.body);
+    world.daemon.stop();
+}
+
+#[test]
 fn an_invalid_request_is_refused_with_the_reason() {
     let world = Lonely::new("");
     for (path, status, code, named) in [
         ("/api/sessions?usr=x", 400, "bad_request", "usr"),
         ("/api/sessions?by=computer", 400, "bad_request", "unknown parameter"),
+        ("/api/sessions?usr=", 400, "bad_request", "usr: the value is empty"),
+        ("/api/sessions?user=%20", 400, "bad_request", "user: the value is empty"),
+        ("/api/coverage?from=2026-10-02&to=2026-10-01", 400, "bad_request", "the period is empty"),
         ("/api/reports/r21", 400, "bad_request", "give param.subject=text"),
         ("/api/sessions?from=yesterday", 400, "bad_request", "yesterday"),
         ("/api/sessions?from=2026-10-02&to=2026-10-01", 400, "bad_request", "empty"),
@@ -114,7 +154,8 @@ fn an_invalid_request_is_refused_with_the_reason() {
         ("/api/reports/r02?param.burst_count=many", 400, "bad_request", "burst_count"),
         ("/api/reports/r18?param.percentile=1.5", 400, "bad_request", "from 0 to 1"),
         ("/api/reports/r21", 400, "bad_request", "subject is missing"),
-        ("/api/reports/r21?param.subject=%20", 400, "bad_request", "subject is missing"),
+        ("/api/reports/r21?param.subject=%20", 400, "bad_request", "param.subject: the value is empty"),
+        ("/api/reports/r02?run=1", 400, "bad_request", "unknown parameter"),
         ("/api/reports/r02?param.other=1", 400, "bad_request", "other"),
         ("/api/reports/r02?other=1", 400, "bad_request", "other"),
         ("/api/findings?stream=x", 400, "bad_request", "stream"),
@@ -215,6 +256,9 @@ fn new_events_and_strangers_texts_are_shown_unchanged() {
         one["events"].as_array().unwrap().iter().map(|event| event["raw"].as_str().unwrap()).collect();
     assert_eq!(raws.len(), 2);
     assert!(raws[0].starts_with("{\"id\":\"h1\",\"timestamp\":"), "the bytes as served: {raws:?}");
+    let spaced = &get(&format!("/api/sessions?team={team}&user=lead@x.example"))["sessions"][0];
+    assert_eq!(spaced["connection_id"], " lead", "a space at the end of an id stays");
+    assert_eq!(&get(&format!("/api/session?team={team}&id=+lead"))["session"], spaced);
     let kept = get(&format!("/api/quarantine?team={team}"));
     assert!(kept["quarantine"].as_array().unwrap().iter().any(|row| row["event_id"] == "broken"), "{kept}");
     scene.connect(&team, "born-now");

@@ -91,6 +91,12 @@ pub fn with_strangers() -> (Scene, Running) {
     hostile("h2", 10, "connectionClosedEvent");
     let at = Instant::from_seconds(now.seconds() - 1_800);
     insert(&scene, &team, format!("{{\"id\":\"broken\",\"timestamp\":{},\"text\":{text}}}", at.seconds() * 1_000), at);
+    let raw = format!(
+        "{{\"id\":\"spaced\",\"timestamp\":{},\"incomingConnectionEvent\":{{\"connectionID\":\" lead\",\
+         \"peerInfo\":{{\"email\":\"lead@x.example\"}}}}}}",
+        at.seconds() * 1_000
+    );
+    insert(&scene, &team, raw, at);
     let daemon = scene.start();
     wait_for("readiness", || daemon.is_ready().then_some(()));
     (scene, daemon)

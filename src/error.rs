@@ -21,7 +21,7 @@ pub enum Exit {
     Fault = 1,
     /// Wrong use or configuration.
     Usage = 2,
-    /// Done, but a gap was recorded or a check is weaker than asked.
+    /// Done, but a gap was recorded, the token no longer sees an archived team, or a check is weaker than asked.
     Weaker = 3,
 }
 

@@ -70,6 +70,7 @@ impl Watch {
             tracing::warn!(%error, "cannot read the record of sent alerts: all current gaps count as sent");
             SentLog::default()
         });
+        self.live.recall_check(self.sent_log.verified.clone());
         let started = self.clock.now();
         loop {
             self.clock.sleep(CHECK_EVERY).await;
@@ -77,6 +78,10 @@ impl Watch {
             let (snapshot, late) = (self.live.snapshot(), self.live.late(now));
             let since = Since { started, now };
             let state = occurrences(&snapshot, late.as_deref(), &self.config, since);
+            if self.sent_log.verified != snapshot.verified {
+                self.sent_log.verified = snapshot.verified;
+                save(&self.sent_log, &self.path);
+            }
             self.deliver_due(&state).await;
         }
     }

@@ -1,5 +1,6 @@
-//! The record of sent alerts: each target receives each occurrence once, also after a restart. An occurrence is identified by its
-//! ledger line, or by the condition that still holds. The record is not part of the archive.
+//! What a restart must not lose: the sent alerts, and the last check of the archive. Each target receives each occurrence once,
+//! also after a restart. An occurrence is identified by its ledger line, or by the condition that still holds. The record is not
+//! part of the archive.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -7,6 +8,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::daemon::Verified;
 use crate::files::{self, Links};
 use crate::model::{LedgerSeq, TeamId};
 
@@ -15,10 +17,11 @@ use super::occurrence::{AlertState, Occurrence};
 /// The maximum size of the file.
 const SENT_LOG_BYTES_MAX: u64 = 256 << 20;
 
-/// The alerts that each target has received.
+/// The alerts that each target has received, and the last check of the archive.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SentLog {
     targets: BTreeMap<String, SentToTarget>,
+    pub(super) verified: Option<Verified>,
 }
 
 /// The alerts that one target has received.
@@ -145,7 +148,7 @@ mod tests {
         assert_eq!(keys(&target, &state), ["a", "b"]);
         target.note(&named("a"), &state);
         let path = tempfile::tempdir().unwrap().keep().join("sent.json");
-        let memory = SentLog { targets: BTreeMap::from([("webhook".to_owned(), target)]) };
+        let memory = SentLog { targets: BTreeMap::from([("webhook".to_owned(), target)]), verified: None };
         memory.write(&path).unwrap();
         let mut after_restart = SentLog::read(&path).unwrap();
         std::fs::remove_file(&path).unwrap();

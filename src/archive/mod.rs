@@ -21,7 +21,7 @@
 //! tables/<table>/data/<month>-<hash>.parquet                    rows of `coverage` or `findings` for that table; derived
 //! snapshots/team=<T>/<seq>.json                                 the state of the ledger after line `seq`; never the truth. The first line has one
 //! locks/<name>.lock                                             writers hold these; empty; never the truth
-//! locks/alerts.json                                             which alerts the daemon has sent; not part of the archive
+//! locks/alerts.json                                             the sent alerts and the last check of the daemon; not part of the archive
 //! ```
 //! `<T>` is the team's id: each byte outside `[a-z0-9_-]` becomes `.` and two hexadecimal digits, and an empty id becomes `.`. A
 //! result of more than 120 bytes becomes its first 80 bytes, `..` and the first 32 digits of the id's SHA-256. `<time>` is the

@@ -1,13 +1,15 @@
 //! `annals sync`: reads everything that is due once, then stops.
 
+use std::collections::BTreeSet;
 use std::str::FromStr;
 
 use clap::Args;
 
 use crate::api::ApiError;
+use crate::archive::Archive;
 use crate::config::When;
 use crate::error::{Error, Exit};
-use crate::model::{Instant, Stream};
+use crate::model::{Instant, Stream, TeamId};
 use crate::pipeline::{BACKFILL_DAYS_DEFAULT, FleetRound, RoundError, ScanMode, Settings, TeamRound};
 
 use super::{Global, bars, output, query, reading, teams};
@@ -108,18 +110,37 @@ pub async fn run(global: &Global, args: &SyncArgs) -> Result<Exit, Error> {
     }
     let place = query::archive_place(&config)?;
     let archive = reading::archive(&place, config.grace_at(&place.data), &clock)?.signed_by(reading::signer(&config)?);
-    let round = {
+    let (round, unseen) = {
         let fleet = reading::fleet(source, archive, clock, settings.clone(), bars::for_stderr());
-        fleet.read_once().await?
+        let round = fleet.read_once().await?;
+        let unseen = unseen(&round, &settings, &fleet.archive);
+        (round, unseen)
     };
     print_round(&round, &settings);
+    let unseen = unseen?;
+    for team in &unseen {
+        output::say(&format!(
+            "team {team}: the archive holds it, but the token does not see it, so Annals did not read it: give the token access, or name the teams to read in `api.teams`"
+        ));
+    }
     output::say(&format!("the archive is at {place}"));
-    Ok(exit(&round))
+    Ok(exit(&round, unseen.is_empty()))
 }
 
-/// A team that was not read outranks a gap, and a gap outranks success.
-pub fn exit(round: &FleetRound) -> Exit {
-    match (round.is_done(), round.committed().gaps > 0 || round.has_deferred()) {
+/// The archived teams of this shard that the service does not list. If teams are named, no other team is missing.
+fn unseen(round: &FleetRound, settings: &Settings, archive: &Archive) -> Result<Vec<String>, Error> {
+    if !settings.teams.is_empty() {
+        return Ok(Vec::new());
+    }
+    let read: BTreeSet<&TeamId> = round.teams.iter().map(|(team, _)| team).collect();
+    let own = settings.own(archive.teams()?).into_iter();
+    Ok(own.filter(|team| !read.contains(team)).map(|team| teams::archived_label(archive, &team)).collect())
+}
+
+/// A team that was not read outranks a gap, and a gap outranks success. An archived team that the token does not see counts like
+/// a gap: no request failed, but Annals misses the team's events.
+fn exit(round: &FleetRound, sees_all: bool) -> Exit {
+    match (round.is_done(), round.committed().gaps > 0 || round.has_deferred() || !sees_all) {
         (false, _) => Exit::Fault,
         (true, false) => Exit::Done,
         (true, true) => Exit::Weaker,

@@ -1,6 +1,5 @@
 //! The daemon's loop: it owns the timetable and starts the runs that are due, until it is told to stop.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,8 +56,6 @@ pub struct Daemon {
     pub(super) next_listing_at: Option<Duration>,
     /// The last check of the archive. The next one is at the first moment of its schedule after this.
     checked_at: Instant,
-    /// Teams that only the archive holds: the service has not listed them yet.
-    pub(super) unconfirmed_teams: BTreeSet<TeamId>,
     /// Consecutive runs that the service asked to wait.
     throttled_runs: u32,
 }
@@ -98,7 +95,6 @@ impl Daemon {
             active_runs: 0,
             is_checking: false,
             next_listing_at: Some(Duration::ZERO),
-            unconfirmed_teams: BTreeSet::new(),
             throttled_runs: 0,
         }
     }

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::api::RequestCounts;
 use crate::archive::{Finding, TeamState};
 use crate::config::Schedule;
@@ -42,7 +44,7 @@ pub struct TeamLive {
 }
 
 /// The result of the last check of the whole archive.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verified {
     pub at: Instant,
     pub faults: usize,
@@ -224,6 +226,11 @@ impl Live {
     /// Counts an alert by target and result.
     pub fn count_alert(&self, target: &'static str, result: &'static str) {
         *self.state().shown.alerts.entry((target, result)).or_default() += 1;
+    }
+
+    /// Shows the last check of an earlier process, unless this process has checked the archive.
+    pub fn recall_check(&self, last: Option<Verified>) {
+        self.change(|shown| shown.verified = shown.verified.take().or(last));
     }
 
     /// The error of the last list of teams.

@@ -13,7 +13,8 @@ const LISTING_EVERY: Duration = Duration::from_secs(300);
 const LISTING_RETRY: Duration = Duration::from_secs(15);
 
 impl Daemon {
-    /// Starts with the configured teams, or with the teams of the archive until the service has listed its teams.
+    /// Starts with the configured teams, or with the teams of the archive. The daemon keeps an archived team that the service does
+    /// not list: its streams become late, and their errors say why.
     pub(super) fn add_known_teams(&mut self) {
         let now = self.edges.clock.now();
         let mut teams = self.edges.settings.own(self.edges.settings.teams.clone());
@@ -22,7 +23,6 @@ impl Daemon {
                 tracing::warn!(%error, "cannot list the teams of the archive");
                 Vec::new()
             }));
-            self.unconfirmed_teams.extend(teams.iter().cloned());
         }
         for team in teams {
             self.add_team(&team, now);
@@ -47,13 +47,6 @@ impl Daemon {
             Ok(teams) => {
                 let teams = self.edges.settings.own(teams);
                 self.next_listing_at = Some(self.edges.clock.monotonic() + LISTING_EVERY);
-                let gone: Vec<TeamId> =
-                    self.unconfirmed_teams.iter().filter(|team| !teams.contains(team)).cloned().collect();
-                for team in gone {
-                    tracing::warn!(%team, "the token does not see this archived team: the daemon does not read it");
-                    self.forget(&team);
-                }
-                self.unconfirmed_teams.clear();
                 let known = self.timetable.teams();
                 for team in teams.iter().filter(|team| !known.contains(*team)) {
                     tracing::info!(%team, "the daemon starts to read this team");
@@ -84,7 +77,6 @@ impl Daemon {
         for team in &named {
             self.add_team(team, now);
         }
-        self.unconfirmed_teams.clear();
         // The service lists no teams from now on: an earlier failure must not stay in view.
         self.live.listed(None);
     }

@@ -1,5 +1,6 @@
 //! Reads all teams of a token in parallel. The failure of one team does not stop the others.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use futures::StreamExt;
@@ -55,7 +56,7 @@ impl FleetRound {
 }
 
 impl Fleet {
-    /// The teams to read: the requested ones, or all that the token sees. Of these, only the shard's own.
+    /// The teams to read, each once: the requested ones, or all that the token sees. Of these, only the shard's own.
     ///
     /// # Errors
     /// When the service does not list them.
@@ -64,7 +65,8 @@ impl Fleet {
             [] => self.source.teams().await?.body,
             named => named.to_vec(),
         };
-        Ok(self.settings.own(teams))
+        let mut named = BTreeSet::new();
+        Ok(self.settings.own(teams.into_iter().filter(|team| named.insert(team.clone())).collect()))
     }
 
     /// Reads every team once.
@@ -77,11 +79,8 @@ impl Fleet {
 
     /// As [`Fleet::read_once`], within `budget`.
     pub async fn read_within(&self, budget: &Arc<Budget>) -> Result<FleetRound, ApiError> {
-        let teams = self.teams().await?;
-        let rounds = teams.into_iter().map(|team| async move {
-            let round = self.read_team(&team, budget).await;
-            (team, round)
-        });
+        let read = |team: TeamId| async move { (team.clone(), self.read_team(&team, budget).await) };
+        let rounds = self.teams().await?.into_iter().map(read);
         let teams = futures::stream::iter(rounds).buffer_unordered(self.settings.teams_at_once).collect().await;
         Ok(FleetRound { teams })
     }

@@ -44,8 +44,8 @@ names! {
     COMMITS Counter "annals_commits_total" STREAM, "Commits to the archive";
     CONFLICTS Counter "annals_commit_conflicts_total" TASK, "Commits that lost against another writer of the team; their events are read again";
     COMMIT_SECONDS Histogram "annals_commit_seconds" &[], "Seconds of a commit, with compression and syncing";
-    GAPS_RECORDED Counter "annals_gaps_recorded_total" STREAM, "Gaps recorded by this process";
     GAPS Gauge "annals_gaps" STREAM, "Recorded gaps that no later line withdrew";
+    GAP_AT Gauge "annals_gap_recorded_timestamp_seconds" STREAM, "Time of the record of the newest of these gaps, in seconds since 1970; 0 without a gap";
     STREAMS Gauge "annals_streams" STREAM, "Streams that the daemon reads: one for each team";
     STREAMS_LATE Gauge "annals_streams_late" STREAM, "Streams that are not within their lag";
     STREAMS_SHORT Gauge "annals_streams_short_of_time" STREAM, "Streams with less than alerts.time_left until a loss, and less than half of the service's span";
@@ -61,8 +61,8 @@ names! {
     TEAM_EVENTS_DUPLICATE Counter "annals_team_events_duplicate_total" STREAM_OF_TEAM, "Events read again that the archive already holds";
     TEAM_EVENTS_QUARANTINED Counter "annals_team_events_quarantined_total" STREAM_OF_TEAM, "Events that do not fit the schema, kept in quarantine";
     TEAM_COMMITS Counter "annals_team_commits_total" STREAM_OF_TEAM, "Commits to the archive";
-    TEAM_GAPS_RECORDED Counter "annals_team_gaps_recorded_total" STREAM_OF_TEAM, "Gaps recorded by this process";
     TEAM_GAPS Gauge "annals_team_gaps" STREAM_OF_TEAM, "Recorded gaps that no later line withdrew";
+    TEAM_GAP_AT Gauge "annals_team_gap_recorded_timestamp_seconds" STREAM_OF_TEAM, "Time of the record of the newest of these gaps, in seconds since 1970; 0 without a gap";
     TEAM_LAG Gauge "annals_team_lag_seconds" STREAM_OF_TEAM, "Seconds from the read edge to now";
     TEAM_WINDOW_AGE Gauge "annals_team_window_age_seconds" STREAM_OF_TEAM, "Seconds from the start of the oldest unsettled window to now";
     TEAM_TIME_LEFT Gauge "annals_team_time_left_to_loss_seconds" STREAM_OF_TEAM, "Seconds until the service may drop unread events";

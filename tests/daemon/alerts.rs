@@ -8,7 +8,7 @@ use std::time::Duration;
 use annals::sandbox::Fault;
 use serde_json::Value;
 
-use super::program::{POLLS, Scene, pause, wait_for};
+use super::program::{POLLS, Running, Scene, pause, wait_for};
 
 /// Refuses the first few alerts, and accepts the others.
 struct Webhook {
@@ -70,11 +70,23 @@ fn a_gap_causes_one_alert_even_if_the_webhook_fails_first_and_the_daemon_restart
     assert!(alert["message"].as_str().unwrap().contains(device.as_str()), "{alert}");
     assert!(alert["ledger_seq"].as_u64().unwrap() > 0 && alert["from"].is_string() && alert["text"].is_string());
     assert!(daemon.metric("annals_alerts_total{target=\"webhook\",result=\"failed\"}") >= Some(1.0));
+    let recorded = scene.sql(
+        "select floor(epoch(max(found_at)))::int as at from findings where kind = 'gap' and stream = 'connections'",
+    );
+    let recorded = recorded[0]["at"].as_f64();
+    let shown = |daemon: &Running, stream: &str| {
+        let of_team = format!("annals_team_gap_recorded_timestamp_seconds{{team=\"{team}\",stream=\"{stream}\"}}");
+        let of_all = format!("annals_gap_recorded_timestamp_seconds{{stream=\"{stream}\"}}");
+        (daemon.metric(&of_team), daemon.metric(&of_all))
+    };
+    assert_eq!(shown(&daemon, "connections"), (recorded, recorded), "the stream that lost events");
+    assert_eq!(shown(&daemon, "activity"), (Some(0.0), Some(0.0)), "the stream that named the removal");
     let log = daemon.log.text();
     daemon.stop();
     assert!(!log.contains("webhook-secret"), "the address is a secret");
     let daemon = scene.start();
     wait_for("readiness", || daemon.is_ready().then_some(()));
+    assert_eq!(shown(&daemon, "connections"), (recorded, recorded), "a restart does not hide the gap");
     pause(Duration::from_secs(5));
     assert_eq!(webhook.of("gap").len(), 1, "the alert was sent before the restart");
     remove(1);

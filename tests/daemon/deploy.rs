@@ -143,6 +143,15 @@ fn rules_and_dashboard_work_without_series_of_each_team() {
 }
 
 #[test]
+fn series_of_one_instance_s_teams_hide_no_totals_of_another_instance() {
+    for query in queries().concat() {
+        for (_, rest) in query.match_indices("unless on(").map(|(at, found)| query.split_at(at + found.len())) {
+            assert!(rest.starts_with("instance)"), "{query}");
+        }
+    }
+}
+
+#[test]
 fn every_alert_has_its_place_in_the_operator_s_guide() {
     let rules = documents(&text("prometheus/annals.rules.yml")).remove(0);
     let mut alerts = Vec::new();
@@ -179,7 +188,7 @@ fn promtool_finds_nothing_wrong_and_the_rules_fire_when_they_should() {
         return missing("promtool", "deploy/prometheus", "promtool is not here: run scripts/promtool.sh install");
     }
     let folder = tempfile::tempdir().unwrap();
-    for name in ["annals.rules.yml", "annals.rules.test.yml", "prometheus.yml"] {
+    for name in ["annals.rules.yml", "annals.rules.test.yml", "annals.days.test.yml", "prometheus.yml"] {
         let text = text(&format!("prometheus/{name}")).replace("/run/secrets/annals_port_token", "token");
         put(&folder.path().join(name), &text);
     }
@@ -187,6 +196,7 @@ fn promtool_finds_nothing_wrong_and_the_rules_fire_when_they_should() {
     for arguments in [
         ["check", "rules", "annals.rules.yml"],
         ["test", "rules", "annals.rules.test.yml"],
+        ["test", "rules", "annals.days.test.yml"],
         ["check", "config", "prometheus.yml"],
     ] {
         let (is_fine, said) = tool(path.trim(), &arguments, folder.path()).unwrap();

@@ -99,6 +99,19 @@ fn a_fault_of_the_archive_causes_one_alert() {
     pause(Duration::from_secs(6));
     assert_eq!(alerts_of(&scene, "verify").len(), 1, "once");
     assert!(daemon.metric("annals_verify_faults") >= Some(1.0));
+    daemon.stop();
+
+    // A daemon that checks nothing for months still shows the last check, and repeats no alert.
+    with_alerts(&scene, "verify = \"0 0 1 1 *\"\n", "rules = [\"verify\"]\n");
+    let daemon = scene.start();
+    wait_for("the last check", || (daemon.metric("annals_verify_faults") >= Some(1.0)).then_some(()));
+    let status: Value = serde_json::from_str(&daemon.get("/api/status").1).unwrap();
+    assert!(status["verify"]["first"].is_string(), "{}", status["verify"]);
+    pause(Duration::from_secs(5));
+    assert_eq!(alerts_of(&scene, "verify").len(), 1, "once");
+    daemon.stop();
+    with_alerts(&scene, "verify = \"*/2 * * * * *\"\n", "rules = [\"verify\"]\n");
+    let daemon = scene.start();
     bytes[40] ^= 1;
     std::fs::File::create(&file).and_then(|mut to| std::io::Write::write_all(&mut to, &bytes)).unwrap();
     wait_for("a clean check", || (daemon.metric("annals_verify_faults") == Some(0.0)).then_some(()));

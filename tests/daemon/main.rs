@@ -25,6 +25,7 @@ mod quiet;
 mod restore;
 mod shards;
 mod systemd;
+mod team_list;
 mod thousand_teams;
 mod faults;
 mod virtual_time;

@@ -15,13 +15,12 @@ use super::{counter, gauge};
 type Count = fn(&CommitCounts) -> u64;
 
 /// The counters of one stream: the total's name, then the team's.
-const COUNTS: [(Name, Name, Count); 6] = [
+const COUNTS: [(Name, Name, Count); 5] = [
     (names::EVENTS_NEW, names::TEAM_EVENTS_NEW, |counts| counts.rows),
     (names::EVENTS_LATE, names::TEAM_EVENTS_LATE, |counts| counts.late),
     (names::EVENTS_DUPLICATE, names::TEAM_EVENTS_DUPLICATE, |counts| counts.repeated),
     (names::EVENTS_QUARANTINED, names::TEAM_EVENTS_QUARANTINED, |counts| counts.rejects),
     (names::COMMITS, names::TEAM_COMMITS, |counts| counts.commits),
-    (names::GAPS_RECORDED, names::TEAM_GAPS_RECORDED, |counts| counts.gaps),
 ];
 
 /// The totals of one stream over all teams.
@@ -31,6 +30,7 @@ struct StreamTotals {
     late: u64,
     short_of_time: u64,
     gaps: u64,
+    gap_at: Option<i64>,
     counts: CommitCounts,
     lag: Option<Duration>,
     left: Option<u64>,
@@ -77,7 +77,7 @@ impl Measure<'_> {
                 }
             }
             for stream in live.status.iter().flat_map(|status| &status.streams) {
-                self.add(streams.entry(stream.stream).or_default(), stream, self.aged(live));
+                self.add(streams.entry(stream.stream).or_default(), stream, live);
             }
         }
         let statuses = || snapshot.teams.values().filter_map(|live| live.status.as_ref());
@@ -94,8 +94,10 @@ impl Measure<'_> {
         }
     }
 
-    fn add(&self, totals: &mut StreamTotals, stream: &StreamStatus, aged: u64) {
+    fn add(&self, totals: &mut StreamTotals, stream: &StreamStatus, live: &TeamLive) {
+        let aged = self.aged(live);
         totals.gaps += stream.gaps;
+        totals.gap_at = totals.gap_at.max(Some(gap_at(live, stream.stream)));
         totals.short_of_time += u64::from(stream.short_of_time(self.time_left, aged).is_some());
         totals.lag = totals.lag.max(stream.read_to.map(|read_to| self.now.since(read_to)));
         let left = stream.seconds_to_loss.map(|left| left.saturating_sub(aged));
@@ -131,13 +133,14 @@ impl Measure<'_> {
         gauge(names::TEAM_ARCHIVE_BYTES, vec![label(team)], status.bytes as f64);
         gauge(names::TEAM_LEDGER_SEQ, vec![label(team)], status.ledger_seq as f64);
         for stream in &status.streams {
-            self.team_status(team, stream, self.aged(live));
+            self.team_status(team, stream, live);
         }
     }
 
-    fn team_status(&self, team: &TeamId, stream: &StreamStatus, aged: u64) {
-        let labels = || of_stream(team, stream.stream);
+    fn team_status(&self, team: &TeamId, stream: &StreamStatus, live: &TeamLive) {
+        let (aged, labels) = (self.aged(live), || of_stream(team, stream.stream));
         gauge(names::TEAM_GAPS, labels(), stream.gaps as f64);
+        gauge(names::TEAM_GAP_AT, labels(), gap_at(live, stream.stream) as f64);
         if let Some(read_to) = stream.read_to {
             gauge(names::TEAM_LAG, labels(), self.now.since(read_to).as_secs_f64());
         }
@@ -162,12 +165,21 @@ fn record_stream(stream: Stream, totals: &StreamTotals) {
     gauge(names::STREAMS_SHORT, labels(), totals.short_of_time as f64);
     gauge(names::GAPS, labels(), totals.gaps as f64);
     gauge(names::WINDOW_AGE, labels(), totals.window_age as f64);
+    if let Some(at) = totals.gap_at {
+        gauge(names::GAP_AT, labels(), at as f64);
+    }
     if let Some(lag) = totals.lag {
         gauge(names::LAG, labels(), lag.as_secs_f64());
     }
     if let Some(left) = totals.left {
         gauge(names::TIME_LEFT, labels(), left as f64);
     }
+}
+
+/// When the stream's newest gap was recorded, in seconds; 0 without a gap. Read from the ledger, so a restart does not hide it.
+fn gap_at(live: &TeamLive, stream: Stream) -> i64 {
+    let gaps = live.gaps.iter().filter(|(_, gap)| gap.stream == Some(stream));
+    gaps.map(|(_, gap)| gap.found_at.seconds()).max().unwrap_or(0)
 }
 
 fn label(team: &TeamId) -> Label {

@@ -220,7 +220,7 @@ fn figures(daemon: &DaemonHealth, totals: &Totals, now: Instant, zone: &crate::r
         None => Figure {
             label: "Last check",
             value: "not yet".into(),
-            detail: "since the daemon started".into(),
+            detail: "by the daemon".into(),
             class: "calm",
             href: "",
         },

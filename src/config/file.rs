@@ -320,7 +320,8 @@ impl File {
     pub fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
         toml::from_str(text).map_err(|e| {
             let span = e.span().unwrap_or_default();
-            let (before, after) = (&text[..span.start.min(text.len())], &text[span.end.min(text.len())..]);
+            let before = &text[..span.start.min(text.len())];
+            let after = text.get(span.end..).unwrap_or_default();
             let line = 1 + before.matches('\n').count();
             // The parser's "variant" is a value, or a key of a map.
             let variant = if after.trim_start().starts_with('=') { "unknown key" } else { "unknown value" };

@@ -25,7 +25,8 @@ const TOKEN_FILE: &str = "annals.token";
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The address comes from --base-url or ANNALS_BASE_URL, the token from ANNALS_TOKEN_FILE or ANNALS_TOKEN. The command asks for each \
-that is missing. It does not show the token that you type, and keeps it in annals.token, which only you can read. It writes \
+that is missing. It does not show the token that you type, and keeps it in annals.token, which only you can read. annals.toml also \
+gets the archive, ledger, shard, rate and group_readable that flags or variables give. The command writes \
 nothing before the service accepts the token, and never replaces a file.")]
 pub struct InitArgs {}
 

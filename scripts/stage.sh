@@ -27,17 +27,15 @@ install -m 644 README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md CODE_OF_CONDUC
 cp -R docs deploy "$stage/share/doc/annals/"
 rm -r "$stage/share/doc/annals/deploy/packaging"
 
-# Use a distribution's paths: the program in /usr/bin, and its own user.
+# Use a distribution's paths: the program in /usr/bin, and one place for the units.
 mkdir -p "$stage/debian"
 for unit in annals.service annals-sync.service annals-sync.timer; do
-  sed -e 's#/usr/local/bin#/usr/bin#' -e 's#^DynamicUser=yes$#User=annals\nGroup=annals#' \
+  sed -e 's#/usr/local/bin#/usr/bin#' \
     -e 's#install -m 644 annals.service /etc/systemd/system/ && systemctl daemon-reload && ##' "deploy/systemd/$unit" >"$stage/debian/$unit"
 done
 sed -e 's#^archive = "archive"$#archive = "/var/lib/annals/archive"#' -e 's#^\#token_file = "token"$#token_file = "/etc/annals/token"#' deploy/annals.toml >"$stage/debian/annals.toml"
 # Fail if a change of deploy/ needs other edits than the lines above.
 grep -q '^ExecStart=/usr/bin/annals run$' "$stage/debian/annals.service"
 grep -q '^ExecStart=/usr/bin/annals sync$' "$stage/debian/annals-sync.service"
-grep -q '^User=annals$' "$stage/debian/annals.service"
-grep -q '^User=annals$' "$stage/debian/annals-sync.service"
 grep -q '^archive = "/var/lib/annals/archive"$' "$stage/debian/annals.toml"
 grep -q '^token_file = "/etc/annals/token"$' "$stage/debian/annals.toml"

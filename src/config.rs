@@ -78,6 +78,8 @@ impl ConfigError {
 pub struct Overrides {
     pub config: Option<PathBuf>,
     pub archive: Option<PathBuf>,
+    /// `ANNALS_ARCHIVE` gives `archive`: nobody may remember the variable.
+    pub is_archive_of_environment: bool,
     pub ledger: Option<PathBuf>,
     pub base_url: Option<String>,
     /// 0 for no limit.
@@ -220,7 +222,7 @@ impl Config {
             inventory: file.inventory,
             schedule: daemon::check_schedule(&file.schedule, &place)?,
             http: daemon::check_http(&file.http, &directory, &place)?,
-            alerts: daemon::check_alerts(&file.alerts, &place)?,
+            alerts: daemon::check_alerts(&file.alerts, &directory, &place)?,
             publish: Publish::of_file(&file.publish, &place)?,
             signing,
             retention: retention::check_retention(&file.retention, &place)?,
@@ -262,10 +264,15 @@ fn check_signing(
         }
         other => Ok(other),
     };
+    // The value is the key itself, or its file.
+    let public_key = signing.public_key.map(|given| match directory.join(&given) {
+        file if file.is_file() => file.display().to_string(),
+        _ => given,
+    });
     Ok(Signing {
         key_file: key_file("signing.key_file", signing.key_file)?,
         previous_key_file: key_file("signing.previous_key_file", signing.previous_key_file)?,
-        public_key: signing.public_key,
+        public_key,
     })
 }
 

@@ -222,7 +222,7 @@ fn uncommented(text: &str) -> String {
 fn is_known(section: &str, key: &str) -> bool {
     let header = if section.is_empty() { String::new() } else { format!("[{section}]\n") };
     // No key accepts a list of lists.
-    settings_fault(&format!("{header}{key} = [[]]")).is_none_or(|fault| !fault.contains("unknown field"))
+    settings_fault(&format!("{header}{key} = [[]]")).is_none_or(|fault| !fault.contains("unknown key"))
 }
 
 #[test]
@@ -233,7 +233,7 @@ fn the_program_accepts_every_setting() {
         let place = format!("{}:{}", page.display(), fence.line);
         assert_eq!(settings_fault(&fence.text), None, "{place}");
         let fault = settings_fault(&uncommented(&fence.text)).unwrap_or_default();
-        assert!(!fault.contains("unknown field"), "{place}: {fault}");
+        assert!(!fault.contains("unknown key"), "{place}: {fault}");
     }
 }
 

@@ -22,7 +22,7 @@ pub struct CopyArgs {
 
 const AFTER: &str = "\
 A copy is one whole tree with its ledger inside. FROM or TO may be the configured archive: then its ledger is at [store] ledger or \
---ledger. So a copy into the configured archive divides a whole archive. \
+--ledger. If TO is the configured archive, the copy puts the ledger into the place that [store] ledger names. \
 The command checks each file against the ledger while it copies. If it is interrupted, run it again: it continues where it \
 stopped. Run it later to update the copy. At the end it removes from the copy, as `annals vacuum` does, the files that no ledger line names \
 and that are older than the grace ([store] grace). A daemon may write the archive meanwhile: for each team, the copy ends at the last line \

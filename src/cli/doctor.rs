@@ -15,8 +15,8 @@ use crate::model::{ArchivePlace, BucketLocation, Instant, Location};
 use crate::report::ReportError;
 use crate::store::{UnfinishedUpload, prove_store};
 
-use super::modes::WideModes;
-use super::output::OutputArgs;
+use super::modes::FileModes;
+use super::output::{self, OutputArgs};
 use super::report::CatalogArgs;
 use super::{Global, block_on, global, query, reading};
 
@@ -77,7 +77,7 @@ pub fn run(global: &Global, args: &DoctorArgs) -> Result<Exit, Error> {
     checks.extend(reports(&config, &args.catalog));
     checks.extend(places.iter().filter_map(|(location, _)| Some(modes(&config, location.directory()?))));
     if matches!(place.data, Location::Bucket(_)) {
-        checks.push(uploads(&config));
+        checks.extend([cache(&config.cache.directory), uploads(&config)]);
     }
     print(&checks, &args.output)?;
     let failed = checks.iter().any(|check| check.health == Health::Failed);
@@ -118,7 +118,8 @@ async fn service(config: &Config) -> Vec<Check> {
         Ok(served) => {
             let teams = served.body.len();
             let health = if teams == 0 { Health::Warning } else { Health::Ok };
-            let reach = check("reach", health, format!("{address}: the token sees {teams} teams"));
+            let reach =
+                check("reach", health, format!("{address}: the token sees {}", output::counted(teams as u64, "team")));
             vec![token, reach, clock(served.at, clock_here.now())]
         }
         Err(error) => vec![token, check("reach", Health::Failed, format!("{address}: {error}"))],
@@ -171,6 +172,13 @@ fn free_bytes(_: &Path) -> Option<u64> {
     None
 }
 
+/// Questions read a bucket's files from the cache. A service or a container often has no home directory.
+fn cache(directory: &Path) -> Check {
+    let tried = disk(directory);
+    let hint = if tried.health == Health::Failed { "; set [cache] directory to a place on a disk" } else { "" };
+    check("cache", tried.health, tried.detail + hint)
+}
+
 /// Tries each operation that an archive needs from its bucket.
 fn store(place: &BucketLocation, is_ledger: bool) -> Check {
     let clock = reading::clock();
@@ -200,7 +208,7 @@ fn reports(config: &Config, own: &CatalogArgs) -> Option<Check> {
         [] => check(
             "reports",
             Health::Ok,
-            format!("{folder}: {} reports with the built-in ones", catalog.reports().len()),
+            format!("{folder}: {} with the built-in ones", output::counted(catalog.reports().len() as u64, "report")),
         ),
         faults => {
             let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
@@ -238,13 +246,13 @@ fn uploads(config: &Config) -> Check {
     }
 }
 
-/// Warns of files that other users can read.
+/// Warns of files that other users can read, or own.
 fn modes(config: &Config, root: &Path) -> Check {
-    let found = match WideModes::under(root, config.group_readable) {
+    let found = match FileModes::under(root, config.group_readable) {
         Ok(found) => found,
         Err(error) => return check("modes", Health::Failed, format!("{}: {error}", root.display())),
     };
-    let mut warnings: Vec<String> = found.warning(root).into_iter().collect();
+    let mut warnings = found.warnings(root);
     let keys = [
         (&config.http.token_file, "the port's token"),
         (&config.signing.key_file, "the signing key"),
@@ -268,7 +276,8 @@ fn check_ledgers(config: &Config, place: &ArchivePlace) -> Result<String, Error>
     for team in &teams {
         commits += archive.read(team)?.state().seq.0;
     }
-    Ok(format!("{place}: {} teams, {commits} commits, every ledger is valid", teams.len()))
+    let (teams, commits) = (output::counted(teams.len() as u64, "team"), output::counted(commits, "commit"));
+    Ok(format!("{place}: {teams}, {commits}, every ledger is valid"))
 }
 
 fn print(checks: &[Check], output: &OutputArgs) -> Result<(), Error> {
@@ -303,6 +312,9 @@ mod tests {
         let check = disk(&directory.path().join("not/yet/there"));
         assert_ne!(check.health, Health::Failed, "{}", check.detail);
         assert!(check.detail.starts_with(&directory.path().display().to_string()), "{}", check.detail);
+        let refused = cache(Path::new("/proc/nowhere/annals/files"));
+        assert_eq!(refused.health, Health::Failed, "{}", refused.detail);
+        assert!(refused.detail.contains("set [cache] directory"), "{}", refused.detail);
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
     }
 }

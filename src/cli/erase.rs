@@ -21,7 +21,7 @@ mod tables;
 use prepared::Prepared;
 use request::Request;
 
-/// Erase a person or a computer: replace every value that means the subject by a pseudonym, in every row
+/// Erase a person or a computer: replace every value that names the person or computer by a pseudonym, in every row
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub struct EraseArgs {

@@ -21,6 +21,9 @@ pub struct Global {
     /// Place of the archive: a directory, or a bucket as s3://bucket/prefix (gs://, az://)
     #[arg(long, global = true, env = "ANNALS_ARCHIVE", value_name = "DIR", help_heading = "Everywhere")]
     pub archive: Option<PathBuf>,
+    /// `ANNALS_ARCHIVE` gives `archive`.
+    #[arg(skip)]
+    pub is_archive_of_environment: bool,
     /// Place of the ledger, if it lies elsewhere than the archive: a directory or a bucket
     #[arg(long, global = true, env = "ANNALS_LEDGER", value_name = "DIR", help_heading = "Everywhere")]
     pub ledger: Option<PathBuf>,
@@ -76,6 +79,7 @@ impl Global {
         let config = Config::load(Overrides {
             config: self.config.clone(),
             archive: self.archive.clone(),
+            is_archive_of_environment: self.is_archive_of_environment,
             ledger: self.ledger.clone(),
             base_url: self.base_url.clone(),
             requests_per_second: self.requests_per_second,

@@ -13,10 +13,10 @@ use signal_hook::low_level::emulate_default_handler;
 use crate::api::{HttpOptions, TokenSource};
 use crate::config::{Config, ConfigError, DEFAULT_ARCHIVE, DEFAULT_FILE};
 use crate::error::{Error, Exit};
-use crate::model::TeamId;
+use crate::model::{Location, TeamId};
 use crate::report::printable;
 
-use super::{Global, block_on, global, output, reading};
+use super::{Global, block_on, global, output, query, reading};
 
 /// The token's file, in the directory of the configuration.
 const TOKEN_FILE: &str = "annals.token";
@@ -25,7 +25,8 @@ const TOKEN_FILE: &str = "annals.token";
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The address comes from --base-url or ANNALS_BASE_URL, the token from ANNALS_TOKEN_FILE or ANNALS_TOKEN. The command asks for each \
-that is missing. It does not show the token that you type, and keeps it in annals.token, which only you can read. It writes \
+that is missing. It does not show the token that you type, and keeps it in annals.token, which only you can read. annals.toml also \
+gets the archive, ledger, shard, rate and group_readable that flags or variables give. The command writes \
 nothing before the service accepts the token, and never replaces a file.")]
 pub struct InitArgs {}
 
@@ -45,7 +46,7 @@ pub fn run(global: &Global, _: &InitArgs) -> Result<Exit, Error> {
             (TokenSource::Fixed(typed.clone()), Some(typed))
         }
     };
-    let text = configuration(&base_url, global.archive.as_deref(), &token, typed.is_some())?;
+    let text = configuration(global, &base_url, &token, typed.is_some())?;
     let config = Config::of_text(&path, &text).map_err(|error| match error {
         // The file does not exist yet: the address is a flag, a variable or an answer.
         ConfigError::Invalid { place, message } if place.ends_with("api.base_url") => {
@@ -88,30 +89,24 @@ fn teams(options: HttpOptions) -> Result<Vec<TeamId>, Error> {
     Ok(served.body)
 }
 
-fn configuration(base_url: &str, archive: Option<&Path>, token: &TokenSource, is_typed: bool) -> Result<String, Error> {
-    let quoted = |text: &str| toml::Value::from(text).to_string();
-    let path = |path: &Path| {
-        let text =
-            path.to_str().ok_or_else(|| Error::Usage(format!("{}: the path is not valid UTF-8", path.display())))?;
-        Ok::<_, Error>(quoted(text))
-    };
-    // The file's paths are relative to the file; a flag's path is relative to the working directory.
-    let absolute = |given: &Path| {
-        std::path::absolute(given)
-            .map_err(|source| Error::io(format!("cannot make an absolute path of {}", given.display()), source))
-    };
-    let archive = match archive {
-        Some(given) => path(&absolute(given)?)?,
+fn configuration(global: &Global, base_url: &str, token: &TokenSource, is_typed: bool) -> Result<String, Error> {
+    let archive = match &global.archive {
+        Some(given) => place("--archive or ANNALS_ARCHIVE", given)?,
         None => quoted(DEFAULT_ARCHIVE),
     };
     let token = match token {
-        TokenSource::File(file) => format!("token_file = {}\n", path(&absolute(file)?)?),
+        TokenSource::File(file) => format!("token_file = {}\n", named(&Location::Local(file.clone()))?),
         TokenSource::Fixed(_) if is_typed => format!("token_file = {}\n", quoted(TOKEN_FILE)),
         TokenSource::Fixed(_) => {
             "# Annals takes the token from ANNALS_TOKEN.\n#token_file = \"annals.token\"\n".to_owned()
         }
     };
     let base_url = quoted(base_url.trim());
+    let rate = global.requests_per_second.map(|rate| format!("requests_per_second = {}\n", toml::Value::from(rate)));
+    let ledger = global.ledger.as_ref().map(|given| place("--ledger or ANNALS_LEDGER", given)).transpose()?;
+    let ledger = ledger.map(|ledger| format!("ledger = {ledger}\n"));
+    let group_readable = global.group_readable.map(|is_readable| format!("group_readable = {is_readable}\n"));
+    let shard = global.shard.map(|shard| format!("shard = {}\n", quoted(&shard.to_string())));
     Ok(format!(
         "\
 # Made by `annals init`. deploy/annals.toml explains every key. A key that is missing here has its default.
@@ -121,13 +116,42 @@ archive = {archive}
 base_url = {base_url}
 {token}# An empty list: Annals reads all teams that the token sees.
 teams = []
-"
+{}{}{}",
+        rate.unwrap_or_default(),
+        section("store", [ledger, group_readable]),
+        section("fleet", [shard, None]),
     ))
+}
+
+/// A table of the file with its keys; nothing if it has none.
+fn section(name: &str, keys: [Option<String>; 2]) -> String {
+    let keys: String = keys.into_iter().flatten().collect();
+    if keys.is_empty() { keys } else { format!("\n[{name}]\n{keys}") }
+}
+
+fn place(flag: &str, given: &Path) -> Result<String, Error> {
+    let location = Location::of_path(given).map_err(|error| Error::Usage(format!("{flag}: {error}")))?;
+    named(&location)
+}
+
+/// The place as the file names it: the file's paths are relative to the file, and a flag's to the working directory.
+fn named(location: &Location) -> Result<String, Error> {
+    match query::absolute(location)? {
+        Location::Local(path) => path
+            .to_str()
+            .map(quoted)
+            .ok_or_else(|| Error::Usage(format!("{}: the path is not valid UTF-8", path.display()))),
+        bucket @ Location::Bucket(_) => Ok(quoted(&bucket.to_string())),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    toml::Value::from(text).to_string()
 }
 
 fn print_next_steps(path: &Path, teams: usize, token: &TokenSource, is_typed: bool) {
     let with = if path == Path::new(DEFAULT_FILE) { String::new() } else { format!(" --config {}", path.display()) };
-    output::say(&format!("wrote {}; the token sees {teams} teams", path.display()));
+    output::say(&format!("wrote {}; the token sees {}", path.display(), output::counted(teams as u64, "team")));
     if matches!(token, TokenSource::Fixed(_)) && !is_typed {
         output::say(
             "the token is not saved: set ANNALS_TOKEN for every command, or set api.token_file to a file that holds the token",

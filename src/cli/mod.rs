@@ -44,6 +44,7 @@ mod visitor;
 
 use std::future::Future;
 
+use clap::builder::Resettable;
 use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -152,9 +153,12 @@ impl Arguments {
 
 /// Parses the arguments of this process. Wrong use ends the process with code 2, help and version with 0.
 pub fn parse() -> Arguments {
-    let matches = Arguments::command().try_get_matches().unwrap_or_else(|error| named_by_origin(error).exit());
+    let definition = without_overridden_variables(definition());
+    let matches =
+        definition.clone().try_get_matches().unwrap_or_else(|error| named_by_origin(definition, error).exit());
     let mut arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let is_of_environment = matches.value_source("archive") == Some(ValueSource::EnvVariable);
+    arguments.global.is_archive_of_environment = is_of_environment;
     if is_of_environment && matches!(arguments.command, Command::Demo(_)) {
         // ANNALS_ARCHIVE names the archive of real teams.
         arguments.global.archive = None;
@@ -162,23 +166,34 @@ pub fn parse() -> Arguments {
     arguments
 }
 
-/// Names the variable instead of the flag, if an invalid value comes from the environment.
-fn named_by_origin(mut error: clap::Error) -> clap::Error {
-    let Some(ContextValue::String(shown)) = error.get(ContextKind::InvalidArg) else { return error };
-    let is_given = |flag: &str| {
+/// A flag overrides its variable, so clap must not even parse the variable: it can be empty or invalid.
+fn without_overridden_variables(command: clap::Command) -> clap::Command {
+    let is_given = |argument: &clap::Arg| {
         let mut given = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
-        given.any(|word| word.strip_prefix("--").is_some_and(|word| word.split('=').next() == Some(flag)))
+        given.any(|word| word.strip_prefix("--").is_some_and(|word| word.split('=').next() == argument.get_long()))
     };
-    let mut definition = definition();
+    command
+        .mut_args(|argument| if is_given(&argument) { argument.env(Resettable::Reset) } else { argument })
+        .mut_subcommands(without_overridden_variables)
+}
+
+/// Names the variable instead of the flag, if an invalid value comes from the environment.
+fn named_by_origin(mut definition: clap::Command, mut error: clap::Error) -> clap::Error {
+    let Some(ContextValue::String(shown)) = error.get(ContextKind::InvalidArg) else { return error };
     // Only a built definition can print its arguments.
     definition.build();
-    let arguments = definition.get_arguments().filter(|argument| argument.to_string() == *shown);
-    let named = arguments.filter(|argument| argument.get_long().is_some_and(|flag| !is_given(flag)));
-    let variable = named.filter_map(clap::Arg::get_env).find(|name| std::env::var_os(name).is_some());
-    if let Some(variable) = variable.map(|name| name.to_string_lossy().into_owned()) {
+    if let Some(variable) = set_variable(&definition, shown) {
         error.insert(ContextKind::InvalidArg, ContextValue::String(variable));
     }
     error
+}
+
+/// The variable that gives a value to the argument `shown`.
+fn set_variable(definition: &clap::Command, shown: &str) -> Option<String> {
+    let arguments = definition.get_arguments().filter(|argument| argument.to_string() == shown);
+    let variable = arguments.filter_map(clap::Arg::get_env).find(|name| std::env::var_os(name).is_some());
+    let variable = variable.map(|name| name.to_string_lossy().into_owned());
+    variable.or_else(|| definition.get_subcommands().find_map(|command| set_variable(command, shown)))
 }
 
 /// Starts logging, runs the verb, and prints the error if it fails.

@@ -1,30 +1,43 @@
-//! Finds files of an archive that more users can read than the configuration allows.
+//! Finds files of an archive that more users can read than the configuration allows, or that another user owns.
 
-use std::fs::{read_dir, symlink_metadata};
+use std::fs::{Metadata, metadata, read_dir, symlink_metadata};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::files;
 
 use super::output::shell_word;
 
-/// Counts the files and directories whose modes are wider than those of new ones.
+/// A file system of its own has this directory of root.
+const LOST_AND_FOUND: &str = "lost+found";
+
+/// Counts the files and directories whose modes are wider than those of new ones, and those of another user than the root's.
 #[derive(Debug, Default)]
-pub struct WideModes {
+pub struct FileModes {
     pub seen: u64,
     wider: u64,
     first: Option<(PathBuf, u32)>,
     is_for_group: bool,
+    owner: u32,
+    foreign: u64,
+    first_foreign: Option<(PathBuf, u32)>,
 }
 
-impl WideModes {
+impl FileModes {
     /// Checks `root` and everything below it; nothing if `root` does not exist. Follows no link.
     ///
     /// # Errors
     /// When a directory cannot be read.
     pub fn under(root: &Path, group_readable: bool) -> io::Result<Self> {
-        let mut found = Self { is_for_group: group_readable, ..Self::default() };
+        let owner = match metadata(root) {
+            Err(e) if e.kind() == ErrorKind::NotFound => 0,
+            meta => meta?.uid(),
+        };
+        Self { is_for_group: group_readable, owner, ..Self::default() }.counting(root)
+    }
+
+    fn counting(mut self, root: &Path) -> io::Result<Self> {
         let mut waiting = vec![root.to_owned()];
         while let Some(path) = waiting.pop() {
             let meta = match symlink_metadata(&path) {
@@ -32,7 +45,7 @@ impl WideModes {
                 Err(e) if e.kind() == ErrorKind::NotFound => continue,
                 other => other?,
             };
-            if meta.is_symlink() && path != root {
+            if (meta.is_symlink() && path != root) || path == root.join(LOST_AND_FOUND) {
                 continue;
             }
             if meta.is_dir() || path == root {
@@ -45,16 +58,24 @@ impl WideModes {
                     }
                 }
             }
-            found.add(path, meta.permissions().mode(), meta.is_symlink());
+            self.add(path, &meta);
         }
-        Ok(found)
+        Ok(self)
     }
 
-    fn add(&mut self, path: PathBuf, mode: u32, is_link: bool) {
+    fn add(&mut self, path: PathBuf, meta: &Metadata) {
         self.seen += 1;
-        if !is_link && mode & files::umask(self.is_for_group).bits() != 0 {
+        if meta.is_symlink() {
+            return;
+        }
+        if meta.uid() != self.owner {
+            self.foreign += 1;
+            self.first_foreign.get_or_insert_with(|| (path.clone(), meta.uid()));
+        }
+        let mode = meta.permissions().mode();
+        if mode & files::umask(self.is_for_group).bits() != 0 {
             self.wider += 1;
-            self.first = self.first.take().or(Some((path, mode & 0o777)));
+            self.first.get_or_insert((path, mode & 0o777));
         }
     }
 
@@ -62,8 +83,13 @@ impl WideModes {
         if self.is_for_group { "their owner and group" } else { "their owner alone" }
     }
 
-    /// The warning, with the command that fixes the modes; the command keeps the owner's rights.
-    pub fn warning(&self, root: &Path) -> Option<String> {
+    /// The warnings, each with the command that corrects the files.
+    pub fn warnings(&self, root: &Path) -> Vec<String> {
+        self.of_modes(root).into_iter().chain(self.of_owners(root)).collect()
+    }
+
+    /// The command keeps the owner's rights.
+    fn of_modes(&self, root: &Path) -> Option<String> {
         let (path, mode) = self.first.as_ref()?;
         let change = if self.is_for_group { "g-w,o=" } else { "go=" };
         Some(format!(
@@ -74,5 +100,43 @@ impl WideModes {
             path.display(),
             shell_word(root)
         ))
+    }
+
+    /// Files have mode 0600, so the user that runs Annals cannot read what another user wrote here.
+    fn of_owners(&self, root: &Path) -> Option<String> {
+        let (path, uid) = self.first_foreign.as_ref()?;
+        Some(format!(
+            "{} of {} files and directories belong to another user than the archive, such as {} (user {uid}): run chown -R {} {}, \
+             and run Annals as user {} only",
+            self.foreign,
+            self.seen,
+            path.display(),
+            self.owner,
+            shell_word(root),
+            self.owner
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_another_user_than_the_root_are_counted_and_one_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().join("archive");
+        std::fs::create_dir_all(root.join(LOST_AND_FOUND)).unwrap();
+        std::fs::write(root.join("archive.json"), "{}").unwrap();
+        let none = FileModes::under(&root, false).unwrap();
+        assert_eq!((none.seen, none.foreign), (2, 0));
+        let ours = metadata(&root).unwrap().uid();
+        let found = FileModes { owner: ours + 1, ..FileModes::default() }.counting(&root).unwrap();
+        let warnings = found.warnings(&root);
+        let warning = warnings.last().unwrap();
+        for part in ["2 of 2 files", &format!("archive (user {ours})"), &format!("run chown -R {} ", ours + 1)] {
+            assert!(warning.contains(part), "{part}: {warnings:?}");
+        }
+        assert_eq!(FileModes::under(&root.join("none"), false).unwrap().seen, 0);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 use std::fs::{File, OpenOptions};
-use std::io::{BufWriter, ErrorKind, IsTerminal, Write, stderr, stdout};
+use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write, stderr, stdout};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -42,7 +42,7 @@ pub fn writable_file() -> impl TypedValueParser<Value = PathBuf> {
 }
 
 /// Checks that [`to`] can write a file at this path, and leaves no trace.
-fn check_writable(path: &Path) -> std::io::Result<()> {
+fn check_writable(path: &Path) -> io::Result<()> {
     // Never open a pipe for a check: its reader would take the close for the end of the output.
     if is_special(path) { Ok(()) } else { stage(path).map(drop) }
 }
@@ -110,7 +110,8 @@ impl OutputArgs {
     }
 }
 
-/// Opens the file at `path`, or standard output, and calls `write` with it.
+/// Opens the file at `path`, or standard output, and calls `write` with it. A reader may close standard output early: this is no
+/// error, so the exit code of a verb still tells its verdict.
 ///
 /// # Errors
 /// The errors of `write`, or when the output cannot be written; then the file keeps its old content.
@@ -122,8 +123,7 @@ pub fn to(path: Option<&Path>, write: impl FnOnce(&mut (dyn Write + Send)) -> Re
         } else {
             Box::new(BufWriter::new(out))
         };
-        write(out.as_mut())?;
-        return out.flush().map_err(Error::output);
+        return ignoring_closed(write(out.as_mut()).and_then(|()| out.flush().map_err(Error::output)));
     };
     let failed = |source| Error::io(format!("cannot write {}", path.display()), source);
     if is_special(path) {
@@ -151,6 +151,49 @@ pub fn to(path: Option<&Path>, write: impl FnOnce(&mut (dyn Write + Send)) -> Re
     Ok(())
 }
 
+fn ignoring_closed(written: Result<(), Error>) -> Result<(), Error> {
+    match written {
+        Err(Error::OutputClosed) => Ok(()),
+        other => other,
+    }
+}
+
+/// A writer that discards everything after the reader of `out` is gone. A verdict over all rows needs it: an error would end the
+/// rows early.
+pub struct UnreadWriter<'a> {
+    out: &'a mut (dyn Write + Send),
+    is_closed: bool,
+}
+
+impl<'a> UnreadWriter<'a> {
+    pub fn new(out: &'a mut (dyn Write + Send)) -> Self {
+        Self { out, is_closed: false }
+    }
+
+    fn unless_closed<T>(&mut self, done: T, write: impl FnOnce(&mut dyn Write) -> io::Result<T>) -> io::Result<T> {
+        if self.is_closed {
+            return Ok(done);
+        }
+        match write(self.out) {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+                self.is_closed = true;
+                Ok(done)
+            }
+            other => other,
+        }
+    }
+}
+
+impl Write for UnreadWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.unless_closed(bytes.len(), |out| out.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.unless_closed((), |out| out.flush())
+    }
+}
+
 /// Whether a pipe or a device is at the path, which a rename cannot replace.
 fn is_special(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|place| !place.is_file() && !place.is_dir())
@@ -158,7 +201,7 @@ fn is_special(path: &Path) -> bool {
 
 /// A temporary file with the permissions of an ordinary file, and the place that it gets when it is whole. Errors do not name the
 /// temporary file.
-fn stage(path: &Path) -> std::io::Result<(NamedTempFile, PathBuf)> {
+fn stage(path: &Path) -> io::Result<(NamedTempFile, PathBuf)> {
     // Follow a link, so that it remains a link.
     let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let is_directory = std::fs::metadata(&target).is_ok_and(|place| place.is_dir());
@@ -181,13 +224,18 @@ pub fn shell_word(path: &Path) -> String {
     if is_plain { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
-/// Writes data to standard output.
+/// Writes data to standard output. Its reader may have closed it, as in [`to`].
 ///
 /// # Errors
-/// When standard output cannot be written; [`Error::OutputClosed`] if its reader has closed it.
+/// When standard output cannot be written.
 pub fn print(bytes: &[u8]) -> Result<(), Error> {
     let mut out = stdout().lock();
-    out.write_all(bytes).and_then(|()| out.flush()).map_err(Error::output)
+    ignoring_closed(out.write_all(bytes).and_then(|()| out.flush()).map_err(Error::output))
+}
+
+/// `1 team`, `2 teams`.
+pub fn counted(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Writes a message to standard error, without terminal control characters. Ignores a closed standard error.
@@ -233,6 +281,21 @@ mod tests {
         }
         check_writable(&directory.path().join("out.csv")).unwrap();
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn one_thing_is_singular() {
+        assert_eq!([0, 1, 2].map(|count| counted(count, "team")), ["0 teams", "1 team", "2 teams"]);
+    }
+
+    #[test]
+    fn a_writer_whose_reader_is_gone_takes_everything() {
+        let (reader, mut pipe) = io::pipe().unwrap();
+        drop(reader);
+        let mut unread = UnreadWriter::new(&mut pipe);
+        unread.write_all(b"one").and_then(|()| unread.write_all(b"two")).and_then(|()| unread.flush()).unwrap();
+        let mut full = File::options().write(true).open("/dev/full").unwrap();
+        assert_eq!(UnreadWriter::new(&mut full).write(b"x").unwrap_err().kind(), ErrorKind::StorageFull);
     }
 
     #[test]

@@ -86,13 +86,13 @@ fn sign(config: &Config, args: &SignArgs) -> Result<Exit, Error> {
         output::say(&printable(&format!("team {label}: line {seq} of the ledger records the review")));
     }
     let message = format!(
-        "{} {} by {}: pack {}, {} reports, {} findings\n",
+        "{} {} by {}: pack {}, {}, {}\n",
         now,
         args.outcome.into_str(),
         args.reviewer,
         pack.sha256,
-        review.reports.len(),
-        review.findings
+        output::counted(review.reports.len() as u64, "report"),
+        output::counted(review.findings, "finding")
     );
     output::print(printable(&message).trim_end().as_bytes())?;
     output::print(b"\n")?;

@@ -13,7 +13,7 @@ use crate::files::{self, Links};
 use crate::model::{Instant, Stream};
 use crate::sandbox::{Choices, LIVE_DAYS, Lateness, RunningSandbox, Sandbox, SandboxConfig, SandboxError, Saved};
 
-use super::output::outside_archives;
+use super::output::writable_file;
 
 /// The largest saved sandbox.
 const SAVED_BYTES_MAX: u64 = 4 << 30;
@@ -75,7 +75,7 @@ pub struct SandboxArgs {
     )]
     pub load: Option<PathBuf>,
     /// Save the sandbox as one JSON file when it stops (Ctrl-C or SIGTERM)
-    #[arg(long, value_name = "FILE", value_parser = outside_archives())]
+    #[arg(long, value_name = "FILE", value_parser = writable_file())]
     pub save: Option<PathBuf>,
     /// Print one line of JSON when the sandbox is ready: base_url, tokens, teams
     #[arg(long)]

@@ -24,7 +24,8 @@ use scan_backlog::ScanBacklog;
 /// The table shows this many teams without a problem, unless `--all` is given.
 const HEALTHY_TEAMS_SHOWN: usize = 10;
 
-/// Show for each team and stream: the end of the settled part, lag, open windows, gaps, time to loss; teams with a problem come first
+/// Show for each team and stream: the end of the settled part, lag (the delay of reading), open windows, gaps, time to loss; teams
+/// with a problem come first
 #[derive(Debug, Clone, Args)]
 pub struct StatusArgs {
     /// Show every team in the table, not only those with a problem and the first ten others

@@ -20,18 +20,18 @@ pub struct SyncArgs {
     /// Only this team, by id or name; may be given several times [default: all teams that the token sees]
     #[arg(long, value_name = "TEAM")]
     pub team: Vec<String>,
-    /// Only this stream (activity, connections, billing), or people and computers (inventory), which are then read
-    /// now; may be given several times
+    /// Only this stream (activity, connections, billing), or people and computers (inventory), also if they are not due;
+    /// may be given several times
     #[arg(long)]
     stream: Vec<Subject>,
     /// Start of the backfill; an earlier date later extends the archive: 2026-11-20, RFC 3339, or -30d
     /// [default: the plan's span if the team shows it, else 30 days]
     #[arg(long, value_name = "DATE", allow_hyphen_values = true)]
     since: Option<When>,
-    /// Leave out windows that end after this
+    /// Read only windows that end at or before this date
     #[arg(long, value_name = "DATE", allow_hyphen_values = true)]
     until: Option<When>,
-    /// Include settled windows: the sync reads them again at once
+    /// Include settled windows, also those whose next re-scan is not due
     #[arg(long)]
     rescan: bool,
     /// Leave out each user's sign-in methods and tokens (one request for each user, once a day)
@@ -168,7 +168,8 @@ pub fn print_round(round: &FleetRound, settings: &Settings) {
 
 fn print_team(team: &str, round: &TeamRound, settings: &Settings) {
     let committed = &round.committed;
-    let mut line = format!("team {team}: {} new events in {} commits", committed.rows, committed.commits);
+    let events = output::counted(committed.rows, "new event");
+    let mut line = format!("team {team}: {events} in {}", output::counted(committed.commits, "commit"));
     for (count, what) in [
         (committed.late, "late"),
         (committed.rejects, "quarantined: see `annals quarantine list`"),

@@ -52,7 +52,11 @@ pub fn run(global: &Global, args: &VacuumArgs) -> Result<Exit, Error> {
                 all.push((team, found));
             }
             Err(error) => {
-                output::say(&format!("team {}: cannot vacuum: {error}", teams::archived_label(&archive, &team)));
+                let label = teams::archived_label(&archive, &team);
+                // The label names the team already, and some errors do too.
+                let why = error.to_string();
+                let why = why.strip_prefix(&format!("team {team}: ")).unwrap_or(&why);
+                output::say(&format!("team {label}: cannot vacuum: {why}"));
                 exit = Exit::Fault;
             }
         }

@@ -45,7 +45,7 @@ pub struct VerifyArgs {
 const AFTER: &str = "\
 Verdicts, from the weakest: BROKEN (the report names each fault); UNVERIFIABLE (another version wrote the archive); SELF-CONSISTENT \
 (unanchored): everything agrees, but only a head kept elsewhere can show that nobody cut off the end or rewrote the whole; \
-ANCHORED up to seq N at T: the archive holds the given heads.
+ANCHORED up to seq N at T: the archive holds the given heads. With several teams: ANCHORED, each team up to its own seq.
 Notices (a clock that was set back, a recorded gap, a long silence) are not faults and do not change the verdict.
 Exit codes: 0 no fault; 1 a fault was found; 2 wrong use; 3 no fault, but a notice says that a check is weaker: BAD_SIG (a key was \
 given, and a last line is not signed), POLICY_CHANGED (rows expired under another policy than the configured one), REWRITTEN (the \

@@ -61,6 +61,7 @@ impl FromStr for Cron {
         let whole = match fields.len() {
             5 => format!("0 {}", fields.join(" ")),
             6 => fields.join(" "),
+            1 => return Err(format!("{text:?} has 1 field, not 5 or 6")),
             count => return Err(format!("{text:?} has {count} fields, not 5 or 6")),
         };
         // Programs disagree on which weekday has the number 1.

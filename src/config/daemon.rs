@@ -142,6 +142,10 @@ pub(super) fn check_schedule(
     })
 }
 
+fn listen_message(text: &str) -> String {
+    format!("{text:?} is not address:port: give an IP address, such as 127.0.0.1:9464")
+}
+
 /// Relative paths are relative to `directory`.
 pub(super) fn check_http(
     section: &file::Http,
@@ -149,7 +153,7 @@ pub(super) fn check_http(
     place: &impl Fn(&str) -> String,
 ) -> Result<Http, ConfigError> {
     let listen = (section.listen.parse())
-        .map_err(|_| ConfigError::invalid(place("http.listen"), format!("{:?} is not address:port", section.listen)))?;
+        .map_err(|_| ConfigError::invalid(place("http.listen"), listen_message(&section.listen)))?;
     let invalid = |message: String| ConfigError::invalid(place("http.sql_time"), message);
     let sql_time = parse_duration(&section.sql_time).map_err(invalid)?;
     if sql_time < SQL_TIME_MIN || sql_time > SQL_TIME_MAX {
@@ -164,7 +168,12 @@ pub(super) fn check_http(
     Ok(Http { listen, token_file, sql: section.sql, sql_time, team_metrics })
 }
 
-pub(super) fn check_alerts(section: &file::Alerts, place: &impl Fn(&str) -> String) -> Result<Alerts, ConfigError> {
+/// A relative path of the program is relative to `directory`. The system looks up a name without a slash.
+pub(super) fn check_alerts(
+    section: &file::Alerts,
+    directory: &Path,
+    place: &impl Fn(&str) -> String,
+) -> Result<Alerts, ConfigError> {
     let invalid = |key: &str, message: String| ConfigError::invalid(place(key), message);
     let webhook = match &section.webhook {
         None => None,
@@ -189,7 +198,12 @@ pub(super) fn check_alerts(section: &file::Alerts, place: &impl Fn(&str) -> Stri
     if period < PERIOD_MIN || period > PERIOD_MAX {
         return Err(invalid("alerts.period", format!("{} is not in the range 1h to 92d", section.period)));
     }
-    let command = section.command.clone();
+    let mut command = section.command.clone();
+    if let Some(program) = command.first_mut().filter(|program| program.contains('/')) {
+        *program = directory.join(&*program).into_os_string().into_string().map_err(|path| {
+            invalid("alerts.command", format!("{}: the path is not valid UTF-8", Path::new(&path).display()))
+        })?;
+    }
     Ok(Alerts { webhook, command, rules, time_left, stale, severity, period })
 }
 

@@ -319,12 +319,17 @@ impl File {
     /// are used.
     pub fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
         toml::from_str(text).map_err(|e| {
-            let before = e.span().map_or("", |span| &text[..span.start.min(text.len())]);
+            let span = e.span().unwrap_or_default();
+            let before = &text[..span.start.min(text.len())];
+            let after = text.get(span.end..).unwrap_or_default();
             let line = 1 + before.matches('\n').count();
-            let message = match key_before(before) {
-                Some(key) if e.message().starts_with("invalid ") => format!("{key}: {}", plain(e.message())),
-                Some(key) if e.message().starts_with("unknown variant") => format!("{key}: {}", one_line(e.message())),
-                _ => plain(e.message()),
+            // The parser's "variant" is a value, or a key of a map.
+            let variant = if after.trim_start().starts_with('=') { "unknown key" } else { "unknown value" };
+            let said = e.message().replace("unknown field", "unknown key").replace("unknown variant", variant);
+            let is_of_value = ["invalid ", "unknown value"].iter().any(|start| said.starts_with(start));
+            let message = match key_before(before).filter(|_| is_of_value) {
+                Some(key) => format!("{key}: {}", plain(&said)),
+                None => plain(&said),
             };
             ConfigError::Malformed { path: path.to_owned(), line, message }
         })
@@ -350,11 +355,7 @@ fn plain(message: &str) -> String {
         Some("u32" | "u64" | "usize") => "a whole number that is not negative",
         Some("a string" | "path string") => "a text in quotes",
         Some(form) if form == "a map" || form.starts_with("struct ") => "a table",
-        _ => return one_line(message),
+        _ => return message.split_whitespace().collect::<Vec<_>>().join(" "),
     };
     format!("expected {form}")
-}
-
-fn one_line(message: &str) -> String {
-    message.split_whitespace().collect::<Vec<_>>().join(" ")
 }

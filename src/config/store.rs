@@ -49,6 +49,12 @@ pub(super) fn check_place(
     let given = overrides.archive.as_deref();
     let given = given.map(|path| check_location("--archive or ANNALS_ARCHIVE", path)).transpose()?;
     let is_other = given.as_ref().zip(named.as_ref()).is_some_and(|(given, named)| !is_same(given, named));
+    if let (Some(given), Some(named), true) = (&given, &named, is_other && overrides.is_archive_of_environment) {
+        let key = place("archive");
+        warnings.push(format!(
+            "{key} names {named}, but ANNALS_ARCHIVE names {given}, and the variable wins: unset the variable, or change the key"
+        ));
+    }
     let data = match given.or(named) {
         Some(data) => data,
         None => of_file("archive", DEFAULT_ARCHIVE)?,

@@ -135,12 +135,55 @@ fn the_ledger_belongs_to_the_archive_of_its_file() {
 }
 
 #[test]
+fn a_variable_that_overrides_another_archive_of_the_file_causes_a_warning() {
+    let over = |archive: &str, is_archive_of_environment| Overrides {
+        archive: Some(archive.into()),
+        is_archive_of_environment,
+        ..Overrides::default()
+    };
+    let file = "archive = \"s3://audit/annals\"";
+    for (text, archive, is_of_environment, is_warned) in [
+        (file, "/var/lib/annals/archive", true, true),
+        (file, "/var/lib/annals/archive", false, false),
+        (file, "s3://audit/annals", true, false),
+        ("", "/var/lib/annals/archive", true, false),
+    ] {
+        let config = load(text, over(archive, is_of_environment)).unwrap();
+        assert_eq!(config.archive.to_string(), archive);
+        let is_named = |warning: &String| warning.contains("s3://audit/annals") && warning.contains("ANNALS_ARCHIVE");
+        assert_eq!(config.warnings.iter().any(is_named), is_warned, "{text} {archive}: {:?}", config.warnings);
+    }
+}
+
+#[test]
+fn a_relative_program_is_beside_the_file() {
+    let command =
+        |words: &str| load(&format!("[alerts]\ncommand = {words}"), Overrides::default()).unwrap().alerts.command;
+    assert_eq!(command("[\"./hook\", \"./x\"]"), ["/etc/annals/./hook", "./x"]);
+    assert_eq!(command("[\"/usr/bin/hook\"]"), ["/usr/bin/hook"]);
+    assert_eq!(command("[\"hook\"]"), ["hook"]);
+}
+
+#[test]
+fn a_relative_file_of_the_public_key_is_beside_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, key) = (folder.path().join("annals.toml"), folder.path().join("key.pub"));
+    std::fs::write(&key, "example.com/annals+00000000+AAAA").unwrap();
+    for (given, expected) in [("key.pub", key.to_str().unwrap()), ("example.com/annals+00000000+AAAA", "")] {
+        let config = Config::of_text(&path, &format!("[signing]\npublic_key = \"{given}\"")).unwrap();
+        let expected = if expected.is_empty() { given } else { expected };
+        assert_eq!(config.signing.public_key.as_deref(), Some(expected));
+    }
+}
+
+#[test]
 fn an_unknown_key_is_named_with_file_and_line() {
     let message = refused("archive = \"a\"\n[api]\ntoken = \"hunter2\"\n");
-    assert!(message.starts_with("/etc/annals/annals.toml: line 3: unknown field `token`"), "{message}");
+    assert!(message.starts_with("/etc/annals/annals.toml: line 3: unknown key `token`"), "{message}");
     assert!(!message.contains("hunter2"), "{message}");
-    assert!(refused("archvie = \"a\"").contains("unknown field `archvie`"));
-    assert!(refused("[windows]\nlenght = \"1d\"").contains("unknown field `lenght`"));
+    assert!(refused("archvie = \"a\"").contains("unknown key `archvie`"));
+    assert!(refused("[windows]\nlenght = \"1d\"").contains("unknown key `lenght`"));
+    assert!(refused("[retention.teams.t1]\nrows = \"1y\"").contains("unknown key `rows`"));
 }
 
 #[test]
@@ -166,7 +209,8 @@ fn an_invalid_value_is_named_with_its_key() {
         ("archive = \"s3://key:secret@bucket\"", "archive", "credentials"),
         ("archive = \"\"", "archive", "empty"),
         ("[schedule]\nbilling = \"* * *\"", "schedule.billing", "3 fields"),
-        ("[http]\nlisten = \"nine\"", "http.listen", "nine"),
+        ("[schedule]\nbilling = \"hourly\"", "schedule.billing", "has 1 field,"),
+        ("[http]\nlisten = \"localhost:9464\"", "http.listen", "give an IP address"),
         ("[http]\nsql_time = \"1h\"", "http.sql_time", "10m"),
         ("[http]\nteam_metrics = \"some\"", "http.team_metrics", "must be \"auto\", true or false"),
         ("[http]\nteam_metrics = 7", "http.team_metrics", "7 must be"),
@@ -184,7 +228,7 @@ fn an_invalid_value_is_named_with_its_key() {
         ("[store]\ngrace = \"1h\"", "store.grace", "1h is not in the range 2h to 366d"),
         ("queries = 7", "line 1: queries", "expected a text in quotes"),
         ("schedule = 7", "line 1: schedule", "expected a table"),
-        ("[windows]\npartition = \"week\"", "line 2: windows.partition", "week"),
+        ("[windows]\npartition = \"week\"", "line 2: windows.partition", "unknown value `week`"),
         ("[api]\nbase_url = \"https://x.example/v1/\"", "api.base_url", "leave out /v1"),
         ("[windows]\npartition = \"day\"\nlength = \"2d\"", "windows.partition", "windows of 2d are longer"),
     ] {

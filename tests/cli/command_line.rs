@@ -101,9 +101,35 @@ fn an_invalid_variable_is_named_and_an_empty_filter_is_no_filter() {
         assert_eq!((outcome.code, outcome.stdout.as_str()), (2, ""), "{name}: {}", outcome.stderr);
         assert!(outcome.stderr.contains(name) && !outcome.stderr.contains(" for '--"), "{name}: {}", outcome.stderr);
     }
+    for (arguments, name) in [
+        (&["report", "list"][..], "ANNALS_QUERIES"),
+        (&["sql", "select 1"], "ANNALS_SQL_THREADS"),
+        (&["report", "pack", "-o", "pack"], "ANNALS_MADE_AT"),
+    ] {
+        let outcome = annals(arguments, &[(name, "")]);
+        assert_eq!((outcome.code, outcome.stdout.as_str()), (2, ""), "{name}: {}", outcome.stderr);
+        assert!(outcome.stderr.contains(name) && !outcome.stderr.contains(" for '--"), "{name}: {}", outcome.stderr);
+    }
     let outcome = annals(&["status", "--shard", "9/8"], &[("ANNALS_SHARD", "1/8")]);
     assert!(outcome.code == 2 && outcome.stderr.contains("--shard"), "{}", outcome.stderr);
     assert_eq!(annals(&["completions", "bash"], &[("ANNALS_LOG", "")]).code, 0);
+}
+
+#[test]
+fn a_flag_overrides_an_empty_or_invalid_variable() {
+    for (arguments, name, value) in [
+        (&["status", "--archive", "nowhere"][..], "ANNALS_ARCHIVE", ""),
+        (&["--archive=nowhere", "status"], "ANNALS_ARCHIVE", ""),
+        (&["status", "--archive", "nowhere", "--shard", "1/8"], "ANNALS_SHARD", "9/8"),
+        (&["sql", "select 1", "--archive", "nowhere", "--threads", "2"], "ANNALS_SQL_THREADS", ""),
+    ] {
+        let outcome = annals(arguments, &[(name, value)]);
+        assert_eq!((outcome.code, outcome.stdout.as_str()), (2, ""), "{arguments:?}: {}", outcome.stderr);
+        assert!(outcome.stderr.contains("nowhere: no archive exists here"), "{arguments:?}: {}", outcome.stderr);
+    }
+    // A variable that no flag overrides still counts.
+    let outcome = annals(&["status", "--archive", "nowhere"], &[("ANNALS_SHARD", "9/8")]);
+    assert!(outcome.code == 2 && outcome.stderr.contains("ANNALS_SHARD"), "{}", outcome.stderr);
 }
 
 #[test]

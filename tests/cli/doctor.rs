@@ -125,6 +125,40 @@ fn init_asks_checks_lists_the_teams_and_writes_a_file_that_works() {
 }
 
 #[test]
+fn init_writes_the_places_the_shard_and_the_rate_that_flags_and_variables_give() {
+    use annals::config::{Config, Overrides};
+    let service = Service::start();
+    let common = [("ANNALS_BASE_URL", service.base_url.as_str()), ("ANNALS_TOKEN", service.token.as_str())];
+    let config = |more: &[(&str, &str)]| {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let (code, _, said) = init(directory.path(), &[&common[..], more].concat(), "");
+        assert_eq!(code, Some(0), "{said}");
+        let file = Some(directory.path().join("annals.toml"));
+        Config::load(Overrides { config: file, ..Overrides::default() }).expect("the file works")
+    };
+    let bucket = config(&[
+        ("ANNALS_ARCHIVE", "s3://audit/annals"),
+        ("ANNALS_LEDGER", "gs://ledgers/annals"),
+        ("ANNALS_SHARD", "2/8"),
+        ("ANNALS_REQUESTS_PER_SECOND", "7"),
+        ("ANNALS_GROUP_READABLE", "true"),
+    ]);
+    assert_eq!(bucket.archive.to_string(), "s3://audit/annals");
+    assert_eq!(bucket.ledger.map(|ledger| ledger.to_string()).as_deref(), Some("gs://ledgers/annals"));
+    assert_eq!((bucket.shard.to_string().as_str(), bucket.requests_per_second), ("2/8", Some(7.0)));
+    assert!(bucket.group_readable);
+    let local = config(&[("ANNALS_ARCHIVE", "here")]);
+    let place = local.archive.directory().expect("a directory");
+    assert!(place.is_absolute() && place.ends_with("here"), "{}", place.display());
+    let (code, _, said) = init(
+        tempfile::tempdir().expect("a temporary directory").path(),
+        &[&common[..], &[("ANNALS_ARCHIVE", "s3:/audit/annals")]].concat(),
+        "",
+    );
+    assert!(code == Some(2) && said.contains("--archive or ANNALS_ARCHIVE: "), "{code:?} {said}");
+}
+
+#[test]
 fn init_writes_nothing_before_the_service_accepts_the_token() {
     let service = Service::start();
     let directory = tempfile::tempdir().expect("a temporary directory");

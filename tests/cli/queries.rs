@@ -145,7 +145,7 @@ fn a_wrong_configuration_is_code_2_and_names_file_and_key() {
         .expect("written");
     let (code, stdout, stderr) = place.run(&["sql", "SELECT 1"]);
     assert_eq!((code, stdout.as_str()), (2, ""), "{stderr}");
-    assert!(stderr.contains("annals.toml: line 2: unknown field `tokn_file`"), "{stderr}");
+    assert!(stderr.contains("annals.toml: line 2: unknown key `tokn_file`"), "{stderr}");
 }
 
 #[test]
@@ -156,6 +156,44 @@ fn a_reader_that_closes_the_pipe_is_no_fault() {
     drop(child.stdout.take());
     let output = child.wait_with_output().expect("it ends");
     assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+}
+
+#[test]
+fn a_variable_that_overrides_the_archive_of_the_file_is_named() {
+    let place = Place::new();
+    let file = place.directory.path().join("annals.toml");
+    std::io::Write::write_all(&mut std::fs::File::create(file).expect("a file"), b"archive = 's3://audit/annals'\n")
+        .expect("written");
+    let (code, _, stderr) = place.run(&["files", "connections"]);
+    assert!(code == 0 && stderr.contains("s3://audit/annals") && stderr.contains("ANNALS_ARCHIVE"), "{code}: {stderr}");
+    place.answer(&["files", "connections", "--archive", "it's [an] archive"]);
+    let checks = place.run(&["doctor", "--format", "csv"]).1;
+    let configuration = checks.lines().find(|line| line.starts_with("configuration,warning,")).expect("a warning");
+    assert!(configuration.contains("ANNALS_ARCHIVE"), "{configuration}");
+}
+
+/// `annals verify | head` in a script under `pipefail` must still tell of a fault.
+#[test]
+fn a_closed_pipe_hides_no_verdict() {
+    let place = Place::new();
+    let to_nobody = |arguments: &[&str]| {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let output = place.command(arguments).stdout(writer).output().expect("the program runs");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let period = ["--from", "2026-11-18", "--to", "2026-11-20"];
+    for format in ["csv", "json", "parquet", "table"] {
+        let report = [&["report", "run", "R23", "--fail-on", "info", "--format", format][..], &period].concat();
+        let (code, stderr) = to_nobody(&report);
+        assert!(code == Some(1) && stderr.contains("of severity info or higher"), "{format}: {code:?} {stderr}");
+    }
+    assert_eq!(to_nobody(&["verify"]), (Some(0), String::new()));
+    let listed = place.answer(&["files", "connections"]);
+    std::fs::remove_file(listed.lines().next().expect("a file")).expect("removed");
+    for arguments in [&["verify"][..], &["verify", "--json"], &["copy", "it's [an] archive", "copy"], &["doctor"]] {
+        assert_eq!(to_nobody(arguments).0, Some(1), "{arguments:?}");
+    }
 }
 
 #[test]

@@ -18,6 +18,7 @@ fn wrong_arguments_are_named() {
         (&["sandbox", "--choice", "foo=bar"], "foo=bar"),
         (&["sandbox", "--fault", "xx"], "--fault"),
         (&["sandbox", "--load", "nofile"], "cannot read the saved sandbox nofile"),
+        (&["sandbox", "--save", "/nosuch/x"], "--save <FILE>': cannot write this file"),
         (&["plan", "--base-url", "http://127.0.0.1:1/v1"], "leave out /v1"),
         (&["plan", "--base-url", "nonsense"], "--base-url or ANNALS_BASE_URL: the address must begin with https://"),
         (&["init", "--base-url", "nonsense"], "the service's address: the address must begin with https://"),

@@ -214,6 +214,10 @@ fn systemd_finds_nothing_wrong_with_the_units_and_little_exposed() {
             name.ends_with(".timer") || text.contains("\nLimitNOFILE="),
             "{name} says how many descriptors it may have"
         );
+        // The variable would override the key `archive`.
+        assert!(!text.contains("ANNALS_ARCHIVE"), "{name}");
+        // A user with a name can own keys and tokens, and administrators can run commands as this user.
+        assert!(name.ends_with(".timer") || text.contains("\nUser=annals\n"), "{name}");
         put(&folder.path().join(name), &text);
     }
     for name in units {
@@ -292,6 +296,10 @@ fn compose_names_only_existing_files_and_secrets() {
     let images: Vec<&str> = dockerfile.lines().filter_map(|line| line.strip_prefix("FROM ")).collect();
     assert!(images.len() == 2 && images.iter().all(|image| is_pinned(image)), "{images:?}");
     assert!(!dockerfile.contains("# syntax="), "a frontend is an image too");
+    // The variable would override the key `archive`, also in Kubernetes.
+    assert!(!dockerfile.contains("ANNALS_ARCHIVE"));
+    let volume = dockerfile.lines().find_map(|line| line.strip_prefix("VOLUME ")).unwrap();
+    assert!(config.archive.directory().unwrap().starts_with(volume), "{} is on no volume", config.archive);
     let user = dockerfile.lines().find_map(|line| line.strip_prefix("USER ")).unwrap();
     assert!(!user.starts_with('0') && !user.starts_with("root"), "{user}");
     let prometheus = documents(&text("prometheus/prometheus.yml")).remove(0);

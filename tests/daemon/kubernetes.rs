@@ -105,9 +105,13 @@ fn kubernetes_runs_each_shard_once() {
 fn the_kubernetes_bucket_changes_only_the_archive_s_location() {
     let kustomization = documents(&text("kubernetes-bucket/kustomization.yaml")).remove(0);
     assert_eq!(kustomization["resources"], json!(["../kubernetes"]));
-    assert_eq!(kustomization["patches"], json!([{"path": "bucket.yaml"}]));
-    let (whole, patches) =
-        (documents(&text("kubernetes/annals.yaml")), documents(&text("kubernetes-bucket/bucket.yaml")));
+    assert_eq!(kustomization["patches"], json!([{"path": "bucket.yaml"}, {"path": "credentials.yaml"}]));
+    let whole = documents(&text("kubernetes/annals.yaml"));
+    let patches = ["bucket.yaml", "credentials.yaml"].map(|name| {
+        let mut patch = documents(&text(&format!("kubernetes-bucket/{name}")));
+        assert_eq!(patch.len(), 1, "{name}: kubectl before 1.31 refuses a patch of several documents");
+        patch.remove(0)
+    });
     let of_kind = |all: &[Value], kind: &str| all.iter().find(|document| document["kind"] == kind).unwrap().clone();
     for patch in &patches {
         let patched = of_kind(&whole, patch["kind"].as_str().unwrap());

@@ -134,7 +134,7 @@ fn a_wrong_file_changes_nothing_and_is_named_in_one_line() {
         (bad("[\"DPO-2\"]"), ".jsonl:4: not a JSON object"),
         (
             bad("{\"order\":\"DPO-2\",\"subject\":\"secret@example.com\",\"when\":\"now\"}"),
-            ".jsonl:4: unknown field when",
+            ".jsonl:4: unknown key when",
         ),
         (bad("{\"order\":\"DPO-1\",\"subject\":\"secret@example.com\"}"), ".jsonl:4: order DPO-1 is also in line 3"),
         (

@@ -98,7 +98,7 @@ fn vacuum_beside_a_writer_stops_and_changes_nothing() {
     let asked = service.requests_count();
     let writer = program.start_sync(&SINCE);
     service.wait_for_requests(asked + 2);
-    program.run(&["vacuum"]).ended(1).says(&["(team-one): cannot vacuum", "lock"]);
+    program.run(&["vacuum"]).ended(1).says(&["(team-one): cannot vacuum: another writer holds the lock"]);
     let shown = rows(&program, &["--dry-run"]);
     assert!(shown[0]["files_removed"].as_u64() > Some(0), "{shown:?}");
     writer.wait().ended(0);

@@ -99,15 +99,15 @@ fn parse_line(line: &str, place: &str) -> Result<Request, String> {
     let value: Value = serde_json::from_str(line).map_err(|e| format!("not JSON, at column {}", e.column()))?;
     let Value::Object(members) = value else { return Err("not a JSON object".to_owned()) };
     if let Some(odd) = members.keys().find(|key| !["order", "subject", "team"].contains(&key.as_str())) {
-        return Err(format!("unknown field {}: the fields are order, subject and team", printable(odd)));
+        return Err(format!("unknown key {}: the keys are order, subject and team", printable(odd)));
     }
     let order = match members.get("order") {
         Some(Value::String(order)) => order.clone(),
         Some(_) => return Err("order is not a text".to_owned()),
-        None => return Err("the field order is missing".to_owned()),
+        None => return Err("the key order is missing".to_owned()),
     };
     check_order(&order).map_err(|why| format!("order: {why}"))?;
-    let subject = texts(&members, "subject")?.ok_or("the field subject is missing")?;
+    let subject = texts(&members, "subject")?.ok_or("the key subject is missing")?;
     let subject = Subject::new(subject.iter().map(String::as_str))?;
     let team = texts(&members, "team")?.unwrap_or_default();
     Ok(Request { order, subject, team, place: Some(place.to_owned()) })
@@ -145,13 +145,13 @@ mod tests {
         for (line, says) in [
             ("secret", "not JSON, at column 1"),
             ("[\"secret\"]", "not a JSON object"),
-            ("{\"order\":\"DPO-2\",\"subject\":\"secret\",\"teams\":[]}", "unknown field teams"),
+            ("{\"order\":\"DPO-2\",\"subject\":\"secret\",\"teams\":[]}", "unknown key teams"),
             ("{\"order\":\"DPO-2\",\"subject\":{\"secret\":1}}", "subject is neither a text nor a list of texts"),
             ("{\"order\":\"DPO-2\",\"subject\":[\"secret\",7]}", "subject is neither"),
             ("{\"order\":\"DPO-2\",\"subject\":[]}", "subject is an empty list"),
             ("{\"order\":\"DPO-2\",\"subject\":\" \"}", "the subject is empty"),
-            ("{\"order\":\"DPO-2\"}", "the field subject is missing"),
-            ("{\"subject\":\"secret\"}", "the field order is missing"),
+            ("{\"order\":\"DPO-2\"}", "the key subject is missing"),
+            ("{\"subject\":\"secret\"}", "the key order is missing"),
             ("{\"order\":7,\"subject\":\"secret\"}", "order is not a text"),
             ("{\"order\":\"a b\",\"subject\":\"secret\"}", "order: it has other characters"),
             ("{\"order\":\"DPO-1\",\"subject\":\"secret\"}", "order DPO-1 is also in line 1"),

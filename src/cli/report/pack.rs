@@ -192,10 +192,11 @@ fn values(reports: &[Report], args: &PackArgs, now: Instant) -> Result<Vec<Value
 }
 
 fn print_summary(args: &PackArgs, manifest: &Manifest) {
-    let (reports, findings) = (manifest.reports.len(), manifest.findings());
-    let files = manifest.files.len() + 2;
+    let reports = output::counted(manifest.reports.len() as u64, "report");
+    let findings = output::counted(manifest.findings(), "finding");
+    let files = output::counted(manifest.files.len() as u64 + 2, "file");
     output::say(&printable(&format!(
-        "{}: {reports} reports, {findings} findings, {files} files; the archive is {}",
+        "{}: {reports}, {findings}, {files}; the archive is {}",
         args.output.display(),
         manifest.verdict
     )));
@@ -206,7 +207,10 @@ fn print_summary(args: &PackArgs, manifest: &Manifest) {
         output::say(&format!("annals: {}: see the coverage in the pack", gaps_recorded(manifest.gaps)));
     }
     if manifest.faults > 0 {
-        output::say(&format!("annals: verify found {} faults: the pack lists them", manifest.faults));
+        output::say(&format!(
+            "annals: verify found {}: the pack lists them",
+            output::counted(manifest.faults, "fault")
+        ));
     }
 }
 

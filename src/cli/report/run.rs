@@ -10,7 +10,7 @@ use crate::report::{
 };
 
 use super::super::limits::LimitArgs;
-use super::super::output::OutputArgs;
+use super::super::output::{OutputArgs, UnreadWriter};
 use super::super::{limits, query, reading, signals, teams};
 use super::output;
 
@@ -138,7 +138,10 @@ fn answer(
     let mut engine = Engine::open_needed(data, &Needs::of_report(report), limits, &spill_parent)?.confined()?;
     let _running = guard.running(engine.interrupter());
     let run = engine.run(report, asked)?;
-    args.output.rows(|out, medium| Ok(write_report(&run, args.output.format(), out, medium, args.bare)?))?;
+    args.output.rows(|out, medium| {
+        let mut unread = UnreadWriter::new(out);
+        Ok(write_report(&run, args.output.format(), &mut unread, medium, args.bare)?)
+    })?;
     Ok(run.about().clone())
 }
 

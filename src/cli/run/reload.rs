@@ -70,8 +70,10 @@ impl Running {
 /// Refuses a change of what a running daemon cannot change.
 fn check_unchanged(old: &Config, new: &Config) -> Result<(), Error> {
     let (before, after) = (query::archive_place(old)?, query::archive_place(new)?);
-    let changed = if before != after {
+    let changed = if before.data != after.data {
         "archive: a running daemon cannot change its archive"
+    } else if before.ledger != after.ledger {
+        "store.ledger: a running daemon cannot change the place of its ledger"
     } else if old.shard != new.shard {
         "fleet.shard: a running daemon cannot change its shard"
     } else if old.grace_at(&before.data) != new.grace_at(&after.data) {
@@ -95,4 +97,27 @@ fn check_handover(before: Option<&Signer>, after: Option<&Signer>) -> Result<(),
     let message =
         format!("signing.previous_key_file: name the file of key {old}, which must sign the handover to key {new}");
     Err(Error::Usage(message))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn a_refused_change_is_named_by_its_key() {
+        let config = |text: &str| Config::of_text(Path::new("/srv/annals.toml"), text).unwrap();
+        let old = config("");
+        for (text, key) in [
+            ("archive = \"other\"", "archive: "),
+            ("[store]\nledger = \"ledger\"", "store.ledger: "),
+            ("[store]\ngrace = \"3h\"", "store.grace: "),
+            ("[fleet]\nshard = \"1/2\"", "fleet.shard: "),
+        ] {
+            let error = check_unchanged(&old, &config(text)).unwrap_err().to_string();
+            assert!(error.starts_with(key) && error.ends_with(": restart it"), "{text}: {error}");
+        }
+        check_unchanged(&old, &config("[api]\nconcurrency = 9")).unwrap();
+    }
 }

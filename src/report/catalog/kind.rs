@@ -59,7 +59,7 @@ impl ParamKind {
         let refused = |expected: &str| format!("{text:?} is not {expected}");
         match self {
             ParamKind::Integer => {
-                text.parse().map(ParamValue::Integer).map_err(|_| refused("a whole number of 64 bits, such as 10"))
+                text.parse().map(ParamValue::Integer).map_err(|_| refused("a whole number, such as 10"))
             }
             ParamKind::Number => match text.parse::<f64>() {
                 Ok(number) if number.is_finite() => Ok(ParamValue::Number(number)),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{DataType, Field, SchemaRef};
 use arrow::util::display::array_value_to_string;
 
@@ -261,7 +261,7 @@ impl Drop for StopOnDrop {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow::array::{StringArray, TimestampMicrosecondArray};
+    use arrow::array::{ArrayRef, StringArray, TimestampMicrosecondArray};
 
     fn batch(rows: &[(&str, String)]) -> RecordBatch {
         let severities: StringArray = rows.iter().map(|(severity, _)| Some(*severity)).collect();

@@ -269,7 +269,12 @@ fn a_value_is_found_in_another_case_and_in_another_form() {
         let run = program.run(&["erase", "--order", "DPO-1", "--dry-run", "--format", "json", "--subject", value]);
         rows(&run.ended(0).stdout)
     };
-    for (value, other) in [(USER, "USER-ZOË"), ("192.0.2.21", "::ffff:192.0.2.21")] {
+    for (value, other) in [
+        (USER, "USER-ZOË"),
+        (USER, "user-zoe\u{308}"),
+        ("192.0.2.21", "::ffff:192.0.2.21"),
+        ("192.0.2.21", "::ffff:192.0.2.21%eth0"),
+    ] {
         assert!(!found(value).is_empty(), "{value}");
         assert_eq!(found(value), found(other), "{value}");
     }

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use clap::Args;
 
-use crate::archive::{Archive, ErasedRecord, Erasure, PendingOrder, TeamReader, check_order};
+use crate::archive::{Archive, ErasedRecord, Erasure, PendingOrder, check_order};
 use crate::config::Config;
 use crate::error::{Error, Exit};
-use crate::model::{Digest, Instant, TeamId};
+use crate::model::{Instant, TeamId};
 use crate::store::Unerased;
 use crate::web::plural;
 
@@ -210,10 +210,12 @@ impl ErasureRun<'_> {
 
     /// Updates caches and open tables, and destroys the keys of the completed orders.
     fn finish(mut self, ended: Vec<&PendingOrder>, output: &OutputArgs) -> Result<Exit, Error> {
+        // Rows that expired before the order can still be in the cache and in the record of sent alerts.
+        query::forget_cached(self.config, self.archive)?;
+        super::run::forget_detections(self.config)?;
         if self.done.is_empty() {
             return Ok(self.exit);
         }
-        forget_cached(self.config, self.archive)?;
         // The metadata of a table holds no value of a person, and names the removed files. A key must not survive because a
         // table cannot be published.
         let published = publish::again(self.config, self.archive);
@@ -238,15 +240,4 @@ fn records_of(archive: &Archive, asked: &BTreeSet<TeamId>, order: &str) -> Resul
         records.extend(of_order.cloned());
     }
     Ok(records)
-}
-
-/// Removes files from the cache of buckets that are not live any more.
-fn forget_cached(config: &Config, archive: &Archive) -> Result<(), Error> {
-    let mut live: BTreeSet<Digest> = BTreeSet::new();
-    archive.read_each(&|_| true, |reader: TeamReader| {
-        live.extend(reader.state().files.values().map(|file| file.sha256));
-    })?;
-    let cache = query::cache(config);
-    cache.keep_only(&live).map_err(|error| Error::Refused(error.to_string()))?;
-    Ok(())
 }

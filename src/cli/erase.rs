@@ -143,21 +143,16 @@ impl ErasureRun<'_> {
             self.note(Exit::Fault);
             return Ok(None);
         }
+        let records = records_of(self.archive, &prepared.teams, id)?;
+        self.name_kept_salts(prepared, &records);
         let mut can_end = true;
         if prepared.found.rows.is_empty() && !prepared.is_resumed {
-            let records = records_of(self.archive, &prepared.teams, id)?;
             let what = match (prepared.found.unnamed(), records.is_empty()) {
                 (Some(files), _) => &format!("the order removes {files}"),
                 (None, true) => "nothing is written",
                 (None, false) => "already carried out",
             };
             say(&format!("{id}: no row holds the subject: {what}"));
-            if prepared.pending.is_unlinkable()
-                && records.iter().any(|record| !record.parts.is_empty() && !record.replaced_salts())
-            {
-                say(&format!("{id}: it was carried out without --unlinkable: the salts stay"));
-                self.note(Exit::Weaker);
-            }
             // An updated copy still holds the files that the order replaced.
             can_end = !records.is_empty() || prepared.found.unnamed > 0;
         }
@@ -166,6 +161,22 @@ impl ErasureRun<'_> {
         }
         self.name_ledger_lines(prepared)?;
         Ok(can_end.then_some(&prepared.pending))
+    }
+
+    /// Names the teams where an order already ran without `--unlinkable`. An interrupted order can have ended in some teams.
+    fn name_kept_salts(&mut self, prepared: &Prepared, records: &[(TeamId, ErasedRecord)]) {
+        if !prepared.pending.is_unlinkable() {
+            return;
+        }
+        let is_linkable = |record: &ErasedRecord| !record.parts.is_empty() && !record.replaced_salts();
+        let teams: BTreeSet<_> =
+            records.iter().filter(|(_, record)| is_linkable(record)).map(|(team, _)| team).collect();
+        for team in teams {
+            let label = teams::archived_label(self.archive, team);
+            let id = &prepared.order.id;
+            say(&format!("{id}: team {label}: it was carried out without --unlinkable: the salts stay"));
+            self.note(Exit::Weaker);
+        }
     }
 
     /// Whether all teams were erased.
@@ -232,12 +243,12 @@ impl ErasureRun<'_> {
 }
 
 /// The ledgers' records of an order.
-fn records_of(archive: &Archive, asked: &BTreeSet<TeamId>, order: &str) -> Result<Vec<ErasedRecord>, Error> {
+fn records_of(archive: &Archive, asked: &BTreeSet<TeamId>, order: &str) -> Result<Vec<(TeamId, ErasedRecord)>, Error> {
     let mut records = Vec::new();
     for team in asked {
         let reader = archive.read(team)?;
         let of_order = reader.state().erased.iter().map(|(_, record)| record).filter(|record| record.order == order);
-        records.extend(of_order.cloned());
+        records.extend(of_order.map(|record| (team.clone(), record.clone())));
     }
     Ok(records)
 }

@@ -182,7 +182,7 @@ def check_erased(where, body, live):
     """Whether an erasure changed the rows that it declares and no others."""
     def place(entry):
         return (*entry["path"].rsplit("-", 1)[:1], entry["dataset"], entry["role"], entry["rows"], entry.get("first"), entry.get("last"))
-    before, after = [live[path] for path in body["removes"] if path in live], body["adds"]
+    before, after = [live[path] for path in body.get("removes", []) if path in live], body.get("adds", [])
     if sorted(map(str, map(place, before))) != sorted(map(str, map(place, after))):
         fault("STATE", where, "an erasure puts no file in the place of another")
     parts = {part["dataset"]: part for part in body["erased"]["parts"]}

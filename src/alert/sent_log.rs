@@ -61,6 +61,18 @@ impl SentLog {
         Ok(())
     }
 
+    /// Forgets the detections of reports. Their keys are digests of rows, so they confirm a guess of a row. Each detection that still
+    /// holds is sent once more. Returns whether there were any.
+    pub fn forget_detections(&mut self) -> bool {
+        let mut is_changed = false;
+        for target in self.targets.values_mut() {
+            let before = target.holding.len();
+            target.holding.retain(|key| !key.contains(':'));
+            is_changed |= target.holding.len() != before;
+        }
+        is_changed
+    }
+
     pub fn of(&mut self, target: &str) -> &mut SentToTarget {
         self.targets.entry(target.to_owned()).or_default()
     }
@@ -159,6 +171,18 @@ mod tests {
         target.note(&named("b"), &state);
         target.note(&named("c"), &state);
         assert!(keys(target, &state).is_empty() && target.beyond.is_empty());
+    }
+
+    #[test]
+    fn an_erasure_leaves_no_digest_of_a_row_and_keeps_the_conditions() {
+        let mut log = SentLog::default();
+        let firing =
+            AlertState { firing: vec![named("stale"), named("r02:0123456789abcdef")], ..AlertState::default() };
+        for occurrence in &firing.firing {
+            log.of("webhook").note(occurrence, &firing);
+        }
+        assert!(log.forget_detections() && !log.forget_detections());
+        assert_eq!(keys(log.of("webhook"), &firing), ["r02:0123456789abcdef"]);
     }
 
     #[test]

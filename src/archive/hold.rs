@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use icu_normalizer::ComposingNormalizerBorrowed;
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
@@ -193,11 +194,14 @@ pub fn check_hold_text(text: &str) -> Result<(), String> {
     }
 }
 
-/// The form of a subject for comparison: trimmed, an IP address in its canonical form (IPv4 if it is mapped to IPv6), and anything
-/// else in lower case. An order of erasure compares the same forms.
+/// The form of a subject for comparison: trimmed, an IP address in its canonical form (IPv4 if it is mapped to IPv6) without its
+/// zone, and anything else in lower case and in the Unicode form NFC: a Mac stores names in NFD.
 pub fn normal_subject(text: &str) -> String {
     let text = text.trim();
-    text.parse::<IpAddr>().map_or_else(|_| text.to_lowercase(), |address| address.to_canonical().to_string())
+    match text.split_once('%').map_or(text, |(address, _)| address).parse::<IpAddr>() {
+        Ok(address) => address.to_canonical().to_string(),
+        Err(_) => ComposingNormalizerBorrowed::new_nfc().normalize(&text.to_lowercase()).into_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -323,6 +327,8 @@ mod tests {
             ("::ffff:192.0.2.7", "192.0.2.7"),
             ("Host-A", "host-a"),
             (" u-1", "u-1"),
+            ("FE80::7%en0", "fe80::7"),
+            ("Zoe\u{308}", "zo\u{eb}"),
         ] {
             assert_eq!(normal_subject(text), expected);
         }

@@ -149,7 +149,7 @@ fn abandoned_uploads(store: &dyn Store, key: &TeamKey, since: Instant) -> Vec<Un
     }
 }
 
-/// The files of a team that no line names now, and the scratch files of all teams.
+/// The files of a team that no line names now, and the scratch files that no writer has open.
 pub(super) fn unnamed(store: &dyn Store, archive_id: &str, team: &TeamId) -> Result<Vec<Listed>, ArchiveError> {
     let key = TeamKey::of(team);
     let early = planted::is(Bug::VacuumReadsFirst).then(|| replay(store, archive_id, team)).transpose()?;
@@ -178,7 +178,7 @@ pub(super) fn may_be_named(store: &dyn Store, team: &TeamId, listed: &[Listed]) 
     Ok(young.any(|entry| !named.contains(&entry.path)))
 }
 
-/// A team's data files and salts, and all scratch files. Leaves foreign names to `verify`.
+/// A team's data files and salts, and all abandoned scratch files. Leaves foreign names to `verify`.
 fn files_of(store: &dyn Store, key: &TeamKey) -> Result<Vec<Listed>, ArchiveError> {
     let mut found = store.list(SCRATCH)?;
     // Keep the key of an erasure order that is not complete.

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use clap::Args;
 
-use crate::archive::{Archive, ErasedRecord, Erasure, PendingOrder, TeamReader, check_order};
+use crate::archive::{Archive, ErasedRecord, Erasure, PendingOrder, check_order};
 use crate::config::Config;
 use crate::error::{Error, Exit};
-use crate::model::{Digest, Instant, TeamId};
+use crate::model::{Instant, TeamId};
 use crate::store::Unerased;
 use crate::web::plural;
 
@@ -143,21 +143,16 @@ impl ErasureRun<'_> {
             self.note(Exit::Fault);
             return Ok(None);
         }
+        let records = records_of(self.archive, &prepared.teams, id)?;
+        self.name_kept_salts(prepared, &records);
         let mut can_end = true;
         if prepared.found.rows.is_empty() && !prepared.is_resumed {
-            let records = records_of(self.archive, &prepared.teams, id)?;
             let what = match (prepared.found.unnamed(), records.is_empty()) {
                 (Some(files), _) => &format!("the order removes {files}"),
                 (None, true) => "nothing is written",
                 (None, false) => "already carried out",
             };
             say(&format!("{id}: no row holds the subject: {what}"));
-            if prepared.pending.is_unlinkable()
-                && records.iter().any(|record| !record.parts.is_empty() && !record.replaced_salts())
-            {
-                say(&format!("{id}: it was carried out without --unlinkable: the salts stay"));
-                self.note(Exit::Weaker);
-            }
             // An updated copy still holds the files that the order replaced.
             can_end = !records.is_empty() || prepared.found.unnamed > 0;
         }
@@ -166,6 +161,22 @@ impl ErasureRun<'_> {
         }
         self.name_ledger_lines(prepared)?;
         Ok(can_end.then_some(&prepared.pending))
+    }
+
+    /// Names the teams where an order already ran without `--unlinkable`. An interrupted order can have ended in some teams.
+    fn name_kept_salts(&mut self, prepared: &Prepared, records: &[(TeamId, ErasedRecord)]) {
+        if !prepared.pending.is_unlinkable() {
+            return;
+        }
+        let is_linkable = |record: &ErasedRecord| !record.parts.is_empty() && !record.replaced_salts();
+        let teams: BTreeSet<_> =
+            records.iter().filter(|(_, record)| is_linkable(record)).map(|(team, _)| team).collect();
+        for team in teams {
+            let label = teams::archived_label(self.archive, team);
+            let id = &prepared.order.id;
+            say(&format!("{id}: team {label}: it was carried out without --unlinkable: the salts stay"));
+            self.note(Exit::Weaker);
+        }
     }
 
     /// Whether all teams were erased.
@@ -210,10 +221,12 @@ impl ErasureRun<'_> {
 
     /// Updates caches and open tables, and destroys the keys of the completed orders.
     fn finish(mut self, ended: Vec<&PendingOrder>, output: &OutputArgs) -> Result<Exit, Error> {
+        // Rows that expired before the order can still be in the cache and in the record of sent alerts.
+        query::forget_cached(self.config, self.archive)?;
+        super::run::forget_detections(self.config)?;
         if self.done.is_empty() {
             return Ok(self.exit);
         }
-        forget_cached(self.config, self.archive)?;
         // The metadata of a table holds no value of a person, and names the removed files. A key must not survive because a
         // table cannot be published.
         let published = publish::again(self.config, self.archive);
@@ -230,23 +243,12 @@ impl ErasureRun<'_> {
 }
 
 /// The ledgers' records of an order.
-fn records_of(archive: &Archive, asked: &BTreeSet<TeamId>, order: &str) -> Result<Vec<ErasedRecord>, Error> {
+fn records_of(archive: &Archive, asked: &BTreeSet<TeamId>, order: &str) -> Result<Vec<(TeamId, ErasedRecord)>, Error> {
     let mut records = Vec::new();
     for team in asked {
         let reader = archive.read(team)?;
         let of_order = reader.state().erased.iter().map(|(_, record)| record).filter(|record| record.order == order);
-        records.extend(of_order.cloned());
+        records.extend(of_order.map(|record| (team.clone(), record.clone())));
     }
     Ok(records)
-}
-
-/// Removes files from the cache of buckets that are not live any more.
-fn forget_cached(config: &Config, archive: &Archive) -> Result<(), Error> {
-    let mut live: BTreeSet<Digest> = BTreeSet::new();
-    archive.read_each(&|_| true, |reader: TeamReader| {
-        live.extend(reader.state().files.values().map(|file| file.sha256));
-    })?;
-    let cache = query::cache(config);
-    cache.keep_only(&live).map_err(|error| Error::Refused(error.to_string()))?;
-    Ok(())
 }

@@ -59,7 +59,7 @@ struct AddArgs {
 const ADD_AFTER: &str = "\
 Expiry and erasure refuse the rows that the hold covers, and name the hold. With --subject, expiry keeps every month of the \
 period, because any row can be about the subject; the erasure of another subject is allowed. Repeat an interrupted command unchanged: \
-it adds the hold where it is missing.
+it adds the hold where it is missing. A date such as -30d means another time then, so the error names the dates to give.
 Exit codes: 0 done; 1 a ledger cannot be written, such as while a daemon runs; 2 wrong use, such as the id of a different hold.";
 
 /// Release a hold in every ledger that contains it
@@ -154,14 +154,22 @@ fn without(archive: &Archive, asked: &[TeamId], hold: &HoldAdded, subject: Optio
             continue;
         };
         let added = &known.added;
-        // A relative date such as -30d gives a different time when the user repeats the command.
         let digest = subject.map(|subject| reader.salts().subject(subject)).transpose()?;
         let is_same = known.is_active()
             && (&added.reason, &added.by, added.scope, added.subject) == (&hold.reason, &hold.by, hold.scope, digest)
-            && (added.from, added.to) == (hold.from, hold.to)
             && asked.contains(&team);
+        let label = teams::archived_label(archive, &team);
+        // A relative date such as -30d gives a different time when the user repeats the command.
+        if is_same && (added.from, added.to) != (hold.from, hold.to) {
+            let bound = |name: &str, at: Option<Instant>| at.map_or(format!("no {name}"), |at| format!("{name} {at}"));
+            return Err(Error::Usage(format!(
+                "hold id {} is taken: the hold of team {label} has another period: to repeat an interrupted command, give {} and {}",
+                hold.id,
+                bound("--from", added.from),
+                bound("--to", added.to)
+            )));
+        }
         if !is_same {
-            let label = teams::archived_label(archive, &team);
             let what = if known.is_active() { "is active" } else { "is released" };
             return Err(Error::Usage(format!("hold id {} is taken: a different hold of team {label} {what}", hold.id)));
         }

@@ -1,5 +1,6 @@
 //! Opens the archive for the verbs that read it, and answers queries on one snapshot of it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -8,7 +9,7 @@ use arrow::datatypes::SchemaRef;
 use crate::archive::{Archive, ArchiveError, Cache};
 use crate::config::Config;
 use crate::error::Error;
-use crate::model::{ArchivePlace, Location, TeamId};
+use crate::model::{ArchivePlace, Digest, Location, TeamId};
 use crate::report::{Engine, Flow, Format, ReportError, Sink, SnapshotSource, TeamNameSink, ViewData, sink_for};
 use crate::store::{Store, open_store, open_store_keeping};
 
@@ -150,6 +151,19 @@ pub fn snapshot_source(config: &Config, archive: Archive) -> Result<SnapshotSour
 /// The configured cache of files from buckets.
 pub fn cache(config: &Config) -> Cache {
     Cache::new(&config.cache.directory, config.cache.bytes)
+}
+
+/// Removes files from the cache of a bucket that are not live any more.
+///
+/// # Errors
+/// When a ledger is invalid, or a file cannot be removed.
+pub fn forget_cached(config: &Config, archive: &Archive) -> Result<(), Error> {
+    if matches!(config.archive, Location::Local(_)) {
+        return Ok(());
+    }
+    let mut live: BTreeSet<Digest> = BTreeSet::new();
+    archive.read_each(&|_| true, |reader| live.extend(reader.state().files.values().map(|file| file.sha256)))?;
+    cache(config).keep_only(&live).map(drop).map_err(|error| Error::Refused(error.to_string()))
 }
 
 fn snapshot(config: &Config, is_named: bool, keeps: &dyn Fn(&TeamId) -> bool) -> Result<ViewData, Error> {

@@ -70,8 +70,8 @@ Exit codes: 0 done; 2 wrong use.";
 
 const APPLY_AFTER: &str = "\
 The line records policy, months, rows and digests: `annals verify` proves that it removed no other rows. The files stay for the \
-grace of [store]; then `vacuum` removes them. The open tables that exist are published again, without the expired rows. Repeat an \
-interrupted command unchanged: it continues where it stopped. Annals never reads expired events again, even if the service still \
+grace of [store]; then `vacuum` removes them. The open tables that exist are published again, without the expired rows. The cache of \
+a bucket on this machine loses these files at once. Repeat an interrupted command unchanged: it continues where it stopped. Annals never reads expired events again, even if the service still \
 shows them. They are neither a gap nor missing: coverage and reports show the policy and the date of the expiry. A wrong clock \
 could expire the whole archive. So Annals removes nothing of a team that it last read more than 7 days ago, unless you give --trust-clock.
 Exit codes: 0 done; 1 a hold keeps a due month, the clock is not confirmed, or a team cannot be written, such as while a daemon \
@@ -141,7 +141,10 @@ fn remove(config: &Config, archive: &Archive, asked: &[TeamId], args: &ApplyArgs
         }
     }
     // Vacuum keeps the files that a table names, also the files that an interrupted run expired.
-    let published = if args.dry_run { Ok(()) } else { publish::again(config, archive) };
+    let published = match args.dry_run {
+        true => Ok(()),
+        false => publish::again(config, archive).and(query::forget_cached(config, archive)),
+    };
     args.input.output.batch(&gone_table(&gone))?;
     published.map(|()| exit)
 }

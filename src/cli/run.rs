@@ -7,7 +7,7 @@ mod reload;
 mod service_manager;
 mod signals;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use clap::Args;
 use futures::channel::mpsc::{self, UnboundedSender};
 use tokio::task::JoinHandle;
 
-use crate::alert::Watch;
+use crate::alert::{SentLog, Watch};
 use crate::api::{CurrentToken, HttpSource, Pause, RequestCounts, RetryPolicy, Retrying};
 use crate::archive::Archive;
 use crate::clock::Clock;
@@ -23,7 +23,7 @@ use crate::config::{Config, TeamMetrics};
 use crate::daemon::{Daemon, DaemonCommand, Edges, Live};
 use crate::error::{Error, Exit};
 use crate::lake::Catalog;
-use crate::model::{Digest, Location};
+use crate::model::{Digest, Location, Shard};
 use crate::pipeline::{ExpirySettings, Workers};
 use crate::report::Limits;
 use crate::web::{AppState, EngineLimits, Guard, Metrics, Port, QueryService, Settings, SignIns, Visitors};
@@ -108,7 +108,7 @@ async fn serve(global: Global, args: RunArgs) -> Result<(), Error> {
     let (edges, token) = edges(&config, &clock, &counts, &pause, &metrics)?;
     let token = Arc::new(Mutex::new(token));
     let place = query::archive_place(&config)?;
-    let sent_alerts = sent_alerts(&config, &place.data);
+    let sent_alerts = sent_alerts(&config, config.shard, &place.data);
     let signer = reading::signer(&config)?;
     let mut archive = reading::archive(&place, config.grace_at(&place.data), &clock)?.signed_by(signer);
     archive.checks.keys = expected_keys(&config)?;
@@ -154,14 +154,44 @@ async fn serve(global: Global, args: RunArgs) -> Result<(), Error> {
 }
 
 /// The file that lists the sent alerts: beside the locks of a local archive, else beside the cache.
-fn sent_alerts(config: &Config, location: &Location) -> PathBuf {
+fn sent_alerts(config: &Config, shard: Shard, location: &Location) -> PathBuf {
     match location {
-        Location::Local(root) => root.join(lock::sent_alerts(config.shard)),
+        Location::Local(root) => root.join(lock::sent_alerts(shard)),
         Location::Bucket(bucket) => {
             let archive = Digest::of(bucket.to_string().as_bytes()).short();
-            config.cache.directory.join(format!("{archive}-{}", lock::sent_alerts(config.shard).replace('/', "-")))
+            config.cache.directory.join(format!("{archive}-{}", lock::sent_alerts(shard).replace('/', "-")))
         }
     }
+}
+
+/// Removes the detections from the lists of sent alerts on this machine: see [`SentLog::forget_detections`].
+///
+/// # Errors
+/// When a list cannot be read or written.
+pub fn forget_detections(config: &Config) -> Result<(), Error> {
+    let whole = sent_alerts(config, Shard::WHOLE, &query::location(config)?);
+    let failed = |path: &Path| {
+        let what = format!("cannot remove detections from {} (if it is damaged, delete it)", path.display());
+        move |source| Error::io(what, source)
+    };
+    let (Some(directory), Some(name)) = (whole.parent(), whole.file_stem().and_then(|name| name.to_str())) else {
+        return Ok(());
+    };
+    let entries = match std::fs::read_dir(directory) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        other => other.map_err(failed(directory))?,
+    };
+    for entry in entries {
+        let path = entry.map_err(failed(directory))?.path();
+        let is_list = |file: &str| file.starts_with(name) && file.ends_with(".json");
+        if path.file_name().and_then(|file| file.to_str()).is_some_and(is_list) {
+            let mut log = SentLog::read(&path).map_err(failed(&path))?;
+            if log.forget_detections() {
+                log.write(&path).map_err(failed(&path))?;
+            }
+        }
+    }
+    Ok(())
 }
 
 impl Running {

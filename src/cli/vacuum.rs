@@ -35,7 +35,8 @@ started earlier can use them for the grace ([store] grace: 1 day on a local disk
 version of an open table names stays until a grace after the next `annals publish`. The daemon and `sync` vacuum by themselves. \
 For each team the table shows the files removed, and the files kept because they are within the grace or an open table names them.
 Without --team, the command also removes the metadata of open tables that no snapshot within the grace needs. In a bucket of S3 \
-the command also aborts uploads that a killed process left unfinished.
+the command also aborts uploads that a killed process left unfinished. For an archive in a bucket it also removes from the cache on \
+this machine every file that is not live any more.
 Exit codes: 0 done; 1 a team could not be vacuumed, such as beside a daemon; 2 wrong use.";
 
 pub fn run(global: &Global, args: &VacuumArgs) -> Result<Exit, Error> {
@@ -64,8 +65,9 @@ pub fn run(global: &Global, args: &VacuumArgs) -> Result<Exit, Error> {
     if args.team.is_empty() && !vacuum_tables(&archive, args.dry_run) {
         exit = Exit::Fault;
     }
+    let forgotten = if args.dry_run { Ok(()) } else { query::forget_cached(&config, &archive) };
     args.output.batch(&table(&all))?;
-    Ok(exit)
+    forgotten.map(|()| exit)
 }
 
 fn vacuum(archive: &Archive, team: &TeamId, is_dry_run: bool) -> Result<ObsoleteFiles, ArchiveError> {

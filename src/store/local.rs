@@ -90,6 +90,9 @@ impl LocalStore {
                 Ok(Some(_)) => irregularity(&meta),
                 _ => Some("its name is not valid UTF-8".to_owned()),
             };
+            if prefix == SCRATCH && irregular.is_none() && is_locked(&entry.path()) {
+                continue;
+            }
             found.push(Listed { path, bytes: meta.len(), modified: modified(&meta), tag: None, irregular });
         }
         Ok(())
@@ -135,11 +138,14 @@ impl LocalStore {
         Ok(later_name(path, names.iter().map(String::as_str)).map(str::to_owned))
     }
 
-    /// A new file without a final name. The umask removes the rights of other users.
+    /// A new file without a final name. The umask removes the rights of other users. The file is locked until it is closed, so no
+    /// list shows it to the writer of another team, which could remove it.
     fn scratch_file(&self) -> io::Result<NamedTempFile> {
         let scratch = self.full(SCRATCH);
         self.make_directory(&scratch)?;
-        tempfile::Builder::new().permissions(fs::Permissions::from_mode(0o666)).tempfile_in(&scratch)
+        let file = tempfile::Builder::new().permissions(fs::Permissions::from_mode(0o666)).tempfile_in(&scratch)?;
+        file.as_file().lock()?;
+        Ok(file)
     }
 
     /// Gives a finished file its final name. Syncing the directory makes a new name durable.
@@ -312,6 +318,12 @@ impl FileWriter for LocalWriter {
         let synced = file.as_file().sync_all().and_then(|()| store.place(file, path));
         synced.map_err(|e| StoreError::io(Verb::Sync, path, e))
     }
+}
+
+/// Whether a writer still has this file open.
+fn is_locked(path: &Path) -> bool {
+    let file = files::open(path, Links::Refuse);
+    file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
 /// The time of the last write.

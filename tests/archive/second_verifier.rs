@@ -175,6 +175,23 @@ fn another_verifier_holds_an_erasure_to_what_it_declares() {
     assert!(!is_clean && theirs.contains("STATE") && theirs.contains("than it declares"), "{theirs}");
 }
 
+/// A young file that no line names can belong to another writer, so the order writes a line that only fences writers.
+#[test]
+fn another_verifier_accepts_the_line_of_an_order_that_changes_no_row() {
+    let Some(python) = python_with_duckdb(LEFT_OUT) else { return };
+    let place = Place::new();
+    let path = &of_kind(&place.archive().join("tables"), "parquet")[0];
+    let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+    let (role, _) = name.rsplit_once('-').expect("a hash");
+    let _ = fs::copy(path, path.with_file_name(format!("{role}-0000000000000000.parquet"))).expect("copied");
+    let (status, said, _) = place.run(&["erase", "--subject", "=cmd|' /C calc'!A0", "--order", "DPO-1", "--yes-all"]);
+    assert_eq!(status, 0, "{said}");
+    let ledgers = of_kind(&place.archive().join("ledger"), "jsonl");
+    let fences = |path: &PathBuf| fs::read_to_string(path).expect("a ledger").contains("\"parts\":[]");
+    assert!(ledgers.iter().any(fences));
+    assert_eq!(second(&python, &place.archive()), (true, "no fault\n".to_owned()));
+}
+
 #[test]
 fn both_verifiers_say_what_an_unlinkable_order_leaves_to_hashes_and_signatures() {
     let Some(python) = python_with_duckdb(LEFT_OUT) else { return };

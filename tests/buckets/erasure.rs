@@ -1,10 +1,11 @@
 //! An erasure in a bucket that keeps versions: no object, no older version and no cached file holds the subject afterwards.
 
 use std::fs;
+use std::path::PathBuf;
 
 use crate::bucket_scene::Scene;
-use crate::faulty_service::program::files_below;
-use crate::faulty_service::subject_search::{ORDER, SINCE, late, trace, years};
+use crate::faulty_service::program::{files_below, put};
+use crate::faulty_service::subject_search::{EMAIL, ORDER, SINCE, USER, late, trace, years};
 use crate::faulty_service::{DAY, HOUR};
 
 /// The traces of the subject in all objects, and in all files of this machine.
@@ -59,4 +60,27 @@ fn erase(scene: &Scene) {
     scene.program.sync(&[&SINCE[..], &["--rescan"]].concat()).ended(0);
     assert_eq!(traces(scene), Vec::<String>::new());
     assert_eq!(count(), counted);
+}
+
+/// The cache still holds files of the subject, and no row of the archive holds the subject any more.
+#[test]
+fn every_order_vacuum_and_expiry_leaves_only_live_files_in_the_cache() {
+    let scene = Scene::new();
+    scene.server.keep_versions();
+    years(&mut scene.service.world());
+    scene.program.sync(&SINCE).ended(0);
+    let _ = scene.sql("select count(distinct peer_email)::int as p from connections");
+    let cached: Vec<(PathBuf, Vec<u8>)> = files_below(&scene.program.home().join("cache"))
+        .into_iter()
+        .filter(|path| path.extension().is_some_and(|ending| ending == "parquet"))
+        .map(|path| (path.clone(), fs::read(path).unwrap()))
+        .collect();
+    scene.run(&ORDER).ended(0);
+    let other = ["erase", "--order", "DPO-2", "--subject", EMAIL, "--subject", USER];
+    for arguments in [&other[..], &["vacuum"], &["retention", "apply"]] {
+        cached.iter().for_each(|(path, bytes)| put(path, bytes));
+        assert_ne!(traces(&scene), Vec::<String>::new());
+        scene.run(arguments).ended(0);
+        assert_eq!(traces(&scene), Vec::<String>::new(), "{arguments:?}");
+    }
 }

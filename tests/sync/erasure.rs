@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::faulty_service::parquet_files::all_texts;
-use crate::faulty_service::program::files_below;
+use crate::faulty_service::program::{files_below, put};
 use crate::faulty_service::world::Kind;
 use crate::faulty_service::{DAY, HOUR, Program, SINCE, Service, events, scene};
 use crate::retention;
@@ -245,6 +245,21 @@ fn a_killed_order_continues_with_the_same_pseudonyms_when_it_is_repeated() {
     }
 }
 
+/// The key of a detection is a digest of the values in its row.
+#[test]
+fn an_order_removes_the_detections_from_the_lists_of_sent_alerts() {
+    let (_service, program) = read();
+    let paths = ["alerts.json", "alerts-2-of-8.json"].map(|name| program.archive().join("locks").join(name));
+    let list = |holding: &str| format!(r#"{{"targets":{{"log":{{"lines":{{}},"beyond":[],"holding":[{holding}]}}}}}}"#);
+    let (both, one) = (list(r#""0123456789abcdef","R14:0123456789abcdef""#), list(r#""0123456789abcdef""#));
+    paths.iter().for_each(|path| put(path, both.as_bytes()));
+    let held = || paths.clone().map(|path| fs::read_to_string(path).unwrap());
+    order(&program, &["--dry-run"]).ended(0);
+    assert_eq!(held(), [both.clone(), both]);
+    order(&program, &[]).ended(0);
+    assert_eq!(held(), [one.clone(), one]);
+}
+
 /// An address has several spellings, and a hold on one protects the others.
 #[test]
 fn a_hold_on_an_address_stops_an_order_that_spells_it_differently() {
@@ -269,7 +284,12 @@ fn a_value_is_found_in_another_case_and_in_another_form() {
         let run = program.run(&["erase", "--order", "DPO-1", "--dry-run", "--format", "json", "--subject", value]);
         rows(&run.ended(0).stdout)
     };
-    for (value, other) in [(USER, "USER-ZOË"), ("192.0.2.21", "::ffff:192.0.2.21")] {
+    for (value, other) in [
+        (USER, "USER-ZOË"),
+        (USER, "user-zoe\u{308}"),
+        ("192.0.2.21", "::ffff:192.0.2.21"),
+        ("192.0.2.21", "::ffff:192.0.2.21%eth0"),
+    ] {
         assert!(!found(value).is_empty(), "{value}");
         assert_eq!(found(value), found(other), "{value}");
     }

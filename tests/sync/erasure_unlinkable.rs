@@ -2,6 +2,7 @@
 //! usable.
 
 use std::collections::BTreeSet;
+use std::fs::OpenOptions;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use serde_json::Value;
 
 use super::erasure::{PEER, USER, assert_gone, counts, read};
 use crate::faulty_service::program::files_below;
-use crate::faulty_service::{DAY, HOUR, Program, Run, SINCE};
+use crate::faulty_service::{DAY, HOUR, Program, Run, SINCE, scene};
 
 fn order(program: &Program, more: &[&str]) -> Run {
     let order = ["erase", "--order", "DPO-1", "--subject", PEER, "--subject", USER];
@@ -95,4 +96,26 @@ fn an_interrupted_order_still_replaces_the_salts() {
         assert_eq!((gone, after.len()), (BTreeSet::from(["2026-11".to_owned()]), before.len()), "after {millis} ms");
         program.run(&["verify"]).ended(0).says(&["SALT_REPLACED"]);
     }
+}
+
+/// Another process holds one of two teams, so the order ends only in the other one.
+#[test]
+fn an_order_that_became_unlinkable_later_names_the_teams_with_their_old_salts() {
+    let (service, program) = scene();
+    {
+        let mut world = service.world();
+        world.add_team("team-two");
+        for (team, n) in (0..2).flat_map(|team| (0..20).map(move |n| (team, n))) {
+            world.connection_of(team, 0, DAY + 2 * HOUR + n * 600, n);
+        }
+    }
+    program.sync(&SINCE).ended(0);
+    let lock = OpenOptions::new().write(true).open(program.archive().join("locks/team=team-one.lock")).unwrap();
+    lock.lock().unwrap();
+    order(&program, &[]).ended(1).says(&["team-one", "not erased"]);
+    lock.unlock().unwrap();
+    order(&program, &["--unlinkable"]).ended(3).says(&["team-two", "carried out without --unlinkable: the salts stay"]);
+    assert_gone(&program);
+    let verified = program.run(&["verify"]).ended(0);
+    assert_eq!(verified.said().matches("SALT_REPLACED").count(), 1, "{verified:?}");
 }

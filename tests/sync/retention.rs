@@ -254,6 +254,13 @@ fn a_repeated_hold_is_added_where_an_interruption_left_it_out() {
     add("a claim").ended(0).says(&["CASE-1 already exists"]);
     add("another claim").ended(2).says(&["different hold"]);
     assert_eq!(program.ledger_lines(), lines);
+    // A relative date is another time now, and the error names the time to give.
+    let since = |from: &str| program.run(&["hold", "add", "--id", "CASE-2", "--reason", "a claim", "--from", from]);
+    since("-30d").ended(0);
+    cut_last_line(&program);
+    let refused = since("-30d").ended(2).says(&["another period", "give --from 20", "and no --to"]);
+    let from = refused.stderr.split("give --from ").nth(1).unwrap().split(' ').next().unwrap();
+    since(from).ended(0).says(&["team-two", "adds hold CASE-2"]);
     verified(&program);
 }
 

@@ -1,10 +1,10 @@
 //! The subject of an erasure. No log, no error and no debug output shows its values.
 
 use std::fmt;
-use std::net::IpAddr;
 
 use crate::model::Digest;
 
+use super::super::hold::normal_subject;
 use super::super::salts::{SUBJECT_DOMAIN, Salt};
 
 /// The maximum size of one value.
@@ -12,49 +12,10 @@ const VALUE_BYTES_MAX: usize = 1_024;
 /// The domain of a pseudonym that keeps none.
 const NO_DOMAIN: &str = "erased.invalid";
 
-/// The values that mean a person or a computer: email addresses, ids, addresses, names.
+/// The values that mean a person or a computer: email addresses, ids, addresses, names. Each has its form for comparison:
+/// see [`normal_subject`].
 #[derive(Clone, PartialEq, Eq)]
-pub struct Subject(Vec<Value>);
-
-#[derive(Clone, PartialEq, Eq)]
-enum Value {
-    /// In lower case, as `Plain`: email addresses are compared without case, and so are the accounts of Windows.
-    Email(String),
-    /// An IPv4 address that is mapped to IPv6 is the IPv4 address.
-    Address(IpAddr),
-    Plain(String),
-}
-
-impl Value {
-    fn of(text: &str) -> Self {
-        match text.parse::<IpAddr>() {
-            Ok(address) => Value::Address(address.to_canonical()),
-            Err(_) if text.contains('@') => Value::Email(text.to_lowercase()),
-            Err(_) => Value::Plain(text.to_lowercase()),
-        }
-    }
-
-    fn is(&self, text: &str) -> bool {
-        match self {
-            Value::Email(value) | Value::Plain(value) => {
-                let text = text.trim();
-                value.eq_ignore_ascii_case(text) || (!text.is_ascii() && text.to_lowercase() == *value)
-            }
-            Value::Address(address) => {
-                let may_be = text.bytes().all(|byte| byte.is_ascii_hexdigit() || matches!(byte, b'.' | b':'));
-                may_be && text.parse::<IpAddr>().is_ok_and(|text| text.to_canonical() == *address)
-            }
-        }
-    }
-
-    /// The same text for all spellings of the value.
-    fn normalized(&self) -> String {
-        match self {
-            Value::Email(text) | Value::Plain(text) => text.clone(),
-            Value::Address(address) => address.to_string(),
-        }
-    }
-}
+pub struct Subject(Vec<String>);
 
 impl fmt::Debug for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -68,7 +29,7 @@ impl Subject {
     /// # Errors
     /// A sentence if a value is invalid.
     pub fn new<'a>(values: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
-        let mut found: Vec<Value> = Vec::new();
+        let mut found: Vec<String> = Vec::new();
         for text in values {
             let text = text.trim();
             if text.is_empty() {
@@ -77,28 +38,29 @@ impl Subject {
             if text.len() > VALUE_BYTES_MAX {
                 return Err(format!("the subject has {} bytes, more than the limit of {VALUE_BYTES_MAX}", text.len()));
             }
-            let value = Value::of(text);
+            let value = normal_subject(text);
             if !found.contains(&value) {
                 found.push(value);
             }
         }
-        found.sort_by_key(Value::normalized);
+        found.sort();
         if found.is_empty() { Err("no subject is given".to_owned()) } else { Ok(Self(found)) }
     }
 
     /// The index of the value that the text equals.
     pub fn find(&self, text: &str) -> Option<usize> {
-        self.0.iter().position(|value| value.is(text))
+        let text = normal_subject(text);
+        self.0.iter().position(|value| *value == text)
     }
 
     /// The pseudonym of each value under the key of an order. The pseudonym of an email address keeps the domain, so reports by
     /// domain keep their numbers, unless the domain is itself a value of the subject.
     pub fn pseudonyms(&self, key: &Salt) -> Vec<String> {
-        let name = |value: &Value| {
-            let digits = key.keyed("annals pseudonym v1\n", value.normalized().as_bytes()).to_string();
-            match value {
-                Value::Email(address) => format!("erased-{}@{}", &digits[..32], self.kept_domain(address)),
-                Value::Address(_) | Value::Plain(_) => format!("erased-{}", &digits[..32]),
+        let name = |value: &String| {
+            let digits = key.keyed("annals pseudonym v1\n", value.as_bytes()).to_string();
+            match value.contains('@') {
+                true => format!("erased-{}@{}", &digits[..32], self.kept_domain(value)),
+                false => format!("erased-{}", &digits[..32]),
             }
         };
         self.0.iter().map(name).collect()
@@ -116,8 +78,7 @@ impl Subject {
 
     /// Keyed digests of the values, sorted. Without the key they confirm no guess.
     pub fn digests(&self, key: &Salt) -> Vec<Digest> {
-        let mut digests: Vec<Digest> =
-            self.0.iter().map(|value| key.keyed(SUBJECT_DOMAIN, value.normalized().as_bytes())).collect();
+        let mut digests: Vec<Digest> = self.0.iter().map(|value| key.keyed(SUBJECT_DOMAIN, value.as_bytes())).collect();
         digests.sort();
         digests
     }
@@ -126,13 +87,12 @@ impl Subject {
     pub fn replace_words(&self, text: &[u8], names: &[String]) -> Option<Vec<u8>> {
         let mut text = text.to_vec();
         let mut is_changed = false;
-        for (value, name) in self.0.iter().zip(names) {
-            let wanted = value.normalized();
+        for (place, (wanted, name)) in self.0.iter().zip(names).enumerate() {
             let mut at = 0;
             while at + wanted.len() <= text.len() {
                 let here = &text[at..at + wanted.len()];
-                let is_same = std::str::from_utf8(here).is_ok_and(|here| value.is(here));
-                if is_same && ends_word(text[..at].iter().rev()) && ends_word(text[at + wanted.len()..].iter()) {
+                let is_word = ends_word(text[..at].iter().rev()) && ends_word(text[at + wanted.len()..].iter());
+                if is_word && std::str::from_utf8(here).is_ok_and(|here| self.find(here) == Some(place)) {
                     text.splice(at..at + wanted.len(), name.bytes());
                     is_changed = true;
                     at += name.len();
@@ -184,6 +144,14 @@ mod tests {
             ("::ffff:192.0.2.7", "::ffff:192.0.2.8", false),
             ("2001:db8::1", "2001:0DB8:0:0::1", true),
             ("2001:db8::1", "2001:db8::2", false),
+            ("192.0.2.7", " 192.0.2.7\t", true),
+            ("fe80::7", "FE80::7%en0", true),
+            ("fe80::7%en0", "fe80::7", true),
+            ("fe80::7", "fe80::8%en0", false),
+            ("50%off@example.com", "50%OFF@example.com", true),
+            ("zo\u{eb}", "Zoe\u{308}", true),
+            ("ZOE\u{308}@example.com", "zo\u{eb}@example.com", true),
+            ("zo\u{eb}", "zoe", false),
         ] {
             assert_eq!(subject(&[value]).find(text).is_some(), expected, "{value}: {text}");
         }

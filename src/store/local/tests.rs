@@ -88,3 +88,19 @@ fn the_lock_of_a_new_archive_is_waited_for() {
     taken.recv().unwrap().unwrap();
     waiting.join().unwrap();
 }
+
+/// Another team's writer lists the scratch files, and removes the abandoned ones.
+#[test]
+fn a_list_shows_no_scratch_file_of_a_working_writer() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = LocalStore::new(directory.path());
+    let mut writer = store.create().unwrap();
+    writer.write_all(b"unfinished").unwrap();
+    let _ = File::create(directory.path().join("scratch/abandoned")).unwrap();
+    for listed in [store.list(SCRATCH).unwrap(), store.list("").unwrap()] {
+        let paths: Vec<&str> = listed.iter().map(|entry| entry.path.as_str()).collect();
+        assert_eq!(paths, ["scratch/abandoned"]);
+    }
+    writer.finish("a").unwrap();
+    assert_eq!(store.list("").unwrap()[0].path, "a");
+}

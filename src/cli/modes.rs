@@ -127,7 +127,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path().join("archive");
         std::fs::create_dir_all(root.join(LOST_AND_FOUND)).unwrap();
-        std::fs::write(root.join("archive.json"), "{}").unwrap();
+        std::fs::File::create(root.join("archive.json")).unwrap();
         let none = FileModes::under(&root, false).unwrap();
         assert_eq!((none.seen, none.foreign), (2, 0));
         let ours = metadata(&root).unwrap().uid();

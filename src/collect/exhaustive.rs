@@ -226,19 +226,7 @@ fn raw(event: Event, ids: bool) -> RawEvent {
     })
 }
 
-#[derive(Clone)]
-struct Source(Arc<Mutex<Service>>);
-
-impl Source {
-    fn new(service: Service) -> Self {
-        Self(Arc::new(Mutex::new(service)))
-    }
-
-    /// The service after the reading.
-    fn into_service(self) -> Service {
-        Arc::into_inner(self.0).expect("no reader is left").into_inner().unwrap()
-    }
-}
+struct Source(Mutex<Service>);
 
 impl Pages for Source {
     fn serve(&self, query: &PageQuery) -> Result<Served<Page>, ApiError> {
@@ -267,12 +255,14 @@ impl Tally {
 /// The open choices of a run: each with the chosen number and the number of possible values.
 type Trace = Vec<(usize, usize)>;
 
-/// Reads the window of the service.
-fn on<T>(source: &Source, reading: impl FnOnce(Lists, PaddedRange) -> T) -> T {
-    let (source, team, limit) = (Arc::new(source.clone()), TeamId::from("t"), PageLimit::fixed(LIMIT));
+/// Reads the window of the service. Returns the service, too.
+fn on<T>(service: Service, reading: impl FnOnce(Lists, PaddedRange, &Mutex<Service>) -> T) -> (T, Service) {
+    let (source, team, limit) = (Arc::new(Source(Mutex::new(service))), TeamId::from("t"), PageLimit::fixed(LIMIT));
     let at = |second| Instant::from_seconds(EPOCH_SECONDS + second);
-    let lists = Lists { source, team, stream: Stream::Activity, devices: Arc::new([None]), limit };
-    reading(lists, PaddedRange { range: Range::new(at(WINDOW.0), at(WINDOW.1)), pad: 1 })
+    let lists = Lists { source: source.clone(), team, stream: Stream::Activity, devices: Arc::new([None]), limit };
+    let done = reading(lists, PaddedRange { range: Range::new(at(WINDOW.0), at(WINDOW.1)), pad: 1 }, &source.0);
+    let source = Arc::into_inner(source).expect("no reader is left");
+    (done, source.0.into_inner().unwrap())
 }
 
 fn reports_untrue_claim(stats: ReadStats) -> bool {
@@ -282,8 +272,7 @@ fn reports_untrue_claim(stats: ReadStats) -> bool {
 /// One run of the real reader. Returns the open choices.
 fn run(case: Case, changes: u32, prefix: Vec<usize>, tally: &mut Tally) -> Trace {
     let mut got: BTreeMap<Digest, u32> = BTreeMap::new();
-    let source = Source::new(Service::new(case, changes, prefix));
-    let accused = on(&source, |lists, asked| {
+    let (accused, service) = on(Service::new(case, changes, prefix), |lists, asked, _| {
         let mut reader = SpanReader::new(lists, asked, case.walk_max, None);
         let mut accused = false;
         while let Some(segment) = reader.next().now_or_never().expect("always ready").expect("no request fails") {
@@ -295,7 +284,6 @@ fn run(case: Case, changes: u32, prefix: Vec<usize>, tally: &mut Tally) -> Trace
         }
         accused
     });
-    let service = source.into_service();
     let kept = case.history.iter().filter(|event| owned(event) && !service.deleted.contains(event));
     let lost = contents(kept, case.ids).iter().any(|(digest, count)| got.get(digest).copied().unwrap_or(0) < *count);
     let doubled = got.iter().any(|(digest, count)| service.peak.get(digest).copied().unwrap_or(0) < *count);

@@ -15,7 +15,8 @@ fn forged(world: &World) {
 #[test]
 fn a_command_with_the_key_hides_no_unsigned_lines() {
     let public = key(1).public().to_string();
-    let cases: [(ArchiveVariant, fn(&World), &str); 2] = [
+    type Case = (ArchiveVariant, fn(&World), &'static str);
+    let cases: [Case; 2] = [
         (HONEST, forged, "lines 7 to 8 are not signed: "),
         (ArchiveVariant { key: None, ..HONEST }, |_| {}, "no line is signed, but a public key was given: "),
     ];

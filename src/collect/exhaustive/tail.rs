@@ -62,19 +62,17 @@ impl Follow {
 }
 
 fn follow_and_settle(case: Case, changes: u32, prefix: Vec<usize>, tally: &mut Tally, is_known: bool) -> Trace {
-    let source = Source::new(Service::new(case, changes, prefix));
     let mut run = Follow::default();
-    on(&source, |lists, asked| {
+    let ((), service) = on(Service::new(case, changes, prefix), |lists, asked, service| {
         for _ in 0..POLLS {
-            let before = source.0.lock().unwrap().events.clone();
+            let before = service.lock().unwrap().events.clone();
             run.poll(&lists, asked);
-            let service = source.0.lock().unwrap();
+            let service = service.lock().unwrap();
             let stayed = service.events.iter().filter(|event| owned(event) && !service.late.contains(event));
             run.missed |= case.ids && run.lacks(case, stayed.filter(|event| before.contains(event)));
         }
         run.settle(&lists, asked, case.walk_max, is_known);
     });
-    let service = source.into_service();
     let kept = case.history.iter().filter(|event| owned(event) && !service.deleted.contains(event));
     let doubled = run.got.iter().any(|(digest, count)| service.peak.get(digest).copied().unwrap_or(0) < *count);
     let lost = run.missed || run.lacks(case, kept);
@@ -123,9 +121,8 @@ fn polls_of_an_open_window_and_its_settled_reading_lose_and_double_nothing() {
 fn a_poll_of_an_unchanged_list_is_one_request() {
     for (history, first) in [(SHORT[0], 1), (SHORT[1], 4), (SHORT[2], 4), (HISTORIES[0], 6)] {
         let case = Case { history, ids: true, ..Case::every()[12 + 16 + 32] };
-        let source = Source::new(Service::new(case, 0, Vec::new()));
         let mut run = Follow::default();
-        on(&source, |lists, asked| (0..3).for_each(|_| run.poll(&lists, asked)));
+        on(Service::new(case, 0, Vec::new()), |lists, asked, _| (0..3).for_each(|_| run.poll(&lists, asked)));
         assert_eq!(run.requests, [first, 1, 1], "{history:?}");
     }
 }

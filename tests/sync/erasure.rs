@@ -325,10 +325,8 @@ fn an_order_reaches_expired_files_within_the_grace() {
     assert_eq!(program.ledger_lines(), lines);
 }
 
-/// Another process holds one of two teams.
-#[test]
-fn status_names_an_unfinished_order() {
-    let (service, program) = scene();
+/// Archives two teams and returns the lock of the first one, as if another process held it.
+pub fn lock_one_of_two_teams(service: &Service, program: &Program) -> fs::File {
     {
         let mut world = service.world();
         world.add_team("team-two");
@@ -339,6 +337,13 @@ fn status_names_an_unfinished_order() {
     program.sync(&SINCE).ended(0);
     let lock = fs::OpenOptions::new().write(true).open(program.archive().join("locks/team=team-one.lock")).unwrap();
     lock.lock().unwrap();
+    lock
+}
+
+#[test]
+fn status_names_an_unfinished_order() {
+    let (service, program) = scene();
+    let lock = lock_one_of_two_teams(&service, &program);
     let refused = order(&program, &[]).ended(1).says(&["team-one", "not erased", "give the order again to continue"]);
     assert!(!refused.said().contains(PEER), "{refused:?}");
     program.run(&["status"]).ended(0).says(&["unfinished erasure: DPO-1"]);

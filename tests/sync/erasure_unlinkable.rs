@@ -2,13 +2,12 @@
 //! usable.
 
 use std::collections::BTreeSet;
-use std::fs::OpenOptions;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::erasure::{PEER, USER, assert_gone, counts, read};
+use super::erasure::{PEER, USER, assert_gone, counts, lock_one_of_two_teams, read};
 use crate::faulty_service::program::files_below;
 use crate::faulty_service::{DAY, HOUR, Program, Run, SINCE, scene};
 
@@ -102,16 +101,7 @@ fn an_interrupted_order_still_replaces_the_salts() {
 #[test]
 fn an_order_that_became_unlinkable_later_names_the_teams_with_their_old_salts() {
     let (service, program) = scene();
-    {
-        let mut world = service.world();
-        world.add_team("team-two");
-        for (team, n) in (0..2).flat_map(|team| (0..20).map(move |n| (team, n))) {
-            world.connection_of(team, 0, DAY + 2 * HOUR + n * 600, n);
-        }
-    }
-    program.sync(&SINCE).ended(0);
-    let lock = OpenOptions::new().write(true).open(program.archive().join("locks/team=team-one.lock")).unwrap();
-    lock.lock().unwrap();
+    let lock = lock_one_of_two_teams(&service, &program);
     order(&program, &[]).ended(1).says(&["team-one", "not erased"]);
     lock.unlock().unwrap();
     order(&program, &["--unlinkable"]).ended(3).says(&["team-two", "carried out without --unlinkable: the salts stay"]);

@@ -155,7 +155,7 @@ mod tests {
         for (text, reason) in [
             ("", "0 fields"),
             ("* * * *", "4 fields"),
-            ("@daily", "1 fields"),
+            ("@daily", "1 field"),
             ("* * * * * * 2030", "7 fields"),
             ("0 4 * * 1", "by name"),
             ("0 4 * * 0-5", "by name"),

@@ -203,7 +203,7 @@ pub use hold::{
 pub use ledger::{Line, LineError};
 pub use lines::{AddedFile, LedgerLine, LedgerLines};
 pub use manifest::ARCHIVE_VERSION;
-pub use note::{Head, NoteSignature, PublicKey, SecretKey, check_key_name};
+pub use note::{HEADS_BYTES_MAX, Head, NoteSignature, PublicKey, SecretKey, check_key_name};
 pub use published::{LEDGERS, LinesFile, TeamLine, version_of, version_path};
 pub use reader::{StoredEvent, StoredReject, TeamReader, TeamRows};
 pub use record::{

@@ -18,8 +18,8 @@ const ED25519_TYPE: u8 = 1;
 const SECRET_PREFIX: &str = "PRIVATE+KEY+";
 const SIGNATURE_MARK: &str = "\u{2014} ";
 const KEY_NAME_BYTES_MAX: usize = 120;
-/// No head is larger.
-const NOTE_BYTES_MAX: usize = 1 << 20;
+/// More than 100,000 heads: a longer text is another file.
+pub const HEADS_BYTES_MAX: usize = 16 << 20;
 const SIGNATURES_MAX: usize = 64;
 
 /// A public key, which its owner gives to verifiers. Text form: `name+id+key`, as in other note tools.
@@ -255,7 +255,7 @@ impl Head {
     /// # Errors
     /// A sentence that explains the mistake, with the line number.
     pub fn parse_all(text: &str) -> Result<Vec<Self>, String> {
-        if text.len() > NOTE_BYTES_MAX {
+        if text.len() > HEADS_BYTES_MAX {
             return Err(format!("the text has {} bytes, more than heads can have", text.len()));
         }
         let mut heads: Vec<Self> = Vec::new();

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use clap::Args;
 
 use crate::archive::{
-    Archive, Damage, FaultCode, Head, KnownHead, TeamReport, VerifyFault, VerifyOptions, VerifyReport, verify,
+    Archive, Damage, FaultCode, HEADS_BYTES_MAX, Head, KnownHead, TeamReport, VerifyFault, VerifyOptions, VerifyReport,
+    verify,
 };
 use crate::config::Config;
 use crate::error::{Error, Exit};
@@ -20,8 +21,6 @@ use crate::store::Store;
 use super::public_key::{expected_keys, key_of};
 use super::{Global, output, query, reading};
 
-/// More than 100,000 heads: a longer file is another file.
-const HEADS_BYTES_MAX: u64 = 16 << 20;
 /// The text shows this many notices; the JSON holds all.
 const NOTICES_SHOWN_MAX: usize = 20;
 
@@ -131,10 +130,10 @@ fn heads_of(given: &str) -> Result<Vec<KnownHead>, Error> {
 
 fn read_given(place: &str, path: &str) -> Result<String, Error> {
     let mut text = String::new();
-    let read =
-        std::fs::File::open(Path::new(path)).and_then(|file| file.take(HEADS_BYTES_MAX + 1).read_to_string(&mut text));
+    let read = std::fs::File::open(Path::new(path))
+        .and_then(|file| file.take(HEADS_BYTES_MAX as u64 + 1).read_to_string(&mut text));
     match read {
-        Ok(bytes) if bytes as u64 > HEADS_BYTES_MAX => Err(Error::Usage(format!(
+        Ok(bytes) if bytes > HEADS_BYTES_MAX => Err(Error::Usage(format!(
             "{place}: {}: the file is larger than {HEADS_BYTES_MAX} bytes: divide it, and give each part",
             printable(path)
         ))),

@@ -196,7 +196,8 @@ const ASSUMED: &str = "\
 ## Assumptions about the service
 
 - Each answer is documented data, an error, or a body whose form is invalid.
-- An event keeps its time. It appears at most 72 hours after the end of its window.
+- An event keeps its time. If its new time is in another window, both rows stay with revision 1, and the re-scan of the old window is a
+  finding `no_longer_served` instead of `changed_upstream`. An event appears at most 72 hours after the end of its window.
 - Only three things delete history: the removal of a computer, the end of the plan's span, and the limit of ten billing entries.
 - The `Date` header is the service's clock, correct to a few minutes. Without the header, the program uses the machine's clock.
 
@@ -226,7 +227,7 @@ const ASSUMED: &str = "\
 | connections of a computer that was removed before the backfill | a finding `removed_before`, if activity shows the removal |
 | connections of a computer that no list ever showed, if activity does not show its removal | nothing can |
 | events that leave the plan's span during an outage, in an interrupted backfill, or after an answer that Annals doubts | a finding `gap` of `plan_span`, from the last moment for which a reading vouches; before that, `status` shows the time left |
-| more than ten billing entries between two polls | a finding `gap` of `billing` |
+| more than ten billing entries between two polls | a finding `gap` of `billing`, from five minutes before the first poll, because its `Date` may be wrong, to the oldest entry shown |
 ";
 
 /// The text of the page. A fault that `coverage` does not hold gets count zero.

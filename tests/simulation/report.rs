@@ -7,7 +7,7 @@ use super::faults::{Coverage, Fault, Rare};
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reliability.md");
 
 /// Harnesses beside the simulation: the file, and the faults that it tries.
-const OTHERS: [(&str, &str); 62] = [
+const OTHERS: [(&str, &str); 63] = [
     (
         "src/collect/exhaustive.rs",
         "small lists in every interleaving, with up to three changes between any two requests",
@@ -35,6 +35,10 @@ const OTHERS: [(&str, &str); 62] = [
     (
         "src/archive/tests/vacuum.rs",
         "the files that `vacuum` removes and keeps: beside a commit, and with an interruption at each step",
+    ),
+    (
+        "src/archive/tests/copy.rs",
+        "a copy is interrupted at each step, repeated every day, takes longer than the grace, or meets a `vacuum` of its target",
     ),
     (
         "src/archive/tests/erasure.rs",

@@ -3,7 +3,7 @@
 //! A hold on a subject stores a keyed digest of the subject, never the subject itself: see [`Salts::subject`](super::Salts::subject).
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use icu_normalizer::ComposingNormalizerBorrowed;
 use serde::{Deserialize, Serialize};
@@ -198,9 +198,10 @@ pub fn check_hold_text(text: &str) -> Result<(), String> {
 /// zone, and anything else in lower case and in the Unicode form NFC: a Mac stores names in NFD.
 pub fn normal_subject(text: &str) -> String {
     let text = text.trim();
-    match text.split_once('%').map_or(text, |(address, _)| address).parse::<IpAddr>() {
-        Ok(address) => address.to_canonical().to_string(),
-        Err(_) => ComposingNormalizerBorrowed::new_nfc().normalize(&text.to_lowercase()).into_owned(),
+    let without_zone = || text.split_once('%')?.0.parse::<Ipv6Addr>().ok().map(IpAddr::V6);
+    match text.parse().ok().or_else(without_zone) {
+        Some(address) => address.to_canonical().to_string(),
+        None => ComposingNormalizerBorrowed::new_nfc().normalize(&text.to_lowercase()).into_owned(),
     }
 }
 
@@ -328,6 +329,7 @@ mod tests {
             ("Host-A", "host-a"),
             (" u-1", "u-1"),
             ("FE80::7%en0", "fe80::7"),
+            ("192.0.2.7%20Off", "192.0.2.7%20off"),
             ("Zoe\u{308}", "zo\u{eb}"),
         ] {
             assert_eq!(normal_subject(text), expected);

@@ -233,7 +233,7 @@ pub fn print(bytes: &[u8]) -> Result<(), Error> {
     ignoring_closed(out.write_all(bytes).and_then(|()| out.flush()).map_err(Error::output))
 }
 
-/// `1 team`, `2 teams`.
+/// `1 team`, `3260 teams`: without separators, because scripts read these lines.
 pub fn counted(count: u64, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }

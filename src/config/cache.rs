@@ -12,8 +12,8 @@ pub struct CacheSettings {
 }
 
 impl CacheSettings {
-    /// `directory` is the configuration file's; paths in the file are relative to it. Default: the user's cache directory; if
-    /// there is none, a directory beside the file. In a shared directory, other users could plant files.
+    /// `directory` is the configuration file's; paths in the file are relative to it. The default is the user's cache directory.
+    /// A user without a home gets a directory beside the file, because other users can plant files in a shared directory.
     pub(super) fn of_file(
         section: &file::CacheSection,
         directory: &Path,

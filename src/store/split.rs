@@ -113,7 +113,7 @@ impl Store for SplitStore {
         self.data.abort_upload(upload)
     }
 
-    /// Reports also each ledger file that lies beside the data. No reader reads such a file.
+    /// Also reports each ledger file in the place of the data: no reader reads it.
     fn altered_parts(&self) -> Result<Vec<Rewritten>, StoreError> {
         let mut found = self.ledger.altered_parts()?;
         let what = "lies beside the data, but the ledger of this archive lies elsewhere";

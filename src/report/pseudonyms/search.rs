@@ -28,7 +28,7 @@ pub fn first_run(text: &str) -> &str {
     &text[..run.max(text.chars().next().map_or(0, char::len_utf8))]
 }
 
-/// Whether `at` is between two letters or digits, or beside the point of a number.
+/// Whether the position `at` divides a run of letters and digits, or a decimal number.
 pub fn is_inside_run(text: &str, at: usize) -> bool {
     let (before, behind) = text.split_at(at);
     let (is_letter, is_digit) = (|c: char| c.is_ascii_alphanumeric(), |c: char| c.is_ascii_digit());

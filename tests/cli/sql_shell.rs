@@ -42,9 +42,12 @@ impl Terminal {
         let (sender, screen) = channel();
         let mut reader = std::fs::File::from(std::os::fd::AsFd::as_fd(&keys).try_clone_to_owned().expect("cloned"));
         std::thread::spawn(move || {
-            let mut bytes = [0; 4096];
+            let (mut bytes, mut shown) = ([0; 4096], Vec::new());
             while let Ok(count @ 1..) = reader.read(&mut bytes) {
-                if sender.send(bytes[..count].to_vec()).is_err() {
+                shown.extend_from_slice(&bytes[..count]);
+                // A read can end within a character: its first bytes wait for the others.
+                let cut = shown.utf8_chunks().last().map_or(0, |chunk| chunk.invalid().len());
+                if sender.send(shown.drain(..shown.len() - cut).collect()).is_err() {
                     break;
                 }
             }

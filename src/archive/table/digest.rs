@@ -12,8 +12,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, BooleanArray, RecordBatch, StringArray};
-use arrow::buffer::NullBuffer;
+use arrow::array::{
+    Array, ArrayIter, ArrayRef, AsArray, BinaryArray, BooleanArray, Int32Array, Int64Array, RecordBatch, StringArray,
+    TimestampMicrosecondArray,
+};
 use arrow::datatypes::{DataType, Field, Int32Type, Int64Type, TimeUnit, TimestampMicrosecondType};
 use rayon::iter::{ParallelBridge, ParallelIterator};
 use sha2::{Digest as _, Sha256};
@@ -92,67 +94,56 @@ fn put_leb128(row: &mut Vec<u8>, mut value: usize) {
     row.push(value.to_le_bytes()[0]);
 }
 
+/// The values of a column, from the first row to the last.
 enum Values<'a> {
-    Text(&'a StringArray),
-    Blob(&'a BinaryArray),
-    Int(&'a arrow::array::Int64Array),
-    SmallInt(&'a arrow::array::Int32Array),
-    Time(&'a arrow::array::TimestampMicrosecondArray),
-    Truth(&'a BooleanArray),
+    Raw(ArrayIter<&'a StringArray>),
+    Text(ArrayIter<&'a StringArray>),
+    Blob(ArrayIter<&'a BinaryArray>),
+    Int(ArrayIter<&'a Int64Array>),
+    SmallInt(ArrayIter<&'a Int32Array>),
+    Time(ArrayIter<&'a TimestampMicrosecondArray>),
+    Truth(ArrayIter<&'a BooleanArray>),
 }
 
 impl<'a> Values<'a> {
-    fn of(array: &'a dyn Array) -> Option<Self> {
-        match array.data_type() {
-            DataType::Utf8 => array.as_string_opt().map(Values::Text),
-            DataType::Binary => array.as_binary_opt().map(Values::Blob),
-            DataType::Int64 => array.as_primitive_opt::<Int64Type>().map(Values::Int),
-            DataType::Int32 => array.as_primitive_opt::<Int32Type>().map(Values::SmallInt),
-            DataType::Timestamp(TimeUnit::Microsecond, None) => {
-                array.as_primitive_opt::<TimestampMicrosecondType>().map(Values::Time)
-            }
-            DataType::Boolean => array.as_boolean_opt().map(Values::Truth),
-            _ => None,
-        }
-    }
-
-    fn put(&self, at: usize, row: &mut Vec<u8>) {
-        match self {
-            Values::Text(a) => put_bytes(row, a.value(at).as_bytes()),
-            Values::Blob(a) => put_bytes(row, a.value(at)),
-            Values::Int(a) => put_int(row, a.value(at)),
-            Values::SmallInt(a) => put_int(row, i64::from(a.value(at))),
-            Values::Time(a) => put_int(row, a.value(at)),
-            Values::Truth(a) => row.extend_from_slice(&[3, u8::from(a.value(at))]),
-        }
-    }
-}
-
-/// A column, for the digests of its rows.
-struct Column<'a> {
-    nulls: Option<&'a NullBuffer>,
-    values: Values<'a>,
-    is_raw: bool,
-}
-
-impl<'a> Column<'a> {
     fn all_of(batch: &'a RecordBatch) -> Result<Vec<Self>, DigestError> {
-        let column = |(field, array): (&Arc<Field>, &'a ArrayRef)| {
-            let values = Values::of(array.as_ref());
+        let values = |(field, array): (&Arc<Field>, &'a ArrayRef)| {
             let unknown =
                 || DigestError::Columns(format!("a column has the type {}, which has no digest", array.data_type()));
-            Ok(Self { nulls: array.nulls(), values: values.ok_or_else(unknown)?, is_raw: field.name() == RAW })
+            Self::of(field, array.as_ref()).ok_or_else(unknown)
         };
-        batch.schema_ref().fields().iter().zip(batch.columns()).map(column).collect()
+        batch.schema_ref().fields().iter().zip(batch.columns()).map(values).collect()
     }
 
-    /// Writes the value of a row. `text` is the digest of its `raw`, if it is known.
-    fn put(&self, at: usize, text: Option<Digest>, row: &mut Vec<u8>) {
-        match &self.values {
-            _ if self.nulls.is_some_and(|nulls| nulls.is_null(at)) => row.push(0),
-            Values::Text(a) if self.is_raw => put_raw(row, text.unwrap_or_else(|| Digest::of(a.value(at).as_bytes()))),
-            Values::Blob(a) if self.is_raw => put_raw(row, text.unwrap_or_else(|| Digest::of(a.value(at)))),
-            values => values.put(at, row),
+    fn of(field: &Field, array: &'a dyn Array) -> Option<Self> {
+        Some(match array.data_type() {
+            DataType::Utf8 if field.name() == RAW => Self::Raw(array.as_string_opt()?.iter()),
+            DataType::Utf8 => Self::Text(array.as_string_opt()?.iter()),
+            DataType::Binary => Self::Blob(array.as_binary_opt()?.iter()),
+            DataType::Int64 => Self::Int(array.as_primitive_opt::<Int64Type>()?.iter()),
+            DataType::Int32 => Self::SmallInt(array.as_primitive_opt::<Int32Type>()?.iter()),
+            DataType::Timestamp(TimeUnit::Microsecond, None) => {
+                Self::Time(array.as_primitive_opt::<TimestampMicrosecondType>()?.iter())
+            }
+            DataType::Boolean => Self::Truth(array.as_boolean_opt()?.iter()),
+            _ => return None,
+        })
+    }
+
+    /// Writes the value of the next row. `text` is the digest of its `raw`, if it is known.
+    fn put_next(&mut self, text: Option<Digest>, row: &mut Vec<u8>) {
+        let digest = |value: &str| text.unwrap_or_else(|| Digest::of(value.as_bytes()));
+        let value = match self {
+            Self::Raw(rows) => rows.next().flatten().map(|value| put_raw(row, digest(value))),
+            Self::Text(rows) => rows.next().flatten().map(|value| put_bytes(row, value.as_bytes())),
+            Self::Blob(rows) => rows.next().flatten().map(|value| put_bytes(row, value)),
+            Self::Int(rows) => rows.next().flatten().map(|value| put_int(row, value)),
+            Self::SmallInt(rows) => rows.next().flatten().map(|value| put_int(row, i64::from(value))),
+            Self::Time(rows) => rows.next().flatten().map(|value| put_int(row, value)),
+            Self::Truth(rows) => rows.next().flatten().map(|value| row.extend_from_slice(&[3, u8::from(value)])),
+        };
+        if value.is_none() {
+            row.push(0);
         }
     }
 }
@@ -177,14 +168,14 @@ fn digest(
     text: impl Fn(usize) -> Option<Digest>,
     salts: &Salts,
 ) -> Result<RowsDigest, DigestError> {
-    let columns = Column::all_of(batch)?;
+    let mut columns = Values::all_of(batch)?;
     let times = RowTimes::of(batch).map_err(DigestError::Columns)?;
     let mut salting = Salting::new(salts);
     let mut sum = RowsDigest::default();
     let mut row = Vec::with_capacity(1024);
     for at in 0..batch.num_rows() {
         salting.begin(times.get(at), &mut row)?;
-        columns.iter().for_each(|column| column.put(at, text(at), &mut row));
+        columns.iter_mut().for_each(|column| column.put_next(text(at), &mut row));
         sum = sum.plus(Digest(Sha256::digest(&row).into()).into());
     }
     Ok(sum)
@@ -210,8 +201,8 @@ pub fn digest_file(
 
 /// The sort time of each row of a batch; the salt of its month is part of the row's digest.
 struct RowTimes {
-    times: arrow::array::Int64Array,
-    seen: Option<arrow::array::TimestampMicrosecondArray>,
+    times: Int64Array,
+    seen: Option<TimestampMicrosecondArray>,
 }
 
 impl RowTimes {

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use secrecy::SecretString;
+use strum::IntoStaticStr;
 use url::Url;
 
 use crate::model::Severity;
@@ -102,7 +103,8 @@ pub struct Alerts {
 }
 
 /// The rules of alerts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Rule {
     Gap,
     TimeLeft,
@@ -115,13 +117,7 @@ impl Rule {
     pub const ALL: [Rule; 5] = [Rule::Gap, Rule::TimeLeft, Rule::Stale, Rule::Verify, Rule::Report];
 
     pub const fn as_str(self) -> &'static str {
-        match self {
-            Rule::Gap => "gap",
-            Rule::TimeLeft => "time_left",
-            Rule::Stale => "stale",
-            Rule::Verify => "verify",
-            Rule::Report => "report",
-        }
+        self.into_str()
     }
 }
 

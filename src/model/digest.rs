@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::io::{self, Read};
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -15,6 +16,20 @@ pub struct Digest(pub [u8; 32]);
 impl Digest {
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
+    }
+
+    /// The digest of all that `content` still has.
+    ///
+    /// # Errors
+    /// The errors of the reader.
+    pub fn of_reader(content: &mut dyn Read) -> io::Result<Self> {
+        let (mut hasher, mut buffer) = (Sha256::new(), vec![0; 1 << 17]);
+        loop {
+            match content.read(&mut buffer)? {
+                0 => return Ok(Self(hasher.finalize().into())),
+                taken => hasher.update(&buffer[..taken]),
+            }
+        }
     }
 
     /// The digest of the concatenated `parts`, with a prefix that separates hashes of different uses.

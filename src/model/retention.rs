@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use jiff::{Span, Timestamp, tz::TimeZone};
 use serde::Deserialize;
+use strum::IntoStaticStr;
 
 use super::{Instant, TeamId};
 
@@ -13,8 +14,9 @@ use super::{Instant, TeamId};
 const YEARS_MAX: i64 = 100;
 
 /// The datasets with a class. Sessions follow connections; all parts of the inventory share one class.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Retained {
     Activity,
     Connections,
@@ -28,13 +30,7 @@ impl Retained {
         [Retained::Activity, Retained::Connections, Retained::Billing, Retained::Inventory, Retained::Quarantine];
 
     pub const fn as_str(self) -> &'static str {
-        match self {
-            Retained::Activity => "activity",
-            Retained::Connections => "connections",
-            Retained::Billing => "billing",
-            Retained::Inventory => "inventory",
-            Retained::Quarantine => "quarantine",
-        }
+        self.into_str()
     }
 }
 

@@ -1,10 +1,13 @@
 //! One whole connection: `correlate` makes it from its events, `archive` keeps it.
 
+use strum::IntoStaticStr;
+
 use super::texts::Texts;
 use super::{ConnectionId, ConnectionTexts, EventRow, Instant, TeamId, row::Detail};
 
 /// The outcome of a connection, as far as its events tell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum SessionOutcome {
     /// An authentication failed, and none succeeded.
     AuthFailed,
@@ -27,13 +30,7 @@ impl SessionOutcome {
     ];
 
     pub const fn as_str(self) -> &'static str {
-        match self {
-            SessionOutcome::AuthFailed => "auth_failed",
-            SessionOutcome::Ended => "ended",
-            SessionOutcome::Open => "open",
-            SessionOutcome::ClosedOnly => "closed_only",
-            SessionOutcome::RequestedOnly => "requested_only",
-        }
+        self.into_str()
     }
 }
 

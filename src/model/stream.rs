@@ -4,12 +4,14 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use super::TimeUnit;
 
 /// The streams that Annals polls, in the order of reading.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Stream {
     Activity,
     Connections,
@@ -22,11 +24,7 @@ impl Stream {
     pub const WINDOWED: [Stream; 2] = [Stream::Activity, Stream::Connections];
 
     pub const fn as_str(self) -> &'static str {
-        match self {
-            Stream::Activity => "activity",
-            Stream::Connections => "connections",
-            Stream::Billing => "billing",
-        }
+        self.into_str()
     }
 
     /// The unit of the event time in the service's answers.

@@ -114,7 +114,7 @@ fn dollar_tag(rest: &str) -> Option<&str> {
 pub struct Statement {
     /// Without the semicolon and the surrounding space.
     pub sql: String,
-    /// The line of its beginning, counted from 0.
+    /// The line of its beginning, counted from the first line of the text, which is 0.
     pub line: usize,
 }
 

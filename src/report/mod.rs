@@ -42,7 +42,7 @@ pub use about::{About, LedgerHead, gaps_recorded};
 pub use bound_query::JsonRows;
 pub use catalog::{
     Allowed, Catalog, CatalogError, Chart, ChartKind, ChartRole, Origin, Param, ParamDefault, ParamKind, ParamValue,
-    Report, Severity, SeverityRule, Statement,
+    Report, Severity, SeverityRule,
 };
 pub use cell::printable;
 pub use columns::{Column, View};

@@ -51,7 +51,7 @@ impl Needs {
     /// The needs of several reports.
     pub fn of_reports<'a>(reports: impl IntoIterator<Item = &'a Report>) -> Self {
         let statements = reports.into_iter().flat_map(|report| [&report.rows].into_iter().chain(&report.chart_rows));
-        Self { is_report: true, ..Self::of_sql(statements.map(|statement| statement.text.as_str())) }
+        Self { is_report: true, ..Self::of_sql(statements.map(|statement| statement.sql.as_str())) }
     }
 
     pub(super) fn needed_views(&self) -> &[View] {

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
+use strum::IntoStaticStr;
 
 use super::ReportError;
 use super::cell::{self, printable};
@@ -20,7 +21,8 @@ pub(super) use columnar::Columnar;
 use table::Table;
 
 /// The output formats.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Format {
     Table,
     Csv,
@@ -36,15 +38,7 @@ impl Format {
         [Format::Table, Format::Csv, Format::Json, Format::Ndjson, Format::Parquet, Format::Markdown, Format::Html];
 
     pub const fn as_str(self) -> &'static str {
-        match self {
-            Format::Table => "table",
-            Format::Csv => "csv",
-            Format::Json => "json",
-            Format::Ndjson => "ndjson",
-            Format::Parquet => "parquet",
-            Format::Markdown => "markdown",
-            Format::Html => "html",
-        }
+        self.into_str()
     }
 }
 

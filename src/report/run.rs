@@ -8,10 +8,11 @@ use duckdb::{Connection, Statement as Prepared};
 use crate::model::{Instant, Range, TeamId};
 
 use super::about::{About, LedgerHead};
-use super::catalog::{IMPLICIT_PARAMS, ParamValue, Report, Severity, SeverityRule, Statement};
+use super::catalog::{IMPLICIT_PARAMS, ParamValue, Report, Severity, SeverityRule};
 use super::coverage::{Span, coverage};
 use super::data::{TeamSnapshot, ViewData};
 use super::engine::stream_rows;
+use super::lexer::Statement;
 use super::pseudonyms::Pseudonymised;
 use super::team_name_sink::TeamNameSink;
 use super::without_text::without_text;
@@ -64,7 +65,7 @@ impl Engine {
     /// [`ReportError::Report`] with file and line when its SQL is wrong; else as [`Engine::query`].
     pub fn run<'e>(&'e mut self, report: &'e Report, asked: &'e ReportInput) -> Result<Run<'e>, ReportError> {
         self.check(report)?;
-        let making = format!("CREATE OR REPLACE TEMP TABLE report AS\n{}\n", report.rows.text);
+        let making = format!("CREATE OR REPLACE TEMP TABLE report AS\n{}\n", report.rows.sql);
         let wrong = |error| in_report(report, &report.rows, 1, error);
         let mut statement = self.connection().prepare(&making).map_err(|e| wrong(self.failed(&e)))?;
         bind(&mut statement, report, &report.rows, asked)?;
@@ -191,7 +192,7 @@ impl Run<'_> {
     /// [`ReportError::Report`] when that query is wrong; else as [`Run::rows`].
     pub fn chart_rows(&self, sink: &mut dyn Sink) -> Result<(), ReportError> {
         let Some(query) = &self.report.chart_rows else { return self.rows(sink) };
-        let making = format!("CREATE OR REPLACE TEMP TABLE report_chart AS\n{}\n", query.text);
+        let making = format!("CREATE OR REPLACE TEMP TABLE report_chart AS\n{}\n", query.sql);
         let wrong = |error| in_report(self.report, query, 1, error);
         let connection = self.engine.connection();
         let mut statement = connection.prepare(&making).map_err(|e| wrong(self.engine.failed(&e)))?;
@@ -249,8 +250,8 @@ fn detections(connection: &Connection, report: &Report) -> Result<BTreeMap<Sever
 }
 
 fn check_statement(connection: &Connection, report: &Report, statement: &Statement) -> Result<(), ReportError> {
-    check_select(connection, &statement.text).map_err(|(position, message)| {
-        let before = statement.text.get(..position.unwrap_or(0)).unwrap_or_default();
+    check_select(connection, &statement.sql).map_err(|(position, message)| {
+        let before = statement.sql.get(..position.unwrap_or(0)).unwrap_or_default();
         let line = statement.line + before.matches('\n').count();
         ReportError::Report { path: report.path().to_owned(), line, message }
     })

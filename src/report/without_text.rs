@@ -36,7 +36,7 @@ fn shows_text(report: &Report, stream: Stream) -> bool {
     let view = view_of(Dataset::from(stream)).as_str();
     let statements = [&report.rows].into_iter().chain(&report.chart_rows);
     statements.into_iter().any(|statement| {
-        let text = statement.text.to_ascii_lowercase();
+        let text = statement.sql.to_ascii_lowercase();
         let words: Vec<&str> = text.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
         let has_star = text.split_whitespace().collect::<Vec<_>>().join(" ").contains(&format!("* from {view}"));
         words.contains(&view) && (has_star || TEXT_COLUMNS.iter().any(|column| words.contains(column)))

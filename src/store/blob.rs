@@ -51,16 +51,7 @@ impl Blob {
     /// # Errors
     /// Errors of the disk.
     pub fn digest(&self) -> io::Result<Digest> {
-        use sha2::{Digest as _, Sha256};
-        let mut hasher = Sha256::new();
-        let mut buffer = vec![0; 1 << 17];
-        let mut reader = self.reader(0);
-        loop {
-            match reader.read(&mut buffer)? {
-                0 => return Ok(Digest(hasher.finalize().into())),
-                n => hasher.update(&buffer[..n]),
-            }
-        }
+        Digest::of_reader(&mut self.reader(0))
     }
 
     fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {

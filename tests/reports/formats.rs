@@ -191,7 +191,7 @@ fn the_list_and_each_report_s_page_are_complete() {
     for report in reports() {
         let shown = place.run(&["report", "show", &report.id.to_lowercase()]);
         assert_eq!((shown.code, shown.stderr.as_str()), (0, ""), "{}", report.id);
-        for part in [&report.title, &report.question, &report.sha256.to_string(), &report.rows.text] {
+        for part in [&report.title, &report.question, &report.sha256.to_string(), &report.rows.sql] {
             assert!(shown.text().contains(part.as_str()), "{}: {part:?} is not shown", report.id);
         }
         assert!(report.params.iter().all(|param| shown.text().contains(&format!("parameter: {} (", param.name))));

@@ -45,7 +45,8 @@ fn table(reports: &[Report]) -> RecordBatch {
         .expect("BUG: columns of one length")
 }
 
-fn origin(report: &Report) -> String {
+/// Where the report comes from.
+pub(super) fn origin(report: &Report) -> String {
     match (&report.origin, &report.overrides) {
         (Origin::Embedded, _) => "built in".to_owned(),
         (Origin::File(path), None) => path.display().to_string(),

@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use clap::Args;
 
 use crate::error::{Error, Exit};
-use crate::report::{Catalog, Origin, ParamDefault, Report, printable};
+use crate::report::{Catalog, ParamDefault, Report, printable};
 
+use super::list::origin;
 use super::output;
 
 /// Show a report: its question, its parameters, its SQL and the hash of its file
@@ -38,11 +39,7 @@ fn text(report: &Report) -> String {
     for note in &report.notes {
         say("note", note);
     }
-    match (&report.origin, &report.overrides) {
-        (Origin::Embedded, _) => say("from", "built in"),
-        (Origin::File(path), None) => say("from", &path.display().to_string()),
-        (Origin::File(path), Some(id)) => say("from", &format!("{}, instead of the built-in {id}", path.display())),
-    }
+    say("from", &origin(report));
     say("sha256", &report.sha256.to_string());
     for param in &report.params {
         let default = match &param.default {

@@ -4,13 +4,15 @@ use std::fmt;
 use std::str::FromStr;
 
 use jiff::tz::TimeZone;
+use strum::IntoStaticStr;
 
 use crate::model::{Instant, When, parse_duration};
 
 use super::ParamValue;
 
 /// The types of parameters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum ParamKind {
     Integer,
     Number,
@@ -39,16 +41,7 @@ impl ParamKind {
     ];
 
     pub const fn as_str(self) -> &'static str {
-        match self {
-            ParamKind::Integer => "integer",
-            ParamKind::Number => "number",
-            ParamKind::Text => "text",
-            ParamKind::Boolean => "boolean",
-            ParamKind::Duration => "duration",
-            ParamKind::Date => "date",
-            ParamKind::Time => "time",
-            ParamKind::List => "list",
-        }
+        self.into_str()
     }
 
     /// Parses a value. Days belong to `zone`; ages are relative to `now`.

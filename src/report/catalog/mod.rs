@@ -11,7 +11,6 @@ mod kind;
 mod param;
 mod report;
 mod severity;
-mod statements;
 mod value;
 
 use std::io;
@@ -26,7 +25,6 @@ pub use kind::ParamKind;
 pub use param::{IMPLICIT_PARAMS, Param, ParamDefault};
 pub use report::{Origin, Report};
 pub use severity::{Severity, SeverityRule};
-pub use statements::Statement;
 pub use value::ParamValue;
 
 // build.rs makes `EMBEDDED: &[(file name, text)]` from every file in queries/, sorted by name.

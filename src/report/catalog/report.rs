@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use jiff::tz::TimeZone;
 
 use crate::model::{Digest, Instant};
+use crate::report::lexer::{Statement, all_statements};
 
 use super::header::Header;
-use super::statements::statements;
 use super::{
-    CatalogError, Chart, IMPLICIT_PARAMS, Param, ParamDefault, ParamValue, SeverityRule, Statement, embedded_path,
-    nearest, or_near,
+    CatalogError, Chart, IMPLICIT_PARAMS, Param, ParamDefault, ParamValue, SeverityRule, embedded_path, nearest,
+    or_near,
 };
 
 /// The place of a report's file.
@@ -65,7 +65,8 @@ impl Report {
         let header = Header::parse(&path, text)?;
         let body_at: usize = text.split_inclusive('\n').take(header.lines).map(str::len).sum();
         let first_line = header.lines + 1;
-        let mut found = statements(&text[body_at..], first_line).into_iter();
+        let in_file = |found: Statement| Statement { line: first_line + found.line, ..found };
+        let mut found = all_statements(&text[body_at..]).map(in_file);
         let Some(rows) = found.next() else {
             return Err(CatalogError::at(path, first_line, "the query after the header is missing"));
         };

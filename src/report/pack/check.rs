@@ -5,7 +5,6 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 use zip::ZipArchive;
 
@@ -88,7 +87,7 @@ fn check(path: &Path, files: &mut dyn Files) -> Result<CheckedPack, PackError> {
             return Err(PackError::Missing { path: path.to_owned(), file: file.clone() });
         }
         let mut found = Digest([0; 32]);
-        files.read(file, &mut |content| digest_of(content).map(|digest| found = digest)).map_err(failed)?;
+        files.read(file, &mut |content| Digest::of_reader(content).map(|digest| found = digest)).map_err(failed)?;
         if found != *listed {
             return Err(PackError::Altered { path: path.to_owned(), file: file.clone(), found, listed: *listed });
         }
@@ -129,16 +128,6 @@ fn parse_sums(text: &str) -> Result<BTreeMap<String, Digest>, usize> {
         }
     }
     Ok(found)
-}
-
-fn digest_of(content: &mut dyn Read) -> io::Result<Digest> {
-    let (mut hasher, mut buffer) = (Sha256::new(), vec![0; 1 << 18]);
-    loop {
-        match content.read(&mut buffer)? {
-            0 => return Ok(Digest(hasher.finalize().into())),
-            taken => hasher.update(&buffer[..taken]),
-        }
-    }
 }
 
 /// The files of a pack by path, in a folder or a zip.

@@ -18,6 +18,7 @@ use askama::Template;
 use crate::archive::VerifyReport;
 use crate::model::Range;
 
+use super::about::gaps_recorded;
 use super::coverage::{GapInside, Span, StreamCoverage};
 use super::data::ViewData;
 use super::{About, ReportError, Run, Severity, Zone, printable};
@@ -264,7 +265,7 @@ fn gap_verdict(about: &About) -> PageVerdict {
         ),
         (gaps, _) => page_verdict(
             "bad",
-            format!("✗ {gaps} {} recorded inside the period", if gaps == 1 { "gap is" } else { "gaps are" }),
+            format!("✗ {}", gaps_recorded(gaps as u64)),
             "Events were, or may have been, lost before Annals could read them: the coverage lists each gap.",
         ),
     }

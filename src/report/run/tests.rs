@@ -84,7 +84,7 @@ fn a_month_of_seven_years_opens_only_its_own_files() {
     let report = report(OCTOBER);
     let asked = asked(&report);
     assert_eq!(engine.run(&report, &asked).unwrap().about().rows, 1);
-    let explain = format!("EXPLAIN ANALYZE {}", report.rows.text);
+    let explain = format!("EXPLAIN ANALYZE {}", report.rows.sql);
     let mut statement = engine.connection().prepare(&explain).unwrap();
     bind(&mut statement, &report, &report.rows, &asked).unwrap();
     statement.raw_execute().unwrap();
@@ -106,7 +106,7 @@ fn rows_keep_the_query_s_order_beyond_the_memory_of_one_batch() {
     let asked = asked(&report);
     let expected = {
         let mut sink = CountingSink(Vec::new(), 0);
-        engine.query(&report.rows.text, &mut sink).unwrap();
+        engine.query(&report.rows.sql, &mut sink).unwrap();
         sink.0
     };
     let run = engine.run(&report, &asked).unwrap();

@@ -8,7 +8,7 @@ use crate::model::{Instant, Stream, TeamId};
 use crate::report::{Engine, Needs, ParamValue, View};
 
 use super::super::AppState;
-use super::super::input::{Input, cursor, position};
+use super::super::input::{Input, position};
 use super::super::problem::Problem;
 use super::sessions::Found;
 use super::{TIME_MAX, maybe_moment, moment};
@@ -80,12 +80,8 @@ pub async fn find(
         limit + 1
     );
     let ask = move |engine: &mut Engine| engine.rows::<FindingView>(&sql, &values);
-    let mut rows = state.queries.ask(teams, Needs::views(&[View::Findings]), TIME_MAX, ask).await?;
-    let has_more = rows.len() > limit;
-    rows.truncate(limit);
-    let next = rows.last().filter(|_| has_more);
-    let next = next.map(|last| cursor(&PageKey(last.found_at.micros(), last.team_id.clone(), last.nth)));
-    Ok(Found { rows, next })
+    let rows = state.queries.ask(teams, Needs::views(&[View::Findings]), TIME_MAX, ask).await?;
+    Ok(Found::page(rows, limit, |row| PageKey(row.found_at.micros(), row.team_id.clone(), row.nth)))
 }
 
 /// The kinds of findings in the archive, and their numbers.

@@ -8,7 +8,7 @@ use crate::model::{Instant, Stream, TeamId};
 use crate::report::{Engine, Needs, ParamValue, View};
 
 use super::super::AppState;
-use super::super::input::{Input, cursor, position};
+use super::super::input::{Input, position};
 use super::super::problem::Problem;
 use super::sessions::Found;
 use super::{TIME_MAX, maybe_moment, moment};
@@ -73,11 +73,9 @@ pub async fn find(
         limit + 1
     );
     let ask = move |engine: &mut Engine| engine.rows::<Quarantined>(&sql, &values);
-    let mut rows = state.queries.ask(teams, Needs::views(&[View::Quarantine]), TIME_MAX, ask).await?;
-    let has_more = rows.len() > limit;
-    rows.truncate(limit);
-    let next = rows.last().filter(|_| has_more).map(|last| {
-        cursor(&PageKey(last.first_seen_at.micros(), last.team_id.clone(), last.stream.clone(), last.event_id.clone()))
-    });
-    Ok(Found { rows, next })
+    let rows = state.queries.ask(teams, Needs::views(&[View::Quarantine]), TIME_MAX, ask).await?;
+    let key = |row: &Quarantined| {
+        PageKey(row.first_seen_at.micros(), row.team_id.clone(), row.stream.clone(), row.event_id.clone())
+    };
+    Ok(Found::page(rows, limit, key))
 }

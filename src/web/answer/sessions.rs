@@ -81,6 +81,16 @@ pub struct Found<T> {
     pub next: Option<String>,
 }
 
+impl<T> Found<T> {
+    /// The first `limit` of the rows. If there are more, `key` gives the key of the next page from the last row.
+    pub fn page<K: Serialize>(mut rows: Vec<T>, limit: usize, key: impl FnOnce(&T) -> K) -> Self {
+        let has_more = rows.len() > limit;
+        rows.truncate(limit);
+        let next = rows.last().filter(|_| has_more).map(|last| cursor(&key(last)));
+        Self { rows, next }
+    }
+}
+
 /// The conditions of a search.
 #[derive(Debug, Clone)]
 pub struct Search {
@@ -157,13 +167,9 @@ impl Search {
         let sql = select(&conditions, "first_event_at DESC, connection_id DESC, team_id DESC", limit + 1);
         let ask = move |engine: &mut Engine| engine.rows::<Session>(&sql, &values);
         let needs = Needs::views(&[View::Sessions, COMPUTERS]).within(self.period);
-        let mut rows = state.queries.ask(self.teams.clone(), needs, TIME_MAX, ask).await?;
-        let has_more = rows.len() > limit;
-        rows.truncate(limit);
-        let next = rows.last().filter(|_| has_more).map(|last| {
-            cursor(&PageKey(last.first_event_at.micros(), last.connection_id.clone(), last.team_id.clone()))
-        });
-        Ok(Found { rows, next })
+        let rows = state.queries.ask(self.teams.clone(), needs, TIME_MAX, ask).await?;
+        let key = |row: &Session| PageKey(row.first_event_at.micros(), row.connection_id.clone(), row.team_id.clone());
+        Ok(Found::page(rows, limit, key))
     }
 
     /// The sessions that were open at some time in the period, sorted by their start; at most [`DAY_MAX`] and one more.

@@ -42,8 +42,10 @@ pub enum FaultCode {
     FileSize,
     /// A file or line is in a wrong place.
     PathMismatch,
-    /// No ledger names the file.
+    /// No ledger names the file, or an order of erasure covers it.
     OrphanFile,
+    /// Files that a line removed are older than the grace. A notice.
+    RetiredFile,
     /// A second copy of a live file.
     DupFile,
     RowCount,
@@ -199,7 +201,7 @@ pub struct VerifyReport {
     pub commits: Counts,
     pub files: Counts,
     pub rows: Counts,
-    /// Files within the grace that a line removed and `vacuum` will remove: no fault.
+    /// Intact files that a line removed and `vacuum` will remove: no fault.
     pub retired: u64,
     /// Files within the grace that no line ever named, from failed or running commits: no fault.
     pub unnamed: u64,

@@ -192,7 +192,7 @@ pub enum Verdict {
 pub struct VerifyReport {
     pub verdict: Verdict,
     pub archive_id: Option<String>,
-    /// The requested range: always the whole archive.
+    /// The range: `whole_archive`, or `one_team` in a pack of one team.
     pub asked: &'static str,
     /// The found range: the times of the first and last valid line.
     pub found_from: Option<Instant>,
@@ -244,7 +244,7 @@ impl VerifyReport {
         }
     }
 
-    pub(super) fn conclude(&mut self) {
+    pub fn conclude(&mut self) {
         for team in &self.teams {
             self.commits.add(team.commits.good, team.commits.total);
             self.files.add(team.files.good, team.files.total);

@@ -74,7 +74,7 @@ fn replaced_files_are_kept_for_the_grace_and_then_removed() {
         "run annals vacuum",
     ]);
     assert_eq!(verdict(&program)["retired"], kept);
-    let report = program.run(&["report", "run", "r24", "--last", "1d", "--format", "json", "--bare"]).ended(0);
+    let report = program.run(&["report", "run", "r24", "--from", "-1d", "--format", "json", "--bare"]).ended(0);
     assert!(report.stdout.contains("SELF-CONSISTENT") && !report.stdout.contains("critical"), "{}", report.stdout);
 
     let removed = &rows(&program, &["--team", "team-one"])[0];

@@ -208,7 +208,7 @@ def check_resalted(where, body, live, salts):
 
 
 def check_ledger(folder, archive_id):
-    """The live files by path, the time of the ledger file that removes each other file, and the salts' hashes."""
+    """The live files by path, the time of the ledger file that removes each other file and if an order covers it, and the salts' hashes."""
     holds, windows, gone_months, day = {}, {}, set(), ""
     key, before, live, removed, salts = folder.name.removeprefix("team="), (0, "0" * 64), {}, {}, {}
     for path in sorted(folder.glob("*.jsonl")):
@@ -229,11 +229,12 @@ def check_ledger(folder, archive_id):
             for gone in parsed["body"].get("removes", []):
                 if live.pop(gone, None) is None:
                     fault("STATE", f"{path}:{number}", f"removes {gone}, which is not live")
-                removed[gone] = path.stat().st_mtime
+                removed[gone] = path.stat().st_mtime, False
             for added in parsed["body"].get("adds", []):
                 live[added["path"]] = added
             if "erased" in parsed["body"]:
                 check_resalted(f"{path}:{number}", parsed["body"], live, salts)
+                removed = {gone: (at, True) for gone, (at, _) in removed.items()}
             salts |= {record["month"][:7]: record["sha256"] for record in parsed["body"].get("salts", [])}
     return live, removed, salts
 
@@ -289,10 +290,12 @@ def main(root, ledger_root):
         if read_manifest(ledger_root / "ledger/archive.json", "annals ledger")["id"] != manifest["id"]:
             fault("ARCHIVE_ID", "ledger/archive.json", "the ledger of another archive")
     def may_be_left(path, name):
-        """Whether the file may be there: it is young, or an open table may name it; and it is no copy of a live file."""
-        place, age = PLACE.fullmatch(name), time.time() - max(path.stat().st_mtime, retired.get(name, 0))
-        content = place and (place[3], hashlib.sha256(path.read_bytes()).hexdigest())
-        return age < GRACE and (place or name.startswith(("scratch/", "salts/"))) and content not in contents
+        """Whether the file may be there: it is young and no copy of a live file, or a line removed it and it is intact."""
+        place, (removed_at, is_erased) = PLACE.fullmatch(name), retired.get(name, (0, True))
+        age, digest = time.time() - max(path.stat().st_mtime, removed_at), hashlib.sha256(path.read_bytes()).hexdigest()
+        if place and age >= GRACE and not is_erased and digest.startswith(place[4]):
+            return notes.append(f"RETIRED_FILE {name}: a line removed it before the grace, run vacuum") or True
+        return age < GRACE and (place or name.startswith(("scratch/", "salts/"))) and not (place and (place[3], digest) in contents)
     for folder in sorted((ledger_root / "ledger").glob("team=*")):
         known.update(str(path.relative_to(ledger_root)) for path in folder.iterdir())
         live, removed, named = check_ledger(folder, manifest["id"])
@@ -302,7 +305,7 @@ def main(root, ledger_root):
             check_file(root, entry, salts)
         known.update(live, (salt_name(key, month, sha256) for month, sha256 in named.items()))
         contents.update((entry["role"], entry["sha256"]) for entry in live.values())
-        retired |= {p: time.time() if (root / p.split("/team=")[0] / "metadata").is_dir() else t for p, t in removed.items()}
+        retired |= removed
     for base, path in sorted((base, path) for base in {root, ledger_root} for path in base.rglob("*") if path.is_file()):
         name = str(path.relative_to(base))
         is_there = base == (ledger_root if name.startswith("ledger/") else root)

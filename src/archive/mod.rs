@@ -132,7 +132,7 @@
 //! - The files that a line adds and the salts that it names are durable before the line is written. A file that no line names is
 //!   an orphan file of a failed commit, and holds no data of the archive. A file that a line removes remains for a grace (at least a
 //!   day on a local disk), so that readers can finish. It also remains while a version of an open table names it. Then `vacuum`
-//!   removes it. So a glob can match more files than are live.
+//!   removes it; its remains are no damage unless a later line erases. So a glob can match more files than are live.
 //! - A line is appended on condition that the ledger ends where its writer expects: the last file has the length
 //!   that the writer knows, and no file of a later day exists.
 //! - The rules of [`TeamState::check`]: windows of a stream never overlap, states never go back, counts never fall,

@@ -48,6 +48,9 @@ pub struct About {
     /// Which events of the period have no text, if the report shows texts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub without_text: Vec<String>,
+    /// When the people, computers and groups of each team were last read, if the report uses them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub roster: Vec<String>,
     pub ledger: Vec<LedgerHead>,
     /// The SHA-256 of the report's file.
     pub query_sha256: Digest,
@@ -96,6 +99,7 @@ impl About {
         if self.coverage.is_empty() {
             lines.push("coverage: nothing was read yet".to_owned());
         }
+        lines.extend(self.roster.iter().cloned());
         if self.ledger.is_empty() {
             lines.push("ledger: nothing was read yet".to_owned());
         }

@@ -35,6 +35,7 @@ mod team_names;
 mod views;
 mod visitor;
 mod without_text;
+mod roster_reads;
 mod write;
 mod zone;
 

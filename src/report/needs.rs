@@ -81,6 +81,8 @@ impl ViewData {
         });
         let kept =
             |view: View| needs.holds(view) || (needs.is_report && matches!(view, View::Coverage | View::Findings));
+        // The statement says when the roster was last read.
+        let states_roster = needs.is_report && needs.views.iter().any(|view| view.as_str().starts_with("inventory_"));
         Self {
             archive: self.archive.clone(),
             root: self.root.clone(),
@@ -91,7 +93,11 @@ impl ViewData {
             files: files.collect(),
             coverage: if kept(View::Coverage) { self.coverage.clone() } else { Vec::new() },
             findings: if kept(View::Findings) { self.findings.clone() } else { Vec::new() },
-            inventory_reads: if kept(View::InventoryReads) { self.inventory_reads.clone() } else { Vec::new() },
+            inventory_reads: if kept(View::InventoryReads) || states_roster {
+                self.inventory_reads.clone()
+            } else {
+                Vec::new()
+            },
             names: self.names.clone(),
             holds: if kept(View::Holds) { self.holds.clone() } else { Vec::new() },
             // Views of coverage and of people exclude expired months by it.

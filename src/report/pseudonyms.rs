@@ -1,10 +1,11 @@
 //! Pseudonyms for an evidence pack: people, computers and addresses get names that are stable within the pack.
 //!
 //! The SQL runs on the real values, so counts stay. Only the results get pseudonyms. A text column is replaced
-//! as a whole, unless it holds words of the program or of the service ([`VOCABULARY`]): there, only known identifiers, email
+//! as a whole, unless it holds words of the program or of the service ([`Content`]): there, only known identifiers, email
 //! addresses and IP addresses are replaced. So an unknown column of a user's own report shows too little rather than too much.
 
 mod search;
+mod vocabulary;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -22,60 +23,8 @@ use super::coverage::GapInside;
 use super::sink::{Flow, Sink};
 use crate::model::Instant;
 use search::{address_end, first_run, is_address, is_email, is_inside_run, words};
+use vocabulary::Content;
 
-/// Columns with words of the program or of the service, and ids that name no person.
-const VOCABULARY: [&str; 50] = [
-    "after",
-    "before",
-    "change",
-    "class",
-    "code",
-    "confirmed_by",
-    "connection_id",
-    "connection_type",
-    "detail",
-    "end_state",
-    "event",
-    "event_type",
-    "gap_reasons",
-    "head_sha256",
-    "kind",
-    "kept_by",
-    "line_sha256",
-    "order_id",
-    "outcome",
-    "pack_sha256",
-    "path",
-    "pattern",
-    "payment",
-    "policy",
-    "reason",
-    "reasons",
-    "remote_access",
-    "removed_known_by",
-    "reports",
-    "result",
-    "role",
-    "scopes",
-    "second_factor",
-    "severity",
-    "sign_in_methods",
-    "since_known",
-    "source",
-    "source_type",
-    "standing",
-    "state",
-    "stream",
-    "subject",
-    "team",
-    "team_id",
-    "tunnel_id",
-    "verdict",
-    "via",
-    "weekday",
-    "what",
-    "why",
-];
 /// Also of the vocabulary, in columns of any name.
 const FIXED: [&str; 7] =
     ["all others", "not named", "not recorded", "no domain", "no reason given", "not said", "not yet read"];
@@ -94,7 +43,7 @@ SELECT kind, text, same FROM (
     UNION ALL SELECT 2, 'person', email, user_id FROM inventory_sso_users
     UNION ALL SELECT 3, 'named', concat_ws(' ', first_name, last_name), user_id FROM inventory_users
     UNION ALL SELECT 3, 'named', concat_ws(' ', first_name, last_name), user_id FROM inventory_sso_users
-    UNION ALL SELECT 4, 'person', peer_email, NULL FROM connections
+    UNION ALL SELECT 4, CASE WHEN contains(peer_email, '@') THEN 'person' ELSE 'named' END, peer_email, NULL FROM connections
     UNION ALL SELECT 4, 'person', member_id, NULL FROM inventory_memberships WHERE member_kind = 'user'
     UNION ALL SELECT 4, 'person', grantee_id, NULL FROM inventory_grants WHERE grantee_kind = 'user'
     UNION ALL SELECT 4, 'person', user_id, NULL FROM inventory_tokens
@@ -188,6 +137,12 @@ impl Pseudonyms {
 
     fn is_known(&self, text: &str) -> bool {
         self.known.get(&normal(text)).is_some_and(|known| known.is_unmistakable)
+    }
+
+    fn is_computer(&self, text: &str) -> bool {
+        self.known.get(&normal(text)).is_some_and(|known| known.kind == "computer")
+            && !is_email(text)
+            && !is_address(text)
     }
 
     /// A text with pseudonyms for the identifiers in it.
@@ -300,8 +255,8 @@ impl Pseudonyms {
 #[derive(Clone, Copy)]
 enum Rule {
     Keep,
-    Text { is_vocabulary: bool },
-    List { is_vocabulary: bool },
+    Text(Content),
+    List(Content),
 }
 
 /// A sink that replaces identifiers, and passes the rows to the inner sink.
@@ -316,8 +271,12 @@ impl<'a> Pseudonymised<'a> {
         Self { inner, names, rules: Vec::new() }
     }
 
-    fn texts(&self, texts: &StringArray, is_vocabulary: bool) -> StringArray {
-        let one = |text: &str| if is_vocabulary { self.names.in_text(text) } else { self.names.whole(text) };
+    fn texts(&self, texts: &StringArray, content: Content) -> StringArray {
+        let one = |text: &str| match content {
+            Content::Value => self.names.whole(text),
+            Content::Word if self.names.is_computer(text) => text.to_owned(),
+            Content::Word | Content::Sentence => self.names.in_text(text),
+        };
         texts.iter().map(|text| text.map(one)).collect()
     }
 }
@@ -330,10 +289,10 @@ fn has_text(kind: &DataType) -> bool {
 impl Sink for Pseudonymised<'_> {
     fn begin(&mut self, schema: SchemaRef) -> Result<(), ReportError> {
         for field in schema.fields() {
-            let is_vocabulary = VOCABULARY.contains(&field.name().as_str());
+            let content = Content::of(field.name());
             self.rules.push(match field.data_type() {
-                DataType::Utf8 => Rule::Text { is_vocabulary },
-                DataType::List(item) if *item.data_type() == DataType::Utf8 => Rule::List { is_vocabulary },
+                DataType::Utf8 => Rule::Text(content),
+                DataType::List(item) if *item.data_type() == DataType::Utf8 => Rule::List(content),
                 kind if has_text(kind) => {
                     let (name, why) = (field.name(), "has a type that cannot be pseudonymised: cast it to VARCHAR");
                     return Err(ReportError::query(format!("column {name} {why}, or leave its report out")));
@@ -347,10 +306,10 @@ impl Sink for Pseudonymised<'_> {
     fn batch(&mut self, batch: &RecordBatch) -> Result<Flow, ReportError> {
         let changed = batch.columns().iter().zip(&self.rules).map(|(column, rule)| match rule {
             Rule::Keep => Arc::clone(column),
-            Rule::Text { is_vocabulary } => Arc::new(self.texts(column.as_string(), *is_vocabulary)) as ArrayRef,
-            Rule::List { is_vocabulary } => {
+            Rule::Text(content) => Arc::new(self.texts(column.as_string(), *content)) as ArrayRef,
+            Rule::List(content) => {
                 let (field, offsets, values, nulls) = column.as_list::<i32>().clone().into_parts();
-                let values = self.texts(values.as_string(), *is_vocabulary);
+                let values = self.texts(values.as_string(), *content);
                 Arc::new(ListArray::new(field, offsets, Arc::new(values), nulls)) as ArrayRef
             }
         });

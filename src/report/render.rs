@@ -176,15 +176,15 @@ fn is_plain_csv(text: &str) -> bool {
     let (Some(first), Some(last)) = (bytes.first(), bytes.last()) else { return false };
     !matches!(first, b' ' | b'#' | b'=' | b'+' | b'-' | b'@')
         && *last != b' '
-        && bytes.iter().all(|byte| matches!(byte, b' '..=b'~') && !matches!(byte, b',' | b'"'))
+        && bytes.iter().all(|byte| matches!(byte, b' '..=b'~') && !matches!(byte, b',' | b';' | b'"'))
 }
 
 /// Quotes a field if necessary, and always an empty text, which distinguishes it from NULL. An apostrophe turns a formula into
-/// text. A number remains a number.
+/// text, also behind a semicolon, where many spreadsheets begin a cell in spite of quotes. A number remains a number.
 fn csv_field(text: &str, is_number: bool) -> String {
     let is_plain = || is_number || text.parse::<f64>().is_ok_and(f64::is_finite);
     let guard = if text.starts_with(FORMULA_STARTS) && !is_plain() { "'" } else { "" };
-    let text = &visible(text);
+    let text = &guarded(&visible(text), &[';']);
     // A reader can take a line that begins with an unquoted # for a comment.
     if text.is_empty() || text.starts_with('#') || text.contains([',', '"', '\n', '\r']) || text.trim() != text {
         format!("\"{guard}{}\"", text.replace('"', "\"\""))
@@ -196,15 +196,20 @@ fn csv_field(text: &str, is_number: bool) -> String {
 /// A line of the statement under the rows. A spreadsheet splits it into cells at commas and semicolons, so the apostrophe of
 /// [`csv_field`] stands before each formula.
 pub(super) fn csv_comment(text: &str) -> String {
-    let (mut line, mut is_start) = ("# ".to_owned(), false);
-    for c in printable(text).chars() {
+    format!("# {}", guarded(&printable(text), &[',', ';']))
+}
+
+/// A text with an apostrophe before each formula that follows a separator.
+fn guarded(text: &str, separators: &[char]) -> String {
+    let (mut guarded, mut is_start) = (String::with_capacity(text.len()), false);
+    for c in text.chars() {
         if is_start && FORMULA_STARTS.contains(&c) {
-            line.push('\'');
+            guarded.push('\'');
         }
-        is_start = matches!(c, ',' | ';') || is_start && matches!(c, ' ' | '"');
-        line.push(c);
+        is_start = separators.contains(&c) || is_start && matches!(c, ' ' | '"');
+        guarded.push(c);
     }
-    line
+    guarded
 }
 
 /// Replaces control characters by their pictures, so that the file cannot control a terminal. Line ends and tabs are data and

@@ -191,6 +191,28 @@ fn faults_of_verify_are_red_and_set_the_exit_code() {
 }
 
 #[test]
+fn the_verdict_of_a_pack_of_one_team_is_about_that_team_only() {
+    let place = Place::one_event();
+    for team in ["acme", "other"] {
+        let stray = place.archive().join(format!("tables/connections/team={team}/month=2026-10"));
+        fs::create_dir_all(&stray).unwrap();
+        fs::File::create(stray.join("stray.parquet")).unwrap();
+    }
+    for (name, more, asked, faults) in
+        [("all", &[][..], "whole_archive", 2), ("one", &["--team", "acme"][..], "one_team", 1)]
+    {
+        assert_eq!(pack(&place, name, more).code, 1);
+        let held = files(&place.path().join(name));
+        let verdict = json(&held, "verify.json");
+        assert_eq!((&verdict["asked"], verdict["faults"].as_array().unwrap().len()), (&asked.into(), faults));
+        assert_eq!((&verdict["verdict"], verdict["teams"].as_array().unwrap().len()), (&"BROKEN".into(), 1));
+        assert_eq!(json(&held, "manifest.json")["faults"], faults);
+        let names_other = held.values().any(|bytes| String::from_utf8_lossy(bytes).contains("team=other"));
+        assert_eq!(names_other, name == "all");
+    }
+}
+
+#[test]
 fn strangers_texts_are_harmless_in_html_csv_and_terminal() {
     let place = Place::month_with_a_gap();
     place.own_report("x1-strangers.sql", STRANGERS);

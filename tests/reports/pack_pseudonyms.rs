@@ -160,6 +160,22 @@ fn a_pseudonymised_pack_names_no_person_and_keeps_every_number() {
 }
 
 #[test]
+fn the_verdict_keeps_its_words_and_names_no_other_team() {
+    let (world, home) = (World::write(), tempfile::tempdir().unwrap());
+    pack(&world, home.path(), "named", &["--reports", "R01,R21"]);
+    pack(&world, home.path(), "one", &["--reports", "R01,R21", "--team", "alpine", "--pseudonymise"]);
+    let read = |name: &str| fs::read_to_string(home.path().join(name).join("verify.json")).unwrap();
+    let (all, one): (Value, Value) =
+        (serde_json::from_str(&read("named")).unwrap(), serde_json::from_str(&read("one")).unwrap());
+    let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>();
+    assert_eq!((keys(&all), keys(&all["teams"][0])), (keys(&one), keys(&one["teams"][0])));
+    assert!(read("named").contains("hudson") && !read("one").contains("hudson"), "{}", read("one"));
+    assert_eq!(one["teams"].as_array().unwrap().len(), 1);
+    assert_eq!(one["commits"], one["teams"][0]["commits"]);
+    assert_eq!((&one["verdict"], &one["archive_id"]), (&all["verdict"], &all["archive_id"]));
+}
+
+#[test]
 fn identifiers_inside_a_word_have_pseudonyms_too() {
     let (world, home) = (World::write(), tempfile::tempdir().unwrap());
     fs::create_dir(home.path().join("own")).unwrap();

@@ -69,6 +69,24 @@ fn verify_reports_a_replaced_file_that_exists_after_its_order() {
     assert_clean(&disk);
 }
 
+/// A file that an earlier line removed can hold the subject, too. The order removed it, so it is no mere leftover.
+#[test]
+fn verify_reports_an_earlier_removed_file_that_exists_after_an_order() {
+    let disk = MemoryStore::new();
+    disk.set_now(now());
+    let store: Arc<dyn Store> = Arc::new(disk.clone());
+    let archive = built(&store);
+    let live = archive.read(&team()).unwrap().state().files.clone();
+    let path = files_under(&store, "tables").into_iter().find(|path| !live.contains_key(path)).unwrap();
+    let removed = disk.read(&path).unwrap().to_bytes().unwrap();
+    let _ = erase(&archive).unwrap();
+    disk.tamper(&path, Some(removed));
+    disk.set_now(now().plus(HOUR * 24 * 9));
+    let found = faults(&disk, FaultCode::OrphanFile);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert!(found[0].object == path && found[0].detail.contains("erased after line"), "{found:#?}");
+}
+
 /// Expired and replaced files stay for the grace, and then no row may hold the subject any more.
 #[test]
 fn an_order_removes_files_of_the_subject_that_no_line_names() {

@@ -66,7 +66,7 @@ fn left() -> Vec<Case> {
             "the last line is zeros",
             (NEXT, |lines| zero(&mut lines[1])),
             "ledger/team=acme/2026-11-21.jsonl:2",
-            &[(TornTail, "a loss of power left a torn line")],
+            &[(TornTail, "bytes of a torn line")],
         ),
         case(
             "the last file ends within a line",

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use super::super::{ObsoleteFiles, VerifyOptions, verify};
+use super::super::{FaultCode, ObsoleteFiles, VerifyOptions, verify};
 use super::*;
 use crate::model::GRACE_MIN;
 use crate::store::{Fault, FaultyStore, ListHookStore, MemoryStore, put};
@@ -87,6 +87,33 @@ fn the_grace_begins_at_the_removing_line() {
     disk.set_now(later.plus(DAY + Duration::from_secs(1)));
     assert_eq!(writer.vacuum().unwrap().expired.len(), removed.len());
     assert!(verify(&disk, &VerifyOptions::default()).unwrap().is_clean());
+}
+
+/// The ledger records the removals, so an archive at rest is not damaged, however old it is. An altered file is.
+#[test]
+fn an_old_intact_file_that_a_line_removed_is_a_notice() {
+    let (disk, store) = disk();
+    let archive = committed(&store);
+    let last = archive.read(&team()).unwrap().state().seq;
+    for (days, notices) in [(1, 0), (30, 1)] {
+        disk.set_now(now().plus(DAY * days));
+        let left = archive.obsolete_files(&team()).unwrap();
+        let report = verify(&disk, &VerifyOptions::default()).unwrap();
+        assert_eq!((&report.faults, report.retired), (&vec![], (left.expired.len() + left.kept.len()) as u64));
+        let found: Vec<_> = report.notices.iter().filter(|notice| notice.code == FaultCode::RetiredFile).collect();
+        assert_eq!(found.len(), notices, "{days} days: {found:#?}");
+        for notice in found {
+            assert_eq!(notice.object, "ledger/team=acme");
+            assert!(notice.detail.contains("run annals vacuum"), "{notice:#?}");
+            assert!((1..=last.0).any(|line| notice.detail.contains(&format!("lines up to {line} "))), "{notice:#?}");
+        }
+    }
+    let altered = archive.obsolete_files(&team()).unwrap().expired.swap_remove(0).path;
+    disk.tamper(&altered, Some(Bytes::from_static(b"x")));
+    disk.set_now(now().plus(DAY * 60));
+    let faults = verify(&disk, &VerifyOptions::default()).unwrap().faults;
+    assert_eq!(faults.len(), 1, "{faults:#?}");
+    assert_eq!((faults[0].code, &faults[0].object), (FaultCode::OrphanFile, &altered));
 }
 
 #[test]

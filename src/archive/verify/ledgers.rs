@@ -139,7 +139,6 @@ impl Walker<'_> {
                 Ok(line) => line,
                 Err(fault) => return self.unreadable(&object, &fault.to_string()),
             };
-            let has_newline = line.has_newline;
             match LedgerText::of(&line, is_last) {
                 LedgerText::Line(line, hash) => self.line(&object, day, line, hash),
                 LedgerText::Invalid(e) => self.invalid(&object, &e),
@@ -159,10 +158,7 @@ impl Walker<'_> {
                     self.report.fault(FaultCode::ChainBreak, &object, detail);
                 }
                 LedgerText::Torn => {
-                    let detail = match has_newline {
-                        true => "a loss of power left a torn line; the next writer drops it".to_owned(),
-                        false => format!("{} bytes of a torn line; the next writer drops them", line.text.len()),
-                    };
+                    let detail = format!("{} bytes of a torn line: the next writer drops them", line.text.len());
                     self.report.fault(FaultCode::TornTail, &object, detail);
                 }
             }

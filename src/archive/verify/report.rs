@@ -42,8 +42,10 @@ pub enum FaultCode {
     FileSize,
     /// A file or line is in a wrong place.
     PathMismatch,
-    /// No ledger names the file.
+    /// No ledger names the file, or an order of erasure covers it.
     OrphanFile,
+    /// Files that a line removed are older than the grace. A notice.
+    RetiredFile,
     /// A second copy of a live file.
     DupFile,
     RowCount,
@@ -190,7 +192,7 @@ pub enum Verdict {
 pub struct VerifyReport {
     pub verdict: Verdict,
     pub archive_id: Option<String>,
-    /// The requested range: always the whole archive.
+    /// The range: `whole_archive`, or `one_team` in a pack of one team.
     pub asked: &'static str,
     /// The found range: the times of the first and last valid line.
     pub found_from: Option<Instant>,
@@ -199,7 +201,7 @@ pub struct VerifyReport {
     pub commits: Counts,
     pub files: Counts,
     pub rows: Counts,
-    /// Files within the grace that a line removed and `vacuum` will remove: no fault.
+    /// Intact files that a line removed and `vacuum` will remove: no fault.
     pub retired: u64,
     /// Files within the grace that no line ever named, from failed or running commits: no fault.
     pub unnamed: u64,
@@ -242,7 +244,7 @@ impl VerifyReport {
         }
     }
 
-    pub(super) fn conclude(&mut self) {
+    pub fn conclude(&mut self) {
         for team in &self.teams {
             self.commits.add(team.commits.good, team.commits.total);
             self.files.add(team.files.good, team.files.total);

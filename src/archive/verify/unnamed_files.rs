@@ -1,18 +1,17 @@
-//! Checks the files that no ledger names: files within the grace, or of an open table, are counted. All others are faults, and
-//! so are the files that an order of erasure replaced.
+//! Checks the files that no ledger names. Files within the grace, and intact files that a line removed, are counted. All others
+//! are faults, and so are the files that an order of erasure covers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::super::erase::order_path;
-use super::super::published::PublishedTables;
 use super::super::state::TeamState;
 use super::super::{ArchiveError, FileEntry};
 use super::expectations::Expectations;
 use super::ledgers::{Removal, Walk};
 use super::{FaultCode, VerifyReport};
-use crate::model::Digest;
-use crate::model::path::{ArchivePath, DataPath, SCRATCH};
+use crate::model::path::{ArchivePath, DataPath, SCRATCH, ledger_of};
+use crate::model::{Digest, LedgerSeq, TeamKey};
 use crate::store::{Listed, Store};
 
 /// Live files by the digest of their bytes.
@@ -21,8 +20,7 @@ type Contents<'a> = BTreeMap<Digest, Vec<&'a FileEntry>>;
 /// A daily `vacuum` removes a file at most this long after its grace.
 const VACUUM_TURN: Duration = Duration::from_secs(24 * 3_600);
 
-/// Counts the listed files that no ledger names and that are within the grace, or that an open table names. Reports every
-/// other one, and describes it if possible.
+/// Counts the listed files that no ledger names and that may exist. Reports every other one, and describes it if possible.
 pub fn check(
     store: &dyn Store,
     expectations: &Expectations<'_>,
@@ -37,7 +35,9 @@ pub fn check(
         walks.iter().flat_map(|walk| &walk.removed).map(|(path, removal)| (path.as_str(), removal)).collect();
     let is_unfinished = |order: &str| listed.iter().any(|entry| entry.path == order_path(order));
     let since = store.now()?.minus(expectations.options.grace.saturating_add(VACUUM_TURN));
-    let mut published = PublishedTables::within(store, since);
+    let last_order = |state: &TeamState| Some((TeamKey::of(&state.team_id), state.erased.last()?.0));
+    let last_orders: BTreeMap<TeamKey, LedgerSeq> = states().filter_map(last_order).collect();
+    let mut overdue: BTreeMap<TeamKey, Vec<LedgerSeq>> = BTreeMap::new();
     let mut contents: Contents<'_> = BTreeMap::new();
     for file in states().flat_map(|state| state.files.values()) {
         contents.entry(file.sha256).or_default().push(file);
@@ -52,7 +52,8 @@ pub fn check(
         }
         let is_scratch = path.strip_prefix(SCRATCH).is_some_and(|rest| rest.starts_with('/'));
         let removal = removed.get(path).copied();
-        // A complete order leaves no file that it replaced.
+        // A complete order leaves no file that a line removed before.
+        let is_covered = |team| removal.is_none_or(|of| last_orders.get(team).is_some_and(|last| of.seq <= *last));
         let order = removal.and_then(|removal| removal.order.as_deref()).filter(|order| !is_unfinished(order));
         // No program leaves a link or such a name outside `scratch/`, so its age excuses nothing.
         let is_young = entry.modified >= since && (entry.irregular.is_none() || is_scratch);
@@ -63,43 +64,43 @@ pub fn check(
             // Skip snapshots: they are never the truth, and a wrong one only costs a full replay.
             Some(ArchivePath::Snapshot { .. } | ArchivePath::Table { .. } | ArchivePath::LedgerTable { .. }) => {}
             Some(ArchivePath::Data(_)) if is_kept && removal.is_some() => report.retired += 1,
-            Some(ArchivePath::Data(place)) if order.is_none() && is_published(&mut published, &place, removal)? => {
+            Some(ArchivePath::Data(place)) if !is_covered(&place.team) && is_intact(store, entry, &place) => {
                 report.retired += 1;
+                overdue.entry(place.team).or_default().extend(removal.map(|removal| removal.seq));
             }
-            Some(ArchivePath::Data(place)) if is_kept && !is_copy(store, entry, &place, &contents) => {
+            // A failed commit never leaves a file with the bytes and the role of a live file.
+            Some(ArchivePath::Data(place))
+                if is_kept && originals(store, entry, &contents).iter().all(|file| file.role != place.role) =>
+            {
                 report.unnamed += 1;
             }
             Some(ArchivePath::Salt { .. }) if is_kept => report.unnamed += 1,
             None if is_scratch && is_kept => report.unnamed += 1,
             // A vacuum can have removed the file since the listing. A name that is not UTF-8 cannot be read again.
             _ if entry.irregular.is_none() && matches!(store.read(path), Err(e) if e.is_not_found()) => {}
-            _ => report_orphan(store, entry, order, &contents, report),
+            _ => report_orphan(store, entry, (order, removal), &contents, report),
         }
     }
+    for (team, lines) in overdue {
+        let (files, last) = (lines.len(), lines.iter().max().expect("BUG: each entry has a line"));
+        let detail = format!("{files} files exist that lines up to {last} removed before the grace: run annals vacuum");
+        report.notice(FaultCode::RetiredFile, ledger_of(&team), detail);
+    }
     Ok(())
-}
-
-/// Whether a version of an open table that readers may open names the removed file.
-fn is_published(
-    published: &mut PublishedTables<'_>,
-    place: &DataPath,
-    removal: Option<&Removal>,
-) -> Result<bool, ArchiveError> {
-    let Some(Removal { seq, .. }) = removal else { return Ok(false) };
-    Ok(published.through(place.dataset, &place.team)?.is_some_and(|through| *seq > through))
 }
 
 fn report_orphan(
     store: &dyn Store,
     entry: &Listed,
-    order: Option<&str>,
+    (order, removal): (Option<&str>, Option<&Removal>),
     contents: &Contents<'_>,
     report: &mut VerifyReport,
 ) {
     let path = entry.path.as_str();
-    let detail = match order {
-        Some(order) => format!("order {order} erased this file, but it still exists: give the order again"),
-        None => format!("no ledger names this file of {} bytes", entry.bytes),
+    let detail = match (order, removal) {
+        (Some(order), _) => format!("order {order} erased this file, but it still exists: give the order again"),
+        (_, Some(Removal { seq, .. })) => format!("altered, or erased after line {seq} removed it: run annals vacuum"),
+        _ => format!("no ledger names this file of {} bytes", entry.bytes),
     };
     report.fault(FaultCode::OrphanFile, path, detail);
     if let Some(what) = &entry.irregular {
@@ -114,9 +115,10 @@ fn report_orphan(
     }
 }
 
-/// Whether somebody copied or moved the file. A failed commit never leaves a file with the bytes and the role of a live file.
-fn is_copy(store: &dyn Store, entry: &Listed, place: &DataPath, contents: &Contents<'_>) -> bool {
-    originals(store, entry, contents).iter().any(|original| original.role == place.role)
+/// Whether the file holds the bytes that its name states.
+fn is_intact(store: &dyn Store, entry: &Listed, place: &DataPath) -> bool {
+    let digest = || store.read(&entry.path).ok().and_then(|blob| blob.digest().ok());
+    entry.irregular.is_none() && digest().is_some_and(|digest| digest.short() == place.hash)
 }
 
 /// The live files with the same bytes.

@@ -7,7 +7,7 @@
 //! sql/<id>-<name>.sql               its query, as it was run
 //! about.json                        the statement of each report: period, thresholds, coverage, heads, hashes
 //! coverage.csv                      every window of the period, and its state
-//! verify.json                       the whole result of `verify`
+//! verify.json                       the result of `verify`, for the team or the teams of the pack
 //! ledger.json                       the last ledger line of each team
 //! manifest.json                     the pack: reports, findings, every file with its SHA-256
 //! SHA256SUMS                        for `sha256sum -c`; its own SHA-256 identifies the pack in the ledger
@@ -31,8 +31,8 @@ use arrow::datatypes::SchemaRef;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::archive::VerifyReport;
-use crate::model::Instant;
+use crate::archive::{VerifyFault, VerifyReport};
+use crate::model::{Instant, TeamId, TeamKey};
 
 use super::page::{FirstRows, PackFacts, Section, local, pack_page, report_page};
 use super::pseudonyms::{IDENTIFIERS, Pseudonyms};
@@ -81,7 +81,7 @@ pub fn write_pack(engine: &mut Engine, asked: &PackInput<'_>, tree: &mut Tree) -
     for (severity, rows) in abouts.iter().filter_map(|about| about.detections.as_ref()).flatten() {
         *detected.entry(*severity).or_default() += rows;
     }
-    let verify = engine.verified()?;
+    let verify = verdict_of(engine, about.team.as_deref())?;
     let facts = PackFacts {
         about,
         zone: &first.zone,
@@ -95,7 +95,7 @@ pub fn write_pack(engine: &mut Engine, asked: &PackInput<'_>, tree: &mut Tree) -
     tree.put("index.html", pack_page(&facts, &sections)?.as_bytes())?;
     write_coverage(engine, about, tree)?;
     put_json(tree, "about.json", &abouts)?;
-    put_verdict(engine, tree, &verify)?;
+    put_json(tree, "verify.json", &verify)?;
     put_json(tree, "ledger.json", &json!({ "archive_id": verify.archive_id, "teams": about.ledger }))?;
     let manifest = Manifest { pseudonymised: engine.pseudonyms.is_some(), ..manifest(asked, &abouts, &verify, tree) };
     put_json(tree, MANIFEST, &manifest)?;
@@ -122,15 +122,37 @@ impl Engine {
     }
 }
 
-/// The result of `verify`. Its faults can name rows, so they get pseudonyms, too.
-fn put_verdict(engine: &Engine, tree: &mut Tree, verify: &VerifyReport) -> Result<(), ReportError> {
-    match &engine.pseudonyms {
-        None => put_json(tree, "verify.json", verify),
-        Some(names) => {
-            let text = serde_json::to_string_pretty(verify).expect("BUG: every part of a pack serialises");
-            Ok(tree.put("verify.json", format!("{}\n", names.in_text(&text)).as_bytes())?)
+/// The result of `verify`, for one team or all. Its faults can name rows, so they get pseudonyms, too.
+fn verdict_of(engine: &Engine, team: Option<&str>) -> Result<VerifyReport, ReportError> {
+    let mut verify = engine.verified()?;
+    if let Some(team) = team {
+        verify = of_team(verify, &TeamId::from(team));
+    }
+    if let Some(names) = &engine.pseudonyms {
+        for fault in verify.faults.iter_mut().chain(&mut verify.notices) {
+            (fault.object, fault.detail) = (names.in_text(&fault.object), names.in_text(&fault.detail));
         }
     }
+    Ok(verify)
+}
+
+/// Keeps the results about one team, and the faults that concern no team.
+fn of_team(mut verify: VerifyReport, team: &TeamId) -> VerifyReport {
+    let own = format!("team={}", TeamKey::of(team));
+    let is_own = |fault: &VerifyFault| {
+        let mut teams = fault.object.split(['/', ' ']).filter(|part| part.starts_with("team="));
+        teams.next().is_none_or(|named| named == own)
+    };
+    verify.asked = "one_team";
+    verify.teams.retain(|found| found.team_id.as_ref() == Some(team));
+    verify.faults.retain(is_own);
+    verify.notices.retain(is_own);
+    // Nothing says which of these files are the team's.
+    (verify.retired, verify.unnamed) = (0, 0);
+    (verify.commits, verify.files, verify.rows) = Default::default();
+    (verify.found_from, verify.found_to) = (None, None);
+    verify.conclude();
+    verify
 }
 
 /// Refuses a report whose own text, which is part of the pack, names a person.

@@ -70,7 +70,13 @@ impl Section {
             title: printable(&report.title),
             question: printable(&report.question),
             controls: clean(&report.controls),
-            notes: about.without_text.iter().chain(&report.notes).map(|text| printable(text)).collect(),
+            notes: about
+                .without_text
+                .iter()
+                .chain(&about.roster)
+                .chain(&report.notes)
+                .map(|text| printable(text))
+                .collect(),
             params: about.params.iter().map(|(name, value)| (name.clone(), threshold(report, name, value))).collect(),
             period: period(about, run.zone()),
             coverage: covered(about),

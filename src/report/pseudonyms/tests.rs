@@ -1,3 +1,4 @@
+use super::super::{Format, Medium, sink_for};
 use super::*;
 
 fn pseudonyms(key: u8) -> Pseudonyms {
@@ -79,6 +80,25 @@ fn an_identifier_is_found_inside_a_word() {
         assert_eq!(names.in_text(text), expected, "{text}");
         assert_eq!(names.left_in(&expected), None, "{expected}");
     }
+}
+
+/// A computer can have the name of a word, and the program's own words stay.
+#[test]
+fn a_column_of_words_keeps_the_words_that_are_names_of_computers() {
+    let rows = [("computer", "medium"), ("person", "usr-anna"), ("named", "fluid")];
+    let names = Pseudonyms::new([7; 32], rows.map(|(kind, text)| (kind.to_owned(), text.to_owned(), None)));
+    let texts = StringArray::from(vec!["medium", "fluid", "usr-anna", "x@y.example"]);
+    let mut out = Vec::new();
+    let mut inner = sink_for(Format::Csv, &mut out, Medium::default());
+    let sink = Pseudonymised::new(inner.as_mut(), &names);
+    let of = |column: &str| {
+        let changed = sink.texts(&texts, Content::of(column));
+        changed.iter().map(|text| text.unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let (medium, anna, stranger) = (names.name("medium"), names.name("usr-anna"), names.name("x@y.example"));
+    assert_eq!(of("severity"), ["medium", "fluid", anna.as_str(), stranger.as_str()]);
+    assert_eq!(of("detail"), [medium.as_str(), "fluid", anna.as_str(), stranger.as_str()]);
+    assert_eq!(of("host"), [medium.clone(), names.name("fluid"), anna, stranger]);
 }
 
 #[test]

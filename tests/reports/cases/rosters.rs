@@ -164,6 +164,30 @@ fn what_nobody_has_read_yet_has_a_row_that_says_so() {
     }
 }
 
+/// The token may not read the roster any more: an empty report would say that nothing changed.
+#[test]
+fn a_roster_that_nobody_read_again_states_its_last_read() {
+    let place = Place::empty();
+    let computers = json!([{"id": "d1", "name": "PC-1", "users": ["u1"]}]);
+    let served = people(&json!([user("u1", "ann@own.example")]), &json!({}), &computers);
+    read_roster(&place, "2026-10-02T03:00:00Z", &served);
+    assert_eq!(column(&place, &asked("R08"), "change"), ["not read again"]);
+    let statement = |report: &str| {
+        let period = ["--from", "2026-10-12", "--to", "2026-11-09", "--tz", "UTC", "--format", "csv"];
+        place.run(&[&["report", "run", report], &period[..]].concat()).text().to_owned()
+    };
+    let read =
+        ": people last read at 2026-10-02T03:00:00Z, computers last read at 2026-10-02T03:00:00Z, groups last read at";
+    for report in ["r07", "r08", "r10", "r11"] {
+        let said = statement(report);
+        assert!(said.contains("# roster: ") && said.contains(read), "{report}: {said}");
+    }
+    assert!(!statement("r02").contains("roster:"), "R02 uses no roster");
+    read_roster(&place, "2026-10-20T03:00:00Z", &served);
+    assert_eq!(column(&place, &asked("R08"), "change"), Vec::<Value>::new());
+    assert!(statement("r10").contains("people last read at 2026-10-20T03:00:00Z"));
+}
+
 #[test]
 fn computers_whose_grants_may_not_be_read_are_not_called_computers_without_grants() {
     let place = Place::empty();

@@ -103,15 +103,11 @@ impl<'a> Eraser<'a> {
             }
             let texts = array.as_string_opt::<i32>().ok_or_else(|| format!("column {} is not text", field.name()))?;
             let new: Vec<Option<String>> = texts.iter().map(|text| text.and_then(|text| self.text(text))).collect();
-            let found = (0..).zip(&new).filter(|(_, new)| new.is_some()).map(|(at, _)| at);
-            hits.extend(found);
-            let is_of_person = OF_PERSON.contains(&name);
-            if is_of_person || new.iter().any(Option::is_some) {
+            hits.extend((0..).zip(&new).filter(|(_, new)| new.is_some()).map(|(at, _)| at));
+            let is_lost = |at: &u32| OF_PERSON.contains(&name) && own.contains(at);
+            if !own.is_empty() || new.iter().any(Option::is_some) {
                 let rewritten = (0..).zip(texts.iter().zip(&new));
-                let rewritten = rewritten.map(|(at, (text, new))| match is_of_person && own.contains(&at) {
-                    true => None,
-                    false => new.as_deref().or(text),
-                });
+                let rewritten = rewritten.map(|(at, (text, new))| new.as_deref().or(text).filter(|_| !is_lost(&at)));
                 *array = Arc::new(rewritten.collect::<StringArray>());
             }
         }
@@ -123,10 +119,8 @@ impl<'a> Eraser<'a> {
     /// The rows of the roster that describe the subject.
     fn own_rows(&self, batch: &RecordBatch) -> BTreeSet<u32> {
         let columns = PERSON.iter().filter_map(|name| batch.column_by_name(name)?.as_string_opt::<i32>());
-        let rows = columns.flat_map(|texts| (0..).zip(texts));
-        rows.filter(|(_, text)| text.is_some_and(|text| self.order.subject.find(text).is_some()))
-            .map(|(at, _)| at)
-            .collect()
+        let is_subject = |text: Option<&str>| text.is_some_and(|text| self.order.subject.find(text).is_some());
+        columns.flat_map(|texts| (0..).zip(texts)).filter_map(|(at, text)| is_subject(text).then_some(at)).collect()
     }
 
     /// Marks the rewritten rows, if the dataset has columns for marks.

@@ -80,6 +80,17 @@ pub fn run(global: &Global, args: &EraseArgs) -> Result<Exit, Error> {
     let prepare =
         |request: Request| Prepared::new(&archive, &request, args.unlinkable).map_err(|error| request.placed(error));
     let orders = requests.into_iter().map(prepare).collect::<Result<Vec<_>, _>>()?;
+    for order in &orders {
+        let further = order.further_ids();
+        if further > 0 {
+            say(&format!(
+                "{}: the roster joins the subject to {} that the order does not give: --dry-run lists each one in \
+                 inventory_users; if it is the same person, give it as a further --subject",
+                order.order.id,
+                plural(further as u64, "user id")
+            ));
+        }
+    }
     if args.dry_run {
         return dry_run(&orders, &args.output);
     }

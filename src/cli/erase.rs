@@ -56,7 +56,8 @@ pub struct EraseArgs {
 
 const AFTER: &str = "\
 Annals finds a value if it is a whole column or a whole JSON string: also as a key, in an escaped spelling, or inside a string that \
-holds JSON. It compares values without case. Rows, times and counts stay. Annals removes the files that held the subject \
+holds JSON. It compares values without case. In the person's own rows of the roster, names, annotations and the last IP address \
+become empty. Rows, times and counts stay. Annals removes the files that held the subject \
 at once, together with every other file that no ledger line names. The ledger records what the order changed, and never records the \
 subject. If an order was interrupted, give it again: it continues where it stopped. Until then `annals status` names it. \
 Remove the person at the service first: otherwise the next read of people and computers archives the person again. Stop the daemon \

@@ -10,6 +10,7 @@
 -- note: policy is the class's policy in [retention]; due is the end of the oldest whole month that is older than the policy and that nothing keeps; with keep_at_most_days, due counts from the oldest row
 -- note: held: months are older than their policy, and kept_by names the reason that keeps them; expired: a month that `annals retention apply` or the daemon removed in the period, with its ledger line; hold: a legal hold that was active in the period
 -- note: erased: the rows of a class that an order of `annals erase` changed in the period, with the times of the oldest and newest; ledger_seq and line_sha256 name the ledger line of the order, which proves that nothing else changed
+-- note: unfinished: an order of `annals erase` began and is not done, so it certifies nothing yet: give it again with the same subject; a row of the class order names each team that it covers, and its other rows show what it changed so far
 -- note: salts_replaced: the order was given with --unlinkable, so only hashes and signatures attest what earlier lines say of the months that it changed; `annals verify` names these months as SALT_REPLACED
 -- note: short: the archive of this stream is younger than keep_at_least_days; begins is the time from which Annals could read the service, or the end of the last expired month; R24 shows months that somebody removed by other means as faults
 WITH file AS (
@@ -55,12 +56,18 @@ WITH file AS (
     FROM holds WHERE added_at < $to AND (released_at IS NULL OR released_at >= $from) AND ($team IS NULL OR team_id = $team)
 ), erased_row AS (
     SELECT e.team_id, e.dataset AS class, e.files, e."rows", local_time(e.first_event_at, $tz) AS oldest_local,
-        local_time(e.last_event_at, $tz) AS newest_local, 'erased' AS state, local_time(e.erased_at, $tz) AS done_local, e.ledger_seq,
+        local_time(e.last_event_at, $tz) AS newest_local, CASE WHEN u.order_id IS NULL THEN 'erased' ELSE 'unfinished' END AS state,
+        CASE WHEN u.order_id IS NOT NULL THEN 'high' END AS severity, local_time(e.erased_at, $tz) AS done_local, e.ledger_seq,
         e.order_id, l.sha256 AS line_sha256, e.salts_replaced
     FROM erasures e LEFT JOIN ledger l ON l.team_id = e.team_id AND l.seq = e.ledger_seq
+    LEFT JOIN (SELECT DISTINCT order_id FROM unfinished_erasures) u ON u.order_id = e.order_id
     WHERE e.erased_at >= $from AND e.erased_at < $to AND ($team IS NULL OR e.team_id = $team)
+), unfinished_row AS (
+    SELECT team_id, 'order' AS class, 'unfinished' AS state, 'high' AS severity, order_id
+    FROM unfinished_erasures WHERE $team IS NULL OR team_id = $team
 )
 SELECT * FROM class_row UNION ALL BY NAME SELECT * FROM expired_row UNION ALL BY NAME SELECT * FROM hold_row UNION ALL BY NAME SELECT * FROM erased_row
+UNION ALL BY NAME SELECT * FROM unfinished_row
 ORDER BY team_id, class, done_local NULLS FIRST, oldest_local, ledger_seq;
 
 -- chart rows

@@ -132,6 +132,14 @@ def of_month(live, dataset, month):
     return [entry for entry in live.values() if entry["dataset"] == dataset and f"/month={month}/" in entry["path"]]
 
 
+def check_holds(where, holds, dataset, start, end):
+    """Whether no hold covers rows that a line removes or erases."""
+    for hold in holds:
+        begins, ends = (moment(hold[edge]) if edge in hold else None for edge in ("from", "to"))
+        if dataset == "quarantine" or ((begins is None or begins < end) and (ends is None or start < ends)):
+            fault("POLICY_VIOLATION", where, f"rows of {dataset} were under the hold {hold['id']}")
+
+
 def check_expired(where, parsed, live, holds, windows, gone):
     """Whether rows that go outlived their class, are those that the line says, and are under no hold."""
     body = parsed["body"]
@@ -160,10 +168,7 @@ def check_expired(where, parsed, live, holds, windows, gone):
             fault("POLICY_VIOLATION", where, f"{dataset} of {month} had not outlived their class")
         if any(state != "sealed" for (stream, at), state in windows.items() if stream == dataset and at[:7] == month):
             fault("STATE", where, f"windows of {dataset} of {month} are open")
-        for hold in holds.values():
-            begins, ends = (moment(hold[edge]) if edge in hold else None for edge in ("from", "to"))
-            if dataset == "quarantine" or ((begins is None or begins < end) and (ends is None or start < ends)):
-                fault("POLICY_VIOLATION", where, f"{dataset} of {month} were under the hold {hold['id']}")
+        check_holds(where, holds.values(), dataset, start, end)
     gone |= {(record["dataset"], record["month"][:7]) for record in body.get("expired", [])}
     for entry in body.get("adds", []):
         if entry["dataset"] in ("activity", "connections", "billing") and any(
@@ -178,8 +183,8 @@ def check_expired(where, parsed, live, holds, windows, gone):
     windows |= {(window["stream"], window["start"]): window["state"] for window in body.get("windows", [])}
 
 
-def check_erased(where, body, live):
-    """Whether an erasure changed the rows that it declares and no others."""
+def check_erased(where, body, live, holds):
+    """Whether an erasure changed the rows that it declares and no others, and none under a hold that covers every subject."""
     def place(entry):
         return (*entry["path"].rsplit("-", 1)[:1], entry["dataset"], entry["role"], entry["rows"], entry.get("first"), entry.get("last"))
     before, after = [live[path] for path in body.get("removes", []) if path in live], body.get("adds", [])
@@ -188,6 +193,10 @@ def check_erased(where, body, live):
     parts = {part["dataset"]: part for part in body["erased"]["parts"]}
     if set(body) - {"adds", "removes", "erased", "salts", "findings"} or len(parts) != len(body["erased"]["parts"]):
         fault("STATE", where, "an erasure does more than erase")
+    for dataset, part in parts.items():
+        first = moment(part["first"]) if "first" in part else datetime.datetime.min
+        end = moment(part["last"]) + datetime.timedelta(microseconds=1) if "last" in part else datetime.datetime.max
+        check_holds(where, [hold for hold in holds.values() if "subject" not in hold], dataset, first, end)
     for dataset in {entry["dataset"] for entry in before} | set(parts):
         part = parts.get(dataset, {"erased_digest": "0", "replaced_digest": "0", "rows": 0})
         def total(entries):
@@ -225,7 +234,7 @@ def check_ledger(folder, archive_id):
                 fault("PATH_MISMATCH", f"{path}:{number}", f"belongs in the file of {day}")
             check_expired(f"{path}:{number}", parsed, live, holds, windows, gone_months)
             if "erased" in parsed["body"]:
-                check_erased(f"{path}:{number}", parsed["body"], live)
+                check_erased(f"{path}:{number}", parsed["body"], live, holds)
             for gone in parsed["body"].get("removes", []):
                 if live.pop(gone, None) is None:
                     fault("STATE", f"{path}:{number}", f"removes {gone}, which is not live")
@@ -306,6 +315,9 @@ def main(root, ledger_root):
         known.update(live, (salt_name(key, month, sha256) for month, sha256 in named.items()))
         contents.update((entry["role"], entry["sha256"]) for entry in live.values())
         retired |= removed
+    for folder in {path.parent.name for path in root.glob("snapshots/team=*/*.json")}:
+        if not any(path.stat().st_size for path in (ledger_root / "ledger" / folder).glob("*")):
+            fault("SEQ_GAP", f"ledger/{folder}", "no line is there, but a snapshot exists")
     for base, path in sorted((base, path) for base in {root, ledger_root} for path in base.rglob("*") if path.is_file()):
         name = str(path.relative_to(base))
         is_there = base == (ledger_root if name.startswith("ledger/") else root)

@@ -56,7 +56,8 @@ pub struct EraseArgs {
 
 const AFTER: &str = "\
 Annals finds a value if it is a whole column or a whole JSON string: also as a key, in an escaped spelling, or inside a string that \
-holds JSON. It compares values without case. Rows, times and counts stay. Annals removes the files that held the subject \
+holds JSON. It compares values without case. In the person's own rows of the roster, names, annotations and the last IP address \
+become empty. Rows, times and counts stay. Annals removes the files that held the subject \
 at once, together with every other file that no ledger line names. The ledger records what the order changed, and never records the \
 subject. If an order was interrupted, give it again: it continues where it stopped. Until then `annals status` names it. \
 Remove the person at the service first: otherwise the next read of people and computers archives the person again. Stop the daemon \
@@ -80,6 +81,17 @@ pub fn run(global: &Global, args: &EraseArgs) -> Result<Exit, Error> {
     let prepare =
         |request: Request| Prepared::new(&archive, &request, args.unlinkable).map_err(|error| request.placed(error));
     let orders = requests.into_iter().map(prepare).collect::<Result<Vec<_>, _>>()?;
+    for order in &orders {
+        let further = order.further_ids();
+        if further > 0 {
+            say(&format!(
+                "{}: the roster joins the subject to {} that the order does not give: --dry-run lists each one in \
+                 inventory_users; if it is the same person, give it as a further --subject",
+                order.order.id,
+                plural(further as u64, "user id")
+            ));
+        }
+    }
     if args.dry_run {
         return dry_run(&orders, &args.output);
     }

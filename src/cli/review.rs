@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::archive::{Archive, Committed, Draft, ReviewOutcome, ReviewRecord, check_ledger_text};
+use crate::archive::{Archive, Committed, Draft, ReviewOutcome, ReviewRecord, TeamState, check_ledger_text};
 use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::model::{LedgerSeq, TeamId};
@@ -43,8 +43,9 @@ struct SignArgs {
 }
 
 const AFTER: &str = "\
-A recorded review is permanent: nobody can change or remove a ledger line. Another review adds another line. The view `reviews` \
-and report R26 show all reviews.
+A recorded review is permanent: nobody can change or remove a ledger line. Another review adds another line. If \
+`review sign` was interrupted, repeat it unchanged: it adds the line where it is missing. The view `reviews` and report R26 show all \
+reviews.
 Exit codes: 0 done; 1 a file of the pack was changed, or the ledger cannot be written; 2 wrong use.";
 
 fn text(text: &str) -> Result<String, String> {
@@ -77,12 +78,16 @@ fn sign(config: &Config, args: &SignArgs) -> Result<Exit, Error> {
     };
     for team in &reviewed {
         let mut writer = archive.writer(team)?;
+        let label = teams::archived_label(&archive, team);
+        if let Some(seq) = recorded(writer.state(), &review) {
+            output::say(&printable(&format!("team {label}: line {seq} of the ledger already records this review")));
+            continue;
+        }
         let draft = Draft { reviews: vec![review.clone()], ..Draft::default() };
         let seq = match writer.commit(draft, now)? {
             Committed::Committed { seq, .. } | Committed::AlreadyCommitted { seq } => seq,
             Committed::Nothing => writer.state().seq,
         };
-        let label = teams::archived_label(&archive, team);
         output::say(&printable(&format!("team {label}: line {seq} of the ledger records the review")));
     }
     let message = format!(
@@ -97,6 +102,13 @@ fn sign(config: &Config, args: &SignArgs) -> Result<Exit, Error> {
     output::print(printable(&message).trim_end().as_bytes())?;
     output::print(b"\n")?;
     Ok(Exit::Done)
+}
+
+/// The line of a team's last review of the pack, if it says the same: an interrupted command can have written it.
+fn recorded(state: &TeamState, review: &ReviewRecord) -> Option<LedgerSeq> {
+    let (seq, last) = state.reviews.iter().rfind(|(_, held)| held.pack_sha256 == review.pack_sha256)?;
+    let said = |of: &ReviewRecord| (of.reviewer.clone(), of.outcome, of.ticket.clone());
+    (said(last) == said(review)).then_some(*seq)
 }
 
 /// The teams of the pack. This archive must hold all of them.

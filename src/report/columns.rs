@@ -30,6 +30,7 @@ pub enum View {
     Expired,
     Retention,
     Erasures,
+    UnfinishedErasures,
 }
 
 const fn text(name: &'static str) -> Column {
@@ -267,11 +268,14 @@ const ERASURES: [Column; 10] = [
     flag("salts_replaced"),
 ];
 
+/// A team of an order that began and is not done.
+const UNFINISHED_ERASURES: [Column; 2] = [text("team_id"), text("order_id")];
+
 const INVENTORY_READS: [Column; 5] =
     [text("team_id"), text("part"), time("read_at"), flag("visible"), count("entities")];
 
 impl View {
-    pub const ALL: [View; 26] = [
+    pub const ALL: [View; 27] = [
         View::Activity,
         View::Connections,
         View::Billing,
@@ -298,9 +302,11 @@ impl View {
         View::Expired,
         View::Retention,
         View::Erasures,
+        View::UnfinishedErasures,
     ];
     /// Views whose rows are read only when a query uses them.
-    pub const LOOKED_UP: [View; 4] = [View::Ledger, View::ArchiveFiles, View::Verification, View::VerificationVerdict];
+    pub const LOOKED_UP: [View; 5] =
+        [View::Ledger, View::ArchiveFiles, View::Verification, View::VerificationVerdict, View::UnfinishedErasures];
 
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -322,6 +328,7 @@ impl View {
             View::Expired => "expired",
             View::Retention => "retention",
             View::Erasures => "erasures",
+            View::UnfinishedErasures => "unfinished_erasures",
         }
     }
 
@@ -347,6 +354,7 @@ impl View {
             View::Expired => EXPIRED.to_vec(),
             View::Retention => RETENTION.to_vec(),
             View::Erasures => ERASURES.to_vec(),
+            View::UnfinishedErasures => UNFINISHED_ERASURES.to_vec(),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Views whose rows are read from the archive only when a query uses them: the ledger's lines, the live files, and the result of
-//! `verify`. Seven years of ledger lines are too many rows for every query.
+//! Views whose rows are read from the archive only when a query uses them: the ledger's lines, the live files, the result of
+//! `verify`, and the unfinished orders. Seven years of ledger lines are too many rows for every query.
 
 use std::error::Error;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -9,7 +9,7 @@ use arrow::datatypes::DataType;
 use duckdb::vscalar::{ArrowFunctionSignature, VArrowScalar};
 use serde_json::{Value, json};
 
-use crate::archive::{AddedFile, Archive, LedgerLine, VerifyReport, verify};
+use crate::archive::{AddedFile, Archive, LedgerLine, PendingOrder, VerifyReport, verify};
 use crate::model::{Instant, LedgerSeq, TeamId};
 
 use super::columns::View;
@@ -78,6 +78,7 @@ impl Lookup {
             }),
             View::Verification => Ok(self.verified()?.map_or_else(Vec::new, fault_values)),
             View::VerificationVerdict => Ok(self.verified()?.map(verdict_values).into_iter().collect()),
+            View::UnfinishedErasures => self.unfinished_erasures(),
             other => Err(format!("view {} is not looked up", other.as_str())),
         }
     }
@@ -92,6 +93,16 @@ impl Lookup {
             found.extend(rows(archive, team, *last)?);
         }
         Ok(found)
+    }
+
+    fn unfinished_erasures(&self) -> Result<Vec<Value>, String> {
+        let Some(archive) = &self.archive else { return Ok(Vec::new()) };
+        let mut rows = Vec::new();
+        for PendingOrder { order, teams, .. } in archive.pending_orders().map_err(|e| e.to_string())? {
+            let shown = teams.iter().filter(|team| self.teams.iter().any(|(of, _)| of == *team));
+            rows.extend(shown.map(|team| json!({"team_id": team.as_str(), "order_id": order})));
+        }
+        Ok(rows)
     }
 
     /// The result of `verify`; `None` without an archive.

@@ -332,7 +332,7 @@ fn an_archive_is_verified_only_if_a_query_needs_it() {
 #[test]
 fn a_ledger_out_of_reach_is_no_empty_ledger() {
     let data = ViewData { has_ledger_elsewhere: true, ..ViewData::default() };
-    for view in ["ledger", "archive_files", "verification", "verification_verdict"] {
+    for view in ["ledger", "archive_files", "verification", "verification_verdict", "unfinished_erasures"] {
         let engine = Engine::open(data.clone(), SMALL).unwrap();
         let error = ask(&engine, &format!("SELECT * FROM {view}"), Format::Csv).unwrap_err().to_string();
         assert!(error.contains("from the place of the ledger: use `annals sql`"), "{view}: {error}");

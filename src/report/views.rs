@@ -62,7 +62,11 @@ fn body(data: &ViewData, view: View) -> String {
         View::Expired => over_rows(view, data.expired.iter().map(expired_values)),
         View::Retention => over_rows(view, data.retention.iter().map(retained_values)),
         View::Erasures => over_rows(view, data.erasures.iter().map(erasure_values)),
-        View::Ledger | View::ArchiveFiles | View::Verification | View::VerificationVerdict => {
+        View::Ledger
+        | View::ArchiveFiles
+        | View::Verification
+        | View::VerificationVerdict
+        | View::UnfinishedErasures => {
             // The engine would evaluate a constant when it creates the view.
             let asked = format!("FROM (VALUES ('{}')) AS asked(view)", view.as_str());
             from_json(view, &format!("{ROWS_FUNCTION}(asked.view)"), &asked)
@@ -78,7 +82,7 @@ fn body(data: &ViewData, view: View) -> String {
 pub fn client_sql(data: &ViewData) -> Result<String, ReportError> {
     let mut views = views_sql(data);
     let lookup = Lookup::of(data);
-    for view in [View::Ledger, View::ArchiveFiles] {
+    for view in [View::Ledger, View::ArchiveFiles, View::UnfinishedErasures] {
         let rows = lookup.rows(view).map_err(|message| ReportError::Engine(format!("{ARCHIVE_FAILED}{message}")))?;
         push_view(&mut views, view, &over_rows(view, rows.into_iter()));
     }

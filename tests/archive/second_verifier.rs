@@ -70,7 +70,7 @@ fn forge_rows_digest(line: &mut Vec<u8>) {
 
 /// Each kind of damage, and the code that both verifiers report.
 type Damage = (&'static str, &'static str, fn(&Path));
-const DAMAGES: [Damage; 11] = [
+const DAMAGES: [Damage; 12] = [
     ("a flipped bit in a file", "FILE_HASH", |root| {
         rewrite(&of_kind(root, "parquet")[0], |bytes| {
             let middle = bytes.len() / 2;
@@ -88,6 +88,7 @@ const DAMAGES: [Damage; 11] = [
         let ledger = &of_kind(&root.join("ledger/team=acme"), "jsonl")[0];
         fs::remove_file(ledger).expect("removed");
     }),
+    ("the ledger gone", "SEQ_GAP", |root| fs::remove_dir_all(root.join("ledger")).expect("removed")),
     ("bytes behind the last line", "TORN_TAIL", |root| {
         rewrite(of_kind(root, "jsonl").last().expect("a ledger"), |bytes| bytes.extend(b"{\"v\":1"));
     }),
@@ -173,6 +174,54 @@ fn another_verifier_holds_an_erasure_to_what_it_declares() {
     assert!(status == 1 && ours.contains("STATE"), "{ours}");
     let (is_clean, theirs) = second(&python, &place.archive());
     assert!(!is_clean && theirs.contains("STATE") && theirs.contains("than it declares"), "{theirs}");
+}
+
+#[test]
+fn another_verifier_refuses_an_erasure_under_a_hold() {
+    let Some(python) = python_with_duckdb(LEFT_OUT) else { return };
+    let place = Place::new();
+    let run = |arguments: &[&str]| {
+        let (status, said, _) = place.run(arguments);
+        assert_eq!(status, 0, "{said}");
+    };
+    run(&["hold", "add", "--id", "CASE-7", "--reason", "a claim"]);
+    run(&["hold", "release", "CASE-7", "--reason", "settled"]);
+    run(&["erase", "--subject", "=cmd|' /C calc'!A0", "--order", "DPO-1", "--yes-all"]);
+    assert_eq!(second(&python, &place.archive()), (true, "no fault\n".to_owned()));
+    let ledgers = of_kind(&place.archive().join("ledger"), "jsonl");
+    ledgers.iter().for_each(|ledger| rewrite(ledger, |bytes| *bytes = without_release(bytes)));
+    let (status, ours, _) = place.run(&["verify"]);
+    assert!(status == 1 && ours.contains("POLICY_VIOLATION"), "{ours}");
+    let (is_clean, theirs) = second(&python, &place.archive());
+    assert!(!is_clean && theirs.contains("POLICY_VIOLATION"), "{theirs}");
+}
+
+/// The lines of a ledger file without the release of a hold, numbered and hashed again.
+fn without_release(ledger: &[u8]) -> Vec<u8> {
+    let text = std::str::from_utf8(ledger).expect("text");
+    let (mut made, mut removed, mut hash) = (String::new(), 0, String::new());
+    for line in text.lines() {
+        if line.contains("\"release\":{") {
+            removed += 1;
+            continue;
+        }
+        let end = line.rfind(",\"sha256\"").expect("a hash");
+        let mut body = line[..end].to_owned();
+        if removed > 0 {
+            let number = |text: &str, name: &str| {
+                let at = text.find(name).expect("a member") + name.len();
+                (at, at + text[at..].find(',').expect("another member"))
+            };
+            let (from, to) = number(&body, "\"seq\":");
+            let seq: u64 = body[from..to].parse().expect("a number");
+            body.replace_range(from..to, &(seq - removed).to_string());
+            let (from, to) = number(&body, "\"prev\":");
+            body.replace_range(from..to, &format!("\"{hash}\""));
+        }
+        hash = hex::encode(Sha256::new().chain_update(b"annals ledger line v1\n").chain_update(&body).finalize());
+        made += &format!("{body},\"sha256\":\"{hash}\"}}\n");
+    }
+    made.into_bytes()
 }
 
 /// A young file that no line names can belong to another writer, so the order writes a line that only fences writers.
@@ -269,7 +318,7 @@ fn the_second_verifier_accepts_an_archive_of_real_syncs() {
     for part in ["connections", "sessions", "inventory_users"] {
         assert!(archive.join("tables").join(part).is_dir(), "{part}");
     }
-    assert!(fs::read_to_string(SCRIPT).expect("the script").lines().count() <= 320);
+    assert!(fs::read_to_string(SCRIPT).expect("the script").lines().count() <= 335);
 }
 
 /// An archive in which October expires as `body` says, by a line that the program may never write.

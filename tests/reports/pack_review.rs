@@ -5,7 +5,8 @@ use crate::reporting;
 use std::fs;
 use std::io::Write as _;
 
-use reporting::{Outcome, Place};
+use annals::model::{Stream, TeamId};
+use reporting::{Day, HOUR, Outcome, Place};
 
 fn pack(place: &Place, output: &str) -> Outcome {
     place.run(&[
@@ -53,6 +54,32 @@ fn a_review_is_recorded_and_the_archive_still_verifies() {
         }
     }
     assert!(text.contains("\"reviewer\":\"R. Viewer\"") && !text.contains("://"));
+}
+
+/// A ledger line is permanent, so the repeated command must not record the review of the first team again.
+#[test]
+fn an_interrupted_review_continues_where_it_stopped() {
+    let place = Place::one_event();
+    place.commit_whole("beta", vec![Day::new(Stream::Connections, "2026-10-10").with(1, 12 * HOUR)], Vec::new());
+    let _ = pack(&place, "out");
+    let sign = |outcome: &str| {
+        place.run(&["review", "sign", "--pack", "out", "--reviewer", "R. Viewer", "--outcome", outcome])
+    };
+    let reviews = || {
+        let sql = "SELECT team_id, outcome, count(*) AS n FROM reviews GROUP BY ALL ORDER BY 1, 2";
+        place.run(&["sql", sql, "--format", "csv"]).text().to_owned()
+    };
+    let lock = place.opened().writer(&TeamId::from("beta")).unwrap();
+    let refused = sign("accepted");
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert_eq!(reviews(), "team_id,outcome,n\nacme,accepted,1\n");
+    drop(lock);
+    let repeated = sign("accepted");
+    assert!(repeated.code == 0 && repeated.stderr.contains("already records this review"), "{repeated:?}");
+    assert_eq!(reviews(), "team_id,outcome,n\nacme,accepted,1\nbeta,accepted,1\n");
+    // Another outcome is another review.
+    assert_eq!(sign("rejected").code, 0);
+    assert_eq!(reviews().lines().count(), 5);
 }
 
 #[test]

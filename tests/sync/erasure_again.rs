@@ -161,3 +161,15 @@ fn a_wrong_file_changes_nothing_and_is_named_in_one_line() {
     again(&program, &file, &["--order", "DPO-3"]).ended(2).says(&["--again", "--order"]);
     assert_eq!((program.ledger_lines(), files_below(&program.archive())), before);
 }
+
+/// An order finds only the given values, so an order with the address alone leaves the events that hold the user's id.
+#[test]
+fn an_order_counts_the_user_ids_that_the_roster_joins_to_its_address() {
+    let (_service, program) = read();
+    let erase = ["erase", "--order", "DPO-1", "--subject", "u1@example.com", "--dry-run", "--format", "json"];
+    let dry = program.run(&erase).ended(0).says(&["joins the subject to 1 user id that the order does not give"]);
+    let is_user = |row: &&serde_json::Value| row["dataset"] == "inventory_users" && row["id"] == "team-one-u1";
+    assert_eq!(rows(&dry.stdout).iter().filter(is_user).count(), 1, "{dry:?}");
+    let whole = program.run(&[&erase[..], &["--subject", "team-one-u1"]].concat()).ended(0);
+    assert!(!whole.said().contains("joins the subject"), "{whole:?}");
+}

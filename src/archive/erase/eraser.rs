@@ -23,6 +23,10 @@ const KEPT: [&str; 6] =
 /// Columns whose values are words of the service, which a person's name can equal.
 const WORDS: [&str; 7] =
     ["outcome", "member_kind", "grantee_kind", "role", "remote_access", "tunnel_id", "source_type"];
+/// Columns of the roster that name the person of the row.
+const PERSON: [&str; 2] = ["user_id", "email"];
+/// Columns of the roster that describe this person. A pseudonym beside them would not hide the person.
+const OF_PERSON: [&str; 4] = ["first_name", "last_name", "annotations", "last_used_ip"];
 /// The number of hash digits in the id of an event whose id Annals made from its content.
 const CONTENT_ID_DIGITS: usize = 32;
 
@@ -91,6 +95,7 @@ impl<'a> Eraser<'a> {
         let mut hits = BTreeSet::new();
         let mut columns: Vec<ArrayRef> = batch.columns().to_vec();
         let schema = batch.schema();
+        let own = self.own_rows(batch);
         for (field, array) in schema.fields().iter().zip(&mut columns) {
             let name = field.name().as_str();
             if *field.data_type() != DataType::Utf8 || KEPT.contains(&name) || WORDS.contains(&name) {
@@ -98,16 +103,24 @@ impl<'a> Eraser<'a> {
             }
             let texts = array.as_string_opt::<i32>().ok_or_else(|| format!("column {} is not text", field.name()))?;
             let new: Vec<Option<String>> = texts.iter().map(|text| text.and_then(|text| self.text(text))).collect();
-            let found = (0..).zip(&new).filter(|(_, new)| new.is_some()).map(|(at, _)| at);
-            hits.extend(found);
-            if new.iter().any(Option::is_some) {
-                let rewritten = texts.iter().zip(&new).map(|(text, new)| new.as_deref().or(text));
+            hits.extend((0..).zip(&new).filter(|(_, new)| new.is_some()).map(|(at, _)| at));
+            let is_lost = |at: &u32| OF_PERSON.contains(&name) && own.contains(at);
+            if !own.is_empty() || new.iter().any(Option::is_some) {
+                let rewritten = (0..).zip(texts.iter().zip(&new));
+                let rewritten = rewritten.map(|(at, (text, new))| new.as_deref().or(text).filter(|_| !is_lost(&at)));
                 *array = Arc::new(rewritten.collect::<StringArray>());
             }
         }
         self.mark(batch, &hits, &mut columns);
         let all = RecordBatch::try_new(schema, columns).map_err(|e| e.to_string())?;
         Ok((hits, all))
+    }
+
+    /// The rows of the roster that describe the subject.
+    fn own_rows(&self, batch: &RecordBatch) -> BTreeSet<u32> {
+        let columns = PERSON.iter().filter_map(|name| batch.column_by_name(name)?.as_string_opt::<i32>());
+        let is_subject = |text: Option<&str>| text.is_some_and(|text| self.order.subject.find(text).is_some());
+        columns.flat_map(|texts| (0..).zip(texts)).filter_map(|(at, text)| is_subject(text).then_some(at)).collect()
     }
 
     /// Marks the rewritten rows, if the dataset has columns for marks.

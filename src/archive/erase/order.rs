@@ -41,10 +41,6 @@ pub struct PendingOrder {
 }
 
 impl PendingOrder {
-    fn path(&self) -> String {
-        order_path(&self.order)
-    }
-
     /// The interrupted order; `None` if it began for another subject.
     pub fn resumed(&self, subject: &Subject) -> Option<Order> {
         let key = self.key;
@@ -75,7 +71,7 @@ impl PendingOrder {
     pub fn save(&self, store: &dyn Store) -> Result<(), ArchiveError> {
         let mut bytes = serde_json::to_vec(self).expect("BUG: an order has no map with odd keys");
         bytes.push(b'\n');
-        Ok(put(store, &self.path(), &bytes)?)
+        Ok(put(store, &order_path(&self.order), &bytes)?)
     }
 
     /// Destroys the key.
@@ -83,7 +79,7 @@ impl PendingOrder {
     /// # Errors
     /// When the store fails.
     pub fn destroy(&self, store: &dyn Store) -> Result<Vec<Unerased>, ArchiveError> {
-        Ok(store.erase_all(&[&self.path()])?)
+        Ok(store.erase_all(&[&order_path(&self.order)])?)
     }
 }
 
@@ -128,7 +124,7 @@ fn read(store: &dyn Store, path: &str) -> Result<PendingOrder, ArchiveError> {
     }
     let bytes = blob.to_bytes().map_err(|e| StoreError::io(Verb::Read, path, e))?;
     let order: PendingOrder = serde_json::from_slice(&bytes).map_err(|_| odd("the file holds no order of erasure"))?;
-    if order.path() != path {
+    if order_path(&order.order) != path {
         return Err(odd("the file holds no order of erasure"));
     }
     Ok(order)

@@ -67,6 +67,10 @@ fn verify_reports_a_replaced_file_that_exists_after_its_order() {
     // Until the order is complete, the file is expected.
     new_order(&archive).1.save(&disk).unwrap();
     assert_clean(&disk);
+    let notices = verify(&disk, &VerifyOptions::default()).unwrap().notices;
+    let notices: Vec<_> = notices.iter().filter(|notice| notice.code == FaultCode::UnfinishedErasure).collect();
+    let is_named = |object: &str| notices.iter().any(|notice| notice.object.starts_with(object));
+    assert!(notices.len() == 2 && is_named(&path) && is_named("scratch/erasure-"), "{notices:#?}");
 }
 
 /// A file that an earlier line removed can hold the subject, too. The order removed it, so it is no mere leftover.

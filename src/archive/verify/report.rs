@@ -55,6 +55,8 @@ pub enum FaultCode {
     Salt,
     /// An erasure replaced the salt of a month: only hashes and signatures attest its earlier row digests. A notice.
     SaltReplaced,
+    /// An order of erasure began and is not done. A notice.
+    UnfinishedErasure,
     /// The path cannot be read as a file: a link, or a disk error.
     Unreadable,
     /// By the machine's clock, a line was written before the line that it follows. A notice.

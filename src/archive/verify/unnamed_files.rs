@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::super::erase::order_path;
+use super::super::erase::{is_order, order_path};
 use super::super::state::TeamState;
 use super::super::{ArchiveError, FileEntry};
 use super::expectations::Expectations;
@@ -54,7 +54,16 @@ pub fn check(
         let removal = removed.get(path).copied();
         // A complete order leaves no file that a line removed before.
         let is_covered = |team| removal.is_none_or(|of| last_orders.get(team).is_some_and(|last| of.seq <= *last));
-        let order = removal.and_then(|removal| removal.order.as_deref()).filter(|order| !is_unfinished(order));
+        let (pending, order) = match removal.and_then(|removal| removal.order.as_deref()) {
+            Some(order) if is_unfinished(order) => (Some(order), None),
+            order => (None, order),
+        };
+        if let Some(pending) = pending {
+            let detail = format!("order {pending} erased this file, but it still exists: give the order again");
+            report.notice(FaultCode::UnfinishedErasure, path, detail);
+        } else if is_order(path) {
+            report.notice(FaultCode::UnfinishedErasure, path, "`annals status` names this order: give it again");
+        }
         // No program leaves a link or such a name outside `scratch/`, so its age excuses nothing.
         let is_young = entry.modified >= since && (entry.irregular.is_none() || is_scratch);
         let is_kept = order.is_none() && (is_young || removal.is_some_and(|removal| removal.at >= since));

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::archive::{Archive, FoundRow, Order, PendingOrder, Subject};
 use crate::error::Error;
-use crate::model::TeamId;
+use crate::model::{Dataset, InventoryPart, TeamId};
 use crate::web::plural;
 
 use super::super::teams;
@@ -53,6 +53,16 @@ impl Prepared {
         let found = found(archive, &asked, &order)?;
         let holds = holds_on(archive, &asked, &order)?;
         Ok(Self { teams: asked, order, pending, is_resumed, found, holds })
+    }
+
+    /// The number of user ids that the roster joins to the subject, and that are not given.
+    pub fn further_ids(&self) -> usize {
+        let parts = [InventoryPart::Users, InventoryPart::SsoUsers].map(Dataset::Inventory);
+        let of_users = self.found.rows.iter().filter(|(_, row)| parts.contains(&row.dataset));
+        let ids: BTreeSet<&str> = of_users.map(|(_, row)| row.id.as_str()).collect();
+        // An earlier order left a pseudonym.
+        let is_further = |id: &&&str| self.order.subject.find(id).is_none() && !id.starts_with("erased-");
+        ids.iter().filter(is_further).count()
     }
 }
 

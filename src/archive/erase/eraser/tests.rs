@@ -199,3 +199,34 @@ fn columns_with_words_of_the_service_stay() {
     assert_eq!(kept.map(value), ["user"; 6]);
     assert!(value("local_user_name").starts_with("erased-"));
 }
+
+/// The names of a person beside a pseudonym would say whose pseudonym it is. Namesakes keep theirs.
+#[test]
+fn the_own_row_of_a_person_loses_what_describes_the_person() {
+    let text = |name, texts: [&str; 4]| (name, Arc::new(StringArray::from(texts.to_vec())) as ArrayRef);
+    let batch = RecordBatch::try_from_iter([
+        text("user_id", ["u-1", "u-2", "u-3", "u-4"]),
+        text("email", ["x@example.com", "Ann@example.com", "bert@example.com", "cleo@example.com"]),
+        text("first_name", ["Ann", "Ann", "Ann", "Cleo"]),
+        text("last_name", ["Smith", "Smith", "Smith", "Jones"]),
+        text("annotations", [r#"{"desk":"7"}"#, "{}", "{}", "{}"]),
+        text("last_used_ip", ["192.0.2.7", "192.0.2.8", "192.0.2.9", "192.0.2.10"]),
+        text("role", ["admin", "user", "user", "user"]),
+    ]);
+    let order = order(&["u-1", "ann@example.com", "192.0.2.9"]);
+    let (hits, all) = Eraser::new(&order, Salt([0; 32])).columns(&batch.unwrap()).unwrap();
+    assert_eq!(hits, BTreeSet::from([0, 1, 2]));
+    let held = |name: &str| {
+        let texts = all.column_by_name(name).unwrap().as_string::<i32>();
+        texts.iter().map(|text| text.map(str::to_owned)).collect::<Vec<_>>()
+    };
+    let some = |text: &str| Some(text.to_owned());
+    assert_eq!(held("first_name"), [None, None, some("Ann"), some("Cleo")]);
+    assert_eq!(held("last_name"), [None, None, some("Smith"), some("Jones")]);
+    assert_eq!(held("annotations"), [None, None, some("{}"), some("{}")]);
+    assert_eq!(held("last_used_ip")[..2], [None, None]);
+    assert!(held("last_used_ip")[2].as_ref().unwrap().starts_with("erased-"));
+    assert_eq!(held("last_used_ip")[3], some("192.0.2.10"));
+    assert_eq!(held("role"), ["admin", "user", "user", "user"].map(some));
+    assert!(held("user_id")[0].as_ref().unwrap().starts_with("erased-") && held("user_id")[1] == some("u-2"));
+}

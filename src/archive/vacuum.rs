@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::model::path::{ArchivePath, DataPath, SCRATCH, ledger_of, salts_of, table_of};
 use crate::model::{Dataset, GRACE_MIN, Instant, LedgerSeq, TeamId, TeamKey};
 use crate::planted::{self, Bug};
-use crate::store::{Listed, Store, UnfinishedUpload};
+use crate::store::{Listed, Store, StoreError, Unerased, UnfinishedUpload};
 
 use super::erase::is_order;
 use super::ledger::Line;
@@ -32,6 +32,8 @@ pub struct ObsoleteFiles {
     pub expired: Vec<ObsoleteFile>,
     /// Younger: somebody can still read or name these.
     pub kept: Vec<ObsoleteFile>,
+    /// Entries under names that Annals never gives: `vacuum` leaves these.
+    pub foreign: Vec<Unerased>,
     /// Unfinished uploads older than the grace: `vacuum` aborts these.
     pub uploads: Vec<UnfinishedUpload>,
 }
@@ -50,14 +52,14 @@ impl Archive {
         };
         let since = store.now()?.minus(grace);
         let uploads = abandoned_uploads(store, &key, since);
-        let unnamed = unnamed(store, self.id(), team)?;
+        let (unnamed, foreign) = unnamed(store, self.id(), team)?;
         let recent = paths_within(store, &key, since, |body| body.removes)?;
         let is_recent = |entry: &Listed| entry.modified >= since || recent.contains(&entry.path);
         let (kept, expired): (Vec<Listed>, Vec<Listed>) = unnamed.into_iter().partition(is_recent);
         let published = published(store, &key, since, &expired)?;
         let file = |entry: Listed| ObsoleteFile { path: entry.path, bytes: entry.bytes };
         let mut found =
-            ObsoleteFiles { uploads, kept: kept.into_iter().map(file).collect(), ..ObsoleteFiles::default() };
+            ObsoleteFiles { uploads, foreign, kept: kept.into_iter().map(file).collect(), expired: Vec::new() };
         for file in expired.into_iter().map(file) {
             if published.contains(&file.path) { found.kept.push(file) } else { found.expired.push(file) }
         }
@@ -149,11 +151,22 @@ fn abandoned_uploads(store: &dyn Store, key: &TeamKey, since: Instant) -> Vec<Un
     }
 }
 
-/// The files of a team that no line names now, and the scratch files that no writer has open.
-pub(super) fn unnamed(store: &dyn Store, archive_id: &str, team: &TeamId) -> Result<Vec<Listed>, ArchiveError> {
+/// Aborts the team's uploads of any age: their parts can hold what an order erases. A writer that still sends one reads again.
+pub(super) fn abort_uploads(store: &dyn Store, team: &TeamId) -> Result<(), StoreError> {
+    let of_team = format!("/team={}/", TeamKey::of(team));
+    let found = store.unfinished_uploads()?;
+    found.iter().filter(|upload| upload.path.contains(&of_team)).try_for_each(|upload| store.abort_upload(upload))
+}
+
+/// The files of a team that no line names now, with the scratch files that no writer has open, and its foreign entries.
+pub(super) fn unnamed(
+    store: &dyn Store,
+    archive_id: &str,
+    team: &TeamId,
+) -> Result<(Vec<Listed>, Vec<Unerased>), ArchiveError> {
     let key = TeamKey::of(team);
     let early = planted::is(Bug::VacuumReadsFirst).then(|| replay(store, archive_id, team)).transpose()?;
-    let mut listed = files_of(store, &key)?;
+    let (mut listed, foreign) = files_of(store, &key)?;
     // Do not trust a snapshot here: vacuum would remove the files that it left out.
     let state = match early {
         Some(replay) => replay.state,
@@ -161,7 +174,7 @@ pub(super) fn unnamed(store: &dyn Store, archive_id: &str, team: &TeamId) -> Res
     };
     let salts: BTreeSet<String> = state.salt_paths().collect();
     listed.retain(|entry| !state.files.contains_key(&entry.path) && !salts.contains(&entry.path));
-    Ok(listed)
+    Ok((listed, foreign))
 }
 
 /// Whether another writer may still name one of these files: a young file of the team that no line has named.
@@ -178,19 +191,22 @@ pub(super) fn may_be_named(store: &dyn Store, team: &TeamId, listed: &[Listed]) 
     Ok(young.any(|entry| !named.contains(&entry.path)))
 }
 
-/// A team's data files and salts, and all abandoned scratch files. Leaves foreign names to `verify`.
-fn files_of(store: &dyn Store, key: &TeamKey) -> Result<Vec<Listed>, ArchiveError> {
+/// A team's data files and salts, with all abandoned scratch files, and the entries whose names Annals never gives.
+fn files_of(store: &dyn Store, key: &TeamKey) -> Result<(Vec<Listed>, Vec<Unerased>), ArchiveError> {
     let mut found = store.list(SCRATCH)?;
     // Keep the key of an erasure order that is not complete.
     found.retain(|entry| !is_order(&entry.path));
-    for dataset in Dataset::ALL {
-        let listed = store.list(&table_of(dataset, key))?;
-        found.extend(listed.into_iter().filter(|entry| DataPath::parse(&entry.path).is_some()));
+    for directory in Dataset::ALL.map(|dataset| table_of(dataset, key)).into_iter().chain([salts_of(key)]) {
+        found.extend(store.list(&directory)?);
     }
-    let salts = store.list(&salts_of(key))?.into_iter();
-    found.extend(salts.filter(|entry| matches!(ArchivePath::parse(&entry.path), Some(ArchivePath::Salt { .. }))));
-    found.retain(|entry| entry.irregular.is_none());
-    Ok(found)
+    // A removal of a link, or of one of a file's names, changes nothing else. But a writer can have a scratch file open.
+    let (files, foreign) = found.into_iter().partition::<Vec<_>, _>(|entry| match ArchivePath::parse(&entry.path) {
+        Some(path) => matches!(path, ArchivePath::Data(_) | ArchivePath::Salt { .. }),
+        None => entry.path.starts_with(SCRATCH) && entry.irregular.is_none(),
+    });
+    let why = "Annals does not remove such an entry: remove it yourself if it holds personal data";
+    let foreign = foreign.into_iter().map(|entry| Unerased { path: entry.path, why: why.to_owned() });
+    Ok((files, foreign.collect()))
 }
 
 /// The paths `of` each line, from the day files that were written within the grace.

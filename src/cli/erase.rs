@@ -1,13 +1,14 @@
 //! `annals erase`: carries out orders to erase a person or a computer.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use clap::Args;
 
 use crate::archive::{Archive, ErasedRecord, Erasure, PendingOrder, check_order};
 use crate::config::Config;
 use crate::error::{Error, Exit};
-use crate::model::{Instant, TeamId};
+use crate::model::{Instant, Location, TeamId};
 use crate::store::Unerased;
 use crate::web::plural;
 
@@ -61,10 +62,13 @@ become empty. Rows, times and counts stay. Annals removes the files that held th
 at once, together with every other file that no ledger line names. The ledger records what the order changed, and never records the \
 subject. If an order was interrupted, give it again: it continues where it stopped. Until then `annals status` names it. \
 Remove the person at the service first: otherwise the next read of people and computers archives the person again. Stop the daemon \
-first, because it locks the teams. \
+first: on a local disk it locks the teams, and in a bucket it may still upload files with the subject. \
 FILE contains personal data: keep it outside the archive and its back-ups.
 Exit codes: 0 done, or nothing holds the subject; 1 a team was not erased, for example because a daemon runs or a legal hold \
 covers it; 2 wrong use; 3 done, but something stays, and the output names it.";
+
+/// A commit ends within an hour of its first file.
+const WRITER_AGE_MAX: Duration = Duration::from_secs(3_600);
 
 fn order_name(text: &str) -> Result<String, String> {
     check_order(text).map(|()| text.to_owned())
@@ -117,6 +121,7 @@ fn dry_run(orders: &[Prepared], output: &OutputArgs) -> Result<Exit, Error> {
         if let Some(files) = found.unnamed() {
             say(&format!("{} would remove {files}", order.id));
         }
+        found.foreign.iter().for_each(|Unerased { path, why }| say(&format!("{path}: a copy may stay: {why}")));
         holds.iter().for_each(|why| say(why));
     }
     Ok(Exit::Done)
@@ -167,6 +172,9 @@ impl ErasureRun<'_> {
             say(&format!("{id}: no row holds the subject: {what}"));
             // An updated copy still holds the files that the order replaced.
             can_end = !records.is_empty() || prepared.found.unnamed > 0;
+            if !can_end {
+                self.unerased.extend(prepared.found.foreign.iter().cloned());
+            }
         }
         if can_end {
             can_end = self.erase(prepared)?;
@@ -196,8 +204,10 @@ impl ErasureRun<'_> {
         let (now, pending) = (reading::clock().now(), prepared.pending.of_teams(&prepared.teams));
         let mut is_whole = true;
         for team in &prepared.teams {
+            let before = self.last_of_other_writer(team)?;
             match self.archive.writer(team).and_then(|mut writer| writer.erase(&prepared.order, &pending, now)) {
                 Ok(erasure) => {
+                    self.name_other_writer(prepared, team, before);
                     self.unerased.extend(erasure.unerased.iter().cloned());
                     self.done.push(TeamOutcome { order: prepared.order.id.clone(), team: team.clone(), erasure });
                 }
@@ -213,6 +223,28 @@ impl ErasureRun<'_> {
             }
         }
         Ok(is_whole)
+    }
+
+    /// The time of the team's last line, if no order wrote it. On a local disk a lock keeps other writers out.
+    fn last_of_other_writer(&self, team: &TeamId) -> Result<Option<Instant>, Error> {
+        if matches!(self.config.archive, Location::Local(_)) {
+            return Ok(None);
+        }
+        let reader = self.archive.read(team)?;
+        let state = reader.state();
+        Ok(state.at.filter(|_| state.erased.last().is_none_or(|(seq, _)| *seq != state.seq)))
+    }
+
+    /// A bucket has no locks: a process that still writes can upload files with the subject after the order.
+    fn name_other_writer(&mut self, prepared: &Prepared, team: &TeamId, last: Option<Instant>) {
+        let Some(at) = last.filter(|at| reading::clock().now().since(*at) < WRITER_AGE_MAX) else { return };
+        let label = teams::archived_label(self.archive, team);
+        say(&format!(
+            "{}: team {label}: another process wrote the team at {at}, and may still upload files with the subject: make sure that \
+             it ended, and give the order again",
+            prepared.order.id
+        ));
+        self.note(Exit::Weaker);
     }
 
     /// Names what no erasure reaches.
@@ -234,23 +266,24 @@ impl ErasureRun<'_> {
     /// Updates caches and open tables, and destroys the keys of the completed orders.
     fn finish(mut self, ended: Vec<&PendingOrder>, output: &OutputArgs) -> Result<Exit, Error> {
         // Rows that expired before the order can still be in the cache and in the record of sent alerts.
-        query::forget_cached(self.config, self.archive)?;
-        super::run::forget_detections(self.config)?;
-        if self.done.is_empty() {
-            return Ok(self.exit);
-        }
+        let forgotten = query::forget_cached(self.config, self.archive);
+        let forgotten = forgotten.and(super::run::forget_detections(self.config));
         // The metadata of a table holds no value of a person, and names the removed files. A key must not survive because a
-        // table cannot be published.
-        let published = publish::again(self.config, self.archive);
+        // list cannot be read or a table cannot be published.
+        let published = if self.done.is_empty() { Ok(()) } else { publish::again(self.config, self.archive) };
         for pending in ended {
             self.unerased.extend(pending.destroy(self.archive.store().as_ref())?);
         }
+        let mut named = BTreeSet::new();
+        self.unerased.retain(|Unerased { path, why }| named.insert((path.clone(), why.clone())));
         for Unerased { path, why } in std::mem::take(&mut self.unerased) {
             say(&format!("{path}: a copy may stay: {why}"));
             self.note(Exit::Weaker);
         }
-        output.batch(&tables::done(&self.done))?;
-        published.map(|()| self.exit)
+        if !self.done.is_empty() {
+            output.batch(&tables::done(&self.done))?;
+        }
+        forgotten.and(published).map(|()| self.exit)
     }
 }
 

@@ -10,7 +10,9 @@ use crate::archive::{Archive, ArchiveError, Cache};
 use crate::config::Config;
 use crate::error::Error;
 use crate::model::{ArchivePlace, Digest, Location, TeamId};
-use crate::report::{Engine, Flow, Format, ReportError, Sink, SnapshotSource, TeamNameSink, ViewData, sink_for};
+use crate::report::{
+    Engine, Flow, Format, ReportError, Sink, SnapshotSource, TeamNameSink, ViewData, remove_stale_spills, sink_for,
+};
 use crate::store::{Store, open_store, open_store_keeping};
 
 use super::output::OutputArgs;
@@ -153,11 +155,14 @@ pub fn cache(config: &Config) -> Cache {
     Cache::new(&config.cache.directory, config.cache.bytes)
 }
 
-/// Removes files from the cache of a bucket that are not live any more.
+/// Removes files from the cache of a bucket that are not live any more, and what killed queries left on this machine.
 ///
 /// # Errors
 /// When a ledger is invalid, or a file cannot be removed.
 pub fn forget_cached(config: &Config, archive: &Archive) -> Result<(), Error> {
+    [config.sql.temp_directory.clone().unwrap_or_else(std::env::temp_dir), std::env::temp_dir()]
+        .iter()
+        .for_each(|directory| remove_stale_spills(directory));
     if matches!(config.archive, Location::Local(_)) {
         return Ok(());
     }

@@ -10,7 +10,8 @@ use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::lake::{self, TableId};
 use crate::model::TeamId;
-use crate::store::UnfinishedUpload;
+use crate::store::{Unerased, UnfinishedUpload};
+use crate::web::plural;
 
 use super::output::{self, OutputArgs};
 use super::{Global, query, teams};
@@ -33,10 +34,11 @@ const AFTER: &str = "\
 A commit leaves the files that it replaces, and a failed commit leaves its orphan files. Readers, other engines and copies that \
 started earlier can use them for the grace ([store] grace: 1 day on a local disk, 7 days in a bucket). A file that the newest \
 version of an open table names stays until a grace after the next `annals publish`. The daemon and `sync` vacuum by themselves. \
-For each team the table shows the files removed, and the files kept because they are within the grace or an open table names them.
-Without --team, the command also removes the metadata of open tables that no snapshot within the grace needs. In a bucket of S3 \
-the command also aborts uploads that a killed process left unfinished. For an archive in a bucket it also removes from the cache on \
-this machine every file that is not live any more.
+It leaves files of a team under names that Annals never gives, and says so. For each team the table shows the files removed, and \
+the files kept because they are within the grace or an open table names them. Without --team, the command also removes the \
+metadata of open tables that no snapshot within the grace needs. In a bucket of S3 the command also aborts uploads that a killed \
+process left unfinished. For an archive in a bucket it also removes from the cache on this machine every file that is not live \
+any more.
 Exit codes: 0 done; 1 a team could not be vacuumed, such as beside a daemon; 2 wrong use.";
 
 pub fn run(global: &Global, args: &VacuumArgs) -> Result<Exit, Error> {
@@ -49,6 +51,11 @@ pub fn run(global: &Global, args: &VacuumArgs) -> Result<Exit, Error> {
                 let did = if args.dry_run { "would be aborted" } else { "aborted" };
                 for UnfinishedUpload { path, since, .. } in &found.uploads {
                     output::say(&format!("unfinished upload of {path}, begun at {since}: {did}"));
+                }
+                if let Some(Unerased { path, why }) = found.foreign.first() {
+                    let (label, count) =
+                        (teams::archived_label(&archive, &team), plural(found.foreign.len() as u64, "foreign file"));
+                    output::say(&format!("team {label}: {count} not removed, the first is {path}: {why}"));
                 }
                 all.push((team, found));
             }

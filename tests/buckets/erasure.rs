@@ -46,6 +46,12 @@ fn erase(scene: &Scene) {
     let before = traces(scene);
     assert!(before.iter().any(cached) && before.iter().any(|found| !cached(found)), "{before:#?}");
 
+    // A process was killed while it sent a file.
+    let keys = scene.server.keys();
+    scene.server.leave_upload(keys.iter().find(|key| key.contains("/tables/connections/team=")).unwrap());
+    // No lock keeps another writer out of a bucket.
+    scene.run(&ORDER).ended(3).says(&["another process wrote the team at", "give the order again"]);
+    assert_eq!(scene.server.open_uploads(), 0);
     scene.run(&ORDER).ended(0);
     assert_eq!(traces(scene), Vec::<String>::new());
     assert_eq!(count(), counted);
@@ -75,7 +81,7 @@ fn every_order_vacuum_and_expiry_leaves_only_live_files_in_the_cache() {
         .filter(|path| path.extension().is_some_and(|ending| ending == "parquet"))
         .map(|path| (path.clone(), fs::read(path).unwrap()))
         .collect();
-    scene.run(&ORDER).ended(0);
+    scene.run(&ORDER).ended(3);
     let other = ["erase", "--order", "DPO-2", "--subject", EMAIL, "--subject", USER];
     for arguments in [&other[..], &["vacuum"], &["retention", "apply"]] {
         cached.iter().for_each(|(path, bytes)| put(path, bytes));

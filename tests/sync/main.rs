@@ -19,6 +19,7 @@ mod days;
 mod erasure;
 mod erasure_again;
 mod erasure_everything;
+mod erasure_leftovers;
 mod erasure_unlinkable;
 mod faults;
 mod minimisation;

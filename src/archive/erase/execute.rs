@@ -12,7 +12,7 @@ use super::super::rules::StateError;
 use super::super::salts::{DRAFTS_MONTH, Salts};
 use super::super::stage::read_back;
 use super::super::table::{RowsDigest, Selection, TableReader, TableWriter, digest_file, salt_months};
-use super::super::vacuum::{may_be_named, unnamed};
+use super::super::vacuum::{abort_uploads, may_be_named, unnamed};
 use super::super::{ArchiveError, Body, Committed, FileEntry, TeamWriter};
 use super::eraser::Eraser;
 use super::record::{ErasedPart, ErasedRecord};
@@ -74,7 +74,15 @@ impl TeamWriter {
                 erasure.parts = by_dataset(erasure.parts.into_iter().chain(parts));
             }
         }
-        let old = unnamed(self.store(), &self.state().archive_id, &self.state().team_id)?;
+        if let Err(error) = abort_uploads(self.store(), &self.state().team_id) {
+            erasure.unerased.push(Unerased { path: "unfinished uploads".to_owned(), why: error.to_string() });
+        }
+        let (old, foreign) = unnamed(self.store(), &self.state().archive_id, &self.state().team_id)?;
+        erasure.unerased.extend(foreign);
+        erasure.unerased.extend(old.iter().filter_map(|entry| {
+            let why = format!("this name is removed, but it was {}", entry.irregular.as_ref()?);
+            Some(Unerased { path: entry.path.clone(), why })
+        }));
         if may_be_named(self.store(), &self.state().team_id, &old)? {
             // A bucket has no locks, so another writer may be about to name one of these files. A line that changes no row refuses
             // its commit, and it reads the events again.
@@ -87,7 +95,7 @@ impl TeamWriter {
         if planted::is(Bug::ErasedFilesKept) {
             return Ok(erasure);
         }
-        erasure.unerased = self.store().erase_all(&old)?;
+        erasure.unerased.extend(self.store().erase_all(&old)?);
         erasure.removed = old.len() as u64;
         Ok(erasure)
     }

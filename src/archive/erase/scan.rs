@@ -1,6 +1,6 @@
 //! Finds the rows that hold the subject.
 
-use crate::store::Store;
+use crate::store::{Store, Unerased};
 use arrow::array::{Array, AsArray, RecordBatch};
 
 use crate::model::path::{DataPath, SCRATCH};
@@ -105,18 +105,19 @@ impl TeamReader {
         Ok((found, rows))
     }
 
-    /// The number of files that no ledger line names, and that hold the subject of an order or cannot be searched.
+    /// The number of unnamed files that hold the subject of an order or cannot be searched, and the foreign entries.
     ///
     /// # Errors
     /// When the store fails, or the ledger is invalid.
-    pub fn unnamed_files_of_subject(&self, order: &Order) -> Result<usize, ArchiveError> {
+    pub fn unnamed_files_of_subject(&self, order: &Order) -> Result<(usize, Vec<Unerased>), ArchiveError> {
         let (store, state) = (self.store(), self.state());
         let eraser = Eraser::new(order, Salt([0; 32]));
         let may_hold = |path: &str| match DataPath::parse(path) {
             Some(data) => changes(store, (path, data.dataset), &eraser, &mut |_| Err("found".to_owned())).is_err(),
             None => path.starts_with(SCRATCH),
         };
-        Ok(unnamed(store, &state.archive_id, &state.team_id)?.iter().filter(|entry| may_hold(&entry.path)).count())
+        let (files, foreign) = unnamed(store, &state.archive_id, &state.team_id)?;
+        Ok((files.iter().filter(|entry| may_hold(&entry.path)).count(), foreign))
     }
 
     /// Whether the ledger records an order of this name for another subject.

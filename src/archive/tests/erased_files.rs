@@ -1,6 +1,7 @@
 //! The files that an order of erasure leaves, and the holds that stop it.
 
 use std::collections::BTreeSet;
+use std::fs;
 
 use super::super::erase::Subject;
 use super::super::{FaultCode, HoldAdded, HoldRecord, HoldScope, VerifyFault, VerifyOptions, verify};
@@ -8,6 +9,7 @@ use super::erasure::{EMAIL, LOCAL, assert_clean, built, check_gone, erase, erase
 use super::*;
 use crate::model::Digest;
 use crate::planted::{Bug, CURRENT};
+use crate::store::LocalStore;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -96,12 +98,12 @@ fn verify_reports_an_earlier_removed_file_that_exists_after_an_order() {
 fn an_order_removes_files_of_the_subject_that_no_line_names() {
     let (disk, archive, path, replaced) = erased();
     let (order, _) = new_order(&archive);
-    let found = || archive.read(&team()).unwrap().unnamed_files_of_subject(&order).unwrap();
+    let found = || archive.read(&team()).unwrap().unnamed_files_of_subject(&order).unwrap().0;
     assert_eq!(found(), 0);
     disk.tamper(&path, Some(replaced));
     assert_eq!(found(), 1);
     let (stranger, _) = archive.new_order("DPO-2", &Subject::new(["nobody"]).unwrap(), BTreeSet::from([team()]));
-    assert_eq!(archive.read(&team()).unwrap().unnamed_files_of_subject(&stranger).unwrap(), 0);
+    assert_eq!(archive.read(&team()).unwrap().unnamed_files_of_subject(&stranger).unwrap().0, 0);
     assert_eq!(archive.read(&team()).unwrap().rows_of_subject(&order).unwrap().0, []);
     assert_eq!(erase(&archive).unwrap().removed, 1);
     assert_eq!((found(), check_gone(&disk)), (0, Ok(())));
@@ -111,6 +113,29 @@ fn an_order_removes_files_of_the_subject_that_no_line_names() {
         assert_eq!(found(), 1, "{path}");
         assert_eq!(erase(&archive).unwrap().removed, 1);
     }
+}
+
+/// A back-up program linked each file to a place outside the archive.
+#[test]
+fn an_order_removes_one_name_of_a_linked_file_and_names_the_file() {
+    let home = tempfile::tempdir().unwrap();
+    let place = home.path().join("archive");
+    let archive = built(&(Arc::new(LocalStore::new(&place)) as Arc<dyn Store>));
+    let files = || -> BTreeSet<String> { archive.read(&team()).unwrap().state().files.keys().cloned().collect() };
+    let before = files();
+    for (number, path) in before.iter().enumerate() {
+        fs::hard_link(place.join(path), home.path().join(number.to_string())).unwrap();
+    }
+    let erasure = erase(&archive).unwrap();
+    let after = files();
+    let replaced: Vec<&String> = before.difference(&after).collect();
+    assert!(!replaced.is_empty());
+    for path in replaced {
+        assert!(!place.join(path).try_exists().unwrap(), "{path}");
+        let named = erasure.unerased.iter().find(|unerased| unerased.path == *path).expect(path);
+        assert!(named.why.contains("hard links"), "{named:?}");
+    }
+    assert_eq!(check_gone(archive.store().as_ref()), Ok(()));
 }
 
 /// The hold is older than this team, so only another ledger records it, under the key of that ledger.

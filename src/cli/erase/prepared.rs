@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use crate::archive::{Archive, FoundRow, Order, PendingOrder, Subject};
 use crate::error::Error;
 use crate::model::{Dataset, InventoryPart, TeamId};
+use crate::store::Unerased;
 use crate::web::plural;
 
 use super::super::teams;
@@ -100,6 +101,8 @@ pub struct Found {
     pub is_most: bool,
     /// The number of files that no ledger line names, and that hold the subject or cannot be searched.
     pub unnamed: usize,
+    /// The entries whose names Annals never gives. The order leaves them.
+    pub foreign: Vec<Unerased>,
 }
 
 impl Found {
@@ -111,12 +114,14 @@ impl Found {
 }
 
 fn found(archive: &Archive, asked: &BTreeSet<TeamId>, order: &Order) -> Result<Found, Error> {
-    let mut found = Found { rows: Vec::new(), all: 0, is_most: false, unnamed: 0 };
+    let mut found = Found { rows: Vec::new(), all: 0, is_most: false, unnamed: 0, foreign: Vec::new() };
     for team in asked {
         let reader = archive.read(team)?;
         let (rows, all) = reader.rows_of_subject(order)?;
         found.all += all;
-        found.unnamed += reader.unnamed_files_of_subject(order)?;
+        let (unnamed, foreign) = reader.unnamed_files_of_subject(order)?;
+        found.unnamed += unnamed;
+        found.foreign.extend(foreign);
         found.rows.extend(rows.into_iter().map(|row| (team.clone(), row)));
     }
     found.is_most = found.rows.len() as u64 > found.all / 2;

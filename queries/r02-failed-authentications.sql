@@ -13,8 +13,7 @@
 -- note: the report counts bursts by peer, and by address where the failure names no peer; it includes failures just before the period
 -- note: a computer without an id in its events counts by its host name; of several revisions of an event only the latest counts
 -- note: reason is the text that the service or the computer sent
-WITH failure AS (
-    SELECT * EXCLUDE (event_type) FROM (
+WITH latest AS (
     SELECT team_id, event_type, event_time, coalesce(nullif(lower(trim(peer_email)), ''), peer_ip) AS peer_or_ip, peer_email, peer_ip, device_id,
         coalesce(device_id, computer_host_name) AS computer, computer_host_name, failure_reason
     FROM connections
@@ -23,7 +22,8 @@ WITH failure AS (
         AND (event_type = 'authFailedEvent' OR revision > 1) AND ($team IS NULL OR team_id = $team)
     -- A revision is the same event again. Ids may be unique only within a connection.
     QUALIFY row_number() OVER (PARTITION BY team_id, event_id, connection_id ORDER BY revision DESC, first_seen_at DESC, event_time DESC) = 1
-    ) WHERE event_type = 'authFailedEvent'
+), failure AS (
+    SELECT * EXCLUDE (event_type) FROM latest WHERE event_type = 'authFailedEvent'
 ), kind AS MATERIALIZED (
     -- One kind holds the failures that differ only in time. Kinds and keys are numbers, because numbers sort faster
     -- than texts.

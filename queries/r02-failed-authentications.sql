@@ -13,14 +13,17 @@
 -- note: the report counts bursts by peer, and by address where the failure names no peer; it includes failures just before the period
 -- note: a computer without an id in its events counts by its host name; of several revisions of an event only the latest counts
 -- note: reason is the text that the service or the computer sent
-WITH failure AS (
-    SELECT team_id, event_time, coalesce(nullif(lower(trim(peer_email)), ''), peer_ip) AS peer_or_ip, peer_email, peer_ip, device_id,
+WITH latest AS (
+    SELECT team_id, event_type, event_time, coalesce(nullif(lower(trim(peer_email)), ''), peer_ip) AS peer_or_ip, peer_email, peer_ip, device_id,
         coalesce(device_id, computer_host_name) AS computer, computer_host_name, failure_reason
     FROM connections
     WHERE event_time >= $from - to_seconds(greatest($burst_window, $spread_window)) AND event_time < $to
-        AND event_type = 'authFailedEvent' AND ($team IS NULL OR team_id = $team)
-    -- A revision is the same event again.
-    QUALIFY row_number() OVER (PARTITION BY team_id, event_id ORDER BY revision DESC, first_seen_at DESC, event_time DESC) = 1
+        -- A later revision can have another type.
+        AND (event_type = 'authFailedEvent' OR revision > 1) AND ($team IS NULL OR team_id = $team)
+    -- A revision is the same event again. Ids may be unique only within a connection.
+    QUALIFY row_number() OVER (PARTITION BY team_id, event_id, connection_id ORDER BY revision DESC, first_seen_at DESC, event_time DESC) = 1
+), failure AS (
+    SELECT * EXCLUDE (event_type) FROM latest WHERE event_type = 'authFailedEvent'
 ), kind AS MATERIALIZED (
     -- One kind holds the failures that differ only in time. Kinds and keys are numbers, because numbers sort faster
     -- than texts.

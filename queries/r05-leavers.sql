@@ -30,7 +30,7 @@ gone AS (
     GROUP BY ALL
 ), telling AS (
     SELECT team_id, event_time, regexp_matches(lower(event_type), 'group|device|computer|access') AS is_narrow,
-        unnest(list_distinct(regexp_extract_all(payload, '"((?:[^"\\]|\\.)*)"', 1))) AS term
+        unnest(list_distinct(json_strings(payload))) AS term
     FROM activity
     WHERE event_time >= (SELECT min(last_seen_at) FROM last_seen) AND event_time < $to
         AND ($team IS NULL OR team_id = $team) AND contains(lower(event_type), 'user')
@@ -54,23 +54,23 @@ gone AS (
     WHERE s.first_event_at >= $from AND s.first_event_at < $to AND NOT EXISTS (
         SELECT 1 FROM inventory_users v WHERE v.team_id = s.team_id AND lower(trim(v.email)) = n.term
             AND v.valid_from <= s.first_event_at AND (v.valid_to IS NULL OR s.first_event_at < v.valid_to)
-            AND NOT (v.user_id = l.user_id AND v.valid_to = l.seen_gone_at))
+            AND NOT (v.user_id = l.user_id AND v.valid_to IS NOT DISTINCT FROM l.seen_gone_at))
 ), actor AS (
-    SELECT team_id, event_time, unnest(list_distinct(regexp_extract_all(token_info, '"((?:[^"\\]|\\.)*)"', 1))) AS term
+    SELECT team_id, event_id, event_time, unnest(list_distinct(json_strings(token_info))) AS term
     FROM activity
     WHERE event_time >= $from AND event_time < $to AND token_info IS NOT NULL AND ($team IS NULL OR team_id = $team)
 ), change_after AS (
-    SELECT DISTINCT l.team_id, l.user_id, l.seen_gone_at, a.event_time AS acted_at
+    SELECT DISTINCT l.team_id, l.user_id, l.seen_gone_at, a.event_time AS acted_at, a.event_id
     FROM leaver l JOIN spelling n ON n.team_id = l.team_id AND n.user_id = l.user_id
         JOIN actor a ON a.team_id = l.team_id AND a.event_time > l.removed_at AND (a.term = n.term OR lower(a.term) = n.term)
     WHERE NOT EXISTS (SELECT 1 FROM inventory_users v WHERE v.team_id = a.team_id
         AND (v.user_id = l.user_id OR lower(trim(v.email)) = n.term) AND v.valid_from <= a.event_time
         AND (v.valid_to IS NULL OR a.event_time < v.valid_to)
-        AND NOT (v.user_id = l.user_id AND v.valid_to = l.seen_gone_at))
+        AND NOT (v.user_id = l.user_id AND v.valid_to IS NOT DISTINCT FROM l.seen_gone_at))
 ), acted AS (
     SELECT team_id, user_id, seen_gone_at, max(acted_at) AS last_at,
         count(*) FILTER (WHERE kind = 'session') AS sessions, count(*) FILTER (WHERE kind = 'change') AS changes
-    FROM (SELECT *, 'session' AS kind FROM session_after UNION ALL SELECT *, 'change' FROM change_after)
+    FROM (SELECT *, 'session' AS kind FROM session_after UNION ALL SELECT * EXCLUDE (event_id), 'change' FROM change_after)
     GROUP BY ALL
 ), residue AS (
     SELECT l.team_id, l.user_id, l.seen_gone_at,

@@ -12,6 +12,7 @@
 -- note: the report compares each difference between two readings of the roster with the activity events between them that name the person's id or email anywhere in the payload
 -- note: standing: recorded; no event (a change in the roster without an event); no change seen (an event without a change at the next reading); not yet read again; roster not yet read (the event came before the first reading of the roster, so nothing is known: no detection)
 -- note: the service documents four event types only, so parameters hold the words for joiners, leavers and changes; an event whose type names a group and a user matches a change of membership; the removal of a person, or of a group, explains that the person left the group
+-- note: no change of an address is listed where `annals erase` replaced only the earlier or only the later address
 -- note: before and after come from the readings of the roster; R20 shows the payload of events, which the service does not document
 -- note: the first reading that the archive holds of a team shows no joiners; a gap in activity (R23) can explain a missing event
 WITH word AS (
@@ -47,6 +48,8 @@ version AS MATERIALIZED (
     UNION ALL
     SELECT team_id, user_id, email, 'changed', 'email', earlier_email, email, valid_from
     FROM version WHERE earlier_to = valid_from AND email IS DISTINCT FROM earlier_email
+        -- An erasure that replaced only one of both addresses changed nothing about the person.
+        AND coalesce(regexp_matches(email, '^erased-[0-9a-f]{32}(@|$)'), false) = coalesce(regexp_matches(earlier_email, '^erased-[0-9a-f]{32}(@|$)'), false)
 ), membership_change AS (
     SELECT m.team_id, m.member_id AS user_id, 'group' AS kind, 'joined group' AS change, NULL AS before,
         m.group_id AS after, m.valid_from AS seen_at
@@ -84,7 +87,7 @@ diff AS (
     WHERE a.event_time >= $from - to_seconds($lookback) AND a.event_time < $to
         AND ($team IS NULL OR a.team_id = $team) AND NOT list_contains(w.kinds, 'login')
 ), told AS (
-    SELECT team_id, event_id, unnest(list_distinct(regexp_extract_all(payload, '"((?:[^"\\]|\\.)*)"', 1))) AS term
+    SELECT team_id, event_id, unnest(list_distinct(json_strings(payload))) AS term
     FROM told_event
 ), person_told AS (
     SELECT t.team_id, t.event_id, p.user_id, p.email
@@ -136,7 +139,7 @@ diff AS (
         WHERE m.team_id = e.team_id AND m.event_id = e.event_id AND m.user_id IS NOT DISTINCT FROM e.user_id
             AND m.kind = e.kind)
 ), actor_term AS (
-    SELECT team_id, event_id, unnest(regexp_extract_all(token_info, '"((?:[^"\\]|\\.)*)"', 1)) AS term
+    SELECT team_id, event_id, unnest(json_strings(token_info)) AS term
     FROM (SELECT DISTINCT team_id, event_id, token_info FROM row_of WHERE token_info IS NOT NULL)
 ), actor AS (
     SELECT a.team_id, a.event_id, min(coalesce(p.email, p.user_id)) AS actor

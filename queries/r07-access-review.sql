@@ -5,8 +5,9 @@
 -- param: lookback duration to 36500d = 366d | how far back the report looks for the last session of a person on a computer
 -- chart: heatmap x=computer y=person value=ways | Who can reach which computer: the number of ways
 -- note: the access that the readings of the roster show at --as-of (by default the period's end); the reviewer fills the columns decision and reviewer
--- note: via: direct, or a group's name; a group gives access if the person is a member, and if the computer is in the group or lists the group
+-- note: via: direct, or a group's name (with its id if another group has the same name); a group gives access if the person is a member, and if the computer is in the group or lists the group
 -- note: for a person with disabled remote access the report lists the computers that the person could reach if it were enabled; it lists a grant to somebody who is not on the roster without an email
+-- note: last_session_here_local: the last session under an address that the person had on the roster at that time
 -- note: the data does not show whether a person has an operating system account on the computer
 -- note: 'not yet read' in via: Annals had not read the team's grants at that moment, so nothing is known
 WITH team AS (
@@ -22,7 +23,9 @@ WITH team AS (
     SELECT * FROM inventory_computers
     WHERE valid_from <= $as_of AND (valid_to IS NULL OR $as_of < valid_to) AND ($team IS NULL OR team_id = $team)
 ), access_group AS (
-    SELECT * FROM inventory_groups
+    -- Two groups of one name differ by their ids.
+    SELECT *, CASE WHEN count(*) OVER (PARTITION BY team_id, name) > 1 THEN name || ' (' || group_id || ')' ELSE name END AS label
+    FROM inventory_groups
     WHERE valid_from <= $as_of AND (valid_to IS NULL OR $as_of < valid_to) AND ($team IS NULL OR team_id = $team)
 ), granted AS (
     SELECT * FROM inventory_grants
@@ -34,23 +37,29 @@ WITH team AS (
     SELECT team_id, grantee_id AS group_id, device_id FROM granted WHERE grantee_kind = 'group'
     UNION SELECT team_id, group_id, member_id FROM member WHERE member_kind = 'computer'
 ), way AS (
-    SELECT team_id, grantee_id AS user_id, device_id, 'direct' AS via FROM granted WHERE grantee_kind = 'user'
+    SELECT team_id, grantee_id AS user_id, device_id, NULL AS group_id FROM granted WHERE grantee_kind = 'user'
     UNION
-    SELECT m.team_id, m.member_id, c.device_id, 'group ' || coalesce(g.name, m.group_id)
+    SELECT m.team_id, m.member_id, c.device_id, m.group_id
     FROM member m JOIN group_computer c ON c.team_id = m.team_id AND c.group_id = m.group_id
-        LEFT JOIN access_group g ON g.team_id = m.team_id AND g.group_id = m.group_id
     WHERE m.member_kind = 'user'
 ), pair AS (
     SELECT team_id, user_id, device_id, string_agg(via, '; ' ORDER BY via) AS via, count(*) AS ways
-    FROM way GROUP BY ALL
+    FROM (SELECT w.team_id, w.user_id, w.device_id,
+              CASE WHEN w.group_id IS NULL THEN 'direct' ELSE 'group ' || coalesce(g.label, w.group_id) END AS via
+          FROM way w LEFT JOIN access_group g ON g.team_id = w.team_id AND g.group_id = w.group_id)
+    GROUP BY ALL
 ), address AS (
-    -- Each address that the roster gave a person. An address that passed to somebody else is that person's.
-    SELECT DISTINCT team_id, user_id, lower(trim(email)) AS peer FROM inventory_users
-    WHERE valid_from <= $as_of AND trim(email) <> '' AND ($team IS NULL OR team_id = $team)
-    QUALIFY rank() OVER (PARTITION BY team_id, lower(trim(email)) ORDER BY CASE WHEN valid_to <= $as_of THEN valid_to END DESC NULLS FIRST) = 1
+    -- A session belongs to whoever had its address then. The first holder also has it before, and the last one afterwards.
+    SELECT u.team_id, u.user_id, lower(trim(u.email)) AS peer,
+        CASE WHEN u.valid_from > min(u.valid_from) OVER (PARTITION BY u.team_id, peer) THEN u.valid_from END AS held_from,
+        (SELECT min(greatest(n.valid_from, u.valid_to)) FROM inventory_users n WHERE u.valid_to IS NOT NULL
+            AND n.team_id = u.team_id AND lower(trim(n.email)) = lower(trim(u.email)) AND (n.valid_to IS NULL OR n.valid_to > u.valid_to)) AS held_to
+    FROM inventory_users u
+    WHERE u.valid_from <= $as_of AND trim(u.email) <> '' AND ($team IS NULL OR u.team_id = $team)
 ), used AS (
     SELECT a.team_id, a.user_id, s.device_id, max(s.first_event_at) AS last_at
     FROM sessions s JOIN address a ON a.team_id = s.team_id AND a.peer = lower(trim(s.peer_email))
+        AND s.first_event_at >= coalesce(a.held_from, s.first_event_at) AND (a.held_to IS NULL OR s.first_event_at < a.held_to)
     WHERE s.first_event_at >= $as_of - to_seconds($lookback) AND s.first_event_at < $as_of
         AND ($team IS NULL OR s.team_id = $team) AND s.outcome IN ('ended', 'open', 'closed_only')
     GROUP BY ALL

@@ -53,7 +53,7 @@ granted AS (
     SELECT a.team_id, a.event_id, a.event_time, a.event_type,
         EXISTS (SELECT 1 FROM (SELECT unnest(from_json($removed_words, '["VARCHAR"]')) AS word)
             WHERE contains(lower(a.event_type), lower(word))) AS is_removal,
-        unnest(list_distinct(regexp_extract_all(a.payload, '"((?:[^"\\]|\\.)*)"', 1))) AS term
+        unnest(list_distinct(json_strings(a.payload))) AS term
     FROM activity a
     WHERE a.event_time >= $from AND a.event_time < $to AND ($team IS NULL OR a.team_id = $team)
         AND NOT EXISTS (SELECT 1 FROM (SELECT unnest(from_json($login_words, '["VARCHAR"]')) AS word)

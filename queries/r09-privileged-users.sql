@@ -48,7 +48,7 @@ WITH held AS (
             WHERE contains(lower(event_type), lower(word)))
 ), target AS (
     SELECT team_id, event_id, event_time, token_info,
-        unnest(list_distinct(regexp_extract_all(payload, '"((?:[^"\\]|\\.)*)"', 1))) AS term
+        unnest(list_distinct(json_strings(payload))) AS term
     FROM act WHERE may_grant
 ), given AS (
     SELECT s.team_id, s.user_id, s.since_at, min(t.event_time) AS first_at, max(t.event_time) AS event_time,
@@ -60,12 +60,12 @@ WITH held AS (
     GROUP BY ALL
 ), giver AS (
     SELECT g.team_id, g.user_id, g.since_at, min(coalesce(u.email, u.user_id)) AS giver
-    FROM (SELECT *, unnest(regexp_extract_all(token_info, '"((?:[^"\\]|\\.)*)"', 1)) AS term FROM given) g
+    FROM (SELECT *, unnest(json_strings(token_info)) AS term FROM given) g
         JOIN inventory_users u ON u.team_id = g.team_id AND (u.user_id = g.term OR lower(trim(u.email)) = lower(g.term))
     GROUP BY ALL
 ), actor AS (
     SELECT team_id, event_id, event_time,
-        unnest(list_distinct(regexp_extract_all(token_info, '"((?:[^"\\]|\\.)*)"', 1))) AS term
+        unnest(list_distinct(json_strings(token_info))) AS term
     FROM act WHERE event_time >= $from AND token_info IS NOT NULL
 ), acted AS (
     SELECT s.team_id, s.user_id, s.since_at, count(DISTINCT a.event_id) AS actions, max(a.event_time) AS last_at

@@ -6,7 +6,7 @@
 -- param: early_days integer from 0 to 36500 = 45 | days without use after which CIS requires it
 -- chart: histogram x=days_unused | Days without use, of all users on the roster
 -- severity: column
--- note: the roster at --as-of (by default the period's end); last use is the later of the service's own value and the last archived session under any address that the roster gave the person
+-- note: the roster at --as-of (by default the period's end); last use is the later of the service's own value and the last archived session under an address that the person had on the roster at that time
 -- note: never used: neither source shows any use; the archive has no sessions from before its beginning (R23); known_since_local is the first reading that the archive still holds, so expired months (R25) shorten days_known
 -- note: unknown: neither source shows a recent use, and the service sent the team a last use that Annals cannot read (the finding unknown_field in R23 counts such values)
 -- note: the report lists a person with role user and disabled remote access, but not as a detection
@@ -18,13 +18,17 @@ WITH person AS (
     SELECT team_id, user_id, min(valid_from) AS known_at FROM inventory_users
     WHERE $team IS NULL OR team_id = $team GROUP BY ALL
 ), address AS (
-    -- Each address that the roster gave a person. An address that passed to somebody else is that person's.
-    SELECT DISTINCT team_id, user_id, lower(trim(email)) AS peer FROM inventory_users
-    WHERE valid_from <= $as_of AND trim(email) <> '' AND ($team IS NULL OR team_id = $team)
-    QUALIFY rank() OVER (PARTITION BY team_id, lower(trim(email)) ORDER BY CASE WHEN valid_to <= $as_of THEN valid_to END DESC NULLS FIRST) = 1
+    -- A session belongs to whoever had its address then. The first holder also has it before, and the last one afterwards.
+    SELECT u.team_id, u.user_id, lower(trim(u.email)) AS peer,
+        CASE WHEN u.valid_from > min(u.valid_from) OVER (PARTITION BY u.team_id, peer) THEN u.valid_from END AS held_from,
+        (SELECT min(greatest(n.valid_from, u.valid_to)) FROM inventory_users n WHERE u.valid_to IS NOT NULL
+            AND n.team_id = u.team_id AND lower(trim(n.email)) = lower(trim(u.email)) AND (n.valid_to IS NULL OR n.valid_to > u.valid_to)) AS held_to
+    FROM inventory_users u
+    WHERE u.valid_from <= $as_of AND trim(u.email) <> '' AND ($team IS NULL OR u.team_id = $team)
 ), used AS (
     SELECT a.team_id, a.user_id, max(s.first_event_at) AS last_at
     FROM sessions s JOIN address a ON a.team_id = s.team_id AND a.peer = lower(trim(s.peer_email))
+        AND s.first_event_at >= coalesce(a.held_from, s.first_event_at) AND (a.held_to IS NULL OR s.first_event_at < a.held_to)
     WHERE s.first_event_at < $as_of AND s.outcome IN ('ended', 'open', 'closed_only') AND ($team IS NULL OR s.team_id = $team)
     GROUP BY ALL
 ), unreadable AS (
@@ -58,13 +62,17 @@ ORDER BY days_unused DESC NULLS FIRST, team_id, email, user_id;
 
 -- chart rows
 WITH address AS (
-    -- Each address that the roster gave a person. An address that passed to somebody else is that person's.
-    SELECT DISTINCT team_id, user_id, lower(trim(email)) AS peer FROM inventory_users
-    WHERE valid_from <= $as_of AND trim(email) <> '' AND ($team IS NULL OR team_id = $team)
-    QUALIFY rank() OVER (PARTITION BY team_id, lower(trim(email)) ORDER BY CASE WHEN valid_to <= $as_of THEN valid_to END DESC NULLS FIRST) = 1
+    -- A session belongs to whoever had its address then. The first holder also has it before, and the last one afterwards.
+    SELECT u.team_id, u.user_id, lower(trim(u.email)) AS peer,
+        CASE WHEN u.valid_from > min(u.valid_from) OVER (PARTITION BY u.team_id, peer) THEN u.valid_from END AS held_from,
+        (SELECT min(greatest(n.valid_from, u.valid_to)) FROM inventory_users n WHERE u.valid_to IS NOT NULL
+            AND n.team_id = u.team_id AND lower(trim(n.email)) = lower(trim(u.email)) AND (n.valid_to IS NULL OR n.valid_to > u.valid_to)) AS held_to
+    FROM inventory_users u
+    WHERE u.valid_from <= $as_of AND trim(u.email) <> '' AND ($team IS NULL OR u.team_id = $team)
 ), used AS (
     SELECT a.team_id, a.user_id, max(s.first_event_at) AS last_at
     FROM sessions s JOIN address a ON a.team_id = s.team_id AND a.peer = lower(trim(s.peer_email))
+        AND s.first_event_at >= coalesce(a.held_from, s.first_event_at) AND (a.held_to IS NULL OR s.first_event_at < a.held_to)
     WHERE s.first_event_at < $as_of AND s.outcome IN ('ended', 'open', 'closed_only') AND ($team IS NULL OR s.team_id = $team)
     GROUP BY ALL
 )

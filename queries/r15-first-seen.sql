@@ -7,15 +7,18 @@
 -- chart: strip x=seen_local series=what | New peers, networks, addresses and computers
 -- severity: column
 -- note: what: new peer (no session in the history; the report does not list its address and computer too), new network (the peer's history has no address in this network), new address, new computer, two addresses at once (sessions of one peer overlap)
--- note: a network is the first three numbers of an IPv4 address, the first three groups of an IPv6 address
+-- note: a network is the first three numbers of an IPv4 address, the first three groups of an IPv6 address, in any spelling; new address compares the spellings that the service sent
 -- note: days_of_history says how many of those days lie after the archive's beginning and after the last expired month, and a gap (R23) does not shorten it; a session that failed to authenticate counts too, because it is an attempt
 -- note: an open session ends here at its last event, so the report can miss an overlap with it
 -- note: the report shows no geography: the service sends no places, and Annals has no table of places
 WITH seen AS (
     SELECT s.team_id, s.connection_id, s.first_event_at AS begun_at, coalesce(s.closed_at, s.last_event_at) AS end_at, s.outcome,
         nullif(lower(trim(s.peer_email)), '') AS peer, s.peer_email, s.peer_ip, s.device_id, s.computer_host_name,
-        CASE WHEN contains(s.peer_ip, ':') THEN array_to_string(string_split(lower(s.peer_ip), ':')[1:3], ':')
-            WHEN contains(s.peer_ip, '.') THEN array_to_string(string_split(s.peer_ip, '.')[1:3], '.')
+        CASE WHEN regexp_matches(lower(s.peer_ip), '^(::ffff:)?[0-9]+[.]')
+                THEN array_to_string(string_split(regexp_replace(lower(s.peer_ip), '^::ffff:', ''), '.')[1:3], '.')
+            -- An address has several spellings: without leading zeros, and with :: for groups of 0.
+            WHEN contains(s.peer_ip, ':') THEN array_to_string(string_split(replace(regexp_replace(regexp_replace(
+                lower(s.peer_ip), '^:', '0:'), '(^|:)0+([0-9a-f])', '\1\2', 'g'), '::', ':0:0:'), ':')[1:3], ':')
             ELSE s.peer_ip END AS network
     FROM sessions s
     WHERE s.first_event_at >= $from - to_days($history_days::INTEGER) AND s.first_event_at < $to

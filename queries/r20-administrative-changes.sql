@@ -33,7 +33,7 @@ change AS NOT MATERIALIZED (
     SELECT t.team_id, t.nr, t.id AS term FROM thing t
     UNION SELECT t.team_id, t.nr, v.spelled FROM thing t JOIN version v USING (team_id, kind, id) WHERE v.spelled IS NOT NULL
 ), payload_term AS (
-    SELECT team_id, event_id, event_time, regexp_extract_all(payload, '"((?:[^"\\]|\\.)*)"', 1) AS terms FROM change
+    SELECT team_id, event_id, event_time, json_strings(payload) AS terms FROM change
 ), named AS (
     SELECT p.team_id, p.event_id, p.event_time, s.nr
     FROM (SELECT * EXCLUDE (terms), unnest(list_distinct(list_concat(terms,
@@ -46,7 +46,7 @@ change AS NOT MATERIALIZED (
         string_agg(t.id, ', ' ORDER BY t.nr) AS target_ids
     FROM (SELECT nrs, unnest(nrs) AS nr FROM (SELECT DISTINCT nrs FROM targets)) n JOIN thing t ON t.nr = n.nr GROUP BY ALL
 ), token_term AS (
-    SELECT team_id, token_info, regexp_extract_all(token_info, '"((?:[^"\\]|\\.)*)"', 1) AS terms
+    SELECT team_id, token_info, json_strings(token_info) AS terms
     FROM (SELECT DISTINCT team_id, token_info FROM change WHERE token_info IS NOT NULL)
 ), actor AS (
     SELECT team_id, token_info, string_agg(label, ', ' ORDER BY label) AS actor

@@ -7,7 +7,7 @@
 -- chart: dots x=time_local y=source series=role | Rows about the subject, over time
 -- note: the report searches for the subject's id, and for every email address or name that the roster ever gave that id, in connections, activity, billing and quarantine, in every part of the roster and in the reviews
 -- note: for an answer under GDPR article 15, choose a period from the archive's beginning; held is the archived text, or the columns where the archive did not keep the text, and may name other people
--- note: the report does not list sessions, because they derive from the connection events listed here (R01 shows them)
+-- note: the report does not list sessions, because they derive from connection events (R01 shows them); it lists an event of a connection only if that event itself holds one of the values
 -- note: an address or id counts only if it is a whole column or a whole JSON string of the event's text, as a value or a key, in any spelling, and in JSON text inside a string (up to two texts deep); `annals erase` finds the same rows if you give it each of these values
 WITH given AS (
     SELECT lower(trim($subject)) AS term
@@ -41,21 +41,10 @@ WITH given AS (
     SELECT team_id, event_time, 'connections', event_type, event_id, coalesce(raw, to_json(c)::VARCHAR), NULL,
         [peer_email, peer_ip, direct_ip, device_id, computer_host_name, local_user_name, connection_id, tunnel_id, failure_reason]
     FROM connections c WHERE event_time >= $from AND event_time < $to AND ($team IS NULL OR team_id = $team)
-), outer_string AS (
-    -- A spelling with escapes is a JSON string. A spelling that is no valid JSON stays unchanged.
-    SELECT *, [CASE WHEN contains(x, '\') THEN coalesce(TRY(json_extract_string('"' || x || '"', '$')), x) ELSE x END FOR x IN regexp_extract_all(raw, '"((?:[^"\\]|\\.)*)"', 1)] AS outer_strings,
-        [CASE WHEN contains(x, '\') THEN coalesce(TRY(json_extract_string('"' || x || '"', '$')), x) ELSE x END FOR x IN regexp_extract_all(token_info, '"((?:[^"\\]|\\.)*)"', 1)] AS actor_strings
-    FROM texts
-), inner_string AS (
-    -- A string can hold JSON text, and a string in that text again.
-    SELECT *, [CASE WHEN contains(x, '\') THEN coalesce(TRY(json_extract_string('"' || x || '"', '$')), x) ELSE x END FOR x IN flatten([regexp_extract_all(x, '"((?:[^"\\]|\\.)*)"', 1) FOR x IN outer_strings IF contains(x, '"')])] AS inner_strings
-    FROM outer_string
 ), told AS (
-    SELECT * REPLACE ([lower(regexp_replace(x, '^[\s\v\x{85}\pZ]+|[\s\v\x{85}\pZ]+$', '', 'g')) FOR x IN columns] AS columns,
-            [lower(regexp_replace(x, '^[\s\v\x{85}\pZ]+|[\s\v\x{85}\pZ]+$', '', 'g')) FOR x IN actor_strings] AS actor_strings),
-        [lower(regexp_replace(x, '^[\s\v\x{85}\pZ]+|[\s\v\x{85}\pZ]+$', '', 'g')) FOR x IN list_concat(outer_strings, inner_strings,
-            [CASE WHEN contains(x, '\') THEN coalesce(TRY(json_extract_string('"' || x || '"', '$')), x) ELSE x END FOR x IN flatten([regexp_extract_all(x, '"((?:[^"\\]|\\.)*)"', 1) FOR x IN inner_strings IF contains(x, '"')])])] AS strings
-    FROM inner_string
+    SELECT *, [lower(regexp_replace(x, '^[\s\v\x{85}\pZ]+|[\s\v\x{85}\pZ]+$', '', 'g')) FOR x IN json_strings(raw)] AS strings,
+        [lower(regexp_replace(x, '^[\s\v\x{85}\pZ]+|[\s\v\x{85}\pZ]+$', '', 'g')) FOR x IN json_strings(token_info)] AS actor_strings
+    FROM (SELECT * REPLACE ([lower(regexp_replace(x, '^[\s\v\x{85}\pZ]+|[\s\v\x{85}\pZ]+$', '', 'g')) FOR x IN columns] AS columns) FROM texts)
 ), version AS (
     SELECT team_id, valid_from, valid_to, 'inventory_users' AS source, user_id AS what, to_json(x) AS held FROM inventory_users x SEMI JOIN user_of USING (team_id, user_id)
     UNION ALL SELECT team_id, valid_from, valid_to, 'inventory_sso_users', user_id, to_json(x) FROM inventory_sso_users x SEMI JOIN user_of USING (team_id, user_id)

@@ -6,13 +6,12 @@
 -- param: new_keys list = to,new,after,current,now | names of the new number in a payload that holds several numbers
 -- chart: step x=time_local y=people series=what | Seats, and people with remote access
 -- severity: column
--- note: the service documents the types of billing entries but not their field names: seats is the only number in the payload of an entry whose type contains one of seat_words, or the number under one of new_keys; otherwise it stays empty, and the reader finds the number in the payload
+-- note: the service documents the types of billing entries but not their field names: seats is the only number (or text of digits) in the payload of an entry whose type contains one of seat_words, or of several the number under one of new_keys; otherwise it stays empty, and the reader finds the number in the payload
 -- note: delta is seats minus the people with remote access at the last reading of the roster before the entry; empty before the first reading
 -- note: payment: recovered if a payment in the same second or later succeeded, not recovered if none did; of several revisions of an entry only the latest counts
 -- note: the service shows only the ten newest entries; R23 shows a gap where entries were lost between two polls
 WITH entry AS (
-    SELECT *, regexp_extract_all(payload, '"([^"\\]*)"\s*:\s*-?[0-9]+\s*[,}]', 1) AS keys,
-        regexp_extract_all(payload, '"[^"\\]*"\s*:\s*(-?[0-9]+)\s*[,}]', 1) AS numbers,
+    SELECT *,
         EXISTS (SELECT 1 FROM (SELECT unnest(from_json($seat_words, '["VARCHAR"]')) AS word)
             WHERE contains(lower(event_type), lower(word))) AS tells_seats,
         contains(lower(event_type), 'payment') AND contains(lower(event_type), 'fail') AS is_failure,
@@ -22,11 +21,18 @@ WITH entry AS (
     WHERE event_time >= $from AND event_time < greatest($to, $now) AND ($team IS NULL OR team_id = $team)
     -- A revision is the same entry again.
     QUALIFY row_number() OVER (PARTITION BY team_id, event_id ORDER BY revision DESC, first_seen_at DESC, event_time DESC) = 1
+), number AS (
+    -- Each number, also as a text of digits and as an item of a list. No fraction is a number of seats.
+    SELECT team_id, event_id, id, list_contains(from_json($new_keys, '["VARCHAR"]'), lower(key)) AS is_new,
+        CASE WHEN TRY_CAST(number AS DOUBLE) = floor(TRY_CAST(number AS DOUBLE)) THEN TRY_CAST(number AS BIGINT) END AS number
+    FROM (SELECT e.team_id, e.event_id, j.id, j.key, j.atom ->> '$' AS number
+          FROM entry e, json_tree(CASE WHEN json_valid(e.payload) THEN e.payload ELSE 'null' END) j
+          WHERE e.tells_seats AND j.type NOT IN ('OBJECT', 'ARRAY'))
+    WHERE regexp_full_match(number, '\s*[+-]?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]+)?\s*')
 ), seat AS (
-    SELECT *, CASE WHEN NOT tells_seats THEN NULL WHEN len(numbers) = 1 THEN TRY_CAST(numbers[1] AS BIGINT)
-        ELSE TRY_CAST(numbers[list_position(list_transform(keys,
-            lambda k: list_contains(from_json($new_keys, '["VARCHAR"]'), lower(k))), true)] AS BIGINT) END AS seats
-    FROM entry
+    SELECT e.*, n.seats FROM entry e LEFT JOIN (
+        SELECT team_id, event_id, CASE WHEN count(*) = 1 THEN min(number) ELSE arg_min(number, id) FILTER (is_new) END AS seats
+        FROM number GROUP BY ALL) n USING (team_id, event_id)
 ), recovered AS (
     SELECT f.team_id, f.event_id, min(s.event_time) AS recovered_at
     FROM entry f JOIN entry s ON s.team_id = f.team_id AND s.event_id <> f.event_id AND s.event_time >= f.event_time

@@ -9,7 +9,7 @@
 -- chart: heatmap x=day_utc y=source value=events | Events archived, by day
 -- severity: column
 -- note: one row for each team, stream and UTC day from the archive's beginning on; days and windows are in UTC by definition
--- note: gaps are recorded intervals in which events were, or may have been, lost; permanent: the plan's span has passed, or a removal deleted the events, so nobody can read them later
+-- note: gaps are recorded intervals in which events were, or may have been, lost; permanent: the plan's span has passed, a removal deleted the events, or newer billing entries hide them, so nobody can read them later
 -- note: there is no column for duplicates: Annals recognises an event that it reads twice, and neither keeps nor counts the copy; unknown_fields counts undocumented fields of people and computers, while an event keeps its undocumented fields in its text
 -- note: removed_before counts computers that were removed before Annals first read the day: their connections are missing
 -- note: clock_steps counts how often Annals found this machine's clock set back; polls counts the requests that read the day's windows
@@ -54,7 +54,7 @@ WITH grid AS (
 ), gap AS (
     SELECT d.team_id, d.stream, d.day_utc, count(*) AS gaps, min(greatest(s.from_time, d.day_utc)) AS from_at,
         max(least(s.to_time, d.next_day)) AS to_at, string_agg(DISTINCT s.reason, '; ' ORDER BY s.reason) AS reasons,
-        bool_or(contains(s.reason, 'plan') OR contains(s.reason, 'removed')) AS is_permanent
+        bool_or(s.stream = 'billing' OR contains(s.reason, 'plan') OR contains(s.reason, 'removed')) AS is_permanent
     FROM day d JOIN standing s ON s.kind = 'gap' AND s.team_id = d.team_id AND s.stream = d.stream
         AND (s.from_time IS NULL OR s.from_time < d.next_day) AND (s.to_time IS NULL OR s.to_time > d.day_utc)
     GROUP BY ALL

@@ -6,16 +6,17 @@
 -- param: spread_window = 86400
 -- Windows are in seconds.
 WITH failure AS (
-    -- A revision is the same event again.
-    SELECT team_id, event_id, event_time, coalesce(nullif(lower(trim(peer_email)), ''), peer_ip) AS peer_or_ip, peer_email,
+    -- A revision is the same event again, and can have another type. Ids may be unique only within a connection.
+    SELECT team_id, concat_ws(' ', event_id, connection_id) AS event_id, event_type, event_time, coalesce(nullif(lower(trim(peer_email)), ''), peer_ip) AS peer_or_ip, peer_email,
         peer_ip, device_id, coalesce(device_id, computer_host_name) AS computer, computer_host_name, failure_reason,
-        row_number() OVER (PARTITION BY team_id, event_id ORDER BY revision DESC, first_seen_at DESC, event_time DESC) AS nth
+        row_number() OVER (PARTITION BY team_id, event_id, connection_id ORDER BY revision DESC, first_seen_at DESC, event_time DESC) AS nth
     FROM connections
     WHERE event_time >= CAST(:from AS TIMESTAMP_NTZ) - make_dt_interval(0, 0, 0, greatest(:burst_window, :spread_window))
-        AND event_time < CAST(:to AS TIMESTAMP_NTZ) AND event_type = 'authFailedEvent'
+        AND event_time < CAST(:to AS TIMESTAMP_NTZ) AND (event_type = 'authFailedEvent' OR revision > 1)
         AND (:team IS NULL OR team_id = :team)
 ), kind AS (
-    SELECT f.*, kind FROM failure f LATERAL VIEW explode(array('burst', 'spray', 'distributed')) v AS kind WHERE nth = 1
+    SELECT f.*, kind FROM failure f LATERAL VIEW explode(array('burst', 'spray', 'distributed')) v AS kind
+    WHERE nth = 1 AND event_type = 'authFailedEvent'
 ), tried AS (
     -- One row for each failure and pattern: its owner (peer, address or computer), and the value whose distinct number a threshold limits.
     SELECT *,

@@ -3,18 +3,20 @@
 -- param: window = 900
 -- The window is in seconds.
 WITH revision AS (
-    SELECT team_id, event_id, event_time, event_time_ns, event_type = 'authSucceededEvent' AS is_success, connection_id,
+    -- Event ids may be unique only within a connection.
+    SELECT team_id, concat_ws(' ', event_id, connection_id) AS event_id, event_type, event_time, event_time_ns, event_type = 'authSucceededEvent' AS is_success, connection_id,
         device_id, coalesce(device_id, computer_host_name) AS computer, computer_host_name,
         nullif(lower(trim(peer_email)), '') AS peer, peer_email, peer_ip, failure_reason,
-        row_number() OVER (PARTITION BY team_id, event_id ORDER BY revision DESC, first_seen_at DESC, event_time DESC) AS nth
+        row_number() OVER (PARTITION BY team_id, event_id, connection_id ORDER BY revision DESC, first_seen_at DESC, event_time DESC) AS nth
     FROM connections
     WHERE event_time >= CAST(:from AS TIMESTAMP_NTZ) - make_dt_interval(0, 0, 0, :window)
         AND event_time < CAST(:to AS TIMESTAMP_NTZ)
-        AND event_type IN ('authFailedEvent', 'authSucceededEvent') AND coalesce(device_id, computer_host_name) IS NOT NULL
+        AND (event_type IN ('authFailedEvent', 'authSucceededEvent') OR revision > 1)
         AND (:team IS NULL OR team_id = :team)
 ), authentication AS (
-    -- A revision is the same event again.
-    SELECT * FROM revision WHERE nth = 1
+    -- A revision is the same event again, and can have another type.
+    SELECT * FROM revision
+    WHERE nth = 1 AND event_type IN ('authFailedEvent', 'authSucceededEvent') AND computer IS NOT NULL
 ), next AS (
     -- The next success on the same computer from the same address, and the next success for the same peer. A row without an address or a
     -- peer is alone in its partition.

@@ -4,8 +4,11 @@
 WITH seen AS (
     SELECT team_id, connection_id, first_event_at AS begun_at, coalesce(closed_at, last_event_at) AS end_at, outcome,
         nullif(lower(trim(peer_email)), '') AS peer, peer_email, peer_ip, device_id, computer_host_name,
-        CASE WHEN contains(peer_ip, ':') THEN array_join(slice(split(lower(peer_ip), ':'), 1, 3), ':')
-            WHEN contains(peer_ip, '.') THEN array_join(slice(split(peer_ip, '[.]'), 1, 3), '.')
+        CASE WHEN lower(peer_ip) RLIKE '^(::ffff:)?[0-9]+[.]'
+                THEN array_join(slice(split(regexp_replace(lower(peer_ip), '^::ffff:', ''), '[.]'), 1, 3), '.')
+            -- An address has several spellings: without leading zeros, and with :: for groups of 0.
+            WHEN contains(peer_ip, ':') THEN array_join(slice(split(replace(regexp_replace(regexp_replace(
+                lower(peer_ip), '^:', '0:'), '(^|:)0+([0-9a-f])', '$1$2'), '::', ':0:0:'), ':'), 1, 3), ':')
             ELSE peer_ip END AS network
     FROM sessions
     WHERE first_event_at >= CAST(:from AS TIMESTAMP_NTZ) - make_dt_interval(:history_days)

@@ -27,7 +27,7 @@ use super::pruning::{Pruned, mentioned, pruned};
 use super::pseudonyms::Pseudonyms;
 use super::sink::{Flow, Sink};
 use super::spill::Spill;
-use super::views::{quoted_path, quoted_text, views_sql_of};
+use super::views::{MACROS, quoted_path, quoted_text, views_sql_of};
 use super::zone::{LocalTime, ZONE_FUNCTION};
 
 /// The engine's limits. The engine spills to a directory when it runs out of memory.
@@ -176,7 +176,7 @@ impl Engine {
         connection.execute_batch("SET GLOBAL parquet_metadata_cache = true").map_err(failed)?;
         let lookup = CurrentLookup::new(Lookup::of(&data));
         connection.register_scalar_function_with_state::<ArchiveRows>(ROWS_FUNCTION, &lookup).map_err(failed)?;
-        connection.execute_batch(&views_sql_of(&data, wanted)).map_err(failed)?;
+        connection.execute_batch(&format!("{MACROS}{}", views_sql_of(&data, wanted))).map_err(failed)?;
         let made = RefCell::new(wanted.iter().copied().collect());
         let (is_pristine, is_stop_asked) = (Cell::new(true), Arc::default());
         let (data, spill, pinned) = (Arc::new(data), Arc::new(spill), RefCell::new(loan.into_iter().collect()));

@@ -270,7 +270,26 @@ fn the_views_for_other_clients_are_the_same_and_define_the_zone_function() {
     let data = ViewData::default();
     let sql = client_sql(&data).unwrap();
     assert!(sql.contains(&views_sql(&data)) && sql.contains("VIEW ledger") && sql.contains("VIEW archive_files"));
-    assert!(sql.contains("MACRO local_time(utc_time, zone)"));
+    assert!(sql.contains("MACRO local_time(utc_time, zone)") && sql.contains("MACRO json_strings(json_text)"));
+}
+
+#[test]
+fn the_strings_of_a_json_text_have_no_escapes() {
+    let engine = empty_engine();
+    for (text, strings) in [
+        (r#"{"a":"x"}"#, "[a, x]"),
+        (r#"{"a":"r\u0026d"}"#, "[a, r&d]"),
+        (r#"["m\u00fcller", 1, "\q"]"#, r"[müller, \q]"),
+        (r#"{"a":"{\"b\":\"r\\u0026d\"}"}"#, r#"[a, {"b":"r\u0026d"}, b, r&d]"#),
+        (r#"["[\"[\\\"c\\\"]\"]"]"#, r#"[["[\"c\"]"], ["c"], c]"#),
+        ("no JSON", "[]"),
+    ] {
+        let sql = format!("SELECT array_to_string(json_strings('{text}'), ', ') AS found");
+        let found = ask(&engine, &sql, Format::Ndjson).unwrap();
+        let row: serde_json::Value = serde_json::from_str(&found).unwrap();
+        assert_eq!(format!("[{}]", row["found"].as_str().unwrap()), strings, "{text}");
+    }
+    assert_eq!(csv(&engine, "SELECT json_strings(NULL) IS NULL AS n"), "n\ntrue\n");
 }
 
 #[test]

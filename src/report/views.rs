@@ -21,6 +21,18 @@ use super::zone::ZONE_FUNCTION;
 /// excludes all rows; but each branch costs planning. `docs/decisions/0007-months.md` has the measurement.
 const BRANCH_FILES_MIN: usize = 12;
 
+/// Macros for queries, the same for our engine and for other clients. `json_strings` lists the strings of a JSON text, keys too,
+/// without escapes. A string can hold JSON text, and a string in that text again: it lists their strings as well.
+pub(super) const MACROS: &str = r#"CREATE OR REPLACE MACRO json_spelled_strings(json_text) AS [
+  CASE WHEN contains(x, '\') THEN coalesce(TRY(json_extract_string('"' || x || '"', '$')), x) ELSE x END
+  FOR x IN regexp_extract_all(json_text, '"((?:[^"\\]|\\.)*)"', 1)];
+CREATE OR REPLACE MACRO json_strings(json_text) AS CASE WHEN contains(json_text, '\') THEN
+  list_transform([json_spelled_strings(json_text)], lambda a:
+    list_transform([flatten([json_spelled_strings(x) FOR x IN a IF contains(x, '"')])], lambda b:
+      list_concat(a, b, flatten([json_spelled_strings(x) FOR x IN b IF contains(x, '"')])))[1])[1]
+  ELSE regexp_extract_all(json_text, '"((?:[^"\\]|\\.)*)"', 1) END;
+"#;
+
 /// The statements that create all views of `data`, except those that are looked up.
 pub fn views_sql(data: &ViewData) -> String {
     views_sql_of(data, &View::ALL.into_iter().filter(|view| !View::LOOKED_UP.contains(view)).collect::<Vec<_>>())
@@ -89,7 +101,7 @@ pub fn client_sql(data: &ViewData) -> Result<String, ReportError> {
     Ok(format!(
         "-- The views of an Annals archive at the time of this text. Run `annals connect` again to see later commits.\n\
          -- {ZONE_FUNCTION}(utc_time, zone) is the only statement here that needs the icu extension.\n\
-         CREATE OR REPLACE MACRO {ZONE_FUNCTION}(utc_time, zone) AS timezone(zone, timezone('UTC', utc_time));\n{views}"
+         CREATE OR REPLACE MACRO {ZONE_FUNCTION}(utc_time, zone) AS timezone(zone, timezone('UTC', utc_time));\n{MACROS}{views}"
     ))
 }
 

@@ -1,8 +1,8 @@
 //! Revisions, and events without the usual details.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use annals::archive::{Draft, WindowRecord, WindowState};
-use annals::model::{ConnectionDetail, Detail, EventRow, Stream, WindowGrid};
+use annals::archive::{Draft, Finding, FindingKind, WindowRecord, WindowRows, WindowState};
+use annals::model::{ConnectionDetail, Detail, EventRow, Range, Stream, WindowGrid};
 use serde_json::{Value, json};
 
 use crate::golden::answers::Question;
@@ -207,4 +207,103 @@ fn a_session_of_one_event_overlaps_a_session_from_another_address() {
     ];
     commit_events(&place, Stream::Connections, events);
     assert_eq!(column(&place, &asked("R17"), "shared_by_count"), [json!(2)]);
+}
+
+/// A failure that a later revision turns into another event.
+#[test]
+fn a_revision_of_another_type_replaces_the_failure() {
+    let (place, time) = (Place::empty(), at("2026-10-20T10:00:00Z"));
+    let failure = connection("f1", FAILED, time, |_| ());
+    let revised = EventRow {
+        revision: 2,
+        event_type: ESTABLISHED.into(),
+        first_seen_at: time.plus(HOUR * 2),
+        raw: "{\"revision\":2}".into(),
+        ..failure.clone()
+    };
+    let success = connection("s1", SUCCEEDED, time.plus(SECOND), |_| ());
+    let window = WindowGrid::new(DAY).window_of(time);
+    for events in [vec![failure, success], vec![revised]] {
+        let rows = vec![WindowRows::new(Stream::Connections, window, events, false)];
+        commit(&place, Draft { rows, ..Draft::default() }, at(NOW));
+    }
+    assert_eq!(rows(&place, &asked("R02")), Vec::<Value>::new());
+    let one = Question { params: &[("min_failures", "1")], ..asked("R03") };
+    assert_eq!(rows(&place, &one), Vec::<Value>::new());
+}
+
+#[test]
+fn an_id_that_repeats_on_another_connection_is_another_event() {
+    let place = Place::empty();
+    let mut events = Vec::new();
+    for (name, day) in [("c1", "20"), ("c2", "21")] {
+        let time = at(&format!("2026-10-{day}T10:00:00Z"));
+        let of = |detail: &mut ConnectionDetail| detail.connection_id = Some(name.into());
+        events.push(connection("0", FAILED, time, of));
+        events.push(connection("1", SUCCEEDED, time.plus(SECOND), of));
+    }
+    commit_events(&place, Stream::Connections, events);
+    assert_eq!(column(&place, &asked("R02"), "failures"), [1, 1]);
+    let one = Question { params: &[("min_failures", "1")], ..asked("R03") };
+    assert_eq!(column(&place, &one, "failures"), [1, 1]);
+}
+
+#[test]
+fn a_number_of_seats_is_not_guessed() {
+    let (place, time) = (Place::empty(), at("2026-10-20T10:00:00Z"));
+    let cases = [
+        ("{\"count\":7}", json!(7)),
+        ("{\"userCount\":10.0}", json!(10)),
+        ("{\"userCount\":7.5}", Value::Null),
+        ("{\"userCount\":10.0,\"planVersion\":3}", Value::Null),
+        ("{\"from\":\"4\",\"to\":\"7\",\"revision\":2}", json!(7)),
+        ("{\"counts\":[5,6]}", Value::Null),
+        ("no JSON: 5", Value::Null),
+    ];
+    let entries = cases.iter().zip(0..).map(|((payload, _), nth)| {
+        let detail = Detail::Billing { payload: Some((*payload).to_owned()) };
+        event(&format!("b{nth}"), "userCountUpdatedEvent", time.plus(SECOND * nth), detail)
+    });
+    commit_events(&place, Stream::Billing, entries.collect());
+    assert_eq!(column(&place, &asked("R22"), "seats"), cases.map(|(_, seats)| seats));
+}
+
+#[test]
+fn billing_entries_that_newer_ones_hide_are_lost_permanently() {
+    let (place, time) = (Place::empty(), at("2026-10-20T10:00:00Z"));
+    let detail = Detail::Billing { payload: Some("{}".into()) };
+    commit_events(&place, Stream::Billing, vec![event("b1", "paymentSucceededEvent", time, detail)]);
+    let reason = "all ten shown entries are new: entries before them may be lost";
+    let gap = Finding::new(Some(Stream::Billing), FindingKind::Gap, "billing", reason, at(NOW));
+    let gap = gap.over(Range::new(time, time.plus(HOUR)));
+    commit(&place, Draft { findings: vec![gap], ..Draft::default() }, at(NOW));
+    let days = rows(&place, &asked("R23"));
+    let day = days.iter().find(|day| day["gaps"] == 1).unwrap();
+    let found = ["source", "is_permanent", "severity"].map(|name| day[name].clone());
+    assert_eq!(found, [json!("billing"), json!(true), json!("critical")]);
+}
+
+#[test]
+fn a_network_is_the_same_in_each_spelling_of_its_addresses() {
+    let place = Place::empty();
+    let addresses =
+        ["203.0.113.9", "::ffff:203.0.113.80", "::FFFF:198.51.100.4", "2001:db8::1", "2001:0db8:0:0:0:0:0:1", "::1"];
+    let events = addresses.iter().zip(10..).map(|(address, day)| {
+        let from = |detail: &mut ConnectionDetail| detail.peer_ip = Some((*address).into());
+        connection(&format!("c{day}"), ESTABLISHED, at(&format!("2026-10-{}T10:00:00Z", day + 3)), from)
+    });
+    commit_events(&place, Stream::Connections, events.collect());
+    let found: Vec<String> = rows(&place, &asked("R15"))
+        .iter()
+        .map(|row| ["what", "network"].map(|name| row[name].as_str().unwrap().to_owned()).join(" "))
+        .collect();
+    let expected = [
+        "new peer 203.0.113",
+        "new address 203.0.113",
+        "new network 198.51.100",
+        "new network 2001:db8:0",
+        "new address 2001:db8:0",
+        "new network 0:0:0",
+    ];
+    assert_eq!(found, expected);
 }

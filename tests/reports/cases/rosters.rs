@@ -1,14 +1,15 @@
 //! Rosters that changed, and rosters that nobody read.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use annals::model::{ConnectionDetail, Stream};
+use annals::model::{ConnectionDetail, Detail, Stream};
 use serde_json::{Value, json};
 
 use crate::golden::answers::Question;
 use crate::reporting::{Place, at};
 
 use super::{
-    ESTABLISHED, TEAM, activity, asked, change_by, column, commit_events, connection, people, read_roster, rows, user,
+    ESTABLISHED, TEAM, activity, asked, change_by, column, commit_events, connection, event, people, read_roster, rows,
+    user,
 };
 
 #[test]
@@ -231,4 +232,121 @@ fn an_event_before_the_first_roster_is_no_missing_change_and_a_removal_explains_
         "a3 u1 left group recorded null",
     ];
     assert_eq!(found, expected);
+}
+
+/// A writer of JSON may spell `&` and `ü` as escapes, and put JSON text into a string.
+#[test]
+fn a_name_with_escapes_is_the_person() {
+    let place = Place::empty();
+    let mut admin = user("u1", "r&d@own.example");
+    admin["role"] = json!("admin");
+    let both = json!([admin.clone(), user("u2", "müller@own.example")]);
+    for (seen_at, users) in [("2026-10-13T03:00:00Z", both), ("2026-10-20T03:00:00Z", json!([admin]))] {
+        read_roster(&place, seen_at, &people(&users, &json!({}), &json!([])));
+    }
+    let change = |id: &str, kind: &str, time: &str, token_info: &str, payload: &str| {
+        let detail = Detail::Activity { token_info: Some(token_info.into()), payload: Some(payload.into()) };
+        event(id, kind, at(time), detail)
+    };
+    let (admin, muller) = (r#"{"email":"r\u0026d@own.example"}"#, r#"{"email":"m\u00fcller@own.example"}"#);
+    let inside = r#"{"raw":"{\"email\":\"r\\u0026d@own.example\"}"}"#;
+    let events = vec![
+        change("a1", "teamUserRemovedEvent", "2026-10-18T09:00:00Z", admin, muller),
+        change("a2", "teamSettingsChangedEvent", "2026-10-18T10:00:00Z", inside, "{}"),
+        change("a3", "teamSettingsChangedEvent", "2026-10-18T12:00:00Z", muller, "{}"),
+    ];
+    commit_events(&place, Stream::Activity, events);
+    assert_eq!(column(&place, &asked("R20"), "actor"), ["r&d@own.example", "r&d@own.example", "müller@own.example"]);
+    assert_eq!(column(&place, &asked("R20"), "target_ids"), [json!("u2"), Value::Null, Value::Null]);
+    assert_eq!(column(&place, &asked("R09"), "actions"), [2]);
+    assert_eq!(column(&place, &asked("R06"), "standing"), ["recorded"]);
+    let leavers = rows(&place, &asked("R05"));
+    assert_eq!(leavers.len(), 1, "{leavers:?}");
+    let leaver = ["removed_known_by", "changes_after", "severity"].map(|name| leavers[0][name].clone());
+    assert_eq!(leaver, [json!("activity event"), json!(1), json!("critical")]);
+}
+
+#[test]
+fn access_drift_knows_a_name_with_escapes() {
+    let place = Place::empty();
+    let users = json!([user("u1", "r&d@own.example")]);
+    for (seen_at, granted) in [("2026-10-10T03:00:00Z", json!([])), ("2026-10-20T03:00:00Z", json!(["u1"]))] {
+        let computers = json!([{"id": "d1", "name": "PC-1", "users": granted}]);
+        read_roster(&place, seen_at, &people(&users, &json!({}), &computers));
+    }
+    let payload = r#"{"email":"r\u0026d@own.example","deviceID":"d1"}"#;
+    let detail = Detail::Activity { token_info: None, payload: Some(payload.into()) };
+    let given = event("a1", "teamDeviceUserAccessAddedEvent", at("2026-10-18T09:00:00Z"), detail);
+    commit_events(&place, Stream::Activity, vec![given]);
+    assert_eq!(column(&place, &asked("R08"), "event"), ["teamDeviceUserAccessAddedEvent"]);
+}
+
+/// Bob is removed, and comes back. Then he works as before.
+#[test]
+fn only_activity_before_a_return_counts_against_a_leaver() {
+    for (times, expected) in [
+        (&["2026-10-19T11:00:00Z"][..], [json!(0), json!(0), Value::Null]),
+        // Three changes at once, while he is away.
+        (&["2026-10-17T10:00:00Z"; 3][..], [json!(0), json!(3), json!("critical")]),
+    ] {
+        let place = Place::empty();
+        let (ann, bob) = (user("u1", "ann@own.example"), user("u2", "bob@own.example"));
+        for (day, users) in [(13, json!([ann, bob])), (16, json!([ann])), (18, json!([ann, bob]))] {
+            read_roster(&place, &format!("2026-10-{day}T03:00:00Z"), &people(&users, &json!({}), &json!([])));
+        }
+        let of_bob = |detail: &mut ConnectionDetail| detail.peer_email = Some("bob@own.example".into());
+        let session = connection("c1", ESTABLISHED, at("2026-10-19T10:00:00Z"), of_bob);
+        commit_events(&place, Stream::Connections, vec![session]);
+        let changes = times.iter().zip(0..).map(|(time, nth)| {
+            let payload = json!({"setting": nth});
+            change_by(&json!({"userID": "u2"}), &format!("a{nth}"), "teamSettingsChangedEvent", time, &payload)
+        });
+        commit_events(&place, Stream::Activity, changes.collect());
+        let leavers = rows(&place, &asked("R05"));
+        assert_eq!(leavers.len(), 1, "{leavers:?}");
+        let found = ["sessions_after", "changes_after", "severity"].map(|name| leavers[0][name].clone());
+        assert_eq!(found, expected, "{times:?}");
+    }
+}
+
+/// Ann gives her address to Zoe, who never connected. The session is from before the first reading.
+#[test]
+fn a_session_belongs_to_whoever_had_its_address_then() {
+    let place = Place::empty();
+    let computers = json!([{"id": "d1", "name": "PC-1", "users": ["u1", "u2"]}]);
+    for (day, users) in [
+        (13, json!([user("u1", "desk@own.example")])),
+        (15, json!([user("u1", "ann@own.example"), user("u2", "desk@own.example")])),
+    ] {
+        read_roster(&place, &format!("2026-10-{day}T03:00:00Z"), &people(&users, &json!({}), &computers));
+    }
+    let desk = |detail: &mut ConnectionDetail| detail.peer_email = Some("desk@own.example".into());
+    commit_events(&place, Stream::Connections, vec![connection("c1", ESTABLISHED, at("2026-10-12T10:00:00Z"), desk)]);
+    let last = [json!("2026-10-12T10:00:00"), Value::Null];
+    assert_eq!(column(&place, &asked("R07"), "last_session_here_local"), last);
+    let dormant = Question { params: &[("early_days", "10")], ..asked("R11") };
+    assert_eq!(column(&place, &dormant, "email"), ["desk@own.example", "ann@own.example"]);
+    assert_eq!(column(&place, &dormant, "state"), ["never used", "soon dormant"]);
+}
+
+#[test]
+fn two_groups_of_one_name_are_two_ways() {
+    let place = Place::empty();
+    let group = json!({"name": "Support", "users": ["u1"], "devices": ["d1"]});
+    let groups = json!({"g1": group, "g2": group, "g3": {"name": "Lab", "users": ["u1"], "devices": ["d1"]}});
+    let served = people(&json!([user("u1", "ann@own.example")]), &groups, &json!([{"id": "d1", "name": "PC-1"}]));
+    read_roster(&place, "2026-10-13T03:00:00Z", &served);
+    assert_eq!(column(&place, &asked("R07"), "ways"), [3]);
+    assert_eq!(column(&place, &asked("R07"), "via"), ["group Lab; group Support (g1); group Support (g2)"]);
+}
+
+#[test]
+fn an_erased_address_that_is_read_again_is_no_change() {
+    let place = Place::empty();
+    let erased = "erased-0123456789abcdef0123456789abcdef@own.example";
+    for (day, email) in [(13, erased), (15, "bob@own.example"), (17, "robert@own.example")] {
+        let users = json!([user("u1", "ann@own.example"), user("u2", email)]);
+        read_roster(&place, &format!("2026-10-{day}T03:00:00Z"), &people(&users, &json!({}), &json!([])));
+    }
+    assert_eq!(column(&place, &asked("R06"), "before"), ["bob@own.example"]);
 }

@@ -1,9 +1,9 @@
 //! One round of a windowed stream: first the new events of open windows, then windows past their lag, then re-scans.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use crate::api::ApiError;
-use crate::archive::{Finding, FindingKind, ReadPoint};
+use crate::archive::{Finding, FindingKind, ReadPoint, WindowState};
 use crate::collect::Lists;
 use crate::model::{Dataset, DeviceId, Instant, Stream};
 use crate::planted::{self, Bug};
@@ -67,7 +67,9 @@ async fn read_lists(
     let mut index = WindowIndex::new(ctx.settings.grid, &windows);
     index.extend(begins, now);
     let (lag, budget) = (lag(&record, &ctx.settings), Arc::default());
-    let round = Round { ctx, stream, now, lists, lag, index, windows, budget };
+    let settled = windows.iter().filter(|(_, held)| held.state != WindowState::Provisional);
+    let counts = Mutex::new(settled.map(|(start, held)| (*start, held.events)).collect());
+    let round = Round { ctx, stream, now, lists, lag, index, windows, counts, budget };
     if record.begins != plan.begins {
         round.begin(begins, record.begins).await?;
     }

@@ -134,8 +134,9 @@ impl HttpSource {
         let mut url = self.base.clone();
         url.path_segments_mut().expect("BUG: an http URL has a path").pop_if_empty().extend(segments);
         let what = self.transport.credential.known().scrubbed(format!("GET {}", url.path()));
-        // Clients and servers remove such segments from a path.
-        if segments.iter().any(|segment| matches!(*segment, "" | "." | "..")) {
+        // Clients and servers remove such segments and characters from a path, which would then name another id.
+        let is_unusable = |segment: &str| matches!(segment, "" | "." | "..") || segment.contains(char::is_control);
+        if segments.iter().any(|segment| is_unusable(segment)) {
             return Err(ApiError::Rejected { what, status: 0, code: Some("id-not-usable-in-a-path".into()) });
         }
         if !query.is_empty() {

@@ -138,6 +138,9 @@ pub enum ApiError {
     /// treats the answer as an empty window.
     #[error("{what}: the answer does not have the documented form: {detail}")]
     Unexpected { what: String, detail: String },
+    /// The body of the answer is too long to keep in memory: a smaller page may fit.
+    #[error("{what}: the body is longer than {bytes_max} bytes")]
+    TooLong { what: String, bytes_max: usize },
 }
 
 /// The code of the service, for a message.

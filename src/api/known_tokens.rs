@@ -104,6 +104,7 @@ impl KnownTokens {
                 ApiError::Unavailable { what: clean(what), detail: clean(detail), retry_after }
             }
             ApiError::Unexpected { what, detail } => ApiError::Unexpected { what: clean(what), detail: clean(detail) },
+            ApiError::TooLong { what, bytes_max } => ApiError::TooLong { what: clean(what), bytes_max },
         }
     }
 }

@@ -157,7 +157,7 @@ impl RequestCounts {
             Err(ApiError::Rejected { .. }) => &self.rejected,
             Err(ApiError::Throttled { .. }) => &self.throttled,
             Err(ApiError::Unavailable { .. } | ApiError::Unreachable { .. }) => &self.unavailable,
-            Err(ApiError::Unexpected { .. }) => &self.unexpected,
+            Err(ApiError::Unexpected { .. } | ApiError::TooLong { .. }) => &self.unexpected,
         };
         count.fetch_add(1, Ordering::Relaxed);
     }

@@ -127,7 +127,7 @@ impl Transport {
         let mut whole = Vec::with_capacity(length.min(BODY_RESERVE_BYTES_MAX).min(bytes_max));
         while let Some(chunk) = response.chunk().await.map_err(|error| self.network(what, &url, &error))? {
             if whole.len() + chunk.len() > bytes_max {
-                return Err(unexpected(what, format!("the body is longer than {bytes_max} bytes")));
+                return Err(ApiError::TooLong { what: what.to_owned(), bytes_max });
             }
             whole.extend_from_slice(&chunk);
         }

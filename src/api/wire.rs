@@ -175,6 +175,9 @@ fn page_of(
         (None, _) => return Err(WireError(format!("the list `{list}` is missing"))),
         (Some(_), Some(_)) => return Err(WireError(format!("the list `{list}` occurs twice"))),
     };
+    if events.is_empty() && answer.has_error {
+        return Err(WireError(format!("an error beside the empty list `{list}`")));
+    }
     let known = Some(known).filter(|known| known.may_be_in(body));
     let events = events.iter().map(|event| {
         let range = json::range_in(text, event.get());
@@ -271,6 +274,8 @@ struct Answer<'a> {
     lists: Vec<Vec<&'a RawValue>>,
     has_more: Option<&'a str>,
     next_offset: Option<&'a str>,
+    /// The answer reports an error beside the list.
+    has_error: bool,
 }
 
 struct AnswerSeed {
@@ -293,12 +298,16 @@ impl<'de> Visitor<'de> for AnswerSeed {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut answer = Answer { lists: Vec::new(), has_more: None, next_offset: None };
+        let mut answer = Answer { lists: Vec::new(), has_more: None, next_offset: None, has_error: false };
         while let Some(key) = map.next_key::<&RawValue>()? {
             match json::string(key.get()).as_deref() {
                 Some(key) if key == self.list => answer.lists.push(map.next_value()?),
                 Some("hasMoreEvents") => answer.has_more = Some(map.next_value::<&RawValue>()?.get()),
                 Some("nextOffset") => answer.next_offset = Some(map.next_value::<&RawValue>()?.get()),
+                Some("code" | "error" | "errors") => {
+                    let value = map.next_value::<&RawValue>()?.get();
+                    answer.has_error |= !matches!(value, "null" | "false" | "0" | "\"\"" | "[]" | "{}");
+                }
                 _ => _ = map.next_value::<&RawValue>()?,
             }
         }

@@ -203,7 +203,7 @@ fn print_team(team: &str, round: &TeamRound, settings: &Settings) {
     }
     for stream in &round.deferred.unread {
         output::say(&format!(
-            "team {team}: {stream}: an open window was not read whole: its list changed at each read, or was empty although events of it are archived; the next sync reads it again"
+            "team {team}: {stream}: an open window was not read whole: its list changed at each read, was empty although events of it are archived, or no computer was listed; the next sync reads it again"
         ));
     }
     for error in &round.scan.failures {

@@ -100,7 +100,9 @@ impl Lists {
 
     fn refused(&self, error: ApiError, limit: u32) -> PageError {
         match error {
-            ApiError::Rejected { status: 400, .. } if self.limit.refuse(limit) => PageError::LimitRefused,
+            ApiError::Rejected { status: 400, .. } | ApiError::TooLong { .. } if self.limit.refuse(limit) => {
+                PageError::LimitRefused
+            }
             error => PageError::Api(error),
         }
     }
@@ -115,7 +117,7 @@ fn count(stats: &mut ReadStats, asked: PaddedRange, times: impl Iterator<Item = 
 
 #[derive(Debug)]
 pub enum PageError {
-    /// The service refused the page size. A smaller one is set, and the walk begins again.
+    /// The service refused the page size, or the page was too long. A smaller size is set, and the walk begins again.
     LimitRefused,
     Api(ApiError),
 }

@@ -127,7 +127,7 @@ async fn team_devices_and_billing_are_read() {
 #[tokio::test]
 async fn an_id_that_a_path_cannot_hold_is_never_requested() {
     let server = ScriptedServer::start([]);
-    for id in ["", ".", ".."] {
+    for id in ["", ".", "..", "a\nb", "a\tb", "a\u{7f}"] {
         assert!(matches!(source(&server).team(&TeamId::from(id)).await, Err(ApiError::Rejected { .. })), "{id:?}");
     }
     assert!(server.requests().is_empty());

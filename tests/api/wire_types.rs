@@ -44,6 +44,28 @@ fn time_of(event: &RawEvent) -> Result<i64, String> {
 }
 
 #[test]
+fn an_error_beside_an_empty_list_is_not_an_empty_answer() {
+    for stream in Stream::ALL {
+        let list = list_name(stream);
+        let read = |rest: &str| {
+            let body = Bytes::from(format!(r#"{{{rest},"{list}":[]}}"#));
+            match stream {
+                Stream::Billing => wire::billing(&body).is_ok(),
+                _ => wire::page(stream, None, &body).is_ok(),
+            }
+        };
+        for error in [r#""code":"timeout""#, r#""error":"too busy""#, r#""error":{"code":1}"#, r#""errors":["x"]"#] {
+            assert!(!read(error), "{stream} {error}");
+        }
+        for none in [r#""error":null"#, r#""errors":[]"#, r#""code":0"#, r#""other":{"error":"x"}"#] {
+            assert!(read(none), "{stream} {none}");
+        }
+        let body = format!(r#"{{"error":"some are left out","{list}":[{}]}}"#, event_with_time(stream, "1"));
+        assert_eq!(events(stream, body).len(), 1, "{stream}: the events that came with the error are kept");
+    }
+}
+
+#[test]
 fn times_at_the_limits_of_each_unit() {
     use Stream::{Activity, Billing, Connections};
     let out = Err("time_out_of_range");

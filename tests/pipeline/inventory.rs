@@ -377,3 +377,14 @@ async fn a_refused_list_of_tokens_is_no_failure() {
     assert!(!last_scan(&world, InventoryPart::Users).visible);
     assert!(world.state().last_scan(InventoryPart::SignIn).is_none(), "no user is known");
 }
+
+#[tokio::test]
+async fn an_empty_list_of_users_is_refused_if_the_team_had_users() {
+    let world = world();
+    world.sync(&settings()).await;
+    world.team().roster.users = users(&[]);
+    world.set_now("2026-10-31T09:00:00Z");
+    let failures = world.sync(&settings()).await.scan.failures;
+    assert!(failures.iter().any(|error| error.to_string().contains("had 2 users")), "{failures:?}");
+    assert_eq!(world.state().last_scan(InventoryPart::Users).unwrap().entities, 2);
+}

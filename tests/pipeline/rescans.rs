@@ -1,8 +1,10 @@
 //! Rounds over a small team in virtual time: re-scans find what appeared or changed after a window was settled.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use annals::api::PageQuery;
 use annals::archive::{FindingKind, WindowState};
 use annals::model::Stream;
 use annals::pipeline::{Settings, status};
@@ -114,4 +116,67 @@ async fn the_status_after_a_sync_until_a_day_is_read_to_that_day() {
     let connections = status.streams.iter().find(|stream| stream.stream == Stream::Connections).unwrap();
     assert_eq!((connections.settled_to, connections.read_to), (Some(until), Some(until)));
     assert_eq!(connections.lag_seconds, Some(12 * 3600));
+}
+
+const FIRST: &str = "2026-10-20T00:00:00Z";
+
+/// The old windows that a round asks for: older than the last re-scan at the time of the backfill.
+fn count_old_requests(world: &World) -> Arc<AtomicU64> {
+    let (asked, until) = (Arc::new(AtomicU64::new(0)), at("2026-11-16T00:00:00Z").seconds());
+    let counted = asked.clone();
+    world.on_ask(move |ask, _| {
+        let is_old = |query: &PageQuery| query.stream == Stream::Connections && query.start < until;
+        counted.fetch_add(u64::from(matches!(ask, Ask::Page(query) if is_old(query))), Ordering::Relaxed);
+        None
+    });
+    asked
+}
+
+#[tokio::test]
+async fn old_windows_that_a_backfill_reads_empty_are_read_again_by_one_request() {
+    let since = Settings { since: Some(at(FIRST)), ..Settings::default() };
+    for is_empty in [true, false] {
+        let world = World::new("2026-11-20T00:20:00Z");
+        world.sync(&since).await;
+        assert_eq!(world.window(Stream::Connections, FIRST).state, WindowState::Settled);
+        if !is_empty {
+            // The service answered an empty list by mistake.
+            for hour in 0..600 {
+                let time = at(FIRST).plus(Duration::from_secs(hour * 3600)).to_string();
+                world.team().connections.push(connection(&format!("c{hour}"), "d1", &time));
+            }
+        }
+        let asked = count_old_requests(&world);
+        for (now, requests) in [("2026-11-20T00:50:00Z", 0), ("2026-11-20T01:30:00Z", 1)] {
+            world.set_now(now);
+            world.sync(&since).await;
+            let asked = asked.swap(0, Ordering::Relaxed);
+            assert!(if is_empty { asked == requests } else { asked >= requests }, "{asked} requests at {now}");
+        }
+        assert_eq!(world.held(Stream::Connections).len(), if is_empty { 0 } else { 600 });
+        // A window whose re-scan finds events is read once more.
+        world.sync(&since).await;
+        assert_eq!(world.window(Stream::Connections, FIRST).state, WindowState::Sealed);
+        let asked = count_old_requests(&world);
+        world.set_now("2026-11-20T03:00:00Z");
+        world.sync(&since).await;
+        assert_eq!(asked.load(Ordering::Relaxed), 0, "sealed windows are not read again");
+    }
+}
+
+#[tokio::test]
+async fn a_backfill_doubts_an_empty_window_after_busy_windows_of_the_same_backfill() {
+    let world = World::new("2026-11-20T00:20:00Z");
+    let is_read = |day: u64| day < 20 || day > 22;
+    for n in (0..31 * 70).filter(|n| is_read(n / 70)) {
+        let time = at(FIRST).plus(Duration::from_secs(n * 86_400 / 70)).to_string();
+        world.team().connections.push(connection(&format!("c{n}"), "d1", &time));
+    }
+    let since = Settings { since: Some(at(FIRST)), concurrency: 1, ..Settings::default() };
+    world.sync(&since).await;
+    let doubted = world.findings(FindingKind::Silence);
+    assert_eq!(doubted.len(), 3, "{doubted:?}");
+    assert_eq!(doubted[0].from, Some(at("2026-11-09T00:00:00Z")));
+    assert_eq!(world.window(Stream::Connections, "2026-11-09T00:00:00Z").state, WindowState::Settled);
+    assert_eq!(world.window(Stream::Connections, "2026-11-08T00:00:00Z").state, WindowState::Sealed);
 }

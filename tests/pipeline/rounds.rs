@@ -246,6 +246,57 @@ async fn one_missing_history_does_not_switch_to_the_deprecated_history() {
     assert_eq!(old.state().streams[&Stream::Connections].read_points.len(), 2);
 }
 
+fn missing() -> ApiError {
+    ApiError::NotFound { what: "a history".into(), status: 404 }
+}
+
+#[tokio::test]
+async fn a_first_404_of_the_team_history_is_asked_again_and_no_computers_confirm_nothing() {
+    let world = World::new(NOON);
+    world.team().connections.push(connection("one", "d1", "2026-11-18T10:00:00Z"));
+    let mut failures = 1;
+    world.on_ask(move |ask, _| match ask {
+        Ask::Page(query) if query.stream == Stream::Connections && failures > 0 => {
+            failures -= 1;
+            Some(missing())
+        }
+        _ => None,
+    });
+    world.sync(&settings()).await;
+    assert!(world.findings(FindingKind::DeprecatedHistory).is_empty());
+    assert_eq!(world.held(Stream::Connections).len(), 1);
+    let old = World::new(NOON);
+    old.team().connections.push(connection("one", "d1", "2026-11-18T10:00:00Z"));
+    old.team().is_old = true;
+    old.team().devices.clear();
+    assert!(old.sync(&settings()).await.deferred.unread.contains(&Stream::Connections));
+    let is_connections = |(stream, _): &&(Stream, Instant)| *stream == Stream::Connections;
+    assert_eq!(old.state().windows.keys().filter(is_connections).count(), 0);
+    old.team().devices = vec!["d1"];
+    old.sync(&settings()).await;
+    assert_eq!(old.held(Stream::Connections).len(), 1);
+}
+
+#[tokio::test]
+async fn a_computer_without_its_deprecated_history_does_not_stop_the_others() {
+    let world = World::new(NOON);
+    world.team().is_old = true;
+    for time in ["2026-11-18T10:00:00Z", "2026-11-20T10:00:00Z"] {
+        world.team().connections.push(connection(time, "d2", time));
+    }
+    world.on_ask(|ask, _| match ask {
+        Ask::Page(query) if query.device.as_ref().is_some_and(|device| device.as_str() == "d1") => Some(missing()),
+        _ => None,
+    });
+    for _ in 0..2 {
+        world.sync(&settings()).await;
+        assert_eq!(world.held(Stream::Connections).len(), 2);
+    }
+    let left_out = world.findings(FindingKind::DeprecatedHistory);
+    assert!(left_out.iter().any(|finding| finding.subject == "d1"), "{left_out:?}");
+    assert!(!left_out.iter().any(|finding| finding.subject == "d2"), "{left_out:?}");
+}
+
 #[tokio::test]
 async fn the_program_stops_reading_a_service_that_repeats_one_page() {
     let world = World::new(NOON);

@@ -32,6 +32,8 @@ struct Script {
     change: Option<Change>,
     /// The service refuses larger limits.
     limit_max: Option<u32>,
+    /// Pages over this limit are too long instead.
+    is_too_long: bool,
     /// From this request on the service does not answer.
     fails_from: Option<usize>,
     ignores_offsets: bool,
@@ -71,6 +73,9 @@ impl Pages for Service {
             return Err(ApiError::NotFound { what: "history".to_owned(), status: 404 });
         }
         if state.limit_max.is_some_and(|most| query.limit > most) {
+            if state.is_too_long {
+                return Err(ApiError::TooLong { what: "history".to_owned(), bytes_max: 1 });
+            }
             return Err(ApiError::Rejected { what: "history".to_owned(), status: 400, code: None });
         }
         let mut list = state.lists.remove(&query.device).unwrap_or_default();

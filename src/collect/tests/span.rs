@@ -267,15 +267,18 @@ fn events_from_before_an_error_can_be_taken_out() {
 }
 
 #[test]
-fn a_refused_page_size_begins_the_walk_again_and_counts_no_restart() {
-    let service = Service::of(events(0..10));
-    service.state().limit_max = Some(500);
-    let (limit, devices) = (PageLimit::documented(), [None]);
-    let asked = PaddedRange { range: range(0, 100), pad: 1 };
-    let mut reader = SpanReader::new(lists(&service, &devices, &limit), asked, u64::MAX, None);
-    let segment = now(reader.next()).unwrap().unwrap();
-    assert_eq!(
-        (counts_by_text(&segment.events), cost(&segment.stats)),
-        (counts_in_list(&events(0..10)), (2 + 4, 2, 0, 30))
-    );
+fn a_refused_or_too_long_page_begins_the_walk_again_and_counts_no_restart() {
+    for is_too_long in [false, true] {
+        let service = Service::of(events(0..10));
+        (service.state().limit_max, service.state().is_too_long) = (Some(500), is_too_long);
+        let (limit, devices) = (PageLimit::documented(), [None]);
+        let asked = PaddedRange { range: range(0, 100), pad: 1 };
+        let mut reader = SpanReader::new(lists(&service, &devices, &limit), asked, u64::MAX, None);
+        let segment = now(reader.next()).unwrap().unwrap();
+        assert_eq!(
+            (counts_by_text(&segment.events), cost(&segment.stats)),
+            (counts_in_list(&events(0..10)), (2 + 4, 2, 0, 30)),
+            "{is_too_long}"
+        );
+    }
 }

@@ -1,9 +1,10 @@
 //! One round of a windowed stream: first the new events of open windows, then windows past their lag, then re-scans.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use crate::api::ApiError;
-use crate::archive::{Finding, FindingKind, ReadPoint};
+use crate::api::{ApiError, PageQuery};
+use crate::archive::{Finding, FindingKind, ReadPoint, WindowState};
 use crate::collect::Lists;
 use crate::model::{Dataset, DeviceId, Instant, Stream};
 use crate::planted::{self, Bug};
@@ -17,26 +18,87 @@ use crate::pipeline::plan::window_index::{WindowIndex, windows_of};
 use crate::pipeline::read::round::{Purpose, Round};
 use crate::pipeline::team::context::TeamContext;
 
+const TEAM_HISTORY: &str = "history/devices";
+/// The wait before the service is asked again for a history that it does not seem to have.
+const NOT_FOUND_PAUSE: Duration = Duration::from_secs(3);
+
 /// Reads one stream up to now. A backfill begins at `first`. `now` is the service's clock.
 ///
 /// # Errors
 /// When the service does not answer, or the commit stage has ended. The events read before are committed.
 pub async fn read_stream(ctx: &TeamContext, stream: Stream, first: Instant, now: Instant) -> Result<(), RoundError> {
-    let one_list = [None];
-    match read_lists(ctx, stream, first, now, &one_list).await {
-        Err(error @ RoundError::Api(ApiError::NotFound { .. })) if stream == Stream::Connections => {
-            if !may_be_absent(ctx).await? {
-                return Err(error);
-            }
-            let computers = ctx.source.devices(&ctx.team).await?;
-            let lists: Vec<Option<DeviceId>> = computers.body.ids.into_iter().map(Some).collect();
-            note_deprecated(ctx, stream, lists.len(), now).await?;
-            // The beginning of the archive is recorded once.
-            ctx.inbox.commit().await?;
-            read_lists(ctx, stream, first, now, &lists).await
-        }
-        other => other,
+    let mut read = read_lists(ctx, stream, first, now, &[None]).await;
+    if stream != Stream::Connections || !is_not_found(&read) || !may_be_absent(ctx).await? {
+        return read;
     }
+    if !is_known_absent(ctx) {
+        // A single wrong 404 would archive the whole backfill in the deprecated form.
+        ctx.clock.sleep(NOT_FOUND_PAUSE).await;
+        read = read_lists(ctx, stream, first, now, &[None]).await;
+        if !is_not_found(&read) || !may_be_absent(ctx).await? {
+            return read;
+        }
+        tracing::warn!(team = %ctx.team, "the service has no `history/devices`: Annals reads the deprecated history of each computer");
+    }
+    read_computers(ctx, first, now).await
+}
+
+/// Reads the deprecated history of each computer.
+async fn read_computers(ctx: &TeamContext, first: Instant, now: Instant) -> Result<(), RoundError> {
+    let (team, stream) = (&ctx.team, Stream::Connections);
+    let mut lists: Vec<Option<DeviceId>> = ctx.source.devices(team).await?.body.ids.into_iter().map(Some).collect();
+    if lists.is_empty() {
+        tracing::warn!(%team, "the service lists no computers: without their histories, Annals confirms no connections");
+        ctx.deferred().unread.insert(stream);
+        return Ok(());
+    }
+    let reason = "the service has no team history: Annals reads the deprecated history of each computer";
+    note_deprecated(ctx, TEAM_HISTORY, lists.len(), reason, now).await?;
+    // The beginning of the archive is recorded once.
+    ctx.inbox.commit().await?;
+    let read = read_lists(ctx, stream, first, now, &lists).await;
+    let absent = if is_not_found(&read) { absent_computers(ctx, &lists, now).await? } else { Vec::new() };
+    lists.retain(|list| !absent.contains(list));
+    if absent.is_empty() || lists.is_empty() {
+        return read;
+    }
+    for device in absent.iter().flatten() {
+        tracing::warn!(%team, %device, "the service does not show this computer's history: Annals reads the others");
+        let reason = "the service lists this computer, and does not show its history: Annals does not read its events";
+        note_deprecated(ctx, device.as_str(), 1, reason, now).await?;
+    }
+    // The events that were read before the error are not counted twice.
+    ctx.inbox.commit().await?;
+    read_lists(ctx, stream, first, now, &lists).await
+}
+
+/// The computers that the service lists, but whose history it does not have. A computer that is no longer listed was removed: the
+/// next round reads without it.
+async fn absent_computers(
+    ctx: &TeamContext,
+    lists: &[Option<DeviceId>],
+    now: Instant,
+) -> Result<Vec<Option<DeviceId>>, RoundError> {
+    let listed = ctx.source.devices(&ctx.team).await?.body.ids;
+    let (start, mut absent) = (now.seconds(), Vec::new());
+    for list in lists.iter().filter(|list| list.as_ref().is_some_and(|device| listed.contains(device))) {
+        let (stream, device) = (Stream::Connections, list.clone());
+        let query = PageQuery { stream, start, stop: start, offset: 0, limit: 1, device };
+        let answer = ctx.source.page(&ctx.team, &query).await.map(|_| ()).map_err(RoundError::from);
+        absent.extend(is_not_found(&answer).then(|| list.clone()));
+    }
+    Ok(absent)
+}
+
+/// Whether the service has no such history, or a path cannot hold the computer's id.
+fn is_not_found(read: &Result<(), RoundError>) -> bool {
+    matches!(read, Err(RoundError::Api(ApiError::NotFound { .. } | ApiError::Rejected { status: 0, .. })))
+}
+
+/// Whether an earlier round found that the service has no team history.
+fn is_known_absent(ctx: &TeamContext) -> bool {
+    let is_it = |finding: &Finding| finding.kind == FindingKind::DeprecatedHistory && finding.subject == TEAM_HISTORY;
+    ctx.with_state(|state| state.findings.iter().any(|(_, finding)| is_it(finding)))
 }
 
 /// If `history/devices` has answered before, a 404 is a fault. The deprecated history has the same events with other
@@ -44,10 +106,7 @@ pub async fn read_stream(ctx: &TeamContext, stream: Stream, first: Instant, now:
 async fn may_be_absent(ctx: &TeamContext) -> Result<bool, RoundError> {
     // Also count the events that this round has read before.
     ctx.inbox.commit().await?;
-    Ok(ctx.with_state(|state| {
-        let is_known = state.findings.iter().any(|(_, f)| f.kind == FindingKind::DeprecatedHistory);
-        is_known || state.files_of(Dataset::Connections).next().is_none()
-    }))
+    Ok(is_known_absent(ctx) || ctx.with_state(|state| state.files_of(Dataset::Connections).next().is_none()))
 }
 
 async fn read_lists(
@@ -67,7 +126,9 @@ async fn read_lists(
     let mut index = WindowIndex::new(ctx.settings.grid, &windows);
     index.extend(begins, now);
     let (lag, budget) = (lag(&record, &ctx.settings), Arc::default());
-    let round = Round { ctx, stream, now, lists, lag, index, windows, budget };
+    let settled = windows.iter().filter(|(_, held)| held.state != WindowState::Provisional);
+    let counts = Mutex::new(settled.map(|(start, held)| (*start, held.events)).collect());
+    let round = Round { ctx, stream, now, lists, lag, index, windows, counts, budget };
     if record.begins != plan.begins {
         round.begin(begins, record.begins).await?;
     }
@@ -95,9 +156,14 @@ async fn read_lists(
     Ok(())
 }
 
-async fn note_deprecated(ctx: &TeamContext, stream: Stream, lists: usize, now: Instant) -> Result<(), RoundError> {
-    let reason = "the service has no team history: Annals reads the deprecated history of each computer";
-    let finding = Finding::new(Some(stream), FindingKind::DeprecatedHistory, "history/devices", reason, now);
+async fn note_deprecated(
+    ctx: &TeamContext,
+    subject: &str,
+    lists: usize,
+    reason: &str,
+    now: Instant,
+) -> Result<(), RoundError> {
+    let finding = Finding::new(Some(Stream::Connections), FindingKind::DeprecatedHistory, subject, reason, now);
     let finding = Finding { count: lists as u64, ..finding };
     Ok(ctx.add(|batch| batch.defer_finding(finding)).await?)
 }

@@ -130,7 +130,17 @@ async fn send(
             };
             read("the team's computers", computers(listed.whole.text(), is_whole))
         }
-        ScanRequest::Users => read("the team's users", users(ctx.source.users(&ctx.team).await?.body.text())),
+        ScanRequest::Users => {
+            let (what, part) = ("the team's users", InventoryPart::Users);
+            let shown = read(what, users(ctx.source.users(&ctx.team).await?.body.text()))?;
+            // Every team has an admin. An empty list would make each user look removed.
+            let had = ctx.with_state(|state| state.last_scan(part).map_or(0, |scan| scan.entities));
+            if had > 0 && shown.parts.get(&part).is_some_and(|users| users.is_empty()) {
+                let detail = format!("an empty list, though the team had {had} users at the last scan");
+                return Err(ApiError::Unexpected { what: what.to_owned(), detail });
+            }
+            Ok(shown)
+        }
         ScanRequest::SsoUsers => {
             read("the team's SSO users", sso_users(ctx.source.sso_users(&ctx.team).await?.body.text()))
         }

@@ -143,6 +143,25 @@ async fn an_event_whose_time_is_corrected_is_a_revision() {
     assert_eq!(changed, ["b1", "b2", "one"]);
 }
 
+/// The archive adds no row for a correction that is taken back, because two servers may alternate.
+#[tokio::test]
+async fn a_correction_that_is_taken_back_is_found_once() {
+    let world = World::new("2026-11-20T10:00:00Z");
+    let versions = ["paymentSucceeded", "paymentFailed"].map(|name| {
+        let text = format!(r#"{{"id":"b1","event":{{"{name}":{{}}}}}}"#);
+        RawEvent::new(text.into(), false, Some(EventId::from("b1")), ServedTime::At(at("2026-11-20T09:00:00Z")))
+    });
+    for (minute, version, findings) in [(0, 0, 0), (1, 1, 1), (2, 0, 2), (3, 1, 2), (4, 0, 2)] {
+        world.set_now(&format!("2026-11-20T10:0{minute}:00Z"));
+        world.team().billing = vec![versions[version].clone()];
+        world.sync(&settings()).await;
+        assert_eq!(world.findings(FindingKind::ChangedUpstream).len(), findings, "minute {minute}");
+    }
+    assert_eq!(world.revisions(Stream::Billing, "b1"), [1, 2]);
+    let last = world.findings(FindingKind::ChangedUpstream).remove(1);
+    assert_eq!(last.reason, "the service shows revision 1 of this id again, and no longer revision 2");
+}
+
 #[tokio::test]
 async fn the_status_after_a_sync_until_a_day_is_read_to_that_day() {
     let world = World::new("2026-11-20T12:00:00Z");

@@ -125,6 +125,7 @@ impl<'a> Flush<'a> {
         for range in proved {
             self.draft.findings.extend(notices::vanished(self.ctx, (stream, window), range, &stored, &events));
         }
+        self.draft.findings.extend(notices::taken_back(self.ctx, stream, &stored, &events));
         // The rows replace the events: free their memory before the commit writes.
         drop(events);
         self.draft.findings.extend(notices::changed(self.ctx, stream, &added));

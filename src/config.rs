@@ -46,6 +46,8 @@ const DEADLINE_MAX: Duration = Duration::from_secs(600);
 const COMMIT_EVERY_MAX: Duration = Duration::from_secs(3_600);
 const GRACE_MAX: Duration = Duration::from_secs(366 * 86_400);
 const RETRY_FOR_MAX: Duration = Duration::from_secs(3_600);
+const PLAN_SPAN_MIN: Duration = Duration::from_secs(3_600);
+const PLAN_SPAN_MAX: Duration = Duration::from_secs(3_660 * 86_400);
 const RESCANS_MAX: usize = 8;
 const DAY_SECONDS: u64 = 86_400;
 /// A month is sealed as a whole, so no window is longer than the shortest month.
@@ -123,6 +125,8 @@ pub struct Config {
     token: Option<TokenSource>,
     /// Empty: all teams that the token sees.
     pub teams: Vec<TeamId>,
+    /// The plan's span of teams for which the service does not show it.
+    pub plan_span: Option<Duration>,
     /// Only this shard's teams are read.
     pub shard: Shard,
     /// `None` for no limit.
@@ -192,8 +196,8 @@ impl Config {
         };
         let windows = check_windows(&file.windows, &place)?;
         let sql = SqlLimits::of_file(&file.sql, &directory, &place)?;
-        let span_of_store = |key: &str, text: Option<&str>, min, max| {
-            text.map(|text| check_span(&place(&format!("store.{key}")), text, min, max)).transpose()
+        let optional_span = |key: &str, text: Option<&str>, min, max| {
+            text.map(|text| check_span(&place(key), text, min, max)).transpose()
         };
         let signing = check_signing(file.signing, &directory, [Some(&archive), ledger.as_ref()], &place)?;
         Ok(Self {
@@ -201,9 +205,9 @@ impl Config {
             ledger,
             group_readable: overrides.group_readable.unwrap_or(file.store.group_readable),
             cache: CacheSettings::of_file(&file.cache, &directory, &place)?,
-            grace: span_of_store("grace", file.store.grace.as_deref(), GRACE_MIN, GRACE_MAX)?,
-            commit_every: span_of_store(
-                "commit_every",
+            grace: optional_span("store.grace", file.store.grace.as_deref(), GRACE_MIN, GRACE_MAX)?,
+            commit_every: optional_span(
+                "store.commit_every",
                 file.store.commit_every.as_deref(),
                 Duration::ZERO,
                 COMMIT_EVERY_MAX,
@@ -213,6 +217,7 @@ impl Config {
             token,
             sql,
             teams: check_teams(&file.api.teams, &place)?,
+            plan_span: optional_span("api.plan_span", file.api.plan_span.as_deref(), PLAN_SPAN_MIN, PLAN_SPAN_MAX)?,
             shard: check_shard(overrides.shard, file.fleet.shard.as_deref(), &place)?,
             requests_per_second,
             concurrency: check_concurrency(file.api.concurrency, &place)?,

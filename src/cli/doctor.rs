@@ -11,13 +11,14 @@ use crate::api::TokenSource;
 use crate::archive::{Archive, ArchiveError};
 use crate::config::{Config, open_to_others, readable_by_others};
 use crate::error::{Error, Exit};
-use crate::model::{ArchivePlace, BucketLocation, Instant, Location};
+use crate::model::{ArchivePlace, BucketLocation, Instant, Location, Stream};
 use crate::report::ReportError;
 use crate::store::{UnfinishedUpload, prove_store};
 
 use super::modes::FileModes;
 use super::output::{self, OutputArgs};
 use super::report::CatalogArgs;
+use super::sync::SPAN_UNKNOWN;
 use super::{Global, block_on, global, query, reading};
 
 /// Annals settles events by the service's clock, so a wrong clock here only confuses people.
@@ -73,7 +74,7 @@ pub fn run(global: &Global, args: &DoctorArgs) -> Result<Exit, Error> {
         Location::Local(root) => disk(root),
         Location::Bucket(bucket) => store(bucket, *is_ledger),
     }));
-    checks.push(archive(&config, &place));
+    checks.extend(archive(&config, &place));
     checks.extend(reports(&config, &args.catalog));
     checks.extend(places.iter().filter_map(|(location, _)| Some(modes(&config, location.directory()?))));
     if matches!(place.data, Location::Bucket(_)) {
@@ -189,11 +190,13 @@ fn store(place: &BucketLocation, is_ledger: bool) -> Check {
     }
 }
 
-fn archive(config: &Config, place: &ArchivePlace) -> Check {
+fn archive(config: &Config, place: &ArchivePlace) -> Vec<Check> {
     match check_ledgers(config, place) {
-        Ok(detail) => check("archive", Health::Ok, detail),
-        Err(Error::Archive(ArchiveError::NotAnArchive)) => check("archive", Health::Ok, format!("{place}: none yet")),
-        Err(error) => check("archive", Health::Failed, error.render(false)),
+        Ok(checks) => checks,
+        Err(Error::Archive(ArchiveError::NotAnArchive)) => {
+            vec![check("archive", Health::Ok, format!("{place}: none yet"))]
+        }
+        Err(error) => vec![check("archive", Health::Failed, error.render(false))],
     }
 }
 
@@ -269,15 +272,24 @@ fn modes(config: &Config, root: &Path) -> Check {
     }
 }
 
-fn check_ledgers(config: &Config, place: &ArchivePlace) -> Result<String, Error> {
+/// Checks the ledgers, and warns of teams whose plan's span is unknown.
+fn check_ledgers(config: &Config, place: &ArchivePlace) -> Result<Vec<Check>, Error> {
     let archive = Archive::open(query::store(config)?)?;
     let teams = archive.teams()?;
-    let mut commits = 0;
+    let (mut commits, mut without_span) = (0, 0);
     for team in &teams {
-        commits += archive.read(team)?.state().seq.0;
+        let reader = archive.read(team)?;
+        commits += reader.state().seq.0;
+        let read = reader.state().streams.get(&Stream::Connections);
+        without_span += u64::from(read.is_some_and(|record| record.plan_span_seconds.is_none()));
     }
     let (teams, commits) = (output::counted(teams.len() as u64, "team"), output::counted(commits, "commit"));
-    Ok(format!("{place}: {teams}, {commits}, every ledger is valid"))
+    let mut checks = vec![check("archive", Health::Ok, format!("{place}: {teams}, {commits}, every ledger is valid"))];
+    if without_span > 0 && config.plan_span.is_none() {
+        let teams = output::counted(without_span, "team");
+        checks.push(check("span", Health::Warning, format!("{teams}: {SPAN_UNKNOWN}")));
+    }
+    Ok(checks)
 }
 
 fn print(checks: &[Check], output: &OutputArgs) -> Result<(), Error> {

@@ -127,7 +127,7 @@ impl Planner<'_> {
     ) -> Result<(Vec<Row>, OtherRequests), Error> {
         let (settings, state) = (self.settings, reader.map(TeamReader::state));
         let now = view.at.unwrap_or(fallback);
-        let span = view.body.plan_span;
+        let span = view.body.plan_span.or(settings.plan_span);
         let default = now.minus(span.unwrap_or(Duration::from_secs(BACKFILL_DAYS_DEFAULT * 86_400)));
         let first = settings.since.unwrap_or(default).max(Instant::EARLIEST);
         self.samples.teams += 1;

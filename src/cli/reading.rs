@@ -197,6 +197,7 @@ pub fn settings(config: &Config) -> Settings {
         partition: config.windows.partition,
         concurrency: config.concurrency.get(),
         teams: config.teams.clone(),
+        plan_span: config.plan_span,
         shard: config.shard,
         inventory: inventory_settings(config),
         privacy: config.privacy,

@@ -14,6 +14,10 @@ use crate::pipeline::{BACKFILL_DAYS_DEFAULT, FleetRound, RoundError, ScanMode, S
 
 use super::{Global, bars, output, query, reading, teams};
 
+/// Without the plan's span, no gap of `plan_span` is ever found.
+pub const SPAN_UNKNOWN: &str = "the service does not show the plan's span, so Annals cannot notice connections that leave it unread: \
+     set `api.plan_span`";
+
 /// Read everything that the service shows and the archive lacks, then stop
 #[derive(Debug, Clone, Args)]
 pub struct SyncArgs {
@@ -117,6 +121,11 @@ pub async fn run(global: &Global, args: &SyncArgs) -> Result<Exit, Error> {
         (round, unseen)
     };
     print_round(&round, &settings);
+    let is_unknown = |round: &TeamRound| round.is_done() && round.plan_span.is_none();
+    let without_span = round.teams.iter().filter(|(_, round)| round.as_ref().is_ok_and(is_unknown)).count();
+    if without_span > 0 && settings.reads(Stream::Connections) {
+        output::say(&format!("{}: {SPAN_UNKNOWN}", output::counted(without_span as u64, "team")));
+    }
     let unseen = unseen?;
     for team in &unseen {
         output::say(&format!(

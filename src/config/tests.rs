@@ -40,6 +40,7 @@ fn the_documented_file_is_accepted() {
             base_url = "https://service.example/api/"
             token_file = "/run/credentials/annals/token"
             teams = ["t1"]
+            plan_span = "30d"
             requests_per_second = 5
             concurrency = 4
             [windows]
@@ -64,6 +65,7 @@ fn the_documented_file_is_accepted() {
     .unwrap();
     assert_eq!(config.base_url().unwrap().as_str(), "https://service.example/api");
     assert_eq!(config.teams, [TeamId::from("t1")]);
+    assert_eq!(config.plan_span, Some(Duration::from_secs(30 * 86_400)));
     let TokenSource::File(path) = config.token_source().unwrap() else { panic!("the token comes from a file") };
     assert_eq!(path, Path::new("/run/credentials/annals/token"));
     let spill = Some(PathBuf::from("/etc/annals/spill"));
@@ -200,6 +202,7 @@ fn an_invalid_value_is_named_with_its_key() {
         ("[api]\ndeadline = \"0s\"", "api.deadline", "1s"),
         ("[api]\ndeadline = \"11m\"", "api.deadline", "1s to 10m"),
         ("[api]\nretry_for = \"2h\"", "api.retry_for", "0s to 1h"),
+        ("[api]\nplan_span = \"1m\"", "api.plan_span", "1h to 3660d"),
         ("[api]\nbase_url = \"ftp://x\"", "api.base_url", "https://"),
         ("[api]\nbase_url = \"https://u:p@x.example\"", "api.base_url", "password"),
         ("[api]\nbase_url = \"https://x.example?a=b\"", "api.base_url", "query"),

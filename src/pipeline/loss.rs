@@ -15,6 +15,8 @@ pub const UNKNOWN_COMPUTER: &str = "unknown_computer";
 
 /// The subject of a gap of connections that the plan's span no longer shows.
 pub const PLAN_SPAN: &str = "plan_span";
+/// The service's `Date` is correct to a few minutes, so a reading may have been this much earlier than its `Date`.
+pub const DATE_ERROR_MAX: Duration = Duration::from_secs(300);
 /// A first backfill may be this far behind the plan's span: this is no loss.
 const FIRST_READING_SLACK: Duration = Duration::from_secs(3600);
 
@@ -42,7 +44,7 @@ pub struct ReadHistory {
     /// Ranges that were not read whole although their lag had passed, and when a round found that. Only a confirmation
     /// vouches for them, because read points do not wait for them.
     doubtful: Vec<(Range, Instant)>,
-    /// Events may appear this long after their time.
+    /// Events may appear this long after their time by the dates of the readings.
     lag: Duration,
     /// Recorded findings of removals.
     recorded: Vec<Finding>,
@@ -52,7 +54,7 @@ impl ReadHistory {
     /// The state of the last commit, with the read points that no commit holds yet.
     pub fn of(state: &TeamState, uncommitted: &[ReadPoint], settings: &Settings) -> Self {
         let held = state.streams.get(&Stream::Connections).cloned().unwrap_or_default();
-        let mut history = Self { lag: lag(&held, settings), ..Self::default() };
+        let mut history = Self { lag: lag(&held, settings).max(DATE_ERROR_MAX), ..Self::default() };
         history.points.extend(held.read_points.iter().chain(uncommitted));
         history.note_findings(state.findings.iter().map(|(_, finding)| finding));
         let windows = state.windows.iter().filter(|((stream, _), _)| *stream == Stream::Connections);

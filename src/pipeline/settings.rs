@@ -74,6 +74,8 @@ pub struct Settings {
     pub streams: Vec<Stream>,
     /// Empty: every team that the token sees.
     pub teams: Vec<TeamId>,
+    /// The plan's span, for teams whose span the service does not show.
+    pub plan_span: Option<Duration>,
     /// Only the shard's own teams are read.
     pub shard: Shard,
     /// The start of a backfill, or the new start of the archive. `None`: the plan's span.
@@ -143,6 +145,7 @@ impl Default for Settings {
             teams_at_once: 8,
             streams: Stream::ALL.to_vec(),
             teams: Vec::new(),
+            plan_span: None,
             shard: Shard::WHOLE,
             since: None,
             until: None,

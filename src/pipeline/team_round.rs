@@ -36,6 +36,7 @@ pub struct TeamRound {
     pub first: Instant,
     /// The archive held nothing of this team.
     pub is_first_reading: bool,
+    /// The plan's span: shown by the service, configured, or shown to an earlier round.
     pub plan_span: Option<Duration>,
     /// The team's name, if this round read it.
     pub name: Option<String>,
@@ -127,7 +128,8 @@ fn remember(edges: &TeamEdges, ended: &CommitStageResult) {
 
 async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError> {
     ctx.inbox.catch_up().await?;
-    round.plan_span = plan_span(ctx, &mut round.name).await?;
+    let recorded = ctx.with_state(|state| state.streams.get(&Stream::Connections)?.plan_span_seconds);
+    round.plan_span = plan_span(ctx, &mut round.name).await?.or(recorded.map(Duration::from_secs));
     let now = ctx.service().now();
     round.first = first_instant(ctx, round.plan_span, now);
     let mut computers = None;
@@ -181,7 +183,7 @@ fn has_begun(state: &TeamState) -> bool {
     state.streams.get(&Stream::Connections).is_some_and(|held| held.begins.is_some())
 }
 
-/// The plan's span and the team's name, unless this process read them recently.
+/// The plan's span, shown or configured, and the team's name, unless this process read them recently.
 async fn plan_span(ctx: &TeamContext, name: &mut Option<String>) -> Result<Option<Duration>, ApiError> {
     if let Some(known) = ctx.memory.plan_span() {
         return Ok(known);
@@ -189,12 +191,13 @@ async fn plan_span(ctx: &TeamContext, name: &mut Option<String>) -> Result<Optio
     ctx.service().forget();
     let view = ctx.source.team(&ctx.team).await?;
     observe(ctx, view.at).await?;
-    ctx.memory.note_view(view.body.plan_span);
+    let plan_span = view.body.plan_span.or(ctx.settings.plan_span);
+    ctx.memory.note_view(plan_span);
     name.clone_from(&view.body.name);
     if let Some(name) = name {
         ctx.progress.named(&ctx.team, name);
     }
-    Ok(view.body.plan_span)
+    Ok(plan_span)
 }
 
 /// Notes uncommitted read points of the streams that this round does not read. The round's commit, if any, writes them.
@@ -240,7 +243,7 @@ fn gaps_behind_span(ctx: &TeamContext, plan_span: Option<Duration>, now: Instant
     let unread = ctx.with_state(|state| {
         let recorded = state.streams.get(&Stream::Connections)?.plan_span_seconds.map(Duration::from_secs);
         let history = ReadHistory::of(state, &points, &ctx.settings);
-        Some(history.unread_behind(plan_span.or(recorded)?, plan_span.max(recorded)?, now))
+        Some(history.unread_behind(plan_span?, plan_span.max(recorded)?, now))
     });
     let reason =
         "Annals did not finish reading this time within the plan's span: the service may no longer show its events";

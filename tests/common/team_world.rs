@@ -170,6 +170,17 @@ impl World {
         texts
     }
 
+    /// The archived revisions of an id, in order.
+    pub fn revisions(&self, stream: Stream, id: &str) -> Vec<u32> {
+        let archive = Archive::open_or_create(self.store.clone(), || "test".to_owned()).unwrap();
+        let all = Range::new(Instant::EARLIEST, Instant::LATEST);
+        let mut stored = archive.read(&TeamId::from("t")).unwrap().rows().events_in(stream, all).unwrap();
+        stored.retain(|event| event.event_id.as_str() == id);
+        let mut revisions: Vec<u32> = stored.into_iter().map(|event| event.revision).collect();
+        revisions.sort_unstable();
+        revisions
+    }
+
     fn answer<T: Clone + Send + 'static>(&self, ask: &Ask<'_>, make: impl FnOnce(&Team) -> T) -> Answer<'_, T> {
         let mut team = self.team();
         let failure = self.hook.lock().unwrap().as_mut().and_then(|hook| hook(ask, &mut team));

@@ -127,6 +127,21 @@ async fn a_plan_that_is_no_longer_shown_still_reports_falling_behind() {
     assert_eq!(intervals(&world), [gap]);
 }
 
+/// A token of a user who is no admin does not see the span.
+#[tokio::test]
+async fn a_plan_that_was_never_shown_reports_falling_behind_by_the_configured_span() {
+    for (configured, is_noticed) in [(None, false), (Some(2 * DAY), true)] {
+        let settings = Settings { plan_span: configured, ..settings() };
+        let world = World::new(NOON);
+        world.team().connections.push(connection("one", "d1", "2026-11-20T10:00:00Z"));
+        assert_eq!(world.sync(&settings).await.plan_span, configured);
+        world.set_now("2026-11-25T12:00:00Z");
+        world.sync(&settings).await;
+        let gap = ("plan_span".to_owned(), at(LAG_BEFORE_NOON), at("2026-11-23T12:00:00Z"));
+        assert_eq!(intervals(&world), if is_noticed { vec![gap] } else { Vec::new() }, "{configured:?}");
+    }
+}
+
 /// A second changes at each read. It is read whole later, when the service may no longer show its events.
 #[tokio::test]
 async fn a_gap_of_an_unstable_second_stays_once_the_plan_hides_it() {

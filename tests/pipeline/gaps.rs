@@ -61,6 +61,20 @@ async fn a_removal_is_recorded_although_its_round_failed() {
     }
 }
 
+/// The `Date` of a reading is four minutes ahead, and the lag is shorter than that.
+#[tokio::test]
+async fn a_gap_of_a_removal_begins_before_every_possible_error_of_the_date() {
+    let short = Settings { lag: Duration::from_secs(60), ..settings() };
+    // It is 12:00.
+    let world = World::new("2026-11-20T12:04:00Z");
+    world.team().connections.push(connection("one", "d1", "2026-11-20T10:00:00Z"));
+    world.sync(&short).await;
+    remove(&world, false);
+    world.set_now("2026-11-20T12:30:00Z");
+    world.sync(&short).await;
+    assert_eq!(intervals(&world), [("d1".to_owned(), at("2026-11-20T11:59:00Z"), at("2026-11-20T12:10:00Z"))]);
+}
+
 #[tokio::test]
 async fn only_a_removal_of_a_computer_counts_as_one() {
     let world = read_once().await;

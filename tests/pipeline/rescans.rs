@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use annals::api::PageQuery;
 use annals::archive::{FindingKind, WindowState};
-use annals::model::Stream;
+use annals::model::{EventId, RawEvent, ServedTime, Stream};
 use annals::pipeline::{Settings, status};
 
 use crate::common::team_world::{Ask, World, at, connection, entry};
@@ -102,6 +102,66 @@ async fn a_changed_event_is_not_late() {
     assert_eq!(window.state, WindowState::Settled, "a change needs one more re-scan");
     world.sync(&settings()).await;
     assert_eq!(world.window(Stream::Connections, NINETEENTH).state, WindowState::Sealed);
+}
+
+/// The newest event of an open window, and entries of billing that stay in their window or leave it.
+#[tokio::test]
+async fn an_event_whose_time_is_corrected_is_a_revision() {
+    let moved = |text: &str, time: &str| {
+        let event = connection("one", "d1", time);
+        RawEvent::new(text.to_owned().into(), false, event.id, event.time)
+    };
+    let world = World::new("2026-11-20T10:00:00Z");
+    world.team().connections = vec![
+        connection("before", "d1", "2026-11-20T09:00:00Z"),
+        moved(r#"{"id":"one","timestamp":1,"connectionClosedEvent":{}}"#, "2026-11-20T09:50:00Z"),
+    ];
+    let entries = |minute: &str, day: &str| {
+        let corrected = |id: &str, time: &str| {
+            let text = format!(r#"{{"id":"{id}","timestamp":"{time}","event":{{"paymentSucceeded":{{}}}}}}"#);
+            RawEvent::new(text.into(), false, Some(EventId::from(id)), ServedTime::At(at(time)))
+        };
+        vec![
+            corrected("b2", &format!("2026-11-20T08:0{minute}:00Z")),
+            corrected("b1", &format!("2026-11-{day}T08:00:00Z")),
+        ]
+    };
+    world.team().billing = entries("0", "18");
+    world.sync(&settings()).await;
+    world.team().connections[1] =
+        moved(r#"{"id":"one","timestamp":2,"connectionClosedEvent":{}}"#, "2026-11-20T09:50:01Z");
+    world.team().billing = entries("1", "20");
+    for now in ["2026-11-20T10:10:00Z", "2026-11-21T00:20:00Z", "2026-11-24T01:00:00Z"] {
+        world.set_now(now);
+        world.sync(&settings()).await;
+    }
+    let revisions = |stream, id| world.revisions(stream, id);
+    assert_eq!(revisions(Stream::Connections, "before"), [1]);
+    assert_eq!(revisions(Stream::Connections, "one"), [1, 2]);
+    assert_eq!((revisions(Stream::Billing, "b1"), revisions(Stream::Billing, "b2")), (vec![1, 2], vec![1, 2]));
+    let mut changed: Vec<String> =
+        world.findings(FindingKind::ChangedUpstream).into_iter().map(|finding| finding.subject).collect();
+    changed.sort();
+    assert_eq!(changed, ["b1", "b2", "one"]);
+}
+
+/// The archive adds no row for a correction that is taken back, because two servers may alternate.
+#[tokio::test]
+async fn a_correction_that_is_taken_back_is_found_once() {
+    let world = World::new("2026-11-20T10:00:00Z");
+    let versions = ["paymentSucceeded", "paymentFailed"].map(|name| {
+        let text = format!(r#"{{"id":"b1","event":{{"{name}":{{}}}}}}"#);
+        RawEvent::new(text.into(), false, Some(EventId::from("b1")), ServedTime::At(at("2026-11-20T09:00:00Z")))
+    });
+    for (minute, version, findings) in [(0, 0, 0), (1, 1, 1), (2, 0, 2), (3, 1, 2), (4, 0, 2)] {
+        world.set_now(&format!("2026-11-20T10:0{minute}:00Z"));
+        world.team().billing = vec![versions[version].clone()];
+        world.sync(&settings()).await;
+        assert_eq!(world.findings(FindingKind::ChangedUpstream).len(), findings, "minute {minute}");
+    }
+    assert_eq!(world.revisions(Stream::Billing, "b1"), [1, 2]);
+    let last = world.findings(FindingKind::ChangedUpstream).remove(1);
+    assert_eq!(last.reason, "the service shows revision 1 of this id again, and no longer revision 2");
 }
 
 #[tokio::test]

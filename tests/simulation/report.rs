@@ -200,8 +200,12 @@ const ASSUMED: &str = "\
 ## Assumptions about the service
 
 - Each answer is documented data, an error, or a body whose form is invalid.
-- An event keeps its time. If its new time is in another window, both rows stay with revision 1, and the re-scan of the old window is a
-  finding `no_longer_served` instead of `changed_upstream`. An event appears at most 72 hours after the end of its window.
+- An event keeps its time. If the service corrects the time of a billing entry, or of a connection event within its window, the row
+  of the new time is the next revision, with a finding `changed_upstream`. If the new time of a connection event is in another window,
+  both rows stay with revision 1, and the re-scan of the old window is a finding `no_longer_served`. The same is true within a window
+  of more than 100,000 events, but there no finding tells of it. If the service takes a correction back, another finding
+  `changed_upstream` names the revision that it shows again; the last revision of the archive stays the corrected one. An event appears
+  at most 72 hours after the end of its window.
 - Only three things delete history: the removal of a computer, the end of the plan's span, and the limit of ten billing entries.
 - The `Date` header is the service's clock, correct to a few minutes. Without the header, the program uses the machine's clock.
 
@@ -231,6 +235,7 @@ const ASSUMED: &str = "\
 | connections of a computer that was removed before the backfill | a finding `removed_before`, if activity shows the removal |
 | connections of a computer that no list ever showed, if activity does not show its removal | nothing can |
 | events that leave the plan's span during an outage, in an interrupted backfill, or after an answer that Annals doubts | a finding `gap` of `plan_span`, from the last moment for which a reading vouches; before that, `status` shows the time left |
+| the same, if neither the service nor `api.plan_span` has ever given the plan's span | nothing can; `sync`, `status` and `doctor` say that the span is unknown |
 | more than ten billing entries between two polls | a finding `gap` of `billing`, from five minutes before the first poll, because its `Date` may be wrong, to the oldest entry shown |
 ";
 

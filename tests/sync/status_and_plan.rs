@@ -62,3 +62,24 @@ fn plan_can_be_printed_as_rows() {
     }
     program.run(&plan).ended(0).says(&["unread since", "about", "requests"]);
 }
+
+/// A token of a user who is no admin does not see the plan's span.
+#[test]
+fn an_unknown_span_of_the_plan_is_said_and_a_configured_one_makes_a_gap() {
+    let (service, program) = scene();
+    service.world().fill(DAY, 0..4);
+    let hint = "the service does not show the plan's span";
+    let all = |sync: &[&str], code: i32| {
+        let runs = [sync, &["status", "--format", "json"], &["doctor", "--format", "ndjson"]];
+        let [sync, status, doctor] = runs.map(|arguments| program.run(arguments));
+        [sync.ended(code), status, doctor].map(|run| run.said().matches(hint).count())
+    };
+    let sync = ["sync", SINCE[0], SINCE[1]];
+    assert_eq!(all(&sync, 0), [1, 1, 1]);
+    assert_eq!(all(&sync, 0), [1, 1, 1], "an unknown span alone is no gap");
+    program.configure("[api]\nplan_span = \"5d\"\n");
+    service.set_clock(DAY + 324 * HOUR);
+    assert_eq!(all(&sync, 3), [0, 0, 0]);
+    let gaps = faulty_service::laws::open_gaps(&program);
+    assert_eq!((gaps.len(), &gaps[0]["subject"]), (1, &json!("plan_span")), "{gaps:?}");
+}

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray, TimestampMicrosecondArray, UInt64Array};
 
-use crate::model::{Instant, Shard};
+use crate::model::{Instant, Shard, Stream};
 use crate::pipeline::{InventoryStatus, StreamStatus, TeamStatus};
 use crate::report::{TeamNames, printable};
 use crate::web::plural;
 
-use super::span;
+use super::{super::sync::SPAN_UNKNOWN, span};
 
 /// One row. A column that does not apply is `None`.
 #[derive(Debug, Default)]
@@ -220,6 +220,9 @@ fn stream_note(stream: &StreamStatus, threshold: Duration) -> String {
         notes.push("findings of kind gap name the lost events".to_owned());
     }
     notes.extend(stream.unstable.iter().map(|second| format!("{second} changes at each read and remains open")));
+    if stream.stream == Stream::Connections && stream.read_to.is_some() && stream.seconds_kept.is_none() {
+        notes.push(SPAN_UNKNOWN.to_owned());
+    }
     if stream.deprecated_history {
         notes.push("read from the deprecated per-computer history".to_owned());
     }

@@ -25,6 +25,8 @@ use crate::threads::both;
 
 /// Fewer events do not justify a thread.
 const EVENTS_A_THREAD_MIN: usize = 4_000;
+/// A window with more archived events takes too much memory to be joined whole.
+const WHOLE_WINDOW_EVENTS_MAX: u64 = 100_000;
 
 /// Makes one commit of the batch and of the sessions of `chunk`. `uncommitted` are read points of connections that no commit
 /// holds. `seen_at` is the service's clock, `now` the machine's clock.
@@ -80,12 +82,15 @@ pub struct Flush<'a> {
     flushed: CommitCounts,
     /// The quarantined events, by stream.
     rejects: BTreeMap<Stream, ArchivedEvents>,
+    /// All archived entries of billing: they are few, and the service may move an entry into another window.
+    billing: Option<Vec<StoredEvent>>,
 }
 
 impl<'a> Flush<'a> {
     pub fn new(ctx: &'a CommitContext<'a>) -> Self {
         let (draft, notices, computer_events) = (Draft::default(), Notices::default(), ComputerEvents::default());
-        Self { ctx, draft, notices, computer_events, flushed: CommitCounts::default(), rejects: BTreeMap::new() }
+        let (flushed, rejects) = (CommitCounts::default(), BTreeMap::new());
+        Self { ctx, draft, notices, computer_events, flushed, rejects, billing: None }
     }
 
     fn windows(&mut self, batch: &mut Batch) -> Result<(), ArchiveError> {
@@ -113,13 +118,14 @@ impl<'a> Flush<'a> {
         // Billing shows only the ten newest entries: older entries are missing from the answer, but not deleted.
         let proved = changes.iter().filter_map(|change| change.confirmed).filter(|_| stream != Stream::Billing);
         let proved: Vec<Range> = proved.collect();
-        let mut stored = self.stored(stream, &events, &proved)?;
+        let mut stored = self.stored((stream, window), &events, &proved)?;
         recognise(&mut stored, &events, self.ctx.writer.salts())?;
         let added = self.rows_of(stream, &events, &mut ArchivedEvents::new(&stored))?;
         let state = self.ctx.writer.state();
         for range in proved {
             self.draft.findings.extend(notices::vanished(self.ctx, (stream, window), range, &stored, &events));
         }
+        self.draft.findings.extend(notices::taken_back(self.ctx, stream, &stored, &events));
         // The rows replace the events: free their memory before the commit writes.
         drop(events);
         self.draft.findings.extend(notices::changed(self.ctx, stream, &added));
@@ -216,17 +222,29 @@ impl<'a> Flush<'a> {
 
     /// The archived events that the batch may repeat, or that a complete reading must contain.
     fn stored(
-        &self,
-        stream: Stream,
+        &mut self,
+        (stream, window): StreamWindow,
         events: &[CountedEvent],
         proved: &[Range],
     ) -> Result<Vec<StoredEvent>, ArchiveError> {
+        let (writer, has_ids) = (self.ctx.writer, events.iter().any(|held| held.event.id.is_some()));
+        if stream == Stream::Billing && has_ids {
+            if self.billing.is_none() {
+                let all = Range::new(Instant::EARLIEST, Instant::LATEST);
+                self.billing = Some(writer.rows().events_in(stream, all)?);
+            }
+            return Ok(self.billing.clone().unwrap_or_default());
+        }
+        // The service may correct the time of an event with an id.
+        let held = writer.state().windows.get(&(stream, window.start)).map_or(0, |record| record.events);
+        let whole = (has_ids && held <= WHOLE_WINDOW_EVENTS_MAX).then_some(window);
         let times = || events.iter().filter_map(|held| held.event.at());
-        let starts = times().chain(proved.iter().map(|range| range.start));
+        let ranges = || proved.iter().copied().chain(whole);
+        let starts = times().chain(ranges().map(|range| range.start));
         let after = |at: Instant| Instant::from_nanos(at.nanos() + 1);
-        let ends = times().map(after).chain(proved.iter().map(|range| range.end));
+        let ends = times().map(after).chain(ranges().map(|range| range.end));
         match (starts.min(), ends.max()) {
-            (Some(start), Some(end)) => self.ctx.writer.rows().events_in(stream, Range::new(start, end)),
+            (Some(start), Some(end)) => writer.rows().events_in(stream, Range::new(start, end)),
             _ => Ok(Vec::new()),
         }
     }

@@ -7,7 +7,7 @@ use crate::archive::{Finding, FindingKind, StoredEvent, StreamRecord, WindowReco
 use crate::collect::CountedEvent;
 use crate::correlate::connection_of;
 use crate::model::ranges::missing;
-use crate::model::{Instant, Range, Stream};
+use crate::model::{EventId, Instant, Range, Stream};
 use crate::pipeline::commit::batch::{StreamWindow, UNSTABLE};
 use crate::pipeline::commit::computer_events::CommitContext;
 use crate::pipeline::commit::join::{NewRows, no_longer_served};
@@ -113,6 +113,36 @@ pub fn changed(ctx: &CommitContext<'_>, stream: Stream, added: &NewRows) -> Vec<
         ..Finding::new(Some(stream), FindingKind::ChangedUpstream, id.as_str(), reason, ctx.seen_at)
     });
     changed.collect()
+}
+
+/// Ids of which the service shows an earlier revision again, once for each pair of revisions. The archive adds no row: two
+/// servers that alternate would add rows for ever.
+pub fn taken_back(
+    ctx: &CommitContext<'_>,
+    stream: Stream,
+    stored: &[StoredEvent],
+    served: &[CountedEvent],
+) -> Vec<Finding> {
+    let mut latest: BTreeMap<&EventId, &StoredEvent> = BTreeMap::new();
+    for event in stored.iter().filter(|event| event.revision > 1) {
+        let held = latest.entry(&event.event_id).or_insert(event);
+        *held = if held.revision < event.revision { event } else { *held };
+    }
+    let is_served = |event: &StoredEvent| served.iter().any(|held| held.event.digest == event.digest);
+    let shown = |event: &StoredEvent| {
+        let newest = latest.get(&event.event_id)?;
+        if event.revision >= newest.revision || !is_served(event) || is_served(newest) {
+            return None;
+        }
+        let (old, new) = (event.revision, newest.revision);
+        let reason = format!("the service shows revision {old} of this id again, and no longer revision {new}");
+        let subject = event.event_id.as_str();
+        let finding = Finding::new(Some(stream), FindingKind::ChangedUpstream, subject, &reason, ctx.seen_at);
+        let is_same = |known: &Finding| (&known.subject, &known.reason) == (&finding.subject, &finding.reason);
+        let is_new = !ctx.writer.state().findings.iter().any(|(_, known)| is_same(known));
+        is_new.then(|| Finding { from: Some(event.time), to: Some(event.time), ..finding })
+    };
+    stored.iter().filter_map(shown).collect()
 }
 
 /// Counts archived events of `range` that a confirmed reading did not find. Subtracts the events of the same times that

@@ -9,6 +9,7 @@ use crate::model::{EventIdentity, Instant, Multiset, RawEvent, Stream};
 use crate::pipeline::commit::batch::Batch;
 use crate::pipeline::commit::change::{StreamChange, WindowChange};
 use crate::pipeline::error::RoundError;
+use crate::pipeline::loss::DATE_ERROR_MAX;
 use crate::pipeline::plan::coverage::read_to;
 use crate::pipeline::plan::stream_plan::lag;
 use crate::pipeline::plan::window_index::{WindowIndex, Windows, windows_of};
@@ -16,9 +17,6 @@ use crate::pipeline::read::billing_snapshot::{
     Overlap, SNAPSHOT_ENTRIES_MAX, compare, duplicates_at_the_end, next_snapshot,
 };
 use crate::pipeline::team::context::TeamContext;
-
-/// The service's `Date` is correct to a few minutes, so the last poll may have been this much earlier.
-const DATE_ERROR_MAX: Duration = Duration::from_secs(300);
 
 /// Polls billing once.
 ///
@@ -126,7 +124,7 @@ impl Poll<'_> {
                 let oldest = self.oldest().filter(|oldest| read_to.is_none_or(|read_to| read_to <= *oldest));
                 let from = read_to.into_iter().chain(self.oldest()).min().map(Instant::floor_second);
                 let to = oldest.map_or(self.now, |oldest| oldest.plus(Duration::from_secs(1)));
-                let why = "all ten shown entries are new: entries before them may be lost";
+                let why = "the oldest of the ten shown entries is new: entries before it may be lost";
                 (FindingKind::Gap, from, Some(to), why)
             }
             Overlap::Ambiguous => {

@@ -17,7 +17,7 @@ pub enum Overlap {
     Joined,
     /// The same, but equal entries allow several numbers of new entries.
     Ambiguous,
-    /// No entry of the former snapshot is left: entries between the two snapshots may be lost.
+    /// The oldest entry shown is new: entries between the two snapshots may be lost.
     Overrun,
 }
 
@@ -37,7 +37,8 @@ pub fn compare(before: &[SnapshotEntry], now: &[SnapshotEntry], is_first: bool) 
     match fits.as_slice() {
         [new, _, ..] if *new > 0 => Overlap::Ambiguous,
         [_, ..] => Overlap::Joined,
-        [] if now.iter().any(|entry| before.iter().any(|known| same(entry, known))) => Overlap::Joined,
+        // A known entry further up can be a corrected one, which the service shows among new ones.
+        [] if now.last().is_some_and(|oldest| before.iter().any(|known| same(oldest, known))) => Overlap::Joined,
         [] if planted::is(Bug::NoBillingGap) => Overlap::Whole,
         [] => Overlap::Overrun,
     }
@@ -103,6 +104,9 @@ mod tests {
             ("fewer than before", "jihgfedcba", "kjih", Overlap::Joined),
             ("fewer than before, none of them known", "jihgfedcba", "onm", Overlap::Overrun),
             ("an entry vanished in the middle", "jihgfedcba", "kjigfedcba", Overlap::Joined),
+            ("a corrected entry before old ones", "jihgfedcba", "ekjihgfdcb", Overlap::Joined),
+            ("a corrected entry before new ones", "jihgfedcba", "evutsrqpon", Overlap::Overrun),
+            ("a corrected entry among new ones", "jihgfedcba", "vutsreqpon", Overlap::Overrun),
             ("equal entries, no change", "1111111111", "1111111111", Overlap::Joined),
             ("equal entries allow several overlaps", "1212121212", "3412121212", Overlap::Ambiguous),
         ] {

@@ -1,10 +1,11 @@
 //! The handover from one key to the next: it vouches for the lines before it, and joins the two keys.
 
-use super::super::{FaultCode, Signer};
+use super::super::{FaultCode, Head, KnownHead, Signer, Verdict, VerifyOptions, verify};
 use super::heads::{FIRST_DAY, check, faults, lines, put};
 use super::signing::{key, signer};
 use super::snapshots::said;
 use super::*;
+use crate::model::{LedgerSeq, TeamKey};
 
 /// Three lines that the first key signs, the handover to the second key, and a line that the second key signs.
 fn handed_over() -> MemoryStore {
@@ -61,4 +62,36 @@ fn a_handover_vouches_for_the_lines_before_it() {
         assert!(refused.contains("the signed line 3 differs from the ledger's line"), "line {line}: {refused}");
         say(None, line);
     }
+}
+
+/// Either key of a handover confirms a kept head, but the old key confirms no line after the handover.
+#[test]
+fn a_kept_head_is_confirmed_with_each_key_of_a_handover() {
+    let disk = handed_over();
+    let ledger = Archive::open(Arc::new(disk.clone())).unwrap().lines(&team(), LedgerSeq(4)).unwrap().lines;
+    let unsigned = |seq: u64| {
+        let hash = ledger[usize::try_from(seq).unwrap() - 1].sha256;
+        Head::new("archive-1", &TeamKey::of(&team()), LedgerSeq(seq), hash)
+    };
+    let codes = |head: Head, given: u8| {
+        let (heads, keys) = (vec![KnownHead::Note(head)], vec![key(given).public().clone()]);
+        let report = verify(&disk, &VerifyOptions { heads, keys, ..VerifyOptions::default() }).unwrap();
+        assert_eq!(report.verdict == Verdict::Anchored, report.faults.is_empty(), "{:#?}", report.faults);
+        report.faults.iter().map(|fault| fault.code).collect::<Vec<_>>()
+    };
+    for (seq, by, given, expected) in [
+        (3, 1, 1, vec![]),
+        (3, 1, 2, vec![]),
+        (3, 2, 1, vec![]),
+        (4, 2, 1, vec![]),
+        (4, 2, 2, vec![]),
+        (4, 1, 2, vec![FaultCode::UnknownKey]),
+        (3, 3, 2, vec![FaultCode::UnknownKey]),
+        (3, 1, 3, vec![FaultCode::KeyMismatch, FaultCode::UnknownKey]),
+    ] {
+        let found = codes(unsigned(seq).signed(&key(by)), given);
+        assert_eq!(found, expected, "a head of line {seq} by key {by}, key {given} given");
+    }
+    let signatures = unsigned(3).signed(&key(2)).signatures;
+    assert_eq!(codes(Head { signatures, ..unsigned(4) }, 1), [FaultCode::BadSig]);
 }

@@ -201,7 +201,8 @@ impl Signatures {
             _ => {}
         }
         if let Some((head, key)) = self.signed_to {
-            team.signed = Some(Signed { seq: head.seq, key: key.to_string(), is_self_asserted: !is_known });
+            let chain = if is_known { self.chain } else { Vec::new() };
+            team.signed = Some(Signed { seq: head.seq, key: key.to_string(), is_self_asserted: !is_known, chain });
         }
     }
 }

@@ -141,9 +141,9 @@ impl HeadsWriter {
         let mut writer = Self { signer, archive_id: archive_id.to_owned(), team: key, end, is_behind: false };
         let (signed, hash) = last.as_ref().map_or((LedgerSeq(0), GENESIS), HeadLine::signed);
         let (seq, head) = (replay.state.seq, replay.state.head);
-        // The last line can be unsigned.
+        // The last line can be unsigned, and another writer of a bucket can have signed a line after the replay.
         let is_held = match end.day.filter(|_| (signed, hash) != (seq, head)) {
-            Some(day) if signed < seq => {
+            Some(day) if ledger_days(store, &writer.team)?.contains(&day) => {
                 lines_of(store, &writer.team, day)?.iter().any(|(line, found)| (line.seq, *found) == (signed, hash))
             }
             other => other.is_none(),
@@ -151,8 +151,9 @@ impl HeadsWriter {
         if !is_held {
             return Err(writer.refused(signed.0, format!("the signed line {signed} differs from the ledger's line")));
         }
+        // After a line of another writer, the next append is refused.
         let key = writer.signer.key.public();
-        if let Some(last) = last.as_ref().filter(|last| last.key() != key) {
+        if let Some(last) = last.as_ref().filter(|last| signed <= seq && last.key() != key) {
             writer.rotate(store, signed, hash, last.key())?;
         }
         writer.is_behind = signed.next() < seq && !writer.signer.signs_all;

@@ -202,7 +202,7 @@ impl Copy {
             let lines = self.lines(&path)?.into_iter().filter(|line| line.has_newline && line.offset >= held);
             for TextLine { offset: keep, text, .. } in lines {
                 let damaged = |reason| ArchiveError::Damaged { path: path.clone(), line: 0, reason };
-                if HeadLine::decode(&text).map_err(damaged)?.seq() > last {
+                if HeadLine::decode(&text).map_err(damaged)?.signed().0 > last {
                     return Ok(());
                 }
                 self.to.store().append(&path, Tail { keep, torn: 0 }, &[&text[..], b"\n"].concat())?;

@@ -12,7 +12,7 @@ use crate::model::{Digest, Instant, LedgerSeq, TeamId, TeamKey};
 use crate::store::{Store, StoreError, Tail};
 
 use super::ArchiveError;
-use super::ledger::Line;
+use super::ledger::{GENESIS, Line, is_zeroed};
 use super::ledger_files::{LedgerEnd, ledger_days, lines_of};
 use super::note::{Head, NoteSignature, PublicKey, SecretKey};
 use super::replay::Replay;
@@ -31,9 +31,10 @@ pub enum HeadLine {
         key: PublicKey,
         signature: NoteSignature,
     },
-    /// From the line after `after` on, `new` signs instead of `old`. Both keys have signed this.
+    /// From the line after `after` on, `new` signs instead of `old`. Both keys have signed this, with the hash of line `after`.
     Rotation {
         after: LedgerSeq,
+        hash: Digest,
         old: PublicKey,
         new: PublicKey,
         signatures: [NoteSignature; 2],
@@ -47,8 +48,8 @@ impl HeadLine {
             HeadLine::Signed { seq, hash, key, signature } => {
                 format!("{seq} {hash} {key} {}\n", signature.encoded())
             }
-            HeadLine::Rotation { after, old, new, signatures: [by_old, by_new] } => {
-                format!("{ROTATION} {after} {old} {new} {} {}\n", by_old.encoded(), by_new.encoded())
+            HeadLine::Rotation { after, hash, old, new, signatures: [by_old, by_new] } => {
+                format!("{ROTATION} {after} {hash} {old} {new} {} {}\n", by_old.encoded(), by_new.encoded())
             }
         }
     }
@@ -62,11 +63,11 @@ impl HeadLine {
         let parts: Vec<&str> = text.split(' ').collect();
         let number = |text: &str| text.parse().map(LedgerSeq).map_err(|_| "the line number is invalid".to_owned());
         let line = match parts.as_slice() {
-            [ROTATION, after, old, new, by_old, by_new] => {
+            [ROTATION, after, hash, old, new, by_old, by_new] => {
                 let (old, new): (PublicKey, PublicKey) = (old.parse()?, new.parse()?);
                 let signatures =
                     [NoteSignature::decode(old.name(), by_old)?, NoteSignature::decode(new.name(), by_new)?];
-                HeadLine::Rotation { after: number(after)?, old, new, signatures }
+                HeadLine::Rotation { after: number(after)?, hash: hash.parse()?, old, new, signatures }
             }
             [seq, hash, key, signature] => {
                 let key: PublicKey = key.parse()?;
@@ -82,26 +83,24 @@ impl HeadLine {
         }
     }
 
-    /// The newest ledger line that is signed up to here.
-    pub fn seq(&self) -> LedgerSeq {
+    /// The newest ledger line that is signed up to here, and its hash.
+    pub fn signed(&self) -> (LedgerSeq, Digest) {
         match self {
-            HeadLine::Signed { seq, .. } => *seq,
-            HeadLine::Rotation { after, .. } => *after,
+            HeadLine::Signed { seq, hash, .. } | HeadLine::Rotation { after: seq, hash, .. } => (*seq, *hash),
         }
     }
 
     /// The key that signs after this line.
     pub fn key(&self) -> &PublicKey {
         match self {
-            HeadLine::Signed { key, .. } => key,
-            HeadLine::Rotation { new, .. } => new,
+            HeadLine::Signed { key, .. } | HeadLine::Rotation { new: key, .. } => key,
         }
     }
 }
 
-/// The text that both keys sign at a rotation.
-pub fn rotation_text(archive_id: &str, team: &TeamKey, after: LedgerSeq, old: &PublicKey, new: &PublicKey) -> String {
-    format!("annals key rotation\nannals/{archive_id}/team={team}\n{after}\n{old}\n{new}\n")
+/// The text that both keys sign at a rotation after `head`.
+pub fn rotation_text(head: &Head, old: &PublicKey, new: &PublicKey) -> String {
+    format!("annals key rotation\n{}{old}\n{new}\n", head.text())
 }
 
 /// The key that signs an archive's heads.
@@ -140,27 +139,31 @@ impl HeadsWriter {
         let key = TeamKey::of(team);
         let (last, end) = recover(store, &key)?;
         let mut writer = Self { signer, archive_id: archive_id.to_owned(), team: key, end, is_behind: false };
-        let signed = last.as_ref().map_or(LedgerSeq(0), HeadLine::seq);
-        let head = replay.last.as_ref();
-        let is_held = match (&last, head) {
-            (Some(HeadLine::Signed { seq, hash, .. }), Some(head)) if *seq == head.seq => *hash == head.hash,
-            _ => signed <= head.map_or(LedgerSeq(0), |head| head.seq),
+        let (signed, hash) = last.as_ref().map_or((LedgerSeq(0), GENESIS), HeadLine::signed);
+        let (seq, head) = (replay.state.seq, replay.state.head);
+        // The last line can be unsigned, and another writer of a bucket can have signed a line after the replay.
+        let is_held = match end.day.filter(|_| (signed, hash) != (seq, head)) {
+            Some(day) if ledger_days(store, &writer.team)?.contains(&day) => {
+                lines_of(store, &writer.team, day)?.iter().any(|(line, found)| (line.seq, *found) == (signed, hash))
+            }
+            other => other.is_none(),
         };
         if !is_held {
             return Err(writer.refused(signed.0, format!("the signed line {signed} differs from the ledger's line")));
         }
-        let Some(head) = head else { return Ok(writer) };
-        if let Some(last) = last.as_ref().filter(|last| last.key() != writer.signer.key.public()) {
-            writer.rotate(store, signed, last.key(), writer.end.day.unwrap_or(head.day))?;
+        // After a line of another writer, the next append is refused.
+        let key = writer.signer.key.public();
+        if let Some(last) = last.as_ref().filter(|last| signed <= seq && last.key() != key) {
+            writer.rotate(store, signed, hash, last.key())?;
         }
-        writer.is_behind = signed.next() < head.seq && !writer.signer.signs_all;
+        writer.is_behind = signed.next() < seq && !writer.signer.signs_all;
         if writer.is_behind {
-            let (first, last) = (signed.next(), head.seq);
-            tracing::error!(%team, "lines {first} to {last} are not signed, so no later line is signed: {SIGN_ALL}");
-        } else if signed < head.seq {
+            let first = signed.next();
+            tracing::error!(%team, "lines {first} to {seq} are not signed, so no later line is signed: {SIGN_ALL}");
+        } else if signed < seq {
             // The first signature vouches for all lines before it.
-            let first = if last.is_some() { signed.next() } else { head.seq };
-            writer.sign_lines(store, first..=head.seq)?;
+            let first = if last.is_some() { signed.next() } else { seq };
+            writer.sign_lines(store, first..=seq)?;
         }
         Ok(writer)
     }
@@ -201,8 +204,8 @@ impl HeadsWriter {
         &mut self,
         store: &dyn Store,
         after: LedgerSeq,
+        hash: Digest,
         old: &PublicKey,
-        day: Instant,
     ) -> Result<(), ArchiveError> {
         let new = &self.signer.key;
         let Some(previous) = self.signer.previous.as_ref().filter(|previous| previous.public() == old) else {
@@ -214,10 +217,11 @@ impl HeadsWriter {
             );
             return Err(self.refused(after.0, reason));
         };
-        let text = rotation_text(&self.archive_id, &self.team, after, old, new.public());
+        let text = rotation_text(&Head::new(&self.archive_id, &self.team, after, hash), old, new.public());
         let signatures = [previous.sign(&text), new.sign(&text)];
-        let line = HeadLine::Rotation { after, old: old.clone(), new: new.public().clone(), signatures };
-        Ok(self.append(store, &line, day)?)
+        let line = HeadLine::Rotation { after, hash, old: old.clone(), new: new.public().clone(), signatures };
+        // It stands in the file of the last signature.
+        Ok(self.append(store, &line, Instant::EARLIEST)?)
     }
 
     fn append(&mut self, store: &dyn Store, line: &HeadLine, day: Instant) -> Result<(), StoreError> {
@@ -260,17 +264,13 @@ pub(super) fn recover(store: &dyn Store, key: &TeamKey) -> Result<(Option<HeadLi
                 (before, last, number) = (last, Some(line), number + 1);
             }
         }
-        let decoded = |line: &Option<TextLine>| line.as_ref().map(|line| HeadLine::decode(&line.text));
-        let mut found = decoded(&last);
         // A loss of power can leave any bytes in the last line.
-        if let (Some(Err(_)), Some(line)) = (&found, &last)
-            && super::ledger::is_zeroed(&line.text, line.offset)
-        {
+        if last.as_ref().is_some_and(|line: &TextLine| is_zeroed(&line.text, line.offset)) {
             last = before;
-            found = decoded(&last);
         }
         let keep = last.as_ref().map_or(0, TextLine::end);
-        let found = found.transpose().map_err(|reason| ArchiveError::Damaged { path, line: number, reason })?;
+        let found = last.map(|line| HeadLine::decode(&line.text)).transpose();
+        let found = found.map_err(|reason| ArchiveError::Damaged { path, line: number, reason })?;
         let end = LedgerEnd { day: Some(day), len: keep, torn: size - keep };
         end.cut(store, path_of)?;
         if found.is_some() {

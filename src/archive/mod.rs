@@ -69,10 +69,11 @@
 //! `sha256` in base64. This is the text of a checkpoint (c2sp.org/tlog-checkpoint; the hash belongs to a chain, not to a
 //! tree). A signed head is a note (c2sp.org/signed-note, Ed25519). A line of `<day>.heads` is `<seq> <sha256> <key> <signature>`:
 //! the public key as `name+id+base64`, and the signature in base64, as in the note. After the first signed line, every line
-//! is signed; the last line can be unsigned for a moment. `rotation <after> <old key> <new key> <signature> <signature>` says that
-//! `new` signs the lines after line `after`. Both keys have signed the text `annals key rotation`, the head's first
-//! line, `after`, `old` and `new`, each with a newline. An archive without these files is not signed. The archive does not
-//! hold the key. A public key inside the archive would prove nothing: a verifier must have it from another place.
+//! is signed; the last line can be unsigned for a moment. `rotation <after> <sha256> <old key> <new key> <signature> <signature>`
+//! says that `new` signs the lines after line `after`, which is the last signed line and has that `sha256`. Both keys
+//! have signed the text `annals key rotation`, the three lines of that head, `old` and `new`, each with a newline. An archive
+//! without these files is not signed. The archive does not hold the key. A public key inside the archive would prove nothing: a
+//! verifier must have it from another place.
 //!
 //! **Sessions** are derived from events, and a line can replace them. The member `sessions` of a body gives the numbers of `replaced`
 //! and `added` rows, with the sums of their digests. The added files hold the rows of the removed files, minus the

@@ -198,7 +198,11 @@ fn team_line(team: &TeamReport, names: &TeamNames) -> String {
         }
     }
     if let Some(signed) = &team.signed {
-        let worth = if signed.is_self_asserted { "self-asserted: --key did not give that key" } else { "a given key" };
+        let worth = if signed.is_self_asserted {
+            "self-asserted: --key did not give that key"
+        } else {
+            "a given key, or joined to one"
+        };
         let _ = write!(line, ", signed up to seq {} by {} ({worth})", signed.seq, signed.key);
     }
     if let Some(anchored) = team.anchored {

@@ -8,7 +8,7 @@ use super::*;
 use crate::model::{Digest, LedgerSeq, TeamKey};
 use crate::store::MemoryStore;
 
-const FIRST_DAY: &str = "ledger/team=acme/2026-11-20.heads";
+pub const FIRST_DAY: &str = "ledger/team=acme/2026-11-20.heads";
 const SECOND_DAY: &str = "ledger/team=acme/2026-11-21.heads";
 
 /// Three lines of one day and three of the next, signed by the first key except those in `without`.
@@ -28,12 +28,12 @@ fn signed() -> MemoryStore {
     signed_without(0..0)
 }
 
-fn check(disk: &MemoryStore, keys: &[u8]) -> VerifyReport {
+pub fn check(disk: &MemoryStore, keys: &[u8]) -> VerifyReport {
     let keys = keys.iter().map(|seed| key(*seed).public().clone()).collect();
     verify(disk, &VerifyOptions { keys, ..VerifyOptions::default() }).unwrap()
 }
 
-fn faults(report: &VerifyReport) -> Vec<(FaultCode, &str)> {
+pub fn faults(report: &VerifyReport) -> Vec<(FaultCode, &str)> {
     report.faults.iter().map(|fault| (fault.code, fault.detail.as_str())).collect()
 }
 
@@ -41,11 +41,15 @@ fn content(disk: &MemoryStore, path: &str) -> Vec<u8> {
     disk.read(path).unwrap().to_bytes().unwrap().to_vec()
 }
 
-fn lines(disk: &MemoryStore, path: &str) -> Vec<Vec<u8>> {
+pub fn lines(disk: &MemoryStore, path: &str) -> Vec<Vec<u8>> {
     content(disk, path).split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect()
 }
 
-fn put(disk: &MemoryStore, path: &str, lines: &[Vec<u8>]) {
+fn decoded(line: &[u8]) -> HeadLine {
+    HeadLine::decode(line.strip_suffix(b"\n").unwrap()).unwrap()
+}
+
+pub fn put(disk: &MemoryStore, path: &str, lines: &[Vec<u8>]) {
     disk.tamper(path, Some(lines.concat().into()));
 }
 
@@ -200,33 +204,38 @@ fn a_signature_of_a_missing_line_is_named() {
 #[test]
 fn a_key_rotation_follows_the_signatures_and_has_both_signatures() {
     let disk = signed_without(3..6);
-    let text = |after, old: u8, new: u8| {
-        let (old, new) = (key(old).public().clone(), key(new).public().clone());
-        rotation_text("archive-1", &TeamKey::of(&team()), LedgerSeq(after), &old, &new)
+    let hashes: Vec<Digest> = lines(&disk, FIRST_DAY).iter().map(|line| decoded(line).signed().1).collect();
+    let change_on = |after: u64, hash: Digest, old: u8, by_old: u8, by_new: u8| {
+        let head = Head::new("archive-1", &TeamKey::of(&team()), LedgerSeq(after), hash);
+        let (old, new) = (key(old).public().clone(), key(2).public().clone());
+        let text = rotation_text(&head, &old, &new);
+        let signatures = [key(by_old).sign(&text), key(by_new).sign(&text)];
+        HeadLine::Rotation { after: LedgerSeq(after), hash, old, new, signatures }
     };
     let change = |after: u64, old: u8, by_old: u8, by_new: u8| {
-        let text = text(after, old, 2);
-        let (old, new) = (key(old).public().clone(), key(2).public().clone());
-        HeadLine::Rotation {
-            after: LedgerSeq(after),
-            old,
-            new,
-            signatures: [key(by_old).sign(&text), key(by_new).sign(&text)],
-        }
+        let hash = hashes.get(usize::try_from(after).unwrap() - 1).copied().unwrap_or(Digest::of(b"line 4"));
+        change_on(after, hash, old, by_old, by_new)
     };
     let (early, not_signed) = (
         "the key rotation does not follow the signatures before it",
         "the key rotation lacks a valid signature of both keys",
     );
-    let other_place = match change(2, 1, 1, 2) {
+    // The line says the truth, but the keys signed another text.
+    let altered = |line: HeadLine, at: (LedgerSeq, Digest)| match line {
         HeadLine::Rotation { old, new, signatures, .. } => {
-            HeadLine::Rotation { after: LedgerSeq(3), old, new, signatures }
+            HeadLine::Rotation { after: at.0, hash: at.1, old, new, signatures }
         }
         line @ HeadLine::Signed { .. } => line,
     };
+    let third = (LedgerSeq(3), hashes[2]);
+    let other_place = altered(change(2, 1, 1, 2), third);
+    let other_history = change_on(3, Digest::of(b"other"), 1, 1, 2);
+    let other_text = altered(other_history.clone(), third);
     for (line, expected) in [
         (change(3, 1, 1, 2), vec![]),
         (other_place, vec![(FaultCode::BadSig, not_signed)]),
+        (other_text, vec![(FaultCode::BadSig, not_signed)]),
+        (other_history, vec![(FaultCode::BadSig, early)]),
         (change(2, 1, 1, 2), vec![(FaultCode::BadSig, early)]),
         (change(4, 1, 1, 2), vec![(FaultCode::BadSig, early)]),
         (change(3, 3, 3, 2), vec![(FaultCode::BadSig, early)]),

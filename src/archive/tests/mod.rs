@@ -18,6 +18,7 @@ mod fencing;
 mod flips;
 mod chain;
 mod copy;
+mod handover;
 mod heads;
 mod hostile;
 mod inventory;

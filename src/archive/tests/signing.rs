@@ -3,9 +3,12 @@
 use crate::model::TeamKey;
 use crate::store::{Fault, FaultyStore, MemoryStore};
 
+use super::super::heads::heads_of;
+use super::super::replay::replay_for_writing;
 use super::super::{
     FaultCode, Head, KnownHead, PublicKey, SecretKey, Signer, Verdict, VerifyOptions, VerifyReport, verify,
 };
+use super::fencing::without_locks;
 use super::*;
 
 pub fn key(seed: u8) -> SecretKey {
@@ -157,6 +160,24 @@ fn an_open_writer_uses_the_current_key() {
         assert_eq!(codes(&report), [], "key {known}");
         assert_eq!(report.teams[0].signed.as_ref().unwrap().seq.0, 4);
     }
+}
+
+/// Without locks, as in a bucket: another writer appends and signs a line after this one has read the ledger.
+#[test]
+fn a_line_that_another_writer_signs_meanwhile_is_no_damage() {
+    let disk = MemoryStore::new();
+    let store = without_locks(&disk);
+    steps(&store, 0..2, Some(signer(1)));
+    let replay = replay_for_writing(store.as_ref(), "archive-1", &team()).unwrap();
+    steps(&store, 2..3, Some(signer(1)));
+    let signatures = || store.read("ledger/team=acme/2026-11-20.heads").unwrap().to_bytes().unwrap();
+    let before = signatures();
+    for by in [signer(1), Signer { previous: Some(key(1)), ..signer(2) }] {
+        let opened = heads_of(store.as_ref(), Some(Arc::new(by)), "archive-1", &team(), &replay);
+        assert!(opened.map(|heads| heads.is_some()).unwrap());
+        assert_eq!(signatures(), before, "a writer that lost the race signs nothing");
+    }
+    assert_eq!(codes(&check(&store, &[1])), []);
 }
 
 #[test]

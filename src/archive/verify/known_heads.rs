@@ -2,7 +2,7 @@
 
 use crate::model::{Digest, LedgerSeq};
 
-use super::super::note::Head;
+use super::super::note::{Head, PublicKey};
 use super::expectations::{Expectations, KnownHead};
 use super::ledgers::Walk;
 use super::{Anchored, FaultCode, VerifyReport};
@@ -24,8 +24,10 @@ impl Expectations<'_> {
             let detail = format!("the head belongs to another archive, this is archive {id}");
             return report.fault(FaultCode::ArchiveId, object, detail);
         }
-        self.check_signatures(head, report);
-        let Some(walk) = walks.iter().find(|walk| walk.key == head.team) else {
+        let walk = walks.iter().find(|walk| walk.key == head.team);
+        let signed = walk.and_then(|walk| report.teams[walk.at].signed.clone());
+        self.check_signatures(head, &signed.map_or_else(Vec::new, |signed| signed.chain), report);
+        let Some(walk) = walk else {
             return report.fault(FaultCode::HeadRollback, object, "the archive has no ledger of that team");
         };
         let last = walk.state.as_ref().map_or(LedgerSeq(0), |state| state.seq);
@@ -48,8 +50,8 @@ impl Expectations<'_> {
         }
     }
 
-    /// Checks that a trusted key signed the head.
-    fn check_signatures(&self, head: &Head, report: &mut VerifyReport) {
+    /// Checks that a trusted key signed the head: a given key, or a key of its chain that had not handed over before that line.
+    fn check_signatures(&self, head: &Head, chain: &[(LedgerSeq, PublicKey)], report: &mut VerifyReport) {
         let object = head.origin();
         if self.options.keys.is_empty() {
             if !head.signatures.is_empty() {
@@ -59,7 +61,10 @@ impl Expectations<'_> {
             return;
         }
         let mut is_signed = false;
-        let pairs = self.options.keys.iter().flat_map(|key| head.signatures.iter().map(move |s| (key, s)));
+        let given = &self.options.keys;
+        let ended = chain.partition_point(|(after, _)| *after < head.seq).saturating_sub(1);
+        let joined = chain[ended..].iter().map(|(_, key)| key).filter(|key| !given.contains(key));
+        let pairs = given.iter().chain(joined).flat_map(|key| head.signatures.iter().map(move |s| (key, s)));
         for (key, signature) in pairs.filter(|(key, signature)| signature.is_of(key)) {
             is_signed = true;
             if !key.verifies(&head.text(), signature) {

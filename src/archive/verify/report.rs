@@ -7,6 +7,8 @@ use strum::{Display, IntoStaticStr};
 
 use crate::model::{Digest, Instant, LedgerSeq, TeamId};
 
+use super::super::note::PublicKey;
+
 /// The kind of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, IntoStaticStr)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
@@ -138,8 +140,11 @@ pub struct Signed {
     pub seq: LedgerSeq,
     /// The public key of its signature.
     pub key: String,
-    /// No given key is this key or has handed over to it: the key vouches only for itself.
+    /// No given key is this key or joined to it by handovers: the key vouches only for itself.
     pub is_self_asserted: bool,
+    /// The keys that handovers join to a given key, each with the line after which it began.
+    #[serde(skip)]
+    pub chain: Vec<(LedgerSeq, PublicKey)>,
 }
 
 /// The extent of a team's damage.

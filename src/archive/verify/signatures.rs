@@ -7,7 +7,7 @@ use crate::store::{Listed, Store};
 
 use super::super::heads::{HeadLine, SIGN_ALL, rotation_text};
 use super::super::ledger::is_zeroed;
-use super::super::note::{Head, NoteSignature, PublicKey};
+use super::super::note::{Head, PublicKey};
 use super::super::text_lines::TextLines;
 use super::report::Signed;
 use super::{FaultCode, TeamReport, VerifyReport};
@@ -33,10 +33,11 @@ pub struct Signable {
 pub struct Signatures {
     archive_id: String,
     team: TeamKey,
-    /// The keys that signed, in order; each key but the first came by a handover.
-    chain: Vec<PublicKey>,
+    /// The keys that signed, in order; each key but the first came by a handover after the line.
+    chain: Vec<(LedgerSeq, PublicKey)>,
     first: Option<LedgerSeq>,
-    signed_to: Option<LedgerSeq>,
+    /// The newest signed line, and its key.
+    signed_to: Option<(Head, PublicKey)>,
     /// Signatures of lines that are missing in the ledger of their day.
     unmatched: Vec<(LedgerSeq, String)>,
     /// Runs of unsigned lines after the first signed one, each with the place of its first line.
@@ -116,24 +117,38 @@ impl Signatures {
         signed: &mut [bool],
         report: &mut VerifyReport,
     ) {
+        let (seq, hash) = line.signed();
+        let head = Head::new(&self.archive_id, &self.team, seq, hash);
+        let before = self.chain.last().map(|(_, key)| key);
         match line {
-            HeadLine::Rotation { after, old, new, signatures } => {
-                self.rotation(after, old, new, &signatures, object, report);
+            HeadLine::Rotation { old, new, signatures: [by_old, by_new], .. } => {
+                let text = rotation_text(&head, &old, &new);
+                let is_next = self.signed_to.as_ref().is_some_and(|(signed, _)| *signed == head);
+                if !is_next || before != Some(&old) {
+                    let detail = "the key rotation does not follow the signatures before it";
+                    report.fault(FaultCode::BadSig, object, detail);
+                } else if !old.verifies(&text, &by_old) || !new.verifies(&text, &by_new) {
+                    let detail = "the key rotation lacks a valid signature of both keys";
+                    report.fault(FaultCode::BadSig, object, detail);
+                }
+                self.chain.push((seq, new));
             }
-            HeadLine::Signed { seq, hash, key, signature } => {
-                if self.chain.last() != Some(&key) {
-                    if let Some(before) = self.chain.last() {
+            HeadLine::Signed { key, signature, .. } => {
+                if before != Some(&key) {
+                    if let Some(before) = before {
                         let detail = format!("signed by {key}, but {} has not handed over to it", before.name());
                         report.fault(FaultCode::UnknownKey, object, detail);
                     }
-                    self.chain.push(key.clone());
+                    self.chain.push((LedgerSeq(0), key.clone()));
                 }
-                if !key.verifies(&Head::new(&self.archive_id, &self.team, seq, hash).text(), &signature) {
+                if !key.verifies(&head.text(), &signature) {
                     let detail = format!("the signature by {} of line {seq} is wrong", key.name());
                     return report.fault(FaultCode::BadSig, object, detail);
                 }
                 self.first = self.first.or(Some(seq));
-                self.signed_to = self.signed_to.max(Some(seq));
+                if self.signed_to.as_ref().is_none_or(|(to, _)| to.seq <= seq) {
+                    self.signed_to = Some((head, key));
+                }
                 match places.get(&seq).copied() {
                     None => self.unmatched.push((seq, object.to_owned())),
                     Some(at) if lines[at].hash == hash => signed[at] = true,
@@ -145,25 +160,6 @@ impl Signatures {
                 }
             }
         }
-    }
-
-    fn rotation(
-        &mut self,
-        after: LedgerSeq,
-        old: PublicKey,
-        new: PublicKey,
-        signatures: &[NoteSignature; 2],
-        object: &str,
-        report: &mut VerifyReport,
-    ) {
-        let text = rotation_text(&self.archive_id, &self.team, after, &old, &new);
-        let [by_old, by_new] = signatures;
-        if self.chain.last() != Some(&old) || self.signed_to != Some(after) {
-            report.fault(FaultCode::BadSig, object, "the key rotation does not follow the signatures before it");
-        } else if !old.verifies(&text, by_old) || !new.verifies(&text, by_new) {
-            report.fault(FaultCode::BadSig, object, "the key rotation lacks a valid signature of both keys");
-        }
-        self.chain.push(new);
     }
 
     /// Draws the conclusions from all signatures. `last` is the number of the ledger's last line.
@@ -187,24 +183,26 @@ impl Signatures {
             }
         }
         let given = || keys.iter().map(PublicKey::to_string).collect::<Vec<_>>().join(", ");
-        let is_known = self.chain.iter().any(|key| keys.contains(key));
+        let is_known = self.chain.iter().any(|(_, key)| keys.contains(key));
+        let signed_to = self.signed_to.as_ref().map(|(head, _)| head.seq);
         match (self.chain.last(), last) {
             (None, Some(_)) if !keys.is_empty() => {
                 let detail = format!("no line is signed, but a public key was given: {SIGN_ALL}");
                 report.fault(FaultCode::BadSig, &team.ledger, detail);
             }
-            (Some(_), Some(last)) if !keys.is_empty() && is_known && self.signed_to < Some(last) => {
+            (Some(_), Some(last)) if !keys.is_empty() && is_known && signed_to < Some(last) => {
                 let detail = format!("the last line {last} is not signed: it is brand-new, or somebody altered it");
                 report.notice(FaultCode::BadSig, &team.ledger, detail);
             }
-            (Some(key), _) if !keys.is_empty() && !is_known => {
+            (Some((_, key)), _) if !keys.is_empty() && !is_known => {
                 let detail = format!("signed by {key}, but the given key is {}", given());
                 report.fault(FaultCode::KeyMismatch, &team.ledger, detail);
             }
             _ => {}
         }
-        if let Some((seq, key)) = self.signed_to.zip(self.chain.last()) {
-            team.signed = Some(Signed { seq, key: key.to_string(), is_self_asserted: !is_known });
+        if let Some((head, key)) = self.signed_to {
+            let chain = if is_known { self.chain } else { Vec::new() };
+            team.signed = Some(Signed { seq: head.seq, key: key.to_string(), is_self_asserted: !is_known, chain });
         }
     }
 }

@@ -67,7 +67,7 @@ impl SentLog {
         let mut is_changed = false;
         for target in self.targets.values_mut() {
             let before = target.holding.len();
-            target.holding.retain(|key| !key.contains(':'));
+            target.holding.retain(|key| !key.contains(':') || key.starts_with("verify:"));
             is_changed |= target.holding.len() != before;
         }
         is_changed
@@ -176,8 +176,10 @@ mod tests {
     #[test]
     fn an_erasure_leaves_no_digest_of_a_row_and_keeps_the_conditions() {
         let mut log = SentLog::default();
-        let firing =
-            AlertState { firing: vec![named("stale"), named("r02:0123456789abcdef")], ..AlertState::default() };
+        let firing = AlertState {
+            firing: ["stale", "verify:f", "r02:0123456789abcdef"].map(named).into(),
+            ..AlertState::default()
+        };
         for occurrence in &firing.firing {
             log.of("webhook").note(occurrence, &firing);
         }

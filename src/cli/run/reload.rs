@@ -40,8 +40,9 @@ impl Running {
         check_handover(before.as_deref(), signer.as_deref())?;
         match &self.port {
             Some(port) if config.http.listen == self.config.http.listen => {
+                let source = query::snapshot_source(&config, query::open(&config)?)?;
                 let (settings, limits) = page_settings(&config, &self.args);
-                port.reconfigure(guard, settings, limits);
+                port.reconfigure(guard, settings, source, limits);
             }
             _ => self.port = Some(self.open_port(&config, guard).await?),
         }

@@ -2,7 +2,7 @@
 
 use std::sync::PoisonError;
 
-use crate::archive::Signer;
+use crate::archive::{Archive, Signer};
 use crate::config::Config;
 use crate::daemon::DaemonCommand;
 use crate::error::Error;
@@ -40,7 +40,7 @@ impl Running {
         check_handover(before.as_deref(), signer.as_deref())?;
         match &self.port {
             Some(port) if config.http.listen == self.config.http.listen => {
-                let source = query::snapshot_source(&config, query::open(&config)?)?;
+                let source = query::snapshot_source(&config, Archive::clone(&self.archive))?;
                 let (settings, limits) = page_settings(&config, &self.args);
                 port.reconfigure(guard, settings, source, limits);
             }

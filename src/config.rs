@@ -12,7 +12,7 @@ mod store;
 mod token;
 
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use thiserror::Error;
@@ -50,6 +50,8 @@ const RESCANS_MAX: usize = 8;
 const DAY_SECONDS: u64 = 86_400;
 /// A month is sealed as a whole, so no window is longer than the shortest month.
 const WINDOW_DAYS_MAX: u64 = 28;
+/// Annals plans each window: shorter ones of a long history fill the memory.
+const WINDOW_MIN: Duration = Duration::from_secs(15 * 60);
 const LAG_MAX: Duration = Duration::from_secs(7 * DAY_SECONDS);
 
 /// Why the configuration is invalid.
@@ -281,17 +283,37 @@ pub fn is_inside_archive(path: &Path, archive: &Location) -> bool {
     archive.directory().is_some_and(|directory| is_inside(path, directory))
 }
 
-/// Whether `path` is under `directory`, judged by their names and, if they exist, by their real paths.
+/// Whether `path` is under `directory`, judged by their names and by their real paths.
 fn is_inside(path: &Path, directory: &Path) -> bool {
-    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let true_place = |path: &Path| {
-        let path = absolute(path);
-        let parent = path.parent().and_then(|parent| parent.canonicalize().ok());
-        parent.zip(path.file_name()).map_or(path.clone(), |(parent, name)| parent.join(name))
+    let (paths, directories) = (places(path), places(directory));
+    paths.iter().any(|path| directories.iter().any(|directory| path.starts_with(directory)))
+}
+
+/// A path by its name alone, by the real path of its parent, and by its own real path: each part can be a link.
+fn places(path: &Path) -> [PathBuf; 3] {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let beside = match (path.parent(), path.file_name()) {
+        (Some(parent), Some(name)) => real_path(parent).join(name),
+        _ => real_path(&path),
     };
-    let directories = [absolute(directory), directory.canonicalize().unwrap_or_else(|_| absolute(directory))];
-    let inside = |path: PathBuf| directories.iter().any(|directory| path.starts_with(directory));
-    inside(absolute(path)) || inside(true_place(path))
+    [folded(PathBuf::new(), &path), beside, real_path(&path)]
+}
+
+/// The real path; parts that do not exist keep their names.
+fn real_path(path: &Path) -> PathBuf {
+    let known = |place: &Path| Some((place.canonicalize().ok()?, path.strip_prefix(place).ok()?.to_owned()));
+    path.ancestors().find_map(known).map_or_else(|| path.to_owned(), |(real, rest)| folded(real, &rest))
+}
+
+/// Adds `rest` to `start`; each `..` removes a part.
+fn folded(mut start: PathBuf, rest: &Path) -> PathBuf {
+    for part in rest.components() {
+        match part {
+            Component::ParentDir => drop(start.pop()),
+            part => start.push(part),
+        }
+    }
+    start
 }
 
 fn check_teams(teams: &[String], place: &impl Fn(&str) -> String) -> Result<Vec<TeamId>, ConfigError> {
@@ -345,11 +367,15 @@ fn check_windows(section: &file::Windows, place: &impl Fn(&str) -> String) -> Re
         |key: &str, text: &str| parse_duration(text).map_err(|message| ConfigError::invalid(place(key), message));
     let length = span("windows.length", &section.length)?;
     let seconds = length.as_secs();
-    let fits = seconds > 0 && (DAY_SECONDS.is_multiple_of(seconds) || seconds.is_multiple_of(DAY_SECONDS));
+    let fits = length >= WINDOW_MIN && (DAY_SECONDS.is_multiple_of(seconds) || seconds.is_multiple_of(DAY_SECONDS));
     if !fits || seconds > WINDOW_DAYS_MAX * DAY_SECONDS {
         return Err(ConfigError::invalid(
             place("windows.length"),
-            format!("{} must divide a day, or be 1 to {WINDOW_DAYS_MAX} whole days", section.length),
+            format!(
+                "{} must divide a day and be at least {}, or be 1 to {WINDOW_DAYS_MAX} whole days",
+                section.length,
+                duration_text(WINDOW_MIN)
+            ),
         ));
     }
     let lag = span("windows.lag", &section.lag)?;

@@ -12,7 +12,7 @@ mod store;
 mod token;
 
 use std::num::NonZeroUsize;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use thiserror::Error;
@@ -33,6 +33,7 @@ pub use token::{open_to_others, readable_by_others};
 use base_url::check_base_url;
 pub use cache::CacheSettings;
 use file::File;
+use store::is_inside;
 
 /// The file that is read if none is named and this one exists.
 pub const DEFAULT_FILE: &str = "annals.toml";
@@ -281,39 +282,6 @@ fn check_signing(
 /// Whether `path` is inside an archive on this machine.
 pub fn is_inside_archive(path: &Path, archive: &Location) -> bool {
     archive.directory().is_some_and(|directory| is_inside(path, directory))
-}
-
-/// Whether `path` is under `directory`, judged by their names and by their real paths.
-fn is_inside(path: &Path, directory: &Path) -> bool {
-    let (paths, directories) = (places(path), places(directory));
-    paths.iter().any(|path| directories.iter().any(|directory| path.starts_with(directory)))
-}
-
-/// A path by its name alone, by the real path of its parent, and by its own real path: each part can be a link.
-fn places(path: &Path) -> [PathBuf; 3] {
-    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let beside = match (path.parent(), path.file_name()) {
-        (Some(parent), Some(name)) => real_path(parent).join(name),
-        _ => real_path(&path),
-    };
-    [folded(PathBuf::new(), &path), beside, real_path(&path)]
-}
-
-/// The real path; parts that do not exist keep their names.
-fn real_path(path: &Path) -> PathBuf {
-    let known = |place: &Path| Some((place.canonicalize().ok()?, path.strip_prefix(place).ok()?.to_owned()));
-    path.ancestors().find_map(known).map_or_else(|| path.to_owned(), |(real, rest)| folded(real, &rest))
-}
-
-/// Adds `rest` to `start`; each `..` removes a part.
-fn folded(mut start: PathBuf, rest: &Path) -> PathBuf {
-    for part in rest.components() {
-        match part {
-            Component::ParentDir => drop(start.pop()),
-            part => start.push(part),
-        }
-    }
-    start
 }
 
 fn check_teams(teams: &[String], place: &impl Fn(&str) -> String) -> Result<Vec<TeamId>, ConfigError> {

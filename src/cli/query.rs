@@ -96,14 +96,18 @@ fn open_in(config: &Config, store: Arc<dyn Store>) -> Result<Archive, Error> {
     }
 }
 
-/// Adds the archive's place to the error of a wrong place of its ledger.
+/// Adds the archive's place to the error of an unfit manifest.
 fn with_place(config: &Config, opened: Result<Archive, ArchiveError>) -> Result<Archive, Error> {
     match opened {
-        Err(source) if source.is_wrong_ledger() => {
+        Err(source) if source.is_wrong_ledger() || is_unfit(&source) => {
             Err(Error::ArchiveAt { location: archive_place(config)?.to_string(), source })
         }
         other => Ok(other?),
     }
+}
+
+fn is_unfit(error: &ArchiveError) -> bool {
+    matches!(error, ArchiveError::Manifest { .. } | ArchiveError::Version { .. })
 }
 
 /// Opens the archive if it exists.

@@ -33,6 +33,7 @@ pub use token::{open_to_others, readable_by_others};
 use base_url::check_base_url;
 pub use cache::CacheSettings;
 use file::File;
+use store::is_inside;
 
 /// The file that is read if none is named and this one exists.
 pub const DEFAULT_FILE: &str = "annals.toml";
@@ -52,6 +53,8 @@ const RESCANS_MAX: usize = 8;
 const DAY_SECONDS: u64 = 86_400;
 /// A month is sealed as a whole, so no window is longer than the shortest month.
 const WINDOW_DAYS_MAX: u64 = 28;
+/// Annals plans each window: shorter ones of a long history fill the memory.
+const WINDOW_MIN: Duration = Duration::from_secs(15 * 60);
 const LAG_MAX: Duration = Duration::from_secs(7 * DAY_SECONDS);
 
 /// Why the configuration is invalid.
@@ -286,19 +289,6 @@ pub fn is_inside_archive(path: &Path, archive: &Location) -> bool {
     archive.directory().is_some_and(|directory| is_inside(path, directory))
 }
 
-/// Whether `path` is under `directory`, judged by their names and, if they exist, by their real paths.
-fn is_inside(path: &Path, directory: &Path) -> bool {
-    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let true_place = |path: &Path| {
-        let path = absolute(path);
-        let parent = path.parent().and_then(|parent| parent.canonicalize().ok());
-        parent.zip(path.file_name()).map_or(path.clone(), |(parent, name)| parent.join(name))
-    };
-    let directories = [absolute(directory), directory.canonicalize().unwrap_or_else(|_| absolute(directory))];
-    let inside = |path: PathBuf| directories.iter().any(|directory| path.starts_with(directory));
-    inside(absolute(path)) || inside(true_place(path))
-}
-
 fn check_teams(teams: &[String], place: &impl Fn(&str) -> String) -> Result<Vec<TeamId>, ConfigError> {
     if teams.iter().any(|team| team.trim().is_empty()) {
         return Err(ConfigError::invalid(place("api.teams"), "a team's id is empty"));
@@ -350,11 +340,15 @@ fn check_windows(section: &file::Windows, place: &impl Fn(&str) -> String) -> Re
         |key: &str, text: &str| parse_duration(text).map_err(|message| ConfigError::invalid(place(key), message));
     let length = span("windows.length", &section.length)?;
     let seconds = length.as_secs();
-    let fits = seconds > 0 && (DAY_SECONDS.is_multiple_of(seconds) || seconds.is_multiple_of(DAY_SECONDS));
+    let fits = length >= WINDOW_MIN && (DAY_SECONDS.is_multiple_of(seconds) || seconds.is_multiple_of(DAY_SECONDS));
     if !fits || seconds > WINDOW_DAYS_MAX * DAY_SECONDS {
         return Err(ConfigError::invalid(
             place("windows.length"),
-            format!("{} must divide a day, or be 1 to {WINDOW_DAYS_MAX} whole days", section.length),
+            format!(
+                "{} must divide a day and be at least {}, or be 1 to {WINDOW_DAYS_MAX} whole days",
+                section.length,
+                duration_text(WINDOW_MIN)
+            ),
         ));
     }
     let lag = span("windows.lag", &section.lag)?;

@@ -66,7 +66,8 @@ impl Watch {
 
     /// Checks and alerts forever. Reads the record of sent alerts first; an unreadable record is replaced, with a log message.
     pub async fn run(mut self) {
-        self.sent_log = SentLog::read(&self.path).unwrap_or_else(|error| {
+        let shard = self.live.shard();
+        self.sent_log = SentLog::read_or_inherit(&self.path, |team| shard.owns(team)).unwrap_or_else(|error| {
             tracing::warn!(%error, "cannot read the record of sent alerts: all current gaps count as sent");
             SentLog::default()
         });
@@ -136,7 +137,7 @@ impl Watch {
 /// Saves the record of sent alerts.
 fn save(sent_log: &SentLog, path: &Path) {
     if let Err(error) = sent_log.write(path) {
-        tracing::warn!(%error, "cannot write the record of sent alerts: after a restart the daemon sends them again");
+        tracing::warn!(%error, "cannot write the record of sent alerts: after a restart, alerts of gaps that did not arrive are lost, and others come again");
     }
 }
 

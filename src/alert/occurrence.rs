@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::config::{Alerts, Rule};
-use crate::daemon::{Detected, Late, LiveSnapshot, TeamLive};
+use crate::daemon::{Detected, Late, LiveSnapshot, TeamLive, Verified};
 use crate::model::{Digest, Instant, LedgerSeq, Severity, TeamId};
 
 /// One reason for an alert. It names teams, streams, computers' ids and times, but no person.
@@ -40,6 +40,9 @@ pub struct Occurrence {
     /// Several detections of one report: each is sent once, and they are sent together.
     #[serde(skip)]
     pub detected: Option<Arc<Detected>>,
+    /// The faults of the archive, by key: each is sent once, and they are sent together.
+    #[serde(skip)]
+    pub faults: Vec<(String, String)>,
 }
 
 fn rule_name<S: serde::Serializer>(rule: &Rule, to: S) -> Result<S::Ok, S::Error> {
@@ -55,7 +58,7 @@ pub struct AlertState {
     pub firing: Vec<Occurrence>,
     /// Keys of conditions that certainly do not hold.
     pub resolved: BTreeSet<String>,
-    /// The keys of everything that each report detects now, for reports that succeeded.
+    /// The keys of everything that each report detects now, for reports that succeeded; also of the archive's faults.
     pub detected: BTreeMap<String, BTreeSet<String>>,
     /// The last ledger line of each team when this process opened it.
     pub opened_at: BTreeMap<TeamId, LedgerSeq>,
@@ -88,12 +91,8 @@ pub fn occurrences(snapshot: &LiveSnapshot, late: Option<&[Late]>, config: &Aler
     if config.rules.contains(&Rule::Stale) {
         unlisted(snapshot, late.is_some(), config, since, &mut state);
     }
-    if let Some(verified) = snapshot.verified.as_ref().filter(|_| config.rules.contains(&Rule::Verify)) {
-        let what = verified.first.clone().unwrap_or_default();
-        let mut fault = occurrence(Rule::Verify, None, None, "", verified.at);
-        let faults = if verified.faults == 1 { "fault" } else { "faults" };
-        fault.message = format!("the archive differs from its ledger: {} {faults}, the first: {what}", verified.faults);
-        state.condition(fault, verified.faults > 0);
+    if config.rules.contains(&Rule::Verify) {
+        verify(snapshot, since, &mut state);
     }
     if config.rules.contains(&Rule::Report) {
         reports(snapshot, config.severity, since.now, &mut state);
@@ -180,6 +179,32 @@ fn unlisted(snapshot: &LiveSnapshot, is_known: bool, config: &Alerts, since: Sin
     }
 }
 
+fn verify(snapshot: &LiveSnapshot, since: Since, state: &mut AlertState) {
+    let mut unchecked = occurrence(Rule::Verify, None, None, "unchecked", since.now);
+    if let Some(error) = &snapshot.check_error {
+        unchecked.message = format!("the archive could not be checked: {error}");
+        state.condition(unchecked, true);
+    } else if snapshot.verified.as_ref().is_some_and(|verified| verified.at >= since.started) {
+        state.condition(unchecked, false);
+    }
+    let Some(Verified { at, faults, named }) = &snapshot.verified else { return };
+    let mut alert = occurrence(Rule::Verify, None, None, "", *at);
+    let count = if *faults == 1 { "1 fault".to_owned() } else { format!("{faults} faults") };
+    // Faults beyond those that are named change the number.
+    let more = (*faults > named.len()).then(|| count.clone());
+    let keyed = named.iter().cloned().chain(more).map(|fault| {
+        let key = Digest::with_domain("annals fault\n", &[fault.as_bytes()]).short();
+        (format!("{}:{key}", Rule::Verify.as_str()), fault)
+    });
+    alert.faults = keyed.collect();
+    let keys = alert.faults.iter().map(|(key, _)| key.clone()).collect();
+    state.detected.insert(Rule::Verify.as_str().to_owned(), keys);
+    if let Some((_, first)) = alert.faults.first() {
+        alert.message = format!("the archive differs from its ledger: {count}, the first: {first}");
+        state.firing.push(alert);
+    }
+}
+
 fn reports(snapshot: &LiveSnapshot, severity: Severity, now: Instant, state: &mut AlertState) {
     for (report, detected) in &snapshot.detections.found {
         let subjects = detected.subjects.iter().filter(|(_, grave)| **grave >= severity);
@@ -209,18 +234,34 @@ impl Occurrence {
     /// The part that is new to a target that has received `keys`; `None` if nothing is new.
     pub(super) fn unsent_part(&self, keys: &BTreeSet<String>) -> Option<Self> {
         let Some(detected) = &self.detected else {
-            return (!keys.contains(&self.key)).then(|| self.clone());
+            return if self.faults.is_empty() {
+                (!keys.contains(&self.key)).then(|| self.clone())
+            } else {
+                self.new_faults(keys)
+            };
         };
         let new = detected.subjects.iter().filter(|(key, _)| !keys.contains(*key));
         let subjects = new.map(|(key, severity)| (key.clone(), *severity)).collect();
         self.clone().of(&Detected { subjects, ..Detected::clone(detected) })
     }
 
+    fn new_faults(&self, keys: &BTreeSet<String>) -> Option<Self> {
+        let new: Vec<_> = self.faults.iter().filter(|(key, _)| !keys.contains(key)).cloned().collect();
+        let (_, first) = new.first()?;
+        let mut part = self.clone();
+        if new.len() < self.faults.len() {
+            part.message = format!("{}; new since the last alert: {}, the first: {first}", self.message, new.len());
+        }
+        part.faults = new;
+        Some(part)
+    }
+
     /// The keys of everything in this alert.
     pub(super) fn keys(&self) -> Vec<String> {
         match &self.detected {
             Some(detected) => detected.subjects.keys().cloned().collect(),
-            None => vec![self.key.clone()],
+            None if self.faults.is_empty() => vec![self.key.clone()],
+            None => self.faults.iter().map(|(key, _)| key.clone()).collect(),
         }
     }
 }
@@ -242,5 +283,44 @@ fn occurrence(rule: Rule, team: Option<&TeamId>, stream: Option<&str>, apart: &s
         findings: None,
         at,
         detected: None,
+        faults: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::config::Config;
+
+    #[test]
+    fn each_new_fault_of_the_archive_brings_an_alert_and_an_unfinished_check_brings_another() {
+        let config = Config::of_text(Path::new("annals.toml"), "").unwrap().alerts;
+        let (started, at) = (Instant::from_seconds(1_800_000_000), Instant::from_seconds(1_800_000_100));
+        let state = |faults: &[&str], error: Option<&str>| {
+            let named = faults.iter().map(ToString::to_string).collect();
+            let verified = Some(Verified { at, faults: faults.len(), named });
+            let check_error = error.map(str::to_owned);
+            let snapshot = LiveSnapshot { verified, check_error, ..LiveSnapshot::default() };
+            occurrences(&snapshot, Some(&[]), &config, Since { started, now: at })
+        };
+        let mut target = super::super::sent_log::SentToTarget::default();
+        let mut send = |state: AlertState| {
+            target.settle(&state);
+            let unsent = target.unsent(&state);
+            unsent.iter().for_each(|occurrence| target.note(occurrence, &state));
+            unsent.into_iter().map(|occurrence| occurrence.message).collect::<Vec<_>>()
+        };
+        let differs = "the archive differs from its ledger: ";
+        assert_eq!(send(state(&["A x"], None)), [format!("{differs}1 fault, the first: A x")]);
+        assert!(send(state(&["A x"], None)).is_empty());
+        let both = format!("{differs}2 faults, the first: A x; new since the last alert: 1, the first: B y");
+        assert_eq!(send(state(&["A x", "B y"], None)), [both]);
+        assert_eq!(send(state(&["A x", "B y"], Some("403"))), ["the archive could not be checked: 403"]);
+        assert!(send(state(&["A x", "B y"], Some("403"))).is_empty());
+        assert!(send(state(&["B y"], None)).is_empty());
+        assert_eq!(send(state(&["B y"], Some("403"))).len(), 1, "another check did not end");
+        assert_eq!(send(state(&["A x", "B y"], None)).len(), 1, "the fault came back");
     }
 }

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +16,8 @@ use super::occurrence::{AlertState, Occurrence};
 
 /// The maximum size of the file.
 const SENT_LOG_BYTES_MAX: u64 = 256 << 20;
+/// In the name of each record, before its shard.
+const NAME: &str = "alerts";
 
 /// The alerts that each target has received, and the last check of the archive.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,12 +50,54 @@ impl SentLog {
         }
     }
 
-    /// Replaces the whole file.
+    /// Reads the record. If it does not exist, another number of shards may have written records beside it: each team that `owns`
+    /// keeps the newest of these, so that an alert that has not arrived is not lost.
+    ///
+    /// # Errors
+    /// When a record exists and cannot be read.
+    pub fn read_or_inherit(path: &Path, owns: impl Fn(&TeamId) -> bool) -> std::io::Result<Self> {
+        if path.try_exists()? {
+            return Self::read(path);
+        }
+        let mut records = Vec::new();
+        for path in Self::beside(path)? {
+            records.push((std::fs::metadata(&path)?.modified()?, Self::read(&path)?));
+        }
+        records.sort_by_key(|(written_at, _)| *written_at);
+        let mut inherited = Self::default();
+        for (name, sent) in records.into_iter().flat_map(|(_, record)| record.targets) {
+            let target = inherited.of(&name);
+            target.lines.extend(sent.lines.into_iter().filter(|(team, _)| owns(team)));
+            target.beyond.extend(sent.beyond);
+        }
+        Ok(inherited)
+    }
+
+    /// The records of all shards of the archive, in the directory of the record at `path`.
+    ///
+    /// # Errors
+    /// When the directory exists and cannot be read.
+    pub fn beside(path: &Path) -> std::io::Result<Vec<PathBuf>> {
+        let name = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.split_once(NAME));
+        let (Some(directory), Some((start, _))) = (path.parent(), name) else { return Ok(Vec::new()) };
+        let start = format!("{start}{NAME}");
+        let entries = match std::fs::read_dir(directory) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            other => other?,
+        };
+        let mut records = entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>()?;
+        let is_record = |name: &str| name.starts_with(&start) && name.ends_with(".json");
+        records.retain(|path| path.file_name().and_then(|name| name.to_str()).is_some_and(is_record));
+        Ok(records)
+    }
+
+    /// Replaces the whole file. A bucket's daemon can be the first that uses the directory of the cache.
     ///
     /// # Errors
     /// When the file cannot be written.
     pub fn write(&self, path: &Path) -> std::io::Result<()> {
         let directory = path.parent().unwrap_or(Path::new("."));
+        std::fs::create_dir_all(directory)?;
         let mut file = tempfile::NamedTempFile::new_in(directory)?;
         file.write_all(&serde_json::to_vec(self)?)?;
         file.as_file().sync_all()?;
@@ -67,7 +111,7 @@ impl SentLog {
         let mut is_changed = false;
         for target in self.targets.values_mut() {
             let before = target.holding.len();
-            target.holding.retain(|key| !key.contains(':'));
+            target.holding.retain(|key| !key.contains(':') || key.starts_with("verify:"));
             is_changed |= target.holding.len() != before;
         }
         is_changed
@@ -159,11 +203,11 @@ mod tests {
         state = recorded(&[(3, "old"), (6, "a"), (6, "b")], 5);
         assert_eq!(keys(&target, &state), ["a", "b"]);
         target.note(&named("a"), &state);
-        let path = tempfile::tempdir().unwrap().keep().join("sent.json");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("not/yet/there/sent.json");
         let memory = SentLog { targets: BTreeMap::from([("webhook".to_owned(), target)]), verified: None };
         memory.write(&path).unwrap();
         let mut after_restart = SentLog::read(&path).unwrap();
-        std::fs::remove_file(&path).unwrap();
         let target = after_restart.of("webhook");
         state = recorded(&[(3, "old"), (6, "a"), (6, "b"), (7, "c")], 7);
         target.settle(&state);
@@ -174,10 +218,36 @@ mod tests {
     }
 
     #[test]
+    fn another_number_of_shards_keeps_the_newest_record_of_each_team() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        for (age, name, lines) in [
+            (9, "alerts.json", [("a", 2), ("b", 2)]),
+            (5, "alerts-1-of-3.json", [("a", 7), ("c", 7)]),
+            (1, "other.json", [("a", 9), ("b", 9)]),
+        ] {
+            let mut log = SentLog::default();
+            log.of("webhook").lines = lines.map(|(team, line)| (TeamId::from(team), LedgerSeq(line))).into();
+            log.of("webhook").beyond.insert(format!("sent by {name}"));
+            log.write(&at(name)).unwrap();
+            let written_at = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_800_000_000 - age);
+            std::fs::File::options().write(true).open(at(name)).unwrap().set_modified(written_at).unwrap();
+        }
+        let mut log = SentLog::read_or_inherit(&at("alerts-2-of-2.json"), |team| team.as_str() != "c").unwrap();
+        let target = log.of("webhook");
+        assert_eq!(target.lines, BTreeMap::from([("a".into(), LedgerSeq(7)), ("b".into(), LedgerSeq(2))]));
+        assert_eq!(target.beyond.len(), 2);
+        let own = SentLog::read_or_inherit(&at("alerts.json"), |_| true).unwrap();
+        assert_eq!(own, SentLog::read(&at("alerts.json")).unwrap(), "an own record is enough");
+    }
+
+    #[test]
     fn an_erasure_leaves_no_digest_of_a_row_and_keeps_the_conditions() {
         let mut log = SentLog::default();
-        let firing =
-            AlertState { firing: vec![named("stale"), named("r02:0123456789abcdef")], ..AlertState::default() };
+        let firing = AlertState {
+            firing: ["stale", "verify:f", "r02:0123456789abcdef"].map(named).into(),
+            ..AlertState::default()
+        };
         for occurrence in &firing.firing {
             log.of("webhook").note(occurrence, &firing);
         }

@@ -17,7 +17,7 @@ use super::contract::{
     TeamView, UnfilteredJson,
 };
 use super::freshness::Freshness;
-use super::network_error::CONNECT_TIMEOUT;
+use super::network_error::{CONNECT_TIMEOUT, is_loopback};
 use super::pause::Pause;
 use super::rate::{rate_limiter, scans_per_second};
 use super::roster;
@@ -299,15 +299,6 @@ fn client(base: &Url, options: &HttpOptions) -> Result<Client, SetupError> {
         builder = builder.no_proxy();
     }
     builder.build().map_err(|error| SetupError::Client { reason: chain(&error) })
-}
-
-fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(url::Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        Some(url::Host::Ipv4(address)) => address.is_loopback(),
-        Some(url::Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    }
 }
 
 fn chain(error: &dyn std::error::Error) -> String {

@@ -5,6 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use rustls::CertificateError;
+use url::Url;
 
 /// The time limit for opening a connection.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
@@ -20,6 +21,7 @@ pub fn describe(error: &reqwest::Error, origin: &str, deadline: Duration) -> Str
     if let Some(tls) = find::<rustls::Error>(error) {
         return format!("no secure connection to {origin}: {}", tls_cause(tls));
     }
+    let origin = &reached(origin);
     if error.is_dns() {
         return format!("the host of {origin} cannot be found: {}", root(error));
     }
@@ -43,6 +45,29 @@ pub fn describe(error: &reqwest::Error, origin: &str, deadline: Duration) -> Str
         return format!("the answer from {origin} broke off or cannot be decoded: {}", root(error));
     }
     format!("the connection to {origin} broke: {}", root(error))
+}
+
+/// `origin`, and the proxy that the environment may put before it: either can fail. Annals asks its own machine without a proxy.
+fn reached(origin: &str) -> String {
+    if Url::parse(origin).is_ok_and(|url| is_loopback(&url)) {
+        return origin.to_owned();
+    }
+    let of_scheme =
+        if origin.starts_with("https:") { ["HTTPS_PROXY", "https_proxy"] } else { ["HTTP_PROXY", "http_proxy"] };
+    let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    match of_scheme.into_iter().chain(["ALL_PROXY", "all_proxy"]).find(is_set) {
+        Some(variable) => format!("{origin}, or the proxy of {variable},"),
+        None => origin.to_owned(),
+    }
+}
+
+pub fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(url::Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(url::Host::Ipv4(address)) => address.is_loopback(),
+        Some(url::Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
 }
 
 /// The fault of a certificate, and the remedy; for other causes the library's own words.

@@ -13,13 +13,15 @@ use crate::config::{Config, open_to_others, readable_by_others};
 use crate::error::{Error, Exit};
 use crate::model::{ArchivePlace, BucketLocation, Instant, Location, Stream};
 use crate::report::ReportError;
-use crate::store::{UnfinishedUpload, prove_store};
+use crate::store::{LocalStore, UnfinishedUpload, prove_store};
+use crate::web::Guard;
 
 use super::modes::FileModes;
 use super::output::{self, OutputArgs};
+use super::public_key::expected_keys;
 use super::report::CatalogArgs;
 use super::sync::SPAN_UNKNOWN;
-use super::{Global, block_on, global, query, reading};
+use super::{Global, block_on, global, limits, query, reading};
 
 /// Annals settles events by the service's clock, so a wrong clock here only confuses people.
 const SKEW_SECONDS_MAX: u64 = 60;
@@ -75,6 +77,7 @@ pub fn run(global: &Global, args: &DoctorArgs) -> Result<Exit, Error> {
         Location::Bucket(bucket) => store(bucket, *is_ledger),
     }));
     checks.extend(archive(&config, &place));
+    checks.extend(refusals(&config));
     checks.extend(reports(&config, &args.catalog));
     checks.extend(places.iter().filter_map(|(location, _)| Some(modes(&config, location.directory()?))));
     if matches!(place.data, Location::Bucket(_)) {
@@ -193,11 +196,28 @@ fn store(place: &BucketLocation, is_ledger: bool) -> Check {
 fn archive(config: &Config, place: &ArchivePlace) -> Vec<Check> {
     match check_ledgers(config, place) {
         Ok(checks) => checks,
-        Err(Error::Archive(ArchiveError::NotAnArchive)) => {
-            vec![check("archive", Health::Ok, format!("{place}: none yet"))]
-        }
+        Err(Error::Archive(ArchiveError::NotAnArchive)) => vec![match reading::check_no_data(&place.data) {
+            Ok(()) => check("archive", Health::Ok, format!("{place}: none yet")),
+            Err(why) => check("archive", Health::Failed, format!("{place}: {why}")),
+        }],
         Err(error) => vec![check("archive", Health::Failed, error.render(false))],
     }
+}
+
+/// The settings that `sync`, `run` or a query refuses at its start; nothing if there are none.
+fn refusals(config: &Config) -> Vec<Check> {
+    let spill = limits::spill_parent(config);
+    let spilling = tempfile::tempdir_in(&spill)
+        .map_err(|error| format!("{} (sql.temp_directory): cannot make a directory: {error}", spill.display()));
+    let rendered = |error: Error| error.render(false);
+    let found = [
+        ("signing", reading::signer(config).map(drop).map_err(rendered)),
+        ("signing", expected_keys(config).map(drop).map_err(rendered)),
+        ("port", Guard::new(&config.http).map(drop).map_err(|error| error.to_string())),
+        ("spill", spilling.map(drop)),
+    ];
+    let failed = found.into_iter().filter_map(|(name, found)| Some(check(name, Health::Failed, found.err()?)));
+    failed.collect()
 }
 
 /// Checks the folder of the user's own reports, if there is one: without it, the daemon and the page have no report.
@@ -249,10 +269,11 @@ fn uploads(config: &Config) -> Check {
     }
 }
 
-/// Warns of files that other users can read, or own.
+/// Warns of files that other users can read, or own. Looks at no file of a directory that is no archive.
 fn modes(config: &Config, root: &Path) -> Check {
-    let found = match FileModes::under(root, config.group_readable) {
-        Ok(found) => found,
+    let is_archive = Archive::is_at(&LocalStore::new(root));
+    let found = match is_archive.then(|| FileModes::under(root, config.group_readable)).transpose() {
+        Ok(found) => found.unwrap_or_default(),
         Err(error) => return check("modes", Health::Failed, format!("{}: {error}", root.display())),
     };
     let mut warnings = found.warnings(root);

@@ -32,7 +32,7 @@ pub struct InitArgs {}
 
 pub fn run(global: &Global, _: &InitArgs) -> Result<Exit, Error> {
     let path = global.config.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_FILE));
-    refuse_to_replace(&path)?;
+    refuse_to_replace(&path, "name another with --config")?;
     let token_path = path.with_file_name(TOKEN_FILE);
     let base_url = match &global.base_url {
         Some(given) => given.clone(),
@@ -41,7 +41,7 @@ pub fn run(global: &Global, _: &InitArgs) -> Result<Exit, Error> {
     let (token, typed) = match global::token_source_of_environment()? {
         Some(given) => (given, None),
         None => {
-            refuse_to_replace(&token_path)?;
+            refuse_to_replace(&token_path, "give the token by ANNALS_TOKEN_FILE")?;
             let typed = SecretString::from(ask_without_echo("Token (it is not shown): ")?);
             (TokenSource::Fixed(typed.clone()), Some(typed))
         }
@@ -61,18 +61,24 @@ pub fn run(global: &Global, _: &InitArgs) -> Result<Exit, Error> {
     if let Some(typed) = &typed {
         write_new(&token_path, typed.expose_secret(), 0o600)?;
     }
-    write_new(&path, &text, 0o644)?;
+    write_new(&path, &text, 0o644).inspect_err(|_| {
+        // The next init must not meet the token of this one.
+        if typed.is_some() {
+            let _ = std::fs::remove_file(&token_path);
+        }
+    })?;
     let listed: String = teams.iter().map(|team| format!("{}\n", printable(team.as_str()))).collect();
     output::print(listed.as_bytes())?;
     print_next_steps(&path, teams.len(), &token, typed.is_some());
     Ok(Exit::Done)
 }
 
-fn refuse_to_replace(path: &Path) -> Result<(), Error> {
-    match path.try_exists() {
-        Ok(false) => Ok(()),
-        Ok(true) => Err(Error::Usage(format!(
-            "{} exists already, and init never replaces a file: remove it, or name another with --config",
+/// A link that leads nowhere exists, too.
+fn refuse_to_replace(path: &Path, otherwise: &str) -> Result<(), Error> {
+    match path.symlink_metadata() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Ok(_) => Err(Error::Usage(format!(
+            "{} exists already, and init never replaces a file: remove it, or {otherwise}",
             path.display()
         ))),
         Err(source) => Err(Error::io(format!("cannot check whether {} exists", path.display()), source)),
@@ -150,7 +156,8 @@ fn quoted(text: &str) -> String {
 }
 
 fn print_next_steps(path: &Path, teams: usize, token: &TokenSource, is_typed: bool) {
-    let with = if path == Path::new(DEFAULT_FILE) { String::new() } else { format!(" --config {}", path.display()) };
+    let with =
+        if path == Path::new(DEFAULT_FILE) { String::new() } else { format!(" --config {}", output::shell_word(path)) };
     output::say(&format!("wrote {}; the token sees {}", path.display(), output::counted(teams as u64, "team")));
     if matches!(token, TokenSource::Fixed(_)) && !is_typed {
         output::say(

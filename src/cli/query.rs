@@ -17,7 +17,7 @@ use crate::store::{Store, open_store, open_store_keeping};
 
 use super::output::OutputArgs;
 use super::public_key::expected_keys;
-use super::{bars, limits, signals};
+use super::{bars, limits, reading, signals};
 
 /// The place of the archive's data; a directory becomes absolute.
 ///
@@ -84,10 +84,12 @@ fn open_for_question(config: &Config) -> Result<Archive, Error> {
 
 fn open_in(config: &Config, store: Arc<dyn Store>) -> Result<Archive, Error> {
     match Archive::open(store) {
-        Err(ArchiveError::NotAnArchive) => Err(Error::Usage(format!(
-            "{}: no archive exists here: `annals sync` creates one, --archive names another place",
-            location(config)?
-        ))),
+        Err(ArchiveError::NotAnArchive) => {
+            let place = location(config)?;
+            let next =
+                reading::check_no_data(&place).map_or_else(|why| why, |()| "`annals sync` creates one".to_owned());
+            Err(Error::Usage(format!("{place}: no archive exists here: {next}, --archive names another place")))
+        }
         other => {
             let mut archive = with_place(config, other)?.keeping(config.grace_at(&config.archive));
             archive.checks.keys = expected_keys(config)?;
@@ -96,14 +98,18 @@ fn open_in(config: &Config, store: Arc<dyn Store>) -> Result<Archive, Error> {
     }
 }
 
-/// Adds the archive's place to the error of a wrong place of its ledger.
+/// Adds the archive's place to the error of an unfit manifest.
 fn with_place(config: &Config, opened: Result<Archive, ArchiveError>) -> Result<Archive, Error> {
     match opened {
-        Err(source) if source.is_wrong_ledger() => {
+        Err(source) if source.is_wrong_ledger() || is_unfit(&source) => {
             Err(Error::ArchiveAt { location: archive_place(config)?.to_string(), source })
         }
         other => Ok(other?),
     }
+}
+
+fn is_unfit(error: &ArchiveError) -> bool {
+    matches!(error, ArchiveError::Manifest { .. } | ArchiveError::Version { .. })
 }
 
 /// Opens the archive if it exists.

@@ -133,12 +133,27 @@ fn prove_place(location: &Location, is_ledger: bool, clock: &Arc<dyn Clock>) -> 
 /// `verify` reports foreign files in an archive, and `vacuum` removes everything under `scratch/`. A killed first command can
 /// leave `locks/` and `scratch/`; old data without a manifest is refused later, with its own message.
 fn check_new_directory(directory: &Path) -> Result<(), Error> {
-    let refused = |why: String| Err(Error::Usage(format!("{}: {why}", directory.display())));
-    if let Err(why) = output::check_outside_archives(directory) {
-        return refused(why);
+    check_may_begin(directory).map_err(|why| Error::Usage(format!("{}: {why}", directory.display())))
+}
+
+/// Whether a first sync may make an archive at `location`: why not, for a command that needs an archive and finds none.
+///
+/// # Errors
+/// A sentence about the place.
+pub fn check_no_data(location: &Location) -> Result<(), String> {
+    let Some(directory) = location.directory() else { return Ok(()) };
+    check_may_begin(directory)?;
+    let has_files = |part: &&str| std::fs::read_dir(directory.join(part)).is_ok_and(|mut files| files.next().is_some());
+    match [TABLES, LEDGER].into_iter().find(has_files) {
+        Some(part) => Err(format!("archive.json is missing, but {part}/ holds data: restore that file from a back-up")),
+        None => Ok(()),
     }
+}
+
+fn check_may_begin(directory: &Path) -> Result<(), String> {
+    output::check_outside_archives(directory)?;
     if directory.is_file() {
-        return refused("this is a file: an archive needs a directory".to_owned());
+        return Err("this is a file: an archive needs a directory".to_owned());
     }
     // A directory that does not exist yet is empty; the next step reports every other error.
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
@@ -146,9 +161,7 @@ fn check_new_directory(directory: &Path) -> Result<(), Error> {
     let is_begun = names.iter().any(|name| name == LOCKS);
     let is_own = |name: &str| NAMES_ALLOWED.contains(&name) || name == SCRATCH && is_begun;
     match names.iter().find(|name| !is_own(name)) {
-        Some(name) => {
-            refused(format!("this directory holds {name:?}: a new archive needs an empty directory of its own"))
-        }
+        Some(name) => Err(format!("this directory holds {name:?}: a new archive needs an empty directory of its own")),
         None => Ok(()),
     }
 }

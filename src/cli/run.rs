@@ -174,21 +174,10 @@ pub fn forget_detections(config: &Config) -> Result<(), Error> {
         let what = format!("cannot remove detections from {} (if it is damaged, delete it)", path.display());
         move |source| Error::io(what, source)
     };
-    let (Some(directory), Some(name)) = (whole.parent(), whole.file_stem().and_then(|name| name.to_str())) else {
-        return Ok(());
-    };
-    let entries = match std::fs::read_dir(directory) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        other => other.map_err(failed(directory))?,
-    };
-    for entry in entries {
-        let path = entry.map_err(failed(directory))?.path();
-        let is_list = |file: &str| file.starts_with(name) && file.ends_with(".json");
-        if path.file_name().and_then(|file| file.to_str()).is_some_and(is_list) {
-            let mut log = SentLog::read(&path).map_err(failed(&path))?;
-            if log.forget_detections() {
-                log.write(&path).map_err(failed(&path))?;
-            }
+    for path in SentLog::beside(&whole).map_err(failed(&whole))? {
+        let mut log = SentLog::read(&path).map_err(failed(&path))?;
+        if log.forget_detections() {
+            log.write(&path).map_err(failed(&path))?;
         }
     }
     Ok(())

@@ -1,12 +1,12 @@
 //! The places of the archive, and settings whose defaults depend on them.
 
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use crate::model::{ArchivePlace, GRACE_BUCKET, GRACE_LOCAL, Location};
 
 use super::file::File;
-use super::{Config, ConfigError, DEFAULT_ARCHIVE, Overrides, is_inside};
+use super::{Config, ConfigError, DEFAULT_ARCHIVE, Overrides};
 
 const COMMIT_EVERY_LOCAL: Duration = Duration::from_secs(1);
 const COMMIT_EVERY_BUCKET: Duration = Duration::from_secs(60);
@@ -101,4 +101,37 @@ pub fn overlaps(one: &Location, two: &Location) -> bool {
         (Location::Bucket(one), Location::Bucket(two)) => one.overlaps(two),
         _ => false,
     }
+}
+
+/// Whether `path` is under `directory`, judged by their names and by their real paths.
+pub(super) fn is_inside(path: &Path, directory: &Path) -> bool {
+    let (paths, directories) = (places(path), places(directory));
+    paths.iter().any(|path| directories.iter().any(|directory| path.starts_with(directory)))
+}
+
+/// A path by its name alone, by the real path of its parent, and by its own real path: each part can be a link.
+fn places(path: &Path) -> [PathBuf; 3] {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let beside = match (path.parent(), path.file_name()) {
+        (Some(parent), Some(name)) => real_path(parent).join(name),
+        _ => real_path(&path),
+    };
+    [folded(PathBuf::new(), &path), beside, real_path(&path)]
+}
+
+/// The real path; parts that do not exist keep their names.
+fn real_path(path: &Path) -> PathBuf {
+    let known = |place: &Path| Some((place.canonicalize().ok()?, path.strip_prefix(place).ok()?.to_owned()));
+    path.ancestors().find_map(known).map_or_else(|| path.to_owned(), |(real, rest)| folded(real, &rest))
+}
+
+/// Adds `rest` to `start`; each `..` removes a part.
+fn folded(mut start: PathBuf, rest: &Path) -> PathBuf {
+    for part in rest.components() {
+        match part {
+            Component::ParentDir => drop(start.pop()),
+            part => start.push(part),
+        }
+    }
+    start
 }

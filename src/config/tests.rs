@@ -193,6 +193,7 @@ fn an_invalid_value_is_named_with_its_key() {
     for (text, key, part) in [
         ("[windows]\nlength = \"7h\"", "windows.length", "7h"),
         ("[windows]\nlength = \"0s\"", "windows.length", "0s"),
+        ("[windows]\nlength = \"10m\"", "windows.length", "at least 15m"),
         ("[windows]\nlength = \"36h\"", "windows.length", "36h"),
         ("[windows]\nlength = \"29d\"", "windows.length", "28"),
         ("[windows]\nlag = \"8d\"", "windows.lag", "8d"),
@@ -342,4 +343,29 @@ fn retention_is_by_dataset_and_a_team_may_differ() {
     assert!(refused("[retention]\nactivity = \"7 parsecs\"").contains("retention.activity: \"7 parsecs\""));
     assert!(refused("[retention]\nactivity = \"forever and a day\"").contains("retention.activity"));
     assert!(refused("[retention.teams.\" \"]\nactivity = \"1y\"").contains("empty"));
+}
+
+#[test]
+fn places_are_compared_by_their_real_paths() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::create_dir(home.path().join("arch")).unwrap();
+    std::os::unix::fs::symlink("arch", home.path().join("link")).unwrap();
+    let at = |name: &str| Location::Local(home.path().join(name));
+    for (one, two, is_overlap) in [
+        ("arch", "arch/../backup", false),
+        ("arch/../backup", "arch/.", false),
+        ("new", "new/../ledger", false),
+        ("arch", "archive", false),
+        ("arch", "backup/../arch", true),
+        ("new", "none/../new/ledger", true),
+        ("arch", "link/ledger", true),
+        ("link", "arch/new/ledger", true),
+        ("link/..", "arch", true),
+    ] {
+        assert_eq!(
+            (overlaps(&at(one), &at(two)), overlaps(&at(two), &at(one))),
+            (is_overlap, is_overlap),
+            "{one} {two}"
+        );
+    }
 }

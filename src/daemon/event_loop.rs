@@ -27,6 +27,8 @@ const ROUND_MAX: Duration = Duration::from_secs(1);
 const STOP_GRACE: Duration = Duration::from_secs(3);
 /// When the service asks this number of consecutive runs to wait, all teams wait.
 const THROTTLED_RUNS_MAX: u32 = 4;
+/// A check of the archive that did not end is repeated after this time.
+const CHECK_RETRY: Duration = Duration::from_secs(3_600);
 /// The minimum number of parallel runs.
 const SLOTS_MIN: usize = 8;
 
@@ -56,6 +58,8 @@ pub struct Daemon {
     pub(super) next_listing_at: Option<Duration>,
     /// The last check of the archive. The next one is at the first moment of its schedule after this.
     checked_at: Instant,
+    /// When to repeat a check that did not end, by the monotonic clock.
+    recheck_at: Option<Duration>,
     /// Consecutive runs that the service asked to wait.
     throttled_runs: u32,
 }
@@ -64,7 +68,8 @@ enum Event {
     RunEnded(Box<TaskRun>),
     /// The answer to a list of the teams, and the edges that asked for it.
     Listed(Arc<Edges>, Result<Vec<TeamId>, ApiError>),
-    Checked(Verified),
+    /// The result of a check of the archive, or why it did not end.
+    Checked(Result<Verified, String>),
     Command(Option<DaemonCommand>),
     Time,
 }
@@ -88,6 +93,7 @@ impl Daemon {
             open_teams,
             timetable: Timetable::new(schedule.clone(), tasks, slots(&edges), seed),
             checked_at: now,
+            recheck_at: None,
             edges: Arc::new(edges),
             schedule,
             live,
@@ -136,8 +142,9 @@ impl Daemon {
             self.running.push(list.boxed());
         }
         let check_next = self.schedule.verify.next_since(&mut self.checked_at, now);
-        if !self.is_checking && check_next.is_some_and(|at| at <= now) {
-            self.is_checking = true;
+        let is_due = check_next.is_some_and(|at| at <= now) || self.recheck_at.is_some_and(|at| at <= monotonic);
+        if !self.is_checking && is_due {
+            (self.is_checking, self.recheck_at) = (true, None);
             let check = check(self.archive.clone(), self.edges.clone());
             self.running.push(check.map(Event::Checked).boxed());
         }
@@ -215,14 +222,24 @@ impl Daemon {
         }
     }
 
-    fn checked(&mut self, verified: Verified) {
+    /// A check that did not end says nothing about the archive: the last result stays.
+    fn checked(&mut self, checked: Result<Verified, String>) {
         self.is_checking = false;
         self.checked_at = self.edges.clock.now();
-        match &verified.first {
-            Some(first) => tracing::error!(faults = verified.faults, first, "the check of the archive found faults"),
-            None => tracing::info!("the check of the whole archive found no fault"),
+        match &checked {
+            Err(error) => {
+                tracing::error!(error, "the archive could not be checked: the daemon tries again in an hour");
+                self.recheck_at = Some(self.edges.clock.monotonic() + CHECK_RETRY);
+            }
+            Ok(Verified { faults, named, .. }) => match named.first() {
+                Some(first) => tracing::error!(faults, first, "the check of the archive found faults"),
+                None => tracing::info!("the check of the whole archive found no fault"),
+            },
         }
-        self.live.change(|shown| shown.verified = Some(verified));
+        self.live.change(|shown| {
+            shown.check_error = checked.as_ref().err().cloned();
+            shown.verified = checked.ok().or(shown.verified.take());
+        });
     }
 
     fn reload(&mut self, (edges, schedule): (Edges, Schedule)) {
@@ -266,7 +283,7 @@ fn slots(edges: &Edges) -> usize {
     SLOTS_MIN.max(2 * edges.settings.concurrency)
 }
 
-async fn check(archive: Arc<Archive>, edges: Arc<Edges>) -> Verified {
+async fn check(archive: Arc<Archive>, edges: Arc<Edges>) -> Result<Verified, String> {
     let verify = move || {
         let mut report = verify(archive.store().as_ref(), &archive.checks)?;
         lake::verify_tables(&archive, &mut report);
@@ -278,9 +295,10 @@ async fn check(archive: Arc<Archive>, edges: Arc<Edges>) -> Verified {
         Ok(report) => {
             let unchecked = report.notices.iter().filter(|notice| notice.code == FaultCode::Rewritten);
             unchecked.for_each(|notice| tracing::warn!("verify of {}: {}", notice.object, notice.detail));
-            let first = report.faults.first().map(|fault| format!("{} {}", fault.code.into_str(), fault.object));
-            Verified { at, faults: report.faults.len(), first }
+            let named = report.faults.iter().map(|fault| format!("{} {}", fault.code.into_str(), fault.object));
+            Ok(Verified { at, faults: report.faults.len(), named: named.take(Verified::NAMED_MAX).collect() })
         }
-        Err(error) => Verified { at, faults: 1, first: Some(error.to_string()) },
+        Err(error) if error.is_transient() => Err(error.to_string()),
+        Err(error) => Ok(Verified { at, faults: 1, named: vec![error.to_string()] }),
     }
 }

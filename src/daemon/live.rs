@@ -43,13 +43,18 @@ pub struct TeamLive {
     pub opened_at: Option<LedgerSeq>,
 }
 
-/// The result of the last check of the whole archive.
+/// The result of the last check of the whole archive that ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verified {
     pub at: Instant,
     pub faults: usize,
-    /// The first fault, or the reason why the check failed.
-    pub first: Option<String>,
+    /// The first faults, each by its kind and place.
+    pub named: Vec<String>,
+}
+
+impl Verified {
+    /// The most faults that are named.
+    pub const NAMED_MAX: usize = 100;
 }
 
 /// The last run that published the open tables.
@@ -97,6 +102,8 @@ pub struct LiveSnapshot {
     /// The counts of teams that this process no longer reads.
     pub forgotten: BTreeMap<Task, CommitCounts>,
     pub verified: Option<Verified>,
+    /// Why the last check of the archive did not end; `None` after one that ended.
+    pub check_error: Option<String>,
     pub published: Option<Publication>,
     pub detections: Detections,
     /// The error of the last list of teams.
@@ -231,6 +238,11 @@ impl Live {
     /// Shows the last check of an earlier process, unless this process has checked the archive.
     pub fn recall_check(&self, last: Option<Verified>) {
         self.change(|shown| shown.verified = shown.verified.take().or(last));
+    }
+
+    /// Why the last check of the archive did not end.
+    pub fn check_error(&self) -> Option<String> {
+        self.state().shown.check_error.clone()
     }
 
     /// The error of the last list of teams.

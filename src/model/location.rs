@@ -125,6 +125,10 @@ pub enum LocationError {
         "{text}: looks like an address of a bucket: write {scheme}://bucket/prefix for a bucket, or ./{text} for a path"
     )]
     Slashes { scheme: &'static str, text: String },
+    #[error(
+        "{scheme}:/… looks like an address: use s3://bucket/prefix, gs://, az:// or a local path, or write ./{scheme}:/… for a path"
+    )]
+    Address { scheme: String },
     #[error("a bucket's address must not contain credentials: set them in the environment, {variables}…")]
     Credentials { variables: &'static str },
     #[error("{text}: {what}")]
@@ -169,11 +173,19 @@ impl FromStr for Location {
             };
         }
         let is_cut = |scheme: &Scheme| text.strip_prefix(scheme.name()).is_some_and(|rest| rest.starts_with(':'));
-        match Scheme::ALL.iter().find(|scheme| is_cut(scheme)) {
-            Some(scheme) => Err(LocationError::Slashes { scheme: scheme.name(), text: text.to_owned() }),
-            None => Ok(Location::Local(text.into())),
+        match (Scheme::ALL.iter().find(|scheme| is_cut(scheme)), text.split_once(":/")) {
+            (Some(scheme), _) => Err(LocationError::Slashes { scheme: scheme.name(), text: text.to_owned() }),
+            (None, Some((scheme, _))) if is_scheme(scheme) => Err(LocationError::Address { scheme: scheme.to_owned() }),
+            (None, _) => Ok(Location::Local(text.into())),
         }
     }
+}
+
+/// Whether a text before `:/` begins an address. One letter can be a directory.
+fn is_scheme(text: &str) -> bool {
+    text.len() > 1
+        && text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.bytes().all(|b| b.is_ascii_alphanumeric())
 }
 
 fn bucket(scheme: Scheme, text: &str, rest: &str) -> Result<BucketLocation, LocationError> {
@@ -244,7 +256,9 @@ mod tests {
 
     #[test]
     fn other_texts_are_local_paths() {
-        for text in ["archive", "/var/lib/annals", "./s3:/x", "a:b", "s3", "s3/bucket", "../gs"] {
+        for text in
+            ["archive", "/var/lib/annals", "./s3:/x", "a:b", "a:/b", "ab:c", "1a:/b", "s3", "s3/bucket", "../gs"]
+        {
             assert_eq!(text.parse(), Ok(Location::Local(text.into())), "{text}");
         }
     }
@@ -254,6 +268,9 @@ mod tests {
         for (text, said) in [
             ("s3:/x", "looks like an address of a bucket"),
             ("gs:bucket/x", "looks like an address of a bucket"),
+            ("https:/key:secret/x", "https:/… looks like an address"),
+            ("file:/x", "write ./file:/… for a path"),
+            ("S3:/bucket", "S3:/… looks"),
             ("ftp://host/x", "ftp:// is not supported"),
             ("https://bucket.s3.amazonaws.com/x", "https:// is not supported"),
             ("S3://bucket/x", "S3:// is not supported"),

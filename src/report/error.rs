@@ -9,6 +9,8 @@ const SHORT_OF_MEMORY: [&str; 4] = ["Out of Memory Error", "bad_alloc", "bad all
 
 /// A prefix that distinguishes an error of the archive from a wrong query.
 pub(super) const ARCHIVE_FAILED: &str = "the archive cannot be read: ";
+/// The end of the message about a view that the page's processes cannot read: the query is at fault, not the archive.
+pub(super) const OUT_OF_REACH: &str = "from the place of the ledger: use `annals sql`";
 
 #[derive(Debug, Error)]
 pub enum ReportError {
@@ -27,9 +29,12 @@ pub enum ReportError {
     Engine(String),
     #[error("the query was stopped")]
     Interrupted,
-    /// The cache failed, or is too small for the query.
+    /// The cache failed.
     #[error("{0}")]
     Cache(String),
+    /// The query needs more bytes of files than the cache holds.
+    #[error("{0}")]
+    TooLarge(String),
     #[error("cannot create a directory for spill files in {}", directory.display())]
     Spill { directory: PathBuf, source: std::io::Error },
     #[error("cannot write the result as {format}: {detail}")]
@@ -71,7 +76,10 @@ impl ReportError {
         let world = ["IO Error", "Out of Memory Error", "INTERNAL Error", "FATAL Error", "Permission Error"];
         let message = short(&full);
         if let Some((_, archive)) = message.split_once(ARCHIVE_FAILED) {
-            return ReportError::Engine(format!("{ARCHIVE_FAILED}{archive}"));
+            return match archive.contains(OUT_OF_REACH) {
+                true => ReportError::query(archive),
+                false => ReportError::Engine(format!("{ARCHIVE_FAILED}{archive}")),
+            };
         }
         // A confined engine opens only live files, so a query for another file is wrong. If a commit removed a live file, the engine
         // takes its path for a pattern, which is also forbidden.

@@ -14,7 +14,7 @@ use crate::model::{Instant, LedgerSeq, TeamId};
 
 use super::columns::View;
 use super::data::ViewData;
-use super::error::ARCHIVE_FAILED;
+use super::error::{ARCHIVE_FAILED, OUT_OF_REACH};
 
 /// `annals_rows(view VARCHAR) -> VARCHAR`: the rows of a view as a JSON list.
 pub(super) const ROWS_FUNCTION: &str = "annals_rows";
@@ -62,10 +62,7 @@ impl Lookup {
     /// A sentence if the archive cannot be read.
     pub fn rows(&self, view: View) -> Result<Vec<Value>, String> {
         if self.is_out_of_reach {
-            return Err(format!(
-                "the page cannot read {} from the place of the ledger: use `annals sql`",
-                view.as_str()
-            ));
+            return Err(format!("the page cannot read {} {OUT_OF_REACH}", view.as_str()));
         }
         match view {
             View::Ledger => self.of_teams(|archive, team, last| {

@@ -49,6 +49,7 @@ impl ViewData {
 pub fn pin_files(cache: &Cache, archive: &Archive, files: &[FileEntry]) -> Result<PinnedFiles, ReportError> {
     cache.pin(archive.store().as_ref(), files).map_err(|error| match error {
         CacheError::Archive(error) => ReportError::Engine(format!("{ARCHIVE_FAILED}{error}")),
+        CacheError::TooSmall { .. } => ReportError::TooLarge(error.to_string()),
         other => ReportError::Cache(other.to_string()),
     })
 }

@@ -353,7 +353,9 @@ fn a_ledger_out_of_reach_is_no_empty_ledger() {
     let data = ViewData { has_ledger_elsewhere: true, ..ViewData::default() };
     for view in ["ledger", "archive_files", "verification", "verification_verdict", "unfinished_erasures"] {
         let engine = Engine::open(data.clone(), SMALL).unwrap();
-        let error = ask(&engine, &format!("SELECT * FROM {view}"), Format::Csv).unwrap_err().to_string();
+        let error = ask(&engine, &format!("SELECT * FROM {view}"), Format::Csv).unwrap_err();
+        assert!(error.is_wrong_use(), "{view}: the query is at fault: {error}");
+        let error = error.to_string();
         assert!(error.contains("from the place of the ledger: use `annals sql`"), "{view}: {error}");
     }
 }

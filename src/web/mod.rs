@@ -47,6 +47,7 @@ use crate::config::TeamMetrics;
 use crate::daemon::Live;
 use crate::lake::Catalog;
 use crate::model::Digest;
+use crate::report::SnapshotSource;
 
 use connections::Bounds;
 use guard::{SESSION_COOKIE, cookie};
@@ -140,11 +141,11 @@ impl Port {
         Ok(Self { address, state, _stop: stop })
     }
 
-    /// Replaces the guard and the settings for all later requests.
-    pub fn reconfigure(&self, guard: Guard, settings: Settings, limits: EngineLimits) {
+    /// Replaces the guard, the settings, and the source of queries, for all later requests.
+    pub fn reconfigure(&self, guard: Guard, settings: Settings, source: SnapshotSource, limits: EngineLimits) {
         *self.state.guard.write().unwrap_or_else(PoisonError::into_inner) = guard;
         *self.state.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
-        self.state.queries.limit(limits);
+        self.state.queries.reconfigure(source, limits);
     }
 }
 

@@ -102,6 +102,7 @@ impl From<ReportError> for Problem {
                 "the query needs more memory than the page may use ([sql] memory): choose a shorter period, or query on the \
                  command line",
             ),
+            ReportError::TooLarge(_) => Self::too_large(message),
             ReportError::Output(error) if error.kind() == ErrorKind::FileTooLarge => Self::too_large(error.to_string()),
             error if error.is_wrong_use() => Self::bad(message),
             _ => {
@@ -137,6 +138,7 @@ mod tests {
         for (error, named) in [
             (ReportError::Engine(memory.to_owned()), "needs more memory than the page may use"),
             (ReportError::Output(file), "larger than the 512 MiB"),
+            (ReportError::TooLarge("the cache holds only 1000000".to_owned()), "the cache holds only"),
         ] {
             let problem = Problem::from(error);
             assert_eq!((problem.status, problem.code), (StatusCode::UNPROCESSABLE_ENTITY, "too_large"));

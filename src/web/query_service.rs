@@ -46,7 +46,7 @@ pub struct QueryService {
 }
 
 struct Shared {
-    place: SnapshotSource,
+    place: Mutex<Arc<SnapshotSource>>,
     engine: Mutex<EngineLimits>,
     live: Arc<Live>,
     clock: Arc<dyn Clock>,
@@ -76,13 +76,15 @@ struct CachedSnapshot {
 
 impl QueryService {
     pub fn new(place: SnapshotSource, engine: EngineLimits, live: Arc<Live>, clock: Arc<dyn Clock>) -> Self {
-        let (engine, kept, name_cache) = (Mutex::new(engine), Mutex::default(), TeamNameCache::default());
+        let (place, engine) = (Mutex::new(Arc::new(place)), Mutex::new(engine));
+        let (kept, name_cache) = (Mutex::default(), TeamNameCache::default());
         let shared = Shared { place, engine, live, clock: clock.clone(), kept, name_cache, reading: Mutex::default() };
         Self { shared: Arc::new(shared), clock, queue: Queue::new(AT_ONCE) }
     }
 
-    /// Sets new limits for engines.
-    pub fn limit(&self, engine: EngineLimits) {
+    /// Sets a new source of the same archive, with another cache or retention, and new limits for engines.
+    pub fn reconfigure(&self, place: SnapshotSource, engine: EngineLimits) {
+        *lock(&self.shared.place) = Arc::new(place);
         *lock(&self.shared.engine) = engine;
         lock(&self.shared.kept).snapshots.clear();
     }
@@ -93,18 +95,19 @@ impl QueryService {
     }
 
     /// The archive's absolute directory, if the whole archive is in it.
-    pub fn directory(&self) -> Option<&Path> {
-        self.shared.place.directory()
+    pub fn directory(&self) -> Option<PathBuf> {
+        self.shared.place().directory().map(Path::to_owned)
     }
 
     /// The grace and the public keys of a check of the archive, for a process that opens the archive itself.
     pub fn checks(&self) -> (Duration, Vec<String>) {
-        let checks = self.shared.place.checks();
+        let place = self.shared.place();
+        let checks = place.checks();
         (checks.grace, checks.keys.iter().map(ToString::to_string).collect())
     }
 
-    pub fn archive_id(&self) -> &str {
-        self.shared.place.archive_id()
+    pub fn archive_id(&self) -> String {
+        self.shared.place().archive_id().to_owned()
     }
 
     /// The teams of the archive.
@@ -125,7 +128,7 @@ impl QueryService {
         let shared = self.shared.clone();
         let found = tokio::task::spawn_blocking(move || {
             let teams = shared.teams()?;
-            Ok::<_, ReportError>(shared.name_cache.of(&shared.place, &teams, &shared.live.name_files()))
+            Ok::<_, ReportError>(shared.name_cache.of(&shared.place(), &teams, &shared.live.name_files()))
         });
         Ok(found.await.map_err(|_| broken())??)
     }
@@ -205,10 +208,14 @@ impl Shared {
             }
             return Ok(teams.clone());
         }
-        let mut teams = self.place.teams()?;
+        let mut teams = self.place().teams()?;
         teams.sort_unstable();
         lock(&self.kept).teams = Some((now, teams.clone()));
         Ok(teams)
+    }
+
+    fn place(&self) -> Arc<SnapshotSource> {
+        lock(&self.place).clone()
     }
 
     fn answer<T>(
@@ -238,7 +245,7 @@ impl Shared {
             return Ok(data);
         }
         let now = self.clock.monotonic();
-        let (data, extents) = self.place.snapshot(teams, |team, snapshot| self.live.with_state(team, snapshot))?;
+        let (data, extents) = self.place().snapshot(teams, |team, snapshot| self.live.with_state(team, snapshot))?;
         let data = Arc::new(data);
         let mut kept = lock(&self.kept);
         kept.snapshots.retain(|snapshot| snapshot.teams != teams);
@@ -268,7 +275,7 @@ impl Shared {
         if now.saturating_sub(at) < SNAPSHOT_AGE_MAX {
             return Ok(Some(data));
         }
-        let is_current = extents == self.place.extents(teams)?;
+        let is_current = extents == self.place().extents(teams)?;
         let mut kept = lock(&self.kept);
         match kept.of(teams, &data) {
             Some(snapshot) if is_current => snapshot.at = now,

@@ -167,6 +167,10 @@ fn a_service_without_tls_or_without_a_listener_is_reported() {
         let run = program.sync(&[&SINCE[..], &["--base-url", &address]].concat());
         run.ended(1).says(&[&said]);
     }
+    let proxied = Program::of(&service).with_variable("HTTP_PROXY", format!("http://{NOBODY}").into());
+    proxied.configure(ONCE);
+    let run = proxied.sync(&[&SINCE[..], &["--base-url", "http://no-such-host.invalid"]].concat());
+    run.ended(1).says(&["http://no-such-host.invalid, or the proxy of HTTP_PROXY, refused the connection"]);
     program.sync(&SINCE).ended(0);
     hold(&service, &program, &SINCE);
 }

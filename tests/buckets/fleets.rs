@@ -12,6 +12,7 @@ use std::time::Duration;
 use bucket_scene::{Scene, is_long};
 use faulty_service::program::Running;
 use faulty_service::{Chance, DAY, HOUR};
+use object_server::{Effect, Kind, Rule};
 use serde_json::Value;
 
 /// Ten minutes before a day of the service ends, so its windows settle while the daemons compete.
@@ -189,6 +190,31 @@ fn metric(address: &str, name: &str) -> f64 {
     let text = get(address, "/metrics").unwrap();
     let series = text.lines().filter(|line| line.split(['{', ' ']).next() == Some(name));
     series.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).sum()
+}
+
+/// A check that could not be done says nothing about the archive: the last result stays.
+#[test]
+fn a_store_that_does_not_answer_is_no_fault_of_the_archive() {
+    let address = TcpListener::bind(ANY_PORT).unwrap().local_addr().unwrap().to_string();
+    let scene = Scene::signed(&format!("[http]\nlisten = \"{address}\"\n[schedule]\nverify = \"*/2 * * * * *\"\n"));
+    scene.service.world().fill(DAY, 0..3);
+    scene.sync().ended(0);
+    let daemon = scene.program.start(&["run"]);
+    let verify = || {
+        let status: Value = serde_json::from_str(&get(&address, "/api/status")?).unwrap();
+        Some((status["verify"].clone(), status["verify_error"].clone()))
+    };
+    wait_for("a check", || verify().filter(|(verify, _)| verify["faults"] == 0));
+    scene.server.fail(Rule::new(Effect::Refused(403, None)).on(Kind::List));
+    let (verify_then, error) = wait_for("a refused check", || verify().filter(|(_, error)| error.is_string()));
+    assert!(error.as_str().unwrap().contains("403"), "{error}");
+    assert_eq!((&verify_then["faults"], metric(&address, "annals_verify_faults")), (&Value::from(0), 0.0));
+    scene.server.heal();
+    wait_for("a later check", || {
+        verify().filter(|(verify, error)| error.is_null() && verify["at"] != verify_then["at"])
+    });
+    let run = daemon.kill_after(Duration::ZERO);
+    assert!(run.stderr.contains("the archive could not be checked"), "{run:?}");
 }
 
 /// `sync` commits events before the daemon sees them, so the daemon's next commit conflicts.

@@ -91,6 +91,47 @@ fn doctor_names_a_missing_part_and_checks_the_rest() {
     assert_eq!((result(&checks, "token"), code), (Some("failed"), 1), "{checks:?}");
 }
 
+#[test]
+fn doctor_refuses_a_place_that_a_first_sync_refuses_and_advises_no_change_of_its_modes() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let at = |name: &str| directory.path().join(name);
+    std::fs::create_dir_all(at("lost/tables")).expect("a directory");
+    std::fs::create_dir(at("other")).expect("a directory");
+    for file in ["file", "other/passwd", "lost/tables/rows.parquet"] {
+        std::fs::File::create(at(file)).expect("a file");
+    }
+    for (name, said) in [("other", "passwd"), ("file", "this is a file"), ("lost", "archive.json is missing")] {
+        let place = at(name).to_str().expect("text").to_owned();
+        let output =
+            program().args(["doctor", "--format", "ndjson", "--archive", &place]).output().expect("the program runs");
+        let stdout = String::from_utf8(output.stdout).expect("text");
+        assert!(stdout.contains(said) && !stdout.contains("chmod"), "{name}: {stdout}");
+        let output = program().args(["status", "--archive", &place]).output().expect("the program runs");
+        let stderr = String::from_utf8(output.stderr).expect("text");
+        assert!(stderr.contains(said) && !stderr.contains("annals sync"), "{name}: {stderr}");
+        let (checks, _) = doctor(&[("ANNALS_ARCHIVE", &place)]);
+        assert_eq!(result(&checks, "archive"), Some("failed"), "{name}: {checks:?}");
+    }
+}
+
+#[test]
+fn doctor_fails_where_a_sync_a_query_or_the_daemon_refuses_to_start() {
+    for (text, name) in [
+        ("[signing]\nkey_file = \"none\"\n", "signing"),
+        ("[signing]\npublic_key = \"none\"\n", "signing"),
+        ("[http]\nlisten = \"0.0.0.0:9464\"\n", "port"),
+        ("[http]\ntoken_file = \"none\"\n", "port"),
+        ("[sql]\ntemp_directory = \"/nonexistent/place\"\n", "spill"),
+    ] {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        file.as_file().write_all(text.as_bytes()).expect("a configuration");
+        let (checks, code) = doctor(&[("ANNALS_CONFIG", file.path().to_str().expect("text"))]);
+        assert_eq!((result(&checks, name), code), (Some("failed"), 1), "{text}: {checks:?}");
+    }
+    let (checks, _) = doctor(&[]);
+    assert!(["signing", "port", "spill"].iter().all(|name| result(&checks, name).is_none()), "{checks:?}");
+}
+
 /// The exit code, standard output and standard error of `annals init` in a directory, with these answers.
 fn init(directory: &std::path::Path, environment: &[(&str, &str)], answers: &str) -> (Option<i32>, String, String) {
     let mut command = program();
@@ -122,6 +163,26 @@ fn init_asks_checks_lists_the_teams_and_writes_a_file_that_works() {
     let (code, _, said) = init(directory.path(), &[], &answers);
     assert!(code == Some(2) && said.contains("exists already"), "{said}");
     assert_eq!(std::fs::read_to_string(at("annals.toml")).expect("the configuration"), text);
+}
+
+#[test]
+fn init_names_a_token_file_that_is_there_and_a_link_that_leads_nowhere() {
+    let service = Service::start();
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let at = |name: &str| directory.path().join(name);
+    std::os::unix::fs::symlink("nowhere", at("annals.toml")).expect("a link");
+    let answers = format!("{}\n{}\n", service.base_url, service.token);
+    let (code, _, said) = init(directory.path(), &[], &answers);
+    assert!(code == Some(2) && said.contains("annals.toml exists already"), "{said}");
+    assert_eq!(std::fs::read_dir(directory.path()).expect("it is there").count(), 1, "no token stays");
+    std::fs::File::create(at("annals.token")).expect("a token");
+    let (code, _, said) = init(directory.path(), &[("ANNALS_CONFIG", "two.toml")], &answers);
+    assert!(code == Some(2) && said.contains("annals.token exists already"), "{said}");
+    assert!(said.contains("give the token by ANNALS_TOKEN_FILE"), "{said}");
+    let given = [("ANNALS_CONFIG", "two three.toml"), ("ANNALS_TOKEN", service.token.as_str())];
+    let (code, _, said) =
+        init(directory.path(), &[&given[..], &[("ANNALS_BASE_URL", service.base_url.as_str())]].concat(), "");
+    assert!(code == Some(0) && said.contains("annals plan --config 'two three.toml'"), "{said}");
 }
 
 #[test]

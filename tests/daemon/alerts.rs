@@ -96,6 +96,26 @@ fn a_gap_causes_one_alert_even_if_the_webhook_fails_first_and_the_daemon_restart
 }
 
 #[test]
+fn an_alert_that_did_not_arrive_arrives_after_a_change_of_the_number_of_shards() {
+    let scene = Scene::new(1);
+    let (open, output) = (scene.path("open"), scene.path("output"));
+    let program = format!("test -e {0} && cat >> {1} && echo >> {1}", open.display(), output.display());
+    scene.configure(&format!("{POLLS}[alerts]\nrules = [\"gap\"]\ncommand = [\"/bin/sh\", \"-c\", '{program}']\n"));
+    let daemon = scene.start();
+    wait_for("readiness", || daemon.is_ready().then_some(()));
+    let (team, failed) = (scene.team(0), "annals_alerts_total{target=\"command\",result=\"failed\"}");
+    let device = scene.sandbox.handle.devices(&team)[0].clone();
+    assert!(scene.sandbox.handle.remove_device(&team, &device));
+    wait_for("a failed delivery", || (daemon.metric(failed) >= Some(1.0)).then_some(()));
+    daemon.stop();
+    super::program::put(&open, "");
+    let daemons = ["1/2", "2/2"].map(|shard| scene.start_with(&[("ANNALS_SHARD", shard)]));
+    let sent = || std::fs::read_to_string(&output).unwrap_or_default();
+    wait_for("the alert", || sent().contains(device.as_str()).then_some(()));
+    daemons.into_iter().for_each(Running::stop);
+}
+
+#[test]
 fn an_unread_stream_causes_one_alert_until_it_is_read_again() {
     let scene = Scene::new(1);
     let output = scene.path("output");

@@ -99,6 +99,11 @@ fn a_fault_of_the_archive_causes_one_alert() {
     pause(Duration::from_secs(6));
     assert_eq!(alerts_of(&scene, "verify").len(), 1, "once");
     assert!(daemon.metric("annals_verify_faults") >= Some(1.0));
+    // Another fault brings another alert.
+    super::program::put(&scene.path("archive/README.txt"), "a note\n");
+    let alert = wait_for("the second alert", || alerts_of(&scene, "verify").get(1).cloned());
+    let message = alert["message"].as_str().unwrap();
+    assert!(message.contains("new since the last alert: 1, the first: ORPHAN_FILE README.txt"), "{message}");
     daemon.stop();
 
     // A daemon that checks nothing for months still shows the last check, and repeats no alert.
@@ -108,8 +113,9 @@ fn a_fault_of_the_archive_causes_one_alert() {
     let status: Value = serde_json::from_str(&daemon.get("/api/status").1).unwrap();
     assert!(status["verify"]["first"].is_string(), "{}", status["verify"]);
     pause(Duration::from_secs(5));
-    assert_eq!(alerts_of(&scene, "verify").len(), 1, "once");
+    assert_eq!(alerts_of(&scene, "verify").len(), 2, "once each");
     daemon.stop();
+    std::fs::remove_file(scene.path("archive/README.txt")).unwrap();
     with_alerts(&scene, "verify = \"*/2 * * * * *\"\n", "rules = [\"verify\"]\n");
     let daemon = scene.start();
     bytes[40] ^= 1;

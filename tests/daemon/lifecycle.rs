@@ -157,6 +157,23 @@ fn a_new_configuration_is_loaded_completely_or_not_at_all() {
     daemon.stop();
 }
 
+#[test]
+fn a_file_that_is_gone_changes_no_setting() {
+    let scene = Scene::new(2);
+    let variables =
+        [("ANNALS_BASE_URL", scene.sandbox.base_url.as_str()), ("ANNALS_TOKEN", &scene.sandbox.admin_token)];
+    let only = scene.team(1);
+    let text = std::fs::read_to_string(scene.path("annals.toml")).unwrap();
+    put(&scene.path("annals.toml"), &text.replace("[api]\n", &format!("[api]\nteams = [\"{only}\"]\n")));
+    let daemon = scene.start_with(&variables);
+    wait_for("readiness", || daemon.is_ready().then_some(()));
+    std::fs::rename(scene.path("annals.toml"), scene.path("moved.toml")).unwrap();
+    daemon.signal("HUP");
+    daemon.log.wait(|line| line["error"].as_str().is_some_and(|text| text.contains("annals.toml: the file is gone")));
+    assert_eq!(daemon.metric("annals_teams"), Some(1.0));
+    daemon.stop();
+}
+
 /// The files under a directory that other users than the owner can read.
 fn shared_files(directory: &Path) -> Vec<PathBuf> {
     let mut shared = Vec::new();

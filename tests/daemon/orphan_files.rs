@@ -32,7 +32,7 @@ fn the_scheduled_check_uses_the_archive_s_grace() {
         let world = Arc::new(FleetWorld::new(START, 1, 50.0));
         let live = world.run_on(Arc::new(archive), &hourly, Duration::from_secs(2 * 3_600));
         let verified = live.snapshot().verified.unwrap();
-        assert_eq!(verified.faults, faults, "{:?}", verified.first);
-        assert!(faults == 0 || verified.first.unwrap().contains(ORPHAN));
+        assert_eq!(verified.faults, faults, "{:?}", verified.named);
+        assert!(faults == 0 || verified.named[0].contains(ORPHAN));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::PoisonError;
 
-use crate::archive::Signer;
+use crate::archive::{Archive, Signer};
 use crate::config::Config;
 use crate::daemon::DaemonCommand;
 use crate::error::Error;
@@ -40,8 +40,9 @@ impl Running {
         check_handover(before.as_deref(), signer.as_deref())?;
         match &self.port {
             Some(port) if config.http.listen == self.config.http.listen => {
+                let source = query::snapshot_source(&config, Archive::clone(&self.archive))?;
                 let (settings, limits) = page_settings(&config, &self.args);
-                port.reconfigure(guard, settings, limits);
+                port.reconfigure(guard, settings, source, limits);
             }
             _ => self.port = Some(self.open_port(&config, guard).await?),
         }
@@ -67,8 +68,12 @@ impl Running {
     }
 }
 
-/// Refuses a change of what a running daemon cannot change.
+/// Refuses a change of what a running daemon cannot change. A file that is gone would change every setting to its default.
 fn check_unchanged(old: &Config, new: &Config) -> Result<(), Error> {
+    if let (Some(file), None) = (&old.file, &new.file) {
+        let message = format!("{}: the file is gone: put it back, or restart the daemon without it", file.display());
+        return Err(Error::Usage(message));
+    }
     let (before, after) = (query::archive_place(old)?, query::archive_place(new)?);
     let changed = if before.data != after.data {
         "archive: a running daemon cannot change its archive"
@@ -86,9 +91,13 @@ fn check_unchanged(old: &Config, new: &Config) -> Result<(), Error> {
     Err(Error::Usage(format!("{changed}: restart it")))
 }
 
-/// A new key may sign only after a handover from the old key.
+/// A new key may sign only after a handover from the old key. Lines without a signature need a decision: a restart.
 fn check_handover(before: Option<&Signer>, after: Option<&Signer>) -> Result<(), Error> {
-    let (Some(before), Some(after)) = (before, after) else { return Ok(()) };
+    let Some(before) = before else { return Ok(()) };
+    let Some(after) = after else {
+        let message = "signing.key_file: a running daemon cannot stop signing: name the key, or restart the daemon";
+        return Err(Error::Usage(message.to_owned()));
+    };
     let (old, new) = (before.key.public(), after.key.public());
     if old == new || after.previous.as_ref().is_some_and(|previous| previous.public() == old) {
         return Ok(());

@@ -45,8 +45,10 @@ pub(super) fn with_profile(mut settings: Settings, home: Option<&Path>) -> io::R
     let of_config = if profile == DEFAULT { DEFAULT.to_owned() } else { format!("profile {profile}") };
     let mut of_files = values(&read(place("AWS_SHARED_CREDENTIALS_FILE", "credentials"))?, profile);
     of_files.extend(values(&read(place("AWS_CONFIG_FILE", "config"))?, &of_config));
+    // Keys of the environment and of a profile belong to two identities.
+    let has_own_keys = KNOWN[..2].iter().all(|(_, variable)| get(variable).is_some());
     let has = |key: &str| of_files.iter().any(|(known, _)| known == key);
-    if asked.is_some() && !has("aws_access_key_id") {
+    if asked.is_some() && !has_own_keys && !has("aws_access_key_id") {
         let indirect = INDIRECT.into_iter().find(|key| has(key));
         let why = indirect
             .map_or("holds no keys".to_owned(), |key| format!("gets its keys by {key}, which Annals does not support"));
@@ -55,7 +57,11 @@ pub(super) fn with_profile(mut settings: Settings, home: Option<&Path>) -> io::R
              `aws configure export-credentials --profile {profile} --format env` prints them"
         )));
     }
+    let has_own_region = get("AWS_DEFAULT_REGION").is_some();
     for (key, variable) in KNOWN {
+        if (has_own_keys && key.starts_with("aws_")) || (has_own_region && key == "region") {
+            continue;
+        }
         let is_set = settings.iter().any(|(known, _)| known == variable);
         let found = of_files.iter().find(|(known, _)| known == key).filter(|_| !is_set);
         settings.extend(found.map(|(_, value)| (variable.to_owned(), value.clone())));
@@ -108,6 +114,10 @@ AWS_ACCESS_KEY_ID=AKIAWORK
 aws_secret_access_key = secret-work
 s3 =
   max_queue_size = 1
+[role]
+aws_access_key_id = AKIAROLE
+aws_secret_access_key = secret-role
+aws_session_token = token-role
 [broken
 ";
     const CONFIG: &str = "\
@@ -157,6 +167,22 @@ sso_session = ours
         let own = [("AWS_ACCESS_KEY_ID", "AKIAOWN"), ("AWS_SECRET_ACCESS_KEY", "x")];
         assert_eq!(with(&own), settings(&own), "keys in the environment turn the default profile off");
         assert_eq!(with_profile(Vec::new(), None).unwrap(), Vec::new(), "no home");
+    }
+
+    #[test]
+    fn keys_and_region_of_the_environment_are_never_mixed_with_a_profile() {
+        let home = home();
+        let own = [("AWS_ACCESS_KEY_ID", "AKIAOWN"), ("AWS_SECRET_ACCESS_KEY", "x")];
+        for (profile, more) in [("people", vec![]), ("work", vec![("AWS_DEFAULT_REGION", "us-west-2")])] {
+            let mut given = settings(&[&own[..], &[("AWS_PROFILE", profile)], &more[..]].concat());
+            let mut with = with_profile(given.clone(), Some(home.path())).unwrap();
+            with.sort();
+            given.sort();
+            assert_eq!(with, given, "{profile}");
+        }
+        let session = settings(&[&own[..], &[("AWS_PROFILE", "role")]].concat());
+        let with = with_profile(session, Some(home.path())).unwrap();
+        assert!(!with.iter().any(|(name, _)| name == "AWS_SESSION_TOKEN"), "{with:?}");
     }
 
     #[test]

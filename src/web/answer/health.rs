@@ -137,7 +137,9 @@ impl DaemonHealth {
         let own = Some(shard).filter(|shard| !shard.is_whole());
         let of_team = |(team, shown)| TeamHealth { shard: own, ..of_team(team, shown, &late, now) };
         let teams = teams.iter().map(of_team).collect();
-        let verified = verified.map(|found| VerifyResult { at: found.at, faults: found.faults, first: found.first });
+        let first = |named: Vec<String>| named.into_iter().next();
+        let verified =
+            verified.map(|found| VerifyResult { at: found.at, faults: found.faults, first: first(found.named) });
         let published = published.map(|run| PublishResult { at: run.at, error: run.error, done_at: run.done_at });
         Self { at: now, shard, is_listed, teams, verified, published, teams_error: listing_error }
     }

@@ -74,7 +74,7 @@ async fn ask(
     let EngineLimits { limits: engine, spill_parent } = state.queries.limits();
     let (grace, keys) = state.queries.checks();
     let question = VisitorQuestion {
-        root: state.queries.directory().map(std::path::Path::to_owned),
+        root: state.queries.directory(),
         grace,
         keys,
         sql,

@@ -54,6 +54,19 @@ fn sql_is_off_by_default() {
 }
 
 #[test]
+fn a_reload_changes_what_queries_know_of_the_configuration() {
+    let world = Lonely::new("sql = true\n");
+    let due = || rows(&world, "SELECT count(*) AS n FROM retention")["rows"][0]["n"].as_u64().unwrap();
+    assert_eq!(due(), 0);
+    let path = world.place.path().join("annals.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    put(&path, &format!("{text}[retention]\nconnections = \"7y\"\n"));
+    world.daemon.signal("HUP");
+    wait_for("months with a retention class", || (due() > 0).then_some(()));
+    world.daemon.stop();
+}
+
+#[test]
 fn sql_answers_over_the_views() {
     let world = Lonely::new("sql = true\n");
     let answer = rows(&world, "SELECT count(*) AS n, max(peer_ip) AS ip FROM sessions");

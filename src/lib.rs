@@ -40,8 +40,8 @@
 //! 1. Loss is allowed only inside a recorded gap.
 //! 2. The archive grows by whole commits: one appended ledger line is one commit, and no other write is a commit.
 //! 3. A deletion in the upstream service never deletes data of the archive.
-//! 4. Deciding functions are pure and take `now` as an argument. Three traits hide all input and output: the event source
-//!    ([`api::EventSource`]), the store ([`store::Store`]) and the clock ([`clock::Clock`]).
+//! 4. Deciding functions are pure and take `now` as an argument. The pipeline reaches the world through three traits alone:
+//!    the event source ([`api::EventSource`]), the store ([`store::Store`]) and the clock ([`clock::Clock`]).
 
 pub mod alert;
 pub mod api;

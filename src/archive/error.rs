@@ -50,7 +50,7 @@ pub enum ArchiveError {
     )]
     OtherHistory { team: TeamId, seq: LedgerSeq },
     #[error(
-        "{path}: an interrupted copy left this file, which was older than the grace: the file is removed; run the command again"
+        "{path}: an interrupted copy left this file, which was older than the grace; Annals removed the file: run the command again"
     )]
     Leftover { path: String },
     /// A ledger line is invalid. Line numbers start at 1 in each file.

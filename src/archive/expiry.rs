@@ -127,7 +127,7 @@ impl TeamState {
     pub(super) fn check_expiry_times(&self, line: &Line) -> Result<(), StateError> {
         let ahead = line.body.expired.iter().find(|record| record.at > line.at);
         ahead.map_or(Ok(()), |record| {
-            let reason = format!("they expire at {}, later than the line's time {}", record.at, line.at);
+            let reason = format!("the rows expire at {}, later than the line's time {}", record.at, line.at);
             Err(StateError::Protected(of_record(record, &reason)))
         })
     }
@@ -151,7 +151,7 @@ impl TeamState {
             let ExpiredRecord { dataset, month, .. } = *record;
             let is_new = self.expired_month(dataset, month).is_none() || stream_of(dataset).is_none();
             if month_of(month).start != month || !named.insert((dataset, month)) || !is_new {
-                let reason = "they expire twice, or the record's time is not the start of a month";
+                let reason = "the rows expire twice, or the record's time is not the start of a month";
                 return Err(StateError::Expiry(of_record(record, reason)));
             }
             self.check_due(record)?;
@@ -176,14 +176,14 @@ impl TeamState {
         let is_last = matches!(dataset, Dataset::Inventory(_))
             && self.period_of(dataset, month).end == Instant::from_nanos(i64::MAX);
         if is_last {
-            return refused("they hold the latest state, because no later month has any");
+            return refused("the rows hold the current state, because no later month has a row");
         }
         let due = self.due_at(parsed, dataset, month);
         if due > *at {
-            return protected(format!("{policy:?} lets them expire at {due}, but the line expires them at {at}"));
+            return protected(format!("{policy:?} lets the rows expire at {due}, but the line expires them at {at}"));
         }
         match self.kept_by(dataset, month, self.holds.values()) {
-            Some(KeptBy::Holds(holds)) => protected(format!("hold {} protects them", holds[0])),
+            Some(KeptBy::Holds(holds)) => protected(format!("hold {} protects the rows", holds[0])),
             Some(KeptBy::OpenWindows) => refused("some windows are not final"),
             // The line marks the time of such sessions as not derived.
             Some(KeptBy::SessionsBehind) | None => Ok(()),

@@ -109,7 +109,8 @@ pub struct Signer {
     pub key: SecretKey,
     /// The previous key, if this key takes over from it.
     pub previous: Option<SecretKey>,
-    /// An administrator vouches for all unsigned lines. Else only the last line is signed later, as after an interruption.
+    /// Signs every unsigned line, because an administrator vouches for them. If false: signs only the last line, which an
+    /// interruption can leave unsigned.
     pub signs_all: bool,
 }
 

@@ -50,7 +50,7 @@
 //! sum, modulo 2^256, of the SHA-256 of each row's salt and values. The first lines of `table/digest.rs` define these bytes. The
 //! footer of each file holds 16 random hexadecimal digits (`annals.nonce`), so that no file hash confirms a guess of its rows.
 //!
-//! **Salts** do the same for the digests of rows. Each team has 32 random bytes for each month, in a file `{"archive_id": …,
+//! **Salts** keep the digests of rows from confirming a guess of a row. Each team has 32 random bytes for each month, in a file `{"archive_id": …,
 //! "team_id": …, "month": "2026-11", "salt": 64 hexadecimal digits}`. The member `salts` of a body names the file by the month's
 //! first instant and by its `sha256`. It does so once, at the latest in the first line with digests of that month's
 //! rows. If the file is missing, only the file hashes attest these rows. The salt of 1970-01 is the key of a body's `draft`.
@@ -114,13 +114,13 @@
 //! HMAC-SHA256 of `annals subject v1` + newline + the value, in the form of a hold's subject. The key is the salt of 1970-01. For each
 //! removed file the line adds one with the same dataset, role, time and number of rows. `parts` gives sums by dataset: the digest of the removed rows, minus
 //! `erased_digest`, plus `replaced_digest`, is the digest of the added rows. So all other rows stay. An order that takes
-//! long has several lines. `parts` is empty if the line changes no row: such a line only fences other writers, before files go that
-//! no line names. The line does nothing else, and the removed files go at once. Rewritten rows of events, quarantine and inventory name the orders in `erased`. The identity of such
+//! long has several lines. `parts` is empty if the line changes no row: such a line only fences other writers, before the order
+//! removes files that no line names. The line does nothing else, and the order removes the replaced files at once. Rewritten rows of events, quarantine and inventory name the orders in `erased`. The identity of such
 //! an event is its `served_digest`: HMAC-SHA256, with the same key, of `annals served text v1` + newline + the SHA-256 of its served
 //! text. If its `event_id` was a hash of the text, the event gets another id. An order can replace salts: then `salts` names new
 //! salts of months that earlier lines named (never 1970-01), and `resalted` is a list of `{path, rows_digest}`. It gives the new
-//! row digest of each live file with rows of these months, after the line. These files keep their bytes and hashes. The old
-//! salts go, so only hashes and signatures attest the row digests of these months in earlier lines and in the line itself.
+//! row digest of each live file with rows of these months, after the line. These files keep their bytes and hashes. The order
+//! removes the old salts, so only hashes and signatures attest the row digests of these months in earlier lines and in the line itself.
 //!
 //! **Events without text.** With `[privacy] raw = "columns-only"`, `raw` and `payload` of a new row are null, and `served_digest` is the keyed
 //! digest of the text, as after an erasure. An `event_id` that would be made of a hash of the text is made of that keyed digest. The record of a

@@ -1,4 +1,4 @@
-//! A map as a list of pairs, because a key of JSON is a text.
+//! Serializes a map as a list of pairs: JSON allows only strings as keys.
 
 use std::collections::BTreeMap;
 

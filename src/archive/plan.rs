@@ -166,7 +166,10 @@ fn release_output(state: &TeamState, release: Release) -> Result<Output, String>
         files.find(|(_, file)| file.path == path).ok_or_else(|| format!("{path}: not a live file of quarantine"))?;
     if released.is_empty() || file.rows != (released.len() + kept.len()) as u64 {
         let (leave, stay) = (released.len(), kept.len());
-        return Err(format!("{path}: {leave} released and {stay} kept rows do not make the file's {} rows", file.rows));
+        return Err(format!(
+            "{path}: {leave} released and {stay} kept rows are not the {} rows of the file",
+            file.rows
+        ));
     }
     Ok(rejects_output(place.start, vec![file.clone()], kept))
 }

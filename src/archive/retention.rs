@@ -32,7 +32,7 @@ impl DueMonth {
         Some(match self.kept_by.as_ref()? {
             KeptBy::Holds(holds) => format!("held by {}", holds.join(", ")),
             KeptBy::OpenWindows => "some of its windows are not sealed yet".to_owned(),
-            KeptBy::SessionsBehind => "its sessions are not derived yet: run `annals sync`".to_owned(),
+            KeptBy::SessionsBehind => "Annals has not made its sessions yet: run `annals sync`".to_owned(),
         })
     }
 }

@@ -23,7 +23,7 @@ const POST_DEADLINE: Duration = Duration::from_secs(30);
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub struct AnchorArgs {
-    /// Only this team, by id or name; may be given more than once
+    /// Only this team, by id or name; repeatable [default: all teams of the archive]
     #[arg(long, value_name = "TEAM")]
     team: Vec<String>,
     /// Write into this file, outside the archive; the file appears whole or not at all
@@ -32,7 +32,7 @@ pub struct AnchorArgs {
     /// Send the heads to this address as text by POST, without a token; redirects are not followed
     #[arg(long, value_name = "URL")]
     post: Option<String>,
-    /// First sign the lines that have no signature, with `[signing] key_file`: you vouch for them; stop `annals run` before
+    /// Stop `annals run`, then sign every line that has no signature, with the key of `[signing] key_file`: you vouch for these lines
     #[arg(long)]
     sign: bool,
     /// Only make a new signing key, in a file that only you can read, and print its public key
@@ -86,7 +86,7 @@ fn keygen(config: &Config, path: &Path, name: Option<&str>) -> Result<Exit, Erro
         "the private key is in {}: set [signing] key_file in annals.toml to this path",
         printable(&path.display().to_string())
     ));
-    output::say("then stop `annals run`, and run `annals anchor --sign` once, if the archive has lines already");
+    output::say("if the archive has lines already, then stop `annals run`, and run `annals anchor --sign` once");
     output::say("give the public key to each person who verifies:");
     output::print(format!("{}\n", key.public()).as_bytes())?;
     Ok(Exit::Done)

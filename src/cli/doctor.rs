@@ -197,7 +197,7 @@ fn archive(config: &Config, place: &ArchivePlace) -> Vec<Check> {
     match check_ledgers(config, place) {
         Ok(checks) => checks,
         Err(Error::Archive(ArchiveError::NotAnArchive)) => vec![match reading::check_no_data(&place.data) {
-            Ok(()) => check("archive", Health::Ok, format!("{place}: none yet")),
+            Ok(()) => check("archive", Health::Ok, format!("{place}: no archive yet")),
             Err(why) => check("archive", Health::Failed, format!("{place}: {why}")),
         }],
         Err(error) => vec![check("archive", Health::Failed, error.render(false))],

@@ -33,7 +33,7 @@ pub struct EraseArgs {
     /// The name of the order, which the ledger records: letters, digits and -_./#
     #[arg(long, value_name = "NAME", value_parser = order_name, required_unless_present = "again")]
     order: Option<String>,
-    /// Only this team, by id or name. Repeat it for more teams [default: all teams of the archive]
+    /// Only this team, by id or name; repeatable [default: all teams of the archive]
     #[arg(long, value_name = "TEAM")]
     team: Vec<String>,
     /// Carry out every order in FILE again, for example after you restored an older back-up. Each line of FILE is a JSON object:

@@ -33,7 +33,7 @@ enum HoldCommand {
 #[derive(Debug, Args)]
 #[command(after_help = ADD_AFTER)]
 struct AddArgs {
-    /// The number of the case; never reusable, not even after the release
+    /// The number of the case. No other hold can use it again, even after the release
     #[arg(long, value_name = "ID", value_parser = id)]
     id: String,
     /// The reason, without names of people: the ledger keeps it permanently

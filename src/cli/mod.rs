@@ -52,6 +52,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::error::{Error, Exit};
 
 pub use global::Global;
+pub use plan::BucketRequests;
 
 /// Keeps a remote-access team's history: nothing lost, nothing doubled, nothing altered
 #[derive(Debug, Parser)]

@@ -9,7 +9,7 @@ use crate::files;
 
 use super::output::shell_word;
 
-/// A file system of its own has this directory of root.
+/// The root of a separate file system holds this directory, which belongs to root.
 const LOST_AND_FOUND: &str = "lost+found";
 
 /// Counts the files and directories whose modes are wider than those of new ones, and those of another user than the root's.

@@ -1,5 +1,8 @@
 //! `annals plan`: estimates what a sync would read, its cost, and which events would be lost first.
 
+mod bucket_requests;
+mod planned_scan;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +16,13 @@ use crate::collect::sample;
 use crate::error::{Error, Exit};
 use crate::model::{Instant, Range, Stream, TeamId};
 use crate::pipeline::{
-    BACKFILL_DAYS_DEFAULT, BucketRequests, Density, Estimate, PlannedScan, Settings, StreamPlan, Windows, count_users,
-    estimate, estimate_of_team, plan, planned_scan, windows_of,
+    BACKFILL_DAYS_DEFAULT, Density, Estimate, Settings, StreamPlan, Windows, estimate, estimate_of_team, plan,
+    windows_of,
 };
 use crate::report::{Format, TeamNames};
+
+pub use bucket_requests::BucketRequests;
+use planned_scan::{PlannedScan, count_users, planned_scan};
 
 use super::output::OutputArgs;
 use super::sync::SyncArgs;
@@ -262,7 +268,7 @@ fn summary(
     if let Some(row) = rows.iter().find(|row| row.left.is_some()) {
         let team = names.label(row.team.as_str());
         let left = row.left.map_or_else(String::new, |left| status::span(left.as_secs()));
-        text.push_str(&format!("\nlost first without a sync: {team} {}, in {left}", row.stream));
+        text.push_str(&format!("\nwithout a sync, the service first drops {} of {team}, in {left}", row.stream));
     }
     text
 }

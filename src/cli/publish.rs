@@ -20,7 +20,7 @@ use super::{Global, query};
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub struct PublishArgs {
-    /// Only this dataset, or coverage or findings; may be given several times [default: all]
+    /// Only this dataset, or coverage or findings; repeatable [default: all]
     #[arg(long, value_name = "DATASET", value_parser = parse_table)]
     dataset: Vec<TableId>,
     /// Compare each table with the ledgers, file by file, and publish nothing

@@ -34,7 +34,7 @@ enum QuarantineCommand {
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 struct RetryArgs {
-    /// Only this team, by id or name; may be given several times [default: all teams of the archive]
+    /// Only this team, by id or name; repeatable [default: all teams of the archive]
     #[arg(long, value_name = "TEAM")]
     team: Vec<String>,
     #[command(flatten)]

@@ -64,7 +64,7 @@ const READ_AGE_MAX: Duration = Duration::from_secs(7 * 86_400);
 
 const PLAN_AFTER: &str = "\
 A month is due when its end is older than the class of its dataset ([retention] in annals.toml). A due month stays while a hold \
-covers it (`annals hold list`), until its last window is sealed, and until its sessions are derived. Sessions expire with the \
+covers it (`annals hold list`), until its last window is sealed, and until Annals has made its sessions. Sessions expire with the \
 connections at their start. Without [retention], no month is ever due.
 Exit codes: 0 done; 2 wrong use.";
 

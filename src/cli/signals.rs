@@ -41,7 +41,7 @@ impl Shared {
     }
 }
 
-/// While it lives, a signal lets running work clean up before the program ends.
+/// While a guard lives, the program lets running work clean up before a signal ends it.
 pub struct Guard {
     shared: Arc<Shared>,
 }

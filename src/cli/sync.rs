@@ -21,11 +21,11 @@ pub const SPAN_UNKNOWN: &str = "the service does not show the plan's span, so An
 /// Read everything that the service shows and the archive lacks, then stop
 #[derive(Debug, Clone, Args)]
 pub struct SyncArgs {
-    /// Only this team, by id or name; may be given several times [default: all teams that the token sees]
+    /// Only this team, by id or name; repeatable [default: all teams that the token sees]
     #[arg(long, value_name = "TEAM")]
     pub team: Vec<String>,
-    /// Only this stream (activity, connections, billing), or people and computers (inventory), also if they are not due;
-    /// may be given several times
+    /// Only this stream (activity, connections, billing), or people and computers (inventory), even if they are not due;
+    /// repeatable
     #[arg(long)]
     stream: Vec<Subject>,
     /// Start of the backfill; an earlier date later extends the archive: 2026-11-20, RFC 3339, or -30d
@@ -35,7 +35,7 @@ pub struct SyncArgs {
     /// Read only windows that end at or before this date
     #[arg(long, value_name = "DATE", allow_hyphen_values = true)]
     until: Option<When>,
-    /// Include settled windows, also those whose next re-scan is not due
+    /// Read settled windows again, even if their next re-scan is not due
     #[arg(long)]
     rescan: bool,
     /// Leave out each user's sign-in methods and tokens (one request for each user, once a day)
@@ -212,11 +212,11 @@ fn print_team(team: &str, round: &TeamRound, settings: &Settings) {
     }
     for stream in &round.deferred.unread {
         output::say(&format!(
-            "team {team}: {stream}: an open window was not read whole: its list changed at each read, was empty although events of it are archived, or no computer was listed; the next sync reads it again"
+            "team {team}: {stream}: Annals did not read an open window completely: its list changed at each read, was empty although the archive holds events of this window, or the service listed no computer; the next sync reads it again"
         ));
     }
     for error in &round.scan.failures {
-        output::say(&format!("team {team}: people and computers were read in part: {}", advice(error)));
+        output::say(&format!("team {team}: Annals read only a part of the people and computers: {}", advice(error)));
     }
     for (stream, error) in &round.failures {
         let what = stream.map_or_else(|| "not finished".to_owned(), |stream| format!("{stream} was not finished"));

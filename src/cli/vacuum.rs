@@ -20,7 +20,7 @@ use super::{Global, query, teams};
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub struct VacuumArgs {
-    /// Only this team, by id or name; may be given several times [default: all teams of the archive]
+    /// Only this team, by id or name; repeatable [default: all teams of the archive]
     #[arg(long, value_name = "TEAM")]
     team: Vec<String>,
     /// Show what would be removed, and remove nothing; works beside a daemon

@@ -29,10 +29,10 @@ const NOTICES_SHOWN_MAX: usize = 20;
 #[command(after_help = AFTER)]
 pub struct VerifyArgs {
     /// A head kept elsewhere that the archive must still hold: the output of `annals anchor`, a file of it, or the hash
-    /// alone; may be given more than once
+    /// alone; repeatable
     #[arg(long, value_name = "HEAD|FILE|SHA256")]
     head: Vec<String>,
-    /// A public key from a trusted source (or its file) that must have signed the heads; may be given more than once
+    /// A public key from a trusted source (or its file) that must have signed the heads; repeatable
     /// [default: signing.public_key of the configuration]
     #[arg(long, value_name = "KEY|FILE")]
     key: Vec<String>,

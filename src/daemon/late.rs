@@ -5,9 +5,9 @@ use std::time::Duration;
 use crate::config::Cron;
 use crate::model::{Instant, Stream, TeamId};
 
-/// A stream is late if it was last read before this number of scheduled polls: one may still run, and three were missed,
+/// A stream is late if it was last read before this number of scheduled polls: one may still run, and three were missed.
 const LATE_POLLS: usize = 4;
-/// and never before this time.
+/// A stream that was read within this time is never late.
 const LATE_MIN: Duration = Duration::from_secs(10);
 
 /// A stream that is late.

@@ -114,7 +114,7 @@ impl ReadHistory {
         self.begins_at(at).is_some()
     }
 
-    /// The doubtful ranges for which `point` does not vouch. The points before the doubt do so.
+    /// The doubtful ranges that `point` does not prove, without the parts that a read point from before the doubt proves.
     fn doubtful_at(&self, point: ReadPoint) -> Vec<Range> {
         let past_lag = self.doubtful.iter().filter(|(range, _)| range.end.plus(self.lag) <= point.read_to);
         let unread = past_lag.flat_map(|(range, found_at)| {

@@ -18,7 +18,7 @@ pub const HELD_EVENTS_MAX: usize = 36_000;
 pub const COMMIT_DELAY_SECONDS_MAX: u64 = 30;
 /// The most events that a reading collects before it sends them.
 pub const READ_EVENTS_MAX: usize = 6_000;
-/// The same for a re-scan. It has wide padding, and a part that is cut off is not compared with the archive.
+/// The same for a re-scan, which has wide padding. Annals does not compare a part that was cut off with the archive.
 pub const RESCAN_EVENTS_MAX: usize = 12_000;
 /// The reader cuts a walk after this number of events. The page that reaches it still belongs to the reading.
 pub const WALK_EVENTS_MAX: usize = READ_EVENTS_MAX - PAGE_EVENTS_MAX as usize;
@@ -55,7 +55,7 @@ pub struct InventorySettings {
 pub struct ExpirySettings {
     pub classes: TeamRetention,
     pub schedule: Cron,
-    /// For the holds of the whole archive, in the ledgers of other teams.
+    /// The whole archive: the ledgers of other teams hold the archive-wide holds.
     pub archive: Archive,
 }
 
@@ -128,7 +128,7 @@ impl Settings {
         held.state == WindowState::Settled && is_due
     }
 
-    /// Whether `--since` and `--until` include the window.
+    /// Whether `--until` includes the window.
     pub fn selects(&self, window: Range) -> bool {
         self.until.is_none_or(|until| window.end <= until)
     }

@@ -141,7 +141,7 @@ async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError
     note_uncommitted_points(ctx).await?;
     let behind = gaps_behind_span(ctx, round.plan_span, now);
     if !planted::is(Bug::SpanGapLostOnFailure) {
-        // The next commit writes them: after an interrupted round these events must not look read in time.
+        // The next commit writes these gaps. Else an interrupted round would let their events look read in time.
         ctx.add(|batch| behind.iter().for_each(|gap| batch.defer_finding(gap.clone()))).await?;
     }
     let first = round.first;

@@ -155,7 +155,7 @@ impl ViewData {
         // The months are sorted, so the last one of a dataset stays.
         let ends = state.expired.keys().map(|(dataset, month)| (*dataset, month_of(*month).end));
         let held_from: BTreeMap<Dataset, Instant> = ends.collect();
-        // A reading from before that has no rows any more. Reports would compare with it what the first held reading shows.
+        // An earlier reading has no rows any more. A report would compare the first reading that stays with it, and show every entry as new.
         let is_held = |read: &&InventoryRead| {
             held_from.get(&Dataset::Inventory(read.part)).is_none_or(|from| read.read_at >= *from)
         };

@@ -154,7 +154,7 @@ pub fn only_reads(sql: &str) -> bool {
     all.next().is_none() && READS.contains(&first.as_str())
 }
 
-/// Whether a statement of `sql` installs or loads an extension, changes a setting for this, or runs the statements of a file, which
+/// Whether a statement of `sql` installs or loads an extension, changes a setting of extensions, or runs the statements of a file, which
 /// nobody checks. The engine downloads an extension, and an extension can read from the network.
 pub fn loads_extension(sql: &str) -> bool {
     all_statements(sql).any(|statement| {

@@ -33,8 +33,8 @@ const DIGITS: usize = 12;
 /// A shorter id may be an ordinary word of a page, or a part of a number.
 const ID_BYTES_MIN: usize = 6;
 
-/// What the archive knows of people, computers and addresses: kind, text, and the id of the same person. The first row of a text
-/// counts, but a text of two ids is its own original.
+/// What the archive knows of people, computers and addresses: kind, text, and the id of the same person. If a text
+/// occurs several times, its first row counts. A text that belongs to two ids has a pseudonym of its own.
 pub const IDENTIFIERS: &str = "
 SELECT kind, text, same FROM (
     SELECT 1 AS n, 'person' AS kind, user_id AS text, user_id AS same FROM inventory_users

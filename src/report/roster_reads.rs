@@ -15,7 +15,7 @@ const PARTS: [(InventoryPart, &str); 3] =
 /// A sentence for each team of a report that uses the roster: the last visible read of each part up to `as_of`.
 pub fn roster_reads(data: &ViewData, report: &Report, as_of: Instant, team: Option<&TeamId>) -> Vec<String> {
     let statements = [&report.rows].into_iter().chain(&report.chart_rows);
-    let uses_roster = statements.into_iter().any(|statement| names_roster(&statement.text));
+    let uses_roster = statements.into_iter().any(|statement| names_roster(&statement.sql));
     let mut last: BTreeMap<(&TeamId, InventoryPart), Instant> = BTreeMap::new();
     for (team, read) in data.inventory_reads.iter().filter(|(_, read)| read.visible && read.read_at <= as_of) {
         let at = last.entry((team, read.part)).or_insert(read.read_at);

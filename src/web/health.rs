@@ -24,7 +24,7 @@ pub async fn healthz(State(state): State<Arc<AppState>>) -> Response {
     }
 }
 
-/// 200 if every stream of every team is within its lag; else 503 with the late streams.
+/// 200 if no stream of any team is late; else 503 with the late streams.
 pub async fn readyz(State(state): State<Arc<AppState>>, headers: HeaderMap) -> Response {
     let late = state.live.late(state.clock.now());
     let is_ready = late.as_ref().is_some_and(Vec::is_empty);

@@ -47,9 +47,9 @@ names! {
     GAPS Gauge "annals_gaps" STREAM, "Recorded gaps that no later line withdrew";
     GAP_AT Gauge "annals_gap_recorded_timestamp_seconds" STREAM, "Time of the record of the newest of these gaps, in seconds since 1970; 0 without a gap";
     STREAMS Gauge "annals_streams" STREAM, "Streams that the daemon reads: one for each team";
-    STREAMS_LATE Gauge "annals_streams_late" STREAM, "Streams that are not within their lag";
+    STREAMS_LATE Gauge "annals_streams_late" STREAM, "Streams that missed at least three scheduled reads";
     STREAMS_SHORT Gauge "annals_streams_short_of_time" STREAM, "Streams with less than alerts.time_left until a loss, and less than half of the service's span";
-    LAG Gauge "annals_lag_seconds" STREAM, "Seconds from the read edge to now, of the team with the largest lag";
+    LAG Gauge "annals_lag_seconds" STREAM, "Seconds from the end of the part that was read to now, of the team with the largest delay";
     WINDOW_AGE Gauge "annals_window_age_seconds" STREAM, "Seconds from the start of the oldest unsettled window of all teams to now";
     TIME_LEFT Gauge "annals_time_left_to_loss_seconds" STREAM, "Seconds until the service may drop unread events, of the team with the least time";
     TASK_FAILURES Gauge "annals_task_failures" TASK, "Consecutive failures, of the team with the most";
@@ -63,11 +63,11 @@ names! {
     TEAM_COMMITS Counter "annals_team_commits_total" STREAM_OF_TEAM, "Commits to the archive";
     TEAM_GAPS Gauge "annals_team_gaps" STREAM_OF_TEAM, "Recorded gaps that no later line withdrew";
     TEAM_GAP_AT Gauge "annals_team_gap_recorded_timestamp_seconds" STREAM_OF_TEAM, "Time of the record of the newest of these gaps, in seconds since 1970; 0 without a gap";
-    TEAM_LAG Gauge "annals_team_lag_seconds" STREAM_OF_TEAM, "Seconds from the read edge to now";
+    TEAM_LAG Gauge "annals_team_lag_seconds" STREAM_OF_TEAM, "Seconds from the end of the part that was read to now";
     TEAM_WINDOW_AGE Gauge "annals_team_window_age_seconds" STREAM_OF_TEAM, "Seconds from the start of the oldest unsettled window to now";
     TEAM_TIME_LEFT Gauge "annals_team_time_left_to_loss_seconds" STREAM_OF_TEAM, "Seconds until the service may drop unread events";
     TEAM_KEPT Gauge "annals_team_kept_seconds" STREAM_OF_TEAM, "Seconds for which the service shows an event; for billing, the estimated span of its ten entries";
-    TEAM_STREAM_LATE Gauge "annals_team_stream_late" STREAM_OF_TEAM, "1 when the stream is not within its lag";
+    TEAM_STREAM_LATE Gauge "annals_team_stream_late" STREAM_OF_TEAM, "1 when the stream missed at least three scheduled reads";
     TEAM_TASK_FAILURES Gauge "annals_team_task_failures" TASK_OF_TEAM, "Consecutive failures";
     TEAM_CONFLICTS Counter "annals_team_commit_conflicts_total" TASK_OF_TEAM, "Commits that lost against another writer of the team; their events are read again";
     TEAM_TASK_UNFINISHED Gauge "annals_team_task_unfinished" TASK_OF_TEAM, "1 while there is more to read than one round reads";

@@ -22,7 +22,7 @@ fn ledger() -> String {
 fn every_verb_finds_the_ledger_elsewhere() {
     let scene = Scene::with_ledger_elsewhere("");
     scene.service.world().fill(DAY, 0..3);
-    scene.run(&["doctor"]).says(&["none yet"]);
+    scene.run(&["doctor"]).says(&["no archive yet"]);
     scene.sync().ended(0).says(&[&format!("the archive is at {} with the ledger at {}", scene.location, ledger())]);
     scene.holds_and_rests();
     scene.is_signed();

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals::archive::Archive;
+use annals::cli::BucketRequests;
 use annals::model::{BucketLocation, Location};
-use annals::pipeline::BucketRequests;
 use annals::store::ObjectStore;
 use object_server::{ACCESS_KEY, BUCKET, Kind, ObjectServer, REGION, SECRET_KEY};
 

@@ -223,20 +223,3 @@ async fn old_windows_that_a_backfill_reads_empty_are_read_again_by_one_request()
         assert_eq!(asked.load(Ordering::Relaxed), 0, "sealed windows are not read again");
     }
 }
-
-#[tokio::test]
-async fn a_backfill_doubts_an_empty_window_after_busy_windows_of_the_same_backfill() {
-    let world = World::new("2026-11-20T00:20:00Z");
-    let is_read = |day: u64| day < 20 || day > 22;
-    for n in (0..31 * 70).filter(|n| is_read(n / 70)) {
-        let time = at(FIRST).plus(Duration::from_secs(n * 86_400 / 70)).to_string();
-        world.team().connections.push(connection(&format!("c{n}"), "d1", &time));
-    }
-    let since = Settings { since: Some(at(FIRST)), concurrency: 1, ..Settings::default() };
-    world.sync(&since).await;
-    let doubted = world.findings(FindingKind::Silence);
-    assert_eq!(doubted.len(), 3, "{doubted:?}");
-    assert_eq!(doubted[0].from, Some(at("2026-11-09T00:00:00Z")));
-    assert_eq!(world.window(Stream::Connections, "2026-11-09T00:00:00Z").state, WindowState::Settled);
-    assert_eq!(world.window(Stream::Connections, "2026-11-08T00:00:00Z").state, WindowState::Sealed);
-}

@@ -278,26 +278,6 @@ async fn a_first_404_of_the_team_history_is_asked_again_and_no_computers_confirm
 }
 
 #[tokio::test]
-async fn a_computer_without_its_deprecated_history_does_not_stop_the_others() {
-    let world = World::new(NOON);
-    world.team().is_old = true;
-    for time in ["2026-11-18T10:00:00Z", "2026-11-20T10:00:00Z"] {
-        world.team().connections.push(connection(time, "d2", time));
-    }
-    world.on_ask(|ask, _| match ask {
-        Ask::Page(query) if query.device.as_ref().is_some_and(|device| device.as_str() == "d1") => Some(missing()),
-        _ => None,
-    });
-    for _ in 0..2 {
-        world.sync(&settings()).await;
-        assert_eq!(world.held(Stream::Connections).len(), 2);
-    }
-    let left_out = world.findings(FindingKind::DeprecatedHistory);
-    assert!(left_out.iter().any(|finding| finding.subject == "d1"), "{left_out:?}");
-    assert!(!left_out.iter().any(|finding| finding.subject == "d2"), "{left_out:?}");
-}
-
-#[tokio::test]
 async fn the_program_stops_reading_a_service_that_repeats_one_page() {
     let world = World::new(NOON);
     let mut requests = 0;

@@ -82,9 +82,9 @@ fn released_and_kept_rows_are_all_rows_of_the_file() {
     for (draft, reason) in [
         (release("tables/none.parquet", &all[..1], &all[1..]), "tables/none.parquet: not a live file of quarantine"),
         (release(&data, &all[..1], &all[1..]), "not a live file of quarantine"),
-        (release(&path, &[], &all), "0 released and 2 kept rows do not make the file's 2 rows"),
-        (release(&path, &all[..1], &[]), "1 released and 0 kept rows do not make the file's 2 rows"),
-        (release(&path, &all, &all[..1]), "2 released and 1 kept rows do not make the file's 2 rows"),
+        (release(&path, &[], &all), "0 released and 2 kept rows are not the 2 rows of the file"),
+        (release(&path, &all[..1], &[]), "1 released and 0 kept rows are not the 2 rows of the file"),
+        (release(&path, &all, &all[..1]), "2 released and 1 kept rows are not the 2 rows of the file"),
     ] {
         let error = commit(&mut writer, draft).unwrap_err();
         assert!(matches!(&error, ArchiveError::Draft { .. }) && error.to_string().contains(reason), "{error}");

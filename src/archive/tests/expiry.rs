@@ -114,8 +114,8 @@ fn rows_expire_only_with_a_record() {
     assert!(contradicts(one(|record| record.rows_digest = sum(71)), "but removes 2 files with 7 rows"));
     assert!(is_protected(one(|record| record.policy = "activity = 1y".to_owned()), "is not a policy"));
     assert!(is_protected(one(|record| record.policy = "connections = 7 parsecs".to_owned()), "is not a policy"));
-    assert!(is_protected(one(|record| record.policy = "connections = 2y".to_owned()), "lets them expire at 2027-"));
-    assert!(is_protected(one(|record| record.at = at("2026-03-31T23:59:59Z")), "lets them expire at 2026-04-01"));
+    assert!(is_protected(one(|record| record.policy = "connections = 2y".to_owned()), "lets the rows expire at 2027-"));
+    assert!(is_protected(one(|record| record.at = at("2026-03-31T23:59:59Z")), "lets the rows expire at 2026-04-01"));
     assert_eq!(one(|record| record.at = at("2026-04-01T00:00:00Z")), None, "to the second");
     assert!(contradicts(one(|record| record.month = at("2025-03-02T00:00:00Z")), "expire twice, or"));
     let stays = expiring(|body| body.removes.truncate(1));
@@ -148,11 +148,11 @@ fn rows_under_a_hold_do_not_expire() {
     ] {
         let rule = broken_rule(&held(records), expiring(|_| {}));
         assert_eq!(rule.is_some(), is_refused, "{case}: {rule:?}");
-        assert!(!is_refused || is_protected(rule, "hold H protects them"), "{case}");
+        assert!(!is_refused || is_protected(rule, "hold H protects the rows"), "{case}");
     }
     // One line cannot release a hold and expire its rows.
     let at_once = expiring(|body| body.holds = vec![release("H")]);
-    assert!(is_protected(broken_rule(&held(vec![hold("H", None, None)]), at_once), "hold H protects them"));
+    assert!(is_protected(broken_rule(&held(vec![hold("H", None, None)]), at_once), "hold H protects the rows"));
 }
 
 #[test]

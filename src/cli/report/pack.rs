@@ -33,7 +33,7 @@ pub struct PackArgs {
     /// Only these reports, by id or name, with commas between [default: all reports that need no parameter]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     reports: Vec<String>,
-    /// A parameter of one report, as R02.burst_count=5; may be given more than once
+    /// A parameter of one report, such as R02.burst_count=5; repeatable
     #[arg(long, value_name = "REPORT.NAME=VALUE", value_parser = report_param)]
     param: Vec<(String, String, String)>,
     /// The creation time that the pack states; the same time gives the same bytes [default: now]

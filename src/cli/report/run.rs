@@ -29,7 +29,7 @@ pub struct RunArgs {
     /// The time whose people and computers the report shows [default: the end of the period]
     #[arg(long, value_name = "DATE", allow_hyphen_values = true)]
     as_of: Option<When>,
-    /// A parameter of the report; may be given more than once
+    /// A parameter of the report; repeatable
     #[arg(long, value_name = "NAME=VALUE", value_parser = param)]
     param: Vec<(String, String)>,
     #[command(flatten)]

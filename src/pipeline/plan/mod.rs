@@ -1,6 +1,5 @@
 //! Plans: the ranges to read, the order of reading, and the cost. Pure functions of the archive's state and the service's clock.
 
-pub mod bucket_requests;
 pub mod coverage;
 pub mod density;
 pub mod estimate;

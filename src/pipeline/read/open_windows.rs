@@ -50,7 +50,7 @@ impl Round<'_> {
             Some(TailEnd::Moved) => {}
             Some(TailEnd::Silent) if self.is_emptied(window).await? => return Ok(()),
             Some(TailEnd::Silent) => {
-                let why = "read empty, though events of it are archived";
+                let why = "the service answered with an empty list, but the archive holds events of this window";
                 let finding = self.finding(FindingKind::Silence, &window.to_string(), Some(window), why);
                 self.ctx.add(|batch| batch.defer_finding(finding)).await?;
             }

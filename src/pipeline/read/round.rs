@@ -1,7 +1,6 @@
 //! One stream's round: the state that its readings share.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::archive::{Finding, FindingKind};
@@ -33,8 +32,6 @@ pub struct Round<'a> {
     pub index: WindowIndex,
     /// The stream's windows as of the round's start.
     pub windows: Windows,
-    /// The events of settled windows, by start, with those of this round.
-    pub counts: Mutex<BTreeMap<Instant, u64>>,
     /// The round's budget for unstable ranges.
     pub budget: Arc<SplitBudget>,
 }

@@ -1,8 +1,5 @@
 //! A segment of a span becomes a batch: events of windows, changes of the windows' records, and findings.
 
-use std::collections::BTreeMap;
-use std::sync::{MutexGuard, PoisonError};
-
 use crate::archive::{ArchiveError, Finding, FindingKind, TeamWriter, WindowState};
 use crate::collect::{RangeOutcome, Segment};
 use crate::model::ranges::clip;
@@ -48,10 +45,6 @@ impl Round<'_> {
             let mut change = WindowChange::new(self.stream, window, read_at);
             change.ended_at = self.ctx.service().now().max(read_at);
             (change.walks, change.requests) = (segment.stats.walks, segment.stats.requests);
-            let owned = segment.owned_by(window);
-            if purpose == Purpose::Settle {
-                *self.counts().entry(window.start).or_default() += owned;
-            }
             if is_unstable && purpose == Purpose::Settle {
                 change.unstable = Some(part);
                 batch.findings.extend(self.unstable(part));
@@ -60,10 +53,7 @@ impl Round<'_> {
             } else if purpose == Purpose::Settle && segment.began_at.is_some_and(|at| at < window.end.plus(self.lag)) {
                 // By the answer's own date the lag has not passed. Either this date or the date that planned the reading is wrong.
                 tracing::debug!(stream = %self.stream, %window, "read before its lag had passed");
-            } else if clip(window, segment.range) == Some(window)
-                && owned == 0
-                && let Some((finding, is_believed)) = self.empty_answer(window, read_at).await?
-            {
+            } else if let Some((finding, is_believed)) = self.empty_answer(window, &segment, read_at).await? {
                 change.confirmed = is_believed.then_some(part);
                 batch.defer_finding(finding);
             } else {
@@ -91,23 +81,20 @@ impl Round<'_> {
         self.finding(FindingKind::UnstableWindow, &part.to_string(), Some(part), why)
     }
 
-    fn counts(&self) -> MutexGuard<'_, BTreeMap<Instant, u64>> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The doubt about an empty answer, read `at`, for a window that has archived events or usually has some. The program
     /// believes the answer only if no later re-scan will read the window again.
-    async fn empty_answer(&self, window: Range, at: Instant) -> Doubt {
+    async fn empty_answer(&self, window: Range, segment: &Segment, at: Instant) -> Doubt {
+        if clip(window, segment.range) != Some(window) || segment.owned_by(window) > 0 {
+            return Ok(None);
+        }
         let record = self.windows.get(&window.start);
         let held = record.map_or(0, |held| held.events);
         // A re-scan counts the events that the service no longer shows.
         if held > 0 && record.is_some_and(|record| record.state != WindowState::Provisional) {
             return Ok(None);
         }
-        let before = |counts: &BTreeMap<Instant, u64>| -> Vec<u64> {
-            counts.range(..window.start).rev().take(USUAL_WINDOWS).map(|(_, events)| *events).collect()
-        };
-        let mut before = before(&self.counts());
+        let before = self.windows.range(..window.start).rev().take(USUAL_WINDOWS);
+        let mut before: Vec<u64> = before.map(|(_, held)| held.events).collect();
         before.sort_unstable();
         let usual = before.get(before.len() / 2).copied().unwrap_or(0);
         let is_usual = held == 0 && (usual < USUAL_EVENTS_MIN || before.len() < USUAL_WINDOWS);

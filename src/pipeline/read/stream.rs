@@ -1,10 +1,10 @@
 //! One round of a windowed stream: first the new events of open windows, then windows past their lag, then re-scans.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::api::{ApiError, PageQuery};
-use crate::archive::{Finding, FindingKind, ReadPoint, WindowState};
+use crate::api::ApiError;
+use crate::archive::{Finding, FindingKind, ReadPoint};
 use crate::collect::Lists;
 use crate::model::{Dataset, DeviceId, Instant, Stream};
 use crate::planted::{self, Bug};
@@ -18,7 +18,6 @@ use crate::pipeline::plan::window_index::{WindowIndex, windows_of};
 use crate::pipeline::read::round::{Purpose, Round};
 use crate::pipeline::team::context::TeamContext;
 
-const TEAM_HISTORY: &str = "history/devices";
 /// The wait before the service is asked again for a history that it does not seem to have.
 const NOT_FOUND_PAUSE: Duration = Duration::from_secs(3);
 
@@ -46,59 +45,25 @@ pub async fn read_stream(ctx: &TeamContext, stream: Stream, first: Instant, now:
 /// Reads the deprecated history of each computer.
 async fn read_computers(ctx: &TeamContext, first: Instant, now: Instant) -> Result<(), RoundError> {
     let (team, stream) = (&ctx.team, Stream::Connections);
-    let mut lists: Vec<Option<DeviceId>> = ctx.source.devices(team).await?.body.ids.into_iter().map(Some).collect();
+    let lists: Vec<Option<DeviceId>> = ctx.source.devices(team).await?.body.ids.into_iter().map(Some).collect();
     if lists.is_empty() {
         tracing::warn!(%team, "the service lists no computers: without their histories, Annals confirms no connections");
         ctx.deferred().unread.insert(stream);
         return Ok(());
     }
-    let reason = "the service has no team history: Annals reads the deprecated history of each computer";
-    note_deprecated(ctx, TEAM_HISTORY, lists.len(), reason, now).await?;
+    note_deprecated(ctx, lists.len(), now).await?;
     // The beginning of the archive is recorded once.
-    ctx.inbox.commit().await?;
-    let read = read_lists(ctx, stream, first, now, &lists).await;
-    let absent = if is_not_found(&read) { absent_computers(ctx, &lists, now).await? } else { Vec::new() };
-    lists.retain(|list| !absent.contains(list));
-    if absent.is_empty() || lists.is_empty() {
-        return read;
-    }
-    for device in absent.iter().flatten() {
-        tracing::warn!(%team, %device, "the service does not show this computer's history: Annals reads the others");
-        let reason = "the service lists this computer, and does not show its history: Annals does not read its events";
-        note_deprecated(ctx, device.as_str(), 1, reason, now).await?;
-    }
-    // The events that were read before the error are not counted twice.
     ctx.inbox.commit().await?;
     read_lists(ctx, stream, first, now, &lists).await
 }
 
-/// The computers that the service lists, but whose history it does not have. A computer that is no longer listed was removed: the
-/// next round reads without it.
-async fn absent_computers(
-    ctx: &TeamContext,
-    lists: &[Option<DeviceId>],
-    now: Instant,
-) -> Result<Vec<Option<DeviceId>>, RoundError> {
-    let listed = ctx.source.devices(&ctx.team).await?.body.ids;
-    let (start, mut absent) = (now.seconds(), Vec::new());
-    for list in lists.iter().filter(|list| list.as_ref().is_some_and(|device| listed.contains(device))) {
-        let (stream, device) = (Stream::Connections, list.clone());
-        let query = PageQuery { stream, start, stop: start, offset: 0, limit: 1, device };
-        let answer = ctx.source.page(&ctx.team, &query).await.map(|_| ()).map_err(RoundError::from);
-        absent.extend(is_not_found(&answer).then(|| list.clone()));
-    }
-    Ok(absent)
-}
-
-/// Whether the service has no such history, or a path cannot hold the computer's id.
 fn is_not_found(read: &Result<(), RoundError>) -> bool {
-    matches!(read, Err(RoundError::Api(ApiError::NotFound { .. } | ApiError::Rejected { status: 0, .. })))
+    matches!(read, Err(RoundError::Api(ApiError::NotFound { .. })))
 }
 
 /// Whether an earlier round found that the service has no team history.
 fn is_known_absent(ctx: &TeamContext) -> bool {
-    let is_it = |finding: &Finding| finding.kind == FindingKind::DeprecatedHistory && finding.subject == TEAM_HISTORY;
-    ctx.with_state(|state| state.findings.iter().any(|(_, finding)| is_it(finding)))
+    ctx.with_state(|state| state.findings.iter().any(|(_, found)| found.kind == FindingKind::DeprecatedHistory))
 }
 
 /// If `history/devices` has answered before, a 404 is a fault. The deprecated history has the same events with other
@@ -126,9 +91,7 @@ async fn read_lists(
     let mut index = WindowIndex::new(ctx.settings.grid, &windows);
     index.extend(begins, now);
     let (lag, budget) = (lag(&record, &ctx.settings), Arc::default());
-    let settled = windows.iter().filter(|(_, held)| held.state != WindowState::Provisional);
-    let counts = Mutex::new(settled.map(|(start, held)| (*start, held.events)).collect());
-    let round = Round { ctx, stream, now, lists, lag, index, windows, counts, budget };
+    let round = Round { ctx, stream, now, lists, lag, index, windows, budget };
     if record.begins != plan.begins {
         round.begin(begins, record.begins).await?;
     }
@@ -156,14 +119,10 @@ async fn read_lists(
     Ok(())
 }
 
-async fn note_deprecated(
-    ctx: &TeamContext,
-    subject: &str,
-    lists: usize,
-    reason: &str,
-    now: Instant,
-) -> Result<(), RoundError> {
-    let finding = Finding::new(Some(Stream::Connections), FindingKind::DeprecatedHistory, subject, reason, now);
+async fn note_deprecated(ctx: &TeamContext, lists: usize, now: Instant) -> Result<(), RoundError> {
+    let reason = "the service has no team history: Annals reads the deprecated history of each computer";
+    let finding =
+        Finding::new(Some(Stream::Connections), FindingKind::DeprecatedHistory, "history/devices", reason, now);
     let finding = Finding { count: lists as u64, ..finding };
     Ok(ctx.add(|batch| batch.defer_finding(finding)).await?)
 }

@@ -90,7 +90,7 @@ impl TeamContext {
         if let Some(permit) = self.budget.try_reserve(events) {
             return Ok(permit);
         }
-        // Count first: from now on no team holds events back.
+        // Count this reading as waiting first: then every team commits the events that it holds.
         let _waits = self.budget.waits();
         self.inbox.commit().await?;
         Ok(self.budget.reserve(events).await)

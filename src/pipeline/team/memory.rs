@@ -130,8 +130,8 @@ impl TeamMemory {
         self.state().billing = entries;
     }
 
-    /// The time of the last list of computers, if a new list would be the same. Activity is read and reports every change.
-    /// The archive must know the same computers as after that list.
+    /// The time of the last list of computers, if a new list would be the same: activity was read lately and reports every
+    /// change, and the archive knows the same computers as after that list.
     pub fn listed_at(&self, known: (usize, usize)) -> Option<Instant> {
         let (state, now) = (self.state(), self.service.now());
         let listed = state.listed.filter(|listed| listed.known == known && !state.is_activity_silent)?;

@@ -13,11 +13,11 @@ use crate::report::{TeamNames, printable};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Health {
-    /// Not read within its lag.
+    /// Missed at least three scheduled reads, or was never read and the last try failed.
     Late,
     /// Not read yet.
     Waiting,
-    /// Read within its lag.
+    /// Read as scheduled.
     Fresh,
 }
 

@@ -54,16 +54,12 @@ pub fn check(
         let removal = removed.get(path).copied();
         // A complete order leaves no file that a line removed before.
         let is_covered = |team| removal.is_none_or(|of| last_orders.get(team).is_some_and(|last| of.seq <= *last));
-        let (pending, order) = match removal.and_then(|removal| removal.order.as_deref()) {
-            Some(order) if is_unfinished(order) => (Some(order), None),
-            order => (None, order),
-        };
-        if let Some(pending) = pending {
-            let detail = format!("order {pending} erased this file, but it still exists: give the order again");
-            report.notice(FaultCode::UnfinishedErasure, path, detail);
-        } else if is_order(path) {
-            report.notice(FaultCode::UnfinishedErasure, path, "`annals status` names this order: give it again");
-        }
+        let order = removal.and_then(|removal| removal.order.as_deref());
+        let (pending, order) = order.map_or((None, None), |order| match is_unfinished(order) {
+            true => (Some(order), None),
+            false => (None, Some(order)),
+        });
+        notice_unfinished(path, pending, report);
         // No program leaves a link or such a name outside `scratch/`, so its age excuses nothing.
         let is_young = entry.modified >= since && (entry.irregular.is_none() || is_scratch);
         let is_kept = order.is_none() && (is_young || removal.is_some_and(|removal| removal.at >= since));
@@ -90,12 +86,26 @@ pub fn check(
             _ => report_orphan(store, entry, (order, removal), &contents, report),
         }
     }
-    for (team, lines) in overdue {
-        let (files, last) = (lines.len(), lines.iter().max().expect("BUG: each entry has a line"));
-        let detail = format!("{files} files exist that lines up to {last} removed before the grace: run annals vacuum");
-        report.notice(FaultCode::RetiredFile, ledger_of(&team), detail);
-    }
+    overdue.into_iter().for_each(|(team, lines)| notice_overdue(&team, &lines, report));
     Ok(())
+}
+
+/// Names a file that the unfinished order `pending` replaced, or the record of an unfinished order.
+fn notice_unfinished(path: &str, pending: Option<&str>, report: &mut VerifyReport) {
+    let detail = match pending {
+        Some(order) => format!("order {order} erased this file, but it still exists: give the order again"),
+        None if is_order(path) => "`annals status` names this order: give it again".to_owned(),
+        None => return,
+    };
+    report.notice(FaultCode::UnfinishedErasure, path, detail);
+}
+
+/// Counts the files of a team that `lines` removed before the grace.
+fn notice_overdue(team: &TeamKey, lines: &[LedgerSeq], report: &mut VerifyReport) {
+    let Some(last) = lines.iter().max() else { return };
+    let files = lines.len();
+    let detail = format!("{files} files exist that lines up to {last} removed before the grace: run annals vacuum");
+    report.notice(FaultCode::RetiredFile, ledger_of(team), detail);
 }
 
 fn report_orphan(

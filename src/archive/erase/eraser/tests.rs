@@ -203,8 +203,8 @@ fn columns_with_words_of_the_service_stay() {
 /// The names of a person beside a pseudonym would say whose pseudonym it is. Namesakes keep theirs.
 #[test]
 fn the_own_row_of_a_person_loses_what_describes_the_person() {
-    let text = |name, texts: [&str; 4]| (name, Arc::new(StringArray::from(texts.to_vec())) as ArrayRef);
-    let batch = RecordBatch::try_from_iter([
+    let text = |name, texts: [&str; 4]| (name, Arc::new(StringArray::from(texts.to_vec())) as ArrayRef, true);
+    let batch = RecordBatch::try_from_iter_with_nullable([
         text("user_id", ["u-1", "u-2", "u-3", "u-4"]),
         text("email", ["x@example.com", "Ann@example.com", "bert@example.com", "cleo@example.com"]),
         text("first_name", ["Ann", "Ann", "Ann", "Cleo"]),

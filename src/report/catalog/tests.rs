@@ -42,7 +42,7 @@ fn a_valid_header_is_parsed() {
     let chart = report.chart.as_ref().unwrap();
     assert_eq!((chart.kind, chart.column(ChartRole::Series), chart.is_log), (ChartKind::Columns, Some("c"), true));
     assert_eq!((report.rows.sql.as_str(), report.rows.line), ("SELECT $n AS a", 14));
-    assert_eq!(report.chart_rows.as_ref().unwrap().line, 15);
+    assert_eq!(report.chart_rows.as_ref().unwrap().line, 16);
     assert_eq!(report.sha256, crate::model::Digest::of(GOOD.as_bytes()));
 }
 

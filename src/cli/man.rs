@@ -37,7 +37,7 @@ pub fn run(args: &ManArgs) -> Result<Exit, Error> {
         Some(directory) => {
             let written = create_dir_all(directory).and_then(|()| clap_mangen::generate_to(definition(), directory));
             let place = directory.display();
-            written.map_err(|source| Error::io(format!("cannot write the manual pages into {place}"), source))?;
+            written.map_err(|e| Error::Usage(format!("cannot write the manual pages into {place}: {e}")))?;
         }
         None => {
             let mut page = Vec::new();

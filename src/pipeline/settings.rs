@@ -114,15 +114,8 @@ impl Settings {
         u32::try_from(self.rescan.len()).expect("BUG: a configuration has few tiers")
     }
 
-    /// Whether a settled window must be re-scanned. A shorter list of ages does not cancel its last re-scan. A window that a
-    /// backfill read empty waits for the first age after that reading.
+    /// Whether a settled window must be re-scanned. A shorter list of ages does not cancel its last re-scan.
     pub fn is_rescan_due(&self, held: &WindowRecord, now: Instant) -> bool {
-        let backfilled_at = held.settled_at.filter(|at| self.tiers_passed(held.range.end, *at) == self.tiers());
-        if let (0, Some(at), Some(first)) = (held.events, backfilled_at, self.rescan.first())
-            && now < at.plus(*first)
-        {
-            return false;
-        }
         let done = held.rescans.min(self.tiers().saturating_sub(1));
         let is_due = self.tiers() == 0 || self.tiers_passed(held.range.end, now) > done;
         held.state == WindowState::Settled && is_due

@@ -50,7 +50,7 @@ pub fn pin_files(cache: &Cache, archive: &Archive, files: &[FileEntry]) -> Resul
     cache.pin(archive.store().as_ref(), files).map_err(|error| match error {
         CacheError::Archive(error) => ReportError::Engine(format!("{ARCHIVE_FAILED}{error}")),
         CacheError::TooSmall { .. } => ReportError::TooLarge(error.to_string()),
-        other => ReportError::Cache(other.to_string()),
+        CacheError::Io { .. } => ReportError::Cache(error.to_string()),
     })
 }
 

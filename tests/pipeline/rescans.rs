@@ -1,10 +1,8 @@
 //! Rounds over a small team in virtual time: re-scans find what appeared or changed after a window was settled.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use annals::api::PageQuery;
 use annals::archive::{FindingKind, WindowState};
 use annals::model::{EventId, RawEvent, ServedTime, Stream};
 use annals::pipeline::{Settings, status};
@@ -106,16 +104,8 @@ async fn a_changed_event_is_not_late() {
 
 /// The newest event of an open window, and entries of billing that stay in their window or leave it.
 #[tokio::test]
-async fn an_event_whose_time_is_corrected_is_a_revision() {
-    let moved = |text: &str, time: &str| {
-        let event = connection("one", "d1", time);
-        RawEvent::new(text.to_owned().into(), false, event.id, event.time)
-    };
+async fn a_billing_entry_whose_time_is_corrected_is_a_revision() {
     let world = World::new("2026-11-20T10:00:00Z");
-    world.team().connections = vec![
-        connection("before", "d1", "2026-11-20T09:00:00Z"),
-        moved(r#"{"id":"one","timestamp":1,"connectionClosedEvent":{}}"#, "2026-11-20T09:50:00Z"),
-    ];
     let entries = |minute: &str, day: &str| {
         let corrected = |id: &str, time: &str| {
             let text = format!(r#"{{"id":"{id}","timestamp":"{time}","event":{{"paymentSucceeded":{{}}}}}}"#);
@@ -128,21 +118,17 @@ async fn an_event_whose_time_is_corrected_is_a_revision() {
     };
     world.team().billing = entries("0", "18");
     world.sync(&settings()).await;
-    world.team().connections[1] =
-        moved(r#"{"id":"one","timestamp":2,"connectionClosedEvent":{}}"#, "2026-11-20T09:50:01Z");
     world.team().billing = entries("1", "20");
     for now in ["2026-11-20T10:10:00Z", "2026-11-21T00:20:00Z", "2026-11-24T01:00:00Z"] {
         world.set_now(now);
         world.sync(&settings()).await;
     }
     let revisions = |stream, id| world.revisions(stream, id);
-    assert_eq!(revisions(Stream::Connections, "before"), [1]);
-    assert_eq!(revisions(Stream::Connections, "one"), [1, 2]);
     assert_eq!((revisions(Stream::Billing, "b1"), revisions(Stream::Billing, "b2")), (vec![1, 2], vec![1, 2]));
     let mut changed: Vec<String> =
         world.findings(FindingKind::ChangedUpstream).into_iter().map(|finding| finding.subject).collect();
     changed.sort();
-    assert_eq!(changed, ["b1", "b2", "one"]);
+    assert_eq!(changed, ["b1", "b2"]);
 }
 
 /// The archive adds no row for a correction that is taken back, because two servers may alternate.
@@ -176,50 +162,4 @@ async fn the_status_after_a_sync_until_a_day_is_read_to_that_day() {
     let connections = status.streams.iter().find(|stream| stream.stream == Stream::Connections).unwrap();
     assert_eq!((connections.settled_to, connections.read_to), (Some(until), Some(until)));
     assert_eq!(connections.lag_seconds, Some(12 * 3600));
-}
-
-const FIRST: &str = "2026-10-20T00:00:00Z";
-
-/// The old windows that a round asks for: older than the last re-scan at the time of the backfill.
-fn count_old_requests(world: &World) -> Arc<AtomicU64> {
-    let (asked, until) = (Arc::new(AtomicU64::new(0)), at("2026-11-16T00:00:00Z").seconds());
-    let counted = asked.clone();
-    world.on_ask(move |ask, _| {
-        let is_old = |query: &PageQuery| query.stream == Stream::Connections && query.start < until;
-        counted.fetch_add(u64::from(matches!(ask, Ask::Page(query) if is_old(query))), Ordering::Relaxed);
-        None
-    });
-    asked
-}
-
-#[tokio::test]
-async fn old_windows_that_a_backfill_reads_empty_are_read_again_by_one_request() {
-    let since = Settings { since: Some(at(FIRST)), ..Settings::default() };
-    for is_empty in [true, false] {
-        let world = World::new("2026-11-20T00:20:00Z");
-        world.sync(&since).await;
-        assert_eq!(world.window(Stream::Connections, FIRST).state, WindowState::Settled);
-        if !is_empty {
-            // The service answered an empty list by mistake.
-            for hour in 0..600 {
-                let time = at(FIRST).plus(Duration::from_secs(hour * 3600)).to_string();
-                world.team().connections.push(connection(&format!("c{hour}"), "d1", &time));
-            }
-        }
-        let asked = count_old_requests(&world);
-        for (now, requests) in [("2026-11-20T00:50:00Z", 0), ("2026-11-20T01:30:00Z", 1)] {
-            world.set_now(now);
-            world.sync(&since).await;
-            let asked = asked.swap(0, Ordering::Relaxed);
-            assert!(if is_empty { asked == requests } else { asked >= requests }, "{asked} requests at {now}");
-        }
-        assert_eq!(world.held(Stream::Connections).len(), if is_empty { 0 } else { 600 });
-        // A window whose re-scan finds events is read once more.
-        world.sync(&since).await;
-        assert_eq!(world.window(Stream::Connections, FIRST).state, WindowState::Sealed);
-        let asked = count_old_requests(&world);
-        world.set_now("2026-11-20T03:00:00Z");
-        world.sync(&since).await;
-        assert_eq!(asked.load(Ordering::Relaxed), 0, "sealed windows are not read again");
-    }
 }

@@ -152,9 +152,7 @@ fn settled(run: &Run, team: &Team, state: &TeamState, broken: &mut Vec<String>) 
         if is_early && *stream != Stream::Billing && window.reads > 0 {
             broken.push(format!("I9: {} {stream} was settled before its lag had passed: {window:?}", team.id));
         }
-        // A backfill's empty window is read once more, an hour after its first reading.
-        let first_read = window.settled_at.filter(|_| window.events == 0).unwrap_or(window.range.end);
-        let age = now.since(window.range.end.max(first_read));
+        let age = now.since(window.range.end);
         let must = match age.as_secs() {
             0..43_200 => continue,
             43_200..273_600 => WindowState::Settled,

@@ -200,11 +200,10 @@ const ASSUMED: &str = "\
 ## Assumptions about the service
 
 - Each answer is documented data, an error, or a body whose form is invalid.
-- An event keeps its time. If the service corrects the time of a billing entry, or of a connection event within its window, the row
-  of the new time is the next revision, with a finding `changed_upstream`. If the new time of a connection event is in another window,
-  both rows stay with revision 1, and the re-scan of the old window is a finding `no_longer_served`. The same is true within a window
-  of more than 100,000 events, but there no finding tells of it. If the service takes a correction back, another finding
-  `changed_upstream` names the revision that it shows again; the last revision of the archive stays the corrected one. An event appears
+- An event keeps its time. If the service corrects the time of a billing entry, the row of the new time is the next revision, with a finding
+  `changed_upstream`. If it corrects the time of a connection event, both rows can stay with revision 1. If the new time is in another window, the
+  re-scan of the old window is a finding `no_longer_served`; within a window, no finding tells of it. If the service takes a correction back, another
+  finding `changed_upstream` names the revision that it shows again; the last revision of the archive stays the corrected one. An event appears
   at most 72 hours after the end of its window.
 - Only three things delete history: the removal of a computer, the end of the plan's span, and the limit of ten billing entries.
 - The `Date` header is the service's clock, correct to a few minutes. Without the header, the program uses the machine's clock.

@@ -25,8 +25,6 @@ use crate::threads::both;
 
 /// Fewer events do not justify a thread.
 const EVENTS_A_THREAD_MIN: usize = 4_000;
-/// A window with more archived events takes too much memory to be joined whole.
-const WHOLE_WINDOW_EVENTS_MAX: u64 = 100_000;
 
 /// Makes one commit of the batch and of the sessions of `chunk`. `uncommitted` are read points of connections that no commit
 /// holds. `seen_at` is the service's clock, `now` the machine's clock.
@@ -118,7 +116,7 @@ impl<'a> Flush<'a> {
         // Billing shows only the ten newest entries: older entries are missing from the answer, but not deleted.
         let proved = changes.iter().filter_map(|change| change.confirmed).filter(|_| stream != Stream::Billing);
         let proved: Vec<Range> = proved.collect();
-        let mut stored = self.stored((stream, window), &events, &proved)?;
+        let mut stored = self.stored(stream, &events, &proved)?;
         recognise(&mut stored, &events, self.ctx.writer.salts())?;
         let added = self.rows_of(stream, &events, &mut ArchivedEvents::new(&stored))?;
         let state = self.ctx.writer.state();
@@ -223,28 +221,23 @@ impl<'a> Flush<'a> {
     /// The archived events that the batch may repeat, or that a complete reading must contain.
     fn stored(
         &mut self,
-        (stream, window): StreamWindow,
+        stream: Stream,
         events: &[CountedEvent],
         proved: &[Range],
     ) -> Result<Vec<StoredEvent>, ArchiveError> {
-        let (writer, has_ids) = (self.ctx.writer, events.iter().any(|held| held.event.id.is_some()));
-        if stream == Stream::Billing && has_ids {
+        let rows = self.ctx.writer.rows();
+        if stream == Stream::Billing && !events.is_empty() {
             if self.billing.is_none() {
-                let all = Range::new(Instant::EARLIEST, Instant::LATEST);
-                self.billing = Some(writer.rows().events_in(stream, all)?);
+                self.billing = Some(rows.events_in(stream, Range::new(Instant::EARLIEST, Instant::LATEST))?);
             }
             return Ok(self.billing.clone().unwrap_or_default());
         }
-        // The service may correct the time of an event with an id.
-        let held = writer.state().windows.get(&(stream, window.start)).map_or(0, |record| record.events);
-        let whole = (has_ids && held <= WHOLE_WINDOW_EVENTS_MAX).then_some(window);
         let times = || events.iter().filter_map(|held| held.event.at());
-        let ranges = || proved.iter().copied().chain(whole);
-        let starts = times().chain(ranges().map(|range| range.start));
+        let starts = times().chain(proved.iter().map(|range| range.start));
         let after = |at: Instant| Instant::from_nanos(at.nanos() + 1);
-        let ends = times().map(after).chain(ranges().map(|range| range.end));
+        let ends = times().map(after).chain(proved.iter().map(|range| range.end));
         match (starts.min(), ends.max()) {
-            (Some(start), Some(end)) => writer.rows().events_in(stream, Range::new(start, end)),
+            (Some(start), Some(end)) => rows.events_in(stream, Range::new(start, end)),
             _ => Ok(Vec::new()),
         }
     }

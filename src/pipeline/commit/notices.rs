@@ -140,7 +140,7 @@ pub fn taken_back(
         let finding = Finding::new(Some(stream), FindingKind::ChangedUpstream, subject, &reason, ctx.seen_at);
         let is_same = |known: &Finding| (&known.subject, &known.reason) == (&finding.subject, &finding.reason);
         let is_new = !ctx.writer.state().findings.iter().any(|(_, known)| is_same(known));
-        is_new.then(|| Finding { from: Some(event.time), to: Some(event.time), ..finding })
+        is_new.then_some(Finding { from: Some(event.time), to: Some(event.time), ..finding })
     };
     stored.iter().filter_map(shown).collect()
 }

@@ -17,7 +17,7 @@ pub fn rescan_stride(windows: &Windows, rescans: &[Range]) -> Duration {
     let held = rescans.iter().filter_map(|part| Some(windows.range(..=part.start).next_back()?.1));
     let (events, seconds) =
         held.fold((1, 1), |(events, seconds), held| (events + held.events, seconds + held.range.length().as_secs()));
-    Duration::from_secs(seconds.saturating_mul(SPAN_EVENTS_TARGET) / events).clamp(Duration::from_secs(1), STRIDE_MAX)
+    Duration::from_secs(seconds.saturating_mul(SPAN_EVENTS_TARGET) / events).max(Duration::from_secs(1))
 }
 
 /// Cuts ranges into spans of about [`SPAN_EVENTS_TARGET`] events each: one span covers many quiet windows, and a busy day takes

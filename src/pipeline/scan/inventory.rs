@@ -3,7 +3,7 @@
 //!
 //! The ledger records the last scan of each part, and whether the token may see the part. A hidden part does not count as deleted.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::api::{ApiError, Computers};
 use crate::archive::{ArchiveError, Draft};
@@ -135,7 +135,7 @@ async fn send(
             let shown = read(what, users(ctx.source.users(&ctx.team).await?.body.text()))?;
             // Every team has an admin. An empty list would make each user look removed.
             let had = ctx.with_state(|state| state.last_scan(part).map_or(0, |scan| scan.entities));
-            if had > 0 && shown.parts.get(&part).is_some_and(|users| users.is_empty()) {
+            if had > 0 && shown.parts.get(&part).is_some_and(BTreeMap::is_empty) {
                 let detail = format!("an empty list, though the team had {had} users at the last scan");
                 return Err(ApiError::Unexpected { what: what.to_owned(), detail });
             }

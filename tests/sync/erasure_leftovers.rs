@@ -13,6 +13,7 @@ fn an_order_and_an_expiry_remove_what_a_killed_query_spilled() {
     program.configure("[sql]\ntemp_directory = \"spill\"\n");
     let spilled = program.home().join("spill/annals-sql-left/duckdb_temp_storage-0.tmp");
     for arguments in [&ORDER[..], &["retention", "apply"]] {
+        fs::create_dir_all(spilled.parent().unwrap()).unwrap();
         put(&spilled, PEER.as_bytes());
         program.run(arguments).ended(0);
         assert!(!spilled.try_exists().unwrap(), "{arguments:?}");

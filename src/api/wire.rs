@@ -274,7 +274,7 @@ struct Answer<'a> {
     lists: Vec<Vec<&'a RawValue>>,
     has_more: Option<&'a str>,
     next_offset: Option<&'a str>,
-    /// The answer reports an error beside the list.
+    /// The answer holds an error, too.
     has_error: bool,
 }
 

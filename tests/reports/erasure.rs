@@ -86,7 +86,7 @@ fn masked(text: &str) -> String {
     made + rest
 }
 
-/// A line before the order, without what the roster says of the person beside the address and the id.
+/// A row of a report, as it must be after the order: the roster keeps no name and no IP address of the person.
 fn without_details(line: &str) -> String {
     let line = line.replace("Cleo@alpine.example", EMAIL).replace(r#""Cleo Example""#, "null");
     match line.contains(USER) {

@@ -25,7 +25,7 @@ const WORDS: [&str; 7] =
     ["outcome", "member_kind", "grantee_kind", "role", "remote_access", "tunnel_id", "source_type"];
 /// Columns of the roster that name the person of the row.
 const PERSON: [&str; 2] = ["user_id", "email"];
-/// Columns of the roster that describe this person. A pseudonym beside them would not hide the person.
+/// Columns of the roster that describe this person. If they stayed, they would tell whose pseudonym the row holds.
 const OF_PERSON: [&str; 4] = ["first_name", "last_name", "annotations", "last_used_ip"];
 /// The number of hash digits in the id of an event whose id Annals made from its content.
 const CONTENT_ID_DIGITS: usize = 32;

@@ -115,8 +115,8 @@ pub fn changed(ctx: &CommitContext<'_>, stream: Stream, added: &NewRows) -> Vec<
     changed.collect()
 }
 
-/// Ids of which the service shows an earlier revision again, once for each pair of revisions. The archive adds no row: two
-/// servers that alternate would add rows for ever.
+/// Finds corrections that the service takes back: it shows an earlier revision of an id again. Each pair of revisions is found
+/// once. The archive adds no row, because two servers that alternate would add rows for ever.
 pub fn taken_back(
     ctx: &CommitContext<'_>,
     stream: Stream,

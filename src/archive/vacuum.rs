@@ -15,8 +15,8 @@ use super::erase::is_order;
 use super::ledger::Line;
 use super::ledger_files::{ledger_days, lines_of};
 use super::published::PublishedTables;
-use super::replay::replay;
-use super::{Archive, ArchiveError, Body, TeamWriter};
+use super::replay::{replay, replay_for_reading};
+use super::{Archive, ArchiveError, Body, TeamState, TeamWriter};
 
 /// A file that no line names now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,9 +52,17 @@ impl Archive {
         };
         let since = store.now()?.minus(grace);
         let uploads = abandoned_uploads(store, &key, since);
-        let (unnamed, foreign) = unnamed(store, self.id(), team)?;
+        let whole = || replay(store, self.id(), team).map(|replay| replay.state);
+        let early = planted::is(Bug::VacuumReadsFirst).then(whole).transpose()?;
+        let (mut unnamed, foreign) = files_of(store, &key)?;
+        let known = || replay_for_reading(store, self.id(), team).map(|replay| replay.state);
+        retain_unnamed(&mut unnamed, &early.clone().map_or_else(known, Ok)?);
         let recent = paths_within(store, &key, since, |body| body.removes)?;
         let is_recent = |entry: &Listed| entry.modified >= since || recent.contains(&entry.path);
+        if !unnamed.iter().all(is_recent) {
+            // Only the whole ledger allows a removal: a snapshot may leave out files.
+            retain_unnamed(&mut unnamed, &early.map_or_else(whole, Ok)?);
+        }
         let (kept, expired): (Vec<Listed>, Vec<Listed>) = unnamed.into_iter().partition(is_recent);
         let published = published(store, &key, since, &expired)?;
         let file = |entry: Listed| ObsoleteFile { path: entry.path, bytes: entry.bytes };
@@ -158,23 +166,22 @@ pub(super) fn abort_uploads(store: &dyn Store, team: &TeamId) -> Result<(), Stor
     found.iter().filter(|upload| upload.path.contains(&of_team)).try_for_each(|upload| store.abort_upload(upload))
 }
 
-/// The files of a team that no line names now, with the scratch files that no writer has open, and its foreign entries.
+/// The files of a team that no line names now, with the scratch files that no writer has open, and its foreign entries. Reads
+/// the whole ledger.
 pub(super) fn unnamed(
     store: &dyn Store,
     archive_id: &str,
     team: &TeamId,
 ) -> Result<(Vec<Listed>, Vec<Unerased>), ArchiveError> {
-    let key = TeamKey::of(team);
-    let early = planted::is(Bug::VacuumReadsFirst).then(|| replay(store, archive_id, team)).transpose()?;
-    let (mut listed, foreign) = files_of(store, &key)?;
-    // Do not trust a snapshot here: vacuum would remove the files that it left out.
-    let state = match early {
-        Some(replay) => replay.state,
-        None => replay(store, archive_id, team)?.state,
-    };
+    let (mut listed, foreign) = files_of(store, &TeamKey::of(team))?;
+    retain_unnamed(&mut listed, &replay(store, archive_id, team)?.state);
+    Ok((listed, foreign))
+}
+
+/// Drops the files that the lines up to `state` name.
+fn retain_unnamed(listed: &mut Vec<Listed>, state: &TeamState) {
     let salts: BTreeSet<String> = state.salt_paths().collect();
     listed.retain(|entry| !state.files.contains_key(&entry.path) && !salts.contains(&entry.path));
-    Ok((listed, foreign))
 }
 
 /// Whether another writer may still name one of these files: a young file of the team that no line has named.

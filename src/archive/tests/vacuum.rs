@@ -126,7 +126,7 @@ fn the_grace_is_longer_than_any_commit() {
     assert_eq!(archive.obsolete_files(&team()).unwrap().expired.len(), left.len());
 }
 
-/// A snapshot without some files would make vacuum remove them, so vacuum reads the whole ledger.
+/// A snapshot without some files would make vacuum remove them, so a removal needs the whole ledger.
 #[test]
 fn vacuum_does_not_trust_a_snapshot() {
     let (disk, store) = disk();
@@ -146,6 +146,31 @@ fn vacuum_does_not_trust_a_snapshot() {
     }
     disk.set_now(now().plus(DAY * 30));
     assert_eq!(archive.obsolete_files(&team()).unwrap(), ObsoleteFiles::default());
+}
+
+/// A ledger of years is read only if there is something to remove.
+#[test]
+fn only_a_removal_reads_the_whole_ledger() {
+    let (disk, store) = disk();
+    let archive = open(&store).snapshots_every(1).keeping(DAY);
+    let mut steps = history().into_iter();
+    let _ = writer(&archive).commit(steps.next().unwrap(), now()).unwrap();
+    let later = now().plus(DAY * 30);
+    disk.set_now(later);
+    let mut kept = writer(&archive);
+    for step in steps {
+        let _ = kept.commit(step, later).unwrap();
+    }
+    let first = files_under(&store, "ledger").swap_remove(0);
+    disk.set_now(now());
+    let damaged = vec![b'x'; usize::try_from(disk.read(&first).unwrap().size()).unwrap()];
+    disk.tamper(&first, Some(damaged.into()));
+    disk.set_now(later);
+    let found = archive.obsolete_files(&team()).unwrap();
+    assert!(found.expired.is_empty() && !found.kept.is_empty(), "{found:?}");
+    disk.set_now(later.plus(DAY * 2));
+    let refused = archive.obsolete_files(&team()).unwrap_err();
+    assert!(refused.to_string().contains(&first), "{refused}");
 }
 
 /// After any interruption of a vacuum, live files remain, and the next vacuum finishes the work.

@@ -23,7 +23,7 @@ const LOOK_AHEAD_EVERY: Duration = Duration::from_secs(900);
 const POINTS_MAX: usize = 256;
 /// The interval at which the computers are listed while activity reports their changes.
 const LIST_EVERY: Duration = Duration::from_secs(3600);
-/// The interval at which the team's files are vacuumed: each vacuum reads the whole ledger.
+/// The interval at which the team's files are vacuumed: a vacuum that removes files reads the whole ledger.
 const VACUUM_EVERY: Duration = Duration::from_secs(6 * 3600);
 /// If activity is no older than this, it has reported every relevant removal.
 const ACTIVITY_AGE_MAX: Duration = Duration::from_secs(900);

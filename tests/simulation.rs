@@ -150,8 +150,9 @@ fn worlds_full_of_faults_break_no_law() {
     let sum = Mutex::new((Coverage::default(), Vec::new(), 0_u64));
     #[expect(clippy::disallowed_methods, reason = "the speed is printed")]
     let began = std::time::Instant::now();
+    let threads = std::thread::available_parallelism().map_or(2, usize::from);
     std::thread::scope(|scope| {
-        for _ in 0..2 {
+        for _ in 0..threads {
             scope.spawn(|| {
                 loop {
                     let seed = next.fetch_add(1, Ordering::Relaxed);

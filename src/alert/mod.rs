@@ -4,8 +4,8 @@
 //! repeated until it succeeds.
 
 mod deliver;
-mod sent_log;
 mod occurrence;
+mod sent_log;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -95,7 +95,7 @@ impl HttpSource {
 
     /// Uses a shared pause: a request that already waits for its turn also obeys a pause that begins meanwhile.
     #[must_use]
-    pub fn pausing(mut self, pause: Arc<Pause>) -> Self {
+    pub fn with_pause(mut self, pause: Arc<Pause>) -> Self {
         self.transport.pause = Some(pause);
         self
     }

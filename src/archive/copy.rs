@@ -48,7 +48,7 @@ impl Copy {
     /// # Errors
     /// [`ArchiveError::OtherArchive`] if the target holds another archive; when a store fails.
     pub fn new(from: Archive, to: Arc<dyn Store>, grace: Duration) -> Result<Self, ArchiveError> {
-        let to = Archive::open_or_create(to, || from.id().to_owned())?.keeping(grace);
+        let to = Archive::open_or_create(to, || from.id().to_owned())?.with_grace(grace);
         if to.id() != from.id() {
             return Err(ArchiveError::OtherArchive { found: to.id().to_owned(), expected: from.id().to_owned() });
         }

@@ -6,7 +6,7 @@ use crate::model::{LedgerSeq, TeamId};
 use crate::store::StoreError;
 
 use super::ledger::LINE_BYTES_MAX;
-use super::rules::StateError;
+use super::state_error::StateError;
 
 #[derive(Debug, Error)]
 pub enum ArchiveError {

@@ -139,18 +139,20 @@
 //! - The rules of [`TeamState::check`]: windows of a stream never overlap, states never go back, counts never fall,
 //!   no row is lost, and a sealed month or day has only sealed files.
 
-mod root;
+mod active_holds;
 mod cache;
 mod checked;
 mod commit;
 mod copy;
 mod draft;
 mod draft_digest;
+mod draft_rows;
+mod due_months;
 mod erase;
 mod error;
-mod draft_rows;
-mod expired;
-mod expiry;
+mod event_key;
+mod expiry_record;
+mod expiry_rules;
 mod finding;
 mod heads;
 mod hold;
@@ -158,27 +160,25 @@ mod ledger;
 mod ledger_files;
 mod lines;
 mod manifest;
-mod event_key;
 mod note;
 mod output;
 mod pairs;
 mod plan;
 mod published;
 mod random;
-mod active_holds;
 mod reader;
 mod record;
 mod replay;
-mod retention;
 mod review;
+mod root;
 mod rows_sum;
-mod rules;
 mod salts;
 mod seals;
 mod sessions;
 mod snapshot;
 mod stage;
 mod state;
+mod state_error;
 mod table;
 mod team_name;
 mod text_lines;
@@ -190,11 +190,12 @@ pub use cache::{Cache, CacheError, CacheExtent, FetchProgress, PinnedFiles};
 pub use commit::{Committed, TeamWriter};
 pub use copy::{Copied, Copy};
 pub use draft::{Draft, Release, SessionsDraft, WindowRows};
+pub use due_months::DueMonth;
 pub use erase::{ErasedPart, ErasedRecord, Erasure, FoundRow, Order, PendingOrder, ResaltedFile, Subject, check_order};
 pub use error::ArchiveError;
 pub use event_key::EventKey;
-pub use expired::{Expired, ExpiredRecord};
-pub use expiry::KeptBy;
+pub use expiry_record::{Expired, ExpiredRecord};
+pub use expiry_rules::KeptBy;
 pub use finding::{Finding, FindingKind};
 pub use heads::{HeadLine, Signer};
 pub use hold::{
@@ -211,13 +212,12 @@ pub use record::{
     Body, DeviceDelta, FileEntry, InventoryRead, READ_POINTS_MAX, ReadPoint, ReleasedRecord, SaltRecord, SessionsMark,
     SessionsRecord, SnapshotEntry, StreamRecord, WalkPoint, WindowRecord, WindowState,
 };
-pub use retention::DueMonth;
 pub use review::{REVIEW_TEXT_BYTES_MAX, ReviewOutcome, ReviewRecord, check_ledger_text};
 pub use root::{Archive, LedgerExtent};
-pub use rules::StateError;
 pub use salts::Salts;
 pub use sessions::HeldSession;
 pub use state::TeamState;
+pub use state_error::StateError;
 pub use table::{ConnectionColumns, schema_of};
 pub use team_name::team_name;
 pub use vacuum::{ObsoleteFile, ObsoleteFiles};

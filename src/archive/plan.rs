@@ -200,7 +200,7 @@ fn inventory_outputs(
     mut rows: Vec<InventoryRow>,
 ) -> Result<Vec<Output>, String> {
     let dataset = Dataset::Inventory(part);
-    let instant = |row: &InventoryRow| Instant::from_nanos(row.seen_at.saturating_mul(1_000));
+    let instant = |row: &InventoryRow| Instant::from_micros(row.seen_at);
     let held_to = state.files_of(dataset).filter_map(|file| file.last).max();
     if let Some(row) = rows.iter().find(|row| held_to.is_some_and(|held| instant(row) <= held)) {
         return Err(format!("a row of {dataset} seen at {} is not later than the archived rows", instant(row)));

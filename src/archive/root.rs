@@ -132,7 +132,7 @@ impl Archive {
 
     /// `vacuum` keeps unnamed files for this long; see [`GRACE_MIN`](crate::model::GRACE_MIN).
     #[must_use]
-    pub fn keeping(mut self, grace: Duration) -> Self {
+    pub fn with_grace(mut self, grace: Duration) -> Self {
         self.checks.grace = grace;
         self
     }
@@ -143,7 +143,7 @@ impl Archive {
 
     /// Writers of this archive take random numbers from `source`, so that a simulation is repeatable.
     #[must_use]
-    pub fn drawing(self, source: Arc<dyn Fn() -> u64 + Send + Sync>) -> Self {
+    pub fn with_random(self, source: Arc<dyn Fn() -> u64 + Send + Sync>) -> Self {
         Self { random: Random::new(source), ..self }
     }
 
@@ -153,12 +153,12 @@ impl Archive {
 
     /// Writers of this archive sign the heads of their commits.
     #[must_use]
-    pub fn signed_by(self, signer: Option<Arc<Signer>>) -> Self {
+    pub fn with_signer(self, signer: Option<Arc<Signer>>) -> Self {
         Self { signer: Arc::new(RwLock::new(signer)), ..self }
     }
 
-    /// Like [`Archive::signed_by`], for all open writers from their next commit on.
-    pub fn sign_by(&self, signer: Option<Arc<Signer>>) {
+    /// Like [`Archive::with_signer`], for all open writers from their next commit on.
+    pub fn set_signer(&self, signer: Option<Arc<Signer>>) {
         *self.signer.write().unwrap_or_else(PoisonError::into_inner) = signer;
     }
 

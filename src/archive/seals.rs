@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::model::path::{DataPath, SealUnit, is_sealed, month_of, place_of};
 use crate::model::{Dataset, FileRole, Instant, Range, Stream, TeamKey};
 
-use super::rules::StateError;
 use super::state::{TeamState, stream_of};
+use super::state_error::StateError;
 use super::{Body, WindowRecord, WindowState};
 
 /// The stream, start and unit of everything that a commit seals.

@@ -11,7 +11,7 @@ use crate::model::{Dataset, DeviceId, Digest, Instant, InventoryPart, LedgerSeq,
 use super::hold::{apply_hold, check_holds};
 use super::ledger::{GENESIS, KIND_COMMIT, Line};
 use super::rows_sum::RowsSum;
-use super::rules::StateError;
+use super::state_error::StateError;
 use super::{
     Body, ErasedRecord, Expired, FileEntry, Finding, FindingKind, Holds, InventoryRead, ReviewRecord, SaltRecord,
     SessionsMark, SessionsRecord, StreamRecord, WindowRecord,

@@ -117,7 +117,7 @@ fn sign_lines(config: &Config, asked: &[String]) -> Result<(), Error> {
     if signer.is_none() {
         return Err(Error::Usage("--sign: no key is configured: name its file in signing.key_file".to_owned()));
     }
-    let archive = query::open(config)?.signed_by(signer);
+    let archive = query::open(config)?.with_signer(signer);
     teams::in_archive(&archive, asked)?.iter().try_for_each(|team| Ok(archive.writer(team).map(drop)?))
 }
 

@@ -76,7 +76,7 @@ fn order_name(text: &str) -> Result<String, String> {
 
 pub fn run(global: &Global, args: &EraseArgs) -> Result<Exit, Error> {
     let config = global.load()?;
-    let archive = query::open(&config)?.signed_by(reading::signer(&config)?);
+    let archive = query::open(&config)?.with_signer(reading::signer(&config)?);
     let requests = match &args.again {
         Some(file) => request::read(file)?,
         None => vec![Request::given(args.order.clone().unwrap_or_default(), &args.subject, args.team.clone())?],

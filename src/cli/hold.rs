@@ -117,7 +117,7 @@ fn add(config: &Config, args: &AddArgs) -> Result<Exit, Error> {
     if args.subject.as_ref().is_some_and(|subject| normal_subject(subject).is_empty()) {
         return Err(Error::Usage("--subject is empty: omit it to hold all rows".to_owned()));
     }
-    let archive = query::open(config)?.signed_by(reading::signer(config)?);
+    let archive = query::open(config)?.with_signer(reading::signer(config)?);
     let scope = if args.team.is_empty() { HoldScope::All } else { HoldScope::Team };
     let asked = teams::in_archive(&archive, &args.team)?;
     if asked.is_empty() {
@@ -178,7 +178,7 @@ fn without(archive: &Archive, asked: &[TeamId], hold: &HoldAdded, subject: Optio
 }
 
 fn release(config: &Config, args: &ReleaseArgs) -> Result<Exit, Error> {
-    let archive = query::open(config)?.signed_by(reading::signer(config)?);
+    let archive = query::open(config)?.with_signer(reading::signer(config)?);
     let now = reading::clock().now();
     let (mut count, mut standing) = (0, Vec::new());
     for team in archive.teams()? {

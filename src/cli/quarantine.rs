@@ -59,7 +59,7 @@ pub fn run(global: &Global, args: &QuarantineArgs) -> Result<Exit, Error> {
 }
 
 fn retry(config: &Config, args: &RetryArgs) -> Result<Exit, Error> {
-    let archive = query::open(config)?.signed_by(reading::signer(config)?);
+    let archive = query::open(config)?.with_signer(reading::signer(config)?);
     let (settings, now) = (reading::settings(config), reading::clock().now());
     let (mut all, mut exit) = (Vec::new(), Exit::Done);
     for team in teams::in_archive(&archive, &args.team)? {

@@ -91,7 +91,7 @@ fn open_in(config: &Config, store: Arc<dyn Store>) -> Result<Archive, Error> {
             Err(Error::Usage(format!("{place}: no archive exists here: {next}, --archive names another place")))
         }
         other => {
-            let mut archive = with_place(config, other)?.keeping(config.grace_at(&config.archive));
+            let mut archive = with_place(config, other)?.with_grace(config.grace_at(&config.archive));
             archive.checks.keys = expected_keys(config)?;
             Ok(archive)
         }
@@ -153,7 +153,7 @@ pub fn named_view_data(config: &Config) -> Result<ViewData, Error> {
 /// When the engine cannot read files at that place.
 pub fn snapshot_source(config: &Config, archive: Archive) -> Result<SnapshotSource, Error> {
     let cache = cache(config).with_progress(bars::fetching());
-    Ok(SnapshotSource::new(archive, location(config)?, cache)?.retaining(config.retention.clone()))
+    Ok(SnapshotSource::new(archive, location(config)?, cache)?.with_retention(config.retention.clone()))
 }
 
 /// The configured cache of files from buckets.

@@ -55,7 +55,7 @@ pub fn source_without_retries(options: HttpOptions, clock: &Arc<dyn Clock>) -> R
 fn retrying(options: HttpOptions, policy: RetryPolicy, clock: &Arc<dyn Clock>) -> Result<Arc<dyn EventSource>, Error> {
     let pause = Arc::new(Pause::new(clock.clone()));
     let listener = wait_listener(options.base_url.clone());
-    let http: Arc<dyn EventSource> = Arc::new(HttpSource::new(options)?.pausing(pause.clone()));
+    let http: Arc<dyn EventSource> = Arc::new(HttpSource::new(options)?.with_pause(pause.clone()));
     let retrying = Retrying::sharing(http, clock.clone(), policy.interactive(), Arc::default(), pause);
     Ok(Arc::new(retrying.with_listener(listener)))
 }
@@ -83,7 +83,7 @@ pub fn archive(place: &ArchivePlace, grace: Duration, clock: &Arc<dyn Clock>) ->
     let failed = |source| Error::ArchiveAt { location: place.to_string(), source };
     let store = open_store(place).map_err(ArchiveError::from)?;
     prove(store.clone(), place, clock)?;
-    Archive::open_or_create(store, new_id).map(|archive| archive.keeping(grace)).map_err(failed)
+    Archive::open_or_create(store, new_id).map(|archive| archive.with_grace(grace)).map_err(failed)
 }
 
 /// Tests the places of a new archive. A bucket that lets two writers win would fork the ledger; a directory must hold

@@ -85,7 +85,9 @@ pub fn run(global: &Global, args: &RetentionArgs) -> Result<Exit, Error> {
     name_unused_policy(&config, &archive)?;
     match &args.command {
         RetentionCommand::Plan(plan) => show(&config, &archive, &asked, plan),
-        RetentionCommand::Apply(apply) => remove(&config, &archive.signed_by(reading::signer(&config)?), &asked, apply),
+        RetentionCommand::Apply(apply) => {
+            remove(&config, &archive.with_signer(reading::signer(&config)?), &asked, apply)
+        }
     }
 }
 

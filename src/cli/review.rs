@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::archive::{Archive, Committed, Draft, ReviewOutcome, ReviewRecord, TeamState, check_ledger_text};
+use crate::archive::{Archive, Draft, ReviewOutcome, ReviewRecord, TeamState, check_ledger_text};
 use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::model::{LedgerSeq, TeamId};
@@ -61,7 +61,7 @@ pub fn run(global: &Global, args: &ReviewArgs) -> Result<Exit, Error> {
 
 fn sign(config: &Config, args: &SignArgs) -> Result<Exit, Error> {
     let pack = check_pack(&args.pack)?;
-    let archive = query::open(config)?.signed_by(reading::signer(config)?);
+    let archive = query::open(config)?.with_signer(reading::signer(config)?);
     let reviewed = teams_of(&archive, &pack, args)?;
     let now = reading::clock().now();
     let manifest = &pack.manifest;
@@ -84,10 +84,8 @@ fn sign(config: &Config, args: &SignArgs) -> Result<Exit, Error> {
             continue;
         }
         let draft = Draft { reviews: vec![review.clone()], ..Draft::default() };
-        let seq = match writer.commit(draft, now)? {
-            Committed::Committed { seq, .. } | Committed::AlreadyCommitted { seq } => seq,
-            Committed::Nothing => writer.state().seq,
-        };
+        let _ = writer.commit(draft, now)?;
+        let seq = writer.state().seq;
         output::say(&printable(&format!("team {label}: line {seq} of the ledger records the review")));
     }
     let message = format!(

@@ -110,7 +110,7 @@ async fn serve(global: Global, args: RunArgs) -> Result<(), Error> {
     let place = query::archive_place(&config)?;
     let sent_alerts = sent_alerts(&config, config.shard, &place.data);
     let signer = reading::signer(&config)?;
-    let mut archive = reading::archive(&place, config.grace_at(&place.data), &clock)?.signed_by(signer);
+    let mut archive = reading::archive(&place, config.grace_at(&place.data), &clock)?.with_signer(signer);
     archive.checks.keys = expected_keys(&config)?;
     let archive = Arc::new(archive);
     let _lock = lock::take(&archive, config.shard)?;
@@ -139,7 +139,7 @@ async fn serve(global: Global, args: RunArgs) -> Result<(), Error> {
     let signals = Signals::new()?;
     let schedule = running.config.schedule.clone();
     let seed = running.clock.random();
-    let edges = edges.expiring(expiry(&running.config, &archive));
+    let edges = edges.with_expiry(expiry(&running.config, &archive));
     let daemon = Daemon::new(archive, edges, schedule, running.live.clone(), seed);
     running.watch = Some(tokio::spawn(watch.run()));
     running.detecting = Some(tokio::spawn(running.detector(&running.config).run()));
@@ -248,7 +248,7 @@ fn edges(
     pause: &Arc<Pause>,
     metrics: &Arc<Metrics>,
 ) -> Result<(Edges, CurrentToken), Error> {
-    let http = HttpSource::new(global::http_options(config)?)?.pausing(pause.clone());
+    let http = HttpSource::new(global::http_options(config)?)?.with_pause(pause.clone());
     let token = http.token();
     let policy = RetryPolicy {
         attempts_max: RETRY_ATTEMPTS,

@@ -113,7 +113,8 @@ pub async fn run(global: &Global, args: &SyncArgs) -> Result<Exit, Error> {
         settings.teams = teams::own(asked, settings.shard)?;
     }
     let place = query::archive_place(&config)?;
-    let archive = reading::archive(&place, config.grace_at(&place.data), &clock)?.signed_by(reading::signer(&config)?);
+    let archive =
+        reading::archive(&place, config.grace_at(&place.data), &clock)?.with_signer(reading::signer(&config)?);
     let (round, unseen) = {
         let fleet = reading::fleet(source, archive, clock, settings.clone(), bars::for_stderr());
         let round = fleet.read_once().await?;

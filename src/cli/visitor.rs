@@ -62,7 +62,7 @@ fn answer(question: &VisitorQuestion) -> Result<VisitorAnswer, Error> {
 /// The archive with the daemon's options of a check.
 fn open(root: &Path, question: &VisitorQuestion) -> Result<Archive, String> {
     let archive = Archive::open(Arc::new(LocalStore::new(root))).map_err(|error| error.to_string())?;
-    let mut archive = archive.keeping(question.grace);
+    let mut archive = archive.with_grace(question.grace);
     archive.checks.keys = question.keys.iter().map(|key| key.parse()).collect::<Result<_, String>>()?;
     Ok(archive)
 }

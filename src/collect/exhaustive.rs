@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex};
 
 use futures::FutureExt;
 
-use super::pages::Pages;
+use super::tests::page_source::Pages;
 use super::*;
 use crate::api::{ApiError, Page, PageQuery, Served};
 use crate::model::{Digest, EventId, Instant, NANOS_PER_SECOND, Range, RawEvent, ServedTime, Stream, TeamId};

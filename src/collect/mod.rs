@@ -4,23 +4,19 @@
 //! whole anchored walks in a row agree ([`SpanReader`]). [`TailReader`] reads the new events of an open window. [`Walk`] decides,
 //! and the readers send the requests.
 
-mod padded_range;
 mod joined;
 mod limits;
-mod sample;
 mod lists;
+mod padded_range;
+mod sample;
 mod span;
 mod split_budget;
 mod tail;
-mod walk_pages;
 mod walk;
+mod walk_pages;
 
 #[cfg(test)]
-mod dense;
-#[cfg(test)]
 mod exhaustive;
-#[cfg(test)]
-mod pages;
 #[cfg(test)]
 mod tests;
 

@@ -33,7 +33,7 @@ pub struct Edges {
 impl Edges {
     /// Expires months by a schedule.
     #[must_use]
-    pub fn expiring(mut self, expiry: ExpirySettings) -> Self {
+    pub fn with_expiry(mut self, expiry: ExpirySettings) -> Self {
         self.settings.retention = Some(Arc::new(expiry)).filter(|expiry| !expiry.classes.is_empty());
         self
     }

@@ -124,5 +124,5 @@ impl ArchivedPart {
 }
 
 fn month(micros: i64) -> String {
-    Instant::from_nanos(micros.saturating_mul(1_000)).month()
+    Instant::from_micros(micros).month()
 }

@@ -7,9 +7,9 @@
 //!
 //! [`ArchivedPart`] is the current state from the archive's rows; [`ArchivedPart::changes`] compares it with a new read.
 
+mod archived_part;
 mod entities;
 mod fields;
-mod archived_part;
 mod time;
 
 pub use archived_part::{ArchivedPart, Entries, Scope};

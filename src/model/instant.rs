@@ -49,6 +49,11 @@ impl Instant {
         Self(nanos)
     }
 
+    /// `micros` microseconds after the epoch. Outside the range, the nearest possible moment.
+    pub const fn from_micros(micros: i64) -> Self {
+        Self::from_nanos(micros.saturating_mul(1_000))
+    }
+
     pub const fn from_seconds(seconds: i64) -> Self {
         Self(seconds.saturating_mul(NANOS_PER_SECOND))
     }

@@ -94,7 +94,7 @@ pub struct SessionRow {
 impl SessionRow {
     /// Whether this session equals `archived`, which comes from a file: files store times in microseconds.
     pub fn equals_archived(&self, archived: &SessionRow) -> bool {
-        let micros = |at: Instant| Instant::from_nanos(at.micros().saturating_mul(1_000));
+        let micros = |at: Instant| Instant::from_micros(at.micros());
         let maybe = |at: Option<Instant>| at.map(micros);
         // List all members, so that a new one is not forgotten here.
         let Self {

@@ -20,8 +20,6 @@ pub enum Stream {
 
 impl Stream {
     pub const ALL: [Stream; 3] = [Stream::Activity, Stream::Connections, Stream::Billing];
-    /// For tests: the streams that are read by windows. Billing shows only its ten newest entries.
-    pub const WINDOWED: [Stream; 2] = [Stream::Activity, Stream::Connections];
 
     pub const fn as_str(self) -> &'static str {
         self.into_str()

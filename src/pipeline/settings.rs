@@ -105,19 +105,20 @@ impl Settings {
     }
 
     /// How many re-scans are due, counted from the window's end.
-    pub fn tiers_passed(&self, window_end: Instant, now: Instant) -> u32 {
-        let passed = self.rescan.iter().filter(|tier| window_end.plus(**tier) <= now).count();
-        u32::try_from(passed).expect("BUG: a configuration has few tiers")
+    pub fn rescans_due(&self, window_end: Instant, now: Instant) -> u32 {
+        let due = self.rescan.iter().filter(|age| window_end.plus(**age) <= now).count();
+        u32::try_from(due).expect("BUG: a configuration has few re-scans")
     }
 
-    pub fn tiers(&self) -> u32 {
-        u32::try_from(self.rescan.len()).expect("BUG: a configuration has few tiers")
+    /// How many re-scans each window gets.
+    pub fn rescans_wanted(&self) -> u32 {
+        u32::try_from(self.rescan.len()).expect("BUG: a configuration has few re-scans")
     }
 
     /// Whether a settled window must be re-scanned. A shorter list of ages does not cancel its last re-scan.
     pub fn is_rescan_due(&self, held: &WindowRecord, now: Instant) -> bool {
-        let done = held.rescans.min(self.tiers().saturating_sub(1));
-        let is_due = self.tiers() == 0 || self.tiers_passed(held.range.end, now) > done;
+        let done = held.rescans.min(self.rescans_wanted().saturating_sub(1));
+        let is_due = self.rescans_wanted() == 0 || self.rescans_due(held.range.end, now) > done;
         held.state == WindowState::Settled && is_due
     }
 

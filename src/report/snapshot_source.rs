@@ -44,7 +44,7 @@ impl SnapshotSource {
 
     /// Snapshots compute due times from these classes.
     #[must_use]
-    pub fn retaining(self, retention: TeamRetention) -> Self {
+    pub fn with_retention(self, retention: TeamRetention) -> Self {
         Self { retention: Arc::new(retention), ..self }
     }
 

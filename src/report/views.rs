@@ -348,7 +348,7 @@ fn retained_values(row: &RetainedRow) -> Value {
 
 fn timestamp(at: Instant) -> String {
     // The files hold microseconds, rounded down.
-    let micros = Instant::from_nanos(at.micros().saturating_mul(1_000)).to_string();
+    let micros = Instant::from_micros(at.micros()).to_string();
     format!("TIMESTAMP '{}'", micros.trim_end_matches('Z').replace('T', " "))
 }
 

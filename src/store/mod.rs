@@ -257,7 +257,7 @@ fn open_with(place: &ArchivePlace, kept: Option<&Path>) -> Result<Arc<dyn Store>
             Location::Local(path) => return Ok(Arc::new(LocalStore::new(path)) as Arc<dyn Store>),
             Location::Bucket(bucket) => open(bucket)?,
         };
-        Ok(Arc::new(kept.map_or(bucket.clone(), |directory| bucket.keeping_objects_in(directory))))
+        Ok(Arc::new(kept.map_or(bucket.clone(), |directory| bucket.with_object_cache(directory))))
     };
     let data = open(&place.data, ObjectStore::open)?;
     let Some(ledger) = &place.ledger else { return Ok(data) };

@@ -62,7 +62,7 @@ impl Guard {
     }
 
     /// Whether requests must show the token.
-    pub fn is_closed(&self) -> bool {
+    pub fn needs_token(&self) -> bool {
         self.token.is_some()
     }
 
@@ -74,7 +74,7 @@ impl Guard {
     /// Whether the headers show the token. Without a token: whether they address this machine by one of its local names. Another
     /// site whose name resolves to this machine uses its own name.
     pub fn admits(&self, headers: &HeaderMap) -> bool {
-        if !self.is_closed() {
+        if !self.needs_token() {
             return is_local(headers);
         }
         let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()?.split_once(' '));
@@ -167,7 +167,7 @@ pub async fn require_token(State(state): State<Arc<AppState>>, request: Request,
     if state.admits(request.headers()) {
         return next.run(request).await;
     }
-    if !state.is_closed() {
+    if !state.needs_token() {
         return refusal(request.uri(), Problem::forbidden(WRONG_HOST));
     }
     let accepts = request.headers().get(header::ACCEPT).and_then(|accepts| accepts.to_str().ok());

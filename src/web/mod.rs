@@ -9,15 +9,15 @@
 
 mod answer;
 mod api;
-mod query_service;
-mod team_name_cache;
 mod connections;
-mod guard;
-mod health;
 mod format;
+mod guard;
 mod iceberg;
 mod input;
 mod metrics;
+mod probes;
+mod query_service;
+mod team_name_cache;
 pub mod metric_names;
 mod page;
 mod problem;
@@ -111,8 +111,8 @@ impl AppState {
         self.sign_ins.find(token, cookie, self.clock.now())
     }
 
-    fn is_closed(&self) -> bool {
-        self.guard().is_closed()
+    fn needs_token(&self) -> bool {
+        self.guard().needs_token()
     }
 
     fn settings(&self) -> Settings {
@@ -161,8 +161,8 @@ fn router(state: Arc<AppState>) -> Router {
         .layer(middleware::from_fn_with_state(state.clone(), guard::require_token))
         .merge(page::open_routes())
         .layer(middleware::from_fn_with_state(state.clone(), read_body))
-        .route("/healthz", get(health::healthz))
-        .route("/readyz", get(health::readyz))
+        .route("/healthz", get(probes::healthz))
+        .route("/readyz", get(probes::readyz))
         .layer(middleware::from_fn(guard::check_host))
         .layer(middleware::from_fn(page::add_security_headers))
         .with_state(state)

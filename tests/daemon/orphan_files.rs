@@ -22,7 +22,7 @@ fn the_scheduled_check_uses_the_archive_s_grace() {
     let start: Instant = START.parse().unwrap();
     for (grace, faults) in [(DAY, 1), (DAY * 7, 0)] {
         let store = MemoryStore::new();
-        let archive = Archive::open_or_create(Arc::new(store.clone()), || "test".to_owned()).unwrap().keeping(grace);
+        let archive = Archive::open_or_create(Arc::new(store.clone()), || "test".to_owned()).unwrap().with_grace(grace);
         store.set_now(start.minus(DAY * 3));
         let mut file = store.create().unwrap();
         file.write_all(b"x").unwrap();

@@ -93,7 +93,7 @@ pub fn act(run: &mut Run) {
 
 fn give(run: &Run, store: Arc<dyn Store>) -> Result<(), ArchiveError> {
     let clock = run.clock.clone();
-    let archive = Archive::open(store)?.drawing(Arc::new(move || clock.random()));
+    let archive = Archive::open(store)?.with_random(Arc::new(move || clock.random()));
     let archive = archive.snapshots_every(run.plan.snapshot_lines);
     let subject = Subject::new([EMAIL, USER]).expect("both are values");
     let teams: BTreeSet<TeamId> = archive.teams()?.into_iter().collect();

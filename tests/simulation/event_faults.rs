@@ -2,6 +2,7 @@
 
 use annals::model::{Digest, Stream};
 
+use super::WINDOWED;
 use super::computers;
 use super::faults::Fault;
 use super::plan::{DAY, HOUR, MINUTE};
@@ -58,7 +59,7 @@ pub fn moment(draft: &Draft<'_>, draw: &mut Draw) -> i64 {
 }
 
 fn late(draft: &mut Draft<'_>, fault: Fault, draw: &mut Draw, (from, to): (i64, i64)) {
-    for stream in Stream::WINDOWED {
+    for stream in WINDOWED {
         for n in some(draft, draw, stream, 6) {
             let event = &mut draft.events[n];
             event.from = event.at + draw.between(from, to) * NANO;
@@ -77,7 +78,7 @@ fn deleted(draft: &mut Draft<'_>, draw: &mut Draw) {
 }
 
 fn inserted(draft: &mut Draft<'_>, draw: &mut Draw) {
-    for stream in Stream::WINDOWED {
+    for stream in WINDOWED {
         for n in some(draft, draw, stream, 8) {
             let event = &mut draft.events[n];
             (event.fault, event.is_waiting) = (Some(Fault::InsertedBetween), true);

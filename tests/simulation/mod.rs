@@ -42,3 +42,8 @@ pub mod trace;
 #[path = "../common/virtual_clock.rs"]
 pub mod virtual_clock;
 pub mod world;
+
+use annals::model::Stream;
+
+/// The streams that are read by windows. Billing shows only its ten newest entries.
+pub const WINDOWED: [Stream; 2] = [Stream::Activity, Stream::Connections];

@@ -31,7 +31,7 @@ pub fn check(run: &mut Run) -> Vec<String> {
     broken.extend(std::mem::take(&mut run.disk.inner().broken));
     let clock = run.clock.clone();
     let archive = match Archive::open(Arc::new(run.files.clone())) {
-        Ok(archive) => archive.drawing(Arc::new(move || clock.random())),
+        Ok(archive) => archive.with_random(Arc::new(move || clock.random())),
         Err(error) => return [broken, vec![format!("I9: the archive cannot be opened: {error}")]].concat(),
     };
     let report = verify(archive.store().as_ref(), &VerifyOptions::default()).expect("memory can be read");
@@ -163,7 +163,7 @@ fn settled(run: &Run, team: &Team, state: &TeamState, broken: &mut Vec<String>) 
             return;
         }
     }
-    for stream in Stream::WINDOWED {
+    for stream in super::WINDOWED {
         let windows = state.windows.range((stream, Instant::from_nanos(i64::MIN))..);
         let windows = windows.take_while(|((of, _), _)| *of == stream);
         let edge = windows.fold(None, |edge: Option<Instant>, ((_, start), window)| match edge {

@@ -83,7 +83,7 @@ pub fn act(run: &mut Run) {
     }
     let Ok(archive) = Archive::open(Arc::new(run.files.clone())) else { return };
     let (id, clock, at) = (TeamId::new(format!("team-{}", hold.team)), run.clock.clone(), run.clock.now());
-    let archive = archive.drawing(Arc::new(move || clock.random())).snapshots_every(run.plan.snapshot_lines);
+    let archive = archive.with_random(Arc::new(move || clock.random())).snapshots_every(run.plan.snapshot_lines);
     let Ok(mut writer) = archive.writer(&id) else { return };
     if writer.state().seq == LedgerSeq(0) {
         return;

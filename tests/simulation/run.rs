@@ -184,7 +184,7 @@ impl Run {
             return is_dead;
         };
         let clock = Arc::clone(&self.clock);
-        let archive = archive.drawing(Arc::new(move || clock.random()));
+        let archive = archive.with_random(Arc::new(move || clock.random()));
         let archive = Arc::new(archive.snapshots_every(self.plan.snapshot_lines));
         let edges = Edges {
             source: self.source(self.service.clone()),
@@ -194,7 +194,7 @@ impl Run {
             settings: self.plan.settings_at(self.clock.truth().seconds()),
         };
         let (classes, schedule) = (retention::classes(&self.plan), self.plan.schedule.retention.clone());
-        let edges = edges.expiring(ExpirySettings { classes, schedule, archive: (*archive).clone() });
+        let edges = edges.with_expiry(ExpirySettings { classes, schedule, archive: (*archive).clone() });
         let live = Arc::new(Live::default());
         let (commands, received) = mpsc::unbounded();
         let daemon = Daemon::new(archive.clone(), edges, self.plan.schedule.clone(), live, self.plan.seed);

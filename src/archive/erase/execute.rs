@@ -8,9 +8,9 @@ use crate::model::{Dataset, Digest, Instant, LedgerSeq};
 use crate::planted::{self, Bug};
 use crate::store::Unerased;
 
-use super::super::rules::StateError;
 use super::super::salts::{DRAFTS_MONTH, Salts};
 use super::super::stage::read_back;
+use super::super::state_error::StateError;
 use super::super::table::{RowsDigest, Selection, TableReader, TableWriter, digest_file, salt_months};
 use super::super::vacuum::{abort_uploads, may_be_named, unnamed};
 use super::super::{ArchiveError, Body, Committed, FileEntry, TeamWriter};

@@ -8,10 +8,10 @@
 //!
 //! An order that is given again continues with the remaining teams: a finished team holds no row of the subject.
 
-mod execute;
 mod eraser;
-mod order_holds;
+mod execute;
 mod order;
+mod order_holds;
 mod record;
 mod rules;
 mod scan;

@@ -8,9 +8,9 @@ use crate::model::{Dataset, Digest, FileRole, Instant, Range};
 
 use super::super::hold::{Hold, covering};
 use super::super::rows_sum::RowsSum;
-use super::super::rules::StateError;
 use super::super::salts::DRAFTS_MONTH;
 use super::super::state::TeamState;
+use super::super::state_error::StateError;
 use super::super::{Body, FileEntry};
 use super::{ErasedPart, ErasedRecord, check_order};
 

@@ -111,7 +111,7 @@ impl ExpiringSessions {
     /// Notes the period of the session's remaining events: a new session is derived from them.
     fn note_rest(&mut self, months: &BTreeSet<Instant>, row: &SessionRow) {
         // Files store microseconds.
-        let end = Instant::from_nanos(row.last_event_at.micros().saturating_add(1).saturating_mul(1_000));
+        let end = Instant::from_micros(row.last_event_at.micros().saturating_add(1));
         let mut start = month_of(row.first_event_at).end;
         while months.contains(&start) {
             start = month_of(start).end;

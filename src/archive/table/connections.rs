@@ -114,7 +114,7 @@ impl ConnectionColumns {
             event_type: self.types.get(at).unwrap_or_default(),
             time: Instant::from_nanos(self.times.value(at)),
             revision: u32::try_from(self.revisions.value(at)).expect("BUG: checked when it was read"),
-            first_seen_at: Instant::from_nanos(self.seen.value(at).saturating_mul(1_000)),
+            first_seen_at: Instant::from_micros(self.seen.value(at)),
             details: std::array::from_fn(|detail| self.details[detail].get(at)),
             failure_reason: self.details[8].get(at),
         }

@@ -108,7 +108,7 @@ impl<'a> Seen<'a> {
     }
 
     fn at(&self, at: usize) -> Instant {
-        Instant::from_nanos(self.at.value(at).saturating_mul(1_000))
+        Instant::from_micros(self.at.value(at))
     }
 
     fn redacted(&self, at: usize) -> bool {

@@ -61,7 +61,7 @@ pub fn session_rows(batch: &RecordBatch) -> Result<Vec<SessionRow>, String> {
     let details = SESSION_DETAILS.iter().map(|name| text(name)).collect::<Result<Vec<_>, _>>()?;
     let owned = |texts: &StringArray, at: usize| texts.is_valid(at).then(|| texts.value(at).to_owned());
     let row = |at: usize| {
-        let moment = |place: usize| times[place].is_valid(at).then(|| from_micros(times[place].value(at)));
+        let moment = |place: usize| times[place].is_valid(at).then(|| Instant::from_micros(times[place].value(at)));
         let named = SessionOutcome::ALL.into_iter().find(|known| known.as_str() == outcome.value(at));
         Ok(SessionRow {
             team_id: team.value(at).into(),
@@ -70,8 +70,8 @@ pub fn session_rows(batch: &RecordBatch) -> Result<Vec<SessionRow>, String> {
             established_at: moment(1),
             authenticated_at: moment(2),
             closed_at: moment(3),
-            first_event_at: from_micros(times[4].value(at)),
-            last_event_at: from_micros(times[5].value(at)),
+            first_event_at: Instant::from_micros(times[4].value(at)),
+            last_event_at: Instant::from_micros(times[5].value(at)),
             duration_ms: duration.is_valid(at).then(|| duration.value(at)),
             outcome: named.ok_or_else(|| format!("unknown outcome {:?}", outcome.value(at)))?,
             failed_attempts: failed.value(at),
@@ -84,10 +84,6 @@ pub fn session_rows(batch: &RecordBatch) -> Result<Vec<SessionRow>, String> {
         })
     };
     (0..batch.num_rows()).map(row).collect()
-}
-
-fn from_micros(micros: i64) -> Instant {
-    Instant::from_nanos(micros.saturating_mul(1_000))
 }
 
 fn column<'a, T>(

@@ -21,7 +21,7 @@ fn hand(server: &ObjectServer) -> Arc<dyn Store> {
 
 /// The work of a process from its start: commits the rest of the history.
 fn live(server: &ObjectServer) -> Result<(), ArchiveError> {
-    let archive = Archive::open_or_create(hand(server), || "archive-1".to_owned())?.signed_by(Some(signer()));
+    let archive = Archive::open_or_create(hand(server), || "archive-1".to_owned())?.with_signer(Some(signer()));
     let mut writer = archive.writer(&team())?;
     for step in usize::try_from(writer.state().seq.0).unwrap()..history().len() {
         let draft = with_sessions(&mut writer, history().swap_remove(step))?;
@@ -120,7 +120,7 @@ fn two_writers_of_a_team_keep_one_ledger() {
 #[test]
 fn an_altered_ledger_object_of_a_past_day_is_a_fault() {
     let server = ObjectServer::start();
-    let archive = open(&hand(&server)).signed_by(Some(signer()));
+    let archive = open(&hand(&server)).with_signer(Some(signer()));
     let mut writer = writer(&archive);
     for (draft, day) in history().into_iter().take(3).zip(0..) {
         let draft = with_sessions(&mut writer, draft).unwrap();

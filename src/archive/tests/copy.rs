@@ -122,7 +122,7 @@ fn a_copy_writes_no_file_that_a_vacuum_can_be_removing() {
     }
     let _ = put_live_files(&disk, &target);
     target.set_now(now().plus(DAY + MINUTE));
-    let of_vacuum = open(&shared(&target)).keeping(DAY).obsolete_files(&team()).unwrap().expired;
+    let of_vacuum = open(&shared(&target)).with_grace(DAY).obsolete_files(&team()).unwrap().expired;
     assert!(of_vacuum.len() > 2, "{of_vacuum:?}");
     let refused = try_copy(&disk, shared(&target)).unwrap_err();
     assert!(matches!(&refused, ArchiveError::Leftover { .. }), "{refused}");
@@ -150,7 +150,7 @@ fn a_long_copy_names_its_files_in_time() {
     let (copying, mut lines) = (copier(&disk, shared(&target)).unwrap(), Vec::new());
     let mut slow = |_: &TeamId, _: u64, _: u64| {
         target.set_now(target.now().unwrap().plus(MINUTE * 35));
-        let archive = open(&shared(&target)).keeping(GRACE_MIN);
+        let archive = open(&shared(&target)).with_grace(GRACE_MIN);
         assert_eq!(archive.obsolete_files(&team()).unwrap().expired, [], "after {} files", lines.len() + 1);
         lines.push(archive.read(&team()).unwrap().state().seq.0);
     };

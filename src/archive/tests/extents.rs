@@ -21,7 +21,7 @@ fn of_two_days(store: &Arc<dyn Store>) -> (Archive, Vec<super::super::TeamState>
     let mut states = Vec::new();
     for (step, draft) in history().into_iter().take(6).enumerate() {
         if step == 3 {
-            archive.sign_by(Some(Arc::new(signer_of_all(1))));
+            archive.set_signer(Some(Arc::new(signer_of_all(1))));
         }
         let time = if step < 3 { now() } else { now().plus(Duration::from_secs(86_400)) };
         let _ = writer.commit(draft, time).unwrap();
@@ -141,7 +141,7 @@ fn the_archive_returns_its_current_signer() {
     let (_, store) = disk();
     let archive = open(&store);
     assert!(archive.signer().is_none());
-    archive.sign_by(Some(Arc::new(signer(1))));
+    archive.set_signer(Some(Arc::new(signer(1))));
     assert_eq!(archive.signer().map(|held| held.key.public().clone()), Some(signer(1).key.public().clone()));
 }
 

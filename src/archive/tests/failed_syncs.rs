@@ -161,7 +161,7 @@ fn history_on(store: &Unsyncable) -> usize {
         assert!(failures < 3, "the commits do not continue after one failed sync");
         let step = || -> Result<usize, ArchiveError> {
             let archive = Archive::open_or_create(Arc::new(store.clone()), || "archive-1".to_owned())?;
-            let archive = archive.drawing(Arc::new(|| 7));
+            let archive = archive.with_random(Arc::new(|| 7));
             let mut writer = archive.writer(&team())?;
             let done = usize::try_from(writer.state().seq.0).unwrap();
             if done < history().len() {

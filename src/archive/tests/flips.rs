@@ -13,7 +13,7 @@ const SEED: u64 = 20_261_121;
 fn archive() -> MemoryStore {
     let store = MemoryStore::new();
     let archive = open(&(Arc::new(store.clone()) as Arc<dyn Store>));
-    let archive = archive.signed_by(Some(Arc::new(signing::signer(9))));
+    let archive = archive.with_signer(Some(Arc::new(signing::signer(9))));
     let mut writer = writer(&archive);
     for draft in history() {
         let draft = with_sessions(&mut writer, draft).unwrap();

@@ -10,11 +10,11 @@ use crate::model::{LedgerSeq, TeamKey};
 /// Three lines that the first key signs, the handover to the second key, and a line that the second key signs.
 fn handed_over() -> MemoryStore {
     let disk = MemoryStore::new();
-    let archive = open(&(Arc::new(disk.clone()) as Arc<dyn Store>)).signed_by(Some(Arc::new(signer(1))));
+    let archive = open(&(Arc::new(disk.clone()) as Arc<dyn Store>)).with_signer(Some(Arc::new(signer(1))));
     let mut writer = writer(&archive);
     for (step, draft) in history().into_iter().take(4).enumerate() {
         if step == 3 {
-            archive.sign_by(Some(Arc::new(Signer { previous: Some(key(1)), ..signer(2) })));
+            archive.set_signer(Some(Arc::new(Signer { previous: Some(key(1)), ..signer(2) })));
         }
         let _ = writer.commit(draft, now()).unwrap();
     }
@@ -27,21 +27,21 @@ fn a_handover_vouches_for_the_lines_before_it() {
     let disk = handed_over();
     let ledger = FIRST_DAY.replace("heads", "jsonl");
     let (written, signatures) = (lines(&disk, &ledger), lines(&disk, FIRST_DAY));
-    let signed_by = |seed: u8| {
+    let with_signer = |seed: u8| {
         let report = check(&disk, &[2]);
         let signed = report.teams[0].signed.as_ref().unwrap();
         assert_eq!((faults(&report), signed.is_self_asserted), (vec![], false));
         assert_eq!(signed.key, key(seed).public().to_string());
         signed.seq.0
     };
-    assert_eq!(signed_by(2), 4);
+    assert_eq!(with_signer(2), 4);
     // The verdict names the key that signed the last line, not the key that may sign the next one.
     put(&disk, &ledger, &written[..3]);
     put(&disk, FIRST_DAY, &signatures[..4]);
-    assert_eq!(signed_by(1), 3);
+    assert_eq!(with_signer(1), 3);
     let archive = |signer: Option<u8>| {
         let signer = signer.map(|seed| Arc::new(self::signer(seed)));
-        Archive::open(Arc::new(disk.clone())).unwrap().signed_by(signer)
+        Archive::open(Arc::new(disk.clone())).unwrap().with_signer(signer)
     };
     let say = |signer, n| {
         let draft = Draft { findings: vec![said(n)], ..Draft::default() };

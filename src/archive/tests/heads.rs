@@ -14,11 +14,11 @@ const SECOND_DAY: &str = "ledger/team=acme/2026-11-21.heads";
 /// Three lines of one day and three of the next, signed by the first key except those in `without`.
 fn signed_without(without: std::ops::Range<usize>) -> MemoryStore {
     let disk = MemoryStore::new();
-    let archive = open(&(Arc::new(disk.clone()) as Arc<dyn Store>)).signed_by(Some(Arc::new(signer(1))));
+    let archive = open(&(Arc::new(disk.clone()) as Arc<dyn Store>)).with_signer(Some(Arc::new(signer(1))));
     let mut writer = writer(&archive);
     for (step, draft) in history().into_iter().take(6).enumerate() {
         let time = if step < 3 { now() } else { now().plus(Duration::from_secs(86_400)) };
-        archive.sign_by((!without.contains(&step)).then(|| Arc::new(signer(1))));
+        archive.set_signer((!without.contains(&step)).then(|| Arc::new(signer(1))));
         let _ = writer.commit(draft, time).unwrap();
     }
     disk
@@ -75,7 +75,7 @@ fn a_torn_signature_is_written_again() {
         put(&disk, &ledger(path), &lines(&disk, &ledger(path))[..written]);
         put(&disk, path, &[&lines(&disk, path)[..keep], &[left]].concat());
         let last = written as u64 + if path == FIRST_DAY { 1 } else { 4 };
-        let archive = Archive::open(Arc::new(disk.clone())).unwrap().signed_by(Some(Arc::new(signer(1))));
+        let archive = Archive::open(Arc::new(disk.clone())).unwrap().with_signer(Some(Arc::new(signer(1))));
         let _ = writer(&archive).commit(Draft { findings: vec![said(7)], ..Draft::default() }, now()).unwrap();
         let report = check(&disk, &[1]);
         assert_eq!(faults(&report), [], "{what}");
@@ -141,7 +141,7 @@ fn unsigned_lines_are_reported_in_runs() {
 #[test]
 fn several_unsigned_lines_wait_for_an_administrator() {
     let open_with = |disk: &MemoryStore, signer: Signer| {
-        drop(writer(&Archive::open(Arc::new(disk.clone())).unwrap().signed_by(Some(Arc::new(signer)))));
+        drop(writer(&Archive::open(Arc::new(disk.clone())).unwrap().with_signer(Some(Arc::new(signer)))));
         check(disk, &[1])
     };
     for without in [2..6, 3..6, 1..6, 5..6] {
@@ -259,7 +259,7 @@ fn a_writer_refuses_a_ledger_that_differs_from_its_signatures() {
     let disk = signed();
     put(&disk, &ledger, &lines(&disk, &ledger)[..2]);
     let open = |disk: &MemoryStore, signer: Signer| {
-        Archive::open(Arc::new(disk.clone())).unwrap().signed_by(Some(Arc::new(signer))).writer(&team())
+        Archive::open(Arc::new(disk.clone())).unwrap().with_signer(Some(Arc::new(signer))).writer(&team())
     };
     let refused = open(&disk, signer(1)).err().unwrap().to_string();
     assert!(refused.contains("the signed line 6 differs from the ledger's line"), "{refused}");

@@ -202,7 +202,7 @@ fn zeros_of_a_power_loss_are_distinguished_from_damage() {
         for steps in 2..=history().len() {
             let disk = MemoryStore::new();
             let signer = is_signed.then(|| Arc::new(signing::signer(1)));
-            let mut writer = writer(&open(&disk.store()).signed_by(signer));
+            let mut writer = writer(&open(&disk.store()).with_signer(signer));
             for draft in history().into_iter().take(steps) {
                 let _ = commit(&mut writer, draft).unwrap();
             }

@@ -119,7 +119,7 @@ fn child() {
     let Some(root) = std::env::var_os(ROOT) else { return };
     let at = std::env::var(AT).unwrap().parse().unwrap();
     let store = KillingStore { inner: LocalStore::new(root), steps: Arc::default(), at };
-    let archive = open(&(Arc::new(store.clone()) as Arc<dyn Store>)).signed_by(Some(signer()));
+    let archive = open(&(Arc::new(store.clone()) as Arc<dyn Store>)).with_signer(Some(signer()));
     let mut writer = writer(&archive);
     let said = |text: String| {
         let mut out = std::io::stdout().lock();
@@ -159,7 +159,7 @@ fn outcome(mut child: Child) -> (ExitStatus, usize, Option<u64>) {
 /// Checks the disk of a killed process, where a reader sees `standing` commits.
 fn check_left(root: &Path, standing: usize, case: &str) {
     let store: Arc<dyn Store> = Arc::new(LocalStore::new(root));
-    let archive = open(&store).signed_by(Some(signer()));
+    let archive = open(&store).with_signer(Some(signer()));
     assert_eq!(ids_in(&archive), ids_after(standing), "{case}: a reader");
     let writer = archive.writer(&team()).unwrap_or_else(|e| panic!("{case}: recovery: {e}"));
     let done = usize::try_from(writer.state().seq.0).unwrap();

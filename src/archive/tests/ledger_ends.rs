@@ -169,7 +169,7 @@ fn a_later_file_without_lines_holds_no_line_back() {
     for (ending, left) in [("jsonl", ""), ("jsonl", "{\"v\":1"), ("heads", ""), ("heads", "3 0123")] {
         let what = format!("{left:?} in a file of .{ending}");
         let disk = MemoryStore::new();
-        let archive = open(&disk.store()).signed_by(Some(Arc::new(signing::signer(1))));
+        let archive = open(&disk.store()).with_signer(Some(Arc::new(signing::signer(1))));
         let mut history = history().into_iter();
         let mut first = writer(&archive);
         for draft in history.by_ref().take(2) {

@@ -1,29 +1,31 @@
 //! Tests of the whole archive, on both stores. The fixture makes small, readable histories.
 
-mod extents;
 mod advance;
 mod buckets;
-mod concurrent_writer;
 mod cache;
+mod chain;
 mod commits;
+mod concurrent_writer;
+mod copy;
 mod damage;
 mod days;
 mod drafts;
 mod erased_files;
 mod erasure;
 mod expiry;
-mod ledger_ends;
+mod extents;
+mod failed_syncs;
 mod faults;
 mod fencing;
 mod flips;
-mod chain;
-mod copy;
 mod handover;
 mod heads;
 mod hostile;
 mod inventory;
 mod joined_windows;
 mod kills;
+mod ledger_ends;
+mod notices;
 mod properties;
 mod read_back;
 mod records;
@@ -35,11 +37,9 @@ mod sessions;
 mod signing;
 mod snapshots;
 mod split_ledger;
-mod failed_syncs;
 mod torn;
 mod torn_disk;
 mod vacuum;
-mod notices;
 mod years;
 
 use std::collections::BTreeMap;
@@ -219,7 +219,7 @@ pub fn open(store: &Arc<dyn Store>) -> Archive {
 
 /// An archive with constant random numbers: equal rows give equal bytes.
 pub fn open_same(store: &Arc<dyn Store>) -> Archive {
-    open(store).drawing(Arc::new(|| 7))
+    open(store).with_random(Arc::new(|| 7))
 }
 
 /// The salts of an [`open_same`] archive without a line.

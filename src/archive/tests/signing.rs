@@ -35,7 +35,7 @@ fn codes(report: &VerifyReport) -> Vec<FaultCode> {
 
 /// Commits the steps of the history, signed by `signer`.
 fn steps(store: &Arc<dyn Store>, range: std::ops::Range<usize>, signer: Option<Signer>) {
-    let archive = open(store).signed_by(signer.map(Arc::new));
+    let archive = open(store).with_signer(signer.map(Arc::new));
     let mut writer = writer(&archive);
     for draft in history().into_iter().skip(range.start).take(range.len()) {
         let _ = commit(&mut writer, draft).unwrap();
@@ -123,7 +123,7 @@ fn a_handover_does_not_cover_unsigned_lines() {
 fn a_new_key_needs_a_handover_from_the_old_key() {
     let store = store();
     steps(&store, 0..3, Some(signer(1)));
-    let refused = open(&store).signed_by(Some(Arc::new(signer(2)))).writer(&team()).err().unwrap();
+    let refused = open(&store).with_signer(Some(Arc::new(signer(2)))).writer(&team()).err().unwrap();
     assert!(refused.to_string().contains("previous_key_file"), "{refused}");
     let both = || Signer { previous: Some(key(1)), ..signer(2) };
     steps(&store, 3..5, Some(both()));
@@ -133,27 +133,27 @@ fn a_new_key_needs_a_handover_from_the_old_key() {
     }
     assert_eq!(codes(&check(&store, &[3])), [FaultCode::KeyMismatch]);
     // After the handover, the old key cannot sign any more.
-    assert!(open(&store).signed_by(Some(Arc::new(signer(1)))).writer(&team()).is_err());
+    assert!(open(&store).with_signer(Some(Arc::new(signer(1)))).writer(&team()).is_err());
 }
 
 #[test]
 fn an_open_writer_uses_the_current_key() {
     let store = store();
-    let archive = open(&store).signed_by(Some(Arc::new(signer(1))));
+    let archive = open(&store).with_signer(Some(Arc::new(signer(1))));
     let mut writer = writer(&archive);
     let mut steps = history().into_iter();
     let _ = commit(&mut writer, steps.next().unwrap()).unwrap();
-    archive.sign_by(Some(Arc::new(signer(2))));
+    archive.set_signer(Some(Arc::new(signer(2))));
     let next = steps.next().unwrap();
     let refused = commit(&mut writer, next.clone()).unwrap_err();
     assert!(refused.to_string().contains("previous_key_file") && !refused.needs_reopen(), "{refused}");
-    archive.sign_by(Some(Arc::new(Signer { previous: Some(key(1)), ..signer(2) })));
+    archive.set_signer(Some(Arc::new(Signer { previous: Some(key(1)), ..signer(2) })));
     let _ = commit(&mut writer, next).unwrap();
     // First no signer, then a signer again.
-    archive.sign_by(None);
+    archive.set_signer(None);
     let _ = commit(&mut writer, steps.next().unwrap()).unwrap();
     assert_eq!(check(&store, &[2]).teams[0].signed.as_ref().unwrap().seq.0, 2);
-    archive.sign_by(Some(Arc::new(signer(2))));
+    archive.set_signer(Some(Arc::new(signer(2))));
     let _ = commit(&mut writer, steps.next().unwrap()).unwrap();
     for known in [1, 2] {
         let report = check(&store, &[known]);
@@ -185,7 +185,7 @@ fn no_failed_operation_leaves_a_line_unsigned() {
     let before = MemoryStore::new();
     steps(&(Arc::new(before.clone()) as Arc<dyn Store>), 0..3, Some(signer(1)));
     let attempt = |store: Arc<dyn Store>| -> Result<(), ArchiveError> {
-        let archive = Archive::open(store)?.signed_by(Some(Arc::new(signer(1))));
+        let archive = Archive::open(store)?.with_signer(Some(Arc::new(signer(1))));
         let _ = archive.writer(&team())?.commit(history().swap_remove(3), now())?;
         Ok(())
     };

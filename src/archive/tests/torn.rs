@@ -40,7 +40,7 @@ fn signer() -> Arc<Signer> {
 /// The whole history, signed, on a disk that records its state at every step.
 fn history_on(disk: &TornDisk) {
     let store: Arc<dyn Store> = Arc::new(disk.clone());
-    let archive = open(&store).signed_by(Some(signer()));
+    let archive = open(&store).with_signer(Some(signer()));
     let mut writer = writer(&archive);
     for draft in history() {
         let draft = with_sessions(&mut writer, draft).unwrap();
@@ -55,7 +55,7 @@ fn check_state((acknowledged, files): &State, finishes: bool) -> Result<(), Stri
     let fail =
         |what: &str, why: &dyn std::fmt::Display| Err(format!("{acknowledged} acknowledged commits: {what}: {why}"));
     let archive = match Archive::open_or_create(Arc::clone(&store), || "archive-1".to_owned()) {
-        Ok(archive) => archive.signed_by(Some(signer())),
+        Ok(archive) => archive.with_signer(Some(signer())),
         Err(e) => return fail("opening", &e),
     };
     let before = verify(store.as_ref(), &VerifyOptions::default()).unwrap();
@@ -193,7 +193,7 @@ fn history_moments(lie: Lie) -> Vec<DiskState> {
 /// The moments of the recovery from a state.
 fn recovery_of((acknowledged, files): &State) -> Vec<DiskState> {
     let disk = TornDisk::new(files, *acknowledged, Lie::None);
-    let archive = open(&(Arc::new(disk.clone()) as Arc<dyn Store>)).signed_by(Some(signer()));
+    let archive = open(&(Arc::new(disk.clone()) as Arc<dyn Store>)).with_signer(Some(signer()));
     drop(writer(&archive));
     disk.moments()
 }
@@ -226,7 +226,7 @@ fn ledgers(store: &Arc<dyn Store>) -> Vec<(String, Bytes)> {
 #[test]
 fn a_copy_continues_after_any_power_loss_of_its_target() {
     let source: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    let from = open(&source).signed_by(Some(signer()));
+    let from = open(&source).with_signer(Some(signer()));
     let mut writer = writer(&from);
     for (draft, step) in history().into_iter().zip(0..) {
         let draft = with_sessions(&mut writer, draft).unwrap();

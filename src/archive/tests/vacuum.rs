@@ -38,7 +38,7 @@ fn littered() -> (MemoryStore, Archive, Vec<String>) {
 #[test]
 fn unnamed_files_are_removed_only_after_the_grace() {
     let (disk, archive, mut left) = littered();
-    let archive = archive.keeping(DAY);
+    let archive = archive.with_grace(DAY);
     put(&disk, "tables/activity/team=other/month=2026-11/20261101t000000z-part-0123456789abcdef.parquet", b"x")
         .unwrap();
     put(&disk, "tables/connections/notes.txt", b"of somebody else").unwrap();
@@ -68,7 +68,7 @@ fn unnamed_files_are_removed_only_after_the_grace() {
 #[test]
 fn the_grace_begins_at_the_removing_line() {
     let (disk, store) = disk();
-    let archive = open(&store).keeping(DAY);
+    let archive = open(&store).with_grace(DAY);
     let mut writer = writer(&archive);
     let mut steps = history().into_iter();
     for draft in steps.by_ref().take(2) {
@@ -119,7 +119,7 @@ fn an_old_intact_file_that_a_line_removed_is_a_notice() {
 #[test]
 fn the_grace_is_longer_than_any_commit() {
     let (disk, archive, left) = littered();
-    let archive = archive.keeping(Duration::ZERO);
+    let archive = archive.with_grace(Duration::ZERO);
     disk.set_now(now().plus(GRACE_MIN));
     assert_eq!(archive.obsolete_files(&team()).unwrap().expired, []);
     disk.set_now(now().plus(GRACE_MIN + Duration::from_nanos(1)));
@@ -152,7 +152,7 @@ fn vacuum_does_not_trust_a_snapshot() {
 #[test]
 fn only_a_removal_reads_the_whole_ledger() {
     let (disk, store) = disk();
-    let archive = open(&store).snapshots_every(1).keeping(DAY);
+    let archive = open(&store).snapshots_every(1).with_grace(DAY);
     let mut steps = history().into_iter();
     let _ = writer(&archive).commit(steps.next().unwrap(), now()).unwrap();
     let later = now().plus(DAY * 30);

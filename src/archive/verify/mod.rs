@@ -1,13 +1,13 @@
 //! Verifies the whole archive against its ledger: read-only, offline, and with every fault, not only the first.
 
 mod expectations;
-mod known_heads;
 mod files;
-mod unnamed_files;
+mod known_heads;
 mod ledgers;
 mod policy;
 mod report;
 mod signatures;
+mod unnamed_files;
 
 use crate::model::path::{ArchivePath, LEDGER, LEDGER_MANIFEST, ledger_of};
 use crate::model::{LedgerSeq, TeamKey};

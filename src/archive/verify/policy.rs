@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::model::path::month_of;
 use crate::model::{Digest, Instant, LedgerSeq, Retained, TeamRetention};
 
-use super::super::expired::retained;
+use super::super::expiry_record::retained;
 use super::super::state::TeamState;
 use super::super::{ErasedPart, Hold, HoldScope};
 use super::ledgers::Walk;

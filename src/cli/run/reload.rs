@@ -59,9 +59,9 @@ impl Running {
             publishing.abort();
         }
         files::make_private(config.group_readable);
-        self.archive.sign_by(signer);
+        self.archive.set_signer(signer);
         *self.token.lock().unwrap_or_else(PoisonError::into_inner) = token;
-        let reload = (edges.expiring(expiry(&config, &self.archive)), config.schedule.clone());
+        let reload = (edges.with_expiry(expiry(&config, &self.archive)), config.schedule.clone());
         self.config = config;
         let _ = self.commands.unbounded_send(DaemonCommand::Reload(Box::new(reload)));
         Ok(())

@@ -1,6 +1,8 @@
 //! The readers against scripted lists: a list changes exactly before the request that the test names.
 
+mod dense;
 mod lists;
+pub mod page_source;
 mod span;
 mod tail;
 mod walk_pages;
@@ -11,10 +13,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use bytes::Bytes;
 use futures::FutureExt;
 
-use super::pages::Pages;
 use super::*;
 use crate::api::{ApiError, Page, PageQuery, Served};
 use crate::model::{DeviceId, EventId, Instant, Range, RawEvent, ServedTime, Stream, TeamId};
+use page_source::Pages;
 
 /// Seconds of these tests are counted from here, so the times are plausible.
 const EPOCH_SECONDS: i64 = 1_700_000_000;

@@ -60,8 +60,8 @@ impl WindowChange {
         }
         if missing(record.range, &record.confirmed).is_empty() {
             let from = record.counts_from.take().unwrap_or(self.read_at);
-            record.rescans = settings.tiers_passed(record.range.end, from);
-            let is_final = record.rescans >= settings.tiers();
+            record.rescans = settings.rescans_due(record.range.end, from);
+            let is_final = record.rescans >= settings.rescans_wanted();
             record.state = if is_final { WindowState::Sealed } else { WindowState::Settled };
             record.confirmed.clear();
         }

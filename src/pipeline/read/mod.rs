@@ -2,8 +2,8 @@
 
 pub mod billing_poll;
 mod billing_snapshot;
-mod segments;
 mod open_windows;
 mod round;
+mod segments;
 mod spans;
 pub mod stream;

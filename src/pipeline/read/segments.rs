@@ -101,7 +101,7 @@ impl Round<'_> {
         if is_usual || (held > 0 && self.is_emptied(window).await?) {
             return Ok(None);
         }
-        let is_last = self.ctx.settings.tiers() <= self.ctx.settings.tiers_passed(window.end, at);
+        let is_last = self.ctx.settings.rescans_wanted() <= self.ctx.settings.rescans_due(window.end, at);
         let reason = format!("an empty answer: the archive holds {held} events of the window, and {usual} are usual");
         let finding = self.finding(FindingKind::Silence, &window.to_string(), Some(window), &reason);
         Ok(Some((finding, is_last || held == 0)))

@@ -54,7 +54,7 @@ pub fn next_moment<'a>(
     let scans = parts.filter_map(|part| state.last_scan(part)).map(|scan| scan.read_at.micros());
     let held = scans.chain(archived.filter_map(ArchivedPart::seen_to)).max();
     let micros = held.map_or(now.micros(), |held| now.micros().max(held.saturating_add(1)));
-    Instant::from_nanos(micros.saturating_mul(1_000))
+    Instant::from_micros(micros)
 }
 
 /// The record of a scan. `entities`: `None` if the token may not see the part.

@@ -14,8 +14,8 @@
 //! ```
 //! The same archive, arguments and creation time make the same bytes.
 
-mod file_thread;
 mod check;
+mod file_thread;
 mod manifest;
 mod tree;
 mod zipped;

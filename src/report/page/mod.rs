@@ -6,9 +6,9 @@
 //! [`Svg`]: crate::report::chart::Svg
 
 mod cells;
+mod coverage_calendar;
 mod plain;
 mod section;
-mod coverage_calendar;
 mod style;
 
 use std::collections::BTreeMap;

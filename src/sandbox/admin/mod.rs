@@ -5,20 +5,20 @@
 
 mod access;
 mod accounts;
+mod actions;
 mod annotations;
 mod apply;
-mod request;
 mod body;
 mod computers;
-mod initial;
+mod events;
 mod groups;
+mod initial;
 mod installers;
 mod invites;
+mod request;
 mod settings;
 mod state;
-mod events;
 mod users;
-mod actions;
 pub mod views;
 
 pub use accounts::{Membership, spread};

@@ -110,7 +110,7 @@ impl ObjectStore {
 
     /// Keeps listed ledger lines and snapshots in a directory, so that another question does not fetch them again.
     #[must_use]
-    pub fn keeping_objects_in(self, directory: &std::path::Path) -> Self {
+    pub fn with_object_cache(self, directory: &std::path::Path) -> Self {
         let kept = KeptObjects::new(directory, self.bucket().location().to_string());
         self.bucket().keep_objects(Some(kept));
         self

@@ -93,14 +93,10 @@ pub fn literal(at: Instant) -> String {
 
 /// A column of microseconds since the epoch.
 fn moment<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Instant, D::Error> {
-    i64::deserialize(deserializer).map(of_micros)
+    i64::deserialize(deserializer).map(Instant::from_micros)
 }
 
 /// Like [`moment`], but the value can be NULL.
 fn maybe_moment<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Instant>, D::Error> {
-    Ok(Option::<i64>::deserialize(deserializer)?.map(of_micros))
-}
-
-fn of_micros(micros: i64) -> Instant {
-    Instant::from_nanos(micros.saturating_mul(1_000))
+    Ok(Option::<i64>::deserialize(deserializer)?.map(Instant::from_micros))
 }

@@ -12,8 +12,8 @@ use serde_json::value::RawValue;
 use crate::config::When;
 use crate::model::TeamId;
 use crate::report::{
-    About, Catalog, Engine, FirstRows, Format, JsonRows, Medium, Needs, Report, ReportInput, Section, Zone, printable,
-    write_report,
+    About, Catalog, Engine, FirstRows, Format, JsonRows, Medium, Needs, Report, ReportError, ReportInput, Run, Section,
+    Zone, printable, write_report,
 };
 
 use super::super::AppState;
@@ -83,15 +83,12 @@ impl Question {
         rows_max: usize,
         links: Vec<(String, String)>,
     ) -> Result<(Section, About), Problem> {
-        let Self { report, asked, teams } = self;
-        let needs = Needs::of_report(&report);
-        let ask = move |engine: &mut Engine| {
-            let run = engine.run(&report, &asked)?;
+        self.ask(state, move |run| {
             let mut rows = FirstRows::new(rows_max);
             run.named_rows(&mut rows)?;
-            Ok((Section::of(&run, rows, links.clone())?, run.about().clone()))
-        };
-        state.queries.ask(teams, needs, REPORT_TIME_MAX, ask).await
+            Ok((Section::of(run, rows, links.clone())?, run.about().clone()))
+        })
+        .await
     }
 
     /// The report's rows as JSON, at most `rows_max`, with the statement about the report.
@@ -99,15 +96,12 @@ impl Question {
     /// # Errors
     /// The errors of the query.
     pub async fn rows(self, state: &AppState, rows_max: usize) -> Result<Answered, Problem> {
-        let Self { report, asked, teams } = self;
-        let needs = Needs::of_report(&report);
-        let ask = move |engine: &mut Engine| {
-            let run = engine.run(&report, &asked)?;
+        self.ask(state, move |run| {
             let mut rows = JsonRows::new(rows_max, JSON_BYTES_MAX);
             run.rows(&mut rows)?;
             Ok(Answered { about: run.about().clone(), columns: rows.columns, rows: rows.rows, truncated: rows.is_cut })
-        };
-        state.queries.ask(teams, needs, REPORT_TIME_MAX, ask).await
+        })
+        .await
     }
 
     /// The whole report as a file. The file is sent only after it is complete, so a slow client blocks nobody.
@@ -115,17 +109,26 @@ impl Question {
     /// # Errors
     /// The errors of the query; when the file would be too large.
     pub async fn file(self, state: &AppState, format: Format) -> Result<Body, Problem> {
-        let Self { report, asked, teams } = self;
-        let needs = Needs::of_report(&report);
         let spill = state.settings().spill_parent;
-        let ask = move |engine: &mut Engine| {
-            let run = engine.run(&report, &asked)?;
+        let write = move |run: &Run<'_>| {
             let mut file = Bounded { file: tempfile::tempfile_in(&spill)?, left: FILE_BYTES_MAX };
-            write_report(&run, format, &mut file, Medium::default(), false)?;
+            write_report(run, format, &mut file, Medium::default(), false)?;
             file.file.seek(SeekFrom::Start(0))?;
             Ok(file.file)
         };
-        Ok(sent(state.queries.ask(teams, needs, REPORT_TIME_MAX, ask).await?))
+        Ok(sent(self.ask(state, write).await?))
+    }
+
+    /// Runs the report, and returns what `answer` makes of it.
+    async fn ask<T: Send + 'static>(
+        self,
+        state: &AppState,
+        answer: impl Fn(&Run<'_>) -> Result<T, ReportError> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let Self { report, asked, teams } = self;
+        let needs = Needs::of_report(&report);
+        let ask = move |engine: &mut Engine| answer(&engine.run(&report, &asked)?);
+        state.queries.ask(teams, needs, REPORT_TIME_MAX, ask).await
     }
 }
 

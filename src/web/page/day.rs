@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::http::{HeaderMap, Uri};
 use jiff::ToSpan;
 use jiff::civil::Date;
 
@@ -20,7 +20,7 @@ use super::super::input::Input;
 use super::super::problem::Problem;
 use super::page_request::{Frame, PageRequest};
 use super::sessions::{SearchForm, row_of, session_href, words};
-use super::{Page, Refused, shown_as};
+use super::{Page, Refused, or_mistake, shown_as};
 
 /// The parameters of a day: its own, and those of the search that leads to it.
 const PARAMETERS: [&str; 8] = ["team", "day", "by", "user", "computer", "address", "outcome", "tz"];
@@ -86,12 +86,8 @@ pub async fn day(State(state): State<Arc<AppState>>, headers: HeaderMap, uri: Ur
             Err(problem) => Err(problem),
         },
     };
-    let (sessions, problem, status) = match found {
-        Ok(sessions) => (sessions, None, StatusCode::OK),
-        Err(problem) if problem.status.is_client_error() => (Vec::new(), Some(problem.message), problem.status),
-        Err(problem) => return Err(Refused::here(&state, &headers, &uri, problem)),
-    };
-    shown_as(status, &document(request, day, period, sessions, problem))
+    let (sessions, problem, status) = or_mistake(found, |problem| Refused::here(&state, &headers, &uri, problem))?;
+    shown_as(status, &document(request, day, period, sessions.unwrap_or_default(), problem))
 }
 
 fn checked(input: &Input) -> Result<(), Problem> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::http::{HeaderMap, Uri};
 
 use crate::model::Instant;
 use crate::report::{counted, printable};
@@ -13,7 +13,7 @@ use super::super::AppState;
 use super::super::answer::findings::{FindingView, PARAMETERS, find, kinds};
 use super::super::format::{Time, plural};
 use super::page_request::{Frame, PageRequest};
-use super::{Page, Refused, shown_as};
+use super::{Page, Refused, or_mistake, shown_as};
 
 const ROWS: usize = 50;
 
@@ -59,11 +59,7 @@ pub async fn findings(State(state): State<Arc<AppState>>, headers: HeaderMap, ur
         Ok(()) => find(&state, &request.input, request.teams.clone(), ROWS).await,
         Err(problem) => Err(problem),
     };
-    let (found, problem, status) = match found {
-        Ok(found) => (Some(found), None, StatusCode::OK),
-        Err(problem) if problem.status.is_client_error() => (None, Some(problem.message), problem.status),
-        Err(problem) => return Err(refused(problem)),
-    };
+    let (found, problem, status) = or_mistake(found, refused)?;
     let asked = request.input.get("kind").unwrap_or_default();
     let rows = found.iter().flat_map(|found| &found.rows).map(|finding| row_of(&request, finding)).collect();
     let next = found.and_then(|found| found.next);

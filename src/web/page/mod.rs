@@ -1,13 +1,13 @@
 //! The page for people. The server makes whole documents, which work without a script, by keyboard, in light and dark, and on a
 //! phone. The template engine escapes every value.
 
-mod page_request;
 mod assets;
-mod other_teams;
 mod coverage;
 mod day;
 mod findings;
+mod other_teams;
 mod overview;
+mod page_request;
 mod quarantine;
 mod reports;
 mod sessions;
@@ -99,6 +99,18 @@ pub async fn not_found(State(state): State<Arc<AppState>>, headers: HeaderMap, u
 fn shown_page(page: &impl Template) -> Page {
     let text = page.render().map_err(|error| Problem::failed(error.to_string()))?;
     Ok(Html(text).into_response())
+}
+
+/// The answer, or the message of a mistake of the user, which the page shows beside its form. Also returns the page's status.
+fn or_mistake<T>(
+    found: Result<T, Problem>,
+    refused: impl FnOnce(Problem) -> Refused,
+) -> Result<(Option<T>, Option<String>, StatusCode), Refused> {
+    match found {
+        Ok(found) => Ok((Some(found), None, StatusCode::OK)),
+        Err(problem) if problem.status.is_client_error() => Ok((None, Some(problem.message), problem.status)),
+        Err(problem) => Err(refused(problem)),
+    }
 }
 
 /// A page that shows a problem beside its form, with the problem's status.

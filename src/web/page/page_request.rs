@@ -43,7 +43,7 @@ pub struct Frame {
     pub version: &'static str,
     pub now: Option<Time>,
     /// Whether the user can sign out.
-    pub is_closed: bool,
+    pub can_sign_out: bool,
     pub here: String,
     pub style: &'static str,
     pub script: &'static str,
@@ -82,7 +82,7 @@ impl Frame {
             zone: zone.name().to_owned(),
             version: env!("CARGO_PKG_VERSION"),
             now: Some(time(state.clock.now(), &zone)),
-            is_closed: state.is_closed(),
+            can_sign_out: state.needs_token(),
             here: uri.path_and_query().map_or_else(|| "/".to_owned(), |here| here.as_str().to_owned()),
             style: assets::style(),
             script: assets::script(),

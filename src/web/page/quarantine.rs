@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::http::{HeaderMap, Uri};
 
 use crate::report::{counted, printable};
 
@@ -12,7 +12,7 @@ use super::super::AppState;
 use super::super::answer::quarantine::{PARAMETERS, Quarantined, RAW_CHARS_MAX, find};
 use super::super::format::{Time, pretty};
 use super::page_request::{Frame, PageRequest};
-use super::{Page, Refused, shown_as};
+use super::{Page, Refused, or_mistake, shown_as};
 
 const ROWS: usize = 25;
 
@@ -47,11 +47,8 @@ pub async fn quarantine(State(state): State<Arc<AppState>>, headers: HeaderMap, 
         Ok(()) => find(&state, &request.input, request.teams.clone(), ROWS).await,
         Err(problem) => Err(problem),
     };
-    let (found, problem, status) = match found {
-        Ok(found) => (Some(found), None, StatusCode::OK),
-        Err(problem) if problem.status.is_client_error() => (None, Some(problem.message), problem.status),
-        Err(problem) => return Err(Refused::here(&state, &headers, &uri, problem)),
-    };
+    let refused = |problem| Refused::here(&state, &headers, &uri, problem);
+    let (found, problem, status) = or_mistake(found, refused)?;
     let items = found.iter().flat_map(|found| &found.rows).map(|row| item(&request, row)).collect();
     let next = found.and_then(|found| found.next);
     let document = Quarantine {

@@ -35,7 +35,7 @@ struct SignIn {
 fn page(state: &AppState, headers: &HeaderMap, uri: &Uri, back: &str, is_wrong: bool) -> Page {
     let mut frame = Frame::bare(state, headers, uri);
     frame.title = "Sign in".to_owned();
-    (frame.places, frame.is_closed) = (Vec::new(), false);
+    (frame.places, frame.can_sign_out) = (Vec::new(), false);
     let page = SignIn { frame, back: local_path(back), is_wrong };
     let text = page.render().map_err(|error| Problem::failed(error.to_string()))?;
     let status = if is_wrong { StatusCode::UNAUTHORIZED } else { StatusCode::OK };

@@ -103,7 +103,7 @@ pub fn under_hold(world: &World) {
 pub fn policy_edited(world: &World) {
     let archive = Archive::open(Arc::new(LocalStore::new(world.archive()))).unwrap();
     let signer = Some(Arc::new(Signer { key: key(1), previous: None, signs_all: false }));
-    let archive = archive.signed_by(signer);
+    let archive = archive.with_signer(signer);
     let mut writer = archive.writer(&TeamId::from(TEAM)).unwrap();
     let body = october(&world.archive(), "connections = 1d", at("2026-11-03T00:06:00Z"));
     let draft = Draft { expire: body.expired, ..Draft::default() };

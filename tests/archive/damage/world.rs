@@ -87,7 +87,7 @@ fn draft(team: &TeamId, date: &str, life: &ArchiveVariant) -> Draft {
 pub fn make(root: &Path, life: &ArchiveVariant) {
     let signer = life.key.map(|seed| Arc::new(Signer { key: key(seed), previous: None, signs_all: false }));
     let archive = Archive::open_or_create(Arc::new(LocalStore::new(root)), || life.id.to_owned()).unwrap();
-    let archive = archive.signed_by(signer);
+    let archive = archive.with_signer(signer);
     for team in [TEAM, "other"].map(TeamId::from) {
         let amendment = {
             let (mut late, mut record) = rows(&team, "2026-10-02", 41, life.is_edited);

@@ -7,7 +7,7 @@ use super::*;
 /// The requests of another process that lists a team's ledger and reads it.
 fn asked(server: &ObjectServer, directory: &std::path::Path) -> (Vec<u64>, u64, u64) {
     server.forget_requests();
-    let store = s3(server).keeping_objects_in(directory);
+    let store = s3(server).with_object_cache(directory);
     let listed = store.list(TEAM).unwrap();
     let read = |of: &super::super::super::Listed| {
         let content = store.read_listed(&of.path, of.bytes, of.tag.as_deref()).unwrap().to_bytes().unwrap();
@@ -53,7 +53,7 @@ fn a_changed_object_and_a_damaged_kept_one_are_fetched_again() {
 fn a_store_without_kept_objects_reads_the_bucket_again() {
     let (server, kept) = (ObjectServer::start(), tempfile::tempdir().unwrap());
     fill(&s3(&server), &mut End::default(), 20, 3);
-    let store = s3(&server).keeping_objects_in(kept.path());
+    let store = s3(&server).with_object_cache(kept.path());
     assert_eq!(numbers(&store, 20), [1, 2, 3]);
     server.forget_requests();
     store.forget();

@@ -2,8 +2,8 @@
 
 mod costs;
 mod days;
-mod kept_objects;
 mod faults;
+mod kept_objects;
 mod parts;
 mod real;
 mod refusals;

@@ -103,7 +103,7 @@ fn holds(open: impl Fn(u32) -> ObjectStore + Sync) {
     }
     let kept = tempfile::tempdir().unwrap();
     for _ in 0..2 {
-        assert_eq!(numbers(&open(102).keeping_objects_in(kept.path()), 21), [221, 222, 223]);
+        assert_eq!(numbers(&open(102).with_object_cache(kept.path()), 21), [221, 222, 223]);
     }
     assert!(kept.path().read_dir().unwrap().count() >= 3, "lists and reads show the same tags");
     assert_eq!(open(102).rewritten().unwrap(), [], "each line was created once");

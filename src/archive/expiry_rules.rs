@@ -7,12 +7,12 @@ use crate::model::path::{DataPath, month_of};
 use crate::model::{Dataset, Instant, LedgerSeq, Range, RetentionPolicy, Stream};
 use crate::planted::{self, Bug};
 
-use super::expired::{ExpiredRecord, retained};
+use super::expiry_record::{ExpiredRecord, retained};
 use super::hold::{Hold, covering};
 use super::ledger::Line;
 use super::rows_sum::RowsSum;
-use super::rules::StateError;
 use super::state::{TeamState, stream_of};
+use super::state_error::StateError;
 use super::{Body, FileEntry, WindowState};
 
 /// The reason that keeps a due month.

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::model::{Dataset, Instant, Retention, RetentionPolicy};
 
-use super::expired::{ExpiredRecord, datasets_of};
-use super::expiry::{KeptBy, month_of_file};
+use super::expiry_record::{ExpiredRecord, datasets_of};
+use super::expiry_rules::{KeptBy, month_of_file};
 use super::hold::Hold;
 use super::sessions::{ExpiringSessions, expiring_sessions};
 use super::state::TeamState;

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use futures::FutureExt;
 
-use super::pages::Pages;
-use super::*;
+use super::super::*;
+use super::page_source::Pages;
 use crate::api::{ApiError, Page, PageQuery, Served};
 use crate::model::{EventId, Instant, Range, RawEvent, ServedTime, Stream, TeamId};
 

@@ -104,6 +104,8 @@ pub struct DaemonHealth {
     pub is_listed: bool,
     pub teams: Vec<TeamHealth>,
     pub verified: Option<VerifyResult>,
+    /// Why the last check of the archive did not end.
+    pub check_error: Option<String>,
     pub published: Option<PublishResult>,
     /// The error of the last attempt to read the list of teams.
     pub teams_error: Option<String>,
@@ -128,12 +130,27 @@ pub struct Totals {
 }
 
 impl DaemonHealth {
+    /// A daemon that has read no team.
+    #[cfg(test)]
+    pub fn unread(at: Instant, shard: Shard) -> Self {
+        Self {
+            at,
+            shard,
+            is_listed: false,
+            teams: Vec::new(),
+            verified: None,
+            check_error: None,
+            published: None,
+            teams_error: None,
+        }
+    }
+
     pub fn of(live: &Live, now: Instant) -> Self {
         let (shard, late) = (live.shard(), live.late(now));
         let is_listed = late.is_some();
         let late = late.unwrap_or_default();
         let late: BTreeSet<(TeamId, Stream)> = late.into_iter().map(|late| (late.team, late.stream)).collect();
-        let LiveSnapshot { teams, verified, published, listing_error, .. } = live.snapshot();
+        let LiveSnapshot { teams, verified, check_error, published, listing_error, .. } = live.snapshot();
         let own = Some(shard).filter(|shard| !shard.is_whole());
         let of_team = |(team, shown)| TeamHealth { shard: own, ..of_team(team, shown, &late, now) };
         let teams = teams.iter().map(of_team).collect();
@@ -141,7 +158,7 @@ impl DaemonHealth {
         let verified =
             verified.map(|found| VerifyResult { at: found.at, faults: found.faults, first: first(found.named) });
         let published = published.map(|run| PublishResult { at: run.at, error: run.error, done_at: run.done_at });
-        Self { at: now, shard, is_listed, teams, verified, published, teams_error: listing_error }
+        Self { at: now, shard, is_listed, teams, verified, check_error, published, teams_error: listing_error }
     }
 
     /// Adds the archived teams of other shards. The daemon knows only the shards that read them.

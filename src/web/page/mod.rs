@@ -5,6 +5,7 @@ mod assets;
 mod coverage;
 mod day;
 mod findings;
+mod key_figures;
 mod other_teams;
 mod overview;
 mod page_request;

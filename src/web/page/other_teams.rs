@@ -64,24 +64,11 @@ mod tests {
     use super::*;
     use crate::model::Instant;
 
-    /// A daemon that reads no team yet.
-    fn daemon(shard: &str) -> DaemonHealth {
-        let at = Instant::from_seconds(1_800_000_000);
-        DaemonHealth {
-            at,
-            shard: shard.parse().unwrap(),
-            is_listed: false,
-            teams: Vec::new(),
-            verified: None,
-            published: None,
-            teams_error: None,
-        }
-    }
-
     #[test]
     fn each_team_is_named_with_the_shard_that_reads_it() {
         let held: Vec<TeamId> = (0..40).map(|n| TeamId::new(format!("team-{n:02}"))).collect();
         let names = TeamNames::default();
+        let daemon = |shard: &str| DaemonHealth::unread(Instant::EARLIEST, shard.parse().unwrap());
         let of = |shard: &str, search: &str, shown| OtherTeams::of(&held, &daemon(shard), &names, search, shown);
         let whole = of("1/1", "", 25);
         assert_eq!((whole.unread.len(), whole.others.len()), (25, 0));

@@ -10,10 +10,10 @@ use crate::model::Instant;
 use crate::report::counted;
 
 use super::super::AppState;
-use super::super::answer::health::{DaemonHealth, Health, StreamHealth, TeamHealth, Totals};
+use super::super::answer::health::{DaemonHealth, Health, StreamHealth, TeamHealth};
 use super::super::format::{Time, ago, bytes, plural, span, time};
 use super::super::input::{Input, query};
-use super::super::query_service::TEAMS_TOGETHER_MAX;
+use super::key_figures::{Figure, figures};
 use super::other_teams::OtherTeams;
 use super::page_request::{Frame, zone_of};
 use super::{Page, Refused, shown_page};
@@ -24,16 +24,6 @@ const PARAMETERS: [&str; 2] = ["q", "page"];
 const TEAMS_SHOWN: usize = 25;
 /// Maximum number of listed errors.
 const ERRORS_SHOWN: usize = 3;
-
-/// A key figure.
-struct Figure {
-    label: &'static str,
-    value: String,
-    detail: String,
-    class: &'static str,
-    /// The link of the detail.
-    href: &'static str,
-}
 
 struct StreamRow {
     stream: &'static str,
@@ -215,76 +205,6 @@ fn errors(daemon: &DaemonHealth) -> Vec<String> {
     of_listing.chain(of_tables).chain(of_streams).take(ERRORS_SHOWN).collect()
 }
 
-fn figures(daemon: &DaemonHealth, totals: &Totals, now: Instant, zone: &crate::report::Zone) -> Vec<Figure> {
-    let checked = match &daemon.verified {
-        None => Figure {
-            label: "Last check",
-            value: "not yet".into(),
-            detail: "by the daemon".into(),
-            class: "calm",
-            href: "",
-        },
-        Some(found) if found.faults == 0 => {
-            let detail = format!("no fault, {}", time(found.at, zone).text);
-            Figure { label: "Last check", value: ago(found.at, now), detail, class: "good", href: "" }
-        }
-        Some(found) => {
-            let detail = crate::report::printable(found.first.as_deref().unwrap_or_default());
-            Figure { label: "Last check", value: plural(found.faults as u64, "fault"), detail, class: "bad", href: "" }
-        }
-    };
-    let fresh_class = if totals.late > 0 {
-        "warn"
-    } else if totals.waiting > 0 || totals.streams == 0 {
-        "calm"
-    } else {
-        "good"
-    };
-    let so_far = |text: &str| if totals.unseen == totals.teams { "not known yet".to_owned() } else { text.to_owned() };
-    let is_few = totals.teams <= TEAMS_TOGETHER_MAX as u64;
-    vec![
-        Figure {
-            label: "Up to date",
-            value: format!("{} of {}", counted(totals.fresh), counted(totals.streams)),
-            detail: "streams read as scheduled".into(),
-            class: fresh_class,
-            href: "",
-        },
-        Figure {
-            label: "Least time left",
-            value: totals.seconds_to_loss.map_or_else(|| "not known".to_owned(), span),
-            detail: "until unread events can be lost".into(),
-            class: "calm",
-            href: "",
-        },
-        Figure {
-            label: "Recorded gaps",
-            value: if totals.gaps == 0 { so_far("none") } else { counted(totals.gaps) },
-            detail: match (totals.gaps, totals.unseen, totals.teams) {
-                (1.., _, _) => if is_few { "see each of them" } else { "see the teams" }.into(),
-                // Without a known team, the page must not claim that nothing is lost.
-                (0, _, 0) => "no team known yet".into(),
-                (0, 0, _) => "no loss is known".into(),
-                (0, unseen, _) => format!("{} not read yet", plural(unseen, "team")),
-            },
-            class: match (totals.gaps, totals.unseen, totals.teams) {
-                (1.., _, _) => "bad",
-                (0, 0, 1..) => "good",
-                (0, _, _) => "calm",
-            },
-            href: if totals.gaps > 0 && is_few { "/findings?kind=gap" } else { "" },
-        },
-        Figure {
-            label: "Events",
-            value: so_far(&counted(totals.events)),
-            detail: format!("in {}", bytes(totals.bytes)),
-            class: "calm",
-            href: "",
-        },
-        checked,
-    ]
-}
-
 fn team_of(team: &TeamHealth, now: Instant, zone: &crate::report::Zone) -> Team {
     let of_team = |path: &str| format!("{path}{}", query([("team", team.team.as_str())]));
     let worst = team.streams.iter().map(|stream| stream.health).min();
@@ -372,29 +292,12 @@ fn retention(team: &TeamHealth) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Shard;
-
-    fn empty(at: Instant, shard: Shard, is_listed: bool) -> DaemonHealth {
-        DaemonHealth { at, shard, is_listed, teams: Vec::new(), verified: None, published: None, teams_error: None }
-    }
 
     #[test]
     fn a_shard_without_teams_is_reported_after_the_teams_are_listed() {
-        let title = |is_listed| verdict(&empty(Instant::EARLIEST, "2/8".parse().unwrap(), is_listed)).1;
+        let daemon = DaemonHealth::unread(Instant::EARLIEST, "2/8".parse().unwrap());
+        let title = |is_listed| verdict(&DaemonHealth { is_listed, ..daemon.clone() }).1;
         assert_eq!(title(true), "No team belongs to shard 2/8");
         assert_eq!(title(false), "Annals is asking the service for its teams");
-    }
-
-    #[test]
-    fn the_overview_is_not_green_before_any_team_is_known() {
-        let now = Instant::from_seconds(1_800_000_000);
-        let daemon = empty(now, Shard::WHOLE, false);
-        let figures = figures(&daemon, &daemon.totals(), now, &crate::report::Zone::utc());
-        let gaps = figures.iter().find(|figure| figure.label == "Recorded gaps").unwrap();
-        assert_eq!(
-            (gaps.value.as_str(), gaps.detail.as_str(), gaps.class),
-            ("not known yet", "no team known yet", "calm")
-        );
-        assert!(figures.iter().all(|figure| figure.class != "good"));
     }
 }

@@ -24,7 +24,7 @@ const POINTS_MAX: usize = 256;
 /// The interval at which the computers are listed while activity reports their changes.
 const LIST_EVERY: Duration = Duration::from_secs(3600);
 /// The interval at which the team's files are vacuumed: a vacuum that removes files reads the whole ledger.
-const VACUUM_EVERY: Duration = Duration::from_secs(6 * 3600);
+const VACUUM_EVERY: Duration = Duration::from_secs(24 * 3600);
 /// If activity is no older than this, it has reported every relevant removal.
 const ACTIVITY_AGE_MAX: Duration = Duration::from_secs(900);
 

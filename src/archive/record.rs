@@ -60,7 +60,7 @@ pub struct WindowRecord {
     /// The service's time at the end of the last read that helped to settle the window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirmed_at: Option<Instant>,
-    /// Number of re-scans done; each tier of the configuration counts as one.
+    /// Number of re-scans done; each age of `rescan` in the configuration counts as one.
     pub rescans: u32,
     /// Already confirmed parts of a reading that settles or re-scans the window, disjoint and sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -27,18 +27,18 @@ fn a_handover_vouches_for_the_lines_before_it() {
     let disk = handed_over();
     let ledger = FIRST_DAY.replace("heads", "jsonl");
     let (written, signatures) = (lines(&disk, &ledger), lines(&disk, FIRST_DAY));
-    let with_signer = |seed: u8| {
+    let signed_by = |seed: u8| {
         let report = check(&disk, &[2]);
         let signed = report.teams[0].signed.as_ref().unwrap();
         assert_eq!((faults(&report), signed.is_self_asserted), (vec![], false));
         assert_eq!(signed.key, key(seed).public().to_string());
         signed.seq.0
     };
-    assert_eq!(with_signer(2), 4);
+    assert_eq!(signed_by(2), 4);
     // The verdict names the key that signed the last line, not the key that may sign the next one.
     put(&disk, &ledger, &written[..3]);
     put(&disk, FIRST_DAY, &signatures[..4]);
-    assert_eq!(with_signer(1), 3);
+    assert_eq!(signed_by(1), 3);
     let archive = |signer: Option<u8>| {
         let signer = signer.map(|seed| Arc::new(self::signer(seed)));
         Archive::open(Arc::new(disk.clone())).unwrap().with_signer(signer)

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn re_scans_are_due_by_tier_and_a_sealed_window_is_not_read_again() {
+    fn re_scans_are_due_by_age_and_a_sealed_window_is_not_read_again() {
         let windows = Windows::from([
             window(16, WindowState::Sealed, 3),
             window(17, WindowState::Settled, 2),

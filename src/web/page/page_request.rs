@@ -42,7 +42,6 @@ pub struct Frame {
     pub zone: String,
     pub version: &'static str,
     pub now: Option<Time>,
-    /// Whether the user can sign out.
     pub can_sign_out: bool,
     pub here: String,
     pub style: &'static str,

@@ -23,7 +23,7 @@ use super::manifest::read_manifest;
 use super::output::Output;
 use super::plan::{expired_paths, plan, released};
 use super::reader::TeamRows;
-use super::replay::{Replay, replay_for_writing};
+use super::replay::{Replay, ReplayFiles, replay_for_writing};
 use super::salts::Salts;
 use super::sessions::Lookup;
 use super::snapshot;
@@ -81,9 +81,9 @@ impl TeamWriter {
             StoreError::Locked { .. } => ArchiveError::Locked { team: team.clone() },
             other => other.into(),
         })?;
-        // Another writer creates its first snapshot after its first line.
-        let snapshot = snapshot::newest(store, &key);
-        let replay = replay_for_writing(store, id, team)?;
+        let files = ReplayFiles::list(store, &key)?;
+        let snapshot = snapshot::newest(&files.snapshots);
+        let replay = replay_for_writing(store, &files, id, team)?;
         if replay.state.seq.0 == 0 {
             if snapshot.0 > 0 {
                 return Err(ArchiveError::LedgerLost { path: ledger_of(&key), line: snapshot });
@@ -173,9 +173,9 @@ impl TeamWriter {
     fn follow_signer(&mut self) -> Result<(), ArchiveError> {
         let signer = self.archive.signer();
         if self.heads.as_ref().map(HeadsWriter::key) != signer.as_ref().map(|signer| signer.key.public()) {
-            let (store, team) = (self.store(), &self.state.team_id);
-            let replay = replay_for_writing(store, &self.state.archive_id, team)?;
-            self.heads = heads_of(store, signer, &self.state.archive_id, team, &replay)?;
+            let (store, id, team) = (self.store(), &self.state.archive_id, &self.state.team_id);
+            let replay = replay_for_writing(store, &ReplayFiles::list(store, &self.key)?, id, team)?;
+            self.heads = heads_of(store, signer, id, team, &replay)?;
         }
         Ok(())
     }

@@ -151,16 +151,16 @@ impl Copy {
     /// Copies the snapshots up to a line: a reader of the target would replay the whole ledger without them.
     fn snapshots(&self, key: &TeamKey, last: LedgerSeq) -> Result<(), ArchiveError> {
         let mut ours = snapshot::listed(self.from.store().as_ref(), key)?;
-        ours.retain(|(seq, _)| *seq <= last);
-        for (_, Listed { path, .. }) in &ours {
+        ours.retain(|seq, _| *seq <= last);
+        for Listed { path, .. } in ours.values() {
             // A writer of the source can replace a snapshot meanwhile.
             if let Some(content) = if_there(get(self.from.store().as_ref(), path))? {
                 put(self.to.store().as_ref(), path, &content)?;
             }
         }
         let held = snapshot::listed(self.to.store().as_ref(), key)?;
-        let is_ours = |path: &str| ours.iter().any(|(_, ours)| ours.path == path);
-        let gone: Vec<&str> = held.iter().map(|(_, held)| held.path.as_str()).filter(|path| !is_ours(path)).collect();
+        let gone = held.iter().filter(|(seq, _)| !ours.contains_key(seq)).map(|(_, held)| held.path.as_str());
+        let gone: Vec<&str> = gone.collect();
         Ok(self.to.store().remove_all(&gone)?)
     }
 

@@ -3,12 +3,12 @@
 use crate::model::path::ArchivePath;
 use crate::model::{Digest, Instant, LedgerSeq, TeamId, TeamKey};
 use crate::planted::{self, Bug};
-use crate::store::{Blob, Store};
+use crate::store::{Blob, Store, StoreError};
 
 use super::ArchiveError;
 use super::ledger::{ChainHead, Line, day_of_line};
 use super::ledger_files::{LedgerEnd, LedgerText, ledger_files};
-use super::snapshot;
+use super::snapshot::{self, Snapshots};
 use super::state::TeamState;
 use super::text_lines::{TextLine, TextLines};
 
@@ -45,6 +45,25 @@ impl LastLine {
     }
 }
 
+/// A team's ledger and snapshots, as they were listed.
+#[derive(Debug, Default)]
+pub struct ReplayFiles {
+    pub snapshots: Snapshots,
+    /// The days of [`ledger_files`].
+    pub ledger: Vec<(Instant, u64)>,
+}
+
+impl ReplayFiles {
+    /// Lists snapshots before ledgers: a writer creates its first snapshot after its first line.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn list(store: &dyn Store, key: &TeamKey) -> Result<Self, StoreError> {
+        let snapshots = snapshot::listed(store, key)?;
+        Ok(Self { snapshots, ledger: ledger_files(store, key)? })
+    }
+}
+
 /// Replays the whole ledger of a team. A team without a ledger has the state before the first line.
 ///
 /// # Errors
@@ -65,43 +84,47 @@ fn replay_files(
 
 /// Replays for readers, from the newest snapshot on if one exists. Does not check the lines before the snapshot.
 pub fn replay_for_reading(store: &dyn Store, archive_id: &str, team: &TeamId) -> Result<Replay, ArchiveError> {
-    replay_listed_for_reading(store, &ledger_files(store, &TeamKey::of(team))?, archive_id, team)
+    replay_listed_for_reading(store, &ReplayFiles::list(store, &TeamKey::of(team))?, archive_id, team)
 }
 
-/// Like [`replay_for_reading`], from the days of [`ledger_files`]. Lines after that list may be missing.
+/// Like [`replay_for_reading`], from listed files. Lines that were appended after the list may be missing.
 pub fn replay_listed_for_reading(
     store: &dyn Store,
-    files: &[(Instant, u64)],
+    files: &ReplayFiles,
     archive_id: &str,
     team: &TeamId,
 ) -> Result<Replay, ArchiveError> {
     match replay_from_snapshot(store, files, archive_id, team, |_, _| true) {
         Some(replay) if replay.last.is_some() || planted::is(Bug::SnapshotAhead) => Ok(replay),
-        _ => replay_files(store, files, archive_id, team),
+        _ => replay_files(store, &files.ledger, archive_id, team),
     }
 }
 
 /// Replays for writers, which extend the chain: hashes every line before the snapshot, and checks the links up to the head in
 /// the snapshot. Does not parse these lines; `verify` does.
-pub fn replay_for_writing(store: &dyn Store, archive_id: &str, team: &TeamId) -> Result<Replay, ArchiveError> {
-    let files = ledger_files(store, &TeamKey::of(team))?;
-    let is_proved = |state: &TeamState, end| leads_to(store, &files, state, end).unwrap_or(false);
-    match replay_from_snapshot(store, &files, archive_id, team, is_proved) {
+pub fn replay_for_writing(
+    store: &dyn Store,
+    files: &ReplayFiles,
+    archive_id: &str,
+    team: &TeamId,
+) -> Result<Replay, ArchiveError> {
+    let is_proved = |state: &TeamState, end| leads_to(store, &files.ledger, state, end).unwrap_or(false);
+    match replay_from_snapshot(store, files, archive_id, team, is_proved) {
         Some(replay) if replay.last.is_some() => Ok(replay),
-        _ => replay_files(store, &files, archive_id, team),
+        _ => replay_files(store, &files.ledger, archive_id, team),
     }
 }
 
 /// `None` if no snapshot is usable, or a line after it is invalid: the full replay reports the damage.
 fn replay_from_snapshot(
     store: &dyn Store,
-    files: &[(Instant, u64)],
+    ReplayFiles { snapshots, ledger }: &ReplayFiles,
     archive_id: &str,
     team: &TeamId,
     is_usable: impl Fn(&TeamState, LedgerEnd) -> bool,
 ) -> Option<Replay> {
-    let (state, end) = snapshot::before_the_end(store, files, archive_id, team)?;
-    is_usable(&state, end).then(|| replay_from(store, files, state, end).ok())?
+    let (state, end) = snapshot::before_the_end(store, snapshots, ledger, archive_id, team)?;
+    is_usable(&state, end).then(|| replay_from(store, ledger, state, end).ok())?
 }
 
 /// Whether the chain leads from the first line of the ledger to the line of `state`, which ends at `end`.

@@ -1,14 +1,13 @@
 //! An archive as a whole: its manifest, its teams, and access for readers and writers.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use rayon::prelude::*;
 
-use crate::model::path::{ArchivePath, LEDGER, LOCK_OF_NEW, SNAPSHOTS, TABLES, ledger_of};
-use crate::model::{Instant, LedgerSeq, TeamId, TeamKey};
+use crate::model::path::{ArchivePath, LEDGER, LOCK_OF_NEW, TABLES, ledger_of};
+use crate::model::{Instant, TeamId, TeamKey};
 use crate::store::{Listed, Store, StoreError, if_there};
 
 use super::ledger::{self, Line};
@@ -16,8 +15,8 @@ use super::ledger_files::ledger_files;
 use super::manifest::{Manifest, read_ledger_manifest, read_manifest};
 use super::random::Random;
 use super::reader::TeamReader;
-use super::replay::{replay_for_reading, replay_listed_for_reading};
-use super::snapshot::SNAPSHOT_LINES;
+use super::replay::{ReplayFiles, replay_for_reading, replay_listed_for_reading};
+use super::snapshot::{self, SNAPSHOT_LINES};
 use super::text_lines::TextLines;
 use super::{ArchiveError, Signer, VerifyOptions};
 
@@ -30,9 +29,6 @@ pub struct LedgerExtent {
     files: u64,
     bytes: u64,
 }
-
-/// The days of a ledger, each with the bytes of its file.
-type LedgerDays = Vec<(Instant, u64)>;
 
 /// An opened archive. Cheap to clone.
 #[derive(Clone)]
@@ -227,16 +223,11 @@ impl Archive {
     }
 }
 
-/// The teams that have a ledger, each with the days of its ledger and their bytes. A team with a snapshot must have a ledger.
-fn ledgers(store: &dyn Store) -> Result<Vec<(TeamId, LedgerDays)>, ArchiveError> {
-    let mut found: Vec<(TeamId, LedgerDays)> = Vec::new();
-    // List snapshots before ledgers: a writer creates its first snapshot after its first line.
-    let mut begun: BTreeMap<TeamKey, LedgerSeq> = BTreeMap::new();
-    for entry in store.list(SNAPSHOTS)? {
-        if let Some(ArchivePath::Snapshot { team, seq }) = ArchivePath::parse(&entry.path) {
-            begun.insert(team, seq);
-        }
-    }
+/// The teams that have a ledger, each with its files. A team with a snapshot must have a ledger.
+fn ledgers(store: &dyn Store) -> Result<Vec<(TeamId, ReplayFiles)>, ArchiveError> {
+    let mut found: Vec<(TeamId, ReplayFiles)> = Vec::new();
+    // In the order of `ReplayFiles::list`.
+    let mut snapshots = snapshot::all_listed(store)?;
     let files = store.list(LEDGER)?.into_iter().filter_map(|entry| match ArchivePath::parse(&entry.path) {
         Some(ArchivePath::Ledger { team, day }) => Some((team, day, entry)),
         _ => None,
@@ -250,12 +241,14 @@ fn ledgers(store: &dyn Store) -> Result<Vec<(TeamId, LedgerDays)>, ArchiveError>
             None => team_of_first_line(store, key, first)?,
         };
         if let Some(team) = team {
-            begun.remove(key);
-            found.push((team, of_team.iter().map(|(_, day, file)| (*day, file.bytes)).collect()));
+            let ledger = of_team.iter().map(|(_, day, file)| (*day, file.bytes)).collect();
+            found.push((team, ReplayFiles { snapshots: snapshots.remove(key).unwrap_or_default(), ledger }));
         }
     }
-    match begun.pop_first() {
-        Some((key, line)) => Err(ArchiveError::LedgerLost { path: ledger_of(&key), line }),
+    match snapshots.pop_first() {
+        Some((key, snapshots)) => {
+            Err(ArchiveError::LedgerLost { path: ledger_of(&key), line: snapshot::newest(&snapshots) })
+        }
         None => Ok(found),
     }
 }

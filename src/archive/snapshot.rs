@@ -2,9 +2,11 @@
 //! truth: if it is missing or does not fit the ledger, the reader replays everything. A writer hashes the chain up to the
 //! snapshot; `verify` replays everything and compares.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
-use crate::model::path::{ArchivePath, snapshots_of};
+use crate::model::path::{ArchivePath, SNAPSHOTS, snapshots_of};
 use crate::model::{Digest, Instant, LedgerSeq, TeamId, TeamKey};
 use crate::planted::{self, Bug};
 use crate::store::{Listed, Store, StoreError, put};
@@ -60,21 +62,32 @@ impl Snapshot {
     }
 }
 
-/// A team's snapshots, oldest first.
-pub fn listed(store: &dyn Store, key: &TeamKey) -> Result<Vec<(LedgerSeq, Listed)>, StoreError> {
-    let mut found: Vec<(LedgerSeq, Listed)> = Vec::new();
-    for listed in store.list(&snapshots_of(key))? {
-        if let Some(ArchivePath::Snapshot { seq, .. }) = ArchivePath::parse(&listed.path) {
-            found.push((seq, listed));
-        }
-    }
-    found.sort_by_key(|(seq, _)| *seq);
-    Ok(found)
+/// A team's snapshots by the number of their line, oldest first.
+pub type Snapshots = BTreeMap<LedgerSeq, Listed>;
+
+/// A team's snapshots.
+pub fn listed(store: &dyn Store, key: &TeamKey) -> Result<Snapshots, StoreError> {
+    Ok(by_team(store.list(&snapshots_of(key))?).remove(key).unwrap_or_default())
 }
 
-/// The line number of the newest snapshot; 0 if none exists.
-pub fn newest(store: &dyn Store, key: &TeamKey) -> LedgerSeq {
-    listed(store, key).ok().and_then(|found| found.last().map(|(seq, _)| *seq)).unwrap_or(LedgerSeq(0))
+/// The snapshots of every team.
+pub fn all_listed(store: &dyn Store) -> Result<BTreeMap<TeamKey, Snapshots>, StoreError> {
+    Ok(by_team(store.list(SNAPSHOTS)?))
+}
+
+/// The line of the newest snapshot; 0 if none exists.
+pub fn newest(snapshots: &Snapshots) -> LedgerSeq {
+    snapshots.keys().next_back().copied().unwrap_or(LedgerSeq(0))
+}
+
+fn by_team(files: Vec<Listed>) -> BTreeMap<TeamKey, Snapshots> {
+    let mut found: BTreeMap<TeamKey, Snapshots> = BTreeMap::new();
+    for file in files {
+        if let Some(ArchivePath::Snapshot { team, seq }) = ArchivePath::parse(&file.path) {
+            found.entry(team).or_default().insert(seq, file);
+        }
+    }
+    found
 }
 
 /// Says that a ledger ends before the line of a snapshot.
@@ -99,22 +112,22 @@ pub fn keep(store: &dyn Store, state: &TeamState, end: LedgerEnd) -> Result<(), 
     let path = ArchivePath::Snapshot { team: key.clone(), seq }.to_string();
     put(store, &path, &snapshot.encode())?;
     // A snapshot of a later line belongs to another history: the archive was restored from a copy.
-    let (older, later): (Vec<_>, Vec<_>) = listed(store, &key)?.into_iter().partition(|(of, _)| *of <= seq);
+    let (older, later): (Snapshots, Snapshots) = listed(store, &key)?.into_iter().partition(|(of, _)| *of <= seq);
     let surplus = older.len().saturating_sub(KEPT);
-    let gone: Vec<&str> = older[..surplus].iter().chain(&later).map(|(_, found)| found.path.as_str()).collect();
+    let gone: Vec<&str> = older.values().take(surplus).chain(later.values()).map(|file| file.path.as_str()).collect();
     store.remove_all(&gone)
 }
 
 /// The newest snapshot that fits the ledger's file list and has lines after it: the state, and the end of its line.
 pub fn before_the_end(
     store: &dyn Store,
+    snapshots: &Snapshots,
     files: &[(Instant, u64)],
     archive_id: &str,
     team: &TeamId,
 ) -> Option<(TeamState, LedgerEnd)> {
-    let held = listed(store, &TeamKey::of(team)).ok()?;
-    held.into_iter().rev().take(KEPT).find_map(|(_, found)| {
-        let snapshot = read(store, &found)?;
+    snapshots.values().rev().take(KEPT).find_map(|file| {
+        let snapshot = read(store, file)?;
         let end = LedgerEnd { day: Some(snapshot.day), len: snapshot.len, torn: 0 };
         let is_of_it = snapshot.state.archive_id == archive_id && snapshot.state.team_id == *team;
         let fits = bytes_before(files, snapshot.day) == snapshot.bytes_before
@@ -126,8 +139,8 @@ pub fn before_the_end(
 
 /// The newest intact snapshots with their paths. Does not check whether they fit the ledger.
 pub fn newest_intact(store: &dyn Store, key: &TeamKey) -> Vec<(String, TeamState)> {
-    let newest = listed(store, key).unwrap_or_default().into_iter().rev().take(KEPT);
-    newest.filter_map(|(_, listed)| read(store, &listed).map(|found| (listed.path, found.state))).collect()
+    let newest = listed(store, key).unwrap_or_default().into_values().rev().take(KEPT);
+    newest.filter_map(|listed| read(store, &listed).map(|found| (listed.path, found.state))).collect()
 }
 
 fn read(store: &dyn Store, listed: &Listed) -> Option<Snapshot> {

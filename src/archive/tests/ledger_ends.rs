@@ -1,8 +1,7 @@
 //! The possible ends of a ledger's files: the remains of a power loss are no damage at the very end, but damage elsewhere.
 
 use super::super::FaultCode;
-use super::super::ledger_files::ledger_files;
-use super::super::replay::{replay, replay_listed_for_reading};
+use super::super::replay::{ReplayFiles, replay, replay_listed_for_reading};
 use super::damage::{Disk, LEDGER, check, forge, get};
 use super::*;
 use crate::model::{Digest, TeamKey};
@@ -195,11 +194,11 @@ fn a_later_file_without_lines_holds_no_line_back() {
 #[test]
 fn a_reader_accepts_that_a_listed_file_without_lines_is_gone() {
     let disk = two_days();
-    let mut files = ledger_files(&disk, &TeamKey::of(&team())).unwrap();
-    files.push((at("2026-11-22T00:00:00Z"), 3));
+    let mut files = ReplayFiles::list(&disk, &TeamKey::of(&team())).unwrap();
+    files.ledger.push((at("2026-11-22T00:00:00Z"), 3));
     let read = replay_listed_for_reading(&disk, &files, "archive-1", &team()).unwrap();
     assert_eq!(read.state, replay(&disk, "archive-1", &team()).unwrap().state);
     disk.take(NEXT);
-    files.swap(1, 2);
+    files.ledger.swap(1, 2);
     assert!(replay_listed_for_reading(&disk, &files, "archive-1", &team()).is_err(), "a file before the last is gone");
 }

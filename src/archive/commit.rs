@@ -17,11 +17,11 @@ use super::draft_digest::draft_digest;
 use super::draft_rows::{NewWindows, new_windows};
 use super::heads::{HeadsWriter, heads_of};
 use super::ledger::LINE_BYTES_MAX;
-use super::ledger::{KIND_COMMIT, LINE_VERSION, Line};
+use super::ledger::{KIND_COMMIT, LINE_VERSION, LedgerLine};
 use super::ledger_files::LedgerEnd;
 use super::manifest::read_manifest;
-use super::output::Output;
 use super::plan::{expired_paths, plan, released};
+use super::planned_file::PlannedFile;
 use super::reader::TeamRows;
 use super::replay::{Replay, ReplayFiles, replay_for_writing};
 use super::salts::Salts;
@@ -185,7 +185,7 @@ impl TeamWriter {
         let team = &self.state.team_id;
         let refused = |reason| ArchiveError::Draft { team: team.clone(), reason };
         let released = released(&draft.releases, &self.salts).map_err(refused)?;
-        let (mut outputs, sessions) = plan(&self.state, &mut draft, windows, &self.salts).map_err(refused)?;
+        let (mut planned, sessions) = plan(&self.state, &mut draft, windows, &self.salts).map_err(refused)?;
         let mut body = Body {
             windows: draft.windows,
             streams: draft.streams,
@@ -203,14 +203,14 @@ impl TeamWriter {
             expired: draft.expire,
             ..Body::default()
         };
-        body.removes.extend(outputs.iter().flat_map(Output::inputs).map(|file| file.path.clone()));
+        body.removes.extend(planned.iter().flat_map(PlannedFile::inputs).map(|file| file.path.clone()));
         if draft.sessions.is_some_and(|sessions| sessions.is_anew) {
             body.removes.extend(self.state.files_of(Dataset::Sessions).map(|file| file.path.clone()));
         }
         body.removes.sort();
-        outputs.retain(|output| output.rows() > 0);
+        planned.retain(|file| file.rows() > 0);
         let stage = Stage { store: self.store(), key: &self.key, salts: &self.salts };
-        body.adds = stage.write_all(outputs)?;
+        body.adds = stage.write_all(planned)?;
         Ok(body)
     }
 
@@ -237,7 +237,7 @@ impl TeamWriter {
 
     /// Step 2.
     fn append_line(&mut self, body: Body, now: Instant) -> Result<Committed, ArchiveError> {
-        let line = Line {
+        let line = LedgerLine {
             v: LINE_VERSION,
             archive_id: self.state.archive_id.clone(),
             team_id: self.state.team_id.clone(),

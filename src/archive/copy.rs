@@ -19,7 +19,7 @@ use super::ledger_files::ledger_days;
 use super::replay::{Replay, replay};
 use super::text_lines::{TextLine, TextLines};
 use super::vacuum::vacuum;
-use super::{AddedFile, Archive, ArchiveError, FileEntry, LedgerLines, SaltRecord, snapshot};
+use super::{AddedFile, Archive, ArchiveError, CommitHistory, FileEntry, SaltRecord, snapshot};
 
 /// Counts what a copy wrote, for one team or all teams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -69,7 +69,7 @@ impl Copy {
         })?;
         let source = replay(self.from.store().as_ref(), self.from.id(), team)?;
         let target = replay(to, self.from.id(), team)?;
-        let LedgerLines { lines, files } = self.from.lines(team, source.state.seq)?;
+        let CommitHistory { lines, files } = self.from.lines(team, source.state.seq)?;
         if let Some(last) = target.last.as_ref().filter(|last| !lines.iter().any(|line| line.sha256 == last.hash)) {
             return Err(ArchiveError::OtherHistory { team: team.clone(), seq: last.seq });
         }

@@ -9,7 +9,7 @@ use crate::planted::{self, Bug};
 
 use super::expiry_record::{ExpiredRecord, retained};
 use super::hold::{Hold, covering};
-use super::ledger::Line;
+use super::ledger::LedgerLine;
 use super::rows_sum::RowsSum;
 use super::state::{TeamState, stream_of};
 use super::state_error::StateError;
@@ -124,7 +124,7 @@ impl TeamState {
     }
 
     /// Checks the times of the line's expiry records.
-    pub(super) fn check_expiry_times(&self, line: &Line) -> Result<(), StateError> {
+    pub(super) fn check_expiry_times(&self, line: &LedgerLine) -> Result<(), StateError> {
         let ahead = line.body.expired.iter().find(|record| record.at > line.at);
         ahead.map_or(Ok(()), |record| {
             let reason = format!("the rows expire at {}, later than the line's time {}", record.at, line.at);

@@ -12,7 +12,7 @@ use crate::model::{Digest, Instant, LedgerSeq, TeamId, TeamKey};
 use crate::store::{Store, StoreError, Tail};
 
 use super::ArchiveError;
-use super::ledger::{GENESIS, Line, is_zeroed};
+use super::ledger::{GENESIS, LedgerLine, is_zeroed};
 use super::ledger_files::{LedgerEnd, ledger_days, lines_of};
 use super::note::{Head, NoteSignature, PublicKey, SecretKey};
 use super::replay::Replay;
@@ -173,7 +173,7 @@ impl HeadsWriter {
     fn sign_lines(&mut self, store: &dyn Store, asked: RangeInclusive<LedgerSeq>) -> Result<(), ArchiveError> {
         let end = self.end.day;
         for day in ledger_days(store, &self.team)?.into_iter().filter(|day| Some(*day) >= end) {
-            for (Line { seq, team_id, .. }, hash) in lines_of(store, &self.team, day)? {
+            for (LedgerLine { seq, team_id, .. }, hash) in lines_of(store, &self.team, day)? {
                 if asked.contains(&seq) {
                     self.sign(store, seq, hash, day)?;
                     tracing::warn!(team = %team_id, "line {seq} had no signature, and is signed now");

@@ -29,7 +29,7 @@ const SECTOR_BYTES: usize = 512;
 /// One line without its hash.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Line {
+pub struct LedgerLine {
     pub v: u32,
     pub archive_id: String,
     pub team_id: TeamId,
@@ -54,7 +54,7 @@ pub enum LineError {
     Unknown,
 }
 
-impl Line {
+impl LedgerLine {
     /// The line's bytes with its newline, and its hash.
     pub fn encode(&self) -> (Vec<u8>, Digest) {
         let mut bytes = serde_json::to_vec(self).expect("BUG: a ledger line has no map with odd keys");
@@ -70,7 +70,7 @@ impl Line {
     /// Parses a line (without its newline) and checks its hash.
     ///
     /// # Errors
-    /// When the bytes differ from the output of [`Line::encode`].
+    /// When the bytes differ from the output of [`LedgerLine::encode`].
     pub fn decode(bytes: &[u8]) -> Result<(Self, Digest), LineError> {
         let recorded =
             hash_in_line(bytes).ok_or_else(|| LineError::Form("the line does not end with a hash".to_owned()))?;
@@ -81,7 +81,7 @@ impl Line {
         }
         let text = [hashed, b"}"].concat();
         let form = |e: serde_json::Error| LineError::Form(e.to_string());
-        let line = match serde_json::from_slice::<Line>(&text) {
+        let line = match serde_json::from_slice::<LedgerLine>(&text) {
             Ok(line) if line.v == LINE_VERSION => line,
             other => return Err(of_another_version(&text).or(other.err().map(form)).unwrap_or(LineError::Unknown)),
         };
@@ -169,7 +169,7 @@ fn is_flipped(line: &[u8]) -> bool {
     let mut line = line.strip_suffix(b"\n").unwrap_or(line).to_vec();
     (0..8).any(|bit| {
         line[at] = 1 << bit;
-        Line::decode(&line).is_ok()
+        LedgerLine::decode(&line).is_ok()
     })
 }
 
@@ -177,8 +177,8 @@ fn is_flipped(line: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn line() -> Line {
-        Line {
+    fn line() -> LedgerLine {
+        LedgerLine {
             v: 1,
             archive_id: "a1".to_owned(),
             team_id: TeamId::from("team \"one\""),
@@ -202,7 +202,7 @@ mod tests {
         let text = String::from_utf8(bytes).unwrap();
         assert_eq!(text, format!("{expected},\"sha256\":\"{hash}\"}}\n"));
         assert_eq!(hash, Digest::of(format!("annals ledger line v1\n{expected}").as_bytes()));
-        assert_eq!(Line::decode(text.trim_end().as_bytes()), Ok((line(), hash)));
+        assert_eq!(LedgerLine::decode(text.trim_end().as_bytes()), Ok((line(), hash)));
     }
 
     #[test]
@@ -212,14 +212,14 @@ mod tests {
         for bit in 0..bytes.len() * 8 {
             let mut flipped = bytes.to_vec();
             flipped[bit / 8] ^= 1 << (bit % 8);
-            assert!(Line::decode(&flipped).is_err(), "bit {bit}");
+            assert!(LedgerLine::decode(&flipped).is_err(), "bit {bit}");
         }
     }
 
     #[test]
     fn each_line_must_have_the_hash_of_the_previous_line() {
         let (first_bytes, hash) = line().encode();
-        let second = Line { seq: LedgerSeq(2), prev: hash, ..line() };
+        let second = LedgerLine { seq: LedgerSeq(2), prev: hash, ..line() };
         let (second_bytes, _) = second.encode();
         let text = |bytes: &[u8]| bytes[..bytes.len() - 1].to_vec();
         let day = day_start(line().at);
@@ -234,7 +234,7 @@ mod tests {
             flipped[0][at] ^= 1 << bit;
             assert!(!followed(&flipped, day), "byte {at}, bit {bit}");
         }
-        let stranger = Line { team_id: TeamId::from("other"), ..second }.encode().0;
+        let stranger = LedgerLine { team_id: TeamId::from("other"), ..second }.encode().0;
         assert!(!followed(&[lines[0].clone(), text(&stranger)], day));
     }
 
@@ -246,13 +246,16 @@ mod tests {
         };
         let (bytes, _) = line().encode();
         let text = std::str::from_utf8(&bytes[..bytes.len() - 1 - HASH_TAIL_BYTES]).unwrap();
-        assert!(Line::decode(&rehash(text)).is_ok());
+        assert!(LedgerLine::decode(&rehash(text)).is_ok());
         let of_version = |text: &str, v: u32| text.replace("\"v\":1", &format!("\"v\":{v}"));
         for v in [0, 2, u32::MAX] {
-            assert_eq!(Line::decode(&rehash(&of_version(text, v))), Err(LineError::Version { found: u64::from(v) }));
+            assert_eq!(
+                LedgerLine::decode(&rehash(&of_version(text, v))),
+                Err(LineError::Version { found: u64::from(v) })
+            );
         }
         let stranger = text.replace("\"body\":{}", "\"body\":{\"news\":1}");
-        assert_eq!(Line::decode(&rehash(&stranger)), Err(LineError::Unknown));
+        assert_eq!(LedgerLine::decode(&rehash(&stranger)), Err(LineError::Unknown));
     }
 
     #[test]

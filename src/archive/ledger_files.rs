@@ -5,7 +5,7 @@ use crate::model::{Digest, Instant, TeamKey};
 use crate::store::{Store, StoreError, Tail};
 
 use super::ArchiveError;
-use super::ledger::{Line, LineError, is_zeroed};
+use super::ledger::{LedgerLine, LineError, is_zeroed};
 use super::text_lines::{TextLine, TextLines};
 
 /// The end of a ledger: its newest file, the file's length, and the bytes of an interrupted append.
@@ -44,11 +44,11 @@ pub fn ledger_days(store: &dyn Store, key: &TeamKey) -> Result<Vec<Instant>, Sto
 }
 
 /// The valid lines of a day, with their hashes. A torn line says nothing.
-pub fn lines_of(store: &dyn Store, key: &TeamKey, day: Instant) -> Result<Vec<(Line, Digest)>, ArchiveError> {
+pub fn lines_of(store: &dyn Store, key: &TeamKey, day: Instant) -> Result<Vec<(LedgerLine, Digest)>, ArchiveError> {
     let path = ArchivePath::Ledger { team: key.clone(), day }.to_string();
     let mut lines = Vec::new();
     for (line, number) in TextLines::new(store.read(&path)?, 0).zip(1..) {
-        lines.extend(Line::decode(&line.map_err(|fault| fault.at(&path, number))?.text));
+        lines.extend(LedgerLine::decode(&line.map_err(|fault| fault.at(&path, number))?.text));
     }
     Ok(lines)
 }
@@ -56,11 +56,11 @@ pub fn lines_of(store: &dyn Store, key: &TeamKey, day: Instant) -> Result<Vec<(L
 /// One text of a ledger file: a line, or what an interruption or an alteration left.
 #[derive(Debug, PartialEq, Eq)]
 pub enum LedgerText {
-    Line(Line, Digest),
+    Line(LedgerLine, Digest),
     /// A whole valid line that lacks only its newline.
-    Unended(Line, Digest),
+    Unended(LedgerLine, Digest),
     /// A whole valid line with another byte instead of its newline: no interruption leaves this.
-    Altered(Line, Digest),
+    Altered(LedgerLine, Digest),
     /// A torn line: the append was interrupted and never acknowledged.
     Torn,
     Invalid(LineError),
@@ -69,7 +69,7 @@ pub enum LedgerText {
 impl LedgerText {
     /// A loss of power can leave zeros in the last line of the last file.
     pub fn of(text: &TextLine, is_last_file: bool) -> Self {
-        match (Line::decode(&text.text), text.has_newline) {
+        match (LedgerLine::decode(&text.text), text.has_newline) {
             (Ok((line, hash)), true) => Self::Line(line, hash),
             (Ok((line, hash)), false) => Self::Unended(line, hash),
             (Err(e), true) => match is_last_file && text.is_last && is_zeroed(&text.text, text.offset) {
@@ -79,7 +79,7 @@ impl LedgerText {
             (Err(_), false) => match text.text.as_slice() {
                 // A disk leaves zeros in a sector that it did not write.
                 [line @ .., 1..=u8::MAX] => {
-                    Line::decode(line).map_or(Self::Torn, |(line, hash)| Self::Altered(line, hash))
+                    LedgerLine::decode(line).map_or(Self::Torn, |(line, hash)| Self::Altered(line, hash))
                 }
                 _ => Self::Torn,
             },
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn the_texts_of_a_ledger_are_classified() {
-        let line = Line {
+        let line = LedgerLine {
             v: 1,
             archive_id: "a1".to_owned(),
             team_id: TeamId::from("t"),

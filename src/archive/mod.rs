@@ -143,6 +143,7 @@ mod active_holds;
 mod cache;
 mod checked;
 mod commit;
+mod commit_history;
 mod copy;
 mod draft;
 mod draft_digest;
@@ -158,12 +159,11 @@ mod heads;
 mod hold;
 mod ledger;
 mod ledger_files;
-mod lines;
 mod manifest;
 mod note;
-mod output;
 mod pairs;
 mod plan;
+mod planned_file;
 mod published;
 mod random;
 mod reader;
@@ -188,6 +188,7 @@ mod verify;
 pub use active_holds::active_holds;
 pub use cache::{Cache, CacheError, CacheExtent, FetchProgress, PinnedFiles};
 pub use commit::{Committed, TeamWriter};
+pub use commit_history::{AddedFile, CommitHistory, CommitSummary};
 pub use copy::{Copied, Copy};
 pub use draft::{Draft, Release, SessionsDraft, WindowRows};
 pub use due_months::DueMonth;
@@ -202,11 +203,10 @@ pub use hold::{
     Hold, HoldAdded, HoldRecord, HoldReleased, HoldScope, Holds, check_hold_id, check_hold_text, covering,
     normal_subject,
 };
-pub use ledger::{Line, LineError};
-pub use lines::{AddedFile, LedgerLine, LedgerLines};
+pub use ledger::{LedgerLine, LineError};
 pub use manifest::ARCHIVE_VERSION;
 pub use note::{HEADS_BYTES_MAX, Head, NoteSignature, PublicKey, SecretKey, check_key_name};
-pub use published::{LEDGERS, LinesFile, TeamLine, version_of, version_path};
+pub use published::{LEDGERS, LinesFile, TeamHead, version_of, version_path};
 pub use reader::{StoredEvent, StoredReject, TeamReader, TeamRows};
 pub use record::{
     Body, DeviceDelta, FileEntry, InventoryRead, READ_POINTS_MAX, ReadPoint, ReleasedRecord, SaltRecord, SessionsMark,

@@ -8,7 +8,7 @@ use crate::model::path::{DataPath, SealUnit, day_start, is_sealed, month_of};
 use crate::model::{Dataset, FileRole, Instant, InventoryPart, InventoryRow, RejectRow, Stream, TeamId};
 
 use super::draft_rows::{NewWindows, WindowBatches};
-use super::output::{Content, Output};
+use super::planned_file::{PlannedFile, PlannedRows};
 use super::salts::Salts;
 use super::seals::{Sealing, sealed_place};
 use super::sessions;
@@ -54,12 +54,12 @@ pub fn plan(
     draft: &mut Draft,
     windows: NewWindows,
     salts: &Salts,
-) -> Result<(Vec<Output>, Option<SessionsRecord>), String> {
+) -> Result<(Vec<PlannedFile>, Option<SessionsRecord>), String> {
     let days = draft.seal_days.iter().map(|(stream, day)| (*stream, day.start, SealUnit::Day));
     let months: BTreeSet<(Stream, Instant)> = draft.seal_months.iter().map(|(s, m)| (*s, m.start)).collect();
     let sealing: Sealing = days.chain(months.iter().map(|(s, start)| (*s, *start, SealUnit::Month))).collect();
     let mut sealed: BTreeMap<SealedFile, SealedRows> = inputs_of(state, &sealing);
-    let mut outputs = Vec::new();
+    let mut planned = Vec::new();
     for ((stream, start), new) in windows {
         if let Some((begins, unit, role)) = sealed_place(state, &sealing, stream, start) {
             let into = sealed.entry(SealedFile { stream, begins, unit, role }).or_default();
@@ -67,27 +67,31 @@ pub fn plan(
             into.digest = into.digest.plus(new.digest);
             continue;
         }
-        outputs.extend(window_output(state, stream, new));
+        planned.extend(window_file(state, stream, new));
     }
     for (SealedFile { stream, begins, role, .. }, SealedRows { inputs, batches, digest }) in sealed {
         if !inputs.is_empty() || !batches.is_empty() {
-            outputs.push(Output { role, start: begins, content: Content::Events { stream, inputs, batches, digest } });
+            planned.push(PlannedFile {
+                role,
+                start: begins,
+                content: PlannedRows::Events { stream, inputs, batches, digest },
+            });
         }
     }
     for (stream, paths) in std::mem::take(&mut draft.join_windows) {
-        outputs.push(joined_output(state, stream, &paths)?);
+        planned.push(joined_file(state, stream, &paths)?);
     }
-    outputs.extend(reject_outputs(&state.team_id, std::mem::take(&mut draft.rejects))?);
+    planned.extend(reject_files(&state.team_id, std::mem::take(&mut draft.rejects))?);
     for release in std::mem::take(&mut draft.releases) {
-        outputs.push(release_output(state, release)?);
+        planned.push(release_file(state, release)?);
     }
     let files = sessions::FileChanges { joining: &draft.join_years, sealing: &months, gone: &draft.expired_sessions };
     let (changed, record) = sessions::plan(state, draft.sessions.as_ref(), files, salts)?;
-    outputs.extend(changed);
+    planned.extend(changed);
     for (part, rows) in std::mem::take(&mut draft.inventory) {
-        outputs.extend(inventory_outputs(state, part, rows)?);
+        planned.extend(inventory_files(state, part, rows)?);
     }
-    Ok((outputs, record))
+    Ok((planned, record))
 }
 
 /// The files that expire with months: files of events or inventory, and session files.
@@ -97,7 +101,7 @@ pub fn expired_paths(state: &TeamState, expire: &[ExpiredRecord], expired_sessio
     expired_sessions.into_iter().chain(files.map(|file| file.path.clone())).collect()
 }
 
-fn window_output(state: &TeamState, stream: Stream, new: WindowBatches) -> Option<Output> {
+fn window_file(state: &TeamState, stream: Stream, new: WindowBatches) -> Option<PlannedFile> {
     let WindowBatches { window, compact, batches, digest } = new;
     let start = window.start;
     let inputs: Vec<FileEntry> = match compact {
@@ -109,12 +113,12 @@ fn window_output(state: &TeamState, stream: Stream, new: WindowBatches) -> Optio
         return None;
     }
     let role = if compact { FileRole::Window } else { FileRole::Part };
-    Some(Output { role, start, content: Content::Events { stream, inputs, batches, digest } })
+    Some(PlannedFile { role, start, content: PlannedRows::Events { stream, inputs, batches, digest } })
 }
 
 /// Joins several files of settled windows into one. The new file takes the place of the first window, so all windows must be of
 /// one month: the sealed file of that month will replace it.
-fn joined_output(state: &TeamState, stream: Stream, paths: &[String]) -> Result<Output, String> {
+fn joined_file(state: &TeamState, stream: Stream, paths: &[String]) -> Result<PlannedFile, String> {
     let of_windows = |path: &String| {
         let mut files = live(state, stream).filter(|(data, _)| data.role == FileRole::Window);
         files.find(|(_, file)| file.path == *path).ok_or_else(|| format!("{path}: not a live file of settled windows"))
@@ -126,8 +130,8 @@ fn joined_output(state: &TeamState, stream: Stream, paths: &[String]) -> Result<
         return Err(format!("{}: not in the month of {}", file.path, first.day()));
     }
     let inputs = files.into_iter().map(|(_, file)| file.clone()).collect();
-    let content = Content::Events { stream, inputs, batches: Vec::new(), digest: RowsDigest::default() };
-    Ok(Output { role: FileRole::Window, start: first, content })
+    let content = PlannedRows::Events { stream, inputs, batches: Vec::new(), digest: RowsDigest::default() };
+    Ok(PlannedFile { role: FileRole::Window, start: first, content })
 }
 
 /// Live files of a dataset that are not sealed, with their parsed paths.
@@ -140,7 +144,7 @@ fn unsealed_of_month(state: &TeamState, dataset: impl Into<Dataset>, start: Inst
     live(state, dataset).filter(|(data, _)| month_of(data.start).start == start).map(|(_, file)| file.clone()).collect()
 }
 
-fn reject_outputs(team: &TeamId, rejects: Vec<RejectRow>) -> Result<Vec<Output>, String> {
+fn reject_files(team: &TeamId, rejects: Vec<RejectRow>) -> Result<Vec<PlannedFile>, String> {
     let mut days: BTreeMap<Instant, Vec<RejectRow>> = BTreeMap::new();
     for row in rejects {
         if row.team_id != *team {
@@ -148,18 +152,18 @@ fn reject_outputs(team: &TeamId, rejects: Vec<RejectRow>) -> Result<Vec<Output>,
         }
         days.entry(day_start(row.first_seen_at)).or_default().push(row);
     }
-    Ok(days.into_iter().map(|(start, rows)| rejects_output(start, Vec::new(), rows)).collect())
+    Ok(days.into_iter().map(|(start, rows)| rejects_file(start, Vec::new(), rows)).collect())
 }
 
-fn rejects_output(start: Instant, inputs: Vec<FileEntry>, mut rows: Vec<RejectRow>) -> Output {
+fn rejects_file(start: Instant, inputs: Vec<FileEntry>, mut rows: Vec<RejectRow>) -> PlannedFile {
     rows.sort_by(|a, b| {
         (a.time, a.stream, a.event_id.as_str(), &a.raw).cmp(&(b.time, b.stream, b.event_id.as_str(), &b.raw))
     });
-    Output { role: FileRole::Part, start, content: Content::Rejects { inputs, rows } }
+    PlannedFile { role: FileRole::Part, start, content: PlannedRows::Rejects { inputs, rows } }
 }
 
 /// Replaces a quarantine file by one without the released rows.
-fn release_output(state: &TeamState, release: Release) -> Result<Output, String> {
+fn release_file(state: &TeamState, release: Release) -> Result<PlannedFile, String> {
     let Release { path, released, kept } = release;
     let mut files = live(state, Dataset::Quarantine);
     let (place, file) =
@@ -171,7 +175,7 @@ fn release_output(state: &TeamState, release: Release) -> Result<Output, String>
             file.rows
         ));
     }
-    Ok(rejects_output(place.start, vec![file.clone()], kept))
+    Ok(rejects_file(place.start, vec![file.clone()], kept))
 }
 
 /// The ledger's record of the released rows.
@@ -194,11 +198,11 @@ fn digest_rejects(rows: &[RejectRow], salts: &Salts) -> Result<RowsDigest, Strin
 }
 
 /// One file for each day, which replaces the earlier file of that day; and one final file for each past month.
-fn inventory_outputs(
+fn inventory_files(
     state: &TeamState,
     part: InventoryPart,
     mut rows: Vec<InventoryRow>,
-) -> Result<Vec<Output>, String> {
+) -> Result<Vec<PlannedFile>, String> {
     let dataset = Dataset::Inventory(part);
     let instant = |row: &InventoryRow| Instant::from_micros(row.seen_at);
     let held_to = state.files_of(dataset).filter_map(|file| file.last).max();
@@ -211,12 +215,12 @@ fn inventory_outputs(
         return Err(format!("a row of {dataset} seen at {} is in the draft twice", instant(&pair[0])));
     }
     let Some(newest) = rows.last().map(instant) else { return Ok(Vec::new()) };
-    let mut outputs = Vec::new();
+    let mut planned = Vec::new();
     let past: BTreeSet<Instant> = live(state, dataset).map(|(data, _)| month_of(data.start).start).collect();
     for start in past.into_iter().filter(|start| *start < month_of(newest).start) {
         let inputs = unsealed_of_month(state, dataset, start);
-        let content = Content::Inventory { part, inputs: in_time(inputs), rows: Vec::new() };
-        outputs.push(Output { role: FileRole::Month, start, content });
+        let content = PlannedRows::Inventory { part, inputs: in_time(inputs), rows: Vec::new() };
+        planned.push(PlannedFile { role: FileRole::Month, start, content });
     }
     let mut days: BTreeMap<Instant, Vec<InventoryRow>> = BTreeMap::new();
     for row in rows {
@@ -224,10 +228,10 @@ fn inventory_outputs(
     }
     for (start, rows) in days {
         let inputs = live(state, dataset).filter(|(data, _)| data.start == start).map(|(_, file)| file.clone());
-        let content = Content::Inventory { part, inputs: in_time(inputs.collect()), rows };
-        outputs.push(Output { role: FileRole::Part, start, content });
+        let content = PlannedRows::Inventory { part, inputs: in_time(inputs.collect()), rows };
+        planned.push(PlannedFile { role: FileRole::Part, start, content });
     }
-    Ok(outputs)
+    Ok(planned)
 }
 
 fn in_time(mut files: Vec<FileEntry>) -> Vec<FileEntry> {

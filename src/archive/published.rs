@@ -19,7 +19,7 @@ const NANOS_PER_MILLI: i64 = 1_000_000;
 /// A team's last line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct TeamLine {
+pub struct TeamHead {
     pub team_id: TeamId,
     pub seq: LedgerSeq,
     /// The hash of the line.
@@ -31,7 +31,7 @@ pub struct TeamLine {
 #[serde(deny_unknown_fields)]
 pub struct LinesFile {
     pub archive_id: String,
-    pub teams: Vec<TeamLine>,
+    pub teams: Vec<TeamHead>,
 }
 
 /// The number of the version of a table at `path`. `None` for a file that is no version.

@@ -6,7 +6,7 @@ use crate::planted::{self, Bug};
 use crate::store::{Blob, Store, StoreError};
 
 use super::ArchiveError;
-use super::ledger::{ChainHead, Line, day_of_line};
+use super::ledger::{ChainHead, LedgerLine, day_of_line};
 use super::ledger_files::{LedgerEnd, LedgerText, ledger_files};
 use super::snapshot::{self, Snapshots};
 use super::state::TeamState;
@@ -206,7 +206,12 @@ fn follow_file(
     Ok(end)
 }
 
-fn follow_line(replay: &mut Replay, day: Instant, (line, hash): (Line, Digest), text: TextLine) -> Result<(), String> {
+fn follow_line(
+    replay: &mut Replay,
+    day: Instant,
+    (line, hash): (LedgerLine, Digest),
+    text: TextLine,
+) -> Result<(), String> {
     let before = replay.last.as_ref().map(|last| last.day).or(replay.end.day);
     if day != day_of_line(line.at, before) {
         return Err(format!("a line with the time {} stands in the file of another day", line.at));

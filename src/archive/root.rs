@@ -10,7 +10,7 @@ use crate::model::path::{ArchivePath, LEDGER, LOCK_OF_NEW, TABLES, ledger_of};
 use crate::model::{Instant, TeamId, TeamKey};
 use crate::store::{Listed, Store, StoreError, if_there};
 
-use super::ledger::{self, Line};
+use super::ledger::{self, LedgerLine};
 use super::ledger_files::ledger_files;
 use super::manifest::{Manifest, read_ledger_manifest, read_manifest};
 use super::random::Random;
@@ -259,7 +259,7 @@ fn team_of_first_line(store: &dyn Store, key: &TeamKey, file: &Listed) -> Result
     let Some(mut lines) = read.map(|content| TextLines::new(content, 0)) else { return Ok(None) };
     let first = lines.next().transpose().map_err(|fault| fault.at(&file.path, 1))?;
     let Some(first) = first.filter(|line| line.has_newline) else { return Ok(None) };
-    let reason = match Line::decode(&first.text) {
+    let reason = match LedgerLine::decode(&first.text) {
         Ok((line, _)) if TeamKey::of(&line.team_id) == *key => return Ok(Some(line.team_id)),
         // A copied directory would show the rows of its team twice.
         Ok((line, _)) => format!("the line belongs to team {}, but stands in the ledger team={key}", line.team_id),

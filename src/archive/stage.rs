@@ -10,8 +10,8 @@ use crate::planted::{self, Bug};
 use crate::store::{Store, StoreError, Verb};
 use crate::threads::each;
 
-use super::output::{Content, Output};
 use super::plan::REJECTS_PER_BATCH;
+use super::planned_file::{PlannedFile, PlannedRows};
 use super::random::Nonce;
 use super::salts::Salts;
 use super::table::{
@@ -35,24 +35,24 @@ pub struct Stage<'a> {
 
 impl Stage<'_> {
     /// Writes all files, large ones in parallel, and returns their ledger entries.
-    pub fn write_all(self, outputs: Vec<Output>) -> Result<Vec<FileEntry>, ArchiveError> {
-        let rows: u64 = outputs.iter().map(Output::rows).sum();
+    pub fn write_all(self, planned: Vec<PlannedFile>) -> Result<Vec<FileEntry>, ArchiveError> {
+        let rows: u64 = planned.iter().map(PlannedFile::rows).sum();
         let threads = usize::try_from(rows / ROWS_A_THREAD_MIN).unwrap_or(usize::MAX).min(FILES_AT_ONCE);
         // Draw the numbers in order, so that a seeded source gives the same numbers with any number of threads.
-        let outputs: Vec<(Output, Nonce)> = outputs.into_iter().map(|output| (output, self.salts.nonce())).collect();
-        each(outputs, threads, |(output, nonce)| self.write(output, nonce))
+        let planned: Vec<(PlannedFile, Nonce)> = planned.into_iter().map(|file| (file, self.salts.nonce())).collect();
+        each(planned, threads, |(file, nonce)| self.write(file, nonce))
     }
 
     /// Writes one file, makes it durable, reads it back, and returns its ledger entry.
     ///
     /// # Errors
     /// When the store fails, an input cannot be read, or the file holds other rows than intended.
-    fn write(self, output: Output, nonce: Nonce) -> Result<FileEntry, ArchiveError> {
-        let (dataset, role, start, rows) = (output.dataset(), output.role, output.start, output.rows());
+    fn write(self, file: PlannedFile, nonce: Nonce) -> Result<FileEntry, ArchiveError> {
+        let (dataset, role, start, rows) = (file.dataset(), file.role, file.start, file.rows());
         let name =
             |hash: Digest| DataPath { dataset, team: self.key.clone(), role, start, hash: hash.short() }.to_string();
         let mut table = TableWriter::create(self.store, dataset, rows, nonce)?;
-        let digest = fill(self.store, self.salts, &mut table, output.content)?;
+        let digest = fill(self.store, self.salts, &mut table, file.content)?;
         let written = table.finish(name)?;
         let path = name(written.sha256);
         if !planted::is(Bug::NoReadBack) {
@@ -69,7 +69,7 @@ fn fill(
     store: &dyn Store,
     salts: &Salts,
     table: &mut TableWriter,
-    content: Content,
+    content: PlannedRows,
 ) -> Result<RowsDigest, ArchiveError> {
     let bad = |detail: String| ArchiveError::Table { path: "new rows".to_owned(), detail };
     let held = |files: &[FileEntry]| {
@@ -81,18 +81,18 @@ fn fill(
         digest_rows(&batch, salts).map_err(|e| bad(e.to_string()))
     };
     match content {
-        Content::Rejects { rows, .. } => {
+        PlannedRows::Rejects { rows, .. } => {
             let mut batches = rows.chunks(REJECTS_PER_BATCH).map(reject_batch);
             batches.try_fold(RowsDigest::default(), |sum, batch| Ok(sum.plus(add(table, batch)?)))
         }
-        Content::Events { inputs, batches, digest, .. } => {
+        PlannedRows::Events { inputs, batches, digest, .. } => {
             let digest = digest.plus(held(&inputs));
             let files = inputs.into_iter().map(|file| MergeInput::File(file, Arc::default()));
             let inputs = files.chain([MergeInput::Batches(batches)]).collect();
             merge(store, inputs, &mut |batch| table.write(batch))?;
             Ok(digest)
         }
-        Content::Inventory { part, inputs, rows } => {
+        PlannedRows::Inventory { part, inputs, rows } => {
             for file in &inputs {
                 for batch in TableReader::open(store, &file.path, file.dataset, Selection::default())? {
                     table.write(&batch?)?;
@@ -101,7 +101,7 @@ fn fill(
             let mut batches = rows.chunks(BATCH_ROWS_MAX).map(|some| inventory_batch(salts.team(), part, some));
             batches.try_fold(held(&inputs), |sum, batch| Ok(sum.plus(add(table, batch)?)))
         }
-        Content::Sessions(change) => {
+        PlannedRows::Sessions(change) => {
             let digest = held(&change.inputs).less(change.dropped.digest).plus(change.added.digest);
             let files = change.inputs.into_iter().map(|file| MergeInput::File(file, Arc::clone(&change.drop_ids)));
             let inputs = files.chain([MergeInput::Batches(change.batches)]).collect();

@@ -9,7 +9,7 @@ use crate::model::path::{DataPath, month_of};
 use crate::model::{Dataset, DeviceId, Digest, Instant, InventoryPart, LedgerSeq, Stream, TeamId, TeamKey};
 
 use super::hold::{apply_hold, check_holds};
-use super::ledger::{GENESIS, KIND_COMMIT, Line};
+use super::ledger::{GENESIS, KIND_COMMIT, LedgerLine};
 use super::rows_sum::RowsSum;
 use super::state_error::StateError;
 use super::{
@@ -127,7 +127,7 @@ impl TeamState {
     ///
     /// # Errors
     /// When the line is not the next one of this team's chain, or its body breaks a rule.
-    pub fn try_follow(&mut self, line: Line, hash: Digest) -> Result<(), StateError> {
+    pub fn try_follow(&mut self, line: LedgerLine, hash: Digest) -> Result<(), StateError> {
         self.check_link(&line)?;
         self.check_expiry_times(&line)?;
         self.check(&line.body)?;
@@ -136,7 +136,7 @@ impl TeamState {
     }
 
     /// Applies a ledger line even if it is invalid, so that verification can continue after damage.
-    pub fn follow(&mut self, line: Line, hash: Digest) {
+    pub fn follow(&mut self, line: LedgerLine, hash: Digest) {
         self.apply(line.body, line.seq);
         self.seq = line.seq;
         self.head = hash;
@@ -147,12 +147,12 @@ impl TeamState {
     ///
     /// # Errors
     /// See [`StateError`].
-    pub fn check_link(&self, line: &Line) -> Result<(), StateError> {
+    pub fn check_link(&self, line: &LedgerLine) -> Result<(), StateError> {
         self.broken_links(line).next().map_or(Ok(()), Err)
     }
 
     /// The rules of the chain that `line` breaks as its next line.
-    pub(super) fn broken_links(&self, line: &Line) -> impl Iterator<Item = StateError> + use<> {
+    pub(super) fn broken_links(&self, line: &LedgerLine) -> impl Iterator<Item = StateError> + use<> {
         let (seq, next) = (line.seq, self.seq.next());
         let (archive, team) = (|| line.archive_id.clone(), || line.team_id.clone());
         let rules = [

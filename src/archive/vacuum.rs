@@ -12,7 +12,7 @@ use crate::planted::{self, Bug};
 use crate::store::{Listed, Store, StoreError, Unerased, UnfinishedUpload};
 
 use super::erase::is_order;
-use super::ledger::Line;
+use super::ledger::LedgerLine;
 use super::ledger_files::{ledger_days, lines_of};
 use super::published::PublishedTables;
 use super::replay::{replay, replay_for_reading};
@@ -126,7 +126,7 @@ fn removed_after(
     let mut changes: BTreeMap<String, (LedgerSeq, bool)> = BTreeMap::new();
     for day in ledger_days(store, key)?.into_iter().rev() {
         let mut is_before = false;
-        for (Line { seq, body, .. }, _) in lines_of(store, key, day)? {
+        for (LedgerLine { seq, body, .. }, _) in lines_of(store, key, day)? {
             is_before |= seq <= *first;
             let added = body.adds.into_iter().map(|file| (file.path, false));
             let changed = added.chain(body.removes.into_iter().map(|path| (path, true)));

@@ -39,7 +39,7 @@ pub fn run(global: &Global, args: &CopyArgs) -> Result<Exit, Error> {
     };
     let failed = |source| Error::ArchiveAt { location: to.to_string(), source };
     let target = open_store(&to).map_err(|error| failed(error.into()))?;
-    reading::prove(target.clone(), &to, &reading::clock())?;
+    reading::test_new_places(target.clone(), &to, &reading::clock())?;
     let grace = config.grace_at(&to.data);
     let copy = Copy::new(source.clone(), target.clone(), grace).map_err(failed)?;
     let (mut sum, mut exit) = (Copied::default(), Exit::Done);

@@ -13,7 +13,7 @@ use crate::config::{Config, open_to_others, readable_by_others};
 use crate::error::{Error, Exit};
 use crate::model::{ArchivePlace, BucketLocation, Instant, Location, Stream};
 use crate::report::ReportError;
-use crate::store::{LocalStore, UnfinishedUpload, prove_store};
+use crate::store::{LocalStore, UnfinishedUpload, test_bucket};
 use crate::web::Guard;
 
 use super::modes::FileModes;
@@ -186,9 +186,9 @@ fn cache(directory: &Path) -> Check {
 /// Tries each operation that an archive needs from its bucket.
 fn store(place: &BucketLocation, is_ledger: bool) -> Check {
     let clock = reading::clock();
-    match prove_store(place, is_ledger, clock.random(), clock.now()) {
-        Ok(proof) if proof.are_clocks_apart() => check("store", Health::Warning, format!("{place}: {proof}")),
-        Ok(proof) => check("store", Health::Ok, format!("{place}: {proof}")),
+    match test_bucket(place, is_ledger, clock.random(), clock.now()) {
+        Ok(test) if test.are_clocks_apart() => check("store", Health::Warning, format!("{place}: {test}")),
+        Ok(test) => check("store", Health::Ok, format!("{place}: {test}")),
         Err(error) => check("store", Health::Failed, error.to_string()),
     }
 }

@@ -13,7 +13,7 @@ use crate::files::{self, Links};
 use crate::model::path::{LEDGER, LOCKS, MANIFEST, SALTS, SCRATCH, SNAPSHOTS, TABLES};
 use crate::model::{ArchivePlace, Location, WindowGrid};
 use crate::pipeline::{Fleet, InventorySettings, Progress, ScanMode, Settings, Workers};
-use crate::store::{Store, open_store, prove_store};
+use crate::store::{Store, open_store, test_bucket};
 
 use super::{global, output};
 
@@ -82,7 +82,7 @@ pub fn archive(place: &ArchivePlace, grace: Duration, clock: &Arc<dyn Clock>) ->
     let new_id = || (0..ARCHIVE_ID_WORDS).map(|_| format!("{:016x}", clock.random())).collect();
     let failed = |source| Error::ArchiveAt { location: place.to_string(), source };
     let store = open_store(place).map_err(ArchiveError::from)?;
-    prove(store.clone(), place, clock)?;
+    test_new_places(store.clone(), place, clock)?;
     Archive::open_or_create(store, new_id).map(|archive| archive.with_grace(grace)).map_err(failed)
 }
 
@@ -92,7 +92,7 @@ pub fn archive(place: &ArchivePlace, grace: Duration, clock: &Arc<dyn Clock>) ->
 /// # Errors
 /// When a bucket cannot be reached, or fails the test; when a directory holds other files, or is inside an archive; when the
 /// ledger's place holds an archive.
-pub fn prove(store: Arc<dyn Store>, place: &ArchivePlace, clock: &Arc<dyn Clock>) -> Result<(), Error> {
+pub fn test_new_places(store: Arc<dyn Store>, place: &ArchivePlace, clock: &Arc<dyn Clock>) -> Result<(), Error> {
     let is_begun = match Archive::open(store) {
         Err(ArchiveError::NotAnArchive) => false,
         // A killed command has created the archive, but not yet its ledger.
@@ -100,20 +100,20 @@ pub fn prove(store: Arc<dyn Store>, place: &ArchivePlace, clock: &Arc<dyn Clock>
         _ => return Ok(()),
     };
     if !is_begun {
-        prove_place(&place.data, false, clock)?;
+        test_place(&place.data, false, clock)?;
     }
     let Some(ledger) = &place.ledger else { return Ok(()) };
     let at_ledger = open_store(&ArchivePlace::whole(ledger.clone())).map_err(ArchiveError::from)?;
     match Archive::open(at_ledger.clone()) {
         // The next step says whose ledger this is, or that the archive's manifest is missing.
         Err(ArchiveError::NotAnArchive) if Archive::is_at(at_ledger.as_ref()) => Ok(()),
-        Err(ArchiveError::NotAnArchive) => prove_place(ledger, true, clock),
+        Err(ArchiveError::NotAnArchive) => test_place(ledger, true, clock),
         Err(error @ ArchiveError::Store(_)) => Err(Error::ArchiveAt { location: ledger.to_string(), source: error }),
         _ => Err(Error::Usage(format!("{ledger}: an archive lies here: [store] ledger needs a place of its own"))),
     }
 }
 
-fn prove_place(location: &Location, is_ledger: bool, clock: &Arc<dyn Clock>) -> Result<(), Error> {
+fn test_place(location: &Location, is_ledger: bool, clock: &Arc<dyn Clock>) -> Result<(), Error> {
     let bucket = match location {
         Location::Local(directory) => return check_new_directory(directory),
         Location::Bucket(bucket) => bucket,
@@ -124,9 +124,9 @@ fn prove_place(location: &Location, is_ledger: bool, clock: &Arc<dyn Clock>) -> 
             return Err(Error::Usage(format!("{location}: {}", output::inside_archive(&parent))));
         }
     }
-    let proof = prove_store(bucket, is_ledger, clock.random(), clock.now());
-    let proof = proof.map_err(|error| Error::ArchiveAt { location: location.to_string(), source: error.into() })?;
-    tracing::info!(%bucket, %proof, "the bucket passes every test of an archive's store");
+    let test = test_bucket(bucket, is_ledger, clock.random(), clock.now());
+    let test = test.map_err(|error| Error::ArchiveAt { location: location.to_string(), source: error.into() })?;
+    tracing::info!(%bucket, %test, "the bucket passes every test of an archive's store");
     Ok(())
 }
 

@@ -19,7 +19,7 @@ use super::live::{Live, Verified};
 use super::open_teams::{OPEN_TEAMS_BYTES_MAX, OpenTeams};
 use super::task_run::{Edges, TaskRun, run_task};
 use super::timetable::{Next, Timetable};
-use crate::pipeline::{Budget, Workers};
+use crate::pipeline::{EventBudget, Workers};
 
 /// The loop runs at least this often.
 const ROUND_MAX: Duration = Duration::from_secs(1);
@@ -82,7 +82,7 @@ impl Daemon {
             edges.clock.clone(),
             edges.workers,
             OPEN_TEAMS_BYTES_MAX,
-            Budget::of(&edges.settings),
+            EventBudget::of(&edges.settings),
         ));
         live.set_open_teams(open_teams.clone());
         let now = edges.clock.now();

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::archive::{Archive, ArchiveError, TeamState, TeamWriter};
 use crate::clock::Clock;
 use crate::model::TeamId;
-use crate::pipeline::{Budget, TeamMemory, Workers};
+use crate::pipeline::{EventBudget, TeamMemory, Workers};
 
 /// The approximate limit of replayed state in memory.
 pub const OPEN_TEAMS_BYTES_MAX: usize = 256 * 1024 * 1024;
@@ -48,7 +48,7 @@ pub struct OpenTeams {
     workers: Workers,
     bytes_max: usize,
     /// The room for the events of all runs.
-    budget: Arc<Budget>,
+    budget: Arc<EventBudget>,
     slots: Mutex<TeamSlots>,
 }
 
@@ -58,12 +58,12 @@ impl OpenTeams {
         clock: Arc<dyn Clock>,
         workers: Workers,
         bytes_max: usize,
-        budget: Arc<Budget>,
+        budget: Arc<EventBudget>,
     ) -> Self {
         Self { archive, clock, workers, bytes_max, budget, slots: Mutex::default() }
     }
 
-    pub fn budget(&self) -> Arc<Budget> {
+    pub fn budget(&self) -> Arc<EventBudget> {
         self.budget.clone()
     }
 
@@ -163,7 +163,7 @@ mod tests {
             Arc::new(SystemClock::new()),
             Workers::Inline,
             2 * TEAM_BYTES,
-            Budget::new(0),
+            EventBudget::new(0),
         );
         let team = |n: usize| TeamId::from(["a", "b", "c"][n]);
         let open = |n: usize| futures::executor::block_on(open_teams.open(&team(n)));

@@ -11,7 +11,7 @@ use crate::model::{LedgerSeq, Stream, TeamId};
 use super::job::{RunOutcome, Task};
 use super::open_teams::{OpenTeam, OpenTeams};
 use crate::pipeline::{
-    Budget, CommitCounts, ExpirySettings, InventorySettings, Progress, RoundError, ScanMode, Settings, TeamEdges,
+    CommitCounts, EventBudget, ExpirySettings, InventorySettings, Progress, RoundError, ScanMode, Settings, TeamEdges,
     TeamMemory, TeamRound, TeamStatus, Urgency, Workers, billing_within, read_team, status_with,
 };
 
@@ -135,7 +135,7 @@ pub async fn run_task(open_teams: Arc<OpenTeams>, edges: Arc<Edges>, team: TeamI
     run
 }
 
-async fn read(edges: &Edges, team: &TeamId, opened: OpenTeam, budget: Arc<Budget>, task: Task) -> TeamRound {
+async fn read(edges: &Edges, team: &TeamId, opened: OpenTeam, budget: Arc<EventBudget>, task: Task) -> TeamRound {
     let team_edges = TeamEdges {
         team: team.clone(),
         clock: edges.clock.clone(),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
 
-use crate::archive::{Archive, FaultCode, FileEntry, LinesFile, TeamLine, VerifyFault, VerifyReport, version_path};
+use crate::archive::{Archive, FaultCode, FileEntry, LinesFile, TeamHead, VerifyFault, VerifyReport, version_path};
 use crate::model::path::metadata_of;
 use crate::model::{GRACE_MIN, LedgerSeq, TeamId, saturating_sum};
 use crate::store::{Listed, Store};
@@ -347,7 +347,7 @@ fn live_at_lines(
         }
     };
     let mut live = BTreeMap::new();
-    for TeamLine { team_id, seq, head } in &lines.teams {
+    for TeamHead { team_id, seq, head } in &lines.teams {
         let Some(files) = files_at(archive, team_id, *seq, |found| found == head)? else {
             let detail = format!("names line {seq} of team {team_id} with the hash {head}, which no ledger has");
             found.note(TableFault::Forked, &table.path(), detail);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::archive::{Archive, FileEntry, LinesFile, TeamLine, TeamReader};
+use crate::archive::{Archive, FileEntry, LinesFile, TeamHead, TeamReader};
 use crate::model::Dataset;
 
 use super::LakeError;
@@ -30,7 +30,7 @@ impl Ledgers {
 
     fn add(&mut self, reader: &TeamReader, with_ledger_tables: bool) {
         let state = reader.state();
-        self.lines.teams.push(TeamLine { team_id: state.team_id.clone(), seq: state.seq, head: state.head });
+        self.lines.teams.push(TeamHead { team_id: state.team_id.clone(), seq: state.seq, head: state.head });
         if with_ledger_tables {
             self.ledger_rows.add(state);
         }

@@ -14,8 +14,8 @@ use crate::pipeline::commit::counts::CommitCounts;
 use crate::pipeline::error::RoundError;
 use crate::pipeline::progress::Progress;
 use crate::pipeline::settings::Settings;
-use crate::pipeline::team::budget::Budget;
 use crate::pipeline::team::edges::TeamEdges;
+use crate::pipeline::team::event_budget::EventBudget;
 use crate::pipeline::team::memory::TeamMemory;
 use crate::pipeline::team_round::{TeamRound, read_team};
 use crate::threads::Workers;
@@ -74,18 +74,18 @@ impl Fleet {
     /// # Errors
     /// When the service does not list the teams. The failure of a team is in its round.
     pub async fn read_once(&self) -> Result<FleetRound, ApiError> {
-        self.read_within(&Budget::of(&self.settings)).await
+        self.read_within(&EventBudget::of(&self.settings)).await
     }
 
     /// As [`Fleet::read_once`], within `budget`.
-    pub async fn read_within(&self, budget: &Arc<Budget>) -> Result<FleetRound, ApiError> {
+    pub async fn read_within(&self, budget: &Arc<EventBudget>) -> Result<FleetRound, ApiError> {
         let read = |team: TeamId| async move { (team.clone(), self.read_team(&team, budget).await) };
         let rounds = self.teams().await?.into_iter().map(read);
         let teams = futures::stream::iter(rounds).buffer_unordered(self.settings.teams_at_once).collect().await;
         Ok(FleetRound { teams })
     }
 
-    async fn read_team(&self, team: &TeamId, budget: &Arc<Budget>) -> Result<TeamRound, RoundError> {
+    async fn read_team(&self, team: &TeamId, budget: &Arc<EventBudget>) -> Result<TeamRound, RoundError> {
         let edges = TeamEdges {
             team: team.clone(),
             clock: self.clock.clone(),

@@ -4,7 +4,7 @@
 //!
 //! 1. `plan` finds the ranges of event time that a stream lacks ([`StreamPlan`]), and cuts them into spans. Each
 //!    reading reads one span.
-//! 2. `read` reads several spans in parallel. Each reading first takes a permit of the [`Budget`]: room for its events.
+//! 2. `read` reads several spans in parallel. Each reading first takes a permit of the [`EventBudget`]: room for its events.
 //!    `collect` returns a `Segment`: a range, whether it is proved complete, and its events. Each is a `CountedEvent`,
 //!    because an event without an id can occur several times.
 //! 3. A segment becomes a `Batch`: events by window, changes of window records, findings. Batch and permit go into the `Inbox`.
@@ -55,7 +55,7 @@ pub use sessions::catch_up::Chunk;
 pub use sessions::update::{correlate, defer_sessions};
 pub use settings::{BACKFILL_DAYS_DEFAULT, ExpirySettings, InventorySettings, ScanMode, Settings};
 pub use status::{InventoryStatus, StreamStatus, TeamStatus, status, status_with};
-pub use team::budget::Budget;
 pub use team::edges::TeamEdges;
+pub use team::event_budget::EventBudget;
 pub use team::memory::TeamMemory;
 pub use team_round::{TeamRound, read_team};

@@ -9,11 +9,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::allowed::find_refused;
 use super::catalog::ParamValue;
 use super::cell;
 use super::engine::stream_bound;
 use super::lexer;
+use super::query_policy::find_refused;
 use super::run::serialized;
 use super::sink::{Flow, Sink, unique_names};
 use super::{Engine, ReportError};

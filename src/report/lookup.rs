@@ -9,7 +9,7 @@ use arrow::datatypes::DataType;
 use duckdb::vscalar::{ArrowFunctionSignature, VArrowScalar};
 use serde_json::{Value, json};
 
-use crate::archive::{AddedFile, Archive, LedgerLine, PendingOrder, VerifyReport, verify};
+use crate::archive::{AddedFile, Archive, CommitSummary, PendingOrder, VerifyReport, verify};
 use crate::model::{Instant, LedgerSeq, TeamId};
 
 use super::columns::View;
@@ -118,7 +118,7 @@ impl Lookup {
     }
 }
 
-fn line_values(team: &TeamId, line: &LedgerLine) -> Value {
+fn line_values(team: &TeamId, line: &CommitSummary) -> Value {
     json!({
         "team_id": team.as_str(),
         "seq": line.seq.0,

@@ -5,7 +5,7 @@
 //! engine without this extension gives the same results.
 
 mod about;
-mod allowed;
+mod bound_query;
 mod catalog;
 mod cell;
 mod chart;
@@ -14,16 +14,16 @@ mod coverage;
 mod data;
 mod engine;
 mod error;
-mod pinning;
-pub mod lexer;
-mod bound_query;
 mod exact_types;
+pub mod lexer;
 mod lookup;
 mod needs;
 mod pack;
 mod page;
+mod pinning;
 mod pruning;
 mod pseudonyms;
+mod query_policy;
 mod remote;
 mod render;
 mod roster_reads;
@@ -42,8 +42,8 @@ mod zone;
 pub use about::{About, LedgerHead, gaps_recorded};
 pub use bound_query::JsonRows;
 pub use catalog::{
-    Allowed, Catalog, CatalogError, Chart, ChartKind, ChartRole, Origin, Param, ParamDefault, ParamKind, ParamValue,
-    Report, Severity, SeverityRule,
+    AllowedValues, Catalog, CatalogError, Chart, ChartKind, ChartRole, Origin, Param, ParamDefault, ParamKind,
+    ParamValue, Report, Severity, SeverityRule,
 };
 pub use cell::printable;
 pub use columns::{Column, View};

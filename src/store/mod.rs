@@ -33,7 +33,7 @@ pub use local::LocalStore;
 pub use memory::MemoryStore;
 #[cfg(test)]
 pub(crate) use object::s3;
-pub use object::{ObjectStore, Proof, prove_store};
+pub use object::{BucketTest, ObjectStore, test_bucket};
 pub use split::SplitStore;
 
 /// The storage of an archive's files. Paths are relative, with `/`, as `model::path` spells them.

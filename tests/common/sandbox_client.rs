@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 /// The time of the tests' sandboxes; a Friday.
 pub const NOW: &str = "2026-11-20T13:00:00Z";
 
-pub struct Visitor {
+pub struct SandboxClient {
     pub sandbox: RunningSandbox,
     client: reqwest::Client,
 }
@@ -80,7 +80,7 @@ pub fn small() -> SandboxConfig {
     }
 }
 
-impl Visitor {
+impl SandboxClient {
     pub async fn of(config: SandboxConfig) -> Self {
         let redirect = reqwest::redirect::Policy::none();
         // The builder needs a TLS provider even for plain http; a second installation changes nothing.

@@ -11,7 +11,9 @@ use annals::api::{
 use annals::archive::{Archive, Finding, FindingKind, TeamState, WindowRecord};
 use annals::clock::Clock;
 use annals::model::{DeviceId, EventId, EventRow, Instant, Range, RawEvent, ServedTime, Stream, TeamId};
-use annals::pipeline::{Budget, Fleet, NoProgress, Settings, TeamEdges, TeamMemory, TeamRound, Workers, read_team};
+use annals::pipeline::{
+    EventBudget, Fleet, NoProgress, Settings, TeamEdges, TeamMemory, TeamRound, Workers, read_team,
+};
 use annals::store::{MemoryStore, Store};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -128,7 +130,7 @@ impl World {
             settings: Arc::new(settings.clone()),
             workers: Workers::Inline,
             progress: Arc::new(NoProgress),
-            budget: Budget::of(settings),
+            budget: EventBudget::of(settings),
             memory: Arc::new(TeamMemory::new(clock.clone())),
             clock,
             time_limit: Some(time_limit),

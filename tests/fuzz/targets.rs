@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use annals::api::{json::Object, outline::Outline, roster, wire};
-use annals::archive::{Head, HeadLine, Line, LineError, PublicKey};
+use annals::archive::{Head, HeadLine, LedgerLine, LineError, PublicKey};
 use annals::config::{Config, Cron, When, parse_duration, parse_memory};
 use annals::inventory;
 use annals::model::path::ArchivePath;
@@ -113,7 +113,7 @@ fn ledger(input: &[u8]) -> String {
     let end = input.windows(member.len()).rposition(|part| part == member).unwrap_or(input.len());
     let hash = Digest::with_domain("annals ledger line v1\n", &[&input[..end]]);
     let hashed = [&input[..end], member, hash.to_string().as_bytes(), b"\"}"].concat();
-    let found = [input, &hashed].map(|bytes| match Line::decode(bytes) {
+    let found = [input, &hashed].map(|bytes| match LedgerLine::decode(bytes) {
         Ok((line, hash)) => {
             let (written, same) = line.encode();
             assert_eq!((written.strip_suffix(b"\n"), same), (Some(bytes), hash), "written in other bytes");

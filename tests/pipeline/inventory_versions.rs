@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use annals::model::Instant;
 use annals::sandbox::SandboxConfig;
-use common::sandbox_client::{Visitor, small};
+use common::sandbox_client::{SandboxClient, small};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -29,13 +29,13 @@ fn config() -> SandboxConfig {
 }
 
 /// The program with its own archive, and the runtime of its sandbox.
-async fn annals(visitor: &Visitor, home: &Path, token: &str, arguments: &[&str]) -> Output {
+async fn annals(client: &SandboxClient, home: &Path, token: &str, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_annals"));
     command
         .args(arguments)
         .current_dir(home)
         .env("ANNALS_TOKEN", token)
-        .env("ANNALS_BASE_URL", &visitor.sandbox.base_url)
+        .env("ANNALS_BASE_URL", &client.sandbox.base_url)
         .env("ANNALS_ARCHIVE", home.join("archive"))
         .env("ANNALS_REQUESTS_PER_SECOND", "0")
         .env_remove("ANNALS_CONFIG")
@@ -43,14 +43,14 @@ async fn annals(visitor: &Visitor, home: &Path, token: &str, arguments: &[&str])
     tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
 }
 
-async fn sync(visitor: &Visitor, home: &Path, token: &str) {
-    let run = annals(visitor, home, token, &["sync"]).await;
+async fn sync(client: &SandboxClient, home: &Path, token: &str) {
+    let run = annals(client, home, token, &["sync"]).await;
     // After days without a reading, more than ten billing entries may have come. This gap is not part of the test.
     assert!(matches!(run.status.code(), Some(0 | 3)), "{}", String::from_utf8_lossy(&run.stderr));
 }
 
-async fn sql(visitor: &Visitor, home: &Path, query: &str) -> Value {
-    let run = annals(visitor, home, "x", &["sql", query, "--format", "json"]).await;
+async fn sql(client: &SandboxClient, home: &Path, query: &str) -> Value {
+    let run = annals(client, home, "x", &["sql", query, "--format", "json"]).await;
     assert_eq!(run.status.code(), Some(0), "{query}: {}", String::from_utf8_lossy(&run.stderr));
     serde_json::from_slice(&run.stdout).unwrap()
 }
@@ -65,11 +65,11 @@ fn texts<'a>(of: &'a Value, name: &str) -> impl Iterator<Item = &'a str> {
 }
 
 /// The service's current users, memberships and grants.
-async fn served(visitor: &Visitor) -> [Value; 3] {
-    let users = visitor.get("/users").await.json();
+async fn served(client: &SandboxClient) -> [Value; 3] {
+    let users = client.get("/users").await.json();
     let users = users["users"].as_array().unwrap().iter();
     let users = users.map(|user| json!({"user_id": user["id"], "email": user["email"], "role": user["role"]}));
-    let team = visitor.get("").await.json();
+    let team = client.get("").await.json();
     let mut memberships = Vec::new();
     for (id, group) in team["groups"].as_object().unwrap() {
         for (kind, name) in [("user", "users"), ("computer", "devices")] {
@@ -78,7 +78,7 @@ async fn served(visitor: &Visitor) -> [Value; 3] {
             );
         }
     }
-    let computers = visitor.get("/devices").await.json();
+    let computers = client.get("/devices").await.json();
     let mut grants = Vec::new();
     for computer in computers["devices"].as_array().unwrap() {
         for (kind, name) in [("user", "users"), ("group", "groups")] {
@@ -97,13 +97,13 @@ const VIEWS: [(&str, &str); 3] = [
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_views_of_a_day_equal_the_service_s_answers() {
-    let visitor = Visitor::of(config()).await;
+    let client = SandboxClient::of(config()).await;
     let home = TempDir::new().unwrap();
     let mut days = Vec::new();
     for _ in 0..7 {
-        sync(&visitor, home.path(), &visitor.sandbox.read_only_token).await;
-        days.push((visitor.sandbox.handle.now(), served(&visitor).await));
-        visitor.sandbox.handle.advance(DAY * 6);
+        sync(&client, home.path(), &client.sandbox.read_only_token).await;
+        days.push((client.sandbox.handle.now(), served(&client).await));
+        client.sandbox.handle.advance(DAY * 6);
     }
     assert!(days.windows(2).any(|pair| pair[0].1[0] != pair[1].1[0]), "no member joined or left");
     // The inventory is read after the streams, so within minutes of the day's moment.
@@ -118,7 +118,7 @@ async fn the_views_of_a_day_equal_the_service_s_answers() {
              on valid_from <= moment and (valid_to is null or moment < valid_to)",
             moments.join(", ")
         );
-        let Value::Array(rows) = sql(&visitor, home.path(), &query).await else { panic!("no list of rows") };
+        let Value::Array(rows) = sql(&client, home.path(), &query).await else { panic!("no list of rows") };
         for (moment, (_, served)) in moments.iter().zip(&days) {
             let of_day = rows.iter().filter(|row| moment.contains(row["moment"].as_str().unwrap())).cloned();
             let without_day = of_day.map(|mut row| {
@@ -129,30 +129,30 @@ async fn the_views_of_a_day_equal_the_service_s_answers() {
         }
     }
     let scans =
-        sql(&visitor, home.path(), "select part, count(*)::int as n from inventory_reads where visible group by 1")
+        sql(&client, home.path(), "select part, count(*)::int as n from inventory_reads where visible group by 1")
             .await;
     assert!(scans.as_array().unwrap().iter().all(|row| row["n"].as_i64().unwrap() >= 7), "{scans}");
     // Activity shows everyone who joined, about the time of a reading.
     let question = "select count(*)::int as n from inventory_users u semi join activity a on a.event_type = 'teamUserAddedEvent' \
                 and json_extract_string(a.payload, '$.userID') = u.user_id and a.event_time <= u.valid_from";
-    let came = sql(&visitor, home.path(), question).await;
+    let came = sql(&client, home.path(), question).await;
     assert!(came[0]["n"].as_i64().unwrap() > 0, "{came}");
-    assert_eq!(annals(&visitor, home.path(), "x", &["verify"]).await.status.code(), Some(0));
+    assert_eq!(annals(&client, home.path(), "x", &["verify"]).await.status.code(), Some(0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn status_shows_that_a_member_s_token_sees_less() {
-    let visitor = Visitor::of(config()).await;
+    let client = SandboxClient::of(config()).await;
     let home = TempDir::new().unwrap();
-    sync(&visitor, home.path(), &visitor.sandbox.read_only_token).await;
-    visitor.sandbox.handle.advance(DAY);
-    sync(&visitor, home.path(), &visitor.sandbox.member_token).await;
+    sync(&client, home.path(), &client.sandbox.read_only_token).await;
+    client.sandbox.handle.advance(DAY);
+    sync(&client, home.path(), &client.sandbox.member_token).await;
     let groups =
-        sql(&visitor, home.path(), "select count(*)::int as n from inventory_groups where valid_to is null").await;
+        sql(&client, home.path(), "select count(*)::int as n from inventory_groups where valid_to is null").await;
     assert!(groups[0]["n"].as_i64().unwrap() > 0, "groups that are not shown are not gone");
-    let limited = sql(&visitor, home.path(), "select limited_view from inventory_team where valid_to is null").await;
+    let limited = sql(&client, home.path(), "select limited_view from inventory_team where valid_to is null").await;
     assert_eq!(limited, json!([{"limited_view": true}]));
-    let status = annals(&visitor, home.path(), "x", &["status"]).await;
+    let status = annals(&client, home.path(), "x", &["status"]).await;
     let text = String::from_utf8_lossy(&status.stdout).into_owned();
     assert!(text.contains("the token may not see sso_users, groups, memberships"), "{text}");
     assert!(text.contains("inventory") && text.contains(" computers, "), "{text}");

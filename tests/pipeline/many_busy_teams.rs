@@ -9,7 +9,7 @@ use annals::api::{EventSource, HttpOptions, HttpSource, RetryPolicy, Retrying, T
 use annals::archive::{Archive, VerifyOptions, verify};
 use annals::clock::SystemClock;
 use annals::model::{Instant, Range, Stream, TeamId};
-use annals::pipeline::{Budget, CommitCounts, Fleet, Progress, Settings, Workers};
+use annals::pipeline::{CommitCounts, EventBudget, Fleet, Progress, Settings, Workers};
 use annals::sandbox::{RunningSandbox, Sandbox, SandboxConfig};
 use annals::store::MemoryStore;
 
@@ -44,7 +44,7 @@ impl Progress for Watch {
 }
 
 /// Reads all teams within `budget`.
-async fn read(sandbox: &RunningSandbox, budget: &Arc<Budget>, workers: Workers) -> Watched {
+async fn read(sandbox: &RunningSandbox, budget: &Arc<EventBudget>, workers: Workers) -> Watched {
     let clock = Arc::new(SystemClock::new());
     let token = TokenSource::Fixed(sandbox.read_only_token.clone().into());
     let options = HttpOptions { requests_per_second: None, ..HttpOptions::new(&sandbox.base_url, token) };
@@ -96,7 +96,7 @@ async fn eight_busy_teams_stay_within_the_limit_and_none_starves() {
     let all: BTreeMap<TeamId, u64> = sandbox.teams.iter().map(|team| (team.clone(), visible(team))).collect();
     let total: u64 = all.values().sum();
     for workers in [Workers::Threads, Workers::Inline] {
-        let budget = Budget::new(BOUND);
+        let budget = EventBudget::new(BOUND);
         let Watched { commits, most_held, .. } = read(&sandbox, &budget, workers).await;
         assert_eq!(commits.iter().map(|(_, rows)| rows).sum::<u64>(), total);
         assert!(most_held <= BOUND as u64, "{workers:?}: {most_held} of {BOUND} events");
@@ -107,7 +107,7 @@ async fn eight_busy_teams_stay_within_the_limit_and_none_starves() {
         }
     }
     // Without the limit they hold more, so the limit works.
-    let budget = Budget::new(usize::MAX);
+    let budget = EventBudget::new(usize::MAX);
     let most_held = read(&sandbox, &budget, Workers::Threads).await.most_held;
     assert!(most_held > BOUND as u64, "{most_held} events");
     sandbox.shutdown().await;

@@ -8,7 +8,7 @@ use annals::model::{Digest, Stream};
 use annals::sandbox::{SECRET_PREFIX, SandboxConfig, TruthEvent};
 use serde_json::Value;
 
-use common::sandbox_client::{Visitor, small};
+use common::sandbox_client::{SandboxClient, small};
 
 const CONNECTION_KINDS: [&str; 5] = [
     "incomingConnectionRequest",
@@ -37,7 +37,7 @@ impl Event {
 }
 
 async fn month(stream: Stream) -> Vec<Event> {
-    let visitor = Visitor::of(SandboxConfig { days: 45, sessions_per_day: 300, ..small() }).await;
+    let client = SandboxClient::of(SandboxConfig { days: 45, sessions_per_day: 300, ..small() }).await;
     let beside = HashSet::from(["id", "timestamp", "deviceID", "computerHostName", "agentTrace", "header"]);
     let read = |truth: TruthEvent| {
         let json: Value = serde_json::from_slice(&truth.raw).unwrap();
@@ -46,7 +46,7 @@ async fn month(stream: Stream) -> Vec<Event> {
         assert_eq!(kinds.len(), 1, "{json}");
         Event { kind: kinds[0].clone(), json, truth }
     };
-    visitor.sandbox.handle.truth(visitor.team(), stream).map(read).collect()
+    client.sandbox.handle.truth(client.team(), stream).map(read).collect()
 }
 
 fn busiest_second(events: &[Event]) -> usize {
@@ -149,9 +149,9 @@ async fn activity_has_no_ids_but_twins_and_secrets() {
 
 #[tokio::test]
 async fn activity_removes_no_computer_of_the_team() {
-    let visitor = Visitor::of(SandboxConfig { days: 45, ..small() }).await;
-    let devices = visitor.sandbox.handle.devices(visitor.team());
-    for event in visitor.sandbox.handle.truth(visitor.team(), Stream::Activity) {
+    let client = SandboxClient::of(SandboxConfig { days: 45, ..small() }).await;
+    let devices = client.sandbox.handle.devices(client.team());
+    for event in client.sandbox.handle.truth(client.team(), Stream::Activity) {
         let text = String::from_utf8(event.raw.to_vec()).unwrap();
         let is_removal = text.contains("teamDeviceRemovedEvent");
         assert!(!is_removal && !devices.iter().any(|device| text.contains(device.as_str())), "{text}");
@@ -198,9 +198,9 @@ async fn weekends_are_quieter_and_nights_are_not_empty() {
 /// The data is a function of the seed on every machine; a change here changes the data of every seed.
 #[tokio::test]
 async fn the_data_of_a_seed_never_changes_unnoticed() {
-    let visitor = Visitor::of(small()).await;
+    let client = SandboxClient::of(small()).await;
     let digests = Stream::ALL.map(|stream| {
-        let events = visitor.sandbox.handle.truth(visitor.team(), stream);
+        let events = client.sandbox.handle.truth(client.team(), stream);
         let text: Vec<u8> = events.flat_map(|event| [&event.raw[..], b"\n"].concat()).collect();
         Digest::of(&text).to_string()
     });

@@ -16,7 +16,7 @@ mod rules;
 mod states;
 
 use annals::sandbox::SandboxConfig;
-use common::sandbox_client::{Reply, Visitor, small};
+use common::sandbox_client::{Reply, SandboxClient, small};
 use serde_json::{Value, json};
 
 /// An empty body, of a request or of an answer.
@@ -36,7 +36,7 @@ fn names(value: &Value) -> Vec<&str> {
 }
 
 struct Scene {
-    visitor: Visitor,
+    client: SandboxClient,
     /// A group without and a group with an identity provider, two computers, and the first two ordinary users.
     group: String,
     managed: String,
@@ -47,21 +47,21 @@ struct Scene {
 impl Scene {
     async fn new() -> Self {
         // The command has the same setting.
-        let visitor = Visitor::of(SandboxConfig { odd_events: false, ..small() }).await;
-        let team = visitor.get("").await.json();
+        let client = SandboxClient::of(SandboxConfig { odd_events: false, ..small() }).await;
+        let team = client.get("").await.json();
         let groups = team["groups"].as_object().unwrap();
         let of = |scim: bool| groups.iter().find(|(_, held)| held["scimManaged"] == scim).unwrap().0.clone();
         let (group, managed) = (of(false), of(true));
-        let listed = visitor.get("/devices").await.json();
+        let listed = client.get("/devices").await.json();
         let devices = listed["devices"].as_array().unwrap()[2..4].iter().map(id_of).collect();
-        let listed = visitor.get("/users").await.json();
+        let listed = client.get("/users").await.json();
         let plain = listed["users"].as_array().unwrap().iter().filter(|user| user["role"] == "user");
         let users = plain.take(2).map(id_of).collect();
-        Self { visitor, group, managed, devices, users }
+        Self { client, group, managed, devices, users }
     }
 
     async fn send(&self, method: &str, path: &str, body: Value) -> Reply {
-        self.visitor.send(method, path, &body).await
+        self.client.send(method, path, &body).await
     }
 
     async fn get(&self, path: &str) -> Value {
@@ -70,7 +70,7 @@ impl Scene {
 
     /// One of the sandbox's own requests about the team.
     async fn own(&self, method: &str, path: &str, body: Value) -> Reply {
-        self.visitor.own(method, &format!("/team/{}{path}", self.visitor.team()), &body).await
+        self.client.own(method, &format!("/team/{}{path}", self.client.team()), &body).await
     }
 
     async fn refused(&self, method: &str, path: &str, body: Value) -> (u16, String) {

@@ -7,18 +7,18 @@ use std::time::Duration;
 
 use annals::sandbox::{Fault, RequestInfo, SandboxConfig};
 
-use common::sandbox_client::{Reply, Visitor, small};
+use common::sandbox_client::{Reply, SandboxClient, small};
 
 const PATH: &str = "/history?limit=50";
 
 /// The answer to a request with the fault, and the next answer.
 async fn befallen(fault: Fault) -> (Result<Reply, reqwest::Error>, Reply) {
-    let visitor = Visitor::of(small()).await;
+    let client = SandboxClient::of(small()).await;
     let waiting = Mutex::new(Some(fault));
-    visitor.sandbox.handle.set_faults(Some(Arc::new(move |_: &RequestInfo| waiting.lock().unwrap().take())));
-    let path = format!("/v1/team/{}{PATH}", visitor.team());
-    let first = visitor.try_send("GET", &visitor.sandbox.admin_token, &path).await;
-    (first, visitor.get(PATH).await)
+    client.sandbox.handle.set_faults(Some(Arc::new(move |_: &RequestInfo| waiting.lock().unwrap().take())));
+    let path = format!("/v1/team/{}{PATH}", client.team());
+    let first = client.try_send("GET", &client.sandbox.admin_token, &path).await;
+    (first, client.get(PATH).await)
 }
 
 #[tokio::test]
@@ -89,28 +89,28 @@ async fn a_hook_sees_each_request_and_may_change_the_data_between_pages() {
         log.lock().unwrap().push(request.clone());
         None
     };
-    let visitor = Visitor::of(SandboxConfig { faults: Some(Arc::new(hook)), ..small() }).await;
-    visitor.get("/history?limit=3&offset=6").await;
-    visitor.get_as("", "/v1/user/teams").await;
+    let client = SandboxClient::of(SandboxConfig { faults: Some(Arc::new(hook)), ..small() }).await;
+    client.get("/history?limit=3&offset=6").await;
+    client.get_as("", "/v1/user/teams").await;
     let requests = std::mem::take(&mut *seen.lock().unwrap());
     assert_eq!(requests.iter().map(|request| request.serial).collect::<Vec<_>>(), [0, 1]);
-    assert_eq!(requests[0].path, format!("/v1/team/{}/history", visitor.team()));
+    assert_eq!(requests[0].path, format!("/v1/team/{}/history", client.team()));
     assert_eq!((requests[0].method.as_str(), requests[0].query.as_str()), ("GET", "limit=3&offset=6"));
-    assert_eq!(requests[0].now, visitor.sandbox.handle.now());
-    assert_eq!(visitor.sandbox.handle.requests(), 2);
+    assert_eq!(requests[0].now, client.sandbox.handle.now());
+    assert_eq!(client.sandbox.handle.requests(), 2);
 
-    let (handle, team) = (visitor.sandbox.handle.clone(), visitor.team().clone());
+    let (handle, team) = (client.sandbox.handle.clone(), client.team().clone());
     let device = handle.devices(&team)[0].clone();
     let remove = device.clone();
-    visitor.sandbox.handle.set_faults(Some(Arc::new(move |request: &RequestInfo| {
+    client.sandbox.handle.set_faults(Some(Arc::new(move |request: &RequestInfo| {
         if request.query.contains("offset=100") {
             handle.remove_device(&team, &remove);
         }
         None
     })));
     let path = "/history/devices?desc=false&limit=100";
-    let first = visitor.get(&format!("{path}&offset=0")).await.page();
-    let second = visitor.get(&format!("{path}&offset=100")).await.page();
+    let first = client.get(&format!("{path}&offset=0")).await.page();
+    let second = client.get(&format!("{path}&offset=100")).await.page();
     assert!(first.events.iter().any(|text| text.contains(device.as_str())));
     assert!(!second.events.iter().any(|text| text.contains(device.as_str())));
 }
@@ -118,13 +118,13 @@ async fn a_hook_sees_each_request_and_may_change_the_data_between_pages() {
 #[tokio::test]
 async fn the_plans_span_can_hide_older_connections() {
     let span = Duration::from_secs(2 * 86_400);
-    let visitor = Visitor::of(SandboxConfig { plan_span: Some(span), ..small() }).await;
-    visitor.own("PATCH", "/choices", &serde_json::json!({"enforce_plan_span": true})).await.with(200);
-    let earliest = visitor.sandbox.handle.now().minus(span);
-    let all = Visitor::of(small()).await.walk("/history/devices?desc=false", 1001).await;
-    let left = visitor.walk("/history/devices?desc=false", 1001).await;
+    let client = SandboxClient::of(SandboxConfig { plan_span: Some(span), ..small() }).await;
+    client.own("PATCH", "/choices", &serde_json::json!({"enforce_plan_span": true})).await.with(200);
+    let earliest = client.sandbox.handle.now().minus(span);
+    let all = SandboxClient::of(small()).await.walk("/history/devices?desc=false", 1001).await;
+    let left = client.walk("/history/devices?desc=false", 1001).await;
     assert!(!left.is_empty() && left.len() < all.len() && all.ends_with(&left));
     let oldest: serde_json::Value = serde_json::from_str(&left[0]).unwrap();
     assert!(oldest["timestamp"].as_i64().unwrap() * 1_000_000 >= earliest.nanos());
-    assert_eq!(visitor.get("").await.json()["planFeatures"]["deviceEventsMaxRetrievalDuration"], 2 * 86_400);
+    assert_eq!(client.get("").await.json()["planFeatures"]["deviceEventsMaxRetrievalDuration"], 2 * 86_400);
 }

@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::python::schemathesis;
-use common::sandbox_client::{Visitor, small};
+use common::sandbox_client::{SandboxClient, small};
 use serde_json::{Value, json};
 
 /// Checks: no server error, and the described statuses, content types, headers and bodies.
@@ -16,18 +16,18 @@ const PATHS: &str = "^/(v1/|sandbox/team/|openapi)";
 /// The sandbox's description.
 const OWN_PATHS: &str = "^/sandbox/(clock|choices|faults|state)";
 
-async fn tested(visitor: &Visitor, examples: u32, paths: &str, but: &[&str]) {
+async fn tested(client: &SandboxClient, examples: u32, paths: &str, but: &[&str]) {
     let Some(program) = schemathesis("the sandbox against its description") else { return };
     // Use existing ids, so requests reach the rules.
-    let team = visitor.team();
-    let devices = visitor.sandbox.handle.devices(team);
+    let team = client.team();
+    let devices = client.sandbox.handle.devices(team);
     let place = tempfile::tempdir().unwrap();
     let parameters = format!("[parameters]\n\"path.teamID\" = \"{team}\"\n\"path.deviceID\" = \"{}\"\n", devices[0]);
     let config = place.path().join("schemathesis.toml");
     std::io::Write::write_all(&mut std::fs::File::create(&config).unwrap(), parameters.as_bytes()).unwrap();
     let mut command = std::process::Command::new(program);
-    command.arg("--config-file").arg(&config).arg("run").arg(format!("{}/openapi.json", visitor.sandbox.base_url));
-    command.args(["--header", &format!("Authorization: Bearer {}", visitor.sandbox.admin_token)]);
+    command.arg("--config-file").arg(&config).arg("run").arg(format!("{}/openapi.json", client.sandbox.base_url));
+    command.args(["--header", &format!("Authorization: Bearer {}", client.sandbox.admin_token)]);
     command.args(["--checks", CHECKS, "--include-path-regex", paths, "--phases", "examples,coverage,fuzzing"]);
     command.args(["--max-examples", &examples.to_string(), "--seed", "7", "--generation-deterministic"]);
     command.args(["--suppress-health-check", "all", "--no-color", "--request-timeout", "60"]);
@@ -42,31 +42,31 @@ async fn tested(visitor: &Visitor, examples: u32, paths: &str, but: &[&str]) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_sandbox_matches_its_description() {
-    let visitor = Visitor::of(small()).await;
-    tested(&visitor, 8, PATHS, &[]).await;
-    let requests = visitor.sandbox.handle.requests();
+    let client = SandboxClient::of(small()).await;
+    tested(&client, 8, PATHS, &[]).await;
+    let requests = client.sandbox.handle.requests();
     assert!(requests == 0 || requests > 300, "{requests} requests");
     // Switches, faults and the whole state still match the description afterwards.
     let rules = json!({"rules": [{"path": "/x", "method": "GET", "every": 2, "times": 3, "fault": "html"},
         {"path": "/y", "fault": {"latency_ms": 1}}, {"path": "/z", "fault": {"status": {"status": 503, "retry_after": "1"}}}]});
-    visitor.own("PUT", "/faults", &rules).await.with(200);
-    tested(&visitor, 2, OWN_PATHS, &["POST", "PUT", "PATCH"]).await;
+    client.own("PUT", "/faults", &rules).await.with(200);
+    tested(&client, 2, OWN_PATHS, &["POST", "PUT", "PATCH"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_sandbox_matches_its_description_with_other_switches() {
-    let visitor = Visitor::of(small()).await;
+    let client = SandboxClient::of(small()).await;
     let readings = json!({"error_shape": "problem", "created_body": "object", "rule_status": 422, "invalid_status": 422,
         "forbidden_status": 404, "refuse_unknown_fields": true, "has_more": "missing", "limit_max": 50, "empty_lists": true});
-    visitor.own("PATCH", "/choices", &readings).await.with(200);
-    tested(&visitor, 2, PATHS, &[]).await;
+    client.own("PATCH", "/choices", &readings).await.with(200);
+    tested(&client, 2, PATHS, &[]).await;
 }
 
 /// Asserts that every reference has a target, and that every row has a schema.
 #[tokio::test]
 async fn the_description_is_complete() {
-    let visitor = Visitor::of(small()).await;
-    let described = visitor.get_as("", "/openapi.json").await.json();
+    let client = SandboxClient::of(small()).await;
+    let described = client.get_as("", "/openapi.json").await.json();
     fn follow(whole: &Value, part: &Value) {
         match part {
             Value::Object(fields) => fields.iter().for_each(|(key, value)| match value {

@@ -6,11 +6,11 @@ use std::io::BufRead as _;
 
 use annals::model::Stream;
 use annals::sandbox::{Sandbox, SandboxConfig, SandboxError, Saved, SavedError};
-use common::sandbox_client::{Visitor, small};
+use common::sandbox_client::{SandboxClient, small};
 use serde_json::{Value, json};
 
 /// All answers about the first team, and its truth.
-async fn seen(visitor: &Visitor) -> Vec<Value> {
+async fn seen(client: &SandboxClient) -> Vec<Value> {
     let mut all = Vec::new();
     for path in [
         "",
@@ -21,62 +21,62 @@ async fn seen(visitor: &Visitor) -> Vec<Value> {
         "/history?limit=1001",
         "/history/devices?limit=1001",
     ] {
-        all.push(visitor.get(path).await.json());
+        all.push(client.get(path).await.json());
     }
-    let truth = |stream| visitor.sandbox.handle.truth(visitor.team(), stream).map(|event| format!("{event:?}"));
+    let truth = |stream| client.sandbox.handle.truth(client.team(), stream).map(|event| format!("{event:?}"));
     all.push(json!(Stream::ALL.map(|stream| truth(stream).collect::<Vec<_>>())));
     all
 }
 
 /// Makes every kind of change that a file must hold.
-async fn change(visitor: &Visitor) {
-    let devices = visitor.sandbox.handle.devices(visitor.team());
-    let users = visitor.get("/users").await.json()["users"].clone();
+async fn change(client: &SandboxClient) {
+    let devices = client.sandbox.handle.devices(client.team());
+    let users = client.get("/users").await.json()["users"].clone();
     let user = users[0]["id"].as_str().unwrap();
-    visitor.send("DELETE", &format!("/device/{}", devices[0]), &Value::Null).await.with(200);
-    visitor.send("PUT", &format!("/device/{}/members", devices[1]), &json!({"users": [user]})).await.with(201);
-    visitor.send("POST", "/group", &json!({"name": "saved"})).await.with(201);
-    let team = visitor.team();
+    client.send("DELETE", &format!("/device/{}", devices[0]), &Value::Null).await.with(200);
+    client.send("PUT", &format!("/device/{}/members", devices[1]), &json!({"users": [user]})).await.with(201);
+    client.send("POST", "/group", &json!({"name": "saved"})).await.with(201);
+    let team = client.team();
     let path = format!("/team/{team}/device/{}/connect", devices[1]);
-    visitor.own("POST", &path, &json!({"userID": user, "open": true})).await.with(201);
-    visitor.own("PATCH", "/choices", &json!({"default_limit": 7, "error_shape": "nested"})).await.with(200);
+    client.own("POST", &path, &json!({"userID": user, "open": true})).await.with(201);
+    client.own("PATCH", "/choices", &json!({"default_limit": 7, "error_shape": "nested"})).await.with(200);
     let rules = json!({"rules": [
         {"path": "/nothing", "fault": "reset"},
         {"path": "/urls", "times": 1, "fault": {"status": {"status": 503}}},
     ]});
-    visitor.own("PUT", "/faults", &rules).await.with(200);
-    assert_eq!(visitor.get(&format!("/device/{}/urls", devices[1])).await.status, 503);
-    visitor.own("PUT", &format!("/team/{team}/deletion"), &json!({"inSeconds": 60})).await.with(200);
+    client.own("PUT", "/faults", &rules).await.with(200);
+    assert_eq!(client.get(&format!("/device/{}/urls", devices[1])).await.status, 503);
+    client.own("PUT", &format!("/team/{team}/deletion"), &json!({"inSeconds": 60})).await.with(200);
     let migration = format!("/team/{team}/user/{user}/migration");
-    visitor.own("PUT", &migration, &json!({"devices": ["old"]})).await.with(200);
+    client.own("PUT", &migration, &json!({"devices": ["old"]})).await.with(200);
     let (from, end) =
-        (visitor.sandbox.handle.end().minus(std::time::Duration::from_secs(90_000)), visitor.sandbox.handle.end());
-    assert!(visitor.sandbox.handle.withdraw(team, Stream::Activity, from, end) > 0);
+        (client.sandbox.handle.end().minus(std::time::Duration::from_secs(90_000)), client.sandbox.handle.end());
+    assert!(client.sandbox.handle.withdraw(team, Stream::Activity, from, end) > 0);
 }
 
 #[tokio::test]
 async fn a_loaded_sandbox_continues_where_it_was_saved() {
-    let visitor = Visitor::of(small()).await;
-    change(&visitor).await;
-    let text = visitor.get_as(&visitor.sandbox.admin_token, "/sandbox/state").await.body;
-    let before = seen(&visitor).await;
+    let client = SandboxClient::of(small()).await;
+    change(&client).await;
+    let text = client.get_as(&client.sandbox.admin_token, "/sandbox/state").await.body;
+    let before = seen(&client).await;
     let saved = Saved::parse(&text).unwrap();
-    assert_eq!(serde_json::to_value(visitor.sandbox.handle.saved()).unwrap(), serde_json::to_value(&saved).unwrap());
-    let other = Visitor::of(saved.config()).await;
+    assert_eq!(serde_json::to_value(client.sandbox.handle.saved()).unwrap(), serde_json::to_value(&saved).unwrap());
+    let other = SandboxClient::of(saved.config()).await;
     assert_eq!(seen(&other).await, before);
-    let choices = visitor.own("GET", "/choices", &Value::Null).await.json();
+    let choices = client.own("GET", "/choices", &Value::Null).await.json();
     assert_eq!(other.own("GET", "/choices", &Value::Null).await.json(), choices);
     assert_eq!(other.own("GET", "/faults", &Value::Null).await.json()["rules"].as_array().unwrap().len(), 2);
     let device = other.sandbox.handle.devices(other.team())[0].clone();
     assert_eq!(other.get(&format!("/device/{device}/urls")).await.status, 200, "a saved fault rule keeps its counter");
 
     // Restore the state over HTTP after more changes.
-    visitor.send("POST", "/group", &json!({"name": "after"})).await.with(201);
-    visitor.sandbox.handle.advance(std::time::Duration::from_secs(3_600));
-    assert_ne!(seen(&visitor).await, before);
+    client.send("POST", "/group", &json!({"name": "after"})).await.with(201);
+    client.sandbox.handle.advance(std::time::Duration::from_secs(3_600));
+    assert_ne!(seen(&client).await, before);
     let state: Value = serde_json::from_slice(&text).unwrap();
-    visitor.own("PUT", "/state", &state).await.with(200);
-    assert_eq!(seen(&visitor).await, before);
+    client.own("PUT", "/state", &state).await.with(200);
+    assert_eq!(seen(&client).await, before);
 }
 
 /// A file of a format, with the settings of its build.
@@ -96,38 +96,38 @@ async fn files_of_earlier_builds_can_be_loaded() {
     counted["faults"] = rules.collect();
     for (file, first_answer, second_answer) in [(&first, Some(200), Some(503)), (&counted, None, Some(200))] {
         let saved = Saved::parse(file.to_string().as_bytes()).unwrap();
-        let visitor = Visitor::of(saved.config()).await;
-        assert_eq!(visitor.team().as_str(), file["teams"][0]["state"]["id"]);
-        let served = visitor.get("").await.json();
+        let client = SandboxClient::of(saved.config()).await;
+        assert_eq!(client.team().as_str(), file["teams"][0]["state"]["id"]);
+        let served = client.get("").await.json();
         let names = |map: &str| -> Vec<Value> {
             served[map].as_object().unwrap().values().map(|held| held["name"].clone()).collect()
         };
         assert!(names("groups").contains(&json!("saved")) && names("devices").contains(&json!("kept-1")));
         assert_eq!(names("devices").len(), 40, "one removed, one added");
-        let choices = visitor.own("GET", "/choices", &Value::Null).await.with(200);
+        let choices = client.own("GET", "/choices", &Value::Null).await.with(200);
         assert_eq!((&choices["default_limit"], &choices["admin_needs_access"]), (&json!(9), &json!("never")));
         assert_eq!(
-            visitor.get("/history?limit=1").await.json()["events"][0]["header"]["tokenInfo"]["title"],
+            client.get("/history?limit=1").await.json()["events"][0]["header"]["tokenInfo"]["title"],
             "sandbox token"
         );
-        let device = visitor.sandbox.handle.devices(visitor.team())[0].clone();
-        let path = format!("/v1/team/{}/device/{device}/urls", visitor.team());
+        let device = client.sandbox.handle.devices(client.team())[0].clone();
+        let path = format!("/v1/team/{}/device/{device}/urls", client.team());
         for expected in [first_answer, second_answer] {
-            let answer = visitor.try_send("GET", &visitor.sandbox.admin_token, &path).await;
+            let answer = client.try_send("GET", &client.sandbox.admin_token, &path).await;
             assert_eq!(answer.ok().map(|answer| answer.status), expected);
         }
-        let faults = visitor.own("GET", "/faults", &Value::Null).await.with(200);
+        let faults = client.own("GET", "/faults", &Value::Null).await.with(200);
         let rule = &faults["rules"][1];
         assert!(
             rule["every"].as_u64() > Some(0) && rule["fault"]["latency_ms"].as_u64().is_none_or(|ms| ms <= 3_600_000)
         );
-        let again = serde_json::to_value(visitor.sandbox.handle.saved()).unwrap();
+        let again = serde_json::to_value(client.sandbox.handle.saved()).unwrap();
         assert_eq!(
             (&again["format"], &again["made_of"]["odd_events"]),
             (&json!(2), &json!(true)),
             "saved as this format"
         );
-        visitor.own("PUT", "/state", file).await.with(200);
+        client.own("PUT", "/state", file).await.with(200);
     }
     let mut refused = first;
     refused["faults"][0]["fault"]["status"]["status"] = json!(200);
@@ -137,22 +137,22 @@ async fn files_of_earlier_builds_can_be_loaded() {
 
 #[tokio::test]
 async fn a_loaded_sandbox_keeps_the_counters_of_the_rate_limit() {
-    let visitor = Visitor::of(small()).await;
-    visitor.own("PATCH", "/choices", &json!({"requests_per_minute": 3})).await.with(200);
-    let ask = async |visitor: &Visitor| visitor.get("/devices?name=x").await;
-    assert_eq!((ask(&visitor).await.status, ask(&visitor).await.status), (200, 200));
-    let state = visitor.own("GET", "/state", &Value::Null).await.with(200);
+    let client = SandboxClient::of(small()).await;
+    client.own("PATCH", "/choices", &json!({"requests_per_minute": 3})).await.with(200);
+    let ask = async |client: &SandboxClient| client.get("/devices?name=x").await;
+    assert_eq!((ask(&client).await.status, ask(&client).await.status), (200, 200));
+    let state = client.own("GET", "/state", &Value::Null).await.with(200);
     let saved = Saved::parse(state.to_string().as_bytes()).unwrap();
-    let other = Visitor::of(saved.config()).await;
-    visitor.own("PATCH", "/choices", &json!({"requests_per_minute": null})).await.with(200);
-    ask(&visitor).await.with(200);
-    visitor.own("PUT", "/state", &state).await.with(200);
-    for visitor in [&visitor, &other] {
-        assert_eq!(ask(visitor).await.status, 200, "the third of the minute");
-        let refused = ask(visitor).await;
+    let other = SandboxClient::of(saved.config()).await;
+    client.own("PATCH", "/choices", &json!({"requests_per_minute": null})).await.with(200);
+    ask(&client).await.with(200);
+    client.own("PUT", "/state", &state).await.with(200);
+    for client in [&client, &other] {
+        assert_eq!(ask(client).await.status, 200, "the third of the minute");
+        let refused = ask(client).await;
         assert_eq!((refused.status, refused.header("retry-after")), (429, Some("60")));
-        visitor.sandbox.handle.advance(std::time::Duration::from_secs(60));
-        assert_eq!(ask(visitor).await.status, 200, "another minute");
+        client.sandbox.handle.advance(std::time::Duration::from_secs(60));
+        assert_eq!(ask(client).await.status, 200, "another minute");
     }
 }
 
@@ -177,9 +177,9 @@ fn the_command_explains_a_file_that_it_cannot_load() {
 
 #[tokio::test]
 async fn a_foreign_saved_sandbox_is_refused_and_changes_nothing() {
-    let visitor = Visitor::of(small()).await;
-    let state = serde_json::to_value(visitor.sandbox.handle.saved()).unwrap();
-    let before = seen(&visitor).await;
+    let client = SandboxClient::of(small()).await;
+    let state = serde_json::to_value(client.sandbox.handle.saved()).unwrap();
+    let before = seen(&client).await;
     for (place, value) in [
         ("/format", json!(3)),
         ("/format", json!(0)),
@@ -194,10 +194,10 @@ async fn a_foreign_saved_sandbox_is_refused_and_changes_nothing() {
     ] {
         let mut wrong = state.clone();
         *wrong.pointer_mut(place).unwrap() = value;
-        let refused = visitor.own("PUT", "/state", &wrong).await;
+        let refused = client.own("PUT", "/state", &wrong).await;
         assert_eq!(refused.refusal(), (400, "invalid-request".to_owned()), "{place}");
     }
-    assert_eq!(seen(&visitor).await, before);
+    assert_eq!(seen(&client).await, before);
     assert!(matches!(Saved::parse(b"{}"), Err(SavedError::Unreadable(_))));
     // A file of a later format may have any fields; the error still explains what to do.
     let newer = json!({"format": 3, "saved_by": "9.1.0", "all": "else"});
@@ -215,13 +215,13 @@ async fn a_foreign_saved_sandbox_is_refused_and_changes_nothing() {
 
 #[tokio::test]
 async fn the_clock_is_moved_and_sped_up_by_requests() {
-    let visitor = Visitor::of(small()).await;
-    let clock = async |change: Value| visitor.own("POST", "/clock", &change).await.with(200);
-    assert_eq!(visitor.own("GET", "/clock", &Value::Null).await.with(200)["now"], "2026-11-20T13:00:00Z");
+    let client = SandboxClient::of(small()).await;
+    let clock = async |change: Value| client.own("POST", "/clock", &change).await.with(200);
+    assert_eq!(client.own("GET", "/clock", &Value::Null).await.with(200)["now"], "2026-11-20T13:00:00Z");
     assert_eq!(clock(json!({"advanceSeconds": 90})).await["now"], "2026-11-20T13:01:30Z");
     assert_eq!(clock(json!({"now": "2027-01-01T00:00:00Z"})).await["unixNano"], 1_798_761_600_000_000_000_i64);
-    assert_eq!(visitor.own("POST", "/clock", &json!({"now": "noon"})).await.refusal().0, 400);
-    assert_eq!(visitor.own("POST", "/clock", &json!({"later": 1})).await.refusal().0, 400);
+    assert_eq!(client.own("POST", "/clock", &json!({"now": "noon"})).await.refusal().0, 400);
+    assert_eq!(client.own("POST", "/clock", &json!({"later": 1})).await.refusal().0, 400);
     assert_eq!(clock(json!({"speed": 1_000_000})).await["speed"], 1_000_000);
     let first = clock(json!({})).await["unixNano"].as_i64().unwrap();
     assert!(clock(json!({})).await["unixNano"].as_i64().unwrap() > first);
@@ -229,21 +229,21 @@ async fn the_clock_is_moved_and_sped_up_by_requests() {
 
 #[tokio::test]
 async fn fault_rules_affect_only_documented_paths() {
-    let visitor = Visitor::of(small()).await;
+    let client = SandboxClient::of(small()).await;
     let rules = json!({"rules": [
         {"path": "/history", "times": 1, "fault": {"status": {"status": 503, "retry_after": "1"}}},
         {"path": "/devices", "every": 2, "fault": "html"},
     ]});
-    assert_eq!(visitor.own("PUT", "/faults", &rules).await.with(200)["rules"].as_array().unwrap().len(), 2);
-    let first = visitor.get("/history").await;
+    assert_eq!(client.own("PUT", "/faults", &rules).await.with(200)["rules"].as_array().unwrap().len(), 2);
+    let first = client.get("/history").await;
     assert_eq!((first.status, first.header("retry-after")), (503, Some("1")));
-    assert_eq!(visitor.get("/history").await.status, 200);
+    assert_eq!(client.get("/history").await.status, 200);
     for kind in ["application/json", "text/html", "application/json"] {
-        assert_eq!(visitor.get("/devices").await.header("content-type"), Some(kind));
+        assert_eq!(client.get("/devices").await.header("content-type"), Some(kind));
     }
-    visitor.own("PUT", "/faults", &json!({"rules": []})).await.with(200);
-    assert_eq!(visitor.get("/devices").await.header("content-type"), Some("application/json"));
-    assert_eq!(visitor.own("PUT", "/faults", &json!({"rules": [{"fault": "flood"}]})).await.refusal().0, 400);
+    client.own("PUT", "/faults", &json!({"rules": []})).await.with(200);
+    assert_eq!(client.get("/devices").await.header("content-type"), Some("application/json"));
+    assert_eq!(client.own("PUT", "/faults", &json!({"rules": [{"fault": "flood"}]})).await.refusal().0, 400);
 }
 
 #[test]

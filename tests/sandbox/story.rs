@@ -9,11 +9,11 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use annals::sandbox::SandboxConfig;
-use common::sandbox_client::{Visitor, small};
+use common::sandbox_client::{SandboxClient, small};
 use serde_json::{Value, json};
 
 struct Reader<'a> {
-    visitor: &'a Visitor,
+    client: &'a SandboxClient,
     home: &'a Path,
 }
 
@@ -21,8 +21,8 @@ impl Reader<'_> {
     async fn run(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_annals"));
         command.args(arguments).current_dir(self.home).env_clear();
-        command.env("ANNALS_BASE_URL", &self.visitor.sandbox.base_url).env("ANNALS_ARCHIVE", "archive");
-        command.env("ANNALS_TOKEN", &self.visitor.sandbox.read_only_token).env("ANNALS_REQUESTS_PER_SECOND", "0");
+        command.env("ANNALS_BASE_URL", &self.client.sandbox.base_url).env("ANNALS_ARCHIVE", "archive");
+        command.env("ANNALS_TOKEN", &self.client.sandbox.read_only_token).env("ANNALS_REQUESTS_PER_SECOND", "0");
         tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
     }
 
@@ -42,15 +42,15 @@ impl Reader<'_> {
 }
 
 /// A person joins, a computer is added, and the person connects to it.
-async fn arrive_and_connect(visitor: &Visitor) -> (String, String) {
+async fn arrive_and_connect(client: &SandboxClient) -> (String, String) {
     let own = async |path: &str, body: Value| {
-        visitor.own("POST", &format!("/team/{}{path}", visitor.team()), &body).await.with(201)
+        client.own("POST", &format!("/team/{}{path}", client.team()), &body).await.with(201)
     };
-    let group = visitor.send("POST", "/group", &json!({"name": "story"})).await.with(201);
+    let group = client.send("POST", "/group", &json!({"name": "story"})).await.with(201);
     let invite = json!({"sendTo": "mara@story.example", "groups": [group["id"]]});
-    let invite = visitor.send("POST", "/invite/user", &invite).await.with(201);
+    let invite = client.send("POST", "/invite/user", &invite).await.with(201);
     let person = own("/join", json!({"secret": invite["secret"], "firstName": "Mara"})).await;
-    let installer = visitor.send("POST", "/invite/device", &json!({"groups": [group["id"]]})).await.with(201);
+    let installer = client.send("POST", "/invite/device", &json!({"groups": [group["id"]]})).await.with(201);
     let computer = own("/install", json!({"secret": installer["secret"], "name": "story-1"})).await;
     let id = |value: &Value| value["id"].as_str().unwrap().to_owned();
     let connect = json!({"userID": person["id"], "seconds": 30});
@@ -60,18 +60,18 @@ async fn arrive_and_connect(visitor: &Visitor) -> (String, String) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_archive_keeps_the_history_of_a_removed_computer() {
-    let visitor = Visitor::of(SandboxConfig { teams: 1, days: 2, dense_every_days: 0, ..small() }).await;
+    let client = SandboxClient::of(SandboxConfig { teams: 1, days: 2, dense_every_days: 0, ..small() }).await;
     let home = tempfile::tempdir().unwrap();
-    let reader = Reader { visitor: &visitor, home: home.path() };
-    let (device, email) = arrive_and_connect(&visitor).await;
+    let reader = Reader { client: &client, home: home.path() };
+    let (device, email) = arrive_and_connect(&client).await;
     assert_eq!(reader.sync().await, Some(0));
 
-    visitor.sandbox.handle.advance(Duration::from_secs(1_200));
-    let admin = visitor.get("/users").await.json()["users"][0]["email"].clone();
-    visitor.send("DELETE", &format!("/device/{device}"), &Value::Null).await.with(200);
-    let upstream = visitor.get(&format!("/history/devices?ids={device}")).await.json();
+    client.sandbox.handle.advance(Duration::from_secs(1_200));
+    let admin = client.get("/users").await.json()["users"][0]["email"].clone();
+    client.send("DELETE", &format!("/device/{device}"), &Value::Null).await.with(200);
+    let upstream = client.get(&format!("/history/devices?ids={device}")).await.json();
     assert_eq!(upstream["deviceEvents"], json!([]), "upstream history is gone");
-    visitor.sandbox.handle.advance(Duration::from_secs(300));
+    client.sandbox.handle.advance(Duration::from_secs(300));
     reader.sync().await;
 
     let query =
@@ -94,7 +94,7 @@ async fn the_archive_keeps_the_history_of_a_removed_computer() {
     for kind in ["teamUserInvitedEvent", "teamUserAddedEvent", "teamDeviceAddedEvent", "teamGroupCreatedEvent"] {
         find(kind);
     }
-    let ledger = visitor.get("/billing/events").await.json();
+    let ledger = client.get("/billing/events").await.json();
     assert!(ledger["events"][0]["event"].get("usersAddedEvent").is_some());
     assert!(reader.run(&["verify"]).await.status.success());
 }

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use annals::archive::Line;
+use annals::archive::LedgerLine;
 use annals::model::{Digest, GRACE_MIN, Instant};
 use annals::store::{MemoryStore, Store};
 use bytes::Bytes;
@@ -37,7 +37,7 @@ impl StoreLaws {
             return;
         }
         for text in content[begin..end].split_inclusive(|byte| *byte == b'\n') {
-            let Ok((line, _)) = Line::decode(text.strip_suffix(b"\n").unwrap_or(text)) else { continue };
+            let Ok((line, _)) = LedgerLine::decode(text.strip_suffix(b"\n").unwrap_or(text)) else { continue };
             let ledger = path.rsplit_once('/').map_or("", |(directory, _)| directory).to_owned();
             if !self.numbers.insert((ledger, line.seq.0)) {
                 broken.push(format!("S2: {path} has a second line {}", line.seq));

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::model::path::{day_start, month_of, year_of};
 use crate::model::{Dataset, FileRole, Instant, Range, SessionRow, Stream};
 
-use super::super::output::{Content, Output};
+use super::super::planned_file::{PlannedFile, PlannedRows};
 use super::super::rows_sum::RowsSum;
 use super::super::salts::Salts;
 use super::super::state::TeamState;
@@ -44,7 +44,7 @@ pub fn plan(
     draft: Option<&SessionsDraft>,
     FileChanges { joining, sealing, gone }: FileChanges<'_>,
     salts: &Salts,
-) -> Result<(Vec<Output>, Option<SessionsRecord>), String> {
+) -> Result<(Vec<PlannedFile>, Option<SessionsRecord>), String> {
     if let Some(odd) = joining.iter().find(|year| year_of(year.start) != **year) {
         return Err(format!("{odd} is not a calendar year"));
     }
@@ -88,7 +88,7 @@ pub fn plan(
     let gone = |file: &&FileEntry| is_anew || gone.contains(&file.path);
     let mut replaced = RowsSum::of_files(state.files_of(Dataset::Sessions).filter(gone));
     let mut added = RowsSum::default();
-    let mut outputs = Vec::new();
+    let mut planned = Vec::new();
     let rest = partitions.into_iter().map(|(partition, mut changes)| {
         let role = absorb(state, sealing, partition, &live, &mut changes);
         (partition, role, changes)
@@ -100,9 +100,9 @@ pub fn plan(
         let Changes { inputs, dropped, added: mut new, .. } = changes;
         let change = SessionsChange::new(inputs.into_values().cloned().collect(), &dropped, &mut new, salts)?;
         (replaced, added) = (replaced.plus(change.dropped), added.plus(change.added));
-        outputs.push(Output { role, start, content: Content::Sessions(change) });
+        planned.push(PlannedFile { role, start, content: PlannedRows::Sessions(change) });
     }
-    Ok((outputs, draft.map(|draft| SessionsRecord::new(draft.mark, replaced, added))))
+    Ok((planned, draft.map(|draft| SessionsRecord::new(draft.mark, replaced, added))))
 }
 
 /// Whether the partition is sealed already.

@@ -1,6 +1,6 @@
 //! The chain of lines: which line follows another, and what it changes.
 
-use super::super::ledger::{KIND_COMMIT, LINE_VERSION, Line};
+use super::super::ledger::{KIND_COMMIT, LINE_VERSION, LedgerLine};
 use super::super::random::Nonce;
 use super::super::{Body, DeviceDelta, Finding, FindingKind, SessionsRecord, StateError, TeamState, WindowState::*};
 use super::rules::{FIRST, THIRD, file, files, part, quarantined, state, sum, window_file};
@@ -8,8 +8,8 @@ use super::*;
 use crate::model::{FileRole, LedgerSeq};
 
 /// The next line of a state.
-fn next_line(state: &TeamState) -> Line {
-    Line {
+fn next_line(state: &TeamState) -> LedgerLine {
+    LedgerLine {
         v: LINE_VERSION,
         archive_id: state.archive_id.clone(),
         team_id: state.team_id.clone(),
@@ -30,14 +30,17 @@ fn a_line_follows_only_the_line_before_it() {
     assert_eq!(state.check_link(&good()), Ok(()));
     for (line, error) in [
         (
-            Line { archive_id: "other".to_owned(), ..good() },
+            LedgerLine { archive_id: "other".to_owned(), ..good() },
             StateError::ArchiveId { found: "other".to_owned(), expected: "archive-1".to_owned() },
         ),
-        (Line { team_id: "other".into(), ..good() }, StateError::TeamId { found: "other".into(), expected: team() }),
-        (Line { seq: state.seq, ..good() }, StateError::Seq { found: state.seq, expected: seq }),
-        (Line { seq: seq.next(), ..good() }, StateError::Seq { found: seq.next(), expected: seq }),
-        (Line { prev: sum(1), ..good() }, StateError::Chain { seq, found: sum(1), expected }),
-        (Line { kind: "other".to_owned(), ..good() }, StateError::Kind { seq, kind: "other".to_owned() }),
+        (
+            LedgerLine { team_id: "other".into(), ..good() },
+            StateError::TeamId { found: "other".into(), expected: team() },
+        ),
+        (LedgerLine { seq: state.seq, ..good() }, StateError::Seq { found: state.seq, expected: seq }),
+        (LedgerLine { seq: seq.next(), ..good() }, StateError::Seq { found: seq.next(), expected: seq }),
+        (LedgerLine { prev: sum(1), ..good() }, StateError::Chain { seq, found: sum(1), expected }),
+        (LedgerLine { kind: "other".to_owned(), ..good() }, StateError::Kind { seq, kind: "other".to_owned() }),
     ] {
         assert_eq!(state.check_link(&line), Err(error.clone()));
         let mut same = state.clone();
@@ -80,7 +83,7 @@ fn a_line_changes_only_its_declared_records() {
         ..files(vec![wide.clone()], &[part()])
     };
     let mut state = before.clone();
-    state.try_follow(Line { body, ..next_line(&before) }, sum(9)).unwrap();
+    state.try_follow(LedgerLine { body, ..next_line(&before) }, sum(9)).unwrap();
     assert_eq!((state.seq, state.head, state.at), (before.seq.next(), sum(9), Some(now())));
     assert_eq!(state.gaps().map(|gap| gap.subject.as_str()).collect::<Vec<_>>(), ["two"]);
     assert_eq!(state.findings.last().map(|(seq, _)| *seq), Some(LedgerSeq(before.seq.0 + 1)));

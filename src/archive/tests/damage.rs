@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::super::ledger::{LINE_VERSION, Line};
+use super::super::ledger::{LINE_VERSION, LedgerLine};
 use super::super::random::Nonce;
 use super::super::{FaultCode, KnownHead, Verdict, VerifyOptions, VerifyReport, verify};
 use super::*;
@@ -103,8 +103,8 @@ pub fn edit_lines(disk: &dyn Disk, edit: impl Fn(&mut Vec<Vec<u8>>)) {
 }
 
 /// The same line with another body or head, and a fitting hash.
-pub fn forge(line: &[u8], change: impl Fn(&mut Line)) -> Vec<u8> {
-    let (mut line, _) = Line::decode(&line[..line.len() - 1]).unwrap();
+pub fn forge(line: &[u8], change: impl Fn(&mut LedgerLine)) -> Vec<u8> {
+    let (mut line, _) = LedgerLine::decode(&line[..line.len() - 1]).unwrap();
     change(&mut line);
     line.encode().0
 }
@@ -202,8 +202,8 @@ fn later_version(disk: &dyn Disk) {
 
 fn inserted_line(disk: &dyn Disk) {
     edit_lines(disk, |lines| {
-        let (_, head) = Line::decode(&lines[1][..lines[1].len() - 1]).unwrap();
-        let change = |line: &mut Line| {
+        let (_, head) = LedgerLine::decode(&lines[1][..lines[1].len() - 1]).unwrap();
+        let change = |line: &mut LedgerLine| {
             (line.prev, line.body) = (head, super::super::Body::default());
         };
         lines.insert(2, forge(&lines[2], change));
@@ -215,14 +215,14 @@ fn other_archive(disk: &dyn Disk) {
         let mut head = super::super::ledger::GENESIS;
         for line in lines {
             *line = forge(line, |l| (l.archive_id, l.prev) = ("archive-2".to_owned(), head));
-            head = Line::decode(&line[..line.len() - 1]).unwrap().1;
+            head = LedgerLine::decode(&line[..line.len() - 1]).unwrap().1;
         }
     });
 }
 
 /// A valid chain whose last line has impossible content.
 fn impossible(disk: &dyn Disk) {
-    let last = |line: &mut Line| line.body.windows[0].state = WindowState::Provisional;
+    let last = |line: &mut LedgerLine| line.body.windows[0].state = WindowState::Provisional;
     edit_lines(disk, |lines| lines[5] = forge(&lines[5], last));
 }
 

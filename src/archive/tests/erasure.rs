@@ -313,7 +313,7 @@ fn an_unlinkable_order_replaces_only_the_salts_of_its_months() {
     let day = files_under(&store, "ledger").into_iter().filter(|path| path.ends_with(".jsonl")).max().unwrap();
     let ledger = disk.read(&day).unwrap().to_bytes().unwrap();
     let last = ledger.trim_ascii_end().rsplit(|byte| *byte == b'\n').next().unwrap();
-    let body = super::super::ledger::Line::decode(last).unwrap().0.body;
+    let body = super::super::ledger::LedgerLine::decode(last).unwrap().0.body;
     assert_eq!(before.check(&body), Ok(()));
     type Change = fn(&mut Body);
     let changes: [(&str, Change); 5] = [

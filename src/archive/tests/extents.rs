@@ -1,6 +1,6 @@
 //! The archive's answers about itself: its teams, the lines and the end of a ledger, and a reader's view.
 
-use super::super::LedgerLine;
+use super::super::CommitSummary;
 use super::signing::{signer, signer_of_all};
 use super::*;
 use crate::model::LedgerSeq;
@@ -34,7 +34,7 @@ fn of_two_days(store: &Arc<dyn Store>) -> (Archive, Vec<super::super::TeamState>
 fn the_lines_up_to_a_number_give_the_live_files_at_that_line() {
     let (_, store) = disk();
     let (archive, states) = of_two_days(&store);
-    let sum = |lines: &[LedgerLine], of: fn(&LedgerLine) -> u64| lines.iter().map(of).sum::<u64>();
+    let sum = |lines: &[CommitSummary], of: fn(&CommitSummary) -> u64| lines.iter().map(of).sum::<u64>();
     for (state, count) in states.iter().zip(1_usize..) {
         let read = archive.lines(&team(), state.seq).unwrap();
         let last = read.lines.last().unwrap();

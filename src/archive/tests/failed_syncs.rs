@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::sync::{Mutex, MutexGuard};
 
-use super::super::{Line, VerifyOptions, verify};
+use super::super::{LedgerLine, VerifyOptions, verify};
 use super::*;
 use crate::model::TeamKey;
 use crate::model::path::SNAPSHOTS;
@@ -121,7 +121,7 @@ struct Writer {
 
 /// The files that a ledger line adds, and the salts that it names; empty for other bytes.
 fn named_by(bytes: &[u8]) -> Vec<String> {
-    let line = Line::decode(bytes.strip_suffix(b"\n").unwrap_or(bytes));
+    let line = LedgerLine::decode(bytes.strip_suffix(b"\n").unwrap_or(bytes));
     let Ok((line, _)) = line else { return Vec::new() };
     let salts = line.body.salts.iter().map(|record| record.path(&TeamKey::of(&line.team_id)));
     salts.chain(line.body.adds.iter().map(|file| file.path.clone())).collect()

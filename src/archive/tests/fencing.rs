@@ -8,7 +8,7 @@ use std::thread::scope;
 use crate::store::{Blob, FileWriter, Guard, Listed, MemoryStore, StoreError, Tail};
 
 use super::super::erase::Subject;
-use super::super::{LedgerLine, VerifyOptions, verify};
+use super::super::{CommitSummary, VerifyOptions, verify};
 use super::*;
 
 /// The answer to an append.
@@ -115,7 +115,7 @@ fn disk() -> MemoryStore {
     disk
 }
 
-fn lines(archive: &Archive) -> Vec<LedgerLine> {
+fn lines(archive: &Archive) -> Vec<CommitSummary> {
     archive.lines(&team(), archive.read(&team()).unwrap().state().seq).unwrap().lines
 }
 

@@ -76,7 +76,7 @@ fn before_and_body() -> (TeamState, super::super::Body) {
     let mut text = Vec::new();
     let _ = std::io::Read::read_to_end(&mut lines.reader(0), &mut text).unwrap();
     let last = text.split(|byte| *byte == b'\n').rfind(|line| !line.is_empty()).unwrap();
-    (before, super::super::Line::decode(last).unwrap().0.body)
+    (before, super::super::LedgerLine::decode(last).unwrap().0.body)
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::super::ledger::Line;
+use super::super::ledger::LedgerLine;
 use super::super::salts::DRAFTS_MONTH;
 use super::super::table::{RowsDigest, digest_rows, event_batches, reject_batch};
 use super::super::{FaultCode, SaltRecord, VerifyOptions, VerifyReport, verify};
@@ -217,7 +217,7 @@ fn a_salt_is_written_once_and_the_first_line_that_uses_it_names_it() {
     let lines = get(&disk, LEDGER);
     let mut lines = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     let named = |line: &[u8]| {
-        let (line, _) = Line::decode(line).unwrap();
+        let (line, _) = LedgerLine::decode(line).unwrap();
         line.body.salts.into_iter().map(|record| record.month).collect::<Vec<_>>()
     };
     assert_eq!(named(lines.next().unwrap()), [DRAFTS_MONTH, november().start]);

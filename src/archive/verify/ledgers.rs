@@ -8,7 +8,7 @@ use crate::model::{Digest, Instant, LedgerSeq, Stream, TeamKey};
 use crate::store::{Listed, Store};
 
 use super::super::FindingKind;
-use super::super::ledger::{Line, LineError, day_of_line};
+use super::super::ledger::{LedgerLine, LineError, day_of_line};
 use super::super::ledger_files::LedgerText;
 use super::super::snapshot;
 use super::super::state::TeamState;
@@ -173,7 +173,7 @@ impl Walker<'_> {
         self.mark_lost();
     }
 
-    fn line(&mut self, object: &str, day: Instant, line: Line, hash: Digest) {
+    fn line(&mut self, object: &str, day: Instant, line: LedgerLine, hash: Digest) {
         self.team.commits.total += 1;
         if self.expectations.wants(&self.walk.key, line.seq, &hash) {
             self.walk.anchored_lines.insert(hash, Anchored { seq: line.seq, at: line.at });
@@ -233,7 +233,7 @@ impl Walker<'_> {
     }
 
     /// Reports the months whose salts an erasure replaces.
-    fn notice_salts(&mut self, object: &str, line: &Line) {
+    fn notice_salts(&mut self, object: &str, line: &LedgerLine) {
         let Some(record) = line.body.erased.as_ref().filter(|record| record.replaced_salts()) else { return };
         for salt in &line.body.salts {
             let (month, order) = (salt.month.month(), &record.order);
@@ -246,7 +246,7 @@ impl Walker<'_> {
     }
 
     /// Checks that the line is in the right ledger, and in the file of the right day.
-    fn check_place(&mut self, object: &str, day: Instant, line: &Line) {
+    fn check_place(&mut self, object: &str, day: Instant, line: &LedgerLine) {
         if let Some(id) = &self.expectations.archive_id
             && line.archive_id != *id
         {
@@ -267,7 +267,7 @@ impl Walker<'_> {
     }
 
     /// Reports each broken rule of the chain; [`Walker::check_place`] reports a wrong archive or team.
-    fn check_link(&mut self, object: &str, state: &TeamState, line: &Line) {
+    fn check_link(&mut self, object: &str, state: &TeamState, line: &LedgerLine) {
         for broken in state.broken_links(line) {
             let code = match &broken {
                 StateError::Seq { .. } => FaultCode::SeqGap,
@@ -280,7 +280,7 @@ impl Walker<'_> {
     }
 
     /// Reports signs that the clock of the writer was wrong: then the times in the lines prove less.
-    fn notice_times(&mut self, object: &str, before: Option<Instant>, line: &Line) {
+    fn notice_times(&mut self, object: &str, before: Option<Instant>, line: &LedgerLine) {
         if let Some(before) = before
             && line.at < before
         {
@@ -296,7 +296,7 @@ impl Walker<'_> {
     }
 
     /// If the manifest names another archive than all lines do, the manifest is wrong.
-    fn note_archive(&mut self, line: &Line) {
+    fn note_archive(&mut self, line: &LedgerLine) {
         let is_first = self.team.commits.total == 1;
         let named = self.walk.named_archive.take();
         self.walk.named_archive =

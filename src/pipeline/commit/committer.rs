@@ -19,8 +19,8 @@ use crate::pipeline::commit::seal::seal_final_month;
 use crate::pipeline::sessions::catch_up::Chunk;
 use crate::pipeline::sessions::update::are_stale;
 use crate::pipeline::settings::{COMMIT_DELAY_SECONDS_MAX, COMMIT_EVENTS_MAX};
-use crate::pipeline::team::budget::{Permit, split_off};
 use crate::pipeline::team::edges::TeamEdges;
+use crate::pipeline::team::event_budget::{Permit, split_off};
 
 /// The running stage.
 pub struct Committer {

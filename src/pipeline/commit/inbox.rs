@@ -5,7 +5,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::archive::ArchiveError;
 use crate::model::TeamId;
 use crate::pipeline::commit::batch::Batch;
-use crate::pipeline::team::budget::Permit;
+use crate::pipeline::team::event_budget::Permit;
 
 /// Messages that wait for the commit stage. Their events have permits of their own.
 pub const MESSAGES_WAITING_MAX: usize = 8;

@@ -10,7 +10,7 @@ use crate::pipeline::commit::batch::Batch;
 use crate::pipeline::commit::change::WindowChange;
 use crate::pipeline::error::RoundError;
 use crate::pipeline::settings::{READ_EVENTS_MAX, WALK_EVENTS_MAX};
-use crate::pipeline::team::budget::split_off;
+use crate::pipeline::team::event_budget::split_off;
 
 use super::round::{PAD_SECONDS, Round};
 

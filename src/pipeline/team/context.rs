@@ -12,8 +12,8 @@ use crate::pipeline::commit::batch::Batch;
 use crate::pipeline::commit::change::StreamChange;
 use crate::pipeline::commit::inbox::Inbox;
 use crate::pipeline::plan::coverage::read_to;
-use crate::pipeline::team::budget::Permit;
 use crate::pipeline::team::edges::TeamEdges;
+use crate::pipeline::team::event_budget::Permit;
 
 /// A read point triggers a commit when the last committed one is older than this.
 const POINT_AGE_MAX: Duration = Duration::from_secs(3600);

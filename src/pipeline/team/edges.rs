@@ -8,7 +8,7 @@ use crate::clock::Clock;
 use crate::model::TeamId;
 use crate::pipeline::progress::Progress;
 use crate::pipeline::settings::Settings;
-use crate::pipeline::team::budget::Budget;
+use crate::pipeline::team::event_budget::EventBudget;
 use crate::pipeline::team::memory::TeamMemory;
 use crate::pipeline::team::service_clock::ServiceClock;
 use crate::threads::Workers;
@@ -21,7 +21,7 @@ pub struct TeamEdges {
     pub workers: Workers,
     pub progress: Arc<dyn Progress>,
     /// The room for the events of all teams of the process.
-    pub budget: Arc<Budget>,
+    pub budget: Arc<EventBudget>,
     pub memory: Arc<TeamMemory>,
     /// The daemon keeps it from round to round, and reads it between rounds.
     pub writer: Arc<Mutex<TeamWriter>>,

@@ -3,7 +3,7 @@
 //! A report is one `.sql` file: a header of `--` lines, one query, and optionally a second query, which gives the rows of the
 //! chart. The second query reads the rows of the first one as relation `report`.
 
-mod allowed;
+mod allowed_values;
 mod chart;
 mod error;
 mod header;
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use crate::files::{self, Links};
 
-pub use allowed::Allowed;
+pub use allowed_values::AllowedValues;
 pub use chart::{Chart, ChartKind, ChartRole};
 pub use error::CatalogError;
 pub use kind::ParamKind;

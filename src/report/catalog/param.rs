@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 
 use crate::model::Instant;
 
-use super::{Allowed, ParamKind, ParamValue};
+use super::{AllowedValues, ParamKind, ParamValue};
 
 /// Parameters that every report's SQL can use. The period and the other arguments give their values.
 pub const IMPLICIT_PARAMS: [&str; 6] = ["from", "to", "team", "tz", "now", "as_of"];
@@ -26,7 +26,7 @@ pub enum ParamDefault {
 pub struct Param {
     pub name: String,
     pub kind: ParamKind,
-    pub allowed: Allowed,
+    pub allowed: AllowedValues,
     pub default: ParamDefault,
     pub about: String,
 }
@@ -50,7 +50,7 @@ impl FromStr for Param {
             return Err(format!("{name:?} is not a parameter name: use lower-case letters, digits and _"));
         }
         let kind: ParamKind = kind.parse()?;
-        let allowed = Allowed::parse(kind, words).map_err(|message| format!("parameter {name}: {message}"))?;
+        let allowed = AllowedValues::parse(kind, words).map_err(|message| format!("parameter {name}: {message}"))?;
         let default = match default {
             None => ParamDefault::Required,
             Some("null") => ParamDefault::Null,
@@ -84,8 +84,8 @@ impl Param {
     pub fn accepted(&self) -> String {
         let (kind, allowed) = (self.kind, self.allowed.to_string());
         match (&self.allowed, kind) {
-            (Allowed::Any, _) => kind.to_string(),
-            (Allowed::Choice(_) | Allowed::Days, ParamKind::List) => format!("list, each {allowed}"),
+            (AllowedValues::Any, _) => kind.to_string(),
+            (AllowedValues::Choice(_) | AllowedValues::Days, ParamKind::List) => format!("list, each {allowed}"),
             _ => format!("{kind}, {allowed}"),
         }
     }

@@ -16,7 +16,7 @@ use super::super::{Blob, Listed, StoreError, Tail};
 use super::bucket::{Bucket, Created};
 use super::kept_objects::KEPT_OBJECT_BYTES_MAX;
 use super::names::{self, Extension, LedgerFile};
-use super::stored::{irregular, last_number, missing};
+use super::object_end::{irregular, last_number, missing};
 
 /// A reader that has more parts looks for a newer copy.
 const PARTS_MAX: usize = 400;

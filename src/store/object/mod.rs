@@ -7,17 +7,17 @@
 
 mod access;
 mod bucket;
+mod bucket_test;
 mod connection;
 mod copies;
 mod failure;
 mod journal;
 mod kept_objects;
 mod names;
+mod object_end;
 mod parts;
 mod profile;
-mod proof;
 mod signed;
-mod stored;
 #[cfg(test)]
 mod tests;
 mod upload;
@@ -37,7 +37,7 @@ use crate::threads::each;
 use super::locks::Locks;
 use super::{Blob, FileWriter, Guard, Listed, Rewritten, Store, StoreError, Tail, Unerased, UnfinishedUpload, Verb};
 
-pub use proof::{Proof, prove_store};
+pub use bucket_test::{BucketTest, test_bucket};
 #[cfg(test)]
 pub(crate) use tests::s3;
 

@@ -7,7 +7,7 @@ use super::super::{Rewritten, StoreError, Verb};
 use super::bucket::Bucket;
 use super::journal::Journal;
 use super::names::{self, Extension};
-use super::stored::missing;
+use super::object_end::missing;
 
 impl Journal {
     /// The objects that are missing, or that differ from their line. Reads every object.

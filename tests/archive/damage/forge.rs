@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::archive::{Archive, Body, Draft, ExpiredRecord, HoldAdded, HoldRecord, HoldScope, Line, Signer};
+use annals::archive::{Archive, Body, Draft, ExpiredRecord, HoldAdded, HoldRecord, HoldScope, LedgerLine, Signer};
 use annals::model::Dataset;
 use annals::model::path::month_of;
 use annals::model::{Digest, Instant, TeamId};
@@ -20,7 +20,7 @@ pub fn append(root: &Path, body: Body) {
     let path = ledgers.iter().rfind(|path| path.extension().is_some_and(|e| e == "jsonl")).unwrap();
     let mut bytes = fs::read(path).unwrap();
     let last = bytes[..bytes.len() - 1].rsplit(|byte| *byte == b'\n').next().unwrap();
-    let (mut line, hash) = Line::decode(last).unwrap();
+    let (mut line, hash) = LedgerLine::decode(last).unwrap();
     (line.seq, line.prev, line.at, line.body) = (line.seq.next(), hash, line.at.plus(Duration::from_secs(60)), body);
     bytes.extend(line.encode().0);
     put(path, &bytes);

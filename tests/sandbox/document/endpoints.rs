@@ -54,7 +54,7 @@ const ROWS: [&str; 43] = [
 #[tokio::test]
 async fn exactly_the_rows_of_the_endpoint_tables_are_served() {
     let scene = Scene::new().await;
-    let described = scene.visitor.get_as("", "/openapi.json").await.json();
+    let described = scene.client.get_as("", "/openapi.json").await.json();
     let mut served = BTreeSet::new();
     for (path, methods) in described["paths"].as_object().unwrap() {
         for (method, operation) in methods.as_object().unwrap() {
@@ -72,8 +72,8 @@ async fn exactly_the_rows_of_the_endpoint_tables_are_served() {
 async fn team_rows() {
     let scene = Scene::new().await;
     row("GET /v1/user/teams: 200 array of team ID strings");
-    let teams = scene.visitor.get_as(&scene.visitor.sandbox.admin_token, "/v1/user/teams").await.with(200);
-    assert!(teams.as_array().unwrap().iter().all(Value::is_string) && teams[0] == scene.visitor.team().as_str());
+    let teams = scene.client.get_as(&scene.client.sandbox.admin_token, "/v1/user/teams").await.with(200);
+    assert!(teams.as_array().unwrap().iter().all(Value::is_string) && teams[0] == scene.client.team().as_str());
     row("GET /v1/team/{teamID}: 200 Team");
     let team = scene.get("").await;
     for (field, is_right) in [

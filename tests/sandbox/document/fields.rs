@@ -89,7 +89,7 @@ async fn a_computer_was_last_online_when_it_connected_to_the_cloud_itself() {
     scene.own("POST", &format!("{device}/connect"), json!({})).await.with(201);
     assert_eq!(seen_at().await, before, "a person's connection is not the computer's");
     let seen = scene.own("POST", &format!("{device}/online"), NONE).await.with(200);
-    assert_eq!(seen["lastOnlineAt"], scene.visitor.sandbox.handle.now().seconds());
+    assert_eq!(seen["lastOnlineAt"], scene.client.sandbox.handle.now().seconds());
     assert_eq!(seen_at().await, seen["lastOnlineAt"]);
 }
 
@@ -102,9 +102,9 @@ async fn the_token_log_tells_when_and_from_where_a_token_was_last_used() {
         async || scene.get(&format!("/user/{user}/info")).await["tokenLog"].as_array().unwrap().last().unwrap().clone();
     row("tokenLog: title, scopes, lastUsed, lastUsedIPAddress, expiresAt");
     assert_eq!(names(&log().await), ["scopes", "title"], "not used yet");
-    let path = format!("/v1/team/{}", scene.visitor.team());
-    scene.visitor.get_as(answer["token"].as_str().unwrap(), &path).await.with(200);
+    let path = format!("/v1/team/{}", scene.client.team());
+    scene.client.get_as(answer["token"].as_str().unwrap(), &path).await.with(200);
     let used = log().await;
-    assert_eq!(used["lastUsed"], scene.visitor.sandbox.handle.now().seconds());
+    assert_eq!(used["lastUsed"], scene.client.sandbox.handle.now().seconds());
     assert_eq!(used["lastUsedIPAddress"], "127.0.0.1");
 }

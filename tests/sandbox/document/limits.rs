@@ -96,8 +96,8 @@ async fn plans_and_pages_have_their_limits() {
     }
     row("Limit: connection history span: planFeatures.deviceEventsMaxRetrievalDuration seconds");
     assert_eq!(team["planFeatures"]["deviceEventsMaxRetrievalDuration"], 90 * 86_400);
-    scene.visitor.own("PATCH", "/choices", &json!({"enforce_plan_span": true})).await.with(200);
-    scene.visitor.own("POST", "/clock", &json!({"advanceSeconds": 200 * 86_400})).await.with(200);
+    scene.client.own("PATCH", "/choices", &json!({"enforce_plan_span": true})).await.with(200);
+    scene.client.own("POST", "/clock", &json!({"advanceSeconds": 200 * 86_400})).await.with(200);
     assert_eq!(scene.get("/history/devices").await["deviceEvents"], json!([]));
 }
 
@@ -168,15 +168,15 @@ async fn every_code_of_the_errors_table_is_given() {
         ("PUT", "/v1/user/teams", 405),
         ("GET", "/v1/team/%FF", 400),
     ] {
-        let token = &scene.visitor.sandbox.admin_token;
-        assert_eq!(scene.visitor.send_as(token, method, path, &NONE).await.refusal().0, status, "{path}");
+        let token = &scene.client.sandbox.admin_token;
+        assert_eq!(scene.client.send_as(token, method, path, &NONE).await.refusal().0, status, "{path}");
     }
 }
 
 #[tokio::test]
 async fn query_parameters_mean_the_same_for_all_three_histories() {
     let scene = Scene::new().await;
-    let busiest = scene.visitor.get("/history/devices?limit=1").await.json()["deviceEvents"][0]["deviceID"].clone();
+    let busiest = scene.client.get("/history/devices?limit=1").await.json()["deviceEvents"][0]["deviceID"].clone();
     for (path, list, field, unit) in [
         ("/history".to_owned(), "events", "/header/eventTimestampUnixNano", 1_000_000_000),
         ("/history/devices".to_owned(), "deviceEvents", "/timestamp", 1_000),
@@ -214,12 +214,12 @@ async fn query_parameters_mean_the_same_for_all_three_histories() {
 #[tokio::test]
 async fn the_version_is_in_the_path_and_undocumented_paths_are_not_served() {
     let scene = Scene::new().await;
-    let team = scene.visitor.team();
-    let status = async |path: &str| scene.visitor.get_as(&scene.visitor.sandbox.admin_token, path).await.status;
+    let team = scene.client.team();
+    let status = async |path: &str| scene.client.get_as(&scene.client.sandbox.admin_token, path).await.status;
     row("Versioning: the version is the path prefix /v1");
     assert_eq!((status(&format!("/v1/team/{team}")).await, status(&format!("/team/{team}")).await), (200, 404));
     row("Versioning: device/{deviceID}/history is deprecated in favor of history/devices with ids");
-    let described = scene.visitor.get_as("", "/openapi.json").await.json();
+    let described = scene.client.get_as("", "/openapi.json").await.json();
     assert_eq!(described["paths"]["/v1/team/{teamID}/device/{deviceID}/history"]["get"]["deprecated"], true);
     row("Versioning: the service returns and accepts admin-read-only");
     let change = json!({"role": "admin-read-only"});

@@ -7,16 +7,16 @@ struct SecondTeam<'a>(&'a Scene);
 
 impl SecondTeam<'_> {
     fn team(&self) -> &str {
-        self.0.visitor.sandbox.teams[1].as_str()
+        self.0.client.sandbox.teams[1].as_str()
     }
 
     async fn send(&self, method: &str, path: &str, body: Value) -> Reply {
         let path = format!("/v1/team/{}{path}", self.team());
-        self.0.visitor.send_as(&self.0.visitor.sandbox.admin_token, method, &path, &body).await
+        self.0.client.send_as(&self.0.client.sandbox.admin_token, method, &path, &body).await
     }
 
     async fn own(&self, method: &str, path: &str, body: Value) -> Reply {
-        self.0.visitor.own(method, &format!("/team/{}{path}", self.team()), &body).await
+        self.0.client.own(method, &format!("/team/{}{path}", self.team()), &body).await
     }
 
     /// Invites a person, who joins.
@@ -109,8 +109,8 @@ async fn a_persons_token_has_the_persons_rights_on_each_team() {
     let admin = scene.get("/users").await["users"][0].clone();
     let answer = scene.own("POST", &format!("/user/{}/token", id_of(&admin)), json!({})).await.with(201);
     let token = answer["token"].as_str().unwrap();
-    let get = async |team: &str, path: &str| scene.visitor.get_as(token, &format!("/v1/team/{team}{path}")).await;
-    let here = scene.visitor.team().as_str();
+    let get = async |team: &str, path: &str| scene.client.get_as(token, &format!("/v1/team/{team}{path}")).await;
+    let here = scene.client.team().as_str();
     row("the token belongs to an admin of both this team and the team owning the SSO connection");
     assert_eq!(get(here, "/saml/users").await.status, 403);
     assert_eq!(get(elsewhere.team(), "").await.refusal(), error(403, "forbidden"));
@@ -121,7 +121,7 @@ async fn a_persons_token_has_the_persons_rights_on_each_team() {
     let path = format!("/user/{}", id_of(&admin));
     elsewhere.send("PATCH", &path, json!({"role": "admin"})).await.with(201);
     assert_eq!(get(here, "/saml/users").await.status, 200);
-    let teams = scene.visitor.get_as(token, "/v1/user/teams").await.with(200);
+    let teams = scene.client.get_as(token, "/v1/user/teams").await.with(200);
     assert_eq!(teams, json!([here, elsewhere.team()]));
 }
 

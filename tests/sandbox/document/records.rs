@@ -14,11 +14,11 @@ const KINDS: [&str; 5] = [
 
 /// The method and the path of every documented endpoint, for the scene's first team.
 async fn endpoints(scene: &Scene) -> Vec<(String, String)> {
-    let described = scene.visitor.get_as("", "/openapi.json").await.json();
+    let described = scene.client.get_as("", "/openapi.json").await.json();
     let mut all = Vec::new();
     for (path, methods) in described["paths"].as_object().unwrap().iter().filter(|(path, _)| path.starts_with("/v1/")) {
         let path = path
-            .replace("{teamID}", scene.visitor.team().as_str())
+            .replace("{teamID}", scene.client.team().as_str())
             .replace("{deviceID}", &scene.devices[0])
             .replace("{userID}", &scene.users[0])
             .replace("{groupID}", &scene.group)
@@ -48,41 +48,41 @@ async fn every_endpoint_demands_a_token_and_readers_only_read() {
         row("Authentication rule 1: every request carries Authorization: Bearer");
         for token in ["", "wrong"] {
             let refused = match token {
-                "" => scene.visitor.try_send(&method, "", &path).await.unwrap(),
-                _ => scene.visitor.send_as(token, &method, &path, &NONE).await,
+                "" => scene.client.try_send(&method, "", &path).await.unwrap(),
+                _ => scene.client.send_as(token, &method, &path, &NONE).await,
             };
             assert_eq!(refused.refusal(), error(401, "unauthorized"), "{method} {path}");
             assert_eq!(refused.header("www-authenticate"), Some("Bearer"));
         }
         row("Authentication rule 3: Admin (Read-Only) users and read-only tokens may make only GET requests");
         for (who, token) in
-            [("auditor", &auditor), ("reader", &reader), ("standing", &scene.visitor.sandbox.read_only_token)]
+            [("auditor", &auditor), ("reader", &reader), ("standing", &scene.client.sandbox.read_only_token)]
         {
-            let answer = scene.visitor.send_as(token, &method, &path, &NONE).await;
+            let answer = scene.client.send_as(token, &method, &path, &NONE).await;
             let is_sso = who == "auditor" && path.ends_with("/saml/users");
             let expected = if method == "GET" && !is_sso { 200 } else { 403 };
             assert_eq!(answer.status, expected, "{who} {method} {path}");
         }
-        let answer = scene.visitor.send_as(&member, &method, &path, &NONE).await;
+        let answer = scene.client.send_as(&member, &method, &path, &NONE).await;
         assert!(method == "GET" || answer.status == 403, "a member changes nothing: {method} {path}");
     }
     assert_eq!(scene.get("").await["devices"], before["devices"]);
     assert_eq!(scene.get("").await["groups"], before["groups"]);
     row("Authentication rule 2: the token is issued by a team admin");
-    let path = format!("/sandbox/team/{}/user/{}/token", scene.visitor.team(), scene.users[0]);
+    let path = format!("/sandbox/team/{}/user/{}/token", scene.client.team(), scene.users[0]);
     for token in [&auditor, &reader, &member] {
-        assert_eq!(scene.visitor.send_as(token, "POST", &path, &json!({})).await.status, 403);
+        assert_eq!(scene.client.send_as(token, "POST", &path, &json!({})).await.status, 403);
     }
     row("Authentication rule 4: callers that are not team admins receive a limited view");
-    let path = format!("/v1/team/{}", scene.visitor.team());
-    assert_eq!(names(&scene.visitor.get_as(&member, &path).await.with(200)), ["avatarURL", "id", "name"]);
+    let path = format!("/v1/team/{}", scene.client.team());
+    assert_eq!(names(&scene.client.get_as(&member, &path).await.with(200)), ["avatarURL", "id", "name"]);
     assert!(
-        names(&scene.visitor.get_as(&auditor, &path).await.with(200)).contains(&"users"),
+        names(&scene.client.get_as(&auditor, &path).await.with(200)).contains(&"users"),
         "a read-only admin has the full view"
     );
     row("Authentication rule 5: SSO-add and the SSO-user list require an admin who signs in with SSO, of both teams");
     for (method, tail) in [("GET", "/saml/users"), ("POST", "/users/none")] {
-        assert_eq!(scene.visitor.send_as(&member, method, &format!("{path}{tail}"), &NONE).await.status, 403);
+        assert_eq!(scene.client.send_as(&member, method, &format!("{path}{tail}"), &NONE).await.status, 403);
     }
 }
 
@@ -123,7 +123,7 @@ fn deviation(event: &Value, has_device: bool) -> Option<&'static str> {
 #[tokio::test]
 async fn connection_events_of_every_kind_match_the_document() {
     let scene = Scene::new().await;
-    let events = scene.visitor.walk("/history/devices?desc=false", 1001).await;
+    let events = scene.client.walk("/history/devices?desc=false", 1001).await;
     let mut kinds = BTreeSet::new();
     for text in &events {
         let event: Value = serde_json::from_str(text).unwrap();
@@ -157,7 +157,7 @@ async fn every_way_to_connect_makes_documented_events() {
     scene.send("PUT", &format!("/device/{device}/members"), json!({"users": [user]})).await.with(201);
     for tunnel in ["fluid", "rdp", "vnc", "unknown"] {
         for source in ["cloud", "directip", "unknown"] {
-            scene.visitor.sandbox.handle.advance(std::time::Duration::from_secs(1));
+            scene.client.sandbox.handle.advance(std::time::Duration::from_secs(1));
             let sent = json!({"userID": user, "tunnelID": tunnel, "sourceType": source, "failedAttempts": 2});
             let made = scene.own("POST", &format!("/device/{device}/connect"), sent).await.with(201);
             let count = if tunnel == "fluid" { 6 } else { 3 };
@@ -174,10 +174,10 @@ async fn every_way_to_connect_makes_documented_events() {
 #[tokio::test]
 async fn odd_events_come_only_on_request() {
     let config = SandboxConfig { days: 30, sessions_per_day: 100, ..small() };
-    let odd = Visitor::of(SandboxConfig { odd_events: true, ..config.clone() }).await;
-    let plain = Visitor::of(SandboxConfig { odd_events: false, ..config }).await;
-    let read = async |visitor: &Visitor| -> Vec<Value> {
-        let texts = visitor.walk("/history/devices?desc=false", 1001).await;
+    let odd = SandboxClient::of(SandboxConfig { odd_events: true, ..config.clone() }).await;
+    let plain = SandboxClient::of(SandboxConfig { odd_events: false, ..config }).await;
+    let read = async |client: &SandboxClient| -> Vec<Value> {
+        let texts = client.walk("/history/devices?desc=false", 1001).await;
         texts.iter().map(|text| serde_json::from_str(text).unwrap()).collect()
     };
     let (odd, plain) = (read(&odd).await, read(&plain).await);

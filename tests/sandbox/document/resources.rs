@@ -285,7 +285,7 @@ async fn the_fields_of_bulk_errors_and_of_the_three_kinds_of_records() {
     let ledger = scene.get("/billing/events").await;
     for entry in ledger["events"].as_array().unwrap() {
         assert_eq!(names(entry), ["event", "id", "teamid", "timestamp"]);
-        assert_eq!((names(&entry["event"]).len(), &entry["teamid"]), (1, &json!(scene.visitor.team().as_str())));
+        assert_eq!((names(&entry["event"]).len(), &entry["teamid"]), (1, &json!(scene.client.team().as_str())));
         assert!(entry["timestamp"].as_i64().unwrap() < 10_i64.pow(10), "seconds");
     }
 }

@@ -11,8 +11,8 @@ async fn token(scene: &Scene, user: &str, read_only: bool) -> String {
 }
 
 async fn refusal(scene: &Scene, token: &str, method: &str, path: &str) -> (u16, String) {
-    let path = format!("/v1/team/{}{path}", scene.visitor.team());
-    scene.visitor.send_as(token, method, &path, &json!({"name": "x"})).await.refusal()
+    let path = format!("/v1/team/{}{path}", scene.client.team());
+    scene.client.send_as(token, method, &path, &json!({"name": "x"})).await.refusal()
 }
 
 #[tokio::test]
@@ -22,10 +22,10 @@ async fn read_only_tokens_and_admin_read_only_users_make_only_get_requests() {
     let of = |role: &str| id_of(users.as_array().unwrap().iter().find(|user| user["role"] == role).unwrap());
     let auditor = token(&scene, &of("admin-read-only"), false).await;
     let reading_admin = token(&scene, &of("admin"), true).await;
-    for held in [&auditor, &reading_admin, &scene.visitor.sandbox.read_only_token] {
+    for held in [&auditor, &reading_admin, &scene.client.sandbox.read_only_token] {
         for path in ["", "/history", "/history/devices", "/billing/events", "/users"] {
-            let path = format!("/v1/team/{}{path}", scene.visitor.team());
-            scene.visitor.get_as(held, &path).await.with(200);
+            let path = format!("/v1/team/{}{path}", scene.client.team());
+            scene.client.get_as(held, &path).await.with(200);
         }
         for (method, path) in
             [("POST", "/group"), ("PUT", "/device/x/members"), ("PATCH", "/device/x"), ("DELETE", "/user/x")]
@@ -40,28 +40,28 @@ async fn read_only_tokens_and_admin_read_only_users_make_only_get_requests() {
 async fn a_persons_token_has_the_persons_current_rights() {
     let scene = Scene::new().await;
     let held = token(&scene, &scene.users[0], false).await;
-    let path = format!("/v1/team/{}", scene.visitor.team());
-    let team = scene.visitor.get_as(&held, &path).await.with(200);
+    let path = format!("/v1/team/{}", scene.client.team());
+    let team = scene.client.get_as(&held, &path).await.with(200);
     assert_eq!(names(&team), ["avatarURL", "id", "name"], "the limited view");
     let user = format!("/user/{}", scene.users[0]);
     scene.send("PATCH", &user, json!({"role": "admin"})).await.with(201);
-    assert!(names(&scene.visitor.get_as(&held, &path).await.with(200)).len() > 5);
-    scene.visitor.send_as(&held, "POST", &format!("{path}/group"), &json!({"name": "mine"})).await.with(201);
+    assert!(names(&scene.client.get_as(&held, &path).await.with(200)).len() > 5);
+    scene.client.send_as(&held, "POST", &format!("{path}/group"), &json!({"name": "mine"})).await.with(201);
     let newest = scene.get("/history?desc=true&limit=1").await["events"][0].clone();
     assert_eq!(newest["header"]["tokenInfo"]["userID"], scene.users[0].as_str(), "who made the change");
-    let teams = scene.visitor.get_as(&held, "/v1/user/teams").await.with(200);
-    assert_eq!(teams, json!([scene.visitor.team().as_str()]));
-    let elsewhere = format!("/v1/team/{}", scene.visitor.sandbox.teams[1]);
-    assert_eq!(scene.visitor.get_as(&held, &elsewhere).await.refusal(), error(403, "forbidden"));
-    assert_eq!(scene.visitor.send_as(&held, "GET", "/sandbox/clock", &NONE).await.refusal(), error(403, "forbidden"));
+    let teams = scene.client.get_as(&held, "/v1/user/teams").await.with(200);
+    assert_eq!(teams, json!([scene.client.team().as_str()]));
+    let elsewhere = format!("/v1/team/{}", scene.client.sandbox.teams[1]);
+    assert_eq!(scene.client.get_as(&held, &elsewhere).await.refusal(), error(403, "forbidden"));
+    assert_eq!(scene.client.send_as(&held, "GET", "/sandbox/clock", &NONE).await.refusal(), error(403, "forbidden"));
     scene.send("DELETE", &user, NONE).await.with(200);
-    assert_eq!(scene.visitor.get_as(&held, &path).await.refusal(), error(401, "unauthorized"));
+    assert_eq!(scene.client.get_as(&held, &path).await.refusal(), error(401, "unauthorized"));
 }
 
 #[tokio::test]
 async fn sso_requests_need_an_admin_with_sso_of_the_connections_team_too() {
     let scene = Scene::new().await;
-    scene.own("PATCH", "/plan", json!({"ssoOwner": scene.visitor.sandbox.teams[1].as_str()})).await.with(200);
+    scene.own("PATCH", "/plan", json!({"ssoOwner": scene.client.sandbox.teams[1].as_str()})).await.with(200);
     let users = scene.get("/users").await["users"].clone();
     let admin = id_of(&users[0]);
     let held = token(&scene, &admin, false).await;
@@ -88,7 +88,7 @@ async fn a_body_comes_as_json_and_has_the_fields_of_its_endpoint() {
 #[tokio::test]
 async fn every_form_of_a_refusal_can_be_chosen() {
     let scene = Scene::new().await;
-    let set = async |change: Value| scene.visitor.own("PATCH", "/choices", &change).await.with(200);
+    let set = async |change: Value| scene.client.own("PATCH", "/choices", &change).await.with(200);
     let path = format!("/group/{}", scene.managed);
     for (shape, expected) in [
         (ErrorShape::Detail, vec!["code", "detail"]),
@@ -105,7 +105,7 @@ async fn every_form_of_a_refusal_can_be_chosen() {
     set(json!({"error_shape": "detail", "rule_status": 422, "invalid_status": 422, "forbidden_status": 404})).await;
     assert_eq!(scene.refused("DELETE", &path, NONE).await, error(422, "group-scim-managed"));
     assert_eq!(scene.refused("POST", "/group", json!({})).await.0, 422);
-    let read_only = &scene.visitor.sandbox.read_only_token;
+    let read_only = &scene.client.sandbox.read_only_token;
     assert_eq!(refusal(&scene, read_only, "POST", "/group").await, error(404, "forbidden"));
     for (body, expected) in [(CreatedBody::Text, "Created"), (CreatedBody::Object, "{}"), (CreatedBody::Empty, "")] {
         set(json!({"created_body": body})).await;
@@ -121,7 +121,7 @@ async fn every_form_of_a_refusal_can_be_chosen() {
         json!({"limit_max": 0}),
         json!({"default_limit": 1_000_000_000_000_u64}),
     ] {
-        let refused = scene.visitor.own("PATCH", "/choices", &wrong).await;
+        let refused = scene.client.own("PATCH", "/choices", &wrong).await;
         assert_eq!(refused.refusal().0, 422, "{wrong}");
     }
 }
@@ -135,7 +135,7 @@ async fn lists_without_items_are_left_out_or_served() {
     let bulk = json!({"devices": [], "users": scene.users});
     let read = async || {
         let team = scene.get("").await;
-        let limited = scene.visitor.get_as(&held, &format!("/v1/team/{}", scene.visitor.team())).await.with(200);
+        let limited = scene.client.get_as(&held, &format!("/v1/team/{}", scene.client.team())).await.with(200);
         let made = scene.send("POST", "/group", json!({"name": "empty"})).await.with(201);
         let none = scene.send("PATCH", "/device/members", bulk.clone()).await.with(200);
         let mut lists =
@@ -146,14 +146,14 @@ async fn lists_without_items_are_left_out_or_served() {
         lists
     };
     assert_eq!(read().await, [NONE; 6], "fields with no value are omitted");
-    scene.visitor.own("PATCH", "/choices", &json!({"empty_lists": true})).await.with(200);
+    scene.client.own("PATCH", "/choices", &json!({"empty_lists": true})).await.with(200);
     assert_eq!(read().await, vec![json!([]); 6]);
 }
 
 #[tokio::test]
 async fn rate_limits_and_late_events_can_be_chosen() {
     let scene = Scene::new().await;
-    let handle = &scene.visitor.sandbox.handle;
+    let handle = &scene.client.sandbox.handle;
     handle.set_choices(Choices { event_delay_ms: 60_000, ..Choices::default() });
     scene.send("POST", "/group", json!({"name": "late"})).await.with(201);
     assert_ne!(scene.newest_events(1).await, ["teamGroupCreatedEvent"]);
@@ -165,7 +165,7 @@ async fn rate_limits_and_late_events_can_be_chosen() {
         assert_eq!(answer.status, status);
         assert_eq!(answer.header("retry-after").is_some(), status == 429);
     }
-    let lifted = scene.visitor.own("PATCH", "/choices", &json!({"requests_per_minute": null})).await;
+    let lifted = scene.client.own("PATCH", "/choices", &json!({"requests_per_minute": null})).await;
     assert_eq!(lifted.status, 200, "the request that sets the limit still works");
     handle.set_choices(Choices { requests_per_minute: Some(2), ..Choices::default() });
     handle.advance(std::time::Duration::from_secs(60));
@@ -179,12 +179,12 @@ async fn members_read_everything_or_only_the_limited_view() {
     let read = async || {
         let mut statuses = Vec::new();
         for path in ["", "/devices", "/history", "/billing/events"] {
-            let path = format!("/v1/team/{}{path}", scene.visitor.team());
-            statuses.push(scene.visitor.get_as(&held, &path).await.status);
+            let path = format!("/v1/team/{}{path}", scene.client.team());
+            statuses.push(scene.client.get_as(&held, &path).await.status);
         }
         statuses
     };
     assert_eq!(read().await, [200; 4]);
-    scene.visitor.own("PATCH", "/choices", &json!({"members_read": false})).await.with(200);
+    scene.client.own("PATCH", "/choices", &json!({"members_read": false})).await.with(200);
     assert_eq!(read().await, [200, 403, 403, 403]);
 }

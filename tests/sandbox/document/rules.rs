@@ -241,7 +241,7 @@ async fn the_request_fields_of_an_installer() {
     row("Installer request.expirySecs");
     let (never, nor) = (make(json!({"expirySecs": 0})).await, make(json!({})).await);
     let made = make(json!({"expirySecs": 60})).await;
-    let advance = async |seconds: u32| scene.visitor.own("POST", "/clock", &json!({"advanceSeconds": seconds})).await;
+    let advance = async |seconds: u32| scene.client.own("POST", "/clock", &json!({"advanceSeconds": seconds})).await;
     advance(59).await.with(200);
     assert_eq!(run(&made, None).await.status, 201, "a second before");
     advance(1).await.with(200);

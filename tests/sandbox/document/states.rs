@@ -100,7 +100,7 @@ async fn invites_and_installers_work_until_they_are_deleted() {
     row("expiry of invites and installers");
     let installer = scene.send("POST", "/invite/device", json!({"expirySecs": 60})).await.with(201);
     let invite = scene.send("POST", "/invite/user", json!({})).await.with(201);
-    scene.visitor.own("POST", "/clock", &json!({"advanceSeconds": 40 * 86_400})).await.with(200);
+    scene.client.own("POST", "/clock", &json!({"advanceSeconds": 40 * 86_400})).await.with(200);
     let team = scene.get("").await.to_string();
     assert!([&installer, &invite].iter().all(|held| !team.contains(held["secret"].as_str().unwrap())));
 }
@@ -134,7 +134,7 @@ async fn a_removed_computer_takes_its_history_with_it() {
         let page = scene.get(&format!("/history/devices?ids={device}")).await;
         assert_eq!(page["deviceEvents"], json!([]));
         assert_eq!(scene.newest_events(1).await, ["teamDeviceRemovedEvent"]);
-        let truth = scene.visitor.sandbox.handle.truth(scene.visitor.team(), annals::model::Stream::Connections);
+        let truth = scene.client.sandbox.handle.truth(scene.client.team(), annals::model::Stream::Connections);
         let its = truth.filter(|event| event.device.as_ref().is_some_and(|held| held.as_str() == device)).count();
         assert!(its >= 5, "the truth keeps everything");
     }
@@ -155,7 +155,7 @@ async fn the_link_removes_the_second_factor() {
     assert_eq!(link["expiresAt"].as_i64().unwrap() - link["sentAt"].as_i64().unwrap(), 86_400);
     row("Limit: 2FA removal link validity: 24 hours");
     let follow_after = async |link: &Value, seconds: u32| {
-        scene.visitor.own("POST", "/clock", &json!({"advanceSeconds": seconds})).await.with(200);
+        scene.client.own("POST", "/clock", &json!({"advanceSeconds": seconds})).await.with(200);
         scene.own("POST", "/confirm", json!({"secret": link["secret"]})).await
     };
     assert_eq!(follow_after(link, 86_400).await.refusal(), error(404, "not-found"));

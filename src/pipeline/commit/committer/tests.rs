@@ -11,7 +11,7 @@ use crate::pipeline::commit::change::{StreamChange, WindowChange};
 use crate::pipeline::commit::inbox::{Inbox, MESSAGES_WAITING_MAX, channel};
 use crate::pipeline::progress::NoProgress;
 use crate::pipeline::settings::{COMMIT_EVENTS_MIN, HELD_EVENTS_MAX, Settings};
-use crate::pipeline::team::budget::Budget;
+use crate::pipeline::team::event_budget::EventBudget;
 use crate::pipeline::team::memory::TeamMemory;
 use crate::store::{Fault, FaultyStore, MemoryStore, Store};
 use crate::threads::Workers;
@@ -28,7 +28,7 @@ fn edges(store: Arc<dyn Store>) -> Arc<TeamEdges> {
         settings: Arc::new(Settings::default()),
         workers: Workers::Inline,
         progress: Arc::new(NoProgress),
-        budget: Budget::new(0),
+        budget: EventBudget::new(0),
         memory: Arc::new(TeamMemory::new(clock.clone())),
         clock,
         time_limit: None,

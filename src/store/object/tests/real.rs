@@ -17,7 +17,7 @@ mod third_party;
 use third_party::missing;
 
 use super::super::super::put;
-use super::super::proof::prove;
+use super::super::bucket_test::test_store;
 use super::*;
 use crate::clock::wall_clock;
 
@@ -78,7 +78,7 @@ fn wait() {
     std::thread::sleep(STARTING);
 }
 
-/// The tests that every server must pass: the suite, the proof, races, large files, days and signatures.
+/// The tests that every server must pass: the suite, the test, races, large files, days and signatures.
 fn holds(open: impl Fn(u32) -> ObjectStore + Sync) {
     let archives = std::cell::Cell::new(0);
     conforms(|| {
@@ -86,8 +86,8 @@ fn holds(open: impl Fn(u32) -> ObjectStore + Sync) {
         [Box::new(open(archives.get())), Box::new(open(archives.get()))]
     });
     for number in 0..5 {
-        let proof = prove(&open(100), number, wall_clock()).unwrap();
-        assert!(!proof.are_clocks_apart());
+        let test = test_store(&open(100), number, wall_clock()).unwrap();
+        assert!(!test.are_clocks_apart());
     }
     races(&open);
     let large: Vec<u8> = (0..40_u32 << 20).map(|n| (n >> 12).to_le_bytes()[0]).collect();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use object_server::{Effect, Kind, Rule};
 
-use super::super::proof::prove;
+use super::super::bucket_test::test_store;
 use super::*;
 use crate::clock::wall_clock;
 
@@ -13,15 +13,15 @@ fn a_correct_store_passes_the_test() {
     for (server, open) in both() {
         let store = open(&server);
         for number in 0..3 {
-            let proof = prove(&store, number, wall_clock()).unwrap();
-            assert!(proof.creates == 24 && !proof.are_clocks_apart());
+            let test = test_store(&store, number, wall_clock()).unwrap();
+            assert!(test.creates == 24 && !test.are_clocks_apart());
         }
-        assert!(server.keys().is_empty(), "the proof leaves nothing");
-        // Lost answers do not fail the proof.
+        assert!(server.keys().is_empty(), "the test leaves nothing");
+        // Lost answers do not fail the test.
         server.fail(Rule::new(Effect::AnswerLost).on(Kind::Put).chance(30, 5));
-        let _ = prove(&store, 9, wall_clock()).unwrap();
+        let _ = test_store(&store, 9, wall_clock()).unwrap();
         server.set_clock_ahead(2 * 3600);
-        let apart = prove(&store, 10, wall_clock()).unwrap();
+        let apart = test_store(&store, 10, wall_clock()).unwrap();
         assert!(apart.are_clocks_apart() && apart.clocks_apart < Duration::from_secs(7300));
     }
 }
@@ -33,7 +33,7 @@ fn a_store_with_two_winners_is_refused() {
         let refused = |rule: Rule| {
             server.heal();
             server.fail(rule);
-            let error = prove(&store, 7, wall_clock()).unwrap_err();
+            let error = test_store(&store, 7, wall_clock()).unwrap_err();
             assert!(matches!(error, StoreError::Unfit { .. }), "{error}");
             error.to_string()
         };
@@ -42,7 +42,7 @@ fn a_store_with_two_winners_is_refused() {
         assert!(two.contains("2 won, but only one may win"), "{two}");
         assert!(refused(Rule::new(Effect::ConditionIgnored).on(Kind::Put)).contains("24 won"));
         let behind = refused(Rule::new(Effect::Behind(1)).on(Kind::List));
-        assert!(behind.contains("its list does not show scratch/proof-0000000000000007"), "{behind}");
+        assert!(behind.contains("its list does not show scratch/test-0000000000000007"), "{behind}");
     }
 }
 
@@ -77,7 +77,7 @@ fn an_unreachable_bucket_is_one_clear_line_without_credentials() {
             store.remove(path).unwrap_err().to_string(),
             super::super::super::put(&store, path, b"x").unwrap_err().to_string(),
             End::default().append(&store, 20, "first").unwrap_err().to_string(),
-            prove(&store, 7, wall_clock()).unwrap_err().to_string(),
+            test_store(&store, 7, wall_clock()).unwrap_err().to_string(),
         ];
         for text in texts {
             let is_clean = !text.contains('\n') && !text.contains("secret") && !text.contains("://127");

@@ -18,7 +18,7 @@ const READINGS_AT_ONCE_MIN: usize = 6;
 pub type Permit = OwnedSemaphorePermit;
 
 /// The events that all teams of a process may hold together.
-pub struct Budget {
+pub struct EventBudget {
     free: Arc<Semaphore>,
     events_max: usize,
     /// Readings that wait for room.
@@ -27,7 +27,7 @@ pub struct Budget {
     session_permits: Arc<Semaphore>,
 }
 
-impl Budget {
+impl EventBudget {
     /// Room for this number of events. A single reading always has room.
     pub fn new(events_max: usize) -> Arc<Self> {
         let events_max = events_max.clamp(RESCAN_EVENTS_MAX, Semaphore::MAX_PERMITS.min(u32::MAX as usize));
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn readings_get_room_in_the_order_of_their_requests() {
-        let budget = Budget::new(2 * READ_EVENTS_MAX);
+        let budget = EventBudget::new(2 * READ_EVENTS_MAX);
         let [first, second] = [(); 2].map(|()| budget.try_reserve(READ_EVENTS_MAX).unwrap());
         let mut third = Box::pin(budget.reserve(READ_EVENTS_MAX));
         let mut fourth = Box::pin(budget.reserve(1));
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn room_moves_with_the_events_and_is_free_after_their_commit() {
-        let budget = Budget::new(2 * READ_EVENTS_MAX);
+        let budget = EventBudget::new(2 * READ_EVENTS_MAX);
         let taken = || 2 * READ_EVENTS_MAX - budget.free.available_permits();
         let mut read = budget.try_reserve(READ_EVENTS_MAX).unwrap();
         drop(split_off(&mut read, 1_000));
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn an_empty_permit_needs_no_room() {
-        let budget = Budget::new(0);
+        let budget = EventBudget::new(0);
         let all = budget.try_reserve(RESCAN_EVENTS_MAX).unwrap();
         assert_eq!((budget.nothing().num_permits(), budget.try_reserve(1).is_none()), (0, true));
         drop(all);

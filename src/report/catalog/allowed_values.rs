@@ -9,7 +9,7 @@ use super::{ParamKind, ParamValue};
 
 /// The allowed values of a parameter, from the header.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Allowed {
+pub enum AllowedValues {
     /// All values of the type.
     #[default]
     Any,
@@ -21,16 +21,16 @@ pub enum Allowed {
     Days,
 }
 
-impl Allowed {
+impl AllowedValues {
     /// # Errors
     /// A sentence that names the expected words after the type.
     pub(super) fn parse<'a>(kind: ParamKind, mut words: impl Iterator<Item = &'a str>) -> Result<Self, String> {
-        let mut allowed = Allowed::Any;
+        let mut allowed = AllowedValues::Any;
         while let Some(word) = words.next() {
             let bound = words.next().ok_or_else(|| format!("a value is missing after {word:?}"))?;
             allowed = allowed.and(kind, word, bound)?;
         }
-        if let Allowed::Range { least: Some(least), most: Some(most) } = &allowed
+        if let AllowedValues::Range { least: Some(least), most: Some(most) } = &allowed
             && order(&kind.plain(least)?, &kind.plain(most)?) == Some(Ordering::Greater)
         {
             return Err(format!("the range from {least} to {most} is empty"));
@@ -46,12 +46,14 @@ impl Allowed {
             ("from" | "to", _) if kind.plain(bound).is_err() => {
                 Err(format!("{word} {bound}: {bound:?} is not of type {kind}"))
             }
-            ("from", Allowed::Any) => Ok(Allowed::Range { least: Some(bound.to_owned()), most: None }),
-            ("to", Allowed::Any) => Ok(Allowed::Range { least: None, most: Some(bound.to_owned()) }),
-            ("to", Allowed::Range { least, most: None }) => Ok(Allowed::Range { least, most: Some(bound.to_owned()) }),
+            ("from", AllowedValues::Any) => Ok(AllowedValues::Range { least: Some(bound.to_owned()), most: None }),
+            ("to", AllowedValues::Any) => Ok(AllowedValues::Range { least: None, most: Some(bound.to_owned()) }),
+            ("to", AllowedValues::Range { least, most: None }) => {
+                Ok(AllowedValues::Range { least, most: Some(bound.to_owned()) })
+            }
             ("of", _) if !has_choice => Err("only text and list can have a choice".to_owned()),
-            ("of", Allowed::Any) if bound == "dates" && kind == ParamKind::List => Ok(Allowed::Days),
-            ("of", Allowed::Any) => Ok(Allowed::Choice(bound.split(',').map(str::to_owned).collect())),
+            ("of", AllowedValues::Any) if bound == "dates" && kind == ParamKind::List => Ok(AllowedValues::Days),
+            ("of", AllowedValues::Any) => Ok(AllowedValues::Choice(bound.split(',').map(str::to_owned).collect())),
             _ => Err(format!("{word:?} after the type: expected from MIN to MAX, or of A,B,C")),
         }
     }
@@ -60,17 +62,17 @@ impl Allowed {
     /// A sentence that names the value and the allowed values.
     pub(super) fn check(&self, kind: ParamKind, text: &str, value: &ParamValue) -> Result<(), String> {
         let is_one = |item: &str| match self {
-            Allowed::Choice(choices) => choices.iter().any(|choice| choice.eq_ignore_ascii_case(item)),
+            AllowedValues::Choice(choices) => choices.iter().any(|choice| choice.eq_ignore_ascii_case(item)),
             // Accept only the canonical spelling of a day, because days are compared as text.
-            Allowed::Days => item.parse::<Date>().is_ok_and(|day| day.to_string() == item),
-            Allowed::Any | Allowed::Range { .. } => true,
+            AllowedValues::Days => item.parse::<Date>().is_ok_and(|day| day.to_string() == item),
+            AllowedValues::Any | AllowedValues::Range { .. } => true,
         };
         let is_beyond = |end: &Option<String>, beyond: Ordering| {
             let end = end.as_ref().and_then(|end| kind.plain(end).ok());
             end.is_some_and(|end| order(value, &end) == Some(beyond))
         };
         let wrong = match (self, value) {
-            (Allowed::Range { least, most }, _) => {
+            (AllowedValues::Range { least, most }, _) => {
                 (is_beyond(least, Ordering::Less) || is_beyond(most, Ordering::Greater)).then_some(text)
             }
             (_, ParamValue::List(items)) => items.iter().map(String::as_str).find(|item| !is_one(item)),
@@ -78,7 +80,7 @@ impl Allowed {
         };
         match (wrong, self) {
             (None, _) => Ok(()),
-            (Some(wrong), Allowed::Range { .. }) => Err(format!("{wrong:?} is outside its range: {self}")),
+            (Some(wrong), AllowedValues::Range { .. }) => Err(format!("{wrong:?} is outside its range: {self}")),
             (Some(wrong), _) => Err(format!("{wrong:?} is not {self}")),
         }
     }
@@ -86,30 +88,30 @@ impl Allowed {
     /// The smallest and largest value of a range.
     pub fn ends(&self) -> (Option<&str>, Option<&str>) {
         match self {
-            Allowed::Range { least, most } => (least.as_deref(), most.as_deref()),
-            Allowed::Any | Allowed::Choice(_) | Allowed::Days => (None, None),
+            AllowedValues::Range { least, most } => (least.as_deref(), most.as_deref()),
+            AllowedValues::Any | AllowedValues::Choice(_) | AllowedValues::Days => (None, None),
         }
     }
 
     /// The values of a choice.
     pub fn choices(&self) -> Option<&[String]> {
         match self {
-            Allowed::Choice(choices) => Some(choices),
-            Allowed::Any | Allowed::Range { .. } | Allowed::Days => None,
+            AllowedValues::Choice(choices) => Some(choices),
+            AllowedValues::Any | AllowedValues::Range { .. } | AllowedValues::Days => None,
         }
     }
 }
 
 /// `from 0 to 1`, `one of mon, tue`; empty without limits.
-impl fmt::Display for Allowed {
+impl fmt::Display for AllowedValues {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Allowed::Any | Allowed::Range { least: None, most: None } => Ok(()),
-            Allowed::Range { least: Some(least), most: Some(most) } => write!(f, "from {least} to {most}"),
-            Allowed::Range { least: Some(least), most: None } => write!(f, "{least} or more"),
-            Allowed::Range { least: None, most: Some(most) } => write!(f, "{most} or less"),
-            Allowed::Choice(choices) => write!(f, "one of {}", choices.join(", ")),
-            Allowed::Days => f.write_str("a day such as 2026-12-25"),
+            AllowedValues::Any | AllowedValues::Range { least: None, most: None } => Ok(()),
+            AllowedValues::Range { least: Some(least), most: Some(most) } => write!(f, "from {least} to {most}"),
+            AllowedValues::Range { least: Some(least), most: None } => write!(f, "{least} or more"),
+            AllowedValues::Range { least: None, most: Some(most) } => write!(f, "{most} or less"),
+            AllowedValues::Choice(choices) => write!(f, "one of {}", choices.join(", ")),
+            AllowedValues::Days => f.write_str("a day such as 2026-12-25"),
         }
     }
 }

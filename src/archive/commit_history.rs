@@ -6,14 +6,14 @@ use crate::model::path::ArchivePath;
 use crate::model::{Digest, Instant, LedgerSeq, TeamId, TeamKey, saturating_sum};
 use crate::store::Store;
 
-use super::ledger::Line;
+use super::ledger::LedgerLine;
 use super::ledger_files::{ledger_days, lines_of};
 use super::text_lines::TextLines;
 use super::{Archive, ArchiveError, FileEntry};
 
 /// One commit, from its line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LedgerLine {
+pub struct CommitSummary {
     pub seq: LedgerSeq,
     pub at: Instant,
     pub kind: String,
@@ -34,8 +34,8 @@ pub struct AddedFile {
 
 /// A ledger up to one of its lines.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct LedgerLines {
-    pub lines: Vec<LedgerLine>,
+pub struct CommitHistory {
+    pub lines: Vec<CommitSummary>,
     /// The files that are live after the last line, by path.
     pub files: BTreeMap<String, AddedFile>,
 }
@@ -45,10 +45,10 @@ impl Archive {
     ///
     /// # Errors
     /// When the store fails, or a line is invalid.
-    pub fn lines(&self, team: &TeamId, last: LedgerSeq) -> Result<LedgerLines, ArchiveError> {
+    pub fn lines(&self, team: &TeamId, last: LedgerSeq) -> Result<CommitHistory, ArchiveError> {
         let store = self.store().as_ref();
         let key = TeamKey::of(team);
-        let mut found = LedgerLines::default();
+        let mut found = CommitHistory::default();
         for day in ledger_days(store, &key)? {
             let path = ArchivePath::Ledger { team: key.clone(), day }.to_string();
             found.follow_file(store, &path, last)?;
@@ -86,7 +86,7 @@ impl Archive {
     }
 }
 
-impl LedgerLines {
+impl CommitHistory {
     fn follow_file(&mut self, store: &dyn Store, path: &str, last: LedgerSeq) -> Result<(), ArchiveError> {
         for (text, number) in TextLines::new(store.read(path)?, 0).zip(1..) {
             // Stop before a torn line: it follows the last requested line.
@@ -98,18 +98,18 @@ impl LedgerLines {
                 continue;
             }
             let damaged = |reason: String| ArchiveError::Damaged { path: path.to_owned(), line: number, reason };
-            let (line, sha256) = Line::decode(&text).map_err(|e| damaged(e.to_string()))?;
+            let (line, sha256) = LedgerLine::decode(&text).map_err(|e| damaged(e.to_string()))?;
             self.follow(line, sha256);
         }
         Ok(())
     }
 
-    fn follow(&mut self, line: Line, sha256: Digest) {
-        let Line { seq, at, kind, prev, body, .. } = line;
+    fn follow(&mut self, line: LedgerLine, sha256: Digest) {
+        let LedgerLine { seq, at, kind, prev, body, .. } = line;
         let removed = body.removes.iter().filter_map(|path| self.files.remove(path));
         let rows_removed = saturating_sum(removed.map(|file| file.entry.rows));
         let rows = saturating_sum(body.adds.iter().map(|file| file.rows));
-        self.lines.push(LedgerLine {
+        self.lines.push(CommitSummary {
             seq,
             at,
             kind,

@@ -20,21 +20,21 @@ const CLOCKS_APART_MAX: Duration = Duration::from_secs(3600);
 /// The result of a passed test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
-pub struct Proof {
+pub struct BucketTest {
     /// Number of concurrent creates of one key; exactly one won.
     pub creates: usize,
     /// The difference between the store's clock and this machine's clock.
     pub clocks_apart: Duration,
 }
 
-impl Proof {
+impl BucketTest {
     /// Whether the clock difference must be reported.
     pub fn are_clocks_apart(&self) -> bool {
         self.clocks_apart > CLOCKS_APART_MAX
     }
 }
 
-impl fmt::Display for Proof {
+impl fmt::Display for BucketTest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { creates, clocks_apart } = self;
         write!(
@@ -45,13 +45,18 @@ impl fmt::Display for Proof {
     }
 }
 
-/// Like [`prove`], for the bucket at a location; `is_ledger`: it holds a ledger apart from its data.
+/// Like [`test_store`], for the bucket at a location; `is_ledger`: it holds a ledger apart from its data.
 ///
 /// # Errors
-/// As [`ObjectStore::open`] and [`prove`].
-pub fn prove_store(location: &BucketLocation, is_ledger: bool, number: u64, now: Instant) -> Result<Proof, StoreError> {
+/// As [`ObjectStore::open`] and [`test_store`].
+pub fn test_bucket(
+    location: &BucketLocation,
+    is_ledger: bool,
+    number: u64,
+    now: Instant,
+) -> Result<BucketTest, StoreError> {
     let store = if is_ledger { ObjectStore::open_ledger(location) } else { ObjectStore::open(location) };
-    prove(&store?, number, now)
+    test_store(&store?, number, now)
 }
 
 /// Tests that exactly one of 24 concurrent creates of one key wins. A list must show a new object at once, and a read must
@@ -60,9 +65,9 @@ pub fn prove_store(location: &BucketLocation, is_ledger: bool, number: u64, now:
 /// # Errors
 /// [`StoreError::Unfit`] with the observation, if none or several creates win or a list is stale; [`StoreError::Io`] when a
 /// request fails.
-pub fn prove(store: &ObjectStore, number: u64, now: Instant) -> Result<Proof, StoreError> {
+pub fn test_store(store: &ObjectStore, number: u64, now: Instant) -> Result<BucketTest, StoreError> {
     let bucket = store.bucket();
-    let key = format!("scratch/proof-{number:016x}");
+    let key = format!("scratch/test-{number:016x}");
     let unfit = |what: String| Err(StoreError::Unfit { location: bucket.location().to_string(), what });
     let content = |writer: usize| Bytes::from(format!("writer {writer} of {number:016x}\n"));
     let tries = (0..CREATES).map(|writer| Bucket::try_create(bucket.client(), bucket.key(&key), content(writer)));
@@ -82,5 +87,5 @@ pub fn prove(store: &ObjectStore, number: u64, now: Instant) -> Result<Proof, St
     if !listed {
         return unfit(format!("its list does not show {key}, which Annals has just written"));
     }
-    Ok(Proof { creates: CREATES, clocks_apart: their_time.since(now).max(now.since(their_time)) })
+    Ok(BucketTest { creates: CREATES, clocks_apart: their_time.since(now).max(now.since(their_time)) })
 }

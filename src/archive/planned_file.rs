@@ -10,14 +10,14 @@ use super::table::{RowsDigest, rows_of};
 
 /// One file to write.
 #[derive(Debug)]
-pub struct Output {
+pub struct PlannedFile {
     pub role: FileRole,
     pub start: Instant,
-    pub content: Content,
+    pub content: PlannedRows,
 }
 
 #[derive(Debug)]
-pub enum Content {
+pub enum PlannedRows {
     /// New sorted rows, and live files that this file replaces.
     Events {
         stream: Stream,
@@ -40,23 +40,23 @@ pub enum Content {
     },
 }
 
-impl Output {
+impl PlannedFile {
     pub fn dataset(&self) -> Dataset {
         match &self.content {
-            Content::Events { stream, .. } => (*stream).into(),
-            Content::Rejects { .. } => Dataset::Quarantine,
-            Content::Sessions(_) => Dataset::Sessions,
-            Content::Inventory { part, .. } => Dataset::Inventory(*part),
+            PlannedRows::Events { stream, .. } => (*stream).into(),
+            PlannedRows::Rejects { .. } => Dataset::Quarantine,
+            PlannedRows::Sessions(_) => Dataset::Sessions,
+            PlannedRows::Inventory { part, .. } => Dataset::Inventory(*part),
         }
     }
 
     /// Live files that this file replaces.
     pub fn inputs(&self) -> &[FileEntry] {
         match &self.content {
-            Content::Events { inputs, .. } | Content::Inventory { inputs, .. } | Content::Rejects { inputs, .. } => {
-                inputs
-            }
-            Content::Sessions(change) => &change.inputs,
+            PlannedRows::Events { inputs, .. }
+            | PlannedRows::Inventory { inputs, .. }
+            | PlannedRows::Rejects { inputs, .. } => inputs,
+            PlannedRows::Sessions(change) => &change.inputs,
         }
     }
 
@@ -64,10 +64,10 @@ impl Output {
     pub fn rows(&self) -> u64 {
         let held = || self.inputs().iter().map(|file| file.rows).sum::<u64>();
         match &self.content {
-            Content::Events { batches, .. } => held() + rows_of(batches),
-            Content::Rejects { rows, .. } => rows.len() as u64,
-            Content::Sessions(change) => change.rows(),
-            Content::Inventory { rows, .. } => held() + rows.len() as u64,
+            PlannedRows::Events { batches, .. } => held() + rows_of(batches),
+            PlannedRows::Rejects { rows, .. } => rows.len() as u64,
+            PlannedRows::Sessions(change) => change.rows(),
+            PlannedRows::Inventory { rows, .. } => held() + rows.len() as u64,
         }
     }
 }

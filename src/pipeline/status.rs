@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::archive::{ExpiredRecord, FindingKind, TeamState, WindowState};
+use crate::archive::{ExpiredRecord, FindingKind, StreamRecord, TeamState, WindowState};
 use crate::model::{Dataset, Instant, InventoryPart, Stream, saturating_sum};
 use crate::pipeline::plan::coverage::{read_to, settled_edge};
 use crate::pipeline::plan::urgency::{LastReading, Urgency};
-use crate::pipeline::plan::window_index::windows_of;
+use crate::pipeline::plan::window_index::each_window;
 
 /// The status of one stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -154,11 +154,12 @@ fn inventory_status(state: &TeamState) -> InventoryStatus {
 }
 
 fn stream_status(state: &TeamState, stream: Stream, known: &LastReading, now: Instant) -> StreamStatus {
-    let (record, windows) = windows_of(state, stream);
-    let windows = || windows.values();
+    let unread = StreamRecord::default();
+    let record = state.streams.get(&stream).unwrap_or(&unread);
+    let windows = || each_window(state, stream);
     let settled_to = record.begins.map(|begins| settled_edge(state, stream, begins));
     // `sync --until` settles windows and makes no read point.
-    let read_to = read_to(&record, known.point).map(|read_to| settled_to.map_or(read_to, |to| to.max(read_to)));
+    let read_to = read_to(record, known.point).map(|read_to| settled_to.map_or(read_to, |to| to.max(read_to)));
     let of_kind = |kind| state.findings.iter().filter(move |(_, f)| f.kind == kind && f.stream == Some(stream)).count();
     let left = Urgency::time_left(state, stream, known, now);
     let oldest_open = windows().find(|window| window.state == WindowState::Provisional);
@@ -185,7 +186,7 @@ fn stream_status(state: &TeamState, stream: Stream, known: &LastReading, now: In
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::archive::{ReadPoint, StreamRecord};
+    use crate::archive::ReadPoint;
     use crate::model::TeamId;
 
     #[test]

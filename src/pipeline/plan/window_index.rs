@@ -10,10 +10,14 @@ pub type Windows = BTreeMap<Instant, WindowRecord>;
 
 /// One stream's record and windows.
 pub fn windows_of(state: &TeamState, stream: Stream) -> (StreamRecord, Windows) {
-    let windows = state.windows.range((stream, Instant::from_nanos(i64::MIN))..);
-    let windows = windows.take_while(|((of, _), _)| *of == stream);
     let record = state.streams.get(&stream).cloned().unwrap_or_default();
-    (record, windows.map(|((_, start), window)| (*start, window.clone())).collect())
+    (record, each_window(state, stream).map(|window| (window.range.start, window.clone())).collect())
+}
+
+/// The windows of a stream, oldest first.
+pub fn each_window(state: &TeamState, stream: Stream) -> impl Iterator<Item = &WindowRecord> {
+    let windows = state.windows.range((stream, Instant::from_nanos(i64::MIN))..);
+    windows.map_while(move |((of, _), window)| (*of == stream).then_some(window))
 }
 
 /// Finds the window that owns an event.

@@ -11,7 +11,7 @@ const PUTS_A_COMMIT: u64 = 2;
 const GETS_A_COMMIT: u64 = 6;
 const GETS_A_LINE: u64 = 2;
 /// Schedules, such as `vacuum`, list the files.
-const LISTS: u64 = 33;
+const LISTS: u64 = 32;
 /// A snapshot, after a hundred lines, lists the older ones.
 const LISTS_A_HUNDRED_LINES: u64 = 3;
 

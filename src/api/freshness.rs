@@ -1,7 +1,8 @@
 //! Detects stale answers: a cache between Annals and the service can serve an old answer.
 
-use std::sync::Mutex;
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use crate::model::Instant;
 
@@ -33,7 +34,7 @@ impl Freshness {
             return Err(format!("stale: a cache on the way says that it is {age} s old"));
         }
         let Some(date) = date else { return Ok(()) };
-        let mut seen = self.seen.lock().expect("BUG: nothing panics while dates are compared");
+        let mut seen = self.seen.lock();
         let newest = *seen.newest.get_or_insert(date);
         if date.plus(DATE_REGRESSION_MAX) >= newest {
             *seen = Seen { newest: Some(newest.max(date)), back: None };

@@ -1,7 +1,9 @@
 //! The pause that the service demands with 429. The service limits a token, so all requests with that token wait.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use crate::clock::Clock;
 
@@ -20,7 +22,7 @@ impl Pause {
     /// Starts a pause now.
     pub(super) fn start(&self, wait: Duration) {
         let until = self.clock.monotonic().saturating_add(wait);
-        let mut held = self.until.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.until.lock();
         *held = (*held).max(until);
     }
 
@@ -29,7 +31,7 @@ impl Pause {
         let began = self.clock.monotonic();
         loop {
             let now = self.clock.monotonic();
-            let until = *self.until.lock().unwrap_or_else(PoisonError::into_inner);
+            let until = *self.until.lock();
             if until <= now {
                 return now.saturating_sub(began);
             }

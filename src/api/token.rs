@@ -2,8 +2,9 @@
 //! file changes.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use reqwest::header::HeaderValue;
 use secrecy::{ExposeSecret, SecretString};
 
@@ -123,7 +124,7 @@ impl Credential {
     }
 
     fn state(&self) -> MutexGuard<'_, TokenState> {
-        self.state.lock().expect("BUG: nothing panics while the token is locked")
+        self.state.lock()
     }
 }
 

@@ -1,9 +1,10 @@
 //! An archive as a whole: its manifest, its teams, and access for readers and writers.
 
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::RwLock;
 use rayon::prelude::*;
 
 use crate::model::path::{ArchivePath, LEDGER, LOCK_OF_NEW, TABLES, ledger_of};
@@ -155,12 +156,12 @@ impl Archive {
 
     /// Like [`Archive::with_signer`], for all open writers from their next commit on.
     pub fn set_signer(&self, signer: Option<Arc<Signer>>) {
-        *self.signer.write().unwrap_or_else(PoisonError::into_inner) = signer;
+        *self.signer.write() = signer;
     }
 
     /// The current signer.
     pub fn signer(&self) -> Option<Arc<Signer>> {
-        self.signer.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.signer.read().clone()
     }
 
     pub fn id(&self) -> &str {

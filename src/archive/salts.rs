@@ -8,8 +8,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use ring::hmac;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -142,7 +143,7 @@ impl Salts {
     }
 
     fn months(&self) -> MutexGuard<'_, BTreeMap<Instant, MonthSalt>> {
-        self.months.lock().unwrap_or_else(PoisonError::into_inner)
+        self.months.lock()
     }
 
     /// The month of `at`, and its salt.

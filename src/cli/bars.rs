@@ -1,10 +1,11 @@
 //! Progress bars, where standard error is a terminal.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use parking_lot::Mutex;
 
 use crate::archive::FetchProgress;
 use crate::model::{Range, Stream, TeamId};
@@ -51,7 +52,7 @@ pub fn fetching() -> FetchProgress {
 
 impl Bars {
     fn with(&self, team: &TeamId, stream: Stream, act: impl FnOnce(&mut Bar)) {
-        let mut bars = self.bars.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bars = self.bars.lock();
         let bar = bars.entry((team.clone(), stream)).or_insert_with(|| self.start(team, stream));
         act(bar);
         bar.bar.set_message(format!("{} events, {} parts", bar.events, bar.windows));
@@ -61,7 +62,7 @@ impl Bars {
         let style = ProgressStyle::with_template("{prefix:30} [{bar:30}] {percent:>3}%  {msg}  {eta} left");
         let bar = self.all.add(ProgressBar::new(0));
         bar.set_style(style.expect("BUG: the template is well-formed").progress_chars("=> "));
-        let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let names = self.names.lock();
         let label = names.get(team).map_or(team.as_str(), String::as_str);
         let name: String = printable(label).chars().take(17).collect();
         bar.set_prefix(format!("{name} {stream}"));
@@ -73,7 +74,7 @@ impl Bars {
 impl Progress for Bars {
     fn named(&self, team: &TeamId, name: &str) {
         if let Some(name) = clean_name(name) {
-            self.names.lock().unwrap_or_else(PoisonError::into_inner).insert(team.clone(), name);
+            self.names.lock().insert(team.clone(), name);
         }
     }
 
@@ -94,7 +95,7 @@ impl Progress for Bars {
 
 impl Drop for Bars {
     fn drop(&mut self) {
-        for bar in self.bars.lock().unwrap_or_else(PoisonError::into_inner).values() {
+        for bar in self.bars.lock().values() {
             bar.bar.finish_and_clear();
         }
     }

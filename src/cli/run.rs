@@ -8,11 +8,12 @@ mod service_manager;
 mod signals;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use futures::channel::mpsc::{self, UnboundedSender};
+use parking_lot::{Mutex, RwLock};
 use tokio::task::JoinHandle;
 
 use crate::alert::{SentLog, Watch};
@@ -295,7 +296,7 @@ fn page_settings(config: &Config, args: &RunArgs) -> (Settings, EngineLimits) {
 
 /// Checks the token's file, and starts to use a changed token. Keeps only a digest of the token.
 async fn watch_token(token: SharedToken, clock: Arc<dyn Clock>, commands: UnboundedSender<DaemonCommand>) {
-    let current = || token.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let current = || token.lock().clone();
     let mut known = current().fingerprint();
     loop {
         clock.sleep(TOKEN_CHECK_EVERY).await;

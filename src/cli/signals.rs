@@ -1,9 +1,10 @@
 //! Signals while the SQL engine works: Annals stops the query, removes its spill files, and then ends by that signal. In the
 //! shell, an interrupt stops only the query.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -37,7 +38,7 @@ struct Shared {
 
 impl Shared {
     fn work(&self) -> MutexGuard<'_, SignalState> {
-        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+        self.work.lock()
     }
 }
 
@@ -90,7 +91,7 @@ impl Drop for Guard {
         work.guards -= 1;
         self.shared.changed.notify_all();
         while work.ending.is_some() {
-            work = self.shared.changed.wait(work).unwrap_or_else(PoisonError::into_inner);
+            self.shared.changed.wait(&mut work);
         }
     }
 }
@@ -130,8 +131,7 @@ fn end(shared: &Shared, signal: i32) {
             None if waited > STOP_AGAIN * 5 => break,
             None => {}
         }
-        let (again, _) = shared.changed.wait_timeout(work, STOP_AGAIN).unwrap_or_else(PoisonError::into_inner);
-        work = again;
+        shared.changed.wait_for(&mut work, STOP_AGAIN);
         waited += STOP_AGAIN;
     }
     remove_spills();

@@ -17,9 +17,10 @@ mod tail;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use futures::FutureExt;
+use parking_lot::Mutex;
 
 use super::tests::page_source::Pages;
 use super::*;
@@ -230,7 +231,7 @@ struct Source(Mutex<Service>);
 
 impl Pages for Source {
     fn serve(&self, query: &PageQuery) -> Result<Served<Page>, ApiError> {
-        Ok(Served { body: self.0.lock().unwrap().page(query), at: None })
+        Ok(Served { body: self.0.lock().page(query), at: None })
     }
 }
 
@@ -262,7 +263,7 @@ fn on<T>(service: Service, reading: impl FnOnce(Lists, PaddedRange, &Mutex<Servi
     let lists = Lists { source: source.clone(), team, stream: Stream::Activity, devices: Arc::new([None]), limit };
     let done = reading(lists, PaddedRange { range: Range::new(at(WINDOW.0), at(WINDOW.1)), pad: 1 }, &source.0);
     let source = Arc::into_inner(source).expect("no reader is left");
-    (done, source.0.into_inner().unwrap())
+    (done, source.0.into_inner())
 }
 
 fn reports_untrue_claim(stats: ReadStats) -> bool {

@@ -1,9 +1,10 @@
 //! The daemon's state for display: by its port, its metrics and its alerts.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 
 use crate::api::RequestCounts;
@@ -147,7 +148,7 @@ impl Live {
     }
 
     fn state(&self) -> MutexGuard<'_, LiveState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// The daemon's loop ran.

@@ -2,7 +2,9 @@
 //! again. When memory is short, the least recently used teams are closed.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::archive::{Archive, ArchiveError, TeamState, TeamWriter};
 use crate::clock::Clock;
@@ -73,7 +75,7 @@ impl OpenTeams {
     /// When it cannot be opened: another process writes it, or its ledger is invalid.
     pub async fn open(&self, team: &TeamId) -> Result<OpenTeam, ArchiveError> {
         let slot = {
-            let mut slots = lock(&self.slots);
+            let mut slots = self.slots.lock();
             slots.uses += 1;
             let used = slots.uses;
             let slot = slots.by_team.entry(team.clone()).or_insert_with(|| TeamSlot {
@@ -93,7 +95,7 @@ impl OpenTeams {
         let writer = self.workers.run(move || archive.writer(&owned)).await;
         let writer = writer.inspect_err(|_| self.close(team, false))?;
         let writer = Arc::new(Mutex::new(writer));
-        if let Some(slot) = lock(&self.slots).by_team.get_mut(team) {
+        if let Some(slot) = self.slots.lock().by_team.get_mut(team) {
             slot.writer = Some(Arc::clone(&writer));
         }
         Ok(OpenTeam { writer, memory: slot.memory, is_new: true })
@@ -101,11 +103,11 @@ impl OpenTeams {
 
     /// Ends a run. `keeps`: the writer can continue. Otherwise the next run opens the team again.
     pub fn close(&self, team: &TeamId, keeps: bool) {
-        let mut slots = lock(&self.slots);
+        let mut slots = self.slots.lock();
         if let Some(slot) = slots.by_team.get_mut(team) {
             slot.is_in_use = false;
             slot.writer = slot.writer.take().filter(|_| keeps);
-            slot.bytes = slot.writer.as_ref().map_or(0, |writer| weight(lock(writer).state()));
+            slot.bytes = slot.writer.as_ref().map_or(0, |writer| weight(writer.lock().state()));
         }
         self.make_room(&mut slots.by_team);
     }
@@ -123,16 +125,16 @@ impl OpenTeams {
     /// Passes the state of the team after its last commit to `read`, if the team is open. Returns whether it is. Waits
     /// for a running commit.
     pub fn with_state(&self, team: &TeamId, read: &mut dyn FnMut(&TeamState)) -> bool {
-        let writer = lock(&self.slots).by_team.get(team).and_then(|slot| slot.writer.clone());
+        let writer = self.slots.lock().by_team.get(team).and_then(|slot| slot.writer.clone());
         writer.is_some_and(|writer| {
-            read(lock(&writer).state());
+            read(writer.lock().state());
             true
         })
     }
 
     /// The approximate memory of the open teams, and their number.
     pub fn size(&self) -> (usize, usize) {
-        let slots = lock(&self.slots);
+        let slots = self.slots.lock();
         let open = slots.by_team.values().filter(|slot| slot.writer.is_some());
         open.fold((0, 0), |(bytes, count), slot| (bytes + slot.bytes, count + 1))
     }
@@ -142,10 +144,6 @@ impl OpenTeams {
 pub fn weight(state: &TeamState) -> usize {
     let records = state.windows.len() + state.files.len() + state.findings.len() + state.devices.len();
     TEAM_BYTES + RECORD_BYTES * records
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

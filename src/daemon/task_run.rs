@@ -1,7 +1,9 @@
 //! One run of a task of a team.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use crate::api::{ApiError, EventSource};
 use crate::archive::{ArchiveError, Finding, FindingKind, TeamWriter};
@@ -118,7 +120,7 @@ pub async fn run_task(open_teams: Arc<OpenTeams>, edges: Arc<Edges>, team: TeamI
         }
     };
     let (writer, memory) = (opened.writer.clone(), opened.memory.clone());
-    let seq = writer.lock().unwrap_or_else(PoisonError::into_inner).state().seq;
+    let seq = writer.lock().state().seq;
     let opened_at = opened.is_new.then_some(seq);
     let round = read(&edges, &team, opened, open_teams.budget(), task).await;
     let mut run = conclude(&edges, &team, task, &writer, &memory, &round);
@@ -158,7 +160,7 @@ fn conclude(
     memory: &TeamMemory,
     round: &TeamRound,
 ) -> TaskRun {
-    let writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
+    let writer = writer.lock();
     let (state, now) = (writer.state(), edges.clock.now());
     let within = match task {
         Task::Read(Stream::Billing) => billing_within(state, &memory.known(Stream::Billing)),

@@ -1,10 +1,11 @@
 //! The tables that the catalog serves, in memory. It reads a table again after another process published a version.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use serde_json::json;
 
 use crate::archive::Archive;
@@ -70,7 +71,7 @@ impl Catalog {
     /// # Errors
     /// When the store fails. The tables stay as they were.
     pub fn refresh(&self, now: Instant) -> Result<(), LakeError> {
-        let _refreshing = self.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _refreshing = self.refreshing.lock();
         self.read_tables(now).map(drop)
     }
 
@@ -81,10 +82,9 @@ impl Catalog {
             return Ok(cached);
         }
         let _refreshing = match self.refreshing.try_lock() {
-            Ok(refreshing) => refreshing,
-            Err(TryLockError::WouldBlock) if cached.refreshed_at.is_some() => return Ok(cached),
-            Err(TryLockError::WouldBlock) => self.refreshing.lock().unwrap_or_else(PoisonError::into_inner),
-            Err(TryLockError::Poisoned(error)) => error.into_inner(),
+            Some(refreshing) => refreshing,
+            None if cached.refreshed_at.is_some() => return Ok(cached),
+            None => self.refreshing.lock(),
         };
         let cached = self.cached();
         if is_current(&cached, now) { Ok(cached) } else { self.read_tables(now) }
@@ -106,7 +106,7 @@ impl Catalog {
             tables.extend(loaded.map(|loaded| (name.to_owned(), loaded)));
         }
         let cached = Arc::new(CachedTables { refreshed_at: Some(now), tables });
-        *self.cached.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&cached);
+        *self.cached.lock() = Arc::clone(&cached);
         Ok(cached)
     }
 
@@ -120,7 +120,7 @@ impl Catalog {
     }
 
     fn cached(&self) -> Arc<CachedTables> {
-        Arc::clone(&self.cached.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.cached.lock())
     }
 }
 

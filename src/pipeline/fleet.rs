@@ -1,9 +1,10 @@
 //! Reads all teams of a token in parallel. The failure of one team does not stop the others.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use futures::StreamExt;
+use parking_lot::Mutex;
 
 use crate::api::{ApiError, EventSource};
 use crate::archive::Archive;

@@ -2,11 +2,12 @@
 //! `verify`, and the unfinished orders. Seven years of ledger lines are too many rows for every query.
 
 use std::error::Error;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 
 use arrow::array::{Array, ArrayRef, RecordBatch, StringArray};
 use arrow::datatypes::DataType;
 use duckdb::vscalar::{ArrowFunctionSignature, VArrowScalar};
+use parking_lot::RwLock;
 use serde_json::{Value, json};
 
 use crate::archive::{AddedFile, Archive, CommitSummary, PendingOrder, VerifyReport, verify};
@@ -41,11 +42,11 @@ impl CurrentLookup {
     }
 
     pub fn replace(&self, lookup: Lookup) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(lookup);
+        *self.0.write() = Arc::new(lookup);
     }
 
     pub fn get(&self) -> Arc<Lookup> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.0.read())
     }
 }
 

@@ -7,8 +7,8 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use tempfile::TempDir;
 
 use super::ReportError;
@@ -79,8 +79,8 @@ pub fn remove_spills() {
     }
 }
 
-fn live() -> std::sync::MutexGuard<'static, Vec<PathBuf>> {
-    LIVE.lock().unwrap_or_else(PoisonError::into_inner)
+fn live() -> parking_lot::MutexGuard<'static, Vec<PathBuf>> {
+    LIVE.lock()
 }
 
 /// The next run removes the rest as stale.

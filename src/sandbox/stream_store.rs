@@ -1,8 +1,9 @@
 //! One stream of one team: millions of records in time order. It finds any page in logarithmic time.
 
 use std::collections::HashMap;
-use std::sync::{RwLock, RwLockReadGuard};
 use std::time::Duration;
+
+use parking_lot::{RwLock, RwLockReadGuard};
 
 use crate::model::{DeviceId, Instant};
 
@@ -175,11 +176,11 @@ impl<R: Record> StreamStore<R> {
     }
 
     pub(super) fn read(&self) -> RwLockReadGuard<'_, Overlay> {
-        self.overlay.read().expect("BUG: nothing panics while it holds the overlay")
+        self.overlay.read()
     }
 
-    fn write(&self) -> std::sync::RwLockWriteGuard<'_, Overlay> {
-        self.overlay.write().expect("BUG: nothing panics while it holds the overlay")
+    fn write(&self) -> parking_lot::RwLockWriteGuard<'_, Overlay> {
+        self.overlay.write()
     }
 }
 

@@ -1,6 +1,8 @@
 //! One team: its people and computers, and its three streams.
 
-use std::sync::{Mutex, MutexGuard, OnceLock, RwLock, RwLockReadGuard};
+use std::sync::OnceLock;
+
+use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 
 use crate::model::{DeviceId, Instant, Stream};
 
@@ -65,7 +67,7 @@ impl Team {
     }
 
     pub(super) fn billing(&self) -> RwLockReadGuard<'_, Vec<TextEvent>> {
-        self.billing.read().expect("BUG: nothing panics while it holds the billing entries")
+        self.billing.read()
     }
 
     pub(super) fn insert(&self, stream: Stream, extra: TextEvent) {
@@ -73,7 +75,7 @@ impl Team {
             Stream::Activity => self.activity.insert(extra),
             Stream::Connections => self.connections.insert(extra),
             Stream::Billing => {
-                let mut entries = self.billing.write().expect("BUG: nothing panics while it holds the billing entries");
+                let mut entries = self.billing.write();
                 insert_by_time(&mut entries, extra);
             }
         }
@@ -83,7 +85,7 @@ impl Team {
     pub(super) fn state(&self, at: Instant) -> MutexGuard<'_, TeamState> {
         let state =
             self.state.get_or_init(|| Mutex::new(initial_state(&self.roster, self.created_at.seconds(), self.end)));
-        let mut state = state.lock().expect("BUG: nothing panics while it holds a team's state");
+        let mut state = state.lock();
         apply_turnover(&self.roster, &mut state, at, self.end);
         state
     }
@@ -94,7 +96,7 @@ impl Team {
     }
 
     pub(super) fn restore_billing(&self, entries: Vec<TextEvent>) {
-        *self.billing.write().expect("BUG: nothing panics while it holds the billing entries") = entries;
+        *self.billing.write() = entries;
     }
 
     /// Deletes a computer's connection history.

@@ -1,10 +1,12 @@
 //! The whole state of a running sandbox: teams, clock, tokens, switches.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, RwLock};
 use std::thread;
 use std::time::Duration;
+
+use parking_lot::{Mutex, RwLock};
 
 use crate::model::{Instant, TeamId};
 
@@ -106,7 +108,7 @@ impl World {
         request: &AdminRequest<'_>,
     ) -> Result<Outcome, Refusal> {
         let (now, choices) = (self.clock.now(), self.choices());
-        let turn = || self.turn.lock().expect("BUG: nothing panics while it has its turn");
+        let turn = || self.turn.lock();
         let _turn = reaches_beyond(request.op).then(turn);
         let elsewhere = self.elsewhere(team, request)?;
         let plan_span = self.config.plan_span().as_secs();
@@ -136,19 +138,19 @@ impl World {
     }
 
     pub(super) fn choices(&self) -> Choices {
-        *self.choices.read().expect("BUG: nothing panics while it holds the choices")
+        *self.choices.read()
     }
 
     pub(super) fn set_choices(&self, choices: Choices) {
-        *self.choices.write().expect("BUG: nothing panics while it holds the choices") = choices;
+        *self.choices.write() = choices;
     }
 
     pub(super) fn faults(&self) -> Option<FaultHook> {
-        self.faults.read().expect("BUG: nothing panics while it holds the fault hook").clone()
+        self.faults.read().clone()
     }
 
     pub(super) fn set_faults(&self, faults: Option<FaultHook>) {
-        *self.faults.write().expect("BUG: nothing panics while it holds the fault hook") = faults;
+        *self.faults.write() = faults;
     }
 
     /// The moment for which the sandbox shows people and computers: now, but not after the last prepared event.
@@ -199,15 +201,15 @@ fn generate_teams(config: &SandboxConfig, span: Span) -> Vec<Arc<Team>> {
         for _ in 0..workers {
             scope.spawn(|| {
                 loop {
-                    let next = waiting.lock().expect("BUG: nothing panics while it counts teams").next();
+                    let next = waiting.lock().next();
                     let Some(number) = next else { break };
                     let team = Arc::new(Team::generate(config, number, span));
-                    made.lock().expect("BUG: nothing panics while it keeps a team").push((number, team));
+                    made.lock().push((number, team));
                 }
             });
         }
     });
-    let mut made = made.into_inner().expect("BUG: nothing panics while it keeps a team");
+    let mut made = made.into_inner();
     made.sort_by_key(|(number, _)| *number);
     made.into_iter().map(|(_, team)| team).collect()
 }

@@ -1,7 +1,9 @@
 //! The locks of a store that only one process uses, or that has no locks of its own.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::{Guard, StoreError};
 
@@ -18,7 +20,7 @@ impl Locks {
     }
 
     fn change(&self, act: impl FnOnce(&mut BTreeSet<String>) -> bool) -> bool {
-        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        act(&mut self.0.lock())
     }
 }
 

@@ -5,9 +5,10 @@
 //! and there are fewer turns than connections: so a probe always finds a place.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 /// Maximum and minimum number of connections, whatever the descriptor limit is.
@@ -86,7 +87,7 @@ impl Connections {
     }
 
     fn lock(&self) -> MutexGuard<'_, ConnectionsState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

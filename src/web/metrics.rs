@@ -3,11 +3,11 @@
 mod teams;
 
 use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use metrics::{Label, describe_counter, describe_gauge, describe_histogram, with_local_recorder};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusRecorder};
+use parking_lot::Mutex;
 
 use crate::daemon::{Live, LiveSnapshot};
 use crate::model::{Instant, Severity, Stream, TeamId};
@@ -36,7 +36,7 @@ impl Metrics {
 
     /// The text of all metrics at `now`.
     pub fn render(&self, live: &Live, settings: &Settings, now: Instant) -> String {
-        let _one = self.scraping.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = self.scraping.lock();
         let (snapshot, late) = (live.snapshot(), live.late(now).unwrap_or_default());
         let late: HashSet<(&TeamId, Stream)> = late.iter().map(|late| (&late.team, late.stream)).collect();
         let measure = Measure { now, late: &late, time_left: settings.time_left };

@@ -28,7 +28,7 @@ mod visitors;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -39,6 +39,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use futures::FutureExt as _;
 use futures::channel::oneshot;
+use parking_lot::RwLock;
 use rustix::process::{Resource, getrlimit};
 use tokio::net::TcpListener;
 
@@ -98,7 +99,7 @@ pub struct Settings {
 
 impl AppState {
     fn guard(&self) -> Guard {
-        self.guard.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.guard.read().clone()
     }
 
     fn admits(&self, headers: &HeaderMap) -> bool {
@@ -116,7 +117,7 @@ impl AppState {
     }
 
     fn settings(&self) -> Settings {
-        self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.settings.read().clone()
     }
 }
 
@@ -143,8 +144,8 @@ impl Port {
 
     /// Replaces the guard, the settings, and the source of queries, for all later requests.
     pub fn reconfigure(&self, guard: Guard, settings: Settings, source: SnapshotSource, limits: EngineLimits) {
-        *self.state.guard.write().unwrap_or_else(PoisonError::into_inner) = guard;
-        *self.state.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
+        *self.state.guard.write() = guard;
+        *self.state.settings.write() = settings;
         self.state.queries.reconfigure(source, limits);
     }
 }

@@ -3,9 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use crate::clock::Clock;
 use crate::daemon::Live;
@@ -84,14 +86,14 @@ impl QueryService {
 
     /// Sets a new source of the same archive, with another cache or retention, and new limits for engines.
     pub fn reconfigure(&self, place: SnapshotSource, engine: EngineLimits) {
-        *lock(&self.shared.place) = Arc::new(place);
-        *lock(&self.shared.engine) = engine;
-        lock(&self.shared.kept).snapshots.clear();
+        *self.shared.place.lock() = Arc::new(place);
+        *self.shared.engine.lock() = engine;
+        self.shared.kept.lock().snapshots.clear();
     }
 
     /// The current limits for engines.
     pub fn limits(&self) -> EngineLimits {
-        lock(&self.shared.engine).clone()
+        self.shared.engine.lock().clone()
     }
 
     /// The archive's absolute directory, if the whole archive is in it.
@@ -200,7 +202,7 @@ impl Shared {
         let committed = self.live.seqs().into_iter().filter(|(_, seq)| seq.0 > 0).map(|(team, _)| team);
         let now = self.clock.monotonic();
         let is_current = |at: Duration| self.live.shard().is_whole() || now.saturating_sub(at) < SNAPSHOT_AGE_MAX;
-        if let Some((_, teams)) = lock(&self.kept).teams.as_mut().filter(|(at, _)| is_current(*at)) {
+        if let Some((_, teams)) = self.kept.lock().teams.as_mut().filter(|(at, _)| is_current(*at)) {
             for team in committed {
                 if let Err(at) = teams.binary_search(&team) {
                     teams.insert(at, team);
@@ -210,12 +212,12 @@ impl Shared {
         }
         let mut teams = self.place().teams()?;
         teams.sort_unstable();
-        lock(&self.kept).teams = Some((now, teams.clone()));
+        self.kept.lock().teams = Some((now, teams.clone()));
         Ok(teams)
     }
 
     fn place(&self) -> Arc<SnapshotSource> {
-        lock(&self.place).clone()
+        self.place.lock().clone()
     }
 
     fn answer<T>(
@@ -240,14 +242,14 @@ impl Shared {
         if let Some(data) = self.cached_snapshot(teams)? {
             return Ok(data);
         }
-        let _one = lock(&self.reading);
+        let _one = self.reading.lock();
         if let Some(data) = self.cached_snapshot(teams)? {
             return Ok(data);
         }
         let now = self.clock.monotonic();
         let (data, extents) = self.place().snapshot(teams, |team, snapshot| self.live.with_state(team, snapshot))?;
         let data = Arc::new(data);
-        let mut kept = lock(&self.kept);
+        let mut kept = self.kept.lock();
         kept.snapshots.retain(|snapshot| snapshot.teams != teams);
         if kept.snapshots.len() >= SNAPSHOTS_KEPT_MAX {
             kept.snapshots.remove(0);
@@ -266,7 +268,7 @@ impl Shared {
     fn cached_snapshot(&self, teams: &[TeamId]) -> Result<Option<Arc<ViewData>>, ReportError> {
         let (now, seqs) = (self.clock.monotonic(), self.live.seqs());
         let cached = {
-            let mut kept = lock(&self.kept);
+            let mut kept = self.kept.lock();
             kept.snapshots.retain(|snapshot| snapshot.holds(&seqs));
             let cached = kept.snapshots.iter().find(|snapshot| snapshot.teams == teams);
             cached.map(|snapshot| (snapshot.data.clone(), snapshot.at, snapshot.extents.clone()))
@@ -276,7 +278,7 @@ impl Shared {
             return Ok(Some(data));
         }
         let is_current = extents == self.place().extents(teams)?;
-        let mut kept = lock(&self.kept);
+        let mut kept = self.kept.lock();
         match kept.of(teams, &data) {
             Some(snapshot) if is_current => snapshot.at = now,
             Some(_) => kept.snapshots.retain(|snapshot| !Arc::ptr_eq(&snapshot.data, &data)),
@@ -286,17 +288,17 @@ impl Shared {
     }
 
     fn engine(&self, teams: &[TeamId], needs: &Needs, data: &Arc<ViewData>) -> Result<Engine, ReportError> {
-        if let Some(snapshot) = lock(&self.kept).of(teams, data)
+        if let Some(snapshot) = self.kept.lock().of(teams, data)
             && let Some(at) = snapshot.idle.iter().position(|(known, _)| known == needs)
         {
             return Ok(snapshot.idle.swap_remove(at).1);
         }
-        let EngineLimits { limits, spill_parent } = lock(&self.engine).clone();
+        let EngineLimits { limits, spill_parent } = self.engine.lock().clone();
         Engine::open_needed(data, needs, limits, &spill_parent)?.confined()
     }
 
     fn return_engine(&self, teams: &[TeamId], needs: &Needs, data: &Arc<ViewData>, engine: Engine) {
-        if let Some(snapshot) = lock(&self.kept).of(teams, data) {
+        if let Some(snapshot) = self.kept.lock().of(teams, data) {
             if snapshot.idle.len() >= IDLE_MAX {
                 snapshot.idle.remove(0);
             }
@@ -328,7 +330,7 @@ struct Stop {
 
 impl Stop {
     fn watch(&self, interrupter: Interrupter) {
-        *lock(&self.interrupter) = Some(interrupter);
+        *self.interrupter.lock() = Some(interrupter);
     }
 
     fn is_asked(&self) -> bool {
@@ -364,15 +366,11 @@ impl Drop for StopOnDrop {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
             while !stop.ended.load(Ordering::Acquire) {
-                if let Some(interrupter) = &*lock(&stop.interrupter) {
+                if let Some(interrupter) = &*stop.interrupter.lock() {
                     interrupter.interrupt();
                 }
                 clock.sleep(STOP_EVERY).await;
             }
         });
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

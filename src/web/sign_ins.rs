@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use ring::rand::{SecureRandom as _, SystemRandom};
 
 use crate::model::{Digest, Instant};
@@ -52,7 +52,7 @@ impl SignIns {
         let mut secret = [0; 32];
         SystemRandom::new().fill(&mut secret)?;
         let cookie = hex::encode(secret);
-        let mut open = lock(&self.open);
+        let mut open = self.open.lock();
         if open.len() >= SIGN_INS_MAX
             && let Some(first) = open.iter().min_by_key(|(_, sign_in)| sign_in.until).map(|(id, _)| *id)
         {
@@ -65,13 +65,13 @@ impl SignIns {
     /// The sign-in of a cookie, if it is still valid.
     pub fn find(&self, token: Digest, cookie: &str, now: Instant) -> Option<Digest> {
         let id = id_of(cookie);
-        let sign_in = *lock(&self.open).get(&id)?;
+        let sign_in = *self.open.lock().get(&id)?;
         (sign_in.token == token && now <= sign_in.until).then_some(id)
     }
 
     /// Ends the sign-in of a cookie.
     pub fn close(&self, cookie: &str) {
-        lock(&self.open).remove(&id_of(cookie));
+        self.open.lock().remove(&id_of(cookie));
     }
 
     /// Counts an attempt of `peer`.
@@ -79,7 +79,7 @@ impl SignIns {
     /// # Errors
     /// After too many attempts: the time until the next one is allowed.
     pub fn try_once(&self, peer: SocketAddr, now: Duration) -> Result<(), Duration> {
-        let mut tries = lock(&self.tries);
+        let mut tries = self.tries.lock();
         let Attempts { all, by_machine } = &mut *tries;
         all.restart_if_over(now);
         by_machine.retain(|_, window| now < window.since + SPAN);
@@ -96,7 +96,7 @@ impl SignIns {
 
     /// Resets the count after a correct token.
     pub fn succeed(&self, peer: SocketAddr) {
-        let mut tries = lock(&self.tries);
+        let mut tries = self.tries.lock();
         tries.all.count = tries.all.count.saturating_sub(1);
         if let Some(own) = tries.by_machine.get_mut(&machine(peer)) {
             own.count = own.count.saturating_sub(1);
@@ -125,10 +125,6 @@ pub fn machine(peer: SocketAddr) -> IpAddr {
 /// The map holds digests, not the secrets.
 fn id_of(cookie: &str) -> Digest {
     Digest::with_domain("annals port session\n", &[cookie.as_bytes()])
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! A cache of team names: a page shows many, and each name is in a file of its own.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::model::TeamId;
 use crate::report::{SnapshotSource, TeamNames};
@@ -27,7 +29,7 @@ impl TeamNameCache {
         teams: &[TeamId],
         files: &BTreeMap<TeamId, Option<String>>,
     ) -> Arc<TeamNames> {
-        let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cached = self.cached.lock();
         let mut changed: Option<TeamNames> = None;
         for team in teams {
             let file = match (files.get(team), cached.files.contains_key(team)) {

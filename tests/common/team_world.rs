@@ -1,7 +1,7 @@
 //! A team in memory, with paged answers in virtual time, and rounds of the pipeline over it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use annals::api::{
@@ -17,6 +17,7 @@ use annals::pipeline::{
 use annals::store::{MemoryStore, Store};
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use parking_lot::{Mutex, MutexGuard};
 
 pub fn at(text: &str) -> Instant {
     text.parse().unwrap()
@@ -90,7 +91,7 @@ impl World {
     }
 
     pub fn team(&self) -> MutexGuard<'_, Team> {
-        self.team.lock().unwrap()
+        self.team.lock()
     }
 
     pub fn set_now(&self, now: &str) {
@@ -99,11 +100,11 @@ impl World {
 
     /// A hook before each answer. It may change the team or fail the request.
     pub fn on_ask(&self, hook: impl FnMut(&Ask<'_>, &mut Team) -> Option<ApiError> + Send + 'static) {
-        *self.hook.lock().unwrap() = Some(Box::new(hook));
+        *self.hook.lock() = Some(Box::new(hook));
     }
 
     pub fn calm(&self) {
-        *self.hook.lock().unwrap() = None;
+        *self.hook.lock() = None;
     }
 
     pub async fn round(self: &Arc<Self>, settings: &Settings) -> TeamRound {
@@ -185,7 +186,7 @@ impl World {
 
     fn answer<T: Clone + Send + 'static>(&self, ask: &Ask<'_>, make: impl FnOnce(&Team) -> T) -> Answer<'_, T> {
         let mut team = self.team();
-        let failure = self.hook.lock().unwrap().as_mut().and_then(|hook| hook(ask, &mut team));
+        let failure = self.hook.lock().as_mut().and_then(|hook| hook(ask, &mut team));
         let answer = match failure {
             Some(error) => Err(error),
             None => {

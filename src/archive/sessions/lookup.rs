@@ -1,7 +1,9 @@
 //! Finds the archived sessions of some connections.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::model::{ConnectionId, ConnectionIds, Dataset, FileRole, SessionRow};
 use crate::store::Store;
@@ -50,7 +52,7 @@ impl Lookup {
         if ids.is_empty() {
             return Ok(found);
         }
-        let mut filters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut filters = self.0.lock();
         // Drop the filters of removed files.
         filters.retain(|path, _| state.files.contains_key(path));
         for file in state.files_of(Dataset::Sessions).filter(|file| file.role != FileRole::Open) {

@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
-use std::sync::{Mutex, MutexGuard};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use super::super::{LedgerLine, VerifyOptions, verify};
 use super::*;
@@ -45,7 +46,7 @@ impl Unsyncable {
     }
 
     fn log(&self) -> MutexGuard<'_, Log> {
-        self.log.lock().unwrap()
+        self.log.lock()
     }
 
     fn next_sync(&self) -> bool {

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, mpsc};
+use std::sync::mpsc;
 use std::thread::scope;
+
+use parking_lot::Mutex;
 
 use crate::store::{Blob, FileWriter, Guard, Listed, MemoryStore, StoreError, Tail};
 
@@ -80,7 +82,7 @@ impl Store for Lockless {
 
     fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
         let is_commit = self.files.load(Ordering::SeqCst) > 0;
-        if let Some(meanwhile) = is_commit.then(|| self.before_append.lock().unwrap().take()).flatten() {
+        if let Some(meanwhile) = is_commit.then(|| self.before_append.lock().take()).flatten() {
             meanwhile();
         }
         let before = self.inner.list("ledger")?;

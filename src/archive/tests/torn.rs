@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use fastrand::Rng;
+use parking_lot::Mutex;
 
 use super::super::{Copy, FaultCode, Signer, VerifyOptions, verify};
 use super::torn_disk::{DiskState, Files, Lie, TornDisk, store_of};
@@ -113,7 +113,7 @@ fn check_clean(archive: &Archive) -> Result<(), String> {
 fn check_all(states: impl Iterator<Item = State> + Send) -> (usize, Option<String>) {
     let (states, is_over) = (Mutex::new(states.enumerate()), AtomicBool::new(false));
     let next = || {
-        let mut states = states.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut states = states.lock();
         if is_over.load(Ordering::SeqCst) { None } else { states.next() }
     };
     let check = || {

@@ -9,10 +9,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use fastrand::Rng;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::model::Instant;
 use crate::store::{Blob, FileWriter, Guard, Listed, MemoryStore, Store, StoreError, Tail, later_name};
@@ -227,7 +228,7 @@ impl TornDisk {
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap()
+        self.inner.lock()
     }
 
     /// Performs one step, and records the disk.

@@ -1,6 +1,6 @@
 //! The files that `vacuum` removes and keeps: alone, beside a commit, a reader and a second writer, and interrupted.
 
-use std::sync::Mutex;
+use parking_lot::Mutex;
 
 use super::super::{FaultCode, ObsoleteFiles, VerifyOptions, verify};
 use super::*;
@@ -218,7 +218,7 @@ fn a_file_that_a_concurrent_commit_names_is_kept() {
         let pending = Mutex::new(Some(next));
         let hook = move |directory: &str| {
             if directory == "tables/connections/team=acme"
-                && let Some(next) = pending.lock().unwrap().take()
+                && let Some(next) = pending.lock().take()
             {
                 // Its files have old times here, as with a wrong clock.
                 let _ = writer(&again).commit(next, later).unwrap();

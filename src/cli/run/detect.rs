@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{DataType, Field, SchemaRef};
 use arrow::util::display::array_value_to_string;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::clock::Clock;
 use crate::config::{Config, Rule};
@@ -235,7 +236,7 @@ struct Stop {
 
 impl Stop {
     fn running(&self) -> MutexGuard<'_, Option<Interrupter>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+        self.running.lock()
     }
 
     fn watch(&self, interrupter: Option<Interrupter>) {

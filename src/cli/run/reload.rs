@@ -1,7 +1,5 @@
 //! SIGHUP: the daemon reads its configuration again, and applies the whole of it or nothing.
 
-use std::sync::PoisonError;
-
 use crate::archive::{Archive, Signer};
 use crate::config::Config;
 use crate::daemon::DaemonCommand;
@@ -32,7 +30,7 @@ impl Running {
         check_unchanged(&self.config, &config)?;
         self.args.catalog.load(&config)?;
         let (edges, token) = edges(&config, &self.clock, &self.counts, &self.pause, &self.metrics)?;
-        token.follow(&self.token.lock().unwrap_or_else(PoisonError::into_inner));
+        token.follow(&self.token.lock());
         let watch = self.watch(&config)?;
         let publishing = Schedule::of(self, &config)?;
         let signer = reading::signer(&config)?;
@@ -60,7 +58,7 @@ impl Running {
         }
         files::make_private(config.group_readable);
         self.archive.set_signer(signer);
-        *self.token.lock().unwrap_or_else(PoisonError::into_inner) = token;
+        *self.token.lock() = token;
         let reload = (edges.with_expiry(expiry(&config, &self.archive)), config.schedule.clone());
         self.config = config;
         let _ = self.commands.unbounded_send(DaemonCommand::Reload(Box::new(reload)));

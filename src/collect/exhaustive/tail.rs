@@ -65,9 +65,9 @@ fn follow_and_settle(case: Case, changes: u32, prefix: Vec<usize>, tally: &mut T
     let mut run = Follow::default();
     let ((), service) = on(Service::new(case, changes, prefix), |lists, asked, service| {
         for _ in 0..POLLS {
-            let before = service.lock().unwrap().events.clone();
+            let before = service.lock().events.clone();
             run.poll(&lists, asked);
-            let service = service.lock().unwrap();
+            let service = service.lock();
             let stayed = service.events.iter().filter(|event| owned(event) && !service.late.contains(event));
             run.missed |= case.ids && run.lacks(case, stayed.filter(|event| before.contains(event)));
         }

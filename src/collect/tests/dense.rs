@@ -1,9 +1,10 @@
 //! The cost of reading a dense stretch: the reader cuts it where the first walk stopped, and requests no page three
 //! times.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use futures::FutureExt;
+use parking_lot::Mutex;
 
 use super::super::*;
 use super::page_source::Pages;
@@ -27,7 +28,7 @@ struct Dense {
 
 impl Dense {
     fn answer(&self, query: &PageQuery) -> Page {
-        let mut asked = self.asked.lock().unwrap();
+        let mut asked = self.asked.lock();
         asked.0 += 1;
         let seconds = query.start.max(START)..(query.stop + 1).min(START + SECONDS);
         let event = |(second, number): (i64, usize)| {
@@ -52,7 +53,7 @@ impl Pages for Dense {
     }
 
     fn note_reread(&self, is_same: bool) {
-        self.asked.lock().unwrap().1 += u32::from(is_same);
+        self.asked.lock().1 += u32::from(is_same);
     }
 }
 
@@ -70,7 +71,7 @@ fn read(source: Dense) -> (u32, u32) {
         (events, end) = (events + segment.events.len(), segment.range.end);
     }
     assert_eq!((events, end), (usize::try_from(SECONDS).unwrap() + source.burst, range.end));
-    *source.asked.lock().unwrap()
+    *source.asked.lock()
 }
 
 #[test]

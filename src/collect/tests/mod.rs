@@ -8,10 +8,11 @@ mod tail;
 mod walk_pages;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::FutureExt;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::*;
 use crate::api::{ApiError, Page, PageQuery, Served};
@@ -61,7 +62,7 @@ impl Service {
     }
 
     fn state(&self) -> MutexGuard<'_, Script> {
-        self.0.lock().unwrap()
+        self.0.lock()
     }
 }
 

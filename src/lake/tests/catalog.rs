@@ -1,6 +1,8 @@
 //! The catalog beside a slow store and damaged tables.
 
-use std::sync::{Mutex, mpsc};
+use std::sync::mpsc;
+
+use parking_lot::Mutex;
 
 use super::*;
 use crate::archive::version_path;
@@ -23,8 +25,8 @@ fn a_slow_store_delays_only_the_request_that_reads_it() {
         let is_slow = Arc::clone(&is_slow);
         move |directory: &str| {
             if directory.ends_with("metadata") && is_slow.load(std::sync::atomic::Ordering::SeqCst) {
-                let _ = entered.lock().unwrap().send(());
-                let _ = gate.lock().unwrap().recv();
+                let _ = entered.lock().send(());
+                let _ = gate.lock().recv();
             }
         }
     };

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::api::EventSource;
 use crate::archive::ArchiveError;
@@ -54,7 +56,7 @@ impl TeamContext {
     }
 
     pub fn deferred(&self) -> MutexGuard<'_, Deferred> {
-        self.deferred.lock().unwrap_or_else(PoisonError::into_inner)
+        self.deferred.lock()
     }
 
     /// Whether a read point may vouch for the stream: this round read everything up to its start.

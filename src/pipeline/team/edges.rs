@@ -1,7 +1,9 @@
 //! The edges of one team's round, and the state of the team in this process.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::archive::{ArchiveError, TeamState, TeamWriter};
 use crate::clock::Clock;
@@ -37,7 +39,7 @@ impl TeamEdges {
 
     /// The team's writer. Waits for a running commit.
     pub fn writer(&self) -> MutexGuard<'_, TeamWriter> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+        self.writer.lock()
     }
 
     /// Reads the archive's state as of the last commit.
@@ -54,6 +56,6 @@ impl TeamEdges {
         act: impl FnOnce(&mut TeamWriter) -> Result<T, ArchiveError> + Send + 'static,
     ) -> Result<T, ArchiveError> {
         let writer = self.writer.clone();
-        self.workers.run(move || act(&mut writer.lock().unwrap_or_else(PoisonError::into_inner))).await
+        self.workers.run(move || act(&mut writer.lock())).await
     }
 }

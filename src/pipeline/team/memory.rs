@@ -2,8 +2,10 @@
 //! that stay valid for a while.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::archive::ReadPoint;
 use crate::clock::Clock;
@@ -80,7 +82,7 @@ impl TeamMemory {
     }
 
     fn state(&self) -> MutexGuard<'_, MemoryState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// The plan's span, if it was read recently.

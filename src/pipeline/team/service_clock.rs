@@ -1,7 +1,9 @@
 //! The service's clock, which determines all ages.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::clock::Clock;
 use crate::model::Instant;
@@ -23,7 +25,7 @@ impl ServiceClock {
     }
 
     fn offsets(&self) -> MutexGuard<'_, VecDeque<Instant>> {
-        self.offsets.lock().unwrap_or_else(PoisonError::into_inner)
+        self.offsets.lock()
     }
 
     /// Forgets all dates.

@@ -23,11 +23,12 @@ mod zipped;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::json;
 
@@ -189,7 +190,7 @@ fn write_reports(
     let mut other = engine.second_connection()?;
     let tree = Mutex::new(tree);
     let waiting = Mutex::new(reports.iter().enumerate());
-    let take = || lock(&waiting).next();
+    let take = || waiting.lock().next();
     let write_some = |engine: &mut Engine| -> Result<Vec<_>, ReportError> {
         let mut written = Vec::new();
         while let Some((at, (report, asked))) = take() {
@@ -210,10 +211,6 @@ fn write_reports(
     Ok(written.into_iter().map(|(_, done)| done).collect())
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// A report's rows as CSV and Parquet in one pass, on a thread each; its page; and its query.
 fn write_one(
     engine: &mut Engine,
@@ -224,7 +221,7 @@ fn write_one(
     let run = engine.run(report, asked)?;
     let stem = format!("{}-{}", report.id.to_lowercase(), report.name);
     let file = |ending: &str| format!("reports/{stem}.{ending}");
-    let create = |ending: &str| lock(tree).create(&file(ending));
+    let create = |ending: &str| tree.lock().create(&file(ending));
     let (mut csv, mut parquet) = (create("csv")?, create("parquet")?);
     let mut rows = FirstRows::new(PAGE_ROWS_MAX);
     let about = serde_json::to_string(run.about()).expect("BUG: a statement is plain data");
@@ -244,13 +241,13 @@ fn write_one(
         as_csv.ended().and(as_parquet.ended()).and(made)
     })?;
     for written in [csv, parquet] {
-        lock(tree).keep(written)?;
+        tree.lock().keep(written)?;
     }
     let beside = ["csv", "parquet"].map(|ending| (ending.to_uppercase(), format!("{stem}.{ending}")));
     let mut section = Section::of(&run, rows, beside.to_vec())?;
     let page = report_page(&run, &section)?;
-    lock(tree).put(&file("html"), page.as_bytes())?;
-    lock(tree).put(&format!("sql/{stem}.sql"), report.text.as_bytes())?;
+    tree.lock().put(&file("html"), page.as_bytes())?;
+    tree.lock().put(&format!("sql/{stem}.sql"), report.text.as_bytes())?;
     let links = ["csv", "parquet", "html"].map(|ending| (ending.to_uppercase(), file(ending)));
     section.shorten(INDEX_ROWS_MAX, links.to_vec());
     Ok((run.about().clone(), section))

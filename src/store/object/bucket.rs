@@ -1,14 +1,15 @@
 //! The requests to a bucket, which block until the answer, and the meaning of their errors.
 
 use std::io::Write;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 use object_store::path::Path;
 use object_store::{Error, ObjectMeta, ObjectStore as Client, ObjectStoreExt, PutMode, RetryConfig};
+use parking_lot::Mutex;
 use tokio::runtime::Runtime;
 
 use crate::model::{BucketLocation, Instant};
@@ -76,11 +77,11 @@ impl Bucket {
 
     /// Sets where this machine keeps listed objects; `None` ends it.
     pub(super) fn keep_objects(&self, kept: Option<KeptObjects>) {
-        *self.kept_objects.lock().unwrap_or_else(PoisonError::into_inner) = kept.map(Arc::new);
+        *self.kept_objects.lock() = kept.map(Arc::new);
     }
 
     fn kept_objects(&self) -> Option<Arc<KeptObjects>> {
-        self.kept_objects.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.kept_objects.lock().clone()
     }
 
     pub(super) fn keeps_objects(&self) -> bool {

@@ -1,13 +1,14 @@
 //! The HTTP client of a bucket, which reads the store's clock from every answer.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpRequest, HttpResponse, HttpService, ReqwestConnector,
 };
+use parking_lot::Mutex;
 
 use crate::model::Instant;
 
@@ -40,7 +41,7 @@ pub(super) struct Connector {
 impl Connector {
     /// The client that was made last.
     pub(super) fn newest(&self) -> Option<HttpClient> {
-        self.newest.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.newest.lock().clone()
     }
 }
 
@@ -50,7 +51,7 @@ impl HttpConnector for Connector {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let inner = ReqwestConnector::default().connect(options)?;
         let client = HttpClient::new(Connection { inner, clock: self.clock.clone() });
-        *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = Some(client.clone());
+        *self.newest.lock() = Some(client.clone());
         Ok(client)
     }
 }

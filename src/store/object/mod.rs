@@ -25,10 +25,11 @@ mod versions;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use object_store::path::Path;
+use parking_lot::Mutex;
 
 use crate::model::path::LEDGER;
 use crate::model::{BucketLocation, Instant};
@@ -127,7 +128,7 @@ impl ObjectStore {
     fn journal(&self, directory: &str, extension: Extension) -> Arc<Mutex<Journal>> {
         let key = (directory.to_owned(), extension);
         let new = || Arc::new(Mutex::new(Journal::new(directory, extension)));
-        lock(&self.inner.journals).entry(key).or_insert_with(new).clone()
+        self.inner.journals.lock().entry(key).or_insert_with(new).clone()
     }
 
     /// The files of a team's ledger, with its days joined from their parts.
@@ -136,7 +137,7 @@ impl ObjectStore {
         let mut listed = Vec::new();
         for extension in Extension::ALL {
             let journal = self.journal(directory, extension);
-            let mut journal = lock(&journal);
+            let mut journal = journal.lock();
             if journal.may_exist(&objects, &below) {
                 match journal.refresh(self.bucket(), Some((&objects, &below))) {
                     // A list reports irregular objects; reads and appends refuse them.
@@ -164,7 +165,7 @@ impl ObjectStore {
         let mut found = Vec::new();
         for extension in Extension::ALL {
             let journal = self.journal(directory, extension);
-            match lock(&journal).altered_parts(self.bucket()) {
+            match journal.lock().altered_parts(self.bucket()) {
                 Err(StoreError::Irregular { path, what }) => found.push(Rewritten { path, what }),
                 altered => found.extend(altered?),
             }
@@ -209,7 +210,7 @@ impl Store for ObjectStore {
             None => self.bucket().read(path)?.ok_or_else(missing),
             Some(file) => {
                 let journal = self.journal(file.directory, file.extension);
-                lock(&journal).read(self.bucket(), file.day, None)?.ok_or_else(missing)
+                journal.lock().read(self.bucket(), file.day, None)?.ok_or_else(missing)
             }
         }
     }
@@ -218,7 +219,7 @@ impl Store for ObjectStore {
         let missing = || StoreError::NotFound { path: path.to_owned() };
         if let Some(file) = LedgerFile::parse(path) {
             let journal = self.journal(file.directory, file.extension);
-            return lock(&journal).read(self.bucket(), file.day, Some(bytes))?.ok_or_else(missing);
+            return journal.lock().read(self.bucket(), file.day, Some(bytes))?.ok_or_else(missing);
         }
         if bytes > KEPT_OBJECT_BYTES_MAX || !self.bucket().keeps_objects() {
             return self.read(path);
@@ -231,8 +232,8 @@ impl Store for ObjectStore {
 
     fn forget(&self) {
         self.bucket().keep_objects(None);
-        let journals: Vec<_> = lock(&self.inner.journals).values().cloned().collect();
-        journals.iter().for_each(|journal| lock(journal).forget());
+        let journals: Vec<_> = self.inner.journals.lock().values().cloned().collect();
+        journals.iter().for_each(|journal| journal.lock().forget());
     }
 
     fn list(&self, directory: &str) -> Result<Vec<Listed>, StoreError> {
@@ -271,7 +272,7 @@ impl Store for ObjectStore {
             return Err(StoreError::Irregular { path: path.to_owned(), what });
         };
         let journal = self.journal(file.directory, file.extension);
-        lock(&journal).append(self.bucket(), file.day, tail, bytes)
+        journal.lock().append(self.bucket(), file.day, tail, bytes)
     }
 
     fn create_new(&self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
@@ -331,8 +332,4 @@ impl Store for ObjectStore {
         let once = in_ledger.filter(|(path, _)| names::is_written_once(path));
         Ok(once.map(|(path, what)| Rewritten { path, what }).collect())
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -13,8 +13,8 @@ use object_store::{Error, MultipartUpload, ObjectStore as Client, ObjectStoreExt
 use crate::model::path::MANIFEST;
 
 use super::super::{FileWriter, Store, StoreError, Verb};
+use super::ObjectStore;
 use super::names::LedgerFile;
-use super::{ObjectStore, lock};
 
 /// Larger files are uploaded in parts of this size.
 const PART_BYTES: u64 = 16 << 20;
@@ -59,7 +59,7 @@ impl FileWriter for Upload {
             (if is_once { store.create_new(path, &content) } else { bucket.put(path, content.into()) })?;
         }
         if let Some(day) = LedgerFile::parse(path) {
-            lock(&store.journal(day.directory, day.extension)).forget();
+            store.journal(day.directory, day.extension).lock().forget();
         }
         Ok(())
     }

@@ -1,6 +1,5 @@
-use std::sync::Mutex;
-
 use futures::{FutureExt, join};
+use parking_lot::Mutex;
 
 use super::*;
 use crate::archive::{Archive, TeamState};

@@ -7,6 +7,7 @@ use std::time::Duration;
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use clap::Args;
 
+use crate::alert::check_program;
 use crate::api::TokenSource;
 use crate::archive::{Archive, ArchiveError};
 use crate::config::{Config, open_to_others, readable_by_others};
@@ -204,7 +205,7 @@ fn archive(config: &Config, place: &ArchivePlace) -> Vec<Check> {
     }
 }
 
-/// The settings that `sync`, `run` or a query refuses at its start; nothing if there are none.
+/// The settings that `sync`, `run` or a query refuses at its start, or that lose every alert; nothing if there are none.
 fn refusals(config: &Config) -> Vec<Check> {
     let spill = limits::spill_parent(config);
     let spilling = tempfile::tempdir_in(&spill)
@@ -213,6 +214,7 @@ fn refusals(config: &Config) -> Vec<Check> {
     let found = [
         ("signing", reading::signer(config).map(drop).map_err(rendered)),
         ("signing", expected_keys(config).map(drop).map_err(rendered)),
+        ("alerts", check_program(&config.alerts)),
         ("port", Guard::new(&config.http).map(drop).map_err(|error| error.to_string())),
         ("spill", spilling.map(drop)),
     ];

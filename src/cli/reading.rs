@@ -1,6 +1,6 @@
 //! Builds the clock, the event source, the archive and the settings from the configuration, for the verbs that read the service.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -169,7 +169,7 @@ fn check_may_begin(directory: &Path) -> Result<(), String> {
 /// The key that signs the heads of commits, if one is configured.
 ///
 /// # Errors
-/// When a key cannot be read.
+/// When a key cannot be read, or only the previous key is configured.
 pub fn signer(config: &Config) -> Result<Option<Arc<Signer>>, Error> {
     signer_of(config, false)
 }
@@ -179,12 +179,16 @@ pub fn signer(config: &Config) -> Result<Option<Arc<Signer>>, Error> {
 /// # Errors
 /// As [`signer`].
 pub fn signer_of(config: &Config, signs_all: bool) -> Result<Option<Arc<Signer>>, Error> {
-    let signing = &config.signing;
-    let Some(path) = &signing.key_file else { return Ok(None) };
-    let key = secret_key("signing.key_file", path)?;
-    let previous = signing.previous_key_file.as_deref();
-    let previous = previous.map(|path| secret_key("signing.previous_key_file", path)).transpose()?;
-    Ok(Some(Arc::new(Signer { key, previous, signs_all })))
+    let key_of = |place, path: &Option<PathBuf>| path.as_deref().map(|path| secret_key(place, path)).transpose();
+    let previous = key_of("signing.previous_key_file", &config.signing.previous_key_file)?;
+    match (key_of("signing.key_file", &config.signing.key_file)?, previous) {
+        (Some(key), previous) => Ok(Some(Arc::new(Signer { key, previous, signs_all }))),
+        (None, None) => Ok(None),
+        (None, Some(_)) => Err(Error::Usage(
+            "signing.previous_key_file: this key only hands over to the key of signing.key_file, which is missing: name the new key there"
+                .to_owned(),
+        )),
+    }
 }
 
 /// Reads a private key from a file. Logs a warning if other users can read the file.

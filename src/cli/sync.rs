@@ -112,9 +112,8 @@ pub async fn run(global: &Global, args: &SyncArgs) -> Result<Exit, Error> {
         let asked = teams::at_service(&*source, query::existing(&config)?.as_ref(), &args.team).await?;
         settings.teams = teams::own(asked, settings.shard)?;
     }
-    let place = query::archive_place(&config)?;
-    let archive =
-        reading::archive(&place, config.grace_at(&place.data), &clock)?.with_signer(reading::signer(&config)?);
+    let (place, signer) = (query::archive_place(&config)?, reading::signer(&config)?);
+    let archive = reading::archive(&place, config.grace_at(&place.data), &clock)?.with_signer(signer);
     let (round, unseen) = {
         let fleet = reading::fleet(source, archive, clock, settings.clone(), bars::for_stderr());
         let round = fleet.read_once().await?;

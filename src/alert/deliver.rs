@@ -13,6 +13,7 @@ use thiserror::Error;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
+use crate::certificates::client_fault;
 use crate::clock::Clock;
 use crate::config::Alerts;
 
@@ -24,8 +25,8 @@ const DEADLINE: Duration = Duration::from_secs(15);
 /// Why an alert did not arrive. Never contains the address.
 #[derive(Debug, Error)]
 pub enum DeliveryError {
-    #[error("the HTTP client for alerts.webhook cannot start")]
-    Client,
+    #[error("the HTTP client for alerts.webhook cannot start: {0}")]
+    Client(String),
     #[error("cannot reach the webhook: {0}")]
     Unreachable(&'static str),
     #[error("the webhook answered with status {0}")]
@@ -73,7 +74,7 @@ pub fn targets(config: &Alerts) -> Result<Vec<Target>, DeliveryError> {
         if address.expose_secret().starts_with("http://") {
             builder = builder.tls_certs_only([]);
         }
-        let client = builder.build().map_err(|_| DeliveryError::Client)?;
+        let client = builder.build().map_err(|error| DeliveryError::Client(client_fault(&error)))?;
         targets.push(Target::Webhook { client, address: address.clone() });
     }
     if !config.command.is_empty() {

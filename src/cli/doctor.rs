@@ -7,7 +7,7 @@ use std::time::Duration;
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use clap::Args;
 
-use crate::alert::check_program;
+use crate::alert::{check_program, targets};
 use crate::api::TokenSource;
 use crate::archive::{Archive, ArchiveError};
 use crate::config::{Config, open_to_others, readable_by_others};
@@ -214,6 +214,7 @@ fn refusals(config: &Config) -> Vec<Check> {
     let found = [
         ("signing", reading::signer(config).map(drop).map_err(rendered)),
         ("signing", expected_keys(config).map(drop).map_err(rendered)),
+        ("alerts", targets(&config.alerts).map(drop).map_err(|error| error.to_string())),
         ("alerts", check_program(&config.alerts)),
         ("port", Guard::new(&config.http).map(drop).map_err(|error| error.to_string())),
         ("spill", spilling.map(drop)),

@@ -151,7 +151,8 @@ pub fn check_no_data(location: &Location) -> Result<(), String> {
 }
 
 fn check_may_begin(directory: &Path) -> Result<(), String> {
-    output::check_outside_archives(directory)?;
+    // The caller found no archive here; another first command can have made one since.
+    output::check_outside_archives(&directory.join(".."))?;
     if directory.is_file() {
         return Err("this is a file: an archive needs a directory".to_owned());
     }
@@ -238,4 +239,25 @@ pub fn fleet(
 ) -> Fleet {
     let (archive, settings) = (Arc::new(archive), Arc::new(settings));
     Fleet { source, archive, clock, settings, workers: Workers::Threads, progress }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Another first command can make the archive after this one found none.
+    #[test]
+    fn a_new_archive_is_refused_inside_an_archive_but_not_at_its_place() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = ArchivePlace::whole(Location::Local(directory.path().join("archive")));
+        let grace = Duration::from_secs(86_400);
+        let made = archive(&place, grace, &clock()).unwrap();
+        let root = place.data.directory().unwrap();
+        assert_eq!(check_may_begin(root), Ok(()));
+        for inside in ["new", "locks", "tables/new"] {
+            let refused = check_may_begin(&root.join(inside)).unwrap_err();
+            assert!(refused.starts_with("this place is inside the archive at "), "{inside}: {refused}");
+        }
+        assert_eq!(archive(&place, grace, &clock()).unwrap().id(), made.id());
+    }
 }

@@ -153,6 +153,7 @@ pub fn check_no_data(location: &Location) -> Result<(), String> {
 fn check_may_begin(directory: &Path) -> Result<(), String> {
     // The caller found no archive here; another first command can have made one since.
     output::check_outside_archives(&directory.join(".."))?;
+    check_links(directory)?;
     if directory.is_file() {
         return Err("this is a file: an archive needs a directory".to_owned());
     }
@@ -165,6 +166,19 @@ fn check_may_begin(directory: &Path) -> Result<(), String> {
         Some(name) => Err(format!("this directory holds {name:?}: a new archive needs an empty directory of its own")),
         None => Ok(()),
     }
+}
+
+/// Refuses a link that leads nowhere: the system's message would not name it.
+fn check_links(path: &Path) -> Result<(), String> {
+    for place in path.ancestors() {
+        if let (Ok(target), Err(error)) = (std::fs::read_link(place), std::fs::metadata(place)) {
+            let (place, target) = (place.display(), target.display());
+            return Err(format!(
+                "{place} is a symbolic link to {target}, which cannot be opened: {error}: make that directory, or correct the link"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// The key that signs the heads of commits, if one is configured.

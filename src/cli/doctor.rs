@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use arrow::array::{ArrayRef, RecordBatch, StringArray};
+use arrow::array::{ArrayRef, StringArray};
 use clap::Args;
 
 use crate::alert::{check_program, targets};
@@ -13,7 +13,6 @@ use crate::archive::{Archive, ArchiveError};
 use crate::config::{Config, open_to_others, readable_by_others};
 use crate::error::{Error, Exit};
 use crate::model::{ArchivePlace, BucketLocation, Instant, Location, Stream};
-use crate::report::ReportError;
 use crate::store::{LocalStore, UnfinishedUpload, prove_store};
 use crate::web::Guard;
 
@@ -318,13 +317,11 @@ fn check_ledgers(config: &Config, place: &ArchivePlace) -> Result<Vec<Check>, Er
 
 fn print(checks: &[Check], output: &OutputArgs) -> Result<(), Error> {
     let column = |texts: Vec<&str>| -> ArrayRef { Arc::new(StringArray::from(texts)) };
-    let batch = RecordBatch::try_from_iter([
+    output.batch(&output::table([
         ("check", column(checks.iter().map(|check| check.name).collect())),
         ("result", column(checks.iter().map(|check| check.health.as_str()).collect())),
         ("detail", column(checks.iter().map(|check| check.detail.as_str()).collect())),
-    ]);
-    let batch = batch.map_err(|e| ReportError::Format { format: output.format().as_str(), detail: e.to_string() })?;
-    output.batch(&batch)
+    ]))
 }
 
 #[cfg(test)]

@@ -22,18 +22,19 @@ const CODE: [&str; 4] = ["src", "tests", "benches", "scripts"];
 const SKIPPED: [&str; 4] = [".git", "archive", "node_modules", "target"];
 
 /// Each room of `src/`, and the rooms it may use beside itself. `cli` and `lib` may use every room.
-const ROOMS: [(&str, &[&str]); 24] = [
+const ROOMS: [(&str, &[&str]); 25] = [
     ("model", &[]),
     ("clock", &["model"]),
     ("files", &[]),
+    ("certificates", &["files"]),
     ("planted", &[]),
     ("threads", &[]),
     ("error", &["model", "config", "api", "collect", "normalize", "archive", "lake", "report", "pipeline", "sandbox"]),
     ("config", &["model", "api", "files"]),
-    ("api", &["model", "clock", "files", "planted"]),
+    ("api", &["model", "certificates", "clock", "files", "planted"]),
     ("collect", &["model", "clock", "api", "planted"]),
     ("normalize", &["model", "api"]),
-    ("store", &["model", "clock", "files", "threads"]),
+    ("store", &["model", "certificates", "clock", "files", "threads"]),
     ("archive", &["model", "clock", "files", "planted", "store", "threads"]),
     ("lake", &["model", "archive", "store"]),
     ("correlate", &["model"]),
@@ -61,7 +62,7 @@ const ROOMS: [(&str, &[&str]); 24] = [
     ("daemon", &["model", "clock", "config", "api", "archive", "lake", "planted", "pipeline", "store"]),
     ("sandbox", &["model", "clock", "api"]),
     ("web", &["model", "clock", "config", "error", "files", "lake", "report", "pipeline", "daemon"]),
-    ("alert", &["model", "clock", "config", "files", "pipeline", "daemon"]),
+    ("alert", &["model", "certificates", "clock", "config", "files", "pipeline", "daemon"]),
     ("main", &["allocator", "cli"]),
     ("allocator", &[]),
     ("cli", &[]),

@@ -1,16 +1,19 @@
 //! Alert targets: a webhook that receives JSON, or a program that reads it.
 
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
 use futures::FutureExt;
 use reqwest::Client;
+use rustix::fs::{Access, access};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
 use thiserror::Error;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
+use crate::certificates::client_fault;
 use crate::clock::Clock;
 use crate::config::Alerts;
 
@@ -22,8 +25,8 @@ const DEADLINE: Duration = Duration::from_secs(15);
 /// Why an alert did not arrive. Never contains the address.
 #[derive(Debug, Error)]
 pub enum DeliveryError {
-    #[error("the HTTP client for alerts.webhook cannot start")]
-    Client,
+    #[error("the HTTP client for alerts.webhook cannot start: {0}")]
+    Client(String),
     #[error("cannot reach the webhook: {0}")]
     Unreachable(&'static str),
     #[error("the webhook answered with status {0}")]
@@ -71,13 +74,37 @@ pub fn targets(config: &Alerts) -> Result<Vec<Target>, DeliveryError> {
         if address.expose_secret().starts_with("http://") {
             builder = builder.tls_certs_only([]);
         }
-        let client = builder.build().map_err(|_| DeliveryError::Client)?;
+        let client = builder.build().map_err(|error| DeliveryError::Client(client_fault(&error)))?;
         targets.push(Target::Webhook { client, address: address.clone() });
     }
     if !config.command.is_empty() {
         targets.push(Target::Command(config.command.clone()));
     }
     Ok(targets)
+}
+
+/// Checks that the system can start the configured program, and starts nothing.
+///
+/// # Errors
+/// A sentence about the program.
+pub fn check_program(config: &Alerts) -> Result<(), String> {
+    let Some(program) = config.command.first() else { return Ok(()) };
+    let bad = |why: &str| Err(format!("alerts.command: {program}: {why}"));
+    let is_executable = |path: &Path| access(path, Access::EXEC_OK).is_ok();
+    if !program.contains('/') {
+        let directories = std::env::var_os("PATH").unwrap_or_default();
+        let is_in = |directory: PathBuf| is_executable(&directory.join(program)) && directory.join(program).is_file();
+        return match std::env::split_paths(&directories).any(is_in) {
+            true => Ok(()),
+            false => bad("no directory of PATH holds this program: install it, or give its whole path"),
+        };
+    }
+    match std::fs::metadata(program) {
+        Err(error) => bad(&format!("cannot find this program: {error}")),
+        Ok(found) if !found.is_file() => bad("this is no file: name a program"),
+        Ok(_) if !is_executable(Path::new(program)) => bad("this file is not executable: run chmod +x on it"),
+        Ok(_) => Ok(()),
+    }
 }
 
 impl Target {
@@ -172,6 +199,7 @@ async fn execute(words: &[String], body: Vec<u8>) -> Result<(), DeliveryError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
 
     #[test]
     fn no_secret_of_the_daemon_is_in_the_program_s_environment() {
@@ -196,6 +224,30 @@ mod tests {
         ] {
             assert_eq!(is_secret(name), is_hidden, "{name}");
         }
+    }
+
+    #[test]
+    fn a_program_that_cannot_start_is_named_with_the_reason() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name).display().to_string();
+        std::fs::File::create(at("file")).unwrap();
+        for (program, said) in [
+            (at("absent"), "cannot find this program: "),
+            (at(""), "this is no file: name a program"),
+            (at("file"), "this file is not executable: run chmod +x on it"),
+            ("no-such-program-of-annals".to_owned(), "no directory of PATH holds this program"),
+        ] {
+            let config = alerts(&format!("command = ['{program}']"));
+            let found = check_program(&config).unwrap_err();
+            assert!(found.starts_with(&format!("alerts.command: {program}: {said}")), "{found}");
+        }
+        for fit in ["", "command = ['sh', '-c', 'cat']", "command = ['/bin/sh']"] {
+            assert_eq!(check_program(&alerts(fit)), Ok(()), "{fit}");
+        }
+    }
+
+    fn alerts(text: &str) -> Alerts {
+        Config::of_text(Path::new("annals.toml"), &format!("[alerts]\n{text}\n")).unwrap().alerts
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::clock::Clock;
 use crate::config::Alerts;
 use crate::daemon::Live;
 
-pub use deliver::{DeliveryError, Target, targets};
+pub use deliver::{DeliveryError, Target, check_program, targets};
 pub use occurrence::{AlertState, Occurrence, Since, occurrences, test_alert};
 pub use sent_log::SentLog;
 

@@ -10,6 +10,7 @@ use reqwest::header::{ACCEPT, CACHE_CONTROL, HeaderMap, HeaderValue};
 use reqwest::{Client, Url};
 use tokio::sync::Semaphore;
 
+use crate::certificates::client_fault;
 use crate::model::{Stream, TeamId};
 
 use super::contract::{
@@ -298,18 +299,7 @@ fn client(base: &Url, options: &HttpOptions) -> Result<Client, SetupError> {
     if is_loopback(base) {
         builder = builder.no_proxy();
     }
-    builder.build().map_err(|error| SetupError::Client { reason: chain(&error) })
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(source) = next {
-        text.push_str(": ");
-        text.push_str(&source.to_string());
-        next = source.source();
-    }
-    text
+    builder.build().map_err(|error| SetupError::Client { reason: client_fault(&error) })
 }
 
 #[cfg(test)]

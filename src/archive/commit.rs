@@ -107,6 +107,11 @@ impl TeamWriter {
         &self.state
     }
 
+    /// The number of lines that have no signature, although a key is configured.
+    pub fn unsigned_lines(&self) -> u64 {
+        self.heads.as_ref().and_then(|heads| heads.unsigned_from).map_or(0, |first| self.state.seq.0 + 1 - first.0)
+    }
+
     pub(super) fn store(&self) -> &dyn Store {
         self.archive.store().as_ref()
     }

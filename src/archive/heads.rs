@@ -76,10 +76,9 @@ impl HeadLine {
             }
             _ => return Err("the line is neither a signature nor a key rotation".to_owned()),
         };
-        if line.encode().trim_end_matches('\n') == text {
-            Ok(line)
-        } else {
-            Err("the line is not in canonical form".to_owned())
+        match line.encode().trim_end_matches('\n') == text {
+            true => Ok(line),
+            false => Err("the line is not in canonical form".to_owned()),
         }
     }
 
@@ -120,8 +119,8 @@ pub struct HeadsWriter {
     archive_id: String,
     team: TeamKey,
     end: LedgerEnd,
-    /// More than one line is unsigned: somebody wrote without the key, so all later lines stay unsigned, too.
-    is_behind: bool,
+    /// The first of several unsigned lines: somebody wrote without the key, so all later lines stay unsigned, too.
+    pub(super) unsigned_from: Option<LedgerSeq>,
 }
 
 impl HeadsWriter {
@@ -139,7 +138,7 @@ impl HeadsWriter {
     ) -> Result<Self, ArchiveError> {
         let key = TeamKey::of(team);
         let (last, end) = recover(store, &key)?;
-        let mut writer = Self { signer, archive_id: archive_id.to_owned(), team: key, end, is_behind: false };
+        let mut writer = Self { signer, archive_id: archive_id.to_owned(), team: key, end, unsigned_from: None };
         let (signed, hash) = last.as_ref().map_or((LedgerSeq(0), GENESIS), HeadLine::signed);
         let (seq, head) = (replay.state.seq, replay.state.head);
         // The last line can be unsigned, and another writer of a bucket can have signed a line after the replay.
@@ -153,13 +152,11 @@ impl HeadsWriter {
             return Err(writer.refused(signed.0, format!("the signed line {signed} differs from the ledger's line")));
         }
         // After a line of another writer, the next append is refused.
-        let key = writer.signer.key.public();
-        if let Some(last) = last.as_ref().filter(|last| signed <= seq && last.key() != key) {
+        if let Some(last) = last.as_ref().filter(|last| signed <= seq && last.key() != writer.key()) {
             writer.rotate(store, signed, hash, last.key())?;
         }
-        writer.is_behind = signed.next() < seq && !writer.signer.signs_all;
-        if writer.is_behind {
-            let first = signed.next();
+        writer.unsigned_from = Some(signed.next()).filter(|first| *first < seq && !writer.signer.signs_all);
+        if let Some(first) = writer.unsigned_from {
             tracing::error!(%team, "lines {first} to {seq} are not signed, so no later line is signed: {SIGN_ALL}");
         } else if signed < seq {
             // The first signature vouches for all lines before it.
@@ -192,7 +189,7 @@ impl HeadsWriter {
     /// # Errors
     /// When the store fails; the next opening signs the line.
     pub fn sign(&mut self, store: &dyn Store, seq: LedgerSeq, hash: Digest, day: Instant) -> Result<(), StoreError> {
-        if self.is_behind {
+        if self.unsigned_from.is_some() {
             return Ok(());
         }
         let text = Head::new(&self.archive_id, &self.team, seq, hash).text();
@@ -242,8 +239,7 @@ impl HeadsWriter {
 
 /// The days that have signatures, oldest first.
 pub fn heads_days(store: &dyn Store, key: &TeamKey) -> Result<Vec<Instant>, StoreError> {
-    let listed = store.list(&ledger_of(key))?;
-    let days = listed.iter().filter_map(|entry| match ArchivePath::parse(&entry.path) {
+    let days = store.list(&ledger_of(key))?.into_iter().filter_map(|entry| match ArchivePath::parse(&entry.path) {
         Some(ArchivePath::Heads { day, .. }) => Some(day),
         _ => None,
     });

@@ -198,7 +198,7 @@ pub use event_key::EventKey;
 pub use expiry_record::{Expired, ExpiredRecord};
 pub use expiry_rules::KeptBy;
 pub use finding::{Finding, FindingKind};
-pub use heads::{HeadLine, Signer};
+pub use heads::{HeadLine, SIGN_ALL, Signer};
 pub use hold::{
     Hold, HoldAdded, HoldRecord, HoldReleased, HoldScope, Holds, check_hold_id, check_hold_text, covering,
     normal_subject,

@@ -71,8 +71,7 @@ impl Archive {
             let first = |directory| Ok(store.list(directory)?.into_iter().next().map(|found| found.path));
             Ok(first(TABLES)?.or(first(LEDGER)?))
         };
-        let found = read_manifest(store.as_ref())?;
-        if let Some(manifest) = found.filter(|_| matches!(has_data(), Ok(Some(_)))) {
+        if let Some(manifest) = read_manifest(store.as_ref())?.filter(|_| matches!(has_data(), Ok(Some(_)))) {
             manifest.check_ledger(store.as_ref())?;
             return Ok(Self::of(store, manifest));
         }

@@ -10,6 +10,7 @@ use reqwest::Client;
 use url::Url;
 
 use crate::archive::{Head, SecretKey, Signer};
+use crate::certificates::client_fault;
 use crate::config::{Config, is_inside_archive};
 use crate::error::{Error, Exit};
 use crate::model::TeamKey;
@@ -166,7 +167,7 @@ async fn post(address: &Url, heads: String) -> Result<(), Error> {
     if address.scheme() == "http" {
         builder = builder.tls_certs_only([]);
     }
-    let client = builder.build().map_err(|_| failed("the HTTP client cannot start".to_owned()))?;
+    let client = builder.build().map_err(|e| failed(format!("the HTTP client cannot start: {}", client_fault(&e))))?;
     let request = client.post(address.clone()).header("content-type", "text/plain; charset=utf-8").body(heads);
     let clock = reading::clock();
     let answer = tokio::select! {

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use crate::archive::{CacheError, CacheExtent};
 use crate::error::{Error, Exit};
 
-use super::output::OutputArgs;
+use super::output::{self, OutputArgs};
 use super::{Global, query};
 
 /// Show or clear the local cache of files from buckets
@@ -40,7 +40,7 @@ pub fn run(global: &Global, args: &CacheArgs) -> Result<Exit, Error> {
         CacheCommand::Status { output } => (cache.extent().map_err(failed)?, output),
         CacheCommand::Clear { output } => {
             let removed = cache.clear().map_err(failed)?;
-            super::output::say(&format!("removed {} files of {} bytes", removed.files, removed.bytes));
+            output::say(&format!("removed {} files of {} bytes", removed.files, removed.bytes));
             (cache.extent().map_err(failed)?, output)
         }
     };
@@ -56,5 +56,5 @@ fn table(directory: &str, extent: CacheExtent, bytes_max: u64) -> RecordBatch {
         ("bytes", count(extent.bytes)),
         ("bytes_max", count(bytes_max)),
     ];
-    RecordBatch::try_from_iter(columns).expect("BUG: columns of one length")
+    output::table(columns)
 }

@@ -4,15 +4,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use arrow::array::{ArrayRef, RecordBatch, StringArray};
+use arrow::array::{ArrayRef, StringArray};
 use clap::Args;
 
+use crate::alert::{check_program, targets};
 use crate::api::TokenSource;
 use crate::archive::{Archive, ArchiveError};
 use crate::config::{Config, open_to_others, readable_by_others};
 use crate::error::{Error, Exit};
 use crate::model::{ArchivePlace, BucketLocation, Instant, Location, Stream};
-use crate::report::ReportError;
 use crate::store::{LocalStore, UnfinishedUpload, test_bucket};
 use crate::web::Guard;
 
@@ -204,7 +204,7 @@ fn archive(config: &Config, place: &ArchivePlace) -> Vec<Check> {
     }
 }
 
-/// The settings that `sync`, `run` or a query refuses at its start; nothing if there are none.
+/// The settings that `sync`, `run` or a query refuses at its start, or that lose every alert; nothing if there are none.
 fn refusals(config: &Config) -> Vec<Check> {
     let spill = limits::spill_parent(config);
     let spilling = tempfile::tempdir_in(&spill)
@@ -213,6 +213,8 @@ fn refusals(config: &Config) -> Vec<Check> {
     let found = [
         ("signing", reading::signer(config).map(drop).map_err(rendered)),
         ("signing", expected_keys(config).map(drop).map_err(rendered)),
+        ("alerts", targets(&config.alerts).map(drop).map_err(|error| error.to_string())),
+        ("alerts", check_program(&config.alerts)),
         ("port", Guard::new(&config.http).map(drop).map_err(|error| error.to_string())),
         ("spill", spilling.map(drop)),
     ];
@@ -315,13 +317,11 @@ fn check_ledgers(config: &Config, place: &ArchivePlace) -> Result<Vec<Check>, Er
 
 fn print(checks: &[Check], output: &OutputArgs) -> Result<(), Error> {
     let column = |texts: Vec<&str>| -> ArrayRef { Arc::new(StringArray::from(texts)) };
-    let batch = RecordBatch::try_from_iter([
+    output.batch(&output::table([
         ("check", column(checks.iter().map(|check| check.name).collect())),
         ("result", column(checks.iter().map(|check| check.health.as_str()).collect())),
         ("detail", column(checks.iter().map(|check| check.detail.as_str()).collect())),
-    ]);
-    let batch = batch.map_err(|e| ReportError::Format { format: output.format().as_str(), detail: e.to_string() })?;
-    output.batch(&batch)
+    ]))
 }
 
 #[cfg(test)]

@@ -10,9 +10,8 @@ use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::model::{Instant, Location, TeamId};
 use crate::store::Unerased;
-use crate::web::plural;
 
-use super::output::{OutputArgs, say};
+use super::output::{OutputArgs, counted, say};
 use super::{Global, publish, query, reading, teams};
 
 mod prepared;
@@ -92,7 +91,7 @@ pub fn run(global: &Global, args: &EraseArgs) -> Result<Exit, Error> {
                 "{}: the roster joins the subject to {} that the order does not give: --dry-run lists each one in \
                  inventory_users; if it is the same person, give it as a further --subject",
                 order.order.id,
-                plural(further as u64, "user id")
+                counted(further as u64, "user id")
             ));
         }
     }
@@ -116,7 +115,7 @@ pub fn run(global: &Global, args: &EraseArgs) -> Result<Exit, Error> {
 fn dry_run(orders: &[Prepared], output: &OutputArgs) -> Result<Exit, Error> {
     output.batch(&tables::found(orders))?;
     for Prepared { order, found, holds, .. } in orders {
-        let rows = plural(found.rows.len() as u64, "row");
+        let rows = counted(found.rows.len() as u64, "row");
         say(&format!("{} would replace the subject in {rows} of {}: nothing was changed", order.id, found.all));
         if let Some(files) = found.unnamed() {
             say(&format!("{} would remove {files}", order.id));

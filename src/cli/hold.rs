@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BooleanArray, RecordBatch, StringArray, UInt64Array};
+use arrow::array::{ArrayRef, BooleanArray, StringArray, UInt64Array};
 use clap::{Args, Subcommand};
 
 use crate::archive::{
@@ -218,7 +218,7 @@ fn list(config: &Config, args: &ListArgs) -> Result<Exit, Error> {
         Arc::new(all.iter().map(|(_, hold)| hold.released.as_ref().and_then(text)).collect::<StringArray>())
     };
     let time = |at: Option<Instant>| at.map(|at| at.to_string());
-    let columns: Vec<(&str, ArrayRef)> = vec![
+    let columns: [(&str, ArrayRef); 12] = [
         ("hold_id", texts(&|hold| Some(hold.id.clone()))),
         ("team_id", Arc::new(all.iter().map(|(team, _)| Some(team.as_str())).collect::<StringArray>())),
         ("scope", texts(&|hold| Some(hold.scope.into_str().to_owned()))),
@@ -232,6 +232,6 @@ fn list(config: &Config, args: &ListArgs) -> Result<Exit, Error> {
         ("release_reason", released(&|release| Some(release.reason.clone()))),
         ("ledger_seq", Arc::new(all.iter().map(|(_, hold)| Some(hold.seq.0)).collect::<UInt64Array>())),
     ];
-    args.output.batch(&RecordBatch::try_from_iter(columns).expect("BUG: columns of one length"))?;
+    args.output.batch(&output::table(columns))?;
     Ok(Exit::Done)
 }

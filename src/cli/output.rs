@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write, stderr, stdout};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use arrow::array::RecordBatch;
+use arrow::array::{ArrayRef, RecordBatch};
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use tempfile::NamedTempFile;
 
@@ -231,6 +231,12 @@ pub fn shell_word(path: &Path) -> String {
 pub fn print(bytes: &[u8]) -> Result<(), Error> {
     let mut out = stdout().lock();
     ignoring_closed(out.write_all(bytes).and_then(|()| out.flush()).map_err(Error::output))
+}
+
+/// The rows of a verb's result. Each column may lack a value, so that the schema does not depend on the rows.
+pub fn table<const N: usize>(columns: [(&str, ArrayRef); N]) -> RecordBatch {
+    let columns = columns.map(|(name, values)| (name, values, true));
+    RecordBatch::try_from_iter_with_nullable(columns).expect("BUG: columns of one length")
 }
 
 /// `1 team`, `3260 teams`: without separators, because scripts read these lines.

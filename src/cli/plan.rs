@@ -215,8 +215,7 @@ fn batch(rows: &[Row]) -> RecordBatch {
         ("requests", numbers(|row| Some(row.estimate.requests))),
         ("seconds_to_loss", numbers(|row| row.left.map(|left| left.as_secs()))),
     ];
-    let columns = columns.map(|(name, values)| (name, values, true));
-    RecordBatch::try_from_iter_with_nullable(columns).expect("BUG: columns of one length")
+    output::table(columns)
 }
 
 fn table(rows: &[Row], names: &TeamNames) -> comfy_table::Table {

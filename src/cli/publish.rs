@@ -13,7 +13,7 @@ use crate::model::path::metadata_of;
 use crate::model::saturating_sum;
 use crate::store::StoreError;
 
-use super::output::{OutputArgs, say};
+use super::output::{self, OutputArgs, say};
 use super::{Global, query};
 
 /// Publish each dataset as an Apache Iceberg table, which other engines read without this program
@@ -109,7 +109,7 @@ fn differences(all: &[CheckedTable]) -> RecordBatch {
         ("object", text(|(_, difference)| difference.object.clone())),
         ("detail", text(|(_, difference)| difference.detail.clone())),
     ];
-    RecordBatch::try_from_iter(columns).expect("BUG: columns of one length")
+    output::table(columns)
 }
 
 /// The address of the archive for readers of its tables.
@@ -136,5 +136,5 @@ fn table(all: &[Published]) -> RecordBatch {
         ("files", number(|table| table.files)),
         ("rows", number(|table| table.rows)),
     ];
-    RecordBatch::try_from_iter(columns).expect("BUG: columns of one length")
+    output::table(columns)
 }

@@ -88,5 +88,5 @@ fn table(all: &[(TeamId, RetriedByReason)]) -> RecordBatch {
         ("released", Arc::new(rows().map(|(.., count)| Some(count.released)).collect::<UInt64Array>())),
         ("kept", Arc::new(rows().map(|(.., count)| Some(count.kept)).collect::<UInt64Array>())),
     ];
-    RecordBatch::try_from_iter(columns).expect("BUG: columns of one length")
+    output::table(columns)
 }

@@ -84,18 +84,19 @@ fn open_for_question(config: &Config) -> Result<Archive, Error> {
 
 fn open_in(config: &Config, store: Arc<dyn Store>) -> Result<Archive, Error> {
     match Archive::open(store) {
-        Err(ArchiveError::NotAnArchive) => {
-            let place = location(config)?;
-            let next =
-                reading::check_no_data(&place).map_or_else(|why| why, |()| "`annals sync` creates one".to_owned());
-            Err(Error::Usage(format!("{place}: no archive exists here: {next}, --archive names another place")))
-        }
+        Err(ArchiveError::NotAnArchive) => Err(no_archive(&location(config)?)),
         other => {
             let mut archive = with_place(config, other)?.with_grace(config.grace_at(&config.archive));
             archive.checks.keys = expected_keys(config)?;
             Ok(archive)
         }
     }
+}
+
+/// Why no archive is at `place`, and what to do about it.
+pub fn no_archive(place: &Location) -> Error {
+    let next = reading::check_no_data(place).map_or_else(|why| why, |()| "`annals sync` creates one".to_owned());
+    Error::Usage(format!("{place}: no archive exists here: {next}; --archive names another place"))
 }
 
 /// Adds the archive's place to the error of an unfit manifest.

@@ -1,6 +1,6 @@
 //! Builds the clock, the event source, the archive and the settings from the configuration, for the verbs that read the service.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -151,7 +151,9 @@ pub fn check_no_data(location: &Location) -> Result<(), String> {
 }
 
 fn check_may_begin(directory: &Path) -> Result<(), String> {
-    output::check_outside_archives(directory)?;
+    // The caller found no archive here; another first command can have made one since.
+    output::check_outside_archives(&directory.join(".."))?;
+    check_links(directory)?;
     if directory.is_file() {
         return Err("this is a file: an archive needs a directory".to_owned());
     }
@@ -166,10 +168,23 @@ fn check_may_begin(directory: &Path) -> Result<(), String> {
     }
 }
 
+/// Refuses a link that leads nowhere: the system's message would not name it.
+fn check_links(path: &Path) -> Result<(), String> {
+    for place in path.ancestors() {
+        if let (Ok(target), Err(error)) = (std::fs::read_link(place), std::fs::metadata(place)) {
+            let (place, target) = (place.display(), target.display());
+            return Err(format!(
+                "{place} is a symbolic link to {target}, which cannot be opened: {error}: make that directory, or correct the link"
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// The key that signs the heads of commits, if one is configured.
 ///
 /// # Errors
-/// When a key cannot be read.
+/// When a key cannot be read, or only the previous key is configured.
 pub fn signer(config: &Config) -> Result<Option<Arc<Signer>>, Error> {
     signer_of(config, false)
 }
@@ -179,12 +194,16 @@ pub fn signer(config: &Config) -> Result<Option<Arc<Signer>>, Error> {
 /// # Errors
 /// As [`signer`].
 pub fn signer_of(config: &Config, signs_all: bool) -> Result<Option<Arc<Signer>>, Error> {
-    let signing = &config.signing;
-    let Some(path) = &signing.key_file else { return Ok(None) };
-    let key = secret_key("signing.key_file", path)?;
-    let previous = signing.previous_key_file.as_deref();
-    let previous = previous.map(|path| secret_key("signing.previous_key_file", path)).transpose()?;
-    Ok(Some(Arc::new(Signer { key, previous, signs_all })))
+    let key_of = |place, path: &Option<PathBuf>| path.as_deref().map(|path| secret_key(place, path)).transpose();
+    let previous = key_of("signing.previous_key_file", &config.signing.previous_key_file)?;
+    match (key_of("signing.key_file", &config.signing.key_file)?, previous) {
+        (Some(key), previous) => Ok(Some(Arc::new(Signer { key, previous, signs_all }))),
+        (None, None) => Ok(None),
+        (None, Some(_)) => Err(Error::Usage(
+            "signing.previous_key_file: this key only hands over to the key of signing.key_file, which is missing: name the new key there"
+                .to_owned(),
+        )),
+    }
 }
 
 /// Reads a private key from a file. Logs a warning if other users can read the file.
@@ -234,4 +253,25 @@ pub fn fleet(
 ) -> Fleet {
     let (archive, settings) = (Arc::new(archive), Arc::new(settings));
     Fleet { source, archive, clock, settings, workers: Workers::Threads, progress }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Another first command can make the archive after this one found none.
+    #[test]
+    fn a_new_archive_is_refused_inside_an_archive_but_not_at_its_place() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = ArchivePlace::whole(Location::Local(directory.path().join("archive")));
+        let grace = Duration::from_secs(86_400);
+        let made = archive(&place, grace, &clock()).unwrap();
+        let root = place.data.directory().unwrap();
+        assert_eq!(check_may_begin(root), Ok(()));
+        for inside in ["new", "locks", "tables/new"] {
+            let refused = check_may_begin(&root.join(inside)).unwrap_err();
+            assert!(refused.starts_with("this place is inside the archive at "), "{inside}: {refused}");
+        }
+        assert_eq!(archive(&place, grace, &clock()).unwrap().id(), made.id());
+    }
 }

@@ -207,7 +207,7 @@ fn plan_table(months: &[(TeamId, DueMonth)]) -> RecordBatch {
         ("bytes", counts(|month| month.bytes)),
         ("kept_by", texts(&reason)),
     ];
-    RecordBatch::try_from_iter(columns).expect("BUG: columns of one length")
+    output::table(columns)
 }
 
 fn gone_table(gone: &[(TeamId, ExpiredRecord)]) -> RecordBatch {
@@ -225,5 +225,5 @@ fn gone_table(gone: &[(TeamId, ExpiredRecord)]) -> RecordBatch {
         ("files", counts(|record| record.files)),
         ("rows", counts(|record| record.rows)),
     ];
-    RecordBatch::try_from_iter(columns).expect("BUG: columns of one length")
+    output::table(columns)
 }

@@ -14,9 +14,8 @@ use crate::lake::PublicationLag;
 use crate::model::{Instant, Shard};
 use crate::pipeline::{TeamStatus, status};
 use crate::report::{Format, TeamNames};
-use crate::web::plural;
 
-use super::output::OutputArgs;
+use super::output::{OutputArgs, counted};
 use super::{Global, output, query, reading};
 
 use scan_backlog::ScanBacklog;
@@ -101,7 +100,7 @@ fn pending_text(orders: &[String]) -> Option<String> {
 fn shard_text(shard: Shard, own: usize, others: usize) -> Option<String> {
     let all = own + others;
     (!shard.is_whole())
-        .then(|| format!("shard {shard}: it reads {own} of the archive's {}", plural(all as u64, "team")))
+        .then(|| format!("shard {shard}: it reads {own} of the archive's {}", counted(all as u64, "team")))
 }
 
 /// The last expiry of a team and its active holds. Expired rows are neither a gap nor missing.

@@ -11,9 +11,8 @@ use crate::error::{Error, Exit};
 use crate::lake::{self, TableId};
 use crate::model::TeamId;
 use crate::store::{Unerased, UnfinishedUpload};
-use crate::web::plural;
 
-use super::output::{self, OutputArgs};
+use super::output::{self, OutputArgs, counted};
 use super::{Global, query, teams};
 
 /// Remove files that no ledger line names and that are older than the grace
@@ -54,7 +53,7 @@ pub fn run(global: &Global, args: &VacuumArgs) -> Result<Exit, Error> {
                 }
                 if let Some(Unerased { path, why }) = found.foreign.first() {
                     let (label, count) =
-                        (teams::archived_label(&archive, &team), plural(found.foreign.len() as u64, "foreign file"));
+                        (teams::archived_label(&archive, &team), counted(found.foreign.len() as u64, "foreign file"));
                     output::say(&format!("team {label}: {count} not removed, the first is {path}: {why}"));
                 }
                 all.push((team, found));
@@ -119,5 +118,5 @@ fn table(all: &[(TeamId, ObsoleteFiles)]) -> RecordBatch {
         ("files_kept", files(|found| &found.kept)),
         ("bytes_kept", bytes(|found| &found.kept)),
     ];
-    RecordBatch::try_from_iter(columns).expect("BUG: columns of one length")
+    output::table(columns)
 }

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use clap::Args;
 
 use crate::archive::{
-    Archive, Damage, FaultCode, HEADS_BYTES_MAX, Head, KnownHead, TeamReport, VerifyFault, VerifyOptions, VerifyReport,
-    verify,
+    Archive, ArchiveError, Damage, FaultCode, HEADS_BYTES_MAX, Head, KnownHead, TeamReport, VerifyFault, VerifyOptions,
+    VerifyReport, verify,
 };
 use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::lake;
+use crate::model::path::{LEDGER, SALTS, SNAPSHOTS, TABLES};
 use crate::model::{Digest, Location, Scheme};
 use crate::report::{TeamNames, printable};
 use crate::store::Store;
@@ -53,13 +54,14 @@ bucket did not list the older versions of the ledger: allow s3:ListBucketVersion
 pub fn run(global: &Global, args: &VerifyArgs) -> Result<Exit, Error> {
     let config = global.load()?;
     let (place, location) = (query::archive_place(&config)?, query::location(&config)?);
-    if location.directory().is_some_and(|directory| !directory.is_dir()) {
-        return Err(Error::Usage(format!("{location}: no archive exists here; --archive names another place")));
-    }
-    let options = options(&config, args)?;
     let store = query::store(&config)?;
     let opened = Archive::open(Arc::clone(&store));
+    let options = options(&config, args)?;
     match opened {
+        // A part of an archive without its manifest is a damaged archive. A given head proves that an archive was here.
+        Err(ArchiveError::NotAnArchive) if options.heads.is_empty() && !has_part(&location, store.as_ref())? => {
+            return Err(query::no_archive(&location));
+        }
         // Without its ledger, each file of the archive would be a fault.
         Err(source) if source.is_wrong_ledger() => {
             return Err(Error::ArchiveAt { location: place.to_string(), source });
@@ -94,6 +96,19 @@ pub fn run(global: &Global, args: &VerifyArgs) -> Result<Exit, Error> {
         true if is_weaker => Exit::Weaker,
         true => Exit::Done,
     })
+}
+
+/// Whether a part of an archive is in `store`.
+fn has_part(location: &Location, store: &dyn Store) -> Result<bool, Error> {
+    if location.directory().is_some_and(|directory| !directory.is_dir()) {
+        return Ok(false);
+    }
+    for part in [LEDGER, TABLES, SALTS, SNAPSHOTS] {
+        if !store.list(part).map_err(ArchiveError::from)?.is_empty() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn options(config: &Config, args: &VerifyArgs) -> Result<VerifyOptions, Error> {

@@ -41,6 +41,8 @@ pub struct TeamRound {
     /// The team's name, if this round read it.
     pub name: Option<String>,
     pub committed: CommitCounts,
+    /// The ledger's lines without a signature, if a key is configured.
+    pub unsigned_lines: u64,
     /// The failures by stream. All other streams succeeded.
     pub failures: Vec<(Option<Stream>, RoundError)>,
     /// The scan of the inventory.
@@ -51,9 +53,10 @@ pub struct TeamRound {
 impl TeamRound {
     /// The round before its first request.
     fn empty(now: Instant) -> Self {
-        let (plan_span, committed, failures) = (None, CommitCounts::default(), Vec::new());
+        let (is_first_reading, plan_span, name, unsigned_lines) = (false, None, None, 0);
+        let (committed, failures) = (CommitCounts::default(), Vec::new());
         let (scan, deferred) = (ScanRound::default(), Deferred::default());
-        Self { first: now, is_first_reading: false, plan_span, name: None, committed, failures, scan, deferred }
+        Self { first: now, is_first_reading, plan_span, name, committed, unsigned_lines, failures, scan, deferred }
     }
 
     /// Whether the round did everything that was requested.
@@ -70,10 +73,10 @@ pub async fn read_team(edges: TeamEdges, source: Arc<dyn EventSource>) -> TeamRo
     let (mut round, ended) = futures::join!(read_all(ctx), Committer::new(edges.clone()).run(messages));
     remember(&edges, &ended);
     round.committed = ended.committed;
+    round.unsigned_lines = edges.writer().unsigned_lines();
     if let Some(error) = ended.error {
         // Other failures only report that the stage has ended.
-        let is_own = |failure: &RoundError| !matches!(failure, RoundError::Archive(ArchiveError::Poisoned { .. }));
-        round.failures.retain(|(_, failure)| is_own(failure));
+        round.failures.retain(|(_, failure)| !matches!(failure, RoundError::Archive(ArchiveError::Poisoned { .. })));
         round.failures.push((None, error.into()));
     }
     round
@@ -99,9 +102,7 @@ async fn read_all(ctx: TeamContext) -> TeamRound {
     if kept.is_ok() && is_readable && ctx.memory.is_vacuum_due() {
         kept = vacuum(&ctx).await;
     }
-    if let Err(error) = kept {
-        round.failures.push((None, error.into()));
-    }
+    round.failures.extend(kept.err().map(|error| (None, error.into())));
     round.deferred.clone_from(&ctx.deferred());
     round
 }
@@ -110,8 +111,7 @@ async fn read_all(ctx: TeamContext) -> TeamRound {
 async fn vacuum(edges: &TeamEdges) -> Result<(), ArchiveError> {
     let found = edges.with_writer(TeamWriter::vacuum).await?;
     if !found.expired.is_empty() {
-        let (team, files) = (&edges.team, found.expired.len());
-        tracing::debug!(%team, files, "vacuumed files that no ledger line names any more");
+        tracing::debug!(team = %edges.team, files = found.expired.len(), "vacuumed files that no line names any more");
     }
     Ok(())
 }

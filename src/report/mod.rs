@@ -46,6 +46,7 @@ pub use catalog::{
     ParamValue, Report, Severity, SeverityRule,
 };
 pub use cell::printable;
+pub use chart::{counted, plural};
 pub use columns::{Column, View};
 pub use coverage::{GapInside, Span, StreamCoverage};
 pub use data::{CoverageRow, FindingRow, LiveFile, ReviewRow, TeamSnapshot, ViewData};
@@ -53,7 +54,7 @@ pub use engine::{Engine, Interrupter, Limits};
 pub use error::ReportError;
 pub use needs::{COMPUTERS, Needs};
 pub use pack::{CheckedPack, Manifest, PackError, PackInput, Tree, check_pack, write_pack, zip_pack};
-pub use page::{Cell, ColumnHead, Figure, FirstRows, Section, counted, local as local_time_text};
+pub use page::{Cell, ColumnHead, Figure, FirstRows, Section, local as local_time_text};
 pub use pinning::PinnedSnapshot;
 pub use remote::Remote;
 pub use render::{Format, Medium, sink_for};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::model::Instant;
-use crate::report::{Zone, counted, local_time_text, printable};
+use crate::report::{Zone, local_time_text, plural, printable};
 
 /// `3 minutes`, `2 hours`, `89 days`: in the largest useful unit.
 pub fn span(seconds: u64) -> String {
@@ -14,11 +14,6 @@ pub fn span(seconds: u64) -> String {
         _ => (seconds / 86_400, "day"),
     };
     plural(count, unit)
-}
-
-/// `1 event`, `1,204 events`
-pub fn plural(count: u64, noun: &str) -> String {
-    format!("{} {noun}{}", counted(count), if count == 1 { "" } else { "s" })
 }
 
 /// The length of a session: `1:02:03` hours, or `0.214 s`.

@@ -54,7 +54,6 @@ use connections::Bounds;
 use guard::{SESSION_COOKIE, cookie};
 use serve::{read_body, serve};
 
-pub use format::plural;
 pub use guard::{Guard, GuardError};
 pub use metrics::Metrics;
 pub use query_service::{EngineLimits, QueryService};

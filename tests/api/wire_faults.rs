@@ -132,6 +132,36 @@ fn an_untrusted_certificate_is_reported_with_its_fault() {
     });
 }
 
+/// The library's own words name neither the variable nor the file.
+#[test]
+fn a_variable_without_certificates_is_named_with_its_file() {
+    let service = Service::at(NOON);
+    let absent = std::path::PathBuf::from("absent.pem");
+    let cases = [
+        (absent, "SSL_CERT_FILE: absent.pem: cannot read this file: No such file or directory"),
+        ("annals.toml".into(), "SSL_CERT_FILE: annals.toml: it holds no valid certificate in PEM form"),
+    ];
+    for (file, said) in cases {
+        let program = Program::through(&service, format!("https://{NOBODY}"));
+        // The directory is empty: the machine can name its own.
+        let program = program.with_variable("SSL_CERT_FILE", file).with_variable("SSL_CERT_DIR", "".into());
+        program.configure("[alerts]\nwebhook = \"https://alerts.invalid/\"\n");
+        for arguments in [&["sync"][..], &["plan"], &["alerts", "test"]] {
+            let run = program.run(arguments).ended(2);
+            assert!(
+                run.stderr.contains(said) && run.stderr.contains("or unset the variable"),
+                "{arguments:?}: {run:?}"
+            );
+        }
+        let run = program.run(&["doctor"]).ended(1);
+        assert!(run.stdout.contains("SSL_CERT_FILE: "), "{run:?}");
+        let keys = [("AWS_ACCESS_KEY_ID", "key"), ("AWS_SECRET_ACCESS_KEY", "hunter2"), ("AWS_REGION", "x")];
+        let program =
+            keys.into_iter().fold(program, |program, (name, value)| program.with_variable(name, value.into()));
+        program.run(&["status", "--archive", "s3://bucket/archive"]).ended(1).says(&[said]);
+    }
+}
+
 /// The certificate is renewed during a retry, as behind a load balancer with one old host.
 #[test]
 fn a_certificate_that_is_renewed_during_a_retry_is_accepted() {

@@ -119,6 +119,10 @@ fn doctor_fails_where_a_sync_a_query_or_the_daemon_refuses_to_start() {
     for (text, name) in [
         ("[signing]\nkey_file = \"none\"\n", "signing"),
         ("[signing]\npublic_key = \"none\"\n", "signing"),
+        ("[signing]\nprevious_key_file = \"none\"\n", "signing"),
+        ("[alerts]\ncommand = [\"/nonexistent/page-me\"]\n", "alerts"),
+        ("[alerts]\ncommand = [\"no-such-program-of-annals\"]\n", "alerts"),
+        ("[alerts]\ncommand = [\"/etc/passwd\"]\n", "alerts"),
         ("[http]\nlisten = \"0.0.0.0:9464\"\n", "port"),
         ("[http]\ntoken_file = \"none\"\n", "port"),
         ("[sql]\ntemp_directory = \"/nonexistent/place\"\n", "spill"),
@@ -128,8 +132,34 @@ fn doctor_fails_where_a_sync_a_query_or_the_daemon_refuses_to_start() {
         let (checks, code) = doctor(&[("ANNALS_CONFIG", file.path().to_str().expect("text"))]);
         assert_eq!((result(&checks, name), code), (Some("failed"), 1), "{text}: {checks:?}");
     }
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    file.as_file().write_all(b"[alerts]\ncommand = [\"sh\", \"-c\", \"cat\"]\n").expect("a configuration");
+    let (checks, _) = doctor(&[("ANNALS_CONFIG", file.path().to_str().expect("text"))]);
+    assert_eq!(result(&checks, "alerts"), None, "{checks:?}");
     let (checks, _) = doctor(&[]);
-    assert!(["signing", "port", "spill"].iter().all(|name| result(&checks, name).is_none()), "{checks:?}");
+    assert!(["signing", "alerts", "port", "spill"].iter().all(|name| result(&checks, name).is_none()), "{checks:?}");
+}
+
+/// A previous key alone signs nothing, although the administrator expects signatures.
+#[test]
+fn a_previous_key_without_its_successor_is_refused() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let run = |arguments: &[&str]| {
+        let mut command = program();
+        command.args(arguments).current_dir(directory.path()).env("ANNALS_TOKEN", "hunter2");
+        let output = command.output().expect("the program runs");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    assert_eq!(run(&["anchor", "--keygen", "old.key"]).0, Some(0));
+    let configuration = b"[api]\nbase_url = \"http://127.0.0.1:9\"\n[signing]\nprevious_key_file = \"old.key\"\n";
+    let mut file = std::fs::File::create(directory.path().join("annals.toml")).expect("a file");
+    file.write_all(configuration).expect("a configuration");
+    let said = "signing.previous_key_file: this key only hands over to the key of signing.key_file, which is missing";
+    let (code, shown, _) = run(&["doctor", "--format", "csv"]);
+    assert!(code == Some(1) && shown.contains(&format!("signing,failed,\"{said}")), "{code:?} {shown}");
+    let (code, _, stderr) = run(&["sync"]);
+    assert!(code == Some(2) && stderr.contains(said), "{code:?} {stderr}");
 }
 
 /// The exit code, standard output and standard error of `annals init` in a directory, with these answers.

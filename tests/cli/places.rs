@@ -90,6 +90,47 @@ fn a_copy_needs_an_archive_and_a_place_of_its_own() {
     assert_eq!(code, 0, "{stderr}");
 }
 
+#[test]
+fn a_link_that_leads_nowhere_is_named_with_its_target() {
+    let place = Place::new();
+    std::os::unix::fs::symlink("nowhere", place.directory.path().join("link")).expect("a link");
+    let service: &[&str] = &["--base-url", "http://127.0.0.1:1"];
+    for root in ["link", "link/archive"] {
+        for verb in [&["status"][..], &["verify"], &[&["sync"], service].concat(), &[&["run"], service].concat()] {
+            let mut command = place.command(&[verb, &["--archive", root]].concat());
+            let output = command.env("ANNALS_TOKEN", "hunter2").output().expect("the program runs");
+            let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+            let said = "/link is a symbolic link to nowhere, which cannot be opened: No such file or directory";
+            assert!(output.status.code() == Some(2) && stderr.contains(said), "{verb:?}: {stderr}");
+        }
+    }
+    let (_, stdout, _) = place.run(&["doctor", "--format", "csv", "--archive", "link"]);
+    let is_refused = |line: &str| line.starts_with("archive,failed,") && line.contains("is a symbolic link to nowhere");
+    assert!(stdout.lines().any(is_refused), "{stdout}");
+}
+
+#[test]
+fn verify_refuses_a_place_that_holds_no_part_of_an_archive() {
+    let place = Place::new();
+    let inside = |path: &str| place.directory.path().join(path);
+    for directory in ["empty", "foreign/docs"] {
+        fs::create_dir_all(inside(directory)).expect("a directory");
+    }
+    for (name, said) in [
+        ("empty", "no archive exists here: `annals sync` creates one"),
+        ("foreign", "no archive exists here: this directory holds \"docs\""),
+        ("absent", "no archive exists here: `annals sync` creates one"),
+    ] {
+        let (code, stdout, stderr) = place.run(&["verify", "--archive", name]);
+        assert!(code == 2 && stdout.is_empty() && stderr.contains(said), "{name}: {code} {stdout}{stderr}");
+        assert!(stderr.contains("--archive names another place"), "{name}: {stderr}");
+    }
+    // An archive without its manifest is damaged.
+    fs::remove_file(place.archive().join("archive.json")).expect("the manifest");
+    let (code, stdout, _) = place.run(&["verify"]);
+    assert!(code == 1 && stdout.contains("BROKEN") && stdout.contains("MANIFEST"), "{code} {stdout}");
+}
+
 /// The target can have erased a person: nothing of the source may come back.
 #[test]
 fn a_refused_copy_changes_nothing() {

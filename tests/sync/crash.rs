@@ -46,6 +46,33 @@ fn random_kills_lose_and_double_nothing() {
     hold_with(&service, &program, &Expected { requests_max: 200_000, arguments: &SINCE, ..Expected::default() });
 }
 
+/// Each team has one writer. Who loses a team says so, and the next sync reads what is left.
+#[test]
+fn first_syncs_at_once_make_one_archive() {
+    for round in 0..4 {
+        let (service, program) = scene();
+        busy(&mut service.world());
+        service.on_request(|_, _, _| Action::Slow(Duration::from_millis(5)));
+        let running: Vec<_> = (0..3).map(|_| program.start_sync(&SINCE)).collect();
+        for run in running.into_iter().map(|running| running.wait()) {
+            match run.code {
+                Some(0) => {}
+                Some(1) => {
+                    assert!(
+                        run.stderr.contains("another writer holds the lock: stop `annals run`, or wait"),
+                        "{run:?}"
+                    );
+                }
+                _ => panic!("round {round}: {run:?}"),
+            }
+        }
+        program.run(&["verify"]).ended(0);
+        program.sync(&SINCE).ended(0);
+        let expected = Expected { requests_max: 200_000, arguments: &SINCE, ..Expected::default() };
+        hold_with(&service, &program, &expected);
+    }
+}
+
 /// Waits until the directory has an entry, or the run has ended.
 fn wait_for_any_file(program: &Program, directory: &str, chance: &mut Chance) {
     let bell = (std::sync::Mutex::new(()), std::sync::Condvar::new());

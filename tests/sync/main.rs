@@ -34,6 +34,7 @@ mod removals;
 mod retention;
 mod retention_daemon;
 mod secrets;
+mod signing;
 mod status_and_plan;
 mod team_names;
 mod vacuum;

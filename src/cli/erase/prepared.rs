@@ -6,8 +6,8 @@ use crate::archive::{Archive, FoundRow, Order, PendingOrder, Subject};
 use crate::error::Error;
 use crate::model::{Dataset, InventoryPart, TeamId};
 use crate::store::Unerased;
-use crate::web::plural;
 
+use super::super::output::counted;
 use super::super::teams;
 use super::request::Request;
 
@@ -108,7 +108,7 @@ pub struct Found {
 impl Found {
     /// These files, for a message. `None` if there is none.
     pub fn unnamed(&self) -> Option<String> {
-        let files = plural(self.unnamed as u64, "file");
+        let files = counted(self.unnamed as u64, "file");
         (self.unnamed > 0).then(|| format!("{files} that no ledger line names, and that may hold the subject"))
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray, TimestampMicrosecondArray, UInt64Array};
 
+use super::super::output;
 use super::{Instant, Prepared, TeamOutcome};
 
 /// The rows that the orders would change.
@@ -20,7 +21,7 @@ pub fn found(orders: &[Prepared]) -> RecordBatch {
         ),
         ("id", Arc::new(rows.iter().map(|(.., row)| Some(row.id.as_str())).collect::<StringArray>())),
     ];
-    table(columns)
+    output::table(columns)
 }
 
 /// The rows that each order changed, by team and dataset.
@@ -37,10 +38,5 @@ pub fn done(done: &[TeamOutcome]) -> RecordBatch {
             Arc::new(rows.iter().map(|(done, _)| done.erasure.seq.map(|seq| seq.0)).collect::<UInt64Array>()),
         ),
     ];
-    table(columns)
-}
-
-fn table<const N: usize>(columns: [(&str, ArrayRef); N]) -> RecordBatch {
-    RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true)))
-        .expect("BUG: columns of one length")
+    output::table(columns)
 }

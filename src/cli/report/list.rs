@@ -41,8 +41,7 @@ fn table(reports: &[Report]) -> RecordBatch {
         ("controls", column(|report| Some(report.controls.join("; ")).filter(|text| !text.is_empty()))),
         ("from", column(|report| Some(origin(report)))),
     ];
-    RecordBatch::try_from_iter_with_nullable(columns.map(|(name, values)| (name, values, true)))
-        .expect("BUG: columns of one length")
+    output::table(columns)
 }
 
 /// Where the report comes from.

@@ -6,8 +6,8 @@ use crate::config::Cron;
 use crate::lake::TableLag;
 use crate::model::Instant;
 use crate::report::printable;
-use crate::web::plural;
 
+use super::super::output::counted;
 use super::span;
 
 /// A publication is late after this many intervals of its schedule.
@@ -35,7 +35,7 @@ fn summary(tables: &[TableLag], newest: Instant, every: Option<Duration>, now: I
         return format!("open tables: last published {newest}, not behind the ledgers");
     };
     let known = tables.iter().filter(|table| table.commits_behind.is_some()).count();
-    let commits = plural(worst.commits_behind.unwrap_or_default(), "commit");
+    let commits = counted(worst.commits_behind.unwrap_or_default(), "commit");
     let published = worst.published_at.map_or_else(|| "unknown".to_owned(), |at| at.floor_second().to_string());
     let text = format!(
         "open tables: {} of {known} are behind the ledgers; the oldest is {}, {commits} behind since {}, last published \

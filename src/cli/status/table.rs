@@ -9,9 +9,10 @@ use arrow::array::{ArrayRef, RecordBatch, StringArray, TimestampMicrosecondArray
 use crate::model::{Instant, Shard, Stream};
 use crate::pipeline::{InventoryStatus, StreamStatus, TeamStatus};
 use crate::report::{TeamNames, printable};
-use crate::web::plural;
 
-use super::{super::sync::SPAN_UNKNOWN, span};
+use super::super::output::{self, counted};
+use super::super::sync::SPAN_UNKNOWN;
+use super::span;
 
 /// One row. A column that does not apply is `None`.
 #[derive(Debug, Default)]
@@ -172,8 +173,7 @@ pub fn rows(teams: &[TeamStatus], others: &[OtherShardTeam], threshold: Duration
         ("seconds_to_loss", numbers(|row| row.seconds_to_loss)),
         ("note", texts(|row| &row.note)),
     ];
-    let columns = columns.map(|(name, values)| (name, values, true));
-    RecordBatch::try_from_iter_with_nullable(columns).expect("BUG: columns of one length")
+    output::table(columns)
 }
 
 fn rows_of(team: &TeamStatus, threshold: Duration, now: Instant) -> Vec<Row<'_>> {
@@ -234,7 +234,7 @@ fn inventory_note(inventory: &InventoryStatus) -> String {
         return "people and computers were not read yet".to_owned();
     }
     let InventoryStatus { users, computers, groups, .. } = inventory;
-    let parts = [plural(*users, "user"), plural(*computers, "computer"), plural(*groups, "group")];
+    let parts = [counted(*users, "user"), counted(*computers, "computer"), counted(*groups, "group")];
     let mut notes = vec![parts.join(", ")];
     if !inventory.hidden.is_empty() {
         let hidden: Vec<&str> = inventory.hidden.iter().map(|part| part.as_str()).collect();
@@ -243,7 +243,7 @@ fn inventory_note(inventory: &InventoryStatus) -> String {
     if inventory.unknown_fields > 0 {
         notes.push(format!(
             "{} in findings of kind unknown_field",
-            plural(inventory.unknown_fields, "undocumented field")
+            counted(inventory.unknown_fields, "undocumented field")
         ));
     }
     notes.join("; ")

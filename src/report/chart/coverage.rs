@@ -2,7 +2,7 @@
 
 use super::axis::Axis;
 use super::cells::cell_box;
-use super::number::counted;
+use super::number::plural;
 use super::plot::{Plot, legend};
 use super::svg::{Canvas, n};
 use super::{Drawing, Sketch, in_both_widths, nothing, time};
@@ -75,7 +75,7 @@ impl CoverageCalendar {
                 false => parts.push(format!("; {name}: {} of {} cells", found.join(", "), states.len())),
             }
         }
-        format!("{settled} of {} settled throughout{}", counted(self.lanes.len(), "stream"), parts.concat())
+        format!("{settled} of {} settled throughout{}", plural(self.lanes.len() as u64, "stream"), parts.concat())
     }
 }
 

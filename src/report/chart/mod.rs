@@ -36,6 +36,7 @@ use input::Input;
 use svg::Canvas;
 
 pub use coverage::{CellState, CoverageCalendar};
+pub use number::{counted, plural};
 pub use svg::Svg;
 pub use value::Rows;
 #[cfg(test)]

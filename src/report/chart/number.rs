@@ -30,9 +30,22 @@ pub fn short(value: f64) -> String {
     format!("{}{letter}", number((value / divisor * 100.0).round() / 100.0))
 }
 
-/// `1 row`, `2 rows`.
-pub fn counted(count: usize, noun: &str) -> String {
-    format!("{} {noun}{}", number(count as f64), if count == 1 { "" } else { "s" })
+/// A count with thousands separators: `1,204`.
+pub fn counted(count: u64) -> String {
+    let digits = count.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// `1 event`, `1,204 events`
+pub fn plural(count: u64, noun: &str) -> String {
+    format!("{} {noun}{}", counted(count), if count == 1 { "" } else { "s" })
 }
 
 /// A small whole number; 0 for a negative one.

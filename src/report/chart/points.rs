@@ -8,7 +8,7 @@ use super::Sketch;
 use super::axis::Axis;
 use super::group::{self, Groups};
 use super::input::Input;
-use super::number::{counted, number, whole};
+use super::number::{number, plural, whole};
 use super::plot::{LANE, Plot, legend};
 use super::svg::{Canvas, n};
 use super::time;
@@ -60,7 +60,7 @@ pub fn draw(input: &Input<'_>, canvas: &mut Canvas) -> Sketch {
         draw_mark(canvas, [mark.x, mark.y], mark.slot, &(mark.title + &more));
     }
     let words = [ChartRole::X, ChartRole::Y].into_iter().filter(|role| input.has(*role)).map(|role| input.word(role));
-    plot.sketch(format!("{} by {}", counted(count, "mark"), words.collect::<Vec<_>>().join(" and ")))
+    plot.sketch(format!("{} by {}", plural(count as u64, "mark"), words.collect::<Vec<_>>().join(" and ")))
 }
 
 /// Joins marks of a series that are close to each other, until there are few enough.
@@ -110,5 +110,5 @@ pub fn draw_timeline(input: &Input<'_>, canvas: &mut Canvas) -> Sketch {
         }
     }
     canvas.note_lost(input.rows.len() - drawn, "that have no start, or are more than the chart can show");
-    plot.sketch(format!("{}, {}", counted(drawn, "span"), time::span(plot.x.low, plot.x.high)))
+    plot.sketch(format!("{}, {}", plural(drawn as u64, "span"), time::span(plot.x.low, plot.x.high)))
 }

@@ -4,7 +4,7 @@ use std::fmt::{self, Write as _};
 
 use quick_xml::escape::escape;
 
-use super::number::counted;
+use super::number::plural;
 use super::text::{clean, cut, tooltip};
 
 /// A finished drawing: its text is markup, and every string of data in it is escaped.
@@ -74,7 +74,7 @@ impl Canvas {
     /// Notes that rows are not drawn, if there are any.
     pub fn note_lost(&mut self, rows: usize, why: &str) {
         if rows > 0 {
-            self.note(format!("left out: {} {why}", counted(rows, "row")));
+            self.note(format!("left out: {} {why}", plural(rows as u64, "row")));
         }
     }
 

@@ -19,6 +19,7 @@ use crate::archive::VerifyReport;
 use crate::model::Range;
 
 use super::about::gaps_recorded;
+use super::chart::counted;
 use super::coverage::{GapInside, Span, StreamCoverage};
 use super::data::ViewData;
 use super::{About, ReportError, Run, Severity, Zone, printable};
@@ -28,7 +29,7 @@ use coverage_calendar::coverage_calendar;
 pub use coverage_calendar::local;
 pub use plain::HtmlTable;
 use section::text_below;
-pub use section::{Figure, Section, counted};
+pub use section::{Figure, Section};
 use style::Style;
 
 /// Maximum number of listed faults of `verify`.

@@ -4,7 +4,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use serde_json::Value;
 
-use crate::report::chart::{CHART_ROWS_MAX, Drawing, NOTHING_DRAWN, Rows, draw};
+use crate::report::chart::{CHART_ROWS_MAX, Drawing, NOTHING_DRAWN, Rows, counted, draw};
 use crate::report::sink::{Flow, Sink};
 use crate::report::{About, ParamKind, Report, ReportError, Run, Severity, gaps_recorded, printable};
 
@@ -110,19 +110,6 @@ impl Section {
 fn sql_line(line: &str) -> String {
     let indent = line.len() - line.trim_start().len();
     format!("{}{}", " ".repeat(indent), printable(line.trim_start()))
-}
-
-/// A number with thousands separators.
-pub fn counted(rows: u64) -> String {
-    let digits = rows.to_string();
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 /// A parameter's value as a person would type it: `30m`, `a, b`; `none` for NULL.

@@ -4,6 +4,8 @@ use std::io::{self, ErrorKind};
 
 use object_store::Error;
 
+use crate::certificates;
+
 /// The meaning of a failed request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FailureKind {
@@ -62,6 +64,9 @@ fn describe(error: &Error) -> String {
     }
     if says("redirect without LOCATION") || matches!(status, Some(301 | 307)) {
         return "the bucket is in another region: set AWS_REGION to the bucket's region".to_owned();
+    }
+    if says("No CA certificates") {
+        return certificates::client_fault(error);
     }
     let Some(status) = status else { return format!("the store gave no answer: {}", plain(&innermost)) };
     let member = |name: &str| between(&text, &format!("<{name}>"), &format!("</{name}>"));

@@ -9,11 +9,11 @@ use jiff::ToSpan;
 use jiff::civil::Date;
 
 use crate::model::{Instant, Range, Stream, TeamId};
-use crate::report::printable;
+use crate::report::{plural, printable};
 
 use super::super::AppState;
 use super::super::answer::coverage::{CoverageRanges, CoverageState, DAY};
-use super::super::format::{Time, plural};
+use super::super::format::Time;
 use super::super::input::query;
 use super::page_request::{Frame, PageRequest};
 use super::{Page, Refused, shown_page};

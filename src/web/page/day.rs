@@ -11,11 +11,10 @@ use jiff::civil::Date;
 
 use crate::config::When;
 use crate::model::{Instant, Range};
-use crate::report::{Zone, local_time_text};
+use crate::report::{Zone, local_time_text, plural};
 
 use super::super::AppState;
 use super::super::answer::sessions::{DAY_MAX, Search, Session};
-use super::super::format::plural;
 use super::super::input::Input;
 use super::super::problem::Problem;
 use super::page_request::{Frame, PageRequest};

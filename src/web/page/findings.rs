@@ -7,11 +7,11 @@ use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
 
 use crate::model::Instant;
-use crate::report::{counted, printable};
+use crate::report::{counted, plural, printable};
 
 use super::super::AppState;
 use super::super::answer::findings::{FindingView, PARAMETERS, find, kinds};
-use super::super::format::{Time, plural};
+use super::super::format::Time;
 use super::page_request::{Frame, PageRequest};
 use super::{Page, Refused, or_mistake, shown_as};
 

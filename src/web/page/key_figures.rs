@@ -1,10 +1,10 @@
 //! The key figures at the top of the overview.
 
 use crate::model::Instant;
-use crate::report::{Zone, counted, printable};
+use crate::report::{Zone, counted, plural, printable};
 
 use super::super::answer::health::{DaemonHealth, Totals};
-use super::super::format::{ago, bytes, plural, span, time};
+use super::super::format::{ago, bytes, span, time};
 use super::super::query_service::TEAMS_TOGETHER_MAX;
 
 /// A key figure.

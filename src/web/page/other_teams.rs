@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 
 use crate::model::{Shard, TeamId};
-use crate::report::TeamNames;
+use crate::report::{TeamNames, plural};
 
 use super::super::answer::health::DaemonHealth;
-use super::super::format::plural;
 use super::super::input::query;
 
 /// A team's name, and the address of its page.

@@ -7,11 +7,11 @@ use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
 
 use crate::model::Instant;
-use crate::report::counted;
+use crate::report::{counted, plural};
 
 use super::super::AppState;
 use super::super::answer::health::{DaemonHealth, Health, StreamHealth, TeamHealth};
-use super::super::format::{Time, ago, bytes, plural, span, time};
+use super::super::format::{Time, ago, bytes, span, time};
 use super::super::input::{Input, query};
 use super::key_figures::{Figure, figures};
 use super::other_teams::OtherTeams;

@@ -10,11 +10,10 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::IntoResponse;
 use url::form_urlencoded;
 
-use crate::report::{Cell, ColumnHead, View, counted, printable};
+use crate::report::{Cell, ColumnHead, View, counted, plural, printable};
 
 use super::super::AppState;
 use super::super::answer::sql::{PAGE_ROWS_MAX, check_allowed, page};
-use super::super::format::plural;
 use super::super::input::Input;
 use super::super::problem::Problem;
 use super::page_request::{Frame, PageRequest};

@@ -327,6 +327,10 @@ fn a_session_belongs_to_whoever_had_its_address_then() {
     let dormant = Question { params: &[("early_days", "10")], ..asked("R11") };
     assert_eq!(column(&place, &dormant, "email"), ["desk@own.example", "ann@own.example"]);
     assert_eq!(column(&place, &dormant, "state"), ["never used", "soon dormant"]);
+    let sql = "SELECT user_id, held_from, held_to FROM inventory_addresses ORDER BY email DESC, valid_from";
+    let addresses = place.run(&["sql", sql, "--format", "csv"]);
+    let expected = ["user_id,held_from,held_to", "u1,,2026-10-15T03:00:00", "u2,2026-10-15T03:00:00,", "u1,,"];
+    assert_eq!(addresses.text().lines().collect::<Vec<_>>(), expected);
 }
 
 #[test]

@@ -343,14 +343,3 @@ fn two_groups_of_one_name_are_two_ways() {
     assert_eq!(column(&place, &asked("R07"), "ways"), [3]);
     assert_eq!(column(&place, &asked("R07"), "via"), ["group Lab; group Support (g1); group Support (g2)"]);
 }
-
-#[test]
-fn an_erased_address_that_is_read_again_is_no_change() {
-    let place = Place::empty();
-    let erased = "erased-0123456789abcdef0123456789abcdef@own.example";
-    for (day, email) in [(13, erased), (15, "bob@own.example"), (17, "robert@own.example")] {
-        let users = json!([user("u1", "ann@own.example"), user("u2", email)]);
-        read_roster(&place, &format!("2026-10-{day}T03:00:00Z"), &people(&users, &json!({}), &json!([])));
-    }
-    assert_eq!(column(&place, &asked("R06"), "before"), ["bob@own.example"]);
-}

@@ -73,7 +73,7 @@ diff AS (
     WHERE d.seen_at < $to + to_seconds($lookback)
 ), unclear AS (
     -- No reading shows the pseudonym of an id. A person who is still on the team seems to leave, and to join under the real id.
-    SELECT team_id, user_id, seen_at
+    SELECT team_id, user_id, before_at, seen_at
     FROM (SELECT *, change = 'left' AND regexp_matches(user_id, '^erased-[0-9a-f]{32}$') AS is_pseudonym,
               bool_or(is_pseudonym) OVER (PARTITION BY team_id, seen_at) AS has_pseudonym
           FROM diff d
@@ -139,11 +139,12 @@ diff AS (
     WHERE d.seen_at >= $from AND d.seen_at < $to
     UNION ALL
     SELECT e.team_id, e.event_time, e.event_id, e.token_info, e.user_id, e.email, e.kind, NULL, NULL, NULL, e.event_type,
-        CASE WHEN l.read_at < e.event_time THEN 'not yet read again' WHEN f.read_at < e.event_time THEN 'no change seen'
+        CASE WHEN l.read_at < e.event_time THEN 'not yet read again' WHEN u.user_id IS NOT NULL THEN 'erased' WHEN f.read_at < e.event_time THEN 'no change seen'
             ELSE 'roster not yet read' END
     FROM event e
         LEFT JOIN first_reading f ON f.team_id = e.team_id AND f.part = CASE e.kind WHEN 'group' THEN 'memberships' ELSE 'users' END
         LEFT JOIN last_reading l ON l.team_id = f.team_id AND l.part = f.part
+        LEFT JOIN unclear u ON u.team_id = e.team_id AND u.user_id = e.user_id AND e.event_time > u.before_at AND e.event_time <= u.seen_at
     WHERE e.event_time >= $from AND NOT EXISTS (SELECT 1 FROM matched m
         WHERE m.team_id = e.team_id AND m.event_id = e.event_id AND m.user_id IS NOT DISTINCT FROM e.user_id
             AND m.kind = e.kind)

@@ -2,12 +2,12 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use annals::archive::Subject;
-use annals::model::TeamId;
+use annals::model::{Stream, TeamId};
 use serde_json::{Value, json};
 
 use crate::reporting::{Place, at};
 
-use super::{TEAM, asked, column, people, read_roster, rows, user};
+use super::{TEAM, activity, asked, column, commit_events, people, read_roster, rows, user};
 
 /// Carries out an order about one value.
 fn erase(place: &Place, value: &str, time: &str) {
@@ -40,12 +40,15 @@ fn a_person_whose_id_was_erased_neither_leaves_nor_joins() {
     read_roster(&place, "2026-10-13T03:00:00Z", &served);
     erase(&place, "u2", "2026-10-14T12:00:00Z");
     read_roster(&place, "2026-10-15T03:00:00Z", &served);
+    let role = activity("a1", "teamUserRoleChangedEvent", "2026-10-14T18:00:00Z", &json!({"userID": "u2"}));
+    commit_events(&place, Stream::Activity, vec![role]);
     let mut changes: Vec<String> = rows(&place, &asked("R06"))
         .iter()
         .map(|row| ["change", "standing", "severity"].map(|name| row[name].to_string()).join(" ").replace('"', ""))
         .collect();
     changes.sort();
-    let expected = ["joined", "joined group", "left", "left group"].map(|change| format!("{change} erased null"));
+    let expected =
+        ["changed", "joined", "joined group", "left", "left group"].map(|change| format!("{change} erased null"));
     assert_eq!(changes, expected);
     assert_eq!(column(&place, &asked("R05"), "removed_known_by"), ["erasure"]);
     assert_eq!(column(&place, &asked("R05"), "severity"), [Value::Null]);

@@ -14,7 +14,8 @@
 -- note: a computer without an id in its events counts by its host name; of several revisions of an event only the latest counts
 -- note: reason is the text that the service or the computer sent
 WITH latest AS (
-    SELECT team_id, event_type, event_time, coalesce(nullif(lower(trim(peer_email)), ''), peer_ip) AS peer_or_ip, peer_email, peer_ip, device_id,
+    SELECT team_id, event_type, event_time, one_spelling(peer_ip) AS ip,
+        coalesce(nullif(lower(trim(peer_email)), ''), ip) AS peer_or_ip, peer_email, peer_ip, device_id,
         coalesce(device_id, computer_host_name) AS computer, computer_host_name, failure_reason
     FROM connections
     WHERE event_time >= $from - to_seconds(greatest($burst_window, $spread_window)) AND event_time < $to
@@ -29,7 +30,7 @@ WITH latest AS (
     -- than texts.
     SELECT *, row_number() OVER () AS kind_id,
         CASE WHEN peer_or_ip IS NOT NULL THEN dense_rank() OVER (ORDER BY team_id, peer_or_ip) END AS peer_key,
-        CASE WHEN peer_ip IS NOT NULL THEN dense_rank() OVER (ORDER BY team_id, peer_ip) END AS ip_key,
+        CASE WHEN ip IS NOT NULL THEN dense_rank() OVER (ORDER BY team_id, ip) END AS ip_key,
         CASE WHEN computer IS NOT NULL THEN dense_rank() OVER (ORDER BY team_id, computer) END AS device_key
     FROM (SELECT * EXCLUDE (event_time), list(event_time) AS times FROM failure GROUP BY ALL)
 ), numbered AS MATERIALIZED (

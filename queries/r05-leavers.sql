@@ -8,6 +8,7 @@
 -- note: removed_local is the time of the activity event that names the user and whose type contains user and one of removed_words (the service documents four types only); without such an event it is the first reading of the roster without the user; removed_known_by says which of both
 -- note: of several such events the first one counts; an event whose type names a group, a computer or an access counts only if no other event tells of the removal, because it may remove less than the person
 -- note: activity after a removal: later sessions under any address that the roster ever gave the user, if nobody else on the roster has that address then, and later changes whose tokenInfo names the user; a closed connection does not count, because the service itself disconnects
+-- note: removed_known_by is erasure if `annals erase` replaced the id of a person on the roster: no later reading shows the pseudonym, so nobody can tell whether the person left, and the row is no detection
 -- note: residual grants and groups are those in force at the first reading without the user
 -- note: live_tokens are the tokens that had not expired at the last reading of the person's tokens, before the removal: the service shows no tokens of removed people and no token ids (R13 shows the titles)
 WITH word AS (SELECT lower(unnest(from_json($removed_words, '["VARCHAR"]'))) AS word),
@@ -36,7 +37,11 @@ gone AS (
         AND ($team IS NULL OR team_id = $team) AND contains(lower(event_type), 'user')
         AND EXISTS (SELECT 1 FROM word WHERE contains(lower(event_type), word.word))
 ), leaver AS (
-    SELECT g.*, t.told_at, coalesce(t.told_at, g.seen_gone_at) AS removed_at
+    SELECT g.*, t.told_at, coalesce(t.told_at, g.seen_gone_at) AS removed_at,
+        t.told_at IS NULL AND regexp_matches(g.user_id, '^erased-[0-9a-f]{32}$') AND EXISTS (
+            SELECT 1 FROM erasures e JOIN last_seen l ON l.team_id = e.team_id AND e.erased_at > l.last_seen_at
+            WHERE l.team_id = g.team_id AND l.user_id = g.user_id AND l.seen_gone_at = g.seen_gone_at
+                AND e.dataset = 'inventory_users' AND e.erased_at <= g.seen_gone_at) AS is_erased
     FROM gone g LEFT JOIN (
         SELECT g.team_id, g.user_id, g.seen_gone_at,
             coalesce(min(t.event_time) FILTER (NOT t.is_narrow), min(t.event_time)) AS told_at
@@ -87,12 +92,12 @@ gone AS (
 )
 SELECT l.team_id, l.user_id, l.email, l.role,
     local_time(l.removed_at, $tz) AS removed_local,
-    CASE WHEN l.told_at IS NULL THEN 'reading of the roster' ELSE 'activity event' END AS removed_known_by,
+    CASE WHEN l.is_erased THEN 'erasure' WHEN l.told_at IS NULL THEN 'reading of the roster' ELSE 'activity event' END AS removed_known_by,
     local_time(a.last_at, $tz) AS last_activity_local,
     round(date_diff('second', l.removed_at, a.last_at) / 3600.0, 1) AS hours_after,
     coalesce(a.sessions, 0) AS sessions_after, coalesce(a.changes, 0) AS changes_after,
     r.grants AS residual_grants, r.groups AS residual_groups, r.tokens AS live_tokens,
-    CASE WHEN a.last_at IS NOT NULL THEN 'critical' WHEN r.grants + r.groups > 0 THEN 'high'
+    CASE WHEN l.is_erased THEN NULL WHEN a.last_at IS NOT NULL THEN 'critical' WHEN r.grants + r.groups > 0 THEN 'high'
         WHEN r.tokens > 0 THEN 'low' END AS severity,
     l.removed_at, a.last_at AS last_activity_at
 FROM leaver l JOIN residue r USING (team_id, user_id, seen_gone_at)

@@ -10,7 +10,7 @@
 -- chart: columns x=day_local y=people series=change | Joiners and leavers a day
 -- severity: column
 -- note: the report compares each difference between two readings of the roster with the activity events between them that name the person's id or email anywhere in the payload
--- note: standing: recorded; no event (a change in the roster without an event); no change seen (an event without a change at the next reading); not yet read again; roster not yet read (the event came before the first reading of the roster, so nothing is known: no detection)
+-- note: standing: recorded; no event (a change in the roster without an event); no change seen (an event without a change at the next reading); not yet read again; roster not yet read (the event came before the first reading of the roster, so nothing is known: no detection); erased (the first reading after `annals erase` lacks the pseudonym of an id, and shows a person who is still on the team under the real id: nobody can tell who joined or left, so no detection)
 -- note: the service documents four event types only, so parameters hold the words for joiners, leavers and changes; an event whose type names a group and a user matches a change of membership; the removal of a person, or of a group, explains that the person left the group
 -- note: no change of an address is listed where `annals erase` replaced only the earlier or only the later address
 -- note: before and after come from the readings of the roster; R20 shows the payload of events, which the service does not document
@@ -71,6 +71,15 @@ diff AS (
             AND d.seen_at > f.read_at
         LEFT JOIN reading r ON r.team_id = d.team_id AND r.part = f.part AND r.read_at = d.seen_at
     WHERE d.seen_at < $to + to_seconds($lookback)
+), unclear AS (
+    -- No reading shows the pseudonym of an id. A person who is still on the team seems to leave, and to join under the real id.
+    SELECT team_id, user_id, before_at, seen_at
+    FROM (SELECT *, change = 'left' AND regexp_matches(user_id, '^erased-[0-9a-f]{32}$') AS is_pseudonym,
+              bool_or(is_pseudonym) OVER (PARTITION BY team_id, seen_at) AS has_pseudonym
+          FROM diff d
+          WHERE EXISTS (SELECT 1 FROM erasures e WHERE e.team_id = d.team_id AND e.dataset = 'inventory_users'
+              AND e.erased_at > d.before_at AND e.erased_at <= d.seen_at))
+    WHERE is_pseudonym OR (change = 'joined' AND has_pseudonym)
 ), told_event AS (
     SELECT a.team_id, a.event_id, a.event_time, a.event_type, a.token_info, a.payload,
         CASE WHEN contains(lower(a.event_type), 'group') THEN 'group'
@@ -125,16 +134,17 @@ diff AS (
 ), row_of AS (
     SELECT d.team_id, x.event.event_time AS at, x.event.event_id AS event_id, x.event.token_info AS token_info,
         d.user_id, d.email, d.change, d.before, d.after, d.seen_at, x.event.event_type AS event_type,
-        CASE WHEN x.nr IS NULL THEN 'no event' ELSE 'recorded' END AS standing
-    FROM diff d LEFT JOIN explained x ON x.nr = d.nr
+        CASE WHEN x.nr IS NOT NULL THEN 'recorded' WHEN u.user_id IS NOT NULL THEN 'erased' ELSE 'no event' END AS standing
+    FROM diff d LEFT JOIN explained x ON x.nr = d.nr LEFT JOIN unclear u USING (team_id, user_id, seen_at)
     WHERE d.seen_at >= $from AND d.seen_at < $to
     UNION ALL
     SELECT e.team_id, e.event_time, e.event_id, e.token_info, e.user_id, e.email, e.kind, NULL, NULL, NULL, e.event_type,
-        CASE WHEN l.read_at < e.event_time THEN 'not yet read again' WHEN f.read_at < e.event_time THEN 'no change seen'
+        CASE WHEN l.read_at < e.event_time THEN 'not yet read again' WHEN u.user_id IS NOT NULL THEN 'erased' WHEN f.read_at < e.event_time THEN 'no change seen'
             ELSE 'roster not yet read' END
     FROM event e
         LEFT JOIN first_reading f ON f.team_id = e.team_id AND f.part = CASE e.kind WHEN 'group' THEN 'memberships' ELSE 'users' END
         LEFT JOIN last_reading l ON l.team_id = f.team_id AND l.part = f.part
+        LEFT JOIN unclear u ON u.team_id = e.team_id AND u.user_id = e.user_id AND e.event_time > u.before_at AND e.event_time <= u.seen_at
     WHERE e.event_time >= $from AND NOT EXISTS (SELECT 1 FROM matched m
         WHERE m.team_id = e.team_id AND m.event_id = e.event_id AND m.user_id IS NOT DISTINCT FROM e.user_id
             AND m.kind = e.kind)

@@ -48,19 +48,11 @@ WITH team AS (
               CASE WHEN w.group_id IS NULL THEN 'direct' ELSE 'group ' || coalesce(g.label, w.group_id) END AS via
           FROM way w LEFT JOIN access_group g ON g.team_id = w.team_id AND g.group_id = w.group_id)
     GROUP BY ALL
-), address AS (
-    -- A session belongs to whoever had its address then. The first holder also has it before, and the last one afterwards.
-    SELECT u.team_id, u.user_id, lower(trim(u.email)) AS peer,
-        CASE WHEN u.valid_from > min(u.valid_from) OVER (PARTITION BY u.team_id, peer) THEN u.valid_from END AS held_from,
-        (SELECT min(greatest(n.valid_from, u.valid_to)) FROM inventory_users n WHERE u.valid_to IS NOT NULL
-            AND n.team_id = u.team_id AND lower(trim(n.email)) = lower(trim(u.email)) AND (n.valid_to IS NULL OR n.valid_to > u.valid_to)) AS held_to
-    FROM inventory_users u
-    WHERE u.valid_from <= $as_of AND trim(u.email) <> '' AND ($team IS NULL OR u.team_id = $team)
 ), used AS (
     SELECT a.team_id, a.user_id, s.device_id, max(s.first_event_at) AS last_at
-    FROM sessions s JOIN address a ON a.team_id = s.team_id AND a.peer = lower(trim(s.peer_email))
+    FROM sessions s JOIN inventory_addresses a ON a.team_id = s.team_id AND a.email = lower(trim(s.peer_email))
         AND s.first_event_at >= coalesce(a.held_from, s.first_event_at) AND (a.held_to IS NULL OR s.first_event_at < a.held_to)
-    WHERE s.first_event_at >= $as_of - to_seconds($lookback) AND s.first_event_at < $as_of
+    WHERE a.valid_from <= $as_of AND s.first_event_at >= $as_of - to_seconds($lookback) AND s.first_event_at < $as_of
         AND ($team IS NULL OR s.team_id = $team) AND s.outcome IN ('ended', 'open', 'closed_only')
     GROUP BY ALL
 )

@@ -17,19 +17,11 @@ WITH person AS (
 ), known AS (
     SELECT team_id, user_id, min(valid_from) AS known_at FROM inventory_users
     WHERE $team IS NULL OR team_id = $team GROUP BY ALL
-), address AS (
-    -- A session belongs to whoever had its address then. The first holder also has it before, and the last one afterwards.
-    SELECT u.team_id, u.user_id, lower(trim(u.email)) AS peer,
-        CASE WHEN u.valid_from > min(u.valid_from) OVER (PARTITION BY u.team_id, peer) THEN u.valid_from END AS held_from,
-        (SELECT min(greatest(n.valid_from, u.valid_to)) FROM inventory_users n WHERE u.valid_to IS NOT NULL
-            AND n.team_id = u.team_id AND lower(trim(n.email)) = lower(trim(u.email)) AND (n.valid_to IS NULL OR n.valid_to > u.valid_to)) AS held_to
-    FROM inventory_users u
-    WHERE u.valid_from <= $as_of AND trim(u.email) <> '' AND ($team IS NULL OR u.team_id = $team)
 ), used AS (
     SELECT a.team_id, a.user_id, max(s.first_event_at) AS last_at
-    FROM sessions s JOIN address a ON a.team_id = s.team_id AND a.peer = lower(trim(s.peer_email))
+    FROM sessions s JOIN inventory_addresses a ON a.team_id = s.team_id AND a.email = lower(trim(s.peer_email))
         AND s.first_event_at >= coalesce(a.held_from, s.first_event_at) AND (a.held_to IS NULL OR s.first_event_at < a.held_to)
-    WHERE s.first_event_at < $as_of AND s.outcome IN ('ended', 'open', 'closed_only') AND ($team IS NULL OR s.team_id = $team)
+    WHERE a.valid_from <= $as_of AND s.first_event_at < $as_of AND s.outcome IN ('ended', 'open', 'closed_only') AND ($team IS NULL OR s.team_id = $team)
     GROUP BY ALL
 ), unreadable AS (
     SELECT DISTINCT team_id FROM findings WHERE kind = 'unknown_field' AND starts_with(subject, 'users.lastUsedAt: ')
@@ -61,19 +53,11 @@ WHERE ($team IS NULL OR team_id = $team) AND team_id NOT IN (
 ORDER BY days_unused DESC NULLS FIRST, team_id, email, user_id;
 
 -- chart rows
-WITH address AS (
-    -- A session belongs to whoever had its address then. The first holder also has it before, and the last one afterwards.
-    SELECT u.team_id, u.user_id, lower(trim(u.email)) AS peer,
-        CASE WHEN u.valid_from > min(u.valid_from) OVER (PARTITION BY u.team_id, peer) THEN u.valid_from END AS held_from,
-        (SELECT min(greatest(n.valid_from, u.valid_to)) FROM inventory_users n WHERE u.valid_to IS NOT NULL
-            AND n.team_id = u.team_id AND lower(trim(n.email)) = lower(trim(u.email)) AND (n.valid_to IS NULL OR n.valid_to > u.valid_to)) AS held_to
-    FROM inventory_users u
-    WHERE u.valid_from <= $as_of AND trim(u.email) <> '' AND ($team IS NULL OR u.team_id = $team)
-), used AS (
+WITH used AS (
     SELECT a.team_id, a.user_id, max(s.first_event_at) AS last_at
-    FROM sessions s JOIN address a ON a.team_id = s.team_id AND a.peer = lower(trim(s.peer_email))
+    FROM sessions s JOIN inventory_addresses a ON a.team_id = s.team_id AND a.email = lower(trim(s.peer_email))
         AND s.first_event_at >= coalesce(a.held_from, s.first_event_at) AND (a.held_to IS NULL OR s.first_event_at < a.held_to)
-    WHERE s.first_event_at < $as_of AND s.outcome IN ('ended', 'open', 'closed_only') AND ($team IS NULL OR s.team_id = $team)
+    WHERE a.valid_from <= $as_of AND s.first_event_at < $as_of AND s.outcome IN ('ended', 'open', 'closed_only') AND ($team IS NULL OR s.team_id = $team)
     GROUP BY ALL
 )
 SELECT date_diff('second', greatest(u.last_used_at, s.last_at), least($as_of, $now)) // 86400 AS days_unused

@@ -7,30 +7,28 @@
 -- chart: strip x=seen_local series=what | New peers, networks, addresses and computers
 -- severity: column
 -- note: what: new peer (no session in the history; the report does not list its address and computer too), new network (the peer's history has no address in this network), new address, new computer, two addresses at once (sessions of one peer overlap)
--- note: a network is the first three numbers of an IPv4 address, the first three groups of an IPv6 address, in any spelling; new address compares the spellings that the service sent
+-- note: a network is the first three numbers of an IPv4 address, the first three groups of an IPv6 address; an address is the same in each of its spellings, and ::ffff:192.0.2.7 is 192.0.2.7
 -- note: days_of_history says how many of those days lie after the archive's beginning and after the last expired month, and a gap (R23) does not shorten it; a session that failed to authenticate counts too, because it is an attempt
 -- note: an open session ends here at its last event, so the report can miss an overlap with it
 -- note: the report shows no geography: the service sends no places, and Annals has no table of places
 WITH seen AS (
     SELECT s.team_id, s.connection_id, s.first_event_at AS begun_at, coalesce(s.closed_at, s.last_event_at) AS end_at, s.outcome,
-        nullif(lower(trim(s.peer_email)), '') AS peer, s.peer_email, s.peer_ip, s.device_id, s.computer_host_name,
-        CASE WHEN regexp_matches(lower(s.peer_ip), '^(::ffff:)?[0-9]+[.]')
-                THEN array_to_string(string_split(regexp_replace(lower(s.peer_ip), '^::ffff:', ''), '.')[1:3], '.')
-            -- An address has several spellings: without leading zeros, and with :: for groups of 0.
-            WHEN contains(s.peer_ip, ':') THEN array_to_string(string_split(replace(regexp_replace(regexp_replace(
-                lower(s.peer_ip), '^:', '0:'), '(^|:)0+([0-9a-f])', '\1\2', 'g'), '::', ':0:0:'), ':')[1:3], ':')
-            ELSE s.peer_ip END AS network
+        nullif(lower(trim(s.peer_email)), '') AS peer, s.peer_email, s.peer_ip, s.device_id, s.computer_host_name, one_spelling(s.peer_ip) AS ip,
+        CASE WHEN regexp_matches(ip, '^[0-9]+[.]') THEN array_to_string(string_split(ip, '.')[1:3], '.')
+            -- :: means groups of 0.
+            WHEN contains(ip, ':') THEN array_to_string(string_split(replace(regexp_replace(ip, '^:', '0:'), '::', ':0:0:'), ':')[1:3], ':')
+            ELSE ip END AS network
     FROM sessions s
     WHERE s.first_event_at >= $from - to_days($history_days::INTEGER) AND s.first_event_at < $to
         AND ($team IS NULL OR s.team_id = $team) AND trim(s.peer_email) <> ''
 ), day AS (
     -- One row for equal sessions of a day: only the first of them can be new.
-    SELECT team_id, peer, peer_ip, network, device_id, begun_at::DATE AS day,
+    SELECT team_id, peer, ip, network, device_id, begun_at::DATE AS day,
         max(begun_at) AS last_at, min((begun_at, connection_id)) AS first
     FROM seen GROUP BY ALL
 ), thing AS (
     SELECT team_id, peer, 'peer' AS kind, NULL AS thing, day, max(last_at) AS last_at, min(first) AS first FROM day GROUP BY ALL
-    UNION ALL SELECT team_id, peer, 'ip', peer_ip, day, max(last_at), min(first) FROM day WHERE peer_ip IS NOT NULL GROUP BY ALL
+    UNION ALL SELECT team_id, peer, 'ip', ip, day, max(last_at), min(first) FROM day WHERE ip IS NOT NULL GROUP BY ALL
     UNION ALL SELECT team_id, peer, 'network', network, day, max(last_at), min(first) FROM day WHERE network IS NOT NULL GROUP BY ALL
     UNION ALL SELECT team_id, peer, 'device', device_id, day, max(last_at), min(first) FROM day WHERE device_id IS NOT NULL GROUP BY ALL
 ), first_sight AS (
@@ -45,20 +43,20 @@ WITH seen AS (
 ), stay AS (
     -- A stay is an unbroken span of one peer at one address. Stays at two addresses overlap if the later one begins
     -- before the other ends. A stay that ended before the period overlaps no stay that begins in the period.
-    SELECT team_id, peer, peer_ip, arg_min(connection_id, (begun_at, connection_id)) AS connection_id, min(begun_at) AS begun_at, max(end_at) AS end_at
+    SELECT team_id, peer, ip, arg_min(peer_ip, (begun_at, connection_id)) AS peer_ip, arg_min(connection_id, (begun_at, connection_id)) AS connection_id, min(begun_at) AS begun_at, max(end_at) AS end_at
     FROM (SELECT *, sum(CASE WHEN begun_at <= latest THEN 0 ELSE 1 END) OVER (
-              PARTITION BY team_id, peer, peer_ip ORDER BY begun_at, connection_id) AS stay
-          FROM (SELECT *, max(end_at) OVER (PARTITION BY team_id, peer, peer_ip ORDER BY begun_at, connection_id
+              PARTITION BY team_id, peer, ip ORDER BY begun_at, connection_id) AS stay
+          FROM (SELECT *, max(end_at) OVER (PARTITION BY team_id, peer, ip ORDER BY begun_at, connection_id
                     ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS latest
-                FROM seen WHERE end_at >= $from AND peer_ip IS NOT NULL AND outcome IN ('ended', 'open')))
-    GROUP BY team_id, peer, peer_ip, stay
+                FROM seen WHERE end_at >= $from AND ip IS NOT NULL AND outcome IN ('ended', 'open')))
+    GROUP BY team_id, peer, ip, stay
 ), overlap AS (
     SELECT * FROM (
-        SELECT *, max(end_at) OVER earlier_stays AS other_end, arg_max(peer_ip, end_at) OVER earlier_stays AS other_ip
+        SELECT *, max(end_at) OVER earlier_stays AS other_end, arg_max((ip, peer_ip), end_at) OVER earlier_stays AS other
         FROM stay
-        WINDOW earlier_stays AS (PARTITION BY team_id, peer ORDER BY begun_at, peer_ip
+        WINDOW earlier_stays AS (PARTITION BY team_id, peer ORDER BY begun_at, ip
             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING))
-    WHERE begun_at >= $from AND other_end > begun_at AND other_ip <> peer_ip
+    WHERE begun_at >= $from AND other_end > begun_at AND other[1] <> ip
 ), begin AS (
     SELECT team_id, greatest(min(window_start), max(window_end) FILTER (WHERE state = 'expired')) AS begins_at
     FROM coverage WHERE stream = 'connections' GROUP BY team_id
@@ -66,7 +64,7 @@ WITH seen AS (
     SELECT * EXCLUDE (is_new), CASE WHEN is_new.peer THEN 'new peer' WHEN is_new.network THEN 'new network' ELSE 'new address' END AS what, NULL AS other_ip
     FROM fresh WHERE is_new.peer OR is_new.ip
     UNION ALL SELECT * EXCLUDE (is_new), 'new computer', NULL FROM fresh WHERE is_new.device AND NOT is_new.peer
-    UNION ALL SELECT f.*, 'two addresses at once', o.other_ip
+    UNION ALL SELECT f.*, 'two addresses at once', o.other[2]
     FROM seen f JOIN overlap o ON o.team_id = f.team_id AND o.connection_id = f.connection_id
 ), aged AS (
     SELECT f.*, least($history_days, greatest(0, date_diff('second', b.begins_at, f.begun_at) // 86400)) AS days_of_history

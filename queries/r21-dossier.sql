@@ -10,23 +10,23 @@
 -- note: the report does not list sessions, because they derive from connection events (R01 shows them); it lists an event of a connection only if that event itself holds one of the values
 -- note: an address or id counts only if it is a whole column or a whole JSON string of the event's text, as a value or a key, in any spelling, and in JSON text inside a string (up to two texts deep); `annals erase` finds the same rows if you give it each of these values
 WITH given AS (
-    SELECT lower(trim($subject)) AS term
-    UNION SELECT lower(unnest(from_json($aliases, '["VARCHAR"]')))
+    SELECT one_spelling($subject) AS term
+    UNION SELECT one_spelling(unnest(from_json($aliases, '["VARCHAR"]')))
 ), user_of AS (
     SELECT DISTINCT team_id, user_id FROM inventory_users
-    WHERE (lower(user_id) IN (FROM given) OR lower(trim(email)) IN (FROM given)) AND ($team IS NULL OR team_id = $team)
+    WHERE (one_spelling(user_id) IN (FROM given) OR one_spelling(email) IN (FROM given)) AND ($team IS NULL OR team_id = $team)
     UNION SELECT team_id, user_id FROM inventory_sso_users
-    WHERE (lower(user_id) IN (FROM given) OR lower(trim(email)) IN (FROM given)) AND ($team IS NULL OR team_id = $team)
+    WHERE (one_spelling(user_id) IN (FROM given) OR one_spelling(email) IN (FROM given)) AND ($team IS NULL OR team_id = $team)
 ), computer_of AS (
     SELECT DISTINCT team_id, device_id FROM inventory_computers
-    WHERE (lower(device_id) IN (FROM given) OR lower(trim(name)) IN (FROM given)) AND ($team IS NULL OR team_id = $team)
+    WHERE (one_spelling(device_id) IN (FROM given) OR one_spelling(name) IN (FROM given)) AND ($team IS NULL OR team_id = $team)
 ), term AS (
     SELECT term FROM given
-    UNION SELECT lower(user_id) FROM user_of
-    UNION SELECT lower(trim(u.email)) FROM inventory_users u JOIN user_of USING (team_id, user_id) WHERE trim(u.email) <> ''
-    UNION SELECT lower(trim(u.email)) FROM inventory_sso_users u JOIN user_of USING (team_id, user_id) WHERE trim(u.email) <> ''
-    UNION SELECT lower(device_id) FROM computer_of
-    UNION SELECT lower(trim(c.name)) FROM inventory_computers c JOIN computer_of USING (team_id, device_id) WHERE trim(c.name) <> ''
+    UNION SELECT one_spelling(user_id) FROM user_of
+    UNION SELECT one_spelling(u.email) FROM inventory_users u JOIN user_of USING (team_id, user_id) WHERE trim(u.email) <> ''
+    UNION SELECT one_spelling(u.email) FROM inventory_sso_users u JOIN user_of USING (team_id, user_id) WHERE trim(u.email) <> ''
+    UNION SELECT one_spelling(device_id) FROM computer_of
+    UNION SELECT one_spelling(c.name) FROM inventory_computers c JOIN computer_of USING (team_id, device_id) WHERE trim(c.name) <> ''
 ), texts AS (
     SELECT team_id, event_time, 'activity' AS source, event_type, event_id, coalesce(raw, token_info) AS raw, token_info, []::VARCHAR[] AS columns FROM activity
     WHERE event_time >= $from AND event_time < $to AND ($team IS NULL OR team_id = $team)
@@ -42,9 +42,9 @@ WITH given AS (
         [peer_email, peer_ip, direct_ip, device_id, computer_host_name, local_user_name, connection_id, tunnel_id, failure_reason]
     FROM connections c WHERE event_time >= $from AND event_time < $to AND ($team IS NULL OR team_id = $team)
 ), told AS (
-    SELECT *, [lower(regexp_replace(x, '^[\s\v\x{85}\pZ]+|[\s\v\x{85}\pZ]+$', '', 'g')) FOR x IN json_strings(raw)] AS strings,
-        [lower(regexp_replace(x, '^[\s\v\x{85}\pZ]+|[\s\v\x{85}\pZ]+$', '', 'g')) FOR x IN json_strings(token_info)] AS actor_strings
-    FROM (SELECT * REPLACE ([lower(regexp_replace(x, '^[\s\v\x{85}\pZ]+|[\s\v\x{85}\pZ]+$', '', 'g')) FOR x IN columns] AS columns) FROM texts)
+    SELECT *, [one_spelling(x) FOR x IN json_strings(raw)] AS strings,
+        [one_spelling(x) FOR x IN json_strings(token_info)] AS actor_strings
+    FROM (SELECT * REPLACE ([one_spelling(x) FOR x IN columns] AS columns) FROM texts)
 ), version AS (
     SELECT team_id, valid_from, valid_to, 'inventory_users' AS source, user_id AS what, to_json(x) AS held FROM inventory_users x SEMI JOIN user_of USING (team_id, user_id)
     UNION ALL SELECT team_id, valid_from, valid_to, 'inventory_sso_users', user_id, to_json(x) FROM inventory_sso_users x SEMI JOIN user_of USING (team_id, user_id)
@@ -71,7 +71,7 @@ WITH given AS (
     WHERE valid_from < $to AND (valid_to IS NULL OR valid_to >= $from)
     UNION ALL
     SELECT team_id, reviewed_at, NULL, 'reviews', 'reviewer', outcome, ticket, to_json(r)::VARCHAR FROM reviews r
-    WHERE reviewed_at >= $from AND reviewed_at < $to AND ($team IS NULL OR team_id = $team) AND lower(trim(reviewer)) IN (FROM term)
+    WHERE reviewed_at >= $from AND reviewed_at < $to AND ($team IS NULL OR team_id = $team) AND one_spelling(reviewer) IN (FROM term)
 )
 SELECT team_id, local_time(held_at, $tz) AS time_local, local_time(until_at, $tz) AS until_local, source, role, what, id, held,
     held_at AS time_at

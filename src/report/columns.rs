@@ -24,6 +24,7 @@ pub enum View {
     Verification,
     VerificationVerdict,
     Inventory(InventoryPart),
+    InventoryAddresses,
     InventoryReads,
     Reviews,
     Holds,
@@ -271,11 +272,15 @@ const ERASURES: [Column; 10] = [
 /// A team of an order that began and is not done.
 const UNFINISHED_ERASURES: [Column; 2] = [text("team_id"), text("order_id")];
 
+/// An email address in lower case, and the time for which its sessions belong to the person.
+const INVENTORY_ADDRESSES: [Column; 6] =
+    [text("team_id"), text("email"), text("user_id"), time("valid_from"), time("held_from"), time("held_to")];
+
 const INVENTORY_READS: [Column; 5] =
     [text("team_id"), text("part"), time("read_at"), flag("visible"), count("entities")];
 
 impl View {
-    pub const ALL: [View; 27] = [
+    pub const ALL: [View; 28] = [
         View::Activity,
         View::Connections,
         View::Billing,
@@ -296,6 +301,7 @@ impl View {
         View::Inventory(InventoryPart::Grants),
         View::Inventory(InventoryPart::SignIn),
         View::Inventory(InventoryPart::Tokens),
+        View::InventoryAddresses,
         View::InventoryReads,
         View::Reviews,
         View::Holds,
@@ -322,6 +328,7 @@ impl View {
             View::Verification => "verification",
             View::VerificationVerdict => "verification_verdict",
             View::Inventory(part) => part.table(),
+            View::InventoryAddresses => "inventory_addresses",
             View::InventoryReads => "inventory_reads",
             View::Reviews => "reviews",
             View::Holds => "holds",
@@ -348,6 +355,7 @@ impl View {
             View::Verification => VERIFICATION.to_vec(),
             View::VerificationVerdict => VERIFICATION_VERDICT.to_vec(),
             View::Inventory(part) => inventory(part),
+            View::InventoryAddresses => INVENTORY_ADDRESSES.to_vec(),
             View::InventoryReads => INVENTORY_READS.to_vec(),
             View::Reviews => REVIEWS.to_vec(),
             View::Holds => HOLDS.to_vec(),

@@ -23,6 +23,7 @@ use super::exact_types::check_columns;
 use super::lexer;
 use super::lookup::{ArchiveRows, CurrentLookup, Lookup, ROWS_FUNCTION};
 use super::needs::Needs;
+use super::one_spelling::{OneSpelling, SPELLING_FUNCTION};
 use super::pruning::{Pruned, mentioned, pruned};
 use super::pseudonyms::Pseudonyms;
 use super::sink::{Flow, Sink};
@@ -172,6 +173,7 @@ impl Engine {
             .map_err(failed)?;
         let connection = Connection::open_in_memory_with_flags(config).map_err(failed)?;
         connection.register_scalar_function::<LocalTime>(ZONE_FUNCTION).map_err(failed)?;
+        connection.register_scalar_function::<OneSpelling>(SPELLING_FUNCTION).map_err(failed)?;
         // A live file never changes, so its footer can be cached.
         connection.execute_batch("SET GLOBAL parquet_metadata_cache = true").map_err(failed)?;
         let lookup = CurrentLookup::new(Lookup::of(&data));

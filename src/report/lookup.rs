@@ -1,6 +1,7 @@
 //! Views whose rows are read from the archive only when a query uses them: the ledger's lines, the live files, the result of
 //! `verify`, and the unfinished orders. Seven years of ledger lines are too many rows for every query.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::{Arc, OnceLock};
 
@@ -10,8 +11,8 @@ use duckdb::vscalar::{ArrowFunctionSignature, VArrowScalar};
 use parking_lot::RwLock;
 use serde_json::{Value, json};
 
-use crate::archive::{AddedFile, Archive, CommitSummary, PendingOrder, VerifyReport, verify};
-use crate::model::{Instant, LedgerSeq, TeamId};
+use crate::archive::{AddedFile, Archive, CommitSummary, PendingOrder, VerifyFault, VerifyReport, verify};
+use crate::model::{Instant, LedgerSeq, TeamId, TeamKey};
 
 use super::columns::View;
 use super::data::ViewData;
@@ -149,15 +150,22 @@ fn file_values(team: &TeamId, file: &AddedFile) -> Value {
     })
 }
 
+/// The team whose place in the archive a fault names: `team=` and its key.
+pub(super) fn place_of(fault: &VerifyFault) -> Option<&str> {
+    fault.object.split(['/', ' ']).find(|part| part.starts_with("team="))
+}
+
 fn fault_values(report: &VerifyReport) -> Vec<Value> {
-    let of_fault = |object: &str| {
-        let stands_in = |place: &str| object.split('/').any(|part| part == place);
-        let is_its = |ledger: &str| ledger.rsplit('/').next().is_some_and(stands_in);
-        report.teams.iter().find(|team| is_its(&team.ledger)).and_then(|team| team.team_id.as_ref())
+    let ids = report.teams.iter().filter_map(|team| team.team_id.as_ref());
+    let teams: BTreeMap<String, &TeamId> = ids.map(|id| (format!("team={}", TeamKey::of(id)), id)).collect();
+    // A team without a readable ledger is still a team of its own.
+    let team_of = |place: &str| match teams.get(place) {
+        Some(id) => id.to_string(),
+        None => place.strip_prefix("team=").unwrap_or(place).to_owned(),
     };
     let values = report.faults.iter().map(|fault| {
         json!({
-            "team_id": of_fault(&fault.object).map(TeamId::as_str),
+            "team_id": place_of(fault).map(team_of),
             "code": fault.code.into_str(),
             "subject": fault.object,
             "detail": fault.detail,
@@ -204,5 +212,34 @@ impl VArrowScalar for ArchiveRows {
 
     fn signatures() -> Vec<ArrowFunctionSignature> {
         vec![ArrowFunctionSignature::exact(vec![DataType::Utf8], DataType::Utf8)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::archive::{FaultCode, TeamReport};
+
+    #[test]
+    fn a_fault_belongs_to_the_team_whose_place_it_names() {
+        let ledger = "ledger/team=.41cme".to_owned();
+        let teams = vec![TeamReport { team_id: Some(TeamId::from("Acme")), ledger, ..TeamReport::default() }];
+        let cases = [
+            ("ledger/team=.41cme seq 5", json!("Acme")),
+            ("ledger/team=.41cme/2026-10-10.jsonl line 1", json!("Acme")),
+            ("annals/archive-1/team=.41cme", json!("Acme")),
+            ("tables/connections/team=other/month=2026-10/x.parquet", json!("other")),
+            ("archive.json", Value::Null),
+        ];
+        let fault = |object: &str| VerifyFault {
+            code: FaultCode::OrphanFile,
+            object: object.to_owned(),
+            detail: String::new(),
+        };
+        let faults = cases.iter().map(|(object, _)| fault(object)).collect();
+        let rows = fault_values(&VerifyReport { teams, faults, ..VerifyReport::default() });
+        for ((object, team), row) in cases.iter().zip(rows) {
+            assert_eq!(row["team_id"], *team, "{object}");
+        }
     }
 }

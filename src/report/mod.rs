@@ -18,6 +18,7 @@ mod exact_types;
 pub mod lexer;
 mod lookup;
 mod needs;
+mod one_spelling;
 mod pack;
 mod page;
 mod pinning;

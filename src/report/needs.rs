@@ -74,7 +74,7 @@ impl ViewData {
     /// Without the data that `needs` does not name: those views are empty.
     #[must_use]
     pub fn narrowed(&self, needs: &Needs) -> Self {
-        let files = self.files.iter().filter(|(dataset, _)| needs.holds(view_of(**dataset)));
+        let files = self.files.iter().filter(|(dataset, _)| reads_files(&needs.views, **dataset));
         let files = files.map(|(dataset, files)| {
             let needed = files.iter().filter(|file| needs.needs_file(*dataset, file));
             (*dataset, needed.cloned().collect())
@@ -109,15 +109,12 @@ impl ViewData {
     }
 }
 
-pub(super) fn view_of(dataset: Dataset) -> View {
-    match dataset {
-        Dataset::Activity => View::Activity,
-        Dataset::Connections => View::Connections,
-        Dataset::Billing => View::Billing,
-        Dataset::Sessions => View::Sessions,
-        Dataset::Quarantine => View::Quarantine,
-        Dataset::Inventory(part) => View::Inventory(part),
-    }
+/// Whether one of the views reads the files of this dataset.
+pub(super) fn reads_files(views: &[View], dataset: Dataset) -> bool {
+    views.iter().any(|view| match view {
+        View::InventoryAddresses => dataset == Dataset::Inventory(InventoryPart::Users),
+        view => view.as_str() == dataset.as_str(),
+    })
 }
 
 /// The computers' names at all times.
@@ -156,6 +153,13 @@ mod tests {
         let longer = Range { end: at("2026-03-01T00:00:01Z"), ..period };
         assert_eq!(data().narrowed(&needs.clone().within(longer)).files[&Dataset::Sessions].len(), 3);
         assert_eq!(data().narrowed(&needs).files[&Dataset::Sessions].len(), 4);
+    }
+
+    #[test]
+    fn a_view_made_from_another_one_reads_its_files() {
+        let users = Dataset::Inventory(InventoryPart::Users);
+        let (views, empty) = (Needs::of_sql(["FROM inventory_addresses"]).views, Needs::of_sql(["FROM ledger"]).views);
+        assert!(reads_files(&views, users) && !reads_files(&views, Dataset::Sessions) && !reads_files(&empty, users));
     }
 
     #[test]

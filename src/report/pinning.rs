@@ -9,7 +9,7 @@ use super::ReportError;
 use super::columns::View;
 use super::data::{LiveFile, ViewData};
 use super::error::ARCHIVE_FAILED;
-use super::needs::view_of;
+use super::needs::reads_files;
 use super::pruning::{Pruned, mentioned, pruned};
 
 impl ViewData {
@@ -20,8 +20,7 @@ impl ViewData {
     /// When the cache is too small, the bucket cannot be read, or a file differs from the ledger.
     pub fn pinned(&self, views: &[View]) -> Result<(Self, Option<Arc<PinnedFiles>>), ReportError> {
         let (Some(remote), Some(archive)) = (&self.remote, &self.archive) else { return Ok((self.clone(), None)) };
-        let is_wanted = |dataset| views.contains(&view_of(dataset));
-        let wanted = || self.files.iter().filter(|(dataset, _)| is_wanted(**dataset));
+        let wanted = || self.files.iter().filter(|(dataset, _)| reads_files(views, **dataset));
         let entry = |file: &LiveFile| remote.entries.get(&file.path).expect("BUG: every live file has an entry");
         let entries: Vec<FileEntry> = wanted().flat_map(|(_, files)| files).map(|file| entry(file).clone()).collect();
         let loan = pin_files(&remote.cache, archive, &entries)?;

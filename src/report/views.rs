@@ -68,6 +68,7 @@ fn body(data: &ViewData, view: View) -> String {
             }
             versions(part, files(dataset), &cuts)
         }
+        View::InventoryAddresses => addresses(&body(data, View::Inventory(InventoryPart::Users))),
         View::InventoryReads => over_rows(view, data.inventory_reads.iter().map(inventory_read_values)),
         View::Reviews => over_rows(view, data.reviews.iter().map(review_values)),
         View::Holds => over_rows(view, data.holds.iter().map(hold_values)),
@@ -175,6 +176,20 @@ fn versions(part: InventoryPart, files: &[LiveFile], cuts: &BTreeMap<&TeamId, In
     };
     format!(
         "SELECT {columns} FROM (SELECT *, seen_at AS valid_from, {valid_to} AS valid_to FROM {changes}) WHERE present"
+    )
+}
+
+/// Who had which email address, from the view of people. The first holder also has it before, and each holder keeps it until the
+/// roster gives it to somebody.
+fn addresses(users: &str) -> String {
+    format!(
+        "WITH holder AS (SELECT team_id, lower(trim(email)) AS email, user_id, valid_from, valid_to FROM ({users}) \
+         WHERE trim(email) <> '')
+SELECT h.team_id, h.email, h.user_id, h.valid_from,
+  CASE WHEN h.valid_from > min(h.valid_from) OVER (PARTITION BY h.team_id, h.email) THEN h.valid_from END AS held_from,
+  (SELECT min(greatest(n.valid_from, h.valid_to)) FROM holder n WHERE h.valid_to IS NOT NULL AND n.team_id = h.team_id
+    AND n.email = h.email AND (n.valid_to IS NULL OR n.valid_to > h.valid_to)) AS held_to
+FROM holder h"
     )
 }
 

@@ -7,7 +7,6 @@ use crate::model::{Range, Stream, TeamId};
 
 use super::catalog::Report;
 use super::data::ViewData;
-use super::needs::view_of;
 
 /// The columns that are null where the archive did not keep the text.
 const TEXT_COLUMNS: [&str; 2] = ["raw", "payload"];
@@ -33,7 +32,7 @@ pub fn without_text(data: &ViewData, report: &Report, period: Range, team: Optio
 
 /// Whether a query can show the text of a stream's events: by the column's name, or by a star.
 fn shows_text(report: &Report, stream: Stream) -> bool {
-    let view = view_of(Dataset::from(stream)).as_str();
+    let view = Dataset::from(stream).as_str();
     let statements = [&report.rows].into_iter().chain(&report.chart_rows);
     statements.into_iter().any(|statement| {
         let text = statement.sql.to_ascii_lowercase();

@@ -35,6 +35,7 @@ use serde_json::json;
 use crate::archive::{VerifyFault, VerifyReport};
 use crate::model::{Instant, TeamId, TeamKey};
 
+use super::lookup::place_of;
 use super::page::{FirstRows, PackFacts, Section, local, pack_page, report_page};
 use super::pseudonyms::{IDENTIFIERS, Pseudonyms};
 use super::render::Columnar;
@@ -140,10 +141,7 @@ fn verdict_of(engine: &Engine, team: Option<&str>) -> Result<VerifyReport, Repor
 /// Keeps the results about one team, and the faults that concern no team.
 fn of_team(mut verify: VerifyReport, team: &TeamId) -> VerifyReport {
     let own = format!("team={}", TeamKey::of(team));
-    let is_own = |fault: &VerifyFault| {
-        let mut teams = fault.object.split(['/', ' ']).filter(|part| part.starts_with("team="));
-        teams.next().is_none_or(|named| named == own)
-    };
+    let is_own = |fault: &VerifyFault| place_of(fault).is_none_or(|place| place == own);
     verify.asked = "one_team";
     verify.teams.retain(|found| found.team_id.as_ref() == Some(team));
     verify.faults.retain(is_own);

@@ -327,6 +327,10 @@ fn a_session_belongs_to_whoever_had_its_address_then() {
     let dormant = Question { params: &[("early_days", "10")], ..asked("R11") };
     assert_eq!(column(&place, &dormant, "email"), ["desk@own.example", "ann@own.example"]);
     assert_eq!(column(&place, &dormant, "state"), ["never used", "soon dormant"]);
+    let sql = "SELECT user_id, held_from, held_to FROM inventory_addresses ORDER BY email DESC, valid_from";
+    let addresses = place.run(&["sql", sql, "--format", "csv"]);
+    let expected = ["user_id,held_from,held_to", "u1,,2026-10-15T03:00:00", "u2,2026-10-15T03:00:00,", "u1,,"];
+    assert_eq!(addresses.text().lines().collect::<Vec<_>>(), expected);
 }
 
 #[test]
@@ -338,15 +342,4 @@ fn two_groups_of_one_name_are_two_ways() {
     read_roster(&place, "2026-10-13T03:00:00Z", &served);
     assert_eq!(column(&place, &asked("R07"), "ways"), [3]);
     assert_eq!(column(&place, &asked("R07"), "via"), ["group Lab; group Support (g1); group Support (g2)"]);
-}
-
-#[test]
-fn an_erased_address_that_is_read_again_is_no_change() {
-    let place = Place::empty();
-    let erased = "erased-0123456789abcdef0123456789abcdef@own.example";
-    for (day, email) in [(13, erased), (15, "bob@own.example"), (17, "robert@own.example")] {
-        let users = json!([user("u1", "ann@own.example"), user("u2", email)]);
-        read_roster(&place, &format!("2026-10-{day}T03:00:00Z"), &people(&users, &json!({}), &json!([])));
-    }
-    assert_eq!(column(&place, &asked("R06"), "before"), ["bob@own.example"]);
 }

@@ -58,8 +58,8 @@ pub fn run(global: &Global, args: &VerifyArgs) -> Result<Exit, Error> {
     let opened = Archive::open(Arc::clone(&store));
     let options = options(&config, args)?;
     match opened {
-        // A part of an archive without its manifest is a damaged archive. A given head proves that an archive was here.
-        Err(ArchiveError::NotAnArchive) if options.heads.is_empty() && !has_part(&location, store.as_ref())? => {
+        // A part of an archive without its manifest is a damaged archive.
+        Err(ArchiveError::NotAnArchive) if !has_part(&location, store.as_ref())? => {
             return Err(query::no_archive(&location));
         }
         // Without its ledger, each file of the archive would be a fault.

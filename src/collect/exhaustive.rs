@@ -262,8 +262,7 @@ fn on<T>(service: Service, reading: impl FnOnce(Lists, PaddedRange, &Mutex<Servi
     let at = |second| Instant::from_seconds(EPOCH_SECONDS + second);
     let lists = Lists { source: source.clone(), team, stream: Stream::Activity, devices: Arc::new([None]), limit };
     let done = reading(lists, PaddedRange { range: Range::new(at(WINDOW.0), at(WINDOW.1)), pad: 1 }, &source.0);
-    let source = Arc::into_inner(source).expect("no reader is left");
-    (done, source.0.into_inner())
+    (done, Arc::into_inner(source).expect("no reader is left").0.into_inner())
 }
 
 fn reports_untrue_claim(stats: ReadStats) -> bool {

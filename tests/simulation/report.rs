@@ -76,7 +76,8 @@ const OTHERS: [(&str, &str); 63] = [
     ("tests/sync/removals.rs", "the service deletes or hides events before the program reads them"),
     ("tests/sync/odd_events.rs", "events that the interface does not describe"),
     ("tests/sync/faults.rs", "the service fails, refuses, redirects, or sends a wrong time"),
-    ("tests/sync/crash.rs", "the program is killed at any moment"),
+    ("tests/sync/crash.rs", "the program is killed at any moment, or several first syncs make one archive"),
+    ("tests/sync/signing.rs", "lines that a sync cannot sign"),
     ("tests/sync/chaos.rs", "the service fails at random"),
     (
         "tests/sync/days.rs",

@@ -7,7 +7,7 @@ use super::faults::{Coverage, Fault, Rare};
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reliability.md");
 
 /// Harnesses beside the simulation: the file, and the faults that it tries.
-const OTHERS: [(&str, &str); 63] = [
+const OTHERS: [(&str, &str); 64] = [
     (
         "src/collect/exhaustive.rs",
         "small lists in every interleaving, with up to three changes between any two requests",

@@ -5,10 +5,10 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use object_store::aws::AmazonS3Builder;
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::GoogleCloudStorageBuilder;
-use object_store::{BackoffConfig, ClientOptions, Error, ObjectStore as Client, RetryConfig};
+use object_store::{BackoffConfig, ClientConfigKey, ClientOptions, Error, ObjectStore as Client, RetryConfig};
 
 use super::connection::Connector;
 use super::profile::{Settings, with_profile};
@@ -49,6 +49,11 @@ pub(super) fn client(
         Scheme::S3 => {
             let builder = AmazonS3Builder::new().with_client_options(options);
             let builder = configured(builder, location, settings, AmazonS3Builder::with_config);
+            let no_certificates = AmazonS3ConfigKey::Client(ClientConfigKey::NoSystemCertificates);
+            let builder = match needs_certificates(&builder, has_proxy()) {
+                true => builder,
+                false => builder.with_config(no_certificates, "true"),
+            };
             let builder = builder.with_bucket_name(location.bucket()).with_retry(retry);
             let signer = Arc::new(builder.with_http_connector(connector.clone()).build()?);
             // The builder makes the client of the bucket last, with the configured proxy and certificates.
@@ -70,6 +75,21 @@ pub(super) fn client(
     })
 }
 
+/// Whether the client makes encrypted connections. Loading the system's certificates takes milliseconds, and with `SSL_CERT_DIR`
+/// as long as all requests of a repeated question.
+fn needs_certificates(builder: &AmazonS3Builder, has_proxy: bool) -> bool {
+    let value = |key| builder.get_config_value(&key);
+    let is_plain = value(AmazonS3ConfigKey::Endpoint).is_some_and(|endpoint| endpoint.starts_with("http://"));
+    // Other credentials come from services with addresses of their own, and the connection to a proxy can be encrypted.
+    let has_keys = value(AmazonS3ConfigKey::AccessKeyId).is_some();
+    !is_plain || !has_keys || has_proxy || value(AmazonS3ConfigKey::Client(ClientConfigKey::ProxyUrl)).is_some()
+}
+
+/// Whether a variable such as `http_proxy` names a proxy.
+fn has_proxy() -> bool {
+    std::env::vars_os().any(|(name, _)| name.to_string_lossy().to_ascii_lowercase().ends_with("_proxy"))
+}
+
 /// Gives a builder the settings that it knows: a variable that it does not know belongs to another program.
 fn configured<B, K: FromStr>(
     builder: B,
@@ -82,4 +102,29 @@ fn configured<B, K: FromStr>(
         Ok(key) => set(builder, key, value.clone()),
         Err(_) => builder,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_plain_connection_with_keys_needs_no_certificates() {
+        let (endpoint, keys) = (("aws_endpoint_url", "http://127.0.0.1:9000"), ("aws_access_key_id", "key"));
+        let encrypted = ("aws_endpoint_url", "https://minio.example");
+        for (settings, has_proxy, expected) in [
+            (&[endpoint, keys][..], false, false),
+            (&[endpoint, keys], true, true),
+            (&[endpoint, keys, ("aws_proxy_url", "https://proxy.example")], false, true),
+            (&[endpoint], false, true),
+            (&[encrypted, keys], false, true),
+            (&[keys], false, true),
+        ] {
+            let set = |builder: AmazonS3Builder, (name, value): &(&str, &str)| {
+                builder.with_config(name.parse().unwrap(), *value)
+            };
+            let builder = settings.iter().fold(AmazonS3Builder::new(), set);
+            assert_eq!(needs_certificates(&builder, has_proxy), expected, "{settings:?}, proxy {has_proxy}");
+        }
+    }
 }

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use reqwest::header::HeaderValue;
 use secrecy::{ExposeSecret, SecretString};
 
@@ -87,12 +87,12 @@ impl Credential {
 
     /// `Bearer <token>`, marked sensitive.
     pub fn header(&self) -> HeaderValue {
-        self.state().header.clone()
+        self.state.lock().header.clone()
     }
 
     /// The tokens that no text may hold.
     pub fn known(&self) -> Arc<KnownTokens> {
-        self.state().known.clone()
+        self.state.lock().known.clone()
     }
 
     /// Reads the file again after the service refused `refused`. Returns the new header if the token changed. If the file cannot
@@ -106,7 +106,7 @@ impl Credential {
     /// Notes that the token of `former` came before this one, if it differs.
     pub fn follow(&self, former: &Credential) {
         let before = former.header();
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.header != before {
             *state = TokenState::new(state.header.clone(), Some(&before));
         }
@@ -116,15 +116,11 @@ impl Credential {
         if matches!(self.source, TokenSource::File(_))
             && let Ok(header) = read(&self.source)
         {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             if state.header != header {
                 *state = TokenState::new(header, Some(&state.header));
             }
         }
-    }
-
-    fn state(&self) -> MutexGuard<'_, TokenState> {
-        self.state.lock()
     }
 }
 

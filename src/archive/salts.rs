@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use ring::hmac;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -142,17 +142,13 @@ impl Salts {
         self.random.nonce()
     }
 
-    fn months(&self) -> MutexGuard<'_, BTreeMap<Instant, MonthSalt>> {
-        self.months.lock()
-    }
-
     /// The month of `at`, and its salt.
     ///
     /// # Errors
     /// When the ledger names the month's salt, but its file is missing or differs.
     pub fn of(&self, at: Instant) -> Result<(Range, Salt), LostSalt> {
         let month = month_of(at);
-        let mut months = self.months();
+        let mut months = self.months.lock();
         let held = months.entry(month.start).or_insert_with(|| match &self.seed {
             Some(seed) => MonthSalt::New(self.make(seed, month.start)),
             None => {
@@ -194,7 +190,7 @@ impl Salts {
             MonthSalt::Lost(lost) => Some(lost.clone()),
             _ => None,
         };
-        self.months().values().filter_map(lost).collect()
+        self.months.lock().values().filter_map(lost).collect()
     }
 
     /// Writes the salts that no line names yet, reads them back, and returns their records for the next line.
@@ -206,7 +202,7 @@ impl Salts {
             MonthSalt::New(salt) => Some((*month, *salt)),
             _ => None,
         };
-        let new: Vec<(Instant, Salt)> = self.months().iter().filter_map(new).collect();
+        let new: Vec<(Instant, Salt)> = self.months.lock().iter().filter_map(new).collect();
         let write = |(month, salt): (Instant, Salt)| {
             let bytes = self.file(month, salt);
             let record = SaltRecord { month, sha256: Digest::of(&bytes) };
@@ -229,7 +225,7 @@ impl Salts {
     pub fn replacing(&self, months: &BTreeSet<Instant>) -> Self {
         // A seed of its own: the seed of this writer would make the same salts again.
         let seed = Salt(self.random.seed());
-        let mut held = self.months().clone();
+        let mut held = self.months.lock().clone();
         for month in months.iter().filter(|month| **month != DRAFTS_MONTH) {
             held.insert(*month, MonthSalt::New(self.make(&seed, *month)));
         }
@@ -238,7 +234,7 @@ impl Salts {
 
     /// Marks these salts as named by a line.
     pub fn mark_named(&self, records: &[SaltRecord]) {
-        let mut months = self.months();
+        let mut months = self.months.lock();
         for record in records {
             if let Some(held) = months.get_mut(&record.month)
                 && let MonthSalt::New(salt) = *held

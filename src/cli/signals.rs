@@ -4,7 +4,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -36,11 +36,7 @@ struct Shared {
     changed: Condvar,
 }
 
-impl Shared {
-    fn work(&self) -> MutexGuard<'_, SignalState> {
-        self.work.lock()
-    }
-}
+impl Shared {}
 
 /// While a guard lives, the program lets running work clean up before a signal ends it.
 pub struct Guard {
@@ -61,33 +57,33 @@ pub fn guard() -> Result<Guard, Error> {
     let shared = SHARED.get_or_init(|| start().map_err(|error| error.to_string()));
     let shared =
         shared.as_ref().map_err(|error| Error::io("cannot watch for signals", std::io::Error::other(&**error)))?;
-    shared.work().guards += 1;
+    shared.work.lock().guards += 1;
     Ok(Guard { shared: Arc::clone(shared) })
 }
 
 impl Guard {
     /// From now on, an interrupt stops the query and not the program.
     pub fn in_shell(&self) {
-        self.shared.work().shell = Some(tcgetattr(std::io::stdin()).ok());
+        self.shared.work.lock().shell = Some(tcgetattr(std::io::stdin()).ok());
     }
 
     /// Until the returned value is dropped, a signal stops the query of `interrupter`.
     pub fn running(&self, interrupter: Interrupter) -> Running<'_> {
-        self.shared.work().running = Some(interrupter);
+        self.shared.work.lock().running = Some(interrupter);
         Running { shared: &self.shared }
     }
 }
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        self.shared.work().running = None;
+        self.shared.work.lock().running = None;
     }
 }
 
 impl Drop for Guard {
     /// Blocks here if a signal is ending the program.
     fn drop(&mut self) {
-        let mut work = self.shared.work();
+        let mut work = self.shared.work.lock();
         work.guards -= 1;
         self.shared.changed.notify_all();
         while work.ending.is_some() {
@@ -112,7 +108,7 @@ fn start() -> std::io::Result<Arc<Shared>> {
 
 /// In a shell, an interrupt stops the running query, if any, and nothing else.
 fn stop_query(shared: &Shared, signal: i32) -> bool {
-    let work = shared.work();
+    let work = shared.work.lock();
     let is_for_query = signal == SIGINT && work.shell.is_some();
     if is_for_query && let Some(query) = &work.running {
         query.interrupt();
@@ -121,7 +117,7 @@ fn stop_query(shared: &Shared, signal: i32) -> bool {
 }
 
 fn end(shared: &Shared, signal: i32) {
-    let mut work = shared.work();
+    let mut work = shared.work.lock();
     work.ending = Some(signal);
     let mut waited = Duration::ZERO;
     while work.guards > 0 && waited < CLEANUP_TIME_MAX {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::api::RequestCounts;
@@ -147,22 +147,18 @@ impl Live {
         self.shard
     }
 
-    fn state(&self) -> MutexGuard<'_, LiveState> {
-        self.state.lock()
-    }
-
     /// The daemon's loop ran.
     pub(super) fn beat(&self, monotonic: Duration) {
-        self.state().beat = Some(monotonic);
+        self.state.lock().beat = Some(monotonic);
     }
 
     /// The monotonic time of the last iteration of the daemon's loop.
     pub fn last_beat(&self) -> Option<Duration> {
-        self.state().beat
+        self.state.lock().beat
     }
 
     pub(super) fn set_schedule(&self, schedule: Schedule) {
-        self.state().schedule = Some(schedule);
+        self.state.lock().schedule = Some(schedule);
     }
 
     /// Shows the end of a run that publishes the open tables.
@@ -175,13 +171,13 @@ impl Live {
     }
 
     pub(super) fn change(&self, change: impl FnOnce(&mut LiveSnapshot)) {
-        change(&mut self.state().shown);
+        change(&mut self.state.lock().shown);
     }
 
     /// Shows the end of a run, and logs it. `failures` counts the task's consecutive failures. `size` has the bytes and
     /// the number of open teams.
     pub(super) fn run_ended(&self, run: TaskRun, failures: u32, now: Instant, size: (usize, usize)) {
-        let shown = &mut self.state().shown;
+        let shown = &mut self.state.lock().shown;
         (shown.open_bytes, shown.open_teams) = size;
         let live = shown.teams.entry(run.team.clone()).or_default();
         let had_failed = live.tasks.get(&run.task).is_some_and(|task| task.error.is_some());
@@ -199,7 +195,7 @@ impl Live {
 
     /// Shows the state of a team's tasks.
     pub(super) fn show_tasks(&self, team: &TeamId, state_of: impl Fn(Task) -> Option<TaskState>) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let live = state.shown.teams.entry(team.clone()).or_default();
         for (task, state) in Task::ALL.into_iter().filter_map(|task| Some((task, state_of(task)?))) {
             let new = TaskLive { state, done_at: None, error: None, counts: CommitCounts::default() };
@@ -209,21 +205,21 @@ impl Live {
 
     /// Removes a team from the display, but keeps the sums of its tasks.
     pub(super) fn forget(&self, team: &TeamId) {
-        let shown = &mut self.state().shown;
+        let shown = &mut self.state.lock().shown;
         for (task, live) in shown.teams.remove(team).into_iter().flat_map(|team| team.tasks) {
             shown.forgotten.entry(task).or_default().add(&live.counts);
         }
     }
 
     pub(super) fn listed(&self, error: Option<String>) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.is_listed |= error.is_none();
         state.shown.listing_error = error;
     }
 
     /// Shows that the reports ran for the alerts.
     pub fn detected(&self, detections: Detections) {
-        self.state().shown.detections = detections;
+        self.state.lock().shown.detections = detections;
     }
 
     /// Shows that no report could run for the alerts. The earlier detections stay: nobody knows whether they still hold.
@@ -233,7 +229,7 @@ impl Live {
 
     /// Counts an alert by target and result.
     pub fn count_alert(&self, target: &'static str, result: &'static str) {
-        *self.state().shown.alerts.entry((target, result)).or_default() += 1;
+        *self.state.lock().shown.alerts.entry((target, result)).or_default() += 1;
     }
 
     /// Shows the last check of an earlier process, unless this process has checked the archive.
@@ -243,12 +239,12 @@ impl Live {
 
     /// Why the last check of the archive did not end.
     pub fn check_error(&self) -> Option<String> {
-        self.state().shown.check_error.clone()
+        self.state.lock().shown.check_error.clone()
     }
 
     /// The error of the last list of teams.
     pub fn listing_error(&self) -> Option<String> {
-        self.state().shown.listing_error.clone()
+        self.state.lock().shown.listing_error.clone()
     }
 
     pub(super) fn set_open_teams(&self, open_teams: Arc<OpenTeams>) {
@@ -263,20 +259,20 @@ impl Live {
 
     /// The last line of each team's ledger that the daemon knows of.
     pub fn seqs(&self) -> BTreeMap<TeamId, LedgerSeq> {
-        let state = self.state();
+        let state = self.state.lock();
         let known = state.shown.teams.iter().filter_map(|(team, live)| Some((team, live.status.as_ref()?)));
         known.map(|(team, status)| (team.clone(), LedgerSeq(status.ledger_seq))).collect()
     }
 
     /// The file with the name of each team that had a run.
     pub fn name_files(&self) -> BTreeMap<TeamId, Option<String>> {
-        let state = self.state();
+        let state = self.state.lock();
         let known = state.shown.teams.iter().filter_map(|(team, live)| Some((team, live.status.as_ref()?)));
         known.map(|(team, status)| (team.clone(), status.name_file.clone())).collect()
     }
 
     pub fn snapshot(&self) -> LiveSnapshot {
-        self.state().shown.clone()
+        self.state.lock().shown.clone()
     }
 
     /// The number of requests to the service by their result. A repeated request counts under `retry` and under its result.
@@ -296,7 +292,7 @@ impl Live {
 
     /// The streams that are late at `now`; `None` before the first list of the teams.
     pub fn late(&self, now: Instant) -> Option<Vec<Late>> {
-        let state = self.state();
+        let state = self.state.lock();
         if !state.is_listed && state.shown.teams.is_empty() {
             return None;
         }

@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -97,19 +97,19 @@ impl FaultRules {
     }
 
     pub(super) fn set(&self, rules: Vec<FaultRule>) {
-        *self.lock() = rules.into_iter().map(|rule| CountedRule { rule, fitting: 0, befallen: 0 }).collect();
+        *self.0.lock() = rules.into_iter().map(|rule| CountedRule { rule, fitting: 0, befallen: 0 }).collect();
     }
 
     pub(super) fn counted(&self) -> Vec<CountedRule> {
-        self.lock().clone()
+        self.0.lock().clone()
     }
 
     pub(super) fn restore(&self, counted: Vec<CountedRule>) {
-        *self.lock() = counted;
+        *self.0.lock() = counted;
     }
 
     pub(super) fn rules(&self) -> Vec<FaultRule> {
-        self.lock().iter().map(|counted| counted.rule.clone()).collect()
+        self.0.lock().iter().map(|counted| counted.rule.clone()).collect()
     }
 
     /// The fault of a request: that of the first rule that matches and is due.
@@ -118,11 +118,7 @@ impl FaultRules {
         if !request.path.starts_with("/v1/") {
             return None;
         }
-        self.lock().iter_mut().find_map(|counted| counted.next_fault(request))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<CountedRule>> {
-        self.0.lock()
+        self.0.lock().iter_mut().find_map(|counted| counted.next_fault(request))
     }
 }
 

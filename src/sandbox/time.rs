@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::{Clock, SystemClock};
@@ -48,11 +48,11 @@ impl SandboxClock {
     }
 
     pub(super) fn now(&self) -> Instant {
-        self.shown(&self.pace())
+        self.shown(&self.pace.lock())
     }
 
     pub(super) fn speed(&self) -> u32 {
-        self.pace().speed
+        self.pace.lock().speed
     }
 
     pub(super) fn advance(&self, by: Duration) {
@@ -61,12 +61,12 @@ impl SandboxClock {
     }
 
     pub(super) fn set(&self, now: Instant) {
-        let mut pace = self.pace();
+        let mut pace = self.pace.lock();
         *pace = Pace { set_at: self.system.now().nanos(), shown: now.nanos(), is_real: false, ..*pace };
     }
 
     pub(super) fn set_speed(&self, speed: u32) {
-        let mut pace = self.pace();
+        let mut pace = self.pace.lock();
         let shown = self.shown(&pace).nanos();
         *pace = Pace { set_at: self.system.now().nanos(), shown, speed, is_real: pace.is_real && speed == 1 };
     }
@@ -76,7 +76,7 @@ impl SandboxClock {
     }
 
     pub(super) fn saved(&self) -> SavedClock {
-        let pace = self.pace();
+        let pace = self.pace.lock();
         SavedClock { now: self.shown(&pace), speed: pace.speed, is_real: pace.is_real }
     }
 
@@ -84,16 +84,12 @@ impl SandboxClock {
     pub(super) fn restore(&self, saved: SavedClock) {
         let set_at = self.system.now().nanos();
         let shown = if saved.is_real { set_at } else { saved.now.nanos() };
-        *self.pace() = Pace { set_at, shown, speed: saved.speed, is_real: saved.is_real };
+        *self.pace.lock() = Pace { set_at, shown, speed: saved.speed, is_real: saved.is_real };
     }
 
     fn shown(&self, pace: &Pace) -> Instant {
         let passed = self.system.now().nanos().saturating_sub(pace.set_at);
         Instant::from_nanos(pace.shown.saturating_add(passed.saturating_mul(i64::from(pace.speed))))
-    }
-
-    fn pace(&self) -> MutexGuard<'_, Pace> {
-        self.pace.lock()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use parking_lot::{Mutex, MutexGuard, RwLock};
+use parking_lot::{Mutex, RwLock};
 
 use super::admin::{Caller, MemberRole, Membership, TeamState};
 use super::answer::Refusal;
@@ -93,7 +93,7 @@ impl Tokens {
 
     /// Counts a request of the minute. Returns false if there were too many.
     pub(super) fn count(&self, token: &str, now_seconds: i64, most: u32) -> bool {
-        let mut counted = self.counted();
+        let mut counted = self.counted.lock();
         let number = now_seconds.div_euclid(60);
         if counted.number != number {
             *counted = Minute { number, requests: BTreeMap::new() };
@@ -104,15 +104,11 @@ impl Tokens {
     }
 
     pub(super) fn minute(&self) -> Minute {
-        self.counted().clone()
+        self.counted.lock().clone()
     }
 
     pub(super) fn set_minute(&self, minute: Minute) {
-        *self.counted() = minute;
-    }
-
-    fn counted(&self) -> MutexGuard<'_, Minute> {
-        self.counted.lock()
+        *self.counted.lock() = minute;
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use crate::model::Instant;
 
@@ -52,25 +52,21 @@ impl MemoryStore {
 
     /// A separate store with the same files and no locks: the disk after a crash at this moment.
     pub fn snapshot(&self) -> Self {
-        Self { inner: Arc::new(Mutex::new(self.inner().clone())), locks: Locks::default() }
+        Self { inner: Arc::new(Mutex::new(self.inner.lock().clone())), locks: Locks::default() }
     }
 
     /// Sets the store's clock, which stands still between two calls.
     pub fn set_now(&self, now: Instant) {
-        self.inner().now = now;
+        self.inner.lock().now = now;
     }
 
     /// For tests of damage: replaces or removes a file without the archive's knowledge.
     pub fn tamper(&self, path: &str, content: Option<Bytes>) {
-        let mut inner = self.inner();
+        let mut inner = self.inner.lock();
         match content {
             Some(content) => inner.put(path, content),
             None => drop(inner.files.remove(path)),
         }
-    }
-
-    fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock()
     }
 }
 
@@ -80,13 +76,13 @@ impl Store for MemoryStore {
     }
 
     fn read(&self, path: &str) -> Result<Blob, StoreError> {
-        let found = self.inner().files.get(path).map(|file| file.content.clone());
+        let found = self.inner.lock().files.get(path).map(|file| file.content.clone());
         found.map(Blob::Bytes).ok_or_else(|| StoreError::NotFound { path: path.to_owned() })
     }
 
     fn list(&self, directory: &str) -> Result<Vec<Listed>, StoreError> {
         let prefix = if directory.is_empty() { String::new() } else { format!("{directory}/") };
-        let inner = self.inner();
+        let inner = self.inner.lock();
         let under = inner.files.range(prefix.clone()..).take_while(|(path, _)| path.starts_with(&prefix));
         let entry = |(path, file): (&String, &MemoryFile)| Listed {
             path: path.clone(),
@@ -99,13 +95,13 @@ impl Store for MemoryStore {
     }
 
     fn remove_all(&self, paths: &[&str]) -> Result<(), StoreError> {
-        let mut inner = self.inner();
+        let mut inner = self.inner.lock();
         paths.iter().for_each(|path| drop(inner.files.remove(*path)));
         Ok(())
     }
 
     fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
-        let mut inner = self.inner();
+        let mut inner = self.inner.lock();
         if let Some(later) = later_name(path, inner.files.keys().map(String::as_str)) {
             return Err(StoreError::Later { path: path.to_owned(), later: later.to_owned() });
         }
@@ -125,7 +121,7 @@ impl Store for MemoryStore {
     }
 
     fn create_new(&self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
-        let mut inner = self.inner();
+        let mut inner = self.inner.lock();
         match inner.files.get(path) {
             None => inner.put(path, Bytes::copy_from_slice(bytes)),
             Some(file) if file.content == bytes => {}
@@ -138,7 +134,7 @@ impl Store for MemoryStore {
     }
 
     fn now(&self) -> Result<Instant, StoreError> {
-        Ok(self.inner().now)
+        Ok(self.inner.lock().now)
     }
 
     fn lock(&self, name: &str) -> Result<Box<dyn Guard>, StoreError> {
@@ -165,7 +161,7 @@ impl Write for MemoryWriter {
 impl FileWriter for MemoryWriter {
     fn finish(self: Box<Self>, path: &str) -> Result<(), StoreError> {
         let Self { store, content } = *self;
-        store.inner().put(path, content.into());
+        store.inner.lock().put(path, content.into());
         Ok(())
     }
 }

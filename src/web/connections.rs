@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 /// Maximum and minimum number of connections, whatever the descriptor limit is.
@@ -64,7 +64,7 @@ impl Connections {
         let mut is_asked = false;
         loop {
             {
-                let mut state = self.lock();
+                let mut state = self.state.lock();
                 if state.count < self.bounds.held {
                     state.count += 1;
                     break;
@@ -84,10 +84,6 @@ impl Connections {
         };
         connection.wait();
         Arc::new(connection)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, ConnectionsState> {
-        self.state.lock()
     }
 }
 
@@ -112,7 +108,7 @@ impl Connection {
             true => None,
             false => Some(self.all.turns.clone().try_acquire_owned().ok()?),
         };
-        self.all.lock().waiting.remove(&self.ticket.swap(NONE, Ordering::AcqRel));
+        self.all.state.lock().waiting.remove(&self.ticket.swap(NONE, Ordering::AcqRel));
         Some(InFlight { connection: self.clone(), _turn: turn })
     }
 
@@ -122,7 +118,7 @@ impl Connection {
     }
 
     fn wait(&self) {
-        let mut state = self.all.lock();
+        let mut state = self.all.state.lock();
         state.tickets += 1;
         let ticket = state.tickets;
         state.waiting.insert(ticket, self.closing.clone());
@@ -134,7 +130,7 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        let mut state = self.all.lock();
+        let mut state = self.all.state.lock();
         state.waiting.remove(self.ticket.get_mut());
         state.count -= 1;
         drop(state);

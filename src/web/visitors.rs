@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::channel::oneshot;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 
@@ -51,7 +51,7 @@ impl Visitors {
     }
 
     fn enter(&self, name: String) -> Result<RunningQuery, Problem> {
-        if !self.0.running().insert(name.clone()) {
+        if !self.0.running.lock().insert(name.clone()) {
             return Err(Problem::busy("your previous query is still running: wait for its answer, or close its page"));
         }
         Ok(RunningQuery { shared: self.0.clone(), name })
@@ -92,15 +92,11 @@ impl Visitors {
     }
 }
 
-impl Shared {
-    fn running(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.running.lock()
-    }
-}
+impl Shared {}
 
 impl Drop for RunningQuery {
     fn drop(&mut self) {
-        self.shared.running().remove(&self.name);
+        self.shared.running.lock().remove(&self.name);
     }
 }
 

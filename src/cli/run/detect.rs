@@ -9,7 +9,7 @@ use std::time::Duration;
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{DataType, Field, SchemaRef};
 use arrow::util::display::array_value_to_string;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use crate::clock::Clock;
 use crate::config::{Config, Rule};
@@ -235,12 +235,8 @@ struct Stop {
 }
 
 impl Stop {
-    fn running(&self) -> MutexGuard<'_, Option<Interrupter>> {
-        self.running.lock()
-    }
-
     fn watch(&self, interrupter: Option<Interrupter>) {
-        *self.running() = interrupter;
+        *self.running.lock() = interrupter;
     }
 
     fn is_asked(&self) -> bool {
@@ -253,7 +249,7 @@ struct StopOnDrop(Arc<Stop>);
 impl Drop for StopOnDrop {
     fn drop(&mut self) {
         self.0.is_asked.store(true, Ordering::Relaxed);
-        if let Some(running) = &*self.0.running() {
+        if let Some(running) = &*self.0.running.lock() {
             running.interrupt();
         }
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use crate::archive::ReadPoint;
 use crate::clock::Clock;
@@ -81,13 +81,9 @@ impl TeamMemory {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, MemoryState> {
-        self.state.lock()
-    }
-
     /// The plan's span, if it was read recently.
     pub fn plan_span(&self) -> Option<Option<Duration>> {
-        let view = self.state().view?;
+        let view = self.state.lock().view?;
         let aged = self.clock.monotonic().saturating_sub(view.monotonic).max(self.clock.now().since(view.now));
         let is_set_back = self.clock.now() < view.now;
         (aged <= VIEW_AGE_MAX && !is_set_back).then_some(view.plan_span)
@@ -95,12 +91,12 @@ impl TeamMemory {
 
     pub fn note_view(&self, plan_span: Option<Duration>) {
         let view = PlanView { plan_span, now: self.clock.now(), monotonic: self.clock.monotonic() };
-        self.state().view = Some(view);
+        self.state.lock().view = Some(view);
     }
 
     /// Keeps the read point of a successful reading, committed or not.
     pub fn note_point(&self, stream: Stream, point: ReadPoint) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let points = state.points.entry(stream).or_default();
         if points.back().is_some_and(|last| point.read_to <= last.read_to) {
             return;
@@ -113,29 +109,29 @@ impl TeamMemory {
 
     /// The kept read points of a stream, oldest first.
     pub fn points(&self, stream: Stream) -> Vec<ReadPoint> {
-        self.state().points.get(&stream).map(|points| points.iter().copied().collect()).unwrap_or_default()
+        self.state.lock().points.get(&stream).map(|points| points.iter().copied().collect()).unwrap_or_default()
     }
 
     pub fn last_point(&self, stream: Stream) -> Option<ReadPoint> {
-        self.state().points.get(&stream)?.back().copied()
+        self.state.lock().points.get(&stream)?.back().copied()
     }
 
     /// The state of a stream that the archive does not hold.
     pub fn known(&self, stream: Stream) -> LastReading {
-        let entries = if stream == Stream::Billing { self.state().billing.clone() } else { Vec::new() };
+        let entries = if stream == Stream::Billing { self.state.lock().billing.clone() } else { Vec::new() };
         LastReading { point: self.last_point(stream), entries }
     }
 
     /// The times of the billing entries shown, newest first.
     pub fn note_billing(&self, mut entries: Vec<Instant>) {
         entries.sort_unstable_by(|a, b| b.cmp(a));
-        self.state().billing = entries;
+        self.state.lock().billing = entries;
     }
 
     /// The time of the last list of computers, if a new list would be the same: activity was read lately and reports every
     /// change, and the archive knows the same computers as after that list.
     pub fn listed_at(&self, known: (usize, usize)) -> Option<Instant> {
-        let (state, now) = (self.state(), self.service.now());
+        let (state, now) = (self.state.lock(), self.service.now());
         let listed = state.listed.filter(|listed| listed.known == known && !state.is_activity_silent)?;
         let activity = state.points.get(&Stream::Activity)?.back()?;
         let is_fresh = self.clock.monotonic().saturating_sub(listed.monotonic) < LIST_EVERY
@@ -145,23 +141,23 @@ impl TeamMemory {
     }
 
     pub fn note_list(&self, at: Instant, known: (usize, usize)) {
-        self.state().listed = Some(ListedComputers { at, monotonic: self.clock.monotonic(), known });
+        self.state.lock().listed = Some(ListedComputers { at, monotonic: self.clock.monotonic(), known });
     }
 
     /// A computer disappeared without an activity event: from now on only lists show removals.
     pub fn note_silent_removal(&self) {
-        self.state().is_activity_silent = true;
+        self.state.lock().is_activity_silent = true;
     }
 
     /// A range was unstable. It is paused.
     pub fn note_unstable(&self, stream: Stream, range: Range) {
         let now = self.clock.monotonic();
-        self.state().backoffs.entry(stream).or_default().note(range, now);
+        self.state.lock().backoffs.entry(stream).or_default().note(range, now);
     }
 
     /// A range was stable.
     pub fn note_stable(&self, stream: Stream, range: Range) {
-        if let Some(backoff) = self.state().backoffs.get_mut(&stream) {
+        if let Some(backoff) = self.state.lock().backoffs.get_mut(&stream) {
             backoff.forget(range);
         }
     }
@@ -173,7 +169,7 @@ impl TeamMemory {
         (unread, rescans): (&[Range], &[Range]),
     ) -> (Vec<Range>, Vec<Range>) {
         let now = self.clock.monotonic();
-        match self.state().backoffs.get(&stream) {
+        match self.state.lock().backoffs.get(&stream) {
             Some(backoff) => (backoff.without_paused(unread, now), backoff.free_of_paused(rescans, now)),
             None => (unread.to_vec(), rescans.to_vec()),
         }
@@ -182,12 +178,12 @@ impl TeamMemory {
     /// Whether it is time to read events with future dates. The caller reads them now.
     pub fn is_look_ahead_due(&self, stream: Stream) -> bool {
         let now = self.clock.monotonic();
-        is_due(self.state().looked_ahead.entry(stream).or_default(), now, LOOK_AHEAD_EVERY)
+        is_due(self.state.lock().looked_ahead.entry(stream).or_default(), now, LOOK_AHEAD_EVERY)
     }
 
     /// Whether the schedule was due since the last expiry of this process. The caller expires months now.
     pub fn is_expiry_due(&self, schedule: &Cron, now: Instant) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let is_due = state.expired.as_mut().is_none_or(|at| schedule.next_since(at, now).is_some_and(|due| due <= now));
         if is_due {
             state.expired = Some(now);
@@ -197,17 +193,17 @@ impl TeamMemory {
 
     /// Notes the rows past the retention of their class that a hold keeps: a sentence each.
     pub fn note_held_back(&self, held_back: Vec<String>) {
-        self.state().held_back = held_back;
+        self.state.lock().held_back = held_back;
     }
 
     pub fn held_back(&self) -> Vec<String> {
-        self.state().held_back.clone()
+        self.state.lock().held_back.clone()
     }
 
     /// Whether it is time to vacuum the team's files. The caller does so now.
     pub fn is_vacuum_due(&self) -> bool {
         let now = self.clock.monotonic();
-        is_due(&mut self.state().vacuumed, now, VACUUM_EVERY)
+        is_due(&mut self.state.lock().vacuumed, now, VACUUM_EVERY)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use crate::clock::Clock;
 use crate::model::Instant;
@@ -24,18 +24,14 @@ impl ServiceClock {
         Self { clock, offsets: Mutex::default() }
     }
 
-    fn offsets(&self) -> MutexGuard<'_, VecDeque<Instant>> {
-        self.offsets.lock()
-    }
-
     /// Forgets all dates.
     pub fn forget(&self) {
-        self.offsets().clear();
+        self.offsets.lock().clear();
     }
 
     pub fn observe(&self, date: Option<Instant>) {
         let Some(date) = date else { return };
-        let mut offsets = self.offsets();
+        let mut offsets = self.offsets.lock();
         offsets.push_back(date.minus(self.clock.monotonic()));
         if offsets.len() > DATES_KEPT {
             offsets.pop_front();
@@ -43,7 +39,7 @@ impl ServiceClock {
     }
 
     pub fn now(&self) -> Instant {
-        let mut offsets: Vec<Instant> = self.offsets().iter().copied().collect();
+        let mut offsets: Vec<Instant> = self.offsets.lock().iter().copied().collect();
         offsets.sort_unstable();
         let middle = offsets.get(offsets.len().saturating_sub(1) / 2);
         middle.map_or_else(|| self.clock.now(), |offset| offset.plus(self.clock.monotonic()))

@@ -55,7 +55,7 @@ fn a_person_whose_id_was_erased_neither_leaves_nor_joins() {
     let tokens = rows(&place, &asked("R13"));
     let of_pseudonym = tokens.iter().find(|row| row["user_id"].as_str().unwrap().starts_with("erased-")).unwrap();
     assert_eq!((&of_pseudonym["state"], &of_pseudonym["severity"]), (&json!("owner erased, endless"), &Value::Null));
-    // Whoever leaves or joins at a later reading does so.
+    // A later reading shows real leavers and joiners again.
     let served = people(&json!([user("u1", "ann@own.example"), user("u3", "eve@own.example")]), &groups, &json!([]));
     read_roster(&place, "2026-10-17T03:00:00Z", &served);
     let changed: Vec<String> = rows(&place, &asked("R06"))

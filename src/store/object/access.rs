@@ -75,8 +75,8 @@ pub(super) fn client(
     })
 }
 
-/// Whether the client makes encrypted connections. Loading the system's certificates takes milliseconds, and with `SSL_CERT_DIR`
-/// as long as all requests of a repeated question.
+/// Whether the client makes encrypted connections. Loading the system's certificates slows a repeated question:
+/// docs/decisions/0010-bucket-cache.md.
 fn needs_certificates(builder: &AmazonS3Builder, has_proxy: bool) -> bool {
     let value = |key| builder.get_config_value(&key);
     let is_plain = value(AmazonS3ConfigKey::Endpoint).is_some_and(|endpoint| endpoint.starts_with("http://"));

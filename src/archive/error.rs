@@ -6,6 +6,7 @@ use crate::model::{LedgerSeq, TeamId};
 use crate::store::StoreError;
 
 use super::ledger::LINE_BYTES_MAX;
+use super::salts::LostSalt;
 use super::state_error::StateError;
 
 #[derive(Debug, Error)]
@@ -66,6 +67,8 @@ pub enum ArchiveError {
         "team {team}: the commit's ledger line has {bytes} bytes, more than the limit of {LINE_BYTES_MAX}: commit less at once"
     )]
     LineTooLong { team: TeamId, bytes: usize },
+    #[error(transparent)]
+    Salt(#[from] LostSalt),
     /// The draft is invalid; the archive is unchanged.
     #[error("team {team}: {reason}")]
     Draft { team: TeamId, reason: String },

@@ -168,8 +168,7 @@ impl Salts {
     /// # Errors
     /// When the key is lost.
     pub(super) fn key(&self) -> Result<Salt, ArchiveError> {
-        let lost = |lost: LostSalt| ArchiveError::Draft { team: self.team().clone(), reason: lost.to_string() };
-        self.of(DRAFTS_MONTH).map(|(_, key)| key).map_err(lost)
+        Ok(self.of(DRAFTS_MONTH)?.1)
     }
 
     /// The keyed digest of a subject of holds and erasures. Without the team's key, the digest confirms no guess.

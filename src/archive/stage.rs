@@ -16,14 +16,9 @@ use super::random::Nonce;
 use super::salts::Salts;
 use super::table::{
     BATCH_ROWS_MAX, MergeInput, RowsDigest, Selection, TableReader, TableWriter, Written, digest_file, digest_rows,
-    inventory_batch, merge, reject_batch,
+    inventory_batch, merge, reject_batch, threads_for,
 };
 use super::{ArchiveError, FileEntry};
-
-/// Maximum number of files written in parallel: each holds a row group in memory.
-const FILES_AT_ONCE: usize = 4;
-/// For fewer rows, a thread costs more than it saves.
-const ROWS_A_THREAD_MIN: u64 = 4_000;
 
 /// Writes the files of a team's commit.
 #[derive(Clone, Copy)]
@@ -36,8 +31,7 @@ pub struct Stage<'a> {
 impl Stage<'_> {
     /// Writes all files, large ones in parallel, and returns their ledger entries.
     pub fn write_all(self, planned: Vec<PlannedFile>) -> Result<Vec<FileEntry>, ArchiveError> {
-        let rows: u64 = planned.iter().map(PlannedFile::rows).sum();
-        let threads = usize::try_from(rows / ROWS_A_THREAD_MIN).unwrap_or(usize::MAX).min(FILES_AT_ONCE);
+        let threads = threads_for(planned.iter().map(PlannedFile::rows));
         // Draw the numbers in order, so that a seeded source gives the same numbers with any number of threads.
         let planned: Vec<(PlannedFile, Nonce)> = planned.into_iter().map(|file| (file, self.salts.nonce())).collect();
         each(planned, threads, |(file, nonce)| self.write(file, nonce))
@@ -124,7 +118,8 @@ pub fn read_back(
         let (found, expected) = (sha256.to_string(), written.sha256.to_string());
         return Err(ArchiveError::ReadBack { path: path.to_owned(), found, expected });
     }
-    compare(path, digest_file(store, path, dataset, salts)?, meant)
+    let (rows, digest) = digest_file(store, path, dataset, salts)?;
+    compare(path, (rows, digest?), meant)
 }
 
 pub(super) fn compare(path: &str, found: (u64, RowsDigest), expected: (u64, RowsDigest)) -> Result<(), ArchiveError> {

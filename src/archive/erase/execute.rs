@@ -137,7 +137,7 @@ impl TeamWriter {
         let kept = self.state().files.values().filter(|file| !body.removes.contains(&file.path));
         let mut changed = Vec::new();
         for file in kept.chain(&body.adds) {
-            let (_, digest) = digest_file(self.store(), &file.path, file.dataset, salts)?;
+            let digest = digest_file(self.store(), &file.path, file.dataset, salts)?.1?;
             if digest != RowsDigest::from(file.rows_digest) {
                 changed.push(ResaltedFile { path: file.path.clone(), rows_digest: digest.into() });
             }

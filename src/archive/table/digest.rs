@@ -34,6 +34,9 @@ use super::{Selection, TableReader};
 
 const DOMAIN: &[u8] = b"annals row v1\n";
 
+/// The number of some rows, and their digest or the salt that it lacks.
+pub type FileRows = (u64, Result<RowsDigest, LostSalt>);
+
 /// Why rows have no digest.
 #[derive(Debug, Error)]
 pub enum DigestError {
@@ -181,22 +184,20 @@ fn digest(
     Ok(sum)
 }
 
-/// The number of rows of a file, and their digest.
-pub fn digest_file(
-    store: &dyn Store,
-    path: &str,
-    dataset: Dataset,
-    salts: &Salts,
-) -> Result<(u64, RowsDigest), ArchiveError> {
+/// The number of rows of a file, and their digest or the salt that it lacks.
+pub fn digest_file(store: &dyn Store, path: &str, dataset: Dataset, salts: &Salts) -> Result<FileRows, ArchiveError> {
     let of_batch = |batch: Result<RecordBatch, ArchiveError>| {
         let batch = batch?;
-        let digest = digest_rows(&batch, salts)
-            .map_err(|e| ArchiveError::Table { path: path.to_owned(), detail: e.to_string() })?;
+        let digest = match digest_rows(&batch, salts) {
+            Ok(digest) => Ok(digest),
+            Err(DigestError::Salt(lost)) => Err(lost),
+            Err(DigestError::Columns(detail)) => return Err(ArchiveError::Table { path: path.to_owned(), detail }),
+        };
         Ok((batch.num_rows() as u64, digest))
     };
     let batches = TableReader::open(store, path, dataset, Selection::default())?;
-    let sum = |a: (u64, RowsDigest), b: (u64, RowsDigest)| Ok((a.0 + b.0, a.1.plus(b.1)));
-    batches.par_bridge().map(of_batch).try_reduce(Default::default, sum)
+    let sum = |a: FileRows, b: FileRows| Ok((a.0 + b.0, a.1.and_then(|digest| Ok(digest.plus(b.1?)))));
+    batches.par_bridge().map(of_batch).try_reduce(|| (0, Ok(RowsDigest::default())), sum)
 }
 
 /// The sort time of each row of a batch; the salt of its month is part of the row's digest.

@@ -21,7 +21,7 @@ use rayon::prelude::*;
 pub use batch::event_batch;
 pub use batch::{event_batches, reject_batch};
 pub use connections::ConnectionColumns;
-pub use digest::{DigestError, digest_file, digest_rows, salt_months};
+pub use digest::{digest_file, digest_rows, salt_months};
 pub use inventory::{inventory_batch, inventory_rows};
 pub use merge::{MergeInput, merge};
 pub use order::{sort_rows, times_of};
@@ -32,6 +32,11 @@ pub use schema::{column, schema_of};
 pub use sessions::{session_batch, session_rows};
 pub use tuning::{BATCH_BYTES_MAX, BATCH_ROWS_MAX, GROUP_ROWS_MAX};
 pub use writer::{TableWriter, Written};
+
+/// Maximum number of files written or checked in parallel: each holds a row group in memory.
+const FILES_AT_ONCE: usize = 4;
+/// For fewer rows, a thread costs more than it saves.
+const ROWS_A_THREAD_MIN: u64 = 4_000;
 
 /// Applies `make` to each part of `length` items, in order, on several threads if there are several parts.
 pub fn by_parts<T: Sync, R: Send, E: Send>(
@@ -44,6 +49,13 @@ pub fn by_parts<T: Sync, R: Send, E: Send>(
         true => items.chunks(length).map(make).collect(),
         false => items.par_chunks(length).map(make).collect(),
     }
+}
+
+/// The number of files to write or to check in parallel, for files with these numbers of rows.
+pub fn threads_for(rows: impl Iterator<Item = u64>) -> usize {
+    // A hostile ledger can contain any number.
+    let rows = rows.fold(0_u64, u64::saturating_add);
+    usize::try_from(rows / ROWS_A_THREAD_MIN).unwrap_or(usize::MAX).min(FILES_AT_ONCE)
 }
 
 /// The number of rows of several batches.

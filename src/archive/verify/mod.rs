@@ -64,9 +64,7 @@ fn attempt(store: &dyn Store, options: &VerifyOptions) -> Result<VerifyReport, A
     check_manifest(&expectations, &walks, &mut report);
     policy::check(&walks, &mut report);
     policy::notice_changes(&walks, &options.retention, &mut report);
-    for walk in &walks {
-        files::check(store, walk, &mut report);
-    }
+    files::check(store, &walks, &mut report);
     unnamed_files::check(store, &expectations, &walks, &listed, &mut report)?;
     check_objects(store, &mut report);
     expectations.check_heads(&walks, &mut report);

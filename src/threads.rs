@@ -4,6 +4,7 @@ use std::panic::resume_unwind;
 use std::sync::LazyLock;
 use std::thread::{available_parallelism, scope};
 
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinSet};
 
@@ -69,27 +70,63 @@ pub fn both<A, B: Send>(at_once: bool, first: impl FnOnce() -> A, second: impl F
 /// or a network needs more threads than there are processors.
 ///
 /// # Errors
-/// The first error of `act`; then no further items are begun.
+/// An error of `act`; then no further items are begun.
 pub fn each<T: Send, R: Send, E: Send>(
     items: impl IntoIterator<Item = T>,
     threads: usize,
     act: impl Fn(T) -> Result<R, E> + Sync,
 ) -> Result<Vec<R>, E> {
-    let mut items = items.into_iter();
     if threads <= 1 {
-        return items.map(act).collect();
+        return items.into_iter().map(act).collect();
     }
-    let mut done = Vec::new();
-    loop {
-        let some: Vec<T> = items.by_ref().take(threads).collect();
-        if some.is_empty() {
-            return Ok(done);
+    let items: Vec<T> = items.into_iter().collect();
+    let threads = threads.min(items.len());
+    let queue = Mutex::new(items.into_iter().enumerate());
+    let next = || queue.lock().next();
+    let work = || {
+        let mut done = Vec::new();
+        while let Some((at, item)) = next() {
+            let result = act(item);
+            if result.is_err() {
+                queue.lock().by_ref().for_each(drop);
+            }
+            done.push((at, result));
         }
-        let made = scope(|scope| {
-            let begun: Vec<_> = some.into_iter().map(|item| scope.spawn(|| act(item))).collect();
-            begun.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
-        });
-        let made: Result<Vec<R>, E> = made;
-        done.extend(made?);
+        done
+    };
+    let mut done: Vec<_> = scope(|scope| {
+        let begun: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        begun.into_iter().flat_map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+    });
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::each;
+
+    #[test]
+    fn results_come_in_the_order_of_the_items() {
+        for threads in [0, 1, 2, 7, 100] {
+            let doubled = each(0..50, threads, |item| Ok::<_, ()>(item * 2));
+            assert_eq!(doubled, Ok((0..50).map(|item| item * 2).collect::<Vec<_>>()), "{threads} threads");
+        }
+        assert_eq!(each(Vec::<u8>::new(), 4, Ok::<_, ()>), Ok(vec![]));
+    }
+
+    #[test]
+    fn an_error_ends_the_work() {
+        for threads in [1, 4] {
+            let begun = AtomicUsize::new(0);
+            let act = |item: usize| {
+                begun.fetch_add(1, Ordering::Relaxed);
+                if item == 3 { Err(item) } else { Ok(()) }
+            };
+            assert_eq!(each(0..1_000, threads, act), Err(3), "{threads} threads");
+            assert!(threads > 1 || begun.into_inner() == 4, "no item is begun after the error");
+        }
     }
 }

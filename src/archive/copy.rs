@@ -33,8 +33,17 @@ pub struct Copied {
     pub removed: u64,
 }
 
-/// Receives each file that the target now has: its team, its bytes, and the bytes of all live files of the team.
-pub type CopyProgress<'a> = &'a mut dyn FnMut(&TeamId, u64, u64);
+/// A step of a copy, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CopyStep {
+    /// The size of a team's live files.
+    Needed(u64),
+    /// The size of one of them, which the target has now.
+    Held(u64),
+}
+
+/// Receives the steps of a copy.
+pub type CopyProgress<'a> = &'a (dyn Fn(CopyStep) + Sync);
 
 /// An archive and the target of its copy.
 pub struct Copy {
@@ -97,7 +106,7 @@ impl Copy {
             listed.extend(found.into_iter().map(|entry| (entry.path.clone(), entry)));
         }
         files.sort_by_key(|file| file.added_seq);
-        let all = saturating_sum(files.iter().map(|file| file.entry.bytes));
+        progress(CopyStep::Needed(saturating_sum(files.iter().map(|file| file.entry.bytes))));
         // The files of a copy that was interrupted in the last half hour are young enough.
         let mut begun = to.now()?.minus(COMMIT_AGE_MAX / 2);
         for AddedFile { entry: file, added_seq } in files {
@@ -120,7 +129,7 @@ impl Copy {
                 self.file(&file)?;
                 (copied.files, copied.bytes) = (copied.files + 1, copied.bytes + file.bytes);
             }
-            progress(team, file.bytes, all);
+            progress(CopyStep::Held(file.bytes));
         }
         copied.lines += self.ledger(source, LedgerSeq(held.0 + copied.lines), source.state.seq)?;
         Ok(copied)

@@ -189,7 +189,7 @@ pub use active_holds::active_holds;
 pub use cache::{Cache, CacheError, CacheExtent, FetchProgress, PinnedFiles};
 pub use commit::{Committed, TeamWriter};
 pub use commit_history::{AddedFile, CommitHistory, CommitSummary};
-pub use copy::{Copied, Copy};
+pub use copy::{Copied, Copy, CopyStep};
 pub use draft::{Draft, Release, SessionsDraft, WindowRows};
 pub use due_months::DueMonth;
 pub use erase::{ErasedPart, ErasedRecord, Erasure, FoundRow, Order, PendingOrder, ResaltedFile, Subject, check_order};

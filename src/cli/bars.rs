@@ -35,11 +35,16 @@ pub fn for_stderr() -> Arc<dyn Progress> {
     }
 }
 
+/// A bar for bytes, if standard error is a terminal.
+pub fn of_bytes(verb: &'static str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr()).with_prefix(verb);
+    let style = ProgressStyle::with_template("{prefix} [{bar:30}] {bytes} of {total_bytes}  {eta} left");
+    bar.with_style(style.expect("BUG: the template is well-formed").progress_chars("=> "))
+}
+
 /// A bar for the files that the cache fetches from a bucket, if standard error is a terminal.
 pub fn fetching() -> FetchProgress {
-    let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
-    let style = ProgressStyle::with_template("fetching [{bar:30}] {bytes} of {total_bytes}  {eta} left");
-    bar.set_style(style.expect("BUG: the template is well-formed").progress_chars("=> "));
+    let bar = of_bytes("fetching");
     Arc::new(move |fetched, needed| {
         bar.set_length(needed);
         bar.inc(fetched);

@@ -1,14 +1,20 @@
 //! `annals copy`: copies a whole archive to another place.
 
+use std::convert::Infallible;
+
 use clap::Args;
 
-use crate::archive::{Archive, ArchiveError, Copied, Copy, VerifyOptions, verify};
+use crate::archive::{Archive, ArchiveError, Copied, Copy, CopyStep, VerifyOptions, verify};
 use crate::config::overlaps;
 use crate::error::{Error, Exit};
-use crate::model::{ArchivePlace, Location};
+use crate::model::{ArchivePlace, Location, TeamId};
 use crate::store::open_store;
+use crate::threads::each;
 
 use super::{Global, bars, output, query, reading, verify as verifying};
+
+/// Number of teams that are copied in parallel: a bucket takes long to answer, and each ledger line is a request.
+const TEAMS_AT_ONCE: usize = 8;
 
 /// Copy an archive to another directory or bucket, and verify the copy
 #[derive(Debug, Args)]
@@ -43,9 +49,16 @@ pub fn run(global: &Global, args: &CopyArgs) -> Result<Exit, Error> {
     let grace = config.grace_at(&to.data);
     let copy = Copy::new(source.clone(), target.clone(), grace).map_err(failed)?;
     let (mut sum, mut exit) = (Copied::default(), Exit::Done);
-    let bar = bars::fetching();
-    for team in source.teams()? {
-        match copy.team(&team, &mut |_, bytes, all| bar(bytes, all)) {
+    let bar = bars::of_bytes("copying");
+    let progress = |step: CopyStep| match step {
+        CopyStep::Needed(bytes) => bar.inc_length(bytes),
+        CopyStep::Held(bytes) => bar.inc(bytes),
+    };
+    let copy_team = |team: TeamId| Ok::<_, Infallible>((copy.team(&team, &progress), team));
+    let Ok(copies) = each(source.teams()?, TEAMS_AT_ONCE, copy_team);
+    bar.finish_and_clear();
+    for (copied, team) in copies {
+        match copied {
             Ok(copied) => sum = plus(sum, copied),
             Err(error) => {
                 output::say(&format!("team {team}: the copy is not complete: {error}"));

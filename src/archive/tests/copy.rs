@@ -1,6 +1,8 @@
 //! Copies of an archive: interrupted, repeated, and beside a `vacuum` of the target.
 
-use super::super::{Copied, Copy, VerifyOptions, verify};
+use parking_lot::Mutex;
+
+use super::super::{Copied, Copy, CopyStep, VerifyOptions, verify};
 use super::*;
 use crate::model::GRACE_MIN;
 use crate::store::{Fault, FaultyStore, LocalStore, put};
@@ -17,7 +19,7 @@ fn copier(from: &MemoryStore, to: Arc<dyn Store>) -> Result<Copy, ArchiveError> 
 }
 
 fn try_copy(from: &MemoryStore, to: Arc<dyn Store>) -> Result<Copied, ArchiveError> {
-    copier(from, to)?.team(&team(), &mut |_, _, _| {})
+    copier(from, to)?.team(&team(), &|_| {})
 }
 
 fn copy(from: &MemoryStore, to: &MemoryStore) -> Copied {
@@ -147,14 +149,19 @@ fn a_long_copy_names_its_files_in_time() {
         );
     }
     let live = live_under(&shared(&disk), "tables").len();
-    let (copying, mut lines) = (copier(&disk, shared(&target)).unwrap(), Vec::new());
-    let mut slow = |_: &TeamId, _: u64, _: u64| {
+    let (copying, lines) = (copier(&disk, shared(&target)).unwrap(), Mutex::new(Vec::new()));
+    let slow = |step: CopyStep| {
+        if matches!(step, CopyStep::Needed(_)) {
+            return;
+        }
+        let mut lines = lines.lock();
         target.set_now(target.now().unwrap().plus(MINUTE * 35));
         let archive = open(&shared(&target)).with_grace(GRACE_MIN);
         assert_eq!(archive.obsolete_files(&team()).unwrap().expired, [], "after {} files", lines.len() + 1);
         lines.push(archive.read(&team()).unwrap().state().seq.0);
     };
-    let copied = copying.team(&team(), &mut slow).unwrap();
+    let copied = copying.team(&team(), &slow).unwrap();
+    let lines = lines.into_inner();
     assert_eq!((copied.files, copied.lines, lines.len()), (live as u64, 9, live));
     assert!(live > 6 && lines[0] == 0 && lines[live - 1] >= 5, "the lines follow their files: {lines:?}");
     is_clean(&target);

@@ -158,7 +158,7 @@ fn a_copy_joins_or_divides_the_places() {
     committed(&places.store());
     let copy = |from: Arc<dyn Store>, to: Arc<dyn Store>| {
         let copy = super::super::Copy::new(Archive::open(from).unwrap(), to.clone(), GRACE_LOCAL).unwrap();
-        copy.team(&team(), &mut |_, _, _| {}).unwrap();
+        copy.team(&team(), &|_| {}).unwrap();
         is_clean(&to);
         assert_eq!(ids_in(&Archive::open(to).unwrap()), ids_after(history().len()));
     };

@@ -232,8 +232,7 @@ fn a_copy_continues_after_any_power_loss_of_its_target() {
         let draft = with_sessions(&mut writer, draft).unwrap();
         let _ = writer.commit(draft, now().plus(Duration::from_secs(86_400) * (step / 2))).unwrap();
     }
-    let copy =
-        |to: &Arc<dyn Store>| Copy::new(from.clone(), Arc::clone(to), GRACE_LOCAL)?.team(&team(), &mut |_, _, _| {});
+    let copy = |to: &Arc<dyn Store>| Copy::new(from.clone(), Arc::clone(to), GRACE_LOCAL)?.team(&team(), &|_| {});
     let disk = TornDisk::new(&BTreeMap::new(), 0, Lie::None);
     let target: Arc<dyn Store> = Arc::new(disk.clone());
     let _ = Copy::new(from.clone(), Arc::clone(&target), GRACE_LOCAL).unwrap();

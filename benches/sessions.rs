@@ -113,7 +113,7 @@ fn fold() -> Result<(), Failure> {
     for (what, times) in [("one day's events", days), ("one late event of the first month", lates)] {
         for (months, (without, with)) in &times {
             println!(
-                "{what}, {a_day} sessions a day, after {months} months: {with:.1?}, of which correlating {:.1?}",
+                "{what}, {a_day} sessions a day, after {months} months: {with:.1?}; correlating takes {:.1?} of it",
                 *with - *without
             );
         }

@@ -21,7 +21,7 @@ WITH grid AS (
     WHERE $team IS NULL OR team_id = $team GROUP BY ALL
 ), day AS (
     SELECT g.team_id, g.stream, d.day_utc, d.day_utc + INTERVAL 1 DAY AS next_day, g.begins_at,
-        -- The next window, of which no read is recorded yet.
+        -- The next window: no read of it is recorded yet.
         CASE WHEN d.day_utc >= g.ends_at THEN g.ends_at + g.window_length END AS next_end
     FROM grid g CROSS JOIN (SELECT unnest(generate_series(date_trunc('day', $from),
         least($to, $now) - INTERVAL 1 MICROSECOND, INTERVAL 1 DAY)) AS day_utc) d

@@ -4,10 +4,8 @@
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// One arena: a block that one thread frees is reused by another. No thread caches blocks larger than 4 KiB. Unused
-/// memory returns to the system within a second.
-///
-/// The allocator reads a pointer to a text that ends with a zero byte (jemalloc(3), `malloc_conf`).
+/// One arena: a block that one thread frees is reused by another. No thread caches blocks larger than 4 KiB. Unused memory
+/// returns to the system within a second. The allocator reads a text that ends with a zero byte (jemalloc(3), `malloc_conf`).
 #[expect(unsafe_code, reason = "the name under which the allocator looks for its settings")]
 #[unsafe(export_name = "_rjem_malloc_conf")]
 static SETTINGS: &u8 = {

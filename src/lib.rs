@@ -3,8 +3,8 @@
 //! # The flow
 //! ```text
 //! api      ->  collect    ->  normalize   ->  correlate  ->  archive        ->  report
-//! HTTP,        one window,    wire to         events to      stage, ledger,     SQL over the
-//! retries      all pages      typed rows      sessions       publish, verify    ledger's files
+//! HTTP,        one window,    wire to         events to      files, ledger,     SQL over the
+//! retries      all pages      typed rows      sessions       vacuum, verify     ledger's files
 //! ```
 //! Only `pipeline` connects the stages, and `daemon` runs it again and again. `cli` holds the commands. `model` defines the types
 //! that every room uses. `clock` is the only source of time, sleep and randomness. `sandbox` simulates the documented service.

@@ -33,8 +33,8 @@ const AFTER: &str = "\
 A commit leaves the files that it replaces, and a failed commit leaves its orphan files. Readers, other engines and copies that \
 started earlier can use them for the grace ([store] grace: 1 day on a local disk, 7 days in a bucket). A file that the newest \
 version of an open table names stays until a grace after the next `annals publish`. The daemon and `sync` vacuum by themselves. \
-It leaves files of a team under names that Annals never gives, and says so. For each team the table shows the files removed, and \
-the files kept because they are within the grace or an open table names them. Without --team, the command also removes the \
+The command leaves files of a team under names that Annals never gives, and says so. For each team the table shows the files \
+removed, and the files kept because they are within the grace or an open table names them. Without --team, the command also removes the \
 metadata of open tables that no snapshot within the grace needs. In a bucket of S3 the command also aborts uploads that a killed \
 process left unfinished. For an archive in a bucket it also removes from the cache on this machine every file that is not live \
 any more.

@@ -33,7 +33,7 @@ pub enum TableFault {
     FileSurplus,
     /// The table names a file that does not exist.
     FileGone,
-    /// The rows or bytes of a file differ from the ledger's, or its content is not what its name says.
+    /// The rows or bytes of a file differ from the ledger's, or its content differs from the hash in its name.
     Count,
     /// A bound is not the least or greatest value of its column.
     Bound,

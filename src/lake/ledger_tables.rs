@@ -135,7 +135,7 @@ fn name_end(content: &[u8]) -> String {
     format!("-{}.parquet", &Digest::of(content).to_string()[..HASH_DIGITS])
 }
 
-/// The files of a table whose content is not what their names say.
+/// The files of a table whose content differs from the hash in their names.
 ///
 /// # Errors
 /// When the store fails.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::num::NonZeroU32;
 
-/// `N` texts, each of which can be missing.
+/// `N` texts. Each of them can be missing.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Texts<const N: usize> {
     block: Box<str>,

@@ -5,6 +5,7 @@
 //! 1. `plan` finds the ranges of event time that a stream lacks ([`StreamPlan`]), and cuts them into spans. Each
 //!    reading reads one span.
 //! 2. `read` reads several spans in parallel. Each reading first takes a permit of the [`EventBudget`]: room for its events.
+//!    `api` answers with a `Page` of `RawEvent`s: the bytes as served, with the id and the time that `collect` compares.
 //!    `collect` returns a `Segment`: a range, whether it is proved complete, and its events. Each is a `CountedEvent`,
 //!    because an event without an id can occur several times.
 //! 3. A segment becomes a `Batch`: events by window, changes of window records, findings. Batch and permit go into the `Inbox`.

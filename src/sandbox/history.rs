@@ -209,7 +209,7 @@ fn push_page<R: Record>(
             out.push(b',');
         }
         match item {
-            Item::Made(record) => render(*record, out),
+            Item::Record(record) => render(*record, out),
             Item::Text(raw) => match (form == ConnectionForm::Computer).then(|| without_device(raw)).flatten() {
                 Some(bare) => out.extend_from_slice(&bare),
                 None => out.extend_from_slice(raw),

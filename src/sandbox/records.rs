@@ -87,6 +87,6 @@ pub(super) struct Cut {
 
 #[derive(Debug, Clone)]
 pub(super) enum Item<R> {
-    Made(R),
+    Record(R),
     Text(Bytes),
 }

@@ -73,17 +73,17 @@ impl<'a, R: Record> View<'a, R> {
     fn ascending(&self, from: u64, to: u64) -> Vec<Item<R>> {
         let rank_of = |number: u32| self.count_before(self.text_events[number as usize].0) + u64::from(number);
         let mut next_extra = first_where(0, short(self.text_events.len()), |number| rank_of(number) >= from) as usize;
-        let mut made = self.made_from(self.select(from - next_extra as u64)).peekable();
+        let mut positions = self.positions_from(self.select(from - next_extra as u64)).peekable();
         let mut items = Vec::with_capacity(room(to - from));
         while (items.len() as u64) < to - from {
-            match (self.text_events.get(next_extra), made.peek()) {
+            match (self.text_events.get(next_extra), positions.peek()) {
                 (Some((before, extra)), position) if position.is_none_or(|position| before <= position) => {
                     items.push(Item::Text(extra.raw.clone()));
                     next_extra += 1;
                 }
                 (_, Some(&position)) => {
-                    items.push(Item::Made(self.records.base[position as usize]));
-                    made.next();
+                    items.push(Item::Record(self.records.base[position as usize]));
+                    positions.next();
                 }
                 (_, None) => break,
             }
@@ -110,7 +110,7 @@ impl<'a, R: Record> View<'a, R> {
     }
 
     /// The listing's positions from a given one on, in order.
-    fn made_from(&self, position: u32) -> Box<dyn Iterator<Item = u32> + '_> {
+    fn positions_from(&self, position: u32) -> Box<dyn Iterator<Item = u32> + '_> {
         let hidden = &self.overlay.hidden;
         let Some(computers) = &self.computers else {
             let mut next_hidden = hidden.partition_point(|&hidden| hidden < position);

@@ -130,10 +130,8 @@ fn busy(request: &Request<Incoming>) -> Response {
     page::with_security_headers(refusal(request.uri(), problem))
 }
 
-/// The body of an answer; the request counts as running until the client has taken all of it.
-///
-/// This body divides a large frame into parts. The server takes the next part only when its buffer has room, so each part shows
-/// that the client still reads. If the client reads nothing, [`STALL_TIME`] ends the connection.
+/// The body of an answer, in parts; the request counts as running until the client has taken all of it. The server takes the next
+/// part only when its buffer has room, so each part shows that the client reads. Without a part, [`STALL_TIME`] ends the connection.
 struct CountedBody {
     body: Body,
     /// The unsent bytes of the last frame.

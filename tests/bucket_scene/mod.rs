@@ -101,7 +101,7 @@ impl Scene {
     }
 
     /// How many extra writes to the keys of lines there were since the last reset: races and repeated creates.
-    pub fn lines_tried_in_vain(&self) -> usize {
+    pub fn lost_line_creates(&self) -> usize {
         let requests = self.server.requests();
         let tried = || requests.iter().filter_map(|line| line.strip_prefix("Put ")).filter(|key| is_line(key));
         tried().count() - tried().collect::<BTreeSet<&str>>().len()

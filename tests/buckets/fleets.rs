@@ -117,10 +117,10 @@ impl<'a> Fleet<'a> {
         self.scene.holds_and_rests();
         self.scene.is_signed();
         let events: usize = self.scene.service.world().teams.iter().map(|team| team.events.len()).sum();
-        let (lines, in_vain) = (self.scene.ledger_lines().len(), self.scene.lines_tried_in_vain());
+        let (lines, lost) = (self.scene.ledger_lines().len(), self.scene.lost_line_creates());
         let Self { kills, conflicts, teams, tick, .. } = self;
         println!(
-            "{name}: {teams} teams, {} s, {kills} kills, {conflicts} reported conflicts, {in_vain} lost creates of lines, {lines} \
+            "{name}: {teams} teams, {} s, {kills} kills, {conflicts} reported conflicts, {lost} lost creates of lines, {lines} \
              lines, {events} events",
             tick / TICKS_A_SECOND
         );
@@ -145,7 +145,7 @@ fn two_daemons_that_compete_for_ten_teams_write_each_line_once() {
     fleet.live(if is_long() { 120 } else { 15 }, 15);
     assert!(fleet.kills >= 3);
     fleet.ends("two daemons");
-    assert!(scene.lines_tried_in_vain() > 0, "they never met");
+    assert!(scene.lost_line_creates() > 0, "they never met");
 }
 
 /// I1: four shards, then three, then four again; the new daemons start before the old ones end.

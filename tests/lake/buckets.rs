@@ -149,7 +149,7 @@ fn two_shards_that_publish_at_once_lose_and_double_no_row() {
     let start = |shard: &str| scene.program.start(&["run", "--shard", shard]);
     let mut daemons = [start("1/2"), start("2/2")].map(Some);
     let mut clock = scene.service.world().now;
-    let mut in_vain = 0;
+    let mut lost = 0;
     for round in 0..if is_long() { 60 } else { 8 } {
         clock += 600;
         for team in 0..6 {
@@ -166,13 +166,13 @@ fn two_shards_that_publish_at_once_lose_and_double_no_row() {
         }
         let versions = versions(&scene);
         wait_for("a version of a table", || (self::versions(&scene) > versions).then_some(()));
-        in_vain = versions_tried_in_vain(&scene);
+        lost = lost_version_creates(&scene);
     }
     for daemon in daemons.into_iter().flatten() {
         let run = daemon.kill_after(Duration::ZERO);
         assert!(!run.stderr.contains("BUG"), "{run:?}");
     }
-    assert!(in_vain > 0, "the publishers never met");
+    assert!(lost > 0, "the publishers never met");
     scene.sync().ended(0);
     scene.run(&["publish"]).ended(0);
     scene.run(&["publish", "--check"]).ended(0);
@@ -192,7 +192,7 @@ fn versions(scene: &Scene) -> usize {
 }
 
 /// Requests that created a version which another publisher had already created.
-fn versions_tried_in_vain(scene: &Scene) -> usize {
+fn lost_version_creates(scene: &Scene) -> usize {
     let requests = scene.server.requests();
     let tried: Vec<&str> =
         requests.iter().filter_map(|line| line.strip_prefix("Put ")).filter(|key| is_version(key)).collect();

@@ -22,7 +22,7 @@ const OTHERS: [(&str, &str); 64] = [
     ),
     (
         "src/archive/tests/torn.rs",
-        "power is lost after each step, on a model of a disk that keeps, drops, cuts, zero-fills or tears unsynced data",
+        "power is lost after each step of commits, recovery, copies and `vacuum`, on a model of a disk that keeps, drops, cuts, zero-fills or tears unsynced data",
     ),
     (
         "src/archive/tests/kills.rs",
@@ -230,7 +230,7 @@ const ASSUMED: &str = "\
 | equal billing entries without ids, more than one answer can show | a finding `gap` of `billing`, for the second of these entries; nothing, if they come after the last re-scan |
 | connections of a removed computer since the last whole reading | a finding `gap` of the computer, or of `unknown_computer` if activity does not name it; the gap begins earlier by the lag |
 | connections of a removed computer in an earlier range that was never read whole, because its list moved or was shown empty | a finding `gap` of the computer for this range |
-| connections of a removed computer in a window of which nothing is archived, if the service showed the window empty although it held them | nothing can |
+| connections of a removed computer in a window without archived events, if the service showed the window empty although it held them | nothing can |
 | the service shows an old window empty by mistake during the backfill, and the window is older than the last re-scan | nothing can; `annals sync --rescan` reads it again |
 | connections of a removed computer that the service would have shown later than the lag | the same gap names the removal; nobody can know how late events may be |
 | connections of a computer that was removed before the backfill | a finding `removed_before`, if activity shows the removal |

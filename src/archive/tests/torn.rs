@@ -28,6 +28,7 @@ const LONG_RUN: usize = 10;
 const RECOVERIES_EVERY: usize = 7;
 const RECOVERY_STATES: usize = 1_000;
 const COPY_STATES: usize = 1_000;
+const VACUUM_ROUNDS: usize = 20;
 /// After one in this many states, the rest of the history is committed.
 const FINISHES_EVERY: usize = 20;
 /// A lying disk must be detected within this many states.
@@ -215,6 +216,29 @@ fn no_power_loss_in_recovery_loses_or_doubles_a_row() {
     let (count, broken) = check_all(torn.take(wanted));
     assert_eq!(broken, None);
     assert_eq!(count, wanted, "there are no more states");
+}
+
+/// The vacuum removes the files that the history replaced.
+#[test]
+fn no_power_loss_during_a_vacuum_loses_a_row() {
+    let whole = TornDisk::new(&BTreeMap::new(), 0, Lie::None);
+    history_on(&whole);
+    let store: Arc<dyn Store> = Arc::new(whole);
+    let content = |path: &String| store.read(path).unwrap().to_bytes().unwrap();
+    let files: Files = files_under(&store, "").into_iter().map(|path| (path.clone(), content(&path))).collect();
+    let mut disk = TornDisk::new(&files, history().len(), Lie::None);
+    disk.now = now().plus(Duration::from_secs(30 * 86_400));
+    let archive = open(&(Arc::new(disk.clone()) as Arc<dyn Store>)).with_signer(Some(signer()));
+    let mut writer = writer(&archive);
+    let _ = disk.moments();
+    let removed = writer.vacuum().unwrap().expired;
+    assert!(removed.len() >= 3, "{removed:?}");
+    let (moments, mut drawing) = (disk.moments(), Drawing::new());
+    let states = (0..VACUUM_ROUNDS)
+        .flat_map(move |round| moments.iter().flat_map(|moment| drawing.states_of(moment, round)).collect::<Vec<_>>());
+    let (count, broken) = check_all(states);
+    assert_eq!(broken, None);
+    assert!(count > removed.len(), "only {count} states");
 }
 
 /// The ledgers' files with their content.

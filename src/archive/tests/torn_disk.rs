@@ -200,6 +200,8 @@ impl DiskState {
 pub struct TornDisk {
     inner: Arc<Mutex<Inner>>,
     lie: Lie,
+    /// The disk's clock. Its files are from 1970.
+    pub now: Instant,
 }
 
 struct Inner {
@@ -216,7 +218,7 @@ impl TornDisk {
             disk.inodes.push(Inode { durable: content.clone(), now: content.clone() });
         }
         disk.durable_names = disk.names.clone();
-        Self { inner: Arc::new(Mutex::new(Inner { disk, moments: Vec::new() })), lie }
+        Self { inner: Arc::new(Mutex::new(Inner { disk, moments: Vec::new() })), lie, now: Instant::from_nanos(0) }
     }
 
     pub fn acknowledge(&self) {
@@ -345,7 +347,7 @@ impl Store for TornDisk {
     }
 
     fn now(&self) -> Result<Instant, StoreError> {
-        Ok(Instant::from_nanos(0))
+        Ok(self.now)
     }
 }
 

@@ -140,7 +140,7 @@ mod tests {
         planner.learn(first, 10 * SPAN_EVENTS_TARGET);
         planner.learn(first, 10 * SPAN_EVENTS_TARGET);
         let mut end = planner.next_span().unwrap().end;
-        assert_eq!(end, at("2026-11-06T05:20:00Z"), "then by a ninth, the second of which begins before");
+        assert_eq!(end, at("2026-11-06T05:20:00Z"), "then by two spans of a ninth; the second one begins before");
         while let Some(span) = planner.next_span() {
             assert_eq!(span.start, end);
             end = span.end;

@@ -104,7 +104,7 @@ fn plain(known: &[Known], now: Instant, from: i64, end: i64, computers: Option<&
 
 fn numbers(items: Vec<Item<Dot>>) -> Vec<u64> {
     let number = |item: Item<Dot>| match item {
-        Item::Made(dot) => dot.number,
+        Item::Record(dot) => dot.number,
         Item::Text(raw) => String::from_utf8(raw.to_vec()).unwrap().parse().unwrap(),
     };
     items.into_iter().map(number).collect()

@@ -25,11 +25,12 @@ WITH latest AS (
     SELECT * FROM latest WHERE event_type IN ('authFailedEvent', 'authSucceededEvent') AND computer IS NOT NULL
 ), failure AS (SELECT * FROM authentication WHERE NOT is_success),
 success AS (SELECT * FROM authentication WHERE is_success),
--- ASOF JOIN takes any of several successes in the same microsecond, so each time has only the one with the smallest id.
+-- ASOF JOIN takes any of several successes in the same microsecond, so each time has only the one with the smallest id. On several
+-- columns it can also join two missing values, so the successes have none.
 success_of_ip AS (
-    SELECT team_id, computer, ip, event_time, min(event) AS event FROM success GROUP BY ALL
+    SELECT team_id, computer, ip, event_time, min(event) AS event FROM success WHERE ip IS NOT NULL GROUP BY ALL
 ), success_of_peer AS (
-    SELECT team_id, computer, peer, event_time, min(event) AS event FROM success GROUP BY ALL
+    SELECT team_id, computer, peer, event_time, min(event) AS event FROM success WHERE peer IS NOT NULL GROUP BY ALL
 ), followed AS (
     -- UNION instead of UNION ALL: a failure that matches a success by peer and by address counts once.
     SELECT f.team_id, f.event AS failure, f.event_time AS failed_at, f.failure_reason, s.event AS success

@@ -13,7 +13,7 @@
 WITH latest AS (
     -- A connection's id belongs to the key, because event ids may be unique only within a connection.
     SELECT team_id, (event_id, connection_id) AS event, event_type, event_time, event_type = 'authSucceededEvent' AS is_success, connection_id, device_id,
-        coalesce(device_id, computer_host_name) AS computer, computer_host_name, nullif(lower(trim(peer_email)), '') AS peer, peer_email, peer_ip, one_spelling(peer_ip) AS ip, failure_reason
+        coalesce(device_id, computer_host_name) AS computer, computer_host_name, nullif(lower(trim(peer_email)), '') AS peer, peer_email, peer_ip, nullif(one_spelling(peer_ip), '') AS ip, failure_reason
     FROM connections
     WHERE event_time >= $from - to_seconds($window) AND event_time < $to
         -- A later revision can have another type.

@@ -11,7 +11,7 @@
 -- note: an open session ends here at its last event, so the report can miss an overlap with it
 WITH used AS (
     SELECT team_id, connection_id, first_event_at AS begun_at, coalesce(closed_at, last_event_at) AS end_at,
-        nullif(lower(trim(peer_email)), '') AS peer, peer_email, one_spelling(peer_ip) AS peer_ip, device_id, computer_host_name,
+        nullif(lower(trim(peer_email)), '') AS peer, peer_email, nullif(one_spelling(peer_ip), '') AS peer_ip, device_id, computer_host_name,
         nullif(trim(local_user_name), '') AS account
     FROM sessions
     WHERE first_event_at >= $from AND first_event_at < $to AND ($team IS NULL OR team_id = $team)

@@ -149,6 +149,17 @@ fn the_own_domain_is_that_of_most_people_not_of_most_changes() {
 }
 
 #[test]
+fn white_space_around_an_address_does_not_change_its_domain() {
+    let place = Place::empty();
+    let users =
+        json!([user("u1", " Ann@own.example "), user("u2", "\"a@b\"@own.example "), user("u3", "cat@other.example")]);
+    read_roster(&place, "2026-10-12T03:00:00Z", &people(&users, &json!({}), &json!([])));
+    let session = connection("c1", ESTABLISHED, at("2026-10-20T10:00:00Z"), |_| ());
+    commit_events(&place, Stream::Connections, vec![session]);
+    assert_eq!(rows(&place, &asked("R19")), Vec::<Value>::new());
+}
+
+#[test]
 fn what_nobody_has_read_yet_has_a_row_that_says_so() {
     let place = Place::one_event();
     for (report, name) in [

@@ -15,7 +15,7 @@ WITH word AS (SELECT lower(unnest(from_json($removed_words, '["VARCHAR"]'))) AS 
 gone AS (
     SELECT u.team_id, u.user_id, u.email, u.role, u.valid_to AS seen_gone_at
     FROM inventory_users u
-    WHERE u.valid_to < $to AND ($team IS NULL OR u.team_id = $team)
+    WHERE u.valid_to IS NOT NULL AND ($team IS NULL OR u.team_id = $team)
         AND NOT EXISTS (SELECT 1 FROM inventory_users v WHERE v.team_id = u.team_id AND v.user_id = u.user_id
             AND v.valid_from = u.valid_to)
 ), spelling AS (
@@ -51,6 +51,8 @@ gone AS (
                 AND t.event_time > l.last_seen_at AND (t.term = n.term OR lower(t.term) = n.term)
         GROUP BY ALL
     ) t USING (team_id, user_id, seen_gone_at)
+    -- An event of the period can tell of a removal that only a reading after the period shows.
+    WHERE coalesce(t.told_at, g.seen_gone_at) < $to
 ), session_after AS (
     SELECT l.team_id, l.user_id, l.seen_gone_at, s.first_event_at AS acted_at
     FROM leaver l JOIN spelling n ON n.team_id = l.team_id AND n.user_id = l.user_id AND n.is_address

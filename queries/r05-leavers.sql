@@ -48,7 +48,7 @@ gone AS (
         FROM gone g JOIN last_seen l USING (team_id, user_id, seen_gone_at)
             JOIN spelling n USING (team_id, user_id)
             JOIN telling t ON t.team_id = g.team_id AND t.event_time <= g.seen_gone_at
-                AND t.event_time > l.last_seen_at AND (t.term = n.term OR lower(t.term) = n.term)
+                AND t.event_time > l.last_seen_at AND (t.term = n.term OR lower(trim(t.term)) = n.term)
         GROUP BY ALL
     ) t USING (team_id, user_id, seen_gone_at)
     -- An event of the period can tell of a removal that only a reading after the period shows.
@@ -69,7 +69,7 @@ gone AS (
 ), change_after AS (
     SELECT DISTINCT l.team_id, l.user_id, l.seen_gone_at, a.event_time AS acted_at, a.event_id
     FROM leaver l JOIN spelling n ON n.team_id = l.team_id AND n.user_id = l.user_id
-        JOIN actor a ON a.team_id = l.team_id AND a.event_time > l.removed_at AND (a.term = n.term OR lower(a.term) = n.term)
+        JOIN actor a ON a.team_id = l.team_id AND a.event_time > l.removed_at AND (a.term = n.term OR lower(trim(a.term)) = n.term)
     WHERE NOT EXISTS (SELECT 1 FROM inventory_users v WHERE v.team_id = a.team_id
         AND (v.user_id = l.user_id OR lower(trim(v.email)) = n.term) AND v.valid_from <= a.event_time
         AND (v.valid_to IS NULL OR a.event_time < v.valid_to)

@@ -159,6 +159,18 @@ fn white_space_around_an_address_does_not_change_its_domain() {
     assert_eq!(rows(&place, &asked("R19")), Vec::<Value>::new());
 }
 
+#[test]
+fn white_space_around_an_address_hides_no_actor() {
+    let place = Place::empty();
+    let users = json!([{"id": "u1", "email": " ann@own.example ", "role": "admin", "remoteAccess": "enabled"}]);
+    read_roster(&place, "2026-10-12T03:00:00Z", &people(&users, &json!({}), &json!([])));
+    let by = json!({"email": " Ann@own.example "});
+    let change = change_by(&by, "a1", "teamSettingsChangedEvent", "2026-10-20T10:00:00Z", &json!({}));
+    commit_events(&place, Stream::Activity, vec![change]);
+    assert_eq!(column(&place, &asked("R09"), "actions"), [1]);
+    assert_eq!(column(&place, &asked("R20"), "actor"), [" ann@own.example "]);
+}
+
 /// No reading of the roster can tell who it was.
 #[test]
 fn a_session_without_an_email_is_a_detection_before_the_first_reading_too() {

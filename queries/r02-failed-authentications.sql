@@ -14,7 +14,7 @@
 -- note: a computer without an id in its events counts by its host name; of several revisions of an event only the latest counts
 -- note: reason is the text that the service or the computer sent
 WITH latest AS (
-    SELECT team_id, event_type, event_time, one_spelling(peer_ip) AS ip,
+    SELECT team_id, event_type, event_time, nullif(one_spelling(peer_ip), '') AS ip,
         coalesce(nullif(lower(trim(peer_email)), ''), ip) AS peer_or_ip, peer_email, peer_ip, device_id,
         coalesce(device_id, computer_host_name) AS computer, computer_host_name, failure_reason
     FROM connections

@@ -13,7 +13,7 @@
 WITH latest AS (
     -- A connection's id belongs to the key, because event ids may be unique only within a connection.
     SELECT team_id, (event_id, connection_id) AS event, event_type, event_time, event_type = 'authSucceededEvent' AS is_success, connection_id, device_id,
-        coalesce(device_id, computer_host_name) AS computer, computer_host_name, nullif(lower(trim(peer_email)), '') AS peer, peer_email, peer_ip, one_spelling(peer_ip) AS ip, failure_reason
+        coalesce(device_id, computer_host_name) AS computer, computer_host_name, nullif(lower(trim(peer_email)), '') AS peer, peer_email, peer_ip, nullif(one_spelling(peer_ip), '') AS ip, failure_reason
     FROM connections
     WHERE event_time >= $from - to_seconds($window) AND event_time < $to
         -- A later revision can have another type.
@@ -25,11 +25,12 @@ WITH latest AS (
     SELECT * FROM latest WHERE event_type IN ('authFailedEvent', 'authSucceededEvent') AND computer IS NOT NULL
 ), failure AS (SELECT * FROM authentication WHERE NOT is_success),
 success AS (SELECT * FROM authentication WHERE is_success),
--- ASOF JOIN takes any of several successes in the same microsecond, so each time has only the one with the smallest id.
+-- ASOF JOIN takes any of several successes in the same microsecond, so each time has only the one with the smallest id. On several
+-- columns it can also join two missing values, so the successes have none.
 success_of_ip AS (
-    SELECT team_id, computer, ip, event_time, min(event) AS event FROM success GROUP BY ALL
+    SELECT team_id, computer, ip, event_time, min(event) AS event FROM success WHERE ip IS NOT NULL GROUP BY ALL
 ), success_of_peer AS (
-    SELECT team_id, computer, peer, event_time, min(event) AS event FROM success GROUP BY ALL
+    SELECT team_id, computer, peer, event_time, min(event) AS event FROM success WHERE peer IS NOT NULL GROUP BY ALL
 ), followed AS (
     -- UNION instead of UNION ALL: a failure that matches a success by peer and by address counts once.
     SELECT f.team_id, f.event AS failure, f.event_time AS failed_at, f.failure_reason, s.event AS success

@@ -29,8 +29,8 @@ person AS (
     FROM unknown u JOIN reading r ON r.team_id = u.team_id AND r.read_at > u.first_event_at GROUP BY ALL
 ), standing AS (
     SELECT u.*,
-        CASE WHEN f.read_at IS NULL OR u.first_event_at < f.read_at THEN 'roster not yet read'
-            WHEN u.peer IS NULL THEN 'no email'
+        CASE WHEN u.peer IS NULL THEN 'no email'
+            WHEN f.read_at IS NULL OR u.first_event_at < f.read_at THEN 'roster not yet read'
             WHEN EXISTS (SELECT 1 FROM person p WHERE p.team_id = u.team_id AND p.peer = u.peer
                 AND p.valid_to <= u.first_event_at) THEN 'left before'
             WHEN EXISTS (SELECT 1 FROM person p WHERE p.team_id = u.team_id AND p.peer = u.peer

@@ -15,7 +15,7 @@ WITH word AS (SELECT lower(unnest(from_json($removed_words, '["VARCHAR"]'))) AS 
 gone AS (
     SELECT u.team_id, u.user_id, u.email, u.role, u.valid_to AS seen_gone_at
     FROM inventory_users u
-    WHERE u.valid_to < $to AND ($team IS NULL OR u.team_id = $team)
+    WHERE u.valid_to IS NOT NULL AND ($team IS NULL OR u.team_id = $team)
         AND NOT EXISTS (SELECT 1 FROM inventory_users v WHERE v.team_id = u.team_id AND v.user_id = u.user_id
             AND v.valid_from = u.valid_to)
 ), spelling AS (
@@ -48,9 +48,11 @@ gone AS (
         FROM gone g JOIN last_seen l USING (team_id, user_id, seen_gone_at)
             JOIN spelling n USING (team_id, user_id)
             JOIN telling t ON t.team_id = g.team_id AND t.event_time <= g.seen_gone_at
-                AND t.event_time > l.last_seen_at AND (t.term = n.term OR lower(t.term) = n.term)
+                AND t.event_time > l.last_seen_at AND (t.term = n.term OR lower(trim(t.term)) = n.term)
         GROUP BY ALL
     ) t USING (team_id, user_id, seen_gone_at)
+    -- An event of the period can tell of a removal that only a reading after the period shows.
+    WHERE coalesce(t.told_at, g.seen_gone_at) < $to
 ), session_after AS (
     SELECT l.team_id, l.user_id, l.seen_gone_at, s.first_event_at AS acted_at
     FROM leaver l JOIN spelling n ON n.team_id = l.team_id AND n.user_id = l.user_id AND n.is_address
@@ -67,7 +69,7 @@ gone AS (
 ), change_after AS (
     SELECT DISTINCT l.team_id, l.user_id, l.seen_gone_at, a.event_time AS acted_at, a.event_id
     FROM leaver l JOIN spelling n ON n.team_id = l.team_id AND n.user_id = l.user_id
-        JOIN actor a ON a.team_id = l.team_id AND a.event_time > l.removed_at AND (a.term = n.term OR lower(a.term) = n.term)
+        JOIN actor a ON a.team_id = l.team_id AND a.event_time > l.removed_at AND (a.term = n.term OR lower(trim(a.term)) = n.term)
     WHERE NOT EXISTS (SELECT 1 FROM inventory_users v WHERE v.team_id = a.team_id
         AND (v.user_id = l.user_id OR lower(trim(v.email)) = n.term) AND v.valid_from <= a.event_time
         AND (v.valid_to IS NULL OR a.event_time < v.valid_to)

@@ -103,7 +103,7 @@ diff AS (
     FROM told t JOIN person p ON p.team_id = t.team_id AND p.user_id = t.term
     UNION ALL
     SELECT t.team_id, t.event_id, p.user_id, p.email
-    FROM told t JOIN person p ON p.team_id = t.team_id AND p.peer = lower(t.term)
+    FROM told t JOIN person p ON p.team_id = t.team_id AND p.peer = lower(trim(t.term))
 ), event AS (
     -- An event belongs to the known people that it names. An event that names nobody stays, without a person.
     SELECT w.team_id, w.event_id, w.event_time, w.event_type, w.token_info, w.kind, n.user_id, n.email, w.is_narrow
@@ -153,7 +153,7 @@ diff AS (
     FROM (SELECT DISTINCT team_id, event_id, token_info FROM row_of WHERE token_info IS NOT NULL)
 ), actor AS (
     SELECT a.team_id, a.event_id, min(coalesce(p.email, p.user_id)) AS actor
-    FROM actor_term a JOIN person p ON p.team_id = a.team_id AND (a.term = p.user_id OR lower(a.term) = p.peer)
+    FROM actor_term a JOIN person p ON p.team_id = a.team_id AND (a.term = p.user_id OR lower(trim(a.term)) = p.peer)
     GROUP BY ALL
 )
 SELECT r.team_id, local_time(r.at, $tz) AS event_local,

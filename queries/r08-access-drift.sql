@@ -64,7 +64,7 @@ granted AS (
     FROM drift d LEFT JOIN person p USING (team_id, user_id)
 ), telling AS (
     SELECT k.team_id, k.user_id, k.device_id, k.group_id, t.event_id, t.event_time, t.event_type
-    FROM key k JOIN term t ON t.team_id = k.team_id AND (t.term = k.term OR lower(t.term) = k.term)
+    FROM key k JOIN term t ON t.team_id = k.team_id AND (t.term = k.term OR lower(trim(t.term)) = k.term)
     GROUP BY k.team_id, k.user_id, k.device_id, k.group_id, t.event_id, t.event_time, t.event_type, t.is_removal
     HAVING count(DISTINCT k.what) >= 2
         OR (t.is_removal AND contains(lower(t.event_type), any_value(CASE k.what WHEN 'computer' THEN 'device' ELSE k.what END)))

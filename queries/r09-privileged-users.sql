@@ -55,13 +55,13 @@ WITH held AS (
         arg_max(t.token_info, (t.event_time, t.event_id)) AS token_info
     FROM span s JOIN reading r ON r.team_id = s.team_id AND r.read_at = s.since_at
         JOIN spelling n ON n.team_id = s.team_id AND n.user_id = s.user_id
-        JOIN target t ON t.team_id = s.team_id AND (t.term = n.term OR lower(t.term) = n.term)
+        JOIN target t ON t.team_id = s.team_id AND (t.term = n.term OR lower(trim(t.term)) = n.term)
             AND t.event_time <= s.since_at AND t.event_time > r.before_at
     GROUP BY ALL
 ), giver AS (
     SELECT g.team_id, g.user_id, g.since_at, min(coalesce(u.email, u.user_id)) AS giver
     FROM (SELECT *, unnest(json_strings(token_info)) AS term FROM given) g
-        JOIN inventory_users u ON u.team_id = g.team_id AND (u.user_id = g.term OR lower(trim(u.email)) = lower(g.term))
+        JOIN inventory_users u ON u.team_id = g.team_id AND (u.user_id = g.term OR lower(trim(u.email)) = lower(trim(g.term)))
     GROUP BY ALL
 ), actor AS (
     SELECT team_id, event_id, event_time,
@@ -72,7 +72,7 @@ WITH held AS (
     FROM span s LEFT JOIN reading r ON r.team_id = s.team_id AND r.read_at = s.since_at
         LEFT JOIN given g ON g.team_id = s.team_id AND g.user_id = s.user_id AND g.since_at = s.since_at
         JOIN spelling n ON n.team_id = s.team_id AND n.user_id = s.user_id
-        JOIN actor a ON a.team_id = s.team_id AND (a.term = n.term OR lower(a.term) = n.term)
+        JOIN actor a ON a.team_id = s.team_id AND (a.term = n.term OR lower(trim(a.term)) = n.term)
         AND (r.before_at IS NULL OR a.event_time >= coalesce(g.first_at, s.since_at)) AND (s.until_at IS NULL OR a.event_time < s.until_at)
     -- An address that passed to somebody else is that person's.
     WHERE NOT EXISTS (SELECT 1 FROM inventory_users v WHERE v.team_id = s.team_id AND v.user_id <> s.user_id

@@ -7,7 +7,7 @@
 -- chart: timeline start=start_local end=end_local lane=token series=state | Tokens: from the first reading that showed them to their end
 -- severity: column
 -- note: the tokens in each person's sign-in details at --as-of (by default the period's end); the service shows no token id and never the token itself
--- note: state: endless (it never expires), expired, expiring (within expiring_days), stale (no use for stale_days, or no use at all although the archive holds a reading that showed it that long ago), owner left (the owner is not on the roster any more; the row shows the last reading before that), owner erased (`annals erase` replaced the id of an owner on the roster: no later reading shows the pseudonym, so nobody can tell whether the owner left, and the row is no detection); a token can have several states
+-- note: state: endless (it never expires), expired, expiring (within expiring_days), stale (no use for stale_days, or no use at all although the archive holds a reading that showed it that long ago; an expired token is not stale too), owner left (the owner is not on the roster any more; the row shows the last reading before that), owner erased (`annals erase` replaced the id of an owner on the roster: no later reading shows the pseudonym, so nobody can tell whether the owner left, and the row is no detection); a token can have several states
 -- note: expiry unknown, use unknown: the archive holds no such time of the token, and the service sent the team one that Annals cannot read (the finding unknown_field in R23 counts such values), so nobody can tell whether the token is endless or stale
 -- note: 'not yet read' in state: Annals had not read the team's tokens at that moment, or its token may not read them
 WITH token AS (

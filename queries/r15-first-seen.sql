@@ -13,7 +13,7 @@
 -- note: the report shows no geography: the service sends no places, and Annals has no table of places
 WITH seen AS (
     SELECT s.team_id, s.connection_id, s.first_event_at AS begun_at, coalesce(s.closed_at, s.last_event_at) AS end_at, s.outcome,
-        nullif(lower(trim(s.peer_email)), '') AS peer, s.peer_email, s.peer_ip, s.device_id, s.computer_host_name, one_spelling(s.peer_ip) AS ip,
+        nullif(lower(trim(s.peer_email)), '') AS peer, s.peer_email, s.peer_ip, s.device_id, s.computer_host_name, nullif(one_spelling(s.peer_ip), '') AS ip,
         CASE WHEN regexp_matches(ip, '^[0-9]+[.]') THEN array_to_string(string_split(ip, '.')[1:3], '.')
             -- :: means groups of 0.
             WHEN contains(ip, ':') THEN array_to_string(string_split(replace(regexp_replace(ip, '^:', '0:'), '::', ':0:0:'), ':')[1:3], ':')

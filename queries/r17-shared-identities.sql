@@ -8,10 +8,11 @@
 -- severity: medium
 -- note: one peer: sessions of one person from that many addresses overlap; a person who uses a telephone and a desk computer looks the same
 -- note: one account: a local user name of one computer; a name with a domain (DOMAIN\name, name@domain) is the same account on every computer; a computer without an id in its events counts by its host name
--- note: an open session ends here at its last event, so the report can miss an overlap with it
+-- note: only sessions that were established or authenticated count; shared_by lists every address of the peer's sessions in the period, and shared_by_count says how many were in use at once
+-- note: an open session ends here at its last event, so the report can miss an overlap with it; an overlap with a session that began before the period is in R15 only
 WITH used AS (
     SELECT team_id, connection_id, first_event_at AS begun_at, coalesce(closed_at, last_event_at) AS end_at,
-        nullif(lower(trim(peer_email)), '') AS peer, peer_email, one_spelling(peer_ip) AS peer_ip, device_id, computer_host_name,
+        nullif(lower(trim(peer_email)), '') AS peer, peer_email, nullif(one_spelling(peer_ip), '') AS peer_ip, device_id, computer_host_name,
         nullif(trim(local_user_name), '') AS account
     FROM sessions
     WHERE first_event_at >= $from AND first_event_at < $to AND ($team IS NULL OR team_id = $team)

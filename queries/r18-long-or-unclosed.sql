@@ -8,7 +8,7 @@
 -- chart: histogram x=hours log | Durations of all closed sessions, in hours
 -- severity: column
 -- note: the data holds no idle time, so the report says nothing about idle sessions or their lock (PCI DSS 8.2.8)
--- note: state: longer than the limit; longer than the percentile (there are always some; this is no fault); never closed (established or authenticated, without a close event for longer than the limit); not closed yet
+-- note: state: longer than the limit; longer than the percentile (there are always some; this is no fault); never closed (open in R01, and at the period's end without a close event for longer than the limit); not closed yet (open in R01, but begun later: choose a later period's end to judge it)
 -- note: a session stays unclosed here if its close event was lost in a gap (R23)
 WITH begun AS (
     SELECT *, duration_ms / 3600000.0 AS hours FROM sessions

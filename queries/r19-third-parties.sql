@@ -11,7 +11,8 @@
 -- note: R04 lists peers without an email; hours sums the sessions whose beginning and end are known; a computer without an id in its events counts by its host name
 -- note: the service has no agreed windows: if you give one as parameters, sessions outside it are detections
 WITH roster AS (
-    SELECT team_id, lower(split_part(email, '@', 2)) AS domain, count(DISTINCT user_id) AS people FROM inventory_users
+    SELECT team_id, lower(trim(regexp_extract(email, '@([^@]*)$', 1))) AS domain, count(DISTINCT user_id) AS people
+    FROM inventory_users
     WHERE valid_from < $to AND (valid_to IS NULL OR valid_to >= $from) AND contains(email, '@')
         AND ($team IS NULL OR team_id = $team)
     GROUP BY ALL

@@ -37,7 +37,7 @@ change AS NOT MATERIALIZED (
 ), named AS (
     SELECT p.team_id, p.event_id, p.event_time, s.nr
     FROM (SELECT * EXCLUDE (terms), unnest(list_distinct(list_concat(terms,
-              list_transform(list_filter(terms, lambda t: contains(t, '@')), lambda t: lower(t))))) AS term FROM payload_term) p
+              list_transform(list_filter(terms, lambda t: contains(t, '@')), lambda t: lower(trim(t)))))) AS term FROM payload_term) p
         JOIN spelling s ON s.team_id = p.team_id AND s.term = p.term
 ), targets AS (
     SELECT team_id, event_id, list_sort(list_distinct(list(nr))) AS nrs FROM named GROUP BY ALL
@@ -52,7 +52,7 @@ change AS NOT MATERIALIZED (
     SELECT team_id, token_info, string_agg(label, ', ' ORDER BY label) AS actor
     FROM (SELECT DISTINCT p.team_id, p.token_info, t.nr, t.label
           FROM (SELECT * EXCLUDE (terms), unnest(list_concat(terms,
-                    list_transform(list_filter(terms, lambda t: contains(t, '@')), lambda t: lower(t)))) AS term FROM token_term) p
+                    list_transform(list_filter(terms, lambda t: contains(t, '@')), lambda t: lower(trim(t))))) AS term FROM token_term) p
               JOIN spelling s ON s.team_id = p.team_id AND s.term = p.term
               JOIN thing t ON t.nr = s.nr AND t.kind = 'user')
     GROUP BY ALL

@@ -13,6 +13,7 @@
 -- note: there is no column for duplicates: Annals recognises an event that it reads twice, and neither keeps nor counts the copy; unknown_fields counts undocumented fields of people and computers, while an event keeps its undocumented fields in its text
 -- note: removed_before counts computers that were removed before Annals first read the day: their connections are missing
 -- note: clock_steps counts how often Annals found this machine's clock set back; polls counts the requests that read the day's windows
+-- note: events counts each archived revision of an event
 -- note: polls, events and late are empty, and no day is quiet by them, if a window of the day spans several days ([windows] length): Annals counts them by window
 WITH grid AS (
     SELECT team_id, stream, min(window_start) AS begins_at, max(window_end) AS ends_at,

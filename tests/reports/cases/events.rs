@@ -217,6 +217,30 @@ fn an_empty_address_is_no_person() {
 }
 
 #[test]
+fn an_empty_ip_address_is_no_place() {
+    let (place, time) = (Place::empty(), at("2026-10-20T10:00:00Z"));
+    let empty = |detail: &mut ConnectionDetail| detail.peer_ip = Some(" ".into());
+    let stranger = |detail: &mut ConnectionDetail| {
+        empty(detail);
+        detail.peer_email = Some("bob@own.example".into());
+    };
+    let events = vec![
+        connection("c1", ESTABLISHED, time, |_| ()),
+        connection("c2", ESTABLISHED, time, empty),
+        connection("f1", FAILED, time.plus(HOUR * 5), |_| ()),
+        connection("f2", FAILED, time.plus(HOUR * 5 + SECOND), empty),
+        connection("s1", SUCCEEDED, time.plus(HOUR * 5 + SECOND * 2), stranger),
+    ];
+    commit_events(&place, Stream::Connections, events);
+    assert_eq!(column(&place, &asked("R15"), "what"), ["new peer", "new peer"]);
+    assert_eq!(rows(&place, &asked("R17")), Vec::<Value>::new());
+    let distributed = Question { params: &[("distributed_ips", "2")], ..asked("R02") };
+    assert_eq!(column(&place, &distributed, "pattern"), [Value::Null, Value::Null]);
+    let guessed = Question { params: &[("min_failures", "1")], ..asked("R03") };
+    assert_eq!(rows(&place, &guessed), Vec::<Value>::new());
+}
+
+#[test]
 fn a_session_of_one_event_overlaps_a_session_from_another_address() {
     let (place, time) = (Place::empty(), at("2026-10-20T10:00:00Z"));
     let same = |detail: &mut ConnectionDetail| detail.connection_id = Some("c1".into());

@@ -4,6 +4,7 @@
 mod erased;
 mod events;
 mod expired;
+mod leavers;
 mod rosters;
 mod unreadable;
 

@@ -149,6 +149,56 @@ fn the_own_domain_is_that_of_most_people_not_of_most_changes() {
 }
 
 #[test]
+fn white_space_around_an_address_does_not_change_its_domain() {
+    let place = Place::empty();
+    let users =
+        json!([user("u1", " Ann@own.example "), user("u2", "\"a@b\"@own.example "), user("u3", "cat@other.example")]);
+    read_roster(&place, "2026-10-12T03:00:00Z", &people(&users, &json!({}), &json!([])));
+    let session = connection("c1", ESTABLISHED, at("2026-10-20T10:00:00Z"), |_| ());
+    commit_events(&place, Stream::Connections, vec![session]);
+    assert_eq!(rows(&place, &asked("R19")), Vec::<Value>::new());
+}
+
+#[test]
+fn white_space_around_an_address_hides_no_actor() {
+    let place = Place::empty();
+    let users = json!([{"id": "u1", "email": " ann@own.example ", "role": "admin", "remoteAccess": "enabled"}]);
+    read_roster(&place, "2026-10-12T03:00:00Z", &people(&users, &json!({}), &json!([])));
+    let by = json!({"email": " Ann@own.example "});
+    let change = change_by(&by, "a1", "teamSettingsChangedEvent", "2026-10-20T10:00:00Z", &json!({}));
+    commit_events(&place, Stream::Activity, vec![change]);
+    assert_eq!(column(&place, &asked("R09"), "actions"), [1]);
+    assert_eq!(column(&place, &asked("R20"), "actor"), [" ann@own.example "]);
+}
+
+/// No reading of the roster can tell who it was.
+#[test]
+fn a_session_without_an_email_is_a_detection_before_the_first_reading_too() {
+    let (place, time) = (Place::empty(), at("2026-10-20T10:00:00Z"));
+    let nobody = |detail: &mut ConnectionDetail| detail.peer_email = None;
+    let sessions = vec![connection("c1", ESTABLISHED, time, |_| ()), connection("c2", ESTABLISHED, time, nobody)];
+    commit_events(&place, Stream::Connections, sessions);
+    assert_eq!(column(&place, &asked("R04"), "standing"), ["no email", "roster not yet read"]);
+    assert_eq!(column(&place, &asked("R04"), "severity"), [json!("medium"), Value::Null]);
+}
+
+#[test]
+fn a_computer_in_a_session_is_not_offline() {
+    let place = Place::empty();
+    let computers = json!([{"id": "d1", "name": "PC-1"}]);
+    let served = people(&json!([user("u1", "ann@own.example")]), &json!({}), &computers);
+    read_roster(&place, "2026-10-12T03:00:00Z", &served);
+    let same = |detail: &mut ConnectionDetail| detail.connection_id = Some("c1".into());
+    let session = vec![
+        connection("c1", ESTABLISHED, at("2026-10-20T10:00:00Z"), |_| ()),
+        connection("c1-end", "connectionClosedEvent", at("2026-10-25T10:00:00Z"), same),
+    ];
+    commit_events(&place, Stream::Connections, session);
+    let during = Question { period: ("2026-10-12T00:00:00Z", "2026-10-22T00:00:00Z"), ..asked("R12") };
+    assert_eq!(column(&place, &during, "days_offline"), [0]);
+}
+
+#[test]
 fn what_nobody_has_read_yet_has_a_row_that_says_so() {
     let place = Place::one_event();
     for (report, name) in [

@@ -64,6 +64,11 @@ pub fn draw(plan: &mut Plan, fault: Fault) {
             plan.pollers = (0..times).map(|_| plan.stretch(&mut draw, 0, HOUR).0).collect();
             plan.pollers.sort_unstable();
         }
+        Fault::Stalled => {
+            let stall = |draw: &mut Draw| (plan.stretch(draw, 0, HOUR).0, draw.between(10 * MINUTE, 12 * HOUR));
+            plan.stalls = (0..draw.count(2, 6)).map(|_| stall(&mut draw)).collect();
+            plan.stalls.sort_unstable();
+        }
         _ => lives(plan, fault, &mut draw),
     }
     if plan.seed % 11 == 3 && !plan.is_calm() {

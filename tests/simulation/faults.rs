@@ -62,6 +62,7 @@ named! {
         OutOfOrder "F38" "answers arrive out of order",
         Crash "F40" "the process is killed at any moment",
         Panic "F42" "a panic in a task ends the process",
+        Stalled "F43" "a writer stalls for hours in a commit, while another process reads, commits and vacuums",
         KilledInRecovery "F44" "the process is killed again during recovery",
         PowerLoss "F47" "power is lost during a write: the data is torn, zeroed or gone",
         CrashBeforeLine "F46" "the process is killed between a commit's files and its ledger line",
@@ -132,9 +133,11 @@ impl Fault {
     pub const OF_COMPUTERS: [Fault; 4] =
         [Fault::ShortLived, Fault::InFirstReading, Fault::LateOfRemoved, Fault::RemovedBefore];
 
-    /// The faults that a world draws. Stale lists are not drawn, because the readers of every world see them.
+    /// The faults that a world draws. Stale lists are not drawn, because the readers of every world see them. A world draws
+    /// stalls apart.
     pub fn drawn() -> Vec<Fault> {
-        let is_drawn = |fault: &Fault| *fault != Fault::StaleList && !Self::OF_COMPUTERS.contains(fault);
+        let is_drawn =
+            |fault: &Fault| !matches!(fault, Fault::StaleList | Fault::Stalled) && !Self::OF_COMPUTERS.contains(fault);
         Self::ALL.iter().copied().filter(is_drawn).collect()
     }
 }

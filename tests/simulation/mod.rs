@@ -36,6 +36,7 @@ pub mod service;
 pub mod sessions;
 pub mod fault_times;
 pub mod event_faults;
+pub mod stalls;
 pub mod store;
 pub mod texts;
 pub mod trace;

@@ -94,6 +94,8 @@ pub struct Plan {
     pub lives: Vec<ProcessPlan>,
     pub clock_steps: Vec<(i64, i64)>,
     pub pollers: Vec<i64>,
+    /// When the writer next stalls, and for how many seconds.
+    pub stalls: Vec<(i64, i64)>,
     /// When the daemon gets a new token.
     pub rotations: Vec<i64>,
     /// How many ledger lines are between two snapshots.
@@ -136,6 +138,7 @@ impl Plan {
             lives: Vec::new(),
             clock_steps: Vec::new(),
             pollers: Vec::new(),
+            stalls: Vec::new(),
             rotations: Vec::new(),
             snapshot_lines: Draw::of(seed, "snapshots").pick(&[1, 2, 3, 5, 8, 13, 40]),
             hold: None,
@@ -157,7 +160,7 @@ impl Plan {
 
     /// Half of the worlds with a second writer have no locks, as a bucket has none: the append alone fences the writers.
     pub fn is_without_locks(&self) -> bool {
-        self.has(Fault::SecondPoller) && self.seed % 2 == 1
+        (self.has(Fault::SecondPoller) || self.has(Fault::Stalled)) && self.seed % 2 == 1
     }
 
     pub fn has(&self, fault: Fault) -> bool {
@@ -231,6 +234,7 @@ fn faults(seed: u64, draw: &mut Draw) -> BTreeSet<Fault> {
     let is_skewed = faults.contains(&Fault::Skew);
     let of_computers = Fault::OF_COMPUTERS.into_iter().filter(|_| count > 0 && draw.below(6) == 0 && !is_skewed);
     faults.extend(of_computers);
+    faults.extend((count > 0 && Draw::of(seed, "stalls").below(5) == 0).then_some(Fault::Stalled));
     faults
 }
 

@@ -26,6 +26,7 @@ use super::plan::{End, Plan, ProcessPlan};
 use super::privacy::ColumnsOnly;
 use super::retention::{self, HoldLines};
 use super::service::Service;
+use super::stalls::Meanwhile;
 use super::store::{Disk, SimStore};
 use super::trace::Trace;
 
@@ -193,6 +194,7 @@ impl Run {
             progress: Arc::new(NoProgress),
             settings: self.plan.settings_at(self.clock.truth().seconds()),
         };
+        self.disk.inner().stalls.meanwhile = Some(self.meanwhile());
         let (classes, schedule) = (retention::classes(&self.plan), self.plan.schedule.retention.clone());
         let edges = edges.with_expiry(ExpirySettings { classes, schedule, archive: (*archive).clone() });
         let live = Arc::new(Live::default());
@@ -237,9 +239,29 @@ impl Run {
     }
 
     pub fn fleet(&self, archive: Arc<Archive>, settings: Arc<Settings>) -> Fleet {
-        let (workers, progress) = (Workers::Inline, Arc::new(NoProgress));
         let source = self.source(Arc::new(self.service.of_another_process()));
-        Fleet { source, archive, clock: self.clock.clone(), settings, workers, progress }
+        fleet(source, archive, self.clock.clone(), settings)
+    }
+
+    /// Another process that reads everything once, commits and vacuums, while a writer of this process stalls.
+    fn meanwhile(&self) -> Meanwhile {
+        let (plan, clock, service) = (self.plan.clone(), self.clock.clone(), self.service.clone());
+        let source = self.source(Arc::new(self.service.of_another_process()));
+        let store = SimStore { disk: self.disk.clone(), files: self.files.clone() };
+        Arc::new(move |seconds| {
+            let wait = |seconds: i64| clock.base.run(clock.base.sleep(Duration::from_secs(seconds.unsigned_abs())));
+            wait(seconds / 2);
+            let Ok(archive) = Archive::open(Arc::new(store.clone())) else { return };
+            let settings = Arc::new(plan.settings_at(clock.truth().seconds()));
+            let fleet = fleet(source.clone(), Arc::new(archive.clone()), clock.clone(), settings);
+            let _ = clock.base.run(fleet.read_once());
+            for team in archive.teams().unwrap_or_default() {
+                let _ = archive.writer(&team).and_then(|mut writer| writer.vacuum());
+            }
+            wait(seconds - seconds / 2);
+            // The commit can fail: then nothing records its readings.
+            service.inner().seen.trouble(clock.truth());
+        })
     }
 
     /// Waits for the end of the process. Returns whether it was killed.
@@ -320,6 +342,10 @@ impl Run {
         drop((service, disk));
         (laws, Outcome { coverage, files: self.files, requests })
     }
+}
+
+fn fleet(source: Arc<dyn EventSource>, archive: Arc<Archive>, clock: Arc<SimClock>, settings: Arc<Settings>) -> Fleet {
+    Fleet { source, archive, clock, settings, workers: Workers::Inline, progress: Arc::new(NoProgress) }
 }
 
 #[derive(Debug)]

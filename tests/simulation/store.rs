@@ -15,6 +15,7 @@ use super::laws::{StoreLaws, content, store_time};
 use super::plan::{Deadly, Plan};
 use super::random::Draw;
 use super::readers::{Readers, SNAPSHOTS};
+use super::stalls::Stalls;
 use super::trace::Trace;
 
 /// The state that outlives a process.
@@ -41,6 +42,7 @@ pub struct DiskState {
     pub deadly: Option<(Deadly, u64, bool)>,
     pub is_dead: bool,
     pub readers: Readers,
+    pub stalls: Stalls,
 }
 
 impl Disk {
@@ -56,6 +58,7 @@ impl Disk {
             deadly: None,
             is_dead: false,
             readers: Readers::default(),
+            stalls: Stalls::new(plan.stalls.clone()),
         };
         Arc::new(Self { plan, clock, trace, inner: Mutex::new(inner) })
     }
@@ -87,7 +90,7 @@ pub struct SimStore {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Act {
+pub enum Act {
     Create,
     Write,
     Sync,
@@ -116,6 +119,7 @@ enum OperationFault {
 
 impl SimStore {
     fn operation_fault(&self, act: Act, path: &str) -> OperationFault {
+        self.stall(act, path);
         let now = self.disk.clock.truth();
         self.files.set_now(store_time(now, self.disk.plan.seed));
         let mut inner = self.disk.inner();

@@ -23,10 +23,10 @@ WITH given AS (
 ), term AS (
     SELECT term FROM given
     UNION SELECT one_spelling(user_id) FROM user_of
-    UNION SELECT one_spelling(u.email) FROM inventory_users u JOIN user_of USING (team_id, user_id) WHERE trim(u.email) <> ''
-    UNION SELECT one_spelling(u.email) FROM inventory_sso_users u JOIN user_of USING (team_id, user_id) WHERE trim(u.email) <> ''
+    UNION SELECT one_spelling(u.email) FROM inventory_users u JOIN user_of USING (team_id, user_id) WHERE one_spelling(u.email) <> ''
+    UNION SELECT one_spelling(u.email) FROM inventory_sso_users u JOIN user_of USING (team_id, user_id) WHERE one_spelling(u.email) <> ''
     UNION SELECT one_spelling(device_id) FROM computer_of
-    UNION SELECT one_spelling(c.name) FROM inventory_computers c JOIN computer_of USING (team_id, device_id) WHERE trim(c.name) <> ''
+    UNION SELECT one_spelling(c.name) FROM inventory_computers c JOIN computer_of USING (team_id, device_id) WHERE one_spelling(c.name) <> ''
 ), texts AS (
     SELECT team_id, event_time, 'activity' AS source, event_type, event_id, coalesce(raw, token_info) AS raw, token_info, []::VARCHAR[] AS columns FROM activity
     WHERE event_time >= $from AND event_time < $to AND ($team IS NULL OR team_id = $team)

@@ -99,13 +99,15 @@ pub fn read(path: &Path, links: Links, bytes_max: u64) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Like [`read`], as text.
+/// Like [`read`], as text, without the byte order mark with which editors on Windows begin a file.
 ///
 /// # Errors
 /// As [`read`], and when the content is not UTF-8.
 pub fn read_text(path: &Path, links: Links, bytes_max: u64) -> io::Result<String> {
     let not_text = |_| io::Error::new(io::ErrorKind::InvalidData, "the content is not UTF-8 text");
-    String::from_utf8(read(path, links, bytes_max)?).map_err(not_text)
+    let bytes = read(path, links, bytes_max)?;
+    let text = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&bytes);
+    std::str::from_utf8(text).map(str::to_owned).map_err(not_text)
 }
 
 /// Makes all later files and directories of this process and its libraries private to the owner (0600 and 0700). With
@@ -165,5 +167,15 @@ mod tests {
         assert_eq!(read(file.path(), Links::Refuse, 3).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         file.write_all(b"\xff").unwrap();
         assert_eq!(read_text(file.path(), Links::Refuse, 9).unwrap_err().kind(), io::ErrorKind::InvalidData);
+    }
+
+    #[test]
+    fn a_text_loses_its_byte_order_mark() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for (content, text) in [("\u{feff}four", "four"), ("four\u{feff}", "four\u{feff}"), ("\u{feff}", ""), ("", "")]
+        {
+            std::fs::write(file.path(), content).unwrap();
+            assert_eq!(read_text(file.path(), Links::Refuse, 9).unwrap(), text, "{content:?}");
+        }
     }
 }

@@ -194,10 +194,11 @@ pub fn check_hold_text(text: &str) -> Result<(), String> {
     }
 }
 
-/// The form of a subject for comparison: trimmed, an IP address in its canonical form (IPv4 if it is mapped to IPv6) without its
-/// zone, and anything else in lower case and in the Unicode form NFC: a Mac stores names in NFD.
+/// The form of a subject for comparison: trimmed, also of invisible marks; an IP address in its canonical form (IPv4 if it is mapped
+/// to IPv6) without its zone, and anything else in lower case and in the Unicode form NFC: a Mac stores names in NFD.
 pub fn normal_subject(text: &str) -> String {
-    let text = text.trim();
+    let is_mark = |c| matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
+    let text = text.trim_matches(|c: char| c.is_whitespace() || is_mark(c));
     let without_zone = || text.split_once('%')?.0.parse::<Ipv6Addr>().ok().map(IpAddr::V6);
     match text.parse().ok().or_else(without_zone) {
         Some(address) => address.to_canonical().to_string(),
@@ -323,6 +324,10 @@ mod tests {
     fn addresses_are_compared_in_one_spelling() {
         for (text, expected) in [
             (" Jo@Example.COM ", "jo@example.com"),
+            ("\u{feff}Jo@Example.com \u{200b}\r", "jo@example.com"),
+            ("\u{2068}192.0.2.7\u{2069}", "192.0.2.7"),
+            ("a\u{200b}b", "a\u{200b}b"),
+            ("\u{feff} \u{ad}", ""),
             (" 2001:DB8:0::1", "2001:db8::1"),
             ("192.0.2.7", "192.0.2.7"),
             ("::ffff:192.0.2.7", "192.0.2.7"),

@@ -93,11 +93,12 @@
 //! `id` (new in this ledger), a `reason`, `by` (the requester, optional), `at`, the bounds `from` (inclusive) and `to` (exclusive) of
 //! the period of event time (both optional), and `scope`: `team`, or `all` for the whole archive, in every team's ledger. A hold on
 //! one person or thing also has a `subject`. `{"release": {…}}` has the `id` of an active hold, a `reason`, `by` and `at`. `subject`
-//! is the HMAC-SHA256 of `annals subject v1` + newline + the trimmed subject. An IP address is in its canonical form (RFC 5952). An IPv6
-//! address has no zone (`%en0`), and an IPv4 address that is mapped to IPv6 is the IPv4 address. Any other subject is in lower case, then
-//! in the Unicode form NFC. The key is the bytes of the team's salt of 1970-01. No file contains the subject itself. A hold covers the
-//! rows of its period, and all of quarantine, because times in quarantine can be wrong. A row of the inventory counts from its time to
-//! the first row of a later month of the same dataset, or without an end if there is none. No line removes or erases rows that a hold covers.
+//! is the HMAC-SHA256 of `annals subject v1` + newline + the subject without white space, U+00AD, U+200B-200F, U+202A-202E, U+2060-2069 and
+//! U+FEFF at its ends. An IP address is in its canonical form (RFC 5952), without a zone (`%en0`), and as an IPv4 address if it is mapped to
+//! IPv6. Any other subject is in lower case, then in the Unicode form NFC. The key is the bytes of the team's salt of 1970-01. No file contains
+//! the subject itself. A hold covers the rows of its period, and all of quarantine, because times in quarantine can be wrong. A row of the
+//! inventory counts from its time to the first row of a later month of the same dataset, or without an end if there is none. No line removes or
+//! erases rows that a hold covers.
 //!
 //! **Expired** rows are older than their retention class. A body's `expired` is a list of `{policy, at, dataset, month, files,
 //! rows, rows_digest}`. The line removes all live files in the folder of that month (given by its first instant), and adds none in

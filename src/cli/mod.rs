@@ -201,7 +201,7 @@ fn set_variable(definition: &clap::Command, shown: &str) -> Option<String> {
 pub fn run(arguments: Arguments) -> Exit {
     let is_logging = logging::start_logging(&arguments);
     let Arguments { global, command } = arguments;
-    match is_logging.and_then(|()| dispatch(&global, command)) {
+    match is_logging.and_then(|()| signals::survive_size_limits()).and_then(|()| dispatch(&global, command)) {
         Ok(exit) => exit,
         Err(error) => {
             if !matches!(error, Error::OutputClosed) {

@@ -1,12 +1,13 @@
 //! Signals while the SQL engine works: Annals stops the query, removes its spill files, and then ends by that signal. In the
 //! shell, an interrupt stops only the query.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
@@ -46,6 +47,16 @@ pub struct Guard {
 /// Exists while a query runs.
 pub struct Running<'a> {
     shared: &'a Shared,
+}
+
+/// Makes a write beyond the system's limit of a file's size (`ulimit -f`) an error that names the file. Otherwise the system ends
+/// the program by a signal, without a message.
+///
+/// # Errors
+/// When the system refuses.
+pub fn survive_size_limits() -> Result<(), Error> {
+    let survived = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
+    survived.map(|_| ()).map_err(|source| Error::io("cannot watch for signals", source))
 }
 
 /// Starts to watch for signals.

@@ -55,7 +55,8 @@ fn lost_orders_of_a_restored_backup_are_reported_and_run_again() {
     copy(&program.archive(), &office.path("back-up"));
     program.run(&["erase", "--order", "DPO-1", "--subject", PEER, "--subject", USER]).ended(0);
     let head = office.keep("head", &program.run(&["anchor"]).ended(0).stdout);
-    let file = office.keep("orders.jsonl", &orders());
+    // An editor on Windows can begin a file with a byte order mark.
+    let file = office.keep("orders.jsonl", &format!("\u{feff}{}", orders()));
 
     // The current archive has no open order.
     let lines = program.ledger_lines();

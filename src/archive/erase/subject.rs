@@ -1,5 +1,6 @@
 //! The subject of an erasure. No log, no error and no debug output shows its values.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::model::Digest;
@@ -29,22 +30,18 @@ impl Subject {
     /// # Errors
     /// A sentence if a value is invalid.
     pub fn new<'a>(values: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
-        let mut found: Vec<String> = Vec::new();
+        let mut found = BTreeSet::new();
         for text in values {
-            let text = text.trim();
-            if text.is_empty() {
+            let value = normal_subject(text);
+            if value.is_empty() {
                 return Err("the subject is empty".to_owned());
             }
-            if text.len() > VALUE_BYTES_MAX {
-                return Err(format!("the subject has {} bytes, more than the limit of {VALUE_BYTES_MAX}", text.len()));
+            if value.len() > VALUE_BYTES_MAX {
+                return Err(format!("the subject has {} bytes, more than the limit of {VALUE_BYTES_MAX}", value.len()));
             }
-            let value = normal_subject(text);
-            if !found.contains(&value) {
-                found.push(value);
-            }
+            found.insert(value);
         }
-        found.sort();
-        if found.is_empty() { Err("no subject is given".to_owned()) } else { Ok(Self(found)) }
+        if found.is_empty() { Err("no subject is given".to_owned()) } else { Ok(Self(found.into_iter().collect())) }
     }
 
     /// The index of the value that the text equals.

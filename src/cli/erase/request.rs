@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use crate::archive::{Subject, check_order};
+use crate::archive::{Subject, check_order, normal_subject};
 use crate::error::Error;
 use crate::files::{self, Links};
 use crate::report::printable;
@@ -37,7 +37,7 @@ impl Request {
             if value == "-" {
                 let lines = std::io::stdin().lock().lines().collect::<Result<Vec<_>, _>>();
                 let lines = lines.map_err(|source| Error::io("cannot read standard input", source))?;
-                subject.extend(lines.into_iter().filter(|line| !line.trim().is_empty()));
+                subject.extend(lines.into_iter().filter(|line| !normal_subject(line).is_empty()));
             } else {
                 subject.push(value.clone());
             }
@@ -70,7 +70,7 @@ pub fn read(file: &str) -> Result<Vec<Request>, Error> {
         _ => files::read_text(Path::new(file), Links::Follow, FILE_BYTES_MAX),
     };
     let text = text.map_err(|source| Error::Usage(format!("--again: cannot read {name}: {source}")))?;
-    let requests = parse(&text, name).map_err(Error::Usage)?;
+    let requests = parse(text.trim_start_matches('\u{feff}'), name).map_err(Error::Usage)?;
     match requests.is_empty() {
         true => Err(Error::Usage(format!("{name} holds no order: write one JSON object on each line"))),
         false => Ok(requests),

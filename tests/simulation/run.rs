@@ -245,15 +245,15 @@ impl Run {
 
     /// Another process that reads everything once, commits and vacuums, while a writer of this process stalls.
     fn meanwhile(&self) -> Meanwhile {
-        let (plan, clock, service) = (self.plan.clone(), self.clock.clone(), self.service.clone());
+        let (clock, service) = (self.clock.clone(), self.service.clone());
+        let settings = Arc::new(self.plan.settings_at(clock.truth().seconds()));
         let source = self.source(Arc::new(self.service.of_another_process()));
         let store = SimStore { disk: self.disk.clone(), files: self.files.clone() };
         Arc::new(move |seconds| {
             let wait = |seconds: i64| clock.base.run(clock.base.sleep(Duration::from_secs(seconds.unsigned_abs())));
             wait(seconds / 2);
             let Ok(archive) = Archive::open(Arc::new(store.clone())) else { return };
-            let settings = Arc::new(plan.settings_at(clock.truth().seconds()));
-            let fleet = fleet(source.clone(), Arc::new(archive.clone()), clock.clone(), settings);
+            let fleet = fleet(source.clone(), Arc::new(archive.clone()), clock.clone(), settings.clone());
             let _ = clock.base.run(fleet.read_once());
             for team in archive.teams().unwrap_or_default() {
                 let _ = archive.writer(&team).and_then(|mut writer| writer.vacuum());

@@ -8,7 +8,7 @@ WITH_ENGINE := scripts/duckdb-lib.sh $(CARGO)
 THREADS := RUST_TEST_THREADS="$${RUST_TEST_THREADS-$$(($$(getconf _NPROCESSORS_ONLN) + 4))}"
 WITHOUT := ANNALS_WITHOUT="$${ANNALS_WITHOUT-},$$(scripts/missing-parts.sh)"
 
-.PHONY: help demo build test parts lint bench long mutants install stage book dist deb
+.PHONY: help demo build test parts lint cross bench long mutants install stage book dist deb
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1|\2/' | awk -F'|' '{ printf "make %-10s %s\n", $$1, $$2 }'
@@ -40,6 +40,10 @@ lint: ## formatting, clippy with warnings denied, and cargo-deny where it is ins
 	@$(CARGO) fmt --check --manifest-path tests/object-server/Cargo.toml
 	@$(WITH_ENGINE) clippy --release --all-targets -- -D warnings
 	@CARGO="$(CARGO)" scripts/deny.sh
+
+cross: ## the program checked for Linux on arm64 (rustup target add aarch64-unknown-linux-gnu; apt-get install gcc-aarch64-linux-gnu)
+	@CARGO_BUILD_TARGET=aarch64-unknown-linux-gnu CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
+		$(WITH_ENGINE) check --release --bin annals
 
 bench: ## speed, size and questions, printed as ratios; a few minutes
 	@$(WITH_ENGINE) bench

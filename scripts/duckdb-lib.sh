@@ -4,7 +4,8 @@
 #   scripts/duckdb-lib.sh cargo build --release    runs cargo so that it finds the library
 #   eval "$(scripts/duckdb-lib.sh)"                the same for the cargo commands of this shell
 #
-# The script uses the first of these that exists, and names it on standard error:
+# CARGO_BUILD_TARGET names another platform than this machine's, as for cargo. The script uses the first of these that exists,
+# and names it on standard error:
 #   1. DUCKDB_LIB_DIR, if it is set
 #   2. a copy in the cache, ${XDG_CACHE_HOME:-$HOME/.cache}/annals
 #   3. the npm package for this platform, pinned and checked by hash, which then fills the cache
@@ -18,7 +19,7 @@ readonly package_version=1.5.6-r.1
 say() { printf 'duckdb-lib: %s\n' "$*" >&2; }
 
 # The platform names are those of the npm packages. A platform without a known hash has no entry here.
-host=$(rustc -vV | sed -n 's/^host: //p')
+host=${CARGO_BUILD_TARGET:-$(rustc -vV | sed -n 's/^host: //p')}
 library=libduckdb.so
 package_sha512=
 library_sha256=

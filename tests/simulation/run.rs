@@ -252,6 +252,8 @@ impl Run {
         Arc::new(move |seconds| {
             let wait = |seconds: i64| clock.base.run(clock.base.sleep(Duration::from_secs(seconds.unsigned_abs())));
             wait(seconds / 2);
+            // This process does not know which readings the stalled one has not committed yet.
+            service.inner().seen.trouble(clock.truth());
             let Ok(archive) = Archive::open(Arc::new(store.clone())) else { return };
             let fleet = fleet(source.clone(), Arc::new(archive.clone()), clock.clone(), settings.clone());
             let _ = clock.base.run(fleet.read_once());

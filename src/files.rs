@@ -125,6 +125,7 @@ pub fn umask(group_readable: bool) -> Mode {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
 
     fn refusal(path: &Path, links: Links) -> String {
         open(path, links).unwrap_err().to_string()
@@ -160,7 +161,6 @@ mod tests {
 
     #[test]
     fn a_file_is_read_up_to_its_limit() {
-        use std::io::Write;
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(b"four").unwrap();
         assert_eq!(read(file.path(), Links::Refuse, 4).unwrap(), b"four");
@@ -171,10 +171,10 @@ mod tests {
 
     #[test]
     fn a_text_loses_its_byte_order_mark() {
-        let file = tempfile::NamedTempFile::new().unwrap();
         for (content, text) in [("\u{feff}four", "four"), ("four\u{feff}", "four\u{feff}"), ("\u{feff}", ""), ("", "")]
         {
-            std::fs::write(file.path(), content).unwrap();
+            let mut file = tempfile::NamedTempFile::new().unwrap();
+            file.write_all(content.as_bytes()).unwrap();
             assert_eq!(read_text(file.path(), Links::Refuse, 9).unwrap(), text, "{content:?}");
         }
     }

@@ -6,8 +6,18 @@ use crate::model::{LedgerSeq, TeamId};
 use crate::store::StoreError;
 
 use super::ledger::LINE_BYTES_MAX;
-use super::salts::LostSalt;
 use super::state_error::StateError;
+
+/// Why a month has no salt for its row digests.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("the salt of {month} is lost: {path}: {reason}; restore the file from a copy of the archive")]
+pub struct LostSalt {
+    /// `2026-11`
+    pub month: String,
+    /// The path of the salt's file, or of the ledger that names none.
+    pub path: String,
+    pub reason: String,
+}
 
 #[derive(Debug, Error)]
 pub enum ArchiveError {

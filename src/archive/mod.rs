@@ -194,7 +194,7 @@ pub use copy::{Copied, Copy, CopyStep};
 pub use draft::{Draft, Release, SessionsDraft, WindowRows};
 pub use due_months::DueMonth;
 pub use erase::{ErasedPart, ErasedRecord, Erasure, FoundRow, Order, PendingOrder, ResaltedFile, Subject, check_order};
-pub use error::ArchiveError;
+pub use error::{ArchiveError, LostSalt};
 pub use event_key::EventKey;
 pub use expiry_record::{Expired, ExpiredRecord};
 pub use expiry_rules::KeptBy;

@@ -13,7 +13,6 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use ring::hmac;
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 use crate::model::path::{ArchivePath, ledger_of, month_of};
 use crate::model::{Digest, Instant, Range, TeamId, TeamKey};
@@ -22,7 +21,7 @@ use crate::store::{Store, StoreError, Verb, put};
 use super::hold::normal_subject;
 use super::random::{Nonce, Random};
 use super::state::TeamState;
-use super::{ArchiveError, SaltRecord};
+use super::{ArchiveError, LostSalt, SaltRecord};
 
 /// The salt of this month is the key of draft digests, and no line replaces it.
 pub const DRAFTS_MONTH: Instant = Instant::from_nanos(0);
@@ -64,17 +63,6 @@ impl fmt::Debug for Salt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Salt")
     }
-}
-
-/// Why a month has no salt for its row digests.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("the salt of {month} is lost: {path}: {reason}; restore the file from a copy of the archive")]
-pub struct LostSalt {
-    /// `2026-11`
-    pub month: String,
-    /// The path of the salt's file, or of the ledger that names none.
-    pub path: String,
-    pub reason: String,
 }
 
 /// The content of a salt's file.

@@ -25,8 +25,8 @@ use crate::model::path::month_of;
 use crate::model::{Dataset, Digest, Instant, Range};
 use crate::store::Store;
 
-use super::super::ArchiveError;
-use super::super::salts::{LostSalt, Salt, Salts};
+use super::super::salts::{Salt, Salts};
+use super::super::{ArchiveError, LostSalt};
 use super::column::{FIRST_SEEN_AT, RAW};
 use super::order::times_of;
 use super::rows_digest::RowsDigest;

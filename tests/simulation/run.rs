@@ -254,11 +254,12 @@ impl Run {
             wait(seconds / 2);
             // This process does not know which readings the stalled one has not committed yet.
             service.inner().seen.trouble(clock.truth());
-            let Ok(archive) = Archive::open(Arc::new(store.clone())) else { return };
-            let fleet = fleet(source.clone(), Arc::new(archive.clone()), clock.clone(), settings.clone());
-            let _ = clock.base.run(fleet.read_once());
-            for team in archive.teams().unwrap_or_default() {
-                let _ = archive.writer(&team).and_then(|mut writer| writer.vacuum());
+            if let Ok(archive) = Archive::open(Arc::new(store.clone())) {
+                let fleet = fleet(source.clone(), Arc::new(archive.clone()), clock.clone(), settings.clone());
+                let _ = clock.base.run(fleet.read_once());
+                for team in archive.teams().unwrap_or_default() {
+                    let _ = archive.writer(&team).and_then(|mut writer| writer.vacuum());
+                }
             }
             wait(seconds - seconds / 2);
             // The commit can fail: then nothing records its readings.
@@ -295,6 +296,8 @@ impl Run {
         {
             let mut disk = self.disk.inner();
             (disk.deadly, disk.is_dead) = (None, false);
+            // It holds the disk, which would never be freed.
+            disk.stalls.meanwhile = None;
             let mut inner = self.service.inner();
             inner.seen.forget();
             inner.seen.trouble(now);

@@ -13,6 +13,14 @@ use super::{
     rows, unnamed,
 };
 
+/// Two peers are new, nobody shares an identity, and no failures come from two addresses.
+fn finds_no_second_place(place: &Place) {
+    assert_eq!(column(place, &asked("R15"), "what"), ["new peer", "new peer"]);
+    assert_eq!(rows(place, &asked("R17")), Vec::<Value>::new());
+    let distributed = Question { params: &[("distributed_ips", "2")], ..asked("R02") };
+    assert_eq!(column(place, &distributed, "pattern"), [Value::Null, Value::Null]);
+}
+
 #[test]
 fn a_revision_is_no_second_event() {
     let (place, time) = (Place::empty(), at("2026-10-20T10:00:00Z"));
@@ -232,10 +240,7 @@ fn an_empty_ip_address_is_no_place() {
         connection("s1", SUCCEEDED, time.plus(HOUR * 5 + SECOND * 2), stranger),
     ];
     commit_events(&place, Stream::Connections, events);
-    assert_eq!(column(&place, &asked("R15"), "what"), ["new peer", "new peer"]);
-    assert_eq!(rows(&place, &asked("R17")), Vec::<Value>::new());
-    let distributed = Question { params: &[("distributed_ips", "2")], ..asked("R02") };
-    assert_eq!(column(&place, &distributed, "pattern"), [Value::Null, Value::Null]);
+    finds_no_second_place(&place);
     let guessed = Question { params: &[("min_failures", "1")], ..asked("R03") };
     assert_eq!(rows(&place, &guessed), Vec::<Value>::new());
 }
@@ -346,10 +351,7 @@ fn two_spellings_of_an_address_are_one_place() {
         connection("s1", SUCCEEDED, time.plus(HOUR * 5 + SECOND * 2), bob),
     ];
     commit_events(&place, Stream::Connections, events);
-    assert_eq!(column(&place, &asked("R15"), "what"), ["new peer", "new peer"]);
-    assert_eq!(rows(&place, &asked("R17")), Vec::<Value>::new());
-    let distributed = Question { params: &[("distributed_ips", "2")], ..asked("R02") };
-    assert_eq!(column(&place, &distributed, "pattern"), [Value::Null, Value::Null]);
+    finds_no_second_place(&place);
     let guessed = Question { params: &[("min_failures", "2")], ..asked("R03") };
     assert_eq!(column(&place, &guessed, "failures"), [2]);
 }

@@ -1,5 +1,5 @@
 //! Signals while the SQL engine works: Annals stops the query, removes its spill files, and then ends by that signal. In the
-//! shell, an interrupt stops only the query.
+//! shell, an interrupt stops only the query. For all commands, the signal of a file that grows too large becomes an error.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};

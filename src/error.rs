@@ -25,6 +25,17 @@ pub enum Exit {
     Weaker = 3,
 }
 
+impl Exit {
+    /// The exit code of a command from the codes of its parts: what was not done outranks a weaker check.
+    #[must_use]
+    pub fn and(self, part: Exit) -> Exit {
+        match self {
+            Exit::Done | Exit::Weaker if part != Exit::Done => part,
+            own => own,
+        }
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         ExitCode::from(exit as u8)
@@ -175,6 +186,19 @@ mod tests {
             (Error::output(gone()), Family::World, Exit::Fault),
         ] {
             assert_eq!((error.family(), error.exit()), (family, exit), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn the_worst_part_gives_the_exit_code() {
+        use Exit::{Done, Fault, Weaker};
+        for (parts, whole) in [
+            (&[][..], Done),
+            (&[Done, Weaker, Done], Weaker),
+            (&[Weaker, Fault, Weaker, Done], Fault),
+            (&[Fault, Done], Fault),
+        ] {
+            assert_eq!(parts.iter().fold(Done, |exit, part| exit.and(*part)), whole, "{parts:?}");
         }
     }
 

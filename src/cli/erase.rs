@@ -64,7 +64,8 @@ Remove the person at the service first: otherwise the next read of people and co
 first: on a local disk it locks the teams, and in a bucket it may still upload files with the subject. \
 FILE contains personal data: keep it outside the archive and its back-ups.
 Exit codes: 0 done, or nothing holds the subject; 1 a team was not erased, for example because a daemon runs or a legal hold \
-covers it; 2 wrong use; 3 done, but something stays, and the output names it.";
+covers it; 2 wrong use; 3 done, but something stays, or ledger lines have no \
+signature (`annals anchor --sign`), and the output names it.";
 
 /// A commit ends within an hour of its first file.
 const WRITER_AGE_MAX: Duration = Duration::from_secs(3_600);
@@ -145,10 +146,7 @@ struct TeamOutcome {
 
 impl ErasureRun<'_> {
     fn note(&mut self, exit: Exit) {
-        // An unerased team has priority over a file that may stay.
-        if self.exit != Exit::Fault && exit != Exit::Done {
-            self.exit = exit;
-        }
+        self.exit = self.exit.and(exit);
     }
 
     /// Carries an order out team by team. Returns the order if its key can be destroyed now.
@@ -204,14 +202,19 @@ impl ErasureRun<'_> {
         let mut is_whole = true;
         for team in &prepared.teams {
             let before = self.last_of_other_writer(team)?;
-            match self.archive.writer(team).and_then(|mut writer| writer.erase(&prepared.order, &pending, now)) {
-                Ok(erasure) => {
+            let erased = self.archive.writer(team).and_then(|mut writer| {
+                let erasure = writer.erase(&prepared.order, &pending, now)?;
+                Ok((erasure, writer.unsigned_lines()))
+            });
+            let label = teams::archived_label(self.archive, team);
+            match erased {
+                Ok((erasure, unsigned)) => {
+                    self.note(teams::exit_of_unsigned(&label, unsigned));
                     self.name_other_writer(prepared, team, before);
                     self.unerased.extend(erasure.unerased.iter().cloned());
                     self.done.push(TeamOutcome { order: prepared.order.id.clone(), team: team.clone(), erasure });
                 }
                 Err(error) => {
-                    let label = teams::archived_label(self.archive, team);
                     say(&format!(
                         "{}: team {label}: not erased: {error}; give the order again to continue",
                         prepared.order.id

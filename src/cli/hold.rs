@@ -60,7 +60,8 @@ const ADD_AFTER: &str = "\
 Expiry and erasure refuse the rows that the hold covers, and name the hold. With --subject, expiry keeps every month of the \
 period, because any row can be about the subject; the erasure of another subject is allowed. Repeat an interrupted command unchanged: \
 it adds the hold where it is missing. A date such as -30d means another time then, so the error names the dates to give.
-Exit codes: 0 done; 1 a ledger cannot be written, such as while a daemon runs; 2 wrong use, such as the id of a different hold.";
+Exit codes: 0 done; 1 a ledger cannot be written, such as while a daemon runs; 2 wrong use, such as the id of a different hold; \
+3 done, but ledger lines have no signature (`annals anchor --sign`).";
 
 /// Release a hold in every ledger that contains it
 #[derive(Debug, Args)]
@@ -79,7 +80,8 @@ struct ReleaseArgs {
 
 const RELEASE_AFTER: &str = "\
 This command removes no rows: the next `annals retention apply`, or the daemon's schedule, removes the due months.
-Exit codes: 0 done; 1 a ledger cannot be written, such as while a daemon runs; 2 wrong use, such as an unknown id.";
+Exit codes: 0 done; 1 a ledger cannot be written, such as while a daemon runs; 2 wrong use, such as an unknown id; 3 done, but \
+ledger lines have no signature (`annals anchor --sign`).";
 
 /// List all holds, including released ones
 #[derive(Debug, Args)]
@@ -131,6 +133,7 @@ fn add(config: &Config, args: &AddArgs) -> Result<Exit, Error> {
     if missing.is_empty() {
         output::say(&format!("hold {} already exists, unchanged: there is nothing to do", hold.id));
     }
+    let mut exit = Exit::Done;
     for team in &missing {
         let mut writer = archive.writer(team)?;
         let subject = args.subject.as_deref().map(|subject| writer.salts().subject(subject)).transpose()?;
@@ -138,8 +141,9 @@ fn add(config: &Config, args: &AddArgs) -> Result<Exit, Error> {
         let _ = writer.commit(Draft { holds: vec![record], ..Draft::default() }, now)?;
         let (label, seq) = (teams::archived_label(&archive, team), writer.state().seq);
         output::say(&format!("team {label}: line {seq} of the ledger adds hold {}", hold.id));
+        exit = exit.and(teams::exit_of_unsigned(&label, writer.unsigned_lines()));
     }
-    Ok(Exit::Done)
+    Ok(exit)
 }
 
 /// The teams whose ledgers lack the hold. After an interrupted command, the same hold in other ledgers is no conflict.
@@ -193,6 +197,7 @@ fn release(config: &Config, args: &ReleaseArgs) -> Result<Exit, Error> {
         let what = if count == 0 { "does not exist" } else { "is already released" };
         return Err(Error::Usage(format!("hold {} {what}: `annals hold list` shows all holds", args.id)));
     }
+    let mut exit = Exit::Done;
     for team in &standing {
         let mut writer = archive.writer(team)?;
         let (id, reason, by) = (args.id.clone(), args.reason.clone(), args.by.clone());
@@ -200,8 +205,9 @@ fn release(config: &Config, args: &ReleaseArgs) -> Result<Exit, Error> {
         let _ = writer.commit(Draft { holds: vec![record], ..Draft::default() }, now)?;
         let (label, seq) = (teams::archived_label(&archive, team), writer.state().seq);
         output::say(&format!("team {label}: line {seq} of the ledger releases hold {}", args.id));
+        exit = exit.and(teams::exit_of_unsigned(&label, writer.unsigned_lines()));
     }
-    Ok(Exit::Done)
+    Ok(exit)
 }
 
 fn list(config: &Config, args: &ListArgs) -> Result<Exit, Error> {

@@ -45,7 +45,8 @@ const AFTER: &str = "\
 Try this after an upgrade. The command sends no request to the service. A released event moves to the place that it would have \
 had from the beginning, with the time at which Annals first saw it. A finding (`released`) counts it. Annals makes its session again. \
 The output counts the released and the remaining events by team, stream and reason.
-Exit codes: 0 done, even if no event fits; 1 a team could not be written, such as beside a daemon; 2 wrong use.";
+Exit codes: 0 done, even if no event fits; 1 a team could not be written, such as beside a daemon; 2 wrong use; 3 done, but \
+ledger lines have no signature (`annals anchor --sign`).";
 
 const LIST: &str = "SELECT team_id, stream, event_id, event_time, reason, detail, first_seen_at FROM quarantine \
                     ORDER BY team_id, stream, first_seen_at, event_id";
@@ -63,17 +64,21 @@ fn retry(config: &Config, args: &RetryArgs) -> Result<Exit, Error> {
     let (settings, now) = (reading::settings(config), reading::clock().now());
     let (mut all, mut exit) = (Vec::new(), Exit::Done);
     for team in teams::in_archive(&archive, &args.team)? {
-        let retried = archive.writer(&team).and_then(|mut writer| retry_quarantine(&mut writer, &settings, now));
-        match retried {
-            Ok(retried) => all.push((team, retried)),
-            Err(error) => {
-                output::say(&format!(
-                    "team {}: cannot read the quarantine again: {error}",
-                    teams::archived_label(&archive, &team)
-                ));
-                exit = Exit::Fault;
+        let retried = archive.writer(&team).and_then(|mut writer| {
+            let retried = retry_quarantine(&mut writer, &settings, now)?;
+            Ok((retried, writer.unsigned_lines()))
+        });
+        let label = teams::archived_label(&archive, &team);
+        exit = exit.and(match retried {
+            Ok((retried, unsigned)) => {
+                all.push((team, retried));
+                teams::exit_of_unsigned(&label, unsigned)
             }
-        }
+            Err(error) => {
+                output::say(&format!("team {label}: cannot read the quarantine again: {error}"));
+                Exit::Fault
+            }
+        });
     }
     args.output.batch(&table(&all))?;
     Ok(exit)

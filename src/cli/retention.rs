@@ -75,7 +75,7 @@ a bucket on this machine loses these files at once. Repeat an interrupted comman
 shows them. They are neither a gap nor missing: coverage and reports show the policy and the date of the expiry. A wrong clock \
 could expire the whole archive. So Annals removes nothing of a team that it last read more than 7 days ago, unless you give --trust-clock.
 Exit codes: 0 done; 1 a hold keeps a due month, the clock is not confirmed, or a team cannot be written, such as while a daemon \
-runs; 2 wrong use.";
+runs; 2 wrong use; 3 done, but ledger lines have no signature (`annals anchor --sign`).";
 
 pub fn run(global: &Global, args: &RetentionArgs) -> Result<Exit, Error> {
     let config = global.load()?;
@@ -126,7 +126,8 @@ fn remove(config: &Config, archive: &Archive, asked: &[TeamId], args: &ApplyArgs
     for team in asked {
         let label = teams::archived_label(archive, team);
         match remove_of(config, archive, team, args, now) {
-            Ok((expired, kept)) => {
+            Ok((expired, kept, unsigned)) => {
+                exit = exit.and(teams::exit_of_unsigned(&label, unsigned));
                 for month in &kept {
                     let (dataset, name) = (month.dataset, month.month.month());
                     output::say(&format!("team {label}: {dataset} of {name} stays: {}", reason(month)));
@@ -151,26 +152,28 @@ fn remove(config: &Config, archive: &Archive, asked: &[TeamId], args: &ApplyArgs
     published.map(|()| exit)
 }
 
+/// The expired months, the kept ones, and the number of ledger lines without a signature.
 fn remove_of(
     config: &Config,
     archive: &Archive,
     team: &TeamId,
     args: &ApplyArgs,
     now: Instant,
-) -> Result<(Vec<ExpiredRecord>, Vec<DueMonth>), Error> {
+) -> Result<(Vec<ExpiredRecord>, Vec<DueMonth>, u64), Error> {
     let retention = config.retention.of(team);
     let reader = archive.read(team)?;
     let (due, kept) = due_months(archive, reader.state(), retention, now)?;
     // A month does not expire while its sessions are missing: an interrupted run can leave some.
     let is_behind = reader.state().sessions.is_some_and(|mark| mark.through.is_some());
     if args.dry_run || (due.is_empty() && !is_behind) {
-        return Ok((reader.would_expire(&due, now)?, kept));
+        return Ok((reader.would_expire(&due, now)?, kept, 0));
     }
     if !args.trust_clock {
         check_clock(reader.state().last_read(), now)?;
     }
-    let done = expire(archive, &mut archive.writer(team)?, retention, (now, now))?;
-    Ok((done.expired, done.kept))
+    let mut writer = archive.writer(team)?;
+    let done = expire(archive, &mut writer, retention, (now, now))?;
+    Ok((done.expired, done.kept, writer.unsigned_lines()))
 }
 
 /// Refuses a clock that is far ahead of the last read: a clock that is wrong by years would expire the whole archive.

@@ -46,7 +46,8 @@ const AFTER: &str = "\
 A recorded review is permanent: nobody can change or remove a ledger line. Another review adds another line. If \
 `review sign` was interrupted, repeat it unchanged: it adds the line where it is missing. The view `reviews` and report R26 show all \
 reviews.
-Exit codes: 0 done; 1 a file of the pack was changed, or the ledger cannot be written; 2 wrong use.";
+Exit codes: 0 done; 1 a file of the pack was changed, or the ledger cannot be written; 2 wrong use; 3 done, but ledger lines \
+have no signature (`annals anchor --sign`).";
 
 fn text(text: &str) -> Result<String, String> {
     check_ledger_text(text).map(|()| text.trim().to_owned())
@@ -76,17 +77,19 @@ fn sign(config: &Config, args: &SignArgs) -> Result<Exit, Error> {
         outcome: args.outcome,
         ticket: args.ticket.clone(),
     };
+    let mut exit = Exit::Done;
     for team in &reviewed {
         let mut writer = archive.writer(team)?;
         let label = teams::archived_label(&archive, team);
         if let Some(seq) = recorded(writer.state(), &review) {
             output::say(&printable(&format!("team {label}: line {seq} of the ledger already records this review")));
-            continue;
+        } else {
+            let draft = Draft { reviews: vec![review.clone()], ..Draft::default() };
+            let _ = writer.commit(draft, now)?;
+            let seq = writer.state().seq;
+            output::say(&printable(&format!("team {label}: line {seq} of the ledger records the review")));
         }
-        let draft = Draft { reviews: vec![review.clone()], ..Draft::default() };
-        let _ = writer.commit(draft, now)?;
-        let seq = writer.state().seq;
-        output::say(&printable(&format!("team {label}: line {seq} of the ledger records the review")));
+        exit = exit.and(teams::exit_of_unsigned(&label, writer.unsigned_lines()));
     }
     let message = format!(
         "{} {} by {}: pack {}, {}, {}\n",
@@ -99,7 +102,7 @@ fn sign(config: &Config, args: &SignArgs) -> Result<Exit, Error> {
     );
     output::print(printable(&message).trim_end().as_bytes())?;
     output::print(b"\n")?;
-    Ok(Exit::Done)
+    Ok(exit)
 }
 
 /// The line of a team's last review of the pack, if it says the same: an interrupted command can have written it.

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use clap::Args;
 
 use crate::api::ApiError;
-use crate::archive::{Archive, SIGN_ALL};
+use crate::archive::Archive;
 use crate::config::When;
 use crate::error::{Error, Exit};
 use crate::model::{Instant, Stream, TeamId};
@@ -133,9 +133,10 @@ pub async fn run(global: &Global, args: &SyncArgs) -> Result<Exit, Error> {
         ));
     }
     output::say(&format!("the archive is at {place}"));
-    let is_unsigned = |round: &TeamRound| round.unsigned_lines > 0;
-    let signs_all = !round.teams.iter().any(|(_, round)| round.as_ref().is_ok_and(is_unsigned));
-    Ok(exit(&round, unseen.is_empty() && signs_all))
+    let done = round.teams.iter().filter_map(|(team, round)| Some((team, round.as_ref().ok()?)));
+    Ok(done.fold(exit(&round, unseen.is_empty()), |exit, (team, done)| {
+        exit.and(teams::exit_of_unsigned(&teams::label(team, done.name.as_deref()), done.unsigned_lines))
+    }))
 }
 
 /// The archived teams of this shard that the service does not list. If teams are named, no other team is missing.
@@ -149,9 +150,9 @@ fn unseen(round: &FleetRound, settings: &Settings, archive: &Archive) -> Result<
 }
 
 /// A team that was not read outranks a gap, and a gap outranks success. An archived team that the token does not see counts like
-/// a gap: no request failed, but Annals misses the team's events. So do lines without a signature: a check is weaker than asked.
-fn exit(round: &FleetRound, sees_and_signs_all: bool) -> Exit {
-    match (round.is_done(), round.committed().gaps > 0 || round.has_deferred() || !sees_and_signs_all) {
+/// a gap: no request failed, but Annals misses the team's events.
+fn exit(round: &FleetRound, sees_all: bool) -> Exit {
+    match (round.is_done(), round.committed().gaps > 0 || round.has_deferred() || !sees_all) {
         (false, _) => Exit::Fault,
         (true, false) => Exit::Done,
         (true, true) => Exit::Weaker,
@@ -216,10 +217,6 @@ fn print_team(team: &str, round: &TeamRound, settings: &Settings) {
         output::say(&format!(
             "team {team}: {stream}: Annals did not read an open window completely: its list changed at each read, was empty although the archive holds events of this window, or the service listed no computer; the next sync reads it again"
         ));
-    }
-    if round.unsigned_lines > 0 {
-        let lines = output::counted(round.unsigned_lines, "ledger line");
-        output::say(&format!("team {team}: {lines} without a signature, and Annals signs no later line: {SIGN_ALL}"));
     }
     for error in &round.scan.failures {
         output::say(&format!("team {team}: Annals read only a part of the people and computers: {}", advice(error)));

@@ -1,8 +1,8 @@
 //! Team names: `--team` takes an id or a name, and the output shows the name.
 
 use crate::api::EventSource;
-use crate::archive::Archive;
-use crate::error::Error;
+use crate::archive::{Archive, SIGN_ALL};
+use crate::error::{Error, Exit};
 use crate::model::{Shard, TeamId};
 use crate::report::{TeamNameError, TeamNames, clean_name};
 
@@ -109,6 +109,18 @@ pub fn own(teams: Vec<TeamId>, shard: Shard) -> Result<Vec<TeamId>, Error> {
             label(team, None)
         ))),
     }
+}
+
+/// The exit code of a team whose ledger has this number of unsigned lines, although a key is configured. Names the team if there
+/// are any.
+#[must_use]
+pub fn exit_of_unsigned(label: &str, unsigned_lines: u64) -> Exit {
+    if unsigned_lines == 0 {
+        return Exit::Done;
+    }
+    let lines = output::counted(unsigned_lines, "ledger line");
+    output::say(&format!("team {label}: {lines} without a signature, and Annals signs no later line: {SIGN_ALL}"));
+    Exit::Weaker
 }
 
 /// The error for a text after `--team` that names no team.

@@ -26,12 +26,19 @@ fn a_command_with_the_key_hides_no_unsigned_lines() {
         put(&world.path("annals.toml"), b"archive = \"archive\"\n[signing]\nkey_file = \"signing.key\"\n");
         damage(&world);
         let (exit, _, stderr) = world.run(&["hold", "add", "--id", "CASE-8", "--reason", "a claim"]);
-        assert!(exit == 0 && stderr.contains("`annals anchor --sign`"), "{named}{exit}: {stderr}");
+        assert!(exit == 3 && stderr.contains("`annals anchor --sign`"), "{named}{exit}: {stderr}");
         let said = world.verify(&["--key", &public]);
         let is_named = said.faults.iter().any(|(code, _, detail)| code == "BAD_SIG" && detail.starts_with(named));
         assert!(said.exit == 1 && is_named, "{named}: {:#?}", said.faults);
+        for arguments in [&["hold", "release", "CASE-8"][..], &["quarantine", "retry"]] {
+            let (exit, _, stderr) = world.run(arguments);
+            let is_said = stderr.contains(" ledger lines without a signature, and Annals signs no later line");
+            assert!(exit == 3 && is_said, "{named}{arguments:?}: {exit}: {stderr}");
+        }
         let (exit, heads, stderr) = world.run(&["anchor", "--sign"]);
         assert!(exit == 0 && heads.contains("annals-test-1"), "{named}{exit}: {stderr}");
+        let (exit, _, stderr) = world.run(&["quarantine", "retry"]);
+        assert!(exit == 0 && !stderr.contains("without a signature"), "{named}{exit}: {stderr}");
         let said = world.verify(&["--key", &public]);
         assert_eq!((said.exit, said.verdict.as_str()), (0, "SELF_CONSISTENT"), "{named}: {:#?}", said.faults);
     }

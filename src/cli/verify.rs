@@ -1,7 +1,7 @@
 //! `annals verify`: checks the whole archive against its ledger; changes nothing.
 
 use std::fmt::Write as _;
-use std::io::Read as _;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ use crate::archive::{
 };
 use crate::config::Config;
 use crate::error::{Error, Exit};
+use crate::files::{self, Links};
 use crate::lake;
 use crate::model::path::{LEDGER, SALTS, SNAPSHOTS, TABLES};
 use crate::model::{Digest, Location, Scheme};
@@ -144,19 +145,16 @@ fn heads_of(given: &str) -> Result<Vec<KnownHead>, Error> {
 }
 
 fn read_given(place: &str, path: &str) -> Result<String, Error> {
-    let mut text = String::new();
-    let read = std::fs::File::open(Path::new(path))
-        .and_then(|file| file.take(HEADS_BYTES_MAX as u64 + 1).read_to_string(&mut text));
-    match read {
-        Ok(bytes) if bytes > HEADS_BYTES_MAX => Err(Error::Usage(format!(
-            "{place}: {}: the file is larger than {HEADS_BYTES_MAX} bytes: divide it, and give each part",
-            printable(path)
-        ))),
-        Ok(_) => Ok(text),
-        Err(source) => {
-            Err(Error::Usage(format!("{place}: {}: neither a head nor a readable file: {source}", printable(path))))
-        }
-    }
+    let read = files::read_text(Path::new(path), Links::Follow, HEADS_BYTES_MAX as u64);
+    read.map_err(|source| {
+        let why = match source.kind() {
+            ErrorKind::FileTooLarge => {
+                format!("the file is larger than {HEADS_BYTES_MAX} bytes: divide it, and give each part")
+            }
+            _ => format!("neither a head nor a readable file: {source}"),
+        };
+        Error::Usage(format!("{place}: {}: {why}", printable(path)))
+    })
 }
 
 /// Prints the verdict, then the counts, then every fault on its own line.

@@ -83,6 +83,10 @@ impl Copy {
             return Err(ArchiveError::OtherHistory { team: team.clone(), seq: last.seq });
         }
         recover(to, &key, &target)?;
+        // Every command refuses a team with a snapshot and no line, so nobody takes it for whole or begins another ledger.
+        if target.state.seq.0 == 0 {
+            self.snapshots(&key, source.state.seq)?;
+        }
         let mut copied = self.files_and_lines(&source, files.into_values().collect(), target.state.seq, progress)?;
         self.heads(&key, source.state.seq)?;
         self.snapshots(&key, source.state.seq)?;

@@ -52,7 +52,10 @@ pub enum ArchiveError {
     LedgerMissing,
     #[error("ledger/archive.json: [store] ledger names the place of the ledger of another archive, {found}")]
     OtherLedger { found: String },
-    #[error("{path}: no line is there, but a snapshot of line {line} exists: restore the ledger from a back-up")]
+    #[error(
+        "{path}: no line is there, but a snapshot of line {line} exists: if a copy began here, run annals copy again, else restore the \
+         ledger from a back-up"
+    )]
     LedgerLost { path: String, line: LedgerSeq },
     #[error("the target holds archive {found}, but the source is archive {expected}: choose another target")]
     OtherArchive { found: String, expected: String },

@@ -93,8 +93,8 @@ fn by_team(files: Vec<Listed>) -> BTreeMap<TeamKey, Snapshots> {
 /// Says that a ledger ends before the line of a snapshot.
 pub fn ahead_of(last: LedgerSeq, snapshot: LedgerSeq) -> String {
     format!(
-        "the ledger ends with line {last}, but a snapshot of line {snapshot} exists: restore the newest ledger, or, if this older \
-         one is meant, remove the snapshot"
+        "the ledger ends with line {last}, but a snapshot of line {snapshot} exists: if a copy began here, run annals copy again, else \
+         restore the newest ledger, or, if this older one is meant, remove the snapshot"
     )
 }
 

@@ -58,6 +58,34 @@ fn no_output_goes_into_an_archive() {
     assert_eq!(code, 0, "{stderr}");
 }
 
+/// A copy takes the snapshots and the files first, then the salts, and then the ledger.
+#[test]
+fn the_place_of_a_first_copy_that_did_not_end_says_so() {
+    let place = Place::new();
+    let copy = || {
+        let (code, stdout, stderr) = place.run(&["copy", ARCHIVE, "copy"]);
+        assert_eq!(code, 0, "{stdout}{stderr}");
+    };
+    copy();
+    for later in ["salts", "ledger"] {
+        fs::remove_dir_all(place.directory.path().join("copy").join(later)).expect("removed");
+    }
+    let advice = "no line is there, but a snapshot of line 1 exists: if a copy began here, run annals copy again, else restore the ledger";
+    let (code, stdout, _) = place.run(&["verify", "--archive", "copy"]);
+    assert!(
+        code == 1 && stdout.contains("copy: BROKEN\n") && stdout.contains("SEQ_GAP ledger/team="),
+        "{code}: {stdout}"
+    );
+    assert!(stdout.contains(advice), "{stdout}");
+    let hold = ["hold", "add", "--id", "CASE-1", "--reason", "a claim", "--archive", "copy"];
+    for arguments in [&["sql", "from connections", "--archive", "copy"][..], &["status", "--archive", "copy"], &hold] {
+        let (code, _, stderr) = place.run(arguments);
+        assert!(code == 1 && stderr.contains(advice), "{arguments:?}: {code}: {stderr}");
+    }
+    copy();
+    assert!(place.answer(&["verify", "--archive", "copy"]).contains(": SELF-CONSISTENT (unanchored)\n"));
+}
+
 #[test]
 fn a_copy_needs_an_archive_and_a_place_of_its_own() {
     let place = Place::new();

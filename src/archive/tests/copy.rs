@@ -2,7 +2,7 @@
 
 use parking_lot::Mutex;
 
-use super::super::{Copied, Copy, CopyStep, VerifyOptions, verify};
+use super::super::{Copied, Copy, CopyStep, FaultCode, VerifyOptions, verify};
 use super::*;
 use crate::model::GRACE_MIN;
 use crate::store::{Fault, FaultyStore, LocalStore, put};
@@ -46,12 +46,19 @@ fn a_copy_continues_after_any_interruption() {
     let disk = MemoryStore::new();
     let _ = committed(&shared(&disk));
     let copy = |to: Arc<dyn Store>| try_copy(&disk, to);
-    let mut cut = 0;
+    let (mut cut, mut without_line) = (0, 0);
     for verb in 0..200 {
         let target = MemoryStore::new();
         let faulty = FaultyStore::new(Arc::new(target.clone()), verb, true, Fault::FailedButDone);
         cut += u64::from(copy(Arc::new(faulty)).is_err());
         let whole: Arc<dyn Store> = Arc::new(target.snapshot());
+        if files_under(&whole, "ledger").is_empty() && !files_under(&whole, "tables").is_empty() {
+            let faults = verify(whole.as_ref(), &VerifyOptions::default()).unwrap().faults;
+            let is_named = |detail: &str| detail.contains("if a copy began here, run annals copy again");
+            let named = faults.iter().any(|fault| fault.code == FaultCode::SeqGap && is_named(&fault.detail));
+            assert!(named && open(&whole).writer(&team()).is_err(), "verb {verb}: {faults:?}");
+            without_line += 1;
+        }
         let _ = copy(Arc::clone(&whole)).unwrap();
         let again = copy(Arc::clone(&whole)).unwrap();
         assert_eq!((again.files, again.lines), (0, 0), "verb {verb}");
@@ -60,7 +67,7 @@ fn a_copy_continues_after_any_interruption() {
             assert_eq!(whole.read(&path).unwrap().to_bytes().unwrap(), disk.read(&path).unwrap().to_bytes().unwrap());
         }
     }
-    assert!(cut > 30, "{cut} copies were cut off");
+    assert!(cut > 30 && without_line > 2, "{cut} copies were cut off, {without_line} before the first line");
     let other = MemoryStore::new();
     let _ = Archive::open_or_create(Arc::new(other.clone()), || "archive-2".to_owned()).unwrap();
     assert!(matches!(copy(Arc::new(other)), Err(ArchiveError::OtherArchive { .. })));

@@ -101,7 +101,10 @@ fn walk_ledgers(
     for (key, snapshot) in &snapshots {
         // A first line can be newer than the listing.
         if store.list(&ledger_of(key)).is_ok_and(|files| files.iter().all(|file| file.bytes == 0)) {
-            let detail = format!("no line is there, but a snapshot of line {snapshot} exists: restore the ledger");
+            let detail = format!(
+                "no line is there, but a snapshot of line {snapshot} exists: if a copy began here, run annals copy again, else restore \
+                 the ledger"
+            );
             report.fault(FaultCode::SeqGap, ledger_of(key), detail);
         }
     }

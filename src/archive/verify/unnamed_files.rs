@@ -45,9 +45,7 @@ pub fn check(
     for entry in listed {
         let path = entry.path.as_str();
         if live.contains(path) || salts.contains(path) {
-            if let Some(what) = &entry.irregular {
-                report.fault(FaultCode::Unreadable, path, what);
-            }
+            entry.irregular.iter().for_each(|what| report.fault(FaultCode::Unreadable, path, what));
             continue;
         }
         let is_scratch = path.strip_prefix(SCRATCH).is_some_and(|rest| rest.starts_with('/'));
@@ -55,10 +53,8 @@ pub fn check(
         // A complete order leaves no file that a line removed before.
         let is_covered = |team| removal.is_none_or(|of| last_orders.get(team).is_some_and(|last| of.seq <= *last));
         let order = removal.and_then(|removal| removal.order.as_deref());
-        let (pending, order) = order.map_or((None, None), |order| match is_unfinished(order) {
-            true => (Some(order), None),
-            false => (None, Some(order)),
-        });
+        let pending = order.filter(|order| is_unfinished(order));
+        let order = order.filter(|_| pending.is_none());
         notice_unfinished(path, pending, report);
         // No program leaves a link or such a name outside `scratch/`, so its age excuses nothing.
         let is_young = entry.modified >= since && (entry.irregular.is_none() || is_scratch);

@@ -97,6 +97,8 @@ struct Running {
 }
 
 async fn serve(global: Global, args: RunArgs) -> Result<(), Error> {
+    // A SIGHUP during the start reloads after it. The signals to stop end the program at once until tasks can begin.
+    let hangup = signals::hangup()?;
     let config = global.load()?;
     args.catalog.load(&config)?;
     let guard = Guard::new(&config.http).map_err(|error| Error::Usage(error.to_string()))?;
@@ -137,7 +139,7 @@ async fn serve(global: Global, args: RunArgs) -> Result<(), Error> {
     let watch = running.watch(&running.config)?;
     let publishing = Schedule::of(&running, &running.config)?;
     running.port = Some(running.open_port(&running.config, guard).await?);
-    let signals = Signals::new()?;
+    let signals = Signals::new(hangup)?;
     let schedule = running.config.schedule.clone();
     let seed = running.clock.random();
     let edges = edges.with_expiry(expiry(&running.config, &archive));

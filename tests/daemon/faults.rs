@@ -244,3 +244,24 @@ fn the_log_is_json_and_names_no_person() {
         assert!(log.contains(kind), "{kind}: {log}");
     }
 }
+
+/// The start waits for another process that makes the same archive.
+#[test]
+fn a_hangup_during_the_start_is_a_reload_after_it() {
+    let scene = Scene::new(1);
+    std::fs::create_dir_all(scene.path("archive/locks")).unwrap();
+    let lock = std::fs::File::create(scene.path("archive/locks/archive.lock")).unwrap();
+    lock.lock().unwrap();
+    let daemon = scene.start_with_events(|starting| {
+        let status = format!("/proc/{}/status", starting.child.id());
+        wait_for("a handler of SIGHUP", || {
+            let status = std::fs::read_to_string(&status).unwrap();
+            let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap().trim();
+            (u64::from_str_radix(caught, 16).unwrap() & 1 == 1).then_some(())
+        });
+        starting.signal("HUP");
+        lock.unlock().unwrap();
+    });
+    daemon.log.wait(|line| line["message"] == "the daemon uses the new configuration");
+    daemon.stop();
+}

@@ -85,6 +85,13 @@ impl Scene {
         Self::wait_ready(self.command(&["run"]).envs(variables.iter().copied()).spawn().unwrap())
     }
 
+    /// Starts the daemon, does something during the start, and waits until it is ready.
+    pub fn start_with_events(&self, during: impl FnOnce(&Running)) -> Running {
+        let starting = Running::of(self.command(&["run"]).spawn().unwrap());
+        during(&starting);
+        starting.ready()
+    }
+
     /// The same, in a process with this limit of descriptors.
     pub fn start_within(&self, descriptors: u32) -> Running {
         let mut shell = Command::new("/bin/sh");
@@ -93,12 +100,8 @@ impl Scene {
         Self::wait_ready(shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap())
     }
 
-    fn wait_ready(mut child: Child) -> Running {
-        let log = Log::of(child.stderr.take().unwrap());
-        let mut running = Running { child, log, address: String::new() };
-        let ready = running.log.wait(|line| line["message"] == "ready");
-        running.address = ready["listen"].as_str().unwrap().to_owned();
-        running
+    fn wait_ready(child: Child) -> Running {
+        Running::of(child).ready()
     }
 
     /// The rows of a query.
@@ -149,6 +152,17 @@ pub struct Running {
 }
 
 impl Running {
+    fn of(mut child: Child) -> Self {
+        let log = Log::of(child.stderr.take().unwrap());
+        Self { child, log, address: String::new() }
+    }
+
+    fn ready(mut self) -> Self {
+        let ready = self.log.wait(|line| line["message"] == "ready");
+        self.address = ready["listen"].as_str().unwrap().to_owned();
+        self
+    }
+
     pub fn signal(&self, name: &str) {
         let sent = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status().unwrap();
         assert!(sent.success());

@@ -18,16 +18,23 @@ pub struct Signals {
     hangup: Signal,
 }
 
+/// Keeps a SIGHUP from now on, for [`Signals::next`]. Without a handler, it ends the program.
+///
+/// # Errors
+/// When the system refuses a handler.
+pub fn hangup() -> Result<Signal, Error> {
+    listen(SignalKind::hangup())
+}
+
+fn listen(kind: SignalKind) -> Result<Signal, Error> {
+    signal(kind).map_err(|source| Error::io("cannot listen for signals", source))
+}
+
 impl Signals {
     /// # Errors
     /// When the system refuses a handler.
-    pub fn new() -> Result<Self, Error> {
-        let listen = |kind| signal(kind).map_err(|source| Error::io("cannot listen for signals", source));
-        Ok(Self {
-            terminate: listen(SignalKind::terminate())?,
-            interrupt: listen(SignalKind::interrupt())?,
-            hangup: listen(SignalKind::hangup())?,
-        })
+    pub fn new(hangup: Signal) -> Result<Self, Error> {
+        Ok(Self { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())?, hangup })
     }
 
     pub async fn next(&mut self) -> SignalRequest {

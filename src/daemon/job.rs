@@ -57,6 +57,9 @@ pub enum RunOutcome {
     },
     /// A retry may succeed without help. The service may have given a time.
     Failed { not_before: Option<Duration> },
+    /// The archive cannot be written now: its disk is full, or another command writes the team. The service can answer, so a retry is
+    /// never later than the next scheduled run.
+    Unwritten,
     /// Another writer committed first: this process pauses the team.
     Fenced,
     /// A person must act first: on the token, the disk, or a damaged file.
@@ -141,6 +144,9 @@ impl Job {
                 // The delay of a job grows if the service asks it to wait repeatedly.
                 let asked = not_before.unwrap_or_default() * failures.min(ASKED_TIMES_MAX);
                 self.due = after(BACKOFF_MAX).max(now.plus(asked));
+            }
+            RunOutcome::Unwritten => {
+                self.due = after(BACKOFF_MAX).min(next_due(task.cron(schedule), self.offset, now));
             }
             RunOutcome::Fenced => self.due = after(BACKOFF_MAX),
             RunOutcome::Refused => self.due = after(SLOW_RETRY),

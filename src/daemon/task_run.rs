@@ -193,9 +193,9 @@ fn outcome_of(error: &RoundError) -> RunOutcome {
             RunOutcome::Failed { not_before: *retry_after }
         }
         RoundError::Api(error) if error.is_transient() => RunOutcome::Failed { not_before: None },
-        RoundError::Archive(ArchiveError::Locked { .. }) => RunOutcome::Failed { not_before: None },
+        RoundError::Archive(ArchiveError::Locked { .. }) => RunOutcome::Unwritten,
         RoundError::Archive(error) if error.is_fenced() => RunOutcome::Fenced,
-        RoundError::Archive(error) if error.is_transient() => RunOutcome::Failed { not_before: None },
+        RoundError::Archive(error) if error.is_transient() => RunOutcome::Unwritten,
         RoundError::Api(_) | RoundError::Archive(_) => RunOutcome::Refused,
     }
 }

@@ -14,8 +14,8 @@ use crate::model::{Instant, TeamId};
 use super::job::{Job, Lane, RunOutcome, SLOW_RETRY, Task, hash, next_due, offset};
 use crate::pipeline::Urgency;
 
-/// After this number of consecutive failures, of any teams, the service counts as unreachable. When it answers again,
-/// failed tasks are retried at once.
+/// After this number of consecutive failures, of any teams, the service or the archive's disk counts as unreachable. When a run
+/// succeeds again, failed tasks are retried at once.
 const OUTAGE_FAILURES: u32 = 3;
 /// The minimum interval of such retries.
 const RECOVERY_EVERY: Duration = Duration::from_secs(30);
@@ -131,19 +131,21 @@ impl Timetable {
             }
             // Every other task of the team would write into the same ledger.
             RunOutcome::Fenced => drop(self.delayed.insert(team.clone(), job.due)),
-            RunOutcome::Done { .. } | RunOutcome::Failed { .. } | RunOutcome::Refused => {}
+            RunOutcome::Done { .. } | RunOutcome::Failed { .. } | RunOutcome::Unwritten | RunOutcome::Refused => {}
         }
         match outcome {
-            RunOutcome::Failed { .. } => self.failures_in_a_row = self.failures_in_a_row.saturating_add(1),
+            RunOutcome::Failed { .. } | RunOutcome::Unwritten => {
+                self.failures_in_a_row = self.failures_in_a_row.saturating_add(1);
+            }
             RunOutcome::Done { .. } if std::mem::take(&mut self.failures_in_a_row) >= OUTAGE_FAILURES => {
-                self.service_recovered(now);
+                self.recovered(now);
             }
             RunOutcome::Done { .. } | RunOutcome::Fenced | RunOutcome::Refused => {}
         }
     }
 
-    /// The service answers again.
-    fn service_recovered(&mut self, now: Instant) {
+    /// The service answers again, or the disk takes files again.
+    fn recovered(&mut self, now: Instant) {
         if self.recovered_at.is_some_and(|at| now < at.plus(RECOVERY_EVERY)) {
             return;
         }

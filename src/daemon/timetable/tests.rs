@@ -198,6 +198,27 @@ fn a_new_token_is_tried_at_once_after_a_refusal() {
     assert_eq!(state(&table, "failed"), before);
 }
 
+/// The disk is full for a while: the team is read within a turn of its schedule after that, and other failures wait for longer.
+#[test]
+fn a_team_that_cannot_be_written_is_tried_again_within_a_turn_of_its_schedule() {
+    for (outcome, cron, longest) in [
+        (RunOutcome::Unwritten, "* * * * *", 60),
+        (FAILED, "* * * * *", 120),
+        (RunOutcome::Unwritten, "0 * * * *", 120),
+    ] {
+        let mut table = Timetable::new(schedule(cron), vec![CONNECTIONS], 4, 7);
+        table.add(&TeamId::from("t"), at(NOON));
+        let (mut now, mut waited) = (at(NOON), Duration::ZERO);
+        for _ in 0..20 {
+            let due = due_after(&mut table, now, now, outcome);
+            waited = due.since(now).max(waited);
+            now = due;
+        }
+        let span = seconds(longest / 2 + 1)..=seconds(longest);
+        assert!(span.contains(&waited), "{outcome:?} by {cron}: {waited:?}");
+    }
+}
+
 #[test]
 fn failing_teams_and_backfills_do_not_take_every_slot() {
     let names: Vec<String> = (0..40).map(|n| format!("t{n:02}")).collect();

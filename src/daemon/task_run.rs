@@ -177,7 +177,8 @@ fn conclude(
         },
         status: Some(TeamStatus {
             held_back: memory.held_back(),
-            ..status_with(state, &|stream| memory.known(stream), now)
+            // Read points and windows have the service's times.
+            ..status_with(state, &|stream| memory.known(stream), memory.service.now())
         }),
         gaps: Arc::new(gaps.cloned().collect()),
         opened_at: None,

@@ -177,6 +177,19 @@ fn a_clock_that_was_ten_years_ahead_delays_no_new_team_and_no_check() {
     assert!((after(MINUTE * 23)..after(MINUTE * 30)).contains(&checked), "last checked at {checked}");
 }
 
+/// Ages follow the service's clock.
+#[test]
+fn a_clock_that_is_ten_years_ahead_changes_no_shown_age() {
+    let mut world = FleetWorld::new(START, 1, 50.0);
+    world.clock_ahead = MINUTE * 10..MINUTE * 60;
+    let live = Arc::new(world).run(&schedule(), MINUTE * 30);
+    let shown = live.snapshot();
+    let status = shown.teams.values().next().and_then(|team| team.status.as_ref()).unwrap();
+    let connections = status.streams.iter().find(|stream| stream.stream == Stream::Connections).unwrap();
+    let (lag, left) = (connections.lag_seconds.unwrap(), connections.seconds_to_loss.unwrap());
+    assert!(lag <= 1_000 && (89 * 86_400..=90 * 86_400).contains(&left), "lag {lag}, time left {left}");
+}
+
 #[test]
 fn midnight_and_a_quiet_day_cause_no_fault() {
     let world = Arc::new(FleetWorld::new("2026-11-20T22:30:00Z", 5, 50.0));

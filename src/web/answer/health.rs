@@ -259,7 +259,7 @@ fn of_team(team: &TeamId, shown: &TeamLive, late: &BTreeSet<(TeamId, Stream)>, n
     });
     let streams = tasks.map(|(stream, live)| {
         let archived = status.and_then(|status| status.streams.iter().find(|archived| archived.stream == stream));
-        of_stream(stream, live, archived, late.contains(&(team.clone(), stream)), (aged, now))
+        of_stream(stream, live, archived, late.contains(&(team.clone(), stream)), aged)
     });
     TeamHealth {
         seen_at: shown.seen_at,
@@ -284,7 +284,7 @@ fn of_stream(
     live: &TaskLive,
     archived: Option<&StreamStatus>,
     is_late: bool,
-    (aged, now): (u64, Instant),
+    aged: u64,
 ) -> StreamHealth {
     // Before its backfill, a stream counts as late for probes, but as waiting for people.
     let health = match (live.done_at, is_late, &live.error) {
@@ -292,7 +292,6 @@ fn of_stream(
         (_, true, _) | (None, false, Some(_)) => Health::Late,
         (Some(_), false, _) => Health::Fresh,
     };
-    let read_to = archived.and_then(|archived| archived.read_to);
     StreamHealth {
         stream,
         health,
@@ -301,9 +300,9 @@ fn of_stream(
         failures: live.state.failures,
         next_due_at: live.state.due,
         begins: archived.and_then(|archived| archived.begins),
-        read_to,
+        read_to: archived.and_then(|archived| archived.read_to),
         settled_to: archived.and_then(|archived| archived.settled_to),
-        lag_seconds: read_to.map(|read_to| now.since(read_to).as_secs()),
+        lag_seconds: archived.and_then(|archived| archived.lag_seconds).map(|lag| lag + aged),
         seconds_to_loss: archived.and_then(|archived| archived.seconds_to_loss).map(|left| left.saturating_sub(aged)),
         seconds_kept: archived.and_then(|archived| archived.seconds_kept),
         windows: archived.map_or(0, |archived| archived.windows),

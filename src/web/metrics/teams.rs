@@ -32,7 +32,7 @@ struct StreamTotals {
     gaps: u64,
     gap_at: Option<i64>,
     counts: CommitCounts,
-    lag: Option<Duration>,
+    lag: Option<u64>,
     left: Option<u64>,
     window_age: u64,
 }
@@ -99,7 +99,7 @@ impl Measure<'_> {
         totals.gaps += stream.gaps;
         totals.gap_at = totals.gap_at.max(Some(gap_at(live, stream.stream)));
         totals.short_of_time += u64::from(stream.short_of_time(self.time_left, aged).is_some());
-        totals.lag = totals.lag.max(stream.read_to.map(|read_to| self.now.since(read_to)));
+        totals.lag = totals.lag.max(stream.lag_seconds.map(|lag| lag + aged));
         let left = stream.seconds_to_loss.map(|left| left.saturating_sub(aged));
         totals.left = totals.left.into_iter().chain(left).min();
         totals.window_age = totals.window_age.max(stream.open_seconds.map_or(0, |age| age + aged));
@@ -141,8 +141,8 @@ impl Measure<'_> {
         let (aged, labels) = (self.aged(live), || of_stream(team, stream.stream));
         gauge(names::TEAM_GAPS, labels(), stream.gaps as f64);
         gauge(names::TEAM_GAP_AT, labels(), gap_at(live, stream.stream) as f64);
-        if let Some(read_to) = stream.read_to {
-            gauge(names::TEAM_LAG, labels(), self.now.since(read_to).as_secs_f64());
+        if let Some(lag) = stream.lag_seconds {
+            gauge(names::TEAM_LAG, labels(), (lag + aged) as f64);
         }
         if let Some(left) = stream.seconds_to_loss {
             gauge(names::TEAM_TIME_LEFT, labels(), left.saturating_sub(aged) as f64);
@@ -169,7 +169,7 @@ fn record_stream(stream: Stream, totals: &StreamTotals) {
         gauge(names::GAP_AT, labels(), at as f64);
     }
     if let Some(lag) = totals.lag {
-        gauge(names::LAG, labels(), lag.as_secs_f64());
+        gauge(names::LAG, labels(), lag as f64);
     }
     if let Some(left) = totals.left {
         gauge(names::TIME_LEFT, labels(), left as f64);

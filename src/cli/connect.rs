@@ -9,7 +9,7 @@ use crate::report::client_sql;
 
 use super::{Global, output, query};
 
-/// Print SQL that creates the same views in any DuckDB client
+/// Print SQL that creates the same views in any DuckDB client, except those of `annals verify` and the function one_spelling
 #[derive(Debug, Args)]
 pub struct ConnectArgs {
     /// Write into this file; the file appears whole or not at all

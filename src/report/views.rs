@@ -15,6 +15,7 @@ use super::data::{
 };
 use super::error::ARCHIVE_FAILED;
 use super::lookup::{Lookup, ROWS_FUNCTION};
+use super::one_spelling::SPELLING_FUNCTION;
 use super::zone::ZONE_FUNCTION;
 
 /// Minimum number of files in one branch of a view. A query reads the footers of a branch's files unless the branch's time range
@@ -87,8 +88,8 @@ fn body(data: &ViewData, view: View) -> String {
     }
 }
 
-/// The same views for any DuckDB client, with the time zone function under its name in our engine. Without the result of `verify`,
-/// which only Annals can compute.
+/// The same views for any DuckDB client, with the time zone function under its name in our engine. Without the result of `verify`
+/// and the form of a text for comparison, which only Annals can compute.
 ///
 /// # Errors
 /// [`ReportError::Engine`] when a ledger cannot be read.
@@ -101,6 +102,7 @@ pub fn client_sql(data: &ViewData) -> Result<String, ReportError> {
     }
     Ok(format!(
         "-- The views of an Annals archive at the time of this text. Run `annals connect` again to see later commits.\n\
+         -- Only Annals has {SPELLING_FUNCTION}(text) and the views of `annals verify`.\n\
          -- {ZONE_FUNCTION}(utc_time, zone) is the only statement here that needs the icu extension.\n\
          CREATE OR REPLACE MACRO {ZONE_FUNCTION}(utc_time, zone) AS timezone(zone, timezone('UTC', utc_time));\n{MACROS}{views}"
     ))

@@ -63,6 +63,7 @@ impl FileModes {
         Ok(self)
     }
 
+    #[allow(clippy::useless_conversion, reason = "a mode has 16 bits on macOS")]
     fn add(&mut self, path: PathBuf, meta: &Metadata) {
         self.seen += 1;
         if meta.is_symlink() {
@@ -73,7 +74,7 @@ impl FileModes {
             self.first_foreign.get_or_insert_with(|| (path.clone(), meta.uid()));
         }
         let mode = meta.permissions().mode();
-        if mode & files::umask(self.is_for_group).bits() != 0 {
+        if mode & u32::from(files::umask(self.is_for_group).bits()) != 0 {
             self.wider += 1;
             self.first.get_or_insert((path, mode & 0o777));
         }

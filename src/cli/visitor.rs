@@ -69,7 +69,10 @@ fn open(root: &Path, question: &VisitorQuestion) -> Result<Archive, String> {
 
 /// From now on the system enforces the limits. No core dump: it would hold archived data.
 fn confine(question: &VisitorQuestion) -> io::Result<()> {
-    bound(Resource::As, u64::from(question.process_mib) * MIB)?;
+    // macOS refuses this limit: there only the engine's own limit bounds a query's memory.
+    if !cfg!(target_os = "macos") {
+        bound(Resource::As, u64::from(question.process_mib) * MIB)?;
+    }
     bound(Resource::Cpu, question.cpu_seconds)?;
     bound(Resource::Core, 0)?;
     // If the system refuses these, only its scheduling changes.

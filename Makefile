@@ -6,6 +6,8 @@ TARGET_DIR := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
 WITH_ENGINE := scripts/duckdb-lib.sh $(CARGO)
 # Most tests wait for other processes, so more tests run at once than there are processors.
 THREADS := RUST_TEST_THREADS="$${RUST_TEST_THREADS-$$(($$(getconf _NPROCESSORS_ONLN) + 4))}"
+# macOS allows 256 open files unless told otherwise, and some tests need more.
+FILES := ulimit -Sn 4096
 WITHOUT := ANNALS_WITHOUT="$${ANNALS_WITHOUT-},$$(scripts/missing-parts.sh)"
 
 .PHONY: help demo build test parts lint cross bench long mutants install stage book dist deb
@@ -22,7 +24,7 @@ build: ## the optimised program, target/release/annals
 
 # A test fails if its third-party program is missing, unless ANNALS_WITHOUT names the program.
 test: parts ## every test but the long ones
-	@$(THREADS) $(WITHOUT) $(WITH_ENGINE) test --release
+	@$(FILES); $(THREADS) $(WITHOUT) $(WITH_ENGINE) test --release
 
 # Installs the third-party programs that the tests need: 3 GB in the user's cache.
 parts:
@@ -50,8 +52,8 @@ bench: ## speed, size and questions, printed as ratios; a few minutes
 
 long: parts ## the long run: large seeds and sizes, then the same tests on the engine built from source
 	@scripts/object-stores.sh install-ceph || echo 'the test on Ceph will fail, unless ANNALS_WITHOUT=ceph skips it' >&2
-	@$(THREADS) $(WITHOUT) ANNALS_LONG=1 $(WITH_ENGINE) test --release -- --include-ignored
-	@$(THREADS) $(WITHOUT) $(CARGO) test --release --features bundled
+	@$(FILES); $(THREADS) $(WITHOUT) ANNALS_LONG=1 $(WITH_ENGINE) test --release -- --include-ignored
+	@$(FILES); $(THREADS) $(WITHOUT) $(CARGO) test --release --features bundled
 
 # SAMPLE=300 SEED=5 plants 300 bugs in each room; ONLY=src/correlate/session.rs plants the bugs of one file.
 mutants: ## bugs planted by a machine where the promise rests, which the room's tests must notice (cargo install cargo-mutants)

@@ -24,7 +24,8 @@ browser_path() {
     [ -x "$ANNALS_CHROMIUM" ] && printf '%s\n' "$ANNALS_CHROMIUM" && return 0
     return 1
   fi
-  for name in chromium chromium-browser google-chrome google-chrome-stable; do
+  for name in chromium chromium-browser google-chrome google-chrome-stable \
+    '/Applications/Chromium.app/Contents/MacOS/Chromium' '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome'; do
     found=$(command -v "$name") && printf '%s\n' "$found" && return 0
   done
   return 1

@@ -16,6 +16,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+for tool in mapfile openssl shuf timeout; do
+  type "$tool" >/dev/null 2>&1 || { printf 'mutants: there is no %s here: run this on Linux, with bash 4 or newer\n' "$tool" >&2; exit 2; }
+done
+
 readonly rooms=(archive collect correlate store)
 readonly used=(api clock.rs files.rs model planted.rs threads.rs)
 # Parts of the names of tests that take long.

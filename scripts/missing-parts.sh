@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Prints the third-party programs that this machine does not have, as a list with commas, and names each on standard error.
+# Prints the third-party programs and other parts that this machine does not have, as a list with commas, and names each on standard
+# error.
 # `make test` installs the programs, and passes what is still missing as ANNALS_WITHOUT. The tests of these programs then print MISSING.
 set -uo pipefail
 cd "$(dirname "$0")"
@@ -24,6 +25,7 @@ has_python() { ./python-duckdb.sh && ./python-schemathesis.sh; }
 needs azurite ./object-stores.sh find azurite
 needs browser ./browser.sh find
 needs engines ./engines.sh python
+needs linux [ "$(uname)" = Linux ]
 needs ministack ./object-stores.sh find ministack
 needs mounts may_mount
 needs promtool ./promtool.sh find

@@ -2,6 +2,7 @@
 //! half-written file, and archives everything once the proxy stops.
 #![allow(clippy::print_stdout, reason = "a failed test shows the scenario")]
 
+use crate::common::is_linux;
 use crate::faulty_service;
 use crate::wire;
 
@@ -17,6 +18,8 @@ const PATIENT: &str = "[api]\nretry_for = \"75s\"\n";
 const AGAIN: &str = "[api]\nretry_for = \"60s\"\n";
 /// The time limit for faults that never end by themselves. All others get the usual minute, for a busy machine.
 const HASTE: &str = "deadline = \"1s\"\n";
+/// Why a test needs Linux.
+const KEYCHAIN: &str = "macOS asks its keychain, and reads no such variable";
 /// How many requests pass before a fault in the middle of a reading.
 const BEFORE: usize = 5;
 /// How many scenarios run at once: they mostly wait.
@@ -107,6 +110,9 @@ fn each_fault_on_the_wire_is_reported_and_repaired() {
 
 #[test]
 fn an_untrusted_certificate_is_reported_with_its_fault() {
+    if !is_linux("certificates of SSL_CERT_FILE", KEYCHAIN) {
+        return;
+    }
     let cases = [
         ("expired", "its certificate has expired"),
         ("elsewhere", "its certificate is for another host"),
@@ -135,6 +141,9 @@ fn an_untrusted_certificate_is_reported_with_its_fault() {
 /// The library's own words name neither the variable nor the file.
 #[test]
 fn a_variable_without_certificates_is_named_with_its_file() {
+    if !is_linux("certificates of SSL_CERT_FILE", KEYCHAIN) {
+        return;
+    }
     let service = Service::at(NOON);
     let absent = std::path::PathBuf::from("absent.pem");
     let cases = [
@@ -165,6 +174,9 @@ fn a_variable_without_certificates_is_named_with_its_file() {
 /// The certificate is renewed during a retry, as behind a load balancer with one old host.
 #[test]
 fn a_certificate_that_is_renewed_during_a_retry_is_accepted() {
+    if !is_linux("certificates of SSL_CERT_FILE", KEYCHAIN) {
+        return;
+    }
     let service = Service::at(NOON);
     service.world().fill(DAY, 0..3);
     let proxy = Proxy::to(&service.base_url());

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 const PLATFORMS: [&str; 4] =
     ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "x86_64-apple-darwin", "aarch64-apple-darwin"];
 /// The system programs that the scripts need.
-const TOOLS: [&str; 23] = [
+const TOOLS: [&str; 24] = [
     "awk",
     "bash",
     "cat",
@@ -31,6 +31,7 @@ const TOOLS: [&str; 23] = [
     "sed",
     "sha256sum",
     "sha512sum",
+    "shasum",
     "tail",
     "tar",
     "touch",

@@ -10,3 +10,13 @@ pub mod scripted_server;
 pub mod sandbox_client;
 pub mod team_world;
 pub mod virtual_clock;
+
+/// Whether this system is Linux. On another system, the test of `untested` fails, or is skipped.
+#[track_caller]
+pub fn is_linux(untested: &str, reason: &str) -> bool {
+    let is_linux = cfg!(target_os = "linux");
+    if !is_linux {
+        third_party::missing("linux", untested, reason);
+    }
+    is_linux
+}

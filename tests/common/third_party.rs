@@ -1,4 +1,4 @@
-//! Third-party programs that tests need: engines, object servers, a browser.
+//! Third-party programs and other parts that tests need: engines, object servers, a browser, Linux.
 
 use std::io::Write;
 

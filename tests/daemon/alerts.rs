@@ -147,7 +147,7 @@ fn alerts_test_shows_which_targets_accept_alerts() {
     let scene = Scene::new(1);
     assert_eq!(scene.run(&["alerts", "test"]).status.code(), Some(2));
     let webhook = Webhook::refusing(1);
-    scene.configure(&format!("[alerts]\nwebhook = \"{}\"\ncommand = [\"/bin/true\"]\n", webhook.address));
+    scene.configure(&format!("[alerts]\nwebhook = \"{}\"\ncommand = [\"/bin/sh\", \"-c\", \":\"]\n", webhook.address));
     let refused = scene.run(&["alerts", "test"]);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(1), "{said}");

@@ -32,9 +32,7 @@ fn two_hundred_teams_are_read_by_one_process() {
     let truth: usize =
         scene.sandbox.teams.iter().map(|team| scene.sandbox.handle.truth(team, Stream::Connections).count()).sum();
     assert_eq!(scene.count("connections"), truth as u64);
-    let status = std::fs::read_to_string(format!("/proc/{}/status", daemon.child.id())).unwrap();
-    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    let resident: u64 = resident.trim().trim_end_matches(" kB").parse().unwrap();
-    assert!(resident < 250_000, "{resident} kB");
+    let resident = super::program::resident_kib(daemon.child.id());
+    assert!(resident < 250_000, "{resident} KiB");
     daemon.stop();
 }

@@ -288,6 +288,12 @@ pub fn get(address: &str, path: &str, token: Option<&str>) -> (u16, String) {
     (head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0), body.to_owned())
 }
 
+/// The memory of a process that is in use, in KiB.
+pub fn resident_kib(process: u32) -> u64 {
+    let listed = Command::new("ps").args(["-o", "rss=", "-p", &process.to_string()]).output().unwrap();
+    String::from_utf8(listed.stdout).unwrap().trim().parse().unwrap()
+}
+
 pub fn put(path: &Path, text: &str) {
     std::fs::File::create(path).unwrap().write_all(text.as_bytes()).unwrap();
 }

@@ -12,6 +12,7 @@ use annals::model::{Instant, Stream, TeamId};
 use annals::store::MemoryStore;
 
 use super::fleet::{FleetWorld, Manner};
+use super::program::resident_kib;
 
 pub const START: &str = "2026-11-20T08:00:00Z";
 const MINUTE: Duration = Duration::from_secs(60);
@@ -41,15 +42,9 @@ fn longest_pause(world: &FleetWorld, team: &TeamId, stream: Stream, span: Durati
     (pause, moments.len() - 2)
 }
 
-/// The memory of this process in bytes.
-fn resident_bytes() -> u64 {
-    let text = std::fs::read_to_string("/proc/self/statm").unwrap();
-    text.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4_096
-}
-
 #[test]
 fn a_thousand_teams_are_read_on_time_within_the_limit_and_in_bounded_memory() {
-    let before = resident_bytes();
+    let before = resident_kib(std::process::id());
     let world = Arc::new(FleetWorld::new(START, 1_000, 80.0));
     let span = MINUTE * 40;
     let live = world.run(&schedule(), span);
@@ -74,8 +69,8 @@ fn a_thousand_teams_are_read_on_time_within_the_limit_and_in_bounded_memory() {
     // One event for each hour of the day so far.
     assert!((8_000..9_000).contains(&events), "{events} events");
     // The archive is in memory here and counts too.
-    let grown = resident_bytes().saturating_sub(before);
-    assert!(grown < 400 * 1024 * 1024, "{} KiB a team", grown / 1_024_000);
+    let grown = resident_kib(std::process::id()).saturating_sub(before);
+    assert!(grown < 400 * 1024, "{} KiB a team", grown / 1_000);
 }
 
 #[test]

@@ -44,12 +44,12 @@ fn json(files: &BTreeMap<String, Vec<u8>>, name: &str) -> serde_json::Value {
     serde_json::from_slice(&files[name]).unwrap()
 }
 
-fn sha256sum(folder: &Path) -> std::process::Output {
-    Command::new("sha256sum")
-        .args(["--check", "--strict", "--quiet", "SHA256SUMS"])
-        .current_dir(folder)
-        .output()
-        .unwrap()
+/// Checks a pack with the system's program.
+pub fn sha256sum(folder: &Path) -> std::process::Output {
+    let program: &[&str] = if cfg!(target_os = "macos") { &["shasum", "-a", "256"] } else { &["sha256sum"] };
+    let mut command = Command::new(program[0]);
+    command.args(&program[1..]).args(["--check", "--strict", "--quiet", "SHA256SUMS"]);
+    command.current_dir(folder).output().unwrap()
 }
 
 #[test]

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::net::TcpStream;
+use std::process::Command;
 use std::time::Duration;
 
 use super::sql::{ENDLESS, begin, sql};
 use super::world::Lonely;
+use crate::common::is_linux;
 use crate::program::{now, wait_for};
 
 /// Each query needs gigabytes: for one value, for several values, for a sort, for a page's cells.
@@ -25,10 +27,10 @@ fn status_line(world: &Lonely, name: &str) -> u64 {
 
 /// The daemon's running child processes.
 fn children(world: &Lonely) -> BTreeSet<u32> {
-    let tasks = std::fs::read_dir(format!("/proc/{}/task", world.daemon.child.id())).unwrap();
-    let of = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
-    let texts: Vec<String> = tasks.filter_map(Result::ok).map(of).collect();
-    texts.iter().flat_map(|text| text.split_whitespace()).map(|id| id.parse().unwrap()).collect()
+    let listed = Command::new("ps").args(["-A", "-o", "ppid=", "-o", "pid="]).output().unwrap();
+    let pairs = String::from_utf8(listed.stdout).unwrap();
+    let ids = pairs.lines().map(|line| line.split_whitespace().map(|id| id.parse().unwrap()).collect::<Vec<u32>>());
+    ids.filter(|ids| ids[0] == world.daemon.child.id()).map(|ids| ids[1]).collect()
 }
 
 fn cmdline(process: u32) -> String {
@@ -61,6 +63,9 @@ fn still_answers(world: &Lonely) {
 
 #[test]
 fn a_query_that_needs_too_much_memory_affects_no_other() {
+    if !is_linux("the memory of a query's process", "macOS limits no process's memory") {
+        return;
+    }
     let world = Lonely::new("sql = true\n[sql]\nmemory = \"128MiB\"\nthreads = 2\n");
     still_answers(&world);
     let before = status_line(&world, "VmHWM:");
@@ -92,6 +97,9 @@ fn an_endless_query_is_stopped_at_its_time_limit() {
 
 #[test]
 fn a_query_s_process_has_no_environment_has_limits_and_ends_with_its_client() {
+    if !is_linux("the limits of a query's process", "only Linux shows them in /proc") {
+        return;
+    }
     let world = Lonely::new("sql = true\n");
     let (asker, child) = begin_endless(&world);
     let of = |name: &str| std::fs::read_to_string(format!("/proc/{child}/{name}")).unwrap_or_default();
@@ -109,7 +117,7 @@ fn a_query_s_process_has_no_environment_has_limits_and_ends_with_its_client() {
     wait_for("its end", || cmdline(child).is_empty().then_some(()));
     // The daemon reports a killed query, and answers the next one.
     let (stream, child) = begin_endless(&world);
-    assert!(std::process::Command::new("kill").args(["-KILL", &child.to_string()]).status().unwrap().success());
+    assert!(Command::new("kill").args(["-KILL", &child.to_string()]).status().unwrap().success());
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     let mut answer = [0; 200];
     let length = stream.peek(&mut answer).unwrap();

@@ -213,7 +213,7 @@ impl Began {
     }
 }
 
-/// The process's user and system time, which Linux counts in hundredths.
+/// The process's user and system time, which Linux counts in hundredths of a second; 0 on other systems.
 fn processor_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields).split(' ');

@@ -29,12 +29,11 @@ pub enum ChartKind {
     Strip,
     /// `x` an hour of the day, `y` a weekday.
     Punchcard,
-    None,
 }
 
 impl ChartKind {
     /// Each kind with its name and the roles that it requires.
-    const ALL: [(ChartKind, &str, &[ChartRole]); 13] = [
+    const ALL: [(ChartKind, &str, &[ChartRole]); 12] = [
         (ChartKind::Columns, "columns", &[ChartRole::X, ChartRole::Y]),
         (ChartKind::Bars, "bars", &[ChartRole::X, ChartRole::Y]),
         (ChartKind::Line, "line", &[ChartRole::X, ChartRole::Y]),
@@ -47,11 +46,10 @@ impl ChartKind {
         (ChartKind::Timeline, "timeline", &[ChartRole::Start, ChartRole::End, ChartRole::Lane]),
         (ChartKind::Strip, "strip", &[ChartRole::X]),
         (ChartKind::Punchcard, "punchcard", &[ChartRole::X, ChartRole::Y, ChartRole::Value]),
-        (ChartKind::None, "none", &[]),
     ];
 
     pub fn as_str(self) -> &'static str {
-        Self::ALL.iter().find(|(kind, ..)| *kind == self).map_or("none", |(_, name, _)| name)
+        Self::ALL.iter().find(|(kind, ..)| *kind == self).expect("BUG: each kind has a name").1
     }
 }
 

@@ -2,15 +2,12 @@
 
 use crate::report::catalog::ChartRole;
 
-use super::Sketch;
 use super::axis::{Axis, extent};
 use super::group::{Cell, Groups, NAMES_MAX, REST};
-use super::input::Input;
-use super::number::{number, short, whole};
+use super::input::{Input, Value};
 use super::plot::{LANE, Plot, legend};
 use super::svg::Canvas;
-use super::text::width;
-use super::value::Value;
+use super::text::{number, short, whole, width};
 
 /// The last of six shades; each has its own opacity.
 const SHADE_MAX: f64 = 5.0;
@@ -26,7 +23,7 @@ pub fn cell_box(plot: &Plot, place: usize, lane: usize) -> [f64; 4] {
 }
 
 /// A value for each place and lane; larger values are darker.
-pub fn draw_heatmap(input: &Input<'_>, canvas: &mut Canvas) -> Sketch {
+pub fn draw_heatmap(input: &Input<'_>, canvas: &mut Canvas) -> String {
     let places = Groups::places(input, canvas);
     let lanes = Groups::of(input, canvas, ChartRole::Y, NAMES_MAX);
     let cells = places.cells(input, &lanes);
@@ -35,8 +32,8 @@ pub fn draw_heatmap(input: &Input<'_>, canvas: &mut Canvas) -> Sketch {
     let (low, high) = extent(cells.iter().filter(|cell| !is_rest(cell)).filter_map(|cell| cell.sum).chain([0.0]));
     let title = input.word(ChartRole::Value);
     let shades = [short(low), String::new(), String::new(), String::new(), String::new(), short(high)];
-    let top = legend(canvas, &shades, |canvas, at, place| canvas.rect(place, &format!("heat q{at}"), ""));
-    let plot = Plot { x: places.axis.clone(), y: lanes.axis.clone(), title, top, ..Plot::default() }.draw(canvas);
+    legend(canvas, &shades, |canvas, at, place| canvas.rect(place, &format!("heat q{at}"), ""));
+    let plot = Plot { x: places.axis.clone(), y: lanes.axis.clone(), title, ..Plot::default() }.draw(canvas);
     for cell in &cells {
         let [x, y, w, h] = cell_box(&plot, cell.place, cell.part);
         let Some(sum) = cell.sum else {
@@ -53,18 +50,16 @@ pub fn draw_heatmap(input: &Input<'_>, canvas: &mut Canvas) -> Sketch {
         }
     }
     let what = format!("{} by {} and {}", plot.title, input.word(ChartRole::Y), input.word(ChartRole::X));
-    plot.sketch(places.summary(&what, &cells, &lanes))
+    places.summary(&what, &cells, &lanes)
 }
 
 /// Hours of a day by weekdays; larger values have larger dots.
-pub fn draw_punchcard(input: &Input<'_>, canvas: &mut Canvas) -> Sketch {
-    let rows = input.values(ChartRole::X).iter().zip(input.values(ChartRole::Y));
-    let rows = rows.map(|(hour, day)| Some((hour_of(hour)?, day_of(day)?)));
-    let lost = rows.clone().filter(Option::is_none).count();
-    canvas.note_lost(lost, "without an hour and a weekday");
+pub fn draw_punchcard(input: &Input<'_>, canvas: &mut Canvas) -> String {
     let names = (0..HOURS).map(|hour| format!("{hour:02}:00")).collect();
-    let hours = Groups::new(names, rows.clone().map(|row| row.map(|(hour, _)| hour)).collect());
-    let days = Groups::new(DAYS.map(str::to_owned).into(), rows.map(|row| row.map(|(_, day)| day)).collect());
+    let hours = Groups::new(names, input.values(ChartRole::X).iter().map(hour_of).collect());
+    let days = Groups::new(DAYS.map(str::to_owned).into(), input.values(ChartRole::Y).iter().map(day_of).collect());
+    let placed = hours.of_row.iter().zip(&days.of_row).filter(|(hour, day)| hour.is_some() && day.is_some());
+    canvas.note_lost(input.rows.len() - placed.count(), "without an hour and a weekday");
     let cells = hours.cells(input, &days);
     let largest = cells.iter().filter_map(|cell| cell.sum).fold(0.0, f64::max);
     let title = format!("{}, the largest dot {}", input.word(ChartRole::Value), short(largest));
@@ -79,39 +74,17 @@ pub fn draw_punchcard(input: &Input<'_>, canvas: &mut Canvas) -> Sketch {
         canvas.circle([x, y, radius.max(1.2)], 0, &format!("{} {from} to {to}: {}", DAYS[day], number(sum)));
     }
     let what = format!("{} by weekday and hour", input.word(ChartRole::Value));
-    plot.sketch(hours.summary(&what, &cells, &days))
+    hours.summary(&what, &cells, &days)
 }
 
-fn hour_of(value: &Value) -> Option<usize> {
+pub fn hour_of(value: &Value) -> Option<usize> {
     value.number().filter(|hour| (0.0..HOURS as f64).contains(hour)).map(whole)
 }
 
 /// Monday is 0. A weekday is its English name, or a number: 1 is Monday and 6 Saturday; Sunday is 7 or 0.
-fn day_of(value: &Value) -> Option<usize> {
+pub fn day_of(value: &Value) -> Option<usize> {
     match value {
         Value::Text(text) => DAYS.iter().position(|day| day.eq_ignore_ascii_case(text)),
         value => value.number().filter(|day| (0.0..8.0).contains(day)).map(|day| (whole(day) + 6) % 7),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_form_of_a_weekday_is_recognised() {
-        for (value, day) in [
-            (Value::Number(1.0), Some(0)),
-            (Value::Number(7.0), Some(6)),
-            (Value::Number(0.0), Some(6)),
-            (Value::Number(8.0), None),
-            (Value::Text("Saturday".into()), Some(5)),
-            (Value::Text("wednesday".into()), Some(2)),
-            (Value::Text(String::new()), None),
-            (Value::Null, None),
-        ] {
-            assert_eq!(day_of(&value), day, "{value:?}");
-        }
-        assert_eq!(hour_of(&Value::Number(24.0)), None);
     }
 }

@@ -2,10 +2,10 @@
 
 use super::axis::Axis;
 use super::cells::cell_box;
-use super::number::plural;
 use super::plot::{Plot, legend};
 use super::svg::{Canvas, n};
-use super::{Drawing, Sketch, in_both_widths, nothing, time};
+use super::text::plural;
+use super::{Drawing, in_both_widths, nothing, time};
 
 /// The coverage of a range of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,23 +44,23 @@ impl CoverageCalendar {
         })
     }
 
-    fn sketch(&self, canvas: &mut Canvas, first: f64, last: f64) -> Sketch {
+    fn sketch(&self, canvas: &mut Canvas, first: f64, last: f64) -> String {
         let occurs = |state| self.lanes.iter().any(|(_, states)| states.contains(&state));
         let held: Vec<_> = STATES.iter().filter(|(state, ..)| occurs(*state)).collect();
         let words: Vec<String> = held.iter().map(|(_, _, words, _)| words.to_string()).collect();
-        let top = legend(canvas, &words, |canvas, at, place| mark(canvas, place, held[at].0, ""));
+        legend(canvas, &words, |canvas, at, place| mark(canvas, place, held[at].0, ""));
         let names: Vec<String> = self.lanes.iter().map(|(name, _)| name.clone()).collect();
         let place = |at: f64| self.cells.partition_point(|(from, _)| *from <= at).saturating_sub(1) as f64 + 0.5;
         let ticks = time::ticks(first, last, canvas.ticks_wanted());
         let ticks = ticks.into_iter().map(|(at, label)| (place(at), label)).collect();
         let (x, y) = (Axis::places(self.cells.len(), ticks), Axis::names(&names));
-        let plot = Plot { x, y, top, ..Plot::default() }.draw(canvas);
+        let plot = Plot { x, y, ..Plot::default() }.draw(canvas);
         for (lane, (name, states)) in self.lanes.iter().enumerate() {
             for (at, ((_, range), state)) in self.cells.iter().zip(states).enumerate() {
                 mark(canvas, cell_box(&plot, at, lane), *state, &format!("{name}, {range}: "));
             }
         }
-        plot.sketch(self.summary())
+        self.summary()
     }
 
     /// One part for all fully settled lanes, and one for each other lane.

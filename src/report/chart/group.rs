@@ -5,11 +5,10 @@ use std::collections::HashMap;
 use crate::report::catalog::ChartRole;
 
 use super::axis::{Axis, extent};
-use super::input::Input;
-use super::number::number;
+use super::input::{Input, Value};
 use super::svg::{Canvas, OTHERS};
+use super::text::number;
 use super::time::{self, Step};
-use super::value::Value;
 
 /// The name for joined groups, in reports and in charts.
 pub const REST: &str = "all others";
@@ -51,7 +50,13 @@ impl Groups {
             return Self::new(vec![input.word(named)], vec![Some(0); input.rows.len()]);
         }
         let values = input.values(role);
-        let mut names = names_of(values, input.weights());
+        let mut known: HashMap<String, Name> = HashMap::new();
+        for (row, (value, weight)) in values.iter().zip(input.weights()).enumerate() {
+            let rank = if let Value::Text(_) = value { row as f64 } else { value.number().unwrap_or(f64::MAX) };
+            let name = known.entry(value.name()).or_insert(Name { text: value.name(), rank, weight: 0.0 });
+            name.weight += weight.unwrap_or(0.0).abs();
+        }
+        let mut names: Vec<Name> = known.into_values().collect();
         let is_rest = |name: &Name| name.text == REST;
         names.sort_by(|a, b| b.weight.total_cmp(&a.weight).then_with(|| a.text.cmp(&b.text)));
         names.sort_by_key(is_rest);
@@ -74,15 +79,13 @@ impl Groups {
     pub fn places(input: &Input<'_>, canvas: &mut Canvas) -> Self {
         let xs = input.values(ChartRole::X);
         let is_time = |x: &&Value| matches!(x, Value::Time(_));
-        let mut times: Vec<f64> = xs.iter().filter(is_time).filter_map(Value::number).collect();
+        let times: Vec<f64> = xs.iter().filter(is_time).filter_map(Value::number).collect();
         if times.is_empty() {
             return Self::of(input, canvas, ChartRole::X, COLUMNS_MAX);
         }
         canvas.note_lost(xs.len() - times.len(), "without a time");
-        times.sort_by(f64::total_cmp);
-        times.dedup();
-        let (first, last) = (times[0], times[times.len() - 1]);
-        let step = bin_of(&times, canvas);
+        let (first, last) = extent(times.iter().copied());
+        let step = bin_of(&times, [first, last], canvas);
         let spans = step.spans(first, last);
         let place = |at: f64| spans.partition_point(|(from, _)| *from <= at).checked_sub(1);
         let ticks = time::ticks(first, last, canvas.ticks_wanted().min(spans.len() as f64));
@@ -178,32 +181,17 @@ impl Cell {
     }
 }
 
-fn names_of(values: &[Value], weights: impl Iterator<Item = Option<f64>>) -> Vec<Name> {
-    let mut known: HashMap<String, Name> = HashMap::new();
-    for (row, (value, weight)) in values.iter().zip(weights).enumerate() {
-        let rank = match value {
-            Value::Text(_) => row as f64,
-            value => value.number().unwrap_or(f64::MAX),
-        };
-        let text = value.name();
-        let name = known.entry(text.clone()).or_insert(Name { text, rank, weight: 0.0 });
-        name.weight += weight.unwrap_or(0.0).abs();
-    }
-    known.into_values().collect()
-}
-
 /// The length of a bin: the unit in which the rows count, or a longer one if the bins are too many.
-fn bin_of(times: &[f64], canvas: &mut Canvas) -> Step {
+fn bin_of(times: &[f64], [first, last]: [f64; 2], canvas: &mut Canvas) -> Step {
     // A single time says nothing about weeks and months.
-    let units = if times.len() > 1 { &Step::UNITS[..] } else { &Step::UNITS[2..] };
+    let units = if first < last { &Step::UNITS[..] } else { &Step::UNITS[2..] };
     let counts = |step: &&Step| times.iter().all(|at| step.floor(*at) == *at);
     let unit = *units.iter().find(counts).unwrap_or(&Step::Seconds(60));
-    let room = (times[times.len() - 1] - times[0]) / (canvas.width / BIN_WIDTH_MIN - 1.0);
+    let room = (last - first) / (canvas.width / BIN_WIDTH_MIN - 1.0);
     if room <= unit.length() {
         return unit;
     }
     let step = Step::at_least(room);
-    canvas
-        .note(format!("each mark stands for a longer time, such as {}", step.name(step.spans(times[0], times[0])[0])));
+    canvas.note(format!("each mark stands for a longer time, such as {}", step.name(step.spans(first, first)[0])));
     step
 }

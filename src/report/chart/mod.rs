@@ -3,12 +3,11 @@
 //! | file | holds |
 //! |---|---|
 //! | `stacks` | columns, bars, areas, histograms |
-//! | `lines` | lines and steps |
-//! | `points` | dots, strips, timelines |
+//! | `points` | lines and steps, dots, strips, timelines |
 //! | `cells` | heat maps, punch cards |
 //! | `coverage` | the calendar of coverage, which no report asks for |
-//! | `input`, `value`, `group` | rows, and their sums by name, series and bin of time |
-//! | `axis`, `time`, `number`, `text` | positions, ticks, and the words of values |
+//! | `input`, `group` | rows, and their sums by name, series and bin of time |
+//! | `axis`, `time`, `text` | positions, ticks, and the words of values |
 //! | `plot`, `svg` | legend and axes around the marks, and the markup |
 //!
 //! A drawing needs no script. Every mark has a `<title>` as a tooltip. Series differ by hatching, dashes or shapes as well as by
@@ -21,26 +20,21 @@ mod cells;
 mod coverage;
 mod group;
 mod input;
-mod lines;
-mod number;
 mod plot;
 mod points;
 mod stacks;
 mod svg;
 mod text;
 mod time;
-mod value;
 
 use super::catalog::{Chart, ChartKind};
 use input::Input;
 use svg::Canvas;
 
 pub use coverage::{CellState, CoverageCalendar};
-pub use number::{counted, plural};
+pub use input::Rows;
 pub use svg::Svg;
-pub use value::Rows;
-#[cfg(test)]
-use value::Value;
+pub use text::{counted, plural};
 
 /// Maximum number of rows that a chart reads.
 pub const CHART_ROWS_MAX: usize = 10_000;
@@ -60,50 +54,40 @@ pub struct Drawing {
     pub notes: Vec<String>,
 }
 
-/// The result of drawing on a canvas.
-struct Sketch {
-    height: f64,
-    summary: String,
-}
-
-/// Draws `rows` as `chart` describes; `None` if nothing is to be drawn. `unseen` is the number of further rows.
+/// Draws `rows` as `chart` describes. `unseen` is the number of further rows.
 ///
 /// # Errors
 /// When the chart names a column that the rows lack.
-pub fn draw(chart: &Chart, rows: &Rows, unseen: u64) -> Result<Option<Drawing>, String> {
+pub fn draw(chart: &Chart, rows: &Rows, unseen: u64) -> Result<Drawing, String> {
     if let Some(missing) = chart.columns.values().find(|name| rows.column(name).is_none()) {
         return Err(format!("the chart needs the column {missing:?}, which the rows lack"));
     }
     let input = &Input { chart, rows };
-    let sketch = |canvas: &mut Canvas| match chart.kind {
-        _ if rows.is_empty() => nothing(canvas),
+    let title = if chart.title.is_empty() { "chart" } else { &chart.title };
+    let mut drawing = in_both_widths(title, |canvas| match chart.kind {
+        _ if rows.len() == 0 => nothing(canvas),
         ChartKind::Columns | ChartKind::Bars | ChartKind::Histogram | ChartKind::Area | ChartKind::Area100 => {
             stacks::draw(input, canvas)
         }
-        ChartKind::Line | ChartKind::Step => lines::draw(input, canvas),
+        ChartKind::Line | ChartKind::Step => points::draw_lines(input, canvas),
         ChartKind::Dots | ChartKind::Strip => points::draw(input, canvas),
         ChartKind::Timeline => points::draw_timeline(input, canvas),
         ChartKind::Heatmap => cells::draw_heatmap(input, canvas),
         ChartKind::Punchcard => cells::draw_punchcard(input, canvas),
-        ChartKind::None => nothing(canvas),
-    };
-    if chart.kind == ChartKind::None {
-        return Ok(None);
-    }
-    let title = if chart.title.is_empty() { "chart" } else { &chart.title };
-    let mut drawing = in_both_widths(title, sketch);
+    });
     if unseen > 0 {
         drawing.notes.push(format!("the chart shows the first {CHART_ROWS_MAX} rows; {unseen} more are left out"));
     }
-    Ok(Some(drawing))
+    Ok(drawing)
 }
 
-fn in_both_widths(title: &str, sketch: impl Fn(&mut Canvas) -> Sketch) -> Drawing {
+/// Draws with `sketch`, which returns a summary, once for each width.
+fn in_both_widths(title: &str, sketch: impl Fn(&mut Canvas) -> String) -> Drawing {
     let [narrow, wide] = [NARROW, WIDE].map(|width| {
         let mut canvas = Canvas::new(width);
-        let Sketch { height, summary } = sketch(&mut canvas);
-        let (summary, notes) = (text::clean(&summary), std::mem::take(&mut canvas.notes));
-        (canvas.finish(height, &format!("{title}: {summary}")), summary, notes)
+        let summary = text::clean(&sketch(&mut canvas));
+        let notes = std::mem::take(&mut canvas.notes);
+        (canvas.finish(&format!("{title}: {summary}")), summary, notes)
     });
     Drawing { wide: wide.0, narrow: narrow.0, summary: wide.1, notes: wide.2 }
 }
@@ -112,10 +96,11 @@ fn in_both_widths(title: &str, sketch: impl Fn(&mut Canvas) -> Sketch) -> Drawin
 pub const NOTHING_DRAWN: &str = "no rows to draw";
 
 /// An explicit picture for no rows, so that it does not look broken.
-fn nothing(canvas: &mut Canvas) -> Sketch {
+fn nothing(canvas: &mut Canvas) -> String {
+    canvas.height = 72.0;
     canvas.rect([0.5, 0.5, canvas.width - 1.0, 71.0], "void", "");
     canvas.text([canvas.width / 2.0, 40.0], "middle", "label", NOTHING_DRAWN);
-    Sketch { height: 72.0, summary: NOTHING_DRAWN.to_owned() }
+    NOTHING_DRAWN.to_owned()
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! The parts around the marks: the legend and a title above, the y axis on the left, the x axis below.
 
-use super::Sketch;
 use super::axis::Axis;
 use super::svg::Canvas;
 use super::text::width;
@@ -24,20 +23,18 @@ pub struct Plot {
     pub below: String,
     /// The space on the right for text beside marks.
     pub right: f64,
-    /// The height of a legend.
-    pub top: f64,
 }
 
 impl Plot {
-    /// Draws the title, the axes and the grid, and gives the axes their positions.
+    /// Draws the title, the axes and the grid below the legend, and gives the axes their positions.
     pub fn draw(mut self, canvas: &mut Canvas) -> Self {
         if !self.title.is_empty() {
-            canvas.text([0.0, self.top + 14.0], "start", "small", &self.title);
-            self.top += 20.0;
+            canvas.text([0.0, canvas.height + 14.0], "start", "small", &self.title);
+            canvas.height += 20.0;
         }
         let left =
             self.y.ticks.iter().map(|(_, label)| width(label)).fold(0.0, f64::max).min(canvas.width * 0.3) + 10.0;
-        let (top, right) = (self.top + 4.0, canvas.width - self.right - EDGE);
+        let (top, right) = (canvas.height + 4.0, canvas.width - self.right - EDGE);
         let bottom = top + if self.y.is_names { self.y.high * LANE } else { HEIGHT };
         let edge = if self.x.is_names { 0.0 } else { EDGE };
         (self.x.start, self.x.end) = (left + edge, right - edge);
@@ -72,11 +69,7 @@ impl Plot {
             }
         }
         canvas.text([self.x.end, bottom + 32.0], "end", "small", &self.below);
-    }
-
-    pub fn sketch(&self, summary: String) -> Sketch {
-        let below = if self.below.is_empty() { 22.0 } else { 36.0 };
-        Sketch { height: self.y.start.max(self.y.end) + below, summary }
+        canvas.height = bottom + if self.below.is_empty() { 22.0 } else { 36.0 };
     }
 }
 
@@ -84,8 +77,8 @@ fn grid_class(axis: &Axis, at: f64) -> &'static str {
     if at == 0.0 && !axis.is_names { "axis" } else { "grid" }
 }
 
-/// Draws names side by side, each with the key that `draw` makes in a box, and returns the height.
-pub fn legend(canvas: &mut Canvas, names: &[String], draw: impl Fn(&mut Canvas, usize, [f64; 4])) -> f64 {
+/// Draws names side by side, each with the key that `draw` makes in a box.
+pub fn legend(canvas: &mut Canvas, names: &[String], draw: impl Fn(&mut Canvas, usize, [f64; 4])) {
     let room = canvas.width * 0.6;
     let (mut x, mut y) = (0.0, 4.0);
     for (at, name) in names.iter().enumerate() {
@@ -97,5 +90,5 @@ pub fn legend(canvas: &mut Canvas, names: &[String], draw: impl Fn(&mut Canvas, 
         canvas.label([x + 21.0, y + 11.0], "start", "label", room, name);
         x += takes;
     }
-    if x > 0.0 { y + 20.0 } else { 0.0 }
+    canvas.height = if x > 0.0 { y + 20.0 } else { 0.0 };
 }

@@ -2,21 +2,19 @@
 
 use crate::report::catalog::{ChartKind, ChartRole};
 
-use super::Sketch;
 use super::axis::{Axis, extent};
 use super::group::{Cell, Groups, REST};
-use super::input::Input;
-use super::number::{number, short, whole};
+use super::input::{Input, Value};
 use super::plot::{Plot, legend};
 use super::svg::{Canvas, OTHERS};
-use super::value::Value;
+use super::text::{number, short, whole};
 
 const BARS_MAX: usize = 20;
 const HISTOGRAM_BINS: f64 = 18.0;
 /// Room beside a bar for its sum.
 const SUM_ROOM: f64 = 44.0;
 
-pub fn draw(input: &Input<'_>, canvas: &mut Canvas) -> Sketch {
+pub fn draw(input: &Input<'_>, canvas: &mut Canvas) -> String {
     let kind = input.chart.kind;
     let (x, y) = (input.word(ChartRole::X), input.word(ChartRole::Y));
     let places = match kind {
@@ -27,33 +25,29 @@ pub fn draw(input: &Input<'_>, canvas: &mut Canvas) -> Sketch {
     let series = Groups::series(input, canvas);
     let mut cells = places.cells(input, &series);
     let summary = places.summary(&format!("{y} by {x}"), &cells, &series);
-    if matches!(kind, ChartKind::Area | ChartKind::Area100) {
-        // An area below zero has no meaning, so such a value counts as zero.
-        cells.iter_mut().filter_map(|cell| cell.sum.as_mut()).for_each(|sum| *sum = sum.max(0.0));
-    }
     for stack in cells.chunks_mut(series.names.len()).filter(|_| kind == ChartKind::Area100) {
-        let total: f64 = stack.iter().filter_map(|cell| cell.sum).sum();
-        let to_percent = if total > 0.0 { 100.0 / total } else { 0.0 };
-        stack.iter_mut().filter_map(|cell| cell.sum.as_mut()).for_each(|sum| *sum *= to_percent);
+        let total: f64 = stack.iter().map(|cell| cell.value().abs()).sum();
+        stack.iter_mut().for_each(|cell| cell.sum = cell.sum.filter(|_| total > 0.0).map(|sum| sum * 100.0 / total));
     }
     let stacks = cells.chunks(series.names.len());
     let height =
         |stack: &[Cell], sign: f64| stack.iter().map(|cell| (cell.value() * sign).max(0.0)).sum::<f64>() * sign;
     let heights = stacks.clone().flat_map(|stack| [height(stack, 1.0), height(stack, -1.0)]);
-    let (names, numbers) = (places.axis.clone(), Axis::numbers(heights.chain([0.0]), 5.0));
+    let numbers = Axis::numbers(heights.chain([0.0]), 5.0);
     let title = match kind {
         ChartKind::Bars => format!("{y} by {x}"),
         ChartKind::Area100 => format!("share of {y}, %"),
         _ => y,
     };
     let below = if kind == ChartKind::Histogram { x } else { String::new() };
-    let top = legend(canvas, series.legend(), |canvas, at, place| canvas.bar(place, series.slot(at), ""));
+    legend(canvas, series.legend(), |canvas, at, place| canvas.bar(place, series.slot(at), ""));
+    let names = places.axis.clone();
     let (x, y, right) = if kind == ChartKind::Bars { (numbers, names, SUM_ROOM) } else { (names, numbers, 0.0) };
-    let plot = Plot { x, y, title, below, right, top }.draw(canvas);
+    let plot = Plot { x, y, title, below, right }.draw(canvas);
     for stack in stacks {
         draw_stack(canvas, &plot, kind, &places, &series, stack);
     }
-    plot.sketch(summary)
+    summary
 }
 
 /// Draws the values of one place on top of each other.
@@ -88,7 +82,9 @@ fn bins(input: &Input<'_>, canvas: &mut Canvas) -> Groups {
     let xs = input.values(ChartRole::X).iter().map(Value::number);
     let known: Vec<f64> = xs.clone().flatten().collect();
     canvas.note_lost(input.rows.len() - known.len(), &format!("without {}", input.word(ChartRole::X)));
-    let mut edges = if input.chart.is_log { log_edges(&known) } else { round_edges(&known) };
+    let wanted = (known.len() as f64).sqrt().clamp(6.0, HISTOGRAM_BINS);
+    let round = Axis::numbers(known.iter().copied(), wanted).ticks.into_iter().map(|(at, _)| at);
+    let mut edges = if input.chart.is_log { log_edges(&known) } else { round.collect() };
     // A value on the last edge needs a bin of its own.
     let (before, last) = (edges[edges.len() - 2], edges[edges.len() - 1]);
     edges.extend(known.contains(&last).then_some(last + (last - before)));
@@ -102,12 +98,6 @@ fn bins(input: &Input<'_>, canvas: &mut Canvas) -> Groups {
     }
 }
 
-/// Round numbers at equal distances around all values.
-fn round_edges(known: &[f64]) -> Vec<f64> {
-    let wanted = (known.len() as f64).sqrt().clamp(6.0, HISTOGRAM_BINS);
-    Axis::numbers(known.iter().copied(), wanted).ticks.into_iter().map(|(at, _)| at).collect()
-}
-
 /// 1, 2 and 5 times each power of ten, around all values above zero; the first bin also has the values below.
 fn log_edges(known: &[f64]) -> Vec<f64> {
     let (low, high) = extent(known.iter().copied().filter(|x| *x > 0.0));
@@ -115,10 +105,8 @@ fn log_edges(known: &[f64]) -> Vec<f64> {
         return vec![0.0, 1.0];
     }
     let (first, last) = (low.log10().floor(), high.log10().floor());
-    // More than ten powers of ten do not fit: then each has one bin.
-    let steps: &[f64] = if last - first > 10.0 { &[1.0] } else { &[1.0, 2.0, 5.0] };
     let powers = (0..=whole(last - first)).map(|nth| 10_f64.powf(first + nth as f64));
-    let round = powers.flat_map(|power| steps.iter().map(move |step| step * power)).chain([10_f64.powf(last + 1.0)]);
+    let round = powers.flat_map(|power| [power, 2.0 * power, 5.0 * power]).chain([10_f64.powf(last + 1.0)]);
     let below = known.iter().any(|x| *x <= 0.0).then_some(0.0);
     below.into_iter().chain(round).collect()
 }

@@ -4,8 +4,7 @@ use std::fmt::{self, Write as _};
 
 use quick_xml::escape::escape;
 
-use super::number::plural;
-use super::text::{clean, cut, tooltip};
+use super::text::{clean, cut, plural};
 
 /// A finished drawing: its text is markup, and every string of data in it is escaped.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -33,6 +32,8 @@ const HATCHES: [&[(f64, f64)]; OTHERS + 1] = [
     &[(1.0, 9.0), (-1.0, 9.0)],
     &[(1_000.0, 3_500.0)],
 ];
+/// Maximum width of a tooltip, about 300 characters; the rows have the whole text.
+const TOOLTIP_ROOM: f64 = 2_200.0;
 /// Smaller shapes have no room for lines.
 const HATCHED_MIN: f64 = 3.0;
 /// The dot of each series, drawn around its middle.
@@ -51,6 +52,8 @@ const DOTS: [&str; OTHERS + 1] = [
 pub struct Canvas {
     out: String,
     pub width: f64,
+    /// The height that is in use.
+    pub height: f64,
     /// Notes on joined and omitted data.
     pub notes: Vec<String>,
     /// The line patterns of each series.
@@ -79,9 +82,9 @@ impl Canvas {
     }
 
     /// Finishes the drawing; `label` is its text description.
-    pub fn finish(self, height: f64, label: &str) -> Svg {
-        let (width, label) = (self.width, clean(label));
-        let mut svg = format!("<svg class=\"chart\" role=\"img\" viewBox=\"0 0 {width} {}\" ", n(height));
+    pub fn finish(self, label: &str) -> Svg {
+        let (width, height, label) = (self.width, n(self.height), clean(label));
+        let mut svg = format!("<svg class=\"chart\" role=\"img\" viewBox=\"0 0 {width} {height}\" ");
         let _ = write!(svg, "aria-label=\"{}\">{}", escape(&label), self.out);
         for lines in self.hatches.iter().filter(|lines| !lines.is_empty()) {
             let _ = write!(svg, "<path d=\"{lines}\" class=\"hatch\"/>");
@@ -91,10 +94,7 @@ impl Canvas {
 
     pub fn path(&mut self, data: &str, class: &str, title: &str) {
         let _ = write!(self.out, "<path d=\"{data}\" class=\"{class}\"");
-        let _ = match title {
-            "" => write!(self.out, "/>"),
-            title => write!(self.out, "><title>{}</title></path>", escape(tooltip(title))),
-        };
+        self.out.push_str(&if title.is_empty() { "/>".to_owned() } else { format!(">{}</path>", tooltip(title)) });
     }
 
     pub fn rect(&mut self, [x, y, w, h]: [f64; 4], class: &str, title: &str) {
@@ -113,10 +113,8 @@ impl Canvas {
         }
         let (x, y, shown) = (n(x), n(y), cut(text, room));
         let _ = write!(self.out, "<text x=\"{x}\" y=\"{y}\" class=\"{class}\" text-anchor=\"{anchor}\">");
-        if shown != clean(text) {
-            let _ = write!(self.out, "<title>{}</title>", escape(tooltip(text)));
-        }
-        let _ = write!(self.out, "{}</text>", escape(&shown));
+        let whole = if shown == clean(text) { String::new() } else { tooltip(text) };
+        let _ = write!(self.out, "{whole}{}</text>", escape(&shown));
     }
 
     /// Text that is never cut.
@@ -155,6 +153,10 @@ impl Canvas {
     pub fn dot(&mut self, [x, y]: [f64; 2], slot: usize, title: &str) {
         self.path(&format!("M{} {}{}z", n(x), n(y), DOTS[slot]), &format!("dot f{slot}"), title);
     }
+}
+
+fn tooltip(text: &str) -> String {
+    format!("<title>{}</title>", escape(&cut(text, TOOLTIP_ROOM)))
 }
 
 /// A coordinate, to a tenth of a unit.

@@ -1,5 +1,13 @@
 //! Every kind of chart with every kind of rows: the drawing is well-formed, bounded and harmless.
 
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+
+use super::axis::Axis;
+use super::input::{MAGNITUDE_MAX, TIME_MAX, Value};
+use super::text::{clean, cut, number, short, width};
+use super::time::{MONTHS, Step, moment, span, ticks};
 use super::*;
 
 const HOSTILE: &str = "</title></svg><script>alert(1)</script>\u{1b}[31m\u{202e}=cmd|' /C calc'!A0\"'&";
@@ -35,7 +43,9 @@ fn charts() -> Vec<Chart> {
 
 fn rows(all: impl IntoIterator<Item = [Value; 8]>) -> Rows {
     let mut rows = Rows::new(["at", "until", "who", "why", "n", "ms", "hour", "weekday"].map(String::from));
-    all.into_iter().for_each(|row| rows.push(row));
+    for row in all {
+        rows.0.iter_mut().zip(row).for_each(|((_, values), value)| values.push(value));
+    }
     rows
 }
 
@@ -55,7 +65,7 @@ fn row(nth: u32) -> [Value; 8] {
 }
 
 fn drawn(chart: &Chart, rows: &Rows) -> Drawing {
-    draw(chart, rows, 0).unwrap().unwrap()
+    draw(chart, rows, 0).unwrap()
 }
 
 /// Checks tags, attributes and entities; returns the text of all elements.
@@ -143,13 +153,13 @@ fn every_kind_draws_every_kind_of_rows() {
         ("one row", rows([row(1)])),
         ("one row of nulls", rows([nulls()])),
         ("nulls among rows", rows([row(1), nulls(), row(3), nulls()])),
-        ("hostile names and huge numbers", rows([huge(1e300), huge(-1e300), huge(0.0), huge(1e-300)])),
+        ("hostile names and huge numbers", rows([huge(MAGNITUDE_MAX), huge(-MAGNITUDE_MAX), huge(0.0), huge(1e-300)])),
         ("a day", rows((0..24).map(row))),
         ("ten thousand rows", rows((0..10_000).map(row))),
         ("ten thousand names", rows((0..10_000).map(many_names))),
         (
             "times at the ends",
-            rows([-1e300, 0.0, 1e300].map(|t| {
+            rows([-TIME_MAX, 0.0, TIME_MAX].map(|t| {
                 let mut row = row(0);
                 (row[0], row[1]) = (Value::Time(t), Value::Time(t));
                 row
@@ -159,7 +169,7 @@ fn every_kind_draws_every_kind_of_rows() {
         for chart in charts() {
             let drawing = drawn(&chart, &rows);
             check(&format!("{} of {case}", chart.title), &drawing);
-            assert_eq!(drawing.summary == "no rows to draw", rows.is_empty(), "{}: {case}", chart.title);
+            assert_eq!(drawing.summary == "no rows to draw", rows.len() == 0, "{}: {case}", chart.title);
         }
     }
 }
@@ -179,19 +189,15 @@ fn the_tooltip_of_a_cut_name_is_complete() {
 fn joined_and_omitted_data_has_a_note() {
     let chart: Chart = "columns x=at y=n series=who".parse().unwrap();
     let drawing = drawn(&chart, &rows((0..500).map(row)));
-    assert!(drawing.notes.iter().any(|note| note.contains("“all others”")), "{:?}", drawing.notes);
-    assert!(
-        drawing.notes.iter().any(|note| note.contains("each mark stands for a longer time")),
-        "{:?}",
-        drawing.notes
-    );
+    for expected in ["“all others”", "each mark stands for a longer time"] {
+        assert!(drawing.notes.iter().any(|note| note.contains(expected)), "{:?}", drawing.notes);
+    }
     let sum: f64 = (0..500).map(row).filter_map(|row| row[4].number()).sum();
-    assert!(drawing.summary.contains(&format!("{} in all", number::number(sum))), "{}", drawing.summary);
-    let unseen = draw(&chart, &rows([row(1)]), 7).unwrap().unwrap();
+    assert!(drawing.summary.contains(&format!("{} in all", number(sum))), "{}", drawing.summary);
+    let unseen = draw(&chart, &rows([row(1)]), 7).unwrap();
     assert!(unseen.notes.iter().any(|note| note.contains("7 more")), "{:?}", unseen.notes);
     let missing: Chart = "columns x=at y=nothing".parse().unwrap();
     assert!(draw(&missing, &rows([row(1)]), 0).unwrap_err().contains("nothing"));
-    assert_eq!(draw(&"none".parse().unwrap(), &rows([row(1)]), 0), Ok(None));
 }
 
 #[test]
@@ -264,4 +270,131 @@ fn an_empty_chart_is_labelled() {
         let said = texts(&drawn(&chart, &rows([])).narrow.to_string());
         assert_eq!(said, ["no rows to draw"], "{}", chart.title);
     }
+}
+
+#[test]
+fn ticks_are_round_and_enclose_the_data() {
+    for (low, high, expected) in [
+        (0.0, 0.0, vec!["0", "1"]),
+        (0.0, 0.9, vec!["0", "0.2", "0.4", "0.6", "0.8", "1"]),
+        (0.0, 4.0, vec!["0", "1", "2", "3", "4"]),
+        (0.0, 97.0, vec!["0", "20", "40", "60", "80", "100"]),
+        (-30.0, 60.0, vec!["-40", "-20", "0", "20", "40", "60"]),
+        (0.0, 100.000_000_000_1, vec!["0", "20", "40", "60", "80", "100"]),
+    ] {
+        let axis = Axis::numbers([low, high].into_iter(), 5.0);
+        let found: Vec<String> = axis.ticks.into_iter().map(|tick| tick.1).collect();
+        assert_eq!(found, expected, "{low} to {high}");
+    }
+    for high in [1e-300, 1e300, 3.3e7, f64::MIN_POSITIVE] {
+        let axis = Axis::numbers([0.0, high].into_iter(), 5.0);
+        assert!(axis.ticks.len() <= 12 && axis.ticks.last().is_some_and(|tick| tick.0 >= high), "{axis:?}");
+    }
+}
+
+#[test]
+fn numbers_are_written_for_people() {
+    for (value, full, compact) in [
+        (0.0, "0", "0"),
+        (-0.0, "0", "0"),
+        (7.0, "7", "7"),
+        (1_234_567.0, "1,234,567", "1.23M"),
+        (-12_345.0, "-12,345", "-12.35k"),
+        (0.25, "0.25", "0.25"),
+        (1e21, "1e21", "1e21"),
+        (-1e300, "-1e300", "-1e300"),
+    ] {
+        assert_eq!((number(value).as_str(), short(value).as_str()), (full, compact), "{value}");
+    }
+}
+
+#[test]
+fn hostile_text_is_cut_and_cleaned() {
+    let piled = format!("a{}b", "\u{0301}".repeat(50));
+    assert_eq!(clean(&piled).chars().count(), 4);
+    assert_eq!(clean("a\u{1b}[31m\u{202e}b\nc"), "a[31mb c");
+    let long = "x".repeat(1_000);
+    assert!(width(&cut(&long, 100.0)) <= 100.0 && cut(&long, 100.0).ends_with('…'));
+    assert_eq!(cut("short", 100.0), "short");
+    assert_eq!(cut("anything", 1.0), "…");
+    let mut canvas = Canvas::default();
+    canvas.path("M0 0", "", &long);
+    let drawn = canvas.finish("").to_string();
+    assert!((200..500).contains(&drawn.matches('x').count()), "{drawn}");
+}
+
+#[test]
+fn numbers_stay_finite_and_nulls_are_named() {
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("n", Arc::new(Float64Array::from(vec![Some(f64::NAN), Some(f64::MAX), None]))),
+        ("i", Arc::new(Int64Array::from(vec![Some(i64::MIN), Some(7), None]))),
+        ("t", Arc::new(StringArray::from(vec![Some(""), Some("a"), None]))),
+        ("at", Arc::new(TimestampMicrosecondArray::from(vec![Some(i64::MAX), Some(0), None]))),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let mut rows = Rows::new(["n", "i", "t", "at"].map(String::from));
+    rows.extend(&batch).unwrap();
+    assert_eq!(rows.column("N").unwrap(), [Value::Null, Value::Number(MAGNITUDE_MAX), Value::Null]);
+    assert_eq!(rows.column("i").unwrap()[1], Value::Number(7.0));
+    assert_eq!(rows.column("at").unwrap(), [Value::Time(TIME_MAX), Value::Time(0.0), Value::Null]);
+    let names: Vec<String> = rows.column("t").unwrap().iter().map(Value::name).collect();
+    assert_eq!(names, ["(empty)", "a", "(none)"]);
+    assert!(rows.column("x").is_none() && rows.len() == 3);
+}
+
+#[test]
+fn every_form_of_a_weekday_is_recognised() {
+    for (value, day) in [
+        (Value::Number(1.0), Some(0)),
+        (Value::Number(7.0), Some(6)),
+        (Value::Number(0.0), Some(6)),
+        (Value::Number(8.0), None),
+        (Value::Text("Saturday".into()), Some(5)),
+        (Value::Text("wednesday".into()), Some(2)),
+        (Value::Text(String::new()), None),
+        (Value::Null, None),
+    ] {
+        assert_eq!(cells::day_of(&value), day, "{value:?}");
+    }
+    assert_eq!(cells::hour_of(&Value::Number(24.0)), None);
+}
+
+fn micros(text: &str) -> f64 {
+    let at: jiff::civil::DateTime = text.parse().unwrap();
+    jiff::tz::TimeZone::UTC.to_timestamp(at).unwrap().as_microsecond() as f64
+}
+
+#[test]
+fn ticks_fall_on_round_moments() {
+    for (first, last, expected) in [
+        ("2026-11-20T08:10", "2026-11-20T09:10", vec!["08:15", "08:30", "08:45", "09:00"]),
+        ("2026-11-20T20:00", "2026-11-21T14:00", vec!["21:00", "21 Nov", "03:00", "06:00", "09:00", "12:00"]),
+        ("2026-11-01T00:00", "2026-12-01T00:00", vec!["2 Nov 2026", "9 Nov", "16 Nov", "23 Nov", "30 Nov"]),
+        ("2026-10-15T00:00", "2027-03-02T00:00", vec!["Nov 2026", "Dec", "Jan 2027", "Feb", "Mar"]),
+        ("2019-01-01T00:00", "2026-12-01T00:00", vec!["2020", "2022", "2024", "2026"]),
+    ] {
+        let labels: Vec<String> = ticks(micros(first), micros(last), 7.0).into_iter().map(|(_, label)| label).collect();
+        assert_eq!(labels, expected, "{first} to {last}");
+    }
+}
+
+#[test]
+fn spans_are_whole_calendar_months_without_holes() {
+    for months in MONTHS {
+        let step = Step::Months(months);
+        let spans = step.spans(micros("1999-02-28T12:00"), micros("2026-11-20T08:00"));
+        assert!(spans.windows(2).all(|pair| pair[0].1 == pair[1].0), "{months}: {spans:?}");
+        assert!(spans.iter().all(|(from, to)| step.floor(*from) == *from && from < to), "{months}: {spans:?}");
+        let expected = (27 * 12 + 10) / usize::from(months);
+        assert!((expected..=expected + 2).contains(&spans.len()), "{months}: {}", spans.len());
+    }
+}
+
+#[test]
+fn moments_and_spans_are_short() {
+    assert_eq!(moment(micros("2026-11-20T00:00")), "2026-11-20");
+    assert_eq!(moment(micros("2026-11-20T08:00:07.5")), "2026-11-20 08:00:07");
+    assert_eq!(span(micros("2026-11-20T08:00"), micros("2026-11-20T10:00")), "2026-11-20 08:00 to 10:00");
+    assert_eq!(span(micros("2026-11-20T08:00"), micros("2026-11-21T10:00")), "2026-11-20 08:00 to 2026-11-21 10:00");
+    assert_eq!(moment(1e300), "out of range");
 }

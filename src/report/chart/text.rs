@@ -1,13 +1,49 @@
-//! Text in a drawing: cleaned, measured and cut. Every string of a chart passes through here.
+//! The words of a drawing: numbers for people, and text that is cleaned, measured and cut. Every string of a chart passes through here.
 
+use indicatif::{HumanCount, HumanFloatCount};
 use unicode_width::UnicodeWidthChar as _;
 
 use crate::report::printable;
 
-/// Maximum width of a tooltip, about 300 characters; the rows have the whole text.
-const TOOLTIP_ROOM: f64 = 2_200.0;
 /// Maximum number of combining marks on a character: more would draw over neighbours.
 const COMBINING_MAX: usize = 2;
+
+/// The number with its significant digits and thousands separators: `1,234,567`, `0.25`, `1.2e21`.
+pub fn number(value: f64) -> String {
+    let size = value.abs();
+    if size >= 1e15 || (size > 0.0 && size < 1e-4) {
+        return format!("{value:.3e}").replace(".000e", "e");
+    }
+    let decimals = match size {
+        100.0.. => 1,
+        1.0.. => 2,
+        _ => 4,
+    };
+    // Adding zero removes the sign of a negative zero.
+    format!("{:.decimals$}", HumanFloatCount(value + 0.0))
+}
+
+/// The number in few characters: `950`, `1,200`, `12k`, `3.4M`.
+pub fn short(value: f64) -> String {
+    let (divisor, letter) = match value.abs() {
+        1e12..1e15 => (1e12, "T"),
+        1e9..1e12 => (1e9, "G"),
+        1e6..1e9 => (1e6, "M"),
+        1e4..1e6 => (1e3, "k"),
+        _ => return number(value),
+    };
+    format!("{}{letter}", number((value / divisor * 100.0).round() / 100.0))
+}
+
+/// A count with thousands separators: `1,204`.
+pub fn counted(count: u64) -> String {
+    HumanCount(count).to_string()
+}
+
+/// `1 event`, `1,204 events`
+pub fn plural(count: u64, noun: &str) -> String {
+    format!("{} {noun}{}", counted(count), if count == 1 { "" } else { "s" })
+}
 
 /// Removes control characters and excess combining marks, for one line.
 pub fn clean(text: &str) -> String {
@@ -17,11 +53,6 @@ pub fn clean(text: &str) -> String {
         piled <= COMBINING_MAX
     };
     printable(text).chars().filter(is_shown).collect()
-}
-
-/// Cleans and cuts text for a `<title>`; does not escape it.
-pub fn tooltip(text: &str) -> String {
-    cut(text, TOOLTIP_ROOM)
 }
 
 /// Estimated width of the text in a system font of 12 units; more often too large than too small.
@@ -58,19 +89,8 @@ pub fn words(name: &str) -> String {
     clean(&name.strip_suffix("_local").unwrap_or(name).replace('_', " "))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hostile_text_is_cut_and_cleaned() {
-        let piled = format!("a{}b", "\u{0301}".repeat(50));
-        assert_eq!(clean(&piled).chars().count(), 4);
-        assert_eq!(clean("a\u{1b}[31m\u{202e}b\nc"), "a[31mb c");
-        let long = "x".repeat(1_000);
-        assert!(width(&cut(&long, 100.0)) <= 100.0 && cut(&long, 100.0).ends_with('…'));
-        assert_eq!(cut("short", 100.0), "short");
-        assert_eq!(cut("anything", 1.0), "…");
-        assert!((200..500).contains(&tooltip(&long).chars().count()));
-    }
+/// A small whole number; 0 for a negative one.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a float saturates")]
+pub fn whole(value: f64) -> usize {
+    value as usize
 }

@@ -170,7 +170,7 @@ fn figure(run: &Run<'_>, report: &Report) -> Result<Option<Figure>, ReportError>
         let line = report.chart_rows.as_ref().unwrap_or(&report.rows).line;
         ReportError::Report { path: report.path().to_owned(), line, message }
     })?;
-    Ok(drawing.map(|drawing| Figure { title: printable(&chart.title), text: text_below(&drawing), drawing }))
+    Ok(Some(Figure { title: printable(&chart.title), text: text_below(&drawing), drawing }))
 }
 
 pub(super) fn text_below(drawing: &Drawing) -> String {

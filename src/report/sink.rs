@@ -14,7 +14,7 @@ pub enum Flow {
 }
 
 /// Receives a result. Contract: `begin` once, then any number of `batch` calls, then `finish` once. After an error or `Enough`,
-/// no more batches come.
+/// no more batches come. A sink that writes, or has another sink inside, defines `finish`.
 pub trait Sink {
     /// # Errors
     /// When the columns cannot be written in this format, or the output fails.
@@ -24,7 +24,9 @@ pub trait Sink {
     fn batch(&mut self, batch: &RecordBatch) -> Result<Flow, ReportError>;
     /// # Errors
     /// When the output fails.
-    fn finish(&mut self) -> Result<(), ReportError>;
+    fn finish(&mut self) -> Result<(), ReportError> {
+        Ok(())
+    }
 }
 
 /// Column names; a repeated one gets a number: `a`, `a_2`.

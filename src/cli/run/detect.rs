@@ -221,10 +221,6 @@ impl Sink for Subjects<'_> {
         }
         Ok(Flow::More)
     }
-
-    fn finish(&mut self) -> Result<(), ReportError> {
-        Ok(())
-    }
 }
 
 /// Stops the query that runs on another thread.

@@ -83,8 +83,4 @@ impl Sink for Texts {
         }
         Ok(Flow::More)
     }
-
-    fn finish(&mut self) -> Result<(), ReportError> {
-        Ok(())
-    }
 }

@@ -85,8 +85,4 @@ impl Sink for Plan<'_> {
         }
         Ok(Flow::More)
     }
-
-    fn finish(&mut self) -> Result<(), ReportError> {
-        Ok(())
-    }
 }

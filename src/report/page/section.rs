@@ -203,8 +203,4 @@ impl Sink for ChartRows {
         self.unseen += (batch.num_rows() - wanted) as u64;
         Ok(Flow::More)
     }
-
-    fn finish(&mut self) -> Result<(), ReportError> {
-        Ok(())
-    }
 }

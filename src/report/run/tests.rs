@@ -71,10 +71,6 @@ impl Sink for CountingSink {
         }
         Ok(Flow::More)
     }
-
-    fn finish(&mut self) -> Result<(), ReportError> {
-        Ok(())
-    }
 }
 
 #[test]

@@ -105,10 +105,6 @@ impl Sink for Columns {
     fn batch(&mut self, _: &RecordBatch) -> Result<Flow, ReportError> {
         Ok(Flow::Enough)
     }
-
-    fn finish(&mut self) -> Result<(), ReportError> {
-        Ok(())
-    }
 }
 
 /// Replaces values that depend on the files' encoding: digests, and sizes in bytes.

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use arrow::error::ArrowError;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -101,7 +100,8 @@ impl Sink for JsonRows {
 
     fn batch(&mut self, batch: &RecordBatch) -> Result<Flow, ReportError> {
         for row in 0..batch.num_rows() {
-            let object = self.object(batch, row).map_err(|e| unprintable(e.to_string()))?;
+            let mut object = String::new();
+            cell::push_row(&mut object, batch, &self.columns, row).map_err(|e| unprintable(e.to_string()))?;
             if self.rows.len() >= self.rows_max || object.len() > self.bytes_left {
                 self.is_cut = true;
                 return Ok(Flow::Enough);
@@ -110,26 +110,6 @@ impl Sink for JsonRows {
             self.rows.push(RawValue::from_string(object).map_err(|e| unprintable(e.to_string()))?);
         }
         Ok(Flow::More)
-    }
-
-    fn finish(&mut self) -> Result<(), ReportError> {
-        Ok(())
-    }
-}
-
-impl JsonRows {
-    fn object(&self, batch: &RecordBatch, row: usize) -> Result<String, ArrowError> {
-        let mut object = String::from("{");
-        for (at, (column, name)) in batch.columns().iter().zip(&self.columns).enumerate() {
-            if at > 0 {
-                object.push(',');
-            }
-            cell::push_string(&mut object, name);
-            object.push(':');
-            cell::push_json(&mut object, column, row)?;
-        }
-        object.push('}');
-        Ok(object)
     }
 }
 

@@ -1,6 +1,6 @@
 //! One value of a result as text.
 
-use arrow::array::{Array, AsArray};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::{DataType, Decimal128Type, Float32Type, Float64Type};
 use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
@@ -73,7 +73,7 @@ pub(super) fn push_json(out: &mut String, array: &dyn Array, row: usize) -> Resu
         DataType::FixedSizeList(..) => push_list(out, array.as_fixed_size_list().value(row).as_ref())?,
         DataType::Struct(fields) => {
             let columns = array.as_struct().columns();
-            let members = fields.iter().zip(columns).map(|(field, column)| (field.name().clone(), column, row));
+            let members = fields.iter().zip(columns).map(|(field, column)| (field.name().as_str(), column, row));
             push_members(out, members)?;
         }
         DataType::Map(..) => {
@@ -81,7 +81,7 @@ pub(super) fn push_json(out: &mut String, array: &dyn Array, row: usize) -> Resu
             let (keys, values) = (entries.column(0), entries.column(1));
             let names = (0..entries.len()).map(|at| text(keys, at).map(Option::unwrap_or_default));
             let names = names.collect::<Result<Vec<_>, _>>()?;
-            push_members(out, names.into_iter().enumerate().map(|(at, name)| (name, values, at)))?;
+            push_members(out, names.iter().enumerate().map(|(at, name)| (name.as_str(), values, at)))?;
         }
         DataType::Union(..) => push_json(out, array.as_union().value(row).as_ref(), 0)?,
         _ => {
@@ -125,16 +125,21 @@ fn push_list(out: &mut String, items: &dyn Array) -> Result<(), ArrowError> {
     Ok(())
 }
 
+/// Appends a row as a JSON object with these names of its columns.
+pub(super) fn push_row(out: &mut String, batch: &RecordBatch, names: &[String], row: usize) -> Result<(), ArrowError> {
+    push_members(out, names.iter().zip(batch.columns()).map(|(name, column)| (name.as_str(), column, row)))
+}
+
 fn push_members<'a>(
     out: &mut String,
-    members: impl Iterator<Item = (String, &'a arrow::array::ArrayRef, usize)>,
+    members: impl Iterator<Item = (&'a str, &'a ArrayRef, usize)>,
 ) -> Result<(), ArrowError> {
     out.push('{');
     for (position, (name, values, at)) in members.enumerate() {
         if position > 0 {
             out.push(',');
         }
-        push_string(out, &name);
+        push_string(out, name);
         out.push(':');
         push_json(out, values, at)?;
     }

@@ -249,13 +249,8 @@ impl Style for Json {
                 (false, 0) => "\n",
                 (false, _) => ",\n",
             });
-            for (at, (column, name)) in batch.columns().iter().zip(names).enumerate() {
-                out.push(if at == 0 { '{' } else { ',' });
-                cell::push_string(out, name);
-                out.push(':');
-                cell::push_json(out, column, row)?;
-            }
-            out.push_str(if self.lines { "}\n" } else { "}" });
+            cell::push_row(out, batch, names, row)?;
+            out.push_str(if self.lines { "\n" } else { "" });
         }
         Ok(())
     }

@@ -6,14 +6,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
 use serde::{Deserialize, Serialize};
 
 use super::bound_query::JsonRows;
 use super::engine::Limits;
 use super::page::FirstRows;
-use super::sink::{Flow, Sink};
 use super::{Engine, ReportError, ViewData};
 
 /// The maximum size of spill files, in MiB.
@@ -73,9 +70,9 @@ impl VisitorQuestion {
         engine.check_query(&self.sql)?;
         match self.shape {
             VisitorRows::Page { rows_max } => {
-                let mut rows = LimitedRows { inner: FirstRows::new(rows_max), rows_max };
+                let mut rows = FirstRows::without_count(rows_max);
                 engine.query(&self.sql, &mut rows)?;
-                Ok(VisitorAnswer::Page(rows.inner))
+                Ok(VisitorAnswer::Page(rows))
             }
             VisitorRows::Json { rows_max, bytes_max } => {
                 let mut rows = JsonRows::new(rows_max, bytes_max);
@@ -94,27 +91,6 @@ impl From<ReportError> for VisitorAnswer {
             error if error.is_wrong_use() => Self::Wrong(message),
             _ => Self::Failed(message),
         }
-    }
-}
-
-/// Keeps the first rows, and whether there are more; then stops the query.
-struct LimitedRows {
-    inner: FirstRows,
-    rows_max: usize,
-}
-
-impl Sink for LimitedRows {
-    fn begin(&mut self, schema: SchemaRef) -> Result<(), ReportError> {
-        self.inner.begin(schema)
-    }
-
-    fn batch(&mut self, batch: &RecordBatch) -> Result<Flow, ReportError> {
-        let _ = self.inner.batch(batch)?;
-        Ok(if self.inner.total > self.rows_max as u64 { Flow::Enough } else { Flow::More })
-    }
-
-    fn finish(&mut self) -> Result<(), ReportError> {
-        self.inner.finish()
     }
 }
 

@@ -42,11 +42,19 @@ pub struct FirstRows {
     rows_max: usize,
     #[serde(skip)]
     severity_column: Option<usize>,
+    /// Stop at the first row that is not kept.
+    #[serde(skip)]
+    stops_early: bool,
 }
 
 impl FirstRows {
     pub fn new(rows_max: usize) -> Self {
         Self { rows_max, ..Self::default() }
+    }
+
+    /// Stops the query as soon as there are more rows; `total` then tells only that.
+    pub fn without_count(rows_max: usize) -> Self {
+        Self { rows_max, stops_early: true, ..Self::default() }
     }
 }
 
@@ -69,11 +77,7 @@ impl Sink for FirstRows {
             });
             self.rows.push(cells.collect::<Result<_, ReportError>>()?);
         }
-        Ok(Flow::More)
-    }
-
-    fn finish(&mut self) -> Result<(), ReportError> {
-        Ok(())
+        Ok(if self.stops_early && self.total > self.rows_max as u64 { Flow::Enough } else { Flow::More })
     }
 }
 

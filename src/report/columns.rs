@@ -1,5 +1,7 @@
 //! The views and their columns, which users may rely on.
 
+use strum::IntoStaticStr;
+
 use crate::model::{InventoryKind, InventoryPart};
 
 /// A view's column, and its type in the SQL engine.
@@ -10,7 +12,8 @@ pub struct Column {
 }
 
 /// The views.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum View {
     Activity,
     Connections,
@@ -316,26 +319,8 @@ impl View {
 
     pub const fn as_str(self) -> &'static str {
         match self {
-            View::Activity => "activity",
-            View::Connections => "connections",
-            View::Billing => "billing",
-            View::Sessions => "sessions",
-            View::Quarantine => "quarantine",
-            View::Coverage => "coverage",
-            View::Findings => "findings",
-            View::Ledger => "ledger",
-            View::ArchiveFiles => "archive_files",
-            View::Verification => "verification",
-            View::VerificationVerdict => "verification_verdict",
             View::Inventory(part) => part.table(),
-            View::InventoryAddresses => "inventory_addresses",
-            View::InventoryReads => "inventory_reads",
-            View::Reviews => "reviews",
-            View::Holds => "holds",
-            View::Expired => "expired",
-            View::Retention => "retention",
-            View::Erasures => "erasures",
-            View::UnfinishedErasures => "unfinished_erasures",
+            other => other.into_str(),
         }
     }
 

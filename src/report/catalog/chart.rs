@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
+use strum::{EnumString, IntoStaticStr, VariantNames};
+
 /// The kinds of chart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, EnumString, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "lowercase", const_into_str, parse_err_ty = String, parse_err_fn = unknown_kind)]
 pub enum ChartKind {
     /// Stacked columns.
     Columns,
@@ -32,29 +35,29 @@ pub enum ChartKind {
 }
 
 impl ChartKind {
-    /// Each kind with its name and the roles that it requires.
-    const ALL: [(ChartKind, &str, &[ChartRole]); 12] = [
-        (ChartKind::Columns, "columns", &[ChartRole::X, ChartRole::Y]),
-        (ChartKind::Bars, "bars", &[ChartRole::X, ChartRole::Y]),
-        (ChartKind::Line, "line", &[ChartRole::X, ChartRole::Y]),
-        (ChartKind::Step, "step", &[ChartRole::X, ChartRole::Y]),
-        (ChartKind::Area, "area", &[ChartRole::X, ChartRole::Y]),
-        (ChartKind::Area100, "area100", &[ChartRole::X, ChartRole::Y]),
-        (ChartKind::Heatmap, "heatmap", &[ChartRole::X, ChartRole::Y, ChartRole::Value]),
-        (ChartKind::Dots, "dots", &[ChartRole::X, ChartRole::Y]),
-        (ChartKind::Histogram, "histogram", &[ChartRole::X]),
-        (ChartKind::Timeline, "timeline", &[ChartRole::Start, ChartRole::End, ChartRole::Lane]),
-        (ChartKind::Strip, "strip", &[ChartRole::X]),
-        (ChartKind::Punchcard, "punchcard", &[ChartRole::X, ChartRole::Y, ChartRole::Value]),
-    ];
+    pub const fn as_str(self) -> &'static str {
+        self.into_str()
+    }
 
-    pub fn as_str(self) -> &'static str {
-        Self::ALL.iter().find(|(kind, ..)| *kind == self).expect("BUG: each kind has a name").1
+    fn required(self) -> &'static [ChartRole] {
+        match self {
+            ChartKind::Heatmap | ChartKind::Punchcard => &[ChartRole::X, ChartRole::Y, ChartRole::Value],
+            ChartKind::Histogram | ChartKind::Strip => &[ChartRole::X],
+            ChartKind::Timeline => &[ChartRole::Start, ChartRole::End, ChartRole::Lane],
+            ChartKind::Columns
+            | ChartKind::Bars
+            | ChartKind::Line
+            | ChartKind::Step
+            | ChartKind::Area
+            | ChartKind::Area100
+            | ChartKind::Dots => &[ChartRole::X, ChartRole::Y],
+        }
     }
 }
 
 /// The role of a column in a chart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, EnumString, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "lowercase", const_into_str, parse_err_ty = String, parse_err_fn = unknown_role)]
 pub enum ChartRole {
     X,
     Y,
@@ -63,18 +66,6 @@ pub enum ChartRole {
     Start,
     End,
     Lane,
-}
-
-impl ChartRole {
-    const ALL: [(ChartRole, &str); 7] = [
-        (ChartRole::X, "x"),
-        (ChartRole::Y, "y"),
-        (ChartRole::Series, "series"),
-        (ChartRole::Value, "value"),
-        (ChartRole::Start, "start"),
-        (ChartRole::End, "end"),
-        (ChartRole::Lane, "lane"),
-    ];
 }
 
 /// A chart from the header: `columns x=hour y=failures series=reason | Failures an hour`.
@@ -101,33 +92,30 @@ impl FromStr for Chart {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (shape, title) = text.split_once('|').unwrap_or((text, ""));
         let mut words = shape.split_whitespace();
-        let name = words.next().unwrap_or_default();
-        let found = ChartKind::ALL.into_iter().find(|(_, known, _)| *known == name);
-        let (kind, _, required) = found.ok_or_else(|| {
-            let known = ChartKind::ALL.map(|(_, known, _)| known).join(", ");
-            format!("unknown chart {name:?}: expected one of {known}")
-        })?;
+        let kind: ChartKind = words.next().unwrap_or_default().parse()?;
         let mut chart = Chart { kind, columns: BTreeMap::new(), is_log: false, title: title.trim().to_owned() };
         for word in words {
             match word.split_once('=') {
                 None if word == "log" => chart.is_log = true,
                 Some((role, column)) if !column.is_empty() => {
-                    let found = ChartRole::ALL.into_iter().find(|(_, known)| *known == role);
-                    let (known, _) = found.ok_or_else(|| {
-                        let known = ChartRole::ALL.map(|(_, known)| known).join(", ");
-                        format!("unknown chart role {role:?}: expected one of {known}")
-                    })?;
-                    if chart.columns.insert(known, column.to_owned()).is_some() {
+                    if chart.columns.insert(role.parse()?, column.to_owned()).is_some() {
                         return Err(format!("chart role {role} occurs twice"));
                     }
                 }
                 _ => return Err(format!("{word:?} is neither role=column nor log")),
             }
         }
-        let lacks = |(role, _): &(ChartRole, &str)| required.contains(role) && !chart.columns.contains_key(role);
-        match ChartRole::ALL.into_iter().find(lacks) {
-            Some((_, role)) => Err(format!("chart {name} needs {role}=COLUMN")),
+        match kind.required().iter().find(|role| !chart.columns.contains_key(*role)) {
+            Some(role) => Err(format!("chart {} needs {}=COLUMN", kind.as_str(), role.into_str())),
             None => Ok(chart),
         }
     }
+}
+
+fn unknown_kind(text: &str) -> String {
+    format!("unknown chart {text:?}: expected one of {}", ChartKind::VARIANTS.join(", "))
+}
+
+fn unknown_role(text: &str) -> String {
+    format!("unknown chart role {text:?}: expected one of {}", ChartRole::VARIANTS.join(", "))
 }

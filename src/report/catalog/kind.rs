@@ -1,18 +1,17 @@
 //! The types of parameters, and the parser of their values.
 
-use std::fmt;
 use std::str::FromStr;
 
 use jiff::tz::TimeZone;
-use strum::IntoStaticStr;
+use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
 use crate::model::{Instant, When, parse_duration};
 
 use super::ParamValue;
 
 /// The types of parameters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
-#[strum(serialize_all = "snake_case", const_into_str)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case", const_into_str, parse_err_ty = String, parse_err_fn = unknown)]
 pub enum ParamKind {
     Integer,
     Number,
@@ -29,17 +28,6 @@ pub enum ParamKind {
 }
 
 impl ParamKind {
-    pub const ALL: [ParamKind; 8] = [
-        ParamKind::Integer,
-        ParamKind::Number,
-        ParamKind::Text,
-        ParamKind::Boolean,
-        ParamKind::Duration,
-        ParamKind::Date,
-        ParamKind::Time,
-        ParamKind::List,
-    ];
-
     pub const fn as_str(self) -> &'static str {
         self.into_str()
     }
@@ -89,18 +77,6 @@ fn time_of_day(text: &str) -> Option<i64> {
     is_one.then_some(seconds * 1_000_000)
 }
 
-impl fmt::Display for ParamKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for ParamKind {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        ParamKind::ALL.into_iter().find(|kind| kind.as_str() == text).ok_or_else(|| {
-            format!("unknown type {text:?}: expected one of {}", ParamKind::ALL.map(ParamKind::as_str).join(", "))
-        })
-    }
+fn unknown(text: &str) -> String {
+    format!("unknown type {text:?}: expected one of {}", ParamKind::VARIANTS.join(", "))
 }

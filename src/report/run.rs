@@ -66,12 +66,7 @@ impl Engine {
     /// [`ReportError::Report`] with file and line when its SQL is wrong; else as [`Engine::query`].
     pub fn run<'e>(&'e mut self, report: &'e Report, asked: &'e ReportInput) -> Result<Run<'e>, ReportError> {
         self.check(report)?;
-        let making = format!("CREATE OR REPLACE TEMP TABLE report AS\n{}\n", report.rows.sql);
-        let wrong = |error| in_report(report, &report.rows, 1, error);
-        let mut statement = self.connection().prepare(&making).map_err(|e| wrong(self.failed(&e)))?;
-        bind(&mut statement, report, &report.rows, asked)?;
-        statement.raw_execute().map_err(|e| wrong(self.failed(&e)))?;
-        drop(statement);
+        self.make_table("report", report, &report.rows, asked)?;
         let count = |sql: &str| self.connection().query_row(sql, [], |row| row.get::<_, u64>(0));
         let rows = count("SELECT count(*) FROM report").map_err(|e| self.failed(&e))?;
         let detections = match report.severity {
@@ -83,6 +78,21 @@ impl Engine {
         };
         let about = self.about(report, asked, rows, detections);
         Ok(Run { engine: self, report, asked, about })
+    }
+
+    /// Runs one of the report's queries, and keeps its rows in a table.
+    fn make_table(
+        &self,
+        table: &str,
+        report: &Report,
+        query: &Statement,
+        asked: &ReportInput,
+    ) -> Result<(), ReportError> {
+        let making = format!("CREATE OR REPLACE TEMP TABLE {table} AS\n{}\n", query.sql);
+        let wrong = |e: duckdb::Error| in_report(report, query, self.failed(&e));
+        let mut statement = self.connection().prepare(&making).map_err(wrong)?;
+        bind(&mut statement, report, query, asked)?;
+        statement.raw_execute().map(drop).map_err(wrong)
     }
 
     /// Allows only queries: everything else is refused before the engine runs it.
@@ -167,16 +177,16 @@ impl Run<'_> {
     /// # Errors
     /// When the engine fails, or the sink fails.
     pub fn rows(&self, sink: &mut dyn Sink) -> Result<(), ReportError> {
-        let sql = "SELECT * FROM report";
-        let mut statement = self.engine.connection().prepare(sql).map_err(|e| self.engine.failed(&e))?;
-        self.stream(&mut statement, sink)
+        self.rows_of("report", sink)
     }
 
-    fn stream(&self, statement: &mut Prepared<'_>, sink: &mut dyn Sink) -> Result<(), ReportError> {
+    fn rows_of(&self, table: &str, sink: &mut dyn Sink) -> Result<(), ReportError> {
         let failed = |e: &duckdb::Error| self.engine.failed(e);
+        let sql = format!("SELECT * FROM {table}");
+        let mut statement = self.engine.connection().prepare(&sql).map_err(|e| failed(&e))?;
         match &self.engine.pseudonyms {
-            Some(names) => stream_rows(statement, &mut Pseudonymised::new(sink, names), failed),
-            None => stream_rows(statement, sink, failed),
+            Some(names) => stream_rows(&mut statement, &mut Pseudonymised::new(sink, names), failed),
+            None => stream_rows(&mut statement, sink, failed),
         }
     }
 
@@ -194,16 +204,8 @@ impl Run<'_> {
     /// [`ReportError::Report`] when that query is wrong; else as [`Run::rows`].
     pub fn chart_rows(&self, sink: &mut dyn Sink) -> Result<(), ReportError> {
         let Some(query) = &self.report.chart_rows else { return self.rows(sink) };
-        let making = format!("CREATE OR REPLACE TEMP TABLE report_chart AS\n{}\n", query.sql);
-        let wrong = |error| in_report(self.report, query, 1, error);
-        let connection = self.engine.connection();
-        let mut statement = connection.prepare(&making).map_err(|e| wrong(self.engine.failed(&e)))?;
-        bind(&mut statement, self.report, query, self.asked)?;
-        statement.raw_execute().map_err(|e| wrong(self.engine.failed(&e)))?;
-        drop(statement);
-        let sql = "SELECT * FROM report_chart";
-        let mut statement = connection.prepare(sql).map_err(|e| self.engine.failed(&e))?;
-        self.stream(&mut statement, sink)
+        self.engine.make_table("report_chart", self.report, query, self.asked)?;
+        self.rows_of("report_chart", sink)
     }
 }
 
@@ -252,19 +254,15 @@ fn detections(connection: &Connection, report: &Report) -> Result<BTreeMap<Sever
 }
 
 fn check_statement(connection: &Connection, report: &Report, statement: &Statement) -> Result<(), ReportError> {
-    check_select(connection, &statement.sql).map_err(|(position, message)| {
+    let checked = serialized(connection, &statement.sql).map(drop);
+    checked.map_err(|(position, message)| {
         let before = statement.sql.get(..position.unwrap_or(0)).unwrap_or_default();
         let line = statement.line + before.matches('\n').count();
         ReportError::Report { path: report.path().to_owned(), line, message }
     })
 }
 
-/// Checks that `sql` is one query. If not: the message, and the byte position if the engine gives it.
-pub(super) fn check_select(connection: &Connection, sql: &str) -> Result<(), (Option<usize>, String)> {
-    serialized(connection, sql).map(drop)
-}
-
-/// The query in the engine's serialized form; errors as [`check_select`].
+/// The query in the engine's serialized form. If `sql` is not one query: the message, and the byte position if the engine gives it.
 pub(super) fn serialized(connection: &Connection, sql: &str) -> Result<serde_json::Value, (Option<usize>, String)> {
     let text = connection.query_row("SELECT json_serialize_sql(?::VARCHAR)", [sql], |row| row.get::<_, String>(0));
     let text = text.map_err(|e| (None, e.to_string()))?;
@@ -278,11 +276,11 @@ pub(super) fn serialized(connection: &Connection, sql: &str) -> Result<serde_jso
     }
 }
 
-/// The engine's error, with the line in the report's file. `before` lines come before the query.
-fn in_report(report: &Report, query: &Statement, before: usize, error: ReportError) -> ReportError {
+/// The engine's error, with the line in the report's file. One line comes before the query.
+fn in_report(report: &Report, query: &Statement, error: ReportError) -> ReportError {
     match error {
         ReportError::Query { message, line } => {
-            let inside = line.map_or(0, |line| line.saturating_sub(1 + before));
+            let inside = line.map_or(0, |line| line.saturating_sub(2));
             ReportError::Report { path: report.path().to_owned(), line: query.line + inside, message }
         }
         other => other,

@@ -114,23 +114,11 @@ impl SnapshotSource {
         team_name(&LocalStore::new(loan.directory()), &name).map_err(failed)
     }
 
-    /// A snapshot of some teams. `known` passes a team's state to its argument if the daemon has it in memory, and returns whether it
-    /// did: then the ledger need not be read again.
+    /// A snapshot of some teams, and the ends of their ledgers before it was read. `known` passes a team's state to its argument if the
+    /// daemon has it in memory, and returns whether it did: then the ledger need not be read again.
     ///
     /// # Errors
     /// When the archive cannot be read, or a ledger is invalid.
-    pub fn data(
-        &self,
-        teams: &[TeamId],
-        known: impl Fn(&TeamId, &mut dyn FnMut(&TeamState)) -> bool,
-    ) -> Result<ViewData, ReportError> {
-        Ok(self.snapshot(teams, known)?.0)
-    }
-
-    /// [`SnapshotSource::data`], and the ends of the ledgers before it was read.
-    ///
-    /// # Errors
-    /// As [`SnapshotSource::data`].
     pub fn snapshot(
         &self,
         teams: &[TeamId],

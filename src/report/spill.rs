@@ -5,7 +5,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
@@ -51,7 +51,7 @@ impl Spill {
             }
             let spill = Self { directory, _lock: lock };
             spill.path()?;
-            live().push(spill.directory.path().to_owned());
+            LIVE.lock().push(spill.directory.path().to_owned());
             return Ok(spill);
         }
         Err(failed(io::Error::other("another program removes each new directory at once")))
@@ -68,19 +68,15 @@ impl Drop for Spill {
     fn drop(&mut self) {
         let path = self.directory.path();
         remove(path);
-        live().retain(|other| other != path);
+        LIVE.lock().retain(|other| other != path);
     }
 }
 
 /// Removes the directories of all engines, just before the process ends.
 pub fn remove_spills() {
-    for path in live().drain(..) {
+    for path in LIVE.lock().drain(..) {
         remove(&path);
     }
-}
-
-fn live() -> parking_lot::MutexGuard<'static, Vec<PathBuf>> {
-    LIVE.lock()
 }
 
 /// The next run removes the rest as stale.
@@ -93,9 +89,7 @@ fn remove(path: &Path) {
     }
 }
 
-#[cfg(unix)]
 fn is_same(open: &File, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
     let identity = |found: fs::Metadata| (found.dev(), found.ino());
     let (open, there) = (open.metadata().map(identity), fs::symlink_metadata(path).map(identity));
     matches!((open, there), (Ok(open), Ok(there)) if open == there)
@@ -103,9 +97,7 @@ fn is_same(open: &File, path: &Path) -> bool {
 
 /// Removes the directories of this user under `parent` that no process holds a lock on. Links do not count, so nothing outside can be
 /// removed.
-#[cfg(unix)]
 pub fn remove_stale_spills(parent: &Path) {
-    use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
     let Ok(entries) = fs::read_dir(parent) else { return };
     let user = rustix::process::geteuid().as_raw();
     for entry in entries.filter_map(Result::ok) {
@@ -123,17 +115,7 @@ pub fn remove_stale_spills(parent: &Path) {
     }
 }
 
-/// Some systems cannot lock directories; there the system must clean up.
-#[cfg(not(unix))]
-fn is_same(_: &File, _: &Path) -> bool {
-    true
-}
-
-#[cfg(not(unix))]
-pub fn remove_stale_spills(_: &Path) {}
-
 #[cfg(test)]
-#[cfg(unix)]
 mod tests {
     use super::*;
 

@@ -139,13 +139,22 @@ pub async fn check_host(request: Request, next: Next) -> Response {
 }
 
 /// Whether one of our pages sent a form, as far as the browser tells; other programs tell nothing.
-pub fn is_own_form(headers: &HeaderMap) -> bool {
+fn is_own_form(headers: &HeaderMap) -> bool {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     match (text("sec-fetch-site"), text("origin"), text("host")) {
         (Some(site), _, _) => matches!(site, "same-origin" | "none"),
         (None, Some(origin), Some(host)) => origin.split_once("://").is_some_and(|(_, from)| from == host),
         (None, Some(_), None) => false,
         (None, None, _) => true,
+    }
+}
+
+/// # Errors
+/// When a page of another site sent the form.
+pub fn check_own_form(headers: &HeaderMap) -> Result<(), Problem> {
+    match is_own_form(headers) {
+        true => Ok(()),
+        false => Err(Problem::forbidden("another site sent this form: use the form on this page")),
     }
 }
 

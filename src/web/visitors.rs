@@ -92,8 +92,6 @@ impl Visitors {
     }
 }
 
-impl Shared {}
-
 impl Drop for RunningQuery {
     fn drop(&mut self) {
         self.shared.running.lock().remove(&self.name);

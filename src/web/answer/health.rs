@@ -48,7 +48,7 @@ pub struct StreamHealth {
 }
 
 /// One team.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct TeamHealth {
     pub team: String,
     /// The team's name; `None` if unknown.
@@ -220,23 +220,7 @@ impl DaemonHealth {
 impl TeamHealth {
     /// A team without any information yet.
     fn unseen(team: &TeamId, shard: Option<Shard>) -> Self {
-        Self {
-            team: team.to_string(),
-            team_name: None,
-            shard,
-            seen_at: None,
-            ledger_seq: None,
-            ledger_head: None,
-            committed_at: None,
-            bytes: None,
-            quarantined: None,
-            commit_conflicts: None,
-            streams: Vec::new(),
-            inventory: None,
-            expired: Vec::new(),
-            holds: Vec::new(),
-            held_back: Vec::new(),
-        }
+        Self { team: team.to_string(), shard, ..Self::default() }
     }
 
     /// The worst state of the team's streams, for sorting.

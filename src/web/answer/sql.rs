@@ -6,7 +6,7 @@ use crate::model::TeamId;
 use crate::report::{FirstRows, JsonRows, VisitorAnswer, VisitorQuestion, VisitorRows, printable};
 
 use super::super::AppState;
-use super::super::guard::is_own_form;
+use super::super::guard::check_own_form;
 use super::super::problem::Problem;
 use super::super::query_service::{EngineLimits, check_together};
 
@@ -30,10 +30,7 @@ pub fn check_allowed(state: &AppState, headers: &HeaderMap) -> Result<(), Proble
     if !state.settings().sql {
         return Err(Problem::forbidden("SQL is turned off: set `sql = true` under [http] in annals.toml to allow it"));
     }
-    if !is_own_form(headers) {
-        return Err(Problem::forbidden("another site sent this form: use the form on this page"));
-    }
-    Ok(())
+    check_own_form(headers)
 }
 
 /// The first rows of the answer for a page; more than [`PAGE_ROWS_MAX`] if there are more.

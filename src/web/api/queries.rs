@@ -23,15 +23,11 @@ use super::{Answer, ROWS, ROWS_MAX, answered};
 /// Maximum number of rows of a report.
 const REPORT_ROWS_MAX: usize = 100_000;
 
-fn utc() -> Zone {
-    "UTC".parse().expect("BUG: the time-zone database has UTC")
-}
-
 /// Sessions, newest first.
 pub async fn sessions(State(state): State<Arc<AppState>>, uri: Uri) -> Answer {
     let input = Input::of(uri.query())?;
     input.only(&search::PARAMETERS)?;
-    let zone = zone(&input, utc())?;
+    let zone = zone(&input, Zone::utc())?;
     let period = period(&input, state.clock.now(), &zone)?;
     let (_, teams) = asked_teams(&state, &input).await?;
     let limit = input.limit(ROWS, ROWS_MAX)?;
@@ -116,7 +112,7 @@ pub async fn report(State(state): State<Arc<AppState>>, Path(name): Path<String>
     check_parameters(&input)?;
     let limit = input.limit(reports::JSON_ROWS, REPORT_ROWS_MAX)?;
     let report = catalog(&state).await?.find(&name)?.clone();
-    let zone = zone(&input, utc())?;
+    let zone = zone(&input, Zone::utc())?;
     let question = Question::of(&state, report, &input, zone).await?;
     answered(&question.rows(&state, limit).await?)
 }

@@ -31,6 +31,16 @@ const CELL: i32 = 12;
 const TOP: i32 = 18;
 const LEFT: i32 = 30;
 
+/// In the order of the legend.
+const STATES: [CoverageState; 6] = [
+    CoverageState::Complete,
+    CoverageState::Provisional,
+    CoverageState::Gap,
+    CoverageState::NotFetched,
+    CoverageState::Expired,
+    CoverageState::BeforeArchive,
+];
+
 /// Days of one month in one state, drawn as one shape.
 struct Shape {
     class: &'static str,
@@ -83,7 +93,7 @@ struct Open {
     class: &'static str,
 }
 
-#[derive(Template)]
+#[derive(Template, Default)]
 #[template(path = "web/coverage.html")]
 struct Coverage {
     frame: Frame,
@@ -146,17 +156,11 @@ fn empty(request: PageRequest, stream: Stream) -> Coverage {
     Coverage {
         tabs: tabs(&request, stream),
         stream: stream.as_str(),
-        begins: None,
-        years: Vec::new(),
-        older: None,
-        newer: None,
         legend: legend(),
-        gaps: Vec::new(),
-        gaps_left: 0,
-        open: Vec::new(),
         cell: CELL,
         needs_team: true,
         frame: request.frame,
+        ..Coverage::default()
     }
 }
 
@@ -170,16 +174,7 @@ fn tabs(request: &PageRequest, stream: Stream) -> Vec<Tab> {
 }
 
 fn legend() -> Vec<(&'static str, &'static str)> {
-    [
-        CoverageState::Complete,
-        CoverageState::Provisional,
-        CoverageState::Gap,
-        CoverageState::NotFetched,
-        CoverageState::Expired,
-        CoverageState::BeforeArchive,
-    ]
-    .map(|state| (class_of(state), words(state)))
-    .into()
+    STATES.map(|state| (class_of(state), words(state))).into()
 }
 
 fn words(state: CoverageState) -> &'static str {
@@ -264,15 +259,7 @@ fn push_cell(shapes: &mut Vec<Shape>, class: &'static str, (x, y): (i32, i32)) {
 
 /// `29 days complete, 2 days provisional`
 fn counts_text(counts: [u64; 6]) -> String {
-    let states = [
-        CoverageState::Complete,
-        CoverageState::Provisional,
-        CoverageState::Gap,
-        CoverageState::NotFetched,
-        CoverageState::Expired,
-        CoverageState::BeforeArchive,
-    ];
-    let parts = states.into_iter().filter(|state| counts[*state as usize] > 0).map(|state| match state {
+    let parts = STATES.into_iter().filter(|state| counts[*state as usize] > 0).map(|state| match state {
         CoverageState::Gap => format!("{} with a gap", plural(counts[state as usize], "day")),
         state => format!("{} {}", plural(counts[state as usize], "day"), short(state)),
     });

@@ -161,5 +161,5 @@ impl PageRequest {
 pub fn zone_of(headers: &HeaderMap) -> Zone {
     let chosen = cookie(headers, ZONE_COOKIE).map(|text| text.replace("%2F", "/"));
     let chosen = chosen.and_then(|text| printable(&text).parse().ok());
-    chosen.unwrap_or_else(|| "UTC".parse().expect("BUG: the time-zone database has UTC"))
+    chosen.unwrap_or_else(Zone::utc)
 }

@@ -41,6 +41,7 @@ pub struct Row {
 }
 
 /// The search, as the form shows it.
+#[derive(Default)]
 pub struct SearchForm {
     pub user: String,
     pub computer: String,
@@ -51,7 +52,7 @@ pub struct SearchForm {
     pub outcomes: Vec<(&'static str, &'static str)>,
 }
 
-#[derive(Template)]
+#[derive(Template, Default)]
 #[template(path = "web/sessions.html")]
 struct Sessions {
     frame: Frame,
@@ -100,15 +101,9 @@ pub async fn sessions(State(state): State<Arc<AppState>>, headers: HeaderMap, ur
             let document = Sessions {
                 asked,
                 problem: Some(problem.message.clone()),
-                rows: Vec::new(),
-                period: String::new(),
-                next: None,
-                first: None,
-                newest: None,
-                is_narrow: false,
-                has_teams: false,
                 day_href: "/day".to_owned(),
                 frame: request.frame,
+                ..Sessions::default()
             };
             shown_as(problem.status, &document)
         }

@@ -7,17 +7,17 @@ use std::time::Duration;
 use askama::Template;
 use axum::extract::{ConnectInfo, State};
 use axum::http::{HeaderMap, StatusCode, Uri, header};
-use axum::response::{Html, IntoResponse, Redirect, Response};
+use axum::response::{IntoResponse, Redirect, Response};
 
 use crate::report::Zone;
 
 use super::super::AppState;
 use super::super::format::span;
-use super::super::guard::{SESSION_COOKIE, SESSION_SECONDS, cookie, is_own_form};
+use super::super::guard::{SESSION_COOKIE, SESSION_SECONDS, check_own_form, cookie};
 use super::super::input::Input;
 use super::super::problem::Problem;
 use super::page_request::{Frame, ZONE_COOKIE};
-use super::{Page, Refused};
+use super::{Page, Refused, shown_as};
 
 /// The delay of the answer to a wrong token.
 const REFUSAL_DELAY: Duration = Duration::from_millis(500);
@@ -36,10 +36,8 @@ fn page(state: &AppState, headers: &HeaderMap, uri: &Uri, back: &str, is_wrong: 
     let mut frame = Frame::bare(state, headers, uri);
     frame.title = "Sign in".to_owned();
     (frame.places, frame.can_sign_out) = (Vec::new(), false);
-    let page = SignIn { frame, back: local_path(back), is_wrong };
-    let text = page.render().map_err(|error| Problem::failed(error.to_string()))?;
     let status = if is_wrong { StatusCode::UNAUTHORIZED } else { StatusCode::OK };
-    Ok((status, Html(text)).into_response())
+    shown_as(status, &SignIn { frame, back: local_path(back), is_wrong })
 }
 
 pub async fn form(State(state): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
@@ -101,9 +99,7 @@ pub async fn set_zone(headers: HeaderMap, uri: Uri, body: String) -> Page {
 
 /// The fields of our own form, whose address has no parameters.
 fn own_form(headers: &HeaderMap, uri: &Uri, body: &str, fields: &[&str]) -> Result<Input, Refused> {
-    if !is_own_form(headers) {
-        return Err(Problem::forbidden("another site sent this form: use the form on this page").into());
-    }
+    check_own_form(headers)?;
     Input::of(uri.query())?.only(&[])?;
     let input = Input::of(Some(body))?;
     input.only(fields)?;

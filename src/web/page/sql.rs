@@ -7,7 +7,6 @@ use std::time::Duration;
 use askama::Template;
 use axum::extract::{ConnectInfo, State};
 use axum::http::{HeaderMap, StatusCode, Uri};
-use axum::response::IntoResponse;
 use url::form_urlencoded;
 
 use crate::report::{Cell, ColumnHead, View, counted, plural, printable};
@@ -17,7 +16,7 @@ use super::super::answer::sql::{PAGE_ROWS_MAX, check_allowed, page};
 use super::super::input::Input;
 use super::super::problem::Problem;
 use super::page_request::{Frame, PageRequest};
-use super::{Page, Refused, shown_page, visitor};
+use super::{Page, Refused, shown_as, shown_page, visitor};
 
 /// The example query.
 const EXAMPLE: &str = "SELECT computer_host_name, outcome, count(*) AS sessions\nFROM sessions\nGROUP BY ALL\nORDER BY sessions DESC\nLIMIT 20";
@@ -111,5 +110,5 @@ pub async fn answer(
         }
         Err(problem) => (status, document.problem) = (problem.status, Some(problem.message)),
     }
-    Ok((status, shown_page(&document)?).into_response())
+    shown_as(status, &document)
 }

@@ -96,9 +96,8 @@ pub fn ticks(first: f64, last: f64, wanted: f64) -> Vec<(f64, String)> {
 
 /// `2026-11-20 08:00`, with seconds if they are not zero; only the date at midnight.
 pub fn moment(at: f64) -> String {
-    let seconds = written(at, "%Y-%m-%d %H:%M:%S");
-    let minutes = seconds.strip_suffix(":00").unwrap_or(&seconds);
-    minutes.strip_suffix(" 00:00").unwrap_or(minutes).to_owned()
+    let whole = [(DAY, "%Y-%m-%d"), (60e6, "%Y-%m-%d %H:%M")].into_iter().find(|(unit, _)| at % unit == 0.0);
+    written(at, whole.map_or("%Y-%m-%d %H:%M:%S", |(_, format)| format))
 }
 
 /// A span without a repeated date: `2026-11-20 08:00 to 10:00`.

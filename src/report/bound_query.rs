@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::catalog::ParamValue;
 use super::cell;
-use super::engine::stream_bound;
+use super::engine::stream_rows;
 use super::lexer;
 use super::query_policy::find_refused;
 use super::run::serialized;
@@ -33,7 +33,7 @@ impl Engine {
             let value = values.get(name.as_str()).ok_or_else(|| ReportError::query(format!("${name} has no value")))?;
             bound.push(value.bound());
         }
-        stream_bound(&mut statement, &bound, sink, |e| self.failed(e))
+        stream_rows(&mut statement, &bound, sink, |e| self.failed(e))
     }
 
     /// The rows of `sql` as values of a type whose members are the columns.

@@ -323,7 +323,7 @@ impl Engine {
         }
         self.is_stop_asked.store(false, Ordering::SeqCst);
         let mut statement = self.prepare(sql)?;
-        stream_rows(&mut statement, sink, |e| self.failed(e))
+        stream_rows(&mut statement, &[], sink, |e| self.failed(e))
     }
 
     /// Prepares the statement over fewer files if it clearly concerns a range of time. Else, or if that fails, prepares it unchanged over
@@ -361,17 +361,8 @@ impl Engine {
     }
 }
 
-/// Runs a statement without parameters, and streams the rows into `sink`.
-pub(super) fn stream_rows(
-    statement: &mut Statement<'_>,
-    sink: &mut dyn Sink,
-    failed: impl Fn(&duckdb::Error) -> ReportError,
-) -> Result<(), ReportError> {
-    stream_bound(statement, &[], sink, failed)
-}
-
 /// Runs a statement with the values of its parameters, in order, and streams the rows into `sink`.
-pub(super) fn stream_bound(
+pub(super) fn stream_rows(
     statement: &mut Statement<'_>,
     values: &[Value],
     sink: &mut dyn Sink,

@@ -185,8 +185,8 @@ impl Run<'_> {
         let sql = format!("SELECT * FROM {table}");
         let mut statement = self.engine.connection().prepare(&sql).map_err(|e| failed(&e))?;
         match &self.engine.pseudonyms {
-            Some(names) => stream_rows(&mut statement, &mut Pseudonymised::new(sink, names), failed),
-            None => stream_rows(&mut statement, sink, failed),
+            Some(names) => stream_rows(&mut statement, &[], &mut Pseudonymised::new(sink, names), failed),
+            None => stream_rows(&mut statement, &[], sink, failed),
         }
     }
 

@@ -28,7 +28,7 @@ pub struct GapInside {
 }
 
 /// One stream of one team in a period.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct StreamCoverage {
     pub team: String,
     /// `None` for gaps without a stream, and for expired months of people and computers.
@@ -81,27 +81,11 @@ pub fn coverage(data: &ViewData, period: Range, team: Option<&TeamId>) -> Vec<St
         let gaps = gaps.remove(&None).unwrap_or_default();
         let expired = expired_inventory(data, snapshot, period);
         if !gaps.is_empty() || !expired.is_empty() {
-            found.push(StreamCoverage { gaps, expired, ..unread(snapshot.team_id.to_string(), None) });
+            let team = snapshot.team_id.to_string();
+            found.push(StreamCoverage { team, gaps, expired, ..StreamCoverage::default() });
         }
     }
     found
-}
-
-fn unread(team: String, stream: Option<Stream>) -> StreamCoverage {
-    StreamCoverage {
-        team,
-        stream,
-        complete: false,
-        begins: None,
-        settled: 0,
-        provisional: 0,
-        before_archive: None,
-        missing: Vec::new(),
-        not_yet_read: None,
-        expired: Vec::new(),
-        gaps: Vec::new(),
-        removed_before: Vec::new(),
-    }
 }
 
 /// The findings that touch the period, by stream, sorted by time.
@@ -134,7 +118,8 @@ fn of_stream(
     (gaps, removed_before): (Vec<GapInside>, Vec<GapInside>),
 ) -> StreamCoverage {
     windows.sort_unstable();
-    let mut covered = StreamCoverage { gaps, removed_before, ..unread(snapshot.team_id.to_string(), Some(stream)) };
+    let team = snapshot.team_id.to_string();
+    let mut covered = StreamCoverage { team, stream: Some(stream), gaps, removed_before, ..StreamCoverage::default() };
     let first = windows.first().map(|(range, _)| range.start);
     covered.begins = snapshot.begins.get(&stream).copied().or(first);
     let Some(begins) = covered.begins else {

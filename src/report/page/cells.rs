@@ -109,13 +109,6 @@ pub fn cell_of(column: &dyn Array, row: usize) -> Result<Cell, ReportError> {
 }
 
 fn marked(cell: Cell) -> Cell {
-    let pill = match cell.text.parse() {
-        Ok(Severity::Critical) => "sev critical",
-        Ok(Severity::High) => "sev high",
-        Ok(Severity::Medium) => "sev medium",
-        Ok(Severity::Low) => "sev low",
-        Ok(Severity::Info) => "sev info",
-        Err(_) => "",
-    };
+    let pill = cell.text.parse::<Severity>().map_or_else(|_| String::new(), |severity| format!("sev {severity}"));
     Cell { pill: pill.into(), ..cell }
 }

@@ -76,16 +76,11 @@ fn state_of(data: &ViewData, line: &StreamCoverage, cell: Range) -> CellState {
     if line.before_archive.iter().any(touches) {
         return CellState::Before;
     }
-    let windows = data.coverage.iter().filter(|row| {
+    let mut windows = data.coverage.iter().filter(|row| {
         Some(row.window.stream) == line.stream && row.team_id.as_str() == line.team && row.window.range.overlaps(&cell)
     });
-    let mut worst = CellState::Settled;
-    for row in windows {
-        if row.window.state == WindowState::Provisional {
-            worst = CellState::Provisional;
-        }
-    }
-    worst
+    let is_provisional = windows.any(|row| row.window.state == WindowState::Provisional);
+    if is_provisional { CellState::Provisional } else { CellState::Settled }
 }
 
 fn local_micros(at: Instant, zone: &Zone) -> f64 {

@@ -50,7 +50,7 @@ struct Shape {
 struct Month {
     title: String,
     shapes: Vec<Shape>,
-    name: &'static str,
+    name: String,
     x: i32,
 }
 
@@ -211,8 +211,6 @@ fn begin_of(day: Date) -> Instant {
     midnight.parse().unwrap_or(Instant::EARLIEST)
 }
 
-const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-
 fn year_of(cover: &CoverageRanges, team: &TeamId, year: i16, now: Instant) -> Year {
     let first = jiff::civil::date(year, 1, 1);
     let offset = i32::from(first.weekday().to_monday_zero_offset());
@@ -237,7 +235,7 @@ fn year_of(cover: &CoverageRanges, team: &TeamId, year: i16, now: Instant) -> Ye
             day = day.checked_add(1.day()).unwrap_or(Date::MAX);
         }
         let nth = i32::from(begins.day_of_year()) - 1 + offset;
-        let name = MONTHS[usize::try_from(month - 1).unwrap_or(0)];
+        let name = begins.strftime("%b").to_string();
         let text = counts_text(of_month);
         let title = if text.is_empty() { String::new() } else { format!("{name} {year}: {text}") };
         months.push(Month { title, shapes, name, x: LEFT + (nth + 6) / 7 * STEP });
@@ -280,24 +278,14 @@ fn linked_of(
     }
     let begins = cover.begins?;
     let gap = cover.gaps.iter().find(|gap| gap.touches(range, begins))?;
-    let (near, far) = (3, CELL - 3);
+    let (left, top, size) = (x + 3, y + 3, CELL - 6);
     Some(Linked {
         x,
         y,
         class: class_of(state),
         href: record_of(team, gap.ledger_seq),
         title: format!("{day}: a gap is recorded"),
-        cross: format!(
-            "M{} {}L{} {}M{} {}L{} {}",
-            x + near,
-            y + near,
-            x + far,
-            y + far,
-            x + far,
-            y + near,
-            x + near,
-            y + far
-        ),
+        cross: format!("M{left} {top}l{size} {size}m0-{size}l-{size} {size}"),
     })
 }
 

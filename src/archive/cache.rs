@@ -231,18 +231,12 @@ impl Cache {
     }
 
     /// The current size of the content.
-    ///
-    /// # Errors
-    /// When the directory cannot be read.
     pub fn extent(&self) -> Result<CacheExtent, CacheError> {
         let files = self.cached_files().map_err(self.failed())?;
         Ok(CacheExtent { files: files.len() as u64, bytes: files.iter().map(|(_, meta)| meta.len()).sum() })
     }
 
     /// Removes every cached file except these, and returns the number of removed files. Running queries keep their files.
-    ///
-    /// # Errors
-    /// When a file cannot be removed.
     pub fn keep_only(&self, live: &BTreeSet<Digest>) -> Result<u64, CacheError> {
         let names: BTreeSet<String> = live.iter().map(name_of).collect();
         let is_live = |path: &Path| path.file_name().and_then(|name| name.to_str()).is_some_and(|n| names.contains(n));
@@ -255,9 +249,6 @@ impl Cache {
     }
 
     /// Removes every file; running queries keep their files.
-    ///
-    /// # Errors
-    /// When a file cannot be removed.
     pub fn clear(&self) -> Result<CacheExtent, CacheError> {
         let before = self.extent()?;
         self.keep_only(&BTreeSet::new())?;

@@ -42,9 +42,6 @@ pub struct CommitHistory {
 
 impl Archive {
     /// The lines of a team's ledger up to and including `last`.
-    ///
-    /// # Errors
-    /// When the store fails, or a line is invalid.
     pub fn lines(&self, team: &TeamId, last: LedgerSeq) -> Result<CommitHistory, ArchiveError> {
         let store = self.store().as_ref();
         let key = TeamKey::of(team);
@@ -58,9 +55,6 @@ impl Archive {
 
     /// The newest line that adds or removes each of the files, with its time. Reads the ledger from its end, day by day, until all
     /// are found.
-    ///
-    /// # Errors
-    /// When the store fails, or a line is too long.
     pub fn commits_of(
         &self,
         team: &TeamId,

@@ -94,9 +94,6 @@ fn months_of_connections(due: &[DueMonth]) -> BTreeSet<Instant> {
 
 impl TeamReader {
     /// The records that [`TeamWriter::expire`] would write for these months.
-    ///
-    /// # Errors
-    /// When a file of sessions cannot be read.
     pub fn would_expire(&self, due: &[DueMonth], now: Instant) -> Result<Vec<ExpiredRecord>, ArchiveError> {
         let months = months_of_connections(due);
         let sessions = expiring_sessions(self.store(), self.state(), None, &months)?;

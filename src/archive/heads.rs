@@ -278,9 +278,6 @@ pub(super) fn recover(store: &dyn Store, key: &TeamKey) -> Result<(Option<HeadLi
 }
 
 /// Opens a team's signatures, if a key is configured. After the first signed line, every later line needs a signature.
-///
-/// # Errors
-/// When the store fails, or the existing signatures are invalid.
 pub fn heads_of(
     store: &dyn Store,
     signer: Option<Arc<Signer>>,

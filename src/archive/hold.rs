@@ -122,9 +122,6 @@ pub fn covering<'a>(
 }
 
 /// Checks one line's records of holds against the holds of the earlier lines.
-///
-/// # Errors
-/// The contradiction, as a sentence.
 pub fn check_holds(held: &Holds, records: &[HoldRecord]) -> Result<(), String> {
     let mut holds = held.clone();
     for record in records {
@@ -164,9 +161,6 @@ pub fn apply_hold(holds: &mut Holds, record: HoldRecord, seq: LedgerSeq) {
 }
 
 /// Checks the id of a hold.
-///
-/// # Errors
-/// The reason, if the id is invalid.
 pub fn check_hold_id(text: &str) -> Result<(), String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/#".contains(c);
     match text {
@@ -180,9 +174,6 @@ pub fn check_hold_id(text: &str) -> Result<(), String> {
 }
 
 /// Checks a reason or a name for the ledger.
-///
-/// # Errors
-/// The reason, if the text is invalid.
 pub fn check_hold_text(text: &str) -> Result<(), String> {
     check_ledger_text(text)?;
     // A ledger line is permanent, so it must not contain a person's address.

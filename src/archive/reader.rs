@@ -87,9 +87,6 @@ pub struct TeamRows<'a> {
 
 impl<'a> TeamRows<'a> {
     /// Passes the rows of a stream whose event time is in `range` to `take`, file by file.
-    ///
-    /// # Errors
-    /// When a file cannot be read; any error of `take`.
     pub fn rows_in(
         self,
         stream: Stream,
@@ -107,9 +104,6 @@ impl<'a> TeamRows<'a> {
     }
 
     /// The archived events of some connections, each in its range of event time, without `raw`, in any order.
-    ///
-    /// # Errors
-    /// When a file cannot be read.
     pub fn connection_rows(self, wanted: &HashMap<ConnectionId, Range>) -> Result<Vec<EventRow>, ArchiveError> {
         let schema = schema_of(Dataset::Connections);
         let columns: Vec<&str> =
@@ -139,9 +133,6 @@ impl<'a> TeamRows<'a> {
     }
 
     /// The archived connection events whose time is in `range`, without their text, file by file.
-    ///
-    /// # Errors
-    /// When a file cannot be read.
     pub fn connection_columns(self, range: Range) -> Result<Vec<ConnectionColumns>, ArchiveError> {
         let (columns, as_dictionaries) = (ConnectionColumns::names(), ConnectionColumns::dictionaries());
         let selection = Selection {
@@ -162,9 +153,6 @@ impl<'a> TeamRows<'a> {
     }
 
     /// The identities of the archived rows of a stream whose event time is in `range`. Needs memory for the result and one batch.
-    ///
-    /// # Errors
-    /// When a file cannot be read.
     pub fn events_in(self, stream: Stream, range: Range) -> Result<Vec<StoredEvent>, ArchiveError> {
         let columns = [column::EVENT_ID, column::EVENT_TIME_NS, column::REVISION, column::RAW, column::SERVED_DIGEST];
         let mut found = Vec::new();
@@ -175,9 +163,6 @@ impl<'a> TeamRows<'a> {
     }
 
     /// The identities of all quarantined rows of a stream.
-    ///
-    /// # Errors
-    /// When a file cannot be read.
     pub fn rejects(self, stream: Stream) -> Result<Vec<StoredReject>, ArchiveError> {
         let mut found = Vec::new();
         for file in self.state.files_of(Dataset::Quarantine) {
@@ -192,25 +177,16 @@ impl<'a> TeamRows<'a> {
     }
 
     /// All rows of one live file of quarantine.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
     pub fn rejects_of(self, path: &str) -> Result<Vec<RejectRow>, ArchiveError> {
         TableReader::open(self.store, path, Dataset::Quarantine, Selection::default())?.rows(reject_rows)
     }
 
     /// The event types of a stream's archived events whose event time is in `range`.
-    ///
-    /// # Errors
-    /// When a file cannot be read.
     pub fn event_types_in(self, stream: Stream, range: Range) -> Result<BTreeSet<String>, ArchiveError> {
         Ok(self.texts_in(stream, range, column::EVENT_TYPE)?.into_iter().flatten().collect())
     }
 
     /// The computers of the archived connection events whose event time is in `range`. `None`: an event names no computer.
-    ///
-    /// # Errors
-    /// When a file cannot be read.
     pub fn computers_in(self, range: Range) -> Result<BTreeSet<Option<DeviceId>>, ArchiveError> {
         let ids = self.texts_in(Stream::Connections, range, column::DEVICE_ID)?;
         let computer = |id: Option<String>| id.filter(|id| !id.is_empty()).map(|id| DeviceId::from(id.as_str()));
@@ -235,9 +211,6 @@ impl<'a> TeamRows<'a> {
 
     /// The rows of the two newest months of a part of the inventory, oldest first. They give its current state: each existing
     /// thing has a row in every month, and one round of reads can reach into the next month.
-    ///
-    /// # Errors
-    /// When a file cannot be read.
     pub fn inventory(self, part: InventoryPart) -> Result<Vec<InventoryRow>, ArchiveError> {
         let mut files: Vec<&FileEntry> = self.state.files_of(Dataset::Inventory(part)).collect();
         files.sort_by_key(|file| file.first);
@@ -260,9 +233,6 @@ impl<'a> TeamRows<'a> {
     }
 
     /// The wanted ones of the sessions that can still receive events. A busy team has a hundred thousand of them.
-    ///
-    /// # Errors
-    /// When a file cannot be read.
     pub fn open_sessions(self, is_wanted: impl Fn(&SessionRow) -> bool) -> Result<Vec<HeldSession>, ArchiveError> {
         Lookup::open(self.store, self.state, is_wanted)
     }
@@ -273,9 +243,6 @@ impl<'a> TeamRows<'a> {
     }
 
     /// The finished sessions of `ids`. For most files, the lookup reads only the bloom filter.
-    ///
-    /// # Errors
-    /// When a file cannot be read.
     pub fn finished_sessions(self, ids: &[&ConnectionId]) -> Result<Vec<HeldSession>, ArchiveError> {
         self.lookup.finished(self.store, self.state, ids)
     }

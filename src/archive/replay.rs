@@ -55,9 +55,6 @@ pub struct ReplayFiles {
 
 impl ReplayFiles {
     /// Lists snapshots before ledgers: a writer creates its first snapshot after its first line.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub fn list(store: &dyn Store, key: &TeamKey) -> Result<Self, StoreError> {
         let snapshots = snapshot::listed(store, key)?;
         Ok(Self { snapshots, ledger: ledger_files(store, key)? })

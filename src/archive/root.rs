@@ -180,9 +180,6 @@ impl Archive {
     }
 
     /// Opens a team for reading, in its current state.
-    ///
-    /// # Errors
-    /// When the store fails, or the ledger is invalid.
     pub fn read(&self, team: &TeamId) -> Result<TeamReader, ArchiveError> {
         let replay = replay_for_reading(self.store.as_ref(), &self.id, team)?;
         Ok(TeamReader::new(Arc::clone(&self.store), replay.state, replay.snapshot))
@@ -190,9 +187,6 @@ impl Archive {
 
     /// Opens the teams that `keeps` accepts, in the order of their paths, as they were when the ledgers were listed. Lists them once,
     /// and reads several teams in parallel.
-    ///
-    /// # Errors
-    /// As [`Archive::read`].
     pub fn read_each(
         &self,
         keeps: &dyn Fn(&TeamId) -> bool,
@@ -214,9 +208,6 @@ impl Archive {
     }
 
     /// The end of the team's ledger. Opens no file.
-    ///
-    /// # Errors
-    /// When the store cannot list.
     pub fn extent(&self, team: &TeamId) -> Result<LedgerExtent, ArchiveError> {
         let files = ledger_files(self.store.as_ref(), &TeamKey::of(team))?;
         Ok(LedgerExtent { files: files.len() as u64, bytes: files.iter().map(|(_, bytes)| bytes).sum() })

@@ -38,9 +38,6 @@ impl Stage<'_> {
     }
 
     /// Writes one file, makes it durable, reads it back, and returns its ledger entry.
-    ///
-    /// # Errors
-    /// When the store fails, an input cannot be read, or the file holds other rows than intended.
     fn write(self, file: PlannedFile, nonce: Nonce) -> Result<FileEntry, ArchiveError> {
         let (dataset, role, start, rows) = (file.dataset(), file.role, file.start, file.rows());
         let name =

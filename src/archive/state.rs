@@ -124,9 +124,6 @@ impl TeamState {
     }
 
     /// Applies a ledger line, or returns the broken rule and changes nothing.
-    ///
-    /// # Errors
-    /// When the line is not the next one of this team's chain, or its body breaks a rule.
     pub fn try_follow(&mut self, line: LedgerLine, hash: Digest) -> Result<(), StateError> {
         self.check_link(&line)?;
         self.check_expiry_times(&line)?;
@@ -144,9 +141,6 @@ impl TeamState {
     }
 
     /// Checks that `line` is the next one of this chain.
-    ///
-    /// # Errors
-    /// See [`StateError`].
     pub fn check_link(&self, line: &LedgerLine) -> Result<(), StateError> {
         self.broken_links(line).next().map_or(Ok(()), Err)
     }
@@ -168,9 +162,6 @@ impl TeamState {
     }
 
     /// Checks a whole body against the rules of [`StateError`].
-    ///
-    /// # Errors
-    /// See [`StateError`].
     pub fn check(&self, body: &Body) -> Result<(), StateError> {
         let changed = self.check_windows(body)?;
         self.check_files(body)?;

@@ -41,9 +41,6 @@ pub struct ObsoleteFiles {
 impl Archive {
     /// The files that [`TeamWriter::vacuum`] would remove now, and those that it would keep. Lists the files before it reads the
     /// ledger, so that a file that a commit names meanwhile counts as named.
-    ///
-    /// # Errors
-    /// When the store fails, or the ledger is invalid.
     pub fn obsolete_files(&self, team: &TeamId) -> Result<ObsoleteFiles, ArchiveError> {
         let (key, store) = (TeamKey::of(team), self.store().as_ref());
         let grace = match planted::is(Bug::VacuumWithoutGrace) {

@@ -65,9 +65,6 @@ impl PendingOrder {
     }
 
     /// Writes the scratch file.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub fn save(&self, store: &dyn Store) -> Result<(), ArchiveError> {
         let mut bytes = serde_json::to_vec(self).expect("BUG: an order has no map with odd keys");
         bytes.push(b'\n');
@@ -75,9 +72,6 @@ impl PendingOrder {
     }
 
     /// Destroys the key.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub fn destroy(&self, store: &dyn Store) -> Result<Vec<Unerased>, ArchiveError> {
         Ok(store.erase_all(&[&order_path(&self.order)])?)
     }
@@ -103,9 +97,6 @@ impl Archive {
     }
 
     /// The orders that began and are not done.
-    ///
-    /// # Errors
-    /// When the store fails, or a scratch file is not valid.
     pub fn pending_orders(&self) -> Result<Vec<PendingOrder>, ArchiveError> {
         let store = self.store().as_ref();
         let listed = store.list(SCRATCH)?.into_iter().filter(|entry| is_order(&entry.path));

@@ -88,9 +88,6 @@ pub(super) fn part_of(
 
 impl TeamReader {
     /// The rows that hold the subject of an order, file by file, and the number of all rows.
-    ///
-    /// # Errors
-    /// When a file cannot be read.
     pub fn rows_of_subject(&self, order: &Order) -> Result<(Vec<FoundRow>, u64), ArchiveError> {
         let (store, state) = (self.store(), self.state());
         let eraser = Eraser::new(order, Salt([0; 32]));
@@ -106,9 +103,6 @@ impl TeamReader {
     }
 
     /// The number of unnamed files that hold the subject of an order or cannot be searched, and the foreign entries.
-    ///
-    /// # Errors
-    /// When the store fails, or the ledger is invalid.
     pub fn unnamed_files_of_subject(&self, order: &Order) -> Result<(usize, Vec<Unerased>), ArchiveError> {
         let (store, state) = (self.store(), self.state());
         let eraser = Eraser::new(order, Salt([0; 32]));
@@ -121,9 +115,6 @@ impl TeamReader {
     }
 
     /// Whether the ledger records an order of this name for another subject.
-    ///
-    /// # Errors
-    /// When the key of the ledger's digests is lost.
     pub fn order_is_of_another(&self, order: &str, subject: &Subject) -> Result<bool, ArchiveError> {
         let state = self.state();
         let mut held = state.erased.iter().filter(|(_, record)| record.order == order).peekable();

@@ -56,9 +56,6 @@ impl ConnectionColumns {
     }
 
     /// The events of a batch whose time is in `range`.
-    ///
-    /// # Errors
-    /// A sentence that names a missing column, a wrong type, or an invalid revision.
     pub fn of(team: &TeamId, batch: &RecordBatch, range: Range) -> Result<Self, String> {
         let column = |name: &str| {
             batch.column_by_name(name).map(AsRef::as_ref).ok_or_else(|| format!("column {name} is missing"))

@@ -16,8 +16,6 @@ pub struct Order {
 }
 
 impl Order {
-    /// # Errors
-    /// A sentence that names a missing column or a wrong type.
     pub fn of(batch: &RecordBatch) -> Result<Self, String> {
         let text = |name: &str| {
             let found = batch.column_by_name(name).and_then(|c| c.as_string_opt::<i32>()).cloned();

@@ -92,9 +92,6 @@ impl TableReader {
     }
 
     /// Everything that `parse` makes of the batches.
-    ///
-    /// # Errors
-    /// When the file cannot be read or parsed.
     pub fn rows<T>(self, parse: impl Fn(&RecordBatch) -> Result<Vec<T>, String>) -> Result<Vec<T>, ArchiveError> {
         let path = self.path.clone();
         let mut rows = Vec::new();

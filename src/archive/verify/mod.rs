@@ -27,9 +27,6 @@ use signatures::Days;
 const ATTEMPTS_MAX: usize = 3;
 
 /// Verifies an archive. The report lists all damage; nothing is changed.
-///
-/// # Errors
-/// When the archive cannot be listed.
 pub fn verify(store: &dyn Store, options: &VerifyOptions) -> Result<VerifyReport, ArchiveError> {
     store.forget();
     for _ in 1..ATTEMPTS_MAX {

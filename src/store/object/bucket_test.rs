@@ -46,9 +46,6 @@ impl fmt::Display for BucketTest {
 }
 
 /// Like [`test_store`], for the bucket at a location; `is_ledger`: it holds a ledger apart from its data.
-///
-/// # Errors
-/// As [`ObjectStore::open`] and [`test_store`].
 pub fn test_bucket(
     location: &BucketLocation,
     is_ledger: bool,

@@ -80,18 +80,12 @@ impl fmt::Debug for ObjectStore {
 
 impl ObjectStore {
     /// The archive at `location`, with credentials from the environment. Sends no request.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`] when the environment's settings are invalid.
     pub fn open(location: &BucketLocation) -> Result<Self, StoreError> {
         let settings = access::environment(location.scheme());
         Self::open_with(location, &settings.map_err(|e| StoreError::io(Verb::Open, &location.to_string(), e))?)
     }
 
     /// Like [`ObjectStore::open`], for a ledger apart from its data, which the bucket may lock.
-    ///
-    /// # Errors
-    /// As [`ObjectStore::open`].
     pub fn open_ledger(location: &BucketLocation) -> Result<Self, StoreError> {
         let settings = access::environment(location.scheme());
         let mut settings = settings.map_err(|e| StoreError::io(Verb::Open, &location.to_string(), e))?;
@@ -102,9 +96,6 @@ impl ObjectStore {
     }
 
     /// Like [`ObjectStore::open`], with `settings` instead of the environment.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`] when the settings are invalid.
     pub fn open_with(location: &BucketLocation, settings: &[(String, String)]) -> Result<Self, StoreError> {
         Ok(Self::over(Bucket::open(location, settings, access::patient())?))
     }

@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use crate::model::path::{ArchivePath, day_start, ledger_of, lock_of};
+use crate::model::path::{ledger_of, lock_of};
 use crate::model::{Dataset, Instant, LedgerSeq, TeamId, TeamKey};
 use crate::planted::{self, Bug};
 use crate::store::{Guard, Store, StoreError, Tail};
@@ -16,14 +16,13 @@ use crate::store::{Guard, Store, StoreError, Tail};
 use super::draft_digest::draft_digest;
 use super::draft_rows::{NewWindows, new_windows};
 use super::heads::{HeadsWriter, heads_of};
-use super::ledger::LINE_BYTES_MAX;
-use super::ledger::{KIND_COMMIT, LINE_VERSION, LedgerLine};
-use super::ledger_files::LedgerEnd;
+use super::ledger::{KIND_COMMIT, LINE_BYTES_MAX, LINE_VERSION, LedgerLine, day_of_line};
+use super::ledger_files::{LedgerEnd, ledger_path};
 use super::manifest::read_manifest;
 use super::plan::{expired_paths, plan, released};
 use super::planned_file::PlannedFile;
 use super::reader::TeamRows;
-use super::replay::{Replay, ReplayFiles, replay_for_writing};
+use super::replay::{Replay, ReplayFiles};
 use super::salts::Salts;
 use super::sessions::Lookup;
 use super::snapshot;
@@ -81,9 +80,9 @@ impl TeamWriter {
             StoreError::Locked { .. } => ArchiveError::Locked { team: team.clone() },
             other => other.into(),
         })?;
-        let files = ReplayFiles::list(store, &key)?;
+        let files = ReplayFiles::list(store, id, team)?;
         let snapshot = snapshot::newest(&files.snapshots);
-        let replay = replay_for_writing(store, &files, id, team)?;
+        let replay = files.replay_for_writing()?;
         if replay.state.seq.0 == 0 {
             if snapshot.0 > 0 {
                 return Err(ArchiveError::LedgerLost { path: ledger_of(&key), line: snapshot });
@@ -179,7 +178,7 @@ impl TeamWriter {
         let signer = self.archive.signer();
         if self.heads.as_ref().map(HeadsWriter::key) != signer.as_ref().map(|signer| signer.key.public()) {
             let (store, id, team) = (self.store(), &self.state.archive_id, &self.state.team_id);
-            let replay = replay_for_writing(store, &ReplayFiles::list(store, &self.key)?, id, team)?;
+            let replay = ReplayFiles::list(store, id, team)?.replay_for_writing()?;
             self.heads = heads_of(store, signer, id, team, &replay)?;
         }
         Ok(())
@@ -257,10 +256,9 @@ impl TeamWriter {
         if bytes.len() > LINE_BYTES_MAX {
             return Err(ArchiveError::LineTooLong { team: self.state.team_id.clone(), bytes: bytes.len() });
         }
-        // A clock that was set back does not change the order of the ledger.
-        let day = self.end.day.map_or(day_start(now), |held| held.max(day_start(now)));
+        let day = day_of_line(now, self.end.day);
         let keep = if self.end.day == Some(day) { self.end.len } else { 0 };
-        let path = ArchivePath::Ledger { team: self.key.clone(), day }.to_string();
+        let path = ledger_path(&self.key, day);
         let keep = match planted::is(Bug::AppendUnfenced) {
             true => self.store().read(&path).map_or(0, |held| held.size()),
             false => keep,
@@ -294,7 +292,7 @@ impl TeamWriter {
     /// Before a commit begins a new day's file, checks that the last day's file still ends where this writer read it to end.
     fn check_end(&self, day: Instant) -> Result<(), StoreError> {
         let Some(last) = self.end.day.filter(|last| *last < day) else { return Ok(()) };
-        let path = ArchivePath::Ledger { team: self.key.clone(), day: last }.to_string();
+        let path = ledger_path(&self.key, last);
         let found = self.store().read(&path)?.size();
         match found == self.end.len {
             true => Ok(()),
@@ -322,9 +320,8 @@ impl TeamWriter {
 /// Cuts a torn line off the end of a ledger, and syncs the last line: the earlier writer can have died between write and sync.
 /// Idempotent.
 pub(super) fn recover(store: &dyn Store, key: &TeamKey, replay: &Replay) -> Result<(), StoreError> {
-    let ledger = |day| ArchivePath::Ledger { team: key.clone(), day }.to_string();
     if !planted::is(Bug::TornLineKept) {
-        replay.end.cut(store, ledger)?;
+        replay.end.cut(store, |day| ledger_path(key, day))?;
         if replay.end.torn > 0 {
             tracing::warn!(team = %replay.state.team_id, bytes = replay.end.torn, "dropped an unfinished ledger line");
         }
@@ -333,7 +330,7 @@ pub(super) fn recover(store: &dyn Store, key: &TeamKey, replay: &Replay) -> Resu
         // A writer syncs a line before it begins a later file.
         Some(last) if replay.end.day == Some(last.day) => {
             let torn = if last.is_unended { last.bytes.len() as u64 - 1 } else { 0 };
-            store.append(&ledger(last.day), Tail { keep: last.offset, torn }, &last.bytes)
+            store.append(&ledger_path(key, last.day), Tail { keep: last.offset, torn }, &last.bytes)
         }
         _ => Ok(()),
     }

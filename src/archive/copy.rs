@@ -15,7 +15,7 @@ use crate::store::{Listed, Store, StoreError, Tail, Verb, get, if_there, put};
 use super::checked::copy_checked;
 use super::commit::{COMMIT_AGE_MAX, recover};
 use super::heads::{self, HeadLine, heads_days};
-use super::ledger_files::ledger_days;
+use super::ledger_files::{ledger_days, ledger_path};
 use super::replay::{Replay, replay};
 use super::text_lines::{TextLine, TextLines};
 use super::vacuum::vacuum;
@@ -179,7 +179,7 @@ impl Copy {
         self.salts(key, source)?;
         let (mut seq, mut appended) = (LedgerSeq(0), 0);
         for day in ledger_days(self.from.store().as_ref(), key)? {
-            let path = ArchivePath::Ledger { team: key.clone(), day }.to_string();
+            let path = ledger_path(key, day);
             for TextLine { offset: keep, text, .. } in self.lines(&path)? {
                 seq = seq.next();
                 if seq > last {
@@ -197,8 +197,7 @@ impl Copy {
 
     /// The lines of a file. The last one can be torn.
     fn lines(&self, path: &str) -> Result<Vec<TextLine>, ArchiveError> {
-        let lines = TextLines::new(self.from.store().read(path)?, 0).zip(1..);
-        lines.map(|(line, number)| line.map_err(|fault| fault.at(path, number))).collect()
+        TextLines::new(path, self.from.store().read(path)?, 0).collect()
     }
 
     /// Copies the signatures up to a line, from where the target's end. A power loss can have torn its last one.

@@ -255,8 +255,8 @@ pub(super) fn recover(store: &dyn Store, key: &TeamKey) -> Result<(Option<HeadLi
         let blob = store.read(&path)?;
         let size = blob.size();
         let (mut before, mut last, mut number) = (None, None, 0);
-        for line in TextLines::new(blob, 0) {
-            let line = line.map_err(|fault| fault.at(&path, number + 1))?;
+        for line in TextLines::new(&path, blob, 0) {
+            let line = line?;
             if line.has_newline {
                 (before, last, number) = (last, Some(line), number + 1);
             }

@@ -15,7 +15,7 @@ use super::erase::is_order;
 use super::ledger::LedgerLine;
 use super::ledger_files::{ledger_days, lines_of};
 use super::published::PublishedTables;
-use super::replay::{replay, replay_for_reading};
+use super::replay::{ReplayFiles, replay};
 use super::{Archive, ArchiveError, Body, TeamState, TeamWriter};
 
 /// A file that no line names now.
@@ -52,7 +52,7 @@ impl Archive {
         let whole = || replay(store, self.id(), team).map(|replay| replay.state);
         let early = planted::is(Bug::VacuumReadsFirst).then(whole).transpose()?;
         let (mut unnamed, foreign) = files_of(store, &key)?;
-        let known = || replay_for_reading(store, self.id(), team).map(|replay| replay.state);
+        let known = || ReplayFiles::list(store, self.id(), team)?.replay_for_reading().map(|replay| replay.state);
         retain_unnamed(&mut unnamed, &early.clone().map_or_else(known, Ok)?);
         let recent = paths_within(store, &key, since, |body| body.removes)?;
         let is_recent = |entry: &Listed| entry.modified >= since || recent.contains(&entry.path);

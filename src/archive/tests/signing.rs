@@ -4,7 +4,7 @@ use crate::model::TeamKey;
 use crate::store::{Fault, FaultyStore, MemoryStore};
 
 use super::super::heads::heads_of;
-use super::super::replay::{ReplayFiles, replay_for_writing};
+use super::super::replay::ReplayFiles;
 use super::super::{
     FaultCode, Head, KnownHead, PublicKey, SecretKey, Signer, Verdict, VerifyOptions, VerifyReport, verify,
 };
@@ -168,8 +168,7 @@ fn a_line_that_another_writer_signs_meanwhile_is_no_damage() {
     let disk = MemoryStore::new();
     let store = without_locks(&disk);
     steps(&store, 0..2, Some(signer(1)));
-    let files = ReplayFiles::list(store.as_ref(), &TeamKey::of(&team())).unwrap();
-    let replay = replay_for_writing(store.as_ref(), &files, "archive-1", &team()).unwrap();
+    let replay = ReplayFiles::list(store.as_ref(), "archive-1", &team()).unwrap().replay_for_writing().unwrap();
     steps(&store, 2..3, Some(signer(1)));
     let signatures = || store.read("ledger/team=acme/2026-11-20.heads").unwrap().to_bytes().unwrap();
     let before = signatures();

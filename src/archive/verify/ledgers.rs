@@ -14,7 +14,7 @@ use super::super::snapshot;
 use super::super::state::TeamState;
 use super::super::state_error::StateError;
 use super::expectations::Expectations;
-use super::signatures::{Days, Signable, Signatures, lines_of_day};
+use super::signatures::{Days, Signable, Signatures, lines_of_day, reason_of};
 use super::{Anchored, FaultCode, TeamReport, VerifyReport};
 
 /// The allowed difference between the clocks of two machines.
@@ -129,7 +129,7 @@ impl Walker<'_> {
     fn file(&mut self, store: &dyn Store, file: &Listed, is_last: bool) {
         let lines = match lines_of_day(store, file, self.report) {
             Ok(lines) => lines,
-            Err(reason) => return self.unreadable(&file.path, &reason),
+            Err(error) => return self.unreadable(&file.path, &error.to_string()),
         };
         let Some(ArchivePath::Ledger { day, .. }) = ArchivePath::parse(&file.path) else { return };
         self.modified = file.modified;
@@ -137,7 +137,7 @@ impl Walker<'_> {
             let object = format!("{}:{number}", file.path);
             let line = match line {
                 Ok(line) => line,
-                Err(fault) => return self.unreadable(&object, &fault.to_string()),
+                Err(error) => return self.unreadable(&object, &reason_of(error)),
             };
             match LedgerText::of(&line, is_last) {
                 LedgerText::Line(line, hash) => self.line(&object, day, line, hash),

@@ -15,7 +15,8 @@ use crate::store::Store;
 use super::sessions::{HeldSession, Lookup};
 use super::state::TeamState;
 use super::table::{
-    ConnectionColumns, Selection, TableReader, by_parts, column, event_rows, inventory_rows, reject_rows, schema_of,
+    ConnectionColumns, Selection, TableReader, by_parts, column, column_of, event_rows, inventory_rows, reject_rows,
+    schema_of, text_at,
 };
 use super::{ArchiveError, FileEntry};
 
@@ -201,7 +202,7 @@ impl<'a> TeamRows<'a> {
                 let times = column_of::<Int64Array>(batch, column::EVENT_TIME_NS)?.values();
                 let texts = column_of::<StringArray>(batch, name)?;
                 let rows = (0..batch.num_rows()).filter(|at| range.owns(Instant::from_nanos(times[*at])));
-                let distinct: BTreeSet<_> = rows.map(|at| texts.is_valid(at).then(|| texts.value(at))).collect();
+                let distinct: BTreeSet<_> = rows.map(|at| text_at(texts, at)).collect();
                 Ok(distinct.into_iter().map(|text| text.map(str::to_owned)).collect())
             })?;
             found.extend(texts);
@@ -263,7 +264,7 @@ fn identities(batch: &RecordBatch, range: Range) -> Result<Vec<StoredEvent>, Str
     let revisions = column_of::<Int32Array>(batch, column::REVISION)?;
     let identity = |at: usize| {
         let has_text = raw.is_valid(at);
-        let original: Option<Digest> = originals.is_valid(at).then(|| originals.value(at).parse().ok()).flatten();
+        let original: Option<Digest> = text_at(originals, at).and_then(|digest| digest.parse().ok());
         StoredEvent {
             event_id: ids.value(at).into(),
             digest: match original {
@@ -278,9 +279,4 @@ fn identities(batch: &RecordBatch, range: Range) -> Result<Vec<StoredEvent>, Str
     };
     let rows = (0..batch.num_rows()).filter(|at| range.owns(Instant::from_nanos(times.value(*at))));
     Ok(rows.map(identity).collect())
-}
-
-fn column_of<'a, A: Array + 'static>(batch: &'a RecordBatch, name: &str) -> Result<&'a A, String> {
-    let column = batch.column_by_name(name).and_then(|column| column.as_any().downcast_ref());
-    column.ok_or_else(|| format!("column {name} is missing, or has a wrong type"))
 }

@@ -1,13 +1,13 @@
 //! Finds the rows that hold the subject.
 
 use crate::store::{Store, Unerased};
-use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::array::{Array, RecordBatch, StringArray};
 
 use crate::model::path::{DataPath, SCRATCH};
 use crate::model::{Dataset, Digest, Instant};
 
 use super::super::salts::{Salt, Salts};
-use super::super::table::{RowsDigest, Selection, TableReader, column, digest_rows, times_of};
+use super::super::table::{RowsDigest, Selection, TableReader, column, column_of, digest_rows, times_of};
 use super::super::vacuum::unnamed;
 use super::super::{ArchiveError, FileEntry, TeamReader};
 use super::eraser::{Changed, Eraser};
@@ -141,9 +141,7 @@ fn found_rows(dataset: Dataset, rows: &RecordBatch) -> Result<Vec<FoundRow>, Str
         Dataset::Inventory(part) => part.keys(),
         _ => &[column::EVENT_ID],
     };
-    let text = |name: &&str| rows.column_by_name(name).and_then(|c| c.as_string_opt::<i32>());
-    let ids = names.iter().map(|name| text(name).ok_or_else(|| format!("no column {name}, or it is not text")));
-    let ids = ids.collect::<Result<Vec<_>, _>>()?;
+    let ids = names.iter().map(|name| column_of::<StringArray>(rows, name)).collect::<Result<Vec<_>, _>>()?;
     let row = |at: usize| FoundRow {
         dataset,
         time: times.is_valid(at).then(|| Instant::from_nanos(times.value(at))),

@@ -12,7 +12,7 @@ use crate::store::Store;
 
 use super::super::{ArchiveError, FileEntry};
 use super::order::Order;
-use super::{BATCH_BYTES_MAX, BATCH_ROWS_MAX, Selection, TableReader, column};
+use super::{BATCH_BYTES_MAX, BATCH_ROWS_MAX, Selection, TableReader, column, column_of};
 
 /// One sorted input.
 pub enum MergeInput {
@@ -230,8 +230,7 @@ fn without(batch: RecordBatch, dropped: &ConnectionIds) -> Result<RecordBatch, A
     if dropped.is_empty() {
         return Ok(batch);
     }
-    let ids = batch.column_by_name(column::CONNECTION_ID).and_then(|c| c.as_string_opt::<i32>());
-    let ids = ids.ok_or_else(|| bad("the connection ids are not text".to_owned()))?;
+    let ids: &StringArray = column_of(&batch, column::CONNECTION_ID).map_err(bad)?;
     let kept: BooleanArray = (0..ids.len()).map(|at| Some(!dropped.contains(ids.value(at)))).collect();
     filter_record_batch(&batch, &kept).map_err(|e| bad(e.to_string()))
 }

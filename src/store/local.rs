@@ -93,7 +93,7 @@ impl LocalStore {
             if prefix == SCRATCH && irregular.is_none() && is_locked(&entry.path()) {
                 continue;
             }
-            found.push(Listed { path, bytes: meta.len(), modified: modified(&meta), tag: None, irregular });
+            found.push(Listed { irregular, ..Listed::new(path, meta.len(), modified(&meta)) });
         }
         Ok(())
     }
@@ -104,7 +104,7 @@ impl LocalStore {
             match fs::symlink_metadata(self.full(&path[..at])) {
                 Ok(meta) if meta.is_symlink() => {
                     let what = format!("its parent {} is a symbolic link", &path[..at]);
-                    return Err(StoreError::Irregular { path: path.to_owned(), what });
+                    return Err(StoreError::irregular(path, what));
                 }
                 Ok(_) => {}
                 // The operation creates a missing directory, or reports it.
@@ -175,7 +175,7 @@ impl Store for LocalStore {
     fn read(&self, path: &str) -> Result<Blob, StoreError> {
         self.refuse_links(Verb::Read, path)?;
         let found = |e: io::Error| match e.kind() {
-            ErrorKind::NotFound | ErrorKind::NotADirectory => StoreError::NotFound { path: path.to_owned() },
+            ErrorKind::NotFound | ErrorKind::NotADirectory => StoreError::not_found(path),
             _ => irregular(path, &e).unwrap_or_else(|| StoreError::io(Verb::Read, path, e)),
         };
         let file = files::open(&self.full(path), Links::Refuse).map_err(found)?;
@@ -287,8 +287,6 @@ impl Store for LocalStore {
 
 struct LocalGuard(File);
 
-impl Guard for LocalGuard {}
-
 impl Drop for LocalGuard {
     /// Unlock explicitly. Closing is not enough: a child process between fork and exec still has the file open.
     fn drop(&mut self) {
@@ -373,8 +371,7 @@ fn holds(file: &File, at: u64, bytes: &[u8]) -> bool {
 
 /// The error for a path that is no plain file.
 fn irregular(path: &str, error: &io::Error) -> Option<StoreError> {
-    let what = Irregular::in_error(error)?.to_string();
-    Some(StoreError::Irregular { path: path.to_owned(), what })
+    Some(StoreError::irregular(path, Irregular::in_error(error)?.to_string()))
 }
 
 /// Why a directory entry is not a trustworthy plain file, if so.

@@ -77,20 +77,15 @@ impl Store for MemoryStore {
 
     fn read(&self, path: &str) -> Result<Blob, StoreError> {
         let found = self.inner.lock().files.get(path).map(|file| file.content.clone());
-        found.map(Blob::Bytes).ok_or_else(|| StoreError::NotFound { path: path.to_owned() })
+        found.map(Blob::Bytes).ok_or_else(|| StoreError::not_found(path))
     }
 
     fn list(&self, directory: &str) -> Result<Vec<Listed>, StoreError> {
         let prefix = if directory.is_empty() { String::new() } else { format!("{directory}/") };
         let inner = self.inner.lock();
         let under = inner.files.range(prefix.clone()..).take_while(|(path, _)| path.starts_with(&prefix));
-        let entry = |(path, file): (&String, &MemoryFile)| Listed {
-            path: path.clone(),
-            bytes: file.content.len() as u64,
-            modified: file.modified,
-            tag: None,
-            irregular: None,
-        };
+        let entry =
+            |(path, file): (&String, &MemoryFile)| Listed::new(path.clone(), file.content.len() as u64, file.modified);
         Ok(under.map(entry).collect())
     }
 

@@ -13,12 +13,12 @@ mod memory;
 mod object;
 mod split;
 
-use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use strum::Display;
 use thiserror::Error;
 
 use crate::model::{ArchivePlace, BucketLocation, Instant, Location};
@@ -223,8 +223,10 @@ fn open_with(place: &ArchivePlace, kept: Option<&Path>) -> Result<Arc<dyn Store>
     Ok(Arc::new(SplitStore::new(data, open(ledger, ObjectStore::open_ledger)?)))
 }
 
-/// A held lock.
+/// A held lock, which its drop releases.
 pub trait Guard: Send + Sync {}
+
+impl<T: Send + Sync> Guard for T {}
 
 /// The known end of a file before an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -248,7 +250,15 @@ pub struct Listed {
     pub irregular: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+impl Listed {
+    /// A plain file without a tag.
+    pub fn new(path: String, bytes: u64, modified: Instant) -> Self {
+        Self { path, bytes, modified, tag: None, irregular: None }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display)]
+#[strum(serialize_all = "lowercase")]
 pub enum Verb {
     Open,
     Create,
@@ -257,26 +267,11 @@ pub enum Verb {
     Read,
     List,
     Remove,
+    #[strum(to_string = "append to")]
     Append,
     Lock,
+    #[strum(to_string = "read the clock of")]
     Clock,
-}
-
-impl fmt::Display for Verb {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Verb::Open => "open",
-            Verb::Create => "create",
-            Verb::Write => "write",
-            Verb::Sync => "sync",
-            Verb::Read => "read",
-            Verb::List => "list",
-            Verb::Remove => "remove",
-            Verb::Append => "append to",
-            Verb::Lock => "lock",
-            Verb::Clock => "read the clock of",
-        })
-    }
 }
 
 #[derive(Debug, Error)]
@@ -308,6 +303,14 @@ pub enum StoreError {
 impl StoreError {
     pub(crate) fn io(verb: Verb, path: &str, source: io::Error) -> Self {
         StoreError::Io { verb, path: path.to_owned(), source, undone: false }
+    }
+
+    fn irregular(path: &str, what: impl Into<String>) -> Self {
+        StoreError::Irregular { path: path.to_owned(), what: what.into() }
+    }
+
+    fn not_found(path: &str) -> Self {
+        StoreError::NotFound { path: path.to_owned() }
     }
 
     /// Whether the failed operation is known to have changed nothing.

@@ -158,8 +158,13 @@ impl Bucket {
         Ok(fetched.map(|all| all.into_iter().map(|(_, content)| content).collect()))
     }
 
+    /// Like [`Bucket::get_all_listed`], for one object.
+    pub(super) fn get_listed(&self, object: &Listed) -> Result<Option<Bytes>, StoreError> {
+        Ok(self.get_all_listed(&[object])?.and_then(|mut all| all.pop()))
+    }
+
     /// Like [`Bucket::get_all`], for objects that a list has just shown. Fetches only those that this machine does not keep.
-    pub(super) fn get_listed(&self, objects: &[&Listed]) -> Result<Option<Vec<Bytes>>, StoreError> {
+    pub(super) fn get_all_listed(&self, objects: &[&Listed]) -> Result<Option<Vec<Bytes>>, StoreError> {
         let kept = self.kept_objects();
         let mut contents: Vec<Option<Bytes>> = objects.iter().map(|object| kept.as_ref()?.get(object)).collect();
         let lacking: Vec<usize> = (0..objects.len()).filter(|at| contents[*at].is_none()).collect();
@@ -272,9 +277,8 @@ impl Bucket {
 
     fn object(&self, meta: ObjectMeta) -> Option<Listed> {
         let nanos = meta.last_modified.timestamp_nanos_opt().unwrap_or(0);
-        let (path, modified) = (self.path(&meta.location)?, Instant::from_nanos(nanos));
         let tag = meta.e_tag.as_deref().map(plain_tag);
-        Some(Listed { path, bytes: meta.size, modified, tag, irregular: None })
+        Some(Listed { tag, ..Listed::new(self.path(&meta.location)?, meta.size, Instant::from_nanos(nanos)) })
     }
 
     /// A key's path within the archive.

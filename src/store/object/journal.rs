@@ -16,7 +16,7 @@ use super::super::{Blob, Listed, StoreError, Tail};
 use super::bucket::{Bucket, Created};
 use super::kept_objects::KEPT_OBJECT_BYTES_MAX;
 use super::names::{self, Extension, LedgerFile};
-use super::object_end::{irregular, last_number, missing};
+use super::object_end::{last_number, missing};
 
 /// A reader that has more parts looks for a newer copy.
 const PARTS_MAX: usize = 400;
@@ -119,10 +119,7 @@ impl Journal {
             let newest = days.entry(part.day).or_insert(part.modified);
             *newest = part.modified.max(*newest);
         }
-        let listed = |(day, modified)| {
-            let (path, bytes) = (self.file_path(day), self.length(day));
-            Listed { path, bytes, modified, tag: None, irregular: None }
-        };
+        let listed = |(day, modified)| Listed::new(self.file_path(day), self.length(day), modified);
         days.into_iter().map(listed).collect()
     }
 
@@ -181,10 +178,11 @@ impl Journal {
             }
         }
         let all: Vec<&Listed> = objects.iter().map(|(_, object)| object).collect();
-        let Some(contents) = bucket.get_listed(&all)? else { return Err(missing(&all[0].path, "the list")) };
+        let Some(contents) = bucket.get_all_listed(&all)? else { return Err(missing(&all[0].path, "the list")) };
         let (mut newest, mut parts) = (self.newest(), Vec::new());
         for ((number, Listed { path, modified, .. }), content) in objects.into_iter().zip(contents) {
-            let day = day_of(&content, newest).ok_or_else(|| irregular(&path, "its content names no day"))?;
+            let day =
+                day_of(&content, newest).ok_or_else(|| StoreError::irregular(&path, "its content names no day"))?;
             let bytes = content.len() as u64;
             parts.push(Part { number, day, appends: 1, bytes, modified, content: Some(content) });
             newest = Some(day);
@@ -232,7 +230,10 @@ impl Journal {
             }
             self.forget();
         }
-        Err(irregular(&self.file_path(day), "another process replaces it faster than this process reads it"))
+        Err(StoreError::irregular(
+            &self.file_path(day),
+            "another process replaces it faster than this process reads it",
+        ))
     }
 
     /// `None` if an object of the cached state no longer exists.
@@ -240,7 +241,7 @@ impl Journal {
         if !self.parts.iter().any(|part| part.day == day) {
             let file = self.files.get(&day).filter(|_| bucket.keeps_objects());
             return match file.filter(|file| file.bytes <= KEPT_OBJECT_BYTES_MAX) {
-                Some(file) => Ok(bucket.get_listed(&[file])?.and_then(|mut all| all.pop()).map(Blob::Bytes)),
+                Some(file) => Ok(bucket.get_listed(file)?.map(Blob::Bytes)),
                 None => bucket.read(&self.file_path(day)),
             };
         }
@@ -286,7 +287,7 @@ impl Journal {
             is_fresh = true;
         }
         if self.extension == Extension::Lines && day_of(bytes, self.newest()) != Some(day) {
-            return Err(irregular(&self.file_path(day), "refuses a line of another day"));
+            return Err(StoreError::irregular(&self.file_path(day), "refuses a line of another day"));
         }
         let is_counted = |of: Instant| self.extension == Extension::Lines || of == day;
         let number = 1 + self.end.filter(|(of, _)| is_counted(*of)).map_or(0, |(_, number)| number);

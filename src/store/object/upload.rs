@@ -59,7 +59,7 @@ impl FileWriter for Upload {
             (if is_once { store.create_new(path, &content) } else { bucket.put(path, content.into()) })?;
         }
         if let Some(day) = LedgerFile::parse(path) {
-            store.journal(day.directory, day.extension).lock().forget();
+            store.journal(day).lock().forget();
         }
         Ok(())
     }

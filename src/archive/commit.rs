@@ -20,13 +20,12 @@ use super::ledger::{KIND_COMMIT, LINE_BYTES_MAX, LINE_VERSION, LedgerLine, day_o
 use super::ledger_files::{LedgerEnd, ledger_path};
 use super::manifest::read_manifest;
 use super::plan::{expired_paths, plan, released};
-use super::planned_file::PlannedFile;
 use super::reader::TeamRows;
 use super::replay::{Replay, ReplayFiles};
 use super::salts::Salts;
 use super::sessions::Lookup;
 use super::snapshot;
-use super::stage::Stage;
+use super::stage::write_all;
 use super::state::TeamState;
 use super::{Archive, ArchiveError, Body, Draft, FileEntry, Finding, FindingKind};
 
@@ -207,14 +206,13 @@ impl TeamWriter {
             expired: draft.expire,
             ..Body::default()
         };
-        body.removes.extend(planned.iter().flat_map(PlannedFile::inputs).map(|file| file.path.clone()));
+        body.removes.extend(planned.iter().flat_map(|file| &file.inputs).map(|file| file.path.clone()));
         if draft.sessions.is_some_and(|sessions| sessions.is_anew) {
             body.removes.extend(self.state.files_of(Dataset::Sessions).map(|file| file.path.clone()));
         }
         body.removes.sort();
         planned.retain(|file| file.rows() > 0);
-        let stage = Stage { store: self.store(), key: &self.key, salts: &self.salts };
-        body.adds = stage.write_all(planned)?;
+        body.adds = write_all(self.store(), &self.salts, planned)?;
         Ok(body)
     }
 

@@ -9,8 +9,8 @@ use super::super::planned_file::{PlannedFile, PlannedRows};
 use super::super::rows_sum::RowsSum;
 use super::super::salts::Salts;
 use super::super::state::TeamState;
-use super::super::{FileEntry, SessionsDraft, SessionsRecord};
-use super::new_file::SessionsChange;
+use super::super::{Draft, FileEntry, SessionsRecord};
+use super::new_file::merged_rows;
 use super::partition::{JoinedYears, LARGE_ROWS, SMALL_ROWS, SessionPartition, is_joined};
 
 #[derive(Default)]
@@ -27,28 +27,18 @@ impl<'a> Changes<'a> {
     }
 }
 
-/// Changes of session files other than replaced rows.
-#[derive(Clone, Copy)]
-pub struct FileChanges<'a> {
-    /// Years whose files are joined into one.
-    pub joining: &'a [Range],
-    /// Months that the same commit seals.
-    pub sealing: &'a BTreeSet<(Stream, Instant)>,
-    /// Files that expire with months.
-    pub gone: &'a [String],
-}
-
-/// The new files of a change, its ledger record, and files that are removed without a replacement.
+/// The new session files of a draft, and its ledger record of the sessions. `sealing` are the months that the commit seals.
 pub fn plan(
     state: &TeamState,
-    draft: Option<&SessionsDraft>,
-    FileChanges { joining, sealing, gone }: FileChanges<'_>,
+    draft: &Draft,
+    sealing: &BTreeSet<(Stream, Instant)>,
     salts: &Salts,
 ) -> Result<(Vec<PlannedFile>, Option<SessionsRecord>), String> {
+    let Draft { sessions: draft, join_years: joining, expired_sessions: gone, .. } = draft;
     if let Some(odd) = joining.iter().find(|year| year_of(year.start) != **year) {
         return Err(format!("{odd} is not a calendar year"));
     }
-    let is_anew = draft.is_some_and(|draft| draft.is_anew);
+    let is_anew = draft.as_ref().is_some_and(|draft| draft.is_anew);
     let held = || state.files_of(Dataset::Sessions).filter(|file| !is_anew && !gone.contains(&file.path));
     let years = JoinedYears::of(held(), joining);
     let live: Vec<(SessionPartition, &FileEntry)> = held().map(|file| (years.of_file(file), file)).collect();
@@ -98,11 +88,12 @@ pub fn plan(
     {
         let start = start_of(partition, role, &changes);
         let Changes { inputs, dropped, added: mut new, .. } = changes;
-        let change = SessionsChange::new(inputs.into_values().cloned().collect(), &dropped, &mut new, salts)?;
-        (replaced, added) = (replaced.plus(change.dropped), added.plus(change.added));
-        planned.push(PlannedFile { role, start, content: PlannedRows::Sessions(change) });
+        let rows = merged_rows(&dropped, &mut new, salts)?;
+        (replaced, added) = (replaced.plus(rows.dropped), added.plus(rows.added));
+        let (dataset, inputs) = (Dataset::Sessions, inputs.into_values().cloned().collect());
+        planned.push(PlannedFile { dataset, role, start, inputs, content: PlannedRows::Merged(rows) });
     }
-    Ok((planned, draft.map(|draft| SessionsRecord::new(draft.mark, replaced, added))))
+    Ok((planned, draft.as_ref().map(|draft| SessionsRecord::new(draft.mark, replaced, added))))
 }
 
 /// Whether the partition is sealed already.

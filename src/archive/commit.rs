@@ -15,7 +15,7 @@ use crate::store::{Guard, Store, StoreError, Tail};
 
 use super::draft_digest::draft_digest;
 use super::draft_rows::{NewWindows, new_windows};
-use super::heads::{HeadsWriter, heads_of};
+use super::heads::HeadsWriter;
 use super::ledger::{KIND_COMMIT, LINE_BYTES_MAX, LINE_VERSION, LedgerLine, day_of_line};
 use super::ledger_files::{LedgerEnd, ledger_path};
 use super::manifest::read_manifest;
@@ -93,7 +93,7 @@ impl TeamWriter {
             tracing::warn!(%team, "{}", snapshot::ahead_of(replay.state.seq, snapshot));
         }
         recover(store, &key, &replay)?;
-        let heads = heads_of(store, archive.signer(), id, team, &replay)?;
+        let heads = HeadsWriter::open(store, archive.signer(), &replay.state)?;
         let Replay { state, last, .. } = replay;
         let salts = Salts::for_writing(store, &state, archive.random())?;
         let snapshot = snapshot.min(state.seq);
@@ -178,7 +178,7 @@ impl TeamWriter {
         if self.heads.as_ref().map(HeadsWriter::key) != signer.as_ref().map(|signer| signer.key.public()) {
             let (store, id, team) = (self.store(), &self.state.archive_id, &self.state.team_id);
             let replay = ReplayFiles::list(store, id, team)?.replay_for_writing()?;
-            self.heads = heads_of(store, signer, id, team, &replay)?;
+            self.heads = HeadsWriter::open(store, signer, &replay.state)?;
         }
         Ok(())
     }

@@ -23,7 +23,7 @@ pub struct LostSalt {
 pub enum ArchiveError {
     /// The store failed; the message names the operation and the path.
     #[error(transparent)]
-    Store(StoreError),
+    Store(#[from] StoreError),
     /// Another writer holds the team's lock. The caller must not write the team.
     #[error("team {team}: another writer holds the lock: stop `annals run`, or wait for the other command")]
     Locked { team: TeamId },
@@ -99,12 +99,6 @@ pub enum ArchiveError {
     /// An earlier commit failed in its second step; see [`ArchiveError::Reopen`] and [`ArchiveError::Fenced`].
     #[error("team {team}: an earlier commit failed during its append: open the archive again before the next write")]
     Poisoned { team: TeamId },
-}
-
-impl From<StoreError> for ArchiveError {
-    fn from(error: StoreError) -> Self {
-        ArchiveError::Store(error)
-    }
 }
 
 impl ArchiveError {

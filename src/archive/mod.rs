@@ -221,7 +221,7 @@ pub use state::TeamState;
 pub use state_error::StateError;
 pub use table::{ConnectionColumns, schema_of};
 pub use team_name::team_name;
-pub use vacuum::{ObsoleteFile, ObsoleteFiles};
+pub use vacuum::ObsoleteFiles;
 
 pub use verify::{
     Anchored, Counts, Damage, FaultCode, KnownHead, Signed, TeamReport, Verdict, VerifyFault, VerifyOptions,

@@ -18,7 +18,7 @@ use super::{
 };
 
 /// Everything that the ledger says about a team up to one of its lines.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TeamState {
     pub archive_id: String,
@@ -67,29 +67,7 @@ pub struct TeamState {
 impl TeamState {
     /// The state before the first line.
     pub fn genesis(archive_id: impl Into<String>, team_id: TeamId) -> Self {
-        Self {
-            archive_id: archive_id.into(),
-            team_id,
-            seq: LedgerSeq(0),
-            head: GENESIS,
-            at: None,
-            files: BTreeMap::new(),
-            windows: BTreeMap::new(),
-            streams: BTreeMap::new(),
-            devices: BTreeSet::new(),
-            devices_ever: BTreeSet::new(),
-            findings: Vec::new(),
-            reviews: Vec::new(),
-            holds: Holds::new(),
-            expired: Expired::new(),
-            erased: Vec::new(),
-            sealed_months: BTreeSet::new(),
-            sealed_days: BTreeSet::new(),
-            sessions: None,
-            inventory: BTreeMap::new(),
-            salts: BTreeMap::new(),
-            draft: None,
-        }
+        Self { archive_id: archive_id.into(), team_id, head: GENESIS, ..Self::default() }
     }
 
     /// The paths of the salts that lines name.

@@ -77,7 +77,7 @@ impl TeamWriter {
         if let Err(error) = abort_uploads(self.store(), &self.state().team_id) {
             erasure.unerased.push(Unerased { path: "unfinished uploads".to_owned(), why: error.to_string() });
         }
-        let (old, foreign) = unnamed(self.store(), &self.state().archive_id, &self.state().team_id)?;
+        let (old, foreign) = unnamed(self.store(), self.state())?;
         erasure.unerased.extend(foreign);
         erasure.unerased.extend(old.iter().filter_map(|entry| {
             let why = format!("this name is removed, but it was {}", entry.irregular.as_ref()?);

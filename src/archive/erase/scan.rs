@@ -110,7 +110,7 @@ impl TeamReader {
             Some(data) => changes(store, (path, data.dataset), &eraser, &mut |_| Err("found".to_owned())).is_err(),
             None => path.starts_with(SCRATCH),
         };
-        let (files, foreign) = unnamed(store, &state.archive_id, &state.team_id)?;
+        let (files, foreign) = unnamed(store, state)?;
         Ok((files.iter().filter(|entry| may_hold(&entry.path)).count(), foreign))
     }
 

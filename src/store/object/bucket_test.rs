@@ -65,9 +65,9 @@ pub fn test_bucket(
 pub fn test_store(store: &ObjectStore, number: u64, now: Instant) -> Result<BucketTest, StoreError> {
     let bucket = store.bucket();
     let key = format!("scratch/test-{number:016x}");
-    let unfit = |what: String| Err(StoreError::Unfit { location: bucket.location().to_string(), what });
+    let unfit = |what: String| Err(StoreError::Unfit { location: bucket.location.to_string(), what });
     let content = |writer: usize| Bytes::from(format!("writer {writer} of {number:016x}\n"));
-    let tries = (0..CREATES).map(|writer| Bucket::try_create(bucket.client(), bucket.key(&key), content(writer)));
+    let tries = (0..CREATES).map(|writer| Bucket::try_create(bucket.client.clone(), bucket.key(&key), content(writer)));
     let answers = bucket.run(join_all(tries.collect::<Vec<_>>()));
     let found = bucket.get(&key)?;
     let won = |writer: usize| answers[writer].is_ok() || found.as_ref() == Some(&content(writer));

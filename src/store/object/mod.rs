@@ -47,6 +47,7 @@ use journal::Journal;
 use kept_objects::{KEPT_OBJECT_BYTES_MAX, KeptObjects};
 use names::{Extension, LedgerFile, is_hidden};
 use profile::Settings;
+use signed::List;
 use upload::Upload;
 
 /// Number of teams whose ledgers are listed in parallel.
@@ -75,7 +76,7 @@ struct Inner {
 
 impl fmt::Debug for ObjectStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ObjectStore({})", self.inner.bucket.location())
+        write!(f, "ObjectStore({})", self.inner.bucket.location)
     }
 }
 
@@ -106,7 +107,7 @@ impl ObjectStore {
     /// Keeps listed ledger lines and snapshots in a directory, so that another question does not fetch them again.
     #[must_use]
     pub fn with_object_cache(self, directory: &std::path::Path) -> Self {
-        let kept = KeptObjects::new(directory, self.bucket().location().to_string());
+        let kept = KeptObjects::new(directory, self.bucket().location.to_string());
         self.bucket().keep_objects(Some(kept));
         self
     }
@@ -245,9 +246,9 @@ impl Store for ObjectStore {
         self.remove_all(paths)?;
         let bucket = self.bucket();
         let unerased = |path: &str, why: String| Unerased { path: path.to_owned(), why };
-        let Some(signed) = bucket.signed() else {
+        let Some(signed) = bucket.signed.clone() else {
             let why = "the store does not say whether it keeps deleted objects for a while".to_owned();
-            return Ok(paths.first().map(|_| unerased(&bucket.location().to_string(), why)).into_iter().collect());
+            return Ok(paths.first().map(|_| unerased(&bucket.location.to_string(), why)).into_iter().collect());
         };
         let erase = |path: &&str| {
             let (signed, key) = (signed.clone(), bucket.key(path));
@@ -285,11 +286,11 @@ impl Store for ObjectStore {
 
     fn unfinished_uploads(&self) -> Result<Vec<UnfinishedUpload>, StoreError> {
         let bucket = self.bucket();
-        let Some(signed) = bucket.signed() else { return Ok(Vec::new()) };
+        let Some(signed) = bucket.signed.clone() else { return Ok(Vec::new()) };
         let prefix = bucket.key("").to_string();
-        let found = bucket.run(async move { signed.uploads(&prefix).await });
+        let found = bucket.run(async move { signed.pages(List::Uploads, &prefix).await });
         let found = found.map_err(|why| bucket.refused(Verb::List, "unfinished uploads", &why))?;
-        let ours = found.into_iter().filter_map(|started| {
+        let ours = found.uploads.into_iter().filter_map(|started| {
             let path = bucket.path(&Path::from(started.key))?;
             let is_ours = UPLOADED.iter().any(|of| path.starts_with(of));
             let since = started.initiated.parse().ok().filter(|_| is_ours)?;
@@ -300,7 +301,7 @@ impl Store for ObjectStore {
 
     fn abort_upload(&self, upload: &UnfinishedUpload) -> Result<(), StoreError> {
         let bucket = self.bucket();
-        let Some(signed) = bucket.signed() else { return Ok(()) };
+        let Some(signed) = bucket.signed.clone() else { return Ok(()) };
         let (key, id) = (bucket.key(&upload.path), upload.id.clone());
         let aborted = bucket.run(async move { signed.delete(&key, "uploadId", &id).await });
         aborted.map_err(|why| bucket.refused(Verb::Remove, &upload.path, &why))
@@ -313,7 +314,7 @@ impl Store for ObjectStore {
 
     fn rewritten(&self) -> Result<Vec<Rewritten>, StoreError> {
         let bucket = self.bucket();
-        let Some(signed) = bucket.signed() else { return Ok(Vec::new()) };
+        let Some(signed) = bucket.signed.clone() else { return Ok(Vec::new()) };
         let prefix = format!("{}/", bucket.key(LEDGER));
         let found = bucket.run(async move { signed.rewritten(&prefix).await });
         let found = found.map_err(|why| bucket.refused(Verb::List, LEDGER, &format!("versions: {why}")))?;

@@ -45,12 +45,6 @@ impl SignedRequests {
         }
     }
 
-    /// The multipart uploads of objects under `prefix` that a killed process left unfinished. No list of objects shows their parts,
-    /// and they cost money.
-    pub(super) async fn uploads(&self, prefix: &str) -> Result<Vec<Started>, String> {
-        Ok(self.pages(List::Uploads, prefix).await?.uploads)
-    }
-
     /// All pages of a list of objects under `prefix`, as one. A store that does not know such a list has none.
     pub(super) async fn pages(&self, list: List, prefix: &str) -> Result<Page, String> {
         let (name, marker) = match list {
@@ -81,6 +75,7 @@ impl SignedRequests {
 /// The lists of S3 that the client library does not know.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum List {
+    /// The multipart uploads that a killed process left unfinished. No list of objects shows their parts, and they cost money.
     Uploads,
     Versions,
 }

@@ -40,24 +40,18 @@ pub enum KnownHead {
     Note(Head),
 }
 
-/// The options, and the archive that the manifest names.
-pub struct Expectations<'a> {
-    pub archive_id: Option<String>,
-    pub options: &'a VerifyOptions,
-}
-
-impl Expectations<'_> {
+impl VerifyOptions {
     /// Whether a head can name this line.
-    pub fn wants(&self, team: &TeamKey, seq: LedgerSeq, hash: &Digest) -> bool {
-        self.options.heads.iter().any(|given| match given {
+    pub(super) fn wants(&self, team: &TeamKey, seq: LedgerSeq, hash: &Digest) -> bool {
+        self.heads.iter().any(|given| match given {
             KnownHead::Hash(given) => given == hash,
             KnownHead::Note(head) => head.seq == seq && head.team == *team,
         })
     }
 
     /// Reports every team whose last commit is long ago.
-    pub fn notice_stale_heads(&self, report: &mut VerifyReport) {
-        let Some(now) = self.options.now else { return };
+    pub(super) fn notice_stale_heads(&self, report: &mut VerifyReport) {
+        let Some(now) = self.now else { return };
         let last = report.teams.iter().filter_map(|team| Some((team.ledger.clone(), team.last_at?)));
         let stale: Vec<(String, Instant)> = last.filter(|(_, last)| now > last.plus(STALE_AFTER)).collect();
         for (ledger, last) in stale {

@@ -168,12 +168,12 @@ pub struct Anchored {
 }
 
 impl TeamReport {
-    /// Records that the commits from `first` to `last` are damaged.
-    pub(super) fn damaged(&mut self, first: LedgerSeq, last: LedgerSeq) -> &mut Damage {
-        let none = Damage { first_seq: first, last_seq: last, first_event: None, last_event: None };
+    /// Records that the commit `seq` is damaged.
+    pub(super) fn damaged(&mut self, seq: LedgerSeq) -> &mut Damage {
+        let none = Damage { first_seq: seq, last_seq: seq, first_event: None, last_event: None };
         let damage = self.damage.get_or_insert(none);
-        damage.first_seq = damage.first_seq.min(first);
-        damage.last_seq = damage.last_seq.max(last);
+        damage.first_seq = damage.first_seq.min(seq);
+        damage.last_seq = damage.last_seq.max(seq);
         damage
     }
 }

@@ -223,7 +223,7 @@ impl Store for LocalStore {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(tail == Tail::default()).truncate(false);
         let file = files::open_with(&mut options, &full, Links::Refuse).map_err(|e| match e.kind() {
-            ErrorKind::NotFound => conflict(path, tail, 0),
+            ErrorKind::NotFound => StoreError::conflict(path, tail, 0),
             _ => irregular(path, &e).unwrap_or_else(|| failed(path, Verb::Append, true)(e)),
         })?;
         append_to(&file, path, tail, bytes)?;
@@ -246,7 +246,7 @@ impl Store for LocalStore {
             Err(e) if e.error.kind() == ErrorKind::AlreadyExists => {
                 let found = self.read(path)?;
                 if found.to_bytes().map_err(fail)? != bytes {
-                    return Err(StoreError::Conflict { path: path.to_owned(), expected: 0, found: found.size() });
+                    return Err(StoreError::conflict(path, Tail::default(), found.size()));
                 }
             }
             Err(e) => return Err(fail(e.error)),
@@ -334,10 +334,6 @@ fn failed(path: &str, verb: Verb, undone: bool) -> impl Fn(io::Error) -> StoreEr
     move |source| StoreError::Io { verb, path: path.to_owned(), source, undone }
 }
 
-fn conflict(path: &str, tail: Tail, found: u64) -> StoreError {
-    StoreError::Conflict { path: path.to_owned(), expected: tail.keep + tail.torn, found }
-}
-
 /// Writes `bytes` at their offset in an open file, and syncs it.
 fn append_to(file: &File, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
     let meta = file.metadata().map_err(failed(path, Verb::Append, true))?;
@@ -351,7 +347,7 @@ fn append_to(file: &File, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), St
         }
     } else {
         if len != tail.keep + tail.torn {
-            return Err(conflict(path, tail, len));
+            return Err(StoreError::conflict(path, tail, len));
         }
         if tail.torn > 0 {
             file.set_len(tail.keep).map_err(failed(path, Verb::Append, false))?;

@@ -102,7 +102,7 @@ impl Store for MemoryStore {
         }
         let content = inner.files.get(path).map(|file| file.content.clone()).unwrap_or_default();
         let found = content.len() as u64;
-        let conflict = StoreError::Conflict { path: path.to_owned(), expected: tail.keep + tail.torn, found };
+        let conflict = StoreError::conflict(path, tail, found);
         let keep = usize::try_from(tail.keep).expect("BUG: a file in memory");
         let Some((kept, behind)) = content.split_at_checked(keep) else { return Err(conflict) };
         if behind == bytes && inner.files.contains_key(path) {
@@ -120,10 +120,7 @@ impl Store for MemoryStore {
         match inner.files.get(path) {
             None => inner.put(path, Bytes::copy_from_slice(bytes)),
             Some(file) if file.content == bytes => {}
-            Some(file) => {
-                let found = file.content.len() as u64;
-                return Err(StoreError::Conflict { path: path.to_owned(), expected: 0, found });
-            }
+            Some(file) => return Err(StoreError::conflict(path, Tail::default(), file.content.len() as u64)),
         }
         Ok(())
     }

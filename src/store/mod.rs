@@ -309,6 +309,10 @@ impl StoreError {
         StoreError::Irregular { path: path.to_owned(), what: what.into() }
     }
 
+    fn conflict(path: &str, tail: Tail, found: u64) -> Self {
+        StoreError::Conflict { path: path.to_owned(), expected: tail.keep + tail.torn, found }
+    }
+
     fn not_found(path: &str) -> Self {
         StoreError::NotFound { path: path.to_owned() }
     }

@@ -333,8 +333,7 @@ impl Journal {
     }
 
     fn conflict(&self, day: Instant, tail: Tail) -> StoreError {
-        let (path, found) = (self.file_path(day), self.length(day));
-        StoreError::Conflict { path, expected: tail.keep + tail.torn, found }
+        StoreError::conflict(&self.file_path(day), tail, self.length(day))
     }
 
     pub(super) fn content(&mut self, bucket: &Bucket, day: Instant) -> Result<Option<Bytes>, StoreError> {

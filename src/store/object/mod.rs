@@ -270,7 +270,7 @@ impl Store for ObjectStore {
             Created::Ours => Ok(()),
             Created::Taken => {
                 let found = self.bucket().get(path)?.map_or(0, |found| found.len() as u64);
-                Err(StoreError::Conflict { path: path.to_owned(), expected: 0, found })
+                Err(StoreError::conflict(path, Tail::default(), found))
             }
         }
     }

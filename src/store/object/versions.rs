@@ -9,7 +9,6 @@ use object_store::path::Path;
 
 use super::signed::{List, SignedRequests};
 
-/// The kept versions of one object.
 #[derive(Debug, Default)]
 struct KeptVersions {
     versions: Vec<String>,

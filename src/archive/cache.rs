@@ -82,7 +82,6 @@ impl PinnedFiles {
         name_of(&file.sha256)
     }
 
-    /// The path of a pinned file.
     pub fn path_of(&self, file: &FileEntry) -> PathBuf {
         self.directory.path().join(self.name_of(file))
     }
@@ -98,7 +97,6 @@ impl Cache {
         Self { directory: directory.into(), bytes_max, progress: None }
     }
 
-    /// Reports fetches to `progress`.
     #[must_use]
     pub fn with_progress(self, progress: FetchProgress) -> Self {
         Self { progress: Some(progress), ..self }
@@ -230,7 +228,6 @@ impl Cache {
         Ok(found)
     }
 
-    /// The current size of the content.
     pub fn extent(&self) -> Result<CacheExtent, CacheError> {
         let files = self.cached_files().map_err(self.failed())?;
         Ok(CacheExtent { files: files.len() as u64, bytes: files.iter().map(|(_, meta)| meta.len()).sum() })

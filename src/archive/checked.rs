@@ -38,6 +38,5 @@ pub fn copy_checked<E: From<ArchiveError>>(
     if (found, bytes) == (file.sha256, file.bytes) {
         return Ok(());
     }
-    let (path, found, expected) = (file.path.clone(), found.to_string(), file.sha256.to_string());
-    Err(ArchiveError::FileAltered { path, bytes, found, expected }.into())
+    Err(ArchiveError::FileAltered { path: file.path.clone(), bytes, found, expected: file.sha256 }.into())
 }

@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use crate::model::path::{ledger_of, lock_of};
+use crate::model::path::ledger_of;
 use crate::model::{Dataset, Instant, LedgerSeq, TeamId, TeamKey};
 use crate::planted::{self, Bug};
 use crate::store::{Guard, Store, StoreError, Tail};
@@ -55,7 +55,7 @@ pub struct TeamWriter {
     lookup: Lookup,
     /// The line of the newest snapshot.
     snapshot: LedgerSeq,
-    salts: Salts,
+    pub(super) salts: Salts,
     /// An earlier commit failed in step 2: only opening the team again shows the state of the ledger.
     is_poisoned: bool,
     _guard: Box<dyn Guard>,
@@ -67,18 +67,8 @@ impl Archive {
     /// # Errors
     /// [`ArchiveError::Locked`] when another writer exists; when the store fails or the ledger is invalid.
     pub fn writer(&self, team: &TeamId) -> Result<TeamWriter, ArchiveError> {
-        TeamWriter::open(self.clone(), team)
-    }
-}
-
-impl TeamWriter {
-    fn open(archive: Archive, team: &TeamId) -> Result<Self, ArchiveError> {
-        let (store, id) = (archive.store().as_ref(), archive.id());
-        let key = TeamKey::of(team);
-        let guard = store.lock(&lock_of(&key)).map_err(|e| match e {
-            StoreError::Locked { .. } => ArchiveError::Locked { team: team.clone() },
-            other => other.into(),
-        })?;
+        let (store, id) = (self.store().as_ref(), self.id());
+        let (key, guard) = (TeamKey::of(team), self.lock(team)?);
         let files = ReplayFiles::list(store, id, team)?;
         let snapshot = snapshot::newest(&files.snapshots);
         let replay = files.replay_for_writing()?;
@@ -93,14 +83,25 @@ impl TeamWriter {
             tracing::warn!(%team, "{}", snapshot::ahead_of(replay.state.seq, snapshot));
         }
         recover(store, &key, &replay)?;
-        let heads = HeadsWriter::open(store, archive.signer(), &replay.state)?;
+        let heads = HeadsWriter::open(store, self.signer(), &replay.state)?;
         let Replay { state, last, .. } = replay;
-        let salts = Salts::for_writing(store, &state, archive.random())?;
-        let snapshot = snapshot.min(state.seq);
-        let (end, lookup) = (last.map_or_else(LedgerEnd::default, |last| last.end()), Lookup::default());
-        Ok(Self { archive, key, state, end, heads, lookup, snapshot, salts, is_poisoned: false, _guard: guard })
+        let salts = Salts::for_writing(store, &state, self.random())?;
+        Ok(TeamWriter {
+            archive: self.clone(),
+            key,
+            end: last.map_or_else(LedgerEnd::default, |last| last.end()),
+            heads,
+            lookup: Lookup::default(),
+            snapshot: snapshot.min(state.seq),
+            state,
+            salts,
+            is_poisoned: false,
+            _guard: guard,
+        })
     }
+}
 
+impl TeamWriter {
     pub fn state(&self) -> &TeamState {
         &self.state
     }
@@ -117,11 +118,6 @@ impl TeamWriter {
     /// The salts of the team's rows. A stage that encodes rows before their commit needs them.
     pub fn salts(&self) -> &Salts {
         &self.salts
-    }
-
-    /// Replaces the salts, and returns the old ones.
-    pub(super) fn swap_salts(&mut self, salts: Salts) -> Salts {
-        std::mem::replace(&mut self.salts, salts)
     }
 
     pub(super) fn archive(&self) -> &Archive {
@@ -160,16 +156,9 @@ impl TeamWriter {
     /// A finding if the clock is behind the last commit. The new line has the earlier time, so only one line reports the change.
     fn clock_regression(&self, now: Instant) -> Option<Finding> {
         let back = self.state.at.filter(|at| now < *at)?.since(now);
-        Some(Finding {
-            stream: None,
-            kind: FindingKind::ClockRegression,
-            subject: format!("commit {}", self.state.seq),
-            from: None,
-            to: None,
-            reason: format!("this machine's clock was set back by at least {} s since this commit", back.as_secs()),
-            count: 1,
-            found_at: now,
-        })
+        let subject = format!("commit {}", self.state.seq);
+        let reason = format!("this machine's clock was set back by at least {} s since this commit", back.as_secs());
+        Some(Finding::new(None, FindingKind::ClockRegression, &subject, &reason, now))
     }
 
     /// The key may have changed since the last commit.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::model::path::{ArchivePath, lock_of, table_of};
+use crate::model::path::{ArchivePath, table_of};
 use crate::model::{Dataset, Digest, GRACE_MIN, LedgerSeq, TeamId, TeamKey, saturating_sum};
 use crate::store::{Listed, Store, StoreError, Tail, Verb, get, if_there, put};
 
@@ -42,7 +42,6 @@ pub enum CopyStep {
     Held(u64),
 }
 
-/// Receives the steps of a copy.
 pub type CopyProgress<'a> = &'a (dyn Fn(CopyStep) + Sync);
 
 /// An archive and the target of its copy.
@@ -71,11 +70,7 @@ impl Copy {
     /// can have erased the people whose rows the source still holds. When a file differs from the ledger, or a store fails. The
     /// target keeps the copied files, and the next copy continues from there.
     pub fn team(&self, team: &TeamId, progress: CopyProgress<'_>) -> Result<Copied, ArchiveError> {
-        let (key, to) = (TeamKey::of(team), self.to.store().as_ref());
-        let _guard = to.lock(&lock_of(&key)).map_err(|error| match error {
-            StoreError::Locked { .. } => ArchiveError::Locked { team: team.clone() },
-            other => other.into(),
-        })?;
+        let (key, to, _guard) = (TeamKey::of(team), self.to.store().as_ref(), self.to.lock(team)?);
         let source = replay(self.from.store().as_ref(), self.from.id(), team)?;
         let target = replay(to, self.from.id(), team)?;
         let CommitHistory { lines, files } = self.from.lines(team, source.state.seq)?;
@@ -147,9 +142,8 @@ impl Copy {
         for (month, sha256) in &source.state.salts {
             let path = SaltRecord { month: *month, sha256: *sha256 }.path(key);
             let content = get(self.from.store().as_ref(), &path)?;
-            let found = Digest::of(&content);
-            if found != *sha256 {
-                let (bytes, found, expected) = (content.len() as u64, found.to_string(), sha256.to_string());
+            let (bytes, found, expected) = (content.len() as u64, Digest::of(&content), *sha256);
+            if found != expected {
                 return Err(ArchiveError::FileAltered { path, bytes, found, expected });
             }
             put(self.to.store().as_ref(), &path, &content)?;

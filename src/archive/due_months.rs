@@ -64,7 +64,6 @@ impl TeamState {
         found
     }
 
-    /// A month, due or not.
     fn due_month(&self, policy: RetentionPolicy, dataset: Dataset, month: Instant, holds: &[Hold]) -> DueMonth {
         let ExpiredRecord { files, rows, .. } = self.expiring(String::new(), month, dataset, month);
         let bytes = self.files_of_month(dataset, month).fold(0, |sum: u64, file| sum.saturating_add(file.bytes));

@@ -160,7 +160,6 @@ pub fn apply_hold(holds: &mut Holds, record: HoldRecord, seq: LedgerSeq) {
     }
 }
 
-/// Checks the id of a hold.
 pub fn check_hold_id(text: &str) -> Result<(), String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/#".contains(c);
     match text {

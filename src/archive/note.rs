@@ -154,7 +154,6 @@ impl SecretKey {
     }
 }
 
-/// One signature of a note.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoteSignature {
     pub name: String,

@@ -174,7 +174,6 @@ fn release_file(state: &TeamState, release: Release) -> Result<PlannedFile, Stri
     Ok(rejects_file(place.start, vec![file.clone()], kept))
 }
 
-/// The ledger's record of the released rows.
 pub fn released(releases: &[Release], salts: &Salts) -> Result<Option<ReleasedRecord>, String> {
     let mut sum = (0, RowsDigest::default());
     for release in releases {

@@ -38,7 +38,6 @@ pub fn version_of(path: &str) -> Option<u64> {
     version_number(path.rsplit_once('/')?.1)
 }
 
-/// The path of a table's version.
 pub fn version_path(table: &str, version: u64) -> String {
     format!("{}/v{version}.metadata.json", metadata_of(table))
 }

@@ -238,7 +238,6 @@ impl<'a> TeamRows<'a> {
         Lookup::open(self.store, self.state, is_wanted)
     }
 
-    /// The latest time of an archived connection event.
     pub fn latest_connection_event(self) -> Option<Instant> {
         self.state.files_of(Dataset::Connections).filter_map(|file| file.last).max()
     }
@@ -256,7 +255,6 @@ fn may_hold(file: &FileEntry, range: Range) -> bool {
     }
 }
 
-/// The identities of the events whose time is in `range`.
 fn identities(batch: &RecordBatch, range: Range) -> Result<Vec<StoredEvent>, String> {
     let text = |name: &str| column_of::<StringArray>(batch, name);
     let (ids, raw, originals) = (text(column::EVENT_ID)?, text(column::RAW)?, text(column::SERVED_DIGEST)?);

@@ -7,9 +7,9 @@ use std::time::Duration;
 use parking_lot::RwLock;
 use rayon::prelude::*;
 
-use crate::model::path::{ArchivePath, LEDGER, LOCK_OF_NEW, TABLES, ledger_of};
+use crate::model::path::{ArchivePath, LEDGER, LOCK_OF_NEW, TABLES, ledger_of, lock_of};
 use crate::model::{Instant, TeamId, TeamKey};
-use crate::store::{Listed, Store, StoreError, if_there};
+use crate::store::{Guard, Listed, Store, StoreError, if_there};
 
 use super::ledger::{self, LedgerLine};
 use super::ledger_files::ledger_files;
@@ -158,7 +158,6 @@ impl Archive {
         *self.signer.write() = signer;
     }
 
-    /// The current signer.
     pub fn signer(&self) -> Option<Arc<Signer>> {
         self.signer.read().clone()
     }
@@ -169,6 +168,14 @@ impl Archive {
 
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
+    }
+
+    /// Takes the lock of a team's writer.
+    pub(super) fn lock(&self, team: &TeamId) -> Result<Box<dyn Guard>, ArchiveError> {
+        self.store.lock(&lock_of(&TeamKey::of(team))).map_err(|error| match error {
+            StoreError::Locked { .. } => ArchiveError::Locked { team: team.clone() },
+            other => other.into(),
+        })
     }
 
     /// The teams that have a ledger, in the order of their paths.

@@ -210,7 +210,6 @@ impl Salts {
         Self { months: Arc::new(Mutex::new(held)), ..self.clone() }
     }
 
-    /// Marks these salts as named by a line.
     pub fn mark_named(&self, records: &[SaltRecord]) {
         let mut months = self.months.lock();
         for record in records {

@@ -96,7 +96,6 @@ impl TeamState {
         self.findings.iter().map(|(_, finding)| finding).filter(|finding| finding.kind == FindingKind::Gap)
     }
 
-    /// The last read of a part of the inventory.
     pub fn last_scan(&self, part: InventoryPart) -> Option<&InventoryRead> {
         self.inventory.get(&part)?.last()
     }
@@ -118,7 +117,6 @@ impl TeamState {
         self.at = Some(line.at);
     }
 
-    /// Checks that `line` is the next one of this chain.
     pub fn check_link(&self, line: &LedgerLine) -> Result<(), StateError> {
         self.broken_links(line).next().map_or(Ok(()), Err)
     }

@@ -128,8 +128,8 @@ impl TeamWriter {
         if let Some(record) = &mut body.erased {
             record.resalted = resalted;
         }
-        let old = self.swap_salts(salts);
-        self.commit_files(body, begun, now).inspect_err(|_| drop(self.swap_salts(old)))
+        let old = std::mem::replace(&mut self.salts, salts);
+        self.commit_files(body, begun, now).inspect_err(|_| self.salts = old)
     }
 
     /// The live files after a line whose row digests differ under `salts`.
@@ -209,7 +209,6 @@ impl TeamWriter {
     }
 }
 
-/// The sums of the changes, by dataset.
 fn by_dataset(parts: impl Iterator<Item = ErasedPart>) -> Vec<ErasedPart> {
     let mut sums: BTreeMap<Dataset, ErasedPart> = BTreeMap::new();
     for part in parts {

@@ -77,12 +77,10 @@ impl PendingOrder {
     }
 }
 
-/// The path of an order's scratch file.
 pub fn order_path(order: &str) -> String {
     format!("{SCRATCH}/{FILE_PREFIX}{}.json", Digest::of(order.as_bytes()).short())
 }
 
-/// Whether the path is that of an order's scratch file.
 pub fn is_order(path: &str) -> bool {
     path.strip_prefix(SCRATCH).and_then(|rest| rest.strip_prefix('/')).is_some_and(|name| name.starts_with(FILE_PREFIX))
 }

@@ -15,7 +15,6 @@ use super::super::state::TeamState;
 use super::super::table::{Selection, TableReader, digest_rows, session_rows};
 use super::super::{ArchiveError, FileEntry};
 
-/// The expired sessions of one month.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ExpiringMonth {
     /// The number of files that contain only expired rows and start in this month.

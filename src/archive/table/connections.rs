@@ -88,7 +88,6 @@ impl ConnectionColumns {
         self.rows.is_empty()
     }
 
-    /// The connection of the event at `place`.
     pub fn connection(&self, place: usize) -> Option<&str> {
         self.named(self.rows[place])
     }

@@ -156,7 +156,6 @@ fn put_int(row: &mut Vec<u8>, value: i64) {
     row.extend_from_slice(&value.to_le_bytes());
 }
 
-/// The digest of a batch's rows.
 pub fn digest_rows(batch: &RecordBatch, salts: &Salts) -> Result<RowsDigest, DigestError> {
     digest(batch, |_| None, salts)
 }
@@ -184,7 +183,6 @@ fn digest(
     Ok(sum)
 }
 
-/// The number of rows of a file, and their digest or the salt that it lacks.
 pub fn digest_file(store: &dyn Store, path: &str, dataset: Dataset, salts: &Salts) -> Result<FileRows, ArchiveError> {
     let of_batch = |batch: Result<RecordBatch, ArchiveError>| {
         let batch = batch?;

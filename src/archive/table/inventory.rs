@@ -8,7 +8,6 @@ use crate::model::{Dataset, InventoryKind, InventoryPart, InventoryRow, Inventor
 
 use super::{column, column_of, schema_of};
 
-/// The columns of rows of one part.
 pub fn inventory_batch(team: &TeamId, part: InventoryPart, rows: &[InventoryRow]) -> Result<RecordBatch, String> {
     let (keys, columns) = (part.keys(), part.columns());
     if let Some(row) = rows.iter().find(|row| row.key.len() != keys.len() || row.values.len() != columns.len()) {

@@ -214,7 +214,6 @@ fn first_of(file: &FileEntry) -> i64 {
     file.first.map_or(i64::MIN, Instant::nanos)
 }
 
-/// The next batch that has kept rows.
 fn next_kept(reader: &mut TableReader, dropped: &ConnectionIds) -> Result<Option<RecordBatch>, ArchiveError> {
     for batch in reader {
         let batch = without(batch?, dropped)?;

@@ -71,12 +71,9 @@ impl TableReader {
         }
         let builder =
             with_dictionaries(builder, blob_again, selection.as_dictionaries).map_err(|e| table(e.to_string()))?;
-        let mut groups = Vec::new();
-        for (at, group) in builder.metadata().row_groups().iter().enumerate() {
-            if selection.range.is_none_or(|range| may_hold(group, range)) {
-                groups.push(at);
-            }
-        }
+        let is_asked = |group: &RowGroupMetaData| selection.range.is_none_or(|range| may_hold(group, range));
+        let groups = (0..).zip(builder.metadata().row_groups()).filter(|(_, group)| is_asked(group));
+        let groups = groups.map(|(at, _)| at).collect();
         let rows_max = batch_rows(builder.metadata().row_groups());
         let mask = match selection.columns {
             [] => ProjectionMask::all(),

@@ -41,7 +41,6 @@ pub fn event_rows(stream: Stream, batch: &RecordBatch) -> Result<Vec<EventRow>, 
     (0..batch.num_rows()).map(row).collect()
 }
 
-/// The rows of a quarantine batch.
 pub fn reject_rows(batch: &RecordBatch) -> Result<Vec<RejectRow>, String> {
     let text = |name: &str| column_of::<StringArray>(batch, name);
     let (team, stream, id) = (text(TEAM_ID)?, text(STREAM)?, text(EVENT_ID)?);

@@ -2,7 +2,6 @@
 
 use crate::model::Digest;
 
-/// A sum of row digests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RowsDigest([u64; 4]);
 

@@ -161,7 +161,6 @@ fn inventory_fields(part: InventoryPart) -> Vec<Field> {
     fields
 }
 
-/// The columns of `sessions`, in order.
 fn session_fields() -> Vec<Field> {
     use column::*;
     let mut fields = vec![text(TEAM_ID), text(CONNECTION_ID)];

@@ -95,27 +95,21 @@ pub fn sorted_by(dataset: Dataset) -> &'static str {
     }
 }
 
-fn with_columns(mut builder: WriterPropertiesBuilder, dataset: Dataset) -> WriterPropertiesBuilder {
-    for name in [column::EVENT_TIME, column::EVENT_TIME_NS] {
-        let path = ColumnPath::from(name);
-        builder = builder
-            .set_column_dictionary_enabled(path.clone(), false)
-            .set_column_encoding(path.clone(), Encoding::DELTA_BINARY_PACKED)
-            .set_column_statistics_enabled(path, EnabledStatistics::Page);
+fn with_columns(builder: WriterPropertiesBuilder, dataset: Dataset) -> WriterPropertiesBuilder {
+    let encoded = |builder: WriterPropertiesBuilder, names: &[&str], encoding: Encoding| {
+        names.iter().map(|name| ColumnPath::from(*name)).fold(builder, |builder, path| {
+            builder.set_column_dictionary_enabled(path.clone(), false).set_column_encoding(path, encoding)
+        })
+    };
+    let times = [column::EVENT_TIME, column::EVENT_TIME_NS];
+    let mut builder = encoded(builder, &times, Encoding::DELTA_BINARY_PACKED);
+    for name in times {
+        builder = builder.set_column_statistics_enabled(ColumnPath::from(name), EnabledStatistics::Page);
     }
     // Deltas need a third less space than dictionaries, which would be too large, and are faster to read.
-    for name in TIMES {
-        let path = ColumnPath::from(name);
-        builder = builder
-            .set_column_dictionary_enabled(path.clone(), false)
-            .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
-    }
-    for name in [column::RAW, column::RAW_BYTES, column::EVENT_ID, CONNECTION_ID] {
-        let path = ColumnPath::from(name);
-        builder = builder
-            .set_column_dictionary_enabled(path.clone(), false)
-            .set_column_encoding(path, Encoding::DELTA_LENGTH_BYTE_ARRAY);
-    }
+    builder = encoded(builder, &TIMES, Encoding::DELTA_BINARY_PACKED);
+    let texts = [column::RAW, column::RAW_BYTES, column::EVENT_ID, CONNECTION_ID];
+    builder = encoded(builder, &texts, Encoding::DELTA_LENGTH_BYTE_ARRAY);
     for name in [column::RAW, column::RAW_BYTES] {
         let path = ColumnPath::from(name);
         builder = builder

@@ -237,7 +237,6 @@ pub struct Tail {
     pub torn: u64,
 }
 
-/// One entry of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
     pub path: String,

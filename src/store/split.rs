@@ -21,7 +21,6 @@ impl SplitStore {
         Self { data, ledger }
     }
 
-    /// The place of a path.
     fn of(&self, path: &str) -> &dyn Store {
         if is_in_ledger(path) { self.ledger.as_ref() } else { self.data.as_ref() }
     }

@@ -95,11 +95,11 @@ impl Journal {
         self.files.get(&day).map_or(0, |file| file.bytes) + behind
     }
 
-    fn part_path(&self, part: &Part) -> String {
+    /// The object of an append.
+    pub(super) fn object_path(&self, day: Instant, number: u64) -> String {
         match self.extension {
-            Extension::Lines if part.is_copy() => names::copy(&self.directory, part.number),
-            Extension::Lines => names::line(&self.directory, part.number),
-            Extension::Heads => names::head(&self.directory, part.day, part.number),
+            Extension::Lines => names::line(&self.directory, number),
+            Extension::Heads => names::head(&self.directory, day, number),
         }
     }
 
@@ -261,7 +261,7 @@ impl Journal {
             }
         }
         let wanted: Vec<usize> = (0..self.parts.len()).filter(|at| is_wanted(&self.parts[*at])).collect();
-        let paths: Vec<String> = wanted.iter().map(|at| self.part_path(&self.parts[*at])).collect();
+        let paths: Vec<String> = wanted.iter().map(|at| self.object_path(day, self.parts[*at].number)).collect();
         let Some(contents) = bucket.get_all(&paths)? else { return Err(missing(&paths[0], "the list")) };
         for (at, content) in wanted.into_iter().zip(contents) {
             self.parts[at].content = Some(content);
@@ -293,7 +293,7 @@ impl Journal {
         let number = 1 + self.end.filter(|(of, _)| is_counted(*of)).map_or(0, |(_, number)| number);
         let (content, bytes) = (Bytes::copy_from_slice(bytes), bytes.len() as u64);
         let mut part = Part { number, day, appends: 1, bytes, modified: Instant::EARLIEST, content: None };
-        let created = bucket.create(&self.part_path(&part), &content).inspect_err(|_| self.is_known = false)?;
+        let created = bucket.create(&self.object_path(day, number), &content).inspect_err(|_| self.is_known = false)?;
         if created == Created::Taken {
             self.refresh(bucket, None)?;
             self.check_order(day)?;
@@ -319,7 +319,7 @@ impl Journal {
         let last = self.parts.last().filter(|part| part.day == day && part.bytes == bytes.len() as u64);
         let is_done = match last.filter(|part| length == tail.keep + part.bytes) {
             Some(Part { content: Some(content), .. }) => content == bytes,
-            Some(part) => bucket.get(&self.part_path(part))?.is_some_and(|content| content == bytes),
+            Some(part) => bucket.get(&self.object_path(day, part.number))?.is_some_and(|content| content == bytes),
             None => false,
         };
         if is_done { Ok(true) } else { Err(self.conflict(day, tail)) }

@@ -29,21 +29,34 @@ pub fn write_all(store: &dyn Store, salts: &Salts, planned: Vec<PlannedFile>) ->
     each(planned, threads, |(file, nonce)| write(store, salts, file, nonce))
 }
 
-/// Writes one file, makes it durable, reads it back, and returns its ledger entry.
 fn write(store: &dyn Store, salts: &Salts, file: PlannedFile, nonce: Nonce) -> Result<FileEntry, ArchiveError> {
     let rows = file.rows();
     let PlannedFile { dataset, role, start, inputs, content } = file;
-    let team = TeamKey::of(salts.team());
-    let name = |hash: Digest| DataPath { dataset, team: team.clone(), role, start, hash: hash.short() }.to_string();
+    let place = DataPath { dataset, team: TeamKey::of(salts.team()), role, start, hash: String::new() };
+    write_file(store, salts, &place, (rows, nonce), |table| fill(store, salts, table, inputs, content))
+}
+
+/// Writes one file, makes it durable, reads it back, and returns its ledger entry. `place` lacks the hash. `fill` writes the rows, and
+/// returns the digest that they must have.
+pub fn write_file(
+    store: &dyn Store,
+    salts: &Salts,
+    place: &DataPath,
+    (rows, nonce): (u64, Nonce),
+    fill: impl FnOnce(&mut TableWriter) -> Result<RowsDigest, ArchiveError>,
+) -> Result<FileEntry, ArchiveError> {
+    let dataset = place.dataset;
+    let name = |hash: Digest| DataPath { hash: hash.short(), ..place.clone() }.to_string();
     let mut table = TableWriter::create(store, dataset, rows, nonce)?;
-    let digest = fill(store, salts, &mut table, inputs, content)?;
+    let digest = fill(&mut table)?;
     let written = table.finish(name)?;
     let path = name(written.sha256);
     if !planted::is(Bug::NoReadBack) {
         read_back(store, salts, (&path, dataset), &written, (rows, digest))?;
     }
+    let (role, rows_digest) = (place.role, digest.into());
     let Written { rows, bytes, sha256, first, last } = written;
-    Ok(FileEntry { path, dataset, role, rows, bytes, sha256, rows_digest: digest.into(), first, last })
+    Ok(FileEntry { path, dataset, role, rows, bytes, sha256, rows_digest, first, last })
 }
 
 /// Writes the rows. Returns their digest: from the new rows and from the ledger's entries of the input files, not from the
@@ -86,7 +99,7 @@ fn fill(
 }
 
 /// Reads the whole file again and trusts nothing else: its bytes, and every value.
-pub fn read_back(
+fn read_back(
     store: &dyn Store,
     salts: &Salts,
     (path, dataset): (&str, Dataset),

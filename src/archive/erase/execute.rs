@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::model::path::DataPath;
-use crate::model::{Dataset, Digest, Instant, LedgerSeq};
+use crate::model::{Dataset, Instant, LedgerSeq};
 use crate::planted::{self, Bug};
 use crate::store::Unerased;
 
 use super::super::salts::{DRAFTS_MONTH, Salts};
-use super::super::stage::read_back;
+use super::super::stage::write_file;
 use super::super::state_error::StateError;
-use super::super::table::{RowsDigest, Selection, TableReader, TableWriter, digest_file, salt_months};
+use super::super::table::{RowsDigest, Selection, TableReader, digest_file, salt_months};
 use super::super::vacuum::{abort_uploads, may_be_named, unnamed};
 use super::super::{ArchiveError, Body, Committed, FileEntry, TeamWriter};
 use super::eraser::Eraser;
@@ -186,26 +186,22 @@ impl TeamWriter {
     /// Writes a file again without the subject, and reads it back.
     fn rewrite(&self, entry: &FileEntry, part: &ErasedPart, eraser: &Eraser<'_>) -> Result<FileEntry, ArchiveError> {
         let store = self.store();
-        let table = |detail: String| ArchiveError::Table { path: entry.path.clone(), detail };
-        let place = DataPath::parse(&entry.path).ok_or_else(|| table("not the path of a data file".to_owned()))?;
-        let mut writer = TableWriter::create(store, entry.dataset, entry.rows, self.salts().nonce())?;
-        for batch in TableReader::open(store, &entry.path, entry.dataset, Selection::default())? {
-            let batch = batch?;
-            let changed = eraser.rows(entry.dataset, &batch).map_err(table)?;
-            writer.write(changed.as_ref().map_or(&batch, |changed| &changed.all))?;
-        }
-        let name = |hash: Digest| DataPath { hash: hash.short(), ..place.clone() }.to_string();
-        let written = writer.finish(name)?;
-        let path = name(written.sha256);
-        let kept = RowsDigest::from(entry.rows_digest).less(part.erased_digest.into());
-        let meant = kept.plus(part.replaced_digest.into());
-        read_back(store, self.salts(), (&path, entry.dataset), &written, (entry.rows, meant))?;
-        let (bytes, sha256, rows_digest) = (written.bytes, written.sha256, meant.into());
-        let entry = FileEntry { path, bytes, sha256, rows_digest, ..entry.clone() };
-        changes(store, (&entry.path, entry.dataset), eraser, &mut |_| {
+        let table_error = |detail: String| ArchiveError::Table { path: entry.path.clone(), detail };
+        let place =
+            DataPath::parse(&entry.path).ok_or_else(|| table_error("not the path of a data file".to_owned()))?;
+        let new = write_file(store, self.salts(), &place, (entry.rows, self.salts().nonce()), |table| {
+            for batch in TableReader::open(store, &entry.path, entry.dataset, Selection::default())? {
+                let batch = batch?;
+                let changed = eraser.rows(entry.dataset, &batch).map_err(table_error)?;
+                table.write(changed.as_ref().map_or(&batch, |changed| &changed.all))?;
+            }
+            let kept = RowsDigest::from(entry.rows_digest).less(part.erased_digest.into());
+            Ok(kept.plus(part.replaced_digest.into()))
+        })?;
+        changes(store, (&new.path, new.dataset), eraser, &mut |_| {
             Err("the new file still holds the subject".to_owned())
         })?;
-        Ok(entry)
+        Ok(new)
     }
 }
 

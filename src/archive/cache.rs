@@ -77,7 +77,6 @@ impl PinnedFiles {
         self.directory.path()
     }
 
-    /// The name of a pinned file in this directory.
     pub fn name_of(&self, file: &FileEntry) -> String {
         name_of(&file.sha256)
     }

@@ -124,7 +124,6 @@ impl TeamWriter {
         &self.archive
     }
 
-    /// The archived rows.
     pub fn rows(&self) -> TeamRows<'_> {
         TeamRows { store: self.store(), state: &self.state, lookup: &self.lookup }
     }

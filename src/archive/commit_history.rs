@@ -10,7 +10,6 @@ use super::ledger_files::{ledger_days, ledger_path, lines_of};
 use super::text_lines::TextLines;
 use super::{Archive, ArchiveError, FileEntry};
 
-/// One commit, from its line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommitSummary {
     pub seq: LedgerSeq,

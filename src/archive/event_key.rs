@@ -18,7 +18,6 @@ const ANCHOR_DOMAIN: &str = "annals walk anchor v1\n";
 pub struct EventKey(pub(super) Salt);
 
 impl Salts {
-    /// The key of this team.
     pub fn event_key(&self) -> Result<EventKey, ArchiveError> {
         self.key().map(EventKey)
     }
@@ -48,7 +47,6 @@ impl EventKey {
         block.into()
     }
 
-    /// Decrypts an anchor.
     pub fn decrypt(&self, hidden: [u8; 16]) -> [u8; 16] {
         let mut block = hidden.into();
         self.cipher().decrypt_block(&mut block);

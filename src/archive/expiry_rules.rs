@@ -18,7 +18,6 @@ use super::{Body, FileEntry, WindowState};
 /// The reason that keeps a due month.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeptBy {
-    /// The ids of the holds that cover the month.
     Holds(Vec<String>),
     /// Some windows of the month will be read again.
     OpenWindows,

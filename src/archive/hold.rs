@@ -28,7 +28,6 @@ pub enum HoldScope {
     All,
 }
 
-/// A new hold.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HoldAdded {
@@ -50,7 +49,6 @@ pub struct HoldAdded {
     pub subject: Option<Digest>,
 }
 
-/// The end of a hold.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HoldReleased {

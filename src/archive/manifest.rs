@@ -90,7 +90,6 @@ impl Manifest {
     }
 }
 
-/// The archive's manifest, if there is one.
 pub(super) fn read_manifest(store: &dyn Store) -> Result<Option<Manifest>, ArchiveError> {
     read(store, MANIFEST, FORMAT)
 }

@@ -216,7 +216,6 @@ impl Head {
         format!("annals/{}/team={}", self.archive_id, self.team)
     }
 
-    /// The signed text.
     pub fn text(&self) -> String {
         format!("{}\n{}\n{}\n", self.origin(), self.seq, STANDARD.encode(self.hash.0))
     }

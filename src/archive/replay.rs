@@ -11,7 +11,6 @@ use super::snapshot::{self, Snapshots};
 use super::state::TeamState;
 use super::text_lines::{TextLine, TextLines};
 
-/// The result of a replay.
 #[derive(Debug)]
 pub struct Replay {
     /// The state after the last line.

@@ -29,7 +29,6 @@ fn unknown_outcome(text: &str) -> String {
     format!("unknown outcome {text:?}: expected accepted, followed-up or rejected")
 }
 
-/// One review of one pack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReviewRecord {
     pub reviewed_at: Instant,

@@ -65,7 +65,6 @@ impl fmt::Debug for Salt {
     }
 }
 
-/// The content of a salt's file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SaltFile {
@@ -231,7 +230,6 @@ impl Salts {
 }
 
 impl SaltRecord {
-    /// The path of the salt's file.
     pub fn path(&self, team: &TeamKey) -> String {
         ArchivePath::Salt { team: team.clone(), month: self.month, hash: self.sha256.short() }.to_string()
     }

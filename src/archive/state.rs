@@ -41,7 +41,6 @@ pub struct TeamState {
     pub devices_ever: BTreeSet<DeviceId>,
     /// Findings with their lines, without gaps that a later line withdrew.
     pub findings: Vec<(LedgerSeq, Finding)>,
-    /// Reviews with their lines.
     pub reviews: Vec<(LedgerSeq, ReviewRecord)>,
     /// Legal holds by id, including released ones.
     pub holds: Holds,
@@ -81,7 +80,6 @@ impl TeamState {
         self.salts.iter().map(|(month, sha256)| SaltRecord { month: *month, sha256: *sha256 })
     }
 
-    /// The live files that a line removes.
     pub(super) fn removed_files<'a>(&'a self, body: &'a Body) -> impl Iterator<Item = &'a FileEntry> {
         body.removes.iter().filter_map(|path| self.files.get(path))
     }

@@ -71,7 +71,6 @@ impl PendingOrder {
         Ok(put(store, &order_path(&self.order), &bytes)?)
     }
 
-    /// Destroys the key.
     pub fn destroy(&self, store: &dyn Store) -> Result<Vec<Unerased>, ArchiveError> {
         Ok(store.erase_all(&[&order_path(&self.order)])?)
     }

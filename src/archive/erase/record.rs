@@ -24,7 +24,6 @@ pub struct ErasedRecord {
 }
 
 impl ErasedRecord {
-    /// Whether the line replaces salts.
     pub fn replaced_salts(&self) -> bool {
         !self.resalted.is_empty()
     }

@@ -96,7 +96,6 @@ pub fn plan(
     Ok((planned, draft.as_ref().map(|draft| SessionsRecord::new(draft.mark, replaced, added))))
 }
 
-/// Whether the partition is sealed already.
 fn is_sealed(state: &TeamState, partition: SessionPartition) -> bool {
     match partition {
         SessionPartition::Open => false,
@@ -105,7 +104,6 @@ fn is_sealed(state: &TeamState, partition: SessionPartition) -> bool {
     }
 }
 
-/// Whether this commit seals the partition's month.
 fn is_sealed_now(sealing: &BTreeSet<(Stream, Instant)>, partition: SessionPartition) -> bool {
     matches!(partition, SessionPartition::Month(start) if sealing.contains(&(Stream::Connections, start)))
 }

@@ -60,7 +60,6 @@ pub fn threads_for(rows: impl Iterator<Item = u64>) -> usize {
     usize::try_from(rows / ROWS_A_THREAD_MIN).unwrap_or(usize::MAX).min(FILES_AT_ONCE)
 }
 
-/// The number of rows of several batches.
 pub fn rows_of(batches: &[RecordBatch]) -> u64 {
     batches.iter().map(|batch| batch.num_rows() as u64).sum()
 }

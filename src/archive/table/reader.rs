@@ -30,7 +30,6 @@ pub struct Selection<'a> {
     pub columns: &'a [&'a str],
     /// Row groups that can hold event times of this range; rows are not filtered.
     pub range: Option<Range>,
-    /// Only rows of these connections.
     pub connections: Option<&'a Arc<ConnectionIds>>,
     /// Text columns to decode as dictionaries of each batch's distinct values.
     pub as_dictionaries: &'a [&'a str],
@@ -120,7 +119,6 @@ impl Iterator for TableReader {
 pub struct ConnectionFilters(Vec<Option<Sbbf>>);
 
 impl ConnectionFilters {
-    /// Reads the filters of a file of `dataset`.
     pub fn open(store: &dyn Store, path: &str, dataset: Dataset) -> Result<Self, ArchiveError> {
         let blob = store.read(path)?;
         let table = |detail: String| ArchiveError::Table { path: path.to_owned(), detail };

@@ -11,7 +11,6 @@ use super::column::{
 };
 use super::{column_of, schema_of, text_at};
 
-/// The columns of `rows`.
 pub fn session_batch<'a>(rows: impl Iterator<Item = &'a SessionRow> + Clone) -> Result<RecordBatch, String> {
     let times = |get: fn(&SessionRow) -> Option<Instant>| -> ArrayRef {
         let micros = rows.clone().map(|row| get(row).map(Instant::micros));

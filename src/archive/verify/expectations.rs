@@ -10,7 +10,6 @@ use super::{FaultCode, VerifyReport};
 /// After this silence, either nobody reads the team, or the end of its ledger was cut off.
 const STALE_AFTER: Duration = Duration::from_secs(3 * 86_400);
 
-/// Options of a verification.
 #[derive(Debug, Clone)]
 pub struct VerifyOptions {
     /// Heads kept elsewhere: the archive must still hold each of them.

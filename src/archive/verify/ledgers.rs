@@ -21,13 +21,13 @@ use super::{Anchored, FaultCode, TeamReport, VerifyReport};
 const CLOCK_AHEAD_MAX: Duration = Duration::from_secs(300);
 
 /// The content of a ledger, as far as it can be followed.
+#[derive(Default)]
 pub struct Walk {
     pub key: TeamKey,
     /// The state after the last line; `None` if no line could be read.
     pub state: Option<TeamState>,
     /// The line that added each live file.
     pub added: BTreeMap<String, LedgerSeq>,
-    /// The removed files.
     pub removed: BTreeMap<String, Removal>,
     /// Valid lines that a given head names by hash or number, by their hashes.
     pub anchored_lines: BTreeMap<Digest, Anchored>,
@@ -60,7 +60,6 @@ struct Walker<'a> {
     modified: Instant,
     /// The lines of the current day.
     signable: Vec<Signable>,
-    /// The snapshots, with their paths.
     snapshots: Vec<(String, TeamState)>,
 }
 
@@ -77,15 +76,7 @@ impl Walk {
         let team = TeamReport { ledger: ledger_of(&key), ..TeamReport::default() };
         let mut walker = Walker {
             snapshots: snapshot::newest_intact(store, &key),
-            walk: Walk {
-                key,
-                state: None,
-                added: BTreeMap::new(),
-                removed: BTreeMap::new(),
-                anchored_lines: BTreeMap::new(),
-                named_archive: None,
-                at: report.teams.len(),
-            },
+            walk: Walk { key, at: report.teams.len(), ..Walk::default() },
             options,
             report,
             team,

@@ -9,7 +9,6 @@ use crate::model::{Digest, Instant, LedgerSeq, TeamId};
 
 use super::super::note::PublicKey;
 
-/// The kind of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, IntoStaticStr)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[strum(serialize_all = "SCREAMING_SNAKE_CASE", const_into_str)]
@@ -109,7 +108,6 @@ impl fmt::Display for Counts {
     }
 }
 
-/// The results for one team.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct TeamReport {
     /// `None` if no line of its ledger could be read.

@@ -42,6 +42,7 @@ pub struct Signable {
 }
 
 /// One pass over the signatures of a team, day by day.
+#[derive(Default)]
 pub struct Signatures {
     archive_id: String,
     team: TeamKey,
@@ -58,9 +59,7 @@ pub struct Signatures {
 
 impl Signatures {
     pub fn new(archive_id: &str, team: &TeamKey) -> Self {
-        let (chain, unmatched, unsigned) = (Vec::new(), Vec::new(), Vec::new());
-        let archive_id = archive_id.to_owned();
-        Self { archive_id, team: team.clone(), chain, first: None, signed_to: None, unmatched, unsigned }
+        Self { archive_id: archive_id.to_owned(), team: team.clone(), ..Self::default() }
     }
 
     /// Checks the signatures of one day against the ledger's lines of that day.

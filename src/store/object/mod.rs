@@ -21,7 +21,6 @@ mod signed;
 #[cfg(test)]
 mod tests;
 mod upload;
-mod versions;
 
 use std::collections::HashMap;
 use std::fmt;

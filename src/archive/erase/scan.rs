@@ -60,12 +60,8 @@ pub(super) fn changes(
     eraser: &Eraser<'_>,
     take: &mut dyn FnMut(Changed) -> Result<(), String>,
 ) -> Result<(), ArchiveError> {
-    for batch in TableReader::open(store, path, dataset, Selection::default())? {
-        let changed = eraser.rows(dataset, &batch?);
-        let taken = changed.and_then(|changed| changed.map_or(Ok(()), &mut *take));
-        taken.map_err(|detail| ArchiveError::Table { path: path.to_owned(), detail })?;
-    }
-    Ok(())
+    let reader = TableReader::open(store, path, dataset, Selection::default())?;
+    reader.each(|batch| eraser.rows(dataset, &batch)?.map_or(Ok(()), &mut *take))
 }
 
 /// The changes of a file; `None` if it does not hold the subject. Passes the rows that hold the subject to `take`.

@@ -89,12 +89,21 @@ impl TableReader {
 
     /// Everything that `parse` makes of the batches.
     pub fn rows<T>(self, parse: impl Fn(&RecordBatch) -> Result<Vec<T>, String>) -> Result<Vec<T>, ArchiveError> {
-        let path = self.path.clone();
         let mut rows = Vec::new();
-        for batch in self {
-            rows.extend(parse(&batch?).map_err(|detail| ArchiveError::Table { path: path.clone(), detail })?);
-        }
+        self.each(|batch| {
+            rows.extend(parse(&batch)?);
+            Ok(())
+        })?;
         Ok(rows)
+    }
+
+    /// Passes the batches to `take`. An error of `take` concerns the file.
+    pub fn each(self, mut take: impl FnMut(RecordBatch) -> Result<(), String>) -> Result<(), ArchiveError> {
+        let path = self.path.clone();
+        for batch in self {
+            take(batch?).map_err(|detail| ArchiveError::Table { path: path.clone(), detail })?;
+        }
+        Ok(())
     }
 }
 

@@ -19,7 +19,7 @@ use crate::model::{Digest, saturating_sum};
 use crate::store::Store;
 use crate::threads::each;
 
-use super::checked::copy_checked;
+use super::copy::copy_checked;
 use super::{ArchiveError, FileEntry};
 
 const FILES: &str = "files";

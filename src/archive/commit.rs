@@ -13,8 +13,7 @@ use crate::model::{Dataset, Instant, LedgerSeq, TeamId, TeamKey};
 use crate::planted::{self, Bug};
 use crate::store::{Guard, Store, StoreError, Tail};
 
-use super::draft_digest::draft_digest;
-use super::draft_rows::{NewWindows, new_windows};
+use super::draft_rows::{NewWindows, draft_digest, new_windows};
 use super::heads::HeadsWriter;
 use super::ledger::{KIND_COMMIT, LINE_BYTES_MAX, LINE_VERSION, LedgerLine, day_of_line};
 use super::ledger_files::{LedgerEnd, ledger_path};

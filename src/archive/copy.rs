@@ -5,21 +5,25 @@
 //! copy removes files as `vacuum` does: an earlier copy can have taken files that the new lines remove.
 
 use std::collections::BTreeMap;
+use std::io::{self, Read as _, Write};
 use std::sync::Arc;
 use std::time::Duration;
+
+use sha2::{Digest as _, Sha256};
 
 use crate::model::path::{ArchivePath, table_of};
 use crate::model::{Dataset, Digest, GRACE_MIN, LedgerSeq, TeamId, TeamKey, saturating_sum};
 use crate::store::{Listed, Store, StoreError, Tail, Verb, get, if_there, put};
 
-use super::checked::copy_checked;
 use super::commit::{COMMIT_AGE_MAX, recover};
 use super::heads::{self, HeadLine, heads_days};
 use super::ledger_files::{ledger_days, ledger_path};
 use super::replay::{Replay, replay};
 use super::text_lines::{TextLine, TextLines};
 use super::vacuum::vacuum;
-use super::{AddedFile, Archive, ArchiveError, CommitHistory, FileEntry, SaltRecord, snapshot};
+use super::{AddedFile, Archive, ArchiveError, CommitHistory, FileEntry, snapshot};
+
+const CHUNK_BYTES: usize = 1 << 17;
 
 /// Counts what a copy wrote, for one team or all teams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -74,8 +78,8 @@ impl Copy {
         let source = replay(self.from.store().as_ref(), self.from.id(), team)?;
         let target = replay(to, self.from.id(), team)?;
         let CommitHistory { lines, files } = self.from.lines(team, source.state.seq)?;
-        if let Some(last) = target.last.as_ref().filter(|last| !lines.iter().any(|line| line.sha256 == last.hash)) {
-            return Err(ArchiveError::OtherHistory { team: team.clone(), seq: last.seq });
+        if target.last.is_some() && !lines.iter().any(|line| line.sha256 == target.state.head) {
+            return Err(ArchiveError::OtherHistory { team: team.clone(), seq: target.state.seq });
         }
         recover(to, &key, &target)?;
         let mut copied = self.files_and_lines(&source, files.into_values().collect(), target.state.seq, progress)?;
@@ -139,10 +143,10 @@ impl Copy {
 
     /// Copies the salts that the ledger names. They are small, so each copy writes all of them.
     fn salts(&self, key: &TeamKey, source: &Replay) -> Result<(), ArchiveError> {
-        for (month, sha256) in &source.state.salts {
-            let path = SaltRecord { month: *month, sha256: *sha256 }.path(key);
+        for salt in source.state.named_salts() {
+            let path = salt.path(key);
             let content = get(self.from.store().as_ref(), &path)?;
-            let (bytes, found, expected) = (content.len() as u64, Digest::of(&content), *sha256);
+            let (bytes, found, expected) = (content.len() as u64, Digest::of(&content), salt.sha256);
             if found != expected {
                 return Err(ArchiveError::FileAltered { path, bytes, found, expected });
             }
@@ -212,4 +216,34 @@ impl Copy {
         }
         Ok(())
     }
+}
+
+/// Copies a live file to `target`. After an error the caller deletes the copy.
+///
+/// # Errors
+/// [`ArchiveError::FileAltered`] when the file differs from the ledger; when the store fails; the result of `failed` when
+/// `target` cannot be written.
+pub fn copy_checked<E: From<ArchiveError>>(
+    store: &dyn Store,
+    file: &FileEntry,
+    target: &mut dyn Write,
+    failed: impl Fn(io::Error) -> E,
+) -> Result<(), E> {
+    let not_read = |source| ArchiveError::from(StoreError::io(Verb::Read, &file.path, source));
+    let mut reader = store.read(&file.path).map_err(ArchiveError::from)?.reader(0);
+    let (mut hasher, mut bytes, mut buffer) = (Sha256::new(), 0, vec![0; CHUNK_BYTES]);
+    loop {
+        let read = reader.read(&mut buffer).map_err(not_read)?;
+        if read == 0 {
+            break;
+        }
+        hasher.update(&buffer[..read]);
+        bytes += read as u64;
+        target.write_all(&buffer[..read]).map_err(&failed)?;
+    }
+    let found = Digest(hasher.finalize().into());
+    if (found, bytes) == (file.sha256, file.bytes) {
+        return Ok(());
+    }
+    Err(ArchiveError::FileAltered { path: file.path.clone(), bytes, found, expected: file.sha256 }.into())
 }

@@ -142,12 +142,10 @@
 
 mod active_holds;
 mod cache;
-mod checked;
 mod commit;
 mod commit_history;
 mod copy;
 mod draft;
-mod draft_digest;
 mod draft_rows;
 mod due_months;
 mod erase;

@@ -25,8 +25,6 @@ pub struct Replay {
 
 #[derive(Debug)]
 pub struct LastLine {
-    pub seq: LedgerSeq,
-    pub hash: Digest,
     pub day: Instant,
     /// The line's offset in its file.
     pub offset: u64,
@@ -178,6 +176,6 @@ fn follow_line(
     }
     let TextLine { offset, text: mut bytes, has_newline, .. } = text;
     bytes.push(b'\n');
-    replay.last = Some(LastLine { seq: line.seq, hash, day, offset, bytes, is_unended: !has_newline });
+    replay.last = Some(LastLine { day, offset, bytes, is_unended: !has_newline });
     replay.state.try_follow(line, hash).map_err(|e| e.to_string())
 }

@@ -1,16 +1,19 @@
 //! Plans the files of a change of sessions, from the state and the draft alone.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
 
 use crate::model::path::{day_start, month_of, year_of};
 use crate::model::{Dataset, FileRole, Instant, Range, SessionRow, Stream};
 
-use super::super::planned_file::{PlannedFile, PlannedRows};
+use super::super::planned_file::{MergedRows, PlannedFile, PlannedRows};
 use super::super::rows_sum::RowsSum;
 use super::super::salts::Salts;
 use super::super::state::TeamState;
+use super::super::table::{BATCH_ROWS_MAX, by_parts, digest_rows, session_batch};
 use super::super::{Draft, FileEntry, SessionsRecord};
-use super::new_file::merged_rows;
 use super::partition::{JoinedYears, LARGE_ROWS, SMALL_ROWS, SessionPartition, is_joined};
 
 #[derive(Default)]
@@ -196,4 +199,30 @@ fn start_of(partition: SessionPartition, role: FileRole, changes: &Changes<'_>) 
             day_start(times.min().unwrap_or(Instant::EARLIEST))
         }
     }
+}
+
+/// The new rows of a session file. Sorts the added sessions by time and connection.
+fn merged_rows(dropped: &[&SessionRow], added: &mut [&SessionRow], salts: &Salts) -> Result<MergedRows, String> {
+    fn key<'a>(row: &&'a SessionRow) -> (i64, &'a str) {
+        (row.first_event_at.micros(), row.connection_id.as_str())
+    }
+    added.sort_unstable_by(|a, b| key(a).cmp(&key(b)));
+    if let Some(pair) = added.windows(2).find(|pair| pair[0].connection_id == pair[1].connection_id) {
+        return Err(format!("session {} occurs twice", pair[0].connection_id));
+    }
+    let drop_ids = Arc::new(dropped.iter().map(|row| row.connection_id.clone()).collect());
+    let (_, dropped) = columns(dropped, salts)?;
+    let (batches, added) = columns(added, salts)?;
+    Ok(MergedRows { batches, added, drop_ids, dropped })
+}
+
+/// Converts sessions to columns, in the given order.
+fn columns(rows: &[&SessionRow], salts: &Salts) -> Result<(Vec<RecordBatch>, RowsSum), String> {
+    let batches = by_parts(rows, BATCH_ROWS_MAX, |some| {
+        let batch = session_batch(some.iter().copied())?;
+        let sum = RowsSum::new(batch.num_rows() as u64, digest_rows(&batch, salts)?);
+        Ok::<_, String>((batch, sum))
+    })?;
+    let (batches, sums): (Vec<RecordBatch>, Vec<RowsSum>) = batches.into_iter().unzip();
+    Ok((batches, sums.into_iter().fold(RowsSum::default(), RowsSum::plus)))
 }

@@ -7,7 +7,6 @@
 mod change;
 mod expiring;
 mod lookup;
-mod new_file;
 mod partition;
 
 pub use change::plan;

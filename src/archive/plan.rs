@@ -7,11 +7,12 @@ use crate::model::{Dataset, FileRole, Instant, InventoryPart, InventoryRow, Reje
 
 use super::draft_rows::{NewWindows, WindowBatches};
 use super::planned_file::{MergedRows, PlannedFile, PlannedRows};
+use super::rows_sum::RowsSum;
 use super::salts::Salts;
 use super::seals::{Sealing, sealed_place};
 use super::sessions;
 use super::state::TeamState;
-use super::table::{RowsDigest, digest_rows, reject_batch};
+use super::table::{digest_rows, reject_batch};
 use super::{Draft, ExpiredRecord, FileEntry, Release, ReleasedRecord, SessionsRecord};
 
 /// Quarantined events are few, but can be large.
@@ -175,21 +176,11 @@ fn release_file(state: &TeamState, release: Release) -> Result<PlannedFile, Stri
 }
 
 pub fn released(releases: &[Release], salts: &Salts) -> Result<Option<ReleasedRecord>, String> {
-    let mut sum = (0, RowsDigest::default());
-    for release in releases {
-        sum = (sum.0 + release.released.len() as u64, sum.1.plus(digest_rejects(&release.released, salts)?));
+    let mut sum = RowsSum::default();
+    for some in releases.iter().flat_map(|release| release.released.chunks(REJECTS_PER_BATCH)) {
+        sum = sum.plus(RowsSum::new(some.len() as u64, digest_rows(&reject_batch(some)?, salts)?));
     }
-    Ok(Some(sum)
-        .filter(|(rows, _)| *rows > 0)
-        .map(|(rows, digest)| ReleasedRecord { rows, rows_digest: digest.into() }))
-}
-
-fn digest_rejects(rows: &[RejectRow], salts: &Salts) -> Result<RowsDigest, String> {
-    let mut digest = RowsDigest::default();
-    for some in rows.chunks(REJECTS_PER_BATCH) {
-        digest = digest.plus(digest_rows(&reject_batch(some)?, salts)?);
-    }
-    Ok(digest)
+    Ok((sum.rows > 0).then(|| ReleasedRecord { rows: sum.rows, rows_digest: sum.digest.into() }))
 }
 
 /// One file for each day, which replaces the earlier file of that day; and one final file for each past month.

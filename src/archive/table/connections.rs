@@ -89,7 +89,7 @@ impl ConnectionColumns {
     }
 
     pub fn connection(&self, place: usize) -> Option<&str> {
-        self.named(self.rows[place])
+        text_at(&self.connections, self.rows[place])
     }
 
     pub fn time(&self, place: usize) -> Instant {
@@ -101,7 +101,7 @@ impl ConnectionColumns {
         let at = self.rows[place];
         ConnectionEvent {
             team_id: &self.team,
-            connection_id: self.named(at),
+            connection_id: text_at(&self.connections, at),
             event_id: self.ids.value(at),
             event_type: self.types.get(at).unwrap_or_default(),
             time: Instant::from_nanos(self.times.value(at)),
@@ -110,9 +110,5 @@ impl ConnectionColumns {
             details: std::array::from_fn(|detail| self.details[detail].get(at)),
             failure_reason: self.details[8].get(at),
         }
-    }
-
-    fn named(&self, at: usize) -> Option<&str> {
-        text_at(&self.connections, at)
     }
 }

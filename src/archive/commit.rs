@@ -46,7 +46,7 @@ pub enum Committed {
 /// Writes one team. On a local disk, a lock keeps other writers out. A bucket has no lock: the conditional append lets one
 /// of two writers win, and refuses the other.
 pub struct TeamWriter {
-    archive: Archive,
+    pub(super) archive: Archive,
     key: TeamKey,
     state: TeamState,
     end: LedgerEnd,
@@ -117,10 +117,6 @@ impl TeamWriter {
     /// The salts of the team's rows. A stage that encodes rows before their commit needs them.
     pub fn salts(&self) -> &Salts {
         &self.salts
-    }
-
-    pub(super) fn archive(&self) -> &Archive {
-        &self.archive
     }
 
     pub fn rows(&self) -> TeamRows<'_> {

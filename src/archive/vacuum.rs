@@ -68,7 +68,7 @@ impl TeamWriter {
     /// # Errors
     /// When the store fails, or the ledger is invalid. Some files can be removed already.
     pub fn vacuum(&mut self) -> Result<ObsoleteFiles, ArchiveError> {
-        vacuum(self.archive(), &self.state().team_id)
+        vacuum(&self.archive, &self.state().team_id)
     }
 }
 

@@ -20,7 +20,7 @@ pub struct MemoryStore {
     locks: Locks,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 struct Inner {
     files: BTreeMap<String, MemoryFile>,
     now: Instant,
@@ -30,12 +30,6 @@ struct Inner {
 struct MemoryFile {
     content: Bytes,
     modified: Instant,
-}
-
-impl Default for Inner {
-    fn default() -> Self {
-        Self { files: BTreeMap::new(), now: Instant::from_nanos(0) }
-    }
 }
 
 impl Inner {

@@ -103,7 +103,7 @@ impl TeamWriter {
     /// Refuses an order whose rows a hold covers. The user can have added the hold since the order began, to any team's ledger.
     fn refuse_held(&self, order: &Order) -> Result<(), ArchiveError> {
         let team = self.state().team_id.clone();
-        let Some(hold) = self.archive().holds_on_order(&team, order)?.into_iter().next() else { return Ok(()) };
+        let Some(hold) = self.archive.holds_on_order(&team, order)?.into_iter().next() else { return Ok(()) };
         let reason = format!(
             "erasure {}: hold {hold} covers rows that it would change: they stay until the hold is released",
             order.id

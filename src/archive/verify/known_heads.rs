@@ -3,8 +3,8 @@
 use crate::model::{Digest, LedgerSeq};
 
 use super::super::note::{Head, PublicKey};
-use super::expectations::{KnownHead, VerifyOptions};
 use super::ledgers::Walk;
+use super::options::{KnownHead, VerifyOptions};
 use super::{Anchored, FaultCode, VerifyReport};
 
 impl VerifyOptions {

@@ -13,7 +13,7 @@ use super::super::ledger_files::LedgerText;
 use super::super::snapshot;
 use super::super::state::TeamState;
 use super::super::state_error::StateError;
-use super::expectations::VerifyOptions;
+use super::options::VerifyOptions;
 use super::signatures::{Days, Signable, Signatures, lines_of_day, reason_of};
 use super::{Anchored, FaultCode, TeamReport, VerifyReport};
 

@@ -1,9 +1,9 @@
 //! Verifies the whole archive against its ledger: read-only, offline, and with every fault, not only the first.
 
-mod expectations;
 mod files;
 mod known_heads;
 mod ledgers;
+mod options;
 mod policy;
 mod report;
 mod signatures;
@@ -17,8 +17,8 @@ use std::collections::BTreeMap;
 use super::ArchiveError;
 use super::manifest::read_manifest;
 
-pub use expectations::{KnownHead, VerifyOptions};
 use ledgers::Walk;
+pub use options::{KnownHead, VerifyOptions};
 pub use report::{Anchored, Counts, Damage, FaultCode, Signed, TeamReport, Verdict, VerifyFault, VerifyReport};
 use signatures::Days;
 

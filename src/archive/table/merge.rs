@@ -109,7 +109,7 @@ impl Merger<'_> {
             }
             let Some(head) = &mut self.cursors[at].head else { return Ok(()) };
             if let Some(Reverse(next)) = self.heap.peek()
-                && head.is_after(next)
+                && head.row_is_after(head.row, next)
             {
                 self.push(at);
                 return Ok(());
@@ -155,13 +155,12 @@ impl Merger<'_> {
             Source::Waiting(..) | Source::Done => None,
         };
         match batch {
-            None => *cursor = Cursor { source: Source::Done, head: None },
-            Some(batch) if batch.num_rows() == 0 => *cursor = Cursor { source: Source::Done, head: None },
-            Some(batch) => {
+            Some(batch) if batch.num_rows() > 0 => {
                 let slot = self.picked.batches.len();
                 self.picked.batches.push(batch.clone());
                 cursor.head = Some(Head::new(batch, slot)?);
             }
+            _ => *cursor = Cursor { source: Source::Done, head: None },
         }
         // Release used batches before they need much memory.
         if self.picked.batches.len() > self.cursors.len() + 4 { self.flush(emit) } else { Ok(()) }
@@ -197,11 +196,6 @@ impl Head {
         let raw = batch.column_by_name(column::RAW).and_then(|c| c.as_string_opt::<i32>());
         let text = raw.unwrap_or(&order.ids).clone();
         Ok(Self { slot, row: 0, order, text, batch })
-    }
-
-    /// Whether the current row comes after `other`.
-    fn is_after(&self, other: &Key) -> bool {
-        self.row_is_after(self.row, other)
     }
 
     fn row_is_after(&self, row: usize, other: &Key) -> bool {

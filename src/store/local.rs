@@ -15,7 +15,7 @@ use crate::files::{self, Irregular, Links};
 use crate::model::Instant;
 use crate::model::path::{LOCK_OF_NEW, LOCKS, SCRATCH};
 
-use super::directories::{later_name, make_directory, sync_directory, sync_if_there};
+use super::directories::{if_exists, later_name, make_directory, sync_directory};
 use super::{Blob, FileWriter, Guard, Listed, Store, StoreError, Tail, Verb};
 
 /// Files up to this size are read into memory at once, so that a merge of many small files does not run out of file handles.
@@ -63,10 +63,7 @@ impl LocalStore {
     }
 
     fn walk(&self, directory: &Path, prefix: &str, found: &mut Vec<Listed>) -> io::Result<()> {
-        let entries = match fs::read_dir(directory) {
-            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
-            other => other?,
-        };
+        let Some(entries) = if_exists(fs::read_dir(directory))? else { return Ok(()) };
         for entry in entries {
             let entry = entry?;
             let name = entry.file_name();
@@ -77,10 +74,7 @@ impl LocalStore {
             if path == LOCKS {
                 continue;
             }
-            let meta = match fs::symlink_metadata(entry.path()) {
-                Err(e) if e.kind() == ErrorKind::NotFound => continue,
-                other => other?,
-            };
+            let Some(meta) = if_exists(fs::symlink_metadata(entry.path()))? else { continue };
             if meta.is_dir() {
                 self.walk(&entry.path(), &path, found)?;
                 continue;
@@ -206,7 +200,7 @@ impl Store for LocalStore {
         let directories: BTreeMap<&str, &str> =
             paths.iter().map(|path| (path.rsplit_once('/').map_or("", |(directory, _)| directory), *path)).collect();
         for (directory, path) in directories {
-            sync_if_there(&self.full(directory)).map_err(|e| fail(path, e))?;
+            if_exists(sync_directory(&self.full(directory))).map_err(|e| fail(path, e))?;
             self.prune(path);
         }
         Ok(())

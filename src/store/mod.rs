@@ -24,6 +24,7 @@ use thiserror::Error;
 use crate::model::{ArchivePlace, BucketLocation, Instant, Location};
 
 pub use blob::{Blob, BlobReader};
+pub use directories::if_exists;
 #[cfg(test)]
 pub use directories::later_name;
 pub use faulty::{Fault, FaultyStore};

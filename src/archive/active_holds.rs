@@ -22,9 +22,6 @@ fn add(holds: &mut Vec<Hold>, hold: &Hold) {
 impl Archive {
     /// The active holds of the whole archive from the ledgers of all teams, one per id. They also apply to teams that are
     /// added later.
-    ///
-    /// # Errors
-    /// When the store fails, or a ledger is damaged.
     pub fn archive_holds(&self) -> Result<Vec<Hold>, ArchiveError> {
         let mut found: Vec<Hold> = Vec::new();
         self.read_each(&|_| true, |reader| {
@@ -35,9 +32,6 @@ impl Archive {
 
     /// The active holds that apply to an order in the team of `own`, and the keys of other ledgers' digests of subjects: each ledger
     /// has its own key.
-    ///
-    /// # Errors
-    /// As [`Archive::archive_holds`], and when such a key is lost.
     pub(super) fn holds_for(&self, own: &TeamReader) -> Result<(Vec<Hold>, Vec<Salt>), ArchiveError> {
         let (mut holds, mut keys) = (active_holds(own.state(), &[]), Vec::new());
         for other in self.teams()?.iter().filter(|other| **other != own.state().team_id) {

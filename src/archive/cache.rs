@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fmt;
 use std::fs::{self, File};
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use tempfile::{NamedTempFile, TempDir};
 use thiserror::Error;
 
 use crate::model::{Digest, saturating_sum};
-use crate::store::Store;
+use crate::store::{Store, if_exists};
 use crate::threads::each;
 
-use super::checked::copy_checked;
+use super::copy::copy_checked;
 use super::{ArchiveError, FileEntry};
 
 const FILES: &str = "files";
@@ -77,12 +77,10 @@ impl PinnedFiles {
         self.directory.path()
     }
 
-    /// The name of a pinned file in this directory.
     pub fn name_of(&self, file: &FileEntry) -> String {
         name_of(&file.sha256)
     }
 
-    /// The path of a pinned file.
     pub fn path_of(&self, file: &FileEntry) -> PathBuf {
         self.directory.path().join(self.name_of(file))
     }
@@ -98,7 +96,6 @@ impl Cache {
         Self { directory: directory.into(), bytes_max, progress: None }
     }
 
-    /// Reports fetches to `progress`.
     #[must_use]
     pub fn with_progress(self, progress: FetchProgress) -> Self {
         Self { progress: Some(progress), ..self }
@@ -173,13 +170,13 @@ impl Cache {
     ) -> Result<(), CacheError> {
         let cached = self.files_directory().join(name_of(&file.sha256));
         let link = pinned.path_of(file);
-        if if_there(fs::hard_link(&cached, &link)).map_err(self.failed())?.is_some() {
+        if if_exists(fs::hard_link(&cached, &link)).map_err(self.failed())?.is_some() {
             if fs::metadata(&link).map_err(self.failed())?.len() == file.bytes {
                 return touch(&link).map_err(self.failed());
             }
             // Somebody cut the cached file short, or a disk lost its end.
             fs::remove_file(&link).map_err(self.failed())?;
-            if_there(fs::remove_file(&cached)).map_err(self.failed())?;
+            if_exists(fs::remove_file(&cached)).map_err(self.failed())?;
         }
         self.fetch(store, file, pinned, &cached)?;
         if let Some(progress) = &self.progress {
@@ -213,51 +210,41 @@ impl Cache {
             if sum <= bytes {
                 break;
             }
-            if_there(fs::remove_file(path))?;
+            if_exists(fs::remove_file(path))?;
             sum -= meta.len();
         }
         Ok(())
     }
 
     fn cached_files(&self) -> io::Result<Vec<(PathBuf, fs::Metadata)>> {
-        let Some(entries) = if_there(fs::read_dir(self.files_directory()))? else { return Ok(Vec::new()) };
+        let Some(entries) = if_exists(fs::read_dir(self.files_directory()))? else { return Ok(Vec::new()) };
         let mut found = Vec::new();
         for entry in entries {
             let entry = entry?;
-            let meta = if_there(entry.metadata())?.filter(|meta| meta.is_file() && is_own(&entry.file_name()));
+            let meta = if_exists(entry.metadata())?.filter(|meta| meta.is_file() && is_own(&entry.file_name()));
             found.extend(meta.map(|meta| (entry.path(), meta)));
         }
         Ok(found)
     }
 
-    /// The current size of the content.
-    ///
-    /// # Errors
-    /// When the directory cannot be read.
     pub fn extent(&self) -> Result<CacheExtent, CacheError> {
         let files = self.cached_files().map_err(self.failed())?;
         Ok(CacheExtent { files: files.len() as u64, bytes: files.iter().map(|(_, meta)| meta.len()).sum() })
     }
 
     /// Removes every cached file except these, and returns the number of removed files. Running queries keep their files.
-    ///
-    /// # Errors
-    /// When a file cannot be removed.
     pub fn keep_only(&self, live: &BTreeSet<Digest>) -> Result<u64, CacheError> {
         let names: BTreeSet<String> = live.iter().map(name_of).collect();
         let is_live = |path: &Path| path.file_name().and_then(|name| name.to_str()).is_some_and(|n| names.contains(n));
         let files = self.cached_files().map_err(self.failed())?;
         let others: Vec<&PathBuf> = files.iter().map(|(path, _)| path).filter(|path| !is_live(path)).collect();
-        others.iter().try_for_each(|path| if_there(fs::remove_file(path)).map(drop)).map_err(self.failed())?;
+        others.iter().try_for_each(|path| if_exists(fs::remove_file(path)).map(drop)).map_err(self.failed())?;
         // The pins of a killed process.
-        if_there(self.remove_stale_pins()).map_err(self.failed())?;
+        if_exists(self.remove_stale_pins()).map_err(self.failed())?;
         Ok(others.len() as u64)
     }
 
     /// Removes every file; running queries keep their files.
-    ///
-    /// # Errors
-    /// When a file cannot be removed.
     pub fn clear(&self) -> Result<CacheExtent, CacheError> {
         let before = self.extent()?;
         self.keep_only(&BTreeSet::new())?;
@@ -269,14 +256,6 @@ impl Cache {
 fn is_own(name: &OsStr) -> bool {
     let (stem, kind) = name.to_str().and_then(|name| name.rsplit_once('.')).unwrap_or_default();
     matches!(kind, "parquet" | "object") && stem.parse::<Digest>().is_ok() || stem.is_empty() && kind.starts_with("tmp")
-}
-
-/// `None` if the file is gone: another process evicts files, too.
-fn if_there<T>(done: io::Result<T>) -> io::Result<Option<T>> {
-    match done {
-        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
-        done => done.map(Some),
-    }
 }
 
 /// Records that a file was used now.

@@ -8,26 +8,23 @@
 
 use std::time::Duration;
 
-use crate::model::path::{ArchivePath, day_start, ledger_of, lock_of};
+use crate::model::path::ledger_of;
 use crate::model::{Dataset, Instant, LedgerSeq, TeamId, TeamKey};
 use crate::planted::{self, Bug};
 use crate::store::{Guard, Store, StoreError, Tail};
 
-use super::draft_digest::draft_digest;
-use super::draft_rows::{NewWindows, new_windows};
-use super::heads::{HeadsWriter, heads_of};
-use super::ledger::LINE_BYTES_MAX;
-use super::ledger::{KIND_COMMIT, LINE_VERSION, LedgerLine};
-use super::ledger_files::LedgerEnd;
+use super::draft_rows::{NewWindows, draft_digest, new_windows};
+use super::heads::HeadsWriter;
+use super::ledger::{KIND_COMMIT, LINE_BYTES_MAX, LINE_VERSION, LedgerLine, day_of_line};
+use super::ledger_files::{LedgerEnd, ledger_path};
 use super::manifest::read_manifest;
 use super::plan::{expired_paths, plan, released};
-use super::planned_file::PlannedFile;
 use super::reader::TeamRows;
-use super::replay::{Replay, ReplayFiles, replay_for_writing};
+use super::replay::{Replay, ReplayFiles};
 use super::salts::Salts;
 use super::sessions::Lookup;
 use super::snapshot;
-use super::stage::Stage;
+use super::stage::write_all;
 use super::state::TeamState;
 use super::{Archive, ArchiveError, Body, Draft, FileEntry, Finding, FindingKind};
 
@@ -49,7 +46,7 @@ pub enum Committed {
 /// Writes one team. On a local disk, a lock keeps other writers out. A bucket has no lock: the conditional append lets one
 /// of two writers win, and refuses the other.
 pub struct TeamWriter {
-    archive: Archive,
+    pub(super) archive: Archive,
     key: TeamKey,
     state: TeamState,
     end: LedgerEnd,
@@ -57,7 +54,7 @@ pub struct TeamWriter {
     lookup: Lookup,
     /// The line of the newest snapshot.
     snapshot: LedgerSeq,
-    salts: Salts,
+    pub(super) salts: Salts,
     /// An earlier commit failed in step 2: only opening the team again shows the state of the ledger.
     is_poisoned: bool,
     _guard: Box<dyn Guard>,
@@ -69,21 +66,11 @@ impl Archive {
     /// # Errors
     /// [`ArchiveError::Locked`] when another writer exists; when the store fails or the ledger is invalid.
     pub fn writer(&self, team: &TeamId) -> Result<TeamWriter, ArchiveError> {
-        TeamWriter::open(self.clone(), team)
-    }
-}
-
-impl TeamWriter {
-    fn open(archive: Archive, team: &TeamId) -> Result<Self, ArchiveError> {
-        let (store, id) = (archive.store().as_ref(), archive.id());
-        let key = TeamKey::of(team);
-        let guard = store.lock(&lock_of(&key)).map_err(|e| match e {
-            StoreError::Locked { .. } => ArchiveError::Locked { team: team.clone() },
-            other => other.into(),
-        })?;
-        let files = ReplayFiles::list(store, &key)?;
+        let (store, id) = (self.store().as_ref(), self.id());
+        let (key, guard) = (TeamKey::of(team), self.lock(team)?);
+        let files = ReplayFiles::list(store, id, team)?;
         let snapshot = snapshot::newest(&files.snapshots);
-        let replay = replay_for_writing(store, &files, id, team)?;
+        let replay = files.replay_for_writing()?;
         if replay.state.seq.0 == 0 {
             if snapshot.0 > 0 {
                 return Err(ArchiveError::LedgerLost { path: ledger_of(&key), line: snapshot });
@@ -95,14 +82,25 @@ impl TeamWriter {
             tracing::warn!(%team, "{}", snapshot::ahead_of(replay.state.seq, snapshot));
         }
         recover(store, &key, &replay)?;
-        let heads = heads_of(store, archive.signer(), id, team, &replay)?;
+        let heads = HeadsWriter::open(store, self.signer(), &replay.state)?;
         let Replay { state, last, .. } = replay;
-        let salts = Salts::for_writing(store, &state, archive.random())?;
-        let snapshot = snapshot.min(state.seq);
-        let (end, lookup) = (last.map_or_else(LedgerEnd::default, |last| last.end()), Lookup::default());
-        Ok(Self { archive, key, state, end, heads, lookup, snapshot, salts, is_poisoned: false, _guard: guard })
+        let salts = Salts::for_writing(store, &state, self.random())?;
+        Ok(TeamWriter {
+            archive: self.clone(),
+            key,
+            end: last.map_or_else(LedgerEnd::default, |last| last.end()),
+            heads,
+            lookup: Lookup::default(),
+            snapshot: snapshot.min(state.seq),
+            state,
+            salts,
+            is_poisoned: false,
+            _guard: guard,
+        })
     }
+}
 
+impl TeamWriter {
     pub fn state(&self) -> &TeamState {
         &self.state
     }
@@ -121,16 +119,6 @@ impl TeamWriter {
         &self.salts
     }
 
-    /// Replaces the salts, and returns the old ones.
-    pub(super) fn swap_salts(&mut self, salts: Salts) -> Salts {
-        std::mem::replace(&mut self.salts, salts)
-    }
-
-    pub(super) fn archive(&self) -> &Archive {
-        &self.archive
-    }
-
-    /// The archived rows.
     pub fn rows(&self) -> TeamRows<'_> {
         TeamRows { store: self.store(), state: &self.state, lookup: &self.lookup }
     }
@@ -162,16 +150,9 @@ impl TeamWriter {
     /// A finding if the clock is behind the last commit. The new line has the earlier time, so only one line reports the change.
     fn clock_regression(&self, now: Instant) -> Option<Finding> {
         let back = self.state.at.filter(|at| now < *at)?.since(now);
-        Some(Finding {
-            stream: None,
-            kind: FindingKind::ClockRegression,
-            subject: format!("commit {}", self.state.seq),
-            from: None,
-            to: None,
-            reason: format!("this machine's clock was set back by at least {} s since this commit", back.as_secs()),
-            count: 1,
-            found_at: now,
-        })
+        let subject = format!("commit {}", self.state.seq);
+        let reason = format!("this machine's clock was set back by at least {} s since this commit", back.as_secs());
+        Some(Finding::new(None, FindingKind::ClockRegression, &subject, &reason, now))
     }
 
     /// The key may have changed since the last commit.
@@ -179,8 +160,8 @@ impl TeamWriter {
         let signer = self.archive.signer();
         if self.heads.as_ref().map(HeadsWriter::key) != signer.as_ref().map(|signer| signer.key.public()) {
             let (store, id, team) = (self.store(), &self.state.archive_id, &self.state.team_id);
-            let replay = replay_for_writing(store, &ReplayFiles::list(store, &self.key)?, id, team)?;
-            self.heads = heads_of(store, signer, id, team, &replay)?;
+            let replay = ReplayFiles::list(store, id, team)?.replay_for_writing()?;
+            self.heads = HeadsWriter::open(store, signer, &replay.state)?;
         }
         Ok(())
     }
@@ -208,14 +189,13 @@ impl TeamWriter {
             expired: draft.expire,
             ..Body::default()
         };
-        body.removes.extend(planned.iter().flat_map(PlannedFile::inputs).map(|file| file.path.clone()));
+        body.removes.extend(planned.iter().flat_map(|file| &file.inputs).map(|file| file.path.clone()));
         if draft.sessions.is_some_and(|sessions| sessions.is_anew) {
             body.removes.extend(self.state.files_of(Dataset::Sessions).map(|file| file.path.clone()));
         }
         body.removes.sort();
         planned.retain(|file| file.rows() > 0);
-        let stage = Stage { store: self.store(), key: &self.key, salts: &self.salts };
-        body.adds = stage.write_all(planned)?;
+        body.adds = write_all(self.store(), &self.salts, planned)?;
         Ok(body)
     }
 
@@ -257,10 +237,9 @@ impl TeamWriter {
         if bytes.len() > LINE_BYTES_MAX {
             return Err(ArchiveError::LineTooLong { team: self.state.team_id.clone(), bytes: bytes.len() });
         }
-        // A clock that was set back does not change the order of the ledger.
-        let day = self.end.day.map_or(day_start(now), |held| held.max(day_start(now)));
+        let day = day_of_line(now, self.end.day);
         let keep = if self.end.day == Some(day) { self.end.len } else { 0 };
-        let path = ArchivePath::Ledger { team: self.key.clone(), day }.to_string();
+        let path = ledger_path(&self.key, day);
         let keep = match planted::is(Bug::AppendUnfenced) {
             true => self.store().read(&path).map_or(0, |held| held.size()),
             false => keep,
@@ -294,7 +273,7 @@ impl TeamWriter {
     /// Before a commit begins a new day's file, checks that the last day's file still ends where this writer read it to end.
     fn check_end(&self, day: Instant) -> Result<(), StoreError> {
         let Some(last) = self.end.day.filter(|last| *last < day) else { return Ok(()) };
-        let path = ArchivePath::Ledger { team: self.key.clone(), day: last }.to_string();
+        let path = ledger_path(&self.key, last);
         let found = self.store().read(&path)?.size();
         match found == self.end.len {
             true => Ok(()),
@@ -322,9 +301,8 @@ impl TeamWriter {
 /// Cuts a torn line off the end of a ledger, and syncs the last line: the earlier writer can have died between write and sync.
 /// Idempotent.
 pub(super) fn recover(store: &dyn Store, key: &TeamKey, replay: &Replay) -> Result<(), StoreError> {
-    let ledger = |day| ArchivePath::Ledger { team: key.clone(), day }.to_string();
     if !planted::is(Bug::TornLineKept) {
-        replay.end.cut(store, ledger)?;
+        replay.end.cut(store, |day| ledger_path(key, day))?;
         if replay.end.torn > 0 {
             tracing::warn!(team = %replay.state.team_id, bytes = replay.end.torn, "dropped an unfinished ledger line");
         }
@@ -333,7 +311,7 @@ pub(super) fn recover(store: &dyn Store, key: &TeamKey, replay: &Replay) -> Resu
         // A writer syncs a line before it begins a later file.
         Some(last) if replay.end.day == Some(last.day) => {
             let torn = if last.is_unended { last.bytes.len() as u64 - 1 } else { 0 };
-            store.append(&ledger(last.day), Tail { keep: last.offset, torn }, &last.bytes)
+            store.append(&ledger_path(key, last.day), Tail { keep: last.offset, torn }, &last.bytes)
         }
         _ => Ok(()),
     }

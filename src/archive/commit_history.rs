@@ -2,16 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::path::ArchivePath;
 use crate::model::{Digest, Instant, LedgerSeq, TeamId, TeamKey, saturating_sum};
 use crate::store::Store;
 
 use super::ledger::LedgerLine;
-use super::ledger_files::{ledger_days, lines_of};
+use super::ledger_files::{ledger_days, ledger_path, lines_of};
 use super::text_lines::TextLines;
 use super::{Archive, ArchiveError, FileEntry};
 
-/// One commit, from its line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommitSummary {
     pub seq: LedgerSeq,
@@ -42,25 +40,18 @@ pub struct CommitHistory {
 
 impl Archive {
     /// The lines of a team's ledger up to and including `last`.
-    ///
-    /// # Errors
-    /// When the store fails, or a line is invalid.
     pub fn lines(&self, team: &TeamId, last: LedgerSeq) -> Result<CommitHistory, ArchiveError> {
         let store = self.store().as_ref();
         let key = TeamKey::of(team);
         let mut found = CommitHistory::default();
         for day in ledger_days(store, &key)? {
-            let path = ArchivePath::Ledger { team: key.clone(), day }.to_string();
-            found.follow_file(store, &path, last)?;
+            found.follow_file(store, &ledger_path(&key, day), last)?;
         }
         Ok(found)
     }
 
     /// The newest line that adds or removes each of the files, with its time. Reads the ledger from its end, day by day, until all
     /// are found.
-    ///
-    /// # Errors
-    /// When the store fails, or a line is too long.
     pub fn commits_of(
         &self,
         team: &TeamId,
@@ -88,17 +79,12 @@ impl Archive {
 
 impl CommitHistory {
     fn follow_file(&mut self, store: &dyn Store, path: &str, last: LedgerSeq) -> Result<(), ArchiveError> {
-        for (text, number) in TextLines::new(store.read(path)?, 0).zip(1..) {
-            // Stop before a torn line: it follows the last requested line.
-            if self.lines.last().is_some_and(|line| line.seq >= last) {
-                break;
-            }
-            let text = text.map_err(|fault| fault.at(path, number))?.text;
-            if text.is_empty() {
-                continue;
-            }
-            let damaged = |reason: String| ArchiveError::Damaged { path: path.to_owned(), line: number, reason };
-            let (line, sha256) = LedgerLine::decode(&text).map_err(|e| damaged(e.to_string()))?;
+        let mut texts = TextLines::new(path, store.read(path)?, 0);
+        // Stop before a torn line: it follows the last requested line.
+        while self.lines.last().is_none_or(|line| line.seq < last)
+            && let Some(text) = texts.next().transpose()?
+        {
+            let (line, sha256) = LedgerLine::decode(&text.text).map_err(|e| texts.damaged(e.to_string()))?;
             self.follow(line, sha256);
         }
         Ok(())

@@ -5,21 +5,25 @@
 //! copy removes files as `vacuum` does: an earlier copy can have taken files that the new lines remove.
 
 use std::collections::BTreeMap;
+use std::io::{self, Read as _, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::model::path::{ArchivePath, lock_of, table_of};
+use sha2::{Digest as _, Sha256};
+
+use crate::model::path::{ArchivePath, table_of};
 use crate::model::{Dataset, Digest, GRACE_MIN, LedgerSeq, TeamId, TeamKey, saturating_sum};
 use crate::store::{Listed, Store, StoreError, Tail, Verb, get, if_there, put};
 
-use super::checked::copy_checked;
 use super::commit::{COMMIT_AGE_MAX, recover};
 use super::heads::{self, HeadLine, heads_days};
-use super::ledger_files::ledger_days;
+use super::ledger_files::{ledger_days, ledger_path};
 use super::replay::{Replay, replay};
 use super::text_lines::{TextLine, TextLines};
 use super::vacuum::vacuum;
-use super::{AddedFile, Archive, ArchiveError, CommitHistory, FileEntry, SaltRecord, snapshot};
+use super::{AddedFile, Archive, ArchiveError, CommitHistory, FileEntry, snapshot};
+
+const CHUNK_BYTES: usize = 1 << 17;
 
 /// Counts what a copy wrote, for one team or all teams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -42,7 +46,6 @@ pub enum CopyStep {
     Held(u64),
 }
 
-/// Receives the steps of a copy.
 pub type CopyProgress<'a> = &'a (dyn Fn(CopyStep) + Sync);
 
 /// An archive and the target of its copy.
@@ -71,16 +74,12 @@ impl Copy {
     /// can have erased the people whose rows the source still holds. When a file differs from the ledger, or a store fails. The
     /// target keeps the copied files, and the next copy continues from there.
     pub fn team(&self, team: &TeamId, progress: CopyProgress<'_>) -> Result<Copied, ArchiveError> {
-        let (key, to) = (TeamKey::of(team), self.to.store().as_ref());
-        let _guard = to.lock(&lock_of(&key)).map_err(|error| match error {
-            StoreError::Locked { .. } => ArchiveError::Locked { team: team.clone() },
-            other => other.into(),
-        })?;
+        let (key, to, _guard) = (TeamKey::of(team), self.to.store().as_ref(), self.to.lock(team)?);
         let source = replay(self.from.store().as_ref(), self.from.id(), team)?;
         let target = replay(to, self.from.id(), team)?;
         let CommitHistory { lines, files } = self.from.lines(team, source.state.seq)?;
-        if let Some(last) = target.last.as_ref().filter(|last| !lines.iter().any(|line| line.sha256 == last.hash)) {
-            return Err(ArchiveError::OtherHistory { team: team.clone(), seq: last.seq });
+        if target.last.is_some() && !lines.iter().any(|line| line.sha256 == target.state.head) {
+            return Err(ArchiveError::OtherHistory { team: team.clone(), seq: target.state.seq });
         }
         recover(to, &key, &target)?;
         // Every command refuses a team with a snapshot and no line, so nobody takes it for whole or begins another ledger.
@@ -148,12 +147,11 @@ impl Copy {
 
     /// Copies the salts that the ledger names. They are small, so each copy writes all of them.
     fn salts(&self, key: &TeamKey, source: &Replay) -> Result<(), ArchiveError> {
-        for (month, sha256) in &source.state.salts {
-            let path = SaltRecord { month: *month, sha256: *sha256 }.path(key);
+        for salt in source.state.named_salts() {
+            let path = salt.path(key);
             let content = get(self.from.store().as_ref(), &path)?;
-            let found = Digest::of(&content);
-            if found != *sha256 {
-                let (bytes, found, expected) = (content.len() as u64, found.to_string(), sha256.to_string());
+            let (bytes, found, expected) = (content.len() as u64, Digest::of(&content), salt.sha256);
+            if found != expected {
                 return Err(ArchiveError::FileAltered { path, bytes, found, expected });
             }
             put(self.to.store().as_ref(), &path, &content)?;
@@ -183,7 +181,7 @@ impl Copy {
         self.salts(key, source)?;
         let (mut seq, mut appended) = (LedgerSeq(0), 0);
         for day in ledger_days(self.from.store().as_ref(), key)? {
-            let path = ArchivePath::Ledger { team: key.clone(), day }.to_string();
+            let path = ledger_path(key, day);
             for TextLine { offset: keep, text, .. } in self.lines(&path)? {
                 seq = seq.next();
                 if seq > last {
@@ -201,8 +199,7 @@ impl Copy {
 
     /// The lines of a file. The last one can be torn.
     fn lines(&self, path: &str) -> Result<Vec<TextLine>, ArchiveError> {
-        let lines = TextLines::new(self.from.store().read(path)?, 0).zip(1..);
-        lines.map(|(line, number)| line.map_err(|fault| fault.at(path, number))).collect()
+        TextLines::new(path, self.from.store().read(path)?, 0).collect()
     }
 
     /// Copies the signatures up to a line, from where the target's end. A power loss can have torn its last one.
@@ -223,4 +220,34 @@ impl Copy {
         }
         Ok(())
     }
+}
+
+/// Copies a live file to `target`. After an error the caller deletes the copy.
+///
+/// # Errors
+/// [`ArchiveError::FileAltered`] when the file differs from the ledger; when the store fails; the result of `failed` when
+/// `target` cannot be written.
+pub fn copy_checked<E: From<ArchiveError>>(
+    store: &dyn Store,
+    file: &FileEntry,
+    target: &mut dyn Write,
+    failed: impl Fn(io::Error) -> E,
+) -> Result<(), E> {
+    let not_read = |source| ArchiveError::from(StoreError::io(Verb::Read, &file.path, source));
+    let mut reader = store.read(&file.path).map_err(ArchiveError::from)?.reader(0);
+    let (mut hasher, mut bytes, mut buffer) = (Sha256::new(), 0, vec![0; CHUNK_BYTES]);
+    loop {
+        let read = reader.read(&mut buffer).map_err(not_read)?;
+        if read == 0 {
+            break;
+        }
+        hasher.update(&buffer[..read]);
+        bytes += read as u64;
+        target.write_all(&buffer[..read]).map_err(&failed)?;
+    }
+    let found = Digest(hasher.finalize().into());
+    if (found, bytes) == (file.sha256, file.bytes) {
+        return Ok(());
+    }
+    Err(ArchiveError::FileAltered { path: file.path.clone(), bytes, found, expected: file.sha256 }.into())
 }

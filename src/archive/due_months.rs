@@ -64,7 +64,6 @@ impl TeamState {
         found
     }
 
-    /// A month, due or not.
     fn due_month(&self, policy: RetentionPolicy, dataset: Dataset, month: Instant, holds: &[Hold]) -> DueMonth {
         let ExpiredRecord { files, rows, .. } = self.expiring(String::new(), month, dataset, month);
         let bytes = self.files_of_month(dataset, month).fold(0, |sum: u64, file| sum.saturating_add(file.bytes));
@@ -94,9 +93,6 @@ fn months_of_connections(due: &[DueMonth]) -> BTreeSet<Instant> {
 
 impl TeamReader {
     /// The records that [`TeamWriter::expire`] would write for these months.
-    ///
-    /// # Errors
-    /// When a file of sessions cannot be read.
     pub fn would_expire(&self, due: &[DueMonth], now: Instant) -> Result<Vec<ExpiredRecord>, ArchiveError> {
         let months = months_of_connections(due);
         let sessions = expiring_sessions(self.store(), self.state(), None, &months)?;

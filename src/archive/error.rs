@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::model::{LedgerSeq, TeamId};
+use crate::model::{Digest, LedgerSeq, TeamId};
 use crate::store::StoreError;
 
 use super::ledger::LINE_BYTES_MAX;
@@ -23,7 +23,7 @@ pub struct LostSalt {
 pub enum ArchiveError {
     /// The store failed; the message names the operation and the path.
     #[error(transparent)]
-    Store(StoreError),
+    Store(#[from] StoreError),
     /// Another writer holds the team's lock. The caller must not write the team.
     #[error("team {team}: another writer holds the lock: stop `annals run`, or wait for the other command")]
     Locked { team: TeamId },
@@ -71,7 +71,7 @@ pub enum ArchiveError {
     #[error("{path} line {line}: {reason}")]
     Damaged { path: String, line: u64, reason: String },
     #[error("{path}: has {bytes} bytes with digest {found}, but the ledger says {expected}")]
-    FileAltered { path: String, bytes: u64, found: String, expected: String },
+    FileAltered { path: String, bytes: u64, found: Digest, expected: Digest },
     /// The commit would break a rule of the archive; the archive is unchanged.
     #[error("team {team}: {source}")]
     State { team: TeamId, source: StateError },
@@ -102,12 +102,6 @@ pub enum ArchiveError {
     /// An earlier commit failed in its second step; see [`ArchiveError::Reopen`] and [`ArchiveError::Fenced`].
     #[error("team {team}: an earlier commit failed during its append: open the archive again before the next write")]
     Poisoned { team: TeamId },
-}
-
-impl From<StoreError> for ArchiveError {
-    fn from(error: StoreError) -> Self {
-        ArchiveError::Store(error)
-    }
 }
 
 impl ArchiveError {

@@ -18,18 +18,11 @@ const ANCHOR_DOMAIN: &str = "annals walk anchor v1\n";
 pub struct EventKey(pub(super) Salt);
 
 impl Salts {
-    /// The key of this team.
-    ///
-    /// # Errors
-    /// When the salt that is the key is lost.
     pub fn event_key(&self) -> Result<EventKey, ArchiveError> {
         self.key().map(EventKey)
     }
 
     /// Maps the digest of a served text to the identity of the event after an erasure.
-    ///
-    /// # Errors
-    /// As [`Salts::event_key`].
     pub fn originals(&self) -> Result<impl Fn(&Digest) -> Digest + use<>, ArchiveError> {
         let key = self.event_key()?;
         Ok(move |digest: &Digest| key.original(digest))
@@ -54,7 +47,6 @@ impl EventKey {
         block.into()
     }
 
-    /// Decrypts an anchor.
     pub fn decrypt(&self, hidden: [u8; 16]) -> [u8; 16] {
         let mut block = hidden.into();
         self.cipher().decrypt_block(&mut block);

@@ -18,7 +18,6 @@ use super::{Body, FileEntry, WindowState};
 /// The reason that keeps a due month.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeptBy {
-    /// The ids of the holds that cover the month.
     Holds(Vec<String>),
     /// Some windows of the month will be read again.
     OpenWindows,
@@ -57,7 +56,6 @@ impl TeamState {
         last.zip(settled_at).is_some_and(|(((_, month), _), settled_at)| settled_at < month_of(*month).end)
     }
 
-    /// The live files of a dataset in the folder of a month.
     pub fn files_of_month(&self, dataset: Dataset, month: Instant) -> impl Iterator<Item = &FileEntry> {
         self.files_of(dataset).filter(move |file| month_of_file(file) == Some(month))
     }
@@ -123,7 +121,6 @@ impl TeamState {
         ExpiredRecord { policy, at, dataset, month, files, rows, rows_digest: digest.into() }
     }
 
-    /// Checks the times of the line's expiry records.
     pub(super) fn check_expiry_times(&self, line: &LedgerLine) -> Result<(), StateError> {
         let ahead = line.body.expired.iter().find(|record| record.at > line.at);
         ahead.map_or(Ok(()), |record| {

@@ -8,14 +8,14 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use crate::model::path::{ArchivePath, ledger_of};
-use crate::model::{Digest, Instant, LedgerSeq, TeamId, TeamKey};
+use crate::model::{Digest, Instant, LedgerSeq, TeamKey};
 use crate::store::{Store, StoreError, Tail};
 
 use super::ArchiveError;
 use super::ledger::{GENESIS, LedgerLine, is_zeroed};
 use super::ledger_files::{LedgerEnd, ledger_days, lines_of};
 use super::note::{Head, NoteSignature, PublicKey, SecretKey};
-use super::replay::Replay;
+use super::state::TeamState;
 use super::text_lines::{TextLine, TextLines};
 
 const ROTATION: &str = "rotation";
@@ -124,23 +124,30 @@ pub struct HeadsWriter {
 }
 
 impl HeadsWriter {
-    /// Opens a team's signatures, and signs the last line if only this one is unsigned: an interruption leaves no more. Signs all
-    /// unsigned lines for [`Signer::signs_all`].
+    /// Opens a team's signatures, if a key is configured. Signs the last line if only this one is unsigned: an interruption leaves no
+    /// more. Signs all unsigned lines for [`Signer::signs_all`]. After the first signed line, every later line needs a signature.
     ///
     /// # Errors
     /// When the store fails, a signed line differs from the ledger, or another key has signed and did not hand over.
     pub fn open(
         store: &dyn Store,
-        signer: Arc<Signer>,
-        archive_id: &str,
-        team: &TeamId,
-        replay: &Replay,
-    ) -> Result<Self, ArchiveError> {
-        let key = TeamKey::of(team);
+        signer: Option<Arc<Signer>>,
+        state: &TeamState,
+    ) -> Result<Option<Self>, ArchiveError> {
+        let (team, key, seq, head) = (&state.team_id, TeamKey::of(&state.team_id), state.seq, state.head);
+        let Some(signer) = signer else {
+            if !heads_days(store, &key)?.is_empty() {
+                tracing::warn!(
+                    %team,
+                    "this ledger is signed, but this process has no key: its lines wait for `annals anchor --sign`"
+                );
+            }
+            return Ok(None);
+        };
         let (last, end) = recover(store, &key)?;
-        let mut writer = Self { signer, archive_id: archive_id.to_owned(), team: key, end, unsigned_from: None };
+        let archive_id = state.archive_id.clone();
+        let mut writer = Self { signer, archive_id, team: key, end, unsigned_from: None };
         let (signed, hash) = last.as_ref().map_or((LedgerSeq(0), GENESIS), HeadLine::signed);
-        let (seq, head) = (replay.state.seq, replay.state.head);
         // The last line can be unsigned, and another writer of a bucket can have signed a line after the replay.
         let is_held = match end.day.filter(|_| (signed, hash) != (seq, head)) {
             Some(day) if ledger_days(store, &writer.team)?.contains(&day) => {
@@ -163,7 +170,7 @@ impl HeadsWriter {
             let first = if last.is_some() { signed.next() } else { seq };
             writer.sign_lines(store, first..=seq)?;
         }
-        Ok(writer)
+        Ok(Some(writer))
     }
 
     /// Signs lines after the last signature. The caller has replayed and checked all of them.
@@ -255,8 +262,8 @@ pub(super) fn recover(store: &dyn Store, key: &TeamKey) -> Result<(Option<HeadLi
         let blob = store.read(&path)?;
         let size = blob.size();
         let (mut before, mut last, mut number) = (None, None, 0);
-        for line in TextLines::new(blob, 0) {
-            let line = line.map_err(|fault| fault.at(&path, number + 1))?;
+        for line in TextLines::new(&path, blob, 0) {
+            let line = line?;
             if line.has_newline {
                 (before, last, number) = (last, Some(line), number + 1);
             }
@@ -275,24 +282,4 @@ pub(super) fn recover(store: &dyn Store, key: &TeamKey) -> Result<(Option<HeadLi
         }
     }
     Ok((None, LedgerEnd::default()))
-}
-
-/// Opens a team's signatures, if a key is configured. After the first signed line, every later line needs a signature.
-///
-/// # Errors
-/// When the store fails, or the existing signatures are invalid.
-pub fn heads_of(
-    store: &dyn Store,
-    signer: Option<Arc<Signer>>,
-    archive_id: &str,
-    team: &TeamId,
-    replay: &Replay,
-) -> Result<Option<HeadsWriter>, ArchiveError> {
-    if let Some(signer) = signer {
-        return Ok(Some(HeadsWriter::open(store, signer, archive_id, team, replay)?));
-    }
-    if !heads_days(store, &TeamKey::of(team))?.is_empty() {
-        tracing::warn!(%team, "this ledger is signed, but this process has no key: its lines wait for `annals anchor --sign`");
-    }
-    Ok(None)
 }

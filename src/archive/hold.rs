@@ -28,7 +28,6 @@ pub enum HoldScope {
     All,
 }
 
-/// A new hold.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HoldAdded {
@@ -50,7 +49,6 @@ pub struct HoldAdded {
     pub subject: Option<Digest>,
 }
 
-/// The end of a hold.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HoldReleased {
@@ -122,9 +120,6 @@ pub fn covering<'a>(
 }
 
 /// Checks one line's records of holds against the holds of the earlier lines.
-///
-/// # Errors
-/// The contradiction, as a sentence.
 pub fn check_holds(held: &Holds, records: &[HoldRecord]) -> Result<(), String> {
     let mut holds = held.clone();
     for record in records {
@@ -163,10 +158,6 @@ pub fn apply_hold(holds: &mut Holds, record: HoldRecord, seq: LedgerSeq) {
     }
 }
 
-/// Checks the id of a hold.
-///
-/// # Errors
-/// The reason, if the id is invalid.
 pub fn check_hold_id(text: &str) -> Result<(), String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/#".contains(c);
     match text {
@@ -180,9 +171,6 @@ pub fn check_hold_id(text: &str) -> Result<(), String> {
 }
 
 /// Checks a reason or a name for the ledger.
-///
-/// # Errors
-/// The reason, if the text is invalid.
 pub fn check_hold_text(text: &str) -> Result<(), String> {
     check_ledger_text(text)?;
     // A ledger line is permanent, so it must not contain a person's address.

@@ -9,7 +9,6 @@ use crate::model::{Digest, Instant, LedgerSeq, TeamId};
 use super::Body;
 use super::random::Nonce;
 
-/// The version of the line format.
 pub const LINE_VERSION: u32 = 1;
 /// Prefix of the hashed bytes: it makes a ledger line's hash differ from every other hash.
 pub const LINE_DOMAIN: &str = "annals ledger line v1\n";

@@ -28,6 +28,11 @@ impl LedgerEnd {
     }
 }
 
+/// The path of a day's file.
+pub fn ledger_path(key: &TeamKey, day: Instant) -> String {
+    ArchivePath::Ledger { team: key.clone(), day }.to_string()
+}
+
 /// The days of a team's ledger, oldest first, each with the bytes of its file.
 pub fn ledger_files(store: &dyn Store, key: &TeamKey) -> Result<Vec<(Instant, u64)>, StoreError> {
     let listed = store.list(&ledger_of(key))?;
@@ -45,10 +50,10 @@ pub fn ledger_days(store: &dyn Store, key: &TeamKey) -> Result<Vec<Instant>, Sto
 
 /// The valid lines of a day, with their hashes. A torn line says nothing.
 pub fn lines_of(store: &dyn Store, key: &TeamKey, day: Instant) -> Result<Vec<(LedgerLine, Digest)>, ArchiveError> {
-    let path = ArchivePath::Ledger { team: key.clone(), day }.to_string();
+    let path = ledger_path(key, day);
     let mut lines = Vec::new();
-    for (line, number) in TextLines::new(store.read(&path)?, 0).zip(1..) {
-        lines.extend(LedgerLine::decode(&line.map_err(|fault| fault.at(&path, number))?.text));
+    for line in TextLines::new(&path, store.read(&path)?, 0) {
+        lines.extend(LedgerLine::decode(&line?.text));
     }
     Ok(lines)
 }

@@ -60,9 +60,6 @@ impl Manifest {
 
     /// Like [`Manifest::check_ledger`], and begins the ledger of a new archive. The first commit makes a salt durable before its
     /// line, so an archive without salts has no line anywhere.
-    ///
-    /// # Errors
-    /// As [`Manifest::check_ledger`].
     pub(super) fn begin_ledger(&self, store: &dyn Store) -> Result<(), ArchiveError> {
         match self.check_ledger(store) {
             Err(ArchiveError::LedgerMissing) => {}
@@ -93,18 +90,11 @@ impl Manifest {
     }
 }
 
-/// The archive's manifest, if there is one.
-///
-/// # Errors
-/// [`ArchiveError::Version`], [`ArchiveError::Manifest`], or an error of the store.
 pub(super) fn read_manifest(store: &dyn Store) -> Result<Option<Manifest>, ArchiveError> {
     read(store, MANIFEST, FORMAT)
 }
 
 /// The manifest of a ledger that lies elsewhere, if there is one.
-///
-/// # Errors
-/// As [`read_manifest`].
 pub(super) fn read_ledger_manifest(store: &dyn Store) -> Result<Option<Manifest>, ArchiveError> {
     read(store, LEDGER_MANIFEST, LEDGER_FORMAT)
 }

@@ -142,12 +142,10 @@
 
 mod active_holds;
 mod cache;
-mod checked;
 mod commit;
 mod commit_history;
 mod copy;
 mod draft;
-mod draft_digest;
 mod draft_rows;
 mod due_months;
 mod erase;
@@ -221,7 +219,7 @@ pub use state::TeamState;
 pub use state_error::StateError;
 pub use table::{ConnectionColumns, schema_of};
 pub use team_name::team_name;
-pub use vacuum::{ObsoleteFile, ObsoleteFiles};
+pub use vacuum::ObsoleteFiles;
 
 pub use verify::{
     Anchored, Counts, Damage, FaultCode, KnownHead, Signed, TeamReport, Verdict, VerifyFault, VerifyOptions,

@@ -88,9 +88,6 @@ fn key_parts(text: &str) -> Result<(&str, u32, [u8; 32]), String> {
 }
 
 /// Checks the name of a key, which stands in every signature.
-///
-/// # Errors
-/// A sentence that explains the mistake.
 pub fn check_key_name(name: &str) -> Result<(), String> {
     let is_plain = |c: char| c.is_ascii_graphic() && c != '+';
     if name.is_empty() || name.len() > KEY_NAME_BYTES_MAX || !name.chars().all(is_plain) {
@@ -116,9 +113,6 @@ impl fmt::Debug for SecretKey {
 
 impl SecretKey {
     /// A new key. Without a name its name is `annals-` and 8 hexadecimal digits.
-    ///
-    /// # Errors
-    /// When the name is invalid, or the system's random source fails.
     pub fn generate(name: Option<&str>) -> Result<Self, String> {
         let mut seed = [0; 32];
         SystemRandom::new().fill(&mut seed).map_err(|_| "the system's random source failed".to_owned())?;
@@ -126,9 +120,6 @@ impl SecretKey {
     }
 
     /// The key of `seed`: 32 secret random bytes.
-    ///
-    /// # Errors
-    /// When the name is invalid.
     pub fn of_seed(name: Option<&str>, seed: [u8; 32]) -> Result<Self, String> {
         let pair = Ed25519KeyPair::from_seed_unchecked(&seed).map_err(|e| format!("not a key: {e}"))?;
         let bytes: [u8; 32] =
@@ -149,9 +140,6 @@ impl SecretKey {
     }
 
     /// Parses a key's file. No error quotes the file.
-    ///
-    /// # Errors
-    /// A sentence that explains the mistake.
     pub fn of_file(text: &str) -> Result<Self, String> {
         let line = text.trim_end_matches(['\n', '\r']);
         let parts = line.strip_prefix(SECRET_PREFIX).ok_or("it does not begin with the prefix of a private key")?;
@@ -166,7 +154,6 @@ impl SecretKey {
     }
 }
 
-/// One signature of a note.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoteSignature {
     pub name: String,
@@ -186,9 +173,6 @@ impl NoteSignature {
     }
 
     /// The signature of `name` from the output of [`NoteSignature::encoded`].
-    ///
-    /// # Errors
-    /// A sentence that explains the mistake.
     pub fn decode(name: &str, encoded: &str) -> Result<Self, String> {
         check_key_name(name)?;
         let bytes = STANDARD.decode(encoded).map_err(|_| "a signature is not base64".to_owned())?;
@@ -232,7 +216,6 @@ impl Head {
         format!("annals/{}/team={}", self.archive_id, self.team)
     }
 
-    /// The signed text.
     pub fn text(&self) -> String {
         format!("{}\n{}\n{}\n", self.origin(), self.seq, STANDARD.encode(self.hash.0))
     }
@@ -251,9 +234,6 @@ impl Head {
     }
 
     /// Parses a sequence of heads, as `annals anchor` prints them.
-    ///
-    /// # Errors
-    /// A sentence that explains the mistake, with the line number.
     pub fn parse_all(text: &str) -> Result<Vec<Self>, String> {
         if text.len() > HEADS_BYTES_MAX {
             return Err(format!("the text has {} bytes, more than heads can have", text.len()));

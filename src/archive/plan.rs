@@ -2,18 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use arrow::array::RecordBatch;
-
 use crate::model::path::{DataPath, SealUnit, day_start, is_sealed, month_of};
 use crate::model::{Dataset, FileRole, Instant, InventoryPart, InventoryRow, RejectRow, Stream, TeamId};
 
 use super::draft_rows::{NewWindows, WindowBatches};
-use super::planned_file::{PlannedFile, PlannedRows};
+use super::planned_file::{MergedRows, PlannedFile, PlannedRows};
+use super::rows_sum::RowsSum;
 use super::salts::Salts;
 use super::seals::{Sealing, sealed_place};
 use super::sessions;
 use super::state::TeamState;
-use super::table::{RowsDigest, digest_rows, reject_batch};
+use super::table::{digest_rows, reject_batch};
 use super::{Draft, ExpiredRecord, FileEntry, Release, ReleasedRecord, SessionsRecord};
 
 /// Quarantined events are few, but can be large.
@@ -28,20 +27,16 @@ struct SealedFile {
     role: FileRole,
 }
 
-#[derive(Default)]
-struct SealedRows {
-    inputs: Vec<FileEntry>,
-    batches: Vec<RecordBatch>,
-    digest: RowsDigest,
-}
+/// The inputs and the new rows of each sealed file.
+type SealedFiles = BTreeMap<SealedFile, (Vec<FileEntry>, MergedRows)>;
 
 /// The live files that become sealed files in this commit.
-fn inputs_of(state: &TeamState, sealing: &Sealing) -> BTreeMap<SealedFile, SealedRows> {
-    let mut files: BTreeMap<SealedFile, SealedRows> = BTreeMap::new();
+fn inputs_of(state: &TeamState, sealing: &Sealing) -> SealedFiles {
+    let mut files = SealedFiles::new();
     let streams: BTreeSet<Stream> = sealing.iter().map(|(stream, ..)| *stream).collect();
     for (stream, (data, file)) in streams.iter().flat_map(|s| live(state, *s).map(move |found| (*s, found))) {
         if let Some((begins, unit, role)) = sealed_place(state, sealing, stream, data.start) {
-            files.entry(SealedFile { stream, begins, unit, role }).or_default().inputs.push(file.clone());
+            files.entry(SealedFile { stream, begins, unit, role }).or_default().0.push(file.clone());
         }
     }
     files
@@ -58,24 +53,19 @@ pub fn plan(
     let days = draft.seal_days.iter().map(|(stream, day)| (*stream, day.start, SealUnit::Day));
     let months: BTreeSet<(Stream, Instant)> = draft.seal_months.iter().map(|(s, m)| (*s, m.start)).collect();
     let sealing: Sealing = days.chain(months.iter().map(|(s, start)| (*s, *start, SealUnit::Month))).collect();
-    let mut sealed: BTreeMap<SealedFile, SealedRows> = inputs_of(state, &sealing);
+    let mut sealed = inputs_of(state, &sealing);
     let mut planned = Vec::new();
     for ((stream, start), new) in windows {
         if let Some((begins, unit, role)) = sealed_place(state, &sealing, stream, start) {
-            let into = sealed.entry(SealedFile { stream, begins, unit, role }).or_default();
-            into.batches.extend(new.batches);
-            into.digest = into.digest.plus(new.digest);
+            let (_, rows) = sealed.entry(SealedFile { stream, begins, unit, role }).or_default();
+            rows.push(new.batches, new.digest);
             continue;
         }
         planned.extend(window_file(state, stream, new));
     }
-    for (SealedFile { stream, begins, role, .. }, SealedRows { inputs, batches, digest }) in sealed {
-        if !inputs.is_empty() || !batches.is_empty() {
-            planned.push(PlannedFile {
-                role,
-                start: begins,
-                content: PlannedRows::Events { stream, inputs, batches, digest },
-            });
+    for (SealedFile { stream, begins, role, .. }, (inputs, rows)) in sealed {
+        if !inputs.is_empty() || !rows.batches.is_empty() {
+            planned.push(merged_file(stream, role, begins, inputs, rows));
         }
     }
     for (stream, paths) in std::mem::take(&mut draft.join_windows) {
@@ -85,8 +75,7 @@ pub fn plan(
     for release in std::mem::take(&mut draft.releases) {
         planned.push(release_file(state, release)?);
     }
-    let files = sessions::FileChanges { joining: &draft.join_years, sealing: &months, gone: &draft.expired_sessions };
-    let (changed, record) = sessions::plan(state, draft.sessions.as_ref(), files, salts)?;
+    let (changed, record) = sessions::plan(state, draft, &months, salts)?;
     planned.extend(changed);
     for (part, rows) in std::mem::take(&mut draft.inventory) {
         planned.extend(inventory_files(state, part, rows)?);
@@ -101,6 +90,16 @@ pub fn expired_paths(state: &TeamState, expire: &[ExpiredRecord], expired_sessio
     expired_sessions.into_iter().chain(files.map(|file| file.path.clone())).collect()
 }
 
+fn merged_file(
+    stream: Stream,
+    role: FileRole,
+    start: Instant,
+    inputs: Vec<FileEntry>,
+    rows: MergedRows,
+) -> PlannedFile {
+    PlannedFile { dataset: stream.into(), role, start, inputs, content: PlannedRows::Merged(rows) }
+}
+
 fn window_file(state: &TeamState, stream: Stream, new: WindowBatches) -> Option<PlannedFile> {
     let WindowBatches { window, compact, batches, digest } = new;
     let start = window.start;
@@ -113,7 +112,9 @@ fn window_file(state: &TeamState, stream: Stream, new: WindowBatches) -> Option<
         return None;
     }
     let role = if compact { FileRole::Window } else { FileRole::Part };
-    Some(PlannedFile { role, start, content: PlannedRows::Events { stream, inputs, batches, digest } })
+    let mut rows = MergedRows::default();
+    rows.push(batches, digest);
+    Some(merged_file(stream, role, start, inputs, rows))
 }
 
 /// Joins several files of settled windows into one. The new file takes the place of the first window, so all windows must be of
@@ -130,18 +131,13 @@ fn joined_file(state: &TeamState, stream: Stream, paths: &[String]) -> Result<Pl
         return Err(format!("{}: not in the month of {}", file.path, first.day()));
     }
     let inputs = files.into_iter().map(|(_, file)| file.clone()).collect();
-    let content = PlannedRows::Events { stream, inputs, batches: Vec::new(), digest: RowsDigest::default() };
-    Ok(PlannedFile { role: FileRole::Window, start: first, content })
+    Ok(merged_file(stream, FileRole::Window, first, inputs, MergedRows::default()))
 }
 
 /// Live files of a dataset that are not sealed, with their parsed paths.
 fn live(state: &TeamState, dataset: impl Into<Dataset>) -> impl Iterator<Item = (DataPath, &FileEntry)> {
     let unsealed = state.files_of(dataset.into()).filter(|file| !is_sealed(file.role));
     unsealed.filter_map(|file| Some((DataPath::parse(&file.path)?, file)))
-}
-
-fn unsealed_of_month(state: &TeamState, dataset: impl Into<Dataset>, start: Instant) -> Vec<FileEntry> {
-    live(state, dataset).filter(|(data, _)| month_of(data.start).start == start).map(|(_, file)| file.clone()).collect()
 }
 
 fn reject_files(team: &TeamId, rejects: Vec<RejectRow>) -> Result<Vec<PlannedFile>, String> {
@@ -159,7 +155,8 @@ fn rejects_file(start: Instant, inputs: Vec<FileEntry>, mut rows: Vec<RejectRow>
     rows.sort_by(|a, b| {
         (a.time, a.stream, a.event_id.as_str(), &a.raw).cmp(&(b.time, b.stream, b.event_id.as_str(), &b.raw))
     });
-    PlannedFile { role: FileRole::Part, start, content: PlannedRows::Rejects { inputs, rows } }
+    let (dataset, role) = (Dataset::Quarantine, FileRole::Part);
+    PlannedFile { dataset, role, start, inputs, content: PlannedRows::Rejects(rows) }
 }
 
 /// Replaces a quarantine file by one without the released rows.
@@ -178,23 +175,12 @@ fn release_file(state: &TeamState, release: Release) -> Result<PlannedFile, Stri
     Ok(rejects_file(place.start, vec![file.clone()], kept))
 }
 
-/// The ledger's record of the released rows.
 pub fn released(releases: &[Release], salts: &Salts) -> Result<Option<ReleasedRecord>, String> {
-    let mut sum = (0, RowsDigest::default());
-    for release in releases {
-        sum = (sum.0 + release.released.len() as u64, sum.1.plus(digest_rejects(&release.released, salts)?));
+    let mut sum = RowsSum::default();
+    for some in releases.iter().flat_map(|release| release.released.chunks(REJECTS_PER_BATCH)) {
+        sum = sum.plus(RowsSum::new(some.len() as u64, digest_rows(&reject_batch(some)?, salts)?));
     }
-    Ok(Some(sum)
-        .filter(|(rows, _)| *rows > 0)
-        .map(|(rows, digest)| ReleasedRecord { rows, rows_digest: digest.into() }))
-}
-
-fn digest_rejects(rows: &[RejectRow], salts: &Salts) -> Result<RowsDigest, String> {
-    let mut digest = RowsDigest::default();
-    for some in rows.chunks(REJECTS_PER_BATCH) {
-        digest = digest.plus(digest_rows(&reject_batch(some)?, salts)?);
-    }
-    Ok(digest)
+    Ok((sum.rows > 0).then(|| ReleasedRecord { rows: sum.rows, rows_digest: sum.digest.into() }))
 }
 
 /// One file for each day, which replaces the earlier file of that day; and one final file for each past month.
@@ -215,26 +201,23 @@ fn inventory_files(
         return Err(format!("a row of {dataset} seen at {} is in the draft twice", instant(&pair[0])));
     }
     let Some(newest) = rows.last().map(instant) else { return Ok(Vec::new()) };
+    let file = |role, start, mut inputs: Vec<FileEntry>, rows| {
+        inputs.sort_by_key(|file| file.first);
+        PlannedFile { dataset, role, start, inputs, content: PlannedRows::Inventory(part, rows) }
+    };
     let mut planned = Vec::new();
     let past: BTreeSet<Instant> = live(state, dataset).map(|(data, _)| month_of(data.start).start).collect();
     for start in past.into_iter().filter(|start| *start < month_of(newest).start) {
-        let inputs = unsealed_of_month(state, dataset, start);
-        let content = PlannedRows::Inventory { part, inputs: in_time(inputs), rows: Vec::new() };
-        planned.push(PlannedFile { role: FileRole::Month, start, content });
+        let inputs = live(state, dataset).filter(|(data, _)| month_of(data.start).start == start);
+        planned.push(file(FileRole::Month, start, inputs.map(|(_, file)| file.clone()).collect(), Vec::new()));
     }
     let mut days: BTreeMap<Instant, Vec<InventoryRow>> = BTreeMap::new();
     for row in rows {
         days.entry(day_start(instant(&row))).or_default().push(row);
     }
     for (start, rows) in days {
-        let inputs = live(state, dataset).filter(|(data, _)| data.start == start).map(|(_, file)| file.clone());
-        let content = PlannedRows::Inventory { part, inputs: in_time(inputs.collect()), rows };
-        planned.push(PlannedFile { role: FileRole::Part, start, content });
+        let inputs = live(state, dataset).filter(|(data, _)| data.start == start);
+        planned.push(file(FileRole::Part, start, inputs.map(|(_, file)| file.clone()).collect(), rows));
     }
     Ok(planned)
-}
-
-fn in_time(mut files: Vec<FileEntry>) -> Vec<FileEntry> {
-    files.sort_by_key(|file| file.first);
-    files
 }

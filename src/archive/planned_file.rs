@@ -1,73 +1,61 @@
 //! The files that a commit writes, before they exist.
 
+use std::sync::Arc;
+
 use arrow::array::RecordBatch;
 
-use crate::model::{Dataset, FileRole, Instant, InventoryPart, InventoryRow, RejectRow, Stream};
+use crate::model::{ConnectionIds, Dataset, FileRole, Instant, InventoryPart, InventoryRow, RejectRow};
 
 use super::FileEntry;
-use super::sessions::SessionsChange;
+use super::rows_sum::RowsSum;
 use super::table::{RowsDigest, rows_of};
 
 /// One file to write.
 #[derive(Debug)]
 pub struct PlannedFile {
+    pub dataset: Dataset,
     pub role: FileRole,
     pub start: Instant,
+    /// Live files that this file replaces.
+    pub inputs: Vec<FileEntry>,
     pub content: PlannedRows,
 }
 
 #[derive(Debug)]
 pub enum PlannedRows {
-    /// New sorted rows, and live files that this file replaces.
-    Events {
-        stream: Stream,
-        inputs: Vec<FileEntry>,
-        batches: Vec<RecordBatch>,
-        /// The digest of the new rows.
-        digest: RowsDigest,
-    },
-    /// New rows; or the remaining rows of one live file.
-    Rejects {
-        inputs: Vec<FileEntry>,
-        rows: Vec<RejectRow>,
-    },
-    Sessions(SessionsChange),
-    /// Live files sorted by time, and new rows that are later.
-    Inventory {
-        part: InventoryPart,
-        inputs: Vec<FileEntry>,
-        rows: Vec<InventoryRow>,
-    },
+    Merged(MergedRows),
+    /// New rows; or the remaining rows of one input.
+    Rejects(Vec<RejectRow>),
+    /// The rows of the inputs, which are sorted by time, and later new rows.
+    Inventory(InventoryPart, Vec<InventoryRow>),
+}
+
+/// The rows of the inputs, minus the sessions that the commit drops, merged with new sorted rows.
+#[derive(Debug, Default)]
+pub struct MergedRows {
+    pub batches: Vec<RecordBatch>,
+    pub added: RowsSum,
+    /// Each id has a row in one of the inputs.
+    pub drop_ids: Arc<ConnectionIds>,
+    pub dropped: RowsSum,
+}
+
+impl MergedRows {
+    /// Takes in more new rows, which come after these.
+    pub fn push(&mut self, batches: Vec<RecordBatch>, digest: RowsDigest) {
+        self.added = self.added.plus(RowsSum::new(rows_of(&batches), digest));
+        self.batches.extend(batches);
+    }
 }
 
 impl PlannedFile {
-    pub fn dataset(&self) -> Dataset {
-        match &self.content {
-            PlannedRows::Events { stream, .. } => (*stream).into(),
-            PlannedRows::Rejects { .. } => Dataset::Quarantine,
-            PlannedRows::Sessions(_) => Dataset::Sessions,
-            PlannedRows::Inventory { part, .. } => Dataset::Inventory(*part),
-        }
-    }
-
-    /// Live files that this file replaces.
-    pub fn inputs(&self) -> &[FileEntry] {
-        match &self.content {
-            PlannedRows::Events { inputs, .. }
-            | PlannedRows::Inventory { inputs, .. }
-            | PlannedRows::Rejects { inputs, .. } => inputs,
-            PlannedRows::Sessions(change) => &change.inputs,
-        }
-    }
-
     /// The number of rows that the file will have.
     pub fn rows(&self) -> u64 {
-        let held = || self.inputs().iter().map(|file| file.rows).sum::<u64>();
+        let held = RowsSum::of_files(&self.inputs);
         match &self.content {
-            PlannedRows::Events { batches, .. } => held() + rows_of(batches),
-            PlannedRows::Rejects { rows, .. } => rows.len() as u64,
-            PlannedRows::Sessions(change) => change.rows(),
-            PlannedRows::Inventory { rows, .. } => held() + rows.len() as u64,
+            PlannedRows::Merged(rows) => held.plus(rows.added).less(rows.dropped).rows,
+            PlannedRows::Rejects(rows) => rows.len() as u64,
+            PlannedRows::Inventory(_, rows) => held.rows + rows.len() as u64,
         }
     }
 }

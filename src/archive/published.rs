@@ -4,7 +4,6 @@
 //! names files that later lines remove. Readers may open that version at any time, so `vacuum` keeps these files.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 
 use serde::{Deserialize, Serialize};
 
@@ -39,7 +38,6 @@ pub fn version_of(path: &str) -> Option<u64> {
     version_number(path.rsplit_once('/')?.1)
 }
 
-/// The path of a table's version.
 pub fn version_path(table: &str, version: u64) -> String {
     format!("{}/v{version}.metadata.json", metadata_of(table))
 }
@@ -58,34 +56,10 @@ struct TableSnapshot {
     summary: BTreeMap<String, String>,
 }
 
-/// The open tables of a store. The first question about a dataset reads its table.
-pub struct PublishedTables<'a> {
-    store: &'a dyn Store,
-    /// The start of the grace.
-    since: Instant,
-    /// `None`: the dataset has no table.
-    through: BTreeMap<Dataset, Option<BTreeMap<TeamKey, LedgerSeq>>>,
-}
-
-impl<'a> PublishedTables<'a> {
-    pub fn within(store: &'a dyn Store, since: Instant) -> Self {
-        Self { store, since, through: BTreeMap::new() }
-    }
-
-    /// The team's last line in the table that the oldest reader uses. This reader needs each file that a later line removes.
-    /// `None` where the dataset has no table.
-    pub fn through(&mut self, dataset: Dataset, team: &TeamKey) -> Result<Option<LedgerSeq>, StoreError> {
-        let lines = match self.through.entry(dataset) {
-            Entry::Occupied(lines) => lines.into_mut(),
-            Entry::Vacant(place) => place.insert(lines_of(self.store, dataset, self.since)?),
-        };
-        Ok(lines.as_ref().map(|lines| lines.get(team).copied().unwrap_or_default()))
-    }
-}
-
-/// The lines of the oldest snapshot that was current within the grace. A table that cannot be read has no lines, so
-/// `vacuum` keeps all its files; `verify` names the damage.
-fn lines_of(
+/// The teams' last lines in the table that the oldest reader uses, which was current at `since`, the start of the grace, or later. This
+/// reader needs each file that a later line removes. `None` where the dataset has no table. A table that cannot be read has no
+/// lines, so `vacuum` keeps all its files; `verify` names the damage.
+pub fn lines_of_table(
     store: &dyn Store,
     dataset: Dataset,
     since: Instant,

@@ -7,8 +7,6 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::clock::system_random;
 
-const DIGITS: usize = 16;
-
 /// An archive's source of random numbers. Clones share one source.
 #[derive(Clone)]
 pub struct Random(Arc<dyn Fn() -> u64 + Send + Sync>);
@@ -56,10 +54,8 @@ impl Serialize for Nonce {
 impl<'de> Deserialize<'de> for Nonce {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
-        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-        let digits = Some(text.as_ref()).filter(|text| text.len() == DIGITS && text.bytes().all(is_digit));
-        let nonce = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok()).map(Nonce);
-        nonce.ok_or_else(|| serde::de::Error::custom(format!("{text:?} is not {DIGITS} hexadecimal digits")))
+        let nonce = u64::from_str_radix(&text, 16).ok().map(Nonce).filter(|nonce| nonce.to_string() == text);
+        nonce.ok_or_else(|| serde::de::Error::custom(format!("{text:?} is not 16 hexadecimal digits")))
     }
 }
 

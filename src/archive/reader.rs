@@ -15,7 +15,8 @@ use crate::store::Store;
 use super::sessions::{HeldSession, Lookup};
 use super::state::TeamState;
 use super::table::{
-    ConnectionColumns, Selection, TableReader, by_parts, column, event_rows, inventory_rows, reject_rows, schema_of,
+    ConnectionColumns, Selection, TableReader, by_parts, column, column_of, event_rows, inventory_rows, reject_rows,
+    schema_of, text_at,
 };
 use super::{ArchiveError, FileEntry};
 
@@ -87,9 +88,6 @@ pub struct TeamRows<'a> {
 
 impl<'a> TeamRows<'a> {
     /// Passes the rows of a stream whose event time is in `range` to `take`, file by file.
-    ///
-    /// # Errors
-    /// When a file cannot be read; any error of `take`.
     pub fn rows_in(
         self,
         stream: Stream,
@@ -107,9 +105,6 @@ impl<'a> TeamRows<'a> {
     }
 
     /// The archived events of some connections, each in its range of event time, without `raw`, in any order.
-    ///
-    /// # Errors
-    /// When a file cannot be read.
     pub fn connection_rows(self, wanted: &HashMap<ConnectionId, Range>) -> Result<Vec<EventRow>, ArchiveError> {
         let schema = schema_of(Dataset::Connections);
         let columns: Vec<&str> =
@@ -139,9 +134,6 @@ impl<'a> TeamRows<'a> {
     }
 
     /// The archived connection events whose time is in `range`, without their text, file by file.
-    ///
-    /// # Errors
-    /// When a file cannot be read.
     pub fn connection_columns(self, range: Range) -> Result<Vec<ConnectionColumns>, ArchiveError> {
         let (columns, as_dictionaries) = (ConnectionColumns::names(), ConnectionColumns::dictionaries());
         let selection = Selection {
@@ -162,9 +154,6 @@ impl<'a> TeamRows<'a> {
     }
 
     /// The identities of the archived rows of a stream whose event time is in `range`. Needs memory for the result and one batch.
-    ///
-    /// # Errors
-    /// When a file cannot be read.
     pub fn events_in(self, stream: Stream, range: Range) -> Result<Vec<StoredEvent>, ArchiveError> {
         let columns = [column::EVENT_ID, column::EVENT_TIME_NS, column::REVISION, column::RAW, column::SERVED_DIGEST];
         let mut found = Vec::new();
@@ -175,9 +164,6 @@ impl<'a> TeamRows<'a> {
     }
 
     /// The identities of all quarantined rows of a stream.
-    ///
-    /// # Errors
-    /// When a file cannot be read.
     pub fn rejects(self, stream: Stream) -> Result<Vec<StoredReject>, ArchiveError> {
         let mut found = Vec::new();
         for file in self.state.files_of(Dataset::Quarantine) {
@@ -192,25 +178,16 @@ impl<'a> TeamRows<'a> {
     }
 
     /// All rows of one live file of quarantine.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
     pub fn rejects_of(self, path: &str) -> Result<Vec<RejectRow>, ArchiveError> {
         TableReader::open(self.store, path, Dataset::Quarantine, Selection::default())?.rows(reject_rows)
     }
 
     /// The event types of a stream's archived events whose event time is in `range`.
-    ///
-    /// # Errors
-    /// When a file cannot be read.
     pub fn event_types_in(self, stream: Stream, range: Range) -> Result<BTreeSet<String>, ArchiveError> {
         Ok(self.texts_in(stream, range, column::EVENT_TYPE)?.into_iter().flatten().collect())
     }
 
     /// The computers of the archived connection events whose event time is in `range`. `None`: an event names no computer.
-    ///
-    /// # Errors
-    /// When a file cannot be read.
     pub fn computers_in(self, range: Range) -> Result<BTreeSet<Option<DeviceId>>, ArchiveError> {
         let ids = self.texts_in(Stream::Connections, range, column::DEVICE_ID)?;
         let computer = |id: Option<String>| id.filter(|id| !id.is_empty()).map(|id| DeviceId::from(id.as_str()));
@@ -225,7 +202,7 @@ impl<'a> TeamRows<'a> {
                 let times = column_of::<Int64Array>(batch, column::EVENT_TIME_NS)?.values();
                 let texts = column_of::<StringArray>(batch, name)?;
                 let rows = (0..batch.num_rows()).filter(|at| range.owns(Instant::from_nanos(times[*at])));
-                let distinct: BTreeSet<_> = rows.map(|at| texts.is_valid(at).then(|| texts.value(at))).collect();
+                let distinct: BTreeSet<_> = rows.map(|at| text_at(texts, at)).collect();
                 Ok(distinct.into_iter().map(|text| text.map(str::to_owned)).collect())
             })?;
             found.extend(texts);
@@ -235,9 +212,6 @@ impl<'a> TeamRows<'a> {
 
     /// The rows of the two newest months of a part of the inventory, oldest first. They give its current state: each existing
     /// thing has a row in every month, and one round of reads can reach into the next month.
-    ///
-    /// # Errors
-    /// When a file cannot be read.
     pub fn inventory(self, part: InventoryPart) -> Result<Vec<InventoryRow>, ArchiveError> {
         let mut files: Vec<&FileEntry> = self.state.files_of(Dataset::Inventory(part)).collect();
         files.sort_by_key(|file| file.first);
@@ -260,22 +234,15 @@ impl<'a> TeamRows<'a> {
     }
 
     /// The wanted ones of the sessions that can still receive events. A busy team has a hundred thousand of them.
-    ///
-    /// # Errors
-    /// When a file cannot be read.
     pub fn open_sessions(self, is_wanted: impl Fn(&SessionRow) -> bool) -> Result<Vec<HeldSession>, ArchiveError> {
         Lookup::open(self.store, self.state, is_wanted)
     }
 
-    /// The latest time of an archived connection event.
     pub fn latest_connection_event(self) -> Option<Instant> {
         self.state.files_of(Dataset::Connections).filter_map(|file| file.last).max()
     }
 
     /// The finished sessions of `ids`. For most files, the lookup reads only the bloom filter.
-    ///
-    /// # Errors
-    /// When a file cannot be read.
     pub fn finished_sessions(self, ids: &[&ConnectionId]) -> Result<Vec<HeldSession>, ArchiveError> {
         self.lookup.finished(self.store, self.state, ids)
     }
@@ -288,7 +255,6 @@ fn may_hold(file: &FileEntry, range: Range) -> bool {
     }
 }
 
-/// The identities of the events whose time is in `range`.
 fn identities(batch: &RecordBatch, range: Range) -> Result<Vec<StoredEvent>, String> {
     let text = |name: &str| column_of::<StringArray>(batch, name);
     let (ids, raw, originals) = (text(column::EVENT_ID)?, text(column::RAW)?, text(column::SERVED_DIGEST)?);
@@ -296,7 +262,7 @@ fn identities(batch: &RecordBatch, range: Range) -> Result<Vec<StoredEvent>, Str
     let revisions = column_of::<Int32Array>(batch, column::REVISION)?;
     let identity = |at: usize| {
         let has_text = raw.is_valid(at);
-        let original: Option<Digest> = originals.is_valid(at).then(|| originals.value(at).parse().ok()).flatten();
+        let original: Option<Digest> = text_at(originals, at).and_then(|digest| digest.parse().ok());
         StoredEvent {
             event_id: ids.value(at).into(),
             digest: match original {
@@ -311,9 +277,4 @@ fn identities(batch: &RecordBatch, range: Range) -> Result<Vec<StoredEvent>, Str
     };
     let rows = (0..batch.num_rows()).filter(|at| range.owns(Instant::from_nanos(times.value(*at))));
     Ok(rows.map(identity).collect())
-}
-
-fn column_of<'a, A: Array + 'static>(batch: &'a RecordBatch, name: &str) -> Result<&'a A, String> {
-    let column = batch.column_by_name(name).and_then(|column| column.as_any().downcast_ref());
-    column.ok_or_else(|| format!("column {name} is missing, or has a wrong type"))
 }

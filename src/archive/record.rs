@@ -154,7 +154,6 @@ pub const READ_POINTS_MAX: usize = 32;
 const READ_POINTS_APART_MIN: Duration = Duration::from_secs(600);
 
 impl StreamRecord {
-    /// Adds a read point.
     pub fn push_point(&mut self, point: ReadPoint) {
         let points = &mut self.read_points;
         if let [.., before, last] = points.as_slice()

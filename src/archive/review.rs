@@ -29,7 +29,6 @@ fn unknown_outcome(text: &str) -> String {
     format!("unknown outcome {text:?}: expected accepted, followed-up or rejected")
 }
 
-/// One review of one pack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReviewRecord {
     pub reviewed_at: Instant,
@@ -49,9 +48,6 @@ pub struct ReviewRecord {
 }
 
 /// Checks a text that a person gives for a ledger line, such as a name, a reason or the number of a ticket.
-///
-/// # Errors
-/// A sentence that explains the mistake.
 pub fn check_ledger_text(text: &str) -> Result<(), String> {
     if text.trim().is_empty() {
         return Err("the text is empty".to_owned());

@@ -7,16 +7,16 @@ use std::time::Duration;
 use parking_lot::RwLock;
 use rayon::prelude::*;
 
-use crate::model::path::{ArchivePath, LEDGER, LOCK_OF_NEW, TABLES, ledger_of};
+use crate::model::path::{ArchivePath, LEDGER, LOCK_OF_NEW, TABLES, ledger_of, lock_of};
 use crate::model::{Instant, TeamId, TeamKey};
-use crate::store::{Listed, Store, StoreError, if_there};
+use crate::store::{Guard, Listed, Store, StoreError, if_there};
 
 use super::ledger::{self, LedgerLine};
 use super::ledger_files::ledger_files;
 use super::manifest::{Manifest, read_ledger_manifest, read_manifest};
 use super::random::Random;
 use super::reader::TeamReader;
-use super::replay::{ReplayFiles, replay_for_reading, replay_listed_for_reading};
+use super::replay::ReplayFiles;
 use super::snapshot::{self, SNAPSHOT_LINES};
 use super::text_lines::TextLines;
 use super::{ArchiveError, Signer, VerifyOptions};
@@ -158,7 +158,6 @@ impl Archive {
         *self.signer.write() = signer;
     }
 
-    /// The current signer.
     pub fn signer(&self) -> Option<Arc<Signer>> {
         self.signer.read().clone()
     }
@@ -171,40 +170,39 @@ impl Archive {
         &self.store
     }
 
+    /// Takes the lock of a team's writer.
+    pub(super) fn lock(&self, team: &TeamId) -> Result<Box<dyn Guard>, ArchiveError> {
+        self.store.lock(&lock_of(&TeamKey::of(team))).map_err(|error| match error {
+            StoreError::Locked { .. } => ArchiveError::Locked { team: team.clone() },
+            other => other.into(),
+        })
+    }
+
     /// The teams that have a ledger, in the order of their paths.
     ///
     /// # Errors
     /// When the store fails, or the first line of a ledger names no team.
     pub fn teams(&self) -> Result<Vec<TeamId>, ArchiveError> {
-        Ok(ledgers(self.store.as_ref())?.into_iter().map(|(team, _)| team).collect())
+        Ok(self.ledgers()?.into_iter().map(|files| files.team).collect())
     }
 
     /// Opens a team for reading, in its current state.
-    ///
-    /// # Errors
-    /// When the store fails, or the ledger is invalid.
     pub fn read(&self, team: &TeamId) -> Result<TeamReader, ArchiveError> {
-        let replay = replay_for_reading(self.store.as_ref(), &self.id, team)?;
+        let replay = ReplayFiles::list(self.store.as_ref(), &self.id, team)?.replay_for_reading()?;
         Ok(TeamReader::new(Arc::clone(&self.store), replay.state, replay.snapshot))
     }
 
     /// Opens the teams that `keeps` accepts, in the order of their paths, as they were when the ledgers were listed. Lists them once,
     /// and reads several teams in parallel.
-    ///
-    /// # Errors
-    /// As [`Archive::read`].
     pub fn read_each(
         &self,
         keeps: &dyn Fn(&TeamId) -> bool,
         mut take: impl FnMut(TeamReader),
     ) -> Result<(), ArchiveError> {
-        let mut ledgers = ledgers(self.store.as_ref())?;
-        ledgers.retain(|(team, _)| keeps(team));
+        let mut ledgers = self.ledgers()?;
+        ledgers.retain(|files| keeps(&files.team));
         for some in ledgers.chunks(TEAMS_READ_AT_ONCE) {
-            let replays: Vec<_> = some
-                .par_iter()
-                .map(|(team, files)| replay_listed_for_reading(self.store.as_ref(), files, &self.id, team))
-                .collect();
+            let replays: Vec<_> = some.par_iter().map(ReplayFiles::replay_for_reading).collect();
             for replay in replays {
                 let replay = replay?;
                 take(TeamReader::new(Arc::clone(&self.store), replay.state, replay.snapshot));
@@ -214,50 +212,49 @@ impl Archive {
     }
 
     /// The end of the team's ledger. Opens no file.
-    ///
-    /// # Errors
-    /// When the store cannot list.
     pub fn extent(&self, team: &TeamId) -> Result<LedgerExtent, ArchiveError> {
         let files = ledger_files(self.store.as_ref(), &TeamKey::of(team))?;
         Ok(LedgerExtent { files: files.len() as u64, bytes: files.iter().map(|(_, bytes)| bytes).sum() })
     }
-}
 
-/// The teams that have a ledger, each with its files. A team with a snapshot must have a ledger.
-fn ledgers(store: &dyn Store) -> Result<Vec<(TeamId, ReplayFiles)>, ArchiveError> {
-    let mut found: Vec<(TeamId, ReplayFiles)> = Vec::new();
-    // In the order of `ReplayFiles::list`.
-    let mut snapshots = snapshot::all_listed(store)?;
-    let files = store.list(LEDGER)?.into_iter().filter_map(|entry| match ArchivePath::parse(&entry.path) {
-        Some(ArchivePath::Ledger { team, day }) => Some((team, day, entry)),
-        _ => None,
-    });
-    let files: Vec<(TeamKey, Instant, Listed)> = files.collect();
-    for of_team in files.chunk_by(|(a, ..), (b, ..)| a == b) {
-        let (key, _, first) = &of_team[0];
-        // A later file follows a whole line, so the team exists, and its name says its id.
-        let team = match key.team_id().filter(|_| of_team.len() > 1) {
-            Some(team) => Some(team),
-            None => team_of_first_line(store, key, first)?,
-        };
-        if let Some(team) = team {
-            let ledger = of_team.iter().map(|(_, day, file)| (*day, file.bytes)).collect();
-            found.push((team, ReplayFiles { snapshots: snapshots.remove(key).unwrap_or_default(), ledger }));
+    /// The ledgers of all teams. A team with a snapshot must have a ledger.
+    fn ledgers(&self) -> Result<Vec<ReplayFiles<'_>>, ArchiveError> {
+        let (store, archive_id) = (self.store.as_ref(), self.id.as_str());
+        let mut found = Vec::new();
+        // In the order of `ReplayFiles::list`.
+        let mut snapshots = snapshot::all_listed(store)?;
+        let files = store.list(LEDGER)?.into_iter().filter_map(|entry| match ArchivePath::parse(&entry.path) {
+            Some(ArchivePath::Ledger { team, day }) => Some((team, day, entry)),
+            _ => None,
+        });
+        let files: Vec<(TeamKey, Instant, Listed)> = files.collect();
+        for of_team in files.chunk_by(|(a, ..), (b, ..)| a == b) {
+            let (key, _, first) = &of_team[0];
+            // A later file follows a whole line, so the team exists, and its name says its id.
+            let team = match key.team_id().filter(|_| of_team.len() > 1) {
+                Some(team) => Some(team),
+                None => team_of_first_line(store, key, first)?,
+            };
+            if let Some(team) = team {
+                let ledger = of_team.iter().map(|(_, day, file)| (*day, file.bytes)).collect();
+                let snapshots = snapshots.remove(key).unwrap_or_default();
+                found.push(ReplayFiles { store, archive_id, team, snapshots, ledger });
+            }
         }
-    }
-    match snapshots.pop_first() {
-        Some((key, snapshots)) => {
-            Err(ArchiveError::LedgerLost { path: ledger_of(&key), line: snapshot::newest(&snapshots) })
+        match snapshots.pop_first() {
+            Some((key, snapshots)) => {
+                Err(ArchiveError::LedgerLost { path: ledger_of(&key), line: snapshot::newest(&snapshots) })
+            }
+            None => Ok(found),
         }
-        None => Ok(found),
     }
 }
 
 /// `None` if the file holds no whole line; then a writer can have removed it since the list.
 fn team_of_first_line(store: &dyn Store, key: &TeamKey, file: &Listed) -> Result<Option<TeamId>, ArchiveError> {
     let read = if_there(store.read_listed(&file.path, file.bytes, None))?;
-    let Some(mut lines) = read.map(|content| TextLines::new(content, 0)) else { return Ok(None) };
-    let first = lines.next().transpose().map_err(|fault| fault.at(&file.path, 1))?;
+    let Some(mut lines) = read.map(|content| TextLines::new(&file.path, content, 0)) else { return Ok(None) };
+    let first = lines.next().transpose()?;
     let Some(first) = first.filter(|line| line.has_newline) else { return Ok(None) };
     let reason = match LedgerLine::decode(&first.text) {
         Ok((line, _)) if TeamKey::of(&line.team_id) == *key => return Ok(Some(line.team_id)),
@@ -266,5 +263,5 @@ fn team_of_first_line(store: &dyn Store, key: &TeamKey, file: &Listed) -> Result
         Err(_) if first.is_last && ledger::is_zeroed(&first.text, 0) => return Ok(None),
         Err(e) => e.to_string(),
     };
-    Err(ArchiveError::Damaged { path: file.path.clone(), line: 1, reason })
+    Err(lines.damaged(reason))
 }

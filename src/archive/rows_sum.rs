@@ -38,7 +38,6 @@ impl SessionsRecord {
         Self { mark, replaced: replaced.rows, replaced_digest, added: added.rows, added_digest }
     }
 
-    /// The replaced and the added rows.
     pub(super) fn sums(&self) -> (RowsSum, RowsSum) {
         (RowsSum::new(self.replaced, self.replaced_digest), RowsSum::new(self.added, self.added_digest))
     }

@@ -65,7 +65,6 @@ impl fmt::Debug for Salt {
     }
 }
 
-/// The content of a salt's file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SaltFile {
@@ -152,17 +151,11 @@ impl Salts {
     }
 
     /// The team's key for digests of drafts, events and subjects. No order of erasure replaces it.
-    ///
-    /// # Errors
-    /// When the key is lost.
     pub(super) fn key(&self) -> Result<Salt, ArchiveError> {
         Ok(self.of(DRAFTS_MONTH)?.1)
     }
 
     /// The keyed digest of a subject of holds and erasures. Without the team's key, the digest confirms no guess.
-    ///
-    /// # Errors
-    /// When the key is lost.
     pub fn subject(&self, subject: &str) -> Result<Digest, ArchiveError> {
         Ok(self.key()?.keyed(SUBJECT_DOMAIN, normal_subject(subject).as_bytes()))
     }
@@ -181,9 +174,6 @@ impl Salts {
     }
 
     /// Writes the salts that no line names yet, reads them back, and returns their records for the next line.
-    ///
-    /// # Errors
-    /// When the store fails, or reads back other content.
     pub fn write_new(&self, store: &dyn Store) -> Result<Vec<SaltRecord>, ArchiveError> {
         let new = |(month, held): (&Instant, &MonthSalt)| match held {
             MonthSalt::New(salt) => Some((*month, *salt)),
@@ -219,7 +209,6 @@ impl Salts {
         Self { months: Arc::new(Mutex::new(held)), ..self.clone() }
     }
 
-    /// Marks these salts as named by a line.
     pub fn mark_named(&self, records: &[SaltRecord]) {
         let mut months = self.months.lock();
         for record in records {
@@ -241,7 +230,6 @@ impl Salts {
 }
 
 impl SaltRecord {
-    /// The path of the salt's file.
     pub fn path(&self, team: &TeamKey) -> String {
         ArchivePath::Salt { team: team.clone(), month: self.month, hash: self.sha256.short() }.to_string()
     }

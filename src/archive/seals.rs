@@ -45,7 +45,6 @@ impl TeamState {
         held.contains(&(stream, start))
     }
 
-    /// Whether the month of `at` is sealed for `stream`.
     pub fn is_month_sealed(&self, stream: Stream, at: Instant) -> bool {
         self.holds_seal(SealUnit::Month, stream, month_of(at).start)
     }

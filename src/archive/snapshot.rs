@@ -65,7 +65,6 @@ impl Snapshot {
 /// A team's snapshots by the number of their line, oldest first.
 pub type Snapshots = BTreeMap<LedgerSeq, Listed>;
 
-/// A team's snapshots.
 pub fn listed(store: &dyn Store, key: &TeamKey) -> Result<Snapshots, StoreError> {
     Ok(by_team(store.list(&snapshots_of(key))?).remove(key).unwrap_or_default())
 }

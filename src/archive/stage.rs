@@ -11,8 +11,9 @@ use crate::store::{Store, StoreError, Verb};
 use crate::threads::each;
 
 use super::plan::REJECTS_PER_BATCH;
-use super::planned_file::{PlannedFile, PlannedRows};
+use super::planned_file::{MergedRows, PlannedFile, PlannedRows};
 use super::random::Nonce;
+use super::rows_sum::RowsSum;
 use super::salts::Salts;
 use super::table::{
     BATCH_ROWS_MAX, MergeInput, RowsDigest, Selection, TableReader, TableWriter, Written, digest_file, digest_rows,
@@ -20,41 +21,42 @@ use super::table::{
 };
 use super::{ArchiveError, FileEntry};
 
-/// Writes the files of a team's commit.
-#[derive(Clone, Copy)]
-pub struct Stage<'a> {
-    pub store: &'a dyn Store,
-    pub key: &'a TeamKey,
-    pub salts: &'a Salts,
+/// Writes the files of a team's commit, large ones in parallel, and returns their ledger entries.
+pub fn write_all(store: &dyn Store, salts: &Salts, planned: Vec<PlannedFile>) -> Result<Vec<FileEntry>, ArchiveError> {
+    let threads = threads_for(planned.iter().map(PlannedFile::rows));
+    // Draw the numbers in order, so that a seeded source gives the same numbers with any number of threads.
+    let planned: Vec<(PlannedFile, Nonce)> = planned.into_iter().map(|file| (file, salts.nonce())).collect();
+    each(planned, threads, |(file, nonce)| write(store, salts, file, nonce))
 }
 
-impl Stage<'_> {
-    /// Writes all files, large ones in parallel, and returns their ledger entries.
-    pub fn write_all(self, planned: Vec<PlannedFile>) -> Result<Vec<FileEntry>, ArchiveError> {
-        let threads = threads_for(planned.iter().map(PlannedFile::rows));
-        // Draw the numbers in order, so that a seeded source gives the same numbers with any number of threads.
-        let planned: Vec<(PlannedFile, Nonce)> = planned.into_iter().map(|file| (file, self.salts.nonce())).collect();
-        each(planned, threads, |(file, nonce)| self.write(file, nonce))
-    }
+fn write(store: &dyn Store, salts: &Salts, file: PlannedFile, nonce: Nonce) -> Result<FileEntry, ArchiveError> {
+    let rows = file.rows();
+    let PlannedFile { dataset, role, start, inputs, content } = file;
+    let place = DataPath { dataset, team: TeamKey::of(salts.team()), role, start, hash: String::new() };
+    write_file(store, salts, &place, (rows, nonce), |table| fill(store, salts, table, inputs, content))
+}
 
-    /// Writes one file, makes it durable, reads it back, and returns its ledger entry.
-    ///
-    /// # Errors
-    /// When the store fails, an input cannot be read, or the file holds other rows than intended.
-    fn write(self, file: PlannedFile, nonce: Nonce) -> Result<FileEntry, ArchiveError> {
-        let (dataset, role, start, rows) = (file.dataset(), file.role, file.start, file.rows());
-        let name =
-            |hash: Digest| DataPath { dataset, team: self.key.clone(), role, start, hash: hash.short() }.to_string();
-        let mut table = TableWriter::create(self.store, dataset, rows, nonce)?;
-        let digest = fill(self.store, self.salts, &mut table, file.content)?;
-        let written = table.finish(name)?;
-        let path = name(written.sha256);
-        if !planted::is(Bug::NoReadBack) {
-            read_back(self.store, self.salts, (&path, dataset), &written, (rows, digest))?;
-        }
-        let Written { rows, bytes, sha256, first, last } = written;
-        Ok(FileEntry { path, dataset, role, rows, bytes, sha256, rows_digest: digest.into(), first, last })
+/// Writes one file, makes it durable, reads it back, and returns its ledger entry. `place` lacks the hash. `fill` writes the rows, and
+/// returns the digest that they must have.
+pub fn write_file(
+    store: &dyn Store,
+    salts: &Salts,
+    place: &DataPath,
+    (rows, nonce): (u64, Nonce),
+    fill: impl FnOnce(&mut TableWriter) -> Result<RowsDigest, ArchiveError>,
+) -> Result<FileEntry, ArchiveError> {
+    let dataset = place.dataset;
+    let name = |hash: Digest| DataPath { hash: hash.short(), ..place.clone() }.to_string();
+    let mut table = TableWriter::create(store, dataset, rows, nonce)?;
+    let digest = fill(&mut table)?;
+    let written = table.finish(name)?;
+    let path = name(written.sha256);
+    if !planted::is(Bug::NoReadBack) {
+        read_back(store, salts, (&path, dataset), &written, (rows, digest))?;
     }
+    let (role, rows_digest) = (place.role, digest.into());
+    let Written { rows, bytes, sha256, first, last } = written;
+    Ok(FileEntry { path, dataset, role, rows, bytes, sha256, rows_digest, first, last })
 }
 
 /// Writes the rows. Returns their digest: from the new rows and from the ledger's entries of the input files, not from the
@@ -63,50 +65,41 @@ fn fill(
     store: &dyn Store,
     salts: &Salts,
     table: &mut TableWriter,
+    inputs: Vec<FileEntry>,
     content: PlannedRows,
 ) -> Result<RowsDigest, ArchiveError> {
     let bad = |detail: String| ArchiveError::Table { path: "new rows".to_owned(), detail };
-    let held = |files: &[FileEntry]| {
-        files.iter().map(|file| RowsDigest::from(file.rows_digest)).fold(RowsDigest::default(), RowsDigest::plus)
-    };
+    let held = RowsSum::of_files(&inputs).digest;
     let add = |table: &mut TableWriter, batch: Result<RecordBatch, String>| {
         let batch = batch.map_err(bad)?;
         table.write(&batch)?;
         digest_rows(&batch, salts).map_err(|e| bad(e.to_string()))
     };
     match content {
-        PlannedRows::Rejects { rows, .. } => {
+        PlannedRows::Merged(MergedRows { batches, added, drop_ids, dropped }) => {
+            let files = inputs.into_iter().map(|file| MergeInput::File(file, Arc::clone(&drop_ids)));
+            let inputs = files.chain([MergeInput::Batches(batches)]).collect();
+            merge(store, inputs, &mut |batch| table.write(batch))?;
+            Ok(held.less(dropped.digest).plus(added.digest))
+        }
+        PlannedRows::Rejects(rows) => {
             let mut batches = rows.chunks(REJECTS_PER_BATCH).map(reject_batch);
             batches.try_fold(RowsDigest::default(), |sum, batch| Ok(sum.plus(add(table, batch)?)))
         }
-        PlannedRows::Events { inputs, batches, digest, .. } => {
-            let digest = digest.plus(held(&inputs));
-            let files = inputs.into_iter().map(|file| MergeInput::File(file, Arc::default()));
-            let inputs = files.chain([MergeInput::Batches(batches)]).collect();
-            merge(store, inputs, &mut |batch| table.write(batch))?;
-            Ok(digest)
-        }
-        PlannedRows::Inventory { part, inputs, rows } => {
+        PlannedRows::Inventory(part, rows) => {
             for file in &inputs {
                 for batch in TableReader::open(store, &file.path, file.dataset, Selection::default())? {
                     table.write(&batch?)?;
                 }
             }
             let mut batches = rows.chunks(BATCH_ROWS_MAX).map(|some| inventory_batch(salts.team(), part, some));
-            batches.try_fold(held(&inputs), |sum, batch| Ok(sum.plus(add(table, batch)?)))
-        }
-        PlannedRows::Sessions(change) => {
-            let digest = held(&change.inputs).less(change.dropped.digest).plus(change.added.digest);
-            let files = change.inputs.into_iter().map(|file| MergeInput::File(file, Arc::clone(&change.drop_ids)));
-            let inputs = files.chain([MergeInput::Batches(change.batches)]).collect();
-            merge(store, inputs, &mut |batch| table.write(batch))?;
-            Ok(digest)
+            batches.try_fold(held, |sum, batch| Ok(sum.plus(add(table, batch)?)))
         }
     }
 }
 
 /// Reads the whole file again and trusts nothing else: its bytes, and every value.
-pub fn read_back(
+fn read_back(
     store: &dyn Store,
     salts: &Salts,
     (path, dataset): (&str, Dataset),

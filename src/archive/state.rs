@@ -18,7 +18,7 @@ use super::{
 };
 
 /// Everything that the ledger says about a team up to one of its lines.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TeamState {
     pub archive_id: String,
@@ -41,7 +41,6 @@ pub struct TeamState {
     pub devices_ever: BTreeSet<DeviceId>,
     /// Findings with their lines, without gaps that a later line withdrew.
     pub findings: Vec<(LedgerSeq, Finding)>,
-    /// Reviews with their lines.
     pub reviews: Vec<(LedgerSeq, ReviewRecord)>,
     /// Legal holds by id, including released ones.
     pub holds: Holds,
@@ -67,29 +66,7 @@ pub struct TeamState {
 impl TeamState {
     /// The state before the first line.
     pub fn genesis(archive_id: impl Into<String>, team_id: TeamId) -> Self {
-        Self {
-            archive_id: archive_id.into(),
-            team_id,
-            seq: LedgerSeq(0),
-            head: GENESIS,
-            at: None,
-            files: BTreeMap::new(),
-            windows: BTreeMap::new(),
-            streams: BTreeMap::new(),
-            devices: BTreeSet::new(),
-            devices_ever: BTreeSet::new(),
-            findings: Vec::new(),
-            reviews: Vec::new(),
-            holds: Holds::new(),
-            expired: Expired::new(),
-            erased: Vec::new(),
-            sealed_months: BTreeSet::new(),
-            sealed_days: BTreeSet::new(),
-            sessions: None,
-            inventory: BTreeMap::new(),
-            salts: BTreeMap::new(),
-            draft: None,
-        }
+        Self { archive_id: archive_id.into(), team_id, head: GENESIS, ..Self::default() }
     }
 
     /// The paths of the salts that lines name.
@@ -103,7 +80,6 @@ impl TeamState {
         self.salts.iter().map(|(month, sha256)| SaltRecord { month: *month, sha256: *sha256 })
     }
 
-    /// The live files that a line removes.
     pub(super) fn removed_files<'a>(&'a self, body: &'a Body) -> impl Iterator<Item = &'a FileEntry> {
         body.removes.iter().filter_map(|path| self.files.get(path))
     }
@@ -118,15 +94,11 @@ impl TeamState {
         self.findings.iter().map(|(_, finding)| finding).filter(|finding| finding.kind == FindingKind::Gap)
     }
 
-    /// The last read of a part of the inventory.
     pub fn last_scan(&self, part: InventoryPart) -> Option<&InventoryRead> {
         self.inventory.get(&part)?.last()
     }
 
     /// Applies a ledger line, or returns the broken rule and changes nothing.
-    ///
-    /// # Errors
-    /// When the line is not the next one of this team's chain, or its body breaks a rule.
     pub fn try_follow(&mut self, line: LedgerLine, hash: Digest) -> Result<(), StateError> {
         self.check_link(&line)?;
         self.check_expiry_times(&line)?;
@@ -143,10 +115,6 @@ impl TeamState {
         self.at = Some(line.at);
     }
 
-    /// Checks that `line` is the next one of this chain.
-    ///
-    /// # Errors
-    /// See [`StateError`].
     pub fn check_link(&self, line: &LedgerLine) -> Result<(), StateError> {
         self.broken_links(line).next().map_or(Ok(()), Err)
     }
@@ -168,9 +136,6 @@ impl TeamState {
     }
 
     /// Checks a whole body against the rules of [`StateError`].
-    ///
-    /// # Errors
-    /// See [`StateError`].
     pub fn check(&self, body: &Body) -> Result<(), StateError> {
         let changed = self.check_windows(body)?;
         self.check_files(body)?;

@@ -63,7 +63,6 @@ pub enum StateError {
     Open { stream: Stream, range: Range, window: Range, state: WindowState },
     #[error("{path}: is not a sealed file, but {stream}{range} is sealed")]
     LeftOutside { stream: Stream, range: Range, path: String },
-    /// A record of a hold contradicts the earlier lines.
     #[error("{0}")]
     Hold(String),
     /// An expiry contradicts the earlier lines, or the rest of its line.

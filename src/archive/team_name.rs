@@ -17,9 +17,6 @@ impl TeamState {
 }
 
 /// The name in a [`TeamState::name_file`], as the service showed it; `None` if the team has none.
-///
-/// # Errors
-/// When the file cannot be read.
 pub fn team_name(store: &dyn Store, path: &str) -> Result<Option<String>, ArchiveError> {
     let column = PART.columns().iter().position(|column| column.name == "name").expect("BUG: a team has a name");
     let reader = TableReader::open(store, path, Dataset::Inventory(PART), Selection::default())?;

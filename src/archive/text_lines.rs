@@ -1,8 +1,6 @@
 //! Reads the lines of a ledger file in blocks: a file of any size needs memory for one block and its longest line.
 
-use std::io::{self, BufRead as _, BufReader, Read as _};
-
-use thiserror::Error;
+use std::io::{BufRead as _, BufReader, Read as _};
 
 use super::ArchiveError;
 use crate::store::{Blob, BlobReader, StoreError, Verb};
@@ -35,57 +33,51 @@ impl TextLine {
     }
 }
 
-/// Why a line cannot be read.
-#[derive(Debug, Error)]
-pub enum LineFault {
-    #[error("{0}")]
-    Io(io::Error),
-    #[error("longer than {LINE_BYTES_MAX} bytes, the maximum of a line")]
-    TooLong,
-}
-
-impl LineFault {
-    /// The error for a reader that must stop. `line` starts at 1.
-    pub fn at(self, path: &str, line: u64) -> ArchiveError {
-        match self {
-            Self::Io(e) => StoreError::io(Verb::Read, path, e).into(),
-            Self::TooLong => ArchiveError::Damaged { path: path.to_owned(), line, reason: self.to_string() },
-        }
-    }
-}
-
 /// The lines of a file from an offset on. The first fault is the last item.
-pub struct TextLines {
+pub struct TextLines<'a> {
+    path: &'a str,
     blocks: BufReader<BlobReader>,
     size: u64,
     /// The offset of the next line.
     at: u64,
+    /// The number of the newest line, counted from 1 at the first offset.
+    number: u64,
     line_bytes_max: usize,
     is_over: bool,
 }
 
-impl TextLines {
+impl<'a> TextLines<'a> {
     /// `begin` is the offset of a line.
-    pub fn new(blob: Blob, begin: u64) -> Self {
+    pub fn new(path: &'a str, blob: Blob, begin: u64) -> Self {
         let (size, blocks) = (blob.size(), BufReader::with_capacity(BLOCK_BYTES, blob.reader(begin)));
-        Self { blocks, size, at: begin, line_bytes_max: LINE_BYTES_MAX, is_over: false }
+        Self { path, blocks, size, at: begin, number: 0, line_bytes_max: LINE_BYTES_MAX, is_over: false }
     }
 
-    fn read(&mut self) -> Result<Option<TextLine>, LineFault> {
+    /// The error of a reader that must stop at the newest line.
+    pub fn damaged(&self, reason: String) -> ArchiveError {
+        ArchiveError::Damaged { path: self.path.to_owned(), line: self.number, reason }
+    }
+
+    fn read(&mut self) -> Result<Option<TextLine>, ArchiveError> {
         let (offset, mut text) = (self.at, Vec::new());
-        let most = self.line_bytes_max as u64;
-        self.at += self.blocks.by_ref().take(most).read_until(b'\n', &mut text).map_err(LineFault::Io)? as u64;
+        self.number += 1;
+        let read = self.blocks.by_ref().take(self.line_bytes_max as u64).read_until(b'\n', &mut text);
+        self.at += read.map_err(|e| StoreError::io(Verb::Read, self.path, e))? as u64;
         let has_newline = text.pop_if(|last| *last == b'\n').is_some();
         match () {
             () if self.at == offset => Ok(None),
-            () if !has_newline && text.len() == self.line_bytes_max => Err(LineFault::TooLong),
+            () if !has_newline && text.len() == self.line_bytes_max => Err(self.damaged(too_long())),
             () => Ok(Some(TextLine { offset, text, has_newline, is_last: self.at >= self.size })),
         }
     }
 }
 
-impl Iterator for TextLines {
-    type Item = Result<TextLine, LineFault>;
+fn too_long() -> String {
+    format!("longer than {LINE_BYTES_MAX} bytes, the maximum of a line")
+}
+
+impl Iterator for TextLines<'_> {
+    type Item = Result<TextLine, ArchiveError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.is_over {
@@ -105,7 +97,7 @@ mod tests {
     type ReadLine = Result<(u64, Vec<u8>, bool, bool), String>;
 
     fn lines(text: &[u8], begin: u64, line_bytes_max: usize) -> Vec<ReadLine> {
-        let lines = TextLines { line_bytes_max, ..TextLines::new(Blob::Bytes(text.to_vec().into()), begin) };
+        let lines = TextLines { line_bytes_max, ..TextLines::new("f", Blob::Bytes(text.to_vec().into()), begin) };
         let parts = |line: TextLine| (line.offset, line.text, line.has_newline, line.is_last);
         lines.map(|line| line.map(parts).map_err(|fault| fault.to_string())).collect()
     }
@@ -133,9 +125,9 @@ mod tests {
 
     #[test]
     fn a_line_over_the_limit_is_a_fault_and_ends_the_iteration() {
-        let too_long = || -> ReadLine { Err(LineFault::TooLong.to_string()) };
-        assert_eq!(lines(b"abc\nabcd\nx\n", 0, 4), [line(0, "abc", true, false), too_long()]);
-        assert_eq!(lines(b"abcd", 0, 4), [too_long()]);
+        let fault = |number: u32| -> ReadLine { Err(format!("f line {number}: {}", too_long())) };
+        assert_eq!(lines(b"abc\nabcd\nx\n", 0, 4), [line(0, "abc", true, false), fault(2)]);
+        assert_eq!(lines(b"abcd", 0, 4), [fault(1)]);
         assert_eq!(lines(b"abc", 0, 4), [line(0, "abc", false, true)]);
     }
 }

@@ -14,24 +14,17 @@ use crate::store::{Listed, Store, StoreError, Unerased, UnfinishedUpload};
 use super::erase::is_order;
 use super::ledger::LedgerLine;
 use super::ledger_files::{ledger_days, lines_of};
-use super::published::PublishedTables;
-use super::replay::{replay, replay_for_reading};
+use super::published::lines_of_table;
+use super::replay::{ReplayFiles, replay};
 use super::{Archive, ArchiveError, Body, TeamState, TeamWriter};
-
-/// A file that no line names now.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ObsoleteFile {
-    pub path: String,
-    pub bytes: u64,
-}
 
 /// A team's files that no line names now, and the scratch files of the store.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ObsoleteFiles {
     /// Older than the grace: `vacuum` removes these.
-    pub expired: Vec<ObsoleteFile>,
+    pub expired: Vec<Listed>,
     /// Younger: somebody can still read or name these.
-    pub kept: Vec<ObsoleteFile>,
+    pub kept: Vec<Listed>,
     /// Entries under names that Annals never gives: `vacuum` leaves these.
     pub foreign: Vec<Unerased>,
     /// Unfinished uploads older than the grace: `vacuum` aborts these.
@@ -41,9 +34,6 @@ pub struct ObsoleteFiles {
 impl Archive {
     /// The files that [`TeamWriter::vacuum`] would remove now, and those that it would keep. Lists the files before it reads the
     /// ledger, so that a file that a commit names meanwhile counts as named.
-    ///
-    /// # Errors
-    /// When the store fails, or the ledger is invalid.
     pub fn obsolete_files(&self, team: &TeamId) -> Result<ObsoleteFiles, ArchiveError> {
         let (key, store) = (TeamKey::of(team), self.store().as_ref());
         let grace = match planted::is(Bug::VacuumWithoutGrace) {
@@ -55,7 +45,7 @@ impl Archive {
         let whole = || replay(store, self.id(), team).map(|replay| replay.state);
         let early = planted::is(Bug::VacuumReadsFirst).then(whole).transpose()?;
         let (mut unnamed, foreign) = files_of(store, &key)?;
-        let known = || replay_for_reading(store, self.id(), team).map(|replay| replay.state);
+        let known = || ReplayFiles::list(store, self.id(), team)?.replay_for_reading().map(|replay| replay.state);
         retain_unnamed(&mut unnamed, &early.clone().map_or_else(known, Ok)?);
         let recent = paths_within(store, &key, since, |body| body.removes)?;
         let is_recent = |entry: &Listed| entry.modified >= since || recent.contains(&entry.path);
@@ -63,15 +53,11 @@ impl Archive {
             // Only the whole ledger allows a removal: a snapshot may leave out files.
             retain_unnamed(&mut unnamed, &early.map_or_else(whole, Ok)?);
         }
-        let (kept, expired): (Vec<Listed>, Vec<Listed>) = unnamed.into_iter().partition(is_recent);
+        let (mut kept, expired): (Vec<Listed>, Vec<Listed>) = unnamed.into_iter().partition(is_recent);
         let published = published(store, &key, since, &expired)?;
-        let file = |entry: Listed| ObsoleteFile { path: entry.path, bytes: entry.bytes };
-        let mut found =
-            ObsoleteFiles { uploads, foreign, kept: kept.into_iter().map(file).collect(), expired: Vec::new() };
-        for file in expired.into_iter().map(file) {
-            if published.contains(&file.path) { found.kept.push(file) } else { found.expired.push(file) }
-        }
-        Ok(found)
+        let (needed, expired) = expired.into_iter().partition(|entry| published.contains(&entry.path));
+        kept.extend::<Vec<Listed>>(needed);
+        Ok(ObsoleteFiles { expired, kept, foreign, uploads })
     }
 }
 
@@ -82,7 +68,7 @@ impl TeamWriter {
     /// # Errors
     /// When the store fails, or the ledger is invalid. Some files can be removed already.
     pub fn vacuum(&mut self) -> Result<ObsoleteFiles, ArchiveError> {
-        vacuum(self.archive(), &self.state().team_id)
+        vacuum(&self.archive, &self.state().team_id)
     }
 }
 
@@ -102,13 +88,15 @@ fn published(
     since: Instant,
     listed: &[Listed],
 ) -> Result<BTreeSet<String>, ArchiveError> {
-    let mut tables = PublishedTables::within(store, since);
     let mut followed: BTreeMap<&str, LedgerSeq> = BTreeMap::new();
-    for entry in listed {
-        if let Some(data) = DataPath::parse(&entry.path)
-            && let Some(through) = tables.through(data.dataset, key)?
+    for dataset in Dataset::ALL {
+        let is_of = |path: &&str| DataPath::parse(path).is_some_and(|data| data.dataset == dataset);
+        let paths: Vec<&str> = listed.iter().map(|entry| entry.path.as_str()).filter(is_of).collect();
+        if !paths.is_empty()
+            && let Some(lines) = lines_of_table(store, dataset, since)?
         {
-            followed.insert(&entry.path, through);
+            let through = lines.get(key).copied().unwrap_or_default();
+            followed.extend(paths.into_iter().map(|path| (path, through)));
         }
     }
     removed_after(store, key, &followed)
@@ -168,13 +156,9 @@ pub(super) fn abort_uploads(store: &dyn Store, team: &TeamId) -> Result<(), Stor
 
 /// The files of a team that no line names now, with the scratch files that no writer has open, and its foreign entries. Reads
 /// the whole ledger.
-pub(super) fn unnamed(
-    store: &dyn Store,
-    archive_id: &str,
-    team: &TeamId,
-) -> Result<(Vec<Listed>, Vec<Unerased>), ArchiveError> {
-    let (mut listed, foreign) = files_of(store, &TeamKey::of(team))?;
-    retain_unnamed(&mut listed, &replay(store, archive_id, team)?.state);
+pub(super) fn unnamed(store: &dyn Store, of: &TeamState) -> Result<(Vec<Listed>, Vec<Unerased>), ArchiveError> {
+    let (mut listed, foreign) = files_of(store, &TeamKey::of(&of.team_id))?;
+    retain_unnamed(&mut listed, &replay(store, &of.archive_id, &of.team_id)?.state);
     Ok((listed, foreign))
 }
 

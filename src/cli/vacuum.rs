@@ -5,12 +5,12 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use clap::Args;
 
-use crate::archive::{Archive, ArchiveError, ObsoleteFile, ObsoleteFiles};
+use crate::archive::{Archive, ArchiveError, ObsoleteFiles};
 use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::lake::{self, TableId};
 use crate::model::TeamId;
-use crate::store::{Unerased, UnfinishedUpload};
+use crate::store::{Listed, Unerased, UnfinishedUpload};
 
 use super::output::{self, OutputArgs, counted};
 use super::{Global, query, teams};
@@ -104,10 +104,10 @@ fn vacuum_tables(archive: &Archive, is_dry_run: bool) -> bool {
 }
 
 fn table(all: &[(TeamId, ObsoleteFiles)]) -> RecordBatch {
-    let files = |of: fn(&ObsoleteFiles) -> &[ObsoleteFile]| -> ArrayRef {
+    let files = |of: fn(&ObsoleteFiles) -> &[Listed]| -> ArrayRef {
         Arc::new(all.iter().map(|(_, found)| Some(of(found).len() as u64)).collect::<UInt64Array>())
     };
-    let bytes = |of: fn(&ObsoleteFiles) -> &[ObsoleteFile]| -> ArrayRef {
+    let bytes = |of: fn(&ObsoleteFiles) -> &[Listed]| -> ArrayRef {
         let sum = |found| of(found).iter().map(|file| file.bytes).sum::<u64>();
         Arc::new(all.iter().map(|(_, found)| Some(sum(found))).collect::<UInt64Array>())
     };

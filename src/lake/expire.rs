@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use rayon::prelude::*;
 
-use crate::archive::{Archive, ObsoleteFile, ObsoleteFiles, version_of, version_path};
+use crate::archive::{Archive, ObsoleteFiles, version_of, version_path};
 use crate::model::path::{data_of, metadata_of};
 use crate::model::{GRACE_MIN, Instant};
 use crate::store::{Listed, Store};
@@ -46,8 +46,7 @@ pub fn obsolete_files(archive: &Archive, table: &str) -> Result<ObsoleteFiles, L
             Some(_) => replaced.contains(&entry.path),
             None => now.since(entry.modified) > grace,
         };
-        let file = ObsoleteFile { path: entry.path, bytes: entry.bytes };
-        if is_expired { found.expired.push(file) } else { found.kept.push(file) }
+        if is_expired { found.expired.push(entry) } else { found.kept.push(entry) }
     }
     Ok(found)
 }

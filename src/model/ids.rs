@@ -12,7 +12,7 @@ use super::Text;
 macro_rules! opaque_id {
     ($(#[$doc:meta])* $name:ident($text:ty)) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
         #[serde(transparent)]
         pub struct $name($text);
 

@@ -36,7 +36,7 @@ pub enum TimeError {
 }
 
 /// A moment in UTC, to the nanosecond.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Instant(i64);
 
 impl Instant {

@@ -39,7 +39,7 @@ pub struct InventoryColumn {
 }
 
 /// One value of a column.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, strum::EnumTryAs)]
 #[serde(untagged)]
 pub enum InventoryValue {
     /// Missing in the answer, or not usable.

@@ -10,7 +10,7 @@ const TEAM_KEY_KEPT_BYTES: usize = 80;
 
 /// A team id in paths: each byte outside `[a-z0-9_-]` becomes `.` and two hexadecimal digits. Longer results than 120 bytes are
 /// cut, and end with `..` and 32 digits of the id's SHA-256. So ids that differ only in case or length never collide.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct TeamKey(String);
 
 impl TeamKey {

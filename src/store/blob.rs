@@ -32,9 +32,6 @@ impl Blob {
     }
 
     /// The whole content; for ledgers and manifests, not for data files.
-    ///
-    /// # Errors
-    /// Errors of the disk.
     pub fn to_bytes(&self) -> io::Result<Bytes> {
         match self {
             Blob::Bytes(bytes) => Ok(bytes.clone()),
@@ -47,9 +44,6 @@ impl Blob {
     }
 
     /// The SHA-256 of the whole content, streamed.
-    ///
-    /// # Errors
-    /// Errors of the disk.
     pub fn digest(&self) -> io::Result<Digest> {
         Digest::of_reader(&mut self.reader(0))
     }

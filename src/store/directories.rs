@@ -24,11 +24,11 @@ pub(super) fn sync_directory(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
 
-/// Ignores a missing directory: another process can have removed it as empty.
-pub(super) fn sync_if_there(directory: &Path) -> io::Result<()> {
-    match sync_directory(directory) {
-        Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
-        synced => synced,
+/// `None` for a file or directory that is gone: another process can have removed it.
+pub fn if_exists<T>(done: io::Result<T>) -> io::Result<Option<T>> {
+    match done {
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+        done => done.map(Some),
     }
 }
 

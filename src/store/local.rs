@@ -15,7 +15,7 @@ use crate::files::{self, Irregular, Links};
 use crate::model::Instant;
 use crate::model::path::{LOCK_OF_NEW, LOCKS, SCRATCH};
 
-use super::directories::{later_name, make_directory, sync_directory, sync_if_there};
+use super::directories::{if_exists, later_name, make_directory, sync_directory};
 use super::{Blob, FileWriter, Guard, Listed, Store, StoreError, Tail, Verb};
 
 /// Files up to this size are read into memory at once, so that a merge of many small files does not run out of file handles.
@@ -63,10 +63,7 @@ impl LocalStore {
     }
 
     fn walk(&self, directory: &Path, prefix: &str, found: &mut Vec<Listed>) -> io::Result<()> {
-        let entries = match fs::read_dir(directory) {
-            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
-            other => other?,
-        };
+        let Some(entries) = if_exists(fs::read_dir(directory))? else { return Ok(()) };
         for entry in entries {
             let entry = entry?;
             let name = entry.file_name();
@@ -77,10 +74,7 @@ impl LocalStore {
             if path == LOCKS {
                 continue;
             }
-            let meta = match fs::symlink_metadata(entry.path()) {
-                Err(e) if e.kind() == ErrorKind::NotFound => continue,
-                other => other?,
-            };
+            let Some(meta) = if_exists(fs::symlink_metadata(entry.path()))? else { continue };
             if meta.is_dir() {
                 self.walk(&entry.path(), &path, found)?;
                 continue;
@@ -93,7 +87,7 @@ impl LocalStore {
             if prefix == SCRATCH && irregular.is_none() && is_locked(&entry.path()) {
                 continue;
             }
-            found.push(Listed { path, bytes: meta.len(), modified: modified(&meta), tag: None, irregular });
+            found.push(Listed { irregular, ..Listed::new(path, meta.len(), modified(&meta)) });
         }
         Ok(())
     }
@@ -104,7 +98,7 @@ impl LocalStore {
             match fs::symlink_metadata(self.full(&path[..at])) {
                 Ok(meta) if meta.is_symlink() => {
                     let what = format!("its parent {} is a symbolic link", &path[..at]);
-                    return Err(StoreError::Irregular { path: path.to_owned(), what });
+                    return Err(StoreError::irregular(path, what));
                 }
                 Ok(_) => {}
                 // The operation creates a missing directory, or reports it.
@@ -175,7 +169,7 @@ impl Store for LocalStore {
     fn read(&self, path: &str) -> Result<Blob, StoreError> {
         self.refuse_links(Verb::Read, path)?;
         let found = |e: io::Error| match e.kind() {
-            ErrorKind::NotFound | ErrorKind::NotADirectory => StoreError::NotFound { path: path.to_owned() },
+            ErrorKind::NotFound | ErrorKind::NotADirectory => StoreError::not_found(path),
             _ => irregular(path, &e).unwrap_or_else(|| StoreError::io(Verb::Read, path, e)),
         };
         let file = files::open(&self.full(path), Links::Refuse).map_err(found)?;
@@ -206,7 +200,7 @@ impl Store for LocalStore {
         let directories: BTreeMap<&str, &str> =
             paths.iter().map(|path| (path.rsplit_once('/').map_or("", |(directory, _)| directory), *path)).collect();
         for (directory, path) in directories {
-            sync_if_there(&self.full(directory)).map_err(|e| fail(path, e))?;
+            if_exists(sync_directory(&self.full(directory))).map_err(|e| fail(path, e))?;
             self.prune(path);
         }
         Ok(())
@@ -223,7 +217,7 @@ impl Store for LocalStore {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(tail == Tail::default()).truncate(false);
         let file = files::open_with(&mut options, &full, Links::Refuse).map_err(|e| match e.kind() {
-            ErrorKind::NotFound => conflict(path, tail, 0),
+            ErrorKind::NotFound => StoreError::conflict(path, tail, 0),
             _ => irregular(path, &e).unwrap_or_else(|| failed(path, Verb::Append, true)(e)),
         })?;
         append_to(&file, path, tail, bytes)?;
@@ -246,7 +240,7 @@ impl Store for LocalStore {
             Err(e) if e.error.kind() == ErrorKind::AlreadyExists => {
                 let found = self.read(path)?;
                 if found.to_bytes().map_err(fail)? != bytes {
-                    return Err(StoreError::Conflict { path: path.to_owned(), expected: 0, found: found.size() });
+                    return Err(StoreError::conflict(path, Tail::default(), found.size()));
                 }
             }
             Err(e) => return Err(fail(e.error)),
@@ -286,8 +280,6 @@ impl Store for LocalStore {
 }
 
 struct LocalGuard(File);
-
-impl Guard for LocalGuard {}
 
 impl Drop for LocalGuard {
     /// Unlock explicitly. Closing is not enough: a child process between fork and exec still has the file open.
@@ -336,10 +328,6 @@ fn failed(path: &str, verb: Verb, undone: bool) -> impl Fn(io::Error) -> StoreEr
     move |source| StoreError::Io { verb, path: path.to_owned(), source, undone }
 }
 
-fn conflict(path: &str, tail: Tail, found: u64) -> StoreError {
-    StoreError::Conflict { path: path.to_owned(), expected: tail.keep + tail.torn, found }
-}
-
 /// Writes `bytes` at their offset in an open file, and syncs it.
 fn append_to(file: &File, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
     let meta = file.metadata().map_err(failed(path, Verb::Append, true))?;
@@ -353,7 +341,7 @@ fn append_to(file: &File, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), St
         }
     } else {
         if len != tail.keep + tail.torn {
-            return Err(conflict(path, tail, len));
+            return Err(StoreError::conflict(path, tail, len));
         }
         if tail.torn > 0 {
             file.set_len(tail.keep).map_err(failed(path, Verb::Append, false))?;
@@ -373,8 +361,7 @@ fn holds(file: &File, at: u64, bytes: &[u8]) -> bool {
 
 /// The error for a path that is no plain file.
 fn irregular(path: &str, error: &io::Error) -> Option<StoreError> {
-    let what = Irregular::in_error(error)?.to_string();
-    Some(StoreError::Irregular { path: path.to_owned(), what })
+    Some(StoreError::irregular(path, Irregular::in_error(error)?.to_string()))
 }
 
 /// Why a directory entry is not a trustworthy plain file, if so.

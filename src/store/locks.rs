@@ -13,14 +13,10 @@ pub(super) struct Locks(Arc<Mutex<BTreeSet<String>>>);
 
 impl Locks {
     pub(super) fn take(&self, name: &str) -> Result<Box<dyn Guard>, StoreError> {
-        match self.change(|held| held.insert(name.to_owned())) {
+        match self.0.lock().insert(name.to_owned()) {
             true => Ok(Box::new(HeldLock { locks: self.clone(), name: name.to_owned() })),
             false => Err(StoreError::Locked { name: name.to_owned() }),
         }
-    }
-
-    fn change(&self, act: impl FnOnce(&mut BTreeSet<String>) -> bool) -> bool {
-        act(&mut self.0.lock())
     }
 }
 
@@ -29,10 +25,8 @@ struct HeldLock {
     name: String,
 }
 
-impl Guard for HeldLock {}
-
 impl Drop for HeldLock {
     fn drop(&mut self) {
-        self.locks.change(|held| held.remove(&self.name));
+        self.locks.0.lock().remove(&self.name);
     }
 }

@@ -20,7 +20,7 @@ pub struct MemoryStore {
     locks: Locks,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 struct Inner {
     files: BTreeMap<String, MemoryFile>,
     now: Instant,
@@ -30,12 +30,6 @@ struct Inner {
 struct MemoryFile {
     content: Bytes,
     modified: Instant,
-}
-
-impl Default for Inner {
-    fn default() -> Self {
-        Self { files: BTreeMap::new(), now: Instant::from_nanos(0) }
-    }
 }
 
 impl Inner {
@@ -77,20 +71,15 @@ impl Store for MemoryStore {
 
     fn read(&self, path: &str) -> Result<Blob, StoreError> {
         let found = self.inner.lock().files.get(path).map(|file| file.content.clone());
-        found.map(Blob::Bytes).ok_or_else(|| StoreError::NotFound { path: path.to_owned() })
+        found.map(Blob::Bytes).ok_or_else(|| StoreError::not_found(path))
     }
 
     fn list(&self, directory: &str) -> Result<Vec<Listed>, StoreError> {
         let prefix = if directory.is_empty() { String::new() } else { format!("{directory}/") };
         let inner = self.inner.lock();
         let under = inner.files.range(prefix.clone()..).take_while(|(path, _)| path.starts_with(&prefix));
-        let entry = |(path, file): (&String, &MemoryFile)| Listed {
-            path: path.clone(),
-            bytes: file.content.len() as u64,
-            modified: file.modified,
-            tag: None,
-            irregular: None,
-        };
+        let entry =
+            |(path, file): (&String, &MemoryFile)| Listed::new(path.clone(), file.content.len() as u64, file.modified);
         Ok(under.map(entry).collect())
     }
 
@@ -107,7 +96,7 @@ impl Store for MemoryStore {
         }
         let content = inner.files.get(path).map(|file| file.content.clone()).unwrap_or_default();
         let found = content.len() as u64;
-        let conflict = StoreError::Conflict { path: path.to_owned(), expected: tail.keep + tail.torn, found };
+        let conflict = StoreError::conflict(path, tail, found);
         let keep = usize::try_from(tail.keep).expect("BUG: a file in memory");
         let Some((kept, behind)) = content.split_at_checked(keep) else { return Err(conflict) };
         if behind == bytes && inner.files.contains_key(path) {
@@ -125,10 +114,7 @@ impl Store for MemoryStore {
         match inner.files.get(path) {
             None => inner.put(path, Bytes::copy_from_slice(bytes)),
             Some(file) if file.content == bytes => {}
-            Some(file) => {
-                let found = file.content.len() as u64;
-                return Err(StoreError::Conflict { path: path.to_owned(), expected: 0, found });
-            }
+            Some(file) => return Err(StoreError::conflict(path, Tail::default(), file.content.len() as u64)),
         }
         Ok(())
     }

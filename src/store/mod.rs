@@ -13,17 +13,18 @@ mod memory;
 mod object;
 mod split;
 
-use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use strum::Display;
 use thiserror::Error;
 
 use crate::model::{ArchivePlace, BucketLocation, Instant, Location};
 
 pub use blob::{Blob, BlobReader};
+pub use directories::if_exists;
 #[cfg(test)]
 pub use directories::later_name;
 pub use faulty::{Fault, FaultyStore};
@@ -41,13 +42,11 @@ pub use split::SplitStore;
 /// Contract, which one conformance suite checks for every implementation:
 /// - A change that an operation has acknowledged with `Ok` survives a loss of power.
 /// - Every later operation of every process sees it at once, including `list`.
-/// - Operations never follow symbolic links. Every error names the operation and the path.
+/// - Operations never follow symbolic links. Every error names the operation and the path; any operation can fail with
+///   [`StoreError::Io`].
 /// - Each operation is idempotent: repeating it succeeds, and makes the change durable again.
 pub trait Store: Send + Sync {
     /// Starts a new file without a name. Nobody sees it before [`FileWriter::finish`].
-    ///
-    /// # Errors
-    /// [`StoreError::Io`].
     fn create(&self) -> Result<Box<dyn FileWriter>, StoreError>;
 
     /// Opens a file for random reads. Never blocks on a pipe or device.
@@ -58,9 +57,6 @@ pub trait Store: Send + Sync {
 
     /// Like [`Store::read`], for a file that a list has just shown with `bytes` and `tag`: appends after the list may be missing. A
     /// store over a network needs fewer requests for it.
-    ///
-    /// # Errors
-    /// As [`Store::read`].
     fn read_listed(&self, path: &str, _bytes: u64, _tag: Option<&str>) -> Result<Blob, StoreError> {
         self.read(path)
     }
@@ -71,21 +67,12 @@ pub trait Store: Send + Sync {
     /// Every file under a directory (`""`: the whole archive), at any depth, sorted by path. A missing directory is
     /// empty. Locks are not listed. A list is never stale: a writer finds the end of its ledger by it, and a stale list would
     /// let the writer fork the ledger.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`].
     fn list(&self, directory: &str) -> Result<Vec<Listed>, StoreError>;
 
     /// Removes files. A missing file counts as removed. After an error, only some files may be removed.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`].
     fn remove_all(&self, paths: &[&str]) -> Result<(), StoreError>;
 
     /// Like [`Store::remove_all`], for one file.
-    ///
-    /// # Errors
-    /// As [`Store::remove_all`].
     fn remove(&self, path: &str) -> Result<(), StoreError> {
         self.remove_all(&[path])
     }
@@ -110,9 +97,6 @@ pub trait Store: Send + Sync {
 
     /// Removes files with all their older versions. Returns the files that may still have a version. A store without versions only
     /// removes the files.
-    ///
-    /// # Errors
-    /// As [`Store::remove_all`].
     fn erase_all(&self, paths: &[&str]) -> Result<Vec<Unerased>, StoreError> {
         self.remove_all(paths)?;
         Ok(Vec::new())
@@ -126,9 +110,6 @@ pub trait Store: Send + Sync {
     fn lock(&self, name: &str) -> Result<Box<dyn Guard>, StoreError>;
 
     /// The store's own clock, which [`Listed::modified`] uses. It can differ from this machine's clock.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`].
     fn now(&self) -> Result<Instant, StoreError>;
 
     /// The uploads under way, and those that a killed process left unfinished. Only S3 knows them.
@@ -140,18 +121,12 @@ pub trait Store: Send + Sync {
     }
 
     /// Aborts an upload, which removes its parts. A missing one counts as aborted.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`].
     fn abort_upload(&self, _upload: &UnfinishedUpload) -> Result<(), StoreError> {
         Ok(())
     }
 
     /// The stored objects of a ledger that somebody altered or deleted, although copies still show readers the whole file. Only a
     /// bucket has them.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`].
     fn altered_parts(&self) -> Result<Vec<Rewritten>, StoreError> {
         Ok(Vec::new())
     }
@@ -206,9 +181,6 @@ pub trait FileWriter: Write + Send {
 }
 
 /// Writes a whole small file under its name.
-///
-/// # Errors
-/// As [`Store::create`] and [`FileWriter::finish`].
 pub fn put(store: &dyn Store, path: &str, content: &[u8]) -> Result<(), StoreError> {
     let mut file = store.create()?;
     file.write_all(content).map_err(|e| StoreError::io(Verb::Write, path, e))?;
@@ -216,17 +188,11 @@ pub fn put(store: &dyn Store, path: &str, content: &[u8]) -> Result<(), StoreErr
 }
 
 /// The whole content of a small file.
-///
-/// # Errors
-/// As [`Store::read`].
 pub fn get(store: &dyn Store, path: &str) -> Result<Bytes, StoreError> {
     store.read(path)?.to_bytes().map_err(|e| StoreError::io(Verb::Read, path, e))
 }
 
 /// The answer of a read; `None` if the file does not exist.
-///
-/// # Errors
-/// Any other error of the read.
 pub fn if_there<T>(read: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
     match read {
         Err(StoreError::NotFound { .. }) => Ok(None),
@@ -235,17 +201,11 @@ pub fn if_there<T>(read: Result<T, StoreError>) -> Result<Option<T>, StoreError>
 }
 
 /// The store of an archive. Sends no request yet.
-///
-/// # Errors
-/// [`StoreError::Io`] when the environment's settings for a bucket are invalid.
 pub fn open_store(place: &ArchivePlace) -> Result<Arc<dyn Store>, StoreError> {
     open_with(place, None)
 }
 
 /// Like [`open_store`], for questions: `kept` is a directory for ledger lines and snapshots of a bucket.
-///
-/// # Errors
-/// As [`open_store`].
 pub fn open_store_keeping(place: &ArchivePlace, kept: &Path) -> Result<Arc<dyn Store>, StoreError> {
     // Only files of an archive in a bucket are evicted from the cache.
     open_with(place, matches!(place.data, Location::Bucket(_)).then_some(kept))
@@ -264,8 +224,10 @@ fn open_with(place: &ArchivePlace, kept: Option<&Path>) -> Result<Arc<dyn Store>
     Ok(Arc::new(SplitStore::new(data, open(ledger, ObjectStore::open_ledger)?)))
 }
 
-/// A held lock.
+/// A held lock, which its drop releases.
 pub trait Guard: Send + Sync {}
+
+impl<T: Send + Sync> Guard for T {}
 
 /// The known end of a file before an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -276,7 +238,6 @@ pub struct Tail {
     pub torn: u64,
 }
 
-/// One entry of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
     pub path: String,
@@ -289,7 +250,15 @@ pub struct Listed {
     pub irregular: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+impl Listed {
+    /// A plain file without a tag.
+    pub fn new(path: String, bytes: u64, modified: Instant) -> Self {
+        Self { path, bytes, modified, tag: None, irregular: None }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display)]
+#[strum(serialize_all = "lowercase")]
 pub enum Verb {
     Open,
     Create,
@@ -298,26 +267,11 @@ pub enum Verb {
     Read,
     List,
     Remove,
+    #[strum(to_string = "append to")]
     Append,
     Lock,
+    #[strum(to_string = "read the clock of")]
     Clock,
-}
-
-impl fmt::Display for Verb {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Verb::Open => "open",
-            Verb::Create => "create",
-            Verb::Write => "write",
-            Verb::Sync => "sync",
-            Verb::Read => "read",
-            Verb::List => "list",
-            Verb::Remove => "remove",
-            Verb::Append => "append to",
-            Verb::Lock => "lock",
-            Verb::Clock => "read the clock of",
-        })
-    }
 }
 
 #[derive(Debug, Error)]
@@ -349,6 +303,18 @@ pub enum StoreError {
 impl StoreError {
     pub(crate) fn io(verb: Verb, path: &str, source: io::Error) -> Self {
         StoreError::Io { verb, path: path.to_owned(), source, undone: false }
+    }
+
+    fn irregular(path: &str, what: impl Into<String>) -> Self {
+        StoreError::Irregular { path: path.to_owned(), what: what.into() }
+    }
+
+    fn conflict(path: &str, tail: Tail, found: u64) -> Self {
+        StoreError::Conflict { path: path.to_owned(), expected: tail.keep + tail.torn, found }
+    }
+
+    fn not_found(path: &str) -> Self {
+        StoreError::NotFound { path: path.to_owned() }
     }
 
     /// Whether the failed operation is known to have changed nothing.

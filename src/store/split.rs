@@ -2,7 +2,6 @@
 //!
 //! An object lock can then protect the ledger, while vacuum, retention and erasure still remove data files.
 
-use std::fmt;
 use std::sync::Arc;
 
 use crate::model::Instant;
@@ -17,18 +16,11 @@ pub struct SplitStore {
     ledger: Arc<dyn Store>,
 }
 
-impl fmt::Debug for SplitStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SplitStore")
-    }
-}
-
 impl SplitStore {
     pub fn new(data: Arc<dyn Store>, ledger: Arc<dyn Store>) -> Self {
         Self { data, ledger }
     }
 
-    /// The place of a path.
     fn of(&self, path: &str) -> &dyn Store {
         if is_in_ledger(path) { self.ledger.as_ref() } else { self.data.as_ref() }
     }
@@ -95,8 +87,7 @@ impl Store for SplitStore {
 
     /// Takes the lock in both places: either one can be the disk whose lock fences other processes.
     fn lock(&self, name: &str) -> Result<Box<dyn Guard>, StoreError> {
-        let data = self.data.lock(name)?;
-        Ok(Box::new(BothLocks { _data: data, _ledger: self.ledger.lock(name)? }))
+        Ok(Box::new((self.data.lock(name)?, self.ledger.lock(name)?)))
     }
 
     /// The earlier of both clocks. By it no file looks older than it is, so `vacuum` removes no file too early.
@@ -131,13 +122,6 @@ impl Store for SplitStore {
     }
 }
 
-struct BothLocks {
-    _data: Box<dyn Guard>,
-    _ledger: Box<dyn Guard>,
-}
-
-impl Guard for BothLocks {}
-
 /// An unfinished data file. A ledger file is never written as a whole: it is appended to, or created once.
 struct DataWriter(Box<dyn FileWriter>);
 
@@ -154,8 +138,7 @@ impl std::io::Write for DataWriter {
 impl FileWriter for DataWriter {
     fn finish(self: Box<Self>, path: &str) -> Result<(), StoreError> {
         if is_in_ledger(path) {
-            let what = "a file of a ledger elsewhere is never replaced".to_owned();
-            return Err(StoreError::Irregular { path: path.to_owned(), what });
+            return Err(StoreError::irregular(path, "a file of a ledger elsewhere is never replaced"));
         }
         self.0.finish(path)
     }

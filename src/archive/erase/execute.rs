@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::model::path::DataPath;
-use crate::model::{Dataset, Digest, Instant, LedgerSeq};
+use crate::model::{Dataset, Instant, LedgerSeq};
 use crate::planted::{self, Bug};
 use crate::store::Unerased;
 
 use super::super::salts::{DRAFTS_MONTH, Salts};
-use super::super::stage::read_back;
+use super::super::stage::write_file;
 use super::super::state_error::StateError;
-use super::super::table::{RowsDigest, Selection, TableReader, TableWriter, digest_file, salt_months};
+use super::super::table::{RowsDigest, Selection, TableReader, digest_file, salt_months};
 use super::super::vacuum::{abort_uploads, may_be_named, unnamed};
 use super::super::{ArchiveError, Body, Committed, FileEntry, TeamWriter};
 use super::eraser::Eraser;
@@ -77,7 +77,7 @@ impl TeamWriter {
         if let Err(error) = abort_uploads(self.store(), &self.state().team_id) {
             erasure.unerased.push(Unerased { path: "unfinished uploads".to_owned(), why: error.to_string() });
         }
-        let (old, foreign) = unnamed(self.store(), &self.state().archive_id, &self.state().team_id)?;
+        let (old, foreign) = unnamed(self.store(), self.state())?;
         erasure.unerased.extend(foreign);
         erasure.unerased.extend(old.iter().filter_map(|entry| {
             let why = format!("this name is removed, but it was {}", entry.irregular.as_ref()?);
@@ -103,7 +103,7 @@ impl TeamWriter {
     /// Refuses an order whose rows a hold covers. The user can have added the hold since the order began, to any team's ledger.
     fn refuse_held(&self, order: &Order) -> Result<(), ArchiveError> {
         let team = self.state().team_id.clone();
-        let Some(hold) = self.archive().holds_on_order(&team, order)?.into_iter().next() else { return Ok(()) };
+        let Some(hold) = self.archive.holds_on_order(&team, order)?.into_iter().next() else { return Ok(()) };
         let reason = format!(
             "erasure {}: hold {hold} covers rows that it would change: they stay until the hold is released",
             order.id
@@ -128,8 +128,8 @@ impl TeamWriter {
         if let Some(record) = &mut body.erased {
             record.resalted = resalted;
         }
-        let old = self.swap_salts(salts);
-        self.commit_files(body, begun, now).inspect_err(|_| drop(self.swap_salts(old)))
+        let old = std::mem::replace(&mut self.salts, salts);
+        self.commit_files(body, begun, now).inspect_err(|_| self.salts = old)
     }
 
     /// The live files after a line whose row digests differ under `salts`.
@@ -186,30 +186,25 @@ impl TeamWriter {
     /// Writes a file again without the subject, and reads it back.
     fn rewrite(&self, entry: &FileEntry, part: &ErasedPart, eraser: &Eraser<'_>) -> Result<FileEntry, ArchiveError> {
         let store = self.store();
-        let table = |detail: String| ArchiveError::Table { path: entry.path.clone(), detail };
-        let place = DataPath::parse(&entry.path).ok_or_else(|| table("not the path of a data file".to_owned()))?;
-        let mut writer = TableWriter::create(store, entry.dataset, entry.rows, self.salts().nonce())?;
-        for batch in TableReader::open(store, &entry.path, entry.dataset, Selection::default())? {
-            let batch = batch?;
-            let changed = eraser.rows(entry.dataset, &batch).map_err(table)?;
-            writer.write(changed.as_ref().map_or(&batch, |changed| &changed.all))?;
-        }
-        let name = |hash: Digest| DataPath { hash: hash.short(), ..place.clone() }.to_string();
-        let written = writer.finish(name)?;
-        let path = name(written.sha256);
-        let kept = RowsDigest::from(entry.rows_digest).less(part.erased_digest.into());
-        let meant = kept.plus(part.replaced_digest.into());
-        read_back(store, self.salts(), (&path, entry.dataset), &written, (entry.rows, meant))?;
-        let (bytes, sha256, rows_digest) = (written.bytes, written.sha256, meant.into());
-        let entry = FileEntry { path, bytes, sha256, rows_digest, ..entry.clone() };
-        changes(store, (&entry.path, entry.dataset), eraser, &mut |_| {
+        let table_error = |detail: String| ArchiveError::Table { path: entry.path.clone(), detail };
+        let place =
+            DataPath::parse(&entry.path).ok_or_else(|| table_error("not the path of a data file".to_owned()))?;
+        let new = write_file(store, self.salts(), &place, (entry.rows, self.salts().nonce()), |table| {
+            for batch in TableReader::open(store, &entry.path, entry.dataset, Selection::default())? {
+                let batch = batch?;
+                let changed = eraser.rows(entry.dataset, &batch).map_err(table_error)?;
+                table.write(changed.as_ref().map_or(&batch, |changed| &changed.all))?;
+            }
+            let kept = RowsDigest::from(entry.rows_digest).less(part.erased_digest.into());
+            Ok(kept.plus(part.replaced_digest.into()))
+        })?;
+        changes(store, (&new.path, new.dataset), eraser, &mut |_| {
             Err("the new file still holds the subject".to_owned())
         })?;
-        Ok(entry)
+        Ok(new)
     }
 }
 
-/// The sums of the changes, by dataset.
 fn by_dataset(parts: impl Iterator<Item = ErasedPart>) -> Vec<ErasedPart> {
     let mut sums: BTreeMap<Dataset, ErasedPart> = BTreeMap::new();
     for part in parts {

@@ -65,30 +65,21 @@ impl PendingOrder {
     }
 
     /// Writes the scratch file.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub fn save(&self, store: &dyn Store) -> Result<(), ArchiveError> {
         let mut bytes = serde_json::to_vec(self).expect("BUG: an order has no map with odd keys");
         bytes.push(b'\n');
         Ok(put(store, &order_path(&self.order), &bytes)?)
     }
 
-    /// Destroys the key.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub fn destroy(&self, store: &dyn Store) -> Result<Vec<Unerased>, ArchiveError> {
         Ok(store.erase_all(&[&order_path(&self.order)])?)
     }
 }
 
-/// The path of an order's scratch file.
 pub fn order_path(order: &str) -> String {
     format!("{SCRATCH}/{FILE_PREFIX}{}.json", Digest::of(order.as_bytes()).short())
 }
 
-/// Whether the path is that of an order's scratch file.
 pub fn is_order(path: &str) -> bool {
     path.strip_prefix(SCRATCH).and_then(|rest| rest.strip_prefix('/')).is_some_and(|name| name.starts_with(FILE_PREFIX))
 }
@@ -103,9 +94,6 @@ impl Archive {
     }
 
     /// The orders that began and are not done.
-    ///
-    /// # Errors
-    /// When the store fails, or a scratch file is not valid.
     pub fn pending_orders(&self) -> Result<Vec<PendingOrder>, ArchiveError> {
         let store = self.store().as_ref();
         let listed = store.list(SCRATCH)?.into_iter().filter(|entry| is_order(&entry.path));

@@ -24,7 +24,6 @@ pub struct ErasedRecord {
 }
 
 impl ErasedRecord {
-    /// Whether the line replaces salts.
     pub fn replaced_salts(&self) -> bool {
         !self.resalted.is_empty()
     }
@@ -59,9 +58,6 @@ pub struct ErasedPart {
 }
 
 /// Checks the name of an order. The ledger and each rewritten row hold it.
-///
-/// # Errors
-/// The reason, if the name is invalid.
 pub fn check_order(text: &str) -> Result<(), String> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'/' | b'#');
     match text.len() {

@@ -1,13 +1,13 @@
 //! Finds the rows that hold the subject.
 
 use crate::store::{Store, Unerased};
-use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::array::{Array, RecordBatch, StringArray};
 
 use crate::model::path::{DataPath, SCRATCH};
 use crate::model::{Dataset, Digest, Instant};
 
 use super::super::salts::{Salt, Salts};
-use super::super::table::{RowsDigest, Selection, TableReader, column, digest_rows, times_of};
+use super::super::table::{RowsDigest, Selection, TableReader, column, column_of, digest_rows, times_of};
 use super::super::vacuum::unnamed;
 use super::super::{ArchiveError, FileEntry, TeamReader};
 use super::eraser::{Changed, Eraser};
@@ -60,12 +60,8 @@ pub(super) fn changes(
     eraser: &Eraser<'_>,
     take: &mut dyn FnMut(Changed) -> Result<(), String>,
 ) -> Result<(), ArchiveError> {
-    for batch in TableReader::open(store, path, dataset, Selection::default())? {
-        let changed = eraser.rows(dataset, &batch?);
-        let taken = changed.and_then(|changed| changed.map_or(Ok(()), &mut *take));
-        taken.map_err(|detail| ArchiveError::Table { path: path.to_owned(), detail })?;
-    }
-    Ok(())
+    let reader = TableReader::open(store, path, dataset, Selection::default())?;
+    reader.each(|batch| eraser.rows(dataset, &batch)?.map_or(Ok(()), &mut *take))
 }
 
 /// The changes of a file; `None` if it does not hold the subject. Passes the rows that hold the subject to `take`.
@@ -88,9 +84,6 @@ pub(super) fn part_of(
 
 impl TeamReader {
     /// The rows that hold the subject of an order, file by file, and the number of all rows.
-    ///
-    /// # Errors
-    /// When a file cannot be read.
     pub fn rows_of_subject(&self, order: &Order) -> Result<(Vec<FoundRow>, u64), ArchiveError> {
         let (store, state) = (self.store(), self.state());
         let eraser = Eraser::new(order, Salt([0; 32]));
@@ -106,9 +99,6 @@ impl TeamReader {
     }
 
     /// The number of unnamed files that hold the subject of an order or cannot be searched, and the foreign entries.
-    ///
-    /// # Errors
-    /// When the store fails, or the ledger is invalid.
     pub fn unnamed_files_of_subject(&self, order: &Order) -> Result<(usize, Vec<Unerased>), ArchiveError> {
         let (store, state) = (self.store(), self.state());
         let eraser = Eraser::new(order, Salt([0; 32]));
@@ -116,14 +106,11 @@ impl TeamReader {
             Some(data) => changes(store, (path, data.dataset), &eraser, &mut |_| Err("found".to_owned())).is_err(),
             None => path.starts_with(SCRATCH),
         };
-        let (files, foreign) = unnamed(store, &state.archive_id, &state.team_id)?;
+        let (files, foreign) = unnamed(store, state)?;
         Ok((files.iter().filter(|entry| may_hold(&entry.path)).count(), foreign))
     }
 
     /// Whether the ledger records an order of this name for another subject.
-    ///
-    /// # Errors
-    /// When the key of the ledger's digests is lost.
     pub fn order_is_of_another(&self, order: &str, subject: &Subject) -> Result<bool, ArchiveError> {
         let state = self.state();
         let mut held = state.erased.iter().filter(|(_, record)| record.order == order).peekable();
@@ -150,9 +137,7 @@ fn found_rows(dataset: Dataset, rows: &RecordBatch) -> Result<Vec<FoundRow>, Str
         Dataset::Inventory(part) => part.keys(),
         _ => &[column::EVENT_ID],
     };
-    let text = |name: &&str| rows.column_by_name(name).and_then(|c| c.as_string_opt::<i32>());
-    let ids = names.iter().map(|name| text(name).ok_or_else(|| format!("no column {name}, or it is not text")));
-    let ids = ids.collect::<Result<Vec<_>, _>>()?;
+    let ids = names.iter().map(|name| column_of::<StringArray>(rows, name)).collect::<Result<Vec<_>, _>>()?;
     let row = |at: usize| FoundRow {
         dataset,
         time: times.is_valid(at).then(|| Instant::from_nanos(times.value(at))),

@@ -25,10 +25,6 @@ impl fmt::Debug for Subject {
 }
 
 impl Subject {
-    /// The subject with these values.
-    ///
-    /// # Errors
-    /// A sentence if a value is invalid.
     pub fn new<'a>(values: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
         let mut found = BTreeSet::new();
         for text in values {

@@ -1,16 +1,19 @@
 //! Plans the files of a change of sessions, from the state and the draft alone.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
 
 use crate::model::path::{day_start, month_of, year_of};
 use crate::model::{Dataset, FileRole, Instant, Range, SessionRow, Stream};
 
-use super::super::planned_file::{PlannedFile, PlannedRows};
+use super::super::planned_file::{MergedRows, PlannedFile, PlannedRows};
 use super::super::rows_sum::RowsSum;
 use super::super::salts::Salts;
 use super::super::state::TeamState;
-use super::super::{FileEntry, SessionsDraft, SessionsRecord};
-use super::new_file::SessionsChange;
+use super::super::table::{BATCH_ROWS_MAX, by_parts, digest_rows, session_batch};
+use super::super::{Draft, FileEntry, SessionsRecord};
 use super::partition::{JoinedYears, LARGE_ROWS, SMALL_ROWS, SessionPartition, is_joined};
 
 #[derive(Default)]
@@ -27,28 +30,18 @@ impl<'a> Changes<'a> {
     }
 }
 
-/// Changes of session files other than replaced rows.
-#[derive(Clone, Copy)]
-pub struct FileChanges<'a> {
-    /// Years whose files are joined into one.
-    pub joining: &'a [Range],
-    /// Months that the same commit seals.
-    pub sealing: &'a BTreeSet<(Stream, Instant)>,
-    /// Files that expire with months.
-    pub gone: &'a [String],
-}
-
-/// The new files of a change, its ledger record, and files that are removed without a replacement.
+/// The new session files of a draft, and its ledger record of the sessions. `sealing` are the months that the commit seals.
 pub fn plan(
     state: &TeamState,
-    draft: Option<&SessionsDraft>,
-    FileChanges { joining, sealing, gone }: FileChanges<'_>,
+    draft: &Draft,
+    sealing: &BTreeSet<(Stream, Instant)>,
     salts: &Salts,
 ) -> Result<(Vec<PlannedFile>, Option<SessionsRecord>), String> {
+    let Draft { sessions: draft, join_years: joining, expired_sessions: gone, .. } = draft;
     if let Some(odd) = joining.iter().find(|year| year_of(year.start) != **year) {
         return Err(format!("{odd} is not a calendar year"));
     }
-    let is_anew = draft.is_some_and(|draft| draft.is_anew);
+    let is_anew = draft.as_ref().is_some_and(|draft| draft.is_anew);
     let held = || state.files_of(Dataset::Sessions).filter(|file| !is_anew && !gone.contains(&file.path));
     let years = JoinedYears::of(held(), joining);
     let live: Vec<(SessionPartition, &FileEntry)> = held().map(|file| (years.of_file(file), file)).collect();
@@ -98,14 +91,14 @@ pub fn plan(
     {
         let start = start_of(partition, role, &changes);
         let Changes { inputs, dropped, added: mut new, .. } = changes;
-        let change = SessionsChange::new(inputs.into_values().cloned().collect(), &dropped, &mut new, salts)?;
-        (replaced, added) = (replaced.plus(change.dropped), added.plus(change.added));
-        planned.push(PlannedFile { role, start, content: PlannedRows::Sessions(change) });
+        let rows = merged_rows(&dropped, &mut new, salts)?;
+        (replaced, added) = (replaced.plus(rows.dropped), added.plus(rows.added));
+        let (dataset, inputs) = (Dataset::Sessions, inputs.into_values().cloned().collect());
+        planned.push(PlannedFile { dataset, role, start, inputs, content: PlannedRows::Merged(rows) });
     }
-    Ok((planned, draft.map(|draft| SessionsRecord::new(draft.mark, replaced, added))))
+    Ok((planned, draft.as_ref().map(|draft| SessionsRecord::new(draft.mark, replaced, added))))
 }
 
-/// Whether the partition is sealed already.
 fn is_sealed(state: &TeamState, partition: SessionPartition) -> bool {
     match partition {
         SessionPartition::Open => false,
@@ -114,7 +107,6 @@ fn is_sealed(state: &TeamState, partition: SessionPartition) -> bool {
     }
 }
 
-/// Whether this commit seals the partition's month.
 fn is_sealed_now(sealing: &BTreeSet<(Stream, Instant)>, partition: SessionPartition) -> bool {
     matches!(partition, SessionPartition::Month(start) if sealing.contains(&(Stream::Connections, start)))
 }
@@ -207,4 +199,30 @@ fn start_of(partition: SessionPartition, role: FileRole, changes: &Changes<'_>) 
             day_start(times.min().unwrap_or(Instant::EARLIEST))
         }
     }
+}
+
+/// The new rows of a session file. Sorts the added sessions by time and connection.
+fn merged_rows(dropped: &[&SessionRow], added: &mut [&SessionRow], salts: &Salts) -> Result<MergedRows, String> {
+    fn key<'a>(row: &&'a SessionRow) -> (i64, &'a str) {
+        (row.first_event_at.micros(), row.connection_id.as_str())
+    }
+    added.sort_unstable_by(|a, b| key(a).cmp(&key(b)));
+    if let Some(pair) = added.windows(2).find(|pair| pair[0].connection_id == pair[1].connection_id) {
+        return Err(format!("session {} occurs twice", pair[0].connection_id));
+    }
+    let drop_ids = Arc::new(dropped.iter().map(|row| row.connection_id.clone()).collect());
+    let (_, dropped) = columns(dropped, salts)?;
+    let (batches, added) = columns(added, salts)?;
+    Ok(MergedRows { batches, added, drop_ids, dropped })
+}
+
+/// Converts sessions to columns, in the given order.
+fn columns(rows: &[&SessionRow], salts: &Salts) -> Result<(Vec<RecordBatch>, RowsSum), String> {
+    let batches = by_parts(rows, BATCH_ROWS_MAX, |some| {
+        let batch = session_batch(some.iter().copied())?;
+        let sum = RowsSum::new(batch.num_rows() as u64, digest_rows(&batch, salts)?);
+        Ok::<_, String>((batch, sum))
+    })?;
+    let (batches, sums): (Vec<RecordBatch>, Vec<RowsSum>) = batches.into_iter().unzip();
+    Ok((batches, sums.into_iter().fold(RowsSum::default(), RowsSum::plus)))
 }

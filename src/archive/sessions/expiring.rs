@@ -15,7 +15,6 @@ use super::super::state::TeamState;
 use super::super::table::{Selection, TableReader, digest_rows, session_rows};
 use super::super::{ArchiveError, FileEntry};
 
-/// The expired sessions of one month.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ExpiringMonth {
     /// The number of files that contain only expired rows and start in this month.
@@ -74,17 +73,14 @@ impl ExpiringSessions {
         file: &FileEntry,
         is_whole: bool,
     ) -> Result<(), ArchiveError> {
-        let bad = |detail: String| ArchiveError::Table { path: file.path.clone(), detail };
         let mut replaced = Vec::new();
-        for batch in TableReader::open(store, &file.path, file.dataset, Selection::default())? {
-            let batch = batch?;
-            let rows = session_rows(&batch).map_err(bad)?;
+        TableReader::open(store, &file.path, file.dataset, Selection::default())?.each(|batch| {
+            let rows = session_rows(&batch)?;
             let of: Vec<Instant> = rows.iter().map(|row| month_of(row.first_event_at).start).collect();
             for month in of.iter().collect::<BTreeSet<_>>().into_iter().filter(|month| months.contains(month)) {
                 let is_of: BooleanArray = of.iter().map(|other| Some(other == month)).collect();
-                let some = filter_record_batch(&batch, &is_of).map_err(|e| bad(e.to_string()))?;
-                let digest = salts.map(|salts| digest_rows(&some, salts)).transpose();
-                let digest = digest.map_err(|e| bad(e.to_string()))?.unwrap_or_default();
+                let some = filter_record_batch(&batch, &is_of).map_err(|e| e.to_string())?;
+                let digest = salts.map(|salts| digest_rows(&some, salts)).transpose()?.unwrap_or_default();
                 let gone = self.months.entry(*month).or_default();
                 gone.sum = gone.sum.plus(RowsSum::new(some.num_rows() as u64, digest));
             }
@@ -95,7 +91,8 @@ impl ExpiringSessions {
                     replaced.push(row);
                 }
             }
-        }
+            Ok(())
+        })?;
         if is_whole {
             self.files.push(file.path.clone());
             let begins = file.first.map(|first| month_of(first).start);

@@ -97,11 +97,9 @@ fn read(
     found: &mut Vec<HeldSession>,
 ) -> Result<(), ArchiveError> {
     let selection = Selection { connections, ..Selection::default() };
-    for batch in TableReader::open(store, &file.path, file.dataset, selection)? {
-        let rows = session_rows(&batch?);
-        let rows = rows.map_err(|detail| ArchiveError::Table { path: file.path.clone(), detail })?;
-        let wanted = rows.into_iter().filter(|row| is_wanted(row));
+    TableReader::open(store, &file.path, file.dataset, selection)?.each(|batch| {
+        let wanted = session_rows(&batch)?.into_iter().filter(|row| is_wanted(row));
         found.extend(wanted.map(|row| HeldSession { row, path: file.path.clone() }));
-    }
-    Ok(())
+        Ok(())
+    })
 }

@@ -7,10 +7,8 @@
 mod change;
 mod expiring;
 mod lookup;
-mod new_file;
 mod partition;
 
-pub use change::{FileChanges, plan};
+pub use change::plan;
 pub use expiring::{ExpiringSessions, expiring_sessions};
 pub use lookup::{HeldSession, Lookup};
-pub use new_file::SessionsChange;

@@ -1,12 +1,15 @@
 //! Connection events for making sessions, directly from their columns: a row of strings for each event would take more time
 //! than everything else.
 
-use arrow::array::{Array, AsArray, Int32Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
-use arrow::datatypes::{Int32Type, Int64Type, TimestampMicrosecondType};
+use arrow::array::{
+    Array, AsArray, DictionaryArray, Int32Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
+};
+use arrow::datatypes::Int32Type;
 
 use crate::model::{ConnectionEvent, Instant, Range, TeamId};
 
 use super::column::{CONNECTION, EVENT_ID, EVENT_TIME_NS, EVENT_TYPE, FIRST_SEEN_AT, REVISION};
+use super::{column_of, text_at};
 
 /// Some archived connection events without their text. An event needs about 150 bytes of memory.
 #[derive(Debug, Clone)]
@@ -32,15 +35,15 @@ pub struct Repeated {
 }
 
 impl Repeated {
-    /// `None` if the column has another type.
-    pub fn of(column: &dyn Array) -> Option<Self> {
-        let column = column.as_dictionary_opt::<Int32Type>()?;
-        Some(Self { keys: column.keys().clone(), values: column.values().as_string_opt::<i32>()?.clone() })
+    fn of(batch: &RecordBatch, name: &str) -> Result<Self, String> {
+        let column = column_of::<DictionaryArray<Int32Type>>(batch, name)?;
+        let values = column.values().as_string_opt::<i32>().ok_or_else(|| format!("column {name} is not text"))?;
+        Ok(Self { keys: column.keys().clone(), values: values.clone() })
     }
 
     pub fn get(&self, at: usize) -> Option<&str> {
         let key = self.keys.is_valid(at).then(|| usize::try_from(self.keys.value(at)).ok())??;
-        self.values.is_valid(key).then(|| self.values.value(key))
+        text_at(&self.values, key)
     }
 }
 
@@ -56,33 +59,23 @@ impl ConnectionColumns {
     }
 
     /// The events of a batch whose time is in `range`.
-    ///
-    /// # Errors
-    /// A sentence that names a missing column, a wrong type, or an invalid revision.
     pub fn of(team: &TeamId, batch: &RecordBatch, range: Range) -> Result<Self, String> {
-        let column = |name: &str| {
-            batch.column_by_name(name).map(AsRef::as_ref).ok_or_else(|| format!("column {name} is missing"))
-        };
-        let typed = |name: &str| format!("column {name} has a wrong type");
-        let text = |name: &str| column(name)?.as_string_opt::<i32>().cloned().ok_or_else(|| typed(name));
-        let times = column(EVENT_TIME_NS)?.as_primitive_opt::<Int64Type>().ok_or_else(|| typed(EVENT_TIME_NS))?;
-        let revisions = column(REVISION)?.as_primitive_opt::<Int32Type>().ok_or_else(|| typed(REVISION))?;
-        let seen = column(FIRST_SEEN_AT)?.as_primitive_opt::<TimestampMicrosecondType>();
+        let times = column_of::<Int64Array>(batch, EVENT_TIME_NS)?;
+        let revisions = column_of::<Int32Array>(batch, REVISION)?;
         if let Some(odd) = revisions.values().iter().find(|revision| **revision < 0) {
             return Err(format!("revision {odd}"));
         }
         let is_asked = |at: &usize| range.owns(Instant::from_nanos(times.value(*at)));
-        let repeated = |name: &str| Repeated::of(column(name)?).ok_or_else(|| typed(name));
-        let details = CONNECTION[1..].iter().map(|name| repeated(name)).collect::<Result<Vec<_>, _>>()?;
+        let details = CONNECTION[1..].iter().map(|name| Repeated::of(batch, name)).collect::<Result<Vec<_>, _>>()?;
         Ok(Self {
             team: team.clone(),
             rows: (0..batch.num_rows()).filter(is_asked).collect(),
-            ids: text(EVENT_ID)?,
-            connections: text(CONNECTION[0])?,
+            ids: column_of::<StringArray>(batch, EVENT_ID)?.clone(),
+            connections: column_of::<StringArray>(batch, CONNECTION[0])?.clone(),
             times: times.clone(),
-            types: repeated(EVENT_TYPE)?,
+            types: Repeated::of(batch, EVENT_TYPE)?,
             revisions: revisions.clone(),
-            seen: seen.ok_or_else(|| typed(FIRST_SEEN_AT))?.clone(),
+            seen: column_of::<TimestampMicrosecondArray>(batch, FIRST_SEEN_AT)?.clone(),
             details: details.try_into().expect("BUG: as many as there are names"),
         })
     }
@@ -95,9 +88,8 @@ impl ConnectionColumns {
         self.rows.is_empty()
     }
 
-    /// The connection of the event at `place`.
     pub fn connection(&self, place: usize) -> Option<&str> {
-        self.named(self.rows[place])
+        text_at(&self.connections, self.rows[place])
     }
 
     pub fn time(&self, place: usize) -> Instant {
@@ -109,7 +101,7 @@ impl ConnectionColumns {
         let at = self.rows[place];
         ConnectionEvent {
             team_id: &self.team,
-            connection_id: self.named(at),
+            connection_id: text_at(&self.connections, at),
             event_id: self.ids.value(at),
             event_type: self.types.get(at).unwrap_or_default(),
             time: Instant::from_nanos(self.times.value(at)),
@@ -118,9 +110,5 @@ impl ConnectionColumns {
             details: std::array::from_fn(|detail| self.details[detail].get(at)),
             failure_reason: self.details[8].get(at),
         }
-    }
-
-    fn named(&self, at: usize) -> Option<&str> {
-        self.connections.is_valid(at).then(|| self.connections.value(at))
     }
 }

@@ -52,30 +52,6 @@ impl From<DigestError> for String {
     }
 }
 
-/// Writes the first bytes of each row, with the salt of its month.
-struct Salting {
-    salts: Salts,
-    last: Option<(Range, Salt)>,
-}
-
-impl Salting {
-    fn new(salts: &Salts) -> Self {
-        Self { salts: salts.clone(), last: None }
-    }
-
-    fn begin(&mut self, time: Instant, row: &mut Vec<u8>) -> Result<(), LostSalt> {
-        // Most rows have the same month as the row before.
-        let (_, salt) = match self.last.filter(|(month, _)| month.owns(time)) {
-            Some(last) => last,
-            None => *self.last.insert(self.salts.of(time)?),
-        };
-        row.clear();
-        row.extend_from_slice(DOMAIN);
-        row.extend_from_slice(&salt.0);
-        Ok(())
-    }
-}
-
 fn put_bytes(row: &mut Vec<u8>, value: &[u8]) {
     row.push(1);
     put_leb128(row, value.len());
@@ -156,35 +132,31 @@ fn put_int(row: &mut Vec<u8>, value: i64) {
     row.extend_from_slice(&value.to_le_bytes());
 }
 
-/// The digest of a batch's rows.
 pub fn digest_rows(batch: &RecordBatch, salts: &Salts) -> Result<RowsDigest, DigestError> {
-    digest(batch, |_| None, salts)
+    digest_new_rows(batch, &[], salts)
 }
 
 /// The digest of new rows. `texts` are the digests of their `raw`, from the reading of the events.
 pub fn digest_new_rows(batch: &RecordBatch, texts: &[Digest], salts: &Salts) -> Result<RowsDigest, DigestError> {
-    digest(batch, |at| texts.get(at).copied(), salts)
-}
-
-fn digest(
-    batch: &RecordBatch,
-    text: impl Fn(usize) -> Option<Digest>,
-    salts: &Salts,
-) -> Result<RowsDigest, DigestError> {
     let mut columns = Values::all_of(batch)?;
-    let times = RowTimes::of(batch).map_err(DigestError::Columns)?;
-    let mut salting = Salting::new(salts);
+    let mut last: Option<(Range, Salt)> = None;
     let mut sum = RowsDigest::default();
     let mut row = Vec::with_capacity(1024);
-    for at in 0..batch.num_rows() {
-        salting.begin(times.get(at), &mut row)?;
-        columns.iter_mut().for_each(|column| column.put_next(text(at), &mut row));
+    for (at, time) in row_times(batch).map_err(DigestError::Columns)?.into_iter().enumerate() {
+        // Most rows have the same month as the row before.
+        let (_, salt) = match last.filter(|(month, _)| month.owns(time)) {
+            Some(last) => last,
+            None => *last.insert(salts.of(time)?),
+        };
+        row.clear();
+        row.extend_from_slice(DOMAIN);
+        row.extend_from_slice(&salt.0);
+        columns.iter_mut().for_each(|column| column.put_next(texts.get(at).copied(), &mut row));
         sum = sum.plus(Digest(Sha256::digest(&row).into()).into());
     }
     Ok(sum)
 }
 
-/// The number of rows of a file, and their digest or the salt that it lacks.
 pub fn digest_file(store: &dyn Store, path: &str, dataset: Dataset, salts: &Salts) -> Result<FileRows, ArchiveError> {
     let of_batch = |batch: Result<RecordBatch, ArchiveError>| {
         let batch = batch?;
@@ -201,30 +173,19 @@ pub fn digest_file(store: &dyn Store, path: &str, dataset: Dataset, salts: &Salt
 }
 
 /// The sort time of each row of a batch; the salt of its month is part of the row's digest.
-struct RowTimes {
-    times: Int64Array,
-    seen: Option<TimestampMicrosecondArray>,
-}
-
-impl RowTimes {
-    fn of(batch: &RecordBatch) -> Result<Self, String> {
-        let seen = batch.column_by_name(FIRST_SEEN_AT).and_then(|c| c.as_primitive_opt::<TimestampMicrosecondType>());
-        Ok(Self { times: times_of(batch)?, seen: seen.cloned() })
-    }
-
-    fn get(&self, at: usize) -> Instant {
-        let nanos = match &self.seen {
-            Some(seen) if self.times.is_null(at) => seen.value(at).saturating_mul(1_000),
-            _ => self.times.value(at),
-        };
-        Instant::from_nanos(nanos)
-    }
+fn row_times(batch: &RecordBatch) -> Result<Vec<Instant>, String> {
+    let times = times_of(batch)?;
+    let seen = batch.column_by_name(FIRST_SEEN_AT).and_then(|c| c.as_primitive_opt::<TimestampMicrosecondType>());
+    let nanos = |at: usize| match seen {
+        Some(seen) if times.is_null(at) => seen.value(at).saturating_mul(1_000),
+        _ => times.value(at),
+    };
+    Ok((0..batch.num_rows()).map(|at| Instant::from_nanos(nanos(at))).collect())
 }
 
 /// The first instants of the months whose salts the digests of a batch's rows include.
 pub fn salt_months(batch: &RecordBatch) -> Result<BTreeSet<Instant>, String> {
-    let times = RowTimes::of(batch)?;
-    Ok((0..batch.num_rows()).map(|at| month_of(times.get(at)).start).collect())
+    Ok(row_times(batch)?.into_iter().map(|time| month_of(time).start).collect())
 }
 
 #[cfg(test)]

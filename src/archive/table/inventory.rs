@@ -2,16 +2,12 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
-};
-use arrow::datatypes::{Int64Type, TimestampMicrosecondType};
+use arrow::array::{Array, ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 
 use crate::model::{Dataset, InventoryKind, InventoryPart, InventoryRow, InventoryValue, TeamId};
 
-use super::{column, schema_of};
+use super::{column, column_of, schema_of};
 
-/// The columns of rows of one part.
 pub fn inventory_batch(team: &TeamId, part: InventoryPart, rows: &[InventoryRow]) -> Result<RecordBatch, String> {
     let (keys, columns) = (part.keys(), part.columns());
     if let Some(row) = rows.iter().find(|row| row.key.len() != keys.len() || row.values.len() != columns.len()) {
@@ -39,43 +35,30 @@ pub fn inventory_batch(team: &TeamId, part: InventoryPart, rows: &[InventoryRow]
 
 /// `None` if a value has another kind.
 fn array_of(kind: InventoryKind, values: &[&InventoryValue]) -> Option<ArrayRef> {
-    fn all<'a, T>(values: &[&'a InventoryValue], get: fn(&'a InventoryValue) -> Option<T>) -> Option<Vec<Option<T>>> {
+    fn all<'a, T, A: FromIterator<Option<T>> + Array + 'static>(
+        values: &[&'a InventoryValue],
+        get: fn(&'a InventoryValue) -> Option<T>,
+    ) -> Option<ArrayRef> {
         let one = |value: &&'a InventoryValue| match value {
             InventoryValue::Unknown => Some(None),
             other => get(other).map(Some),
         };
-        values.iter().map(one).collect()
+        Some(Arc::new(values.iter().map(one).collect::<Option<A>>()?))
     }
-    Some(match kind {
-        InventoryKind::Text => Arc::new(StringArray::from_iter(all(values, |value| match value {
-            InventoryValue::Text(text) => Some(text.as_str()),
-            _ => None,
-        })?)),
-        InventoryKind::Int => Arc::new(Int64Array::from_iter(all(values, |value| match value {
-            InventoryValue::Int(number) => Some(*number),
-            _ => None,
-        })?)),
-        InventoryKind::Flag => Arc::new(BooleanArray::from_iter(all(values, |value| match value {
-            InventoryValue::Flag(flag) => Some(*flag),
-            _ => None,
-        })?)),
-        InventoryKind::Time => Arc::new(TimestampMicrosecondArray::from_iter(all(values, |value| match value {
-            InventoryValue::Time(micros) => Some(*micros),
-            _ => None,
-        })?)),
-    })
+    match kind {
+        InventoryKind::Text => all::<_, StringArray>(values, |value| value.try_as_text_ref().map(String::as_str)),
+        InventoryKind::Int => all::<_, Int64Array>(values, |value| value.try_as_int_ref().copied()),
+        InventoryKind::Flag => all::<_, BooleanArray>(values, |value| value.try_as_flag_ref().copied()),
+        InventoryKind::Time => all::<_, TimestampMicrosecondArray>(values, |value| value.try_as_time_ref().copied()),
+    }
 }
 
 /// The rows of a batch that has all columns of the part.
 pub fn inventory_rows(part: InventoryPart, batch: &RecordBatch) -> Result<Vec<InventoryRow>, String> {
-    let named = |name: &str| batch.column_by_name(name).ok_or_else(|| format!("column {name} is missing"));
-    let typed = |name: &str| format!("column {name} has a wrong type");
-    let text = |name: &str| named(name)?.as_string_opt::<i32>().ok_or_else(|| typed(name));
-    let flag = |name: &str| named(name)?.as_boolean_opt().ok_or_else(|| typed(name));
-    let keys = part.keys().iter().map(|name| text(name)).collect::<Result<Vec<_>, String>>()?;
-    let seen = named(column::SEEN_AT)?.as_primitive_opt::<TimestampMicrosecondType>();
-    let seen = seen.ok_or_else(|| typed(column::SEEN_AT))?;
-    let (present, repeats) = (flag(column::PRESENT)?, flag(column::REPEATS)?);
+    let keys = part.keys().iter().map(|name| column_of::<StringArray>(batch, name)).collect::<Result<Vec<_>, _>>()?;
+    let seen: &TimestampMicrosecondArray = column_of(batch, column::SEEN_AT)?;
+    let present: &BooleanArray = column_of(batch, column::PRESENT)?;
+    let repeats: &BooleanArray = column_of(batch, column::REPEATS)?;
     let mut rows: Vec<InventoryRow> = (0..batch.num_rows())
         .map(|at| InventoryRow {
             key: keys.iter().map(|key| key.value(at).to_owned()).collect(),
@@ -86,22 +69,22 @@ pub fn inventory_rows(part: InventoryPart, batch: &RecordBatch) -> Result<Vec<In
         })
         .collect();
     for column in part.columns() {
-        let array = named(column.name)?.as_ref();
-        for (at, row) in rows.iter_mut().enumerate() {
-            row.values.push(value_at(column.kind, array, at).ok_or_else(|| typed(column.name))?);
-        }
+        let values = values_of(column.kind, batch, column.name)?;
+        rows.iter_mut().zip(values).for_each(|(row, value)| row.values.push(value));
     }
     Ok(rows)
 }
 
-fn value_at(kind: InventoryKind, array: &dyn Array, at: usize) -> Option<InventoryValue> {
-    if array.is_null(at) {
-        return Some(InventoryValue::Unknown);
+fn values_of(kind: InventoryKind, batch: &RecordBatch, name: &str) -> Result<Vec<InventoryValue>, String> {
+    fn all<T>(column: impl Iterator<Item = Option<T>>, of: fn(T) -> InventoryValue) -> Vec<InventoryValue> {
+        column.map(|value| value.map_or(InventoryValue::Unknown, of)).collect()
     }
-    Some(match kind {
-        InventoryKind::Text => InventoryValue::Text(array.as_string_opt::<i32>()?.value(at).to_owned()),
-        InventoryKind::Int => InventoryValue::Int(array.as_primitive_opt::<Int64Type>()?.value(at)),
-        InventoryKind::Flag => InventoryValue::Flag(array.as_boolean_opt()?.value(at)),
-        InventoryKind::Time => InventoryValue::Time(array.as_primitive_opt::<TimestampMicrosecondType>()?.value(at)),
+    Ok(match kind {
+        InventoryKind::Text => {
+            all(column_of::<StringArray>(batch, name)?.iter(), |text| InventoryValue::Text(text.to_owned()))
+        }
+        InventoryKind::Int => all(column_of::<Int64Array>(batch, name)?.iter(), InventoryValue::Int),
+        InventoryKind::Flag => all(column_of::<BooleanArray>(batch, name)?.iter(), InventoryValue::Flag),
+        InventoryKind::Time => all(column_of::<TimestampMicrosecondArray>(batch, name)?.iter(), InventoryValue::Time),
     })
 }

@@ -12,7 +12,7 @@ use crate::store::Store;
 
 use super::super::{ArchiveError, FileEntry};
 use super::order::Order;
-use super::{BATCH_BYTES_MAX, BATCH_ROWS_MAX, Selection, TableReader, column};
+use super::{BATCH_BYTES_MAX, BATCH_ROWS_MAX, Selection, TableReader, column, column_of};
 
 /// One sorted input.
 pub enum MergeInput {
@@ -109,7 +109,7 @@ impl Merger<'_> {
             }
             let Some(head) = &mut self.cursors[at].head else { return Ok(()) };
             if let Some(Reverse(next)) = self.heap.peek()
-                && head.is_after(next)
+                && head.row_is_after(head.row, next)
             {
                 self.push(at);
                 return Ok(());
@@ -155,13 +155,12 @@ impl Merger<'_> {
             Source::Waiting(..) | Source::Done => None,
         };
         match batch {
-            None => *cursor = Cursor { source: Source::Done, head: None },
-            Some(batch) if batch.num_rows() == 0 => *cursor = Cursor { source: Source::Done, head: None },
-            Some(batch) => {
+            Some(batch) if batch.num_rows() > 0 => {
                 let slot = self.picked.batches.len();
                 self.picked.batches.push(batch.clone());
                 cursor.head = Some(Head::new(batch, slot)?);
             }
+            _ => *cursor = Cursor { source: Source::Done, head: None },
         }
         // Release used batches before they need much memory.
         if self.picked.batches.len() > self.cursors.len() + 4 { self.flush(emit) } else { Ok(()) }
@@ -199,11 +198,6 @@ impl Head {
         Ok(Self { slot, row: 0, order, text, batch })
     }
 
-    /// Whether the current row comes after `other`.
-    fn is_after(&self, other: &Key) -> bool {
-        self.row_is_after(self.row, other)
-    }
-
     fn row_is_after(&self, row: usize, other: &Key) -> bool {
         let own = (self.order.times.value(row), self.order.ids.value(row), self.order.revision(row));
         own > (other.0, other.1.as_str(), other.2)
@@ -214,7 +208,6 @@ fn first_of(file: &FileEntry) -> i64 {
     file.first.map_or(i64::MIN, Instant::nanos)
 }
 
-/// The next batch that has kept rows.
 fn next_kept(reader: &mut TableReader, dropped: &ConnectionIds) -> Result<Option<RecordBatch>, ArchiveError> {
     for batch in reader {
         let batch = without(batch?, dropped)?;
@@ -230,8 +223,7 @@ fn without(batch: RecordBatch, dropped: &ConnectionIds) -> Result<RecordBatch, A
     if dropped.is_empty() {
         return Ok(batch);
     }
-    let ids = batch.column_by_name(column::CONNECTION_ID).and_then(|c| c.as_string_opt::<i32>());
-    let ids = ids.ok_or_else(|| bad("the connection ids are not text".to_owned()))?;
+    let ids: &StringArray = column_of(&batch, column::CONNECTION_ID).map_err(bad)?;
     let kept: BooleanArray = (0..ids.len()).map(|at| Some(!dropped.contains(ids.value(at)))).collect();
     filter_record_batch(&batch, &kept).map_err(|e| bad(e.to_string()))
 }

@@ -1,6 +1,7 @@
 //! Rows in files: the schema, reading and writing Parquet, row digests, merging.
 
 mod batch;
+mod columns;
 mod connections;
 mod digest;
 mod inventory;
@@ -20,6 +21,7 @@ use rayon::prelude::*;
 #[cfg(test)]
 pub use batch::event_batch;
 pub use batch::{event_batches, reject_batch};
+pub use columns::{column_of, text_at};
 pub use connections::ConnectionColumns;
 pub use digest::{digest_file, digest_rows, salt_months};
 pub use inventory::{inventory_batch, inventory_rows};
@@ -58,7 +60,6 @@ pub fn threads_for(rows: impl Iterator<Item = u64>) -> usize {
     usize::try_from(rows / ROWS_A_THREAD_MIN).unwrap_or(usize::MAX).min(FILES_AT_ONCE)
 }
 
-/// The number of rows of several batches.
 pub fn rows_of(batches: &[RecordBatch]) -> u64 {
     batches.iter().map(|batch| batch.num_rows() as u64).sum()
 }

@@ -1,10 +1,9 @@
 //! The sort order of rows in files: by time, then by id, then by revision.
 
-use arrow::array::{Array, AsArray, Int32Array, Int64Array, RecordBatch, StringArray, UInt64Array};
+use arrow::array::{Array, Int32Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray, UInt64Array};
 use arrow::compute::take_record_batch;
-use arrow::datatypes::{Int32Type, Int64Type, TimestampMicrosecondType};
 
-use super::column;
+use super::{column, column_of};
 
 /// The columns that a batch is sorted by.
 pub struct Order {
@@ -16,19 +15,14 @@ pub struct Order {
 }
 
 impl Order {
-    /// # Errors
-    /// A sentence that names a missing column or a wrong type.
     pub fn of(batch: &RecordBatch) -> Result<Self, String> {
-        let text = |name: &str| {
-            let found = batch.column_by_name(name).and_then(|c| c.as_string_opt::<i32>()).cloned();
-            found.ok_or_else(|| format!("column {name} is missing or not text"))
-        };
+        let text = |name: &str| column_of::<StringArray>(batch, name).cloned();
         let times = times_of(batch)?;
         if batch.column_by_name(column::EVENT_ID).is_none() {
             return Ok(Self { times, ids: text(column::CONNECTION_ID)?, revisions: None });
         }
-        let revisions = batch.column_by_name(column::REVISION).map(|c| c.as_primitive_opt::<Int32Type>().cloned());
-        let revisions = revisions.map(|found| found.ok_or("revision is not an integer")).transpose()?;
+        let has_revisions = batch.column_by_name(column::REVISION).is_some();
+        let revisions = has_revisions.then(|| column_of::<Int32Array>(batch, column::REVISION).cloned()).transpose()?;
         Ok(Self { times, ids: text(column::EVENT_ID)?, revisions })
     }
 
@@ -55,11 +49,11 @@ pub fn sort_rows(batch: RecordBatch) -> Result<RecordBatch, String> {
 
 /// The times of a batch's rows, in nanoseconds since the epoch.
 pub fn times_of(batch: &RecordBatch) -> Result<Int64Array, String> {
-    if let Some(nanos) = batch.column_by_name(column::EVENT_TIME_NS) {
-        return nanos.as_primitive_opt::<Int64Type>().cloned().ok_or_else(|| "event_time_ns: its type".to_owned());
+    let has = |name: &str| batch.column_by_name(name).is_some();
+    if has(column::EVENT_TIME_NS) {
+        return column_of::<Int64Array>(batch, column::EVENT_TIME_NS).cloned();
     }
-    let micros = batch.column_by_name(column::FIRST_EVENT_AT).or_else(|| batch.column_by_name(column::SEEN_AT));
-    let micros = micros.and_then(|c| c.as_primitive_opt::<TimestampMicrosecondType>());
-    let micros = micros.ok_or("the batch has none of the columns event_time_ns, first_event_at and seen_at")?;
+    let name = if has(column::FIRST_EVENT_AT) { column::FIRST_EVENT_AT } else { column::SEEN_AT };
+    let micros = column_of::<TimestampMicrosecondArray>(batch, name)?;
     Ok(micros.iter().map(|at| at.map(|at| at.saturating_mul(1_000))).collect())
 }

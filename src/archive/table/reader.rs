@@ -30,7 +30,6 @@ pub struct Selection<'a> {
     pub columns: &'a [&'a str],
     /// Row groups that can hold event times of this range; rows are not filtered.
     pub range: Option<Range>,
-    /// Only rows of these connections.
     pub connections: Option<&'a Arc<ConnectionIds>>,
     /// Text columns to decode as dictionaries of each batch's distinct values.
     pub as_dictionaries: &'a [&'a str],
@@ -71,12 +70,9 @@ impl TableReader {
         }
         let builder =
             with_dictionaries(builder, blob_again, selection.as_dictionaries).map_err(|e| table(e.to_string()))?;
-        let mut groups = Vec::new();
-        for (at, group) in builder.metadata().row_groups().iter().enumerate() {
-            if selection.range.is_none_or(|range| may_hold(group, range)) {
-                groups.push(at);
-            }
-        }
+        let is_asked = |group: &RowGroupMetaData| selection.range.is_none_or(|range| may_hold(group, range));
+        let groups = (0..).zip(builder.metadata().row_groups()).filter(|(_, group)| is_asked(group));
+        let groups = groups.map(|(at, _)| at).collect();
         let rows_max = batch_rows(builder.metadata().row_groups());
         let mask = match selection.columns {
             [] => ProjectionMask::all(),
@@ -92,16 +88,22 @@ impl TableReader {
     }
 
     /// Everything that `parse` makes of the batches.
-    ///
-    /// # Errors
-    /// When the file cannot be read or parsed.
     pub fn rows<T>(self, parse: impl Fn(&RecordBatch) -> Result<Vec<T>, String>) -> Result<Vec<T>, ArchiveError> {
-        let path = self.path.clone();
         let mut rows = Vec::new();
-        for batch in self {
-            rows.extend(parse(&batch?).map_err(|detail| ArchiveError::Table { path: path.clone(), detail })?);
-        }
+        self.each(|batch| {
+            rows.extend(parse(&batch)?);
+            Ok(())
+        })?;
         Ok(rows)
+    }
+
+    /// Passes the batches to `take`. An error of `take` concerns the file.
+    pub fn each(self, mut take: impl FnMut(RecordBatch) -> Result<(), String>) -> Result<(), ArchiveError> {
+        let path = self.path.clone();
+        for batch in self {
+            take(batch?).map_err(|detail| ArchiveError::Table { path: path.clone(), detail })?;
+        }
+        Ok(())
     }
 }
 
@@ -126,7 +128,6 @@ impl Iterator for TableReader {
 pub struct ConnectionFilters(Vec<Option<Sbbf>>);
 
 impl ConnectionFilters {
-    /// Reads the filters of a file of `dataset`.
     pub fn open(store: &dyn Store, path: &str, dataset: Dataset) -> Result<Self, ArchiveError> {
         let blob = store.read(path)?;
         let table = |detail: String| ArchiveError::Table { path: path.to_owned(), detail };

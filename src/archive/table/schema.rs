@@ -81,92 +81,93 @@ fn make(dataset: Dataset) -> SchemaRef {
 
 fn fields_of(dataset: Dataset) -> Vec<Field> {
     use column::*;
-    if let Dataset::Inventory(part) = dataset {
-        return inventory_fields(part);
-    }
-    let text = |name: &str| Field::new(name, DataType::Utf8, false);
-    let maybe = |name: &str| Field::new(name, DataType::Utf8, true);
-    let time = |name: &str, nullable| Field::new(name, DataType::Timestamp(TimeUnit::Microsecond, None), nullable);
-    let nanos = |nullable| Field::new(EVENT_TIME_NS, DataType::Int64, nullable);
-    let flag = Field::new(REDACTED, DataType::Boolean, false);
-    if dataset == Dataset::Sessions {
-        return session_fields();
-    }
-    if dataset == Dataset::Quarantine {
-        return vec![
-            text(TEAM_ID),
-            text(STREAM),
-            text(EVENT_ID),
-            time(EVENT_TIME, true),
-            nanos(true),
-            text(REASON),
-            text(DETAIL),
-            time(FIRST_SEEN_AT, false),
-            flag,
-            text(RAW),
-            Field::new(RAW_BYTES, DataType::Binary, true),
-            maybe(ERASED),
-            maybe(SERVED_DIGEST),
-        ];
+    match dataset {
+        Dataset::Inventory(part) => return inventory_fields(part),
+        Dataset::Sessions => return session_fields(),
+        Dataset::Quarantine => {
+            return vec![
+                text(TEAM_ID),
+                text(STREAM),
+                text(EVENT_ID),
+                time(EVENT_TIME).with_nullable(true),
+                number(EVENT_TIME_NS).with_nullable(true),
+                text(REASON),
+                text(DETAIL),
+                time(FIRST_SEEN_AT),
+                flag(REDACTED),
+                text(RAW),
+                Field::new(RAW_BYTES, DataType::Binary, true),
+                maybe(ERASED),
+                maybe(SERVED_DIGEST),
+            ];
+        }
+        Dataset::Activity | Dataset::Billing | Dataset::Connections => {}
     }
     let mut fields = vec![
         text(TEAM_ID),
         text(EVENT_ID),
-        time(EVENT_TIME, false),
-        nanos(false),
+        time(EVENT_TIME),
+        number(EVENT_TIME_NS),
         text(EVENT_TYPE),
         Field::new(REVISION, DataType::Int32, false),
-        time(FIRST_SEEN_AT, false),
-        flag,
+        time(FIRST_SEEN_AT),
+        flag(REDACTED),
         maybe(RAW),
     ];
     match dataset {
         Dataset::Activity => fields.extend([maybe(TOKEN_INFO), maybe(PAYLOAD)]),
         Dataset::Billing => fields.push(maybe(PAYLOAD)),
-        Dataset::Connections => fields.extend(CONNECTION.map(maybe)),
-        Dataset::Sessions | Dataset::Quarantine | Dataset::Inventory(_) => {}
+        _ => fields.extend(CONNECTION.map(maybe)),
     }
     fields.extend([maybe(ERASED), maybe(SERVED_DIGEST)]);
     fields
 }
 
+fn text(name: &str) -> Field {
+    Field::new(name, DataType::Utf8, false)
+}
+
+fn maybe(name: &str) -> Field {
+    text(name).with_nullable(true)
+}
+
+fn time(name: &str) -> Field {
+    Field::new(name, DataType::Timestamp(TimeUnit::Microsecond, None), false)
+}
+
+fn number(name: &str) -> Field {
+    Field::new(name, DataType::Int64, false)
+}
+
+fn flag(name: &str) -> Field {
+    Field::new(name, DataType::Boolean, false)
+}
+
 fn inventory_fields(part: InventoryPart) -> Vec<Field> {
     use column::*;
-    let micros = || DataType::Timestamp(TimeUnit::Microsecond, None);
-    let mut fields = vec![Field::new(TEAM_ID, DataType::Utf8, false)];
-    fields.extend(part.keys().iter().map(|name| Field::new(*name, DataType::Utf8, false)));
-    fields.extend([
-        Field::new(SEEN_AT, micros(), false),
-        Field::new(PRESENT, DataType::Boolean, false),
-        Field::new(REPEATS, DataType::Boolean, false),
-    ]);
+    let mut fields = vec![text(TEAM_ID)];
+    fields.extend(part.keys().iter().map(|name| text(name)));
+    fields.extend([time(SEEN_AT), flag(PRESENT), flag(REPEATS)]);
     fields.extend(part.columns().iter().map(|column| {
-        let kind = match column.kind {
-            InventoryKind::Text => DataType::Utf8,
-            InventoryKind::Int => DataType::Int64,
-            InventoryKind::Flag => DataType::Boolean,
-            InventoryKind::Time => micros(),
+        let field = match column.kind {
+            InventoryKind::Text => text(column.name),
+            InventoryKind::Int => number(column.name),
+            InventoryKind::Flag => flag(column.name),
+            InventoryKind::Time => time(column.name),
         };
-        Field::new(column.name, kind, true)
+        field.with_nullable(true)
     }));
-    fields.push(Field::new(ERASED, DataType::Utf8, true));
+    fields.push(maybe(ERASED));
     fields
 }
 
-/// The columns of `sessions`, in order.
 fn session_fields() -> Vec<Field> {
     use column::*;
-    let text = |name: &str, nullable| Field::new(name, DataType::Utf8, nullable);
-    let time = |name: &&str| {
-        let nullable = !matches!(*name, FIRST_EVENT_AT | "last_event_at");
-        Field::new(*name, DataType::Timestamp(TimeUnit::Microsecond, None), nullable)
-    };
-    let number = |name: &str, nullable| Field::new(name, DataType::Int64, nullable);
-    let mut fields = vec![text(TEAM_ID, false), text(CONNECTION_ID, false)];
-    fields.extend(TIMES.iter().map(time));
-    fields.extend([number(DURATION_MS, true), text(OUTCOME, false)]);
-    fields.extend([number(FAILED_ATTEMPTS, false), text(FAILURE_REASONS, true)]);
-    fields.extend(SESSION_DETAILS.map(|name| text(name, true)));
-    fields.extend([number(EVENT_COUNT, false), text(CONFLICTS, true)]);
+    let mut fields = vec![text(TEAM_ID), text(CONNECTION_ID)];
+    fields.extend(TIMES.map(|name| time(name).with_nullable(!matches!(name, FIRST_EVENT_AT | "last_event_at"))));
+    fields.extend([number(DURATION_MS).with_nullable(true), text(OUTCOME), number(FAILED_ATTEMPTS)]);
+    fields.push(maybe(FAILURE_REASONS));
+    fields.extend(SESSION_DETAILS.map(maybe));
+    fields.extend([number(EVENT_COUNT), maybe(CONFLICTS)]);
     fields
 }

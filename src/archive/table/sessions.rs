@@ -2,19 +2,15 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, Int64Array, RecordBatch, StringArray, StringBuilder, TimestampMicrosecondArray,
-};
-use arrow::datatypes::{Int64Type, TimestampMicrosecondType};
+use arrow::array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray, StringBuilder, TimestampMicrosecondArray};
 
 use crate::model::{Dataset, Instant, SESSION_DETAILS, SessionOutcome, SessionRow, SessionTexts};
 
 use super::column::{
     CONFLICTS, CONNECTION_ID, DURATION_MS, EVENT_COUNT, FAILED_ATTEMPTS, FAILURE_REASONS, OUTCOME, TEAM_ID, TIMES,
 };
-use super::schema_of;
+use super::{column_of, schema_of, text_at};
 
-/// The columns of `rows`.
 pub fn session_batch<'a>(rows: impl Iterator<Item = &'a SessionRow> + Clone) -> Result<RecordBatch, String> {
     let times = |get: fn(&SessionRow) -> Option<Instant>| -> ArrayRef {
         let micros = rows.clone().map(|row| get(row).map(Instant::micros));
@@ -51,15 +47,15 @@ pub fn session_batch<'a>(rows: impl Iterator<Item = &'a SessionRow> + Clone) -> 
 
 /// The sessions of a batch that has all columns. Times lose everything below a microsecond.
 pub fn session_rows(batch: &RecordBatch) -> Result<Vec<SessionRow>, String> {
-    let text = |name: &str| column(batch, name, |c| c.as_string_opt::<i32>());
-    let number = |name: &str| column(batch, name, |c| c.as_primitive_opt::<Int64Type>());
-    let time = |name: &&str| column(batch, name, |c| c.as_primitive_opt::<TimestampMicrosecondType>());
+    let text = |name: &str| column_of::<StringArray>(batch, name);
+    let number = |name: &str| column_of::<Int64Array>(batch, name);
+    let time = |name: &&str| column_of::<TimestampMicrosecondArray>(batch, name);
     let (team, connection, outcome) = (text(TEAM_ID)?, text(CONNECTION_ID)?, text(OUTCOME)?);
     let (reasons, conflicts) = (text(FAILURE_REASONS)?, text(CONFLICTS)?);
     let (duration, failed, count) = (number(DURATION_MS)?, number(FAILED_ATTEMPTS)?, number(EVENT_COUNT)?);
     let times = TIMES.iter().map(time).collect::<Result<Vec<_>, _>>()?;
     let details = SESSION_DETAILS.iter().map(|name| text(name)).collect::<Result<Vec<_>, _>>()?;
-    let owned = |texts: &StringArray, at: usize| texts.is_valid(at).then(|| texts.value(at).to_owned());
+    let owned = |texts: &StringArray, at: usize| text_at(texts, at).map(str::to_owned);
     let row = |at: usize| {
         let moment = |place: usize| times[place].is_valid(at).then(|| Instant::from_micros(times[place].value(at)));
         let named = SessionOutcome::ALL.into_iter().find(|known| known.as_str() == outcome.value(at));
@@ -76,21 +72,10 @@ pub fn session_rows(batch: &RecordBatch) -> Result<Vec<SessionRow>, String> {
             outcome: named.ok_or_else(|| format!("unknown outcome {:?}", outcome.value(at)))?,
             failed_attempts: failed.value(at),
             failure_reasons: owned(reasons, at),
-            details: SessionTexts::new(std::array::from_fn(|place| {
-                details[place].is_valid(at).then(|| details[place].value(at))
-            })),
+            details: SessionTexts::new(std::array::from_fn(|place| text_at(details[place], at))),
             event_count: count.value(at),
             conflicts: owned(conflicts, at),
         })
     };
     (0..batch.num_rows()).map(row).collect()
-}
-
-fn column<'a, T>(
-    batch: &'a RecordBatch,
-    name: &str,
-    typed: impl Fn(&'a ArrayRef) -> Option<&'a T>,
-) -> Result<&'a T, String> {
-    let found = batch.column_by_name(name).ok_or_else(|| format!("column {name} is missing"))?;
-    typed(found).ok_or_else(|| format!("column {name} has a wrong type"))
 }

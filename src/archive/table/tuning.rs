@@ -95,27 +95,21 @@ pub fn sorted_by(dataset: Dataset) -> &'static str {
     }
 }
 
-fn with_columns(mut builder: WriterPropertiesBuilder, dataset: Dataset) -> WriterPropertiesBuilder {
-    for name in [column::EVENT_TIME, column::EVENT_TIME_NS] {
-        let path = ColumnPath::from(name);
-        builder = builder
-            .set_column_dictionary_enabled(path.clone(), false)
-            .set_column_encoding(path.clone(), Encoding::DELTA_BINARY_PACKED)
-            .set_column_statistics_enabled(path, EnabledStatistics::Page);
+fn with_columns(builder: WriterPropertiesBuilder, dataset: Dataset) -> WriterPropertiesBuilder {
+    let encoded = |builder: WriterPropertiesBuilder, names: &[&str], encoding: Encoding| {
+        names.iter().map(|name| ColumnPath::from(*name)).fold(builder, |builder, path| {
+            builder.set_column_dictionary_enabled(path.clone(), false).set_column_encoding(path, encoding)
+        })
+    };
+    let times = [column::EVENT_TIME, column::EVENT_TIME_NS];
+    let mut builder = encoded(builder, &times, Encoding::DELTA_BINARY_PACKED);
+    for name in times {
+        builder = builder.set_column_statistics_enabled(ColumnPath::from(name), EnabledStatistics::Page);
     }
     // Deltas need a third less space than dictionaries, which would be too large, and are faster to read.
-    for name in TIMES {
-        let path = ColumnPath::from(name);
-        builder = builder
-            .set_column_dictionary_enabled(path.clone(), false)
-            .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
-    }
-    for name in [column::RAW, column::RAW_BYTES, column::EVENT_ID, CONNECTION_ID] {
-        let path = ColumnPath::from(name);
-        builder = builder
-            .set_column_dictionary_enabled(path.clone(), false)
-            .set_column_encoding(path, Encoding::DELTA_LENGTH_BYTE_ARRAY);
-    }
+    builder = encoded(builder, &TIMES, Encoding::DELTA_BINARY_PACKED);
+    let texts = [column::RAW, column::RAW_BYTES, column::EVENT_ID, CONNECTION_ID];
+    builder = encoded(builder, &texts, Encoding::DELTA_LENGTH_BYTE_ARRAY);
     for name in [column::RAW, column::RAW_BYTES] {
         let path = ColumnPath::from(name);
         builder = builder
@@ -137,28 +131,19 @@ fn with_columns(mut builder: WriterPropertiesBuilder, dataset: Dataset) -> Write
     builder
 }
 
-fn with_blooms(mut builder: WriterPropertiesBuilder, dataset: Dataset, rows: u64) -> WriterPropertiesBuilder {
-    if dataset == Dataset::Sessions {
-        let path = ColumnPath::from(CONNECTION_ID);
-        builder = builder
+fn with_blooms(builder: WriterPropertiesBuilder, dataset: Dataset, rows: u64) -> WriterPropertiesBuilder {
+    let (columns, false_positives): (&[&str], f64) = match dataset {
+        Dataset::Sessions => (&[CONNECTION_ID], SESSION_FALSE_POSITIVES),
+        Dataset::Connections if rows >= BLOOM_ROWS_MIN => (&BLOOM_COLUMNS, BLOOM_FALSE_POSITIVES),
+        _ => return builder,
+    };
+    columns.iter().map(|name| ColumnPath::from(*name)).fold(builder, |builder, path| {
+        builder
             .set_column_bloom_filter_enabled(path.clone(), true)
-            .set_column_bloom_filter_fpp(path.clone(), SESSION_FALSE_POSITIVES)
-            .set_column_bloom_filter_ndv(path, rows.clamp(1, GROUP_ROWS_MAX as u64));
-        return builder;
-    }
-    if dataset != Dataset::Connections || rows < BLOOM_ROWS_MIN {
-        return builder;
-    }
-    // Size the filter for as many values as rows; the writer then folds it to the real number.
-    let distinct = rows.min(GROUP_ROWS_MAX as u64);
-    for name in BLOOM_COLUMNS {
-        let path = ColumnPath::from(name);
-        builder = builder
-            .set_column_bloom_filter_enabled(path.clone(), true)
-            .set_column_bloom_filter_fpp(path.clone(), BLOOM_FALSE_POSITIVES)
-            .set_column_bloom_filter_ndv(path, distinct);
-    }
-    builder
+            .set_column_bloom_filter_fpp(path.clone(), false_positives)
+            // Size the filter for as many values as rows; the writer then folds it to the real number.
+            .set_column_bloom_filter_ndv(path, rows.clamp(1, GROUP_ROWS_MAX as u64))
+    })
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! The possible ends of a ledger's files: the remains of a power loss are no damage at the very end, but damage elsewhere.
 
 use super::super::FaultCode;
-use super::super::replay::{ReplayFiles, replay, replay_listed_for_reading};
+use super::super::replay::{ReplayFiles, replay};
 use super::damage::{Disk, LEDGER, check, forge, get};
 use super::*;
-use crate::model::{Digest, TeamKey};
+use crate::model::Digest;
 use crate::store::MemoryStore;
 
 const NEXT: &str = "ledger/team=acme/2026-11-21.jsonl";
@@ -194,11 +194,11 @@ fn a_later_file_without_lines_holds_no_line_back() {
 #[test]
 fn a_reader_accepts_that_a_listed_file_without_lines_is_gone() {
     let disk = two_days();
-    let mut files = ReplayFiles::list(&disk, &TeamKey::of(&team())).unwrap();
+    let mut files = ReplayFiles::list(&disk, "archive-1", &team()).unwrap();
     files.ledger.push((at("2026-11-22T00:00:00Z"), 3));
-    let read = replay_listed_for_reading(&disk, &files, "archive-1", &team()).unwrap();
+    let read = files.replay_for_reading().unwrap();
     assert_eq!(read.state, replay(&disk, "archive-1", &team()).unwrap().state);
     disk.take(NEXT);
     files.ledger.swap(1, 2);
-    assert!(replay_listed_for_reading(&disk, &files, "archive-1", &team()).is_err(), "a file before the last is gone");
+    assert!(files.replay_for_reading().is_err(), "a file before the last is gone");
 }

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::super::draft_digest::draft_digest;
-use super::super::draft_rows::new_windows;
+use super::super::draft_rows::{draft_digest, new_windows};
 use super::super::record::{READ_POINTS_MAX, ReadPoint, SessionsMark, StreamRecord};
 use super::super::{
     DeviceDelta, Finding, FindingKind, HoldAdded, HoldRecord, HoldScope, ReviewOutcome, ReviewRecord, SessionsDraft,

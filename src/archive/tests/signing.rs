@@ -3,8 +3,8 @@
 use crate::model::TeamKey;
 use crate::store::{Fault, FaultyStore, MemoryStore};
 
-use super::super::heads::heads_of;
-use super::super::replay::{ReplayFiles, replay_for_writing};
+use super::super::heads::HeadsWriter;
+use super::super::replay::ReplayFiles;
 use super::super::{
     FaultCode, Head, KnownHead, PublicKey, SecretKey, Signer, Verdict, VerifyOptions, VerifyReport, verify,
 };
@@ -168,13 +168,12 @@ fn a_line_that_another_writer_signs_meanwhile_is_no_damage() {
     let disk = MemoryStore::new();
     let store = without_locks(&disk);
     steps(&store, 0..2, Some(signer(1)));
-    let files = ReplayFiles::list(store.as_ref(), &TeamKey::of(&team())).unwrap();
-    let replay = replay_for_writing(store.as_ref(), &files, "archive-1", &team()).unwrap();
+    let replay = ReplayFiles::list(store.as_ref(), "archive-1", &team()).unwrap().replay_for_writing().unwrap();
     steps(&store, 2..3, Some(signer(1)));
     let signatures = || store.read("ledger/team=acme/2026-11-20.heads").unwrap().to_bytes().unwrap();
     let before = signatures();
     for by in [signer(1), Signer { previous: Some(key(1)), ..signer(2) }] {
-        let opened = heads_of(store.as_ref(), Some(Arc::new(by)), "archive-1", &team(), &replay);
+        let opened = HeadsWriter::open(store.as_ref(), Some(Arc::new(by)), &replay.state);
         assert!(opened.map(|heads| heads.is_some()).unwrap());
         assert_eq!(signatures(), before, "a writer that lost the race signs nothing");
     }

@@ -2,7 +2,7 @@
 
 use super::super::ledger::LINE_BYTES_MAX;
 use super::super::ledger_files::LedgerEnd;
-use super::super::replay::{ReplayFiles, replay, replay_for_reading, replay_for_writing};
+use super::super::replay::{ReplayFiles, replay};
 use super::super::snapshot::{self, SNAPSHOT_LINES, keep};
 use super::super::{FaultCode, Finding, FindingKind, TeamState, VerifyOptions, verify};
 use super::*;
@@ -14,7 +14,7 @@ const ID: &str = "archive-1";
 
 /// The newest snapshot that fits the ledger.
 fn before_the_end(store: &dyn Store, archive_id: &str, team: &TeamId) -> Option<(TeamState, LedgerEnd)> {
-    let files = ReplayFiles::list(store, &TeamKey::of(team)).unwrap();
+    let files = ReplayFiles::list(store, archive_id, team).unwrap();
     snapshot::before_the_end(store, &files.snapshots, &files.ledger, archive_id, team)
 }
 
@@ -73,9 +73,9 @@ fn a_reader_continues_from_the_newest_snapshot_that_has_later_lines() {
         let program = concat!("\"annals ", env!("CARGO_PKG_VERSION"), "\"");
         assert!(String::from_utf8(get(&disk, &path_of(steps as u64))).unwrap().contains(program), "says who wrote it");
         assert_eq!(seen(&disk), seen(&without(&disk)));
-        let (short, whole) = (replay_for_reading(&disk, ID, &team()).unwrap(), replay(&disk, ID, &team()).unwrap());
-        let files = ReplayFiles::list(&disk, &TeamKey::of(&team())).unwrap();
-        let writing = replay_for_writing(&disk, &files, ID, &team()).unwrap();
+        let files = ReplayFiles::list(&disk, ID, &team()).unwrap();
+        let (short, whole) = (files.replay_for_reading().unwrap(), replay(&disk, ID, &team()).unwrap());
+        let writing = files.replay_for_writing().unwrap();
         assert_eq!(writing.snapshot.map(|seq| seq.0), used, "a writer goes on from the same one");
         assert_eq!((&writing.state, writing.end), (&whole.state, whole.end));
         assert_eq!((short.state, short.end), (whole.state, whole.end));

@@ -15,7 +15,7 @@ fn disk() -> (MemoryStore, Arc<dyn Store>) {
     (disk.clone(), Arc::new(disk))
 }
 
-fn paths(files: &[super::super::ObsoleteFile]) -> Vec<&str> {
+fn paths(files: &[crate::store::Listed]) -> Vec<&str> {
     files.iter().map(|file| file.path.as_str()).collect()
 }
 

@@ -44,7 +44,7 @@ pub fn check(store: &dyn Store, walks: &[Walk], report: &mut VerifyReport) {
 
 fn note_damage(walk: &Walk, file: &FileEntry, report: &mut VerifyReport) {
     let Some(&seq) = walk.added.get(&file.path) else { return };
-    let damage = report.teams[walk.at].damaged(seq, seq);
+    let damage = report.teams[walk.at].damaged(seq);
     damage.first_event = [damage.first_event, file.first].into_iter().flatten().min();
     damage.last_event = damage.last_event.max(file.last);
 }

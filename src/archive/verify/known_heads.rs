@@ -3,14 +3,14 @@
 use crate::model::{Digest, LedgerSeq};
 
 use super::super::note::{Head, PublicKey};
-use super::expectations::{Expectations, KnownHead};
 use super::ledgers::Walk;
+use super::options::{KnownHead, VerifyOptions};
 use super::{Anchored, FaultCode, VerifyReport};
 
-impl Expectations<'_> {
+impl VerifyOptions {
     /// Checks every given head against the ledgers.
-    pub fn check_heads(&self, walks: &[Walk], report: &mut VerifyReport) {
-        for head in &self.options.heads {
+    pub(super) fn check_heads(&self, walks: &[Walk], report: &mut VerifyReport) {
+        for head in &self.heads {
             match head {
                 KnownHead::Hash(hash) => check_hash(hash, walks, report),
                 KnownHead::Note(head) => self.check_note(head, walks, report),
@@ -20,7 +20,7 @@ impl Expectations<'_> {
 
     fn check_note(&self, head: &Head, walks: &[Walk], report: &mut VerifyReport) {
         let object = head.origin();
-        if let Some(id) = self.archive_id.as_ref().filter(|id| **id != head.archive_id) {
+        if let Some(id) = report.archive_id.as_ref().filter(|id| **id != head.archive_id) {
             let detail = format!("the head belongs to another archive, this is archive {id}");
             return report.fault(FaultCode::ArchiveId, object, detail);
         }
@@ -53,7 +53,7 @@ impl Expectations<'_> {
     /// Checks that a trusted key signed the head: a given key, or a key of its chain that had not handed over before that line.
     fn check_signatures(&self, head: &Head, chain: &[(LedgerSeq, PublicKey)], report: &mut VerifyReport) {
         let object = head.origin();
-        if self.options.keys.is_empty() {
+        if self.keys.is_empty() {
             if !head.signatures.is_empty() {
                 let detail = "the head is signed, but no public key was given to check it (--key)";
                 report.notice(FaultCode::UnknownKey, object, detail);
@@ -61,7 +61,7 @@ impl Expectations<'_> {
             return;
         }
         let mut is_signed = false;
-        let given = &self.options.keys;
+        let given = &self.keys;
         let ended = chain.partition_point(|(after, _)| *after < head.seq).saturating_sub(1);
         let joined = chain[ended..].iter().map(|(_, key)| key).filter(|key| !given.contains(key));
         let pairs = given.iter().chain(joined).flat_map(|key| head.signatures.iter().map(move |s| (key, s)));

@@ -13,21 +13,21 @@ use super::super::ledger_files::LedgerText;
 use super::super::snapshot;
 use super::super::state::TeamState;
 use super::super::state_error::StateError;
-use super::expectations::Expectations;
-use super::signatures::{Days, Signable, Signatures, lines_of_day};
+use super::options::VerifyOptions;
+use super::signatures::{Days, Signable, Signatures, lines_of_day, reason_of};
 use super::{Anchored, FaultCode, TeamReport, VerifyReport};
 
 /// The allowed difference between the clocks of two machines.
 const CLOCK_AHEAD_MAX: Duration = Duration::from_secs(300);
 
 /// The content of a ledger, as far as it can be followed.
+#[derive(Default)]
 pub struct Walk {
     pub key: TeamKey,
     /// The state after the last line; `None` if no line could be read.
     pub state: Option<TeamState>,
     /// The line that added each live file.
     pub added: BTreeMap<String, LedgerSeq>,
-    /// The removed files.
     pub removed: BTreeMap<String, Removal>,
     /// Valid lines that a given head names by hash or number, by their hashes.
     pub anchored_lines: BTreeMap<Digest, Anchored>,
@@ -50,7 +50,7 @@ pub struct Removal {
 /// One pass over the lines of a team.
 struct Walker<'a> {
     walk: Walk,
-    expectations: &'a Expectations<'a>,
+    options: &'a VerifyOptions,
     report: &'a mut VerifyReport,
     team: TeamReport,
     /// The line before was invalid, so its content and hash are unknown.
@@ -60,7 +60,6 @@ struct Walker<'a> {
     modified: Instant,
     /// The lines of the current day.
     signable: Vec<Signable>,
-    /// The snapshots, with their paths.
     snapshots: Vec<(String, TeamState)>,
 }
 
@@ -68,7 +67,7 @@ impl Walk {
     /// Walks the ledger files of one team, oldest first. `snapshot` is the line of its newest snapshot.
     pub fn over(
         store: &dyn Store,
-        expectations: &Expectations<'_>,
+        options: &VerifyOptions,
         key: TeamKey,
         days: &Days<'_>,
         snapshot: Option<LedgerSeq>,
@@ -77,16 +76,8 @@ impl Walk {
         let team = TeamReport { ledger: ledger_of(&key), ..TeamReport::default() };
         let mut walker = Walker {
             snapshots: snapshot::newest_intact(store, &key),
-            walk: Walk {
-                key,
-                state: None,
-                added: BTreeMap::new(),
-                removed: BTreeMap::new(),
-                anchored_lines: BTreeMap::new(),
-                named_archive: None,
-                at: report.teams.len(),
-            },
-            expectations,
+            walk: Walk { key, at: report.teams.len(), ..Walk::default() },
+            options,
             report,
             team,
             is_lost: false,
@@ -94,7 +85,7 @@ impl Walk {
             modified: Instant::EARLIEST,
             signable: Vec::new(),
         };
-        let archive_id = expectations.archive_id.as_deref().unwrap_or_default();
+        let archive_id = walker.report.archive_id.as_deref().unwrap_or_default();
         let mut signatures = Signatures::new(archive_id, &walker.walk.key);
         let last_ledger = days.iter().rev().find(|(_, (ledger, _))| ledger.is_some()).map(|(day, _)| *day);
         let last_heads = days.iter().rev().find(|(_, (_, heads))| heads.is_some()).map(|(day, _)| *day);
@@ -119,7 +110,7 @@ impl Walk {
             }
         }
         let last = walk.state.as_ref().map(|state| state.seq);
-        signatures.finish(last, &expectations.options.keys, &mut team, report);
+        signatures.finish(last, &options.keys, &mut team, report);
         report.teams.push(team);
         walk
     }
@@ -129,7 +120,7 @@ impl Walker<'_> {
     fn file(&mut self, store: &dyn Store, file: &Listed, is_last: bool) {
         let lines = match lines_of_day(store, file, self.report) {
             Ok(lines) => lines,
-            Err(reason) => return self.unreadable(&file.path, &reason),
+            Err(error) => return self.unreadable(&file.path, &error.to_string()),
         };
         let Some(ArchivePath::Ledger { day, .. }) = ArchivePath::parse(&file.path) else { return };
         self.modified = file.modified;
@@ -137,7 +128,7 @@ impl Walker<'_> {
             let object = format!("{}:{number}", file.path);
             let line = match line {
                 Ok(line) => line,
-                Err(fault) => return self.unreadable(&object, &fault.to_string()),
+                Err(error) => return self.unreadable(&object, &reason_of(error)),
             };
             match LedgerText::of(&line, is_last) {
                 LedgerText::Line(line, hash) => self.line(&object, day, line, hash),
@@ -175,7 +166,7 @@ impl Walker<'_> {
 
     fn line(&mut self, object: &str, day: Instant, line: LedgerLine, hash: Digest) {
         self.team.commits.total += 1;
-        if self.expectations.wants(&self.walk.key, line.seq, &hash) {
+        if self.options.wants(&self.walk.key, line.seq, &hash) {
             self.walk.anchored_lines.insert(hash, Anchored { seq: line.seq, at: line.at });
         }
         self.signable.push(Signable { object: object.to_owned(), seq: line.seq, hash });
@@ -205,7 +196,7 @@ impl Walker<'_> {
             (self.team.last_seq, self.team.head) = (line.seq, Some(hash));
         } else {
             self.mark_bad();
-            self.team.damaged(line.seq, line.seq);
+            self.team.damaged(line.seq);
         }
         self.day = Some(day);
         let order = line.body.erased.as_ref().map(|record| record.order.clone());
@@ -247,10 +238,8 @@ impl Walker<'_> {
 
     /// Checks that the line is in the right ledger, and in the file of the right day.
     fn check_place(&mut self, object: &str, day: Instant, line: &LedgerLine) {
-        if let Some(id) = &self.expectations.archive_id
-            && line.archive_id != *id
-        {
-            let wrong = StateError::ArchiveId { found: line.archive_id.clone(), expected: id.clone() };
+        if let Some(id) = self.report.archive_id.clone().filter(|id| *id != line.archive_id) {
+            let wrong = StateError::ArchiveId { found: line.archive_id.clone(), expected: id };
             self.report.fault(FaultCode::ArchiveId, object, wrong);
         }
         if TeamKey::of(&line.team_id) != self.walk.key {
@@ -287,7 +276,7 @@ impl Walker<'_> {
             let detail = format!("written at {}, but the line before at {before}: the clock was set back", line.at);
             self.report.notice(FaultCode::TimeRegression, object, detail);
         }
-        if let Some(now) = self.expectations.options.now
+        if let Some(now) = self.options.now
             && line.at > now.plus(CLOCK_AHEAD_MAX)
         {
             let detail = format!("written at {}, but it is {now} now: one of the two clocks is wrong", line.at);
@@ -310,7 +299,7 @@ impl Walker<'_> {
     fn mark_lost(&mut self) {
         self.mark_bad();
         let next = self.walk.state.as_ref().map_or(LedgerSeq(1), |state| state.seq.next());
-        self.team.damaged(next, next);
+        self.team.damaged(next);
         self.is_lost = true;
     }
 
@@ -320,7 +309,6 @@ impl Walker<'_> {
     }
 }
 
-/// Reports the gaps that the ledger itself records.
 fn notice_gaps(state: &TeamState, ledger: &str, report: &mut VerifyReport) {
     let gaps = state.findings.iter().filter(|(_, finding)| finding.kind == FindingKind::Gap);
     for (seq, gap) in gaps {
@@ -349,10 +337,9 @@ mod tests {
         let path = ArchivePath::Ledger { team: key.clone(), day }.to_string();
         let listed = Listed { path, bytes: 1 << 40, modified: now(), tag: None, irregular: None };
         let days = Days::from([(day, (Some(&listed), None))]);
-        let mut report = VerifyReport::default();
+        let mut report = VerifyReport { archive_id: Some("archive-1".to_owned()), ..VerifyReport::default() };
         let options = VerifyOptions::default();
-        let expectations = Expectations { archive_id: Some("archive-1".to_owned()), options: &options };
-        let walk = Walk::over(&disk, &expectations, key, &days, None, &mut report);
+        let walk = Walk::over(&disk, &options, key, &days, None, &mut report);
         assert!(walk.state.is_some() && report.faults.is_empty(), "{:#?}", report.faults);
     }
 }

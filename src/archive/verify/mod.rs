@@ -1,9 +1,9 @@
 //! Verifies the whole archive against its ledger: read-only, offline, and with every fault, not only the first.
 
-mod expectations;
 mod files;
 mod known_heads;
 mod ledgers;
+mod options;
 mod policy;
 mod report;
 mod signatures;
@@ -17,9 +17,8 @@ use std::collections::BTreeMap;
 use super::ArchiveError;
 use super::manifest::read_manifest;
 
-use expectations::Expectations;
-pub use expectations::{KnownHead, VerifyOptions};
 use ledgers::Walk;
+pub use options::{KnownHead, VerifyOptions};
 pub use report::{Anchored, Counts, Damage, FaultCode, Signed, TeamReport, Verdict, VerifyFault, VerifyReport};
 use signatures::Days;
 
@@ -27,9 +26,6 @@ use signatures::Days;
 const ATTEMPTS_MAX: usize = 3;
 
 /// Verifies an archive. The report lists all damage; nothing is changed.
-///
-/// # Errors
-/// When the archive cannot be listed.
 pub fn verify(store: &dyn Store, options: &VerifyOptions) -> Result<VerifyReport, ArchiveError> {
     store.forget();
     for _ in 1..ATTEMPTS_MAX {
@@ -44,43 +40,35 @@ pub fn verify(store: &dyn Store, options: &VerifyOptions) -> Result<VerifyReport
 
 fn attempt(store: &dyn Store, options: &VerifyOptions) -> Result<VerifyReport, ArchiveError> {
     let mut report = VerifyReport { asked: "whole_archive", ..VerifyReport::default() };
-    let id = match read_manifest(store).and_then(|found| found.ok_or(ArchiveError::NotAnArchive)) {
+    match read_manifest(store).and_then(|found| found.ok_or(ArchiveError::NotAnArchive)) {
         Ok(manifest) => {
             if let Err(error) = manifest.check_ledger(store) {
                 report.fault(FaultCode::Manifest, LEDGER_MANIFEST, error);
             }
-            Some(manifest.id)
+            report.archive_id = Some(manifest.id);
         }
         Err(e) => {
             let code = if matches!(e, ArchiveError::Version { .. }) { FaultCode::Version } else { FaultCode::Manifest };
             report.fault(code, "archive.json", e);
-            None
         }
-    };
+    }
     // List the files before the ledgers are read: then every listed file of a new commit is live.
     let listed = store.list("")?;
-    let expectations = Expectations { archive_id: id, options };
-    let walks = walk_ledgers(store, &expectations, &listed, &mut report);
-    check_manifest(&expectations, &walks, &mut report);
+    let walks = walk_ledgers(store, options, &listed, &mut report);
+    check_manifest(&walks, &mut report);
     policy::check(&walks, &mut report);
     policy::notice_changes(&walks, &options.retention, &mut report);
     files::check(store, &walks, &mut report);
-    unnamed_files::check(store, &expectations, &walks, &listed, &mut report)?;
+    unnamed_files::check(store, options, &walks, &listed, &mut report)?;
     check_objects(store, &mut report);
-    expectations.check_heads(&walks, &mut report);
-    expectations.notice_stale_heads(&mut report);
-    report.archive_id = expectations.archive_id;
+    options.check_heads(&walks, &mut report);
+    options.notice_stale_heads(&mut report);
     report.heads_asked = options.heads.len();
     report.conclude();
     Ok(report)
 }
 
-fn walk_ledgers(
-    store: &dyn Store,
-    expectations: &Expectations<'_>,
-    listed: &[Listed],
-    report: &mut VerifyReport,
-) -> Vec<Walk> {
+fn walk_ledgers(store: &dyn Store, options: &VerifyOptions, listed: &[Listed], report: &mut VerifyReport) -> Vec<Walk> {
     let mut ledgers: BTreeMap<TeamKey, Days<'_>> = BTreeMap::new();
     let mut snapshots: BTreeMap<TeamKey, LedgerSeq> = BTreeMap::new();
     for entry in listed {
@@ -110,7 +98,7 @@ fn walk_ledgers(
     }
     let walk = |(key, files): (TeamKey, Days<'_>)| {
         let snapshot = snapshots.get(&key).copied();
-        Walk::over(store, expectations, key, &files, snapshot, report)
+        Walk::over(store, options, key, &files, snapshot, report)
     };
     ledgers.into_iter().map(walk).collect()
 }
@@ -131,8 +119,8 @@ fn check_objects(store: &dyn Store, report: &mut VerifyReport) {
 }
 
 /// If every line of every ledger names the same other archive, the manifest is the changed one.
-fn check_manifest(expectations: &Expectations<'_>, walks: &[Walk], report: &mut VerifyReport) {
-    let Some(id) = &expectations.archive_id else { return };
+fn check_manifest(walks: &[Walk], report: &mut VerifyReport) {
+    let Some(id) = &report.archive_id else { return };
     let mut named = walks.iter().map(|walk| walk.named_archive.as_ref());
     if let Some(Some(first)) = named.next()
         && first != id

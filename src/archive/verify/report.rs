@@ -9,7 +9,6 @@ use crate::model::{Digest, Instant, LedgerSeq, TeamId};
 
 use super::super::note::PublicKey;
 
-/// The kind of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, IntoStaticStr)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[strum(serialize_all = "SCREAMING_SNAKE_CASE", const_into_str)]
@@ -109,7 +108,6 @@ impl fmt::Display for Counts {
     }
 }
 
-/// The results for one team.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct TeamReport {
     /// `None` if no line of its ledger could be read.
@@ -168,12 +166,12 @@ pub struct Anchored {
 }
 
 impl TeamReport {
-    /// Records that the commits from `first` to `last` are damaged.
-    pub(super) fn damaged(&mut self, first: LedgerSeq, last: LedgerSeq) -> &mut Damage {
-        let none = Damage { first_seq: first, last_seq: last, first_event: None, last_event: None };
+    /// Records that the commit `seq` is damaged.
+    pub(super) fn damaged(&mut self, seq: LedgerSeq) -> &mut Damage {
+        let none = Damage { first_seq: seq, last_seq: seq, first_event: None, last_event: None };
         let damage = self.damage.get_or_insert(none);
-        damage.first_seq = damage.first_seq.min(first);
-        damage.last_seq = damage.last_seq.max(last);
+        damage.first_seq = damage.first_seq.min(seq);
+        damage.last_seq = damage.last_seq.max(seq);
         damage
     }
 }

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::model::{Digest, Instant, LedgerSeq, TeamKey};
-use crate::store::{Listed, Store};
+use crate::store::{Listed, Store, StoreError};
 
+use super::super::ArchiveError;
 use super::super::heads::{HeadLine, SIGN_ALL, rotation_text};
 use super::super::ledger::is_zeroed;
 use super::super::note::{Head, PublicKey};
@@ -14,12 +15,23 @@ use super::{FaultCode, TeamReport, VerifyReport};
 
 /// Opens a day's file of a ledger or of its signatures. It can have any size: a line's length is limited, and after a wrong clock,
 /// the file of one day gets the lines of many.
-pub fn lines_of_day(store: &dyn Store, file: &Listed, report: &mut VerifyReport) -> Result<TextLines, String> {
+pub fn lines_of_day<'f>(
+    store: &dyn Store,
+    file: &'f Listed,
+    report: &mut VerifyReport,
+) -> Result<TextLines<'f>, StoreError> {
     if let Some(what) = &file.irregular {
         report.fault(FaultCode::Unreadable, &file.path, what);
     }
-    let blob = store.read(&file.path).map_err(|e| e.to_string())?;
-    Ok(TextLines::new(blob, 0))
+    Ok(TextLines::new(&file.path, store.read(&file.path)?, 0))
+}
+
+/// Why a line cannot be read, without its place: the report names the place.
+pub fn reason_of(error: ArchiveError) -> String {
+    match error {
+        ArchiveError::Damaged { reason, .. } => reason,
+        other => other.to_string(),
+    }
 }
 
 /// A valid line of the ledger.
@@ -30,6 +42,7 @@ pub struct Signable {
 }
 
 /// One pass over the signatures of a team, day by day.
+#[derive(Default)]
 pub struct Signatures {
     archive_id: String,
     team: TeamKey,
@@ -46,9 +59,7 @@ pub struct Signatures {
 
 impl Signatures {
     pub fn new(archive_id: &str, team: &TeamKey) -> Self {
-        let (chain, unmatched, unsigned) = (Vec::new(), Vec::new(), Vec::new());
-        let archive_id = archive_id.to_owned();
-        Self { archive_id, team: team.clone(), chain, first: None, signed_to: None, unmatched, unsigned }
+        Self { archive_id: archive_id.to_owned(), team: team.clone(), ..Self::default() }
     }
 
     /// Checks the signatures of one day against the ledger's lines of that day.
@@ -93,7 +104,7 @@ impl Signatures {
             let object = format!("{}:{number}", file.path);
             let line = match line {
                 Ok(line) => line,
-                Err(fault) => return report.fault(FaultCode::Unreadable, object, fault),
+                Err(error) => return report.fault(FaultCode::Unreadable, object, reason_of(error)),
             };
             if !line.has_newline {
                 let code = if is_last { FaultCode::TornTail } else { FaultCode::BadSig };

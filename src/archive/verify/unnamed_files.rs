@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::super::erase::{is_order, order_path};
 use super::super::state::TeamState;
 use super::super::{ArchiveError, FileEntry};
-use super::expectations::Expectations;
 use super::ledgers::{Removal, Walk};
+use super::options::VerifyOptions;
 use super::{FaultCode, VerifyReport};
 use crate::model::path::{ArchivePath, DataPath, SCRATCH, ledger_of};
 use crate::model::{Digest, LedgerSeq, TeamKey};
@@ -23,7 +23,7 @@ const VACUUM_TURN: Duration = Duration::from_secs(24 * 3_600);
 /// Counts the listed files that no ledger names and that may exist. Reports every other one, and describes it if possible.
 pub fn check(
     store: &dyn Store,
-    expectations: &Expectations<'_>,
+    options: &VerifyOptions,
     walks: &[Walk],
     listed: &[Listed],
     report: &mut VerifyReport,
@@ -34,7 +34,7 @@ pub fn check(
     let removed: BTreeMap<&str, &Removal> =
         walks.iter().flat_map(|walk| &walk.removed).map(|(path, removal)| (path.as_str(), removal)).collect();
     let is_unfinished = |order: &str| listed.iter().any(|entry| entry.path == order_path(order));
-    let since = store.now()?.minus(expectations.options.grace.saturating_add(VACUUM_TURN));
+    let since = store.now()?.minus(options.grace.saturating_add(VACUUM_TURN));
     let last_order = |state: &TeamState| Some((TeamKey::of(&state.team_id), state.erased.last()?.0));
     let last_orders: BTreeMap<TeamKey, LedgerSeq> = states().filter_map(last_order).collect();
     let mut overdue: BTreeMap<TeamKey, Vec<LedgerSeq>> = BTreeMap::new();

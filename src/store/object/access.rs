@@ -37,7 +37,6 @@ pub(super) fn patient() -> RetryConfig {
     RetryConfig { backoff, max_retries: 10, retry_timeout: Duration::from_secs(90) }
 }
 
-/// A client for the location's bucket.
 pub(super) fn client(
     location: &BucketLocation,
     settings: &[(String, String)],

@@ -46,10 +46,10 @@ pub(super) enum Created {
 }
 
 pub(super) struct Bucket {
-    client: Arc<dyn Client>,
+    pub(super) client: Arc<dyn Client>,
     /// For S3 only.
-    signed: Option<SignedRequests>,
-    location: BucketLocation,
+    pub(super) signed: Option<SignedRequests>,
+    pub(super) location: BucketLocation,
     clock: Arc<Clock>,
     runtime: Option<Runtime>,
     /// Bytes of ledgers in memory, of all teams.
@@ -88,22 +88,9 @@ impl Bucket {
         self.kept_objects().is_some()
     }
 
-    pub(super) fn location(&self) -> &BucketLocation {
-        &self.location
-    }
-
     /// The time in the newest answer.
     pub(super) fn newest_time(&self) -> Instant {
         self.clock.newest().unwrap_or(Instant::EARLIEST)
-    }
-
-    /// For S3 only.
-    pub(super) fn signed(&self) -> Option<SignedRequests> {
-        self.signed.clone()
-    }
-
-    pub(super) fn client(&self) -> Arc<dyn Client> {
-        self.client.clone()
     }
 
     pub(super) fn key(&self, path: &str) -> Path {
@@ -147,7 +134,7 @@ impl Bucket {
 
     /// The last bytes of an object of `size` bytes, at most `most`.
     pub(super) fn get_end(&self, path: &str, size: u64, most: u64) -> Result<Option<Bytes>, StoreError> {
-        let (client, key) = (self.client(), self.key(path));
+        let (client, key) = (self.client.clone(), self.key(path));
         let answer = self.run(async move { client.get_range(&key, size.saturating_sub(most)..size).await });
         self.found(path, answer)
     }
@@ -158,8 +145,13 @@ impl Bucket {
         Ok(fetched.map(|all| all.into_iter().map(|(_, content)| content).collect()))
     }
 
+    /// Like [`Bucket::get_all_listed`], for one object.
+    pub(super) fn get_listed(&self, object: &Listed) -> Result<Option<Bytes>, StoreError> {
+        Ok(self.get_all_listed(&[object])?.and_then(|mut all| all.pop()))
+    }
+
     /// Like [`Bucket::get_all`], for objects that a list has just shown. Fetches only those that this machine does not keep.
-    pub(super) fn get_listed(&self, objects: &[&Listed]) -> Result<Option<Vec<Bytes>>, StoreError> {
+    pub(super) fn get_all_listed(&self, objects: &[&Listed]) -> Result<Option<Vec<Bytes>>, StoreError> {
         let kept = self.kept_objects();
         let mut contents: Vec<Option<Bytes>> = objects.iter().map(|object| kept.as_ref()?.get(object)).collect();
         let lacking: Vec<usize> = (0..objects.len()).filter(|at| contents[*at].is_none()).collect();
@@ -178,7 +170,7 @@ impl Bucket {
     /// The tags and contents of objects.
     fn fetch_all(&self, paths: &[String]) -> Result<Option<Vec<Fetched>>, StoreError> {
         let keys: Vec<Path> = paths.iter().map(|path| self.key(path)).collect();
-        let client = self.client();
+        let client = self.client.clone();
         let answer = self.run(async move {
             let fetched = stream::iter(keys).map(|key| {
                 let client = client.clone();
@@ -194,7 +186,7 @@ impl Bucket {
 
     /// A small object is read into memory, a large one into a local file without a name.
     pub(super) fn read(&self, path: &str) -> Result<Option<Blob>, StoreError> {
-        let (client, key) = (self.client(), self.key(path));
+        let (client, key) = (self.client.clone(), self.key(path));
         let answer = self.run(async move {
             let object = client.get(&key).await?;
             if object.meta.size <= READ_WHOLE_BYTES_MAX {
@@ -218,7 +210,7 @@ impl Bucket {
     }
 
     pub(super) fn put(&self, path: &str, bytes: Bytes) -> Result<(), StoreError> {
-        let (client, key) = (self.client(), self.key(path));
+        let (client, key) = (self.client.clone(), self.key(path));
         let answer = self.run(async move { client.put(&key, bytes.into()).await });
         answer.map(drop).map_err(|e| self.fail(Verb::Write, path, &e))
     }
@@ -233,7 +225,7 @@ impl Bucket {
         let mut tries = 0;
         loop {
             tries += 1;
-            let created = self.run(Self::try_create(self.client(), self.key(path), bytes.clone()));
+            let created = self.run(Self::try_create(self.client.clone(), self.key(path), bytes.clone()));
             let Err(error) = created else { return Ok(Created::Ours) };
             match self.get(path) {
                 Ok(Some(found)) if found == *bytes => return Ok(Created::Ours),
@@ -246,7 +238,7 @@ impl Bucket {
 
     /// Every object under a directory, sorted; only those after `after`, if given.
     pub(super) fn list(&self, directory: &str, after: Option<&str>) -> Result<Vec<Listed>, StoreError> {
-        let (client, prefix) = (self.client(), self.key(directory));
+        let (client, prefix) = (self.client.clone(), self.key(directory));
         let offset = after.map(|after| self.key(after));
         let answer = self.run(async move {
             let listed = match &offset {
@@ -263,7 +255,7 @@ impl Bucket {
 
     /// The objects and directories directly in a directory.
     pub(super) fn list_directory(&self, directory: &str) -> Result<(Vec<Listed>, Vec<String>), StoreError> {
-        let (client, prefix) = (self.client(), self.key(directory));
+        let (client, prefix) = (self.client.clone(), self.key(directory));
         let answer = self.run(async move { client.list_with_delimiter(Some(&prefix)).await });
         let listed = answer.map_err(|e| self.fail(Verb::List, directory, &e))?;
         let below = listed.common_prefixes.iter().filter_map(|path| self.path(path)).collect();
@@ -272,9 +264,8 @@ impl Bucket {
 
     fn object(&self, meta: ObjectMeta) -> Option<Listed> {
         let nanos = meta.last_modified.timestamp_nanos_opt().unwrap_or(0);
-        let (path, modified) = (self.path(&meta.location)?, Instant::from_nanos(nanos));
         let tag = meta.e_tag.as_deref().map(plain_tag);
-        Some(Listed { path, bytes: meta.size, modified, tag, irregular: None })
+        Some(Listed { tag, ..Listed::new(self.path(&meta.location)?, meta.size, Instant::from_nanos(nanos)) })
     }
 
     /// A key's path within the archive.
@@ -291,7 +282,7 @@ impl Bucket {
             return Ok(());
         }
         let keys: Vec<Result<Path, Error>> = paths.iter().map(|path| Ok(self.key(path))).collect();
-        let client = self.client();
+        let client = self.client.clone();
         let answers: Vec<_> =
             self.run(async move { client.delete_stream(stream::iter(keys).boxed()).collect::<Vec<_>>().await });
         let failed = answers.into_iter().filter_map(Result::err);
@@ -303,7 +294,7 @@ impl Bucket {
 
     /// The store's clock, from a fresh answer to a request for `path`, which need not exist.
     pub(super) fn now(&self, path: &str) -> Result<Instant, StoreError> {
-        let (client, key) = (self.client(), self.key(path));
+        let (client, key) = (self.client.clone(), self.key(path));
         if let Err(error) = self.run(async move { client.head(&key).await })
             && failure::failure_kind(&error) != FailureKind::Missing
         {

@@ -21,8 +21,6 @@ const CLOCKS_APART_MAX: Duration = Duration::from_secs(3600);
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub struct BucketTest {
-    /// Number of concurrent creates of one key; exactly one won.
-    pub creates: usize,
     /// The difference between the store's clock and this machine's clock.
     pub clocks_apart: Duration,
 }
@@ -36,19 +34,12 @@ impl BucketTest {
 
 impl fmt::Display for BucketTest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { creates, clocks_apart } = self;
-        write!(
-            f,
-            "of {creates} concurrent creates of one key, exactly one won; the clocks are {} s apart",
-            clocks_apart.as_secs()
-        )
+        let apart = self.clocks_apart.as_secs();
+        write!(f, "of {CREATES} concurrent creates of one key, exactly one won; the clocks are {apart} s apart")
     }
 }
 
 /// Like [`test_store`], for the bucket at a location; `is_ledger`: it holds a ledger apart from its data.
-///
-/// # Errors
-/// As [`ObjectStore::open`] and [`test_store`].
 pub fn test_bucket(
     location: &BucketLocation,
     is_ledger: bool,
@@ -68,9 +59,9 @@ pub fn test_bucket(
 pub fn test_store(store: &ObjectStore, number: u64, now: Instant) -> Result<BucketTest, StoreError> {
     let bucket = store.bucket();
     let key = format!("scratch/test-{number:016x}");
-    let unfit = |what: String| Err(StoreError::Unfit { location: bucket.location().to_string(), what });
+    let unfit = |what: String| Err(StoreError::Unfit { location: bucket.location.to_string(), what });
     let content = |writer: usize| Bytes::from(format!("writer {writer} of {number:016x}\n"));
-    let tries = (0..CREATES).map(|writer| Bucket::try_create(bucket.client(), bucket.key(&key), content(writer)));
+    let tries = (0..CREATES).map(|writer| Bucket::try_create(bucket.client.clone(), bucket.key(&key), content(writer)));
     let answers = bucket.run(join_all(tries.collect::<Vec<_>>()));
     let found = bucket.get(&key)?;
     let won = |writer: usize| answers[writer].is_ok() || found.as_ref() == Some(&content(writer));
@@ -87,5 +78,5 @@ pub fn test_store(store: &ObjectStore, number: u64, now: Instant) -> Result<Buck
     if !listed {
         return unfit(format!("its list does not show {key}, which Annals has just written"));
     }
-    Ok(BucketTest { creates: CREATES, clocks_apart: their_time.since(now).max(now.since(their_time)) })
+    Ok(BucketTest { clocks_apart: their_time.since(now).max(now.since(their_time)) })
 }

@@ -17,7 +17,7 @@ impl Journal {
         let copies = bucket.list(&place, Some(&names::copy(&self.directory, last)))?;
         let Some(object) = copies.last() else { return Ok(None) };
         let Some(number) = names::line_number(&self.directory, "copy", &object.path) else { return Ok(None) };
-        let Some(content) = bucket.get_listed(&[object])?.and_then(|mut all| all.pop()) else { return Ok(None) };
+        let Some(content) = bucket.get_listed(object)? else { return Ok(None) };
         let lines: Vec<&[u8]> = content.split_inclusive(|byte| *byte == b'\n').collect();
         let [first, .., newest] = lines[..] else { return Ok(None) };
         let follows = names::number_in_line(first) == Some(last + 1)
@@ -36,7 +36,7 @@ impl Journal {
             let bytes = whole.len() as u64;
             let path = self.file_path(day);
             bucket.put(&path, whole)?;
-            self.files.insert(day, Listed { path, bytes, modified: bucket.newest_time(), tag: None, irregular: None });
+            self.files.insert(day, Listed::new(path, bytes, bucket.newest_time()));
             let (copied, before) = (self.copied(), self.parts.len());
             self.parts.retain(|part| part.day != day);
             // A copy that this writer does not know comes from another writer.

@@ -16,7 +16,7 @@ use super::super::{Blob, Listed, StoreError, Tail};
 use super::bucket::{Bucket, Created};
 use super::kept_objects::KEPT_OBJECT_BYTES_MAX;
 use super::names::{self, Extension, LedgerFile};
-use super::object_end::{irregular, last_number, missing};
+use super::object_end::{last_number, missing};
 
 /// A reader that has more parts looks for a newer copy.
 const PARTS_MAX: usize = 400;
@@ -95,11 +95,11 @@ impl Journal {
         self.files.get(&day).map_or(0, |file| file.bytes) + behind
     }
 
-    fn part_path(&self, part: &Part) -> String {
+    /// The object of an append.
+    pub(super) fn object_path(&self, day: Instant, number: u64) -> String {
         match self.extension {
-            Extension::Lines if part.is_copy() => names::copy(&self.directory, part.number),
-            Extension::Lines => names::line(&self.directory, part.number),
-            Extension::Heads => names::head(&self.directory, part.day, part.number),
+            Extension::Lines => names::line(&self.directory, number),
+            Extension::Heads => names::head(&self.directory, day, number),
         }
     }
 
@@ -119,10 +119,7 @@ impl Journal {
             let newest = days.entry(part.day).or_insert(part.modified);
             *newest = part.modified.max(*newest);
         }
-        let listed = |(day, modified)| {
-            let (path, bytes) = (self.file_path(day), self.length(day));
-            Listed { path, bytes, modified, tag: None, irregular: None }
-        };
+        let listed = |(day, modified)| Listed::new(self.file_path(day), self.length(day), modified);
         days.into_iter().map(listed).collect()
     }
 
@@ -181,10 +178,11 @@ impl Journal {
             }
         }
         let all: Vec<&Listed> = objects.iter().map(|(_, object)| object).collect();
-        let Some(contents) = bucket.get_listed(&all)? else { return Err(missing(&all[0].path, "the list")) };
+        let Some(contents) = bucket.get_all_listed(&all)? else { return Err(missing(&all[0].path, "the list")) };
         let (mut newest, mut parts) = (self.newest(), Vec::new());
         for ((number, Listed { path, modified, .. }), content) in objects.into_iter().zip(contents) {
-            let day = day_of(&content, newest).ok_or_else(|| irregular(&path, "its content names no day"))?;
+            let day =
+                day_of(&content, newest).ok_or_else(|| StoreError::irregular(&path, "its content names no day"))?;
             let bytes = content.len() as u64;
             parts.push(Part { number, day, appends: 1, bytes, modified, content: Some(content) });
             newest = Some(day);
@@ -232,7 +230,10 @@ impl Journal {
             }
             self.forget();
         }
-        Err(irregular(&self.file_path(day), "another process replaces it faster than this process reads it"))
+        Err(StoreError::irregular(
+            &self.file_path(day),
+            "another process replaces it faster than this process reads it",
+        ))
     }
 
     /// `None` if an object of the cached state no longer exists.
@@ -240,7 +241,7 @@ impl Journal {
         if !self.parts.iter().any(|part| part.day == day) {
             let file = self.files.get(&day).filter(|_| bucket.keeps_objects());
             return match file.filter(|file| file.bytes <= KEPT_OBJECT_BYTES_MAX) {
-                Some(file) => Ok(bucket.get_listed(&[file])?.and_then(|mut all| all.pop()).map(Blob::Bytes)),
+                Some(file) => Ok(bucket.get_listed(file)?.map(Blob::Bytes)),
                 None => bucket.read(&self.file_path(day)),
             };
         }
@@ -260,7 +261,7 @@ impl Journal {
             }
         }
         let wanted: Vec<usize> = (0..self.parts.len()).filter(|at| is_wanted(&self.parts[*at])).collect();
-        let paths: Vec<String> = wanted.iter().map(|at| self.part_path(&self.parts[*at])).collect();
+        let paths: Vec<String> = wanted.iter().map(|at| self.object_path(day, self.parts[*at].number)).collect();
         let Some(contents) = bucket.get_all(&paths)? else { return Err(missing(&paths[0], "the list")) };
         for (at, content) in wanted.into_iter().zip(contents) {
             self.parts[at].content = Some(content);
@@ -286,13 +287,13 @@ impl Journal {
             is_fresh = true;
         }
         if self.extension == Extension::Lines && day_of(bytes, self.newest()) != Some(day) {
-            return Err(irregular(&self.file_path(day), "refuses a line of another day"));
+            return Err(StoreError::irregular(&self.file_path(day), "refuses a line of another day"));
         }
         let is_counted = |of: Instant| self.extension == Extension::Lines || of == day;
         let number = 1 + self.end.filter(|(of, _)| is_counted(*of)).map_or(0, |(_, number)| number);
         let (content, bytes) = (Bytes::copy_from_slice(bytes), bytes.len() as u64);
         let mut part = Part { number, day, appends: 1, bytes, modified: Instant::EARLIEST, content: None };
-        let created = bucket.create(&self.part_path(&part), &content).inspect_err(|_| self.is_known = false)?;
+        let created = bucket.create(&self.object_path(day, number), &content).inspect_err(|_| self.is_known = false)?;
         if created == Created::Taken {
             self.refresh(bucket, None)?;
             self.check_order(day)?;
@@ -318,7 +319,7 @@ impl Journal {
         let last = self.parts.last().filter(|part| part.day == day && part.bytes == bytes.len() as u64);
         let is_done = match last.filter(|part| length == tail.keep + part.bytes) {
             Some(Part { content: Some(content), .. }) => content == bytes,
-            Some(part) => bucket.get(&self.part_path(part))?.is_some_and(|content| content == bytes),
+            Some(part) => bucket.get(&self.object_path(day, part.number))?.is_some_and(|content| content == bytes),
             None => false,
         };
         if is_done { Ok(true) } else { Err(self.conflict(day, tail)) }
@@ -332,8 +333,7 @@ impl Journal {
     }
 
     fn conflict(&self, day: Instant, tail: Tail) -> StoreError {
-        let (path, found) = (self.file_path(day), self.length(day));
-        StoreError::Conflict { path, expected: tail.keep + tail.torn, found }
+        StoreError::conflict(&self.file_path(day), tail, self.length(day))
     }
 
     pub(super) fn content(&mut self, bucket: &Bucket, day: Instant) -> Result<Option<Bytes>, StoreError> {

@@ -21,7 +21,6 @@ mod signed;
 #[cfg(test)]
 mod tests;
 mod upload;
-mod versions;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -46,6 +45,8 @@ use bucket::{Bucket, Created};
 use journal::Journal;
 use kept_objects::{KEPT_OBJECT_BYTES_MAX, KeptObjects};
 use names::{Extension, LedgerFile, is_hidden};
+use profile::Settings;
+use signed::List;
 use upload::Upload;
 
 /// Number of teams whose ledgers are listed in parallel.
@@ -74,27 +75,19 @@ struct Inner {
 
 impl fmt::Debug for ObjectStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ObjectStore({})", self.inner.bucket.location())
+        write!(f, "ObjectStore({})", self.inner.bucket.location)
     }
 }
 
 impl ObjectStore {
     /// The archive at `location`, with credentials from the environment. Sends no request.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`] when the environment's settings are invalid.
     pub fn open(location: &BucketLocation) -> Result<Self, StoreError> {
-        let settings = access::environment(location.scheme());
-        Self::open_with(location, &settings.map_err(|e| StoreError::io(Verb::Open, &location.to_string(), e))?)
+        Self::open_with(location, &Self::environment(location)?)
     }
 
     /// Like [`ObjectStore::open`], for a ledger apart from its data, which the bucket may lock.
-    ///
-    /// # Errors
-    /// As [`ObjectStore::open`].
     pub fn open_ledger(location: &BucketLocation) -> Result<Self, StoreError> {
-        let settings = access::environment(location.scheme());
-        let mut settings = settings.map_err(|e| StoreError::io(Verb::Open, &location.to_string(), e))?;
+        let mut settings = Self::environment(location)?;
         if !settings.iter().any(|(name, _)| name.eq_ignore_ascii_case(CHECKSUM.0)) {
             settings.push((CHECKSUM.0.to_owned(), CHECKSUM.1.to_owned()));
         }
@@ -102,17 +95,18 @@ impl ObjectStore {
     }
 
     /// Like [`ObjectStore::open`], with `settings` instead of the environment.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`] when the settings are invalid.
     pub fn open_with(location: &BucketLocation, settings: &[(String, String)]) -> Result<Self, StoreError> {
         Ok(Self::over(Bucket::open(location, settings, access::patient())?))
+    }
+
+    fn environment(location: &BucketLocation) -> Result<Settings, StoreError> {
+        access::environment(location.scheme()).map_err(|e| StoreError::io(Verb::Open, &location.to_string(), e))
     }
 
     /// Keeps listed ledger lines and snapshots in a directory, so that another question does not fetch them again.
     #[must_use]
     pub fn with_object_cache(self, directory: &std::path::Path) -> Self {
-        let kept = KeptObjects::new(directory, self.bucket().location().to_string());
+        let kept = KeptObjects::new(directory, self.bucket().location.to_string());
         self.bucket().keep_objects(Some(kept));
         self
     }
@@ -125,7 +119,11 @@ impl ObjectStore {
         &self.inner.bucket
     }
 
-    fn journal(&self, directory: &str, extension: Extension) -> Arc<Mutex<Journal>> {
+    fn journal(&self, file: LedgerFile<'_>) -> Arc<Mutex<Journal>> {
+        self.journal_of(file.directory, file.extension)
+    }
+
+    fn journal_of(&self, directory: &str, extension: Extension) -> Arc<Mutex<Journal>> {
         let key = (directory.to_owned(), extension);
         let new = || Arc::new(Mutex::new(Journal::new(directory, extension)));
         self.inner.journals.lock().entry(key).or_insert_with(new).clone()
@@ -136,14 +134,14 @@ impl ObjectStore {
         let (objects, below) = self.bucket().list_directory(directory)?;
         let mut listed = Vec::new();
         for extension in Extension::ALL {
-            let journal = self.journal(directory, extension);
+            let journal = self.journal_of(directory, extension);
             let mut journal = journal.lock();
             if journal.may_exist(&objects, &below) {
                 match journal.refresh(self.bucket(), Some((&objects, &below))) {
                     // A list reports irregular objects; reads and appends refuse them.
                     Err(StoreError::Irregular { path, what }) => {
-                        let (modified, irregular) = (self.bucket().newest_time(), Some(what));
-                        listed.push(Listed { path, bytes: 0, modified, tag: None, irregular });
+                        let irregular = Some(what);
+                        listed.push(Listed { irregular, ..Listed::new(path, 0, self.bucket().newest_time()) });
                     }
                     known => known?,
                 }
@@ -164,7 +162,7 @@ impl ObjectStore {
     fn altered_parts_of(&self, directory: &str) -> Result<Vec<Rewritten>, StoreError> {
         let mut found = Vec::new();
         for extension in Extension::ALL {
-            let journal = self.journal(directory, extension);
+            let journal = self.journal_of(directory, extension);
             match journal.lock().altered_parts(self.bucket()) {
                 Err(StoreError::Irregular { path, what }) => found.push(Rewritten { path, what }),
                 altered => found.extend(altered?),
@@ -205,29 +203,23 @@ impl Store for ObjectStore {
     }
 
     fn read(&self, path: &str) -> Result<Blob, StoreError> {
-        let missing = || StoreError::NotFound { path: path.to_owned() };
-        match LedgerFile::parse(path) {
-            None => self.bucket().read(path)?.ok_or_else(missing),
-            Some(file) => {
-                let journal = self.journal(file.directory, file.extension);
-                journal.lock().read(self.bucket(), file.day, None)?.ok_or_else(missing)
-            }
-        }
+        let blob = match LedgerFile::parse(path) {
+            None => self.bucket().read(path)?,
+            Some(file) => self.journal(file).lock().read(self.bucket(), file.day, None)?,
+        };
+        blob.ok_or_else(|| StoreError::not_found(path))
     }
 
     fn read_listed(&self, path: &str, bytes: u64, tag: Option<&str>) -> Result<Blob, StoreError> {
-        let missing = || StoreError::NotFound { path: path.to_owned() };
+        let missing = || StoreError::not_found(path);
         if let Some(file) = LedgerFile::parse(path) {
-            let journal = self.journal(file.directory, file.extension);
-            return journal.lock().read(self.bucket(), file.day, Some(bytes))?.ok_or_else(missing);
+            return self.journal(file).lock().read(self.bucket(), file.day, Some(bytes))?.ok_or_else(missing);
         }
         if bytes > KEPT_OBJECT_BYTES_MAX || !self.bucket().keeps_objects() {
             return self.read(path);
         }
-        let (path, tag) = (path.to_owned(), tag.map(str::to_owned));
-        let object = Listed { path, bytes, modified: Instant::EARLIEST, tag, irregular: None };
-        let content = self.bucket().get_listed(&[&object])?.and_then(|mut all| all.pop());
-        content.map(Blob::Bytes).ok_or_else(missing)
+        let object = Listed { tag: tag.map(str::to_owned), ..Listed::new(path.to_owned(), bytes, Instant::EARLIEST) };
+        self.bucket().get_listed(&object)?.map(Blob::Bytes).ok_or_else(missing)
     }
 
     fn forget(&self) {
@@ -244,8 +236,7 @@ impl Store for ObjectStore {
 
     fn remove_all(&self, paths: &[&str]) -> Result<(), StoreError> {
         if let Some(path) = paths.iter().find(|path| LedgerFile::parse(path).is_some() || is_hidden(path)) {
-            let what = "a ledger line in a bucket is never removed".to_owned();
-            return Err(StoreError::Irregular { path: (*path).to_owned(), what });
+            return Err(StoreError::irregular(path, "a ledger line in a bucket is never removed"));
         }
         self.bucket().delete_all(paths)
     }
@@ -254,9 +245,9 @@ impl Store for ObjectStore {
         self.remove_all(paths)?;
         let bucket = self.bucket();
         let unerased = |path: &str, why: String| Unerased { path: path.to_owned(), why };
-        let Some(signed) = bucket.signed() else {
+        let Some(signed) = bucket.signed.clone() else {
             let why = "the store does not say whether it keeps deleted objects for a while".to_owned();
-            return Ok(paths.first().map(|_| unerased(&bucket.location().to_string(), why)).into_iter().collect());
+            return Ok(paths.first().map(|_| unerased(&bucket.location.to_string(), why)).into_iter().collect());
         };
         let erase = |path: &&str| {
             let (signed, key) = (signed.clone(), bucket.key(path));
@@ -268,11 +259,9 @@ impl Store for ObjectStore {
 
     fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
         let Some(file) = LedgerFile::parse(path) else {
-            let what = "a bucket supports appends to ledgers only".to_owned();
-            return Err(StoreError::Irregular { path: path.to_owned(), what });
+            return Err(StoreError::irregular(path, "a bucket supports appends to ledgers only"));
         };
-        let journal = self.journal(file.directory, file.extension);
-        journal.lock().append(self.bucket(), file.day, tail, bytes)
+        self.journal(file).lock().append(self.bucket(), file.day, tail, bytes)
     }
 
     fn create_new(&self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
@@ -280,7 +269,7 @@ impl Store for ObjectStore {
             Created::Ours => Ok(()),
             Created::Taken => {
                 let found = self.bucket().get(path)?.map_or(0, |found| found.len() as u64);
-                Err(StoreError::Conflict { path: path.to_owned(), expected: 0, found })
+                Err(StoreError::conflict(path, Tail::default(), found))
             }
         }
     }
@@ -296,11 +285,11 @@ impl Store for ObjectStore {
 
     fn unfinished_uploads(&self) -> Result<Vec<UnfinishedUpload>, StoreError> {
         let bucket = self.bucket();
-        let Some(signed) = bucket.signed() else { return Ok(Vec::new()) };
+        let Some(signed) = bucket.signed.clone() else { return Ok(Vec::new()) };
         let prefix = bucket.key("").to_string();
-        let found = bucket.run(async move { signed.uploads(&prefix).await });
+        let found = bucket.run(async move { signed.pages(List::Uploads, &prefix).await });
         let found = found.map_err(|why| bucket.refused(Verb::List, "unfinished uploads", &why))?;
-        let ours = found.into_iter().filter_map(|started| {
+        let ours = found.uploads.into_iter().filter_map(|started| {
             let path = bucket.path(&Path::from(started.key))?;
             let is_ours = UPLOADED.iter().any(|of| path.starts_with(of));
             let since = started.initiated.parse().ok().filter(|_| is_ours)?;
@@ -311,7 +300,7 @@ impl Store for ObjectStore {
 
     fn abort_upload(&self, upload: &UnfinishedUpload) -> Result<(), StoreError> {
         let bucket = self.bucket();
-        let Some(signed) = bucket.signed() else { return Ok(()) };
+        let Some(signed) = bucket.signed.clone() else { return Ok(()) };
         let (key, id) = (bucket.key(&upload.path), upload.id.clone());
         let aborted = bucket.run(async move { signed.delete(&key, "uploadId", &id).await });
         aborted.map_err(|why| bucket.refused(Verb::Remove, &upload.path, &why))
@@ -324,7 +313,7 @@ impl Store for ObjectStore {
 
     fn rewritten(&self) -> Result<Vec<Rewritten>, StoreError> {
         let bucket = self.bucket();
-        let Some(signed) = bucket.signed() else { return Ok(Vec::new()) };
+        let Some(signed) = bucket.signed.clone() else { return Ok(Vec::new()) };
         let prefix = format!("{}/", bucket.key(LEDGER));
         let found = bucket.run(async move { signed.rewritten(&prefix).await });
         let found = found.map_err(|why| bucket.refused(Verb::List, LEDGER, &format!("versions: {why}")))?;

@@ -17,24 +17,21 @@ pub(super) fn last_number(bucket: &Bucket, extension: Extension, file: &Listed) 
     }
     for most in [END_BYTES, size] {
         let end = match bucket.keeps_objects() && size <= KEPT_OBJECT_BYTES_MAX {
-            true => bucket.get_listed(&[file])?.and_then(|mut all| all.pop()),
+            true => bucket.get_listed(file)?,
             false => bucket.get_end(path, size, most)?,
         };
         let end = end.ok_or_else(|| missing(path, "the list"))?;
         let Some(lines) = end.strip_suffix(b"\n") else {
-            return Err(irregular(path, "does not end with a whole line"));
+            return Err(StoreError::irregular(path, "does not end with a whole line"));
         };
         let begin = memchr::memrchr(b'\n', lines).map(|at| at + 1);
         let Some(begin) = begin.or((end.len() as u64 == size).then_some(0)) else { continue };
-        return names::number_in_line(&lines[begin..]).ok_or_else(|| irregular(path, "its last line has no number"));
+        return names::number_in_line(&lines[begin..])
+            .ok_or_else(|| StoreError::irregular(path, "its last line has no number"));
     }
-    Err(irregular(path, "holds no whole line"))
-}
-
-pub(super) fn irregular(path: &str, what: &str) -> StoreError {
-    StoreError::Irregular { path: path.to_owned(), what: what.to_owned() }
+    Err(StoreError::irregular(path, "holds no whole line"))
 }
 
 pub(super) fn missing(path: &str, seen: &str) -> StoreError {
-    irregular(path, &format!("is missing, but {seen} exists"))
+    StoreError::irregular(path, format!("is missing, but {seen} exists"))
 }

@@ -27,14 +27,10 @@ impl Journal {
                 Extension::Lines => lines.first().and_then(|line| names::number_in_line(line)).unwrap_or(last + 1),
                 Extension::Heads => 1,
             };
-            let path = |number| match self.extension {
-                Extension::Lines => names::line(&self.directory, number),
-                Extension::Heads => names::head(&self.directory, day, number),
-            };
             last = first + lines.len() as u64 - 1;
             // Lines after the list may have no object in it.
             let wanted = (first..).zip(lines).take_while(|(number, _)| (day, *number) <= end);
-            let wanted = wanted.map(|(number, line)| (path(number), line));
+            let wanted = wanted.map(|(number, line)| (self.object_path(day, number), line));
             let (same, other): (Vec<_>, Vec<_>) =
                 wanted.partition(|(path, line)| listed.get(path) == Some(&(line.len() as u64)));
             let what = |path: &String| match listed.contains_key(path) {

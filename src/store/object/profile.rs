@@ -79,7 +79,6 @@ fn read(path: Option<PathBuf>) -> io::Result<String> {
     }
 }
 
-/// The keys and values of one section.
 fn values(text: &str, section: &str) -> Vec<(String, String)> {
     let mut is_inside = false;
     let mut found = Vec::new();

@@ -1,5 +1,9 @@
 //! Requests to S3 that the client library does not know: it signs them, and this module sends them.
+//!
+//! Some find older versions of ledger objects. A ledger line and a signature are created once and never removed. So a second version or
+//! a deletion marker is tampering, even if the last version looks right. An erasure deletes every version of what it removes.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,12 +49,6 @@ impl SignedRequests {
         }
     }
 
-    /// The multipart uploads of objects under `prefix` that a killed process left unfinished. No list of objects shows their parts,
-    /// and they cost money.
-    pub(super) async fn uploads(&self, prefix: &str) -> Result<Vec<Started>, String> {
-        Ok(self.pages(List::Uploads, prefix).await?.uploads)
-    }
-
     /// All pages of a list of objects under `prefix`, as one. A store that does not know such a list has none.
     pub(super) async fn pages(&self, list: List, prefix: &str) -> Result<Page, String> {
         let (name, marker) = match list {
@@ -76,11 +74,32 @@ impl SignedRequests {
         }
         Ok(all)
     }
+
+    /// The objects under `prefix` that were overwritten or deleted, each with a description of the change.
+    pub(super) async fn rewritten(&self, prefix: &str) -> Result<Vec<(String, String)>, String> {
+        let mut all: BTreeMap<String, KeptVersions> = BTreeMap::new();
+        let found = self.pages(List::Versions, prefix).await?;
+        found.versions.into_iter().for_each(|of| all.entry(of.key).or_default().versions.push(of.last_modified));
+        found.deletions.into_iter().for_each(|of| all.entry(of.key).or_default().deletions.push(of.last_modified));
+        Ok(all.into_iter().filter_map(|(key, kept)| Some((key, kept.fault()?))).collect())
+    }
+
+    /// Deletes every version of an object, and every deletion marker.
+    pub(super) async fn erase(&self, key: &Path) -> Result<(), String> {
+        let found = self.pages(List::Versions, key.as_ref()).await?;
+        let versions = found.versions.into_iter().chain(found.deletions);
+        for version in versions.filter(|version| version.key == key.as_ref()) {
+            let id = version.version_id.unwrap_or_default();
+            self.delete(key, "versionId", &id).await.map_err(|why| format!("a version remains: {why}"))?;
+        }
+        Ok(())
+    }
 }
 
 /// The lists of S3 that the client library does not know.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum List {
+    /// The multipart uploads that a killed process left unfinished. No list of objects shows their parts, and they cost money.
     Uploads,
     Versions,
 }
@@ -117,4 +136,27 @@ pub(super) struct Version {
     pub(super) key: String,
     pub(super) version_id: Option<String>,
     pub(super) last_modified: String,
+}
+
+#[derive(Debug, Default)]
+struct KeptVersions {
+    versions: Vec<String>,
+    deletions: Vec<String>,
+}
+
+impl KeptVersions {
+    /// The forbidden change of a write-once object, if there was one.
+    fn fault(&self) -> Option<String> {
+        match (self.versions.as_slice(), self.deletions.iter().max()) {
+            (_, Some(at)) => Some(format!("was deleted at {at}: a ledger object is never deleted")),
+            ([_, _, ..], None) => {
+                let (first, last) = (self.versions.iter().min()?, self.versions.iter().max()?);
+                Some(format!(
+                    "has {} versions, from {first} to {last}: a ledger object is written once, and its first version is the truth",
+                    self.versions.len()
+                ))
+            }
+            _ => None,
+        }
+    }
 }

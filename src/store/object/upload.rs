@@ -50,7 +50,7 @@ impl FileWriter for Upload {
         let size = file.metadata().map_err(fail)?.len();
         let bucket = store.bucket();
         if size > PART_BYTES {
-            let sent = bucket.run(in_parts(bucket.client(), bucket.key(path), Arc::new(file), size));
+            let sent = bucket.run(in_parts(bucket.client.clone(), bucket.key(path), Arc::new(file), size));
             sent.map_err(|e| bucket.fail(Verb::Write, path, &e))?;
         } else {
             let content = read_at(&file, 0, size).map_err(fail)?;
@@ -59,7 +59,7 @@ impl FileWriter for Upload {
             (if is_once { store.create_new(path, &content) } else { bucket.put(path, content.into()) })?;
         }
         if let Some(day) = LedgerFile::parse(path) {
-            store.journal(day.directory, day.extension).lock().forget();
+            store.journal(day).lock().forget();
         }
         Ok(())
     }

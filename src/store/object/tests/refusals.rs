@@ -14,7 +14,7 @@ fn a_correct_store_passes_the_test() {
         let store = open(&server);
         for number in 0..3 {
             let test = test_store(&store, number, wall_clock()).unwrap();
-            assert!(test.creates == 24 && !test.are_clocks_apart());
+            assert!(test.to_string().starts_with("of 24 concurrent") && !test.are_clocks_apart());
         }
         assert!(server.keys().is_empty(), "the test leaves nothing");
         // Lost answers do not fail the test.

@@ -6,7 +6,7 @@ use super::*;
 
 /// A store with an upload that nobody ends: its process was killed.
 fn left_unfinished(store: &ObjectStore, path: &str) {
-    let (client, key) = (store.bucket().client(), store.bucket().key(path));
+    let (client, key) = (store.bucket().client.clone(), store.bucket().key(path));
     store.bucket().run(async move { drop(client.put_multipart(&key).await.unwrap()) });
 }
 

@@ -10,7 +10,6 @@ use super::{FaultCode, VerifyReport};
 /// After this silence, either nobody reads the team, or the end of its ledger was cut off.
 const STALE_AFTER: Duration = Duration::from_secs(3 * 86_400);
 
-/// Options of a verification.
 #[derive(Debug, Clone)]
 pub struct VerifyOptions {
     /// Heads kept elsewhere: the archive must still hold each of them.
@@ -40,24 +39,18 @@ pub enum KnownHead {
     Note(Head),
 }
 
-/// The options, and the archive that the manifest names.
-pub struct Expectations<'a> {
-    pub archive_id: Option<String>,
-    pub options: &'a VerifyOptions,
-}
-
-impl Expectations<'_> {
+impl VerifyOptions {
     /// Whether a head can name this line.
-    pub fn wants(&self, team: &TeamKey, seq: LedgerSeq, hash: &Digest) -> bool {
-        self.options.heads.iter().any(|given| match given {
+    pub(super) fn wants(&self, team: &TeamKey, seq: LedgerSeq, hash: &Digest) -> bool {
+        self.heads.iter().any(|given| match given {
             KnownHead::Hash(given) => given == hash,
             KnownHead::Note(head) => head.seq == seq && head.team == *team,
         })
     }
 
     /// Reports every team whose last commit is long ago.
-    pub fn notice_stale_heads(&self, report: &mut VerifyReport) {
-        let Some(now) = self.options.now else { return };
+    pub(super) fn notice_stale_heads(&self, report: &mut VerifyReport) {
+        let Some(now) = self.now else { return };
         let last = report.teams.iter().filter_map(|team| Some((team.ledger.clone(), team.last_at?)));
         let stale: Vec<(String, Instant)> = last.filter(|(_, last)| now > last.plus(STALE_AFTER)).collect();
         for (ledger, last) in stale {

@@ -9,7 +9,7 @@ use crate::model::{Instant, Stream};
 use crate::planted::{self, Bug};
 
 use crate::pipeline::commit::change::StreamChange;
-use crate::pipeline::commit::committer::{CommitStageResult, Committer};
+use crate::pipeline::commit::committer::Committer;
 use crate::pipeline::commit::counts::CommitCounts;
 use crate::pipeline::commit::inbox::channel;
 use crate::pipeline::commit::seal::seal;
@@ -117,7 +117,7 @@ async fn vacuum(edges: &TeamEdges) -> Result<(), ArchiveError> {
 }
 
 /// Keeps the read points for later rounds of this process.
-fn remember(edges: &TeamEdges, ended: &CommitStageResult) {
+fn remember(edges: &TeamEdges, ended: &Committer) {
     ended.read_points.iter().for_each(|(stream, point)| edges.memory.note_point(*stream, *point));
     for stream in Stream::ALL.into_iter().filter(|stream| edges.settings.reads(*stream)) {
         let newest = |points: &[ReadPoint]| points.iter().copied().max_by_key(|point| point.read_to);
@@ -207,7 +207,7 @@ async fn note_uncommitted_points(ctx: &TeamContext) -> Result<(), ArchiveError> 
         let uncommitted = ctx.memory.last_point(stream).filter(|point| held.is_some_and(|held| held < point.read_to));
         if let Some(point) = uncommitted {
             let change = StreamChange { read_points: vec![point], ..StreamChange::default() };
-            ctx.add(|batch| batch.defer_change(stream, change)).await?;
+            ctx.add(|batch| batch.change_stream(stream, change, false)).await?;
         }
     }
     Ok(())

@@ -186,8 +186,8 @@ fn named_by(event: &ComputerEvent, known: &BTreeSet<DeviceId>, listed: &BTreeSet
 /// The readings of connections, from the archive and from this batch.
 fn read_history(ctx: &CommitContext<'_>, batch: &Batch) -> ReadHistory {
     let mut history = ReadHistory::of(ctx.writer.state(), ctx.uncommitted, ctx.settings);
-    let changes = [&batch.streams, &batch.deferred_changes].into_iter().filter_map(|map| map.get(&Stream::Connections));
-    changes.for_each(|change| history.note_points(&change.read_points));
+    let change = batch.streams.get(&Stream::Connections);
+    change.into_iter().for_each(|change| history.note_points(&change.read_points));
     history
 }
 

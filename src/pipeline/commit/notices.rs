@@ -20,11 +20,11 @@ const EVENT_TYPES_MAX: usize = 1_000;
 const EVENT_TYPE_CHARS_MAX: usize = 120;
 
 /// Facts about a stream that its new rows show.
-#[derive(Default, Clone)]
-pub struct StreamFacts {
+#[derive(Default)]
+struct StreamFacts {
     /// The longest delay of an event, in seconds.
-    pub lag: u64,
-    pub types: BTreeSet<String>,
+    lag: u64,
+    types: BTreeSet<String>,
 }
 
 /// Counts of new rows by kind, and the facts that they show.
@@ -63,8 +63,18 @@ impl Notices {
         Some(Finding { from: Some(first), to: Some(last), count: added.counts().first_seen, ..finding })
     }
 
-    pub fn learned(&self, stream: Stream) -> StreamFacts {
-        self.learned.get(&stream).cloned().unwrap_or_default()
+    /// Writes the facts of new rows into the stream's record. Returns a finding for each new event type.
+    pub fn learn(&mut self, stream: Stream, record: &mut StreamRecord, seen_at: Instant) -> Vec<Finding> {
+        let StreamFacts { lag, types } = self.learned.remove(&stream).unwrap_or_default();
+        record.learned_lag_seconds = record.learned_lag_seconds.max(lag);
+        let mut findings = Vec::new();
+        for name in types {
+            if record.event_types.len() < EVENT_TYPES_MAX && record.event_types.insert(name.clone()) {
+                let reason = "a new event type";
+                findings.push(Finding::new(Some(stream), FindingKind::NewEventType, &name, reason, seen_at));
+            }
+        }
+        findings
     }
 
     /// The findings of all counts.
@@ -83,25 +93,6 @@ impl Notices {
         };
         counts.map(finding).collect()
     }
-}
-
-/// Writes the facts of new rows into the stream's record. Returns a finding for each new event type.
-pub fn learn(
-    record: &mut StreamRecord,
-    lag: u64,
-    types: BTreeSet<String>,
-    stream: Stream,
-    seen_at: Instant,
-) -> Vec<Finding> {
-    record.learned_lag_seconds = record.learned_lag_seconds.max(lag);
-    let mut findings = Vec::new();
-    for name in types {
-        if record.event_types.len() < EVENT_TYPES_MAX && record.event_types.insert(name.clone()) {
-            let reason = "a new event type";
-            findings.push(Finding::new(Some(stream), FindingKind::NewEventType, &name, reason, seen_at));
-        }
-    }
-    findings
 }
 
 /// Ids with changed content.

@@ -155,9 +155,7 @@ impl<'a> FileRetry<'a> {
             let finding = Finding::new(Some(stream), FindingKind::Released, reason, why, flush.ctx.seen_at);
             flush.draft.findings.push(Finding { count, ..finding });
         }
-        flush.computers(&Batch::default())?;
-        flush.count_rows_by_kind();
-        flush.streams(&Batch::default());
+        flush.finish(&Batch::default())?;
         flush.draft.releases.push(release);
         Ok(Some(flush.draft))
     }

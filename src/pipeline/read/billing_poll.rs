@@ -52,7 +52,7 @@ pub async fn poll_billing(ctx: &TeamContext) -> Result<(), RoundError> {
         batch.findings.extend(poll.findings(overlap));
         batch.findings.extend(hidden);
         if change != StreamChange::default() {
-            batch.change_stream(Stream::Billing, change);
+            batch.change_stream(Stream::Billing, change, true);
             poll.add_events(batch);
         }
         batch.changes.extend(poll.windows_from(begins));

@@ -139,7 +139,7 @@ impl Round<'_> {
         let plan_span_seconds = span.map(|span| span.as_secs());
         let change = StreamChange { begins: Some(begins), read_points, plan_span_seconds, ..StreamChange::default() };
         let add = |batch: &mut Batch| {
-            batch.change_stream(self.stream, change);
+            batch.change_stream(self.stream, change, true);
             batch.findings.push(finding);
         };
         self.ctx.add(add).await?;

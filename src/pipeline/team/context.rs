@@ -112,10 +112,6 @@ impl TeamContext {
         let held = self.with_state(|state| state.streams.get(&stream).and_then(|record| read_to(record, None)));
         let mut points = change.read_points.iter().map(|point| point.read_to);
         let is_due = points.any(|to| held.is_none_or(|held| to.since(held) >= POINT_AGE_MAX));
-        self.add(|batch| match is_due {
-            true => batch.change_stream(stream, change),
-            false => batch.defer_change(stream, change),
-        })
-        .await
+        self.add(|batch| batch.change_stream(stream, change, is_due)).await
     }
 }

@@ -3,9 +3,9 @@
 use crate::archive::{Archive, ArchiveError, Committed, DueMonth, ExpiredRecord, TeamState, TeamWriter, active_holds};
 use crate::model::{Instant, Retention};
 
-use super::sessions::catch_up::Chunk;
-use super::sessions::update::are_stale;
-use super::team::edges::TeamEdges;
+use crate::pipeline::sessions::Chunk;
+use crate::pipeline::sessions::are_stale;
+use crate::pipeline::team::TeamEdges;
 
 /// The result of an expiry.
 #[derive(Debug, Default)]

@@ -7,9 +7,7 @@ use serde::Serialize;
 
 use crate::archive::{ExpiredRecord, FindingKind, StreamRecord, TeamState, WindowState};
 use crate::model::{Dataset, Instant, InventoryPart, Stream, saturating_sum};
-use crate::pipeline::plan::coverage::{read_to, settled_edge};
-use crate::pipeline::plan::urgency::{LastReading, Urgency};
-use crate::pipeline::plan::window_index::each_window;
+use crate::pipeline::plan::{LastReading, Urgency, each_window, read_to, settled_edge};
 
 /// The status of one stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -8,23 +8,15 @@ use crate::archive::{ArchiveError, Finding, FindingKind, ReadPoint, TeamState, T
 use crate::model::{Instant, Stream};
 use crate::planted::{self, Bug};
 
-use crate::pipeline::commit::change::StreamChange;
-use crate::pipeline::commit::committer::Committer;
-use crate::pipeline::commit::counts::CommitCounts;
-use crate::pipeline::commit::inbox::channel;
-use crate::pipeline::commit::seal::seal;
+use crate::pipeline::commit::{CommitCounts, Committer, StreamChange, channel, seal};
 use crate::pipeline::error::RoundError;
 use crate::pipeline::expiry::expire_on_schedule;
 use crate::pipeline::loss::{PLAN_SPAN, ReadHistory};
-use crate::pipeline::plan::coverage::read_to;
-use crate::pipeline::read::billing_poll::poll_billing;
-use crate::pipeline::read::stream::read_stream;
-use crate::pipeline::scan::computers::{ConnectionsRead, note_computers};
-use crate::pipeline::scan::inventory::scan_inventory;
-use crate::pipeline::scan::record::ScanRound;
+use crate::pipeline::plan::read_to;
+use crate::pipeline::read::{poll_billing, read_stream};
+use crate::pipeline::scan::{ConnectionsRead, ScanRound, note_computers, scan_inventory};
 use crate::pipeline::settings::BACKFILL_DAYS_DEFAULT;
-use crate::pipeline::team::context::{Deferred, TeamContext};
-use crate::pipeline::team::edges::TeamEdges;
+use crate::pipeline::team::{Deferred, TeamContext, TeamEdges};
 
 /// If the first date differs from the machine's clock by more than this, further requests check it.
 const CLOCKS_APART_MAX: Duration = Duration::from_secs(86_400);

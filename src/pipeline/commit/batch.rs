@@ -6,7 +6,7 @@ use crate::archive::{DeviceDelta, Finding, FindingKind, ReadPoint, TeamState, Wi
 use crate::collect::CountedEvent;
 use crate::model::ranges::{missing, union};
 use crate::model::{DeviceId, Instant, Range, Stream};
-use crate::pipeline::commit::change::{StreamChange, WindowChange};
+use crate::pipeline::commit::{StreamChange, WindowChange};
 use crate::pipeline::settings::{COMMIT_EVENTS_MIN, HELD_EVENTS_MAX};
 
 /// A window of a stream.

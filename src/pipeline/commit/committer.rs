@@ -11,15 +11,12 @@ use tokio::sync::mpsc::Receiver;
 
 use crate::archive::{ArchiveError, Committed, ReadPoint, TeamWriter};
 use crate::model::Stream;
-use crate::pipeline::commit::batch::Batch;
-use crate::pipeline::commit::counts::CommitCounts;
 use crate::pipeline::commit::flush::flush;
 use crate::pipeline::commit::inbox::Message;
-use crate::pipeline::sessions::catch_up::Chunk;
-use crate::pipeline::sessions::update::are_stale;
+use crate::pipeline::commit::{Batch, CommitCounts};
+use crate::pipeline::sessions::{Chunk, are_stale};
 use crate::pipeline::settings::{COMMIT_DELAY_SECONDS_MAX, COMMIT_EVENTS_MAX};
-use crate::pipeline::team::edges::TeamEdges;
-use crate::pipeline::team::event_budget::{Permit, split_off};
+use crate::pipeline::team::{Permit, TeamEdges, split_off};
 
 /// The running stage.
 pub struct Committer {

@@ -9,7 +9,7 @@ use crate::model::{Detail, DeviceId, EventRow, Instant, Range, Stream};
 use crate::normalize::{computer_name, devices_in, devices_named, is_addition, is_removal};
 use crate::planted::{self, Bug};
 
-use crate::pipeline::commit::batch::Batch;
+use crate::pipeline::commit::Batch;
 use crate::pipeline::commit::join::NewRows;
 use crate::pipeline::loss::{ReadHistory, Removal, UNKNOWN_COMPUTER};
 use crate::pipeline::settings::Settings;

@@ -6,15 +6,14 @@ use crate::archive::{ArchiveError, Draft, Finding, FindingKind, StoredEvent, Win
 use crate::model::{EventRow, Instant, RawPolicy, Stream};
 use crate::planted::{self, Bug};
 
-use crate::pipeline::commit::batch::{Batch, StreamWindow, is_duplicate};
+use crate::pipeline::commit::batch::{StreamWindow, is_duplicate};
 use crate::pipeline::commit::computer_events::{CommitContext, ComputerEvents};
-use crate::pipeline::commit::counts::CommitCounts;
 use crate::pipeline::commit::join::{ArchivedEvents, NewRows};
 use crate::pipeline::commit::notices::Notices;
 use crate::pipeline::commit::seal::{busy_days, seal_final_month};
-use crate::pipeline::sessions::catch_up::Chunk;
-use crate::pipeline::sessions::update::correlate;
-use crate::pipeline::team::edges::TeamEdges;
+use crate::pipeline::commit::{Batch, CommitCounts};
+use crate::pipeline::sessions::{Chunk, correlate};
+use crate::pipeline::team::TeamEdges;
 use crate::threads::both;
 
 mod window;

@@ -8,10 +8,11 @@ use crate::collect::CountedEvent;
 use crate::correlate::connection_of;
 use crate::model::ranges::missing;
 use crate::model::{EventId, Instant, Range, Stream};
-use crate::pipeline::commit::batch::{StreamWindow, UNSTABLE};
+use crate::pipeline::commit::UNSTABLE;
+use crate::pipeline::commit::batch::StreamWindow;
 use crate::pipeline::commit::computer_events::CommitContext;
 use crate::pipeline::commit::join::{NewRows, no_longer_served};
-use crate::pipeline::sessions::update::NO_CONNECTION_ID;
+use crate::pipeline::sessions::NO_CONNECTION_ID;
 use crate::pipeline::settings::LAG_SECONDS_MAX;
 
 /// The number of event types that a stream remembers. Annals archives events of further types without a finding.

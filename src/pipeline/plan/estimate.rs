@@ -8,10 +8,7 @@ use crate::collect::ANCHORS_MAX;
 use crate::model::{Instant, Range, Stream};
 
 use crate::model::ranges::clip;
-use crate::pipeline::plan::density::Density;
-use crate::pipeline::plan::span_planner::{SpanPlanner, first_stride, rescan_stride};
-use crate::pipeline::plan::stream_plan::StreamPlan;
-use crate::pipeline::plan::window_index::Windows;
+use crate::pipeline::plan::{Density, SpanPlanner, StreamPlan, Windows, first_stride, rescan_stride};
 use crate::pipeline::settings::{Settings, WALK_EVENTS_MAX};
 
 /// The number of simulated spans. The cost of the rest is extrapolated.

@@ -7,7 +7,7 @@ use crate::model::{Instant, Range, Stream};
 use crate::planted::{self, Bug};
 
 use crate::model::ranges::missing;
-use crate::pipeline::plan::window_index::{WindowIndex, Windows};
+use crate::pipeline::plan::{WindowIndex, Windows};
 use crate::pipeline::settings::Settings;
 
 /// The plan of one stream's round.

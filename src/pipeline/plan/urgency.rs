@@ -5,7 +5,8 @@ use std::time::Duration;
 use crate::archive::{ReadPoint, TeamState};
 use crate::model::{Instant, Stream};
 
-use crate::pipeline::plan::coverage::{reached, read_to};
+use crate::pipeline::plan::coverage::reached;
+use crate::pipeline::plan::read_to;
 use crate::pipeline::settings::BACKFILL_DAYS_DEFAULT;
 
 /// A task with less time left runs before all others.

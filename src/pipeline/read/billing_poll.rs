@@ -6,17 +6,14 @@ use crate::archive::{Finding, FindingKind, ReadPoint, SnapshotEntry, StreamRecor
 use crate::collect::CountedEvent;
 use crate::model::{EventIdentity, Instant, Multiset, RawEvent, Stream};
 
-use crate::pipeline::commit::batch::Batch;
-use crate::pipeline::commit::change::{StreamChange, WindowChange};
+use crate::pipeline::commit::{Batch, StreamChange, WindowChange};
 use crate::pipeline::error::RoundError;
 use crate::pipeline::loss::DATE_ERROR_MAX;
-use crate::pipeline::plan::coverage::read_to;
-use crate::pipeline::plan::stream_plan::lag;
-use crate::pipeline::plan::window_index::{WindowIndex, Windows, windows_of};
+use crate::pipeline::plan::{WindowIndex, Windows, lag, read_to, windows_of};
 use crate::pipeline::read::billing_snapshot::{
     Overlap, SNAPSHOT_ENTRIES_MAX, compare, duplicates_at_the_end, next_snapshot,
 };
-use crate::pipeline::team::context::TeamContext;
+use crate::pipeline::team::TeamContext;
 
 /// Polls billing once.
 ///

@@ -4,8 +4,7 @@ use crate::archive::{ArchiveError, Finding, FindingKind, TeamWriter, WindowState
 use crate::collect::{RangeOutcome, Segment};
 use crate::model::ranges::clip;
 use crate::model::{DeviceId, Instant, Range, Stream};
-use crate::pipeline::commit::batch::{Batch, UNSTABLE};
-use crate::pipeline::commit::change::WindowChange;
+use crate::pipeline::commit::{Batch, UNSTABLE, WindowChange};
 use crate::pipeline::read::round::{Purpose, Round};
 use crate::planted::{self, Bug};
 

@@ -9,14 +9,11 @@ use crate::collect::Lists;
 use crate::model::{Dataset, DeviceId, Instant, Stream};
 use crate::planted::{self, Bug};
 
-use crate::pipeline::commit::batch::Batch;
-use crate::pipeline::commit::change::StreamChange;
+use crate::pipeline::commit::{Batch, StreamChange};
 use crate::pipeline::error::RoundError;
-use crate::pipeline::plan::span_planner::{SpanPlanner, first_stride, rescan_stride};
-use crate::pipeline::plan::stream_plan::{lag, plan};
-use crate::pipeline::plan::window_index::{WindowIndex, windows_of};
+use crate::pipeline::plan::{SpanPlanner, WindowIndex, first_stride, lag, plan, rescan_stride, windows_of};
 use crate::pipeline::read::round::{Purpose, Round};
-use crate::pipeline::team::context::TeamContext;
+use crate::pipeline::team::TeamContext;
 
 /// The wait before the service is asked again for a history that it does not seem to have.
 const NOT_FOUND_PAUSE: Duration = Duration::from_secs(3);

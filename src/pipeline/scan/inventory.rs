@@ -11,10 +11,11 @@ use crate::inventory::{Malformed, ShownParts, computers, sso_users, team, users}
 use crate::model::{Dataset, Instant, InventoryPart, InventoryValue, Range, Stream};
 
 use crate::pipeline::error::RoundError;
-use crate::pipeline::scan::record::{ScanRound, Scanned, is_old, unexpected};
+use crate::pipeline::scan::record::{Scanned, unexpected};
 use crate::pipeline::scan::sign_in::ask_users;
+use crate::pipeline::scan::{ScanRound, is_old};
 use crate::pipeline::settings::ScanMode;
-use crate::pipeline::team::context::TeamContext;
+use crate::pipeline::team::TeamContext;
 
 /// A request, and the parts that its answer shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

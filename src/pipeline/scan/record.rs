@@ -8,7 +8,7 @@ use crate::archive::{ArchiveError, Draft, Finding, FindingKind, InventoryRead, T
 use crate::inventory::{ArchivedPart, Malformed, Scope, ShownParts};
 use crate::model::{Instant, InventoryPart};
 use crate::pipeline::error::RoundError;
-use crate::pipeline::team::context::TeamContext;
+use crate::pipeline::team::TeamContext;
 
 /// The age at which a scan is due again: a day, less the jitter of the daily run.
 pub const SCAN_AGE: Duration = Duration::from_secs(23 * 3_600);

@@ -9,8 +9,9 @@ use crate::inventory::{ShownParts, user_info};
 use crate::model::InventoryPart;
 
 use crate::pipeline::error::RoundError;
-use crate::pipeline::scan::record::{SCAN_AGE, ScanRound, Scanned, archived_parts, is_old, unexpected};
-use crate::pipeline::team::context::TeamContext;
+use crate::pipeline::scan::record::{Scanned, archived_parts, unexpected};
+use crate::pipeline::scan::{SCAN_AGE, ScanRound, is_old};
+use crate::pipeline::team::TeamContext;
 
 /// After this number of refusals without an answer, the scan assumes that the token may not see any user's sign-in info.
 pub const REFUSALS_MAX: usize = 3;

@@ -14,7 +14,7 @@ use crate::correlate::SESSION_RULES;
 use crate::model::{Dataset, FileRole, Instant, Range, Stream, saturating_sum};
 
 use super::update::{COMPLETE, DAY, NO_CONNECTION_ID, NewEvents};
-use crate::pipeline::plan::coverage::settled_edge;
+use crate::pipeline::plan::settled_edge;
 
 /// The approximate number of events in a chunk. They and their sessions take half a kilobyte of memory each.
 const CHUNK_EVENTS_MIN: u64 = 50_000;

@@ -10,12 +10,9 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::api::EventSource;
 use crate::archive::ArchiveError;
 use crate::model::{Range, Stream};
-use crate::pipeline::commit::batch::Batch;
-use crate::pipeline::commit::change::StreamChange;
-use crate::pipeline::commit::inbox::Inbox;
-use crate::pipeline::plan::coverage::read_to;
-use crate::pipeline::team::edges::TeamEdges;
-use crate::pipeline::team::event_budget::Permit;
+use crate::pipeline::commit::{Batch, Inbox, StreamChange};
+use crate::pipeline::plan::read_to;
+use crate::pipeline::team::{Permit, TeamEdges};
 
 /// A read point triggers a commit when the last committed one is older than this.
 const POINT_AGE_MAX: Duration = Duration::from_secs(3600);

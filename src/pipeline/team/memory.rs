@@ -13,8 +13,7 @@ use crate::collect::PageLimit;
 use crate::config::Cron;
 use crate::model::{Instant, Range, Stream};
 
-use crate::pipeline::plan::range_backoff::RangeBackoff;
-use crate::pipeline::plan::urgency::LastReading;
+use crate::pipeline::plan::{LastReading, RangeBackoff};
 use crate::pipeline::team::service_clock::ServiceClock;
 
 /// The interval at which the team's view is read again: the plan's span changes seldom.

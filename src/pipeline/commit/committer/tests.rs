@@ -6,12 +6,11 @@ use crate::archive::{Archive, TeamState};
 use crate::clock::SystemClock;
 use crate::collect::CountedEvent;
 use crate::model::{EventId, Instant, RawEvent, ServedTime, TeamId};
-use crate::pipeline::commit::change::{StreamChange, WindowChange};
-use crate::pipeline::commit::inbox::{Inbox, MESSAGES_WAITING_MAX, channel};
+use crate::pipeline::commit::inbox::MESSAGES_WAITING_MAX;
+use crate::pipeline::commit::{Inbox, StreamChange, WindowChange, channel};
 use crate::pipeline::progress::NoProgress;
 use crate::pipeline::settings::{COMMIT_EVENTS_MIN, HELD_EVENTS_MAX, Settings};
-use crate::pipeline::team::event_budget::EventBudget;
-use crate::pipeline::team::memory::TeamMemory;
+use crate::pipeline::team::{EventBudget, TeamMemory};
 use crate::store::{Fault, FaultyStore, MemoryStore, Store};
 use crate::threads::Workers;
 

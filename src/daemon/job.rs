@@ -72,7 +72,8 @@ pub enum Lane {
     Retry,
 }
 
-#[derive(Debug, Clone)]
+/// When a task of a team is due, and the state of its last run.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
     pub due: Instant,
     /// Added to each moment of the schedule.

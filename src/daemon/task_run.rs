@@ -122,7 +122,7 @@ pub async fn run_task(open_teams: Arc<OpenTeams>, edges: Arc<Edges>, team: TeamI
     let (writer, memory) = (opened.writer.clone(), opened.memory.clone());
     let seq = writer.lock().state().seq;
     let opened_at = opened.is_new.then_some(seq);
-    let round = read(&edges, &team, opened, open_teams.budget(), task).await;
+    let round = read(&edges, &team, opened, open_teams.budget.clone(), task).await;
     let mut run = conclude(&edges, &team, task, &writer, &memory, &round);
     run.opened_at = opened_at;
     let failures = || round.failures.iter().map(|(_, error)| error).chain(&round.scan.failures);

@@ -44,8 +44,7 @@ pub use error::RoundError;
 pub use expiry::{due_months, expire};
 pub use fleet::{Fleet, FleetRound};
 pub use plan::{
-    Density, Estimate, HORIZON_ASSUMED, StreamPlan, Urgency, Windows, billing_within, estimate, estimate_of_team, plan,
-    windows_of,
+    Density, Estimate, SPAN_ASSUMED, StreamPlan, Urgency, Windows, estimate, estimate_of_team, plan, windows_of,
 };
 pub use progress::{NoProgress, Progress};
 pub use scan::{REFUSALS_MAX, SCAN_AGE, ScanRequest, is_old};

@@ -45,7 +45,7 @@ const DONE: RunOutcome = RunOutcome::Done { is_unfinished: false, within: None }
 const FAILED: RunOutcome = RunOutcome::Failed { not_before: None };
 
 fn left(now: Instant, left: u64) -> Option<Urgency> {
-    Some(Urgency { loss_at: Some(now.plus(seconds(left))), horizon: seconds(90 * 86_400) })
+    Some(Urgency { loss_at: Some(now.plus(seconds(left))), span: Some(seconds(90 * 86_400)) })
 }
 
 /// Runs the only task of one team to its end, and returns the time at which it is due again.

@@ -15,5 +15,5 @@ pub use estimate::{Estimate, estimate, estimate_of_team};
 pub use range_backoff::RangeBackoff;
 pub use span_planner::{SpanPlanner, first_stride, rescan_stride};
 pub use stream_plan::{StreamPlan, lag, plan};
-pub use urgency::{HORIZON_ASSUMED, LastReading, Urgency, billing_within};
+pub use urgency::{LastReading, SPAN_ASSUMED, Urgency};
 pub use window_index::{WindowIndex, Windows, each_window, windows_of};

@@ -11,7 +11,7 @@ use crate::planted::{self, Bug};
 
 use crate::pipeline::commit::{Batch, StreamChange};
 use crate::pipeline::error::RoundError;
-use crate::pipeline::plan::{SpanPlanner, WindowIndex, first_stride, lag, plan, rescan_stride, windows_of};
+use crate::pipeline::plan::{SpanPlanner, StreamPlan, WindowIndex, first_stride, lag, plan, rescan_stride, windows_of};
 use crate::pipeline::read::round::{Purpose, Round};
 use crate::pipeline::team::TeamContext;
 
@@ -100,7 +100,7 @@ async fn read_lists(
     }
     let grid = ctx.settings.grid;
     let stride = first_stride(grid, &round.windows);
-    let (unread, rescans) = ctx.memory.without_unstable(stream, (&plan.unread, &plan.rescans));
+    let StreamPlan { unread, rescans, .. } = plan.without_paused(&ctx.memory.paused(stream));
     round.spans(SpanPlanner::new(&unread, grid, stride), Purpose::Settle).await?;
     round.spans(SpanPlanner::new(&rescans, grid, rescan_stride(&round.windows, &rescans)), Purpose::Rescan).await?;
     let left = ctx.deferred().open.iter().filter(|(of, _)| *of == stream).count();

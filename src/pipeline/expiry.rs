@@ -61,9 +61,6 @@ fn catch_up(writer: &mut TeamWriter, at: Instant, now: Instant) -> Result<(), Ar
 }
 
 /// Expires months by the daemon's schedule. The earlier clock counts, so one clock in the future expires nothing early.
-///
-/// # Errors
-/// As [`expire`].
 pub async fn expire_on_schedule(edges: &TeamEdges) -> Result<(), ArchiveError> {
     let Some(settings) = edges.settings.retention.clone() else { return Ok(()) };
     let now = edges.clock.now();

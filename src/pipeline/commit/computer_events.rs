@@ -72,9 +72,6 @@ impl ComputerEvents {
     }
 
     /// Adds computers and losses to the draft.
-    ///
-    /// # Errors
-    /// When the archive cannot be read.
     pub fn record(mut self, ctx: &CommitContext<'_>, batch: &Batch, draft: &mut Draft) -> Result<(), ArchiveError> {
         let (writer, state) = (ctx.writer, ctx.writer.state());
         self.additions.iter().for_each(|event| self.named.extend(devices_named(&event.text, &event.event_type)));

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::archive::{ArchiveError, Draft, Finding, FindingKind, StoredEvent, WindowRecord, WindowRows};
+use crate::archive::{ArchiveError, Committed, Draft, Finding, FindingKind, StoredEvent, WindowRecord, WindowRows};
 use crate::model::{EventRow, Instant, RawPolicy, Stream};
 use crate::planted::{self, Bug};
 
@@ -49,7 +49,7 @@ pub fn flush(edges: &TeamEdges, batch: Batch, seen_at: Instant, now: Instant) ->
     failure.map_or(Ok(()), Err)?;
     drop(chunk);
     seal_final_month(&mut writer, edges.settings.partition, now)?;
-    Ok(flushed.with(committed))
+    Ok(CommitCounts { commits: u64::from(committed != Committed::Nothing), ..flushed })
 }
 
 /// The commit of the batch, without its sessions.

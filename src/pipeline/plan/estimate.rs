@@ -19,7 +19,6 @@ const SPANS_MAX: u64 = 100_000;
 pub struct Estimate {
     /// Seconds of event time to read and confirm, without the open windows.
     pub seconds: u64,
-    pub open_windows: u64,
     pub rescans: u64,
     pub requests: u64,
     /// The density of events is known.
@@ -45,7 +44,6 @@ pub fn estimate(
     let rescans = cost(spans(&plan.rescans, strides.1), walk);
     Estimate {
         seconds: plan.unread.iter().map(|range| range.length().as_secs()).sum(),
-        open_windows: plan.open.len() as u64,
         rescans: plan.rescans.len() as u64,
         requests: open + look_ahead + unread + rescans,
         is_density_known: density.is_some(),

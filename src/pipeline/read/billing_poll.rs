@@ -16,9 +16,6 @@ use crate::pipeline::read::billing_snapshot::{
 use crate::pipeline::team::TeamContext;
 
 /// Polls billing once.
-///
-/// # Errors
-/// When the service does not answer or the archive cannot be written.
 pub async fn poll_billing(ctx: &TeamContext) -> Result<(), RoundError> {
     let served = ctx.source.billing(&ctx.team).await?;
     ctx.service().observe(served.at);

@@ -21,9 +21,6 @@ type Step = (Range, SpanReader, Option<(Segment, Permit)>);
 impl Round<'_> {
     /// Reads several spans at once, and sends each segment to the commit stage as soon as it is read. After an error it
     /// begins no more spans, and finishes the current ones.
-    ///
-    /// # Errors
-    /// When the service does not answer, or the commit stage has ended.
     pub async fn spans(&self, mut planner: SpanPlanner, purpose: Purpose) -> Result<(), RoundError> {
         self.ctx.progress.planned(&self.ctx.team, self.stream, planner.seconds_left());
         let mut readings = FuturesUnordered::new();

@@ -75,9 +75,6 @@ impl TeamContext {
     }
 
     /// Sends changes without a permit.
-    ///
-    /// # Errors
-    /// When the commit stage has ended.
     pub async fn add(&self, add: impl FnOnce(&mut Batch)) -> Result<(), ArchiveError> {
         let mut batch = Batch::default();
         add(&mut batch);
@@ -102,9 +99,6 @@ impl TeamContext {
 
     /// Notes a successful reading. Its read point is written with the next commit. It triggers a commit if the last
     /// committed one is old: then the archive of a quiet team, too, shows that the team is read.
-    ///
-    /// # Errors
-    /// As [`TeamContext::add`].
     pub async fn note_point(&self, stream: Stream, change: StreamChange) -> Result<(), ArchiveError> {
         let held = self.with_state(|state| state.streams.get(&stream).and_then(|record| read_to(record, None)));
         let mut points = change.read_points.iter().map(|point| point.read_to);

@@ -47,9 +47,6 @@ impl TeamEdges {
     }
 
     /// Runs `act` with the writer in a worker.
-    ///
-    /// # Errors
-    /// As `act`.
     pub async fn with_writer<T: Send + 'static>(
         &self,
         act: impl FnOnce(&mut TeamWriter) -> Result<T, ArchiveError> + Send + 'static,

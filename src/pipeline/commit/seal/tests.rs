@@ -1,7 +1,7 @@
 use super::*;
 use crate::archive::{SessionsMark, StreamRecord, WindowRecord, WindowRows};
 use crate::model::{Detail, Digest, EventRow, TeamId, WindowGrid};
-use crate::pipeline::sessions::COMPLETE;
+use crate::pipeline::sessions::update::COMPLETE;
 use std::time::Duration;
 
 const STREAM: Stream = Stream::Connections;

@@ -105,7 +105,7 @@ async fn serve(global: Global, args: RunArgs) -> Result<(), Error> {
     let clock = reading::clock();
     let counts = Arc::<RequestCounts>::default();
     let pause = Arc::new(Pause::new(clock.clone()));
-    let live = Arc::new(Live::new(counts.clone()).of_shard(config.shard));
+    let live = Arc::new(Live::new(counts.clone(), config.shard));
     let (commands, orders) = mpsc::unbounded();
     let metrics = Arc::new(Metrics::new());
     let (edges, token) = edges(&config, &clock, &counts, &pause, &metrics)?;

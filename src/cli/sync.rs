@@ -191,13 +191,13 @@ fn print_team(team: &str, round: &TeamRound, settings: &Settings) {
             line.push_str(&format!("; {count} {what}"));
         }
     }
-    if round.is_first_reading && (committed.commits > 0 || round.failures.is_empty()) {
+    if let Some(first) = round.first.filter(|_| committed.commits > 0 || round.failures.is_empty()) {
         let why = match (settings.since, round.plan_span) {
             (Some(_), _) => "the date of --since".to_owned(),
             (None, Some(span)) => format!("the plan's span of {} days", span.as_secs() / 86_400),
             (None, None) => format!("{BACKFILL_DAYS_DEFAULT} days, because the team does not show its plan's span"),
         };
-        line.push_str(&format!("; the archive begins on {} ({why})", round.first.day()));
+        line.push_str(&format!("; the archive begins on {} ({why})", first.day()));
     }
     if round.scan.changes > 0 {
         line.push_str(&format!("; {} changes of people and computers", round.scan.changes));

@@ -191,7 +191,7 @@ impl Daemon {
             self.timetable.pause_team(&team, now.plus(self.edges.settings.commit_every));
         }
         self.back_off(outcome, now);
-        let failures = self.timetable.task_state(&team, task).map_or(0, |state| state.failures);
+        let failures = self.timetable.job(&team, task).map_or(0, |job| job.failures);
         if task == Task::Read(Stream::Activity) && committed.rows > 0 {
             // Activity may report changes of people and computers. The scan decides.
             self.timetable.make_due(&team, Task::Inventory, now);
@@ -199,7 +199,7 @@ impl Daemon {
                 self.timetable.make_due(&team, Task::Read(Stream::Connections), now);
             }
         }
-        if self.timetable.task_state(&team, task).is_none() {
+        if self.timetable.job(&team, task).is_none() {
             // The team was removed during the run.
             return;
         }

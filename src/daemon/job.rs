@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::config::{Cron, Schedule};
 use crate::model::{Digest, Instant, Stream, TeamId};
-use crate::pipeline::{HORIZON_ASSUMED, Urgency};
+use crate::pipeline::{SPAN_ASSUMED, Urgency};
 use crate::planted::{self, Bug};
 
 /// Offsets are spread over the time between two moments of a schedule, but at most over this time.
@@ -75,7 +75,8 @@ pub enum Lane {
     Retry,
 }
 
-#[derive(Debug, Clone)]
+/// When a task of a team is due, and the state of its last run.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
     pub due: Instant,
     /// Added to each moment of the schedule.
@@ -160,7 +161,7 @@ impl Job {
 fn first_urgency(task: Task, now: Instant) -> Urgency {
     match task {
         Task::Read(_) => Urgency::default(),
-        Task::Inventory => Urgency { loss_at: Some(now.plus(HORIZON_ASSUMED)), horizon: HORIZON_ASSUMED },
+        Task::Inventory => Urgency { loss_at: Some(now.plus(SPAN_ASSUMED)), span: None },
     }
 }
 

@@ -12,17 +12,16 @@ use crate::archive::{Finding, TeamState};
 use crate::config::Schedule;
 use crate::model::{Instant, LedgerSeq, Range, Severity, Shard, Stream, TeamId};
 
-use super::job::Task;
+use super::job::{Job, Task};
 use super::late::{Late, cutoff};
 use super::open_teams::OpenTeams;
 use super::task_run::TaskRun;
-use super::timetable::TaskState;
 use crate::pipeline::{CommitCounts, TeamStatus};
 
 /// One task of one team.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskLive {
-    pub state: TaskState,
+    pub job: Job,
     /// The last success, by this machine's clock.
     pub done_at: Option<Instant>,
     /// The last error; `None` after a success.
@@ -133,13 +132,9 @@ pub struct Live {
 }
 
 impl Live {
-    pub fn new(requests: Arc<RequestCounts>) -> Self {
-        Self { requests, ..Self::default() }
-    }
-
     /// The state of a daemon that reads only the teams of `shard`.
-    pub fn of_shard(self, shard: Shard) -> Self {
-        Self { shard, ..self }
+    pub fn new(requests: Arc<RequestCounts>, shard: Shard) -> Self {
+        Self { requests, shard, ..Self::default() }
     }
 
     /// The part of the fleet that the daemon reads.
@@ -194,12 +189,12 @@ impl Live {
     }
 
     /// Shows the state of a team's tasks.
-    pub(super) fn show_tasks(&self, team: &TeamId, state_of: impl Fn(Task) -> Option<TaskState>) {
+    pub(super) fn show_tasks<'j>(&self, team: &TeamId, job_of: impl Fn(Task) -> Option<&'j Job>) {
         let mut state = self.state.lock();
         let live = state.shown.teams.entry(team.clone()).or_default();
-        for (task, state) in Task::ALL.into_iter().filter_map(|task| Some((task, state_of(task)?))) {
-            let new = TaskLive { state, done_at: None, error: None, counts: CommitCounts::default() };
-            live.tasks.entry(task).or_insert(new).state = state;
+        for (task, job) in Task::ALL.into_iter().filter_map(|task| Some((task, job_of(task)?.clone()))) {
+            let new = TaskLive { job: job.clone(), done_at: None, error: None, counts: CommitCounts::default() };
+            live.tasks.entry(task).or_insert(new).job = job;
         }
     }
 
@@ -259,16 +254,18 @@ impl Live {
 
     /// The last line of each team's ledger that the daemon knows of.
     pub fn seqs(&self) -> BTreeMap<TeamId, LedgerSeq> {
-        let state = self.state.lock();
-        let known = state.shown.teams.iter().filter_map(|(team, live)| Some((team, live.status.as_ref()?)));
-        known.map(|(team, status)| (team.clone(), LedgerSeq(status.ledger_seq))).collect()
+        self.of_statuses(|status| LedgerSeq(status.ledger_seq))
     }
 
     /// The file with the name of each team that had a run.
     pub fn name_files(&self) -> BTreeMap<TeamId, Option<String>> {
+        self.of_statuses(|status| status.name_file.clone())
+    }
+
+    fn of_statuses<T>(&self, of: impl Fn(&TeamStatus) -> T) -> BTreeMap<TeamId, T> {
         let state = self.state.lock();
-        let known = state.shown.teams.iter().filter_map(|(team, live)| Some((team, live.status.as_ref()?)));
-        known.map(|(team, status)| (team.clone(), status.name_file.clone())).collect()
+        let known = state.shown.teams.iter().filter_map(|(team, live)| Some((team.clone(), of(live.status.as_ref()?))));
+        known.collect()
     }
 
     pub fn snapshot(&self) -> LiveSnapshot {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
@@ -32,15 +33,9 @@ struct TeamSlot {
     memory: Arc<TeamMemory>,
     writer: Option<Arc<Mutex<TeamWriter>>>,
     bytes: usize,
-    used: u64,
+    /// The last use, by the monotonic clock.
+    used: Duration,
     is_in_use: bool,
-}
-
-/// The teams, and a counter of their uses, which tells the least recently used one.
-#[derive(Default)]
-struct TeamSlots {
-    uses: u64,
-    by_team: BTreeMap<TeamId, TeamSlot>,
 }
 
 /// All teams of the daemon.
@@ -50,8 +45,8 @@ pub struct OpenTeams {
     workers: Workers,
     bytes_max: usize,
     /// The room for the events of all runs.
-    budget: Arc<EventBudget>,
-    slots: Mutex<TeamSlots>,
+    pub budget: Arc<EventBudget>,
+    slots: Mutex<BTreeMap<TeamId, TeamSlot>>,
 }
 
 impl OpenTeams {
@@ -65,10 +60,6 @@ impl OpenTeams {
         Self { archive, clock, workers, bytes_max, budget, slots: Mutex::default() }
     }
 
-    pub fn budget(&self) -> Arc<EventBudget> {
-        self.budget.clone()
-    }
-
     /// Opens the team, if it is not open.
     ///
     /// # Errors
@@ -76,16 +67,14 @@ impl OpenTeams {
     pub async fn open(&self, team: &TeamId) -> Result<OpenTeam, ArchiveError> {
         let slot = {
             let mut slots = self.slots.lock();
-            slots.uses += 1;
-            let used = slots.uses;
-            let slot = slots.by_team.entry(team.clone()).or_insert_with(|| TeamSlot {
+            let slot = slots.entry(team.clone()).or_insert_with(|| TeamSlot {
                 memory: Arc::new(TeamMemory::new(self.clock.clone())),
                 writer: None,
                 bytes: 0,
-                used: 0,
+                used: Duration::ZERO,
                 is_in_use: false,
             });
-            (slot.used, slot.is_in_use) = (used, true);
+            (slot.used, slot.is_in_use) = (self.clock.monotonic(), true);
             slot.clone()
         };
         if let Some(writer) = slot.writer {
@@ -95,7 +84,7 @@ impl OpenTeams {
         let writer = self.workers.run(move || archive.writer(&owned)).await;
         let writer = writer.inspect_err(|_| self.close(team, false))?;
         let writer = Arc::new(Mutex::new(writer));
-        if let Some(slot) = self.slots.lock().by_team.get_mut(team) {
+        if let Some(slot) = self.slots.lock().get_mut(team) {
             slot.writer = Some(Arc::clone(&writer));
         }
         Ok(OpenTeam { writer, memory: slot.memory, is_new: true })
@@ -104,12 +93,12 @@ impl OpenTeams {
     /// Ends a run. `keeps`: the writer can continue. Otherwise the next run opens the team again.
     pub fn close(&self, team: &TeamId, keeps: bool) {
         let mut slots = self.slots.lock();
-        if let Some(slot) = slots.by_team.get_mut(team) {
+        if let Some(slot) = slots.get_mut(team) {
             slot.is_in_use = false;
             slot.writer = slot.writer.take().filter(|_| keeps);
             slot.bytes = slot.writer.as_ref().map_or(0, |writer| weight(writer.lock().state()));
         }
-        self.make_room(&mut slots.by_team);
+        self.make_room(&mut slots);
     }
 
     fn make_room(&self, slots: &mut BTreeMap<TeamId, TeamSlot>) {
@@ -125,7 +114,7 @@ impl OpenTeams {
     /// Passes the state of the team after its last commit to `read`, if the team is open. Returns whether it is. Waits
     /// for a running commit.
     pub fn with_state(&self, team: &TeamId, read: &mut dyn FnMut(&TeamState)) -> bool {
-        let writer = self.slots.lock().by_team.get(team).and_then(|slot| slot.writer.clone());
+        let writer = self.slots.lock().get(team).and_then(|slot| slot.writer.clone());
         writer.is_some_and(|writer| {
             read(writer.lock().state());
             true
@@ -135,7 +124,7 @@ impl OpenTeams {
     /// The approximate memory of the open teams, and their number.
     pub fn size(&self) -> (usize, usize) {
         let slots = self.slots.lock();
-        let open = slots.by_team.values().filter(|slot| slot.writer.is_some());
+        let open = slots.values().filter(|slot| slot.writer.is_some());
         open.fold((0, 0), |(bytes, count), slot| (bytes + slot.bytes, count + 1))
     }
 }

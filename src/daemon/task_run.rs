@@ -3,18 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
-
-use crate::api::{ApiError, EventSource};
-use crate::archive::{ArchiveError, Finding, FindingKind, TeamWriter};
+use crate::api::EventSource;
+use crate::archive::{ArchiveError, Finding, FindingKind};
 use crate::clock::Clock;
 use crate::model::{LedgerSeq, Stream, TeamId};
 
 use super::job::{RunOutcome, Task};
 use super::open_teams::{OpenTeam, OpenTeams};
 use crate::pipeline::{
-    CommitCounts, EventBudget, ExpirySettings, InventorySettings, Progress, RoundError, ScanMode, Settings, TeamEdges,
-    TeamMemory, TeamRound, TeamStatus, Urgency, Workers, billing_within, read_team, status_with,
+    CommitCounts, ExpirySettings, InventorySettings, Progress, RoundError, ScanMode, Settings, TeamEdges, TeamStatus,
+    Urgency, Workers, read_team, status_with,
 };
 
 /// A run settles and re-scans for this time, and leaves the rest to the next run. Each run reads the newest events first.
@@ -119,84 +117,63 @@ pub async fn run_task(open_teams: Arc<OpenTeams>, edges: Arc<Edges>, team: TeamI
             return TaskRun { outcome, ..TaskRun::broken(team, task, error.to_string()) };
         }
     };
-    let (writer, memory) = (opened.writer.clone(), opened.memory.clone());
-    let seq = writer.lock().state().seq;
-    let opened_at = opened.is_new.then_some(seq);
-    let round = read(&edges, &team, opened, open_teams.budget(), task).await;
-    let mut run = conclude(&edges, &team, task, &writer, &memory, &round);
-    run.opened_at = opened_at;
-    let failures = || round.failures.iter().map(|(_, error)| error).chain(&round.scan.failures);
-    let keeps = !failures().any(|error| matches!(error, RoundError::Archive(error) if error.needs_reopen()));
-    let is_fenced = |error: &&RoundError| matches!(error, RoundError::Archive(error) if error.is_fenced());
-    if let Some(error) = failures().find(is_fenced).or(failures().next()) {
-        (run.outcome, run.error) = (outcome_of(error), Some(error.to_string()));
-    }
-    run.committed.conflicts = u64::from(run.outcome == RunOutcome::Fenced);
-    drop(writer);
-    open_teams.close(&team, keeps);
-    run
-}
-
-async fn read(edges: &Edges, team: &TeamId, opened: OpenTeam, budget: Arc<EventBudget>, task: Task) -> TeamRound {
+    let OpenTeam { writer, memory, is_new } = opened;
+    let opened_at = is_new.then_some(writer.lock().state().seq);
     let team_edges = TeamEdges {
         team: team.clone(),
         clock: edges.clock.clone(),
         settings: edges.settings_of(task),
         workers: edges.workers,
         progress: edges.progress.clone(),
-        budget,
-        memory: opened.memory,
-        writer: opened.writer,
+        budget: open_teams.budget.clone(),
+        memory: memory.clone(),
+        writer: writer.clone(),
         time_limit: Some(RUN_TIME_MAX),
     };
-    read_team(team_edges, edges.source.clone()).await
-}
-
-fn conclude(
-    edges: &Edges,
-    team: &TeamId,
-    task: Task,
-    writer: &Mutex<TeamWriter>,
-    memory: &TeamMemory,
-    round: &TeamRound,
-) -> TaskRun {
-    let writer = writer.lock();
-    let (state, now) = (writer.state(), edges.clock.now());
-    let within = match task {
-        Task::Read(Stream::Billing) => billing_within(state, &memory.known(Stream::Billing)),
-        Task::Read(_) | Task::Inventory => None,
-    };
-    let gaps = state.findings.iter().filter(|(_, finding)| finding.kind == FindingKind::Gap);
-    TaskRun {
-        team: team.clone(),
-        task,
-        outcome: RunOutcome::Done { is_unfinished: round.deferred.is_unfinished, within },
-        urgency: match task {
+    let round = read_team(team_edges, edges.source.clone()).await;
+    let failures = || round.failures.iter().map(|(_, error)| error).chain(&round.scan.failures);
+    let keeps = !failures().any(|error| matches!(error, RoundError::Archive(error) if error.needs_reopen()));
+    let is_fenced = |error: &&RoundError| matches!(error, RoundError::Archive(error) if error.is_fenced());
+    let error = failures().find(is_fenced).or(failures().next());
+    let run = {
+        let writer = writer.lock();
+        let (state, now) = (writer.state(), edges.clock.now());
+        let urgency = match task {
             Task::Read(stream) => Some(Urgency::of(state, stream, &memory.known(stream), now)),
             Task::Inventory => None,
-        },
-        status: Some(TeamStatus {
-            held_back: memory.held_back(),
-            // Read points and windows have the service's times.
-            ..status_with(state, &|stream| memory.known(stream), memory.service.now())
-        }),
-        gaps: Arc::new(gaps.cloned().collect()),
-        opened_at: None,
-        committed: round.committed.clone(),
-        error: None,
-    }
+        };
+        let billing = urgency.filter(|_| task == Task::Read(Stream::Billing));
+        let within = billing.and_then(|urgency| urgency.billing_within());
+        let done = RunOutcome::Done { is_unfinished: round.deferred.is_unfinished, within };
+        let outcome = error.map_or(done, outcome_of);
+        let gaps = state.findings.iter().filter(|(_, finding)| finding.kind == FindingKind::Gap);
+        // Read points and windows have the service's times.
+        let status = status_with(state, &|stream| memory.known(stream), memory.service.now());
+        TaskRun {
+            team,
+            task,
+            outcome,
+            urgency,
+            status: Some(TeamStatus { held_back: memory.held_back(), ..status }),
+            gaps: Arc::new(gaps.cloned().collect()),
+            opened_at,
+            committed: CommitCounts { conflicts: u64::from(outcome == RunOutcome::Fenced), ..round.committed.clone() },
+            error: error.map(ToString::to_string),
+        }
+    };
+    drop(writer);
+    open_teams.close(&run.team, keeps);
+    run
 }
 
 /// Whether a retry may succeed without help.
 fn outcome_of(error: &RoundError) -> RunOutcome {
     match error {
-        RoundError::Api(ApiError::Throttled { retry_after, .. } | ApiError::Unavailable { retry_after, .. }) => {
-            RunOutcome::Failed { not_before: *retry_after }
-        }
-        RoundError::Api(error) if error.is_transient() => RunOutcome::Failed { not_before: None },
-        RoundError::Archive(ArchiveError::Locked { .. }) => RunOutcome::Unwritten,
+        RoundError::Api(error) if error.is_transient() => RunOutcome::Failed { not_before: error.retry_after() },
         RoundError::Archive(error) if error.is_fenced() => RunOutcome::Fenced,
-        RoundError::Archive(error) if error.is_transient() => RunOutcome::Unwritten,
+        RoundError::Archive(error) if error.is_transient() || matches!(error, ArchiveError::Locked { .. }) => {
+            RunOutcome::Unwritten
+        }
         RoundError::Api(_) | RoundError::Archive(_) => RunOutcome::Refused,
     }
 }

@@ -17,18 +17,15 @@ impl Daemon {
     /// not list: its streams become late, and their errors say why.
     pub(super) fn add_known_teams(&mut self) {
         let now = self.edges.clock.now();
-        let mut teams = self.edges.settings.own(self.edges.settings.teams.clone());
-        if self.edges.settings.teams.is_empty() {
-            teams = self.edges.settings.own(self.archive.teams().unwrap_or_else(|error| {
-                tracing::warn!(%error, "cannot list the teams of the archive");
-                Vec::new()
-            }));
-        }
-        for team in teams {
-            self.add_team(&team, now);
-        }
         if !self.edges.settings.teams.is_empty() {
-            self.live.listed(None);
+            return self.follow_named_teams(now);
+        }
+        let archived = self.archive.teams().unwrap_or_else(|error| {
+            tracing::warn!(%error, "cannot list the teams of the archive");
+            Vec::new()
+        });
+        for team in self.edges.settings.own(archived) {
+            self.add_team(&team, now);
         }
     }
 
@@ -38,7 +35,7 @@ impl Daemon {
     }
 
     pub(super) fn show_tasks(&self, team: &TeamId) {
-        self.live.show_tasks(team, |task| self.timetable.task_state(team, task));
+        self.live.show_tasks(team, |task| self.timetable.job(team, task));
     }
 
     pub(super) fn listed(&mut self, listed: Result<Vec<TeamId>, ApiError>) {
@@ -64,7 +61,7 @@ impl Daemon {
         }
     }
 
-    /// After a reload: reads exactly the teams that the configuration names, if it names teams.
+    /// Reads exactly the teams that the configuration names, if it names teams.
     pub(super) fn follow_named_teams(&mut self, now: Instant) {
         if self.edges.settings.teams.is_empty() {
             return;

@@ -28,15 +28,6 @@ pub enum Next {
     Wait(Option<Instant>),
 }
 
-/// The state of a task, for display.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TaskState {
-    pub due: Instant,
-    pub is_running: bool,
-    pub failures: u32,
-    pub is_unfinished: bool,
-}
-
 /// The tasks of all teams, and when each is due.
 #[derive(Debug)]
 pub struct Timetable {
@@ -59,21 +50,18 @@ pub struct Timetable {
 impl Timetable {
     /// `slots`: the maximum number of parallel runs.
     pub fn new(schedule: Schedule, tasks: Vec<Task>, slots: usize, seed: u64) -> Self {
-        let (jobs, busy, delayed) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        let slots = slots.max(1);
-        let (paused_until, recovered_at, seen) = (None, None, None);
         Self {
             schedule,
             tasks,
-            slots,
+            slots: slots.max(1),
             seed,
-            jobs,
-            busy,
-            delayed,
-            paused_until,
+            jobs: BTreeMap::new(),
+            busy: BTreeMap::new(),
+            delayed: BTreeMap::new(),
+            paused_until: None,
             failures_in_a_row: 0,
-            recovered_at,
-            seen,
+            recovered_at: None,
+            seen: None,
         }
     }
 
@@ -199,10 +187,8 @@ impl Timetable {
         }
     }
 
-    pub fn task_state(&self, team: &TeamId, task: Task) -> Option<TaskState> {
-        let job = self.jobs.get(&(team.clone(), task))?;
-        let (due, failures, is_unfinished) = (job.due, job.failures, job.is_unfinished);
-        Some(TaskState { due, is_running: job.started.is_some(), failures, is_unfinished })
+    pub fn job(&self, team: &TeamId, task: Task) -> Option<&Job> {
+        self.jobs.get(&(team.clone(), task))
     }
 
     /// After the clock was set back, no task must wait until the clock has caught up.

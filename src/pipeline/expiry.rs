@@ -3,9 +3,9 @@
 use crate::archive::{Archive, ArchiveError, Committed, DueMonth, ExpiredRecord, TeamState, TeamWriter, active_holds};
 use crate::model::{Instant, Retention};
 
-use super::sessions::catch_up::Chunk;
-use super::sessions::update::are_stale;
-use super::team::edges::TeamEdges;
+use crate::pipeline::sessions::Chunk;
+use crate::pipeline::sessions::are_stale;
+use crate::pipeline::team::TeamEdges;
 
 /// The result of an expiry.
 #[derive(Debug, Default)]
@@ -61,9 +61,6 @@ fn catch_up(writer: &mut TeamWriter, at: Instant, now: Instant) -> Result<(), Ar
 }
 
 /// Expires months by the daemon's schedule. The earlier clock counts, so one clock in the future expires nothing early.
-///
-/// # Errors
-/// As [`expire`].
 pub async fn expire_on_schedule(edges: &TeamEdges) -> Result<(), ArchiveError> {
     let Some(settings) = edges.settings.retention.clone() else { return Ok(()) };
     let now = edges.clock.now();

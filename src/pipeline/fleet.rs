@@ -11,13 +11,11 @@ use crate::archive::Archive;
 use crate::clock::Clock;
 use crate::model::TeamId;
 
-use crate::pipeline::commit::counts::CommitCounts;
+use crate::pipeline::commit::CommitCounts;
 use crate::pipeline::error::RoundError;
 use crate::pipeline::progress::Progress;
 use crate::pipeline::settings::Settings;
-use crate::pipeline::team::edges::TeamEdges;
-use crate::pipeline::team::event_budget::EventBudget;
-use crate::pipeline::team::memory::TeamMemory;
+use crate::pipeline::team::{EventBudget, TeamEdges, TeamMemory};
 use crate::pipeline::team_round::{TeamRound, read_team};
 use crate::threads::Workers;
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::archive::{Finding, FindingKind, ReadPoint, TeamState, WindowRecord};
 use crate::model::ranges::{missing, union};
 use crate::model::{Instant, Range, Stream};
-use crate::pipeline::commit::batch::UNSTABLE;
-use crate::pipeline::plan::stream_plan::lag;
+use crate::pipeline::commit::UNSTABLE;
+use crate::pipeline::plan::lag;
 use crate::pipeline::settings::Settings;
 use crate::planted::{self, Bug};
 

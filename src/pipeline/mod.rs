@@ -39,24 +39,17 @@ mod team;
 mod team_round;
 
 pub use crate::threads::Workers;
-pub use commit::counts::CommitCounts;
-pub use commit::quarantine::{RetriedByReason, retry_quarantine};
+pub use commit::{CommitCounts, RetriedByReason, retry_quarantine};
 pub use error::RoundError;
 pub use expiry::{due_months, expire};
 pub use fleet::{Fleet, FleetRound};
-pub use plan::density::Density;
-pub use plan::estimate::{Estimate, estimate, estimate_of_team};
-pub use plan::stream_plan::{StreamPlan, plan};
-pub use plan::urgency::{HORIZON_ASSUMED, Urgency, billing_within};
-pub use plan::window_index::{Windows, windows_of};
+pub use plan::{
+    Density, Estimate, SPAN_ASSUMED, StreamPlan, Urgency, Windows, estimate, estimate_of_team, plan, windows_of,
+};
 pub use progress::{NoProgress, Progress};
-pub use scan::record::{SCAN_AGE, is_old};
-pub use scan::requests::{REFUSALS_MAX, ScanRequest};
-pub use sessions::catch_up::Chunk;
-pub use sessions::update::{correlate, defer_sessions};
+pub use scan::{REFUSALS_MAX, SCAN_AGE, ScanRequest, is_old};
+pub use sessions::{Chunk, correlate, defer_sessions};
 pub use settings::{BACKFILL_DAYS_DEFAULT, ExpirySettings, InventorySettings, ScanMode, Settings};
 pub use status::{InventoryStatus, StreamStatus, TeamStatus, status, status_with};
-pub use team::edges::TeamEdges;
-pub use team::event_budget::EventBudget;
-pub use team::memory::TeamMemory;
+pub use team::{EventBudget, TeamEdges, TeamMemory};
 pub use team_round::{TeamRound, read_team};

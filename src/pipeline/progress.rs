@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::model::{Range, Stream, TeamId};
 
-use crate::pipeline::commit::counts::CommitCounts;
+use crate::pipeline::commit::CommitCounts;
 
 /// Receives the progress of a round. Several streams call it at once.
 pub trait Progress: Send + Sync {

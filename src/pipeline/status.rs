@@ -7,9 +7,7 @@ use serde::Serialize;
 
 use crate::archive::{ExpiredRecord, FindingKind, StreamRecord, TeamState, WindowState};
 use crate::model::{Dataset, Instant, InventoryPart, Stream, saturating_sum};
-use crate::pipeline::plan::coverage::{read_to, settled_edge};
-use crate::pipeline::plan::urgency::{LastReading, Urgency};
-use crate::pipeline::plan::window_index::each_window;
+use crate::pipeline::plan::{LastReading, Urgency, each_window, read_to, settled_edge};
 
 /// The status of one stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -161,7 +159,8 @@ fn stream_status(state: &TeamState, stream: Stream, known: &LastReading, now: In
     // `sync --until` settles windows and makes no read point.
     let read_to = read_to(record, known.point).map(|read_to| settled_to.map_or(read_to, |to| to.max(read_to)));
     let of_kind = |kind| state.findings.iter().filter(move |(_, f)| f.kind == kind && f.stream == Some(stream)).count();
-    let left = Urgency::time_left(state, stream, known, now);
+    let urgency = Urgency::of(state, stream, known, now);
+    let left = urgency.time_left(now);
     let oldest_open = windows().find(|window| window.state == WindowState::Provisional);
     StreamStatus {
         stream,
@@ -177,7 +176,7 @@ fn stream_status(state: &TeamState, stream: Stream, known: &LastReading, now: In
         events: saturating_sum(windows().map(|window| window.events)),
         late: saturating_sum(windows().map(|window| window.late)),
         gaps: of_kind(FindingKind::Gap) as u64,
-        seconds_kept: left.map(|_| Urgency::of(state, stream, known, now).horizon.as_secs()),
+        seconds_kept: left.and(urgency.span).map(|span| span.as_secs()),
         seconds_to_loss: left.map(|left| left.as_secs()),
         deprecated_history: of_kind(FindingKind::DeprecatedHistory) > 0,
     }

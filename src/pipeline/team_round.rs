@@ -8,34 +8,24 @@ use crate::archive::{ArchiveError, Finding, FindingKind, ReadPoint, TeamState, T
 use crate::model::{Instant, Stream};
 use crate::planted::{self, Bug};
 
-use crate::pipeline::commit::change::StreamChange;
-use crate::pipeline::commit::committer::{CommitStageResult, Committer};
-use crate::pipeline::commit::counts::CommitCounts;
-use crate::pipeline::commit::inbox::channel;
-use crate::pipeline::commit::seal::seal;
+use crate::pipeline::commit::{CommitCounts, Committer, StreamChange, channel, seal};
 use crate::pipeline::error::RoundError;
 use crate::pipeline::expiry::expire_on_schedule;
 use crate::pipeline::loss::{PLAN_SPAN, ReadHistory};
-use crate::pipeline::plan::coverage::read_to;
-use crate::pipeline::read::billing_poll::poll_billing;
-use crate::pipeline::read::stream::read_stream;
-use crate::pipeline::scan::computers::{ConnectionsRead, note_computers};
-use crate::pipeline::scan::inventory::scan_inventory;
-use crate::pipeline::scan::record::ScanRound;
+use crate::pipeline::plan::read_to;
+use crate::pipeline::read::{poll_billing, read_stream};
+use crate::pipeline::scan::{ConnectionsRead, ScanRound, note_computers, scan_inventory};
 use crate::pipeline::settings::BACKFILL_DAYS_DEFAULT;
-use crate::pipeline::team::context::{Deferred, TeamContext};
-use crate::pipeline::team::edges::TeamEdges;
+use crate::pipeline::team::{Deferred, TeamContext, TeamEdges};
 
 /// If the first date differs from the machine's clock by more than this, further requests check it.
 const CLOCKS_APART_MAX: Duration = Duration::from_secs(86_400);
 
 /// The result of a round of a team.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct TeamRound {
-    /// The start of a backfill.
-    pub first: Instant,
-    /// The archive held nothing of this team.
-    pub is_first_reading: bool,
+    /// The start of the backfill, if the archive held nothing of this team.
+    pub first: Option<Instant>,
     /// The plan's span: shown by the service, configured, or shown to an earlier round.
     pub plan_span: Option<Duration>,
     /// The team's name, if this round read it.
@@ -51,14 +41,6 @@ pub struct TeamRound {
 }
 
 impl TeamRound {
-    /// The round before its first request.
-    fn empty(now: Instant) -> Self {
-        let (is_first_reading, plan_span, name, unsigned_lines) = (false, None, None, 0);
-        let (committed, failures) = (CommitCounts::default(), Vec::new());
-        let (scan, deferred) = (ScanRound::default(), Deferred::default());
-        Self { first: now, is_first_reading, plan_span, name, committed, unsigned_lines, failures, scan, deferred }
-    }
-
     /// Whether the round did everything that was requested.
     pub fn is_done(&self) -> bool {
         self.failures.is_empty() && self.scan.failures.is_empty()
@@ -84,9 +66,7 @@ pub async fn read_team(edges: TeamEdges, source: Arc<dyn EventSource>) -> TeamRo
 
 /// Reads everything of a team in a round. Its end closes the inbox of the commit stage.
 async fn read_all(ctx: TeamContext) -> TeamRound {
-    let mut round = TeamRound::empty(ctx.service().now());
-    let reads_any = !ctx.settings.streams.is_empty();
-    round.is_first_reading = reads_any && ctx.with_state(|state| state.streams.is_empty());
+    let mut round = TeamRound::default();
     if let Err(error) = read(&ctx, &mut round).await {
         round.failures.push((None, error));
     }
@@ -117,7 +97,7 @@ async fn vacuum(edges: &TeamEdges) -> Result<(), ArchiveError> {
 }
 
 /// Keeps the read points for later rounds of this process.
-fn remember(edges: &TeamEdges, ended: &CommitStageResult) {
+fn remember(edges: &TeamEdges, ended: &Committer) {
     ended.read_points.iter().for_each(|(stream, point)| edges.memory.note_point(*stream, *point));
     for stream in Stream::ALL.into_iter().filter(|stream| edges.settings.reads(*stream)) {
         let newest = |points: &[ReadPoint]| points.iter().copied().max_by_key(|point| point.read_to);
@@ -128,10 +108,12 @@ fn remember(edges: &TeamEdges, ended: &CommitStageResult) {
 
 async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError> {
     ctx.inbox.catch_up().await?;
+    let is_first = !ctx.settings.streams.is_empty() && ctx.with_state(|state| state.streams.is_empty());
     let recorded = ctx.with_state(|state| state.streams.get(&Stream::Connections)?.plan_span_seconds);
     round.plan_span = plan_span(ctx, &mut round.name).await?.or(recorded.map(Duration::from_secs));
     let now = ctx.service().now();
-    round.first = first_instant(ctx, round.plan_span, now);
+    let first = first_instant(ctx, round.plan_span, now);
+    round.first = is_first.then_some(first);
     let mut computers = None;
     let mut noted = Ok(());
     if ctx.settings.reads(Stream::Connections) && !ctx.with_state(has_begun) {
@@ -144,7 +126,6 @@ async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError
         // The next commit writes these gaps. Else an interrupted round would let their events look read in time.
         ctx.add(|batch| behind.iter().for_each(|gap| batch.defer_finding(gap.clone()))).await?;
     }
-    let first = round.first;
     let stream = |stream: Stream| async move {
         if !ctx.settings.reads(stream) {
             return Ok(());
@@ -207,7 +188,7 @@ async fn note_uncommitted_points(ctx: &TeamContext) -> Result<(), ArchiveError> 
         let uncommitted = ctx.memory.last_point(stream).filter(|point| held.is_some_and(|held| held < point.read_to));
         if let Some(point) = uncommitted {
             let change = StreamChange { read_points: vec![point], ..StreamChange::default() };
-            ctx.add(|batch| batch.defer_change(stream, change)).await?;
+            ctx.add(|batch| batch.change_stream(stream, change, false)).await?;
         }
     }
     Ok(())

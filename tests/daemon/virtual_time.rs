@@ -121,8 +121,8 @@ fn inventory_requests_keep_to_their_share_and_delay_no_team() {
     let shown = live.snapshot();
     for (team, live) in &shown.teams {
         let inventory = &live.tasks[&Task::Inventory];
-        let is_done = inventory.done_at.is_some() && !inventory.state.is_unfinished;
-        assert!(is_done, "every team is scanned nevertheless: {team} {:?} {:?}", inventory.error, inventory.state);
+        let is_done = inventory.done_at.is_some() && !inventory.job.is_unfinished;
+        assert!(is_done, "every team is scanned nevertheless: {team} {:?} {:?}", inventory.error, inventory.job);
         // 9,300 requests; at two a second for each of four parallel teams they would take 19 minutes.
         let took = inventory.done_at.unwrap().since(START.parse::<Instant>().unwrap());
         assert!(took < MINUTE * 8, "{team} was looked at after {took:?}");

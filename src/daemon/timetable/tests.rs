@@ -45,14 +45,14 @@ const DONE: RunOutcome = RunOutcome::Done { is_unfinished: false, within: None }
 const FAILED: RunOutcome = RunOutcome::Failed { not_before: None };
 
 fn left(now: Instant, left: u64) -> Option<Urgency> {
-    Some(Urgency { loss_at: Some(now.plus(seconds(left))), horizon: seconds(90 * 86_400) })
+    Some(Urgency { loss_at: Some(now.plus(seconds(left))), span: Some(seconds(90 * 86_400)) })
 }
 
 /// Runs the only task of one team to its end, and returns the time at which it is due again.
 fn due_after(table: &mut Timetable, began: Instant, ended: Instant, outcome: RunOutcome) -> Instant {
     let (team, task) = started(table.next(began));
     table.finished(&TeamId::from(team.as_str()), task, ended, outcome, None);
-    table.task_state(&TeamId::from(team.as_str()), task).unwrap().due
+    table.job(&TeamId::from(team.as_str()), task).unwrap().due
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn all_delays_end_when_an_unreachable_service_answers_again() {
     let (team, task) = started(table.next(now));
     table.finished(&TeamId::from(team.as_str()), task, now, DONE, None);
     let waiting = || ["a", "b", "c", "d"].into_iter().filter(|name| *name != team);
-    let due = |table: &Timetable, name| table.task_state(&TeamId::from(name), CONNECTIONS).unwrap().due;
+    let due = |table: &Timetable, name| table.job(&TeamId::from(name), CONNECTIONS).unwrap().due;
     assert!(waiting().all(|name| due(&table, name) <= now), "they are retried at once");
     // One success next to failures of other teams does not mean that the service is back.
     round(&mut table, now, &team);
@@ -189,7 +189,7 @@ fn a_new_token_is_tried_at_once_after_a_refusal() {
         }
         now = now.plus(seconds(1_000));
     }
-    let state = |table: &Timetable, team: &str| table.task_state(&TeamId::from(team), CONNECTIONS).unwrap();
+    let state = |table: &Timetable, team: &str| table.job(&TeamId::from(team), CONNECTIONS).unwrap().clone();
     table.next(now);
     now = now.minus(seconds(200));
     let before = state(&table, "failed");
@@ -299,9 +299,9 @@ fn a_new_schedule_applies_at_once() {
     let mut table = table(&["t"], 4);
     due_after(&mut table, at(NOON), at(NOON), DONE);
     table.reload(schedule("*/2 * * * * *"), vec![CONNECTIONS, BILLING], 4, at(NOON));
-    let due = table.task_state(&TeamId::from("t"), CONNECTIONS).unwrap().due;
+    let due = table.job(&TeamId::from("t"), CONNECTIONS).unwrap().due;
     assert!(due <= at(NOON).plus(seconds(4)), "{due}");
-    assert_eq!(table.task_state(&TeamId::from("t"), BILLING).unwrap().due, at(NOON), "a new task is due now");
+    assert_eq!(table.job(&TeamId::from("t"), BILLING).unwrap().due, at(NOON), "a new task is due now");
 }
 
 #[test]
@@ -352,7 +352,7 @@ fn a_team_that_loses_commits_to_another_writer_pauses_longer_each_time() {
     assert!(waits[11] > waits[0] * 8, "{waits:?}");
     let (_, task) = started(table.next(now));
     table.finished(&team, task, now, DONE, None);
-    assert_eq!(table.task_state(&team, task).unwrap().failures, 0);
+    assert_eq!(table.job(&team, task).unwrap().failures, 0);
 }
 
 #[test]
@@ -365,7 +365,7 @@ fn a_team_that_must_wait_repeatedly_is_read_less_and_less_often() {
     for _ in 0..6 {
         assert!(matches!(table.next(now), Next::Start(..)));
         table.finished(&team, CONNECTIONS, now, RunOutcome::Failed { not_before: Some(seconds(600)) }, None);
-        let due = table.task_state(&team, CONNECTIONS).unwrap().due;
+        let due = table.job(&team, CONNECTIONS).unwrap().due;
         waits.push(due.since(now).as_secs());
         now = due;
     }

@@ -6,7 +6,7 @@ use crate::archive::{DeviceDelta, Finding, FindingKind, ReadPoint, TeamState, Wi
 use crate::collect::CountedEvent;
 use crate::model::ranges::{missing, union};
 use crate::model::{DeviceId, Instant, Range, Stream};
-use crate::pipeline::commit::change::{StreamChange, WindowChange};
+use crate::pipeline::commit::{StreamChange, WindowChange};
 use crate::pipeline::settings::{COMMIT_EVENTS_MIN, HELD_EVENTS_MAX};
 
 /// A window of a stream.
@@ -19,9 +19,9 @@ pub struct Batch {
     /// Events with an unusable time: no window owns them.
     pub untimed: BTreeMap<Stream, Vec<CountedEvent>>,
     pub changes: Vec<WindowChange>,
-    /// Changes that the next commit writes. They never trigger one.
-    pub deferred_changes: BTreeMap<Stream, StreamChange>,
     pub streams: BTreeMap<Stream, StreamChange>,
+    /// The changes of streams trigger a commit. Otherwise the next commit writes them.
+    pub is_due: bool,
     pub devices: DeviceDelta,
     pub findings: Vec<Finding>,
     /// Findings that never trigger a commit.
@@ -41,13 +41,10 @@ impl Batch {
         }
     }
 
-    pub fn change_stream(&mut self, stream: Stream, change: StreamChange) {
+    /// Adds a change of a stream. Unless it `is_due`, it triggers no commit: a round without new events writes nothing.
+    pub fn change_stream(&mut self, stream: Stream, change: StreamChange, is_due: bool) {
         self.streams.entry(stream).or_default().join(change);
-    }
-
-    /// Defers a change. It never triggers a commit: a round without new events writes nothing.
-    pub fn defer_change(&mut self, stream: Stream, change: StreamChange) {
-        self.deferred_changes.entry(stream).or_default().join(change);
+        self.is_due |= is_due;
     }
 
     /// Defers a finding. It never triggers a commit, and is written once for its stream, kind and subject.
@@ -64,10 +61,7 @@ impl Batch {
     /// Takes out the windows that were read completely: a window read in parts would be written twice. Takes out
     /// everything if the batch is too large, or if it holds a change or a finding that may depend on the remaining events.
     pub fn take_ready(&mut self, state: &TeamState) -> Option<Self> {
-        let vouches = !(self.streams.is_empty()
-            && self.deferred_changes.is_empty()
-            && self.devices.is_empty()
-            && self.findings.is_empty());
+        let vouches = !(self.streams.is_empty() && self.devices.is_empty() && self.findings.is_empty());
         let is_first_reading = |change: &WindowChange| {
             let held = state.windows.get(&(change.stream, change.window.start));
             change.confirmed.is_some() && held.is_none_or(|held| held.state == WindowState::Provisional)
@@ -116,8 +110,7 @@ impl Batch {
             self.untimed.entry(stream).or_default().extend(events);
         }
         self.changes.extend(other.changes);
-        other.deferred_changes.into_iter().for_each(|(stream, change)| self.defer_change(stream, change));
-        other.streams.into_iter().for_each(|(stream, change)| self.change_stream(stream, change));
+        other.streams.into_iter().for_each(|(stream, change)| self.change_stream(stream, change, other.is_due));
         self.devices.added.extend(other.devices.added);
         self.devices.removed.extend(other.devices.removed);
         self.listed = other.listed.or(self.listed.take());
@@ -128,22 +121,15 @@ impl Batch {
 
     /// The read points that a commit of this batch may write.
     pub fn read_points(&self) -> Vec<(Stream, ReadPoint)> {
-        let changes = self.streams.iter().chain(&self.deferred_changes);
+        let changes = self.streams.iter();
         changes.flat_map(|(stream, change)| change.read_points.iter().map(|point| (*stream, *point))).collect()
-    }
-
-    /// Lets the deferred changes trigger a commit, because the round has written other things already.
-    pub fn promote_deferred(&mut self) {
-        for (stream, change) in std::mem::take(&mut self.deferred_changes) {
-            self.change_stream(stream, change);
-        }
     }
 
     /// Whether the batch has nothing to commit.
     pub fn is_idle(&self) -> bool {
         self.held_events == 0
             && self.changes.is_empty()
-            && self.streams.is_empty()
+            && !self.is_due
             && self.devices.is_empty()
             && self.findings.is_empty()
     }

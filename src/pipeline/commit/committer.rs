@@ -10,17 +10,13 @@ use std::time::Duration;
 use tokio::sync::mpsc::Receiver;
 
 use crate::archive::{ArchiveError, Committed, ReadPoint, TeamWriter};
-use crate::model::{Instant, Stream};
-use crate::pipeline::commit::batch::Batch;
-use crate::pipeline::commit::counts::CommitCounts;
+use crate::model::Stream;
 use crate::pipeline::commit::flush::flush;
 use crate::pipeline::commit::inbox::Message;
-use crate::pipeline::commit::seal::seal_final_month;
-use crate::pipeline::sessions::catch_up::Chunk;
-use crate::pipeline::sessions::update::are_stale;
+use crate::pipeline::commit::{Batch, CommitCounts};
+use crate::pipeline::sessions::{Chunk, are_stale};
 use crate::pipeline::settings::{COMMIT_DELAY_SECONDS_MAX, COMMIT_EVENTS_MAX};
-use crate::pipeline::team::edges::TeamEdges;
-use crate::pipeline::team::event_budget::{Permit, split_off};
+use crate::pipeline::team::{Permit, TeamEdges, split_off};
 
 /// The running stage.
 pub struct Committer {
@@ -30,12 +26,6 @@ pub struct Committer {
     permit: Permit,
     /// The last time at which the batch was empty.
     emptied_at: Duration,
-    committed: CommitCounts,
-    read_points: Vec<(Stream, ReadPoint)>,
-}
-
-/// The result of the stage.
-pub struct CommitStageResult {
     pub committed: CommitCounts,
     /// The round's read points, also those that no commit wrote because nothing else had changed.
     pub read_points: Vec<(Stream, ReadPoint)>,
@@ -51,18 +41,18 @@ impl Committer {
             emptied_at: edges.clock.monotonic(),
             committed: CommitCounts::default(),
             read_points: Vec::new(),
+            error: None,
             edges,
         }
     }
 
     /// Runs until the inbox is closed or an error occurs.
-    pub async fn run(mut self, mut inbox: Receiver<Message>) -> CommitStageResult {
-        let worked = self.work(&mut inbox).await;
-        drop(inbox);
-        if worked.is_ok() {
+    pub async fn run(mut self, mut inbox: Receiver<Message>) -> Self {
+        self.error = self.work(&mut inbox).await.err();
+        if self.error.is_none() {
             self.read_points.extend(self.batch.read_points());
         }
-        CommitStageResult { committed: self.committed, read_points: self.read_points, error: worked.err() }
+        self
     }
 
     async fn work(&mut self, inbox: &mut Receiver<Message>) -> Result<(), ArchiveError> {
@@ -70,9 +60,8 @@ impl Committer {
             match message {
                 Message::Add(batch, permit) => self.add(*batch, permit).await?,
                 Message::Commit(done) => {
-                    if self.committed.commits > 0 {
-                        self.batch.promote_deferred();
-                    }
+                    // A round that has written other things also writes its read points.
+                    self.batch.is_due |= self.committed.commits > 0 && !self.batch.streams.is_empty();
                     self.commit_all().await?;
                     let _ = done.send(());
                 }
@@ -120,7 +109,7 @@ impl Committer {
         let (began, read_points) = (edges.clock.monotonic(), batch.read_points());
         let (seen_at, now) = (edges.service().now(), edges.clock.now());
         let shared = edges.clone();
-        let flushed = edges.workers.run(move || write(&shared, batch, seen_at, now)).await?;
+        let flushed = edges.workers.run(move || flush(&shared, batch, seen_at, now)).await?;
         let took = edges.clock.monotonic().saturating_sub(began);
         edges.progress.committed(&edges.team, &flushed, took);
         self.committed.add(&flushed);
@@ -140,20 +129,6 @@ impl Committer {
         }
         Ok(())
     }
-}
-
-/// One commit of events. In a backfill, it includes sessions of earlier events, and the month that is final follows it.
-/// `seen_at` is the service's clock, `now` the machine's.
-fn write(edges: &TeamEdges, batch: Batch, seen_at: Instant, now: Instant) -> Result<CommitCounts, ArchiveError> {
-    let mut writer = edges.writer();
-    let uncommitted = edges.memory.points(Stream::Connections);
-    // Without a chunk, another team may make sessions.
-    let permit = edges.budget.try_session_permit();
-    let (chunk, permit) = permit.and_then(|permit| Some((Chunk::settled(writer.state())?, permit))).unzip();
-    let flushed = flush(batch, chunk, &mut writer, &edges.settings, &uncommitted, seen_at, now)?;
-    drop(permit);
-    seal_final_month(&mut writer, edges.settings.partition, now)?;
-    Ok(flushed)
 }
 
 #[cfg(test)]

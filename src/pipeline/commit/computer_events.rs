@@ -9,7 +9,7 @@ use crate::model::{Detail, DeviceId, EventRow, Instant, Range, Stream};
 use crate::normalize::{computer_name, devices_in, devices_named, is_addition, is_removal};
 use crate::planted::{self, Bug};
 
-use crate::pipeline::commit::batch::Batch;
+use crate::pipeline::commit::Batch;
 use crate::pipeline::commit::join::NewRows;
 use crate::pipeline::loss::{ReadHistory, Removal, UNKNOWN_COMPUTER};
 use crate::pipeline::settings::Settings;
@@ -72,9 +72,6 @@ impl ComputerEvents {
     }
 
     /// Adds computers and losses to the draft.
-    ///
-    /// # Errors
-    /// When the archive cannot be read.
     pub fn record(mut self, ctx: &CommitContext<'_>, batch: &Batch, draft: &mut Draft) -> Result<(), ArchiveError> {
         let (writer, state) = (ctx.writer, ctx.writer.state());
         self.additions.iter().for_each(|event| self.named.extend(devices_named(&event.text, &event.event_type)));
@@ -186,8 +183,8 @@ fn named_by(event: &ComputerEvent, known: &BTreeSet<DeviceId>, listed: &BTreeSet
 /// The readings of connections, from the archive and from this batch.
 fn read_history(ctx: &CommitContext<'_>, batch: &Batch) -> ReadHistory {
     let mut history = ReadHistory::of(ctx.writer.state(), ctx.uncommitted, ctx.settings);
-    let changes = [&batch.streams, &batch.deferred_changes].into_iter().filter_map(|map| map.get(&Stream::Connections));
-    changes.for_each(|change| history.note_points(&change.read_points));
+    let change = batch.streams.get(&Stream::Connections);
+    change.into_iter().for_each(|change| history.note_points(&change.read_points));
     history
 }
 

@@ -1,7 +1,5 @@
 //! Counts of commits.
 
-use crate::archive::Committed;
-
 /// The counts of one or more commits.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct CommitCounts {
@@ -19,12 +17,6 @@ pub struct CommitCounts {
 }
 
 impl CommitCounts {
-    /// The counts, with the number of commits.
-    #[must_use]
-    pub fn with(self, committed: Committed) -> Self {
-        Self { commits: u64::from(committed != Committed::Nothing), ..self }
-    }
-
     /// Adds the counts of another commit.
     pub fn add(&mut self, other: &CommitCounts) {
         self.rows += other.rows;

@@ -2,21 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::archive::{
-    ArchiveError, Draft, Finding, FindingKind, ReadPoint, StoredEvent, TeamWriter, WindowRecord, WindowRows,
-};
+use crate::archive::{ArchiveError, Committed, Draft, Finding, FindingKind, StoredEvent, WindowRecord, WindowRows};
 use crate::model::{EventRow, Instant, RawPolicy, Stream};
 use crate::planted::{self, Bug};
 
-use crate::pipeline::commit::batch::{Batch, StreamWindow, is_duplicate};
+use crate::pipeline::commit::batch::{StreamWindow, is_duplicate};
 use crate::pipeline::commit::computer_events::{CommitContext, ComputerEvents};
-use crate::pipeline::commit::counts::CommitCounts;
 use crate::pipeline::commit::join::{ArchivedEvents, NewRows};
-use crate::pipeline::commit::notices::{self, Notices, StreamFacts};
-use crate::pipeline::commit::seal::busy_days;
-use crate::pipeline::sessions::catch_up::Chunk;
-use crate::pipeline::sessions::update::correlate;
-use crate::pipeline::settings::Settings;
+use crate::pipeline::commit::notices::Notices;
+use crate::pipeline::commit::seal::{busy_days, seal_final_month};
+use crate::pipeline::commit::{Batch, CommitCounts};
+use crate::pipeline::sessions::{Chunk, correlate};
+use crate::pipeline::team::TeamEdges;
 use crate::threads::both;
 
 mod window;
@@ -24,24 +21,21 @@ mod window;
 /// Fewer events do not justify a thread.
 const EVENTS_A_THREAD_MIN: usize = 4_000;
 
-/// Makes one commit of the batch and of the sessions of `chunk`. `uncommitted` are read points of connections that no commit
-/// holds. `seen_at` is the service's clock, `now` the machine's clock.
+/// Makes one commit of the batch. In a backfill, the commit includes sessions of earlier events, and the month that is
+/// final follows it. `seen_at` is the service's clock, `now` the machine's clock.
 ///
 /// # Errors
 /// When the archive cannot be read or written. Then the whole batch stays uncommitted, unless only the sessions of the chunk
 /// cannot be made: their error is returned after the commit.
-pub fn flush(
-    batch: Batch,
-    chunk: Option<Chunk>,
-    writer: &mut TeamWriter,
-    settings: &Settings,
-    uncommitted: &[ReadPoint],
-    seen_at: Instant,
-    now: Instant,
-) -> Result<CommitCounts, ArchiveError> {
-    let ctx = CommitContext { writer, settings, uncommitted, seen_at };
+pub fn flush(edges: &TeamEdges, batch: Batch, seen_at: Instant, now: Instant) -> Result<CommitCounts, ArchiveError> {
+    let mut writer = edges.writer();
+    let uncommitted = edges.memory.points(Stream::Connections);
+    // Without a chunk, another team may make sessions.
+    let permit = edges.budget.try_session_permit();
+    let chunk = permit.and_then(|permit| Some((Chunk::settled(writer.state())?, permit)));
+    let ctx = CommitContext { writer: &writer, settings: &edges.settings, uncommitted: &uncommitted, seen_at };
     let is_large = batch.held_events() >= EVENTS_A_THREAD_MIN;
-    let sessions = || chunk.map(|chunk| chunk.make(ctx.writer.rows(), seen_at)).transpose();
+    let sessions = || chunk.as_ref().map(|(chunk, _)| chunk.make(ctx.writer.rows(), seen_at)).transpose();
     let (prepared, sessions) = both(is_large, || prepare(batch, &ctx), sessions);
     let (mut draft, flushed) = prepared?;
     let (sessions, failure) = match sessions {
@@ -50,9 +44,12 @@ pub fn flush(
     };
     draft.sessions = sessions.map(|(sessions, _)| sessions);
     draft.seal_days = busy_days(writer.state(), &draft);
-    correlate(&mut draft, writer, seen_at)?;
+    correlate(&mut draft, &mut writer, seen_at)?;
     let committed = writer.commit(draft, now)?;
-    failure.map_or(Ok(flushed.with(committed)), Err)
+    failure.map_or(Ok(()), Err)?;
+    drop(chunk);
+    seal_final_month(&mut writer, edges.settings.partition, now)?;
+    Ok(CommitCounts { commits: u64::from(committed != Committed::Nothing), ..flushed })
 }
 
 /// The commit of the batch, without its sessions.
@@ -61,9 +58,7 @@ fn prepare(mut batch: Batch, ctx: &CommitContext<'_>) -> Result<(Draft, CommitCo
     flush.draft.devices = batch.devices.clone();
     flush.findings(&batch);
     flush.windows(&mut batch)?;
-    flush.computers(&batch)?;
-    flush.count_rows_by_kind();
-    flush.streams(&batch);
+    flush.finish(&batch)?;
     let Flush { draft, mut flushed, .. } = flush;
     flushed.gaps = draft.findings.iter().filter(|finding| finding.kind == FindingKind::Gap).count() as u64;
     Ok((draft, flushed))
@@ -106,9 +101,6 @@ impl<'a> Flush<'a> {
     }
 
     /// Adds new rows to the commit, with or without their text, by the policy of the stream.
-    ///
-    /// # Errors
-    /// When the salt of the keyed digests is lost.
     pub fn push_rows(
         &mut self,
         (stream, window): StreamWindow,
@@ -123,11 +115,22 @@ impl<'a> Flush<'a> {
         Ok(())
     }
 
+    /// Notes the new rows.
+    pub fn notice(&mut self, stream: Stream, added: &NewRows) {
+        self.notices.count(stream, added);
+        self.computer_events.observe(self.ctx.writer.state(), stream, added);
+    }
+
+    /// Adds everything that follows from the rows that were noted, and the changes of streams.
+    pub fn finish(&mut self, batch: &Batch) -> Result<(), ArchiveError> {
+        self.computers(batch)?;
+        self.draft.findings.extend(self.notices.take_counts(self.ctx.seen_at));
+        self.streams(batch);
+        Ok(())
+    }
+
     /// Adds computers and losses that the rows name.
-    ///
-    /// # Errors
-    /// When the archive cannot be read.
-    pub fn computers(&mut self, batch: &Batch) -> Result<(), ArchiveError> {
+    fn computers(&mut self, batch: &Batch) -> Result<(), ArchiveError> {
         self.flushed.removals = self.computer_events.removals.len() as u64;
         std::mem::take(&mut self.computer_events).record(self.ctx, batch, &mut self.draft)?;
         if !self.draft.devices.removed.is_empty() {
@@ -146,44 +149,29 @@ impl<'a> Flush<'a> {
         Ok(())
     }
 
-    /// Notes the new rows.
-    pub fn notice(&mut self, stream: Stream, added: &NewRows) {
-        self.notices.count(stream, added);
-        self.computer_events.observe(self.ctx.writer.state(), stream, added);
-    }
-
-    /// Adds the findings about the kinds of rows that were noted.
-    pub fn count_rows_by_kind(&mut self) {
-        self.draft.findings.extend(self.notices.take_counts(self.ctx.seen_at));
-    }
-
-    /// Adds the records and read points of streams. Notes are written with another change, and never trigger a commit.
-    pub fn streams(&mut self, batch: &Batch) {
-        let (mut records, mut points) = (Vec::new(), Vec::new());
+    /// Adds the records and read points of streams. A change that is not due is written with another one, and never
+    /// triggers a commit.
+    fn streams(&mut self, batch: &Batch) {
+        let state = self.ctx.writer.state();
+        let mut records = Vec::new();
         for stream in Stream::ALL {
-            let before = self.ctx.writer.state().streams.get(&stream).cloned().unwrap_or_default();
+            let before = state.streams.get(&stream).cloned().unwrap_or_default();
             let mut record = before.clone();
-            if let Some(change) = batch.streams.get(&stream) {
-                change.apply(&mut record);
-                points.extend(change.read_points.iter().map(|point| (stream, *point)));
-            }
-            let StreamFacts { lag, types } = self.notices.learned(stream);
-            self.draft.findings.extend(notices::learn(&mut record, lag, types, stream, self.ctx.seen_at));
+            self.draft.findings.extend(self.notices.learn(stream, &mut record, self.ctx.seen_at));
             records.push((stream, before, record));
         }
-        let is_worth = !self.draft.is_empty() || !points.is_empty() || records.iter().any(|(_, old, new)| old != new);
+        let is_worth = batch.is_due || !self.draft.is_empty() || records.iter().any(|(_, old, new)| old != new);
         for (stream, before, mut record) in records {
-            if let Some(deferred) = batch.deferred_changes.get(&stream).filter(|_| is_worth) {
-                deferred.apply(&mut record);
-                points.extend(deferred.read_points.iter().map(|point| (stream, *point)));
+            if let Some(change) = batch.streams.get(&stream).filter(|_| is_worth) {
+                change.apply(&mut record);
+                self.draft.read_points.extend(change.read_points.iter().map(|point| (stream, *point)));
             }
             if record != before {
                 self.draft.streams.push((stream, record));
             }
         }
         // The service gives its time in whole seconds, so the end of the reading gives the better order.
-        points.sort_by_key(|(stream, point)| (*stream, point.read_to));
-        self.draft.read_points = points;
+        self.draft.read_points.sort_by_key(|(stream, point)| (*stream, point.read_to));
     }
 
     /// Adds the batch's findings. Each gap and each deferred finding is recorded once.

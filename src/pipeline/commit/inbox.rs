@@ -4,8 +4,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::archive::ArchiveError;
 use crate::model::TeamId;
-use crate::pipeline::commit::batch::Batch;
-use crate::pipeline::team::event_budget::Permit;
+use crate::pipeline::commit::Batch;
+use crate::pipeline::team::Permit;
 
 /// Messages that wait for the commit stage. Their events have permits of their own.
 pub const MESSAGES_WAITING_MAX: usize = 8;

@@ -38,21 +38,19 @@ impl ArchivedEvents {
     /// Like `new`, for events that [`ArchivedEvents::recognise`] looks up one by one.
     pub fn with_originals(stored: &[StoredEvent]) -> Self {
         let mut archived = Self::new(stored);
-        for original in stored.iter().filter_map(|event| event.original) {
-            *archived.erased.entry(original).or_default() += 1;
-        }
+        archived.add_erased(stored.iter().filter_map(|event| event.original));
         archived
     }
 
     pub fn of_rejects(stored: &[StoredReject]) -> Self {
         let mut archived = Self::default();
-        for reject in stored {
-            *archived.occurrences.entry(reject.digest).or_default() += 1;
-            if let Some(original) = reject.original {
-                *archived.erased.entry(original).or_default() += 1;
-            }
-        }
+        stored.iter().for_each(|reject| *archived.occurrences.entry(reject.digest).or_default() += 1);
+        archived.add_erased(stored.iter().filter_map(|reject| reject.original));
         archived
+    }
+
+    fn add_erased(&mut self, originals: impl Iterator<Item = Digest>) {
+        originals.for_each(|original| *self.erased.entry(original).or_default() += 1);
     }
 
     /// Finds the erased events among the served ones, and counts them by their own digest.

@@ -1,13 +1,21 @@
 //! From events to a commit: the waiting batch, the rows that the archive lacks, and the findings about them.
 
-pub mod batch;
-pub mod change;
+mod batch;
+mod change;
 mod computer_events;
-pub mod committer;
-pub mod counts;
-pub mod flush;
-pub mod inbox;
+mod committer;
+mod counts;
+mod flush;
+mod inbox;
 mod join;
 mod notices;
-pub mod quarantine;
-pub mod seal;
+mod quarantine;
+mod seal;
+
+pub use batch::{Batch, UNSTABLE};
+pub use change::{StreamChange, WindowChange};
+pub use committer::Committer;
+pub use counts::CommitCounts;
+pub use inbox::{Inbox, channel};
+pub use quarantine::{RetriedByReason, retry_quarantine};
+pub use seal::seal;

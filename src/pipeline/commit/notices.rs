@@ -8,10 +8,11 @@ use crate::collect::CountedEvent;
 use crate::correlate::connection_of;
 use crate::model::ranges::missing;
 use crate::model::{EventId, Instant, Range, Stream};
-use crate::pipeline::commit::batch::{StreamWindow, UNSTABLE};
+use crate::pipeline::commit::UNSTABLE;
+use crate::pipeline::commit::batch::StreamWindow;
 use crate::pipeline::commit::computer_events::CommitContext;
 use crate::pipeline::commit::join::{NewRows, no_longer_served};
-use crate::pipeline::sessions::update::NO_CONNECTION_ID;
+use crate::pipeline::sessions::NO_CONNECTION_ID;
 use crate::pipeline::settings::LAG_SECONDS_MAX;
 
 /// The number of event types that a stream remembers. Annals archives events of further types without a finding.
@@ -20,11 +21,11 @@ const EVENT_TYPES_MAX: usize = 1_000;
 const EVENT_TYPE_CHARS_MAX: usize = 120;
 
 /// Facts about a stream that its new rows show.
-#[derive(Default, Clone)]
-pub struct StreamFacts {
+#[derive(Default)]
+struct StreamFacts {
     /// The longest delay of an event, in seconds.
-    pub lag: u64,
-    pub types: BTreeSet<String>,
+    lag: u64,
+    types: BTreeSet<String>,
 }
 
 /// Counts of new rows by kind, and the facts that they show.
@@ -63,8 +64,18 @@ impl Notices {
         Some(Finding { from: Some(first), to: Some(last), count: added.counts().first_seen, ..finding })
     }
 
-    pub fn learned(&self, stream: Stream) -> StreamFacts {
-        self.learned.get(&stream).cloned().unwrap_or_default()
+    /// Writes the facts of new rows into the stream's record. Returns a finding for each new event type.
+    pub fn learn(&mut self, stream: Stream, record: &mut StreamRecord, seen_at: Instant) -> Vec<Finding> {
+        let StreamFacts { lag, types } = self.learned.remove(&stream).unwrap_or_default();
+        record.learned_lag_seconds = record.learned_lag_seconds.max(lag);
+        let mut findings = Vec::new();
+        for name in types {
+            if record.event_types.len() < EVENT_TYPES_MAX && record.event_types.insert(name.clone()) {
+                let reason = "a new event type";
+                findings.push(Finding::new(Some(stream), FindingKind::NewEventType, &name, reason, seen_at));
+            }
+        }
+        findings
     }
 
     /// The findings of all counts.
@@ -83,25 +94,6 @@ impl Notices {
         };
         counts.map(finding).collect()
     }
-}
-
-/// Writes the facts of new rows into the stream's record. Returns a finding for each new event type.
-pub fn learn(
-    record: &mut StreamRecord,
-    lag: u64,
-    types: BTreeSet<String>,
-    stream: Stream,
-    seen_at: Instant,
-) -> Vec<Finding> {
-    record.learned_lag_seconds = record.learned_lag_seconds.max(lag);
-    let mut findings = Vec::new();
-    for name in types {
-        if record.event_types.len() < EVENT_TYPES_MAX && record.event_types.insert(name.clone()) {
-            let reason = "a new event type";
-            findings.push(Finding::new(Some(stream), FindingKind::NewEventType, &name, reason, seen_at));
-        }
-    }
-    findings
 }
 
 /// Ids with changed content.

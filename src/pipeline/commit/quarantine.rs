@@ -8,14 +8,13 @@ use crate::archive::{ArchiveError, Committed, Draft, Finding, FindingKind, Relea
 use crate::collect::CountedEvent;
 use crate::model::{Dataset, Instant, Range, RawEvent, RawPolicy, RejectRow, Stream};
 
-use crate::pipeline::commit::batch::Batch;
+use crate::pipeline::commit::Batch;
 use crate::pipeline::commit::computer_events::CommitContext;
 use crate::pipeline::commit::flush::Flush;
 use crate::pipeline::commit::join::{ArchivedEvents, NewRows, join};
 use crate::pipeline::commit::notices;
-use crate::pipeline::plan::window_index::{WindowIndex, windows_of};
-use crate::pipeline::sessions::catch_up::Chunk;
-use crate::pipeline::sessions::update::correlate;
+use crate::pipeline::plan::{WindowIndex, windows_of};
+use crate::pipeline::sessions::{Chunk, correlate};
 use crate::pipeline::settings::Settings;
 
 /// The result for quarantined events of one stream and reason.
@@ -155,9 +154,7 @@ impl<'a> FileRetry<'a> {
             let finding = Finding::new(Some(stream), FindingKind::Released, reason, why, flush.ctx.seen_at);
             flush.draft.findings.push(Finding { count, ..finding });
         }
-        flush.computers(&Batch::default())?;
-        flush.count_rows_by_kind();
-        flush.streams(&Batch::default());
+        flush.finish(&Batch::default())?;
         flush.draft.releases.push(release);
         Ok(Some(flush.draft))
     }

@@ -8,9 +8,9 @@ use crate::correlate::SESSION_RULES;
 use crate::model::path::{DataPath, SealUnit, month_of};
 use crate::model::ranges::union;
 use crate::model::{FileRole, Instant, Range, Stream};
-use crate::pipeline::plan::coverage::{edge, windows_in_a_row};
-use crate::pipeline::sessions::update::are_stale;
-use crate::pipeline::team::edges::TeamEdges;
+use crate::pipeline::plan::{edge, windows_in_a_row};
+use crate::pipeline::sessions::are_stale;
+use crate::pipeline::team::TeamEdges;
 
 /// The most months that one commit seals.
 const MONTHS_SEALED_AT_ONCE: usize = 4;

@@ -2,7 +2,7 @@
 
 use crate::model::{Instant, Range};
 
-use crate::pipeline::plan::window_index::Windows;
+use crate::pipeline::plan::Windows;
 
 /// The mean of this number of windows is used for later ones.
 const WINDOWS_RECENT: usize = 14;

@@ -8,10 +8,7 @@ use crate::collect::ANCHORS_MAX;
 use crate::model::{Instant, Range, Stream};
 
 use crate::model::ranges::clip;
-use crate::pipeline::plan::density::Density;
-use crate::pipeline::plan::span_planner::{SpanPlanner, first_stride, rescan_stride};
-use crate::pipeline::plan::stream_plan::StreamPlan;
-use crate::pipeline::plan::window_index::Windows;
+use crate::pipeline::plan::{Density, SpanPlanner, StreamPlan, Windows, first_stride, rescan_stride};
 use crate::pipeline::settings::{Settings, WALK_EVENTS_MAX};
 
 /// The number of simulated spans. The cost of the rest is extrapolated.
@@ -22,7 +19,6 @@ const SPANS_MAX: u64 = 100_000;
 pub struct Estimate {
     /// Seconds of event time to read and confirm, without the open windows.
     pub seconds: u64,
-    pub open_windows: u64,
     pub rescans: u64,
     pub requests: u64,
     /// The density of events is known.
@@ -48,7 +44,6 @@ pub fn estimate(
     let rescans = cost(spans(&plan.rescans, strides.1), walk);
     Estimate {
         seconds: plan.unread.iter().map(|range| range.length().as_secs()).sum(),
-        open_windows: plan.open.len() as u64,
         rescans: plan.rescans.len() as u64,
         requests: open + look_ahead + unread + rescans,
         is_density_known: density.is_some(),

@@ -1,10 +1,19 @@
 //! Plans: the ranges to read, the order of reading, and the cost. Pure functions of the archive's state and the service's clock.
 
-pub mod coverage;
-pub mod density;
-pub mod estimate;
-pub mod range_backoff;
-pub mod span_planner;
-pub mod stream_plan;
-pub mod urgency;
-pub mod window_index;
+mod coverage;
+mod density;
+mod estimate;
+mod range_backoff;
+mod span_planner;
+mod stream_plan;
+mod urgency;
+mod window_index;
+
+pub use coverage::{edge, read_to, settled_edge, windows_in_a_row};
+pub use density::Density;
+pub use estimate::{Estimate, estimate, estimate_of_team};
+pub use range_backoff::RangeBackoff;
+pub use span_planner::{SpanPlanner, first_stride, rescan_stride};
+pub use stream_plan::{StreamPlan, lag, plan};
+pub use urgency::{LastReading, SPAN_ASSUMED, Urgency};
+pub use window_index::{WindowIndex, Windows, each_window, windows_of};

@@ -8,8 +8,6 @@ use std::time::Duration;
 
 use crate::model::Range;
 
-use crate::model::ranges::missing;
-
 /// The first pause of a range. Each further pause is twice as long, up to the longest.
 const PAUSE_MIN: Duration = Duration::from_secs(20 * 60);
 const PAUSE_MAX: Duration = Duration::from_secs(6 * 3600);
@@ -39,19 +37,8 @@ impl RangeBackoff {
         times
     }
 
-    /// The parts of `ranges` that may be read now.
-    pub fn without_paused(&self, ranges: &[Range], now: Duration) -> Vec<Range> {
-        let paused = self.paused(now);
-        ranges.iter().flat_map(|range| missing(*range, &paused)).collect()
-    }
-
-    /// The ranges of `ranges` without a paused part.
-    pub fn free_of_paused(&self, ranges: &[Range], now: Duration) -> Vec<Range> {
-        let paused = self.paused(now);
-        ranges.iter().filter(|range| !paused.iter().any(|held| held.overlaps(range))).copied().collect()
-    }
-
-    fn paused(&self, now: Duration) -> Vec<Range> {
+    /// The ranges that may not be read now, in order.
+    pub fn paused(&self, now: Duration) -> Vec<Range> {
         self.held.iter().filter(|(_, (_, until))| now < *until).map(|(range, _)| *range).collect()
     }
 }
@@ -60,6 +47,7 @@ impl RangeBackoff {
 mod tests {
     use super::*;
     use crate::model::Instant;
+    use crate::model::ranges::missing;
 
     fn range(from: i64, to: i64) -> Range {
         Range::new(Instant::from_seconds(from), Instant::from_seconds(to))
@@ -69,18 +57,21 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
+    fn free(backoff: &RangeBackoff, whole: Range, now: Duration) -> Vec<Range> {
+        missing(whole, &backoff.paused(now))
+    }
+
     #[test]
     fn each_pause_of_a_range_is_longer_and_it_is_read_after_each_pause() {
-        let (mut backoff, day) = (RangeBackoff::default(), [range(0, 86_400)]);
+        let (mut backoff, day) = (RangeBackoff::default(), range(0, 86_400));
         let mut now = Duration::ZERO;
         let mut paused = Vec::new();
         for _ in 0..10 {
-            assert_eq!(backoff.without_paused(&day, now), day, "it is due");
+            assert_eq!(free(&backoff, day, now), [day], "it is due");
             backoff.note(range(7, 8), now);
             let before = now;
-            assert_eq!(backoff.without_paused(&day, now), [range(0, 7), range(8, 86_400)]);
-            assert!(backoff.free_of_paused(&day, now).is_empty());
-            while backoff.without_paused(&day, now).len() > 1 {
+            assert_eq!(free(&backoff, day, now), [range(0, 7), range(8, 86_400)]);
+            while free(&backoff, day, now).len() > 1 {
                 now += seconds(600);
             }
             paused.push((now - before).as_secs());
@@ -89,7 +80,7 @@ mod tests {
         assert_eq!(paused[8..], [21_600, 21_600]);
         backoff.note(range(7, 8), now);
         assert_eq!(backoff.forget(range(0, 20)), 11, "it held still");
-        assert_eq!(backoff.without_paused(&day, now), day);
+        assert_eq!(free(&backoff, day, now), [day]);
     }
 
     #[test]
@@ -97,7 +88,7 @@ mod tests {
         let mut backoff = RangeBackoff::default();
         backoff.note(range(0, 100), seconds(0));
         backoff.note(range(10, 11), seconds(2_000));
-        assert_eq!(backoff.without_paused(&[range(0, 100)], seconds(4_399)), [range(0, 10), range(11, 100)]);
-        assert_eq!(backoff.without_paused(&[range(0, 100)], seconds(4_400)), [range(0, 100)]);
+        assert_eq!(free(&backoff, range(0, 100), seconds(4_399)), [range(0, 10), range(11, 100)]);
+        assert_eq!(free(&backoff, range(0, 100), seconds(4_400)), [range(0, 100)]);
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::model::ranges::clip;
 use crate::model::{Instant, Range, WindowGrid};
-use crate::pipeline::plan::window_index::Windows;
+use crate::pipeline::plan::Windows;
 use crate::pipeline::settings::SPAN_EVENTS_TARGET;
 
 /// The first stride of a settled reading. Windows of an unknown stream may be large, so they are read in parts.

@@ -7,7 +7,7 @@ use crate::model::{Instant, Range, Stream};
 use crate::planted::{self, Bug};
 
 use crate::model::ranges::missing;
-use crate::pipeline::plan::window_index::{WindowIndex, Windows};
+use crate::pipeline::plan::{WindowIndex, Windows};
 use crate::pipeline::settings::Settings;
 
 /// The plan of one stream's round.
@@ -29,6 +29,13 @@ impl StreamPlan {
         for ranges in [&mut self.open, &mut self.unread, &mut self.rescans] {
             ranges.retain(|range| !state.has_expired(stream, range.start));
         }
+        self
+    }
+
+    /// Excludes paused ranges. An unread range is read without its paused parts. A re-scan waits as a whole.
+    pub fn without_paused(mut self, paused: &[Range]) -> Self {
+        self.unread = self.unread.iter().flat_map(|range| missing(*range, paused)).collect();
+        self.rescans.retain(|range| !paused.iter().any(|held| held.overlaps(range)));
         self
     }
 }
@@ -196,5 +203,15 @@ mod tests {
         let record = StreamRecord { begins: Some(since), ..StreamRecord::default() };
         let later = plan(&record, &Windows::new(), now, &Settings::default(), now);
         assert_eq!(later.begins, Some(at("2026-11-20T00:00:00Z")));
+    }
+
+    #[test]
+    fn paused_parts_are_cut_out_of_unread_ranges_and_stop_whole_re_scans() {
+        let range = |from, to| Range::new(Instant::from_seconds(from), Instant::from_seconds(to));
+        let (unread, rescans) = (vec![range(0, 100)], vec![range(100, 200), range(200, 300)]);
+        let plan = StreamPlan { unread, rescans, ..StreamPlan::default() };
+        let left = plan.clone().without_paused(&[range(7, 8), range(150, 151)]);
+        assert_eq!((left.unread, left.rescans), (vec![range(0, 7), range(8, 100)], vec![range(200, 300)]));
+        assert_eq!(plan.clone().without_paused(&[]), plan);
     }
 }

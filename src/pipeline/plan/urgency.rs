@@ -5,13 +5,14 @@ use std::time::Duration;
 use crate::archive::{ReadPoint, TeamState};
 use crate::model::{Instant, Stream};
 
-use crate::pipeline::plan::coverage::{reached, read_to};
+use crate::pipeline::plan::coverage::reached;
+use crate::pipeline::plan::read_to;
 use crate::pipeline::settings::BACKFILL_DAYS_DEFAULT;
 
 /// A task with less time left runs before all others.
 const PRESSING: Duration = Duration::from_secs(86_400);
 /// The assumed span of the service if it is unknown. It only orders tasks, and is never shown.
-pub const HORIZON_ASSUMED: Duration = Duration::from_secs(BACKFILL_DAYS_DEFAULT * 86_400);
+pub const SPAN_ASSUMED: Duration = Duration::from_secs(BACKFILL_DAYS_DEFAULT * 86_400);
 /// A high rate of billing entries makes polls no more frequent than this.
 pub const BILLING_WITHIN_MIN: Duration = Duration::from_secs(15);
 /// Fewer entries give no rate.
@@ -28,17 +29,12 @@ pub struct LastReading {
 }
 
 /// The time at which a task's next events are lost, and how long the service keeps events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Urgency {
     /// `None`: the stream was never read.
     pub loss_at: Option<Instant>,
-    pub horizon: Duration,
-}
-
-impl Default for Urgency {
-    fn default() -> Self {
-        Self { loss_at: None, horizon: HORIZON_ASSUMED }
-    }
+    /// The plan's span, or the time of ten billing entries; `None` if it is unknown.
+    pub span: Option<Duration>,
 }
 
 /// The order of tasks: the smaller value runs first.
@@ -46,7 +42,7 @@ impl Default for Urgency {
 pub enum Rank {
     /// Seconds left.
     Pressing(u64),
-    /// Time left, in millionths of the horizon: a team with a long span does not wait until its task is urgent.
+    /// Time left, in millionths of the span: a team with a long span does not wait until its task is urgent.
     Share(u64),
 }
 
@@ -54,50 +50,39 @@ impl Urgency {
     /// A stream that was never read runs before every task that is not urgent.
     pub fn rank(&self, now: Instant) -> Rank {
         let Some(loss_at) = self.loss_at else { return Rank::Share(0) };
-        let left = loss_at.since(now);
-        if left <= PRESSING.min(self.horizon / 2) {
+        let (left, span) = (loss_at.since(now), self.span.unwrap_or(SPAN_ASSUMED));
+        if left <= PRESSING.min(span / 2) {
             return Rank::Pressing(left.as_secs());
         }
-        let share = left.as_nanos().saturating_mul(1_000_000) / self.horizon.as_nanos().max(1);
+        let share = left.as_nanos().saturating_mul(1_000_000) / span.as_nanos().max(1);
         Rank::Share(u64::try_from(share).unwrap_or(u64::MAX))
     }
 
     /// The urgency of reading a stream.
     pub fn of(state: &TeamState, stream: Stream, known: &LastReading, now: Instant) -> Self {
-        match stream {
-            Stream::Billing => Self::of_billing(state, known),
-            Stream::Connections | Stream::Activity => {
-                let Some(reached) = reached(state, stream, known.point, now) else { return Self::default() };
-                let span = state.streams.get(&stream).and_then(|record| record.plan_span_seconds);
-                let horizon = span.map_or(HORIZON_ASSUMED, Duration::from_secs);
-                Self { loss_at: Some(reached.plus(horizon)), horizon }
+        let record = state.streams.get(&stream);
+        let (read, span) = match stream {
+            Stream::Billing => {
+                let read = record.and_then(|record| read_to(record, known.point));
+                (read, read.and_then(|read| time_for_ten(state, known, read)))
             }
-        }
-    }
-
-    fn of_billing(state: &TeamState, known: &LastReading) -> Self {
-        let Some(read) = billing_read_to(state, known) else { return Self::default() };
-        let horizon = time_for_ten(state, known, read).unwrap_or(HORIZON_ASSUMED);
-        Self { loss_at: Some(read.plus(horizon)), horizon }
+            Stream::Connections | Stream::Activity => {
+                let span = record.and_then(|record| record.plan_span_seconds).map(Duration::from_secs);
+                (reached(state, stream, known.point, now), span)
+            }
+        };
+        Self { loss_at: read.map(|read| read.plus(span.unwrap_or(SPAN_ASSUMED))), span }
     }
 
     /// The time left, if the service's span or the rate of billing is known.
-    pub fn time_left(state: &TeamState, stream: Stream, known: &LastReading, now: Instant) -> Option<Duration> {
-        let is_known = match stream {
-            Stream::Billing => {
-                billing_read_to(state, known).and_then(|read| time_for_ten(state, known, read)).is_some()
-            }
-            Stream::Connections | Stream::Activity => {
-                state.streams.get(&stream).is_some_and(|record| record.plan_span_seconds.is_some())
-            }
-        };
-        let urgency = Self::of(state, stream, known, now);
-        urgency.loss_at.filter(|_| is_known).map(|at| at.since(now))
+    pub fn time_left(&self, now: Instant) -> Option<Duration> {
+        self.loss_at.filter(|_| self.span.is_some()).map(|at| at.since(now))
     }
-}
 
-fn billing_read_to(state: &TeamState, known: &LastReading) -> Option<Instant> {
-    read_to(state.streams.get(&Stream::Billing)?, known.point)
+    /// The time within which billing must be polled again: before half of the ten entries can be new.
+    pub fn billing_within(&self) -> Option<Duration> {
+        self.span.map(|ten| (ten / 2).max(BILLING_WITHIN_MIN))
+    }
 }
 
 /// The time of ten billing entries at the highest rate of the last ten, as of `read`.
@@ -122,20 +107,14 @@ fn pace(counts: impl Iterator<Item = (u32, Instant)>, read: Instant) -> Option<D
     telling.map(|(count, since)| read.since(since) / count * ENTRIES_SHOWN).min()
 }
 
-/// The time within which billing must be polled again: before half of the ten entries can be new.
-pub fn billing_within(state: &TeamState, known: &LastReading) -> Option<Duration> {
-    let read = billing_read_to(state, known)?;
-    time_for_ten(state, known, read).map(|ten| (ten / 2).max(BILLING_WITHIN_MIN))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn urgency(left: u64, horizon: u64) -> (Urgency, Instant) {
+    fn urgency(left: u64, span: u64) -> (Urgency, Instant) {
         let now = Instant::from_seconds(1_800_000_000);
         let loss_at = Some(now.plus(Duration::from_secs(left)));
-        (Urgency { loss_at, horizon: Duration::from_secs(horizon) }, now)
+        (Urgency { loss_at, span: Some(Duration::from_secs(span)) }, now)
     }
 
     #[test]
@@ -150,7 +129,7 @@ mod tests {
             ("a minute behind, of ninety days", 90 * DAY - 60, 90 * DAY),
         ];
         let ranks: Vec<Rank> =
-            order.iter().map(|(_, left, horizon)| urgency(*left, *horizon)).map(|(u, now)| u.rank(now)).collect();
+            order.iter().map(|(_, left, span)| urgency(*left, *span)).map(|(u, now)| u.rank(now)).collect();
         assert!(ranks.is_sorted_by(|a, b| a < b), "{ranks:?}");
         assert!(Urgency::default().rank(Instant::from_seconds(0)) > ranks[1]);
         assert!(Urgency::default().rank(Instant::from_seconds(0)) < ranks[2]);
@@ -171,7 +150,8 @@ mod tests {
             let record = crate::archive::StreamRecord { read_points: vec![point], ..Default::default() };
             state.streams.insert(Stream::Billing, record);
             let entries = ages.iter().map(|age| read.minus(Duration::from_secs(*age))).collect();
-            billing_within(&state, &LastReading { point: None, entries }).map(|within| within.as_secs())
+            let urgency = Urgency::of(&state, Stream::Billing, &LastReading { point: None, entries }, read);
+            urgency.billing_within().map(|within| within.as_secs())
         };
         const DAY: u64 = 86_400;
         assert_eq!(within(&[]), None);

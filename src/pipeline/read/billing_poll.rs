@@ -6,22 +6,16 @@ use crate::archive::{Finding, FindingKind, ReadPoint, SnapshotEntry, StreamRecor
 use crate::collect::CountedEvent;
 use crate::model::{EventIdentity, Instant, Multiset, RawEvent, Stream};
 
-use crate::pipeline::commit::batch::Batch;
-use crate::pipeline::commit::change::{StreamChange, WindowChange};
+use crate::pipeline::commit::{Batch, StreamChange, WindowChange};
 use crate::pipeline::error::RoundError;
 use crate::pipeline::loss::DATE_ERROR_MAX;
-use crate::pipeline::plan::coverage::read_to;
-use crate::pipeline::plan::stream_plan::lag;
-use crate::pipeline::plan::window_index::{WindowIndex, Windows, windows_of};
+use crate::pipeline::plan::{WindowIndex, Windows, lag, read_to, windows_of};
 use crate::pipeline::read::billing_snapshot::{
     Overlap, SNAPSHOT_ENTRIES_MAX, compare, duplicates_at_the_end, next_snapshot,
 };
-use crate::pipeline::team::context::TeamContext;
+use crate::pipeline::team::TeamContext;
 
 /// Polls billing once.
-///
-/// # Errors
-/// When the service does not answer or the archive cannot be written.
 pub async fn poll_billing(ctx: &TeamContext) -> Result<(), RoundError> {
     let served = ctx.source.billing(&ctx.team).await?;
     ctx.service().observe(served.at);
@@ -52,7 +46,7 @@ pub async fn poll_billing(ctx: &TeamContext) -> Result<(), RoundError> {
         batch.findings.extend(poll.findings(overlap));
         batch.findings.extend(hidden);
         if change != StreamChange::default() {
-            batch.change_stream(Stream::Billing, change);
+            batch.change_stream(Stream::Billing, change, true);
             poll.add_events(batch);
         }
         batch.changes.extend(poll.windows_from(begins));

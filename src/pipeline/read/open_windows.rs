@@ -6,11 +6,10 @@ use crate::api::ApiError;
 use crate::archive::{EventKey, FindingKind, WalkPoint};
 use crate::collect::{Lists, PaddedRange, PageLimit, TailEnd, TailReader, TailStart};
 use crate::model::{Instant, Range};
-use crate::pipeline::commit::batch::Batch;
-use crate::pipeline::commit::change::WindowChange;
+use crate::pipeline::commit::{Batch, WindowChange};
 use crate::pipeline::error::RoundError;
 use crate::pipeline::settings::{READ_EVENTS_MAX, WALK_EVENTS_MAX};
-use crate::pipeline::team::event_budget::split_off;
+use crate::pipeline::team::split_off;
 
 use super::round::{PAD_SECONDS, Round};
 

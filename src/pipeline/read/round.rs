@@ -6,9 +6,9 @@ use std::time::Duration;
 use crate::archive::{Finding, FindingKind};
 use crate::collect::{Anomalies, CountedEvent, Lists, SplitBudget};
 use crate::model::{Instant, Range, Stream};
-use crate::pipeline::commit::batch::Batch;
-use crate::pipeline::plan::window_index::{WindowIndex, Windows};
-use crate::pipeline::team::context::TeamContext;
+use crate::pipeline::commit::Batch;
+use crate::pipeline::plan::{WindowIndex, Windows};
+use crate::pipeline::team::TeamContext;
 
 /// Seconds of padding of a first reading.
 pub const PAD_SECONDS: i64 = 1;

@@ -4,17 +4,13 @@ use crate::archive::{ArchiveError, Finding, FindingKind, TeamWriter, WindowState
 use crate::collect::{RangeOutcome, Segment};
 use crate::model::ranges::clip;
 use crate::model::{DeviceId, Instant, Range, Stream};
-use crate::pipeline::commit::batch::{Batch, UNSTABLE};
-use crate::pipeline::commit::change::WindowChange;
+use crate::pipeline::commit::{Batch, UNSTABLE, WindowChange};
 use crate::pipeline::read::round::{Purpose, Round};
 use crate::planted::{self, Bug};
 
 /// A window that settles empty is read again and reported if the windows before it held at least this number of events (median).
 const USUAL_EVENTS_MIN: u64 = 50;
 const USUAL_WINDOWS: usize = 14;
-
-/// The finding of a suspicious empty answer, and whether the program believes the answer.
-type Doubt = Result<Option<(Finding, bool)>, ArchiveError>;
 
 impl Round<'_> {
     /// Notes a segment: the service's clock, the progress, and the stability of its range.
@@ -32,9 +28,6 @@ impl Round<'_> {
     }
 
     /// The batch of a segment.
-    ///
-    /// # Errors
-    /// When the archive cannot be read.
     pub async fn batch_of(&self, segment: Segment, purpose: Purpose) -> Result<Batch, ArchiveError> {
         let mut batch = Batch::default();
         self.note_anomalies(&mut batch, segment.range, segment.stats.anomalies);
@@ -53,7 +46,7 @@ impl Round<'_> {
             } else if purpose == Purpose::Settle && segment.began_at.is_some_and(|at| at < window.end.plus(self.lag)) {
                 // By the answer's own date the lag has not passed. Either this date or the date that planned the reading is wrong.
                 tracing::debug!(stream = %self.stream, %window, "read before its lag had passed");
-            } else if let Some((finding, is_believed)) = self.empty_answer(window, &segment, read_at).await? {
+            } else if let Some((finding, is_believed)) = self.suspicious_answer(window, &segment, read_at).await? {
                 change.confirmed = is_believed.then_some(part);
                 batch.defer_finding(finding);
             } else {
@@ -81,9 +74,14 @@ impl Round<'_> {
         self.finding(FindingKind::UnstableWindow, &part.to_string(), Some(part), why)
     }
 
-    /// The doubt about an empty answer, read `at`, for a window that has archived events or usually has some. The program
-    /// believes the answer only if no later re-scan will read the window again.
-    async fn empty_answer(&self, window: Range, segment: &Segment, at: Instant) -> Doubt {
+    /// The finding of a suspicious empty answer, read `at`, for a window that has archived events or usually has some, and
+    /// whether the program believes the answer: only if no later re-scan will read the window again.
+    async fn suspicious_answer(
+        &self,
+        window: Range,
+        segment: &Segment,
+        at: Instant,
+    ) -> Result<Option<(Finding, bool)>, ArchiveError> {
         if clip(window, segment.range) != Some(window) || segment.owned_by(window) > 0 {
             return Ok(None);
         }

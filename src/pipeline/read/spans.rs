@@ -5,12 +5,12 @@ use futures::stream::FuturesUnordered;
 
 use crate::collect::{PaddedRange, Segment, SpanReader};
 use crate::model::{Digest, Multiset, Range};
-use crate::pipeline::commit::batch::Batch;
+use crate::pipeline::commit::Batch;
 use crate::pipeline::error::RoundError;
-use crate::pipeline::plan::span_planner::SpanPlanner;
+use crate::pipeline::plan::SpanPlanner;
 use crate::pipeline::read::round::{PAD_SECONDS, Purpose, Round};
 use crate::pipeline::settings::{READ_EVENTS_MAX, RESCAN_EVENTS_MAX, RESCAN_WALK_EVENTS_MAX, WALK_EVENTS_MAX};
-use crate::pipeline::team::event_budget::{Permit, split_off};
+use crate::pipeline::team::{Permit, split_off};
 
 /// Seconds of padding of the re-scans. Each re-scan shifts the bounds.
 const RESCAN_PAD_SECONDS: [i64; 3] = [61, 601, 3601];
@@ -21,9 +21,6 @@ type Step = (Range, SpanReader, Option<(Segment, Permit)>);
 impl Round<'_> {
     /// Reads several spans at once, and sends each segment to the commit stage as soon as it is read. After an error it
     /// begins no more spans, and finishes the current ones.
-    ///
-    /// # Errors
-    /// When the service does not answer, or the commit stage has ended.
     pub async fn spans(&self, mut planner: SpanPlanner, purpose: Purpose) -> Result<(), RoundError> {
         self.ctx.progress.planned(&self.ctx.team, self.stream, planner.seconds_left());
         let mut readings = FuturesUnordered::new();

@@ -9,14 +9,11 @@ use crate::collect::Lists;
 use crate::model::{Dataset, DeviceId, Instant, Stream};
 use crate::planted::{self, Bug};
 
-use crate::pipeline::commit::batch::Batch;
-use crate::pipeline::commit::change::StreamChange;
+use crate::pipeline::commit::{Batch, StreamChange};
 use crate::pipeline::error::RoundError;
-use crate::pipeline::plan::span_planner::{SpanPlanner, first_stride, rescan_stride};
-use crate::pipeline::plan::stream_plan::{lag, plan};
-use crate::pipeline::plan::window_index::{WindowIndex, windows_of};
+use crate::pipeline::plan::{SpanPlanner, StreamPlan, WindowIndex, first_stride, lag, plan, rescan_stride, windows_of};
 use crate::pipeline::read::round::{Purpose, Round};
-use crate::pipeline::team::context::TeamContext;
+use crate::pipeline::team::TeamContext;
 
 /// The wait before the service is asked again for a history that it does not seem to have.
 const NOT_FOUND_PAUSE: Duration = Duration::from_secs(3);
@@ -103,7 +100,7 @@ async fn read_lists(
     }
     let grid = ctx.settings.grid;
     let stride = first_stride(grid, &round.windows);
-    let (unread, rescans) = ctx.memory.without_unstable(stream, (&plan.unread, &plan.rescans));
+    let StreamPlan { unread, rescans, .. } = plan.without_paused(&ctx.memory.paused(stream));
     round.spans(SpanPlanner::new(&unread, grid, stride), Purpose::Settle).await?;
     round.spans(SpanPlanner::new(&rescans, grid, rescan_stride(&round.windows, &rescans)), Purpose::Rescan).await?;
     let left = ctx.deferred().open.iter().filter(|(of, _)| *of == stream).count();
@@ -139,7 +136,7 @@ impl Round<'_> {
         let plan_span_seconds = span.map(|span| span.as_secs());
         let change = StreamChange { begins: Some(begins), read_points, plan_span_seconds, ..StreamChange::default() };
         let add = |batch: &mut Batch| {
-            batch.change_stream(self.stream, change);
+            batch.change_stream(self.stream, change, true);
             batch.findings.push(finding);
         };
         self.ctx.add(add).await?;

@@ -10,11 +10,11 @@ use std::time::Duration;
 use crate::api::{ApiError, Computers};
 use crate::archive::{DeviceDelta, Finding, ReadPoint};
 use crate::model::{DeviceId, Instant, Stream};
-use crate::pipeline::commit::change::StreamChange;
+use crate::pipeline::commit::StreamChange;
 use crate::pipeline::error::RoundError;
 use crate::pipeline::loss::{ReadHistory, Removal};
-use crate::pipeline::read::stream::read_stream;
-use crate::pipeline::team::context::TeamContext;
+use crate::pipeline::read::read_stream;
+use crate::pipeline::team::TeamContext;
 
 /// A reading of connections up to now.
 #[derive(Debug, Clone, Copy)]

@@ -3,21 +3,42 @@
 //!
 //! The ledger records the last scan of each part, and whether the token may see the part. A hidden part does not count as deleted.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::api::{ApiError, Computers};
-use crate::archive::{ArchiveError, Draft};
-use crate::inventory::{Malformed, Scope, ShownParts, computers, sso_users, team, users};
+use crate::archive::ArchiveError;
+use crate::inventory::{Malformed, ShownParts, computers, sso_users, team, users};
 use crate::model::{Dataset, Instant, InventoryPart, InventoryValue, Range, Stream};
 
 use crate::pipeline::error::RoundError;
-use crate::pipeline::scan::record::{
-    ScanRound, archived_parts, changes_in, is_old, next_moment, scan_record, unexpected, unknown_fields,
-};
-use crate::pipeline::scan::requests::ScanRequest;
+use crate::pipeline::scan::record::{Scanned, unexpected};
 use crate::pipeline::scan::sign_in::ask_users;
+use crate::pipeline::scan::{ScanRound, is_old};
 use crate::pipeline::settings::ScanMode;
-use crate::pipeline::team::context::TeamContext;
+use crate::pipeline::team::TeamContext;
+
+/// A request, and the parts that its answer shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ScanRequest {
+    Team,
+    Computers,
+    Users,
+    SsoUsers,
+}
+
+impl ScanRequest {
+    pub const ALL: [ScanRequest; 4] =
+        [ScanRequest::Team, ScanRequest::Computers, ScanRequest::Users, ScanRequest::SsoUsers];
+
+    pub const fn parts(self) -> &'static [InventoryPart] {
+        match self {
+            ScanRequest::Team => &[InventoryPart::Team, InventoryPart::Groups, InventoryPart::Memberships],
+            ScanRequest::Computers => &[InventoryPart::Computers, InventoryPart::Grants],
+            ScanRequest::Users => &[InventoryPart::Users],
+            ScanRequest::SsoUsers => &[InventoryPart::SsoUsers],
+        }
+    }
+}
 
 /// Scans the parts that are due, and commits them. `listed`: the last list of computers of this round.
 pub async fn scan_inventory(ctx: &TeamContext, listed: Option<Computers>) -> ScanRound {
@@ -44,7 +65,7 @@ async fn scan_due_parts(ctx: &TeamContext, listed: Option<Computers>, round: &mu
     let has_scanned = !due.is_empty();
     if has_scanned {
         let scanned = send_requests(ctx, &due, listed, round).await;
-        round.changes += commit_scan(ctx, scanned, now).await?;
+        round.changes += scanned.commit(ctx, now).await?;
     }
     if settings.user_info {
         ask_users(ctx, has_scanned, round).await?;
@@ -76,28 +97,22 @@ fn may_change_inventory(event_type: &str) -> bool {
         .any(|word| name.contains(word))
 }
 
-/// The parts that the service showed, and those that it did not show.
-struct Scanned {
-    snapshot: ShownParts,
-    hidden: BTreeSet<InventoryPart>,
-}
-
 async fn send_requests(
     ctx: &TeamContext,
     due: &[ScanRequest],
     mut listed: Option<Computers>,
     round: &mut ScanRound,
 ) -> Scanned {
-    let mut scanned = Scanned { snapshot: ShownParts::default(), hidden: BTreeSet::new() };
+    let mut scanned = Scanned { is_complete: true, ..Scanned::default() };
     let mut is_whole = true;
     // The team is always read: its answer shows whether the token sees everything.
     for ask in ScanRequest::ALL.into_iter().filter(|ask| *ask == ScanRequest::Team || due.contains(ask)) {
         match send(ctx, ask, is_whole, &mut listed).await {
             Ok(snapshot) => {
-                let shown = snapshot.parts.keys().copied().collect::<BTreeSet<_>>();
-                scanned.hidden.extend(ask.parts().iter().filter(|part| !shown.contains(part)));
+                scanned.hidden.extend(ask.parts().iter().filter(|part| !snapshot.parts.contains_key(part)));
+                scanned.shown.extend(snapshot.parts.keys());
                 is_whole &= ask != ScanRequest::Team || !is_limited(&snapshot);
-                scanned.snapshot = std::mem::take(&mut scanned.snapshot).with(snapshot);
+                scanned.answers.push((None, snapshot));
             }
             Err(error) if !error.is_transient() => {
                 tracing::debug!(team = %ctx.team, ?ask, %error, "the token may not see this part of the inventory");
@@ -150,27 +165,6 @@ async fn send(
 fn is_limited(snapshot: &ShownParts) -> bool {
     let team = snapshot.parts.get(&InventoryPart::Team).and_then(|team| team.values().next());
     team.is_some_and(|values| values.last() == Some(&InventoryValue::Flag(true)))
-}
-
-async fn commit_scan(ctx: &TeamContext, scanned: Scanned, now: Instant) -> Result<u64, ArchiveError> {
-    let at = ctx.clock.now();
-    ctx.with_writer(move |writer| {
-        let archived = archived_parts(writer, scanned.snapshot.parts.keys().copied())?;
-        let parts = scanned.snapshot.parts.keys().chain(&scanned.hidden).copied();
-        let seen_at = next_moment(writer.state(), parts, archived.values(), now);
-        let mut draft =
-            Draft { findings: unknown_fields(writer.state(), &scanned.snapshot, seen_at), ..Draft::default() };
-        for (part, entries) in &scanned.snapshot.parts {
-            let rows = archived[part].changes(*part, Scope::Whole, entries, seen_at.micros());
-            draft.inventory.extend((!rows.is_empty()).then_some((*part, rows)));
-            draft.inventory_reads.push(scan_record(*part, seen_at, Some(entries.len())));
-        }
-        draft.inventory_reads.extend(scanned.hidden.iter().map(|part| scan_record(*part, seen_at, None)));
-        let changes = changes_in(&draft);
-        let _done = writer.commit(draft, at)?;
-        Ok(changes)
-    })
-    .await
 }
 
 #[cfg(test)]

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use crate::api::ApiError;
 use crate::archive::{ArchiveError, Draft, Finding, FindingKind, InventoryRead, TeamState, TeamWriter};
-use crate::inventory::{ArchivedPart, Malformed, ShownParts};
-use crate::model::{Instant, InventoryPart, InventoryRow};
+use crate::inventory::{ArchivedPart, Malformed, Scope, ShownParts};
+use crate::model::{Instant, InventoryPart};
 use crate::pipeline::error::RoundError;
+use crate::pipeline::team::TeamContext;
 
 /// The age at which a scan is due again: a day, less the jitter of the daily run.
 pub const SCAN_AGE: Duration = Duration::from_secs(23 * 3_600);
@@ -34,9 +35,6 @@ pub fn unexpected(what: &str, malformed: &Malformed) -> ApiError {
 }
 
 /// The archived state of parts.
-///
-/// # Errors
-/// When a file cannot be read.
 pub fn archived_parts(
     writer: &TeamWriter,
     parts: impl IntoIterator<Item = InventoryPart>,
@@ -44,8 +42,67 @@ pub fn archived_parts(
     parts.into_iter().map(|part| Ok((part, ArchivedPart::of(writer.rows().inventory(part)?)))).collect()
 }
 
+/// What one commit of a scan writes.
+#[derive(Default)]
+pub struct Scanned {
+    /// The answers, and the user of each. `None`: the answer shows the whole of its parts.
+    pub answers: Vec<(Option<String>, ShownParts)>,
+    /// The parts that the answers show.
+    pub shown: BTreeSet<InventoryPart>,
+    /// The parts that the token may not see.
+    pub hidden: BTreeSet<InventoryPart>,
+    /// The scan of the shown parts is complete.
+    pub is_complete: bool,
+}
+
+impl Scanned {
+    /// Commits the answers and the records of complete scans. Returns the number of new, changed or vanished entries. `now`
+    /// is the service's clock.
+    pub async fn commit(self, ctx: &TeamContext, now: Instant) -> Result<u64, ArchiveError> {
+        if self.answers.is_empty() && self.hidden.is_empty() && !self.is_complete {
+            return Ok(0);
+        }
+        let at = ctx.clock.now();
+        ctx.with_writer(move |writer| {
+            let draft = self.draft(writer, now)?;
+            let rows = draft.inventory.iter().flat_map(|(_, rows)| rows);
+            let changes = rows.filter(|row| !row.repeats).count() as u64;
+            let _done = writer.commit(draft, at)?;
+            Ok(changes)
+        })
+        .await
+    }
+
+    fn draft(self, writer: &TeamWriter, now: Instant) -> Result<Draft, ArchiveError> {
+        let mut archived = archived_parts(writer, self.shown.iter().copied())?;
+        let parts = self.shown.iter().chain(&self.hidden).copied();
+        let seen_at = next_moment(writer.state(), parts, archived.values(), now);
+        let mut draft = Draft::default();
+        for (part, archived) in &mut archived {
+            let mut rows = Vec::new();
+            for (user, snapshot) in &self.answers {
+                if let Some(entries) = snapshot.parts.get(part) {
+                    let scope = user.as_ref().map_or(Scope::Whole, |user| Scope::User(user));
+                    rows.extend(archived.changes(*part, scope, entries, seen_at.micros()));
+                }
+            }
+            archived.follow(rows.iter().cloned());
+            draft.inventory.extend((!rows.is_empty()).then_some((*part, rows)));
+            let entities = archived.len() as u64;
+            let read = InventoryRead { part: *part, read_at: seen_at, visible: true, entities };
+            draft.inventory_reads.extend(self.is_complete.then_some(read));
+        }
+        let hidden = |part| InventoryRead { part, read_at: seen_at, visible: false, entities: 0 };
+        draft.inventory_reads.extend(self.hidden.into_iter().map(hidden));
+        let unknown = self.answers.into_iter().map(|(_, parts)| ShownParts { parts: BTreeMap::new(), ..parts });
+        let unknown = unknown.fold(ShownParts::default(), ShownParts::with);
+        draft.findings = unknown_fields(writer.state(), &unknown, seen_at);
+        Ok(draft)
+    }
+}
+
 /// The service's time, or the microsecond after the newest archived row, if a clock was set back.
-pub fn next_moment<'a>(
+fn next_moment<'a>(
     state: &TeamState,
     parts: impl Iterator<Item = InventoryPart>,
     archived: impl Iterator<Item = &'a ArchivedPart>,
@@ -57,18 +114,8 @@ pub fn next_moment<'a>(
     Instant::from_micros(micros)
 }
 
-/// The record of a scan. `entities`: `None` if the token may not see the part.
-pub fn scan_record(part: InventoryPart, read_at: Instant, entities: Option<usize>) -> InventoryRead {
-    InventoryRead { part, read_at, visible: entities.is_some(), entities: entities.unwrap_or(0) as u64 }
-}
-
-pub fn changes_in(draft: &Draft) -> u64 {
-    let rows = draft.inventory.iter().flat_map(|(_, rows)| rows);
-    rows.filter(|row: &&InventoryRow| !row.repeats).count() as u64
-}
-
 /// Findings of new undocumented fields.
-pub fn unknown_fields(state: &TeamState, snapshot: &ShownParts, found_at: Instant) -> Vec<Finding> {
+fn unknown_fields(state: &TeamState, snapshot: &ShownParts, found_at: Instant) -> Vec<Finding> {
     let known: BTreeSet<&str> = state
         .findings
         .iter()

@@ -4,17 +4,17 @@
 
 use std::collections::BTreeSet;
 
-use crate::archive::{ArchiveError, Draft};
-use crate::inventory::{Scope, ShownParts, user_info};
-use crate::model::{Instant, InventoryPart};
+use crate::archive::ArchiveError;
+use crate::inventory::{ShownParts, user_info};
+use crate::model::InventoryPart;
 
 use crate::pipeline::error::RoundError;
-use crate::pipeline::scan::record::{
-    SCAN_AGE, ScanRound, archived_parts, changes_in, is_old, next_moment, scan_record, unexpected, unknown_fields,
-};
-use crate::pipeline::scan::requests::REFUSALS_MAX;
-use crate::pipeline::team::context::TeamContext;
+use crate::pipeline::scan::record::{Scanned, archived_parts, unexpected};
+use crate::pipeline::scan::{SCAN_AGE, ScanRound, is_old};
+use crate::pipeline::team::TeamContext;
 
+/// After this number of refusals without an answer, the scan assumes that the token may not see any user's sign-in info.
+pub const REFUSALS_MAX: usize = 3;
 const PARTS: [InventoryPart; 2] = [InventoryPart::SignIn, InventoryPart::Tokens];
 /// Answers per commit.
 const USERS_A_COMMIT: usize = 50;
@@ -70,14 +70,14 @@ async fn ask_each(
     enough: usize,
     round: &mut ScanRound,
 ) -> Result<End, RoundError> {
-    let mut answers: Vec<(String, ShownParts)> = Vec::new();
+    let mut answers = Vec::new();
     let (mut answered, mut refusals, mut failures, mut is_cut) = (0, 0, 0, false);
     let mut end = None;
     let last = waiting.len().saturating_sub(1);
     for (at, user) in waiting.into_iter().enumerate() {
         match ask(ctx, &user).await {
             Ok(snapshot) => {
-                answers.push((user, snapshot));
+                answers.push((Some(user), snapshot));
                 (answered, failures) = (answered + 1, 0);
             }
             Err(error) if !error.is_transient() => {
@@ -116,36 +116,14 @@ async fn ask(ctx: &TeamContext, user: &str) -> Result<ShownParts, crate::api::Ap
 }
 
 /// Commits answers. With `end`, it also commits the record of a complete scan.
-async fn commit(ctx: &TeamContext, answers: Vec<(String, ShownParts)>, end: Option<End>) -> Result<u64, ArchiveError> {
-    if answers.is_empty() && end.is_none() {
-        return Ok(0);
-    }
-    let (now, at): (Instant, Instant) = (ctx.service().now(), ctx.clock.now());
-    ctx.with_writer(move |writer| {
-        let mut held = archived_parts(writer, PARTS)?;
-        let seen_at = next_moment(writer.state(), PARTS.into_iter(), held.values(), now);
-        let mut draft = Draft::default();
-        for (part, archived) in &mut held {
-            let mut rows = Vec::new();
-            for (user, snapshot) in &answers {
-                if let Some(entries) = snapshot.parts.get(part) {
-                    rows.extend(archived.changes(*part, Scope::User(user), entries, seen_at.micros()));
-                }
-            }
-            archived.follow(rows.iter().cloned());
-            draft.inventory.extend((!rows.is_empty()).then_some((*part, rows)));
-            if let Some(end) = end {
-                let entities = (end == End::All).then_some(archived.len());
-                draft.inventory_reads.push(scan_record(*part, seen_at, entities));
-            }
-        }
-        let unknown =
-            answers.into_iter().map(|(_, parts)| ShownParts { unknown: parts.unknown, ..ShownParts::default() });
-        let all = unknown.fold(ShownParts::default(), ShownParts::with);
-        draft.findings = unknown_fields(writer.state(), &all, seen_at);
-        let changes = changes_in(&draft);
-        let _done = writer.commit(draft, at)?;
-        Ok(changes)
-    })
-    .await
+async fn commit(
+    ctx: &TeamContext,
+    answers: Vec<(Option<String>, ShownParts)>,
+    end: Option<End>,
+) -> Result<u64, ArchiveError> {
+    let scanned = match end {
+        Some(End::Hidden) => Scanned { hidden: PARTS.into(), ..Scanned::default() },
+        _ => Scanned { answers, shown: PARTS.into(), is_complete: end == Some(End::All), ..Scanned::default() },
+    };
+    scanned.commit(ctx, ctx.service().now()).await
 }

@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use crate::archive::{
     ArchiveError, Committed, Draft, Finding, FindingKind, SessionsDraft, SessionsMark, TeamRows, TeamState, TeamWriter,
-    WindowState,
 };
 use crate::correlate::SESSION_RULES;
 use crate::model::{Dataset, FileRole, Instant, Range, Stream, saturating_sum};
 
 use super::update::{COMPLETE, DAY, NO_CONNECTION_ID, NewEvents};
+use crate::pipeline::plan::settled_edge;
 
 /// The approximate number of events in a chunk. They and their sessions take half a kilobyte of memory each.
 const CHUNK_EVENTS_MIN: u64 = 50_000;
@@ -103,16 +103,9 @@ impl Chunk {
 
 /// Whether all windows of a range are settled.
 fn are_settled(state: &TeamState, range: Range) -> bool {
-    let before =
-        state.windows.range((Stream::Connections, Instant::from_nanos(i64::MIN))..=(Stream::Connections, range.start));
-    let Some(mut edge) = before.last().map(|((_, start), _)| *start) else { return false };
-    while edge < range.end {
-        match state.windows.get(&(Stream::Connections, edge)) {
-            Some(window) if window.state != WindowState::Provisional => edge = window.range.end,
-            _ => return false,
-        }
-    }
-    true
+    let before = state.windows.range(..=(Stream::Connections, range.start)).next_back();
+    let first = before.filter(|((stream, _), _)| *stream == Stream::Connections);
+    first.is_some_and(|((stream, first), _)| range.end <= settled_edge(state, *stream, *first))
 }
 
 /// The end of the chunk that begins at `from`: at the end of a day, with about this number of events, or within a day

@@ -1,4 +1,7 @@
 //! Sessions follow the archived events: in the commit of the events, or in chunks after a backfill.
 
-pub mod catch_up;
+mod catch_up;
 pub mod update;
+
+pub use catch_up::Chunk;
+pub use update::{NO_CONNECTION_ID, are_stale, correlate, defer_sessions};

@@ -10,12 +10,9 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::api::EventSource;
 use crate::archive::ArchiveError;
 use crate::model::{Range, Stream};
-use crate::pipeline::commit::batch::Batch;
-use crate::pipeline::commit::change::StreamChange;
-use crate::pipeline::commit::inbox::Inbox;
-use crate::pipeline::plan::coverage::read_to;
-use crate::pipeline::team::edges::TeamEdges;
-use crate::pipeline::team::event_budget::Permit;
+use crate::pipeline::commit::{Batch, Inbox, StreamChange};
+use crate::pipeline::plan::read_to;
+use crate::pipeline::team::{Permit, TeamEdges};
 
 /// A read point triggers a commit when the last committed one is older than this.
 const POINT_AGE_MAX: Duration = Duration::from_secs(3600);
@@ -78,9 +75,6 @@ impl TeamContext {
     }
 
     /// Sends changes without a permit.
-    ///
-    /// # Errors
-    /// When the commit stage has ended.
     pub async fn add(&self, add: impl FnOnce(&mut Batch)) -> Result<(), ArchiveError> {
         let mut batch = Batch::default();
         add(&mut batch);
@@ -105,17 +99,10 @@ impl TeamContext {
 
     /// Notes a successful reading. Its read point is written with the next commit. It triggers a commit if the last
     /// committed one is old: then the archive of a quiet team, too, shows that the team is read.
-    ///
-    /// # Errors
-    /// As [`TeamContext::add`].
     pub async fn note_point(&self, stream: Stream, change: StreamChange) -> Result<(), ArchiveError> {
         let held = self.with_state(|state| state.streams.get(&stream).and_then(|record| read_to(record, None)));
         let mut points = change.read_points.iter().map(|point| point.read_to);
         let is_due = points.any(|to| held.is_none_or(|held| to.since(held) >= POINT_AGE_MAX));
-        self.add(|batch| match is_due {
-            true => batch.change_stream(stream, change),
-            false => batch.defer_change(stream, change),
-        })
-        .await
+        self.add(|batch| batch.change_stream(stream, change, is_due)).await
     }
 }

@@ -10,9 +10,8 @@ use crate::clock::Clock;
 use crate::model::TeamId;
 use crate::pipeline::progress::Progress;
 use crate::pipeline::settings::Settings;
-use crate::pipeline::team::event_budget::EventBudget;
-use crate::pipeline::team::memory::TeamMemory;
 use crate::pipeline::team::service_clock::ServiceClock;
+use crate::pipeline::team::{EventBudget, TeamMemory};
 use crate::threads::Workers;
 
 /// The inputs of a team's round, without the service. The readings and the commit stage share them.
@@ -48,9 +47,6 @@ impl TeamEdges {
     }
 
     /// Runs `act` with the writer in a worker.
-    ///
-    /// # Errors
-    /// As `act`.
     pub async fn with_writer<T: Send + 'static>(
         &self,
         act: impl FnOnce(&mut TeamWriter) -> Result<T, ArchiveError> + Send + 'static,

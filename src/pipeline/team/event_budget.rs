@@ -5,7 +5,6 @@
 //! events, so no team waits for another waiting team.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -21,8 +20,8 @@ pub type Permit = OwnedSemaphorePermit;
 pub struct EventBudget {
     free: Arc<Semaphore>,
     events_max: usize,
-    /// Readings that wait for room.
-    waiting: AtomicUsize,
+    /// Each reading that waits for room holds a copy.
+    waiting: Arc<()>,
     /// Only one team at a time makes deferred sessions: they take about as much memory as its events.
     session_permits: Arc<Semaphore>,
 }
@@ -32,7 +31,7 @@ impl EventBudget {
     pub fn new(events_max: usize) -> Arc<Self> {
         let events_max = events_max.clamp(RESCAN_EVENTS_MAX, Semaphore::MAX_PERMITS.min(u32::MAX as usize));
         let (free, session_permits) = (Arc::new(Semaphore::new(events_max)), Arc::new(Semaphore::new(1)));
-        Arc::new(Self { free, events_max, waiting: AtomicUsize::new(0), session_permits })
+        Arc::new(Self { free, events_max, waiting: Arc::default(), session_permits })
     }
 
     /// Room for all readings of one team, for its batch, and for a commit of the same size.
@@ -48,13 +47,13 @@ impl EventBudget {
 
     /// Whether a reading waits for room.
     pub fn is_contended(&self) -> bool {
-        self.waiting.load(Ordering::Relaxed) > 0
+        Arc::strong_count(&self.waiting) > 1
     }
 
-    /// Counts a waiting reading until the guard is dropped.
-    pub fn waits(&self) -> WaitingReading<'_> {
-        self.waiting.fetch_add(1, Ordering::Relaxed);
-        WaitingReading(&self.waiting)
+    /// A reading waits until the result is dropped.
+    #[must_use]
+    pub fn waits(&self) -> Arc<()> {
+        self.waiting.clone()
     }
 
     /// A permit for no events.
@@ -89,15 +88,6 @@ fn permits(events: usize) -> u32 {
 /// Splits off everything except the room of `stay` events.
 pub fn split_off(permit: &mut Permit, stay: usize) -> Option<Permit> {
     permit.split(permit.num_permits().saturating_sub(stay))
-}
-
-/// Counts a waiting reading.
-pub struct WaitingReading<'a>(&'a AtomicUsize);
-
-impl Drop for WaitingReading<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 #[cfg(test)]

@@ -13,8 +13,7 @@ use crate::collect::PageLimit;
 use crate::config::Cron;
 use crate::model::{Instant, Range, Stream};
 
-use crate::pipeline::plan::range_backoff::RangeBackoff;
-use crate::pipeline::plan::urgency::LastReading;
+use crate::pipeline::plan::{LastReading, RangeBackoff};
 use crate::pipeline::team::service_clock::ServiceClock;
 
 /// The interval at which the team's view is read again: the plan's span changes seldom.
@@ -162,17 +161,10 @@ impl TeamMemory {
         }
     }
 
-    /// The parts of `unread`, and those of `rescans`, that may be read now.
-    pub fn without_unstable(
-        &self,
-        stream: Stream,
-        (unread, rescans): (&[Range], &[Range]),
-    ) -> (Vec<Range>, Vec<Range>) {
+    /// The unstable ranges that may not be read now.
+    pub fn paused(&self, stream: Stream) -> Vec<Range> {
         let now = self.clock.monotonic();
-        match self.state.lock().backoffs.get(&stream) {
-            Some(backoff) => (backoff.without_paused(unread, now), backoff.free_of_paused(rescans, now)),
-            None => (unread.to_vec(), rescans.to_vec()),
-        }
+        self.state.lock().backoffs.get(&stream).map(|backoff| backoff.paused(now)).unwrap_or_default()
     }
 
     /// Whether it is time to read events with future dates. The caller reads them now.

@@ -66,8 +66,8 @@ impl Measure<'_> {
         for (team, live) in &snapshot.teams {
             for (task, live) in &live.tasks {
                 let totals = tasks.entry(*task).or_default();
-                totals.failures = totals.failures.max(live.state.failures);
-                totals.unfinished += u64::from(live.state.is_unfinished);
+                totals.failures = totals.failures.max(live.job.failures);
+                totals.unfinished += u64::from(live.job.is_unfinished);
                 totals.conflicts += live.counts.conflicts;
                 if let Task::Read(stream) = *task {
                     let totals = streams.entry(stream).or_default();
@@ -114,8 +114,8 @@ impl Measure<'_> {
     pub fn team(&self, team: &TeamId, live: &TeamLive) {
         for (task, live) in &live.tasks {
             let labels = || vec![label(team), Label::new("task", task.as_str())];
-            gauge(names::TEAM_TASK_FAILURES, labels(), f64::from(live.state.failures));
-            gauge(names::TEAM_TASK_UNFINISHED, labels(), f64::from(u8::from(live.state.is_unfinished)));
+            gauge(names::TEAM_TASK_FAILURES, labels(), f64::from(live.job.failures));
+            gauge(names::TEAM_TASK_UNFINISHED, labels(), f64::from(u8::from(live.job.is_unfinished)));
             counter(names::TEAM_CONFLICTS, labels(), live.counts.conflicts);
             if let Some(at) = live.done_at {
                 gauge(names::TEAM_TASK_DONE_AT, labels(), at.seconds() as f64);

@@ -138,7 +138,7 @@ fn a_shard_s_daemon_sees_another_shard_s_new_team_within_half_a_minute() {
         let archive = Archive::open_or_create(Arc::new(MemoryStore::new()), || "test".to_owned()).unwrap();
         let clock = Arc::new(Still::default());
         let place = nowhere(&archive);
-        let live = Live::default().of_shard(shard.parse().unwrap());
+        let live = Live::new(Arc::default(), shard.parse().unwrap());
         let asking = QueryService::new(place, limits(), Arc::new(live), clock.clone());
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let teams = || runtime.block_on(asking.teams()).unwrap().len();

@@ -5,13 +5,12 @@ use super::*;
 use crate::archive::{Archive, TeamState};
 use crate::clock::SystemClock;
 use crate::collect::CountedEvent;
-use crate::model::{EventId, RawEvent, ServedTime, TeamId};
-use crate::pipeline::commit::change::{StreamChange, WindowChange};
-use crate::pipeline::commit::inbox::{Inbox, MESSAGES_WAITING_MAX, channel};
+use crate::model::{EventId, Instant, RawEvent, ServedTime, TeamId};
+use crate::pipeline::commit::inbox::MESSAGES_WAITING_MAX;
+use crate::pipeline::commit::{Inbox, StreamChange, WindowChange, channel};
 use crate::pipeline::progress::NoProgress;
 use crate::pipeline::settings::{COMMIT_EVENTS_MIN, HELD_EVENTS_MAX, Settings};
-use crate::pipeline::team::event_budget::EventBudget;
-use crate::pipeline::team::memory::TeamMemory;
+use crate::pipeline::team::{EventBudget, TeamMemory};
 use crate::store::{Fault, FaultyStore, MemoryStore, Store};
 use crate::threads::Workers;
 
@@ -150,7 +149,7 @@ fn windows_read_in_part_are_held_until_the_batch_is_too_large() {
     assert_eq!(batch.take_ready(&state).unwrap().held_events(), HELD_EVENTS_MAX + 10, "no more may be held");
     let mut batch = partial(0, 10);
     batch.join(whole(1, COMMIT_EVENTS_MIN));
-    batch.change_stream(STREAM, StreamChange::default());
+    batch.change_stream(STREAM, StreamChange::default(), true);
     let all = batch.take_ready(&state).unwrap();
     assert_eq!(all.held_events(), COMMIT_EVENTS_MIN + 10, "the stream's change may vouch for the first window");
 }

@@ -8,8 +8,9 @@ use crate::model::{Instant, Range, RawPolicy, RejectRow, Stream};
 use crate::planted::{self, Bug};
 
 use super::Flush;
+use crate::pipeline::commit::WindowChange;
 use crate::pipeline::commit::batch::StreamWindow;
-use crate::pipeline::commit::change::{RowCounts, WindowChange, has_news};
+use crate::pipeline::commit::change::{RowCounts, has_news};
 use crate::pipeline::commit::join::{ArchivedEvents, NewRows, join, recognise};
 use crate::pipeline::commit::notices;
 

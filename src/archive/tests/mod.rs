@@ -37,6 +37,7 @@ mod sessions;
 mod signing;
 mod snapshots;
 mod split_ledger;
+mod syncs;
 mod torn;
 mod torn_disk;
 mod vacuum;

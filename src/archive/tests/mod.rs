@@ -39,6 +39,7 @@ mod snapshots;
 mod split_ledger;
 mod syncs;
 mod torn;
+mod torn_contents;
 mod torn_disk;
 mod vacuum;
 mod years;

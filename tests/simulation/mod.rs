@@ -36,6 +36,7 @@ pub mod service;
 pub mod sessions;
 pub mod fault_times;
 pub mod event_faults;
+pub mod slow_readers;
 pub mod stalls;
 pub mod store;
 pub mod texts;

@@ -39,6 +39,7 @@ pub mod event_faults;
 pub mod slow_readers;
 pub mod stalls;
 pub mod store;
+pub mod store_faults;
 pub mod texts;
 pub mod trace;
 #[path = "../common/virtual_clock.rs"]

@@ -45,7 +45,7 @@ fn draft(streams: &[Stream], nth: u64) -> Draft {
 }
 
 fn directories_in(root: &Path) -> usize {
-    let below = std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap());
+    let below = std::fs::read_dir(root).unwrap().map(Result::unwrap);
     below.filter(|entry| entry.file_type().unwrap().is_dir()).map(|entry| 1 + directories_in(&entry.path())).sum()
 }
 

@@ -1,7 +1,7 @@
 //! Bugs that tests plant, to show that the checkers catch them. Only the library's own tests contain them.
 
-/// A bug that a checker must catch. The exhaustive checker of `collect` catches the first seven, tests of the archive catch
-/// `VacuumReadsFirst` and `ErasureUnescaped`, and the simulation catches the others.
+/// A bug that a checker must catch, by the law that its test names. The exhaustive checker of `collect` catches the first seven,
+/// tests of the archive catch `VacuumReadsFirst` and `ErasureUnescaped`, and the simulation catches the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bug {
     NoPad,
@@ -45,10 +45,12 @@ pub enum Bug {
     RejectsDropped,
     /// A quarantined event is quarantined again.
     QuarantineRepeated,
-    /// New events do not change a session.
+    /// A session is made from its new events, without those of earlier commits.
     SessionsForgotten,
     /// Written files are not read back.
     NoReadBack,
+    /// A line is appended before the content of its files is on the disk.
+    LineBeforeFiles,
     /// A torn line remains at the ledger's end.
     TornLineKept,
     /// A writer appends its line after the line of another writer.
@@ -57,6 +59,8 @@ pub enum Bug {
     ReplacedFilesDeletedAtOnce,
     /// `vacuum` removes files younger than the grace.
     VacuumWithoutGrace,
+    /// `vacuum` removes files of any age that no line has named yet, and keeps those that a line removed.
+    YoungFilesRemoved,
     /// `vacuum` reads the ledger before it lists the files.
     VacuumReadsFirst,
     /// A held event expires or is erased.

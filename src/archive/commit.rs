@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::model::path::ledger_of;
 use crate::model::{Dataset, Instant, LedgerSeq, TeamId, TeamKey};
 use crate::planted::{self, Bug};
-use crate::store::{Guard, Store, StoreError, Tail};
+use crate::store::{Guard, Store, StoreError, Tail, put};
 
 use super::draft_rows::{NewWindows, draft_digest, new_windows};
 use super::heads::HeadsWriter;
@@ -244,6 +244,9 @@ impl TeamWriter {
             true => self.store().read(&path).map_or(0, |held| held.size()),
             false => keep,
         };
+        if planted::is(Bug::LineBeforeFiles) {
+            line.body.adds.iter().try_for_each(|file| put(self.store(), &file.path, b""))?;
+        }
         let appended = self.check_end(day).and_then(|()| self.store().append(&path, Tail { keep, torn: 0 }, &bytes));
         if let Err(source) = appended {
             return Err(match source.is_fenced() {

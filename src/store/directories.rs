@@ -1,8 +1,10 @@
 //! Creates and syncs the directories of a local store.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::Path;
+
+use super::syncs::sync_directory;
 
 /// Creates a directory and its missing parents, and syncs each into its parent.
 pub(super) fn make_directory(directory: &Path) -> io::Result<()> {
@@ -17,11 +19,6 @@ pub(super) fn make_directory(directory: &Path) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-pub(super) fn sync_directory(directory: &Path) -> io::Result<()> {
-    let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
-    File::open(directory)?.sync_all()
 }
 
 /// `None` for a file or directory that is gone: another process can have removed it.

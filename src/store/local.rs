@@ -15,7 +15,8 @@ use crate::files::{self, Irregular, Links};
 use crate::model::Instant;
 use crate::model::path::{LOCK_OF_NEW, LOCKS, SCRATCH};
 
-use super::directories::{if_exists, later_name, make_directory, sync_directory};
+use super::directories::{if_exists, later_name, make_directory};
+use super::syncs::{sync_directory, sync_file};
 use super::{Blob, FileWriter, Guard, Listed, Store, StoreError, Tail, Verb};
 
 /// Files up to this size are read into memory at once, so that a merge of many small files does not run out of file handles.
@@ -234,7 +235,7 @@ impl Store for LocalStore {
         let directory = full.parent().unwrap_or(&self.root);
         self.make_directory(directory).map_err(fail)?;
         let mut file = self.scratch_file().map_err(fail)?;
-        file.write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(fail)?;
+        file.write_all(bytes).and_then(|()| sync_file(file.as_file())).map_err(fail)?;
         match file.persist_noclobber(&full) {
             Ok(_) => {}
             Err(e) if e.error.kind() == ErrorKind::AlreadyExists => {
@@ -307,7 +308,7 @@ impl FileWriter for LocalWriter {
     fn finish(self: Box<Self>, path: &str) -> Result<(), StoreError> {
         let Self { store, file } = *self;
         store.refuse_links(Verb::Sync, path)?;
-        let synced = file.as_file().sync_all().and_then(|()| store.place(file, path));
+        let synced = sync_file(file.as_file()).and_then(|()| store.place(file, path));
         synced.map_err(|e| StoreError::io(Verb::Sync, path, e))
     }
 }
@@ -351,7 +352,7 @@ fn append_to(file: &File, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), St
             return Err(failed(path, Verb::Append, is_restored && tail.torn == 0)(e));
         }
     }
-    file.sync_all().map_err(failed(path, Verb::Sync, false))
+    sync_file(file).map_err(failed(path, Verb::Sync, false))
 }
 
 fn holds(file: &File, at: u64, bytes: &[u8]) -> bool {

@@ -12,6 +12,7 @@ mod locks;
 mod memory;
 mod object;
 mod split;
+mod syncs;
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -36,6 +37,8 @@ pub use memory::MemoryStore;
 pub(crate) use object::s3;
 pub use object::{BucketTest, ObjectStore, test_bucket};
 pub use split::SplitStore;
+#[cfg(test)]
+pub use syncs::{Syncs, syncs_of};
 
 /// The storage of an archive's files. Paths are relative, with `/`, as `model::path` spells them.
 ///

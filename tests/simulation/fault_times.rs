@@ -69,6 +69,12 @@ pub fn draw(plan: &mut Plan, fault: Fault) {
             plan.stalls = (0..draw.count(2, 6)).map(|_| stall(&mut draw)).collect();
             plan.stalls.sort_unstable();
         }
+        Fault::SlowReader => {
+            let longest = 3 * i64::try_from(plan.grace.as_secs()).unwrap();
+            let reader = |draw: &mut Draw| (plan.stretch(draw, 0, HOUR).0, draw.between(10 * MINUTE, longest));
+            plan.readers = (0..draw.count(4, 12)).map(|_| reader(&mut draw)).collect();
+            plan.readers.sort_unstable();
+        }
         _ => lives(plan, fault, &mut draw),
     }
     if plan.seed % 11 == 3 && !plan.is_calm() {

@@ -76,6 +76,7 @@ named! {
         TokenRotated "F66" "the token is rotated while the daemon runs",
         WriteFails "F67" "the write of a file fails in the middle",
         BitFlip "F68" "a bit flips between memory and file",
+        SlowReader "F69" "a reader takes hours, while writers commit and vacuum removes the files that they replace",
         ManyDays "F71" "events on very many days",
         VacuumCrash "F72" "the process is killed while vacuum removes files",
         OddSessions "F73" "sessions without an end, over weeks, backwards, or with reused ids",
@@ -125,6 +126,7 @@ named! {
         SnapshotRead "snapshot read" "a reader starts from a snapshot of the ledger",
         SnapshotTorn "torn snapshot" "a reader skips a damaged snapshot",
         SnapshotUnfit "unfit snapshot" "a reader skips a snapshot that is ahead of its ledger or of another team",
+        ReaderRefused "late reader" "a reader that takes longer than the grace misses a file, and an error names the file",
     }
 }
 
@@ -134,10 +136,10 @@ impl Fault {
         [Fault::ShortLived, Fault::InFirstReading, Fault::LateOfRemoved, Fault::RemovedBefore];
 
     /// The faults that a world draws. Stale lists are not drawn, because the readers of every world see them. A world draws
-    /// stalls apart.
+    /// stalls and slow readers apart.
     pub fn drawn() -> Vec<Fault> {
-        let is_drawn =
-            |fault: &Fault| !matches!(fault, Fault::StaleList | Fault::Stalled) && !Self::OF_COMPUTERS.contains(fault);
+        let apart = [Fault::StaleList, Fault::Stalled, Fault::SlowReader];
+        let is_drawn = |fault: &Fault| !apart.contains(fault) && !Self::OF_COMPUTERS.contains(fault);
         Self::ALL.iter().copied().filter(is_drawn).collect()
     }
 }

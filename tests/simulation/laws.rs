@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use annals::archive::LedgerLine;
-use annals::model::{Digest, GRACE_MIN, Instant};
+use annals::model::{Digest, Instant};
 use annals::store::{MemoryStore, Store};
 use bytes::Bytes;
 
@@ -15,6 +15,8 @@ use super::faults::{Coverage, Rare};
 /// The files that the lines name, and how far the check has read each ledger file.
 #[derive(Default)]
 pub struct StoreLaws {
+    /// How long `vacuum` keeps files.
+    grace: Duration,
     /// An order of erasure is carried out, which removes files at once.
     pub is_erasing: bool,
     /// Every file that a line names, with its digest and, if a line removes it, that line's time.
@@ -27,6 +29,10 @@ pub struct StoreLaws {
 }
 
 impl StoreLaws {
+    pub fn new(grace: Duration) -> Self {
+        Self { grace, ..Self::default() }
+    }
+
     /// Reads the new lines of a ledger file after an acknowledged append.
     pub fn follow(&mut self, files: &MemoryStore, path: &str, broken: &mut Vec<String>) {
         let content = content(files, path).unwrap_or_default();
@@ -70,7 +76,7 @@ impl StoreLaws {
     /// Checks a file before its removal.
     pub fn remove(&self, files: &MemoryStore, path: &str, coverage: &mut Coverage, seed: u64) -> Option<String> {
         let (now, written) = (files.now().expect("memory has a clock"), modified(files, path)?);
-        let is_young = |at: Instant| now.since(at) < GRACE_MIN;
+        let is_young = |at: Instant| now.since(at) < self.grace;
         if !path.starts_with("tables/") {
             return None;
         }
@@ -93,7 +99,7 @@ impl StoreLaws {
     /// Checks that every live file, and every removed file within the grace, is there and unchanged.
     pub fn check(&self, files: &MemoryStore) -> Vec<String> {
         let now = files.now().expect("memory has a clock");
-        let is_due = |gone: &Option<Instant>| gone.is_none_or(|at| now.since(at) < GRACE_MIN);
+        let is_due = |gone: &Option<Instant>| gone.is_none_or(|at| now.since(at) < self.grace);
         let due = self.named.iter().filter(|(_, (_, gone))| is_due(gone));
         let is_lost =
             |path: &str, digest: &Digest| content(files, path).map(|found| Digest::of(&found)) != Some(*digest);

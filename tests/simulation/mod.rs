@@ -36,8 +36,10 @@ pub mod service;
 pub mod sessions;
 pub mod fault_times;
 pub mod event_faults;
+pub mod slow_readers;
 pub mod stalls;
 pub mod store;
+pub mod store_faults;
 pub mod texts;
 pub mod trace;
 #[path = "../common/virtual_clock.rs"]

@@ -1,9 +1,10 @@
 //! Draws a world from a seed: its length, its teams, its faults and their times.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use annals::config::{Cron, Partition, Schedule};
-use annals::model::{Privacy, Stream};
+use annals::model::{GRACE_LOCAL, GRACE_MIN, Privacy, Stream};
 use annals::pipeline::Settings;
 
 use super::behaviour::{Behaviour, Bound, Dates, Edge, More, Next, Order};
@@ -96,6 +97,10 @@ pub struct Plan {
     pub pollers: Vec<i64>,
     /// When the writer next stalls, and for how many seconds.
     pub stalls: Vec<(i64, i64)>,
+    /// When a reader begins, and how many seconds it takes.
+    pub readers: Vec<(i64, i64)>,
+    /// How long the store keeps a file that no line names.
+    pub grace: Duration,
     /// When the daemon gets a new token.
     pub rotations: Vec<i64>,
     /// How many ledger lines are between two snapshots.
@@ -139,6 +144,8 @@ impl Plan {
             clock_steps: Vec::new(),
             pollers: Vec::new(),
             stalls: Vec::new(),
+            readers: Vec::new(),
+            grace: Draw::of(seed, "grace").pick(&[GRACE_MIN, GRACE_LOCAL]),
             rotations: Vec::new(),
             snapshot_lines: Draw::of(seed, "snapshots").pick(&[1, 2, 3, 5, 8, 13, 40]),
             hold: None,
@@ -160,7 +167,8 @@ impl Plan {
 
     /// Half of the worlds with a second writer have no locks, as a bucket has none: the append alone fences the writers.
     pub fn is_without_locks(&self) -> bool {
-        (self.has(Fault::SecondPoller) || self.has(Fault::Stalled)) && self.seed % 2 == 1
+        let of_writers = [Fault::SecondPoller, Fault::Stalled, Fault::SlowReader];
+        self.seed % 2 == 1 && of_writers.into_iter().any(|fault| self.has(fault))
     }
 
     pub fn has(&self, fault: Fault) -> bool {
@@ -234,7 +242,9 @@ fn faults(seed: u64, draw: &mut Draw) -> BTreeSet<Fault> {
     let is_skewed = faults.contains(&Fault::Skew);
     let of_computers = Fault::OF_COMPUTERS.into_iter().filter(|_| count > 0 && draw.below(6) == 0 && !is_skewed);
     faults.extend(of_computers);
-    faults.extend((count > 0 && Draw::of(seed, "stalls").below(5) == 0).then_some(Fault::Stalled));
+    for (apart, fault) in [("stalls", Fault::Stalled), ("slow readers", Fault::SlowReader)] {
+        faults.extend((count > 0 && Draw::of(seed, apart).below(5) == 0).then_some(fault));
+    }
     faults
 }
 

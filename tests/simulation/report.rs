@@ -3,11 +3,12 @@
 use std::fmt::Write;
 
 use super::faults::{Coverage, Fault, Rare};
+use super::store_faults;
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reliability.md");
 
 /// Harnesses beside the simulation: the file, and the faults that it tries.
-const OTHERS: [(&str, &str); 64] = [
+const OTHERS: [(&str, &str); 65] = [
     (
         "src/collect/exhaustive.rs",
         "small lists in every interleaving, with up to three changes between any two requests",
@@ -21,12 +22,16 @@ const OTHERS: [(&str, &str); 64] = [
         "a sync fails at each step: the writer writes the data again, and never syncs the same file again",
     ),
     (
+        "src/archive/tests/syncs.rs",
+        "no fault: the exact number of syncs of a commit on a local disk, with the reason for each",
+    ),
+    (
         "src/archive/tests/torn.rs",
-        "power is lost after each step of commits, recovery, copies and `vacuum`, on a model of a disk that keeps, drops, cuts, zero-fills or tears unsynced data",
+        "power is lost after each step of commits, recovery, copies and `vacuum`, also while a writer stalls beside another one, on a model of a disk that keeps, drops, cuts, zero-fills or tears unsynced data",
     ),
     (
         "src/archive/tests/kills.rs",
-        "a real process is killed before, during and after each step, at random, and during recovery",
+        "a real process is killed before, during and after each step, at random, and during recovery; or it stops there, while a second one commits and vacuums, and wakes or is killed",
     ),
     (
         "src/archive/tests/fencing.rs",
@@ -189,7 +194,7 @@ const LAWS: &str = "\
 | S1 | the files of a line are durable before the line; every live file is there and unchanged, and stays for the grace after a line removes it |
 | S2 | two writers of one team never append two lines with the same number; the writer that loses reads the events again, and the archive holds each event once |
 | S3 | `vacuum` removes no file that is live or may belong to an unfinished commit, also if the store's clock is an hour wrong |
-| S4 | `vacuum` removes no file within the grace after the line that removes it, so a reader can finish |
+| S4 | `vacuum` removes no file within the grace after the line that removes it, and a reader that began before commits and a `vacuum` finishes within the grace. A slower reader sees the same rows, or an error names the file that is gone |
 | S6 | a line names the expired rows, which are older than their class; no other row is missing, and no expired row returns |
 | S7 | no row under a hold expires or is erased |
 | S8 | after an order of erasure no file, no table and no column holds a value of the subject, even if power was lost during the order; no erased row returns |
@@ -265,11 +270,14 @@ pub fn page(coverage: &Coverage, ran: &str) -> String {
     for (path, what) in OTHERS {
         let _ = writeln!(text, "| `{path}` | {what} |");
     }
-    let _ =
-        writeln!(text, "\n## Planted bugs\n\nThe library's own tests plant each of these bugs, and must catch it.\n");
-    let _ = writeln!(text, "| bug | caught by | in worlds with the fault |\n|---|---|---|");
-    for (bug, by, faults) in planted() {
-        let _ = writeln!(text, "| {bug} | {by} | {faults} |");
+    text.push_str(&store_faults::section());
+    let _ = writeln!(
+        text,
+        "\n## Planted bugs\n\nThe library's own tests plant each of these bugs, and the law that the table names must catch it.\n"
+    );
+    let _ = writeln!(text, "| bug | caught by | law | in worlds with the fault |\n|---|---|---|---|");
+    for PlantedBug { name, by, law, faults } in planted() {
+        let _ = writeln!(text, "| {name} | {by} | {law} | {faults} |");
     }
     let _ = write!(text, "\n{ASSUMED}");
     text
@@ -277,25 +285,33 @@ pub fn page(coverage: &Coverage, ran: &str) -> String {
 
 /// The tests that catch planted bugs. The simulation stands before the archive's tests, which also catch some of its bugs.
 const CATCHERS: [(&str, &str); 5] = [
-    ("src/collect/exhaustive.rs", "exhaustive"),
+    ("src/collect/exhaustive/planted_bugs.rs", "exhaustive"),
     ("src/collect/exhaustive/tail.rs", "exhaustive"),
     ("src/planted/tests.rs", "simulation"),
     ("src/archive/tests/vacuum.rs", "archive's tests"),
     ("src/archive/tests/erasure.rs", "archive's tests"),
 ];
 
-/// The planted bugs, from the source of the tests that catch them.
-fn planted() -> Vec<(String, &'static str, String)> {
+struct PlantedBug {
+    name: String,
+    by: &'static str,
+    law: String,
+    faults: String,
+}
+
+/// The planted bugs, from the source of the tests that catch them. The law stands behind the bug, in the same line.
+fn planted() -> Vec<PlantedBug> {
     let read = |path: &str| std::fs::read_to_string(format!("{}/{path}", env!("CARGO_MANIFEST_DIR"))).unwrap();
-    let mut all: Vec<(String, &'static str, String)> = Vec::new();
+    let mut all: Vec<PlantedBug> = Vec::new();
     for (path, by) in CATCHERS {
         let text = read(path);
         let lines = text.lines().filter(|line| by != "simulation" || line.trim_start().starts_with("(Bug::"));
         for bug in lines.flat_map(|line| line.split("Bug::").skip(1)) {
             let name: String = bug.chars().take_while(|c| c.is_alphanumeric()).collect();
             let faults: Vec<&str> = bug.split("Fault::").skip(1).map(|f| f.split([',', ']']).next().unwrap()).collect();
-            if all.iter().all(|(known, ..)| *known != name) {
-                all.push((name, by, faults.join(", ")));
+            if all.iter().all(|known| known.name != name) {
+                let law = bug.split('"').nth(1).unwrap_or_else(|| panic!("{path} names no law for {name}")).to_owned();
+                all.push(PlantedBug { name, by, law, faults: faults.join(", ") });
             }
         }
     }
@@ -320,6 +336,7 @@ pub fn check(coverage: Option<(&Coverage, &str)>) {
         let path = format!("{}/{path}", env!("CARGO_MANIFEST_DIR"));
         assert!(std::path::Path::new(&path).is_file(), "{path} does not exist");
     }
+    store_faults::check();
     let held = std::fs::read_to_string(PATH).unwrap_or_default();
     let expected = without_counts(&page(&Coverage::default(), ""));
     assert_eq!(without_counts(&held), expected, "docs/reliability.md is out of date: write it with ANNALS_SIM_WRITE=1");

@@ -17,6 +17,7 @@ use annals::pipeline::{ExpirySettings, Fleet, NoProgress, Settings, Workers};
 use annals::store::{Listed, MemoryStore, Store};
 use futures::FutureExt;
 use futures::channel::mpsc;
+use futures::future::join;
 
 use super::clock::SimClock;
 use super::erasure;
@@ -186,7 +187,7 @@ impl Run {
         };
         let clock = Arc::clone(&self.clock);
         let archive = archive.with_random(Arc::new(move || clock.random()));
-        let archive = Arc::new(archive.snapshots_every(self.plan.snapshot_lines));
+        let archive = Arc::new(archive.snapshots_every(self.plan.snapshot_lines).with_grace(self.plan.grace));
         let edges = Edges {
             source: self.source(self.service.clone()),
             clock: self.clock.clone(),
@@ -200,7 +201,7 @@ impl Run {
         let live = Arc::new(Live::default());
         let (commands, received) = mpsc::unbounded();
         let daemon = Daemon::new(archive.clone(), edges, self.plan.schedule.clone(), live, self.plan.seed);
-        let others = self.others(archive, commands.clone());
+        let others = join(self.others(archive.clone(), commands.clone()), self.slow_readers(archive)).map(|_| ());
         let end = self.end(life, commands);
         let (daemon, others) = (Box::pin(daemon.run(received)), Box::pin(others.fuse()));
         let lived = ProcessRun { daemon, others, end: Box::pin(end), disk: &self.disk };
@@ -245,7 +246,7 @@ impl Run {
 
     /// Another process that reads everything once, commits and vacuums, while a writer of this process stalls.
     fn meanwhile(&self) -> Meanwhile {
-        let (clock, service) = (self.clock.clone(), self.service.clone());
+        let (clock, service, grace) = (self.clock.clone(), self.service.clone(), self.plan.grace);
         let settings = Arc::new(self.plan.settings_at(clock.truth().seconds()));
         let source = self.source(Arc::new(self.service.of_another_process()));
         let store = SimStore { disk: self.disk.clone(), files: self.files.clone() };
@@ -254,7 +255,7 @@ impl Run {
             wait(seconds / 2);
             // This process does not know which readings the stalled one has not committed yet.
             service.inner().seen.trouble(clock.truth());
-            if let Ok(archive) = Archive::open(Arc::new(store.clone())) {
+            if let Ok(archive) = Archive::open(Arc::new(store.clone())).map(|archive| archive.with_grace(grace)) {
                 let fleet = fleet(source.clone(), Arc::new(archive.clone()), clock.clone(), settings.clone());
                 let _ = clock.base.run(fleet.read_once());
                 for team in archive.teams().unwrap_or_default() {

@@ -53,7 +53,7 @@ impl Disk {
             failures: Vec::new(),
             chance: Draw::of(plan.seed, "disk"),
             acknowledged: BTreeMap::new(),
-            laws: StoreLaws::default(),
+            laws: StoreLaws::new(plan.grace),
             scratch: 0,
             deadly: None,
             is_dead: false,
@@ -67,10 +67,11 @@ impl Disk {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Checks that every acknowledged line and every file of these lines is there.
+    /// The laws that were broken since the last check. Then checks that every acknowledged line and every file of these lines is
+    /// there.
     pub fn check(&self, files: &MemoryStore) -> Vec<String> {
-        let inner = self.inner();
-        let mut broken = Vec::new();
+        let mut inner = self.inner();
+        let mut broken = std::mem::take(&mut inner.broken);
         let content = |path: &str| content(files, path).unwrap_or_default();
         for (path, bytes) in &inner.acknowledged {
             if !content(path).starts_with(bytes) {

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use fastrand::Rng;
 use parking_lot::Mutex;
@@ -29,6 +29,9 @@ const RECOVERIES_EVERY: usize = 7;
 const RECOVERY_STATES: usize = 1_000;
 const COPY_STATES: usize = 1_000;
 const VACUUM_ROUNDS: usize = 20;
+/// The step of the history whose writer stalls. It replaces files of the steps before.
+const STALLED_STEP: usize = 2;
+const STALL_STATES: usize = 1_000;
 /// After one in this many states, the rest of the history is committed.
 const FINISHES_EVERY: usize = 20;
 /// A lying disk must be detected within this many states.
@@ -38,30 +41,47 @@ fn signer() -> Arc<Signer> {
     Arc::new(signing::signer(7))
 }
 
-/// The whole history, signed, on a disk that records its state at every step.
-fn history_on(disk: &TornDisk) {
-    let store: Arc<dyn Store> = Arc::new(disk.clone());
-    let archive = open(&store).with_signer(Some(signer()));
-    let mut writer = writer(&archive);
-    for draft in history() {
-        let draft = with_sessions(&mut writer, draft).unwrap();
-        let _ = commit(&mut writer, draft).unwrap();
+fn signed(disk: &TornDisk) -> Archive {
+    open(&(Arc::new(disk.clone()) as Arc<dyn Store>)).with_signer(Some(signer()))
+}
+
+/// Commits the next steps of the history, on a disk that records its state at every step.
+fn commit_until(steps: usize, writer: &mut TeamWriter, disk: &TornDisk) {
+    for step in usize::try_from(writer.state().seq.0).unwrap()..steps {
+        let draft = with_sessions(writer, history().swap_remove(step)).unwrap();
+        let _ = commit(writer, draft).unwrap();
         disk.acknowledge();
     }
 }
 
-/// Checks the laws after any power loss; the error names the broken law.
+/// The whole history, signed.
+fn history_on(disk: &TornDisk) {
+    commit_until(history().len(), &mut writer(&signed(disk)), disk);
+}
+
+/// The law that a fault of `verify` breaks.
+fn law_of(code: FaultCode) -> &'static str {
+    match code {
+        FaultCode::FileMissing | FaultCode::FileHash | FaultCode::FileSize | FaultCode::Salt => "S1",
+        FaultCode::SeqGap | FaultCode::ChainBreak => "S2",
+        _ => "I6",
+    }
+}
+
+/// Checks the laws after any power loss; the error begins with the broken law.
 fn check_state((acknowledged, files): &State, finishes: bool) -> Result<(), String> {
     let store: Arc<dyn Store> = Arc::new(store_of(files));
-    let fail =
-        |what: &str, why: &dyn std::fmt::Display| Err(format!("{acknowledged} acknowledged commits: {what}: {why}"));
+    let broken = |law: &str, what: &str, why: &dyn std::fmt::Display| {
+        Err(format!("{law}: {acknowledged} acknowledged commits: {what}: {why}"))
+    };
+    let fail = |what: &str, why: &dyn std::fmt::Display| broken("I6", what, why);
     let archive = match Archive::open_or_create(Arc::clone(&store), || "archive-1".to_owned()) {
         Ok(archive) => archive.with_signer(Some(signer())),
         Err(e) => return fail("opening", &e),
     };
     let before = verify(store.as_ref(), &VerifyOptions::default()).unwrap();
     if let Some(fault) = before.faults.iter().find(|fault| fault.code != FaultCode::TornTail) {
-        return fail("verify before recovery", &format!("{fault:?}"));
+        return broken(law_of(fault.code), "verify before recovery", &format!("{fault:?}"));
     }
     match archive.read(&team()) {
         Ok(reader) if reader.state().seq.0 < *acknowledged as u64 => {
@@ -79,10 +99,10 @@ fn check_state((acknowledged, files): &State, finishes: bool) -> Result<(), Stri
         return fail("recovery", &format!("{done} commits stand"));
     }
     if ids_in(&archive) != ids_after(done) || sessions_in(&archive) != ids_after(done) {
-        return fail("recovery", &"rows are lost or doubled");
+        return broken("I2 or I4", "recovery", &"rows are lost or doubled");
     }
     if quarantined_in(&archive) != quarantined_after(done) {
-        return fail("recovery", &"quarantined rows are lost or doubled");
+        return broken("I2 or I4", "recovery", &"quarantined rows are lost or doubled");
     }
     check_clean(&archive)?;
     if finishes {
@@ -91,7 +111,7 @@ fn check_state((acknowledged, files): &State, finishes: bool) -> Result<(), Stri
             let _ = commit(&mut writer, draft).map_err(|e| format!("going on: {e}"))?;
         }
         if ids_in(&archive) != ids_after(history().len()) {
-            return fail("going on", &"rows are lost or doubled");
+            return broken("I2 or I4", "going on", &"rows are lost or doubled");
         }
         check_clean(&archive)?;
     }
@@ -106,7 +126,10 @@ fn check_clean(archive: &Archive) -> Result<(), String> {
     let unsigned = report.teams.iter().find(|team| team.last_seq.0 > 0 && !is_signed(team));
     match (report.faults.first(), unsigned) {
         (None, None) => Ok(()),
-        (fault, unsigned) => Err(format!("after recovery: {fault:?}, {unsigned:?}")),
+        (fault, unsigned) => {
+            let law = fault.map_or("I6", |fault| law_of(fault.code));
+            Err(format!("{law}: after recovery: {fault:?}, {unsigned:?}"))
+        }
     }
 }
 
@@ -194,8 +217,7 @@ fn history_moments(lie: Lie) -> Vec<DiskState> {
 /// The moments of the recovery from a state.
 fn recovery_of((acknowledged, files): &State) -> Vec<DiskState> {
     let disk = TornDisk::new(files, *acknowledged, Lie::None);
-    let archive = open(&(Arc::new(disk.clone()) as Arc<dyn Store>)).with_signer(Some(signer()));
-    drop(writer(&archive));
+    drop(writer(&signed(&disk)));
     disk.moments()
 }
 
@@ -226,10 +248,9 @@ fn no_power_loss_during_a_vacuum_loses_a_row() {
     let store: Arc<dyn Store> = Arc::new(whole);
     let content = |path: &String| store.read(path).unwrap().to_bytes().unwrap();
     let files: Files = files_under(&store, "").into_iter().map(|path| (path.clone(), content(&path))).collect();
-    let mut disk = TornDisk::new(&files, history().len(), Lie::None);
-    disk.now = now().plus(Duration::from_secs(30 * 86_400));
-    let archive = open(&(Arc::new(disk.clone()) as Arc<dyn Store>)).with_signer(Some(signer()));
-    let mut writer = writer(&archive);
+    let disk = TornDisk::new(&files, history().len(), Lie::None);
+    disk.set_now(now().plus(Duration::from_secs(30 * 86_400)));
+    let mut writer = writer(&signed(&disk));
     let _ = disk.moments();
     let removed = writer.vacuum().unwrap().expired;
     assert!(removed.len() >= 3, "{removed:?}");
@@ -275,12 +296,63 @@ fn a_copy_continues_after_any_power_loss_of_its_target() {
     assert!(continued > 100, "{continued} copies had a beginning");
 }
 
+/// What a stall left behind: the disk's moments, the answer to the stalled commit, and the number of vacuumed files.
+struct Stall {
+    moments: Vec<DiskState>,
+    answer: Result<Committed, ArchiveError>,
+    vacuumed: usize,
+}
+
+/// A writer stalls for days between its files and its line. Meanwhile another writer commits `ahead` steps and vacuums. Then the
+/// stalled writer opens the team again and commits the rest of the history.
+fn stall(ahead: usize) -> Stall {
+    let disk = TornDisk::new(&BTreeMap::new(), 0, Lie::None);
+    let archive = signed(&disk);
+    let mut late = writer(&archive);
+    commit_until(STALLED_STEP, &mut late, &disk);
+    let draft = with_sessions(&mut late, history().swap_remove(STALLED_STEP)).unwrap();
+    let _ = disk.moments();
+    let (other, vacuumed) = (disk.clone(), Arc::new(AtomicUsize::new(0)));
+    let count = Arc::clone(&vacuumed);
+    disk.stall_before_append(Box::new(move || {
+        let day = Duration::from_secs(86_400);
+        other.set_now(now().plus(day));
+        let mut owner = writer(&signed(&other));
+        commit_until(STALLED_STEP + ahead, &mut owner, &other);
+        other.set_now(now().plus(day * 3));
+        count.store(owner.vacuum().unwrap().expired.len(), Ordering::SeqCst);
+    }));
+    let answer = commit(&mut late, draft);
+    drop(late);
+    commit_until(history().len(), &mut writer(&archive), &disk);
+    Stall { moments: disk.moments(), answer, vacuumed: vacuumed.load(Ordering::SeqCst) }
+}
+
+/// F43: power is lost at each step of the stalled commit, of the other writer, of its vacuum, and after the stalled writer woke.
 #[test]
-fn a_disk_that_lies_about_a_sync_is_detected() {
-    for lie in [Lie::FileSync, Lie::DirectorySync, Lie::LedgerSync] {
-        // A lying disk accumulates unsynced data, so the latest moments show it best.
-        let moments = history_moments(lie).into_iter().rev().collect();
-        let (count, broken) = check_all(states_of(moments).take(LIE_STATES_MAX));
-        assert!(broken.is_some(), "{lie:?}: no law was broken in {count} states");
+fn no_power_loss_around_a_stalled_writer_loses_or_doubles_a_row() {
+    let wanted = times(STALL_STATES);
+    for ahead in [1, 3] {
+        let Stall { moments, answer, vacuumed } = stall(ahead);
+        assert!(matches!(answer, Err(ArchiveError::Fenced { .. })), "{ahead} steps ahead: {answer:?}");
+        // The files of the stalled commit, and those that the other writer replaced.
+        assert!(vacuumed >= 6, "{ahead} steps ahead: {vacuumed} files");
+        let (count, broken) = check_all(states_of(moments).take(wanted));
+        assert_eq!((count, broken), (wanted, None), "{ahead} steps ahead");
+    }
+}
+
+/// Whether this law catches the bug that was planted in these moments. The latest moments show it best: a lying disk accumulates
+/// unsynced data.
+fn is_caught_by(law: &str, moments: Vec<DiskState>) -> bool {
+    let mut states = states_of(moments.into_iter().rev().collect()).take(LIE_STATES_MAX);
+    states.any(|state| check_state(&state, false).is_err_and(|why| why.starts_with(&format!("{law}:"))))
+}
+
+/// S1: the files are durable before their line. I6: an acknowledged line stays.
+#[test]
+fn a_disk_that_lies_about_a_sync_breaks_the_law_of_that_sync() {
+    for (lie, law) in [(Lie::FileSync, "S1"), (Lie::DirectorySync, "S1"), (Lie::LedgerSync, "I6")] {
+        assert!(is_caught_by(law, history_moments(lie)), "{lie:?}: {law} was not broken in {LIE_STATES_MAX} states");
     }
 }

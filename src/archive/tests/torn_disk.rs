@@ -15,10 +15,10 @@ use bytes::Bytes;
 use fastrand::Rng;
 use parking_lot::{Mutex, MutexGuard};
 
+use super::torn_contents::{CONTENTS, torn};
 use crate::model::Instant;
 use crate::store::{Blob, FileWriter, Guard, Listed, MemoryStore, Store, StoreError, Tail, later_name};
 
-const SECTOR: usize = 512;
 /// Up to this number of unsynced renames, the model tries every combination. For more renames, it tries some.
 const CHANGES_ALL_MAX: usize = 2;
 
@@ -31,10 +31,22 @@ pub enum Lie {
     LedgerSync,
 }
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 struct Inode {
     durable: Bytes,
     now: Bytes,
+    /// When it last changed, by the disk's clock. A power loss does not change it.
+    modified: Instant,
+}
+
+impl Inode {
+    fn new(content: &Bytes, modified: Instant) -> Self {
+        Self { durable: content.clone(), now: content.clone(), modified }
+    }
+
+    fn write(&mut self, content: Bytes, modified: Instant) {
+        (self.now, self.modified) = (content, modified);
+    }
 }
 
 /// A name change that no sync of its directory has made durable.
@@ -78,48 +90,6 @@ pub struct DiskState {
 }
 
 pub type Files = BTreeMap<String, Bytes>;
-
-/// The content after a power loss, from the durable content and the written content.
-type Found = fn(&[u8], &[u8]) -> Vec<u8>;
-
-const CONTENTS: [Found; 9] = [
-    |_, now| now.to_vec(),
-    |durable, _| durable.to_vec(),
-    // Cut: in the middle of the new data, after its first byte, before its last byte.
-    |durable, now| now[..durable.len().min(now.len()).midpoint(now.len())].to_vec(),
-    |durable, now| now[..(durable.len() + 1).min(now.len())].to_vec(),
-    |durable, now| now[..now.len().saturating_sub(1).max(durable.len().min(now.len()))].to_vec(),
-    // The full length, but with zeros.
-    |durable, now| zeroed(durable, now, |_, _| true),
-    |durable, now| zeroed(durable, now, |at, _| (at / SECTOR) % 2 == 1),
-    |durable, now| zeroed(durable, now, |at, middle| at < middle),
-    |durable, now| zeroed(durable, now, |at, middle| at >= middle),
-];
-
-fn zeroed(durable: &[u8], now: &[u8], is_lost: impl Fn(usize, usize) -> bool) -> Vec<u8> {
-    let kept = durable.iter().zip(now).take_while(|(a, b)| a == b).count();
-    let middle = kept.midpoint(now.len()).next_multiple_of(SECTOR);
-    let byte = |(at, byte): (usize, &u8)| if at >= kept && is_lost(at, middle) { 0 } else { *byte };
-    now.iter().enumerate().map(byte).collect()
-}
-
-/// A mix of durable and written sectors, with either length or one between.
-fn torn(durable: &[u8], now: &[u8], chance: &mut Rng) -> Vec<u8> {
-    let (least, most) = (durable.len().min(now.len()), durable.len().max(now.len()));
-    let length = match chance.u8(..8) {
-        0 => durable.len(),
-        1..5 => chance.usize(least..=most),
-        _ => now.len(),
-    };
-    let written = chance.f64();
-    let is_new: Vec<bool> = (0..=length / SECTOR).map(|_| chance.f64() < written).collect();
-    // Bytes that were never written are zeros; bytes that were cut off can remain.
-    let byte = |at: usize| {
-        let of = |content: &[u8]| content.get(at).copied();
-        of(if is_new[at / SECTOR] { now } else { durable }).or_else(|| of(durable).filter(|_| at >= now.len()))
-    };
-    (0..length).map(|at| byte(at).unwrap_or(0)).collect()
-}
 
 impl DiskState {
     /// The possible results of a power loss at this moment, if all unsynced contents change in the same way.
@@ -200,25 +170,39 @@ impl DiskState {
 pub struct TornDisk {
     inner: Arc<Mutex<Inner>>,
     lie: Lie,
-    /// The disk's clock. Its files are from 1970.
-    pub now: Instant,
 }
+
+/// What happens while a writer stalls.
+type Meanwhile = Box<dyn FnOnce() + Send>;
 
 struct Inner {
     disk: DiskState,
     moments: Vec<DiskState>,
+    /// The disk's clock. It begins in 1970.
+    clock: Instant,
+    /// The writer of the next new line stalls before its append.
+    stall: Option<Meanwhile>,
 }
 
 impl TornDisk {
     /// A disk with these files, all durable.
     pub fn new(files: &BTreeMap<String, Bytes>, acknowledged: usize, lie: Lie) -> Self {
-        let mut disk = DiskState { acknowledged, ..DiskState::default() };
+        let (mut disk, clock) = (DiskState { acknowledged, ..DiskState::default() }, Instant::from_nanos(0));
         for (path, content) in files {
             disk.names.insert(path.clone(), disk.inodes.len());
-            disk.inodes.push(Inode { durable: content.clone(), now: content.clone() });
+            disk.inodes.push(Inode::new(content, clock));
         }
         disk.durable_names = disk.names.clone();
-        Self { inner: Arc::new(Mutex::new(Inner { disk, moments: Vec::new() })), lie, now: Instant::from_nanos(0) }
+        Self { inner: Arc::new(Mutex::new(Inner { disk, moments: Vec::new(), clock, stall: None })), lie }
+    }
+
+    pub fn set_now(&self, now: Instant) {
+        self.inner().clock = now;
+    }
+
+    /// The writer of the next new line stalls after its files and before its append; `meanwhile` happens.
+    pub fn stall_before_append(&self, meanwhile: Meanwhile) {
+        self.inner().stall = Some(meanwhile);
     }
 
     pub fn acknowledge(&self) {
@@ -233,10 +217,11 @@ impl TornDisk {
         self.inner.lock()
     }
 
-    /// Performs one step, and records the disk.
-    fn step<T>(&self, act: impl FnOnce(&mut DiskState) -> T) -> T {
+    /// Performs one step at the disk's time, and records the disk.
+    fn step<T>(&self, act: impl FnOnce(&mut DiskState, Instant) -> T) -> T {
         let mut inner = self.inner();
-        let answer = act(&mut inner.disk);
+        let clock = inner.clock;
+        let answer = act(&mut inner.disk, clock);
         let moment = inner.disk.clone();
         inner.moments.push(moment);
         answer
@@ -248,7 +233,7 @@ impl TornDisk {
 
     fn sync_file(&self, inode: usize, lie: Lie) {
         if self.lie != lie {
-            self.step(|disk| disk.inodes[inode].durable = disk.inodes[inode].now.clone());
+            self.step(|disk, _| disk.inodes[inode].durable = disk.inodes[inode].now.clone());
         }
     }
 
@@ -257,17 +242,17 @@ impl TornDisk {
         let directories: BTreeSet<&str> =
             paths.map(|path| path.rsplit_once('/').map_or("", |(above, _)| above)).collect();
         if self.lie != Lie::DirectorySync {
-            directories.into_iter().for_each(|directory| self.step(|disk| disk.sync_directory(directory)));
+            directories.into_iter().for_each(|directory| self.step(|disk, _| disk.sync_directory(directory)));
         }
     }
 }
 
 impl Store for TornDisk {
     fn create(&self) -> Result<Box<dyn FileWriter>, StoreError> {
-        let (inode, scratch) = self.step(|disk| {
+        let (inode, scratch) = self.step(|disk, now| {
             let inode = disk.inodes.len();
             let scratch = format!("scratch/{inode}");
-            disk.inodes.push(Inode::default());
+            disk.inodes.push(Inode::new(&Bytes::new(), now));
             disk.names.insert(scratch.clone(), inode);
             disk.changes.push(Change::Link { path: scratch.clone(), inode });
             (inode, scratch)
@@ -285,16 +270,16 @@ impl Store for TornDisk {
         let prefix = if directory.is_empty() { String::new() } else { format!("{directory}/") };
         let inner = self.inner();
         let under = inner.disk.names.iter().filter(|(path, _)| path.starts_with(&prefix));
-        let bytes = |at: &usize| inner.disk.inodes[*at].now.len() as u64;
-        let modified = Instant::from_nanos(0);
-        Ok(under
-            .map(|(path, at)| Listed { path: path.clone(), bytes: bytes(at), modified, tag: None, irregular: None })
-            .collect())
+        let entry = |(path, at): (&String, &usize)| {
+            let Inode { now, modified, .. } = &inner.disk.inodes[*at];
+            Listed { path: path.clone(), bytes: now.len() as u64, modified: *modified, tag: None, irregular: None }
+        };
+        Ok(under.map(entry).collect())
     }
 
     fn remove_all(&self, paths: &[&str]) -> Result<(), StoreError> {
         for path in paths.iter().copied().filter(|path| self.inode(path).is_some()) {
-            self.step(|disk| {
+            self.step(|disk, _| {
                 disk.names.remove(path);
                 disk.changes.push(Change::Unlink { path: path.to_owned() });
             });
@@ -311,14 +296,19 @@ impl Store for TornDisk {
         let keep = usize::try_from(tail.keep).unwrap();
         let found = self.inode(path).map_or_else(Bytes::new, |at| self.inner().disk.inodes[at].now.clone());
         let is_done = found.len() == keep + bytes.len() && &found[keep..] == bytes;
+        let stall = if is_done { None } else { self.inner().stall.take() };
+        if let Some(meanwhile) = stall {
+            meanwhile();
+            return self.append(path, tail, bytes);
+        }
         if found.len() as u64 != tail.keep + tail.torn && !is_done {
             let expected = tail.keep + tail.torn;
             return Err(StoreError::Conflict { path: path.to_owned(), expected, found: found.len() as u64 });
         }
         let inode = match self.inode(path) {
             Some(inode) => inode,
-            None => self.step(|disk| {
-                disk.inodes.push(Inode::default());
+            None => self.step(|disk, now| {
+                disk.inodes.push(Inode::new(&Bytes::new(), now));
                 let inode = disk.inodes.len() - 1;
                 disk.names.insert(path.to_owned(), inode);
                 disk.changes.push(Change::Link { path: path.to_owned(), inode });
@@ -326,10 +316,10 @@ impl Store for TornDisk {
             }),
         };
         if !is_done && tail.torn > 0 {
-            self.step(|disk| disk.inodes[inode].now.truncate(keep));
+            self.step(|disk, now| disk.inodes[inode].write(found.slice(..keep), now));
         }
         if !is_done {
-            self.step(|disk| disk.inodes[inode].now = [&found[..keep], bytes].concat().into());
+            self.step(|disk, now| disk.inodes[inode].write([&found[..keep], bytes].concat().into(), now));
         }
         self.sync_file(inode, Lie::LedgerSync);
         if keep == 0 {
@@ -347,7 +337,7 @@ impl Store for TornDisk {
     }
 
     fn now(&self) -> Result<Instant, StoreError> {
-        Ok(self.now)
+        Ok(self.inner().clock)
     }
 }
 
@@ -360,9 +350,9 @@ struct TornWriter {
 impl Write for TornWriter {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
         let inode = self.inode;
-        self.disk.step(|disk| {
+        self.disk.step(|disk, now| {
             let content = [&disk.inodes[inode].now, buffer].concat();
-            disk.inodes[inode].now = content.into();
+            disk.inodes[inode].write(content.into(), now);
         });
         Ok(buffer.len())
     }
@@ -376,7 +366,7 @@ impl FileWriter for TornWriter {
     fn finish(self: Box<Self>, path: &str) -> Result<(), StoreError> {
         let Self { disk, inode, scratch } = *self;
         disk.sync_file(inode, Lie::FileSync);
-        disk.step(|disk| {
+        disk.step(|disk, _| {
             disk.names.remove(&scratch);
             disk.names.insert(path.to_owned(), inode);
             disk.changes.push(Change::Rename { from: scratch, to: path.to_owned(), inode });

@@ -5,6 +5,7 @@ use parking_lot::Mutex;
 use super::super::{FaultCode, ObsoleteFiles, VerifyOptions, verify};
 use super::*;
 use crate::model::GRACE_MIN;
+use crate::planted::{Bug, CURRENT};
 use crate::store::{Fault, FaultyStore, ListHookStore, MemoryStore, put};
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -62,6 +63,32 @@ fn unnamed_files_are_removed_only_after_the_grace() {
     });
     assert_eq!(ids_in(&archive), ids_after(history().len()));
     assert_eq!(writer(&archive).vacuum().unwrap(), ObsoleteFiles::default(), "again there is nothing");
+}
+
+/// S4: a reader that began before a commit finishes within the grace. Later an error names a file that is gone.
+#[test]
+fn a_reader_finishes_within_the_grace_and_is_refused_after_it() {
+    let (disk, store) = disk();
+    let archive = open(&store).with_grace(DAY);
+    let mut writer = writer(&archive);
+    let mut steps = history().into_iter();
+    for draft in steps.by_ref().take(2) {
+        let _ = commit(&mut writer, draft).unwrap();
+    }
+    let reader = archive.read(&team()).unwrap();
+    let seen = || reader.rows().events_in(Stream::Connections, Range::new(Instant::EARLIEST, Instant::LATEST));
+    let begun = seen().unwrap();
+    let _ = commit(&mut writer, steps.next().unwrap()).unwrap();
+    for age in [Duration::ZERO, DAY] {
+        disk.set_now(now().plus(age));
+        let _ = writer.vacuum().unwrap();
+        assert_eq!(seen().unwrap(), begun, "{age:?}");
+    }
+    disk.set_now(now().plus(DAY + Duration::from_secs(1)));
+    let _ = writer.vacuum().unwrap();
+    let error = seen().unwrap_err().to_string();
+    let mut gone = reader.state().files.keys().filter(|path| disk.read(path).is_err());
+    assert!(gone.any(|path| error.contains(path.as_str())), "{error}");
 }
 
 /// Today's line removes a file that is a month old: the file remains for the grace after the line.
@@ -198,7 +225,7 @@ fn an_interrupted_vacuum_leaves_a_valid_archive() {
 /// named.
 #[test]
 fn a_file_that_a_concurrent_commit_names_is_kept() {
-    let is_kept = |bug: Option<crate::planted::Bug>| {
+    let faults_after = |planted: Option<Bug>| {
         let (disk, store) = disk();
         let archive = open_same(&store);
         let mut first = writer(&archive);
@@ -226,11 +253,15 @@ fn a_file_that_a_concurrent_commit_names_is_kept() {
         };
         let beside: Arc<dyn Store> = Arc::new(ListHookStore { inner: store.clone(), hook: Box::new(hook) });
         let mut second = writer(&open(&beside));
-        crate::planted::CURRENT.set(bug);
+        CURRENT.set(planted);
         let _ = second.vacuum().unwrap();
-        crate::planted::CURRENT.set(None);
-        verify(&disk, &VerifyOptions::default()).unwrap().is_clean()
+        CURRENT.set(None);
+        let faults = verify(&disk, &VerifyOptions::default()).unwrap().faults;
+        faults.into_iter().map(|fault| fault.code).collect::<Vec<_>>()
     };
-    assert!(is_kept(None));
-    assert!(!is_kept(Some(crate::planted::Bug::VacuumReadsFirst)), "the test sees a vacuum that reads first");
+    assert_eq!(faults_after(None), []);
+    let (bug, law) = (Bug::VacuumReadsFirst, "S3");
+    let faults = faults_after(Some(bug));
+    let is_missing = |code: &FaultCode| matches!(code, FaultCode::FileMissing | FaultCode::Salt);
+    assert!(!faults.is_empty() && faults.iter().all(is_missing), "planted {bug:?} breaks {law}: {faults:?}");
 }

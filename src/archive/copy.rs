@@ -150,9 +150,9 @@ impl Copy {
         for salt in source.state.named_salts() {
             let path = salt.path(key);
             let content = get(self.from.store().as_ref(), &path)?;
-            let (bytes, found, expected) = (content.len() as u64, Digest::of(&content), salt.sha256);
-            if found != expected {
-                return Err(ArchiveError::FileAltered { path, bytes, found, expected });
+            let found = Digest::of(&content);
+            if found != salt.sha256 {
+                return Err(altered(path, content.len() as u64, found, salt.sha256));
             }
             put(self.to.store().as_ref(), &path, &content)?;
         }
@@ -249,5 +249,9 @@ pub fn copy_checked<E: From<ArchiveError>>(
     if (found, bytes) == (file.sha256, file.bytes) {
         return Ok(());
     }
-    Err(ArchiveError::FileAltered { path: file.path.clone(), bytes, found, expected: file.sha256 }.into())
+    Err(altered(file.path.clone(), bytes, found, file.sha256).into())
+}
+
+fn altered(path: String, bytes: u64, found: Digest, expected: Digest) -> ArchiveError {
+    ArchiveError::FileAltered { path, bytes, found: found.to_string(), expected: expected.to_string() }
 }

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::model::{Digest, LedgerSeq, TeamId};
+use crate::model::{LedgerSeq, TeamId};
 use crate::store::StoreError;
 
 use super::ledger::LINE_BYTES_MAX;
@@ -71,7 +71,7 @@ pub enum ArchiveError {
     #[error("{path} line {line}: {reason}")]
     Damaged { path: String, line: u64, reason: String },
     #[error("{path}: has {bytes} bytes with digest {found}, but the ledger says {expected}")]
-    FileAltered { path: String, bytes: u64, found: Digest, expected: Digest },
+    FileAltered { path: String, bytes: u64, found: String, expected: String },
     /// The commit would break a rule of the archive; the archive is unchanged.
     #[error("team {team}: {source}")]
     State { team: TeamId, source: StateError },

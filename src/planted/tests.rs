@@ -62,12 +62,15 @@ fn caught(bug: Option<Bug>, faults: &[Fault], mut seeds: Range<u64>) -> Option<(
     broken.map(|broken| (broken.seed, broken.laws[0].clone()))
 }
 
+/// A planted bug with its law, or none, then the faults and the seeds.
+type World = (Option<(Bug, &'static str)>, &'static [Fault], Range<u64>);
+
 /// Every planted bug breaks its law first, and a world with the same faults and without the bug breaks none. Two threads share the
 /// worlds.
 #[test]
 #[expect(clippy::print_stdout, reason = "a reader wants to see which law caught which bug")]
 fn the_simulation_catches_every_planted_bug() {
-    let mut worlds: Vec<(Option<(Bug, &str)>, &[Fault], Range<u64>)> = Vec::new();
+    let mut worlds = Vec::<World>::new();
     for (bug, law, faults, seed) in CAUGHT {
         worlds.push((Some((bug, law)), faults, seed..seed + SEEDS_MAX));
         if !worlds.contains(&(None, faults, 0..1)) {

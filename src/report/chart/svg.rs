@@ -156,7 +156,7 @@ impl Canvas {
 }
 
 fn tooltip(text: &str) -> String {
-    format!("<title>{}</title>", escape(&cut(text, TOOLTIP_ROOM)))
+    format!("<title>{}</title>", escape(cut(text, TOOLTIP_ROOM)))
 }
 
 /// A coordinate, to a tenth of a unit.

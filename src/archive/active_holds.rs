@@ -32,6 +32,9 @@ impl Archive {
 
     /// The active holds that apply to an order in the team of `own`, and the keys of other ledgers' digests of subjects: each ledger
     /// has its own key.
+    ///
+    /// # Errors
+    /// As [`Archive::archive_holds`], and when such a key is lost.
     pub(super) fn holds_for(&self, own: &TeamReader) -> Result<(Vec<Hold>, Vec<Salt>), ArchiveError> {
         let (mut holds, mut keys) = (active_holds(own.state(), &[]), Vec::new());
         for other in self.teams()?.iter().filter(|other| **other != own.state().team_id) {

@@ -52,6 +52,9 @@ impl Archive {
 
     /// The newest line that adds or removes each of the files, with its time. Reads the ledger from its end, day by day, until all
     /// are found.
+    ///
+    /// # Errors
+    /// When the store fails, or a line is too long.
     pub fn commits_of(
         &self,
         team: &TeamId,

@@ -18,6 +18,8 @@ const ANCHOR_DOMAIN: &str = "annals walk anchor v1\n";
 pub struct EventKey(pub(super) Salt);
 
 impl Salts {
+    /// # Errors
+    /// When the salt that is the key is lost.
     pub fn event_key(&self) -> Result<EventKey, ArchiveError> {
         self.key().map(EventKey)
     }

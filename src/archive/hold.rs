@@ -120,6 +120,9 @@ pub fn covering<'a>(
 }
 
 /// Checks one line's records of holds against the holds of the earlier lines.
+///
+/// # Errors
+/// The contradiction, as a sentence.
 pub fn check_holds(held: &Holds, records: &[HoldRecord]) -> Result<(), String> {
     let mut holds = held.clone();
     for record in records {

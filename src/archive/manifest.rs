@@ -90,6 +90,8 @@ impl Manifest {
     }
 }
 
+/// # Errors
+/// [`ArchiveError::Version`], [`ArchiveError::Manifest`], or an error of the store.
 pub(super) fn read_manifest(store: &dyn Store) -> Result<Option<Manifest>, ArchiveError> {
     read(store, MANIFEST, FORMAT)
 }

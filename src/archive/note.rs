@@ -113,6 +113,9 @@ impl fmt::Debug for SecretKey {
 
 impl SecretKey {
     /// A new key. Without a name its name is `annals-` and 8 hexadecimal digits.
+    ///
+    /// # Errors
+    /// When the name is invalid, or the system's random source fails.
     pub fn generate(name: Option<&str>) -> Result<Self, String> {
         let mut seed = [0; 32];
         SystemRandom::new().fill(&mut seed).map_err(|_| "the system's random source failed".to_owned())?;
@@ -234,6 +237,9 @@ impl Head {
     }
 
     /// Parses a sequence of heads, as `annals anchor` prints them.
+    ///
+    /// # Errors
+    /// A sentence that explains the mistake, with the line number.
     pub fn parse_all(text: &str) -> Result<Vec<Self>, String> {
         if text.len() > HEADS_BYTES_MAX {
             return Err(format!("the text has {} bytes, more than heads can have", text.len()));

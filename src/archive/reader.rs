@@ -88,6 +88,9 @@ pub struct TeamRows<'a> {
 
 impl<'a> TeamRows<'a> {
     /// Passes the rows of a stream whose event time is in `range` to `take`, file by file.
+    ///
+    /// # Errors
+    /// When a file cannot be read; any error of `take`.
     pub fn rows_in(
         self,
         stream: Stream,

@@ -151,11 +151,17 @@ impl Salts {
     }
 
     /// The team's key for digests of drafts, events and subjects. No order of erasure replaces it.
+    ///
+    /// # Errors
+    /// When the key is lost.
     pub(super) fn key(&self) -> Result<Salt, ArchiveError> {
         Ok(self.of(DRAFTS_MONTH)?.1)
     }
 
     /// The keyed digest of a subject of holds and erasures. Without the team's key, the digest confirms no guess.
+    ///
+    /// # Errors
+    /// When the key is lost.
     pub fn subject(&self, subject: &str) -> Result<Digest, ArchiveError> {
         Ok(self.key()?.keyed(SUBJECT_DOMAIN, normal_subject(subject).as_bytes()))
     }
@@ -174,6 +180,9 @@ impl Salts {
     }
 
     /// Writes the salts that no line names yet, reads them back, and returns their records for the next line.
+    ///
+    /// # Errors
+    /// When the store fails, or reads back other content.
     pub fn write_new(&self, store: &dyn Store) -> Result<Vec<SaltRecord>, ArchiveError> {
         let new = |(month, held): (&Instant, &MonthSalt)| match held {
             MonthSalt::New(salt) => Some((*month, *salt)),

@@ -29,6 +29,8 @@ pub fn write_all(store: &dyn Store, salts: &Salts, planned: Vec<PlannedFile>) ->
     each(planned, threads, |(file, nonce)| write(store, salts, file, nonce))
 }
 
+/// # Errors
+/// When the store fails, an input cannot be read, or the file holds other rows than intended.
 fn write(store: &dyn Store, salts: &Salts, file: PlannedFile, nonce: Nonce) -> Result<FileEntry, ArchiveError> {
     let rows = file.rows();
     let PlannedFile { dataset, role, start, inputs, content } = file;

@@ -99,6 +99,9 @@ impl TeamState {
     }
 
     /// Applies a ledger line, or returns the broken rule and changes nothing.
+    ///
+    /// # Errors
+    /// When the line is not the next one of this team's chain, or its body breaks a rule.
     pub fn try_follow(&mut self, line: LedgerLine, hash: Digest) -> Result<(), StateError> {
         self.check_link(&line)?;
         self.check_expiry_times(&line)?;

@@ -204,6 +204,9 @@ pub fn if_there<T>(read: Result<T, StoreError>) -> Result<Option<T>, StoreError>
 }
 
 /// The store of an archive. Sends no request yet.
+///
+/// # Errors
+/// [`StoreError::Io`] when the environment's settings for a bucket are invalid.
 pub fn open_store(place: &ArchivePlace) -> Result<Arc<dyn Store>, StoreError> {
     open_with(place, None)
 }

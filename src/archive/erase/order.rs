@@ -94,6 +94,9 @@ impl Archive {
     }
 
     /// The orders that began and are not done.
+    ///
+    /// # Errors
+    /// When the store fails, or a scratch file is not valid.
     pub fn pending_orders(&self) -> Result<Vec<PendingOrder>, ArchiveError> {
         let store = self.store().as_ref();
         let listed = store.list(SCRATCH)?.into_iter().filter(|entry| is_order(&entry.path));

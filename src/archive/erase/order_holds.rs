@@ -19,6 +19,9 @@ use super::{ErasedPart, Order, Subject};
 
 impl Archive {
     /// The ids of the holds that cover rows of a team that an order would change.
+    ///
+    /// # Errors
+    /// When a file cannot be read, or the key of the subjects' digests is lost.
     pub fn holds_on_order(&self, team: &TeamId, order: &Order) -> Result<BTreeSet<String>, ArchiveError> {
         let reader = self.read(team)?;
         reader.holds_covering(order, self.holds_for(&reader)?)

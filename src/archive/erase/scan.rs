@@ -111,6 +111,9 @@ impl TeamReader {
     }
 
     /// Whether the ledger records an order of this name for another subject.
+    ///
+    /// # Errors
+    /// When the key of the ledger's digests is lost.
     pub fn order_is_of_another(&self, order: &str, subject: &Subject) -> Result<bool, ArchiveError> {
         let state = self.state();
         let mut held = state.erased.iter().filter(|(_, record)| record.order == order).peekable();

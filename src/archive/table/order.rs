@@ -15,6 +15,8 @@ pub struct Order {
 }
 
 impl Order {
+    /// # Errors
+    /// A sentence that names a missing column or a wrong type.
     pub fn of(batch: &RecordBatch) -> Result<Self, String> {
         let text = |name: &str| column_of::<StringArray>(batch, name).cloned();
         let times = times_of(batch)?;

@@ -81,6 +81,9 @@ impl fmt::Debug for ObjectStore {
 
 impl ObjectStore {
     /// The archive at `location`, with credentials from the environment. Sends no request.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] when the environment's settings are invalid.
     pub fn open(location: &BucketLocation) -> Result<Self, StoreError> {
         Self::open_with(location, &Self::environment(location)?)
     }
@@ -95,6 +98,9 @@ impl ObjectStore {
     }
 
     /// Like [`ObjectStore::open`], with `settings` instead of the environment.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] when the settings are invalid.
     pub fn open_with(location: &BucketLocation, settings: &[(String, String)]) -> Result<Self, StoreError> {
         Ok(Self::over(Bucket::open(location, settings, access::patient())?))
     }

@@ -1,7 +1,7 @@
 //! Bugs that tests plant, to show that the checkers catch them. Only the library's own tests contain them.
 
 /// A bug that a checker must catch, by the law that its test names. The exhaustive checker of `collect` catches the first seven,
-/// tests of the archive catch `VacuumReadsFirst` and `ErasureUnescaped`, and the simulation catches the others.
+/// tests of the archive catch `VacuumReadsFirst`, `VacuumUnfenced` and `ErasureUnescaped`, and the simulation catches the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bug {
     NoPad,
@@ -63,6 +63,8 @@ pub enum Bug {
     YoungFilesRemoved,
     /// `vacuum` reads the ledger before it lists the files.
     VacuumReadsFirst,
+    /// `vacuum` removes files that no line has named, and appends no line before.
+    VacuumUnfenced,
     /// A held event expires or is erased.
     HoldsForgotten,
     /// An erasure leaves the files that it replaced.

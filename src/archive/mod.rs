@@ -56,6 +56,9 @@
 //! rows. If the file is missing, only the file hashes attest these rows. The salt of 1970-01 is the key of a body's `draft`.
 //! A writer that lost the answer to its commit recognises the commit in the last line by `draft`. Nobody else can check `draft`.
 //!
+//! **An empty body**, perhaps with a finding about the clock, changes nothing. In a store without locks, `vacuum` appends such a line before it
+//! removes files that no line has named. The line refuses the commit of a writer that has stalled.
+//!
 //! **Settled windows** have one file each. When no re-scan is due for them any more, small files of one month become one file. It
 //! takes the path of the first window. Later rows of these windows are in their own file.
 //!

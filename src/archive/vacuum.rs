@@ -64,22 +64,38 @@ impl Archive {
 
 impl TeamWriter {
     /// Removes the team's files that no line names and that are older than the grace, and old scratch files of the store.
-    /// Returns the removed files, and the kept younger ones.
+    /// Returns the removed files, and the kept younger ones. `now` is the machine's clock.
     ///
     /// # Errors
-    /// When the store fails, or the ledger is invalid. Some files can be removed already.
-    pub fn vacuum(&mut self) -> Result<ObsoleteFiles, ArchiveError> {
-        vacuum(&self.archive, &self.state().team_id)
+    /// When the store fails, the ledger is invalid, or another writer committed first. Some files can be removed already.
+    pub fn vacuum(&mut self, now: Instant) -> Result<ObsoleteFiles, ArchiveError> {
+        let team = self.state().team_id.clone();
+        let found = self.archive.obsolete_files(&team)?;
+        let since = self.store().now()?.minus(self.archive.grace() * 2);
+        if !self.store().has_process_locks()
+            && is_unnamed_since(self.store(), &team, since, found.expired.iter())?
+            && !planted::is(Bug::VacuumUnfenced)
+        {
+            // A writer that stalled between its files and its line can still wake. This line refuses its commit, and it reads again.
+            self.begin_commit()?;
+            let _ = self.commit_files(Body::default(), self.store().now()?, now)?;
+        }
+        remove(self.store(), &found)?;
+        Ok(found)
     }
 }
 
-/// [`TeamWriter::vacuum`] for a caller that holds the team's lock.
+/// [`TeamWriter::vacuum`] for a copy, which holds the team's lock and has no commit under way.
 pub(super) fn vacuum(archive: &Archive, team: &TeamId) -> Result<ObsoleteFiles, ArchiveError> {
-    let (store, found) = (archive.store(), archive.obsolete_files(team)?);
+    let found = archive.obsolete_files(team)?;
+    remove(archive.store().as_ref(), &found)?;
+    Ok(found)
+}
+
+fn remove(store: &dyn Store, found: &ObsoleteFiles) -> Result<(), StoreError> {
     let paths: Vec<&str> = found.expired.iter().map(|file| file.path.as_str()).collect();
     store.remove_all(&paths)?;
-    found.uploads.iter().try_for_each(|upload| store.abort_upload(upload))?;
-    Ok(found)
+    found.uploads.iter().try_for_each(|upload| store.abort_upload(upload))
 }
 
 /// The files, of those listed, that readers of open tables still need.
@@ -171,16 +187,25 @@ fn retain_unnamed(listed: &mut Vec<Listed>, state: &TeamState) {
 
 /// Whether another writer may still name one of these files: a young file of the team that no line has named.
 pub(super) fn may_be_named(store: &dyn Store, team: &TeamId, listed: &[Listed]) -> Result<bool, ArchiveError> {
-    let key = TeamKey::of(team);
     let since = store.now()?.minus(GRACE_MIN);
-    let mut young =
-        listed.iter().filter(|entry| entry.modified >= since && !entry.path.starts_with(SCRATCH)).peekable();
-    if young.peek().is_none() {
+    is_unnamed_since(store, team, since, listed.iter().filter(|entry| entry.modified >= since))
+}
+
+/// Whether no line since then has named one of these files, which is more than a scratch file.
+fn is_unnamed_since<'a>(
+    store: &dyn Store,
+    team: &TeamId,
+    since: Instant,
+    files: impl Iterator<Item = &'a Listed>,
+) -> Result<bool, ArchiveError> {
+    let key = TeamKey::of(team);
+    let mut files = files.filter(|entry| !entry.path.starts_with(SCRATCH)).peekable();
+    if files.peek().is_none() {
         return Ok(false);
     }
     let named = |body: Body| body.salts.iter().map(|salt| salt.path(&key)).chain(body.removes).collect();
     let named = paths_within(store, &key, since, named)?;
-    Ok(young.any(|entry| !named.contains(&entry.path)))
+    Ok(files.any(|entry| !named.contains(&entry.path)))
 }
 
 /// A team's data files and salts, with all abandoned scratch files, and the entries whose names Annals never gives.

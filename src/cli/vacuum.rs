@@ -6,10 +6,11 @@ use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use clap::Args;
 
 use crate::archive::{Archive, ArchiveError, ObsoleteFiles};
+use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::lake::{self, TableId};
-use crate::model::TeamId;
+use crate::model::{Instant, TeamId};
 use crate::store::{Listed, Unerased, UnfinishedUpload};
 
 use super::output::{self, OutputArgs, counted};
@@ -44,8 +45,9 @@ pub fn run(global: &Global, args: &VacuumArgs) -> Result<Exit, Error> {
     let config: Config = global.load()?;
     let archive = query::open(&config)?;
     let (mut all, mut exit) = (Vec::new(), Exit::Done);
+    let now = SystemClock::new().now();
     for team in teams::in_archive(&archive, &args.team)? {
-        match vacuum(&archive, &team, args.dry_run) {
+        match vacuum(&archive, &team, now, args.dry_run) {
             Ok(found) => {
                 let did = if args.dry_run { "would be aborted" } else { "aborted" };
                 for UnfinishedUpload { path, since, .. } in &found.uploads {
@@ -76,10 +78,10 @@ pub fn run(global: &Global, args: &VacuumArgs) -> Result<Exit, Error> {
     forgotten.map(|()| exit)
 }
 
-fn vacuum(archive: &Archive, team: &TeamId, is_dry_run: bool) -> Result<ObsoleteFiles, ArchiveError> {
+fn vacuum(archive: &Archive, team: &TeamId, now: Instant, is_dry_run: bool) -> Result<ObsoleteFiles, ArchiveError> {
     match is_dry_run {
         true => archive.obsolete_files(team),
-        false => archive.writer(team)?.vacuum(),
+        false => archive.writer(team)?.vacuum(now),
     }
 }
 

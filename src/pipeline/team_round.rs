@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::{ApiError, EventSource};
-use crate::archive::{ArchiveError, Finding, FindingKind, ReadPoint, TeamState, TeamWriter};
+use crate::archive::{ArchiveError, Finding, FindingKind, ReadPoint, TeamState};
 use crate::model::{Instant, Stream};
 use crate::planted::{self, Bug};
 
@@ -89,7 +89,8 @@ async fn read_all(ctx: TeamContext) -> TeamRound {
 
 /// Removes files that the ledger no longer names.
 async fn vacuum(edges: &TeamEdges) -> Result<(), ArchiveError> {
-    let found = edges.with_writer(TeamWriter::vacuum).await?;
+    let now = edges.clock.now();
+    let found = edges.with_writer(move |writer| writer.vacuum(now)).await?;
     if !found.expired.is_empty() {
         tracing::debug!(team = %edges.team, files = found.expired.len(), "vacuumed files that no line names any more");
     }

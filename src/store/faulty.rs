@@ -94,6 +94,10 @@ impl Store for FaultyStore {
         self.run(Verb::Clock, "the store", || self.inner.now())
     }
 
+    fn has_process_locks(&self) -> bool {
+        self.inner.has_process_locks()
+    }
+
     fn has_ledger_elsewhere(&self) -> bool {
         self.inner.has_ledger_elsewhere()
     }

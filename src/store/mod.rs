@@ -112,6 +112,11 @@ pub trait Store: Send + Sync {
     /// [`StoreError::Locked`] if another process holds it, [`StoreError::Io`].
     fn lock(&self, name: &str) -> Result<Box<dyn Guard>, StoreError>;
 
+    /// Whether a lock excludes the writers of other processes, so that none of them can stall within a commit.
+    fn has_process_locks(&self) -> bool {
+        true
+    }
+
     /// The store's own clock, which [`Listed::modified`] uses. It can differ from this machine's clock.
     fn now(&self) -> Result<Instant, StoreError>;
 

@@ -90,6 +90,10 @@ impl Store for SplitStore {
         Ok(Box::new((self.data.lock(name)?, self.ledger.lock(name)?)))
     }
 
+    fn has_process_locks(&self) -> bool {
+        self.data.has_process_locks() || self.ledger.has_process_locks()
+    }
+
     /// The earlier of both clocks. By it no file looks older than it is, so `vacuum` removes no file too early.
     fn now(&self) -> Result<Instant, StoreError> {
         Ok(self.data.now()?.min(self.ledger.now()?))

@@ -47,9 +47,9 @@ fn a_plain_glob_over_sealed_files_is_exact_for_any_engine_after_a_vacuum() {
     let seal_months = vec![(Stream::Connections, month_of(start))];
     let _ = writer.commit(Draft { seal_months, ..Draft::default() }, start).unwrap();
 
-    assert_eq!(writer.vacuum().unwrap().expired, [], "recently replaced files are kept for the grace");
+    assert_eq!(writer.vacuum(start).unwrap().expired, [], "recently replaced files are kept for the grace");
     age::age(directory.path());
-    assert_eq!(writer.vacuum().unwrap().expired.len(), 3);
+    assert_eq!(writer.vacuum(start).unwrap().expired.len(), 3);
 
     let engine = duckdb::Connection::open_in_memory().unwrap();
     let from = format!("read_parquet('{}/tables/connections/*/*/*.parquet')", directory.path().display());

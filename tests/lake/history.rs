@@ -60,7 +60,7 @@ impl History {
 
     /// Removes files that no line names.
     pub fn vacuum(&mut self) {
-        self.writers.iter_mut().for_each(|writer| drop(writer.vacuum().unwrap()));
+        self.writers.iter_mut().for_each(|writer| drop(writer.vacuum(self.today).unwrap()));
     }
 
     fn poll(&mut self, team: usize, stream: Stream) -> Draft {

@@ -259,7 +259,7 @@ impl Run {
                 let fleet = fleet(source.clone(), Arc::new(archive.clone()), clock.clone(), settings.clone());
                 let _ = clock.base.run(fleet.read_once());
                 for team in archive.teams().unwrap_or_default() {
-                    let _ = archive.writer(&team).and_then(|mut writer| writer.vacuum());
+                    let _ = archive.writer(&team).and_then(|mut writer| writer.vacuum(clock.now()));
                 }
             }
             wait(seconds - seconds / 2);

@@ -61,7 +61,7 @@ impl Run {
                 self.clock.sleep(Duration::from_secs(seconds.unsigned_abs())).await;
                 for (team, reader) in begun {
                     // Somebody vacuums by hand, and another writer's lock can refuse it.
-                    let _ = archive.writer(&team).and_then(|mut writer| writer.vacuum());
+                    let _ = archive.writer(&team).and_then(|mut writer| writer.vacuum(self.clock.now()));
                     self.finish_reader(&team, &reader);
                 }
             }

@@ -288,6 +288,10 @@ impl Store for SimStore {
         self.run(Act::Create, path, || self.files.create_new(path, bytes))
     }
 
+    fn has_process_locks(&self) -> bool {
+        !self.disk.plan.is_without_locks()
+    }
+
     fn lock(&self, name: &str) -> Result<Box<dyn Guard>, StoreError> {
         if self.disk.plan.is_without_locks() {
             return Ok(Box::new(()));

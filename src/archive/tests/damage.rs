@@ -237,7 +237,7 @@ pub fn check(disk: &dyn Disk) -> VerifyReport {
 fn try_damage(disk: &dyn Disk, (name, damage, expected): &(&str, Damage, &[FaultCode])) {
     let archive = committed(&disk.store());
     disk.age();
-    writer(&archive).vacuum().unwrap();
+    writer(&archive).vacuum(now()).unwrap();
     assert!(check(disk).is_clean(), "{name}: before");
     let before = files_under(&disk.store(), "");
     damage(disk);

@@ -10,8 +10,9 @@ use parking_lot::Mutex;
 use crate::store::{Blob, FileWriter, Guard, Listed, MemoryStore, StoreError, Tail};
 
 use super::super::erase::Subject;
-use super::super::{CommitSummary, VerifyOptions, verify};
+use super::super::{CommitSummary, FaultCode, VerifyOptions, verify};
 use super::*;
+use crate::planted::{Bug, CURRENT};
 
 /// The answer to an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,6 +100,10 @@ impl Store for Lockless {
         Ok(Box::new(()))
     }
 
+    fn has_process_locks(&self) -> bool {
+        false
+    }
+
     fn now(&self) -> Result<Instant, StoreError> {
         self.inner.now()
     }
@@ -179,6 +184,42 @@ fn one_of_two_writers_is_fenced_and_continues_after_a_reopen() {
         assert_eq!(again.commit(draft, next_day).unwrap(), Committed::AlreadyCommitted { seq: again.state().seq });
         assert_clean(&disk, 2);
     }
+}
+
+/// S1 and S3: while a writer stalls between its files and its line for longer than the grace, another process only vacuums. Returns
+/// the answer to the late commit, and the faults of the archive after it.
+fn vacuumed_beside_a_stalled_commit(planted: Option<Bug>) -> (Result<Committed, ArchiveError>, Vec<FaultCode>) {
+    let disk = disk();
+    let mut steps = history().into_iter();
+    let _ = commit(&mut writer(&open(&without_locks(&disk))), steps.next().unwrap()).unwrap();
+    let (clock, other) = (disk.clone(), without_locks(&disk));
+    let vacuum = move || {
+        let later = now().plus(Duration::from_secs(10 * 86_400));
+        clock.set_now(later);
+        let removed = writer(&open(&other)).vacuum(later).unwrap().expired;
+        assert!(removed.len() >= 3, "{removed:?}");
+    };
+    let archive = open(&Lockless::interrupted(&disk, Box::new(vacuum)));
+    let mut slow = writer(&archive);
+    let draft = steps.next().unwrap();
+    CURRENT.set(planted);
+    let answer = commit(&mut slow, draft.clone());
+    CURRENT.set(None);
+    drop(slow);
+    if answer.is_err() {
+        let _ = commit(&mut writer(&archive), draft).unwrap();
+        assert_eq!(ids_in(&archive), ids_after(2));
+    }
+    let faults = verify(&disk, &VerifyOptions::default()).unwrap().faults;
+    (answer, faults.into_iter().map(|fault| fault.code).collect())
+}
+
+#[test]
+fn a_vacuum_fences_a_commit_that_stalled_for_longer_than_the_grace() {
+    let (answer, faults) = vacuumed_beside_a_stalled_commit(None);
+    assert!(matches!(answer, Err(ArchiveError::Fenced { .. })) && faults.is_empty(), "{answer:?}, {faults:?}");
+    let (answer, faults) = vacuumed_beside_a_stalled_commit(Some(Bug::VacuumUnfenced));
+    assert!(answer.is_ok() && faults.contains(&FaultCode::FileMissing), "{answer:?}, {faults:?}");
 }
 
 /// An order removes files that no line names. If no row of the team holds the subject, it still fences a commit that has written

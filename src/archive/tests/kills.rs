@@ -172,7 +172,7 @@ fn child() {
     if ahead.is_some() {
         // The other process has stopped for days.
         ["tables", "ledger"].iter().for_each(|directory| age::age(&store.inner.root().join(directory)));
-        let _ = writer.vacuum().unwrap();
+        let _ = writer.vacuum(now()).unwrap();
     }
     said(format!("steps {}", store.steps.load(Ordering::SeqCst)));
 }

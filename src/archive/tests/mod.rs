@@ -326,7 +326,7 @@ pub fn live_under(store: &Arc<dyn Store>, directory: &str) -> Vec<String> {
 /// Ten days later, a vacuum removes every file that no line names.
 pub fn vacuumed(disk: &MemoryStore) {
     disk.set_now(disk.now().unwrap().plus(Duration::from_secs(10 * 86_400)));
-    let _ = writer(&open(&(Arc::new(disk.clone()) as Arc<dyn Store>))).vacuum().unwrap();
+    let _ = writer(&open(&(Arc::new(disk.clone()) as Arc<dyn Store>))).vacuum(now()).unwrap();
 }
 
 pub fn files_under(store: &Arc<dyn Store>, directory: &str) -> Vec<String> {

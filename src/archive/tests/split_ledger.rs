@@ -59,7 +59,7 @@ fn a_history_is_the_same_with_the_ledger_elsewhere() {
     for store in [&places.data, &places.ledger] {
         store.set_now(store.now().unwrap().plus(Duration::from_secs(10 * 86_400)));
     }
-    let _ = writer(&open(&places.store())).vacuum().unwrap();
+    let _ = writer(&open(&places.store())).vacuum(now()).unwrap();
     assert!(paths(&places.data).len() < files);
     assert_eq!(paths(&places.ledger), lines);
     is_clean(&places.store());

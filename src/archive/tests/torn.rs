@@ -252,7 +252,7 @@ fn no_power_loss_during_a_vacuum_loses_a_row() {
     disk.set_now(now().plus(Duration::from_secs(30 * 86_400)));
     let mut writer = writer(&signed(&disk));
     let _ = disk.moments();
-    let removed = writer.vacuum().unwrap().expired;
+    let removed = writer.vacuum(now()).unwrap().expired;
     assert!(removed.len() >= 3, "{removed:?}");
     let (moments, mut drawing) = (disk.moments(), Drawing::new());
     let states = (0..VACUUM_ROUNDS)
@@ -320,7 +320,7 @@ fn stall(ahead: usize) -> Stall {
         let mut owner = writer(&signed(&other));
         commit_until(STALLED_STEP + ahead, &mut owner, &other);
         other.set_now(now().plus(day * 3));
-        count.store(owner.vacuum().unwrap().expired.len(), Ordering::SeqCst);
+        count.store(owner.vacuum(now()).unwrap().expired.len(), Ordering::SeqCst);
     }));
     let answer = commit(&mut late, draft);
     drop(late);

@@ -54,7 +54,7 @@ fn unnamed_files_are_removed_only_after_the_grace() {
         assert_eq!((paths(due), other.len()), (left.iter().map(String::as_str).collect(), 0), "{age:?}");
         assert_eq!(gone(&disk, &all), Vec::<String>::new(), "a dry run removes nothing");
     }
-    let removed = writer(&archive).vacuum().unwrap();
+    let removed = writer(&archive).vacuum(now()).unwrap();
     assert_eq!(removed.expired.len(), left.len());
     assert_eq!(gone(&disk, &all), {
         let mut left = left.clone();
@@ -62,7 +62,7 @@ fn unnamed_files_are_removed_only_after_the_grace() {
         left
     });
     assert_eq!(ids_in(&archive), ids_after(history().len()));
-    assert_eq!(writer(&archive).vacuum().unwrap(), ObsoleteFiles::default(), "again there is nothing");
+    assert_eq!(writer(&archive).vacuum(now()).unwrap(), ObsoleteFiles::default(), "again there is nothing");
 }
 
 /// S4: a reader that began before a commit finishes within the grace. Later an error names a file that is gone.
@@ -81,11 +81,11 @@ fn a_reader_finishes_within_the_grace_and_is_refused_after_it() {
     let _ = commit(&mut writer, steps.next().unwrap()).unwrap();
     for age in [Duration::ZERO, DAY] {
         disk.set_now(now().plus(age));
-        let _ = writer.vacuum().unwrap();
+        let _ = writer.vacuum(now()).unwrap();
         assert_eq!(seen().unwrap(), begun, "{age:?}");
     }
     disk.set_now(now().plus(DAY + Duration::from_secs(1)));
-    let _ = writer.vacuum().unwrap();
+    let _ = writer.vacuum(now()).unwrap();
     let error = seen().unwrap_err().to_string();
     let mut gone = reader.state().files.keys().filter(|path| disk.read(path).is_err());
     assert!(gone.any(|path| error.contains(path.as_str())), "{error}");
@@ -109,10 +109,10 @@ fn the_grace_begins_at_the_removing_line() {
     assert!(removed.len() >= 3, "{removed:?}");
     for age in [Duration::ZERO, DAY] {
         disk.set_now(later.plus(age));
-        assert_eq!(paths(&writer.vacuum().unwrap().expired), Vec::<&str>::new(), "{age:?}");
+        assert_eq!(paths(&writer.vacuum(now()).unwrap().expired), Vec::<&str>::new(), "{age:?}");
     }
     disk.set_now(later.plus(DAY + Duration::from_secs(1)));
-    assert_eq!(writer.vacuum().unwrap().expired.len(), removed.len());
+    assert_eq!(writer.vacuum(now()).unwrap().expired.len(), removed.len());
     assert!(verify(&disk, &VerifyOptions::default()).unwrap().is_clean());
 }
 
@@ -210,11 +210,11 @@ fn an_interrupted_vacuum_leaves_a_valid_archive() {
         for fault in [Fault::Failed, Fault::FailedUndone, Fault::FailedButDone] {
             let copy = disk.snapshot();
             let faulty: Arc<dyn Store> = Arc::new(FaultyStore::new(Arc::new(copy.clone()), verb, true, fault));
-            let _ = Archive::open(faulty).and_then(|archive| archive.writer(&team())?.vacuum());
+            let _ = Archive::open(faulty).and_then(|archive| archive.writer(&team())?.vacuum(now()));
             let whole: Arc<dyn Store> = Arc::new(copy.snapshot());
             let archive = Archive::open(whole).unwrap();
             assert_eq!(ids_in(&archive), ids_after(history().len()), "verb {verb}, {fault:?}");
-            let _ = writer(&archive).vacuum().unwrap();
+            let _ = writer(&archive).vacuum(now()).unwrap();
             assert_eq!(archive.obsolete_files(&team()).unwrap(), ObsoleteFiles::default(), "verb {verb}, {fault:?}");
             assert!(verify(archive.store().as_ref(), &VerifyOptions::default()).unwrap().is_clean());
         }
@@ -254,7 +254,7 @@ fn a_file_that_a_concurrent_commit_names_is_kept() {
         let beside: Arc<dyn Store> = Arc::new(ListHookStore { inner: store.clone(), hook: Box::new(hook) });
         let mut second = writer(&open(&beside));
         CURRENT.set(planted);
-        let _ = second.vacuum().unwrap();
+        let _ = second.vacuum(now()).unwrap();
         CURRENT.set(None);
         let faults = verify(&disk, &VerifyOptions::default()).unwrap().faults;
         faults.into_iter().map(|fault| fault.code).collect::<Vec<_>>()

@@ -285,6 +285,10 @@ impl Store for ObjectStore {
         self.inner.locks.take(name)
     }
 
+    fn has_process_locks(&self) -> bool {
+        false
+    }
+
     fn now(&self) -> Result<Instant, StoreError> {
         self.bucket().now(CLOCK)
     }

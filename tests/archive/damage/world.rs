@@ -121,7 +121,7 @@ pub fn make(root: &Path, life: &ArchiveVariant) {
     }
     super::age::age(root);
     for team in archive.teams().unwrap() {
-        archive.writer(&team).unwrap().vacuum().unwrap();
+        archive.writer(&team).unwrap().vacuum(at(life.last_at)).unwrap();
     }
 }
 

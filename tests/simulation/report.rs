@@ -284,11 +284,12 @@ pub fn page(coverage: &Coverage, ran: &str) -> String {
 }
 
 /// The tests that catch planted bugs. The simulation stands before the archive's tests, which also catch some of its bugs.
-const CATCHERS: [(&str, &str); 5] = [
+const CATCHERS: [(&str, &str); 6] = [
     ("src/collect/exhaustive/planted_bugs.rs", "exhaustive"),
     ("src/collect/exhaustive/tail.rs", "exhaustive"),
     ("src/planted/tests.rs", "simulation"),
     ("src/archive/tests/vacuum.rs", "archive's tests"),
+    ("src/archive/tests/fencing.rs", "archive's tests"),
     ("src/archive/tests/erasure.rs", "archive's tests"),
 ];
 

@@ -11,13 +11,15 @@ const FILES: [&str; 5] = [
     "src/archive/tests/kills.rs",
 ];
 
+const FENCED: &str =
+    "`a_commit_of_more_than_an_hour_is_refused`, `a_vacuum_fences_a_commit_that_stalled_for_longer_than_the_grace`";
 const BESIDE: &str = "`a_file_that_a_concurrent_commit_names_is_kept`";
 const STALL: &str = "`no_power_loss_around_a_stalled_writer_loses_or_doubles_a_row`";
 const STOP: &str = "`a_writer_that_stops_loses_and_doubles_nothing`";
 
 /// A fault; its tests in memory, on the torn disk and with real processes; the simulation's faults.
 const TABLE: [[&str; 5]; 6] = [
-    ["a writer stalls for hours, and wakes", "`a_commit_of_more_than_an_hour_is_refused`", STALL, STOP, "F43"],
+    ["a writer stalls for hours, and wakes", FENCED, STALL, STOP, "F43"],
     ["`vacuum` beside a commit", BESIDE, STALL, STOP, "F43"],
     [
         "`vacuum` beside a reader",

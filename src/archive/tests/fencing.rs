@@ -218,8 +218,10 @@ fn vacuumed_beside_a_stalled_commit(planted: Option<Bug>) -> (Result<Committed, 
 fn a_vacuum_fences_a_commit_that_stalled_for_longer_than_the_grace() {
     let (answer, faults) = vacuumed_beside_a_stalled_commit(None);
     assert!(matches!(answer, Err(ArchiveError::Fenced { .. })) && faults.is_empty(), "{answer:?}, {faults:?}");
-    let (answer, faults) = vacuumed_beside_a_stalled_commit(Some(Bug::VacuumUnfenced));
-    assert!(answer.is_ok() && faults.contains(&FaultCode::FileMissing), "{answer:?}, {faults:?}");
+    let (bug, law) = (Bug::VacuumUnfenced, "S3");
+    let (answer, faults) = vacuumed_beside_a_stalled_commit(Some(bug));
+    let is_broken = answer.is_ok() && faults.contains(&FaultCode::FileMissing);
+    assert!(is_broken, "planted {bug:?} breaks {law}: {answer:?}, {faults:?}");
 }
 
 /// An order removes files that no line names. If no row of the team holds the subject, it still fences a commit that has written

@@ -39,7 +39,8 @@ removed, and the files kept because they are within the grace or an open table n
 metadata of open tables that no snapshot within the grace needs. In a bucket of S3 the command also aborts uploads that a killed \
 process left unfinished. For an archive in a bucket it also removes from the cache on this machine every file that is not live \
 any more.
-Exit codes: 0 done; 1 a team could not be vacuumed, such as beside a daemon; 2 wrong use.";
+Exit codes: 0 done; 1 a team could not be vacuumed, such as beside a daemon; 2 wrong use; 3 done, but ledger lines have no signature \
+(`annals anchor --sign`).";
 
 pub fn run(global: &Global, args: &VacuumArgs) -> Result<Exit, Error> {
     let config: Config = global.load()?;
@@ -48,7 +49,8 @@ pub fn run(global: &Global, args: &VacuumArgs) -> Result<Exit, Error> {
     let now = SystemClock::new().now();
     for team in teams::in_archive(&archive, &args.team)? {
         match vacuum(&archive, &team, now, args.dry_run) {
-            Ok(found) => {
+            Ok((found, unsigned)) => {
+                exit = exit.and(teams::exit_of_unsigned(&teams::archived_label(&archive, &team), unsigned));
                 let did = if args.dry_run { "would be aborted" } else { "aborted" };
                 for UnfinishedUpload { path, since, .. } in &found.uploads {
                     output::say(&format!("unfinished upload of {path}, begun at {since}: {did}"));
@@ -78,11 +80,19 @@ pub fn run(global: &Global, args: &VacuumArgs) -> Result<Exit, Error> {
     forgotten.map(|()| exit)
 }
 
-fn vacuum(archive: &Archive, team: &TeamId, now: Instant, is_dry_run: bool) -> Result<ObsoleteFiles, ArchiveError> {
-    match is_dry_run {
-        true => archive.obsolete_files(team),
-        false => archive.writer(team)?.vacuum(now),
+/// The files, and the number of ledger lines without a signature.
+fn vacuum(
+    archive: &Archive,
+    team: &TeamId,
+    now: Instant,
+    is_dry_run: bool,
+) -> Result<(ObsoleteFiles, u64), ArchiveError> {
+    if is_dry_run {
+        return Ok((archive.obsolete_files(team)?, 0));
     }
+    let mut writer = archive.writer(team)?;
+    let found = writer.vacuum(now)?;
+    Ok((found, writer.unsigned_lines()))
 }
 
 /// Removes, or only counts, old metadata of the open tables. Returns whether it succeeded for every table.

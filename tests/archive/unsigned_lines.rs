@@ -30,7 +30,7 @@ fn a_command_with_the_key_hides_no_unsigned_lines() {
         let said = world.verify(&["--key", &public]);
         let is_named = said.faults.iter().any(|(code, _, detail)| code == "BAD_SIG" && detail.starts_with(named));
         assert!(said.exit == 1 && is_named, "{named}: {:#?}", said.faults);
-        for arguments in [&["hold", "release", "CASE-8"][..], &["quarantine", "retry"]] {
+        for arguments in [&["hold", "release", "CASE-8"][..], &["quarantine", "retry"], &["vacuum"]] {
             let (exit, _, stderr) = world.run(arguments);
             let is_said = stderr.contains(" ledger lines without a signature, and Annals signs no later line");
             assert!(exit == 3 && is_said, "{named}{arguments:?}: {exit}: {stderr}");

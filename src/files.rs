@@ -21,6 +21,14 @@ pub enum Links {
     Refuse,
 }
 
+/// `None` for a file or directory that is gone: another process can have removed it.
+pub fn if_exists<T>(done: io::Result<T>) -> io::Result<Option<T>> {
+    match done {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        done => done.map(Some),
+    }
+}
+
 /// The kind of something that is no plain file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("{0}, not a plain file")]

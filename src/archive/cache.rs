@@ -15,8 +15,9 @@ use std::sync::Arc;
 use tempfile::{NamedTempFile, TempDir};
 use thiserror::Error;
 
+use crate::files::if_exists;
 use crate::model::{Digest, saturating_sum};
-use crate::store::{Store, if_exists};
+use crate::store::Store;
 use crate::threads::each;
 
 use super::copy::copy_checked;

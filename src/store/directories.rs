@@ -21,14 +21,6 @@ pub(super) fn make_directory(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// `None` for a file or directory that is gone: another process can have removed it.
-pub fn if_exists<T>(done: io::Result<T>) -> io::Result<Option<T>> {
-    match done {
-        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
-        done => done.map(Some),
-    }
-}
-
 /// The last path in `paths` with the same directory and extension that is later than `path`, if any.
 pub fn later_name<'p>(path: &str, paths: impl Iterator<Item = &'p str>) -> Option<&'p str> {
     fn kind(path: &str) -> (&str, Option<&str>) {

@@ -11,11 +11,11 @@ use std::time::Duration;
 use tempfile::NamedTempFile;
 
 use crate::clock::wall_clock;
-use crate::files::{self, Irregular, Links};
+use crate::files::{self, Irregular, Links, if_exists};
 use crate::model::Instant;
 use crate::model::path::{LOCK_OF_NEW, LOCKS, SCRATCH};
 
-use super::directories::{if_exists, later_name, make_directory};
+use super::directories::{later_name, make_directory};
 use super::syncs::{sync_directory, sync_file};
 use super::{Blob, FileWriter, Guard, Listed, Store, StoreError, Tail, Verb};
 

@@ -25,7 +25,6 @@ use thiserror::Error;
 use crate::model::{ArchivePlace, BucketLocation, Instant, Location};
 
 pub use blob::{Blob, BlobReader};
-pub use directories::if_exists;
 #[cfg(test)]
 pub use directories::later_name;
 pub use faulty::{Fault, FaultyStore};
@@ -112,7 +111,7 @@ pub trait Store: Send + Sync {
     /// [`StoreError::Locked`] if another process holds it, [`StoreError::Io`].
     fn lock(&self, name: &str) -> Result<Box<dyn Guard>, StoreError>;
 
-    /// Whether a lock excludes the writers of other processes, so that none of them can stall within a commit.
+    /// Whether a lock excludes the writers of other processes: while a process holds it, no other process has a commit under way.
     fn has_process_locks(&self) -> bool {
         true
     }

@@ -65,9 +65,8 @@ fn unnamed_files_are_removed_only_after_the_grace() {
     assert_eq!(writer(&archive).vacuum(now()).unwrap(), ObsoleteFiles::default(), "again there is nothing");
 }
 
-/// S4: a reader that began before a commit finishes within the grace. Later an error names a file that is gone.
-#[test]
-fn a_reader_finishes_within_the_grace_and_is_refused_after_it() {
+/// Two commits in an archive with a grace of a day, and the next draft.
+fn two_commits() -> (MemoryStore, Archive, TeamWriter, Draft) {
     let (disk, store) = disk();
     let archive = open(&store).with_grace(DAY);
     let mut writer = writer(&archive);
@@ -75,10 +74,17 @@ fn a_reader_finishes_within_the_grace_and_is_refused_after_it() {
     for draft in steps.by_ref().take(2) {
         let _ = commit(&mut writer, draft).unwrap();
     }
+    (disk, archive, writer, steps.next().unwrap())
+}
+
+/// S4: a reader that began before a commit finishes within the grace. Later an error names a file that is gone.
+#[test]
+fn a_reader_finishes_within_the_grace_and_is_refused_after_it() {
+    let (disk, archive, mut writer, next) = two_commits();
     let reader = archive.read(&team()).unwrap();
     let seen = || reader.rows().events_in(Stream::Connections, Range::new(Instant::EARLIEST, Instant::LATEST));
     let begun = seen().unwrap();
-    let _ = commit(&mut writer, steps.next().unwrap()).unwrap();
+    let _ = commit(&mut writer, next).unwrap();
     for age in [Duration::ZERO, DAY] {
         disk.set_now(now().plus(age));
         let _ = writer.vacuum(now()).unwrap();
@@ -94,17 +100,11 @@ fn a_reader_finishes_within_the_grace_and_is_refused_after_it() {
 /// Today's line removes a file that is a month old: the file remains for the grace after the line.
 #[test]
 fn the_grace_begins_at_the_removing_line() {
-    let (disk, store) = disk();
-    let archive = open(&store).with_grace(DAY);
-    let mut writer = writer(&archive);
-    let mut steps = history().into_iter();
-    for draft in steps.by_ref().take(2) {
-        let _ = commit(&mut writer, draft).unwrap();
-    }
+    let (disk, _, mut writer, next) = two_commits();
     let later = now().plus(DAY * 30);
     disk.set_now(later);
     let before: Vec<String> = writer.state().files.keys().cloned().collect();
-    let _ = writer.commit(steps.next().unwrap(), later).unwrap();
+    let _ = writer.commit(next, later).unwrap();
     let removed: Vec<&String> = before.iter().filter(|path| !writer.state().files.contains_key(*path)).collect();
     assert!(removed.len() >= 3, "{removed:?}");
     for age in [Duration::ZERO, DAY] {

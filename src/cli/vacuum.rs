@@ -14,7 +14,7 @@ use crate::model::{Instant, TeamId};
 use crate::store::{Listed, Unerased, UnfinishedUpload};
 
 use super::output::{self, OutputArgs, counted};
-use super::{Global, query, teams};
+use super::{Global, query, reading, teams};
 
 /// Remove files that no ledger line names and that are older than the grace
 #[derive(Debug, Args)]
@@ -44,7 +44,8 @@ Exit codes: 0 done; 1 a team could not be vacuumed, such as beside a daemon; 2 w
 
 pub fn run(global: &Global, args: &VacuumArgs) -> Result<Exit, Error> {
     let config: Config = global.load()?;
-    let archive = query::open(&config)?;
+    let signer = if args.dry_run { None } else { reading::signer(&config)? };
+    let archive = query::open(&config)?.with_signer(signer);
     let (mut all, mut exit) = (Vec::new(), Exit::Done);
     let now = SystemClock::new().now();
     for team in teams::in_archive(&archive, &args.team)? {

@@ -108,15 +108,26 @@ fn found(name: &str, server: Option<Server>) -> Option<Server> {
     server
 }
 
-fn s3_server_holds(server: &Server) {
-    let endpoint = server.endpoint();
-    let settings = made(&[
-        ("AWS_ENDPOINT_URL", endpoint.as_str()),
+fn s3_settings(server: &Server) -> Settings {
+    made(&[
+        ("AWS_ENDPOINT_URL", &server.endpoint()),
         ("AWS_ALLOW_HTTP", "true"),
         ("AWS_REGION", REAL_REGION),
         ("AWS_ACCESS_KEY_ID", REAL_KEY),
         ("AWS_SECRET_ACCESS_KEY", REAL_KEY),
-    ]);
+    ])
+}
+
+/// A new MiniStack, and a function that makes a new client for an archive there. Without MiniStack the test fails, or is skipped
+/// (`None`).
+pub(crate) fn ministack() -> Option<(Server, impl Fn() -> ObjectStore)> {
+    let server = found("ministack", Server::ministack(REAL_BUCKET))?;
+    let settings = s3_settings(&server);
+    Some((server, move || open(&format!("s3://{REAL_BUCKET}/archive"), &settings).unwrap()))
+}
+
+fn s3_server_holds(server: &Server) {
+    let settings = s3_settings(server);
     holds(|archive| open(&format!("s3://{REAL_BUCKET}/archive-{archive}"), &settings).unwrap());
     uploads::are_named_and_aborted(&open(&format!("s3://{REAL_BUCKET}/archive-102"), &settings).unwrap());
     let missing = open("s3://elsewhere/x", &settings).unwrap().list("").unwrap_err().to_string();
@@ -125,7 +136,7 @@ fn s3_server_holds(server: &Server) {
 
 #[test]
 fn ministack_holds_an_archive() {
-    if let Some(server) = found("ministack", Server::ministack(REAL_BUCKET)) {
+    if let Some((server, _)) = ministack() {
         s3_server_holds(&server);
     }
 }

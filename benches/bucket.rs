@@ -7,75 +7,49 @@
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints")]
 
+#[path = "../tests/common/free_port.rs"]
+mod free_port;
 #[path = "support/months.rs"]
 mod months;
+#[path = "../tests/common/third_party_server.rs"]
+mod third_party_server;
 
 use std::error::Error;
-use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use annals::clock::{Clock, SystemClock};
 use annals::model::path::month_of;
 use months::{EVENTS_A_MONTH, make_archive};
 use object_server::{ACCESS_KEY, BUCKET, ObjectServer, REGION, SECRET_KEY};
+use third_party_server::Server;
 
 const MONTHS: usize = 12;
 const ROUNDS: usize = 21;
-/// How many quarters of a second MiniStack may take to start.
-const STARTS_MAX: u32 = 240;
 
 /// A server with a bucket.
 enum Bucket {
-    MiniStack { process: Child, port: u16 },
+    MiniStack(Server),
     Own(ObjectServer),
 }
 
-impl Drop for Bucket {
-    fn drop(&mut self) {
-        if let Self::MiniStack { process, .. } = self {
-            let _ = process.kill();
-            let _ = process.wait();
-        }
-    }
-}
-
 impl Bucket {
-    async fn start(clock: &SystemClock) -> Result<Self, Box<dyn Error>> {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/object-stores.sh");
-        let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
-        let quiet = || Stdio::null();
-        let mut command = Command::new(script);
-        command.args(["ministack", &port.to_string()]).stdin(quiet()).stdout(quiet()).stderr(quiet());
-        let mut process = command.spawn()?;
-        for _ in 0..STARTS_MAX {
-            if TcpStream::connect(("127.0.0.1", port)).is_ok() {
-                let made = reqwest::Client::new().put(format!("http://127.0.0.1:{port}/{BUCKET}")).send().await?;
-                made.error_for_status()?;
-                return Ok(Self::MiniStack { process, port });
-            }
-            if process.try_wait()?.is_some() {
-                break;
-            }
-            clock.sleep(Duration::from_millis(250)).await;
-        }
-        Ok(Self::Own(ObjectServer::start()))
+    fn start() -> Self {
+        Server::ministack(BUCKET).map_or_else(|| Self::Own(ObjectServer::start()), Self::MiniStack)
     }
 
     fn endpoint(&self) -> String {
         match self {
-            Self::MiniStack { port, .. } => format!("http://127.0.0.1:{port}"),
+            Self::MiniStack(server) => server.endpoint(),
             Self::Own(server) => server.endpoint(),
         }
     }
 }
 
-#[tokio::main(flavor = "multi_thread", worker_threads = 1)]
-async fn main() -> Result<(), Box<dyn Error>> {
-    let _ = rustls::crypto::ring::default_provider().install_default();
+fn main() -> Result<(), Box<dyn Error>> {
     let clock = SystemClock::new();
-    let bucket = Bucket::start(&clock).await?;
+    let bucket = Bucket::start();
     let directory = tempfile::tempdir()?;
     let (local, cache) = (directory.path().join("archive"), directory.path().join("cache"));
     let months = make_archive(&local, MONTHS)?;
@@ -111,7 +85,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     );
     let (_, took) = run(&["sql", &question], &remote)?;
     let (held, _) = run(&["cache", "status", "--format", "csv"], &remote)?;
-    let of = if matches!(bucket, Bucket::MiniStack { .. }) { "MiniStack" } else { "our own server" };
+    let of = if matches!(bucket, Bucket::MiniStack(_)) { "MiniStack" } else { "our own server" };
     println!("{MONTHS} months of {EVENTS_A_MONTH} events in a bucket of {of}; a question about one month");
     println!("asked first: {took:.1?}; the cache holds then: {}", held.lines().last().unwrap_or_default());
     let report = ["report", "run", "R01", "--from", &month.start.day(), "--to", &month.end.day(), "--format", "csv"];

@@ -7,6 +7,8 @@
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints")]
 
+#[path = "../tests/common/free_port.rs"]
+mod free_port;
 mod support;
 
 use std::io::{Read, Write};
@@ -17,6 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals::clock::SystemClock;
+use free_port::free_port;
 use support::{Began, Failure, Took, kept_archive, median, number, print_ratio, text};
 
 const TEAMS: u32 = 1_000;
@@ -96,7 +99,7 @@ struct Daemon {
 
 impl Daemon {
     fn start(archive: &Path, home: &Path) -> Result<Self, Failure> {
-        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
+        let address = format!("127.0.0.1:{}", free_port());
         let nobody = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let mut command = annals();
         command.arg("run").current_dir(home).env("ANNALS_ARCHIVE", archive).env("ANNALS_TOKEN", "none");

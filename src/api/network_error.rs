@@ -19,7 +19,7 @@ pub fn is_unreachable(error: &reqwest::Error) -> bool {
 /// `origin` is scheme, host and port.
 pub fn describe(error: &reqwest::Error, origin: &str, deadline: Duration) -> String {
     if let Some(tls) = find::<rustls::Error>(error) {
-        return format!("no secure connection to {origin}: {}", tls_cause(tls));
+        return format!("no secure connection to {origin}: {}", tls_cause(tls, cfg!(target_os = "macos")));
     }
     let origin = &reached(origin);
     if error.is_dns() {
@@ -70,8 +70,9 @@ pub fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// The fault of a certificate, and the remedy; for other causes the library's own words.
-fn tls_cause(error: &rustls::Error) -> String {
+/// The fault of a certificate, and the remedy; for other causes the library's own words. On macOS the keychain alone says which
+/// authorities are trusted.
+fn tls_cause(error: &rustls::Error, is_macos: bool) -> String {
     let rustls::Error::InvalidCertificate(why) = error else { return error.to_string() };
     let words = match why {
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
@@ -82,6 +83,10 @@ fn tls_cause(error: &rustls::Error) -> String {
         }
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
             "its certificate is for another host: check the address"
+        }
+        CertificateError::UnknownIssuer if is_macos => {
+            "its certificate is signed by an authority that this machine does not trust: add that authority's \
+             certificate to the System keychain, and set it to be trusted there"
         }
         CertificateError::UnknownIssuer => {
             "its certificate is signed by an authority that this machine does not trust: install that authority's \
@@ -112,4 +117,19 @@ fn root(error: &(dyn Error + 'static)) -> String {
         last = source;
     }
     last.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_authority_is_reported_with_the_place_where_this_system_keeps_authorities() {
+        let unknown = rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer);
+        for (is_macos, place, other) in [(true, "keychain", "SSL_CERT_FILE"), (false, "SSL_CERT_FILE", "keychain")] {
+            let said = tls_cause(&unknown, is_macos);
+            assert!(said.starts_with("its certificate is signed by an authority that this machine does not trust: "));
+            assert!(said.contains(place) && !said.contains(other), "{said}");
+        }
+    }
 }

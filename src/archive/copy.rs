@@ -17,7 +17,7 @@ use crate::store::{Listed, Store, StoreError, Tail, Verb, get, if_there, put};
 
 use super::commit::{COMMIT_AGE_MAX, recover};
 use super::heads::{self, HeadLine, heads_days};
-use super::ledger_files::{ledger_days, ledger_path};
+use super::ledger_files::{ledger_days, ledger_files, ledger_path};
 use super::replay::{Replay, replay};
 use super::text_lines::{TextLine, TextLines};
 use super::vacuum::vacuum;
@@ -67,6 +67,19 @@ impl Copy {
         Ok(Self { from, to })
     }
 
+    /// Copies the snapshots of a team that has no line in the target. Every command refuses a place where a team has a snapshot and
+    /// no line. So call this for all teams first: then nobody takes an unfinished copy for whole, or begins another ledger in it.
+    ///
+    /// # Errors
+    /// When a store fails. [`Copy::team`] tries again.
+    pub fn begin(&self, team: &TeamId) -> Result<(), ArchiveError> {
+        let key = TeamKey::of(team);
+        if ledger_files(self.to.store().as_ref(), &key)?.iter().all(|(_, bytes)| *bytes == 0) {
+            self.snapshots(&key, LedgerSeq(u64::MAX))?;
+        }
+        Ok(())
+    }
+
     /// Copies a team up to the current last line of its ledger.
     ///
     /// # Errors
@@ -82,9 +95,8 @@ impl Copy {
             return Err(ArchiveError::OtherHistory { team: team.clone(), seq: target.state.seq });
         }
         recover(to, &key, &target)?;
-        // Every command refuses a team with a snapshot and no line, so nobody takes it for whole or begins another ledger.
         if target.state.seq.0 == 0 {
-            self.snapshots(&key, source.state.seq)?;
+            self.begin(team)?;
         }
         let mut copied = self.files_and_lines(&source, files.into_values().collect(), target.state.seq, progress)?;
         self.heads(&key, source.state.seq)?;

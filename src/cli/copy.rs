@@ -43,19 +43,22 @@ pub fn run(global: &Global, args: &CopyArgs) -> Result<Exit, Error> {
         Err(ArchiveError::NotAnArchive) => return Err(Error::Usage(format!("FROM: {from}: no archive exists here"))),
         opened => opened.map_err(|source| Error::ArchiveAt { location: from.to_string(), source })?,
     };
+    let teams = source.teams()?;
     let failed = |source| Error::ArchiveAt { location: to.to_string(), source };
     let target = open_store(&to).map_err(|error| failed(error.into()))?;
     reading::test_new_places(target.clone(), &to, &reading::clock())?;
     let grace = config.grace_at(&to.data);
-    let copy = Copy::new(source.clone(), target.clone(), grace).map_err(failed)?;
+    let copy = Copy::new(source, target.clone(), grace).map_err(failed)?;
     let (mut sum, mut exit) = (Copied::default(), Exit::Done);
     let bar = bars::of_bytes("copying");
     let progress = |step: CopyStep| match step {
         CopyStep::Needed(bytes) => bar.inc_length(bytes),
         CopyStep::Held(bytes) => bar.inc(bytes),
     };
+    // The copy of a team names the same error again.
+    let Ok(_) = each(&teams, TEAMS_AT_ONCE, |team| Ok::<_, Infallible>(copy.begin(team)));
     let copy_team = |team: TeamId| Ok::<_, Infallible>((copy.team(&team, &progress), team));
-    let Ok(copies) = each(source.teams()?, TEAMS_AT_ONCE, copy_team);
+    let Ok(copies) = each(teams, TEAMS_AT_ONCE, copy_team);
     bar.finish_and_clear();
     for (copied, team) in copies {
         match copied {

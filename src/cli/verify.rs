@@ -162,6 +162,10 @@ pub fn text(place: &str, report: &VerifyReport, names: &TeamNames) -> String {
     let mut text = format!("{place}: {}\n", report.verdict_text());
     let found = match report.found_from.zip(report.found_to) {
         Some((from, to)) => format!("commits from {from} to {to}"),
+        None if report.is_clean() => {
+            "it holds no commit: no `annals sync` has committed yet, or an `annals copy` stopped before its first team"
+                .to_owned()
+        }
         None => "no valid commit found".to_owned(),
     };
     let _ = writeln!(text, "checked the whole archive: {found}");

@@ -32,9 +32,9 @@ pub use faulty::{Fault, FaultyStore};
 pub use list_hook::ListHookStore;
 pub use local::LocalStore;
 pub use memory::MemoryStore;
-#[cfg(test)]
-pub(crate) use object::s3;
 pub use object::{BucketTest, ObjectStore, test_bucket};
+#[cfg(test)]
+pub(crate) use object::{ministack, s3};
 pub use split::SplitStore;
 #[cfg(test)]
 pub use syncs::{Syncs, syncs_of};

@@ -4,9 +4,10 @@
 
 use crate::bucket_scene;
 use crate::faulty_service;
+use crate::free_port::free_port;
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::time::Duration;
 
 use bucket_scene::{Scene, is_long};
@@ -195,7 +196,7 @@ fn metric(address: &str, name: &str) -> f64 {
 /// A check that could not be done says nothing about the archive: the last result stays.
 #[test]
 fn a_store_that_does_not_answer_is_no_fault_of_the_archive() {
-    let address = TcpListener::bind(ANY_PORT).unwrap().local_addr().unwrap().to_string();
+    let address = format!("127.0.0.1:{}", free_port());
     let scene = Scene::signed(&format!("[http]\nlisten = \"{address}\"\n[schedule]\nverify = \"*/2 * * * * *\"\n"));
     scene.service.world().fill(DAY, 0..3);
     scene.sync().ended(0);
@@ -220,7 +221,7 @@ fn a_store_that_does_not_answer_is_no_fault_of_the_archive() {
 /// `sync` commits events before the daemon sees them, so the daemon's next commit conflicts.
 #[test]
 fn the_loser_of_a_race_reports_it_pauses_and_continues() {
-    let address = TcpListener::bind(ANY_PORT).unwrap().local_addr().unwrap().to_string();
+    let address = format!("127.0.0.1:{}", free_port());
     let scene = scene(&address, 2);
     scene.service.world().fill(DAY, 0..3);
     let daemon = scene.program.start(&["run"]);

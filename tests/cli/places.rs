@@ -3,6 +3,12 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use annals::archive::Archive;
+use annals::model::path::lock_of;
+use annals::model::{TeamId, TeamKey};
+use annals::store::{LocalStore, Store as _};
 
 use crate::common;
 
@@ -84,6 +90,38 @@ fn the_place_of_a_first_copy_that_did_not_end_says_so() {
     }
     copy();
     assert!(place.answer(&["verify", "--archive", "copy"]).contains(": SELF-CONSISTENT (unanchored)\n"));
+}
+
+/// The copy of the first team has not begun when the copy of the second team ends.
+#[test]
+fn a_copy_with_one_of_two_teams_is_not_taken_for_whole() {
+    let place = Place::new();
+    let store = LocalStore::new(place.directory.path().join("copy"));
+    let lock = store.lock(&lock_of(&TeamKey::of(&TeamId::from("acme")))).expect("a free lock");
+    let (code, stdout, stderr) = place.run(&["copy", ARCHIVE, "copy"]);
+    assert!(code == 1 && stderr.contains("team acme: the copy is not complete: "), "{code}: {stderr}");
+    assert!(stdout.contains(": BROKEN\n") && stdout.contains("commits 1/1"), "{stdout}");
+    drop(lock);
+    let advice = "no line is there, but a snapshot of line 1 exists: if a copy began here, run annals copy again";
+    let (code, stdout, _) = place.run(&["verify", "--archive", "copy"]);
+    let is_named = stdout.contains(&format!("SEQ_GAP ledger/team=acme: {advice}"));
+    assert!(code == 1 && is_named && stdout.matches("SEQ_GAP").count() == 1, "{code}: {stdout}");
+    let (code, _, stderr) = place.run(&["sql", "from connections", "--archive", "copy"]);
+    assert!(code == 1 && stderr.contains(advice), "{code}: {stderr}");
+    let (code, stdout, stderr) = place.run(&["copy", ARCHIVE, "copy"]);
+    assert!(code == 0 && stdout.contains("commits 2/2"), "{code}: {stdout}{stderr}");
+}
+
+#[test]
+fn verify_says_that_an_archive_holds_no_commit() {
+    let place = Place::new();
+    let store = LocalStore::new(place.directory.path().join("new"));
+    let _ = Archive::open_or_create(Arc::new(store), || "new".into()).expect("an archive");
+    let (code, stdout, stderr) = place.run(&["verify", "--archive", "new"]);
+    assert!(
+        code == 0 && stdout.contains("checked the whole archive: it holds no commit: "),
+        "{code}: {stdout}{stderr}"
+    );
 }
 
 #[test]

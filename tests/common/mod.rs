@@ -1,9 +1,11 @@
 //! Shared parts of the tests that run the program as a separate process.
 #![allow(dead_code, reason = "each test program uses its own part")]
 
+pub mod free_port;
 pub mod naive_sessions;
 pub mod query_archive;
 pub mod third_party;
+pub mod third_party_server;
 pub mod python;
 pub mod quick_clock;
 pub mod scripted_server;

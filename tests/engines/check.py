@@ -9,6 +9,7 @@ Exits with 3 where an engine is not here.
 
 import argparse
 import contextlib
+import itertools
 import json
 import os
 import pathlib
@@ -27,12 +28,17 @@ REPORTS = ["r00", "r01", "r02", "r03", "r14", "r15"]
 PARAMETERS = {"r03": {"min_failures": 1}}
 QUESTIONS = [*REPORTS, "sessions", "source"]
 START_SECONDS_MAX = 60
+# Processes with neighbouring numbers begin at ports that are far apart.
+ports = itertools.count(os.getpid() * 64)
 
 
 def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
+    """A port on which nobody listens, below the ports that systems give to programs that ask for any port."""
+    while True:
+        port = 10_000 + next(ports) % 22_000
+        with contextlib.suppress(OSError), socket.socket() as tried:
+            tried.bind(("127.0.0.1", port))
+            return port
 
 
 def answers(port):
@@ -52,7 +58,8 @@ def cluster(engine, environment):
         )
         try:
             deadline = time.monotonic() + START_SECONDS_MAX
-            while not answers(port):
+            # Another server can answer on the port of a cluster that has ended.
+            while process.poll() is not None or not answers(port):
                 if process.poll() is not None or time.monotonic() > deadline:
                     log.seek(0)
                     print(f"{engine} does not start: {log.read()[-2000:]}", file=sys.stderr)

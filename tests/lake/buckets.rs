@@ -1,10 +1,7 @@
 //! Open tables of an archive in a bucket: interrupted publications, several publishers, and engines that read the bucket.
 
 use std::collections::BTreeSet;
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use object_server::{ACCESS_KEY, BUCKET, Effect, REGION, Rule, SECRET_KEY};
@@ -16,6 +13,7 @@ use super::faulty_service::{DAY, HOUR, Program, SINCE};
 use super::readers::Readers;
 use super::tables::DATASETS;
 use crate::common::third_party::missing;
+use crate::common::third_party_server::Server;
 
 const READERS: [&str; 3] = ["pyiceberg", "duckdb", "clickhouse"];
 /// ClickHouse has no setting for the region of a server without a name.
@@ -225,57 +223,14 @@ fn vacuum_keeps_the_tables_files_in_a_bucket_while_publishing_is_paused() {
     scene.run(&["verify"]).ended(0);
 }
 
-/// An independent server.
-struct MiniStack {
-    process: Child,
-    port: u16,
-}
-
-impl MiniStack {
-    /// Without the server the test fails, or is skipped (`None`).
-    fn start() -> Option<Self> {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/object-stores.sh");
-        let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
-        let mut command = Command::new(script);
-        command.args(["ministack", &port.to_string()]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let mut server = Self { process: command.spawn().unwrap(), port };
-        let is_there = wait_for("MiniStack", || match server.process.try_wait().unwrap() {
-            Some(status) => {
-                assert_eq!(status.code(), Some(3), "MiniStack does not start");
-                Some(false)
-            }
-            None => (server.make_bucket() == Some(200)).then_some(true),
-        });
-        if !is_there {
-            missing("ministack", "open tables on MiniStack", "run scripts/object-stores.sh install");
-        }
-        is_there.then_some(server)
-    }
-
-    fn make_bucket(&self) -> Option<u16> {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).ok()?;
-        let host = format!("127.0.0.1:{}", self.port);
-        write!(stream, "PUT /annals HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
-            .ok()?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).ok()?;
-        answer.split(' ').nth(1)?.parse().ok()
-    }
-}
-
-impl Drop for MiniStack {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
 #[test]
 fn engines_read_the_tables_from_an_independent_object_server() {
     let Some(mut readers) = Readers::start("other engines on tables on MiniStack") else { return };
-    let Some(server) = MiniStack::start() else { return };
+    let Some(server) = Server::ministack("annals") else {
+        return missing("ministack", "open tables on MiniStack", "run scripts/object-stores.sh install");
+    };
     let (service, program) = super::faulty_service::scene();
-    let endpoint = format!("http://127.0.0.1:{}", server.port);
+    let endpoint = server.endpoint();
     let location = "s3://annals/some/archive";
     let program = [
         ("AWS_ACCESS_KEY_ID", "test"),

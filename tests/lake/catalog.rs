@@ -1,7 +1,7 @@
 //! The read-only catalog of the daemon's port, as Iceberg's clients see it.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -10,6 +10,7 @@ use super::faulty_service::Program;
 use super::faulty_service::program::{Running, put};
 use super::readers::Readers;
 use super::tables::{DATASETS, job, json_of, newest, publish, read_on, read_once};
+use crate::common::free_port::free_port;
 
 pub const TOKEN: &str = "a-token-for-the-port";
 const TICK: Duration = Duration::from_millis(50);
@@ -42,7 +43,7 @@ pub struct Daemon<'a> {
 impl<'a> Daemon<'a> {
     /// Starts the daemon with a token on its port, and `more` configuration.
     pub fn start(program: &'a Program, more: &str) -> Self {
-        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+        let address = format!("127.0.0.1:{}", free_port());
         put(&program.home().join("port-token"), TOKEN.as_bytes());
         program.configure(&format!("[http]\nlisten = \"{address}\"\ntoken_file = \"port-token\"\n{more}"));
         let daemon = Self { running: Some(program.start(&["run"])), address };

@@ -1,7 +1,9 @@
 //! Lines that a sync cannot sign.
 
 use crate::faulty_service;
+use crate::retention;
 
+use faulty_service::laws::verified;
 use faulty_service::{DAY, HOUR, Program, SINCE, Service, hold};
 
 const NOON: i64 = DAY + 84 * HOUR;
@@ -31,4 +33,30 @@ fn a_sync_that_leaves_lines_unsigned_is_weaker_than_asked() {
     let run = program.sync(&SINCE).ended(0);
     assert!(!run.stderr.contains("signature"), "{run:?}");
     hold(&service, &program, &SINCE);
+}
+
+#[test]
+fn an_order_an_expiry_and_a_review_that_leave_lines_unsigned_are_weaker_than_asked() {
+    let (_service, program) = retention::read();
+    let pack = ["report", "pack", "-o", "pack", "--reports", "R01", "--from", "2025-02-01", "--to", "2025-02-08"];
+    program.run(&pack).ended(0);
+    program.run(&["anchor", "--keygen", "signing.key"]).ended(0);
+    program.configure(&format!("{}[signing]\nkey_file = \"signing.key\"\n", retention::POLICY));
+    let verbs = [
+        &["review", "sign", "--pack", "pack", "--reviewer", "R. Viewer", "--outcome", "accepted"][..],
+        &["erase", "--order", "DPO-1", "--subject", "p3@example.com"],
+        &["retention", "apply", "--trust-clock"],
+    ];
+    for verb in verbs {
+        let before = program.ledger_lines();
+        let run = program.run(verb).ended(3);
+        let lines = program.ledger_lines();
+        let said = format!(": {lines} ledger lines without a signature, and Annals signs no later line: check that");
+        assert!(lines > before && run.stderr.contains(&said), "{verb:?}: {said}: {run:?}");
+    }
+    program.run(&["anchor", "--sign"]).ended(0);
+    // A review that is recorded already writes no line. Nothing else is weak.
+    let run = program.run(verbs[0]).ended(0);
+    assert!(!run.stderr.contains("signature"), "{run:?}");
+    verified(&program);
 }

@@ -6,6 +6,7 @@ ANNALS names the program, else target/release/annals of this checkout is used.
 """
 
 import contextlib
+import itertools
 import json
 import os
 import pathlib
@@ -23,6 +24,8 @@ ANNALS = os.environ.get("ANNALS") or str(ROOT / "target/release/annals")
 END = "2026-11-20T06:00:00Z"
 SANDBOX = ["sandbox", "--json", "--teams", "2", "--days", "12", "--sessions-per-day", "60", "--seed", "3", "--odd-events"]
 SANDBOX += ["--end", END, "--now", END]
+# Processes with neighbouring numbers begin at ports that are far apart.
+ports = itertools.count(os.getpid() * 64)
 
 
 def annals(*arguments: str, **environment: str) -> str:
@@ -47,9 +50,12 @@ def make_archive(directory: str) -> None:
 
 
 def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
+    """A port on which nobody listens, below the ports that systems give to programs that ask for any port."""
+    while True:
+        port = 10_000 + next(ports) % 22_000
+        with contextlib.suppress(OSError), socket.socket() as tried:
+            tried.bind(("127.0.0.1", port))
+            return port
 
 
 @contextlib.contextmanager
@@ -62,12 +68,13 @@ def bucket_server() -> Iterator[dict[str, str]]:
     try:
         deadline = time.monotonic() + 60
         while True:
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
-                break
+            # Another server can answer on the port of a server that has ended.
             if process.poll() == 3:
                 raise unittest.SkipTest("MiniStack is not installed: run scripts/object-stores.sh install")
             if process.poll() is not None or time.monotonic() > deadline:
                 raise AssertionError("MiniStack does not start")
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+                break
             time.sleep(0.2)
         yield {
             "AWS_ALLOW_HTTP": "true",

@@ -7,7 +7,7 @@ use std::thread::scope;
 
 use parking_lot::Mutex;
 
-use crate::store::{Blob, FileWriter, Guard, Listed, MemoryStore, StoreError, Tail};
+use crate::store::{Blob, FileWriter, Guard, Listed, MemoryStore, StoreError, Tail, ministack};
 
 use super::super::erase::Subject;
 use super::super::{CommitSummary, FaultCode, VerifyOptions, verify};
@@ -22,11 +22,13 @@ enum Answer {
     Lost,
 }
 
-/// A store without locks, like an object store, on which a commit takes time.
+/// A store without locks, like an object store.
 struct Lockless {
-    inner: MemoryStore,
-    /// The time for writing each file.
-    pause: Duration,
+    inner: Arc<dyn Store>,
+    /// How far its clock is ahead of the inner store's.
+    ahead: Duration,
+    /// Runs before each file.
+    before_file: Box<dyn Fn() + Send + Sync>,
     answer: Answer,
     files: AtomicUsize,
     /// Runs once, after the files of a commit and before its line.
@@ -36,32 +38,37 @@ struct Lockless {
 type BeforeAppend = Box<dyn FnOnce() + Send>;
 
 impl Lockless {
-    fn over(inner: &MemoryStore, pause: Duration, answer: Answer) -> Arc<dyn Store> {
-        Arc::new(Self {
-            inner: inner.clone(),
-            pause,
-            answer,
-            files: AtomicUsize::new(0),
-            before_append: Mutex::default(),
-        })
-    }
-
-    fn interrupted(inner: &MemoryStore, meanwhile: BeforeAppend) -> Arc<dyn Store> {
-        let before_append = Mutex::new(Some(meanwhile));
-        Arc::new(Self {
-            inner: inner.clone(),
-            pause: Duration::ZERO,
+    fn of(inner: Arc<dyn Store>) -> Self {
+        Self {
+            inner,
+            ahead: Duration::ZERO,
+            before_file: Box::new(|| ()),
             answer: Answer::Arrives,
             files: AtomicUsize::new(0),
-            before_append,
-        })
+            before_append: Mutex::default(),
+        }
+    }
+
+    /// Each file takes the time of `pause`.
+    fn over(disk: &MemoryStore, pause: Duration, answer: Answer) -> Arc<dyn Store> {
+        let clock = disk.clone();
+        let before_file = Box::new(move || clock.set_now(clock.now().unwrap().plus(pause)));
+        Arc::new(Self { before_file, answer, ..Self::of(Arc::new(disk.clone())) })
+    }
+
+    fn ahead(inner: Arc<dyn Store>, ahead: Duration) -> Arc<dyn Store> {
+        Arc::new(Self { ahead, ..Self::of(inner) })
+    }
+
+    fn interrupted(inner: Arc<dyn Store>, meanwhile: BeforeAppend) -> Arc<dyn Store> {
+        Arc::new(Self { before_append: Mutex::new(Some(meanwhile)), ..Self::of(inner) })
     }
 }
 
 impl Store for Lockless {
     fn create(&self) -> Result<Box<dyn FileWriter>, StoreError> {
         self.files.fetch_add(1, Ordering::SeqCst);
-        self.inner.set_now(self.inner.now()?.plus(self.pause));
+        (self.before_file)();
         self.inner.create()
     }
 
@@ -105,7 +112,7 @@ impl Store for Lockless {
     }
 
     fn now(&self) -> Result<Instant, StoreError> {
-        self.inner.now()
+        Ok(self.inner.now()?.plus(self.ahead))
     }
 }
 
@@ -186,20 +193,21 @@ fn one_of_two_writers_is_fenced_and_continues_after_a_reopen() {
     }
 }
 
-/// S1 and S3: while a writer stalls between its files and its line for longer than the grace, another process only vacuums. Returns
-/// the answer to the late commit, and the faults of the archive after it.
-fn vacuumed_beside_a_stalled_commit(planted: Option<Bug>) -> (Result<Committed, ArchiveError>, Vec<FaultCode>) {
-    let disk = disk();
+/// S1 and S3: while a writer stalls between its files and its line for longer than the grace, another process only vacuums. `hand`
+/// opens the store for a process. Returns the answer to the late commit, and the faults of the archive after it.
+fn vacuumed_beside_a_stalled_commit(
+    hand: impl Fn() -> Arc<dyn Store>,
+    planted: Option<Bug>,
+) -> (Result<Committed, ArchiveError>, Vec<FaultCode>) {
     let mut steps = history().into_iter();
-    let _ = commit(&mut writer(&open(&without_locks(&disk))), steps.next().unwrap()).unwrap();
-    let (clock, other) = (disk.clone(), without_locks(&disk));
+    let _ = commit(&mut writer(&open(&hand())), steps.next().unwrap()).unwrap();
+    let stalled = Duration::from_secs(8 * 86_400);
+    let other = Lockless::ahead(hand(), stalled);
     let vacuum = move || {
-        let later = now().plus(Duration::from_secs(10 * 86_400));
-        clock.set_now(later);
-        let removed = writer(&open(&other)).vacuum(later).unwrap().expired;
+        let removed = writer(&open(&other)).vacuum(now().plus(stalled)).unwrap().expired;
         assert!(removed.len() >= 3, "{removed:?}");
     };
-    let archive = open(&Lockless::interrupted(&disk, Box::new(vacuum)));
+    let archive = open(&Lockless::interrupted(hand(), Box::new(vacuum)));
     let mut slow = writer(&archive);
     let draft = steps.next().unwrap();
     CURRENT.set(planted);
@@ -210,18 +218,29 @@ fn vacuumed_beside_a_stalled_commit(planted: Option<Bug>) -> (Result<Committed, 
         let _ = commit(&mut writer(&archive), draft).unwrap();
         assert_eq!(ids_in(&archive), ids_after(2));
     }
-    let faults = verify(&disk, &VerifyOptions::default()).unwrap().faults;
+    let faults = verify(hand().as_ref(), &VerifyOptions::default()).unwrap().faults;
     (answer, faults.into_iter().map(|fault| fault.code).collect())
 }
 
 #[test]
 fn a_vacuum_fences_a_commit_that_stalled_for_longer_than_the_grace() {
-    let (answer, faults) = vacuumed_beside_a_stalled_commit(None);
+    let fenced_on = |disk: &MemoryStore, planted| {
+        vacuumed_beside_a_stalled_commit(|| Arc::new(disk.clone()) as Arc<dyn Store>, planted)
+    };
+    let (answer, faults) = fenced_on(&disk(), None);
     assert!(matches!(answer, Err(ArchiveError::Fenced { .. })) && faults.is_empty(), "{answer:?}, {faults:?}");
     let (bug, law) = (Bug::VacuumUnfenced, "S3");
-    let (answer, faults) = vacuumed_beside_a_stalled_commit(Some(bug));
+    let (answer, faults) = fenced_on(&disk(), Some(bug));
     let is_broken = answer.is_ok() && faults.contains(&FaultCode::FileMissing);
     assert!(is_broken, "planted {bug:?} breaks {law}: {answer:?}, {faults:?}");
+}
+
+/// The ages are those of the server's clock, which one process sees eight days later.
+#[test]
+fn a_vacuum_on_an_independent_server_fences_a_stalled_commit() {
+    let Some((_server, hand)) = ministack() else { return };
+    let (answer, faults) = vacuumed_beside_a_stalled_commit(|| Arc::new(hand()) as Arc<dyn Store>, None);
+    assert!(matches!(answer, Err(ArchiveError::Fenced { .. })) && faults.is_empty(), "{answer:?}, {faults:?}");
 }
 
 /// An order removes files that no line names. If no row of the team holds the subject, it still fences a commit that has written
@@ -240,7 +259,7 @@ fn an_order_without_rows_in_a_team_fences_a_commit_of_another_writer() {
         assert!(erasure.parts.is_empty() && erasure.removed > 0, "{erasure:?}");
         pending.destroy(archive.store().as_ref()).unwrap();
     };
-    let archive = open(&Lockless::interrupted(&disk, Box::new(order)));
+    let archive = open(&Lockless::interrupted(Arc::new(disk.clone()), Box::new(order)));
     let mut slow = writer(&archive);
     let draft = steps.next().unwrap();
     let error = commit(&mut slow, draft.clone()).expect_err("its files are gone");
@@ -268,7 +287,7 @@ fn an_order_erases_the_files_of_a_commit_that_it_fences() {
         written.recv().unwrap();
     };
     let other = Lockless::interrupted(
-        &disk,
+        Arc::new(disk.clone()),
         Box::new(move || {
             write.send(()).unwrap();
             ends.recv().unwrap();
@@ -279,7 +298,7 @@ fn an_order_erases_the_files_of_a_commit_that_it_fences() {
             begins.recv().unwrap();
             commit(&mut writer(&open(&other)), steps.next().unwrap())
         });
-        let ours = open(&Lockless::interrupted(&disk, Box::new(before_line)));
+        let ours = open(&Lockless::interrupted(Arc::new(disk.clone()), Box::new(before_line)));
         let subject = Subject::new(["someone@example.com"]).unwrap();
         let (order, pending) = ours.new_order("DPO-1", &subject, BTreeSet::from([team()]));
         let _ = writer(&ours).erase(&order, &pending, now()).unwrap();

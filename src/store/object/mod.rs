@@ -39,7 +39,7 @@ use super::{Blob, FileWriter, Guard, Listed, Rewritten, Store, StoreError, Tail,
 
 pub use bucket_test::{BucketTest, test_bucket};
 #[cfg(test)]
-pub(crate) use tests::s3;
+pub(crate) use tests::{ministack, s3};
 
 use bucket::{Bucket, Created};
 use journal::Journal;

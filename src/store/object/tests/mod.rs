@@ -16,6 +16,8 @@ use bytes::Bytes;
 use object_server::{ACCESS_KEY, BEARER_TOKEN, BUCKET, ObjectServer, REGION, SECRET_KEY};
 use object_store::{BackoffConfig, RetryConfig};
 
+pub(crate) use real::ministack;
+
 use super::super::conformance::conforms;
 use super::super::{Store, StoreError, Tail};
 use super::profile::Settings;

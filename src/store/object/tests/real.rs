@@ -1,9 +1,8 @@
 //! Third-party servers: MiniStack for S3, Azurite for Azure. `scripts/object-stores.sh install` installs them. Without a
 //! server, its test fails, or `ANNALS_WITHOUT` skips it.
 
-use std::net::{TcpListener, TcpStream};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::collections::BTreeSet;
+use std::net::TcpListener;
 use std::thread::scope;
 
 use object_store::ClientOptions;
@@ -11,19 +10,22 @@ use object_store::aws::{AwsAuthorizer, AwsCredential};
 use object_store::azure::{AzureAccessKey, AzureAuthorizer, AzureCredential};
 use object_store::client::{HttpConnector, HttpRequest, HttpRequestBody};
 
+#[path = "../../../../tests/common/free_port.rs"]
+mod free_port;
 #[path = "../../../../tests/common/third_party.rs"]
 mod third_party;
+#[path = "../../../../tests/common/third_party_server.rs"]
+mod third_party_server;
 
+use free_port::{PORTS, free_port};
 use third_party::missing;
+use third_party_server::Server;
 
 use super::super::super::put;
 use super::super::bucket_test::test_store;
 use super::*;
 use crate::clock::wall_clock;
 
-const NOT_HERE: i32 = 3;
-const STARTING: Duration = Duration::from_millis(250);
-const STARTS_MAX: u32 = 240;
 /// Every user of these servers has this key and secret.
 const REAL_KEY: &str = "test";
 const REAL_REGION: &str = "us-east-1";
@@ -31,52 +33,6 @@ const REAL_BUCKET: &str = "annals";
 /// The account and public key of every Azurite.
 const ACCOUNT: &str = "devstoreaccount1";
 const ACCOUNT_KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
-
-/// A server in a process of its own.
-struct Server {
-    process: Child,
-    port: u16,
-}
-
-impl Server {
-    fn endpoint(&self, path: &str) -> String {
-        format!("http://127.0.0.1:{}/{path}", self.port)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-/// Starts a server. Without the server the test fails, or is skipped (`None`).
-fn start(name: &str) -> Option<Server> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/object-stores.sh");
-    let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
-    let mut command = Command::new(script);
-    command.args([name, &port.to_string()]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut server = Server { process: command.spawn().unwrap(), port };
-    for _ in 0..STARTS_MAX {
-        if TcpStream::connect(("127.0.0.1", port)).is_ok() {
-            return Some(server);
-        }
-        if let Some(status) = server.process.try_wait().unwrap() {
-            assert_eq!(status.code(), Some(NOT_HERE), "{name} does not start");
-            let part = if name == "ceph" { "install-ceph" } else { "install" };
-            missing(name, "an archive on it", &format!("run scripts/object-stores.sh {part}"));
-            return None;
-        }
-        wait();
-    }
-    panic!("{name} does not listen");
-}
-
-#[expect(clippy::disallowed_methods, reason = "the test waits for another process")]
-fn wait() {
-    std::thread::sleep(STARTING);
-}
 
 /// The tests that every server must pass: the suite, the test, races, large files, days and signatures.
 fn holds(open: impl Fn(u32) -> ObjectStore + Sync) {
@@ -143,16 +99,35 @@ fn made(settings: &[(&str, &str)]) -> Settings {
     settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
-fn s3_server_holds(server: &Server) {
-    let endpoint = server.endpoint("");
-    let settings = made(&[
-        ("AWS_ENDPOINT_URL", endpoint.trim_end_matches('/')),
+/// The server. Without it the test fails, or is skipped (`None`).
+fn found(name: &str, server: Option<Server>) -> Option<Server> {
+    if server.is_none() {
+        let part = if name == "ceph" { "install-ceph" } else { "install" };
+        missing(name, "an archive on it", &format!("run scripts/object-stores.sh {part}"));
+    }
+    server
+}
+
+fn s3_settings(server: &Server) -> Settings {
+    made(&[
+        ("AWS_ENDPOINT_URL", &server.endpoint()),
         ("AWS_ALLOW_HTTP", "true"),
         ("AWS_REGION", REAL_REGION),
         ("AWS_ACCESS_KEY_ID", REAL_KEY),
         ("AWS_SECRET_ACCESS_KEY", REAL_KEY),
-    ]);
-    make_bucket(server);
+    ])
+}
+
+/// A new MiniStack, and a function that makes a new client for an archive there. Without MiniStack the test fails, or is skipped
+/// (`None`).
+pub(crate) fn ministack() -> Option<(Server, impl Fn() -> ObjectStore)> {
+    let server = found("ministack", Server::ministack(REAL_BUCKET))?;
+    let settings = s3_settings(&server);
+    Some((server, move || open(&format!("s3://{REAL_BUCKET}/archive"), &settings).unwrap()))
+}
+
+fn s3_server_holds(server: &Server) {
+    let settings = s3_settings(server);
     holds(|archive| open(&format!("s3://{REAL_BUCKET}/archive-{archive}"), &settings).unwrap());
     uploads::are_named_and_aborted(&open(&format!("s3://{REAL_BUCKET}/archive-102"), &settings).unwrap());
     let missing = open("s3://elsewhere/x", &settings).unwrap().list("").unwrap_err().to_string();
@@ -161,7 +136,7 @@ fn s3_server_holds(server: &Server) {
 
 #[test]
 fn ministack_holds_an_archive() {
-    if let Some(server) = start("ministack") {
+    if let Some((server, _)) = ministack() {
         s3_server_holds(&server);
     }
 }
@@ -169,18 +144,18 @@ fn ministack_holds_an_archive() {
 #[test]
 #[ignore = "a minute, and a gigabyte of memory: Ceph's gateway"]
 fn ceph_holds_an_archive() {
-    if let Some(server) = start("ceph") {
+    if let Some(server) = found("ceph", Server::start("ceph", is_bucket_made)) {
         s3_server_holds(&server);
     }
 }
 
-/// A signed request that creates a bucket.
-fn make_bucket(server: &Server) {
-    let mut request = put_request(&server.endpoint(REAL_BUCKET));
+/// Whether a signed request creates the bucket.
+fn is_bucket_made(server: &Server) -> bool {
+    let mut request = put_request(&format!("{}/{REAL_BUCKET}", server.endpoint()));
     let (key_id, secret_key) = (REAL_KEY.to_owned(), REAL_KEY.to_owned());
     let credential = AwsCredential { key_id, secret_key, token: None };
     AwsAuthorizer::new(&credential, "s3", REAL_REGION).try_authorize(&mut request, None).unwrap();
-    assert_eq!(answer(request), 200);
+    answer(request) == Some(200)
 }
 
 fn put_request(address: &str) -> HttpRequest {
@@ -191,33 +166,45 @@ fn put_request(address: &str) -> HttpRequest {
     request
 }
 
-fn answer(request: HttpRequest) -> u16 {
+/// The status of the answer. `None`: nobody answers.
+fn answer(request: HttpRequest) -> Option<u16> {
     let connector = super::super::connection::Connector::default();
     let client = connector.connect(&ClientOptions::new().with_allow_http(true)).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(client.execute(request)).unwrap().status().as_u16()
+    Some(runtime.block_on(client.execute(request)).ok()?.status().as_u16())
 }
 
 #[test]
 fn azurite_holds_an_archive() {
-    let Some(server) = start("azurite") else { return };
-    let endpoint = server.endpoint(ACCOUNT);
+    let Some(server) = found("azurite", Server::start("azurite", is_container_made)) else { return };
+    let endpoint = format!("{}/{ACCOUNT}", server.endpoint());
     let settings = made(&[
         ("AZURE_STORAGE_ENDPOINT", endpoint.as_str()),
         ("AZURE_ALLOW_HTTP", "true"),
         ("AZURE_STORAGE_ACCOUNT_NAME", ACCOUNT),
         ("AZURE_STORAGE_ACCOUNT_KEY", ACCOUNT_KEY),
     ]);
-    let missing = open("az://annals/x", &settings).unwrap().list("").unwrap_err().to_string();
-    assert!(missing.contains("404 ContainerNotFound"), "{missing}");
-    make_container(&server);
     holds(|archive| open(&format!("az://annals/archive-{archive}"), &settings).unwrap());
+    let missing = open("az://elsewhere/x", &settings).unwrap().list("").unwrap_err().to_string();
+    assert!(missing.contains("404 ContainerNotFound"), "{missing}");
 }
 
-/// A signed request that creates the container.
-fn make_container(server: &Server) {
-    let mut request = put_request(&format!("{}/annals?restype=container", server.endpoint(ACCOUNT)));
+/// Whether a signed request creates the container.
+fn is_container_made(server: &Server) -> bool {
+    let mut request = put_request(&format!("{}/{ACCOUNT}/annals?restype=container", server.endpoint()));
     let credential = AzureCredential::AccessKey(AzureAccessKey::try_new(ACCOUNT_KEY).unwrap());
     AzureAuthorizer::new(&credential, ACCOUNT).try_authorize(&mut request).unwrap();
-    assert_eq!(answer(request), 201);
+    answer(request) == Some(201)
+}
+
+/// Another test's server asks for any port. It must not get the port of a third-party server that still starts.
+#[test]
+fn a_free_port_is_given_once_and_never_to_a_server_that_asks_for_any_port() {
+    let ports: Vec<u16> = (0..200).map(|_| free_port()).collect();
+    assert_eq!(ports.iter().collect::<BTreeSet<_>>().len(), ports.len(), "{ports:?}");
+    assert!(ports.iter().all(|port| PORTS.contains(port)), "{ports:?}");
+    for _ in 0..200 {
+        let any = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
+        assert!(!PORTS.contains(&any), "{any}");
+    }
 }

@@ -59,7 +59,8 @@ impl Batch {
     }
 
     /// Takes out the windows that were read completely: a window read in parts would be written twice. Takes out
-    /// everything if the batch is too large, or if it holds a change or a finding that may depend on the remaining events.
+    /// everything if the batch is too large without them, or if it holds a change or a finding that may depend on the
+    /// remaining events.
     pub fn take_ready(&mut self, state: &TeamState) -> Option<Self> {
         let vouches = !(self.streams.is_empty() && self.devices.is_empty() && self.findings.is_empty());
         let is_first_reading = |change: &WindowChange| {
@@ -71,10 +72,11 @@ impl Batch {
         }
         let partial = self.partial_windows(state);
         let staying: usize = partial.iter().filter_map(|place| self.events.get(place)).map(Vec::len).sum();
-        if self.held_events >= COMMIT_EVENTS_MIN + staying {
+        let (ready, is_full) = (self.held_events - staying, self.held_events >= HELD_EVENTS_MAX);
+        if ready >= COMMIT_EVENTS_MIN || (is_full && ready > 0) {
             return Some(self.split_off(&partial));
         }
-        (self.held_events >= HELD_EVENTS_MAX).then(|| std::mem::take(self))
+        is_full.then(|| std::mem::take(self))
     }
 
     /// The windows that were read only in part.

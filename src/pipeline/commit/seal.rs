@@ -23,7 +23,7 @@ const JOINED_FILES_MIN: usize = 7;
 /// Larger files wait until their month is sealed: reading such a file takes longer than opening it.
 const SMALL_FILE_ROWS: u64 = 20_000;
 /// A day with this number of rows has a file of its own.
-const BUSY_DAY_ROWS: usize = 8_192;
+const BUSY_DAY_ROWS: usize = 4_096;
 
 /// Seals final windows at the end of a round: days if the configuration asks for them, then months. A month also takes
 /// windows that no day has sealed, so the setting may change at any time. The sessions of a past year become one file.

@@ -146,6 +146,9 @@ fn windows_read_in_part_are_held_until_the_batch_is_too_large() {
     assert_eq!((ready.changes.len(), batch.changes.len()), (1, 1));
     assert!(batch.take_ready(&state).is_none(), "too few for a commit");
     batch.join(partial(0, HELD_EVENTS_MAX));
+    batch.join(whole(1, 5));
+    let ready = batch.take_ready(&state).unwrap();
+    assert_eq!((ready.held_events(), batch.held_events()), (5, HELD_EVENTS_MAX + 10), "a part would be written twice");
     assert_eq!(batch.take_ready(&state).unwrap().held_events(), HELD_EVENTS_MAX + 10, "no more may be held");
     let mut batch = partial(0, 10);
     batch.join(whole(1, COMMIT_EVENTS_MIN));

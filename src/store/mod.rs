@@ -1,18 +1,16 @@
 //! The edge to storage: its operations, and the durability that a commit needs.
 
 mod blob;
-#[cfg(test)]
-mod conformance;
 mod directories;
 mod faulty;
-#[cfg(test)]
-mod list_hook;
 mod local;
 mod locks;
 mod memory;
 mod object;
 mod split;
 mod syncs;
+#[cfg(test)]
+mod tests;
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -28,8 +26,6 @@ pub use blob::{Blob, BlobReader};
 #[cfg(test)]
 pub use directories::later_name;
 pub use faulty::{Fault, FaultyStore};
-#[cfg(test)]
-pub use list_hook::ListHookStore;
 pub use local::LocalStore;
 pub use memory::MemoryStore;
 #[cfg(test)]
@@ -38,6 +34,8 @@ pub use object::{BucketTest, ObjectStore, test_bucket};
 pub use split::SplitStore;
 #[cfg(test)]
 pub use syncs::{Syncs, syncs_of};
+#[cfg(test)]
+pub use tests::ListHookStore;
 
 /// The storage of an archive's files. Paths are relative, with `/`, as `model::path` spells them.
 ///

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use object_server::{ACCESS_KEY, BEARER_TOKEN, BUCKET, ObjectServer, REGION, SECRET_KEY};
 use object_store::{BackoffConfig, RetryConfig};
 
-use super::super::conformance::conforms;
+use super::super::tests::conformance::conforms;
 use super::super::{Store, StoreError, Tail};
 use super::profile::Settings;
 use super::{Bucket, ObjectStore};

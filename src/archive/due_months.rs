@@ -80,7 +80,7 @@ fn records(state: &TeamState, due: &[DueMonth], sessions: &ExpiringSessions, at:
     let mut records: Vec<ExpiredRecord> = due.iter().map(of).collect();
     for due in due.iter().filter(|due| due.dataset == Dataset::Connections) {
         let Some(gone) = sessions.months.get(&due.month) else { continue };
-        let (policy, dataset, rows_digest) = (due.policy.to_string(), Dataset::Sessions, gone.sum.digest.into());
+        let (policy, dataset, rows_digest) = (due.policy.to_string(), Dataset::Sessions, gone.sum.digest);
         let (month, files, rows) = (due.month, gone.files, gone.sum.rows);
         records.push(ExpiredRecord { policy, at, dataset, month, files, rows, rows_digest });
     }

@@ -211,8 +211,8 @@ pub use note::{HEADS_BYTES_MAX, Head, NoteSignature, PublicKey, SecretKey, check
 pub use published::{LEDGERS, LinesFile, TeamHead, version_of, version_path};
 pub use reader::{StoredEvent, StoredReject, TeamReader, TeamRows};
 pub use record::{
-    Body, DeviceDelta, FileEntry, InventoryRead, READ_POINTS_MAX, ReadPoint, ReleasedRecord, SaltRecord, SessionsMark,
-    SessionsRecord, SnapshotEntry, StreamRecord, WalkPoint, WindowRecord, WindowState,
+    Body, DeviceDelta, FileEntry, InventoryRead, READ_POINTS_MAX, ReadPoint, SaltRecord, SessionsMark, SessionsRecord,
+    SnapshotEntry, StreamRecord, WalkPoint, WindowRecord, WindowState,
 };
 pub use review::{REVIEW_TEXT_BYTES_MAX, ReviewOutcome, ReviewRecord, check_ledger_text};
 pub use root::{Archive, LedgerExtent};

@@ -13,7 +13,7 @@ use super::seals::{Sealing, sealed_place};
 use super::sessions;
 use super::state::TeamState;
 use super::table::{digest_rows, reject_batch};
-use super::{Draft, ExpiredRecord, FileEntry, Release, ReleasedRecord, SessionsRecord};
+use super::{Draft, ExpiredRecord, FileEntry, Release, SessionsRecord};
 
 /// Quarantined events are few, but can be large.
 pub const REJECTS_PER_BATCH: usize = 64;
@@ -58,7 +58,7 @@ pub fn plan(
     for ((stream, start), new) in windows {
         if let Some((begins, unit, role)) = sealed_place(state, &sealing, stream, start) {
             let (_, rows) = sealed.entry(SealedFile { stream, begins, unit, role }).or_default();
-            rows.push(new.batches, new.digest);
+            rows.push(new.batches, new.sum);
             continue;
         }
         planned.extend(window_file(state, stream, new));
@@ -101,7 +101,7 @@ fn merged_file(
 }
 
 fn window_file(state: &TeamState, stream: Stream, new: WindowBatches) -> Option<PlannedFile> {
-    let WindowBatches { window, compact, batches, digest } = new;
+    let WindowBatches { window, compact, batches, sum } = new;
     let start = window.start;
     let inputs: Vec<FileEntry> = match compact {
         true => live(state, stream).filter(|(data, _)| data.start == start).map(|(_, file)| file.clone()).collect(),
@@ -113,7 +113,7 @@ fn window_file(state: &TeamState, stream: Stream, new: WindowBatches) -> Option<
     }
     let role = if compact { FileRole::Window } else { FileRole::Part };
     let mut rows = MergedRows::default();
-    rows.push(batches, digest);
+    rows.push(batches, sum);
     Some(merged_file(stream, role, start, inputs, rows))
 }
 
@@ -175,12 +175,12 @@ fn release_file(state: &TeamState, release: Release) -> Result<PlannedFile, Stri
     Ok(rejects_file(place.start, vec![file.clone()], kept))
 }
 
-pub fn released(releases: &[Release], salts: &Salts) -> Result<Option<ReleasedRecord>, String> {
+pub fn released(releases: &[Release], salts: &Salts) -> Result<Option<RowsSum>, String> {
     let mut sum = RowsSum::default();
     for some in releases.iter().flat_map(|release| release.released.chunks(REJECTS_PER_BATCH)) {
-        sum = sum.plus(RowsSum::new(some.len() as u64, digest_rows(&reject_batch(some)?, salts)?));
+        sum = sum.plus(digest_rows(&reject_batch(some)?, salts)?);
     }
-    Ok((sum.rows > 0).then(|| ReleasedRecord { rows: sum.rows, rows_digest: sum.digest.into() }))
+    Ok(Some(sum).filter(|sum| sum.rows > 0))
 }
 
 /// One file for each day, which replaces the earlier file of that day; and one final file for each past month.

@@ -8,7 +8,6 @@ use crate::model::{ConnectionIds, Dataset, FileRole, Instant, InventoryPart, Inv
 
 use super::FileEntry;
 use super::rows_sum::RowsSum;
-use super::table::{RowsDigest, rows_of};
 
 /// One file to write.
 #[derive(Debug)]
@@ -42,8 +41,8 @@ pub struct MergedRows {
 
 impl MergedRows {
     /// Takes in more new rows, which come after these.
-    pub fn push(&mut self, batches: Vec<RecordBatch>, digest: RowsDigest) {
-        self.added = self.added.plus(RowsSum::new(rows_of(&batches), digest));
+    pub fn push(&mut self, batches: Vec<RecordBatch>, sum: RowsSum) {
+        self.added = self.added.plus(sum);
         self.batches.extend(batches);
     }
 }

@@ -16,7 +16,7 @@ use super::random::Nonce;
 use super::rows_sum::RowsSum;
 use super::salts::Salts;
 use super::table::{
-    BATCH_ROWS_MAX, MergeInput, RowsDigest, Selection, TableReader, TableWriter, Written, digest_file, digest_rows,
+    BATCH_ROWS_MAX, MergeInput, Selection, TableReader, TableWriter, Written, digest_file, digest_rows,
     inventory_batch, merge, reject_batch, threads_for,
 };
 use super::{ArchiveError, FileEntry};
@@ -39,29 +39,29 @@ fn write(store: &dyn Store, salts: &Salts, file: PlannedFile, nonce: Nonce) -> R
 }
 
 /// Writes one file, makes it durable, reads it back, and returns its ledger entry. `place` lacks the hash. `fill` writes the rows, and
-/// returns the digest that they must have.
+/// returns the sum that they must have.
 pub fn write_file(
     store: &dyn Store,
     salts: &Salts,
     place: &DataPath,
     (rows, nonce): (u64, Nonce),
-    fill: impl FnOnce(&mut TableWriter) -> Result<RowsDigest, ArchiveError>,
+    fill: impl FnOnce(&mut TableWriter) -> Result<RowsSum, ArchiveError>,
 ) -> Result<FileEntry, ArchiveError> {
     let dataset = place.dataset;
     let name = |hash: Digest| DataPath { hash: hash.short(), ..place.clone() }.to_string();
     let mut table = TableWriter::create(store, dataset, rows, nonce)?;
-    let digest = fill(&mut table)?;
+    let sum = fill(&mut table)?;
     let written = table.finish(name)?;
     let path = name(written.sha256);
     if !planted::is(Bug::NoReadBack) {
-        read_back(store, salts, (&path, dataset), &written, (rows, digest))?;
+        read_back(store, salts, (&path, dataset), &written, sum)?;
     }
-    let (role, rows_digest) = (place.role, digest.into());
+    let (role, rows_digest) = (place.role, sum.digest);
     let Written { rows, bytes, sha256, first, last } = written;
     Ok(FileEntry { path, dataset, role, rows, bytes, sha256, rows_digest, first, last })
 }
 
-/// Writes the rows. Returns their digest: from the new rows and from the ledger's entries of the input files, not from the
+/// Writes the rows. Returns their sum: from the new rows and from the ledger's entries of the input files, not from the
 /// written data.
 fn fill(
     store: &dyn Store,
@@ -69,9 +69,9 @@ fn fill(
     table: &mut TableWriter,
     inputs: Vec<FileEntry>,
     content: PlannedRows,
-) -> Result<RowsDigest, ArchiveError> {
+) -> Result<RowsSum, ArchiveError> {
     let bad = |detail: String| ArchiveError::Table { path: "new rows".to_owned(), detail };
-    let held = RowsSum::of_files(&inputs).digest;
+    let held = RowsSum::of_files(&inputs);
     let add = |table: &mut TableWriter, batch: Result<RecordBatch, String>| {
         let batch = batch.map_err(bad)?;
         table.write(&batch)?;
@@ -82,11 +82,11 @@ fn fill(
             let files = inputs.into_iter().map(|file| MergeInput::File(file, Arc::clone(&drop_ids)));
             let inputs = files.chain([MergeInput::Batches(batches)]).collect();
             merge(store, inputs, &mut |batch| table.write(batch))?;
-            Ok(held.less(dropped.digest).plus(added.digest))
+            Ok(held.plus(added).less(dropped))
         }
         PlannedRows::Rejects(rows) => {
             let mut batches = rows.chunks(REJECTS_PER_BATCH).map(reject_batch);
-            batches.try_fold(RowsDigest::default(), |sum, batch| Ok(sum.plus(add(table, batch)?)))
+            batches.try_fold(RowsSum::default(), |sum, batch| Ok(sum.plus(add(table, batch)?)))
         }
         PlannedRows::Inventory(part, rows) => {
             for file in &inputs {
@@ -106,21 +106,21 @@ fn read_back(
     salts: &Salts,
     (path, dataset): (&str, Dataset),
     written: &Written,
-    meant: (u64, RowsDigest),
+    meant: RowsSum,
 ) -> Result<(), ArchiveError> {
     let sha256 = store.read(path)?.digest().map_err(|e| StoreError::io(Verb::Read, path, e))?;
     if sha256 != written.sha256 {
         let (found, expected) = (sha256.to_string(), written.sha256.to_string());
         return Err(ArchiveError::ReadBack { path: path.to_owned(), found, expected });
     }
-    let (rows, digest) = digest_file(store, path, dataset, salts)?;
-    compare(path, (rows, digest?), meant)
+    let (_, found) = digest_file(store, path, dataset, salts)?;
+    compare(path, found?, meant)
 }
 
-pub(super) fn compare(path: &str, found: (u64, RowsDigest), expected: (u64, RowsDigest)) -> Result<(), ArchiveError> {
+pub(super) fn compare(path: &str, found: RowsSum, expected: RowsSum) -> Result<(), ArchiveError> {
     if found == expected {
         return Ok(());
     }
-    let say = |(rows, digest): (u64, RowsDigest)| format!("{rows} rows with digest {}", Digest::from(digest));
+    let say = |RowsSum { rows, digest }| format!("{rows} rows with digest {digest}");
     Err(ArchiveError::ReadBack { path: path.to_owned(), found: say(found), expected: say(expected) })
 }

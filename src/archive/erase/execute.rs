@@ -11,7 +11,7 @@ use crate::store::Unerased;
 use super::super::salts::{DRAFTS_MONTH, Salts};
 use super::super::stage::write_file;
 use super::super::state_error::StateError;
-use super::super::table::{RowsDigest, Selection, TableReader, digest_file, salt_months};
+use super::super::table::{Selection, TableReader, digest_file, salt_months};
 use super::super::vacuum::{abort_uploads, may_be_named, unnamed};
 use super::super::{ArchiveError, Body, Committed, FileEntry, TeamWriter};
 use super::eraser::Eraser;
@@ -137,9 +137,9 @@ impl TeamWriter {
         let kept = self.state().files.values().filter(|file| !body.removes.contains(&file.path));
         let mut changed = Vec::new();
         for file in kept.chain(&body.adds) {
-            let digest = digest_file(self.store(), &file.path, file.dataset, salts)?.1?;
-            if digest != RowsDigest::from(file.rows_digest) {
-                changed.push(ResaltedFile { path: file.path.clone(), rows_digest: digest.into() });
+            let digest = digest_file(self.store(), &file.path, file.dataset, salts)?.1?.digest;
+            if digest != file.rows_digest {
+                changed.push(ResaltedFile { path: file.path.clone(), rows_digest: digest });
             }
         }
         changed.sort_by(|a, b| a.path.cmp(&b.path));
@@ -195,8 +195,7 @@ impl TeamWriter {
                 let changed = eraser.rows(entry.dataset, &batch).map_err(table_error)?;
                 table.write(changed.as_ref().map_or(&batch, |changed| &changed.all))?;
             }
-            let kept = RowsDigest::from(entry.rows_digest).less(part.erased_digest.into());
-            Ok(kept.plus(part.replaced_digest.into()))
+            Ok(entry.sum().less(part.erased()).plus(part.replaced()))
         })?;
         changes(store, (&new.path, new.dataset), eraser, &mut |_| {
             Err("the new file still holds the subject".to_owned())

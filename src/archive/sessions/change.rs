@@ -220,7 +220,7 @@ fn merged_rows(dropped: &[&SessionRow], added: &mut [&SessionRow], salts: &Salts
 fn columns(rows: &[&SessionRow], salts: &Salts) -> Result<(Vec<RecordBatch>, RowsSum), String> {
     let batches = by_parts(rows, BATCH_ROWS_MAX, |some| {
         let batch = session_batch(some.iter().copied())?;
-        let sum = RowsSum::new(batch.num_rows() as u64, digest_rows(&batch, salts)?);
+        let sum = digest_rows(&batch, salts)?;
         Ok::<_, String>((batch, sum))
     })?;
     let (batches, sums): (Vec<RecordBatch>, Vec<RowsSum>) = batches.into_iter().unzip();

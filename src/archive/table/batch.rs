@@ -9,9 +9,9 @@ use arrow::array::{
 
 use crate::model::{Dataset, Digest, ErasedMark, EventRow, Instant, RejectRow, Stream};
 
+use super::super::rows_sum::RowsSum;
 use super::super::salts::Salts;
 use super::digest::digest_new_rows;
-use super::rows_digest::RowsDigest;
 use super::{BATCH_BYTES_MAX, BATCH_ROWS_MAX, by_parts, schema_of};
 
 /// The columns of every stream, before and after the stream's own columns.
@@ -20,11 +20,7 @@ const COMMON_COLUMNS: usize = 9 + 2;
 const TEXT_BYTES: usize = 16;
 
 /// Converts rows of one stream to batches of bounded size, in order, and digests them, on several threads if the rows are many.
-pub fn event_batches(
-    stream: Stream,
-    rows: &[EventRow],
-    salts: &Salts,
-) -> Result<(Vec<RecordBatch>, RowsDigest), String> {
+pub fn event_batches(stream: Stream, rows: &[EventRow], salts: &Salts) -> Result<(Vec<RecordBatch>, RowsSum), String> {
     let mut parts = Vec::new();
     let mut rest = rows;
     while !rest.is_empty() {
@@ -35,11 +31,11 @@ pub fn event_batches(
     let made = by_parts(&parts, 1, |part| {
         let batch = event_batch(stream, part[0])?;
         let texts: Vec<Digest> = part[0].iter().map(|row| row.raw.digest()).collect();
-        let digest = digest_new_rows(&batch, &texts, salts)?;
-        Ok::<_, String>((batch, digest))
+        let sum = digest_new_rows(&batch, &texts, salts)?;
+        Ok::<_, String>((batch, sum))
     })?;
-    let (batches, digests): (Vec<RecordBatch>, Vec<RowsDigest>) = made.into_iter().unzip();
-    Ok((batches, digests.into_iter().fold(RowsDigest::default(), RowsDigest::plus)))
+    let (batches, sums): (Vec<RecordBatch>, Vec<RowsSum>) = made.into_iter().unzip();
+    Ok((batches, sums.into_iter().fold(RowsSum::default(), RowsSum::plus)))
 }
 
 /// The number of `rows` in the next batch.

@@ -4,14 +4,15 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::super::ledger::LedgerLine;
+use super::super::rows_sum::RowsSum;
 use super::super::salts::DRAFTS_MONTH;
-use super::super::table::{RowsDigest, digest_rows, event_batches, reject_batch};
+use super::super::table::{digest_rows, event_batches, reject_batch};
 use super::super::{FaultCode, SaltRecord, VerifyOptions, VerifyReport, verify};
 use super::damage::{Disk, LEDGER, edit_lines, file_with, flip, forge, get};
 use super::*;
 use crate::model::{Digest, TeamKey};
 
-fn digest(rows: &[EventRow], salts: &Salts) -> RowsDigest {
+fn sum(rows: &[EventRow], salts: &Salts) -> RowsSum {
     event_batches(Stream::Connections, rows, salts).unwrap().1
 }
 
@@ -26,8 +27,8 @@ fn each_month_of_a_team_has_its_own_salt_and_digests_add_up() {
     let (one, other) = (archive.writer(&team()).unwrap(), archive.writer(&"other".into()).unwrap());
     let rows = [event("a", at("2026-11-30T23:59:59Z")), event("b", at("2026-12-01T00:00:00Z"))];
     let digests = [one.salts(), other.salts(), &ours].map(|salts| {
-        let both = digest(&rows, salts);
-        assert_eq!(both, digest(&rows[..1], salts).plus(digest(&rows[1..], salts)));
+        let both = sum(&rows, salts);
+        assert_eq!(both, sum(&rows[..1], salts).plus(sum(&rows[1..], salts)));
         both
     });
     assert!(digests[0] != digests[1] && digests[1] != digests[2] && digests[0] != digests[2]);
@@ -79,9 +80,8 @@ proptest! {
             }
             let _ = commit(&mut writer, draft).unwrap();
         }
-        let files = writer.state().files_of(Dataset::Connections);
-        let sum = files.fold(RowsDigest::default(), |sum, file| sum.plus(file.rows_digest.into()));
-        prop_assert_eq!(sum, digest(&all, writer.salts()));
+        let archived = RowsSum::of_files(writer.state().files_of(Dataset::Connections));
+        prop_assert_eq!(archived, sum(&all, writer.salts()));
         let report = verify(store.as_ref(), &VerifyOptions::default()).unwrap();
         prop_assert!(report.is_clean(), "{:?}", report.faults);
     }

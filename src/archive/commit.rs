@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use crate::model::path::ledger_of;
-use crate::model::{Dataset, Instant, LedgerSeq, TeamId, TeamKey};
+use crate::model::{Instant, LedgerSeq, TeamId, TeamKey};
 use crate::planted::{self, Bug};
 use crate::store::{Guard, Store, StoreError, Tail, put};
 
@@ -18,7 +18,7 @@ use super::heads::HeadsWriter;
 use super::ledger::{KIND_COMMIT, LINE_BYTES_MAX, LINE_VERSION, LedgerLine, day_of_line};
 use super::ledger_files::{LedgerEnd, ledger_path};
 use super::manifest::read_manifest;
-use super::plan::{expired_paths, plan, released};
+use super::plan::{dropped_paths, plan, released};
 use super::reader::TeamRows;
 use super::replay::{Replay, ReplayFiles};
 use super::salts::Salts;
@@ -171,6 +171,7 @@ impl TeamWriter {
         let team = &self.state.team_id;
         let refused = |reason| ArchiveError::Draft { team: team.clone(), reason };
         let released = released(&draft.releases, &self.salts).map_err(refused)?;
+        let removes = dropped_paths(&self.state, &draft);
         let (mut planned, sessions) = plan(&self.state, &mut draft, windows, &self.salts).map_err(refused)?;
         let mut body = Body {
             windows: draft.windows,
@@ -185,16 +186,13 @@ impl TeamWriter {
             inventory: draft.inventory_reads,
             reviews: draft.reviews,
             holds: draft.holds,
-            removes: expired_paths(&self.state, &draft.expire, draft.expired_sessions),
+            removes,
             expired: draft.expire,
             ..Body::default()
         };
         body.removes.extend(planned.iter().flat_map(|file| &file.inputs).map(|file| file.path.clone()));
-        if draft.sessions.is_some_and(|sessions| sessions.is_anew) {
-            body.removes.extend(self.state.files_of(Dataset::Sessions).map(|file| file.path.clone()));
-        }
         body.removes.sort();
-        planned.retain(|file| file.rows() > 0);
+        planned.retain(|file| file.sum().rows > 0);
         body.adds = write_all(self.store(), &self.salts, planned)?;
         Ok(body)
     }

@@ -189,13 +189,14 @@ impl TeamWriter {
         let table_error = |detail: String| ArchiveError::Table { path: entry.path.clone(), detail };
         let place =
             DataPath::parse(&entry.path).ok_or_else(|| table_error("not the path of a data file".to_owned()))?;
-        let new = write_file(store, self.salts(), &place, (entry.rows, self.salts().nonce()), |table| {
+        let sum = entry.sum().less(part.erased()).plus(part.replaced());
+        let new = write_file(store, self.salts(), &place, (sum, self.salts().nonce()), |table| {
             for batch in TableReader::open(store, &entry.path, entry.dataset, Selection::default())? {
                 let batch = batch?;
                 let changed = eraser.rows(entry.dataset, &batch).map_err(table_error)?;
                 table.write(changed.as_ref().map_or(&batch, |changed| &changed.all))?;
             }
-            Ok(entry.sum().less(part.erased()).plus(part.replaced()))
+            Ok(())
         })?;
         changes(store, (&new.path, new.dataset), eraser, &mut |_| {
             Err("the new file still holds the subject".to_owned())

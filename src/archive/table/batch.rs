@@ -11,8 +11,8 @@ use crate::model::{Dataset, Digest, ErasedMark, EventRow, Instant, RejectRow, St
 
 use super::super::rows_sum::RowsSum;
 use super::super::salts::Salts;
-use super::digest::digest_new_rows;
-use super::{BATCH_BYTES_MAX, BATCH_ROWS_MAX, by_parts, schema_of};
+use super::digest::{digest_new_rows, summed_batches};
+use super::{BATCH_BYTES_MAX, BATCH_ROWS_MAX, schema_of};
 
 /// The columns of every stream, before and after the stream's own columns.
 const COMMON_COLUMNS: usize = 9 + 2;
@@ -28,14 +28,12 @@ pub fn event_batches(stream: Stream, rows: &[EventRow], salts: &Salts) -> Result
         parts.push(part);
         rest = after;
     }
-    let made = by_parts(&parts, 1, |part| {
+    summed_batches(&parts, 1, |part| {
         let batch = event_batch(stream, part[0])?;
         let texts: Vec<Digest> = part[0].iter().map(|row| row.raw.digest()).collect();
         let sum = digest_new_rows(&batch, &texts, salts)?;
-        Ok::<_, String>((batch, sum))
-    })?;
-    let (batches, sums): (Vec<RecordBatch>, Vec<RowsSum>) = made.into_iter().unzip();
-    Ok((batches, sums.into_iter().fold(RowsSum::default(), RowsSum::plus)))
+        Ok((batch, sum))
+    })
 }
 
 /// The number of `rows` in the next batch.

@@ -30,7 +30,7 @@ use super::super::salts::{Salt, Salts};
 use super::super::{ArchiveError, LostSalt};
 use super::column::{FIRST_SEEN_AT, RAW};
 use super::order::times_of;
-use super::{Selection, TableReader};
+use super::{Selection, TableReader, by_parts};
 
 const DOMAIN: &[u8] = b"annals row v1\n";
 
@@ -155,6 +155,22 @@ pub fn digest_new_rows(batch: &RecordBatch, texts: &[Digest], salts: &Salts) -> 
         sum = sum.plus(RowsSum::new(1, Digest(Sha256::digest(&row).into())));
     }
     Ok(sum)
+}
+
+/// A batch with the sum of its rows.
+pub fn summed(batch: RecordBatch, salts: &Salts) -> Result<(RecordBatch, RowsSum), String> {
+    let sum = digest_rows(&batch, salts)?;
+    Ok((batch, sum))
+}
+
+/// Converts items to columns, `length` at a time and in order, on several threads if they are many. Also gives the sum of all rows.
+pub fn summed_batches<T: Sync>(
+    items: &[T],
+    length: usize,
+    convert: impl Fn(&[T]) -> Result<(RecordBatch, RowsSum), String> + Send + Sync,
+) -> Result<(Vec<RecordBatch>, RowsSum), String> {
+    let (batches, sums): (Vec<RecordBatch>, Vec<RowsSum>) = by_parts(items, length, convert)?.into_iter().unzip();
+    Ok((batches, sums.into_iter().fold(RowsSum::default(), RowsSum::plus)))
 }
 
 pub fn digest_file(store: &dyn Store, path: &str, dataset: Dataset, salts: &Salts) -> Result<FileRows, ArchiveError> {

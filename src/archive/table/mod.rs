@@ -21,7 +21,7 @@ pub use batch::event_batch;
 pub use batch::{event_batches, reject_batch};
 pub use columns::{column_of, text_at};
 pub use connections::ConnectionColumns;
-pub use digest::{digest_file, digest_rows, salt_months};
+pub use digest::{digest_file, digest_rows, salt_months, summed, summed_batches};
 pub use inventory::{inventory_batch, inventory_rows};
 pub use merge::{MergeInput, merge};
 pub use order::{sort_rows, times_of};

@@ -53,7 +53,7 @@ make_tree() {
   mkdir -p "$tree"
   while read -r file; do
     grep -q "^$file:" "$out/drawn.txt" || place "$file" "$tree/$file"
-  done < <(printf '%s\n' Cargo.lock docs/format.md && find "${rooms[@]/#/src/}" "${used[@]/#/src/}" tests/common/third_party.rs -name '*.rs')
+  done < <(printf '%s\n' Cargo.lock docs/format.md && find "${rooms[@]/#/src/}" "${used[@]/#/src/}" tests/common/{third_party,faulty_store}.rs -name '*.rs')
   # Without the benchmarks, and without the one test of `planted` that needs the simulation.
   sed '/^\[\[bench\]\]/,/^$/d' Cargo.toml >"$out/manifest"
   place "$out/manifest" "$tree/Cargo.toml"

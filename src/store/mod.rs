@@ -2,7 +2,6 @@
 
 mod blob;
 mod directories;
-mod faulty;
 mod local;
 mod locks;
 mod memory;
@@ -25,7 +24,6 @@ use crate::model::{ArchivePlace, BucketLocation, Instant, Location};
 pub use blob::{Blob, BlobReader};
 #[cfg(test)]
 pub use directories::later_name;
-pub use faulty::{Fault, FaultyStore};
 pub use local::LocalStore;
 pub use memory::MemoryStore;
 #[cfg(test)]
@@ -35,7 +33,7 @@ pub use split::SplitStore;
 #[cfg(test)]
 pub use syncs::{Syncs, syncs_of};
 #[cfg(test)]
-pub use tests::ListHookStore;
+pub use tests::{Fault, FaultyStore, ListHookStore};
 
 /// The storage of an archive's files. Paths are relative, with `/`, as `model::path` spells them.
 ///

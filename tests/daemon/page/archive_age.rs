@@ -10,11 +10,12 @@ use annals::clock::Clock;
 use annals::daemon::Live;
 use annals::model::{Instant, Location, Range, Stream, TeamId};
 use annals::report::{Limits, SnapshotSource};
-use annals::store::{Fault, FaultyStore, MemoryStore};
+use annals::store::MemoryStore;
 use annals::web::{EngineLimits, QueryService};
 use futures::future::BoxFuture;
 
 use super::world::Lonely;
+use crate::common::faulty_store::{Fault, FaultyStore};
 use crate::program::wait_for;
 use crate::reporting::{self, DAY, HOUR};
 

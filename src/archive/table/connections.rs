@@ -59,6 +59,9 @@ impl ConnectionColumns {
     }
 
     /// The events of a batch whose time is in `range`.
+    ///
+    /// # Errors
+    /// A sentence that names a missing column, a wrong type, or an invalid revision.
     pub fn of(team: &TeamId, batch: &RecordBatch, range: Range) -> Result<Self, String> {
         let times = column_of::<Int64Array>(batch, EVENT_TIME_NS)?;
         let revisions = column_of::<Int32Array>(batch, REVISION)?;

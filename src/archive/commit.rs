@@ -233,7 +233,9 @@ impl TeamWriter {
         };
         let (bytes, hash) = line.encode();
         if bytes.len() > LINE_BYTES_MAX {
-            return Err(ArchiveError::LineTooLong { team: self.state.team_id.clone(), bytes: bytes.len() });
+            let is = format!("the commit's ledger line has {} bytes", bytes.len());
+            let reason = format!("{is}, more than the limit of {LINE_BYTES_MAX}: commit less at once");
+            return Err(ArchiveError::Draft { team: line.team_id, reason });
         }
         let day = day_of_line(now, self.end.day);
         let keep = if self.end.day == Some(day) { self.end.len } else { 0 };

@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use arrow::array::RecordBatch;
-
 use crate::model::path::{day_start, month_of, year_of};
 use crate::model::{Dataset, FileRole, Instant, Range, SessionRow, Stream};
 
@@ -210,12 +208,8 @@ fn merged_rows(dropped: &[&SessionRow], added: &mut [&SessionRow], salts: &Salts
         return Err(format!("session {} occurs twice", pair[0].connection_id));
     }
     let drop_ids = dropped.iter().map(|row| row.connection_id.clone()).collect();
-    let (_, dropped) = columns(dropped, salts)?;
-    let (batches, added) = columns(added, salts)?;
+    let columns = |some: &[&SessionRow]| summed(session_batch(some.iter().copied())?, salts);
+    let (_, dropped) = summed_batches(dropped, BATCH_ROWS_MAX, columns)?;
+    let (batches, added) = summed_batches(added, BATCH_ROWS_MAX, columns)?;
     Ok(MergedRows { batches, added, drop_ids, dropped })
-}
-
-/// Converts sessions to columns, in the given order.
-fn columns(rows: &[&SessionRow], salts: &Salts) -> Result<(Vec<RecordBatch>, RowsSum), String> {
-    summed_batches(rows, BATCH_ROWS_MAX, |some| summed(session_batch(some.iter().copied())?, salts))
 }

@@ -26,8 +26,8 @@ type Key = (i64, String, i32, usize);
 /// Receives the merged rows.
 pub type Emit<'a> = dyn FnMut(&RecordBatch) -> Result<(), ArchiveError> + 'a;
 
-/// Merges the inputs, and passes sorted batches to `emit`. The rows of files lack the sessions of `dropped` connections. A file is open only from its first row's time to its last, so files
-/// that follow one another in time are read one after another.
+/// Merges the inputs, and passes sorted batches to `emit`. Leaves out the sessions of `dropped` connections in files. A file is open
+/// only from its first row's time to its last, so files that follow one another in time are read one after another.
 pub fn merge(
     store: &dyn Store,
     inputs: Vec<MergeInput>,

@@ -173,23 +173,7 @@ impl TeamWriter {
         let released = released(&draft.releases, &self.salts).map_err(refused)?;
         let removes = dropped_paths(&self.state, &draft);
         let (mut planned, sessions) = plan(&self.state, &mut draft, windows, &self.salts).map_err(refused)?;
-        let mut body = Body {
-            windows: draft.windows,
-            streams: draft.streams,
-            read_points: draft.read_points,
-            devices: draft.devices,
-            findings: draft.findings,
-            sealed_months: draft.seal_months,
-            sealed_days: draft.seal_days,
-            sessions,
-            released,
-            inventory: draft.inventory_reads,
-            reviews: draft.reviews,
-            holds: draft.holds,
-            removes,
-            expired: draft.expire,
-            ..Body::default()
-        };
+        let mut body = Body { sessions, released, removes, ..draft.body };
         body.removes.extend(planned.iter().flat_map(|file| &file.inputs).map(|file| file.path.clone()));
         body.removes.sort();
         planned.retain(|file| file.sum().rows > 0);

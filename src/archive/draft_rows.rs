@@ -107,14 +107,10 @@ pub fn draft_digest(draft: &Draft, windows: &NewWindows, key: Salt) -> Digest {
     if let Some(SessionsDraft { mark, is_anew, .. }) = &draft.sessions {
         parts.push(json(&(mark, is_anew)));
     }
-    let Draft { windows: records, streams, read_points, devices, findings, seal_months, seal_days, .. } = draft;
-    parts.push(json(&(records, streams, read_points, devices, findings, seal_months, seal_days)));
-    let Draft {
-        join_windows, join_years, inventory, inventory_reads, reviews, expire, expired_sessions, holds, ..
-    } = draft;
-    parts.push(json(&(join_windows, join_years, inventory, inventory_reads, reviews, expire, expired_sessions, holds)));
+    let Draft { body, join_windows, join_years, inventory, expired_sessions, .. } = draft;
+    parts.push(json(&(body, join_windows, join_years, inventory, expired_sessions)));
     let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
-    Digest::with_domain("annals draft v6\n", &parts)
+    Digest::with_domain("annals draft v7\n", &parts)
 }
 
 fn json(records: &impl Serialize) -> Vec<u8> {

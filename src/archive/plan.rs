@@ -52,8 +52,8 @@ pub fn plan(
     windows: NewWindows,
     salts: &Salts,
 ) -> Result<(Vec<PlannedFile>, Option<SessionsRecord>), String> {
-    let days = draft.seal_days.iter().map(|(stream, day)| (*stream, day.start, SealUnit::Day));
-    let months: BTreeSet<(Stream, Instant)> = draft.seal_months.iter().map(|(s, m)| (*s, m.start)).collect();
+    let days = draft.body.sealed_days.iter().map(|(stream, day)| (*stream, day.start, SealUnit::Day));
+    let months: BTreeSet<(Stream, Instant)> = draft.body.sealed_months.iter().map(|(s, m)| (*s, m.start)).collect();
     let sealing: Sealing = days.chain(months.iter().map(|(s, start)| (*s, *start, SealUnit::Month))).collect();
     let mut sealed = inputs_of(state, &sealing);
     let mut planned = Vec::new();
@@ -88,7 +88,7 @@ pub fn plan(
 /// The files that go although no new file merges them: those of expired months, those that a release divides, and all files of
 /// sessions that are made anew.
 pub fn dropped_paths(state: &TeamState, draft: &Draft) -> Vec<String> {
-    let expired = draft.expire.iter().filter(|record| record.dataset != Dataset::Sessions);
+    let expired = draft.body.expired.iter().filter(|record| record.dataset != Dataset::Sessions);
     let expired = expired.flat_map(|record| state.files_of_month(record.dataset, record.month));
     let is_anew = draft.sessions.as_ref().is_some_and(|sessions| sessions.is_anew);
     let files = expired.chain(state.files_of(Dataset::Sessions).filter(|_| is_anew)).map(|file| &file.path);

@@ -330,7 +330,7 @@ pub struct Body {
     /// New reviews of report packs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reviews: Vec<ReviewRecord>,
-    /// Expired months: the line removes their files without a replacement.
+    /// Expired months: the line removes their files without a replacement. Their sessions are replaced rows of `sessions`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expired: Vec<ExpiredRecord>,
     /// Added and released legal holds, in order.

@@ -125,11 +125,11 @@ proptest! {
                 draft.rows.push(WindowRows::new(Stream::Connections, window, rows, *compact));
             }
             if may_seal && step == 1 {
-                draft.seal_days.push((Stream::Connections, day("2026-11-02")));
+                draft.body.sealed_days.push((Stream::Connections, day("2026-11-02")));
             }
             if may_seal && step == 2 {
-                draft.seal_months.push((Stream::Connections, november()));
-                draft.seal_days.push((Stream::Connections, day("2026-11-03")));
+                draft.body.sealed_months.push((Stream::Connections, november()));
+                draft.body.sealed_days.push((Stream::Connections, day("2026-11-03")));
             }
             let _ = commit(&mut writer, draft).unwrap();
             let reader = archive.read(&team()).unwrap();

@@ -63,7 +63,7 @@ fn a_release_from_an_unknown_file_is_refused() {
 }
 
 /// The state before the release, and the body of its line.
-fn before_and_body() -> (TeamState, super::super::Body) {
+fn before_and_body() -> (TeamState, Body) {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let archive = open(&store);
     let mut writer = writer(&archive);
@@ -86,7 +86,7 @@ fn a_line_that_contradicts_its_files_breaks_a_rule() {
     before.check(&body).unwrap();
     let of = |dataset: Dataset| move |file: &FileEntry| file.dataset == dataset;
     let released = body.released.unwrap();
-    let with = |change: &dyn Fn(&mut super::super::Body)| {
+    let with = |change: &dyn Fn(&mut Body)| {
         let mut body = body.clone();
         change(&mut body);
         before.check(&body).unwrap_err()

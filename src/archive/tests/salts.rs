@@ -76,7 +76,7 @@ proptest! {
             }
             if may_seal && step > 0 {
                 let month = if step == 1 { month_of(first) } else { november() };
-                draft.seal_months.push((Stream::Connections, month));
+                draft.body.sealed_months.push((Stream::Connections, month));
             }
             let _ = commit(&mut writer, draft).unwrap();
         }
@@ -176,7 +176,7 @@ fn a_writer_refuses_only_rows_of_months_with_a_lost_salt() {
     assert!(!error.needs_reopen() && error.to_string().contains(&path), "{error}");
     // The sessions of the last line are in November, too.
     let reviews = vec![records::review("somebody")];
-    let _ = commit(&mut writer, Draft { reviews, ..Draft::default() }).unwrap();
+    let _ = commit(&mut writer, Draft::from(Body { reviews, ..Body::default() })).unwrap();
     drop(writer);
     disk.put(&path, &content);
     let mut writer = self::writer(&archive);
@@ -193,7 +193,8 @@ fn two_concurrent_writers_agree_on_one_salt_for_a_month() {
     let archive = open(&store);
     let (mut one, mut other) = (writer(&archive), writer(&archive));
     let _ = commit(&mut one, draft("2026-11-07")).unwrap();
-    let late = Draft { reviews: vec![records::review("late")], ..draft("2026-11-08") };
+    let late =
+        Draft { body: Body { reviews: vec![records::review("late")], ..Body::default() }, ..draft("2026-11-08") };
     assert!(commit(&mut other, late.clone()).unwrap_err().needs_reopen());
     let salts = || files_under(&store, "salts/team=acme");
     assert_eq!(salts().len(), 4, "two of each");

@@ -58,7 +58,7 @@ make_tree() {
   sed '/^\[\[bench\]\]/,/^$/d' Cargo.toml >"$out/manifest"
   place "$out/manifest" "$tree/Cargo.toml"
   mkdir -p "$tree/src/planted" && : >"$out/empty" && place "$out/empty" "$tree/src/planted/tests.rs"
-  { echo '#![allow(warnings)]' && cat scripts/mutants/switch.rs; } >"$out/rooms"
+  { printf '%s\n' '#![allow(warnings)]' 'extern crate self as annals;' && cat scripts/mutants/switch.rs; } >"$out/rooms"
   grep -E '^(pub )?mod (archive|collect|correlate|store|api|clock|files|model|planted|threads);' src/lib.rs >>"$out/rooms"
   place "$out/rooms" "$tree/src/lib.rs"
 }

@@ -12,10 +12,9 @@ use crate::model::{Dataset, Digest, ErasedMark, EventRow, Instant, RejectRow, St
 use super::super::rows_sum::RowsSum;
 use super::super::salts::Salts;
 use super::digest::{digest_new_rows, summed_batches};
+use super::schema::own_columns;
 use super::{BATCH_BYTES_MAX, BATCH_ROWS_MAX, schema_of};
 
-/// The columns of every stream, before and after the stream's own columns.
-const COMMON_COLUMNS: usize = 9 + 2;
 /// The usual length of a text in the stream's own columns, to allocate the memory at once.
 const TEXT_BYTES: usize = 16;
 
@@ -50,8 +49,7 @@ fn batch_rows(rows: &[EventRow]) -> usize {
 /// Converts `rows` of one stream to columns. The slice must be short: a text column holds at most 2 GiB.
 pub fn event_batch(stream: Stream, rows: &[EventRow]) -> Result<RecordBatch, String> {
     let builder = |rows| StringBuilder::with_capacity(rows, rows * TEXT_BYTES);
-    let mut own =
-        (COMMON_COLUMNS..schema_of(stream.into()).fields().len()).map(|_| builder(rows.len())).collect::<Vec<_>>();
+    let mut own: Vec<StringBuilder> = own_columns(stream.into()).iter().map(|_| builder(rows.len())).collect();
     let bytes = rows.iter().map(|row| row.raw.len()).sum();
     let mut raw = StringBuilder::with_capacity(rows.len(), bytes);
     let mut revisions = Vec::with_capacity(rows.len());

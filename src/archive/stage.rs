@@ -1,7 +1,7 @@
 //! The first step of a commit: writes files durably, reads them back and compares them before a line names them.
 
 use crate::model::path::DataPath;
-use crate::model::{Dataset, Digest, TeamKey};
+use crate::model::{Digest, TeamKey};
 use crate::planted::{self, Bug};
 use crate::store::{Store, StoreError, Verb};
 use crate::threads::each;
@@ -46,30 +46,24 @@ pub fn write_file(
     let name = |hash: Digest| DataPath { hash: hash.short(), ..place.clone() }.to_string();
     let mut table = TableWriter::create(store, dataset, sum.rows, nonce)?;
     fill(&mut table)?;
-    let written = table.finish(name)?;
-    let path = name(written.sha256);
+    let Written { rows, bytes, sha256, first, last } = table.finish(name)?;
+    let (path, role, rows_digest) = (name(sha256), place.role, sum.digest);
+    let file = FileEntry { path, dataset, role, rows, bytes, sha256, rows_digest, first, last };
     if !planted::is(Bug::NoReadBack) {
-        read_back(store, salts, (&path, dataset), &written, sum)?;
+        read_back(store, salts, &file, sum)?;
     }
-    let (role, rows_digest) = (place.role, sum.digest);
-    let Written { rows, bytes, sha256, first, last } = written;
-    Ok(FileEntry { path, dataset, role, rows, bytes, sha256, rows_digest, first, last })
+    Ok(file)
 }
 
 /// Reads the whole file again and trusts nothing else: its bytes, and every value.
-fn read_back(
-    store: &dyn Store,
-    salts: &Salts,
-    (path, dataset): (&str, Dataset),
-    written: &Written,
-    meant: RowsSum,
-) -> Result<(), ArchiveError> {
+fn read_back(store: &dyn Store, salts: &Salts, file: &FileEntry, meant: RowsSum) -> Result<(), ArchiveError> {
+    let path = file.path.as_str();
     let sha256 = store.read(path)?.digest().map_err(|e| StoreError::io(Verb::Read, path, e))?;
-    if sha256 != written.sha256 {
-        let (found, expected) = (sha256.to_string(), written.sha256.to_string());
+    if sha256 != file.sha256 {
+        let (found, expected) = (sha256.to_string(), file.sha256.to_string());
         return Err(ArchiveError::ReadBack { path: path.to_owned(), found, expected });
     }
-    let (_, found) = digest_file(store, path, dataset, salts)?;
+    let (_, found) = digest_file(store, path, file.dataset, salts)?;
     compare(path, found?, meant)
 }
 

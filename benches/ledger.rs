@@ -10,7 +10,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::archive::{Archive, Draft, ReadPoint, WindowRecord, WindowState};
+use annals::archive::{Archive, Body, Draft, ReadPoint, WindowRecord, WindowState};
 use annals::clock::SystemClock;
 use annals::model::{Instant, Stream, TeamId, WindowGrid};
 use annals::store::{LocalStore, MemoryStore, Store};
@@ -78,7 +78,7 @@ fn make_ledger(lines: u32) -> Result<MemoryStore, Failure> {
             ..WindowRecord::new(Stream::Connections, grid.window_of(now))
         };
         let read_points = vec![(Stream::Connections, ReadPoint { at: now, read_to: now, listed_at: None })];
-        let _ = writer.commit(Draft { windows: vec![window], read_points, ..Draft::default() }, now)?;
+        let _ = writer.commit(Draft::from(Body { windows: vec![window], read_points, ..Body::default() }), now)?;
         now = now.plus(MINUTE);
     }
     Ok(store)

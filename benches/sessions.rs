@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals::archive::{
-    Archive, Committed, Draft, SessionsDraft, SessionsMark, TeamWriter, WindowRecord, WindowRows, WindowState,
+    Archive, Body, Committed, Draft, SessionsDraft, SessionsMark, TeamWriter, WindowRecord, WindowRows, WindowState,
 };
 use annals::clock::{Clock, SystemClock};
 use annals::correlate::{SESSION_RULES, session_of};
@@ -166,7 +166,7 @@ fn make_archive(archive: &Archive, months: usize, a_day: u64) -> Result<Instant,
         let mut day = WindowGrid::new(DAY).window_of(month.start);
         while day.start < month.end {
             let rows = day_of(day, a_day);
-            draft.windows.push(sealed(day, rows.len() as u64, now));
+            draft.body.windows.push(sealed(day, rows.len() as u64, now));
             draft.rows.push(WindowRows::new(Stream::Connections, day, rows, true));
             day = WindowGrid::new(DAY).window_of(day.end);
         }
@@ -175,8 +175,8 @@ fn make_archive(archive: &Archive, months: usize, a_day: u64) -> Result<Instant,
         while writer.state().sessions.is_some_and(|mark| mark.through.is_some()) {
             let _ = Chunk::of_events(writer.state(), 1_000_000).commit(&mut writer, now, now)?;
         }
-        let seal_months = vec![(Stream::Connections, month)];
-        let _ = writer.commit(Draft { seal_months, ..Draft::default() }, now)?;
+        let sealed_months = vec![(Stream::Connections, month)];
+        let _ = writer.commit(Draft::from(Body { sealed_months, ..Body::default() }), now)?;
         join_years(&mut writer, now)?;
         month = month_of(month.end);
     }
@@ -316,8 +316,11 @@ fn seal_sessions(
 ) -> Result<(), Failure> {
     let mark = SessionsMark { rules: SESSION_RULES, through: Some(month.end), until: None };
     let sessions = SessionsDraft { mark, is_anew: false, open: Vec::new(), finished, replaced: BTreeMap::new() };
-    let seal_months = vec![(Stream::Connections, month)];
-    let _ = writer.commit(Draft { sessions: Some(sessions), seal_months, ..Draft::default() }, now)?;
+    let sealed_months = vec![(Stream::Connections, month)];
+    let _ = writer.commit(
+        Draft { body: Body { sealed_months, ..Body::default() }, sessions: Some(sessions), ..Draft::default() },
+        now,
+    )?;
     Ok(())
 }
 

@@ -53,12 +53,12 @@ make_tree() {
   mkdir -p "$tree"
   while read -r file; do
     grep -q "^$file:" "$out/drawn.txt" || place "$file" "$tree/$file"
-  done < <(echo Cargo.lock && find "${rooms[@]/#/src/}" "${used[@]/#/src/}" tests/common/third_party.rs -name '*.rs')
+  done < <(printf '%s\n' Cargo.lock docs/format.md && find "${rooms[@]/#/src/}" "${used[@]/#/src/}" tests/common/{third_party,faulty_store}.rs -name '*.rs')
   # Without the benchmarks, and without the one test of `planted` that needs the simulation.
   sed '/^\[\[bench\]\]/,/^$/d' Cargo.toml >"$out/manifest"
   place "$out/manifest" "$tree/Cargo.toml"
   mkdir -p "$tree/src/planted" && : >"$out/empty" && place "$out/empty" "$tree/src/planted/tests.rs"
-  { echo '#![allow(warnings)]' && cat scripts/mutants/switch.rs; } >"$out/rooms"
+  { printf '%s\n' '#![allow(warnings)]' 'extern crate self as annals;' && cat scripts/mutants/switch.rs; } >"$out/rooms"
   grep -E '^(pub )?mod (archive|collect|correlate|store|api|clock|files|model|planted|threads);' src/lib.rs >>"$out/rooms"
   place "$out/rooms" "$tree/src/lib.rs"
 }

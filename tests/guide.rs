@@ -296,36 +296,6 @@ fn put(path: &Path, text: &str) {
     fs::File::create(path).and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes())).unwrap();
 }
 
-/// The page on the format, from the comment at the top of `src/archive/mod.rs`.
-fn format_page() -> String {
-    let source = fs::read_to_string(root().join("src/archive/mod.rs")).unwrap();
-    let comment = source.lines().map_while(|line| line.strip_prefix("//!"));
-    let lines = comment.map(|line| line.strip_prefix(' ').unwrap_or(line)).skip_while(|line| !line.starts_with("# "));
-    let mut page = String::from(
-        "# The archive format\n\nThis page is the comment at the top of `src/archive/mod.rs`, which a test compares. \
-         `ANNALS_GUIDE_WRITE=1 cargo test --release --test guide` writes it again.\n\n",
-    );
-    for line in lines {
-        let line = if line.starts_with("# ") { format!("#{line}") } else { line.replace("[`", "`").replace("`]", "`") };
-        page.push_str(&line);
-        page.push('\n');
-    }
-    page
-}
-
-#[test]
-fn the_page_on_the_format_equals_the_comment_in_the_code() {
-    let (path, expected) = (root().join("docs/format.md"), format_page());
-    if std::env::var_os("ANNALS_GUIDE_WRITE").is_some() {
-        put(&path, &expected);
-    }
-    assert_eq!(
-        fs::read_to_string(path).unwrap(),
-        expected,
-        "docs/format.md is out of date: ANNALS_GUIDE_WRITE=1 writes it again"
-    );
-}
-
 /// The columns of every dataset, as the program writes them.
 fn columns_of_tables() -> String {
     let mut text = String::new();

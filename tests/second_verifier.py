@@ -1,4 +1,4 @@
-"""Verifies an archive. It follows only the description of the format in src/archive/mod.rs, and uses no code of Annals.
+"""Verifies an archive. It follows only the description of the format in docs/format.md, and uses no code of Annals.
 
     python3 tests/second_verifier.py ARCHIVE [LEDGER]
 

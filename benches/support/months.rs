@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::archive::{Archive, Draft, WindowRecord, WindowRows, WindowState};
+use annals::archive::{Archive, Body, Draft, WindowRecord, WindowRows, WindowState};
 use annals::model::path::month_of;
 use annals::model::{ConnectionDetail, Detail, Digest, EventRow, Instant, Stream, TeamId, WindowGrid};
 use annals::store::LocalStore;
@@ -28,12 +28,12 @@ pub fn make_archive(root: &Path, months: usize) -> Result<Vec<Instant>, Box<dyn 
     for _ in 0..months {
         starts.push(month.start);
         let spacing = month.length() / u32::try_from(EVENTS_A_MONTH)?;
-        let mut draft = Draft { seal_months: vec![(Stream::Connections, month)], ..Draft::default() };
+        let mut draft = Draft::from(Body { sealed_months: vec![(Stream::Connections, month)], ..Body::default() });
         let mut day = grid.window_of(month.start);
         while day.start < month.end {
             let times = (0..).map(|n| day.start.plus(spacing * n)).take_while(|time| *time < day.end);
             let rows: Vec<EventRow> = times.map(event).collect();
-            draft.windows.push(WindowRecord {
+            draft.body.windows.push(WindowRecord {
                 state: WindowState::Sealed,
                 reads: 2,
                 requests: 2,

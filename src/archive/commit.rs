@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use crate::model::path::ledger_of;
-use crate::model::{Dataset, Instant, LedgerSeq, TeamId, TeamKey};
+use crate::model::{Instant, LedgerSeq, TeamId, TeamKey};
 use crate::planted::{self, Bug};
 use crate::store::{Guard, Store, StoreError, Tail, put};
 
@@ -18,7 +18,7 @@ use super::heads::HeadsWriter;
 use super::ledger::{KIND_COMMIT, LINE_BYTES_MAX, LINE_VERSION, LedgerLine, day_of_line};
 use super::ledger_files::{LedgerEnd, ledger_path};
 use super::manifest::read_manifest;
-use super::plan::{expired_paths, plan, released};
+use super::plan::{dropped_paths, plan, released};
 use super::reader::TeamRows;
 use super::replay::{Replay, ReplayFiles};
 use super::salts::Salts;
@@ -171,30 +171,12 @@ impl TeamWriter {
         let team = &self.state.team_id;
         let refused = |reason| ArchiveError::Draft { team: team.clone(), reason };
         let released = released(&draft.releases, &self.salts).map_err(refused)?;
+        let removes = dropped_paths(&self.state, &draft);
         let (mut planned, sessions) = plan(&self.state, &mut draft, windows, &self.salts).map_err(refused)?;
-        let mut body = Body {
-            windows: draft.windows,
-            streams: draft.streams,
-            read_points: draft.read_points,
-            devices: draft.devices,
-            findings: draft.findings,
-            sealed_months: draft.seal_months,
-            sealed_days: draft.seal_days,
-            sessions,
-            released,
-            inventory: draft.inventory_reads,
-            reviews: draft.reviews,
-            holds: draft.holds,
-            removes: expired_paths(&self.state, &draft.expire, draft.expired_sessions),
-            expired: draft.expire,
-            ..Body::default()
-        };
+        let mut body = Body { sessions, released, removes, ..draft.body };
         body.removes.extend(planned.iter().flat_map(|file| &file.inputs).map(|file| file.path.clone()));
-        if draft.sessions.is_some_and(|sessions| sessions.is_anew) {
-            body.removes.extend(self.state.files_of(Dataset::Sessions).map(|file| file.path.clone()));
-        }
         body.removes.sort();
-        planned.retain(|file| file.rows() > 0);
+        planned.retain(|file| file.sum().rows > 0);
         body.adds = write_all(self.store(), &self.salts, planned)?;
         Ok(body)
     }
@@ -235,7 +217,9 @@ impl TeamWriter {
         };
         let (bytes, hash) = line.encode();
         if bytes.len() > LINE_BYTES_MAX {
-            return Err(ArchiveError::LineTooLong { team: self.state.team_id.clone(), bytes: bytes.len() });
+            let is = format!("the commit's ledger line has {} bytes", bytes.len());
+            let reason = format!("{is}, more than the limit of {LINE_BYTES_MAX}: commit less at once");
+            return Err(ArchiveError::Draft { team: line.team_id, reason });
         }
         let day = day_of_line(now, self.end.day);
         let keep = if self.end.day == Some(day) { self.end.len } else { 0 };

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::model::{EventRow, Instant, InventoryPart, InventoryRow, Range, RejectRow, SessionRow, Stream};
 
-use super::record::{DeviceDelta, InventoryRead, ReadPoint, SessionsMark, StreamRecord, WindowRecord};
-use super::{ExpiredRecord, Finding, HoldRecord, ReviewRecord};
+use super::record::{Body, SessionsMark};
 
 /// New rows of one window, and whether the commit compacts the window's live files.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,20 +56,12 @@ pub struct Release {
 /// The input of one commit. The writer checks all of it against the state, then writes all of it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Draft {
+    /// The records of the line. The writer itself adds what the line says of files, session rows, released rows and salts.
+    pub body: Body,
     pub rows: Vec<WindowRows>,
     pub rejects: Vec<RejectRow>,
     /// Quarantined events that become rows in this commit; each file at most once.
     pub releases: Vec<Release>,
-    pub windows: Vec<WindowRecord>,
-    pub streams: Vec<(Stream, StreamRecord)>,
-    /// New read points of streams, later than those of the stream records.
-    pub read_points: Vec<(Stream, ReadPoint)>,
-    pub devices: DeviceDelta,
-    pub findings: Vec<Finding>,
-    /// Months (by range) whose windows are all sealed: their files become one.
-    pub seal_months: Vec<(Stream, Range)>,
-    /// Days whose windows are all sealed, in months that are not sealed: their files become one, too.
-    pub seal_days: Vec<(Stream, Range)>,
     /// Paths of settled windows' files of one month that become one file, so that a quiet team has few files.
     pub join_windows: Vec<(Stream, Vec<String>)>,
     /// Calendar years whose session files become one: see [`TeamState::years_to_join`](super::TeamState::years_to_join).
@@ -79,15 +70,15 @@ pub struct Draft {
     pub sessions: Option<SessionsDraft>,
     /// New inventory rows, each later than all archived rows of its part; each part at most once.
     pub inventory: Vec<(InventoryPart, Vec<InventoryRow>)>,
-    pub inventory_reads: Vec<InventoryRead>,
-    /// New reviews of report packs.
-    pub reviews: Vec<ReviewRecord>,
-    /// The line's records of expired months. Records of sessions add to the replaced rows in `sessions`.
-    pub expire: Vec<ExpiredRecord>,
-    /// Session files that expire with these months.
+    /// Session files that expire with the months of the body.
     pub expired_sessions: Vec<String>,
-    /// Added and released legal holds.
-    pub holds: Vec<HoldRecord>,
+}
+
+/// A draft of records alone.
+impl From<Body> for Draft {
+    fn from(body: Body) -> Self {
+        Self { body, ..Self::default() }
+    }
 }
 
 impl Draft {

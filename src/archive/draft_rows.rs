@@ -9,8 +9,9 @@ use serde::Serialize;
 
 use crate::model::{Digest, EventRow, Instant, Range, Stream, TeamId};
 
+use super::rows_sum::RowsSum;
 use super::salts::{Salt, Salts};
-use super::table::{RowsDigest, event_batches, rows_of};
+use super::table::event_batches;
 use super::{Draft, SessionsDraft, WindowRows};
 
 /// Fewer rows do not justify a thread.
@@ -21,7 +22,7 @@ pub struct WindowBatches {
     pub window: Range,
     pub compact: bool,
     pub batches: Vec<RecordBatch>,
-    pub digest: RowsDigest,
+    pub sum: RowsSum,
 }
 
 /// New rows, by stream and start of their window.
@@ -52,8 +53,8 @@ pub fn new_windows(team: &TeamId, drafts: Vec<WindowRows>, salts: &Salts) -> Res
     }
     let columns = |(place, new): ((Stream, Instant), WindowRows)| {
         let WindowRows { stream, window, rows, compact } = new;
-        let (batches, digest) = event_batches(stream, &sorted(rows)?, salts)?;
-        Ok((place, WindowBatches { window, compact, batches, digest }))
+        let (batches, sum) = event_batches(stream, &sorted(rows)?, salts)?;
+        Ok((place, WindowBatches { window, compact, batches, sum }))
     };
     let rows: usize = windows.values().map(|new| new.rows.len()).sum();
     match rows < ROWS_A_THREAD_MIN {
@@ -89,8 +90,7 @@ fn sorted(mut rows: Vec<EventRow>) -> Result<Vec<EventRow>, String> {
 /// the draft. `key` must be secret: a draft contains personal data, and the digest must confirm no guess.
 pub fn draft_digest(draft: &Draft, windows: &NewWindows, key: Salt) -> Digest {
     let mut parts: Vec<Vec<u8>> = vec![key.0.to_vec()];
-    for ((stream, _), WindowBatches { window, compact, batches, digest }) in windows {
-        let (rows, digest) = (rows_of(batches), Digest::from(*digest));
+    for ((stream, _), WindowBatches { window, compact, sum: RowsSum { rows, digest }, .. }) in windows {
         parts.push(format!("{stream}{window} {compact} {rows} {digest}\n").into_bytes());
     }
     for row in &draft.rejects {
@@ -107,14 +107,10 @@ pub fn draft_digest(draft: &Draft, windows: &NewWindows, key: Salt) -> Digest {
     if let Some(SessionsDraft { mark, is_anew, .. }) = &draft.sessions {
         parts.push(json(&(mark, is_anew)));
     }
-    let Draft { windows: records, streams, read_points, devices, findings, seal_months, seal_days, .. } = draft;
-    parts.push(json(&(records, streams, read_points, devices, findings, seal_months, seal_days)));
-    let Draft {
-        join_windows, join_years, inventory, inventory_reads, reviews, expire, expired_sessions, holds, ..
-    } = draft;
-    parts.push(json(&(join_windows, join_years, inventory, inventory_reads, reviews, expire, expired_sessions, holds)));
+    let Draft { body, join_windows, join_years, inventory, expired_sessions, .. } = draft;
+    parts.push(json(&(body, join_windows, join_years, inventory, expired_sessions)));
     let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
-    Digest::with_domain("annals draft v6\n", &parts)
+    Digest::with_domain("annals draft v7\n", &parts)
 }
 
 fn json(records: &impl Serialize) -> Vec<u8> {

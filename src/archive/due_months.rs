@@ -9,7 +9,7 @@ use super::expiry_rules::{KeptBy, month_of_file};
 use super::hold::Hold;
 use super::sessions::{ExpiringSessions, expiring_sessions};
 use super::state::TeamState;
-use super::{ArchiveError, Committed, Draft, SessionsDraft, TeamReader, TeamWriter};
+use super::{ArchiveError, Body, Committed, Draft, SessionsDraft, TeamReader, TeamWriter};
 
 /// A month of a dataset that is older than its retention class.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,7 +80,7 @@ fn records(state: &TeamState, due: &[DueMonth], sessions: &ExpiringSessions, at:
     let mut records: Vec<ExpiredRecord> = due.iter().map(of).collect();
     for due in due.iter().filter(|due| due.dataset == Dataset::Connections) {
         let Some(gone) = sessions.months.get(&due.month) else { continue };
-        let (policy, dataset, rows_digest) = (due.policy.to_string(), Dataset::Sessions, gone.sum.digest.into());
+        let (policy, dataset, rows_digest) = (due.policy.to_string(), Dataset::Sessions, gone.sum.digest);
         let (month, files, rows) = (due.month, gone.files, gone.sum.rows);
         records.push(ExpiredRecord { policy, at, dataset, month, files, rows, rows_digest });
     }
@@ -120,7 +120,8 @@ impl TeamWriter {
             (mark.through, mark.until) = (gone.rest.map(|rest| rest.start), gone.rest.map(|rest| rest.end));
             SessionsDraft { mark, is_anew: false, open: Vec::new(), finished: Vec::new(), replaced: gone.replaced }
         });
-        let draft = Draft { expire: expire.clone(), expired_sessions: gone.files, sessions, ..Draft::default() };
+        let body = Body { expired: expire.clone(), ..Body::default() };
+        let draft = Draft { body, expired_sessions: gone.files, sessions, ..Draft::default() };
         let _: Committed = self.commit(draft, now)?;
         Ok(expire)
     }

@@ -5,7 +5,6 @@ use thiserror::Error;
 use crate::model::{LedgerSeq, TeamId};
 use crate::store::StoreError;
 
-use super::ledger::LINE_BYTES_MAX;
 use super::state_error::StateError;
 
 /// Why a month has no salt for its row digests.
@@ -75,11 +74,6 @@ pub enum ArchiveError {
     /// The commit would break a rule of the archive; the archive is unchanged.
     #[error("team {team}: {source}")]
     State { team: TeamId, source: StateError },
-    /// The line is longer than readers accept; the archive is unchanged.
-    #[error(
-        "team {team}: the commit's ledger line has {bytes} bytes, more than the limit of {LINE_BYTES_MAX}: commit less at once"
-    )]
-    LineTooLong { team: TeamId, bytes: usize },
     #[error(transparent)]
     Salt(#[from] LostSalt),
     /// The draft is invalid; the archive is unchanged.

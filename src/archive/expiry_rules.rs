@@ -118,7 +118,7 @@ impl TeamState {
     pub(super) fn expiring(&self, policy: String, at: Instant, dataset: Dataset, month: Instant) -> ExpiredRecord {
         let files = self.files_of_month(dataset, month).count() as u64;
         let RowsSum { rows, digest } = RowsSum::of_files(self.files_of_month(dataset, month));
-        ExpiredRecord { policy, at, dataset, month, files, rows, rows_digest: digest.into() }
+        ExpiredRecord { policy, at, dataset, month, files, rows, rows_digest: digest }
     }
 
     pub(super) fn check_expiry_times(&self, line: &LedgerLine) -> Result<(), StateError> {

@@ -255,6 +255,9 @@ pub fn heads_days(store: &dyn Store, key: &TeamKey) -> Result<Vec<Instant>, Stor
 
 /// Cuts off a torn signature, which would count as damage before a line of another day, and removes later files without lines.
 /// Returns the last line, and its end.
+///
+/// # Errors
+/// When the store fails, or the last whole signature is invalid.
 pub(super) fn recover(store: &dyn Store, key: &TeamKey) -> Result<(Option<HeadLine>, LedgerEnd), ArchiveError> {
     let path_of = |day| ArchivePath::Heads { team: key.clone(), day }.to_string();
     for day in heads_days(store, key)?.into_iter().rev() {

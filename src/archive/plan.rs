@@ -2,21 +2,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use arrow::array::RecordBatch;
+
 use crate::model::path::{DataPath, SealUnit, day_start, is_sealed, month_of};
 use crate::model::{Dataset, FileRole, Instant, InventoryPart, InventoryRow, RejectRow, Stream, TeamId};
 
 use super::draft_rows::{NewWindows, WindowBatches};
-use super::planned_file::{MergedRows, PlannedFile, PlannedRows};
+use super::planned_file::{MergedRows, PlannedFile};
 use super::rows_sum::RowsSum;
 use super::salts::Salts;
 use super::seals::{Sealing, sealed_place};
 use super::sessions;
 use super::state::TeamState;
-use super::table::{digest_rows, reject_batch};
-use super::{Draft, ExpiredRecord, FileEntry, Release, ReleasedRecord, SessionsRecord};
+use super::table::{BATCH_ROWS_MAX, inventory_batch, reject_batch, summed, summed_batches};
+use super::{Draft, FileEntry, Release, SessionsRecord};
 
 /// Quarantined events are few, but can be large.
-pub const REJECTS_PER_BATCH: usize = 64;
+const REJECTS_PER_BATCH: usize = 64;
 
 /// The key of a new sealed file. Files are written in the order of these keys.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -50,58 +52,52 @@ pub fn plan(
     windows: NewWindows,
     salts: &Salts,
 ) -> Result<(Vec<PlannedFile>, Option<SessionsRecord>), String> {
-    let days = draft.seal_days.iter().map(|(stream, day)| (*stream, day.start, SealUnit::Day));
-    let months: BTreeSet<(Stream, Instant)> = draft.seal_months.iter().map(|(s, m)| (*s, m.start)).collect();
+    let days = draft.body.sealed_days.iter().map(|(stream, day)| (*stream, day.start, SealUnit::Day));
+    let months: BTreeSet<(Stream, Instant)> = draft.body.sealed_months.iter().map(|(s, m)| (*s, m.start)).collect();
     let sealing: Sealing = days.chain(months.iter().map(|(s, start)| (*s, *start, SealUnit::Month))).collect();
     let mut sealed = inputs_of(state, &sealing);
     let mut planned = Vec::new();
     for ((stream, start), new) in windows {
         if let Some((begins, unit, role)) = sealed_place(state, &sealing, stream, start) {
             let (_, rows) = sealed.entry(SealedFile { stream, begins, unit, role }).or_default();
-            rows.push(new.batches, new.digest);
+            rows.push(new.batches, new.sum);
             continue;
         }
         planned.extend(window_file(state, stream, new));
     }
     for (SealedFile { stream, begins, role, .. }, (inputs, rows)) in sealed {
         if !inputs.is_empty() || !rows.batches.is_empty() {
-            planned.push(merged_file(stream, role, begins, inputs, rows));
+            planned.push(PlannedFile { dataset: stream.into(), role, start: begins, inputs, rows });
         }
     }
     for (stream, paths) in std::mem::take(&mut draft.join_windows) {
         planned.push(joined_file(state, stream, &paths)?);
     }
-    planned.extend(reject_files(&state.team_id, std::mem::take(&mut draft.rejects))?);
+    planned.extend(reject_files(&state.team_id, std::mem::take(&mut draft.rejects), salts)?);
     for release in std::mem::take(&mut draft.releases) {
-        planned.push(release_file(state, release)?);
+        planned.push(release_file(state, release, salts)?);
     }
     let (changed, record) = sessions::plan(state, draft, &months, salts)?;
     planned.extend(changed);
     for (part, rows) in std::mem::take(&mut draft.inventory) {
-        planned.extend(inventory_files(state, part, rows)?);
+        planned.extend(inventory_files(state, part, rows, salts)?);
     }
     Ok((planned, record))
 }
 
-/// The files that expire with months: files of events or inventory, and session files.
-pub fn expired_paths(state: &TeamState, expire: &[ExpiredRecord], expired_sessions: Vec<String>) -> Vec<String> {
-    let of_events = expire.iter().filter(|record| record.dataset != Dataset::Sessions);
-    let files = of_events.flat_map(|record| state.files_of_month(record.dataset, record.month));
-    expired_sessions.into_iter().chain(files.map(|file| file.path.clone())).collect()
-}
-
-fn merged_file(
-    stream: Stream,
-    role: FileRole,
-    start: Instant,
-    inputs: Vec<FileEntry>,
-    rows: MergedRows,
-) -> PlannedFile {
-    PlannedFile { dataset: stream.into(), role, start, inputs, content: PlannedRows::Merged(rows) }
+/// The files that go although no new file merges them: those of expired months, those that a release divides, and all files of
+/// sessions that are made anew.
+pub fn dropped_paths(state: &TeamState, draft: &Draft) -> Vec<String> {
+    let expired = draft.body.expired.iter().filter(|record| record.dataset != Dataset::Sessions);
+    let expired = expired.flat_map(|record| state.files_of_month(record.dataset, record.month));
+    let is_anew = draft.sessions.as_ref().is_some_and(|sessions| sessions.is_anew);
+    let files = expired.chain(state.files_of(Dataset::Sessions).filter(|_| is_anew)).map(|file| &file.path);
+    let divided = draft.releases.iter().map(|release| &release.path);
+    files.chain(&draft.expired_sessions).chain(divided).cloned().collect()
 }
 
 fn window_file(state: &TeamState, stream: Stream, new: WindowBatches) -> Option<PlannedFile> {
-    let WindowBatches { window, compact, batches, digest } = new;
+    let WindowBatches { window, compact, batches, sum } = new;
     let start = window.start;
     let inputs: Vec<FileEntry> = match compact {
         true => live(state, stream).filter(|(data, _)| data.start == start).map(|(_, file)| file.clone()).collect(),
@@ -112,9 +108,8 @@ fn window_file(state: &TeamState, stream: Stream, new: WindowBatches) -> Option<
         return None;
     }
     let role = if compact { FileRole::Window } else { FileRole::Part };
-    let mut rows = MergedRows::default();
-    rows.push(batches, digest);
-    Some(merged_file(stream, role, start, inputs, rows))
+    let rows = MergedRows::new((batches, sum));
+    Some(PlannedFile { dataset: stream.into(), role, start, inputs, rows })
 }
 
 /// Joins several files of settled windows into one. The new file takes the place of the first window, so all windows must be of
@@ -131,7 +126,8 @@ fn joined_file(state: &TeamState, stream: Stream, paths: &[String]) -> Result<Pl
         return Err(format!("{}: not in the month of {}", file.path, first.day()));
     }
     let inputs = files.into_iter().map(|(_, file)| file.clone()).collect();
-    Ok(merged_file(stream, FileRole::Window, first, inputs, MergedRows::default()))
+    let (dataset, role, rows) = (stream.into(), FileRole::Window, MergedRows::default());
+    Ok(PlannedFile { dataset, role, start: first, inputs, rows })
 }
 
 /// Live files of a dataset that are not sealed, with their parsed paths.
@@ -140,7 +136,7 @@ fn live(state: &TeamState, dataset: impl Into<Dataset>) -> impl Iterator<Item = 
     unsealed.filter_map(|file| Some((DataPath::parse(&file.path)?, file)))
 }
 
-fn reject_files(team: &TeamId, rejects: Vec<RejectRow>) -> Result<Vec<PlannedFile>, String> {
+fn reject_files(team: &TeamId, rejects: Vec<RejectRow>, salts: &Salts) -> Result<Vec<PlannedFile>, String> {
     let mut days: BTreeMap<Instant, Vec<RejectRow>> = BTreeMap::new();
     for row in rejects {
         if row.team_id != *team {
@@ -148,19 +144,23 @@ fn reject_files(team: &TeamId, rejects: Vec<RejectRow>) -> Result<Vec<PlannedFil
         }
         days.entry(day_start(row.first_seen_at)).or_default().push(row);
     }
-    Ok(days.into_iter().map(|(start, rows)| rejects_file(start, Vec::new(), rows)).collect())
+    days.into_iter().map(|(start, rows)| rejects_file(start, rows, salts)).collect()
 }
 
-fn rejects_file(start: Instant, inputs: Vec<FileEntry>, mut rows: Vec<RejectRow>) -> PlannedFile {
+fn rejects_file(start: Instant, mut rows: Vec<RejectRow>, salts: &Salts) -> Result<PlannedFile, String> {
     rows.sort_by(|a, b| {
         (a.time, a.stream, a.event_id.as_str(), &a.raw).cmp(&(b.time, b.stream, b.event_id.as_str(), &b.raw))
     });
-    let (dataset, role) = (Dataset::Quarantine, FileRole::Part);
-    PlannedFile { dataset, role, start, inputs, content: PlannedRows::Rejects(rows) }
+    let (dataset, role, inputs) = (Dataset::Quarantine, FileRole::Part, Vec::new());
+    Ok(PlannedFile { dataset, role, start, inputs, rows: MergedRows::new(reject_batches(&rows, salts)?) })
 }
 
-/// Replaces a quarantine file by one without the released rows.
-fn release_file(state: &TeamState, release: Release) -> Result<PlannedFile, String> {
+fn reject_batches(rows: &[RejectRow], salts: &Salts) -> Result<(Vec<RecordBatch>, RowsSum), String> {
+    summed_batches(rows, REJECTS_PER_BATCH, |some| summed(reject_batch(some)?, salts))
+}
+
+/// The file of the kept rows, which replaces the file of the release.
+fn release_file(state: &TeamState, release: Release, salts: &Salts) -> Result<PlannedFile, String> {
     let Release { path, released, kept } = release;
     let mut files = live(state, Dataset::Quarantine);
     let (place, file) =
@@ -172,15 +172,15 @@ fn release_file(state: &TeamState, release: Release) -> Result<PlannedFile, Stri
             file.rows
         ));
     }
-    Ok(rejects_file(place.start, vec![file.clone()], kept))
+    rejects_file(place.start, kept, salts)
 }
 
-pub fn released(releases: &[Release], salts: &Salts) -> Result<Option<ReleasedRecord>, String> {
+pub fn released(releases: &[Release], salts: &Salts) -> Result<Option<RowsSum>, String> {
     let mut sum = RowsSum::default();
-    for some in releases.iter().flat_map(|release| release.released.chunks(REJECTS_PER_BATCH)) {
-        sum = sum.plus(RowsSum::new(some.len() as u64, digest_rows(&reject_batch(some)?, salts)?));
+    for release in releases {
+        sum = sum.plus(reject_batches(&release.released, salts)?.1);
     }
-    Ok((sum.rows > 0).then(|| ReleasedRecord { rows: sum.rows, rows_digest: sum.digest.into() }))
+    Ok(Some(sum).filter(|sum| sum.rows > 0))
 }
 
 /// One file for each day, which replaces the earlier file of that day; and one final file for each past month.
@@ -188,6 +188,7 @@ fn inventory_files(
     state: &TeamState,
     part: InventoryPart,
     mut rows: Vec<InventoryRow>,
+    salts: &Salts,
 ) -> Result<Vec<PlannedFile>, String> {
     let dataset = Dataset::Inventory(part);
     let instant = |row: &InventoryRow| Instant::from_micros(row.seen_at);
@@ -201,15 +202,16 @@ fn inventory_files(
         return Err(format!("a row of {dataset} seen at {} is in the draft twice", instant(&pair[0])));
     }
     let Some(newest) = rows.last().map(instant) else { return Ok(Vec::new()) };
-    let file = |role, start, mut inputs: Vec<FileEntry>, rows| {
-        inputs.sort_by_key(|file| file.first);
-        PlannedFile { dataset, role, start, inputs, content: PlannedRows::Inventory(part, rows) }
+    let columns = |some: &[InventoryRow]| summed(inventory_batch(&state.team_id, part, some)?, salts);
+    let file = |role, start, inputs, rows: &[InventoryRow]| {
+        let rows = MergedRows::new(summed_batches(rows, BATCH_ROWS_MAX, columns)?);
+        Ok::<_, String>(PlannedFile { dataset, role, start, inputs, rows })
     };
     let mut planned = Vec::new();
     let past: BTreeSet<Instant> = live(state, dataset).map(|(data, _)| month_of(data.start).start).collect();
     for start in past.into_iter().filter(|start| *start < month_of(newest).start) {
         let inputs = live(state, dataset).filter(|(data, _)| month_of(data.start).start == start);
-        planned.push(file(FileRole::Month, start, inputs.map(|(_, file)| file.clone()).collect(), Vec::new()));
+        planned.push(file(FileRole::Month, start, inputs.map(|(_, file)| file.clone()).collect(), &[])?);
     }
     let mut days: BTreeMap<Instant, Vec<InventoryRow>> = BTreeMap::new();
     for row in rows {
@@ -217,7 +219,7 @@ fn inventory_files(
     }
     for (start, rows) in days {
         let inputs = live(state, dataset).filter(|(data, _)| data.start == start);
-        planned.push(file(FileRole::Part, start, inputs.map(|(_, file)| file.clone()).collect(), rows));
+        planned.push(file(FileRole::Part, start, inputs.map(|(_, file)| file.clone()).collect(), &rows)?);
     }
     Ok(planned)
 }

@@ -12,6 +12,7 @@ use strum::IntoStaticStr;
 
 use crate::model::{Dataset, DeviceId, Digest, EventIdentity, FileRole, Instant, InventoryPart, Range, Stream};
 
+use super::rows_sum::RowsSum;
 use super::{ErasedRecord, ExpiredRecord, Finding, HoldRecord, ReviewRecord};
 
 /// How completely a window was read.
@@ -213,6 +214,18 @@ pub struct FileEntry {
     pub last: Option<Instant>,
 }
 
+impl FileEntry {
+    pub(super) fn sum(&self) -> RowsSum {
+        RowsSum::new(self.rows, self.rows_digest)
+    }
+}
+
+impl RowsSum {
+    pub(super) fn of_files<'a>(files: impl IntoIterator<Item = &'a FileEntry>) -> Self {
+        files.into_iter().map(FileEntry::sum).fold(Self::default(), Self::plus)
+    }
+}
+
 /// The computers that appeared in the team's list or vanished from it, and those that an event named first.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DeviceDelta {
@@ -243,12 +256,16 @@ pub struct SessionsRecord {
     pub added_digest: Digest,
 }
 
-/// Quarantined events that become rows in this line. Its added quarantine files hold the removed files' rows, minus these.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReleasedRecord {
-    pub rows: u64,
-    /// The sum of the digests of these rows as rows of `quarantine`.
-    pub rows_digest: Digest,
+impl SessionsRecord {
+    pub(super) fn new(mark: SessionsMark, replaced: RowsSum, added: RowsSum) -> Self {
+        let (replaced_digest, added_digest) = (replaced.digest, added.digest);
+        Self { mark, replaced: replaced.rows, replaced_digest, added: added.rows, added_digest }
+    }
+
+    /// The replaced rows, and the added rows.
+    pub(super) fn sums(&self) -> (RowsSum, RowsSum) {
+        (RowsSum::new(self.replaced, self.replaced_digest), RowsSum::new(self.added, self.added_digest))
+    }
 }
 
 /// The state of the sessions: their rules, and the events that they include.
@@ -304,14 +321,16 @@ pub struct Body {
     /// `None` if the session rows do not change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sessions: Option<SessionsRecord>,
+    /// Quarantined events that become rows in this line, as rows of `quarantine`. Its added quarantine files hold the removed files'
+    /// rows, minus these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub released: Option<ReleasedRecord>,
+    pub released: Option<RowsSum>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inventory: Vec<InventoryRead>,
     /// New reviews of report packs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reviews: Vec<ReviewRecord>,
-    /// Expired months: the line removes their files without a replacement.
+    /// Expired months: the line removes their files without a replacement. Their sessions are replaced rows of `sessions`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expired: Vec<ExpiredRecord>,
     /// Added and released legal holds, in order.

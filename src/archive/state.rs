@@ -334,13 +334,13 @@ fn check_same(dataset: Dataset, before: RowsSum, after: RowsSum) -> Result<(), S
     if before.digest == after.digest {
         return Ok(());
     }
-    let (removed, added) = (before.digest.into(), after.digest.into());
+    let (removed, added) = (before.digest, after.digest);
     Err(StateError::RowsChanged { dataset, rows: after.rows, removed, added })
 }
 
 /// Checks released events: the line must gain at least as many rows, and remove the quarantine files that held them.
 fn check_released(state: &TeamState, body: &Body) -> Result<RowsSum, StateError> {
-    let Some(released) = &body.released else { return Ok(RowsSum::default()) };
+    let Some(released) = body.released else { return Ok(RowsSum::default()) };
     let is_event = |file: &&FileEntry| stream_of(file.dataset).is_some();
     let gone = || state.removed_files(body);
     let gained = RowsSum::of_files(body.adds.iter().filter(is_event)).less(RowsSum::of_files(gone().filter(is_event)));
@@ -348,7 +348,7 @@ fn check_released(state: &TeamState, body: &Body) -> Result<RowsSum, StateError>
     let (rows, gained, left) = (released.rows, gained.rows, left.rows);
     match rows > gained.min(left) {
         true => Err(StateError::Released { rows, gained, left }),
-        false => Ok(RowsSum::new(rows, released.rows_digest)),
+        false => Ok(released),
     }
 }
 

@@ -6,7 +6,8 @@ use arrow::array::{ArrayRef, BooleanArray, StringArray, UInt64Array};
 use clap::{Args, Subcommand};
 
 use crate::archive::{
-    Archive, Draft, HoldAdded, HoldRecord, HoldReleased, HoldScope, check_hold_id, check_hold_text, normal_subject,
+    Archive, Body, Draft, HoldAdded, HoldRecord, HoldReleased, HoldScope, check_hold_id, check_hold_text,
+    normal_subject,
 };
 use crate::config::Config;
 use crate::error::{Error, Exit};
@@ -138,7 +139,7 @@ fn add(config: &Config, args: &AddArgs) -> Result<Exit, Error> {
         let mut writer = archive.writer(team)?;
         let subject = args.subject.as_deref().map(|subject| writer.salts().subject(subject)).transpose()?;
         let record = HoldRecord::Add(HoldAdded { subject, ..hold.clone() });
-        let _ = writer.commit(Draft { holds: vec![record], ..Draft::default() }, now)?;
+        let _ = writer.commit(Draft::from(Body { holds: vec![record], ..Body::default() }), now)?;
         let (label, seq) = (teams::archived_label(&archive, team), writer.state().seq);
         output::say(&format!("team {label}: line {seq} of the ledger adds hold {}", hold.id));
         exit = exit.and(teams::exit_of_unsigned(&label, writer.unsigned_lines()));
@@ -202,7 +203,7 @@ fn release(config: &Config, args: &ReleaseArgs) -> Result<Exit, Error> {
         let mut writer = archive.writer(team)?;
         let (id, reason, by) = (args.id.clone(), args.reason.clone(), args.by.clone());
         let record = HoldRecord::Release(HoldReleased { id, reason, by, at: now });
-        let _ = writer.commit(Draft { holds: vec![record], ..Draft::default() }, now)?;
+        let _ = writer.commit(Draft::from(Body { holds: vec![record], ..Body::default() }), now)?;
         let (label, seq) = (teams::archived_label(&archive, team), writer.state().seq);
         output::say(&format!("team {label}: line {seq} of the ledger releases hold {}", args.id));
         exit = exit.and(teams::exit_of_unsigned(&label, writer.unsigned_lines()));

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::archive::{Archive, Draft, ReviewOutcome, ReviewRecord, TeamState, check_ledger_text};
+use crate::archive::{Archive, Body, Draft, ReviewOutcome, ReviewRecord, TeamState, check_ledger_text};
 use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::model::{LedgerSeq, TeamId};
@@ -84,7 +84,7 @@ fn sign(config: &Config, args: &SignArgs) -> Result<Exit, Error> {
         if let Some(seq) = recorded(writer.state(), &review) {
             output::say(&printable(&format!("team {label}: line {seq} of the ledger already records this review")));
         } else {
-            let draft = Draft { reviews: vec![review.clone()], ..Draft::default() };
+            let draft = Draft::from(Body { reviews: vec![review.clone()], ..Body::default() });
             let _ = writer.commit(draft, now)?;
             let seq = writer.state().seq;
             output::say(&printable(&format!("team {label}: line {seq} of the ledger records the review")));

@@ -1,18 +1,15 @@
 //! The edge to storage: its operations, and the durability that a commit needs.
 
 mod blob;
-#[cfg(test)]
-mod conformance;
 mod directories;
-mod faulty;
-#[cfg(test)]
-mod list_hook;
 mod local;
 mod locks;
 mod memory;
 mod object;
 mod split;
 mod syncs;
+#[cfg(test)]
+mod tests;
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -27,9 +24,6 @@ use crate::model::{ArchivePlace, BucketLocation, Instant, Location};
 pub use blob::{Blob, BlobReader};
 #[cfg(test)]
 pub use directories::later_name;
-pub use faulty::{Fault, FaultyStore};
-#[cfg(test)]
-pub use list_hook::ListHookStore;
 pub use local::LocalStore;
 pub use memory::MemoryStore;
 pub use object::{BucketTest, ObjectStore, test_bucket};
@@ -38,6 +32,8 @@ pub(crate) use object::{ministack, s3};
 pub use split::SplitStore;
 #[cfg(test)]
 pub use syncs::{Syncs, syncs_of};
+#[cfg(test)]
+pub use tests::{Fault, FaultyStore, ListHookStore};
 
 /// The storage of an archive's files. Paths are relative, with `/`, as `model::path` spells them.
 ///

@@ -5,7 +5,7 @@ use crate::age;
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::archive::{Archive, Draft, WindowRows};
+use annals::archive::{Archive, Body, Draft, WindowRows};
 use annals::model::path::month_of;
 use annals::model::{ConnectionDetail, Detail, EventRow, Instant, Stream, TeamId, WindowGrid};
 use annals::store::{LocalStore, Store};
@@ -44,8 +44,8 @@ fn a_plain_glob_over_sealed_files_is_exact_for_any_engine_after_a_vacuum() {
         let rows = vec![WindowRows::new(Stream::Connections, window, rows.to_vec(), part == 2)];
         let _ = writer.commit(Draft { rows, ..Draft::default() }, start).unwrap();
     }
-    let seal_months = vec![(Stream::Connections, month_of(start))];
-    let _ = writer.commit(Draft { seal_months, ..Draft::default() }, start).unwrap();
+    let sealed_months = vec![(Stream::Connections, month_of(start))];
+    let _ = writer.commit(Draft::from(Body { sealed_months, ..Body::default() }), start).unwrap();
 
     assert_eq!(writer.vacuum(start).unwrap().expired, [], "recently replaced files are kept for the grace");
     age::age(directory.path());

@@ -290,9 +290,9 @@ fn seal_days(root: &Path) {
     let mut writer = archive.writer(&TeamId::from("acme")).expect("a writer");
     let sealed = |window: &WindowRecord| WindowRecord { state: WindowState::Sealed, ..window.clone() };
     let windows: Vec<WindowRecord> = writer.state().windows.values().map(sealed).collect();
-    let seal_days = windows.iter().map(|window| (window.stream, window.range)).collect();
+    let sealed_days = windows.iter().map(|window| (window.stream, window.range)).collect();
     let now = writer.state().at.expect("a commit");
-    let _ = writer.commit(Draft { windows, seal_days, ..Draft::default() }, now).expect("a commit");
+    let _ = writer.commit(Draft::from(Body { windows, sealed_days, ..Body::default() }), now).expect("a commit");
 }
 
 #[test]

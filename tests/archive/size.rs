@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::archive::{Archive, Committed, Draft, TeamWriter, WindowRows};
+use annals::archive::{Archive, Body, Committed, Draft, TeamWriter, WindowRows};
 use annals::clock::{Clock, SystemClock};
 use annals::model::path::month_of;
 use annals::model::{EventRow, Instant, Range, RawEvent, ServedTime, Stream, TeamId, WindowGrid};
@@ -82,7 +82,7 @@ async fn a_month_of_connections() {
     timed(&clock, &mut writer, "parts", count(&parts), Draft { rows: parts, ..Draft::default() });
     timed(&clock, &mut writer, "windows", total, Draft { rows: rest, ..Draft::default() });
     let month = month_of(*days.keys().next().unwrap());
-    let sealing = Draft { seal_months: vec![(Stream::Connections, month)], ..Draft::default() };
+    let sealing = Draft::from(Body { sealed_months: vec![(Stream::Connections, month)], ..Body::default() });
     timed(&clock, &mut writer, "month", total, sealing);
     let start = clock.monotonic();
     let range = Range::new(Instant::EARLIEST, Instant::LATEST);

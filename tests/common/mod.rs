@@ -1,6 +1,7 @@
 //! Shared parts of the tests that run the program as a separate process.
 #![allow(dead_code, reason = "each test program uses its own part")]
 
+pub mod faulty_store;
 pub mod free_port;
 pub mod naive_sessions;
 pub mod query_archive;

@@ -44,7 +44,7 @@ pub fn make_archive(root: &Path) {
         add_day(&mut draft, &team, "2026-11-19T00:00:00Z");
         if nth == 0 {
             draft.rejects.push(reject(&team, now));
-            draft.findings.push(gap(now));
+            draft.body.findings.push(gap(now));
         }
         let _ = writer.commit(draft, now).expect("a commit");
     }
@@ -57,7 +57,7 @@ fn add_day(draft: &mut Draft, team: &TeamId, day: &str) {
         event(team, &format!("{day}-{n}"), time, "=cmd|' /C calc'!A0")
     };
     draft.rows.push(WindowRows::new(Stream::Connections, window, (0..3).map(one).collect(), true));
-    draft.windows.push(WindowRecord {
+    draft.body.windows.push(WindowRecord {
         state: WindowState::Settled,
         reads: 2,
         requests: 4,

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::archive::{Archive, Draft, SessionsDraft, SessionsMark, TeamWriter, WindowRecord, WindowRows, WindowState};
+use annals::archive::{
+    Archive, Body, Draft, SessionsDraft, SessionsMark, TeamWriter, WindowRecord, WindowRows, WindowState,
+};
 use annals::model::path::month_of;
 use annals::model::{
     ConnectionDetail, Detail, EventRow, Instant, InventoryKind, InventoryPart, InventoryRow, InventoryValue, Range,
@@ -80,7 +82,7 @@ impl History {
         }
         let count = self.rng.u64(1..20);
         let rows = vec![WindowRows::new(stream, window(start), self.events_of(team, stream, start, count), true)];
-        Draft { rows, windows: vec![sealed(stream, start)], ..Draft::default() }
+        Draft { body: Body { windows: vec![sealed(stream, start)], ..Body::default() }, rows, ..Draft::default() }
     }
 
     /// Adds late events to a day that is settled, sealed, or in a sealed month.
@@ -100,7 +102,7 @@ impl History {
         });
         let Some(key) = found.map(|(key, _)| *key) else { return Draft::default() };
         self.days.insert(key, true);
-        Draft { seal_days: vec![(stream, window(key.2))], ..Draft::default() }
+        Draft::from(Body { sealed_days: vec![(stream, window(key.2))], ..Body::default() })
     }
 
     fn seal_month(&mut self, team: usize, stream: Stream) -> Draft {
@@ -108,7 +110,7 @@ impl History {
         let state = self.writers[team].state();
         let has_days = self.days.keys().any(|key| (key.0, key.1) == (team, stream) && month.owns(key.2));
         match has_days && !state.sealed_months.contains(&(stream, month.start)) {
-            true => Draft { seal_months: vec![(stream, month)], ..Draft::default() },
+            true => Draft::from(Body { sealed_months: vec![(stream, month)], ..Body::default() }),
             false => Draft::default(),
         }
     }

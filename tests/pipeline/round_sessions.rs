@@ -14,7 +14,8 @@ use annals::model::{
     SessionRow, Stream, TeamId, WindowGrid,
 };
 use annals::pipeline::{Chunk, Settings, correlate, defer_sessions};
-use annals::store::{Fault, FaultyStore, MemoryStore, Store};
+use annals::store::{MemoryStore, Store};
+use common::faulty_store::{Fault, FaultyStore};
 use common::team_world::{World, at};
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals::archive::{
-    Archive, Draft, Finding, FindingKind, SessionsDraft, SessionsMark, WindowRecord, WindowRows, WindowState,
+    Archive, Body, Draft, Finding, FindingKind, SessionsDraft, SessionsMark, WindowRecord, WindowRows, WindowState,
 };
 use annals::correlate::{SESSION_RULES, connection_of, session_of};
 use annals::model::{ConnectionDetail, Detail, EventRow, Instant, Range, Stream, TeamId, WindowGrid};
@@ -124,11 +124,11 @@ impl Place {
         sessions: impl Fn(&[WindowRows]) -> Option<SessionsDraft>,
     ) {
         let (team, now) = (TeamId::from(team), at("2026-11-20T12:00:00Z"));
-        let mut draft = Draft { findings, ..Draft::default() };
+        let mut draft = Draft::from(Body { findings, ..Body::default() });
         for day in days {
             let (rows, window) = day.make(&team);
             draft.rows.push(rows);
-            draft.windows.push(window);
+            draft.body.windows.push(window);
         }
         draft.sessions = sessions(&draft.rows);
         let mut writer = self.open().writer(&team).unwrap();

@@ -19,6 +19,8 @@ pub mod random;
 pub mod allowed_losses;
 pub mod erasure;
 pub mod faults;
+#[path = "../common/faulty_store.rs"]
+pub mod faulty_store;
 #[path = "../faulty_service/behaviour.rs"]
 pub mod behaviour;
 pub mod laws;

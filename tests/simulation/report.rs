@@ -54,7 +54,7 @@ const OTHERS: [(&str, &str); 65] = [
     ("src/archive/tests/concurrent_writer.rs", "`verify` runs while a writer is at work"),
     ("src/archive/tests/hostile.rs", "hostile archives: `verify` names each, and no reader leaves its directory"),
     ("src/archive/tests/properties.rs", "any rows, in any sequence of commits"),
-    ("src/store/conformance.rs", "the contract of every store"),
+    ("src/store/tests/conformance.rs", "the contract of every store"),
     (
         "tests/archive/damage_table.rs",
         "the published table of damage, planted in a real archive and checked by the program",
@@ -217,7 +217,7 @@ const ASSUMED: &str = "\
 ## Assumptions about the disk
 
 - Synced data stays. Every process sees a write or a removal at once, in directory lists too. This is true of local file systems
-  (`src/store/conformance.rs` checks it for both stores). It is not true of network file systems that cache directory lists.
+  (`src/store/tests/conformance.rs` checks it for both stores). It is not true of network file systems that cache directory lists.
 - A reader with stale lists (F62) sees a complete earlier commit; the simulation's readers do so in every world. A writer's lists
   must not be stale: the writer finds the end of its ledger by them, and would take a shorter ledger for the whole ledger.
 - The store's clock may be wrong, but runs at about the right speed: `vacuum` computes ages from this clock alone.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::archive::{Archive, Draft as Commit, HoldAdded, HoldRecord, HoldReleased, HoldScope, TeamState};
+use annals::archive::{Archive, Body, Draft as Commit, HoldAdded, HoldRecord, HoldReleased, HoldScope, TeamState};
 use annals::clock::Clock;
 use annals::model::path::month_of;
 use annals::model::{Dataset, Instant, LedgerSeq, Retained, Retention, Stream, TeamId, TeamRetention};
@@ -97,7 +97,7 @@ pub fn act(run: &mut Run) {
         }
         false => HoldRecord::Release(HoldReleased { id: name, reason, by: None, at }),
     };
-    let _ = writer.commit(Commit { holds: vec![record], ..Commit::default() }, at).unwrap();
+    let _ = writer.commit(Commit::from(Body { holds: vec![record], ..Body::default() }), at).unwrap();
     let seq = Some(writer.state().seq);
     if adds {
         run.held.added = seq;

@@ -6,11 +6,12 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use annals::model::Instant;
-use annals::store::{Blob, FaultyStore, FileWriter, Guard, Listed, MemoryStore, Store, StoreError, Tail};
+use annals::store::{Blob, FileWriter, Guard, Listed, MemoryStore, Store, StoreError, Tail};
 use bytes::Bytes;
 
 use super::clock::SimClock;
 use super::faults::{Coverage, Fault, Rare};
+use super::faulty_store::FaultyStore;
 use super::laws::{StoreLaws, content, store_time};
 use super::plan::{Deadly, Plan};
 use super::random::Draw;
@@ -219,7 +220,7 @@ impl SimStore {
 
 /// The error of a failed operation.
 fn failed(path: &str, undone: bool) -> StoreError {
-    let fault = if undone { annals::store::Fault::FailedUndone } else { annals::store::Fault::Failed };
+    let fault = if undone { super::faulty_store::Fault::FailedUndone } else { super::faulty_store::Fault::Failed };
     let store = FaultyStore::new(Arc::new(MemoryStore::new()), 0, false, fault);
     store.remove(path).expect_err("its first verb fails")
 }

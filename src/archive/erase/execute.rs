@@ -11,7 +11,7 @@ use crate::store::Unerased;
 use super::super::salts::{DRAFTS_MONTH, Salts};
 use super::super::stage::write_file;
 use super::super::state_error::StateError;
-use super::super::table::{RowsDigest, Selection, TableReader, digest_file, salt_months};
+use super::super::table::{Selection, TableReader, digest_file, salt_months};
 use super::super::vacuum::{abort_uploads, may_be_named, unnamed};
 use super::super::{ArchiveError, Body, Committed, FileEntry, TeamWriter};
 use super::eraser::Eraser;
@@ -137,9 +137,9 @@ impl TeamWriter {
         let kept = self.state().files.values().filter(|file| !body.removes.contains(&file.path));
         let mut changed = Vec::new();
         for file in kept.chain(&body.adds) {
-            let digest = digest_file(self.store(), &file.path, file.dataset, salts)?.1?;
-            if digest != RowsDigest::from(file.rows_digest) {
-                changed.push(ResaltedFile { path: file.path.clone(), rows_digest: digest.into() });
+            let digest = digest_file(self.store(), &file.path, file.dataset, salts)?.1?.digest;
+            if digest != file.rows_digest {
+                changed.push(ResaltedFile { path: file.path.clone(), rows_digest: digest });
             }
         }
         changed.sort_by(|a, b| a.path.cmp(&b.path));
@@ -189,14 +189,14 @@ impl TeamWriter {
         let table_error = |detail: String| ArchiveError::Table { path: entry.path.clone(), detail };
         let place =
             DataPath::parse(&entry.path).ok_or_else(|| table_error("not the path of a data file".to_owned()))?;
-        let new = write_file(store, self.salts(), &place, (entry.rows, self.salts().nonce()), |table| {
+        let sum = entry.sum().less(part.erased()).plus(part.replaced());
+        let new = write_file(store, self.salts(), &place, (sum, self.salts().nonce()), |table| {
             for batch in TableReader::open(store, &entry.path, entry.dataset, Selection::default())? {
                 let batch = batch?;
                 let changed = eraser.rows(entry.dataset, &batch).map_err(table_error)?;
                 table.write(changed.as_ref().map_or(&batch, |changed| &changed.all))?;
             }
-            let kept = RowsDigest::from(entry.rows_digest).less(part.erased_digest.into());
-            Ok(kept.plus(part.replaced_digest.into()))
+            Ok(())
         })?;
         changes(store, (&new.path, new.dataset), eraser, &mut |_| {
             Err("the new file still holds the subject".to_owned())

@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{Dataset, Digest, Instant};
 
+use super::super::rows_sum::RowsSum;
+
 /// Bytes of an order's name.
 const ORDER_BYTES_MAX: usize = 64;
 
@@ -55,6 +57,18 @@ pub struct ErasedPart {
     pub first: Option<Instant>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<Instant>,
+}
+
+impl ErasedPart {
+    /// The rows before the order.
+    pub(super) fn erased(&self) -> RowsSum {
+        RowsSum::new(self.rows, self.erased_digest)
+    }
+
+    /// The same rows after the order.
+    pub(super) fn replaced(&self) -> RowsSum {
+        RowsSum::new(self.rows, self.replaced_digest)
+    }
 }
 
 /// Checks the name of an order. The ledger and each rewritten row hold it.

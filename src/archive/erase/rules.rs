@@ -150,8 +150,7 @@ fn check_part(
             part.rows, part.files, held.rows
         ));
     }
-    let kept = held.digest.less(part.erased_digest.into());
-    if kept.plus(part.replaced_digest.into()) != after.digest {
+    if held.less(part.erased()).plus(part.replaced()) != after {
         return Err(format!("rows of {dataset} changed beside the {} declared ones", part.rows));
     }
     Ok(())

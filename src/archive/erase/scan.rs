@@ -4,10 +4,10 @@ use crate::store::{Store, Unerased};
 use arrow::array::{Array, RecordBatch, StringArray};
 
 use crate::model::path::{DataPath, SCRATCH};
-use crate::model::{Dataset, Digest, Instant};
+use crate::model::{Dataset, Instant};
 
 use super::super::salts::{Salt, Salts};
-use super::super::table::{RowsDigest, Selection, TableReader, column, column_of, digest_rows, times_of};
+use super::super::table::{Selection, TableReader, column, column_of, digest_rows, times_of};
 use super::super::vacuum::unnamed;
 use super::super::{ArchiveError, FileEntry, TeamReader};
 use super::eraser::{Changed, Eraser};
@@ -31,8 +31,8 @@ impl ErasedPart {
             dataset,
             files: 0,
             rows: changed.before.num_rows() as u64,
-            erased_digest: digest_rows(&changed.before, salts)?.into(),
-            replaced_digest: digest_rows(&changed.after, salts)?.into(),
+            erased_digest: digest_rows(&changed.before, salts)?.digest,
+            replaced_digest: digest_rows(&changed.after, salts)?.digest,
             first: times().min(),
             last: times().max(),
         })
@@ -40,13 +40,13 @@ impl ErasedPart {
 
     /// The changes of both.
     pub(super) fn plus(self, other: Self) -> Self {
-        let sum = |one: Digest, other: Digest| RowsDigest::from(one).plus(other.into()).into();
+        let erased = self.erased().plus(other.erased());
         Self {
             dataset: self.dataset,
             files: self.files + other.files,
-            rows: self.rows + other.rows,
-            erased_digest: sum(self.erased_digest, other.erased_digest),
-            replaced_digest: sum(self.replaced_digest, other.replaced_digest),
+            rows: erased.rows,
+            erased_digest: erased.digest,
+            replaced_digest: self.replaced().plus(other.replaced()).digest,
             first: [self.first, other.first].into_iter().flatten().min(),
             last: self.last.max(other.last),
         }

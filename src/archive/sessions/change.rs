@@ -1,18 +1,15 @@
 //! Plans the files of a change of sessions, from the state and the draft alone.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-
-use arrow::array::RecordBatch;
 
 use crate::model::path::{day_start, month_of, year_of};
 use crate::model::{Dataset, FileRole, Instant, Range, SessionRow, Stream};
 
-use super::super::planned_file::{MergedRows, PlannedFile, PlannedRows};
+use super::super::planned_file::{MergedRows, PlannedFile};
 use super::super::rows_sum::RowsSum;
 use super::super::salts::Salts;
 use super::super::state::TeamState;
-use super::super::table::{BATCH_ROWS_MAX, by_parts, digest_rows, session_batch};
+use super::super::table::{BATCH_ROWS_MAX, session_batch, summed, summed_batches};
 use super::super::{Draft, FileEntry, SessionsRecord};
 use super::partition::{JoinedYears, LARGE_ROWS, SMALL_ROWS, SessionPartition, is_joined};
 
@@ -94,7 +91,7 @@ pub fn plan(
         let rows = merged_rows(&dropped, &mut new, salts)?;
         (replaced, added) = (replaced.plus(rows.dropped), added.plus(rows.added));
         let (dataset, inputs) = (Dataset::Sessions, inputs.into_values().cloned().collect());
-        planned.push(PlannedFile { dataset, role, start, inputs, content: PlannedRows::Merged(rows) });
+        planned.push(PlannedFile { dataset, role, start, inputs, rows });
     }
     Ok((planned, draft.as_ref().map(|draft| SessionsRecord::new(draft.mark, replaced, added))))
 }
@@ -210,19 +207,9 @@ fn merged_rows(dropped: &[&SessionRow], added: &mut [&SessionRow], salts: &Salts
     if let Some(pair) = added.windows(2).find(|pair| pair[0].connection_id == pair[1].connection_id) {
         return Err(format!("session {} occurs twice", pair[0].connection_id));
     }
-    let drop_ids = Arc::new(dropped.iter().map(|row| row.connection_id.clone()).collect());
-    let (_, dropped) = columns(dropped, salts)?;
-    let (batches, added) = columns(added, salts)?;
+    let drop_ids = dropped.iter().map(|row| row.connection_id.clone()).collect();
+    let columns = |some: &[&SessionRow]| summed(session_batch(some.iter().copied())?, salts);
+    let (_, dropped) = summed_batches(dropped, BATCH_ROWS_MAX, columns)?;
+    let (batches, added) = summed_batches(added, BATCH_ROWS_MAX, columns)?;
     Ok(MergedRows { batches, added, drop_ids, dropped })
-}
-
-/// Converts sessions to columns, in the given order.
-fn columns(rows: &[&SessionRow], salts: &Salts) -> Result<(Vec<RecordBatch>, RowsSum), String> {
-    let batches = by_parts(rows, BATCH_ROWS_MAX, |some| {
-        let batch = session_batch(some.iter().copied())?;
-        let sum = RowsSum::new(batch.num_rows() as u64, digest_rows(&batch, salts)?);
-        Ok::<_, String>((batch, sum))
-    })?;
-    let (batches, sums): (Vec<RecordBatch>, Vec<RowsSum>) = batches.into_iter().unzip();
-    Ok((batches, sums.into_iter().fold(RowsSum::default(), RowsSum::plus)))
 }

@@ -6,7 +6,7 @@ use arrow::array::BooleanArray;
 use arrow::compute::filter_record_batch;
 
 use crate::model::path::month_of;
-use crate::model::{Dataset, Instant, Range, SessionRow};
+use crate::model::{Dataset, Digest, Instant, Range, SessionRow};
 use crate::store::Store;
 
 use super::super::rows_sum::RowsSum;
@@ -80,9 +80,10 @@ impl ExpiringSessions {
             for month in of.iter().collect::<BTreeSet<_>>().into_iter().filter(|month| months.contains(month)) {
                 let is_of: BooleanArray = of.iter().map(|other| Some(other == month)).collect();
                 let some = filter_record_batch(&batch, &is_of).map_err(|e| e.to_string())?;
-                let digest = salts.map(|salts| digest_rows(&some, salts)).transpose()?.unwrap_or_default();
+                let uncounted = || Ok(RowsSum::new(some.num_rows() as u64, Digest::default()));
+                let sum = salts.map_or_else(uncounted, |salts| digest_rows(&some, salts))?;
                 let gone = self.months.entry(*month).or_default();
-                gone.sum = gone.sum.plus(RowsSum::new(some.num_rows() as u64, digest));
+                gone.sum = gone.sum.plus(sum);
             }
             let leave = rows.into_iter().zip(of).filter(|(_, month)| months.contains(month)).map(|(row, _)| row);
             for row in leave {

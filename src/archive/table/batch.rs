@@ -9,22 +9,17 @@ use arrow::array::{
 
 use crate::model::{Dataset, Digest, ErasedMark, EventRow, Instant, RejectRow, Stream};
 
+use super::super::rows_sum::RowsSum;
 use super::super::salts::Salts;
-use super::digest::digest_new_rows;
-use super::rows_digest::RowsDigest;
-use super::{BATCH_BYTES_MAX, BATCH_ROWS_MAX, by_parts, schema_of};
+use super::digest::{digest_new_rows, summed_batches};
+use super::schema::own_columns;
+use super::{BATCH_BYTES_MAX, BATCH_ROWS_MAX, schema_of};
 
-/// The columns of every stream, before and after the stream's own columns.
-const COMMON_COLUMNS: usize = 9 + 2;
 /// The usual length of a text in the stream's own columns, to allocate the memory at once.
 const TEXT_BYTES: usize = 16;
 
 /// Converts rows of one stream to batches of bounded size, in order, and digests them, on several threads if the rows are many.
-pub fn event_batches(
-    stream: Stream,
-    rows: &[EventRow],
-    salts: &Salts,
-) -> Result<(Vec<RecordBatch>, RowsDigest), String> {
+pub fn event_batches(stream: Stream, rows: &[EventRow], salts: &Salts) -> Result<(Vec<RecordBatch>, RowsSum), String> {
     let mut parts = Vec::new();
     let mut rest = rows;
     while !rest.is_empty() {
@@ -32,14 +27,12 @@ pub fn event_batches(
         parts.push(part);
         rest = after;
     }
-    let made = by_parts(&parts, 1, |part| {
+    summed_batches(&parts, 1, |part| {
         let batch = event_batch(stream, part[0])?;
         let texts: Vec<Digest> = part[0].iter().map(|row| row.raw.digest()).collect();
-        let digest = digest_new_rows(&batch, &texts, salts)?;
-        Ok::<_, String>((batch, digest))
-    })?;
-    let (batches, digests): (Vec<RecordBatch>, Vec<RowsDigest>) = made.into_iter().unzip();
-    Ok((batches, digests.into_iter().fold(RowsDigest::default(), RowsDigest::plus)))
+        let sum = digest_new_rows(&batch, &texts, salts)?;
+        Ok((batch, sum))
+    })
 }
 
 /// The number of `rows` in the next batch.
@@ -56,8 +49,7 @@ fn batch_rows(rows: &[EventRow]) -> usize {
 /// Converts `rows` of one stream to columns. The slice must be short: a text column holds at most 2 GiB.
 pub fn event_batch(stream: Stream, rows: &[EventRow]) -> Result<RecordBatch, String> {
     let builder = |rows| StringBuilder::with_capacity(rows, rows * TEXT_BYTES);
-    let mut own =
-        (COMMON_COLUMNS..schema_of(stream.into()).fields().len()).map(|_| builder(rows.len())).collect::<Vec<_>>();
+    let mut own: Vec<StringBuilder> = own_columns(stream.into()).iter().map(|_| builder(rows.len())).collect();
     let bytes = rows.iter().map(|row| row.raw.len()).sum();
     let mut raw = StringBuilder::with_capacity(rows.len(), bytes);
     let mut revisions = Vec::with_capacity(rows.len());

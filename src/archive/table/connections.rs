@@ -2,7 +2,7 @@
 //! than everything else.
 
 use arrow::array::{
-    Array, AsArray, DictionaryArray, Int32Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
+    AsArray, DictionaryArray, Int32Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
 };
 use arrow::datatypes::Int32Type;
 
@@ -27,23 +27,19 @@ pub struct ConnectionColumns {
     details: [Repeated; 9],
 }
 
-/// A text column with many equal values.
+/// A text column with many equal values: its dictionary, and the texts in it.
 #[derive(Debug, Clone)]
-pub struct Repeated {
-    keys: Int32Array,
-    values: StringArray,
-}
+struct Repeated(DictionaryArray<Int32Type>, StringArray);
 
 impl Repeated {
     fn of(batch: &RecordBatch, name: &str) -> Result<Self, String> {
         let column = column_of::<DictionaryArray<Int32Type>>(batch, name)?;
-        let values = column.values().as_string_opt::<i32>().ok_or_else(|| format!("column {name} is not text"))?;
-        Ok(Self { keys: column.keys().clone(), values: values.clone() })
+        let texts = column.values().as_string_opt::<i32>().ok_or_else(|| format!("column {name} is not text"))?;
+        Ok(Self(column.clone(), texts.clone()))
     }
 
-    pub fn get(&self, at: usize) -> Option<&str> {
-        let key = self.keys.is_valid(at).then(|| usize::try_from(self.keys.value(at)).ok())??;
-        text_at(&self.values, key)
+    fn get(&self, at: usize) -> Option<&str> {
+        text_at(&self.1, self.0.key(at)?)
     }
 }
 
@@ -59,6 +55,9 @@ impl ConnectionColumns {
     }
 
     /// The events of a batch whose time is in `range`.
+    ///
+    /// # Errors
+    /// A sentence that names a missing column, a wrong type, or an invalid revision.
     pub fn of(team: &TeamId, batch: &RecordBatch, range: Range) -> Result<Self, String> {
         let times = column_of::<Int64Array>(batch, EVENT_TIME_NS)?;
         let revisions = column_of::<Int32Array>(batch, REVISION)?;

@@ -25,17 +25,17 @@ use crate::model::path::month_of;
 use crate::model::{Dataset, Digest, Instant, Range};
 use crate::store::Store;
 
+use super::super::rows_sum::RowsSum;
 use super::super::salts::{Salt, Salts};
 use super::super::{ArchiveError, LostSalt};
 use super::column::{FIRST_SEEN_AT, RAW};
 use super::order::times_of;
-use super::rows_digest::RowsDigest;
-use super::{Selection, TableReader};
+use super::{Selection, TableReader, by_parts};
 
 const DOMAIN: &[u8] = b"annals row v1\n";
 
-/// The number of some rows, and their digest or the salt that it lacks.
-pub type FileRows = (u64, Result<RowsDigest, LostSalt>);
+/// The number of some rows, and their sum or the salt that its digest lacks.
+pub type FileRows = (u64, Result<RowsSum, LostSalt>);
 
 /// Why rows have no digest.
 #[derive(Debug, Error)]
@@ -132,15 +132,15 @@ fn put_int(row: &mut Vec<u8>, value: i64) {
     row.extend_from_slice(&value.to_le_bytes());
 }
 
-pub fn digest_rows(batch: &RecordBatch, salts: &Salts) -> Result<RowsDigest, DigestError> {
+pub fn digest_rows(batch: &RecordBatch, salts: &Salts) -> Result<RowsSum, DigestError> {
     digest_new_rows(batch, &[], salts)
 }
 
-/// The digest of new rows. `texts` are the digests of their `raw`, from the reading of the events.
-pub fn digest_new_rows(batch: &RecordBatch, texts: &[Digest], salts: &Salts) -> Result<RowsDigest, DigestError> {
+/// The sum of new rows. `texts` are the digests of their `raw`, from the reading of the events.
+pub fn digest_new_rows(batch: &RecordBatch, texts: &[Digest], salts: &Salts) -> Result<RowsSum, DigestError> {
     let mut columns = Values::all_of(batch)?;
     let mut last: Option<(Range, Salt)> = None;
-    let mut sum = RowsDigest::default();
+    let mut sum = RowsSum::default();
     let mut row = Vec::with_capacity(1024);
     for (at, time) in row_times(batch).map_err(DigestError::Columns)?.into_iter().enumerate() {
         // Most rows have the same month as the row before.
@@ -152,24 +152,40 @@ pub fn digest_new_rows(batch: &RecordBatch, texts: &[Digest], salts: &Salts) -> 
         row.extend_from_slice(DOMAIN);
         row.extend_from_slice(&salt.0);
         columns.iter_mut().for_each(|column| column.put_next(texts.get(at).copied(), &mut row));
-        sum = sum.plus(Digest(Sha256::digest(&row).into()).into());
+        sum = sum.plus(RowsSum::new(1, Digest(Sha256::digest(&row).into())));
     }
     Ok(sum)
+}
+
+/// A batch with the sum of its rows.
+pub fn summed(batch: RecordBatch, salts: &Salts) -> Result<(RecordBatch, RowsSum), String> {
+    let sum = digest_rows(&batch, salts)?;
+    Ok((batch, sum))
+}
+
+/// Converts items to columns, `length` at a time and in order, on several threads if they are many. Also gives the sum of all rows.
+pub fn summed_batches<T: Sync>(
+    items: &[T],
+    length: usize,
+    convert: impl Fn(&[T]) -> Result<(RecordBatch, RowsSum), String> + Send + Sync,
+) -> Result<(Vec<RecordBatch>, RowsSum), String> {
+    let (batches, sums): (Vec<RecordBatch>, Vec<RowsSum>) = by_parts(items, length, convert)?.into_iter().unzip();
+    Ok((batches, sums.into_iter().fold(RowsSum::default(), RowsSum::plus)))
 }
 
 pub fn digest_file(store: &dyn Store, path: &str, dataset: Dataset, salts: &Salts) -> Result<FileRows, ArchiveError> {
     let of_batch = |batch: Result<RecordBatch, ArchiveError>| {
         let batch = batch?;
-        let digest = match digest_rows(&batch, salts) {
-            Ok(digest) => Ok(digest),
+        let sum = match digest_rows(&batch, salts) {
+            Ok(sum) => Ok(sum),
             Err(DigestError::Salt(lost)) => Err(lost),
             Err(DigestError::Columns(detail)) => return Err(ArchiveError::Table { path: path.to_owned(), detail }),
         };
-        Ok((batch.num_rows() as u64, digest))
+        Ok((batch.num_rows() as u64, sum))
     };
     let batches = TableReader::open(store, path, dataset, Selection::default())?;
-    let sum = |a: FileRows, b: FileRows| Ok((a.0 + b.0, a.1.and_then(|digest| Ok(digest.plus(b.1?)))));
-    batches.par_bridge().map(of_batch).try_reduce(|| (0, Ok(RowsDigest::default())), sum)
+    let both = |a: FileRows, b: FileRows| Ok((a.0 + b.0, a.1.and_then(|sum| Ok(sum.plus(b.1?)))));
+    batches.par_bridge().map(of_batch).try_reduce(|| (0, Ok(RowsSum::default())), both)
 }
 
 /// The sort time of each row of a batch; the salt of its month is part of the row's digest.
@@ -229,8 +245,8 @@ mod tests {
             [DOMAIN.to_vec(), salt.0.to_vec(), short("t"), short("e"), micros, nanos, short("kind"), int(3)].concat();
         let payload = text(&[0xac, 0x02], &payload);
         let bytes = [before, int(1_700_000_000_500_000), vec![3, 1], raw, vec![0], payload, vec![0, 0]].concat();
-        let (batches, digest) = event_batches(Stream::Activity, std::slice::from_ref(&row), &salts).unwrap();
-        assert_eq!(Digest::from(digest), Digest::of(&bytes));
-        assert_eq!(digest_rows(&batches[0], &salts).unwrap(), digest);
+        let (batches, sum) = event_batches(Stream::Activity, std::slice::from_ref(&row), &salts).unwrap();
+        assert_eq!(sum, RowsSum::new(1, Digest::of(&bytes)));
+        assert_eq!(digest_rows(&batches[0], &salts).unwrap(), sum);
     }
 }

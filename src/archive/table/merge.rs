@@ -2,7 +2,6 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::Arc;
 
 use arrow::array::{Array, AsArray, BooleanArray, RecordBatch, StringArray};
 use arrow::compute::{filter_record_batch, interleave_record_batch};
@@ -16,8 +15,7 @@ use super::{BATCH_BYTES_MAX, BATCH_ROWS_MAX, Selection, TableReader, column, col
 
 /// One sorted input.
 pub enum MergeInput {
-    /// Without the sessions of these connections.
-    File(FileEntry, Arc<ConnectionIds>),
+    File(FileEntry),
     /// Sorted batches. The caller knows their digest.
     Batches(Vec<RecordBatch>),
 }
@@ -28,10 +26,16 @@ type Key = (i64, String, i32, usize);
 /// Receives the merged rows.
 pub type Emit<'a> = dyn FnMut(&RecordBatch) -> Result<(), ArchiveError> + 'a;
 
-/// Merges the inputs, and passes sorted batches to `emit`. A file is open only from its first row's time to its last, so files
-/// that follow one another in time are read one after another.
-pub fn merge(store: &dyn Store, inputs: Vec<MergeInput>, emit: &mut Emit<'_>) -> Result<(), ArchiveError> {
-    let mut merger = Merger { store, cursors: Vec::new(), heap: BinaryHeap::new(), picked: Picked::default() };
+/// Merges the inputs, and passes sorted batches to `emit`. Leaves out the sessions of `dropped` connections in files. A file is open
+/// only from its first row's time to its last, so files that follow one another in time are read one after another.
+pub fn merge(
+    store: &dyn Store,
+    inputs: Vec<MergeInput>,
+    dropped: &ConnectionIds,
+    emit: &mut Emit<'_>,
+) -> Result<(), ArchiveError> {
+    let (cursors, heap, next) = (Vec::new(), BinaryHeap::new(), BatchBuilder::default());
+    let mut merger = Merger { store, dropped, cursors, heap, next };
     for input in inputs {
         merger.add(input);
     }
@@ -49,16 +53,18 @@ pub fn merge(store: &dyn Store, inputs: Vec<MergeInput>, emit: &mut Emit<'_>) ->
 
 struct Merger<'a> {
     store: &'a dyn Store,
+    dropped: &'a ConnectionIds,
     cursors: Vec<Cursor>,
     heap: BinaryHeap<Reverse<Key>>,
-    picked: Picked,
+    next: BatchBuilder,
 }
 
-/// The rows chosen for the next batch, as batch and row numbers.
+/// The next merged batch.
 #[derive(Default)]
-struct Picked {
+struct BatchBuilder {
     batches: Vec<RecordBatch>,
-    rows: Vec<(usize, usize)>,
+    /// Its rows, as batch and row numbers.
+    indices: Vec<(usize, usize)>,
     bytes: usize,
 }
 
@@ -68,8 +74,8 @@ struct Cursor {
 }
 
 enum Source {
-    Waiting(FileEntry, Arc<ConnectionIds>),
-    File(TableReader, Arc<ConnectionIds>),
+    Waiting(FileEntry),
+    File(TableReader),
     Batches(std::vec::IntoIter<RecordBatch>),
     Done,
 }
@@ -77,7 +83,7 @@ enum Source {
 /// The current batch of a cursor, and its current row.
 struct Head {
     batch: RecordBatch,
-    /// The index of the batch among the picked batches.
+    /// The index of the batch in the builder.
     slot: usize,
     row: usize,
     order: Order,
@@ -89,7 +95,7 @@ impl Merger<'_> {
     fn add(&mut self, input: MergeInput) {
         let at = self.cursors.len();
         let (first, source) = match input {
-            MergeInput::File(entry, dropped) => (first_of(&entry), Source::Waiting(entry, dropped)),
+            MergeInput::File(entry) => (first_of(&entry), Source::Waiting(entry)),
             MergeInput::Batches(batches) => (i64::MIN, Source::Batches(batches.into_iter())),
         };
         self.cursors.push(Cursor { source, head: None });
@@ -114,11 +120,11 @@ impl Merger<'_> {
                 self.push(at);
                 return Ok(());
             }
-            self.picked.rows.push((head.slot, head.row));
-            self.picked.bytes += head.text.value(head.row).len();
+            self.next.indices.push((head.slot, head.row));
+            self.next.bytes += head.text.value(head.row).len();
             head.row += 1;
             let is_over = head.row == head.batch.num_rows();
-            if self.picked.rows.len() >= BATCH_ROWS_MAX || self.picked.bytes >= BATCH_BYTES_MAX {
+            if self.next.indices.len() >= BATCH_ROWS_MAX || self.next.bytes >= BATCH_BYTES_MAX {
                 self.flush(emit)?;
             }
             if is_over {
@@ -145,38 +151,38 @@ impl Merger<'_> {
     /// Loads the next batch of a cursor, if any.
     fn load(&mut self, at: usize, emit: &mut Emit<'_>) -> Result<(), ArchiveError> {
         let cursor = &mut self.cursors[at];
-        if let Source::Waiting(entry, dropped) = &cursor.source {
+        if let Source::Waiting(entry) = &cursor.source {
             let reader = TableReader::open(self.store, &entry.path, entry.dataset, Selection::default())?;
-            cursor.source = Source::File(reader, Arc::clone(dropped));
+            cursor.source = Source::File(reader);
         }
         let batch = match &mut cursor.source {
-            Source::File(reader, dropped) => next_kept(reader, dropped)?,
+            Source::File(reader) => next_kept(reader, self.dropped)?,
             Source::Batches(batches) => batches.next(),
             Source::Waiting(..) | Source::Done => None,
         };
         match batch {
             Some(batch) if batch.num_rows() > 0 => {
-                let slot = self.picked.batches.len();
-                self.picked.batches.push(batch.clone());
+                let slot = self.next.batches.len();
+                self.next.batches.push(batch.clone());
                 cursor.head = Some(Head::new(batch, slot)?);
             }
             _ => *cursor = Cursor { source: Source::Done, head: None },
         }
         // Release used batches before they need much memory.
-        if self.picked.batches.len() > self.cursors.len() + 4 { self.flush(emit) } else { Ok(()) }
+        if self.next.batches.len() > self.cursors.len() + 4 { self.flush(emit) } else { Ok(()) }
     }
 
-    /// Passes the picked rows on, and releases used batches.
+    /// Passes the rows of the builder on, and releases used batches.
     fn flush(&mut self, emit: &mut Emit<'_>) -> Result<(), ArchiveError> {
-        let picked = std::mem::take(&mut self.picked);
-        if !picked.rows.is_empty() {
-            let batches: Vec<&RecordBatch> = picked.batches.iter().collect();
-            let merged = interleave_record_batch(&batches, &picked.rows).map_err(|e| bad(e.to_string()))?;
+        let next = std::mem::take(&mut self.next);
+        if !next.indices.is_empty() {
+            let batches: Vec<&RecordBatch> = next.batches.iter().collect();
+            let merged = interleave_record_batch(&batches, &next.indices).map_err(|e| bad(e.to_string()))?;
             emit(&merged)?;
         }
         for head in self.cursors.iter_mut().filter_map(|c| c.head.as_mut()) {
-            head.slot = self.picked.batches.len();
-            self.picked.batches.push(head.batch.clone());
+            head.slot = self.next.batches.len();
+            self.next.batches.push(head.batch.clone());
         }
         Ok(())
     }
@@ -256,7 +262,7 @@ mod tests {
                 batches.push(event_rows(stream, batch).map_err(bad)?);
                 Ok(())
             };
-            merge(&MemoryStore::new(), inputs, &mut take).unwrap();
+            merge(&MemoryStore::new(), inputs, &ConnectionIds::default(), &mut take).unwrap();
             batches
         };
         let every = |rows: &[EventRow], at: usize, of: usize| rows.iter().skip(at).step_by(of).cloned().collect();

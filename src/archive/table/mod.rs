@@ -9,13 +9,11 @@ mod merge;
 mod order;
 mod reader;
 mod rows;
-mod rows_digest;
 mod schema;
 mod sessions;
 mod tuning;
 mod writer;
 
-use arrow::array::RecordBatch;
 use rayon::prelude::*;
 
 #[cfg(test)]
@@ -23,13 +21,12 @@ pub use batch::event_batch;
 pub use batch::{event_batches, reject_batch};
 pub use columns::{column_of, text_at};
 pub use connections::ConnectionColumns;
-pub use digest::{digest_file, digest_rows, salt_months};
+pub use digest::{digest_file, digest_rows, salt_months, summed, summed_batches};
 pub use inventory::{inventory_batch, inventory_rows};
 pub use merge::{MergeInput, merge};
 pub use order::{sort_rows, times_of};
 pub use reader::{ConnectionFilters, Selection, TableReader};
 pub use rows::{event_rows, reject_rows};
-pub use rows_digest::RowsDigest;
 pub use schema::{column, schema_of};
 pub use sessions::{session_batch, session_rows};
 pub use tuning::{BATCH_BYTES_MAX, BATCH_ROWS_MAX, GROUP_ROWS_MAX};
@@ -58,10 +55,6 @@ pub fn threads_for(rows: impl Iterator<Item = u64>) -> usize {
     // A hostile ledger can contain any number.
     let rows = rows.fold(0_u64, u64::saturating_add);
     usize::try_from(rows / ROWS_A_THREAD_MIN).unwrap_or(usize::MAX).min(FILES_AT_ONCE)
-}
-
-pub fn rows_of(batches: &[RecordBatch]) -> u64 {
-    batches.iter().map(|batch| batch.num_rows() as u64).sum()
 }
 
 /// The version of the files' schema, in their metadata.

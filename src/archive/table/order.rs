@@ -18,14 +18,12 @@ impl Order {
     /// # Errors
     /// A sentence that names a missing column or a wrong type.
     pub fn of(batch: &RecordBatch) -> Result<Self, String> {
-        let text = |name: &str| column_of::<StringArray>(batch, name).cloned();
-        let times = times_of(batch)?;
-        if batch.column_by_name(column::EVENT_ID).is_none() {
-            return Ok(Self { times, ids: text(column::CONNECTION_ID)?, revisions: None });
-        }
-        let has_revisions = batch.column_by_name(column::REVISION).is_some();
-        let revisions = has_revisions.then(|| column_of::<Int32Array>(batch, column::REVISION).cloned()).transpose()?;
-        Ok(Self { times, ids: text(column::EVENT_ID)?, revisions })
+        let has = |name: &str| batch.column_by_name(name).is_some();
+        // The rows of the inventory have no ids of this kind: their times alone order the files.
+        let id = [column::EVENT_ID, column::CONNECTION_ID].into_iter().find(|id| has(id)).unwrap_or(column::TEAM_ID);
+        let ids = column_of::<StringArray>(batch, id)?.clone();
+        let revisions = has(column::REVISION).then(|| column_of::<Int32Array>(batch, column::REVISION).cloned());
+        Ok(Self { times: times_of(batch)?, ids, revisions: revisions.transpose()? })
     }
 
     pub fn revision(&self, row: usize) -> i32 {

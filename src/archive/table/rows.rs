@@ -9,6 +9,7 @@ use crate::model::{ConnectionTexts, Detail, ErasedMark, EventRow, Instant, Rejec
 
 use super::column::*;
 use super::columns::{column_of, text_at};
+use super::schema::own_columns;
 
 /// The rows of a batch that has all columns of the stream. If only `raw` was not read, or is null, it is empty. `first_seen_at` loses
 /// everything below a microsecond.
@@ -20,7 +21,12 @@ pub fn event_rows(stream: Stream, batch: &RecordBatch) -> Result<Vec<EventRow>, 
     let revision: &Int32Array = column_of(batch, REVISION)?;
     let seen: &TimestampMicrosecondArray = column_of(batch, FIRST_SEEN_AT)?;
     let redacted: &BooleanArray = column_of(batch, REDACTED)?;
-    let details = Details::of(stream, batch)?;
+    let own = own_columns(stream.into()).iter().map(|name| text(name)).collect::<Result<Vec<_>, _>>()?;
+    let detail = |at: usize| {
+        let mut texts = [None; ConnectionTexts::COUNT];
+        texts.iter_mut().zip(&own).for_each(|(text, column)| *text = text_at(column, at));
+        Detail::new(stream, &texts[..own.len()]).expect("BUG: a text for each column of the stream")
+    };
     let row = |at: usize| {
         Ok(EventRow {
             team_id: team.value(at).into(),
@@ -35,7 +41,7 @@ pub fn event_rows(stream: Stream, batch: &RecordBatch) -> Result<Vec<EventRow>, 
                 Some(raw) if raw.is_null(at) => text_at(served, at).and_then(|digest| digest.parse().ok()),
                 _ => None,
             },
-            detail: details.get(at),
+            detail: detail(at),
         })
     };
     (0..batch.num_rows()).map(row).collect()
@@ -72,37 +78,4 @@ pub fn reject_rows(batch: &RecordBatch) -> Result<Vec<RejectRow>, String> {
 
 fn owned(texts: &StringArray, at: usize) -> Option<String> {
     text_at(texts, at).map(str::to_owned)
-}
-
-enum Details<'a> {
-    Activity { token_info: &'a StringArray, payload: &'a StringArray },
-    Connections([&'a StringArray; ConnectionTexts::COUNT]),
-    Billing { payload: &'a StringArray },
-}
-
-impl<'a> Details<'a> {
-    fn of(stream: Stream, batch: &'a RecordBatch) -> Result<Self, String> {
-        Ok(match stream {
-            Stream::Activity => {
-                Details::Activity { token_info: column_of(batch, TOKEN_INFO)?, payload: column_of(batch, PAYLOAD)? }
-            }
-            Stream::Billing => Details::Billing { payload: column_of(batch, PAYLOAD)? },
-            Stream::Connections => {
-                let columns: Result<Vec<_>, String> = CONNECTION.iter().map(|name| column_of(batch, name)).collect();
-                Details::Connections(columns?.try_into().expect("BUG: as many as there are names"))
-            }
-        })
-    }
-
-    fn get(&self, at: usize) -> Detail {
-        match self {
-            Details::Activity { token_info, payload } => {
-                Detail::Activity { token_info: owned(token_info, at), payload: owned(payload, at) }
-            }
-            Details::Billing { payload } => Detail::Billing { payload: owned(payload, at) },
-            Details::Connections(columns) => {
-                Detail::Connections(ConnectionTexts::new(columns.map(|column| text_at(column, at))))
-            }
-        }
-    }
 }

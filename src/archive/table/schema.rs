@@ -114,13 +114,19 @@ fn fields_of(dataset: Dataset) -> Vec<Field> {
         flag(REDACTED),
         maybe(RAW),
     ];
-    match dataset {
-        Dataset::Activity => fields.extend([maybe(TOKEN_INFO), maybe(PAYLOAD)]),
-        Dataset::Billing => fields.push(maybe(PAYLOAD)),
-        _ => fields.extend(CONNECTION.map(maybe)),
-    }
+    fields.extend(own_columns(dataset).iter().map(|name| maybe(name)));
     fields.extend([maybe(ERASED), maybe(SERVED_DIGEST)]);
     fields
+}
+
+/// The columns that the dataset of a stream adds, in the order of [`Detail`](crate::model::Detail).
+pub fn own_columns(dataset: Dataset) -> &'static [&'static str] {
+    match dataset {
+        Dataset::Activity => &[column::TOKEN_INFO, column::PAYLOAD],
+        Dataset::Billing => &[column::PAYLOAD],
+        Dataset::Connections => &column::CONNECTION,
+        Dataset::Sessions | Dataset::Inventory(_) | Dataset::Quarantine => &[],
+    }
 }
 
 fn text(name: &str) -> Field {

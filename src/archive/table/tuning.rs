@@ -32,8 +32,9 @@ const COMPRESSION_LEVEL: i32 = 1;
 const BLOOM_FALSE_POSITIVES: f64 = 0.01;
 /// Every new connection is looked up in every session file. So a false positive must be much rarer here than in other filters.
 const SESSION_FALSE_POSITIVES: f64 = 0.000_01;
-/// Columns with dictionaries or deltas, which compression makes little smaller: they are not compressed.
-const PLAIN: [&str; 15] = [
+/// Columns with dictionaries or deltas, which compression makes little smaller: they are not compressed. Neither are the columns
+/// that `connections` adds, except [`COMPRESSED`].
+const PLAIN: [&str; 7] = [
     column::TEAM_ID,
     column::REVISION,
     column::FIRST_SEEN_AT,
@@ -41,15 +42,8 @@ const PLAIN: [&str; 15] = [
     column::EVENT_TIME,
     column::EVENT_TIME_NS,
     column::EVENT_TYPE,
-    "device_id",
-    "computer_host_name",
-    "tunnel_id",
-    "source_type",
-    "peer_email",
-    "direct_ip",
-    "local_user_name",
-    "failure_reason",
 ];
+const COMPRESSED: [&str; 2] = [CONNECTION_ID, "peer_ip"];
 /// Readers read smaller files whole, so these need no filter.
 const BLOOM_ROWS_MIN: u64 = 4096;
 /// The columns in which queries look up a single value.
@@ -116,13 +110,10 @@ fn with_columns(builder: WriterPropertiesBuilder, dataset: Dataset) -> WriterPro
             .set_column_data_page_size_limit(path.clone(), RAW_PAGE_BYTES)
             .set_column_statistics_enabled(path, EnabledStatistics::None);
     }
-    for name in PLAIN {
-        builder = builder.set_column_compression(ColumnPath::from(name), Compression::UNCOMPRESSED);
-    }
-    if dataset == Dataset::Sessions {
-        for name in REPEATED.iter().chain(&SESSION_DETAILS).chain(&TIMES) {
-            builder = builder.set_column_compression(ColumnPath::from(*name), Compression::UNCOMPRESSED);
-        }
+    let of_sessions = REPEATED.iter().chain(&SESSION_DETAILS).chain(&TIMES).filter(|_| dataset == Dataset::Sessions);
+    let of_connections = column::CONNECTION.iter().filter(|name| !COMPRESSED.contains(name));
+    for name in PLAIN.iter().chain(of_connections).chain(of_sessions) {
+        builder = builder.set_column_compression(ColumnPath::from(*name), Compression::UNCOMPRESSED);
     }
     for name in [column::EVENT_ID, CONNECTION_ID].iter().chain(&SESSION_DETAILS) {
         // Each file holds small and large values, so minimum and maximum are useless, and cost two comparisons for each event.
@@ -162,7 +153,8 @@ mod tests {
                 let found = properties.compression(&path(name)) != Compression::UNCOMPRESSED;
                 assert_eq!(found, is_compressed, "{rows} rows, {name}");
             }
-            for name in PLAIN {
+            let of_connections = column::CONNECTION.into_iter().filter(|name| !COMPRESSED.contains(name));
+            for name in PLAIN.into_iter().chain(of_connections) {
                 assert_eq!(properties.compression(&path(name)), Compression::UNCOMPRESSED, "{name}");
             }
         }

@@ -53,6 +53,9 @@ struct Group {
 
 impl TableWriter {
     /// Starts a file of a dataset. `rows` is the expected number of rows, and the footer holds `nonce`.
+    ///
+    /// # Errors
+    /// When the store cannot create the file.
     pub fn create(store: &dyn Store, dataset: Dataset, rows: u64, nonce: Nonce) -> Result<Self, ArchiveError> {
         let label = format!("a new file of {dataset}");
         let sink = Sink { file: Some(store.create()?), hasher: Sha256::new(), bytes: 0, failure: None };
@@ -65,6 +68,9 @@ impl TableWriter {
     }
 
     /// Adds rows, which must come after all earlier rows in time order.
+    ///
+    /// # Errors
+    /// When the store fails, or the batch does not belong to the dataset.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<(), ArchiveError> {
         let table = |path: &str, detail: String| ArchiveError::Table { path: path.to_owned(), detail };
         let times = times_of(batch).map_err(|detail| table(&self.label, detail))?;

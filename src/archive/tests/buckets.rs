@@ -94,7 +94,8 @@ fn two_writers_of_a_team_keep_one_ledger() {
     let fight = |name: &str| {
         let store = hand(&server);
         for number in 0..COMMITS {
-            let draft = Draft { reviews: vec![records::review(&format!("{name} {number}"))], ..Draft::default() };
+            let draft =
+                Draft::from(Body { reviews: vec![records::review(&format!("{name} {number}"))], ..Body::default() });
             let day = now().plus(Duration::from_secs(86_400) * u32::try_from(number / 4).unwrap());
             // A ledger never goes back: a line belongs to the day of the line before if that day is later.
             while let Err(error) =

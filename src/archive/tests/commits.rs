@@ -136,11 +136,12 @@ fn a_refused_draft_changes_nothing_and_the_writer_continues() {
         }
         let (before, files) = (writer.state().clone(), files_under(&store, "ledger"));
         let first = "2026-11-01";
-        let back = Draft { windows: vec![record(day(first), WindowState::Provisional, 7)], ..Draft::default() };
+        let back =
+            Draft::from(Body { windows: vec![record(day(first), WindowState::Provisional, 7)], ..Body::default() });
         let stranger = Draft { rows: vec![rows("2026-11-03", events(first, 0, 1), false)], ..Draft::default() };
         let twice = [events(first, 9, 1), events(first, 9, 1)].concat();
         let doubled = Draft { rows: vec![rows(first, twice, false)], ..Draft::default() };
-        let early = Draft { seal_months: vec![(Stream::Connections, november())], ..Draft::default() };
+        let early = Draft::from(Body { sealed_months: vec![(Stream::Connections, november())], ..Body::default() });
         for (draft, is_state) in [(back, true), (stranger, false), (doubled, false), (early, true)] {
             let error = commit(&mut writer, draft).unwrap_err();
             assert_eq!(matches!(error, ArchiveError::State { .. }), is_state, "{error}");
@@ -247,7 +248,7 @@ fn an_overlap_is_refused_with_both_windows() {
     let whole = day("2026-11-01");
     let (_, half) = whole.halves().unwrap();
     let windows = vec![record(whole, WindowState::Provisional, 0), record(half, WindowState::Provisional, 0)];
-    let error = commit(&mut writer, Draft { windows, ..Draft::default() }).unwrap_err();
+    let error = commit(&mut writer, Draft::from(Body { windows, ..Body::default() })).unwrap_err();
     let ArchiveError::State { source: StateError::Overlap { .. }, .. } = error else { panic!("{error}") };
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
-use crate::archive::{VerifyOptions, verify};
+use crate::archive::{Body, VerifyOptions, verify};
 use crate::store::{Blob, FileWriter, Guard, Listed, MemoryStore, StoreError, Tail};
 
 /// A store whose first `part` file of each listing was just settled, and so removed, by a concurrent writer.
@@ -17,8 +17,8 @@ impl Busy {
     fn settle(&self, path: &str) {
         let date = crate::model::path::DataPath::parse(path).unwrap().start.day();
         let draft = Draft {
+            body: Body { windows: vec![record(day(&date), WindowState::Settled, 2)], ..Body::default() },
             rows: vec![rows(&date, events(&date, 1, 1), true)],
-            windows: vec![record(day(&date), WindowState::Settled, 2)],
             ..Draft::default()
         };
         let _ = commit(&mut writer(&open(&self.inner)), draft).unwrap();
@@ -69,8 +69,8 @@ fn provisional(days: u32) -> Arc<dyn Store> {
     let mut writer = writer(&archive);
     for date in (1..=days).map(|day| format!("2026-11-{day:02}")) {
         let draft = Draft {
+            body: Body { windows: vec![record(day(&date), WindowState::Provisional, 1)], ..Body::default() },
             rows: vec![rows(&date, events(&date, 0, 1), false)],
-            windows: vec![record(day(&date), WindowState::Provisional, 1)],
             ..Draft::default()
         };
         let _ = commit(&mut writer, draft).unwrap();

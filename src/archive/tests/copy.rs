@@ -152,7 +152,11 @@ fn a_long_copy_names_its_files_in_time() {
         let windows = vec![record(day(&date), WindowState::Settled, 1)];
         let _ = commit(
             &mut writer,
-            Draft { rows: vec![rows(&date, events(&date, 0, 1), true)], windows, ..Draft::default() },
+            Draft {
+                body: Body { windows, ..Body::default() },
+                rows: vec![rows(&date, events(&date, 0, 1), true)],
+                ..Draft::default()
+            },
         );
     }
     let live = live_under(&shared(&disk), "tables").len();

@@ -204,7 +204,7 @@ fn inserted_line(disk: &dyn Disk) {
     edit_lines(disk, |lines| {
         let (_, head) = LedgerLine::decode(&lines[1][..lines[1].len() - 1]).unwrap();
         let change = |line: &mut LedgerLine| {
-            (line.prev, line.body) = (head, super::super::Body::default());
+            (line.prev, line.body) = (head, Body::default());
         };
         lines.insert(2, forge(&lines[2], change));
     });

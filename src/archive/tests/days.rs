@@ -10,18 +10,18 @@ use super::*;
 const CONNECTIONS: Stream = Stream::Connections;
 
 fn seal_days(dates: &[&str]) -> Draft {
-    Draft { seal_days: dates.iter().map(|date| (CONNECTIONS, day(date))).collect(), ..Draft::default() }
+    Draft::from(Body { sealed_days: dates.iter().map(|date| (CONNECTIONS, day(date))).collect(), ..Body::default() })
 }
 
 fn seal_november() -> Draft {
-    Draft { seal_months: vec![(CONNECTIONS, november())], ..Draft::default() }
+    Draft::from(Body { sealed_months: vec![(CONNECTIONS, november())], ..Body::default() })
 }
 
 /// `count` events of a sealed window.
 fn of_day(date: &str, first: u64, count: u64) -> Draft {
     Draft {
+        body: Body { windows: vec![record(day(date), WindowState::Sealed, first + count)], ..Body::default() },
         rows: vec![rows(date, events(date, first, count), true)],
-        windows: vec![record(day(date), WindowState::Sealed, first + count)],
         ..Draft::default()
     }
 }
@@ -125,10 +125,13 @@ fn one_line_can_seal_days_and_their_month() {
     let (store, mut writer) = three_days();
     let _ = commit(&mut writer, seal_days(&["2026-11-01"])).unwrap();
     let late = ["2026-11-01", "2026-11-02", "2026-11-03"].map(|date| of_day(date, 5, 1));
-    let mut draft = Draft { seal_months: seal_november().seal_months, ..seal_days(&["2026-11-02"]) };
+    let mut draft = Draft {
+        body: Body { sealed_months: seal_november().body.sealed_months, ..seal_days(&["2026-11-02"]).body },
+        ..Draft::default()
+    };
     for mut one in late {
         draft.rows.append(&mut one.rows);
-        draft.windows.append(&mut one.windows);
+        draft.body.windows.append(&mut one.body.windows);
     }
     let _ = commit(&mut writer, draft).unwrap();
     let roles = [FileRole::Day, FileRole::Amendment, FileRole::Month];
@@ -140,7 +143,10 @@ fn one_line_can_seal_days_and_their_month() {
 #[test]
 fn each_stream_is_sealed_alone_and_an_empty_day_has_no_file() {
     let (store, mut writer) = three_days();
-    let _ = commit(&mut writer, Draft { seal_days: vec![(Stream::Billing, day("2026-11-01"))], ..Draft::default() });
+    let _ = commit(
+        &mut writer,
+        Draft::from(Body { sealed_days: vec![(Stream::Billing, day("2026-11-01"))], ..Body::default() }),
+    );
     assert_eq!(rows_of(&writer, FileRole::Day), 0);
     assert!(writer.state().is_sealed(SealUnit::Day, Stream::Billing, now_of("2026-11-01")));
     assert!(!writer.state().is_sealed(SealUnit::Day, CONNECTIONS, now_of("2026-11-01")));
@@ -162,7 +168,11 @@ fn a_long_window_belongs_to_its_first_day() {
     let all = [events("2026-11-04", 0, 2), events("2026-11-09", 0, 2)].concat();
     let window = WindowRows::new(CONNECTIONS, week, all, true);
     let windows = vec![record(week, WindowState::Sealed, 4)];
-    let _ = commit(&mut writer, Draft { rows: vec![window], windows, ..Draft::default() }).unwrap();
+    let _ = commit(
+        &mut writer,
+        Draft { body: Body { windows, ..Body::default() }, rows: vec![window], ..Draft::default() },
+    )
+    .unwrap();
     let _ = commit(&mut writer, seal_days(&["2026-11-09"])).unwrap();
     assert_eq!(rows_of(&writer, FileRole::Day), 0, "no window begins there");
     let _ = commit(&mut writer, seal_days(&["2026-11-04"])).unwrap();
@@ -177,8 +187,8 @@ fn a_long_window_belongs_to_its_first_day() {
 fn only_final_days_are_sealed() {
     let (store, mut writer) = three_days();
     let open_day = Draft {
+        body: Body { windows: vec![record(day("2026-11-04"), WindowState::Settled, 1)], ..Body::default() },
         rows: vec![rows("2026-11-04", events("2026-11-04", 0, 1), true)],
-        windows: vec![record(day("2026-11-04"), WindowState::Settled, 1)],
         ..Draft::default()
     };
     let _ = commit(&mut writer, open_day).unwrap();
@@ -187,7 +197,7 @@ fn only_final_days_are_sealed() {
     let half = day("2026-11-01").halves().unwrap().0;
     let backwards = Range { start: day("2026-11-01").end, end: day("2026-11-01").start };
     let two = Range::new(day("2026-11-01").start, day("2026-11-02").end);
-    let ranges = |range| Draft { seal_days: vec![(CONNECTIONS, range)], ..Draft::default() };
+    let ranges = |range| Draft::from(Body { sealed_days: vec![(CONNECTIONS, range)], ..Body::default() });
     let latest = Instant::from_nanos(i64::MAX);
     let ends = [Instant::from_nanos(i64::MIN), latest].map(|end| ranges(Range { start: end, end: latest }));
     let [earliest, latest] = ends;
@@ -199,7 +209,7 @@ fn only_final_days_are_sealed() {
         ("the end of time", latest, "is not a day"),
         (
             "a day as a month",
-            Draft { seal_months: ranges(day("2026-11-01")).seal_days, ..Draft::default() },
+            Draft::from(Body { sealed_months: ranges(day("2026-11-01")).body.sealed_days, ..Body::default() }),
             "calendar",
         ),
         ("once more", seal_days(&["2026-11-02", "2026-11-03"]), "sealed already"),
@@ -221,11 +231,11 @@ fn a_sealed_day_has_only_sealed_files() {
     let before = writer.state().clone();
     let _ = commit(&mut writer, seal_days(&["2026-11-02"])).unwrap();
     let after = writer.state().clone();
-    let sealed_days = seal_days(&["2026-11-02"]).seal_days;
-    let left = super::super::Body { sealed_days, ..Default::default() };
+    let sealed_days = seal_days(&["2026-11-02"]).body.sealed_days;
+    let left = Body { sealed_days, ..Default::default() };
     assert!(matches!(before.try_advance(left), Err(StateError::LeftOutside { .. })));
     let window = before.files_of(Dataset::Connections).find(|file| file.first.unwrap().day() == "2026-11-02").unwrap();
-    let put = super::super::Body { adds: vec![window.clone()], ..Default::default() };
+    let put = Body { adds: vec![window.clone()], ..Default::default() };
     let refused = after.try_advance(put).unwrap_err();
     let said = "is not a sealed file, but connections[2026-11-02T00:00:00Z..2026-11-03T00:00:00Z) is sealed";
     assert!(refused.to_string().ends_with(said), "{refused}");

@@ -59,8 +59,10 @@ fn one_compacting_part_joins_all_files_of_a_window() {
         let start = day(date).start;
         for first in [0, 2] {
             let piece = |at: u64| rows(date, events(date, first + at, 1), asks[usize::from(at == 1)]);
-            let draft =
-                Draft { windows: vec![record(day(date), WindowState::Provisional, first + 2)], ..Draft::default() };
+            let draft = Draft::from(Body {
+                windows: vec![record(day(date), WindowState::Provisional, first + 2)],
+                ..Body::default()
+            });
             let _ = commit(&mut writer, Draft { rows: vec![piece(0), piece(1)], ..draft }).unwrap();
         }
         let files = writer.state().files_of(Dataset::Connections).filter(|file| file.first >= Some(start)).count();
@@ -127,7 +129,10 @@ fn a_settled_window_with_several_files_becomes_one_file() {
     let _ = commit(&mut writer, of_rows(vec![rows(date, events(date, 0, 2), false)])).unwrap();
     let settle = || of_rows(vec![rows(date, Vec::new(), true)]);
     assert!(matches!(commit(&mut writer, settle()).unwrap(), Committed::Committed { files: 1, rows: 2, .. }));
-    let findings = |n| Draft { read_points: vec![(Stream::Activity, records::point(n))], ..settle() };
+    let findings = |n| Draft {
+        body: Body { read_points: vec![(Stream::Activity, records::point(n))], ..Body::default() },
+        ..settle()
+    };
     assert!(matches!(commit(&mut writer, findings(1)).unwrap(), Committed::Committed { files: 0, rows: 0, .. }));
     assert_eq!(writer.state().files_of(Dataset::Connections).count(), 1);
     // The rows of one window can come in several entries: the window settles if one of them says so.

@@ -19,7 +19,7 @@ fn hold(id: &str, from: Option<&str>, scope: HoldScope) -> HoldAdded {
 }
 
 fn holding(holds: impl IntoIterator<Item = HoldAdded>) -> Draft {
-    Draft { holds: holds.into_iter().map(HoldRecord::Add).collect(), ..Draft::default() }
+    Draft::from(Body { holds: holds.into_iter().map(HoldRecord::Add).collect(), ..Body::default() })
 }
 
 fn faults(disk: &MemoryStore, code: FaultCode) -> Vec<VerifyFault> {
@@ -148,8 +148,8 @@ fn a_hold_in_another_ledger_protects_rows_that_name_its_subject_by_another_value
         let _ = commit(&mut other, holding([HoldAdded { subject, ..hold("CASE-7", None, HoldScope::All) }])).unwrap();
         let seen_at = "2026-03-01T10:00:00Z";
         let draft = Draft {
+            body: Body { inventory: vec![inventory::inventory_read(Computers, seen_at, 1)], ..Body::default() },
             inventory: vec![(Computers, vec![inventory::computer(EMAIL, seen_at, LOCAL)])],
-            inventory_reads: vec![inventory::inventory_read(Computers, seen_at, 1)],
             ..Draft::default()
         };
         let _ = commit(&mut writer(&archive), draft).unwrap();
@@ -206,8 +206,8 @@ fn a_hold_covers_a_state_that_began_before_the_hold() {
         let archive = open(&(Arc::new(disk.clone()) as Arc<dyn Store>));
         for (id, seen_at) in [(EMAIL, "2026-03-01T10:00:00Z"), ("d2", "2026-04-02T10:00:00Z")] {
             let draft = Draft {
+                body: Body { inventory: vec![inventory::inventory_read(Computers, seen_at, 1)], ..Body::default() },
                 inventory: vec![(Computers, vec![inventory::computer(id, seen_at, "one")])],
-                inventory_reads: vec![inventory::inventory_read(Computers, seen_at, 1)],
                 ..Draft::default()
             };
             let _ = commit(&mut writer(&archive), draft).unwrap();

@@ -179,7 +179,7 @@ fn erasing_held_rows_is_refused_and_verify_names_a_line_that_did_it() {
         scope: HoldScope::Team,
         subject: None,
     };
-    let draft = Draft { holds: vec![HoldRecord::Add(hold)], ..Draft::default() };
+    let draft = Draft::from(Body { holds: vec![HoldRecord::Add(hold)], ..Body::default() });
     let _ = commit(&mut writer(&archive), draft).unwrap();
     let (order, _) = new_order(&archive);
     assert_eq!(archive.holds_on_order(&team(), &order).unwrap(), BTreeSet::from(["CASE-7".to_owned()]));

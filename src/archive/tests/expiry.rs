@@ -201,8 +201,8 @@ fn expire_whole_month(store: &Arc<dyn Store>) {
     let archive = open(store);
     let mut writer = writer(&archive);
     let of = |date: &str, state: WindowState| Draft {
+        body: Body { windows: vec![record(day(date), state, 5)], ..Body::default() },
         rows: vec![rows(date, events(date, 0, 5), true)],
-        windows: vec![record(day(date), state, 5)],
         sessions: Some(sessions_of(date)),
         ..Draft::default()
     };
@@ -210,7 +210,7 @@ fn expire_whole_month(store: &Arc<dyn Store>) {
         let _ = commit(&mut writer, of(date, WindowState::Sealed)).unwrap();
     }
     let february = month_of(at("2025-02-01T00:00:00Z"));
-    let seal = Draft { seal_months: vec![(Stream::Connections, february)], ..Draft::default() };
+    let seal = Draft::from(Body { sealed_months: vec![(Stream::Connections, february)], ..Body::default() });
     let _ = commit(&mut writer, seal).unwrap();
     let classes = Retention([(Retained::Connections, "1y".parse().unwrap())].into());
     let mut due = writer.state().due(&classes, &[], now());

@@ -181,7 +181,10 @@ fn one_of_two_writers_is_fenced_and_continues_after_a_reopen() {
         // The owner continues in the next day's file, or in the same one.
         let _ = owner.commit(draft.clone(), if midnight { next_day } else { now() }).unwrap();
         for (nth, at) in [now(), next_day, next_day.plus(Duration::from_secs(86_400))].into_iter().enumerate() {
-            let late = zombie.commit(Draft { reviews: vec![records::review("late")], ..draft.clone() }, at);
+            let late = zombie.commit(
+                Draft { body: Body { reviews: vec![records::review("late")], ..draft.body.clone() }, ..draft.clone() },
+                at,
+            );
             let Err(error) = late else { panic!("a fork at {at}: {late:?}") };
             assert!(error.needs_reopen() && error.is_fenced() == (nth == 0), "{error}");
         }
@@ -319,7 +322,11 @@ fn an_order_of_more_than_an_hour_is_carried_out() {
         let archive = open(&without_locks(&disk));
         for date in ["2026-11-01", "2026-11-02", "2026-11-03", "2026-11-04", "2026-11-05"] {
             let windows = vec![record(day(date), WindowState::Provisional, 1)];
-            let draft = Draft { rows: vec![rows(date, events(date, 0, 1), false)], windows, ..Draft::default() };
+            let draft = Draft {
+                body: Body { windows, ..Body::default() },
+                rows: vec![rows(date, events(date, 0, 1), false)],
+                ..Draft::default()
+            };
             let _ = commit(&mut writer(&archive), draft).unwrap();
         }
         let slow = open(&Lockless::over(&disk, Duration::from_secs(minutes * 60), Answer::Arrives));
@@ -365,7 +372,7 @@ fn only_one_of_two_writers_of_equal_lines_commits() {
     let disk = disk();
     let store = without_locks(&disk);
     let archive = open(&store);
-    let draft = Draft { reviews: vec![records::review("somebody")], ..Draft::default() };
+    let draft = Draft::from(Body { reviews: vec![records::review("somebody")], ..Body::default() });
     let (mut one, mut other) = (writer(&archive), writer(&archive));
     let committed = commit(&mut one, draft.clone()).unwrap();
     assert!(matches!(committed, Committed::Committed { .. }), "{committed:?}");

@@ -44,7 +44,7 @@ fn a_handover_vouches_for_the_lines_before_it() {
         Archive::open(Arc::new(disk.clone())).unwrap().with_signer(signer)
     };
     let say = |signer, n| {
-        let draft = Draft { findings: vec![said(n)], ..Draft::default() };
+        let draft = Draft::from(Body { findings: vec![said(n)], ..Body::default() });
         let _ = writer(&archive(signer)).commit(draft, now()).unwrap();
     };
     put(&disk, &ledger, &written[..2]);

@@ -76,7 +76,8 @@ fn a_torn_signature_is_written_again() {
         put(&disk, path, &[&lines(&disk, path)[..keep], &[left]].concat());
         let last = written as u64 + if path == FIRST_DAY { 1 } else { 4 };
         let archive = Archive::open(Arc::new(disk.clone())).unwrap().with_signer(Some(Arc::new(signer(1))));
-        let _ = writer(&archive).commit(Draft { findings: vec![said(7)], ..Draft::default() }, now()).unwrap();
+        let _ =
+            writer(&archive).commit(Draft::from(Body { findings: vec![said(7)], ..Body::default() }), now()).unwrap();
         let report = check(&disk, &[1]);
         assert_eq!(faults(&report), [], "{what}");
         assert_eq!(report.teams[0].signed.as_ref().unwrap().seq, LedgerSeq(last), "{what}");
@@ -322,8 +323,11 @@ fn each_remembered_head_is_confirmed_or_explained() {
         assert_eq!(report.verdict, Verdict::Anchored);
     }
     let other = TeamId::from("other");
-    let _ =
-        archive.writer(&other).unwrap().commit(Draft { findings: vec![said(7)], ..Draft::default() }, now()).unwrap();
+    let _ = archive
+        .writer(&other)
+        .unwrap()
+        .commit(Draft::from(Body { findings: vec![said(7)], ..Body::default() }), now())
+        .unwrap();
     let report = verified(&[&held(6)]);
     assert_eq!((report.faults.len(), report.verdict), (0, Verdict::SelfConsistent), "no head confirms the other team");
 }

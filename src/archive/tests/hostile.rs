@@ -81,8 +81,8 @@ fn an_archive_without_a_team_fails_a_given_head() {
 fn a_moved_file_is_recognised() {
     let disk = MemoryStore::new();
     let first = Draft {
+        body: Body { windows: vec![record(day("2026-11-01"), WindowState::Provisional, 3)], ..Body::default() },
         rows: vec![rows("2026-11-01", events("2026-11-01", 0, 3), false)],
-        windows: vec![record(day("2026-11-01"), WindowState::Provisional, 3)],
         ..Draft::default()
     };
     let _ = commit(&mut writer(&open(&disk.store())), first).unwrap();
@@ -122,7 +122,7 @@ fn recorded_losses_and_clock_changes_are_notices() {
     let mut steps = history().into_iter();
     let _ = writer.commit(steps.next().unwrap(), now()).unwrap();
     let mut second = steps.next().unwrap();
-    second.findings.push(super::super::Finding {
+    second.body.findings.push(super::super::Finding {
         stream: Some(Stream::Connections),
         kind: super::super::FindingKind::Gap,
         subject: "device-1".to_owned(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::model::{Dataset, FileRole, InventoryPart, InventoryRow, InventoryValue};
 use crate::store::{MemoryStore, Store};
 
-use super::super::{ArchiveError, Draft, InventoryRead, TeamWriter, VerifyOptions, verify};
+use super::super::{ArchiveError, Body, Draft, InventoryRead, TeamWriter, VerifyOptions, verify};
 use super::{at, commit, open, team, writer};
 
 pub fn computer(id: &str, seen_at: &str, name: &str) -> InventoryRow {
@@ -64,7 +64,10 @@ fn rows_and_scans_with_earlier_times_are_refused() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let mut writer = writer(&open(&store));
     let first = Draft {
-        inventory_reads: vec![inventory_read(InventoryPart::Computers, "2026-11-01T10:00:00Z", 1)],
+        body: Body {
+            inventory: vec![inventory_read(InventoryPart::Computers, "2026-11-01T10:00:00Z", 1)],
+            ..Body::default()
+        },
         ..draft(vec![computer("d1", "2026-11-01T10:00:00Z", "one")])
     };
     let _ = commit(&mut writer, first).unwrap();
@@ -81,10 +84,10 @@ fn rows_and_scans_with_earlier_times_are_refused() {
         ("one thing twice at one moment", draft(vec![twice.clone(), twice])),
         (
             "a scan of the same moment",
-            Draft {
-                inventory_reads: vec![inventory_read(InventoryPart::Computers, "2026-11-01T10:00:00Z", 1)],
-                ..Draft::default()
-            },
+            Draft::from(Body {
+                inventory: vec![inventory_read(InventoryPart::Computers, "2026-11-01T10:00:00Z", 1)],
+                ..Body::default()
+            }),
         ),
     ] {
         let error = commit(&mut writer, draft).expect_err(scenario);

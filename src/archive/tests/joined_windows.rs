@@ -29,8 +29,8 @@ fn days(dates: &[&str]) -> (MemoryStore, TeamWriter) {
 
 fn of_day(date: &str, first: u64, count: u64) -> Draft {
     Draft {
+        body: Body { windows: vec![record(day(date), WindowState::Sealed, first + count)], ..Body::default() },
         rows: vec![rows(date, events(date, first, count), true)],
-        windows: vec![record(day(date), WindowState::Sealed, first + count)],
         ..Draft::default()
     }
 }
@@ -63,8 +63,8 @@ fn joined_windows_are_one_file_and_later_rows_another() {
     assert_eq!(paths(&writer, FileRole::Window).len(), 1);
     check(&store, &writer, 18);
     let _ = commit(&mut writer, of_day("2026-11-03", 5, 1)).unwrap();
-    let seal_months = vec![(CONNECTIONS, november())];
-    let _ = commit(&mut writer, Draft { seal_months, ..Draft::default() }).unwrap();
+    let sealed_months = vec![(CONNECTIONS, november())];
+    let _ = commit(&mut writer, Draft::from(Body { sealed_months, ..Body::default() })).unwrap();
     assert_eq!([FileRole::Window, FileRole::Month].map(|role| paths(&writer, role).len()), [0, 1]);
     check(&store, &writer, 19);
 }
@@ -85,7 +85,10 @@ fn only_settled_windows_of_one_month_are_joined() {
     }
     let refused = commit(&mut writer, join(twice)).unwrap_err();
     assert!(!refused.needs_reopen(), "{refused}");
-    let both = Draft { seal_months: vec![(CONNECTIONS, november())], ..join(held[1..].to_vec()) };
+    let both = Draft {
+        body: Body { sealed_months: vec![(CONNECTIONS, november())], ..Body::default() },
+        ..join(held[1..].to_vec())
+    };
     let refused = commit(&mut writer, both).unwrap_err();
     assert!(matches!(&refused, ArchiveError::State { source: StateError::NotLive { .. }, .. }), "{refused}");
     check(&store, &writer, 15);

@@ -60,8 +60,8 @@ use crate::store::{MemoryStore, Store};
 
 use super::table::{Selection, TableReader, session_rows};
 use super::{
-    Archive, ArchiveError, Committed, Draft, HeldSession, Release, Salts, SessionsDraft, SessionsMark, TeamWriter,
-    WindowRecord, WindowRows, WindowState,
+    Archive, ArchiveError, Body, Committed, Draft, HeldSession, Release, Salts, SessionsDraft, SessionsMark,
+    TeamWriter, WindowRecord, WindowRows, WindowState,
 };
 
 pub fn at(text: &str) -> Instant {
@@ -147,50 +147,59 @@ pub fn history() -> Vec<Draft> {
         |state, counts: [u64; 2]| vec![record(day(first), state, counts[0]), record(day(second), state, counts[1])];
     vec![
         Draft {
+            body: Body { windows: vec![record(day(first), WindowState::Provisional, 3)], ..Body::default() },
             rows: vec![rows(first, events(first, 0, 3), false)],
-            windows: vec![record(day(first), WindowState::Provisional, 3)],
             rejects: vec![reject("odd", b"{\"id\":\"odd\"\xff}"), reject("odder", b"{}")],
             ..Draft::default()
         },
         Draft {
+            body: Body {
+                windows: windows(WindowState::Provisional, [5, 1]),
+                inventory: vec![inventory::inventory_read(Computers, "2026-10-31T10:00:00Z", 1)],
+                ..Body::default()
+            },
             rows: vec![rows(first, events(first, 3, 2), false), rows(second, events(second, 0, 1), false)],
-            windows: windows(WindowState::Provisional, [5, 1]),
             inventory: vec![(Computers, vec![inventory::computer("d1", "2026-10-31T10:00:00Z", "one")])],
-            inventory_reads: vec![inventory::inventory_read(Computers, "2026-10-31T10:00:00Z", 1)],
             ..Draft::default()
         },
         Draft {
+            body: Body {
+                windows: windows(WindowState::Settled, [7, 2]),
+                inventory: vec![inventory::inventory_read(Computers, "2026-10-31T11:00:00Z", 1)],
+                ..Body::default()
+            },
             rows: vec![rows(first, events(first, 5, 2), true), rows(second, events(second, 1, 1), true)],
-            windows: windows(WindowState::Settled, [7, 2]),
             inventory: vec![(Computers, vec![inventory::computer("d1", "2026-10-31T11:00:00Z", "two")])],
-            inventory_reads: vec![inventory::inventory_read(Computers, "2026-10-31T11:00:00Z", 1)],
             ..Draft::default()
         },
-        Draft {
+        Draft::from(Body {
             windows: windows(WindowState::Sealed, [7, 2]),
-            seal_days: vec![(Stream::Connections, day(second))],
-            ..Draft::default()
-        },
+            sealed_days: vec![(Stream::Connections, day(second))],
+            ..Body::default()
+        }),
         Draft {
+            body: Body {
+                windows: windows(WindowState::Sealed, [7, 3]),
+                sealed_months: vec![(Stream::Connections, november())],
+                inventory: vec![inventory::inventory_read(Computers, "2026-11-01T11:00:00Z", 2)],
+                ..Body::default()
+            },
             rows: vec![rows(second, events(second, 2, 1), true)],
-            windows: windows(WindowState::Sealed, [7, 3]),
-            seal_months: vec![(Stream::Connections, november())],
             inventory: vec![(Computers, vec![inventory::computer("d2", "2026-11-01T11:00:00Z", "three")])],
-            inventory_reads: vec![inventory::inventory_read(Computers, "2026-11-01T11:00:00Z", 2)],
             ..Draft::default()
         },
         Draft {
+            body: Body { windows: vec![record(day(first), WindowState::Sealed, 9)], ..Body::default() },
             rows: vec![rows(
                 first,
                 [events(first, 7, 1), vec![event("odd", at("2026-11-01T00:07:00Z"))]].concat(),
                 true,
             )],
-            windows: vec![record(day(first), WindowState::Sealed, 9)],
             ..Draft::default()
         },
         Draft {
+            body: Body { windows: vec![record(day(second), WindowState::Sealed, 4)], ..Body::default() },
             rows: vec![rows(second, events(second, 3, 1), true)],
-            windows: vec![record(day(second), WindowState::Sealed, 4)],
             join_years: vec![year_of(now())],
             ..Draft::default()
         },

@@ -38,7 +38,7 @@ fn only_gaps_among_findings_are_notices() {
         found_at: now(),
     };
     let findings = vec![found(FindingKind::Late, "late"), found(FindingKind::Gap, "gap")];
-    let _ = commit(&mut writer(&open(&store)), Draft { findings, ..Draft::default() }).unwrap();
+    let _ = commit(&mut writer(&open(&store)), Draft::from(Body { findings, ..Body::default() })).unwrap();
     let notices = check(&disk).notices;
     assert_eq!(notices.len(), 1, "{notices:?}");
     assert_eq!((notices[0].code, notices[0].object.as_str()), (FaultCode::CoverageGap, "ledger/team=acme seq 1"));

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use crate::model::RawText;
 use crate::store::{Blob, FileWriter, Guard, Listed, MemoryStore, StoreError, Tail};
 
+use super::super::rows_sum::RowsSum;
 use super::super::stage::compare;
-use super::super::table::RowsDigest;
 use super::super::{VerifyOptions, verify};
 use super::*;
 
@@ -122,10 +122,10 @@ fn a_file_that_differs_when_it_is_read_back_is_not_committed() {
 
 #[test]
 fn rows_read_back_must_have_the_same_number_and_content() {
-    let digest = |number: u8| RowsDigest::from(crate::model::Digest([number; 32]));
-    assert!(compare("file", (3, digest(1)), (3, digest(1))).is_ok());
-    for found in [(2, digest(1)), (4, digest(1)), (3, digest(2)), (0, RowsDigest::default())] {
-        let refused = compare("file", found, (3, digest(1)));
+    let sum = |rows: u64, number: u8| RowsSum::new(rows, crate::model::Digest([number; 32]));
+    assert!(compare("file", sum(3, 1), sum(3, 1)).is_ok());
+    for found in [sum(2, 1), sum(4, 1), sum(3, 2), RowsSum::default()] {
+        let refused = compare("file", found, sum(3, 1));
         assert!(matches!(refused, Err(ArchiveError::ReadBack { .. })), "{found:?}");
     }
 }

@@ -91,31 +91,31 @@ fn every_part_of_a_draft_changes_its_digest() {
         Draft { releases: vec![release("two", b"one", 0)], ..Draft::default() },
         Draft { releases: vec![release("one", b"two", 0)], ..Draft::default() },
         Draft { releases: vec![release("one", b"one", 1)], ..Draft::default() },
-        Draft { windows: vec![record(day("2026-11-02"), WindowState::Settled, 2)], ..Draft::default() },
-        Draft { windows: vec![record(day("2026-11-02"), WindowState::Sealed, 2)], ..Draft::default() },
-        Draft { streams: vec![(Stream::Activity, StreamRecord::default())], ..Draft::default() },
-        Draft { read_points: vec![(Stream::Activity, point(0))], ..Draft::default() },
-        Draft { read_points: vec![(Stream::Activity, point(1))], ..Draft::default() },
-        Draft { findings: vec![finding(FindingKind::Gap)], ..Draft::default() },
-        Draft { findings: vec![finding(FindingKind::Late)], ..Draft::default() },
-        Draft { seal_months: vec![(Stream::Connections, november())], ..Draft::default() },
-        Draft { seal_days: vec![(Stream::Connections, day("2026-11-02"))], ..Draft::default() },
-        Draft { seal_days: vec![(Stream::Connections, day("2026-11-03"))], ..Draft::default() },
-        Draft { seal_days: vec![(Stream::Activity, day("2026-11-03"))], ..Draft::default() },
+        Draft::from(Body { windows: vec![record(day("2026-11-02"), WindowState::Settled, 2)], ..Body::default() }),
+        Draft::from(Body { windows: vec![record(day("2026-11-02"), WindowState::Sealed, 2)], ..Body::default() }),
+        Draft::from(Body { streams: vec![(Stream::Activity, StreamRecord::default())], ..Body::default() }),
+        Draft::from(Body { read_points: vec![(Stream::Activity, point(0))], ..Body::default() }),
+        Draft::from(Body { read_points: vec![(Stream::Activity, point(1))], ..Body::default() }),
+        Draft::from(Body { findings: vec![finding(FindingKind::Gap)], ..Body::default() }),
+        Draft::from(Body { findings: vec![finding(FindingKind::Late)], ..Body::default() }),
+        Draft::from(Body { sealed_months: vec![(Stream::Connections, november())], ..Body::default() }),
+        Draft::from(Body { sealed_days: vec![(Stream::Connections, day("2026-11-02"))], ..Body::default() }),
+        Draft::from(Body { sealed_days: vec![(Stream::Connections, day("2026-11-03"))], ..Body::default() }),
+        Draft::from(Body { sealed_days: vec![(Stream::Activity, day("2026-11-03"))], ..Body::default() }),
         Draft { sessions: Some(sessions(false, None)), ..Draft::default() },
         Draft { sessions: Some(sessions(true, None)), ..Draft::default() },
         Draft { sessions: Some(sessions(true, Some("2026-11-02T00:00:00Z"))), ..Draft::default() },
         Draft { inventory: vec![(Computers, Vec::new())], ..Draft::default() },
-        Draft {
-            inventory_reads: vec![inventory::inventory_read(Computers, "2026-11-02T00:00:00Z", 1)],
-            ..Draft::default()
-        },
-        Draft { devices: devices(&["d"], &[]), ..Draft::default() },
-        Draft { devices: devices(&[], &["d"]), ..Draft::default() },
-        Draft { holds: vec![hold("one")], ..Draft::default() },
-        Draft { holds: vec![hold("two")], ..Draft::default() },
-        Draft { reviews: vec![review("one")], ..Draft::default() },
-        Draft { reviews: vec![review("two")], ..Draft::default() },
+        Draft::from(Body {
+            inventory: vec![inventory::inventory_read(Computers, "2026-11-02T00:00:00Z", 1)],
+            ..Body::default()
+        }),
+        Draft::from(Body { devices: devices(&["d"], &[]), ..Body::default() }),
+        Draft::from(Body { devices: devices(&[], &["d"]), ..Body::default() }),
+        Draft::from(Body { holds: vec![hold("one")], ..Body::default() }),
+        Draft::from(Body { holds: vec![hold("two")], ..Body::default() }),
+        Draft::from(Body { reviews: vec![review("one")], ..Body::default() }),
+        Draft::from(Body { reviews: vec![review("two")], ..Body::default() }),
     ];
     let digests: BTreeSet<Digest> = drafts.iter().map(digest).collect();
     assert_eq!(digests.len(), drafts.len());
@@ -173,19 +173,19 @@ fn every_record_of_a_draft_is_in_the_ledger() {
     let mut writer = writer(&archive);
     let stream = StreamRecord { learned_lag_seconds: 60, ..StreamRecord::default() };
     let read = inventory::inventory_read(Computers, "2026-11-20T10:00:00Z", 3);
-    let draft = Draft {
+    let draft = Draft::from(Body {
         windows: vec![record(day("2026-11-02"), WindowState::Settled, 0)],
         streams: vec![(Stream::Billing, stream.clone())],
         read_points: vec![(Stream::Activity, point(1))],
         devices: devices(&["one", "two"], &[]),
         findings: vec![finding(FindingKind::Gap)],
-        inventory_reads: vec![read],
+        inventory: vec![read],
         reviews: vec![review("R. Viewer")],
         holds: vec![hold("CASE-7")],
-        ..Draft::default()
-    };
+        ..Body::default()
+    });
     let _ = commit(&mut writer, draft).unwrap();
-    let _ = commit(&mut writer, Draft { devices: devices(&[], &["one"]), ..Draft::default() }).unwrap();
+    let _ = commit(&mut writer, Draft::from(Body { devices: devices(&[], &["one"]), ..Body::default() })).unwrap();
     let state = writer.state();
     assert_eq!(state.windows.len(), 1);
     assert_eq!(state.streams[&Stream::Billing], stream);

@@ -2,7 +2,8 @@
 
 use crate::store::MemoryStore;
 
-use super::super::{FaultCode, FileEntry, ReleasedRecord, StateError, TeamState, VerifyOptions, verify};
+use super::super::rows_sum::RowsSum;
+use super::super::{FaultCode, FileEntry, StateError, TeamState, VerifyOptions, verify};
 use super::*;
 
 /// The history, whose last step releases an event.
@@ -62,7 +63,7 @@ fn a_release_from_an_unknown_file_is_refused() {
 }
 
 /// The state before the release, and the body of its line.
-fn before_and_body() -> (TeamState, super::super::Body) {
+fn before_and_body() -> (TeamState, Body) {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let archive = open(&store);
     let mut writer = writer(&archive);
@@ -85,23 +86,22 @@ fn a_line_that_contradicts_its_files_breaks_a_rule() {
     before.check(&body).unwrap();
     let of = |dataset: Dataset| move |file: &FileEntry| file.dataset == dataset;
     let released = body.released.unwrap();
-    let with = |change: &dyn Fn(&mut super::super::Body)| {
+    let with = |change: &dyn Fn(&mut Body)| {
         let mut body = body.clone();
         change(&mut body);
         before.check(&body).unwrap_err()
     };
     let silent = with(&|body| body.released = None);
     assert!(matches!(silent, StateError::RowsLost { dataset: Dataset::Quarantine, .. }), "{silent}");
-    let more = with(&|body| body.released = Some(ReleasedRecord { rows: released.rows + 9, ..released }));
+    let more = with(&|body| body.released = Some(RowsSum { rows: released.rows + 9, ..released }));
     assert!(matches!(more, StateError::Released { rows: 10, .. }), "{more}");
-    let other =
-        with(&|body| body.released = Some(ReleasedRecord { rows_digest: body.adds[0].rows_digest, ..released }));
+    let other = with(&|body| body.released = Some(RowsSum { digest: body.adds[0].rows_digest, ..released }));
     assert!(matches!(other, StateError::RowsChanged { dataset: Dataset::Quarantine, .. }), "{other}");
     let nowhere = with(&|body| body.adds.retain(|file| !of(Dataset::Connections)(file)));
     assert!(matches!(nowhere, StateError::Released { .. }), "{nowhere}");
     let all_gone = with(&|body| {
         body.adds.retain(|file| !of(Dataset::Quarantine)(file));
-        body.released = Some(ReleasedRecord { rows: 2, ..released });
+        body.released = Some(RowsSum { rows: 2, ..released });
     });
     assert!(matches!(all_gone, StateError::RowsChanged { dataset: Dataset::Quarantine, .. }), "{all_gone}");
 }

@@ -1,8 +1,7 @@
 //! The rules of a team's state: each is broken by the smallest possible change, and kept by a similar one.
 
-use super::super::{
-    Body, FileEntry, InventoryRead, ReleasedRecord, SessionsRecord, StateError, TeamState, WindowState::*,
-};
+use super::super::rows_sum::RowsSum;
+use super::super::{Body, FileEntry, InventoryRead, SessionsRecord, StateError, TeamState, WindowState::*};
 use super::*;
 use crate::model::path::{ArchivePath, DataPath, SealUnit};
 use crate::model::{Digest, FileRole, InventoryPart, TeamKey};
@@ -192,7 +191,7 @@ fn only_events_that_become_rows_leave_quarantine() {
     let rest = |rows: u8| file(Dataset::Quarantine, FileRole::Part, "2026-11-20T00:00:00Z", rows, 9);
     let gained = |rows: u8| file(Stream::Connections, FileRole::Part, FIRST, rows, 9);
     let body = |adds: Vec<FileEntry>, removes: &[FileEntry], rows: u8| Body {
-        released: Some(ReleasedRecord { rows: rows.into(), rows_digest: sum(rows * 10) }),
+        released: Some(RowsSum::new(rows.into(), sum(rows * 10))),
         ..files(adds, removes)
     };
     let refused = |rows, gained, left| Some(StateError::Released { rows, gained, left });

@@ -4,14 +4,15 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::super::ledger::LedgerLine;
+use super::super::rows_sum::RowsSum;
 use super::super::salts::DRAFTS_MONTH;
-use super::super::table::{RowsDigest, digest_rows, event_batches, reject_batch};
+use super::super::table::{digest_rows, event_batches, reject_batch};
 use super::super::{FaultCode, SaltRecord, VerifyOptions, VerifyReport, verify};
 use super::damage::{Disk, LEDGER, edit_lines, file_with, flip, forge, get};
 use super::*;
 use crate::model::{Digest, TeamKey};
 
-fn digest(rows: &[EventRow], salts: &Salts) -> RowsDigest {
+fn sum(rows: &[EventRow], salts: &Salts) -> RowsSum {
     event_batches(Stream::Connections, rows, salts).unwrap().1
 }
 
@@ -26,8 +27,8 @@ fn each_month_of_a_team_has_its_own_salt_and_digests_add_up() {
     let (one, other) = (archive.writer(&team()).unwrap(), archive.writer(&"other".into()).unwrap());
     let rows = [event("a", at("2026-11-30T23:59:59Z")), event("b", at("2026-12-01T00:00:00Z"))];
     let digests = [one.salts(), other.salts(), &ours].map(|salts| {
-        let both = digest(&rows, salts);
-        assert_eq!(both, digest(&rows[..1], salts).plus(digest(&rows[1..], salts)));
+        let both = sum(&rows, salts);
+        assert_eq!(both, sum(&rows[..1], salts).plus(sum(&rows[1..], salts)));
         both
     });
     assert!(digests[0] != digests[1] && digests[1] != digests[2] && digests[0] != digests[2]);
@@ -75,13 +76,12 @@ proptest! {
             }
             if may_seal && step > 0 {
                 let month = if step == 1 { month_of(first) } else { november() };
-                draft.seal_months.push((Stream::Connections, month));
+                draft.body.sealed_months.push((Stream::Connections, month));
             }
             let _ = commit(&mut writer, draft).unwrap();
         }
-        let files = writer.state().files_of(Dataset::Connections);
-        let sum = files.fold(RowsDigest::default(), |sum, file| sum.plus(file.rows_digest.into()));
-        prop_assert_eq!(sum, digest(&all, writer.salts()));
+        let archived = RowsSum::of_files(writer.state().files_of(Dataset::Connections));
+        prop_assert_eq!(archived, sum(&all, writer.salts()));
         let report = verify(store.as_ref(), &VerifyOptions::default()).unwrap();
         prop_assert!(report.is_clean(), "{:?}", report.faults);
     }
@@ -176,7 +176,7 @@ fn a_writer_refuses_only_rows_of_months_with_a_lost_salt() {
     assert!(!error.needs_reopen() && error.to_string().contains(&path), "{error}");
     // The sessions of the last line are in November, too.
     let reviews = vec![records::review("somebody")];
-    let _ = commit(&mut writer, Draft { reviews, ..Draft::default() }).unwrap();
+    let _ = commit(&mut writer, Draft::from(Body { reviews, ..Body::default() })).unwrap();
     drop(writer);
     disk.put(&path, &content);
     let mut writer = self::writer(&archive);
@@ -193,7 +193,8 @@ fn two_concurrent_writers_agree_on_one_salt_for_a_month() {
     let archive = open(&store);
     let (mut one, mut other) = (writer(&archive), writer(&archive));
     let _ = commit(&mut one, draft("2026-11-07")).unwrap();
-    let late = Draft { reviews: vec![records::review("late")], ..draft("2026-11-08") };
+    let late =
+        Draft { body: Body { reviews: vec![records::review("late")], ..Body::default() }, ..draft("2026-11-08") };
     assert!(commit(&mut other, late.clone()).unwrap_err().needs_reopen());
     let salts = || files_under(&store, "salts/team=acme");
     assert_eq!(salts().len(), 4, "two of each");

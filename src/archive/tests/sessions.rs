@@ -55,7 +55,7 @@ fn small_files_are_merged_into_the_next_and_a_sealed_month_is_one_file() {
         assert!(files.iter().all(|(role, _)| *role == FileRole::Part) && files.len() <= 6, "{files:?}");
         assert_eq!(files.iter().map(|(_, rows)| rows).sum::<u64>(), (n + 1) * 10);
     }
-    let seal = Draft { seal_months: vec![(Stream::Connections, november())], ..Draft::default() };
+    let seal = Draft::from(Body { sealed_months: vec![(Stream::Connections, november())], ..Body::default() });
     let _ = commit(&mut writer, seal).unwrap();
     assert_eq!(roles(&writer), [(FileRole::Month, 200)]);
     assert!(files_of(&writer)[0].2.starts_with("tables/sessions/team=acme/month=2026-11/20261101t000000z-month-"));
@@ -64,7 +64,7 @@ fn small_files_are_merged_into_the_next_and_a_sealed_month_is_one_file() {
     let _ = commit(&mut writer, sessions(draft)).unwrap();
     assert_eq!(roles(&writer), [(FileRole::Amendment, 3), (FileRole::Month, 200)]);
     let december = month_of(at("2026-12-01T00:00:00Z"));
-    let seal = Draft { seal_months: vec![(Stream::Connections, december)], ..Draft::default() };
+    let seal = Draft::from(Body { sealed_months: vec![(Stream::Connections, december)], ..Body::default() });
     let _ = commit(&mut writer, seal).unwrap();
     assert_eq!(roles(&writer), [(FileRole::Month, 203)]);
     assert_eq!(sessions_in(&archive).len(), 203);
@@ -84,8 +84,8 @@ fn sealing_a_month_keeps_its_large_files() {
     // A sealed month's amendments join its small file when the next month is sealed; a single file remains.
     let months = [("2026-11-01", 300, 2), ("2026-12-01", 302, 3), ("2027-01-01", 305, 0), ("2027-02-01", 305, 0)];
     for (date, expected, gained) in months {
-        let seal_months = vec![(Stream::Connections, month_of(day(date).start))];
-        let seal = Draft { seal_months, ..Draft::default() };
+        let sealed_months = vec![(Stream::Connections, month_of(day(date).start))];
+        let seal = Draft::from(Body { sealed_months, ..Body::default() });
         let _ = commit(&mut writer, seal).unwrap();
         let files = files_of(&writer);
         assert!(large.iter().all(|file| files.contains(file)), "{files:?}");
@@ -132,9 +132,10 @@ fn replacing_a_session_changes_no_other_row() {
     let archive = open(&store);
     let mut writer = writer(&archive);
     for date in ["2026-09-05", "2026-10-05", "2026-11-05"] {
-        let seal_months = vec![(Stream::Connections, month_of(day(date).start))];
+        let sealed_months = vec![(Stream::Connections, month_of(day(date).start))];
         let draft = SessionsDraft { finished: finished(date, 0, 50), ..change(&format!("{date}T00:00:00Z")) };
-        let _ = commit(&mut writer, Draft { seal_months, ..sessions(draft) }).unwrap();
+        let _ =
+            commit(&mut writer, Draft { body: Body { sealed_months, ..Body::default() }, ..sessions(draft) }).unwrap();
     }
     let before = files_of(&writer);
     let ids: Vec<ConnectionId> =
@@ -202,13 +203,13 @@ fn a_line_cannot_lose_or_change_a_session_without_a_record() {
     }
     assert_eq!(before.check(&body), Ok(()));
     let record = body.sessions.unwrap();
-    let unsaid = super::super::Body { sessions: None, ..body.clone() };
+    let unsaid = Body { sessions: None, ..body.clone() };
     assert!(matches!(before.check(&unsaid), Err(StateError::RowsChanged { .. })));
     let fewer = super::super::SessionsRecord { replaced: 2, ..record };
-    let fewer = super::super::Body { sessions: Some(fewer), ..body.clone() };
+    let fewer = Body { sessions: Some(fewer), ..body.clone() };
     assert!(matches!(before.check(&fewer), Err(StateError::RowsLost { .. })));
     let other = super::super::SessionsRecord { added_digest: record.replaced_digest, ..record };
-    let other = super::super::Body { sessions: Some(other), ..body };
+    let other = Body { sessions: Some(other), ..body };
     assert!(matches!(before.check(&other), Err(StateError::RowsChanged { .. })));
 }
 

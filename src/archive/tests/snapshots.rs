@@ -218,7 +218,7 @@ fn a_team_with_a_snapshot_and_no_line_is_refused() {
     let disk = MemoryStore::new();
     let store: Arc<dyn Store> = Arc::new(disk.clone());
     let archive = open(&store);
-    let _ = commit(&mut writer(&archive), Draft { findings: vec![said(1)], ..Draft::default() }).unwrap();
+    let _ = commit(&mut writer(&archive), Draft::from(Body { findings: vec![said(1)], ..Body::default() })).unwrap();
     let [ledger] = &files_under(&store, "ledger")[..] else { panic!("one day") };
     for content in [None, Some(""), Some("{")] {
         let disk = disk.snapshot();
@@ -256,10 +256,11 @@ fn a_line_over_the_length_limit_is_not_written() {
     let mut writer = writer(&open(&(Arc::new(disk.clone()) as Arc<dyn Store>)));
     let before = seen(&disk);
     let long = Finding { reason: "x".repeat(LINE_BYTES_MAX), ..said(1) };
-    let refused = commit(&mut writer, Draft { findings: vec![long], ..Draft::default() }).unwrap_err();
-    assert!(matches!(&refused, ArchiveError::LineTooLong { bytes, .. } if *bytes > LINE_BYTES_MAX), "{refused}");
+    let refused = commit(&mut writer, Draft::from(Body { findings: vec![long], ..Body::default() })).unwrap_err();
+    let ArchiveError::Draft { reason, .. } = &refused else { panic!("{refused}") };
+    assert!(reason.starts_with("the commit's ledger line has ") && reason.contains("commit less at once"), "{reason}");
     assert_eq!(seen(&disk), before);
-    let _ = commit(&mut writer, Draft { findings: vec![said(1)], ..Draft::default() }).unwrap();
+    let _ = commit(&mut writer, Draft::from(Body { findings: vec![said(1)], ..Body::default() })).unwrap();
 }
 
 /// A draft without rows.
@@ -284,7 +285,7 @@ fn the_snapshot_interval_is_configurable_and_counts_across_reopening() {
     let mut kept = Vec::new();
     for n in 1..=8 {
         let mut writer = writer(&archive);
-        let _ = commit(&mut writer, Draft { findings: vec![said(n)], ..Draft::default() }).unwrap();
+        let _ = commit(&mut writer, Draft::from(Body { findings: vec![said(n)], ..Body::default() })).unwrap();
         kept.push((files_under(&store, SNAPSHOTS).len(), archive.read(&team()).unwrap().snapshot().map(|seq| seq.0)));
     }
     let of = |files, line| (files, Some(line));
@@ -298,7 +299,7 @@ fn a_writer_writes_a_snapshot_every_hundred_lines() {
     let store: Arc<dyn Store> = Arc::new(disk.clone());
     let mut writer = writer(&open(&store));
     for n in 1..=2 * SNAPSHOT_LINES + 2 {
-        let _ = commit(&mut writer, Draft { findings: vec![said(n)], ..Draft::default() }).unwrap();
+        let _ = commit(&mut writer, Draft::from(Body { findings: vec![said(n)], ..Body::default() })).unwrap();
     }
     assert_eq!(files_under(&store, SNAPSHOTS), [path_of(SNAPSHOT_LINES + 1), path_of(2 * SNAPSHOT_LINES + 1)]);
     assert_eq!(before_the_end(&disk, ID, &team()).unwrap().0.seq.0, 2 * SNAPSHOT_LINES + 1);

@@ -41,7 +41,11 @@ fn draft(streams: &[Stream], nth: u64) -> Draft {
         WindowRows::new(*stream, day(DATE), vec![EventRow { detail, ..event }], false)
     };
     let window = |stream: &Stream| WindowRecord { reads: 1, events: nth + 1, ..WindowRecord::new(*stream, day(DATE)) };
-    Draft { rows: streams.iter().map(row).collect(), windows: streams.iter().map(window).collect(), ..Draft::default() }
+    Draft {
+        body: Body { windows: streams.iter().map(window).collect(), ..Body::default() },
+        rows: streams.iter().map(row).collect(),
+        ..Draft::default()
+    }
 }
 
 fn directories_in(root: &Path) -> usize {

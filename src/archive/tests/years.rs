@@ -19,9 +19,9 @@ fn year(text: &str) -> Range {
 /// Seals the months of these days, with this many sessions each.
 fn seal(writer: &mut TeamWriter, dates: impl IntoIterator<Item = String>, count: u64) {
     for date in dates {
-        let seal_months = vec![(Stream::Connections, month_of(day(&date).start))];
+        let sealed_months = vec![(Stream::Connections, month_of(day(&date).start))];
         let draft = SessionsDraft { finished: finished(&date, 0, count), ..change(&format!("{date}T00:00:00Z")) };
-        let _ = commit(writer, Draft { seal_months, ..sessions(draft) }).unwrap();
+        let _ = commit(writer, Draft { body: Body { sealed_months, ..Body::default() }, ..sessions(draft) }).unwrap();
     }
 }
 

@@ -3,11 +3,11 @@
 use std::convert::Infallible;
 
 use super::super::FileEntry;
+use super::super::rows_sum::RowsSum;
 use super::super::salts::{DRAFTS_MONTH, Salts};
-use super::super::table::{RowsDigest, digest_file, threads_for};
+use super::super::table::{digest_file, threads_for};
 use super::ledgers::Walk;
 use super::{FaultCode, VerifyFault, VerifyReport};
-use crate::model::Digest;
 use crate::model::path::ArchivePath;
 use crate::store::{Blob, Store};
 use crate::threads::each;
@@ -84,14 +84,11 @@ fn check_content(store: &dyn Store, file: &FileEntry, blob: &Blob, salts: &Salts
             return faults;
         }
     };
-    let committed = RowsDigest::from(file.rows_digest);
     // Without a salt, the rows have no digest.
-    let rows = digest_file(store, path, file.dataset, salts).map(|(rows, digest)| (rows, digest.ok()));
+    let rows = digest_file(store, path, file.dataset, salts).map(|(rows, sum)| (rows, sum.ok()));
     if found != file.sha256 {
         let about = match &rows {
-            Ok(rows) if *rows == (file.rows, Some(committed)) => {
-                "somebody rewrote the file, but its rows are intact".to_owned()
-            }
+            Ok((_, Some(sum))) if *sum == file.sum() => "somebody rewrote the file, but its rows are intact".to_owned(),
             Ok((_, None)) => "its rows cannot be checked, because a salt is lost".to_owned(),
             Ok(_) => "its rows differ from the committed rows".to_owned(),
             Err(e) => format!("cannot be decoded: {e}"),
@@ -99,11 +96,11 @@ fn check_content(store: &dyn Store, file: &FileEntry, blob: &Blob, salts: &Salts
         fault(FaultCode::FileHash, format!("digest {found}, but the ledger says {}; {about}", file.sha256));
     }
     match rows {
-        Ok((rows, digest)) => {
+        Ok((rows, sum)) => {
             if rows != file.rows {
                 fault(FaultCode::RowCount, format!("{rows} rows, but the ledger says {}", file.rows));
             }
-            if let Some(digest) = digest.filter(|digest| *digest != committed).map(Digest::from) {
+            if let Some(RowsSum { digest, .. }) = sum.filter(|sum| sum.digest != file.rows_digest) {
                 fault(FaultCode::RowRoot, format!("row digest {digest}, but the ledger says {}", file.rows_digest));
             }
         }

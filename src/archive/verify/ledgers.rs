@@ -94,7 +94,7 @@ impl Walk {
                 walker.file(store, file, Some(*day) == last_ledger);
             }
             let lines = std::mem::take(&mut walker.signable);
-            signatures.day(store, *heads, &lines, Some(*day) == last_heads, walker.report);
+            signatures.day(store, *heads, lines, Some(*day) == last_heads, walker.report);
         }
         let Walker { walk, report, mut team, is_lost, .. } = walker;
         if let Some(state) = &walk.state {
@@ -169,7 +169,7 @@ impl Walker<'_> {
         if self.options.wants(&self.walk.key, line.seq, &hash) {
             self.walk.anchored_lines.insert(hash, Anchored { seq: line.seq, at: line.at });
         }
-        self.signable.push(Signable { object: object.to_owned(), seq: line.seq, hash });
+        self.signable.push(Signable { object: object.to_owned(), seq: line.seq, hash, is_signed: false });
         self.note_archive(&line);
         let faults = self.report.faults.len();
         let held = self.walk.state.take();

@@ -39,6 +39,7 @@ pub struct Signable {
     pub object: String,
     pub seq: LedgerSeq,
     pub hash: Digest,
+    pub is_signed: bool,
 }
 
 /// One pass over the signatures of a team, day by day.
@@ -67,18 +68,15 @@ impl Signatures {
         &mut self,
         store: &dyn Store,
         file: Option<&Listed>,
-        lines: &[Signable],
+        mut lines: Vec<Signable>,
         is_last: bool,
         report: &mut VerifyReport,
     ) {
-        let mut signed = vec![false; lines.len()];
         if let Some(file) = file {
-            self.file(store, file, lines, &mut signed, is_last, report);
+            self.file(store, file, &mut lines, is_last, report);
         }
-        for (line, _) in lines.iter().zip(signed).filter(|(_, is_signed)| !is_signed) {
-            if self.first.is_none_or(|first| line.seq <= first) {
-                continue;
-            }
+        let unsigned = lines.iter().filter(|line| !line.is_signed);
+        for line in unsigned.filter(|line| self.first.is_some_and(|first| line.seq > first)) {
             match self.unsigned.last_mut() {
                 Some((_, last, _)) if last.next() == line.seq => *last = line.seq,
                 _ => self.unsigned.push((line.seq, line.seq, line.object.clone())),
@@ -90,8 +88,7 @@ impl Signatures {
         &mut self,
         store: &dyn Store,
         file: &Listed,
-        lines: &[Signable],
-        signed: &mut [bool],
+        lines: &mut [Signable],
         is_last: bool,
         report: &mut VerifyReport,
     ) {
@@ -111,7 +108,7 @@ impl Signatures {
                 return report.fault(code, object, format!("{} bytes of a torn line", line.text.len()));
             }
             match HeadLine::decode(&line.text) {
-                Ok(line) => self.line(line, &object, (lines, &places), signed, report),
+                Ok(line) => self.line(line, &object, (lines, &places), report),
                 Err(_) if is_last && line.is_last && is_zeroed(&line.text, line.offset) => {
                     report.fault(FaultCode::TornTail, &object, "a loss of power left a torn line");
                 }
@@ -124,8 +121,7 @@ impl Signatures {
         &mut self,
         line: HeadLine,
         object: &str,
-        (lines, places): (&[Signable], &BTreeMap<LedgerSeq, usize>),
-        signed: &mut [bool],
+        (lines, places): (&mut [Signable], &BTreeMap<LedgerSeq, usize>),
         report: &mut VerifyReport,
     ) {
         let (seq, hash) = line.signed();
@@ -160,14 +156,13 @@ impl Signatures {
                 if self.signed_to.as_ref().is_none_or(|(to, _)| to.seq <= seq) {
                     self.signed_to = Some((head, key));
                 }
-                match places.get(&seq).copied() {
-                    None => self.unmatched.push((seq, object.to_owned())),
-                    Some(at) if lines[at].hash == hash => signed[at] = true,
-                    Some(at) => {
-                        signed[at] = true;
-                        let detail = format!("line {seq} is {}, but the signature is for {hash}", lines[at].hash);
-                        report.fault(FaultCode::BadSig, &lines[at].object, detail);
-                    }
+                let Some(found) = places.get(&seq).map(|at| &mut lines[*at]) else {
+                    return self.unmatched.push((seq, object.to_owned()));
+                };
+                found.is_signed = true;
+                if found.hash != hash {
+                    let detail = format!("line {seq} is {}, but the signature is for {hash}", found.hash);
+                    report.fault(FaultCode::BadSig, &found.object, detail);
                 }
             }
         }

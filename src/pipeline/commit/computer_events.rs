@@ -76,7 +76,7 @@ impl ComputerEvents {
         let (writer, state) = (ctx.writer, ctx.writer.state());
         self.additions.iter().for_each(|event| self.named.extend(devices_named(&event.text, &event.event_type)));
         self.named.retain(|device| !state.devices_ever.contains(device));
-        draft.devices.named.clone_from(&self.named);
+        draft.body.devices.named.clone_from(&self.named);
         let begins = |finding: &Finding| {
             finding.kind == FindingKind::ArchiveBegins && finding.stream == Some(Stream::Connections)
         };
@@ -89,8 +89,8 @@ impl ComputerEvents {
             return Ok(());
         }
         let mut history = read_history(ctx, batch);
-        history.note_findings(draft.findings.iter());
-        draft.windows.iter().for_each(|window| history.note_window(window));
+        history.note_findings(draft.body.findings.iter());
+        draft.body.windows.iter().for_each(|window| history.note_window(window));
         let removals = self.removals(ctx, batch, &history)?;
         for (device, removal) in removals {
             let losses = history.losses(&removal, ctx.seen_at);
@@ -100,9 +100,9 @@ impl ComputerEvents {
                 batch.listed.as_ref().is_some_and(|(at, listed)| removal.at <= *at && listed.contains(device))
             };
             let is_gone = |device: &DeviceId| is_known(device) && !is_back(device) && history.has_begun_by(removal.at);
-            draft.devices.removed.extend(device.filter(is_gone));
+            draft.body.devices.removed.extend(device.filter(is_gone));
             history.note_findings(losses.iter());
-            draft.findings.extend(losses);
+            draft.body.findings.extend(losses);
         }
         Ok(())
     }

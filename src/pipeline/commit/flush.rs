@@ -43,7 +43,7 @@ pub fn flush(edges: &TeamEdges, batch: Batch, seen_at: Instant, now: Instant) ->
         Err(error) => (None, Some(error)),
     };
     draft.sessions = sessions.map(|(sessions, _)| sessions);
-    draft.seal_days = busy_days(writer.state(), &draft);
+    draft.body.sealed_days = busy_days(writer.state(), &draft);
     correlate(&mut draft, &mut writer, seen_at)?;
     let committed = writer.commit(draft, now)?;
     failure.map_or(Ok(()), Err)?;
@@ -55,12 +55,12 @@ pub fn flush(edges: &TeamEdges, batch: Batch, seen_at: Instant, now: Instant) ->
 /// The commit of the batch, without its sessions.
 fn prepare(mut batch: Batch, ctx: &CommitContext<'_>) -> Result<(Draft, CommitCounts), ArchiveError> {
     let mut flush = Flush::new(ctx);
-    flush.draft.devices = batch.devices.clone();
+    flush.draft.body.devices = batch.devices.clone();
     flush.findings(&batch);
     flush.windows(&mut batch)?;
     flush.finish(&batch)?;
     let Flush { draft, mut flushed, .. } = flush;
-    flushed.gaps = draft.findings.iter().filter(|finding| finding.kind == FindingKind::Gap).count() as u64;
+    flushed.gaps = draft.body.findings.iter().filter(|finding| finding.kind == FindingKind::Gap).count() as u64;
     Ok((draft, flushed))
 }
 
@@ -124,7 +124,7 @@ impl<'a> Flush<'a> {
     /// Adds everything that follows from the rows that were noted, and the changes of streams.
     pub fn finish(&mut self, batch: &Batch) -> Result<(), ArchiveError> {
         self.computers(batch)?;
-        self.draft.findings.extend(self.notices.take_counts(self.ctx.seen_at));
+        self.draft.body.findings.extend(self.notices.take_counts(self.ctx.seen_at));
         self.streams(batch);
         Ok(())
     }
@@ -133,10 +133,10 @@ impl<'a> Flush<'a> {
     fn computers(&mut self, batch: &Batch) -> Result<(), ArchiveError> {
         self.flushed.removals = self.computer_events.removals.len() as u64;
         std::mem::take(&mut self.computer_events).record(self.ctx, batch, &mut self.draft)?;
-        if !self.draft.devices.removed.is_empty() {
+        if !self.draft.body.devices.removed.is_empty() {
             // A deletion moves the later events of a list forwards. So a late event can stand before the end of the last walk.
             // Without an end, the next reading walks each open window from its start.
-            let windows = &mut self.draft.windows;
+            let windows = &mut self.draft.body.windows;
             let is_walked = |held: &&WindowRecord| held.stream == Stream::Connections && held.walk.is_some();
             let is_new =
                 |held: &&WindowRecord| windows.iter().all(|new| (new.stream, new.range) != (held.stream, held.range));
@@ -157,21 +157,21 @@ impl<'a> Flush<'a> {
         for stream in Stream::ALL {
             let before = state.streams.get(&stream).cloned().unwrap_or_default();
             let mut record = before.clone();
-            self.draft.findings.extend(self.notices.learn(stream, &mut record, self.ctx.seen_at));
+            self.draft.body.findings.extend(self.notices.learn(stream, &mut record, self.ctx.seen_at));
             records.push((stream, before, record));
         }
         let is_worth = batch.is_due || !self.draft.is_empty() || records.iter().any(|(_, old, new)| old != new);
         for (stream, before, mut record) in records {
             if let Some(change) = batch.streams.get(&stream).filter(|_| is_worth) {
                 change.apply(&mut record);
-                self.draft.read_points.extend(change.read_points.iter().map(|point| (stream, *point)));
+                self.draft.body.read_points.extend(change.read_points.iter().map(|point| (stream, *point)));
             }
             if record != before {
-                self.draft.streams.push((stream, record));
+                self.draft.body.streams.push((stream, record));
             }
         }
         // The service gives its time in whole seconds, so the end of the reading gives the better order.
-        self.draft.read_points.sort_by_key(|(stream, point)| (*stream, point.read_to));
+        self.draft.body.read_points.sort_by_key(|(stream, point)| (*stream, point.read_to));
     }
 
     /// Adds the batch's findings. Each gap and each deferred finding is recorded once.
@@ -185,6 +185,6 @@ impl<'a> Flush<'a> {
                 findings.push(deferred.clone());
             }
         }
-        self.draft.findings = findings;
+        self.draft.body.findings = findings;
     }
 }

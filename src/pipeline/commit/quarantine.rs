@@ -133,7 +133,7 @@ impl<'a> FileRetry<'a> {
             // These were counted when they were first read.
             (added.rejects, added.redacted) = (Vec::new(), 0);
             flush.notice(stream, &added);
-            flush.draft.findings.extend(notices::changed(flush.ctx, stream, &added));
+            flush.draft.body.findings.extend(notices::changed(flush.ctx, stream, &added));
             if let Some(held) = flush.ctx.writer.state().windows.get(&(stream, start)) {
                 let mut record = held.clone();
                 let rows = added.rows.len() as u64;
@@ -141,7 +141,7 @@ impl<'a> FileRetry<'a> {
                 if flush.ctx.settings.privacy.of(stream) == RawPolicy::ColumnsOnly {
                     record.without_text += rows;
                 }
-                flush.draft.windows.push(record);
+                flush.draft.body.windows.push(record);
             }
             flush.push_rows((stream, window), added.rows, false)?;
         }
@@ -152,7 +152,7 @@ impl<'a> FileRetry<'a> {
         for ((stream, reason), count) in counts {
             let why = concat!("annals ", env!("CARGO_PKG_VERSION"), " made rows of these events");
             let finding = Finding::new(Some(stream), FindingKind::Released, reason, why, flush.ctx.seen_at);
-            flush.draft.findings.push(Finding { count, ..finding });
+            flush.draft.body.findings.push(Finding { count, ..finding });
         }
         flush.finish(&Batch::default())?;
         flush.draft.releases.push(release);

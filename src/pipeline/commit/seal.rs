@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::archive::{ArchiveError, Draft, FileEntry, TeamState, TeamWriter, WindowState};
+use crate::archive::{ArchiveError, Body, Draft, FileEntry, TeamState, TeamWriter, WindowState};
 use crate::config::Partition;
 use crate::correlate::SESSION_RULES;
 use crate::model::path::{DataPath, SealUnit, month_of};
@@ -31,15 +31,15 @@ pub async fn seal(edges: &TeamEdges) -> Result<(), ArchiveError> {
     for stream in Stream::ALL {
         if edges.settings.partition == Partition::Day {
             for days in edges.with_state(|state| days(state, stream)) {
-                let seal_days = days.iter().map(|day| (stream, *day)).collect();
-                commit(edges, Draft { seal_days, ..Draft::default() }).await?;
+                let sealed_days = days.iter().map(|day| (stream, *day)).collect();
+                commit(edges, Draft::from(Body { sealed_days, ..Body::default() })).await?;
             }
         }
         for months in
             edges.with_state(|state| final_units(state, stream, SealUnit::Month)).chunks(MONTHS_SEALED_AT_ONCE)
         {
-            let seal_months = months.iter().map(|month| (stream, *month)).collect();
-            commit(edges, Draft { seal_months, ..Draft::default() }).await?;
+            let sealed_months = months.iter().map(|month| (stream, *month)).collect();
+            commit(edges, Draft::from(Body { sealed_months, ..Body::default() })).await?;
         }
         if edges.settings.partition == Partition::Month {
             for paths in edges.with_state(|state| small_files(state, stream)) {
@@ -57,9 +57,9 @@ pub async fn seal(edges: &TeamEdges) -> Result<(), ArchiveError> {
 
 async fn commit(edges: &TeamEdges, draft: Draft) -> Result<(), ArchiveError> {
     let now = edges.clock.now();
-    let (days, months, years) = (draft.seal_days.clone(), draft.seal_months.clone(), draft.join_years.clone());
+    let (body, years) = (draft.body.clone(), draft.join_years.clone());
     let done = edges.with_writer(move |writer| writer.commit(draft, now)).await?;
-    tracing::debug!(team = %edges.team, ?days, ?months, ?years, ?done, "sealed");
+    tracing::debug!(team = %edges.team, days = ?body.sealed_days, months = ?body.sealed_months, ?years, ?done, "sealed");
     Ok(())
 }
 
@@ -70,7 +70,7 @@ async fn commit(edges: &TeamEdges, draft: Draft) -> Result<(), ArchiveError> {
 pub fn seal_final_month(writer: &mut TeamWriter, partition: Partition, now: Instant) -> Result<(), ArchiveError> {
     let Some(month) = final_month(writer.state(), partition) else { return Ok(()) };
     let team = writer.state().team_id.clone();
-    match writer.commit(Draft { seal_months: vec![month], ..Draft::default() }, now) {
+    match writer.commit(Draft::from(Body { sealed_months: vec![month], ..Body::default() }), now) {
         Ok(done) => tracing::debug!(%team, ?month, ?done, "sealed"),
         Err(error) if error.needs_reopen() => return Err(error),
         Err(error) => tracing::warn!(%team, ?month, %error, "not sealed; the end of the round tries again"),
@@ -131,7 +131,7 @@ pub fn busy_days(state: &TeamState, draft: &Draft) -> Vec<(Stream, Range)> {
         *days.entry((new.stream, SealUnit::Day.of(new.window.start))).or_default() += new.rows.len();
     }
     days.retain(|(stream, day), rows| {
-        let windows = draft.windows.iter().filter(|new| new.stream == *stream && day.owns(new.range.start));
+        let windows = draft.body.windows.iter().filter(|new| new.stream == *stream && day.owns(new.range.start));
         let is_final = windows.clone().all(|window| window.state == WindowState::Sealed);
         let is_whole = windows.fold(Vec::new(), |read, window| union(&read, window.range)) == [*day];
         let is_new = state.windows.range((*stream, day.start)..(*stream, day.end)).next().is_none();

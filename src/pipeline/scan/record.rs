@@ -90,13 +90,13 @@ impl Scanned {
             draft.inventory.extend((!rows.is_empty()).then_some((*part, rows)));
             let entities = archived.len() as u64;
             let read = InventoryRead { part: *part, read_at: seen_at, visible: true, entities };
-            draft.inventory_reads.extend(self.is_complete.then_some(read));
+            draft.body.inventory.extend(self.is_complete.then_some(read));
         }
         let hidden = |part| InventoryRead { part, read_at: seen_at, visible: false, entities: 0 };
-        draft.inventory_reads.extend(self.hidden.into_iter().map(hidden));
+        draft.body.inventory.extend(self.hidden.into_iter().map(hidden));
         let unknown = self.answers.into_iter().map(|(_, parts)| ShownParts { parts: BTreeMap::new(), ..parts });
         let unknown = unknown.fold(ShownParts::default(), ShownParts::with);
-        draft.findings = unknown_fields(writer.state(), &unknown, seen_at);
+        draft.body.findings = unknown_fields(writer.state(), &unknown, seen_at);
         Ok(draft)
     }
 }

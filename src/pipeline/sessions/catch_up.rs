@@ -8,7 +8,8 @@
 use std::time::Duration;
 
 use crate::archive::{
-    ArchiveError, Committed, Draft, Finding, FindingKind, SessionsDraft, SessionsMark, TeamRows, TeamState, TeamWriter,
+    ArchiveError, Body, Committed, Draft, Finding, FindingKind, SessionsDraft, SessionsMark, TeamRows, TeamState,
+    TeamWriter,
 };
 use crate::correlate::SESSION_RULES;
 use crate::model::{Dataset, FileRole, Instant, Range, Stream, saturating_sum};
@@ -69,14 +70,14 @@ impl Chunk {
         now: Instant,
     ) -> Result<Committed, ArchiveError> {
         let (sessions, without_connection) = self.make(writer.rows(), service_now)?;
-        let mut findings = Vec::new();
+        let mut body = Body::default();
         // The commits of a backfill have counted them.
         if without_connection > 0 && self.until.is_none() {
             let (stream, kind) = (Some(Stream::Connections), FindingKind::NoConnectionId);
             let finding = Finding::new(stream, kind, "", NO_CONNECTION_ID, service_now);
-            findings.push(Finding { count: without_connection, ..finding });
+            body.findings.push(Finding { count: without_connection, ..finding });
         }
-        writer.commit(Draft { sessions: Some(sessions), findings, ..Draft::default() }, now)
+        writer.commit(Draft { body, sessions: Some(sessions), ..Draft::default() }, now)
     }
 
     /// The sessions of the chunk, and the number of its events without a connection.

@@ -129,7 +129,7 @@ impl Bucket {
     }
 
     pub(super) fn get(&self, path: &str) -> Result<Option<Bytes>, StoreError> {
-        Ok(self.get_all(&[path.to_owned()])?.and_then(|mut all| all.pop()))
+        Ok(self.get_all(&[path.to_owned()])?.and_then(|mut all| all.pop()).map(|(_, content)| content))
     }
 
     /// The last bytes of an object of `size` bytes, at most `most`.
@@ -137,12 +137,6 @@ impl Bucket {
         let (client, key) = (self.client.clone(), self.key(path));
         let answer = self.run(async move { client.get_range(&key, size.saturating_sub(most)..size).await });
         self.found(path, answer)
-    }
-
-    /// Fetches several objects in parallel, in order; `None` if one is missing.
-    pub(super) fn get_all(&self, paths: &[String]) -> Result<Option<Vec<Bytes>>, StoreError> {
-        let fetched = self.fetch_all(paths)?;
-        Ok(fetched.map(|all| all.into_iter().map(|(_, content)| content).collect()))
     }
 
     /// Like [`Bucket::get_all_listed`], for one object.
@@ -156,7 +150,7 @@ impl Bucket {
         let mut contents: Vec<Option<Bytes>> = objects.iter().map(|object| kept.as_ref()?.get(object)).collect();
         let lacking: Vec<usize> = (0..objects.len()).filter(|at| contents[*at].is_none()).collect();
         let paths: Vec<String> = lacking.iter().map(|at| objects[*at].path.clone()).collect();
-        let Some(fetched) = self.fetch_all(&paths)? else { return Ok(None) };
+        let Some(fetched) = self.get_all(&paths)? else { return Ok(None) };
         for (at, (tag, content)) in lacking.into_iter().zip(fetched) {
             // Another process can have replaced the object since the list.
             if let Some(kept) = kept.as_ref().filter(|_| tag == objects[at].tag) {
@@ -167,8 +161,8 @@ impl Bucket {
         Ok(contents.into_iter().collect())
     }
 
-    /// The tags and contents of objects.
-    fn fetch_all(&self, paths: &[String]) -> Result<Option<Vec<Fetched>>, StoreError> {
+    /// Fetches several objects in parallel, in order; `None` if one is missing.
+    pub(super) fn get_all(&self, paths: &[String]) -> Result<Option<Vec<Fetched>>, StoreError> {
         let keys: Vec<Path> = paths.iter().map(|path| self.key(path)).collect();
         let client = self.client.clone();
         let answer = self.run(async move {

@@ -263,7 +263,7 @@ impl Journal {
         let wanted: Vec<usize> = (0..self.parts.len()).filter(|at| is_wanted(&self.parts[*at])).collect();
         let paths: Vec<String> = wanted.iter().map(|at| self.object_path(day, self.parts[*at].number)).collect();
         let Some(contents) = bucket.get_all(&paths)? else { return Err(missing(&paths[0], "the list")) };
-        for (at, content) in wanted.into_iter().zip(contents) {
+        for (at, (_, content)) in wanted.into_iter().zip(contents) {
             self.parts[at].content = Some(content);
         }
         let contents = self.parts.iter().filter(|part| part.day == day).filter_map(|part| part.content.as_ref());

@@ -39,7 +39,7 @@ impl Journal {
             };
             let paths: Vec<String> = same.iter().map(|(path, _)| path.clone()).collect();
             let contents = bucket.get_all(&paths)?.ok_or_else(|| missing(&paths[0], "the list"))?;
-            let differing = same.into_iter().zip(contents).filter(|((_, line), content)| content != line);
+            let differing = same.into_iter().zip(contents).filter(|((_, line), (_, content))| content != line);
             let altered = other.into_iter().chain(differing.map(|(wanted, _)| wanted));
             found.extend(altered.map(|(path, _)| Rewritten { what: what(&path), path }));
         }

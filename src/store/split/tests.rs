@@ -6,7 +6,7 @@ use object_server::ObjectServer;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::super::conformance::{conforms, line};
+use super::super::tests::conformance::{conforms, line};
 use super::super::{LocalStore, MemoryStore, get, if_there, put, s3};
 use super::*;
 

@@ -106,7 +106,7 @@ pub fn policy_edited(world: &World) {
     let archive = archive.with_signer(signer);
     let mut writer = archive.writer(&TeamId::from(TEAM)).unwrap();
     let body = october(&world.archive(), "connections = 1d", at("2026-11-03T00:06:00Z"));
-    let draft = Draft { expire: body.expired, ..Draft::default() };
+    let draft = Draft::from(Body { expired: body.expired, ..Body::default() });
     let _ = writer.commit(draft, at("2026-11-03T00:06:00Z")).unwrap();
     drop(writer);
     put(&world.path("annals.toml"), b"[retention]\nconnections = \"7y\"\n");

@@ -5,7 +5,9 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::archive::{Archive, Draft, Finding, FindingKind, SecretKey, Signer, WindowRecord, WindowRows, WindowState};
+use annals::archive::{
+    Archive, Body, Draft, Finding, FindingKind, SecretKey, Signer, WindowRecord, WindowRows, WindowState,
+};
 use annals::model::path::month_of;
 use annals::model::{ConnectionTexts, Detail, EventRow, Instant, Range, Stream, TeamId, WindowGrid};
 use annals::store::LocalStore;
@@ -80,7 +82,7 @@ fn rows(team: &TeamId, date: &str, count: u64, is_edited: bool) -> (WindowRows, 
 
 fn draft(team: &TeamId, date: &str, life: &ArchiveVariant) -> Draft {
     let (rows, record) = rows(team, date, 40, life.is_edited);
-    Draft { rows: vec![rows], windows: vec![record], ..Draft::default() }
+    Draft { body: Body { windows: vec![record], ..Body::default() }, rows: vec![rows], ..Draft::default() }
 }
 
 /// Makes an archive: settled days, a sealed month (or its days) with an amendment, and a later day.
@@ -94,19 +96,19 @@ pub fn make(root: &Path, life: &ArchiveVariant) {
             late.rows.drain(..40);
             record.late = 1;
             record.events = 41;
-            Draft { rows: vec![late], windows: vec![record], ..Draft::default() }
+            Draft { body: Body { windows: vec![record], ..Body::default() }, rows: vec![late], ..Draft::default() }
         };
         let of = |range: Range| (Stream::Connections, range);
         let october = month_of(at("2026-10-01T00:00:00Z"));
         let days = WindowGrid::new(DAY);
         let mut seal = draft(&team, "2026-10-04", life);
         match life.is_by_days {
-            true => seal.seal_days.extend((0..4).map(|day| of(days.window_of(october.start.plus(DAY * day))))),
-            false => seal.seal_months.push(of(october)),
+            true => seal.body.sealed_days.extend((0..4).map(|day| of(days.window_of(october.start.plus(DAY * day))))),
+            false => seal.body.sealed_months.push(of(october)),
         }
         let mut last = draft(&team, "2026-11-01", life);
         if life.has_gap {
-            last.findings.push(gap());
+            last.body.findings.push(gap());
         }
         let drafts = ["2026-10-01", "2026-10-02", "2026-10-03"].map(|date| draft(&team, date, life));
         let drafts: Vec<Draft> = drafts.into_iter().chain([seal, amendment, last]).collect();

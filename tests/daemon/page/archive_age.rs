@@ -5,16 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use annals::archive::{Archive, Cache, Draft, Finding, FindingKind, WindowRecord, WindowState};
+use annals::archive::{Archive, Body, Cache, Draft, Finding, FindingKind, WindowRecord, WindowState};
 use annals::clock::Clock;
 use annals::daemon::Live;
 use annals::model::{Instant, Location, Range, Stream, TeamId};
 use annals::report::{Limits, SnapshotSource};
-use annals::store::{Fault, FaultyStore, MemoryStore};
+use annals::store::MemoryStore;
 use annals::web::{EngineLimits, QueryService};
 use futures::future::BoxFuture;
 
 use super::world::Lonely;
+use crate::common::faulty_store::{Fault, FaultyStore};
 use crate::program::wait_for;
 use crate::reporting::{self, DAY, HOUR};
 
@@ -97,7 +98,7 @@ fn counted(days: u32) -> [u64; 4] {
     let archive = Archive::open_or_create(Arc::new(store.clone()), || "test".to_owned()).unwrap();
     let mut writer = archive.writer(&TeamId::from("t")).unwrap();
     for day in 0..days {
-        let draft = Draft { windows: vec![window(day)], ..Draft::default() };
+        let draft = Draft::from(Body { windows: vec![window(day)], ..Body::default() });
         let _ = writer.commit(draft, reporting::at("2019-11-21").plus(DAY * day)).unwrap();
     }
     drop(writer);
@@ -116,7 +117,7 @@ fn counted(days: u32) -> [u64; 4] {
     let again = measure(days);
     clock.pass(3_600);
     let later = measure(days);
-    commit(&archive, days, Draft { windows: vec![window(days)], ..Draft::default() });
+    commit(&archive, days, Draft::from(Body { windows: vec![window(days)], ..Body::default() }));
     clock.pass(3_600);
     [first, again, later, measure(days + 1)]
 }
@@ -143,7 +144,7 @@ fn a_shard_s_daemon_sees_another_shard_s_new_team_within_half_a_minute() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let teams = || runtime.block_on(asking.teams()).unwrap().len();
         assert_eq!(teams(), 0);
-        commit(&archive, 1, Draft { windows: vec![window(1)], ..Draft::default() });
+        commit(&archive, 1, Draft::from(Body { windows: vec![window(1)], ..Body::default() }));
         clock.pass(29);
         assert_eq!(teams(), 0);
         clock.pass(1);
@@ -169,11 +170,11 @@ fn a_page_about_a_team_that_the_daemon_has_open_reads_no_ledger() {
 fn a_calendar_of_ten_years_with_thousands_of_gaps_is_a_page_of_bounded_length() {
     let place = reporting::Place::empty();
     let days = 2_557;
-    let draft = Draft {
+    let draft = Draft::from(Body {
         windows: (0..days).map(window).collect(),
         findings: (0..days).step_by(2).map(gap).chain((0..days).map(gap)).collect(),
-        ..Draft::default()
-    };
+        ..Body::default()
+    });
     commit(&place.opened(), 2_557, draft);
     let world = Lonely::over(place, "");
     let page = world.page("/coverage?stream=connections");

@@ -1,7 +1,7 @@
 //! Revisions, and events without the usual details.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use annals::archive::{Draft, Finding, FindingKind, WindowRecord, WindowRows, WindowState};
+use annals::archive::{Body, Draft, Finding, FindingKind, WindowRecord, WindowRows, WindowState};
 use annals::model::{ConnectionDetail, Detail, EventRow, Range, Stream, WindowGrid};
 use serde_json::{Value, json};
 
@@ -67,7 +67,7 @@ fn the_last_utc_day_of_a_local_period_is_judged_as_a_whole() {
     let (mut draft, mut time) = (Draft::default(), at("2026-10-20T00:00:00Z"));
     while time < at("2026-10-21T00:00:00Z") {
         let window = grid.window_of(time);
-        draft.windows.push(WindowRecord {
+        draft.body.windows.push(WindowRecord {
             state: WindowState::Settled,
             reads: 2,
             requests: 4,
@@ -90,7 +90,7 @@ fn a_window_of_several_days_covers_each_of_them() {
     while time < at("2026-11-09T00:00:00Z") {
         let window = grid.window_of(time);
         let is_settled = window.end < at(NOW);
-        draft.windows.push(WindowRecord {
+        draft.body.windows.push(WindowRecord {
             state: if is_settled { WindowState::Settled } else { WindowState::Provisional },
             reads: 2,
             requests: 4,
@@ -326,7 +326,7 @@ fn billing_entries_that_newer_ones_hide_are_lost_permanently() {
     let reason = "all ten shown entries are new: entries before them may be lost";
     let gap = Finding::new(Some(Stream::Billing), FindingKind::Gap, "billing", reason, at(NOW));
     let gap = gap.over(Range::new(time, time.plus(HOUR)));
-    commit(&place, Draft { findings: vec![gap], ..Draft::default() }, at(NOW));
+    commit(&place, Draft::from(Body { findings: vec![gap], ..Body::default() }), at(NOW));
     let days = rows(&place, &asked("R23"));
     let day = days.iter().find(|day| day["gaps"] == 1).unwrap();
     let found = ["source", "is_permanent", "severity"].map(|name| day[name].clone());

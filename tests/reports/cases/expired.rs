@@ -1,7 +1,7 @@
 //! Reports over months that a retention policy removed.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use annals::archive::{Draft, Hold, HoldAdded, HoldRecord, HoldScope};
+use annals::archive::{Body, Draft, Hold, HoldAdded, HoldRecord, HoldScope};
 use annals::model::{ConnectionDetail, Retained, Retention, Stream, TeamId};
 use serde_json::{Value, json};
 
@@ -94,7 +94,7 @@ fn a_month_that_a_hold_keeps_says_nothing_of_the_time_after_an_expired_month() {
         scope: HoldScope::Team,
         subject: None,
     });
-    commit(&place, Draft { holds: vec![hold], ..Draft::default() }, at(NOW));
+    commit(&place, Draft::from(Body { holds: vec![hold], ..Body::default() }), at(NOW));
     expire(&place, Retained::Inventory);
     let admins = rows(&place, &asked("R09"));
     assert_eq!(admins.len(), 1, "{admins:?}");

@@ -101,7 +101,7 @@ fn commit_events(place: &Place, stream: Stream, rows: Vec<EventRow>) {
     }
     for (start, rows) in days {
         let window = grid.window_of(start);
-        draft.windows.push(WindowRecord {
+        draft.body.windows.push(WindowRecord {
             state: WindowState::Sealed,
             reads: 2,
             requests: 4,

@@ -1,7 +1,7 @@
 //! Times that the service sent, and that Annals could not read.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use annals::archive::{Draft, Finding, FindingKind};
+use annals::archive::{Body, Draft, Finding, FindingKind};
 use serde_json::json;
 
 use crate::reporting::{Place, at};
@@ -26,7 +26,7 @@ fn a_time_that_nobody_could_read_is_unknown() {
         Finding::new(None, FindingKind::UnknownField, &subject, "the field has another type", at(NOW))
     };
     let fields = ["users.lastUsedAt", "devices.lastOnlineAt", "info.tokenLog.lastUsed", "info.tokenLog.expiresAt"];
-    commit(&place, Draft { findings: fields.map(found).into(), ..Draft::default() }, at(NOW));
+    commit(&place, Draft::from(Body { findings: fields.map(found).into(), ..Body::default() }), at(NOW));
     assert_eq!(states(), [["unknown"], ["unknown"], ["expiry unknown, use unknown"]]);
     let severities = ["R11", "R12", "R13"].map(|report| rows(&place, &asked(report))[0]["severity"].clone());
     assert_eq!(severities, ["low", "low", "low"]);

@@ -36,7 +36,7 @@ pub fn record(writer: &mut TeamWriter, served: &Value, seen_at: Instant) {
             draft.inventory.push((part, rows));
         }
         let entities = if visible { part_before.len() as u64 } else { 0 };
-        draft.inventory_reads.push(InventoryRead { part, read_at: seen_at, visible, entities });
+        draft.body.inventory.push(InventoryRead { part, read_at: seen_at, visible, entities });
     }
     let _ = writer.commit(draft, seen_at).unwrap();
 }

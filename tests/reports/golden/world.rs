@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use annals::api::wire;
 use annals::archive::{
-    Archive, Draft, Finding, FindingKind, ReviewOutcome, ReviewRecord, SessionsDraft, SessionsMark, StreamRecord,
+    Archive, Body, Draft, Finding, FindingKind, ReviewOutcome, ReviewRecord, SessionsDraft, SessionsMark, StreamRecord,
     TeamWriter, WindowRecord, WindowRows, WindowState,
 };
 use annals::correlate::{SESSION_RULES, connection_of, is_finished, session_of};
@@ -95,18 +95,18 @@ fn rosters(team: &TeamId) -> BTreeMap<Instant, PathBuf> {
 
 /// One commit with all events of a team, and their sessions.
 fn write_history(team: &TeamId, writer: &mut TeamWriter) {
-    let mut draft = Draft { findings: findings(team), reviews: reviews(team), ..Draft::default() };
+    let mut draft = Draft::from(Body { findings: findings(team), reviews: reviews(team), ..Body::default() });
     for stream in Stream::ALL {
         let days = Days::of(team, stream);
         let begins = days.windows.keys().next().copied();
-        draft.streams.push((stream, StreamRecord { begins, ..StreamRecord::default() }));
+        draft.body.streams.push((stream, StreamRecord { begins, ..StreamRecord::default() }));
         draft.rejects.extend(days.rejects);
         if stream == Stream::Connections {
             draft.sessions = Some(sessions(days.windows.values().flatten()));
         }
         for (start, rows) in days.windows {
             let range = WindowGrid::new(DAY).window_of(start);
-            draft.windows.push(window(team, stream, range, rows.len()));
+            draft.body.windows.push(window(team, stream, range, rows.len()));
             if !rows.is_empty() {
                 draft.rows.push(WindowRows::new(stream, range, rows, start < at(SETTLED_TO)));
             }

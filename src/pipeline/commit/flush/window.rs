@@ -30,21 +30,21 @@ impl Flush<'_> {
         let added = self.rows_of(stream, &events, &mut ArchivedEvents::new(&stored))?;
         let state = self.ctx.writer.state();
         for range in proved {
-            self.draft.findings.extend(notices::vanished(self.ctx, (stream, window), range, &stored, &events));
+            self.draft.body.findings.extend(notices::vanished(self.ctx, (stream, window), range, &stored, &events));
         }
-        self.draft.findings.extend(notices::taken_back(self.ctx, stream, &stored, &events));
+        self.draft.body.findings.extend(notices::taken_back(self.ctx, stream, &stored, &events));
         // The rows replace the events: free their memory before the commit writes.
         drop(events);
-        self.draft.findings.extend(notices::changed(self.ctx, stream, &added));
+        self.draft.body.findings.extend(notices::changed(self.ctx, stream, &added));
         let rows = added.counts();
         let before = state.windows.get(&(stream, window.start));
         if let Some(before) = before.filter(|before| before.state != WindowState::Provisional) {
-            self.draft.findings.extend(self.notices.late(self.ctx, before, &added));
+            self.draft.body.findings.extend(self.notices.late(self.ctx, before, &added));
             self.flushed.late += rows.first_seen;
         }
         let record = self.record((stream, window), before, changes, rows)?;
         if let Some(record) = record.as_ref().filter(|_| changes.iter().any(|change| change.confirmed.is_some())) {
-            self.draft.findings.extend(notices::closed_gaps(self.ctx, record));
+            self.draft.body.findings.extend(notices::closed_gaps(self.ctx, record));
         }
         let is_settled = |record: &WindowRecord| record.state != WindowState::Provisional;
         let settles = !before.is_some_and(is_settled) && record.as_ref().is_some_and(is_settled);
@@ -52,7 +52,7 @@ impl Flush<'_> {
             self.push_rows((stream, window), added.rows, settles)?;
         }
         let is_proof = changes.iter().any(|change| change.confirmed.is_some());
-        self.draft.windows.extend(record.filter(|record| is_proof || rows.all > 0 || has_news(record, before)));
+        self.draft.body.windows.extend(record.filter(|record| is_proof || rows.all > 0 || has_news(record, before)));
         Ok(())
     }
 

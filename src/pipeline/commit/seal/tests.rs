@@ -1,5 +1,5 @@
 use super::*;
-use crate::archive::{SessionsMark, StreamRecord, WindowRecord, WindowRows};
+use crate::archive::{Body, SessionsMark, StreamRecord, WindowRecord, WindowRows};
 use crate::model::{Detail, Digest, EventRow, TeamId, WindowGrid};
 use crate::pipeline::sessions::update::COMPLETE;
 use std::time::Duration;
@@ -153,10 +153,13 @@ fn a_busy_day_is_sealed_by_the_commit_that_reads_all_of_it() {
         detail: Detail::Billing { payload: None },
     };
     let draft = |windows: &[(Range, WindowState)], rows: usize| Draft {
-        windows: windows
-            .iter()
-            .map(|(range, state)| WindowRecord { state: *state, ..WindowRecord::new(STREAM, *range) })
-            .collect(),
+        body: Body {
+            windows: windows
+                .iter()
+                .map(|(range, state)| WindowRecord { state: *state, ..WindowRecord::new(STREAM, *range) })
+                .collect(),
+            ..Body::default()
+        },
         rows: vec![WindowRows::new(STREAM, windows[0].0, vec![row.clone(); rows], true)],
         ..Draft::default()
     };

@@ -18,7 +18,7 @@ use object_store::{BackoffConfig, RetryConfig};
 
 pub(crate) use real::ministack;
 
-use super::super::conformance::conforms;
+use super::super::tests::conformance::conforms;
 use super::super::{Store, StoreError, Tail};
 use super::profile::Settings;
 use super::{Bucket, ObjectStore};

@@ -5,9 +5,8 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::model::Instant;
-
-use super::{Blob, FileWriter, Guard, Listed, Store, StoreError, Tail, Verb};
+use annals::model::Instant;
+use annals::store::{Blob, FileWriter, Guard, Listed, Store, StoreError, Tail, Verb};
 
 /// The name of a file without a final name in error messages.
 const NAMELESS: &str = "a new file";

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::model::Instant;
 
-use super::{Blob, FileWriter, Guard, Listed, Store, StoreError, Tail};
+use super::super::{Blob, FileWriter, Guard, Listed, Store, StoreError, Tail};
 
 pub struct ListHookStore {
     pub inner: Arc<dyn Store>,

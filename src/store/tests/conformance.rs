@@ -4,11 +4,11 @@ use std::io::{Read, Write};
 
 use bytes::Bytes;
 
-use super::*;
+use super::super::*;
 use crate::model::path::LOCK_OF_NEW;
 
 fn put(store: &dyn Store, path: &str, content: &[u8]) {
-    super::put(store, path, content).unwrap();
+    super::super::put(store, path, content).unwrap();
 }
 
 fn get(store: &dyn Store, path: &str) -> Option<Bytes> {
@@ -102,7 +102,7 @@ fn removing_may_be_repeated(store: &dyn Store) {
 }
 
 /// A line like those of ledgers: some stores parse its day.
-pub(super) fn line(day: u32, text: &str) -> Vec<u8> {
+pub fn line(day: u32, text: &str) -> Vec<u8> {
     format!("{{\"at\":\"2026-11-{day}T12:00:00Z\",\"text\":\"{text}\"}}\n").into_bytes()
 }
 
@@ -199,7 +199,7 @@ fn a_lock_has_one_holder(store: &dyn Store) {
 }
 
 /// `make` opens one new store twice, like two processes.
-pub(super) fn conforms(make: impl Fn() -> [Box<dyn Store>; 2]) {
+pub fn conforms(make: impl Fn() -> [Box<dyn Store>; 2]) {
     for check in [
         a_file_has_no_name_before_it_is_finished,
         a_file_is_replaced_as_a_whole,

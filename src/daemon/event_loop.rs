@@ -9,7 +9,7 @@ use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 
 use crate::api::ApiError;
-use crate::archive::{Archive, ArchiveError, FaultCode, verify};
+use crate::archive::{ArchiveError, FaultCode, verify};
 use crate::config::Schedule;
 use crate::lake;
 use crate::model::{Instant, Stream, TeamId};
@@ -17,9 +17,9 @@ use crate::model::{Instant, Stream, TeamId};
 use super::job::{RunOutcome, Task};
 use super::live::{Live, Verified};
 use super::open_teams::{OPEN_TEAMS_BYTES_MAX, OpenTeams};
-use super::task_run::{Edges, TaskRun, run_task};
+use super::task_run::{TaskRun, run_task};
 use super::timetable::{Next, Timetable};
-use crate::pipeline::{EventBudget, Workers};
+use crate::pipeline::{Edges, EventBudget, Settings, Workers};
 
 /// The loop runs at least this often.
 const ROUND_MAX: Duration = Duration::from_secs(1);
@@ -44,9 +44,8 @@ pub enum DaemonCommand {
 
 /// The daemon, ready to run.
 pub struct Daemon {
-    pub(super) archive: Arc<Archive>,
     open_teams: Arc<OpenTeams>,
-    pub(super) edges: Arc<Edges>,
+    pub(super) edges: Edges,
     schedule: Schedule,
     pub(super) live: Arc<Live>,
     pub(super) timetable: Timetable,
@@ -66,8 +65,8 @@ pub struct Daemon {
 
 enum Event {
     RunEnded(Box<TaskRun>),
-    /// The answer to a list of the teams, and the edges that asked for it.
-    Listed(Arc<Edges>, Result<Vec<TeamId>, ApiError>),
+    /// The answer to a list of the teams, and the settings at the request.
+    Listed(Arc<Settings>, Result<Vec<TeamId>, ApiError>),
     /// The result of a check of the archive, or why it did not end.
     Checked(Result<Verified, String>),
     Command(Option<DaemonCommand>),
@@ -76,9 +75,9 @@ enum Event {
 
 impl Daemon {
     /// `seed` spreads the starts of many teams.
-    pub fn new(archive: Arc<Archive>, edges: Edges, schedule: Schedule, live: Arc<Live>, seed: u64) -> Self {
+    pub fn new(edges: Edges, schedule: Schedule, live: Arc<Live>, seed: u64) -> Self {
         let open_teams = Arc::new(OpenTeams::new(
-            archive.clone(),
+            edges.archive.clone(),
             edges.clock.clone(),
             edges.workers,
             OPEN_TEAMS_BYTES_MAX,
@@ -86,15 +85,14 @@ impl Daemon {
         ));
         live.set_open_teams(open_teams.clone());
         let now = edges.clock.now();
-        let tasks = edges.tasks();
+        let tasks = Task::all_of(&edges.settings);
         live.set_schedule(schedule.clone());
         Self {
-            archive,
             open_teams,
-            timetable: Timetable::new(schedule.clone(), tasks, slots(&edges), seed),
+            timetable: Timetable::new(schedule.clone(), tasks, slots(&edges.settings), seed),
             checked_at: now,
             recheck_at: None,
-            edges: Arc::new(edges),
+            edges,
             schedule,
             live,
             running: FuturesUnordered::new(),
@@ -112,7 +110,7 @@ impl Daemon {
             let wait = self.start_due_tasks();
             match self.next_event(&mut commands, wait).await {
                 Event::RunEnded(run) => self.run_ended(*run),
-                Event::Listed(edges, listed) if Arc::ptr_eq(&edges, &self.edges) => self.listed(listed),
+                Event::Listed(settings, listed) if Arc::ptr_eq(&settings, &self.edges.settings) => self.listed(listed),
                 // A reload replaced the service or the named teams: this answer is about the old ones.
                 Event::Listed(..) => {}
                 Event::Checked(verified) => self.checked(verified),
@@ -137,7 +135,7 @@ impl Daemon {
             let edges = self.edges.clone();
             let list = async move {
                 let listed = edges.source.teams().await.map(|served| served.body);
-                Event::Listed(edges, listed)
+                Event::Listed(edges.settings, listed)
             };
             self.running.push(list.boxed());
         }
@@ -145,7 +143,7 @@ impl Daemon {
         let is_due = check_next.is_some_and(|at| at <= now) || self.recheck_at.is_some_and(|at| at <= monotonic);
         if !self.is_checking && is_due {
             (self.is_checking, self.recheck_at) = (true, None);
-            let check = check(self.archive.clone(), self.edges.clone());
+            let check = check(self.edges.clone());
             self.running.push(check.map(Event::Checked).boxed());
         }
         loop {
@@ -244,14 +242,14 @@ impl Daemon {
 
     fn reload(&mut self, (edges, schedule): (Edges, Schedule)) {
         let now = edges.clock.now();
-        let tasks = edges.tasks();
-        self.timetable.reload(schedule.clone(), tasks.clone(), slots(&edges), now);
+        let tasks = Task::all_of(&edges.settings);
+        self.timetable.reload(schedule.clone(), tasks.clone(), slots(&edges.settings), now);
         self.live.change(|shown| {
             shown.teams.values_mut().for_each(|team| team.tasks.retain(|task, _| tasks.contains(task)));
         });
         self.live.set_schedule(schedule.clone());
         (self.checked_at, self.next_listing_at) = (now, Some(Duration::ZERO));
-        (self.edges, self.schedule) = (Arc::new(edges), schedule);
+        (self.edges, self.schedule) = (edges, schedule);
         self.follow_named_teams(now);
         self.timetable.retry_refused(now);
         for team in self.timetable.teams() {
@@ -279,11 +277,12 @@ impl Daemon {
     }
 }
 
-fn slots(edges: &Edges) -> usize {
-    SLOTS_MIN.max(2 * edges.settings.concurrency)
+fn slots(settings: &Settings) -> usize {
+    SLOTS_MIN.max(2 * settings.concurrency)
 }
 
-async fn check(archive: Arc<Archive>, edges: Arc<Edges>) -> Result<Verified, String> {
+async fn check(edges: Edges) -> Result<Verified, String> {
+    let archive = edges.archive.clone();
     let verify = move || {
         let mut report = verify(archive.store().as_ref(), &archive.checks)?;
         lake::verify_tables(&archive, &mut report);

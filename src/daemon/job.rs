@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::config::{Cron, Schedule};
 use crate::model::{Digest, Instant, Stream, TeamId};
-use crate::pipeline::{SPAN_ASSUMED, Urgency};
+use crate::pipeline::{InventorySettings, SPAN_ASSUMED, ScanMode, Settings, Urgency};
 use crate::planted::{self, Bug};
 
 /// Offsets are spread over the time between two moments of a schedule, but at most over this time.
@@ -42,6 +42,23 @@ impl Task {
             Task::Read(Stream::Connections) => &schedule.connections,
             Task::Read(Stream::Billing) => &schedule.billing,
             Task::Inventory => &schedule.inventory,
+        }
+    }
+
+    /// The tasks of each team.
+    pub fn all_of(settings: &Settings) -> Vec<Task> {
+        let inventory = (settings.inventory.scan != ScanMode::Never).then_some(Task::Inventory);
+        settings.streams.iter().map(|stream| Task::Read(*stream)).chain(inventory).collect()
+    }
+
+    /// The settings of a run, which reads one stream or only the inventory.
+    pub fn settings(self, all: &Settings) -> Settings {
+        match self {
+            Task::Read(stream) => {
+                let inventory = InventorySettings { scan: ScanMode::Never, ..all.inventory };
+                Settings { streams: vec![stream], inventory, ..all.clone() }
+            }
+            Task::Inventory => Settings { streams: Vec::new(), ..all.clone() },
         }
     }
 }

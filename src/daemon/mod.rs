@@ -19,4 +19,3 @@ pub use job::Task;
 pub use late::Late;
 pub use live::{Detected, Detections, Live, LiveSnapshot, TaskLive, TeamLive, Verified};
 pub use open_teams::weight;
-pub use task_run::Edges;

@@ -3,59 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::api::EventSource;
 use crate::archive::{ArchiveError, Finding, FindingKind};
-use crate::clock::Clock;
 use crate::model::{LedgerSeq, Stream, TeamId};
 
 use super::job::{RunOutcome, Task};
 use super::open_teams::{OpenTeam, OpenTeams};
-use crate::pipeline::{
-    CommitCounts, ExpirySettings, InventorySettings, Progress, RoundError, ScanMode, Settings, TeamEdges, TeamStatus,
-    Urgency, Workers, read_team, status_with,
-};
+use crate::pipeline::{CommitCounts, Edges, RoundError, TeamEdges, TeamStatus, Urgency, read_team, status_with};
 
 /// A run settles and re-scans for this time, and leaves the rest to the next run. Each run reads the newest events first.
 const RUN_TIME_MAX: Duration = Duration::from_secs(10);
 /// After this number of consecutive failures, the log names a task only when the number doubles.
 const FAILURES_LOGGED: u32 = 3;
-
-/// The edges and settings of all runs. A reload of the configuration replaces them.
-pub struct Edges {
-    pub source: Arc<dyn EventSource>,
-    pub clock: Arc<dyn Clock>,
-    pub workers: Workers,
-    pub progress: Arc<dyn Progress>,
-    /// Of all tasks.
-    pub settings: Settings,
-}
-
-impl Edges {
-    /// Expires months by a schedule.
-    #[must_use]
-    pub fn with_expiry(mut self, expiry: ExpirySettings) -> Self {
-        self.settings.retention = Some(Arc::new(expiry)).filter(|expiry| !expiry.classes.is_empty());
-        self
-    }
-
-    /// The tasks of each team.
-    pub fn tasks(&self) -> Vec<Task> {
-        let inventory = (self.settings.inventory.scan != ScanMode::Never).then_some(Task::Inventory);
-        self.settings.streams.iter().map(|stream| Task::Read(*stream)).chain(inventory).collect()
-    }
-
-    /// The settings of a run, which reads one stream or only the inventory.
-    fn settings_of(&self, task: Task) -> Arc<Settings> {
-        let all = self.settings.clone();
-        Arc::new(match task {
-            Task::Read(stream) => {
-                let inventory = InventorySettings { scan: ScanMode::Never, ..all.inventory };
-                Settings { streams: vec![stream], inventory, ..all }
-            }
-            Task::Inventory => Settings { streams: Vec::new(), ..all },
-        })
-    }
-}
 
 /// The end of a run.
 pub struct TaskRun {
@@ -108,7 +66,7 @@ impl TaskRun {
 }
 
 /// Runs a task of a team.
-pub async fn run_task(open_teams: Arc<OpenTeams>, edges: Arc<Edges>, team: TeamId, task: Task) -> TaskRun {
+pub async fn run_task(open_teams: Arc<OpenTeams>, edges: Edges, team: TeamId, task: Task) -> TaskRun {
     let opened = match open_teams.open(&team).await {
         Ok(opened) => opened,
         Err(error) => {
@@ -119,25 +77,23 @@ pub async fn run_task(open_teams: Arc<OpenTeams>, edges: Arc<Edges>, team: TeamI
     };
     let OpenTeam { writer, memory, is_new } = opened;
     let opened_at = is_new.then_some(writer.lock().state().seq);
+    let clock = edges.clock.clone();
     let team_edges = TeamEdges {
+        edges: Edges { settings: Arc::new(task.settings(&edges.settings)), ..edges },
         team: team.clone(),
-        clock: edges.clock.clone(),
-        settings: edges.settings_of(task),
-        workers: edges.workers,
-        progress: edges.progress.clone(),
         budget: open_teams.budget.clone(),
         memory: memory.clone(),
         writer: writer.clone(),
         time_limit: Some(RUN_TIME_MAX),
     };
-    let round = read_team(team_edges, edges.source.clone()).await;
+    let round = read_team(team_edges).await;
     let failures = || round.failures.iter().map(|(_, error)| error).chain(&round.scan.failures);
     let keeps = !failures().any(|error| matches!(error, RoundError::Archive(error) if error.needs_reopen()));
     let is_fenced = |error: &&RoundError| matches!(error, RoundError::Archive(error) if error.is_fenced());
     let error = failures().find(is_fenced).or(failures().next());
     let run = {
         let writer = writer.lock();
-        let (state, now) = (writer.state(), edges.clock.now());
+        let (state, now) = (writer.state(), clock.now());
         let urgency = match task {
             Task::Read(stream) => Some(Urgency::of(state, stream, &memory.known(stream), now)),
             Task::Inventory => None,

@@ -20,7 +20,7 @@ impl Daemon {
         if !self.edges.settings.teams.is_empty() {
             return self.follow_named_teams(now);
         }
-        let archived = self.archive.teams().unwrap_or_else(|error| {
+        let archived = self.edges.archive.teams().unwrap_or_else(|error| {
             tracing::warn!(%error, "cannot list the teams of the archive");
             Vec::new()
         });

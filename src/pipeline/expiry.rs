@@ -62,14 +62,16 @@ fn catch_up(writer: &mut TeamWriter, at: Instant, now: Instant) -> Result<(), Ar
 
 /// Expires months by the daemon's schedule. The earlier clock counts, so one clock in the future expires nothing early.
 pub async fn expire_on_schedule(edges: &TeamEdges) -> Result<(), ArchiveError> {
-    let Some(settings) = edges.settings.retention.clone() else { return Ok(()) };
+    let Some(settings) = &edges.settings.retention else { return Ok(()) };
     let now = edges.clock.now();
     let at = now.min(edges.service().now());
     let classes = settings.classes.of(&edges.team).clone();
     if classes.is_empty() || !edges.memory.is_expiry_due(&settings.schedule, at) {
         return Ok(());
     }
-    let done = edges.with_writer(move |writer| expire(&settings.archive, writer, &classes, (at, now))).await?;
+    // The ledgers of other teams have the holds of the whole archive.
+    let archive = edges.archive.clone();
+    let done = edges.with_writer(move |writer| expire(&archive, writer, &classes, (at, now))).await?;
     if !done.expired.is_empty() {
         let rows: u64 = done.expired.iter().map(|record| record.rows).sum();
         tracing::info!(team = %edges.team, months = done.expired.len(), rows, "Annals removed rows that are older than their retention class");

@@ -42,7 +42,7 @@ pub use crate::threads::Workers;
 pub use commit::{CommitCounts, RetriedByReason, retry_quarantine};
 pub use error::RoundError;
 pub use expiry::{due_months, expire};
-pub use fleet::{Fleet, FleetRound};
+pub use fleet::FleetRound;
 pub use plan::{
     Density, Estimate, SPAN_ASSUMED, StreamPlan, Urgency, Windows, estimate, estimate_of_team, plan, windows_of,
 };
@@ -51,5 +51,5 @@ pub use scan::{REFUSALS_MAX, SCAN_AGE, ScanRequest, is_old};
 pub use sessions::{Chunk, correlate, defer_sessions};
 pub use settings::{BACKFILL_DAYS_DEFAULT, ExpirySettings, InventorySettings, ScanMode, Settings};
 pub use status::{InventoryStatus, StreamStatus, TeamStatus, status, status_with};
-pub use team::{EventBudget, TeamEdges, TeamMemory};
+pub use team::{Edges, EventBudget, TeamEdges, TeamMemory};
 pub use team_round::{TeamRound, read_team};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::PAGE_EVENTS_MAX;
-use crate::archive::{Archive, WindowRecord, WindowState};
+use crate::archive::{WindowRecord, WindowState};
 use crate::config::{Cron, Partition};
 use crate::model::{Instant, Privacy, Range, Shard, Stream, TeamId, TeamRetention, WindowGrid};
 
@@ -55,8 +55,13 @@ pub struct InventorySettings {
 pub struct ExpirySettings {
     pub classes: TeamRetention,
     pub schedule: Cron,
-    /// The whole archive: the ledgers of other teams hold the archive-wide holds.
-    pub archive: Archive,
+}
+
+impl ExpirySettings {
+    /// `None` if no rows ever expire.
+    pub fn of(classes: TeamRetention, schedule: Cron) -> Option<Arc<Self>> {
+        Some(Arc::new(Self { classes, schedule })).filter(|expiry| !expiry.classes.is_empty())
+    }
 }
 
 #[derive(Debug, Clone)]

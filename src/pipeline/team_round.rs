@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::api::{ApiError, EventSource};
+use crate::api::ApiError;
 use crate::archive::{ArchiveError, Finding, FindingKind, ReadPoint, TeamState};
 use crate::model::{Instant, Stream};
 use crate::planted::{self, Bug};
@@ -48,10 +48,10 @@ impl TeamRound {
 }
 
 /// Reads one team up to now and commits it: readings and the commit stage run concurrently.
-pub async fn read_team(edges: TeamEdges, source: Arc<dyn EventSource>) -> TeamRound {
+pub async fn read_team(edges: TeamEdges) -> TeamRound {
     let edges = Arc::new(edges);
     let (inbox, messages) = channel(edges.team.clone());
-    let ctx = TeamContext::new(edges.clone(), source, inbox);
+    let ctx = TeamContext::new(edges.clone(), inbox);
     let (mut round, ended) = futures::join!(read_all(ctx), Committer::new(edges.clone()).run(messages));
     remember(&edges, &ended);
     round.committed = ended.committed;

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::api::EventSource;
 use crate::archive::ArchiveError;
 use crate::model::{Range, Stream};
 use crate::pipeline::commit::{Batch, Inbox, StreamChange};
@@ -20,7 +19,6 @@ const POINT_AGE_MAX: Duration = Duration::from_secs(3600);
 /// One team's round. Dropping it closes the inbox of the commit stage.
 pub struct TeamContext {
     edges: Arc<TeamEdges>,
-    pub source: Arc<dyn EventSource>,
     /// The inbox of the commit stage. When a method that sends to it fails, the stage has ended. The stage has the reason.
     pub inbox: Inbox,
     began: Duration,
@@ -47,9 +45,9 @@ impl Deref for TeamContext {
 }
 
 impl TeamContext {
-    pub fn new(edges: Arc<TeamEdges>, source: Arc<dyn EventSource>, inbox: Inbox) -> Self {
+    pub fn new(edges: Arc<TeamEdges>, inbox: Inbox) -> Self {
         let began = edges.clock.monotonic();
-        Self { edges, source, inbox, began, deferred: Mutex::default() }
+        Self { edges, inbox, began, deferred: Mutex::default() }
     }
 
     pub fn deferred(&self) -> MutexGuard<'_, Deferred> {

@@ -1,7 +1,7 @@
 use futures::{FutureExt, join};
-use parking_lot::Mutex;
 
 use super::*;
+use crate::api::{HttpOptions, HttpSource, TokenSource};
 use crate::archive::{Archive, TeamState};
 use crate::clock::SystemClock;
 use crate::collect::CountedEvent;
@@ -10,27 +10,24 @@ use crate::pipeline::commit::inbox::MESSAGES_WAITING_MAX;
 use crate::pipeline::commit::{Inbox, StreamChange, WindowChange, channel};
 use crate::pipeline::progress::NoProgress;
 use crate::pipeline::settings::{COMMIT_EVENTS_MIN, HELD_EVENTS_MAX, Settings};
-use crate::pipeline::team::{EventBudget, TeamMemory};
+use crate::pipeline::team::{Edges, EventBudget};
 use crate::store::{Fault, FaultyStore, MemoryStore, Store};
 use crate::threads::Workers;
 
 const STREAM: Stream = Stream::Activity;
 
 fn edges(store: Arc<dyn Store>) -> Arc<TeamEdges> {
-    let (team, clock) = (TeamId::from("t"), Arc::new(SystemClock::new()));
-    let archive = Archive::open_or_create(store, || "test".to_owned()).unwrap();
-    let writer = archive.writer(&team).unwrap();
-    Arc::new(TeamEdges {
-        writer: Arc::new(Mutex::new(writer)),
-        team,
+    // The stage sends no requests.
+    let service = HttpOptions::new("http://127.0.0.1:1", TokenSource::Fixed("unused".to_owned().into()));
+    let edges = Edges {
+        source: Arc::new(HttpSource::new(service).unwrap()),
+        archive: Arc::new(Archive::open_or_create(store, || "test".to_owned()).unwrap()),
+        clock: Arc::new(SystemClock::new()),
         settings: Arc::new(Settings::default()),
         workers: Workers::Inline,
         progress: Arc::new(NoProgress),
-        budget: EventBudget::new(0),
-        memory: Arc::new(TeamMemory::new(clock.clone())),
-        clock,
-        time_limit: None,
-    })
+    };
+    Arc::new(TeamEdges::open(edges, TeamId::from("t"), EventBudget::new(0)).unwrap())
 }
 
 /// A day that was read completely, with this number of events, and the room for them.

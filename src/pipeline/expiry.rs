@@ -3,8 +3,7 @@
 use crate::archive::{Archive, ArchiveError, Committed, DueMonth, ExpiredRecord, TeamState, TeamWriter, active_holds};
 use crate::model::{Instant, Retention};
 
-use crate::pipeline::sessions::Chunk;
-use crate::pipeline::sessions::are_stale;
+use crate::pipeline::sessions::catch_up;
 use crate::pipeline::team::TeamEdges;
 
 /// The result of an expiry.
@@ -45,19 +44,12 @@ pub fn expire(
     retention: &Retention,
     (at, now): (Instant, Instant),
 ) -> Result<Expiration, ArchiveError> {
-    catch_up(writer, at, now)?;
+    // Months wait for their sessions.
+    while let Committed::Committed { .. } = catch_up(writer, at, now)? {}
     let (due, kept) = due_months(archive, writer.state(), retention, at)?;
     let expired = writer.expire(&due, at, now)?;
-    catch_up(writer, at, now)?;
+    while let Committed::Committed { .. } = catch_up(writer, at, now)? {}
     Ok(Expiration { expired, kept })
-}
-
-/// Makes the sessions that lag behind the events: months wait for them.
-fn catch_up(writer: &mut TeamWriter, at: Instant, now: Instant) -> Result<(), ArchiveError> {
-    while are_stale(writer.state())
-        && let Committed::Committed { .. } = Chunk::next(writer.state()).commit(writer, at, now)?
-    {}
-    Ok(())
 }
 
 /// Expires months by the daemon's schedule. The earlier clock counts, so one clock in the future expires nothing early.

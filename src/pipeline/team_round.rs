@@ -15,6 +15,7 @@ use crate::pipeline::loss::{PLAN_SPAN, ReadHistory};
 use crate::pipeline::plan::read_to;
 use crate::pipeline::read::{poll_billing, read_stream};
 use crate::pipeline::scan::{ConnectionsRead, ScanRound, note_computers, scan_inventory};
+use crate::pipeline::sessions::catch_up_all;
 use crate::pipeline::settings::BACKFILL_DAYS_DEFAULT;
 use crate::pipeline::team::{Deferred, TeamContext, TeamEdges};
 
@@ -74,7 +75,7 @@ async fn read_all(ctx: TeamContext) -> TeamRound {
     let mut kept = ctx.inbox.commit().await;
     let is_readable = !round.failures.iter().any(|(_, failure)| matches!(failure, RoundError::Archive(_)));
     if kept.is_ok() && is_readable {
-        kept = ctx.inbox.catch_up().await;
+        kept = catch_up_all(&ctx).await;
     }
     if kept.is_ok() && is_readable {
         kept = expire_on_schedule(&ctx).await;
@@ -108,7 +109,7 @@ fn remember(edges: &TeamEdges, ended: &Committer) {
 }
 
 async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError> {
-    ctx.inbox.catch_up().await?;
+    catch_up_all(ctx).await?;
     let is_first = !ctx.settings.streams.is_empty() && ctx.with_state(|state| state.streams.is_empty());
     let recorded = ctx.with_state(|state| state.streams.get(&Stream::Connections)?.plan_span_seconds);
     round.plan_span = plan_span(ctx, &mut round.name).await?.or(recorded.map(Duration::from_secs));
@@ -154,7 +155,7 @@ async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError
         note_computers(ctx, now, read, &mut computers).await?;
     }
     ctx.inbox.commit().await?;
-    ctx.inbox.catch_up().await?;
+    catch_up_all(ctx).await?;
     seal(ctx).await?;
     round.scan = scan_inventory(ctx, computers).await;
     Ok(())

@@ -9,12 +9,11 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::Receiver;
 
-use crate::archive::{ArchiveError, Committed, ReadPoint, TeamWriter};
+use crate::archive::{ArchiveError, ReadPoint};
 use crate::model::Stream;
 use crate::pipeline::commit::flush::flush;
 use crate::pipeline::commit::inbox::Message;
 use crate::pipeline::commit::{Batch, CommitCounts};
-use crate::pipeline::sessions::{Chunk, are_stale};
 use crate::pipeline::settings::{COMMIT_DELAY_SECONDS_MAX, COMMIT_EVENTS_MAX};
 use crate::pipeline::team::{Permit, TeamEdges, split_off};
 
@@ -65,10 +64,6 @@ impl Committer {
                     self.commit_all().await?;
                     let _ = done.send(());
                 }
-                Message::CatchUp(done) => {
-                    self.catch_up_sessions().await?;
-                    let _ = done.send(());
-                }
             }
         }
         Ok(())
@@ -114,19 +109,6 @@ impl Committer {
         edges.progress.committed(&edges.team, &flushed, took);
         self.committed.add(&flushed);
         self.read_points.extend(read_points);
-        Ok(())
-    }
-
-    /// Makes all lagging sessions, in as many commits as necessary.
-    async fn catch_up_sessions(&mut self) -> Result<(), ArchiveError> {
-        while self.edges.with_state(are_stale) {
-            let edges = &self.edges;
-            let _permit = edges.budget.session_permit().await;
-            let (service_now, now) = (edges.service().now(), edges.clock.now());
-            let make = move |writer: &mut TeamWriter| Chunk::next(writer.state()).commit(writer, service_now, now);
-            let Committed::Committed { seq, rows, .. } = edges.with_writer(make).await? else { break };
-            tracing::info!(team = %edges.team, %seq, rows, "made sessions of archived events");
-        }
         Ok(())
     }
 }

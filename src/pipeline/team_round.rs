@@ -8,7 +8,7 @@ use crate::archive::{ArchiveError, Finding, FindingKind, ReadPoint, TeamState};
 use crate::model::{Instant, Stream};
 use crate::planted::{self, Bug};
 
-use crate::pipeline::commit::{CommitCounts, Committer, StreamChange, channel, seal};
+use crate::pipeline::commit::{CommitCounts, Committer, channel, seal};
 use crate::pipeline::error::RoundError;
 use crate::pipeline::expiry::expire_on_schedule;
 use crate::pipeline::loss::{PLAN_SPAN, ReadHistory};
@@ -189,8 +189,7 @@ async fn note_uncommitted_points(ctx: &TeamContext) -> Result<(), ArchiveError> 
         let held = ctx.with_state(|state| state.streams.get(&stream).and_then(|held| read_to(held, None)));
         let uncommitted = ctx.memory.last_point(stream).filter(|point| held.is_some_and(|held| held < point.read_to));
         if let Some(point) = uncommitted {
-            let change = StreamChange { read_points: vec![point], ..StreamChange::default() };
-            ctx.add(|batch| batch.change_stream(stream, change, false)).await?;
+            ctx.add(|batch| batch.read_points.push((stream, point))).await?;
         }
     }
     Ok(())

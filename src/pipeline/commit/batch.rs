@@ -20,7 +20,8 @@ pub struct Batch {
     pub untimed: BTreeMap<Stream, Vec<CountedEvent>>,
     pub changes: Vec<WindowChange>,
     pub streams: BTreeMap<Stream, StreamChange>,
-    /// The changes of streams trigger a commit. Otherwise the next commit writes them.
+    pub read_points: Vec<(Stream, ReadPoint)>,
+    /// The changes and read points of streams trigger a commit. Otherwise the next commit writes them.
     pub is_due: bool,
     pub devices: DeviceDelta,
     pub findings: Vec<Finding>,
@@ -41,10 +42,14 @@ impl Batch {
         }
     }
 
-    /// Adds a change of a stream. Unless it `is_due`, it triggers no commit: a round without new events writes nothing.
-    pub fn change_stream(&mut self, stream: Stream, change: StreamChange, is_due: bool) {
+    /// Adds a change of a stream.
+    pub fn change_stream(&mut self, stream: Stream, change: StreamChange) {
         self.streams.entry(stream).or_default().join(change);
-        self.is_due |= is_due;
+    }
+
+    /// Whether streams have changes or read points.
+    pub fn has_streams(&self) -> bool {
+        !(self.streams.is_empty() && self.read_points.is_empty())
     }
 
     /// Defers a finding. It never triggers a commit, and is written once for its stream, kind and subject.
@@ -61,7 +66,7 @@ impl Batch {
     /// Takes out the windows that were read completely: a window read in parts would be written twice. Takes out
     /// everything if the batch is too large, or if it holds a change or a finding that may depend on the remaining events.
     pub fn take_ready(&mut self, state: &TeamState) -> Option<Self> {
-        let vouches = !(self.streams.is_empty() && self.devices.is_empty() && self.findings.is_empty());
+        let vouches = self.has_streams() || !(self.devices.is_empty() && self.findings.is_empty());
         let is_first_reading = |change: &WindowChange| {
             let held = state.windows.get(&(change.stream, change.window.start));
             change.confirmed.is_some() && held.is_none_or(|held| held.state == WindowState::Provisional)
@@ -110,19 +115,15 @@ impl Batch {
             self.untimed.entry(stream).or_default().extend(events);
         }
         self.changes.extend(other.changes);
-        other.streams.into_iter().for_each(|(stream, change)| self.change_stream(stream, change, other.is_due));
+        other.streams.into_iter().for_each(|(stream, change)| self.change_stream(stream, change));
+        self.read_points.extend(other.read_points);
+        self.is_due |= other.is_due;
         self.devices.added.extend(other.devices.added);
         self.devices.removed.extend(other.devices.removed);
         self.listed = other.listed.or(self.listed.take());
         self.findings.extend(other.findings);
         other.deferred_findings.into_iter().for_each(|finding| self.defer_finding(finding));
         self.held_events += other.held_events;
-    }
-
-    /// The read points that a commit of this batch may write.
-    pub fn read_points(&self) -> Vec<(Stream, ReadPoint)> {
-        let changes = self.streams.iter();
-        changes.flat_map(|(stream, change)| change.read_points.iter().map(|point| (*stream, *point))).collect()
     }
 
     /// Whether the batch has nothing to commit.

@@ -49,7 +49,7 @@ impl Committer {
     pub async fn run(mut self, mut inbox: Receiver<Message>) -> Self {
         self.error = self.work(&mut inbox).await.err();
         if self.error.is_none() {
-            self.read_points.extend(self.batch.read_points());
+            self.read_points.append(&mut self.batch.read_points);
         }
         self
     }
@@ -60,7 +60,7 @@ impl Committer {
                 Message::Add(batch, permit) => self.add(*batch, permit).await?,
                 Message::Commit(done) => {
                     // A round that has written other things also writes its read points.
-                    self.batch.is_due |= self.committed.commits > 0 && !self.batch.streams.is_empty();
+                    self.batch.is_due |= self.committed.commits > 0 && self.batch.has_streams();
                     self.commit_all().await?;
                     let _ = done.send(());
                 }
@@ -101,7 +101,7 @@ impl Committer {
         }
         // The room becomes free at the end of the commit.
         let _permit = split_off(&mut self.permit, self.batch.held_events());
-        let (began, read_points) = (edges.clock.monotonic(), batch.read_points());
+        let (began, read_points) = (edges.clock.monotonic(), batch.read_points.clone());
         let (seen_at, now) = (edges.service().now(), edges.clock.now());
         let shared = edges.clone();
         let flushed = edges.workers.run(move || flush(&shared, batch, seen_at, now)).await?;

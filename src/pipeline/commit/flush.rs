@@ -164,11 +164,13 @@ impl<'a> Flush<'a> {
         for (stream, before, mut record) in records {
             if let Some(change) = batch.streams.get(&stream).filter(|_| is_worth) {
                 change.apply(&mut record);
-                self.draft.read_points.extend(change.read_points.iter().map(|point| (stream, *point)));
             }
             if record != before {
                 self.draft.streams.push((stream, record));
             }
+        }
+        if is_worth {
+            self.draft.read_points.clone_from(&batch.read_points);
         }
         // The service gives its time in whole seconds, so the end of the reading gives the better order.
         self.draft.read_points.sort_by_key(|(stream, point)| (*stream, point.read_to));

@@ -38,21 +38,19 @@ pub async fn poll_billing(ctx: &TeamContext) -> Result<(), RoundError> {
         snapshot: (snapshot != record.snapshot).then_some(snapshot),
         ..StreamChange::default()
     };
-    let point = StreamChange {
-        read_points: vec![ReadPoint { at: now, read_to: now, listed_at: None }],
-        ..StreamChange::default()
-    };
+    let point = ReadPoint { at: now, read_to: now, listed_at: None };
     ctx.add(|batch| {
         batch.findings.extend(poll.findings(overlap));
         batch.findings.extend(hidden);
         if change != StreamChange::default() {
-            batch.change_stream(Stream::Billing, change, true);
+            batch.change_stream(Stream::Billing, change);
+            batch.is_due = true;
             poll.add_events(batch);
         }
         batch.changes.extend(poll.windows_from(begins));
     })
     .await?;
-    Ok(ctx.note_point(Stream::Billing, point).await?)
+    Ok(ctx.note_point(Stream::Billing, point, StreamChange::default()).await?)
 }
 
 struct Poll<'a> {

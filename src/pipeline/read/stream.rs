@@ -111,7 +111,7 @@ async fn read_lists(
     // The check of the computers notes the read point of connections.
     if stream != Stream::Connections && ctx.is_read(stream) {
         let point = ReadPoint::ended(ctx.service().now(), now);
-        ctx.note_point(stream, StreamChange { read_points: vec![point], ..StreamChange::default() }).await?;
+        ctx.note_point(stream, point, StreamChange::default()).await?;
     }
     Ok(())
 }
@@ -131,12 +131,13 @@ impl Round<'_> {
         let mut finding = self.finding(FindingKind::ArchiveBegins, self.stream.as_str(), None, why);
         finding.from = Some(begins);
         let first = before.is_none().then_some(ReadPoint { at: self.now, read_to: begins, listed_at: None });
-        let read_points = first.into_iter().collect();
         let span = self.ctx.memory.plan_span().flatten().filter(|_| self.stream == Stream::Connections);
         let plan_span_seconds = span.map(|span| span.as_secs());
-        let change = StreamChange { begins: Some(begins), read_points, plan_span_seconds, ..StreamChange::default() };
+        let change = StreamChange { begins: Some(begins), plan_span_seconds, snapshot: None };
         let add = |batch: &mut Batch| {
-            batch.change_stream(self.stream, change, true);
+            batch.change_stream(self.stream, change);
+            batch.read_points.extend(first.map(|point| (self.stream, point)));
+            batch.is_due = true;
             batch.findings.push(finding);
         };
         self.ctx.add(add).await?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::archive::ArchiveError;
+use crate::archive::{ArchiveError, ReadPoint};
 use crate::model::{Range, Stream};
 use crate::pipeline::commit::{Batch, Inbox, StreamChange};
 use crate::pipeline::plan::read_to;
@@ -97,10 +97,13 @@ impl TeamContext {
 
     /// Notes a successful reading. Its read point is written with the next commit. It triggers a commit if the last
     /// committed one is old: then the archive of a quiet team, too, shows that the team is read.
-    pub async fn note_point(&self, stream: Stream, change: StreamChange) -> Result<(), ArchiveError> {
+    pub async fn note_point(&self, stream: Stream, point: ReadPoint, change: StreamChange) -> Result<(), ArchiveError> {
         let held = self.with_state(|state| state.streams.get(&stream).and_then(|record| read_to(record, None)));
-        let mut points = change.read_points.iter().map(|point| point.read_to);
-        let is_due = points.any(|to| held.is_none_or(|held| to.since(held) >= POINT_AGE_MAX));
-        self.add(|batch| batch.change_stream(stream, change, is_due)).await
+        let add = |batch: &mut Batch| {
+            batch.change_stream(stream, change);
+            batch.read_points.push((stream, point));
+            batch.is_due = held.is_none_or(|held| point.read_to.since(held) >= POINT_AGE_MAX);
+        };
+        self.add(add).await
     }
 }

@@ -64,7 +64,7 @@ impl Edges {
     pub async fn read_within(&self, budget: &Arc<EventBudget>) -> Result<FleetRound, ApiError> {
         let read = |team: TeamId| async move {
             let round = match TeamEdges::open(self.clone(), team.clone(), budget.clone()) {
-                Ok(edges) => Ok(read_team(edges).await),
+                Ok(edges) => Ok(read_team(Arc::new(edges)).await),
                 Err(error) => Err(error.into()),
             };
             (team, round)

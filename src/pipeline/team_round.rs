@@ -49,8 +49,7 @@ impl TeamRound {
 }
 
 /// Reads one team up to now and commits it: readings and the commit stage run concurrently.
-pub async fn read_team(edges: TeamEdges) -> TeamRound {
-    let edges = Arc::new(edges);
+pub async fn read_team(edges: Arc<TeamEdges>) -> TeamRound {
     let (inbox, messages) = channel(edges.team.clone());
     let ctx = TeamContext::new(edges.clone(), inbox);
     let (mut round, ended) = futures::join!(read_all(ctx), Committer::new(edges.clone()).run(messages));

@@ -124,7 +124,7 @@ impl World {
     /// Runs a round of a new process that has this time for settling and re-scanning.
     pub async fn run(self: &Arc<Self>, settings: &Settings, time_limit: Duration) -> TeamRound {
         let edges = TeamEdges::open(self.edges(settings), TeamId::from("t"), EventBudget::of(settings)).unwrap();
-        read_team(TeamEdges { time_limit: Some(time_limit), ..edges }).await
+        read_team(Arc::new(TeamEdges { time_limit: Some(time_limit), ..edges })).await
     }
 
     /// Runs a round and asserts that nothing fails.

@@ -43,9 +43,7 @@ pub use commit::{CommitCounts, RetriedByReason, retry_quarantine};
 pub use error::RoundError;
 pub use expiry::{due_months, expire};
 pub use fleet::FleetRound;
-pub use plan::{
-    Density, Estimate, SPAN_ASSUMED, StreamPlan, Urgency, Windows, estimate, estimate_of_team, plan, windows_of,
-};
+pub use plan::{Density, Estimate, SPAN_ASSUMED, StreamPlan, StreamWindows, Urgency, estimate, estimate_of_team, plan};
 pub use progress::{NoProgress, Progress};
 pub use scan::{REFUSALS_MAX, SCAN_AGE, ScanRequest, is_old};
 pub use sessions::{Chunk, correlate, defer_sessions};

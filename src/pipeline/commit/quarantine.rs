@@ -13,7 +13,7 @@ use crate::pipeline::commit::computer_events::CommitContext;
 use crate::pipeline::commit::flush::Flush;
 use crate::pipeline::commit::join::{ArchivedEvents, NewRows, join};
 use crate::pipeline::commit::notices;
-use crate::pipeline::plan::{WindowIndex, windows_of};
+use crate::pipeline::plan::StreamWindows;
 use crate::pipeline::sessions::{Chunk, correlate};
 use crate::pipeline::settings::Settings;
 
@@ -64,7 +64,7 @@ struct FileRetry<'a> {
     release: Release,
     /// The windows that gain rows, by stream and start.
     places: BTreeMap<(Stream, Instant), RetriedWindow>,
-    indexes: BTreeMap<Stream, WindowIndex>,
+    windows: BTreeMap<Stream, StreamWindows>,
 }
 
 struct RetriedWindow {
@@ -76,7 +76,7 @@ struct RetriedWindow {
 impl<'a> FileRetry<'a> {
     fn new(path: String, ctx: &'a CommitContext<'a>) -> Self {
         let release = Release { path, released: Vec::new(), kept: Vec::new() };
-        Self { flush: Flush::new(ctx), release, places: BTreeMap::new(), indexes: BTreeMap::new() }
+        Self { flush: Flush::new(ctx), release, places: BTreeMap::new(), windows: BTreeMap::new() }
     }
 
     /// Whether the event can become a row now.
@@ -93,8 +93,8 @@ impl<'a> FileRetry<'a> {
     fn join(&mut self, event: RawEvent, row: &RejectRow) -> Result<bool, ArchiveError> {
         let Some(at) = event.at() else { return Ok(false) };
         let (state, grid) = (self.flush.ctx.writer.state(), self.flush.ctx.settings.grid);
-        let index = || WindowIndex::new(grid, &windows_of(state, row.stream).1);
-        let window = self.indexes.entry(row.stream).or_insert_with(index).of(at);
+        let windows = || StreamWindows::of(state, row.stream, grid);
+        let window = self.windows.entry(row.stream).or_insert_with(windows).of_event(at);
         if state.has_expired(row.stream, window.start) {
             return Ok(false);
         }

@@ -4,17 +4,18 @@ use std::time::Duration;
 
 use crate::model::ranges::clip;
 use crate::model::{Instant, Range, WindowGrid};
-use crate::pipeline::plan::Windows;
+use crate::pipeline::plan::StreamWindows;
 use crate::pipeline::settings::SPAN_EVENTS_TARGET;
 
 /// The first stride of a settled reading. Windows of an unknown stream may be large, so they are read in parts.
-pub fn first_stride(grid: WindowGrid, windows: &Windows) -> Duration {
-    if windows.is_empty() { grid.length() / FIRST_SPANS_A_WINDOW } else { grid.length() }
+pub fn first_stride(windows: &StreamWindows) -> Duration {
+    let length = windows.grid.length();
+    if windows.held.is_empty() { length / FIRST_SPANS_A_WINDOW } else { length }
 }
 
 /// The first stride of a re-scan, from the density of the windows.
-pub fn rescan_stride(windows: &Windows, rescans: &[Range]) -> Duration {
-    let held = rescans.iter().filter_map(|part| Some(windows.range(..=part.start).next_back()?.1));
+pub fn rescan_stride(windows: &StreamWindows, rescans: &[Range]) -> Duration {
+    let held = rescans.iter().filter_map(|part| Some(windows.held.range(..=part.start).next_back()?.1));
     let (events, seconds) =
         held.fold((1, 1), |(events, seconds), held| (events + held.events, seconds + held.range.length().as_secs()));
     Duration::from_secs(seconds.saturating_mul(SPAN_EVENTS_TARGET) / events).max(Duration::from_secs(1))

@@ -20,7 +20,7 @@ impl Round<'_> {
     /// Reads the new events of an open window. If some may be unread, this round makes no read point of the stream.
     pub async fn tail(&self, window: Range) -> Result<(), RoundError> {
         let asked = PaddedRange { range: window, pad: PAD_SECONDS };
-        let held = self.windows.get(&window.start);
+        let held = self.windows.held.get(&window.start);
         let before = held.and_then(|held| held.walk.clone());
         let key = self.ctx.writer().salts().event_key()?;
         let point = before.as_ref().and_then(|point| decode_point(point, &key));
@@ -62,7 +62,7 @@ impl Round<'_> {
     /// Reads events with future dates into their own windows. Read points do not follow them. A refusal loses nothing:
     /// the windows are read later at their own time.
     pub async fn look_ahead(&self) -> Result<(), RoundError> {
-        let from = self.index.of(self.now).end.min(Instant::LATEST);
+        let from = self.windows.of_event(self.now).end.min(Instant::LATEST);
         let asked =
             PaddedRange { range: Range::new(from, from.plus(LOOK_AHEAD).min(Instant::LATEST)), pad: PAD_SECONDS };
         // A refusal must not count as a refusal of the page size.

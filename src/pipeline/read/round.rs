@@ -7,7 +7,7 @@ use crate::archive::{Finding, FindingKind};
 use crate::collect::{Anomalies, CountedEvent, Lists, SplitBudget};
 use crate::model::{Instant, Range, Stream};
 use crate::pipeline::commit::Batch;
-use crate::pipeline::plan::{WindowIndex, Windows};
+use crate::pipeline::plan::StreamWindows;
 use crate::pipeline::team::TeamContext;
 
 /// Seconds of padding of a first reading.
@@ -29,9 +29,8 @@ pub struct Round<'a> {
     pub lists: Lists,
     /// A window is settled this long after its end.
     pub lag: Duration,
-    pub index: WindowIndex,
-    /// The stream's windows as of the round's start.
-    pub windows: Windows,
+    /// The stream as of the round's start, with its new windows.
+    pub windows: StreamWindows,
     /// The round's budget for unstable ranges.
     pub budget: Arc<SplitBudget>,
 }
@@ -42,8 +41,10 @@ impl Round<'_> {
         let mut window: Option<Range> = None;
         for event in events {
             // Most neighbouring events belong to the same window.
-            window =
-                event.event.at().map(|at| window.filter(|last| last.owns(at)).unwrap_or_else(|| self.index.of(at)));
+            window = event
+                .event
+                .at()
+                .map(|at| window.filter(|last| last.owns(at)).unwrap_or_else(|| self.windows.of_event(at)));
             batch.add_event(self.stream, window, event);
         }
     }

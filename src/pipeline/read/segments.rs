@@ -33,7 +33,7 @@ impl Round<'_> {
         self.note_anomalies(&mut batch, segment.range, segment.stats.anomalies);
         let is_unstable = segment.outcome != RangeOutcome::Confirmed;
         let read_at = segment.began_at.unwrap_or(self.now).min(self.ctx.service().now());
-        for window in self.index.overlapping(segment.range) {
+        for window in self.windows.overlapping(segment.range) {
             let part = clip(segment.range, window).expect("BUG: the window overlaps the segment");
             let mut change = WindowChange::new(self.stream, window, read_at);
             change.ended_at = self.ctx.service().now().max(read_at);
@@ -61,7 +61,8 @@ impl Round<'_> {
     }
 
     fn unstable(&self, part: Range) -> Vec<Finding> {
-        let known = self.windows.values().any(|held| held.unstable.iter().any(|open| clip(part, *open) == Some(part)));
+        let known =
+            self.windows.held.values().any(|held| held.unstable.iter().any(|open| clip(part, *open) == Some(part)));
         if known {
             return Vec::new();
         }
@@ -85,13 +86,13 @@ impl Round<'_> {
         if clip(window, segment.range) != Some(window) || segment.owned_by(window) > 0 {
             return Ok(None);
         }
-        let record = self.windows.get(&window.start);
+        let record = self.windows.held.get(&window.start);
         let held = record.map_or(0, |held| held.events);
         // A re-scan counts the events that the service no longer shows.
         if held > 0 && record.is_some_and(|record| record.state != WindowState::Provisional) {
             return Ok(None);
         }
-        let before = self.windows.range(..window.start).rev().take(USUAL_WINDOWS);
+        let before = self.windows.held.range(..window.start).rev().take(USUAL_WINDOWS);
         let mut before: Vec<u64> = before.map(|(_, held)| held.events).collect();
         before.sort_unstable();
         let usual = before.get(before.len() / 2).copied().unwrap_or(0);

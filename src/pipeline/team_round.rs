@@ -125,7 +125,7 @@ async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError
     let behind = gaps_behind_span(ctx, round.plan_span, now);
     if !planted::is(Bug::SpanGapLostOnFailure) {
         // The next commit writes these gaps. Else an interrupted round would let their events look read in time.
-        ctx.add(|batch| behind.iter().for_each(|gap| batch.defer_finding(gap.clone()))).await?;
+        ctx.add(|batch| behind.iter().for_each(|gap| batch.deferred_findings.push(gap.clone()))).await?;
     }
     let stream = |stream: Stream| async move {
         if !ctx.settings.reads(stream) {

@@ -19,13 +19,13 @@ pub struct Batch {
     /// Events with an unusable time: no window owns them.
     pub untimed: BTreeMap<Stream, Vec<CountedEvent>>,
     pub changes: Vec<WindowChange>,
-    pub streams: BTreeMap<Stream, StreamChange>,
+    pub streams: Vec<(Stream, StreamChange)>,
     pub read_points: Vec<(Stream, ReadPoint)>,
     /// The changes and read points of streams trigger a commit. Otherwise the next commit writes them.
     pub is_due: bool,
     pub devices: DeviceDelta,
     pub findings: Vec<Finding>,
-    /// Findings that never trigger a commit.
+    /// Findings that never trigger a commit. Each is written once for its stream, kind and subject.
     pub deferred_findings: Vec<Finding>,
     /// The last list of computers, and its time.
     pub listed: Option<(Instant, BTreeSet<DeviceId>)>,
@@ -42,21 +42,9 @@ impl Batch {
         }
     }
 
-    /// Adds a change of a stream.
-    pub fn change_stream(&mut self, stream: Stream, change: StreamChange) {
-        self.streams.entry(stream).or_default().join(change);
-    }
-
     /// Whether streams have changes or read points.
     pub fn has_streams(&self) -> bool {
         !(self.streams.is_empty() && self.read_points.is_empty())
-    }
-
-    /// Defers a finding. It never triggers a commit, and is written once for its stream, kind and subject.
-    pub fn defer_finding(&mut self, finding: Finding) {
-        if !self.deferred_findings.iter().any(|known| is_duplicate(known, &finding)) {
-            self.deferred_findings.push(finding);
-        }
     }
 
     pub fn held_events(&self) -> usize {
@@ -115,14 +103,14 @@ impl Batch {
             self.untimed.entry(stream).or_default().extend(events);
         }
         self.changes.extend(other.changes);
-        other.streams.into_iter().for_each(|(stream, change)| self.change_stream(stream, change));
+        self.streams.extend(other.streams);
         self.read_points.extend(other.read_points);
         self.is_due |= other.is_due;
         self.devices.added.extend(other.devices.added);
         self.devices.removed.extend(other.devices.removed);
         self.listed = other.listed.or(self.listed.take());
         self.findings.extend(other.findings);
-        other.deferred_findings.into_iter().for_each(|finding| self.defer_finding(finding));
+        self.deferred_findings.extend(other.deferred_findings);
         self.held_events += other.held_events;
     }
 

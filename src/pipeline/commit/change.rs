@@ -126,12 +126,6 @@ impl StreamChange {
             record.snapshot = snapshot.clone();
         }
     }
-
-    pub fn join(&mut self, later: StreamChange) {
-        self.begins = later.begins.or(self.begins);
-        self.plan_span_seconds = later.plan_span_seconds.or(self.plan_span_seconds);
-        self.snapshot = later.snapshot.or(self.snapshot.take());
-    }
 }
 
 /// Whether a window's record has news, apart from the counts of its readings.

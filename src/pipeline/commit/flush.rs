@@ -162,7 +162,7 @@ impl<'a> Flush<'a> {
         }
         let is_worth = batch.is_due || !self.draft.is_empty() || records.iter().any(|(_, old, new)| old != new);
         for (stream, before, mut record) in records {
-            if let Some(change) = batch.streams.get(&stream).filter(|_| is_worth) {
+            for (_, change) in batch.streams.iter().filter(|(of, _)| is_worth && *of == stream) {
                 change.apply(&mut record);
             }
             if record != before {

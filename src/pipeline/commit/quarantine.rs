@@ -101,7 +101,7 @@ impl<'a> FileRetry<'a> {
         let place = match self.places.entry((row.stream, window.start)) {
             std::collections::btree_map::Entry::Occupied(place) => place.into_mut(),
             std::collections::btree_map::Entry::Vacant(place) => {
-                let held = ArchivedEvents::with_originals(&self.flush.ctx.writer.rows().events_in(row.stream, window)?);
+                let held = ArchivedEvents::new(&self.flush.ctx.writer.rows().events_in(row.stream, window)?);
                 place.insert(RetriedWindow { window, held, added: NewRows::default() })
             }
         };

@@ -41,11 +41,8 @@ impl StreamWindows {
         let mut all = Vec::new();
         let mut start = begins;
         while start <= now {
-            let window = self.ranges.get(&start).copied().unwrap_or_else(|| {
-                let fresh = self.grid.window_from(start);
-                let next = self.ranges.range(start..).next().map_or(fresh.end, |(next, _)| *next);
-                Range::new(start, fresh.end.min(next))
-            });
+            // The first window can begin within one of the grid, which another setting made.
+            let window = Range::new(start, self.of_event(start).end);
             self.ranges.insert(start, window);
             start = window.end;
             all.push(window);

@@ -44,7 +44,7 @@ pub async fn poll_billing(ctx: &TeamContext) -> Result<(), RoundError> {
         batch.findings.extend(poll.findings(overlap));
         batch.findings.extend(hidden);
         if change != StreamChange::default() {
-            batch.change_stream(Stream::Billing, change);
+            batch.streams.push((Stream::Billing, change));
             batch.is_due = true;
             poll.add_events(batch);
         }

@@ -51,7 +51,7 @@ impl Round<'_> {
             Some(TailEnd::Silent) => {
                 let why = "the service answered with an empty list, but the archive holds events of this window";
                 let finding = self.finding(FindingKind::Silence, &window.to_string(), Some(window), why);
-                self.ctx.add(|batch| batch.defer_finding(finding)).await?;
+                self.ctx.add(|batch| batch.deferred_findings.push(finding)).await?;
             }
         }
         tracing::warn!(team = %self.ctx.team, stream = %self.stream, %window, "an open window was not read whole: the next round reads it again");

@@ -56,7 +56,7 @@ impl Round<'_> {
             let why = "the service's paging contradicts its document; Annals does not rely on it";
             let mut finding = self.finding(FindingKind::PagingAnomaly, subject, Some(range), why);
             finding.count = count;
-            batch.defer_finding(finding);
+            batch.deferred_findings.push(finding);
         }
     }
 

@@ -42,13 +42,13 @@ impl Round<'_> {
                 change.unstable = Some(part);
                 batch.findings.extend(self.unstable(part));
             } else if is_unstable {
-                batch.defer_finding(self.unstable_window(part));
+                batch.deferred_findings.push(self.unstable_window(part));
             } else if purpose == Purpose::Settle && segment.began_at.is_some_and(|at| at < window.end.plus(self.lag)) {
                 // By the answer's own date the lag has not passed. Either this date or the date that planned the reading is wrong.
                 tracing::debug!(stream = %self.stream, %window, "read before its lag had passed");
             } else if let Some((finding, is_believed)) = self.suspicious_answer(window, &segment, read_at).await? {
                 change.confirmed = is_believed.then_some(part);
-                batch.defer_finding(finding);
+                batch.deferred_findings.push(finding);
             } else {
                 change.confirmed = Some(part);
             }

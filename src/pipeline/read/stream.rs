@@ -118,7 +118,7 @@ async fn note_deprecated(ctx: &TeamContext, lists: usize, now: Instant) -> Resul
     let finding =
         Finding::new(Some(Stream::Connections), FindingKind::DeprecatedHistory, "history/devices", reason, now);
     let finding = Finding { count: lists as u64, ..finding };
-    Ok(ctx.add(|batch| batch.defer_finding(finding)).await?)
+    Ok(ctx.add(|batch| batch.deferred_findings.push(finding)).await?)
 }
 
 impl Round<'_> {
@@ -133,7 +133,7 @@ impl Round<'_> {
         let plan_span_seconds = span.map(|span| span.as_secs());
         let change = StreamChange { begins: Some(begins), plan_span_seconds, snapshot: None };
         let add = |batch: &mut Batch| {
-            batch.change_stream(self.stream, change);
+            batch.streams.push((self.stream, change));
             batch.read_points.extend(first.map(|point| (self.stream, point)));
             batch.is_due = true;
             batch.findings.push(finding);

@@ -100,7 +100,7 @@ impl TeamContext {
     pub async fn note_point(&self, stream: Stream, point: ReadPoint, change: StreamChange) -> Result<(), ArchiveError> {
         let held = self.with_state(|state| state.streams.get(&stream).and_then(|record| read_to(record, None)));
         let add = |batch: &mut Batch| {
-            batch.change_stream(stream, change);
+            batch.streams.push((stream, change));
             batch.read_points.push((stream, point));
             batch.is_due = held.is_none_or(|held| point.read_to.since(held) >= POINT_AGE_MAX);
         };

@@ -147,7 +147,7 @@ fn windows_read_in_part_are_held_until_the_batch_is_too_large() {
     assert_eq!(batch.take_ready(&state).unwrap().held_events(), HELD_EVENTS_MAX + 10, "no more may be held");
     let mut batch = partial(0, 10);
     batch.join(whole(1, COMMIT_EVENTS_MIN));
-    batch.change_stream(STREAM, StreamChange::default());
+    batch.streams.push((STREAM, StreamChange::default()));
     let all = batch.take_ready(&state).unwrap();
     assert_eq!(all.held_events(), COMMIT_EVENTS_MIN + 10, "the stream's change may vouch for the first window");
 }

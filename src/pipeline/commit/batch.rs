@@ -8,6 +8,7 @@ use crate::model::ranges::{missing, union};
 use crate::model::{DeviceId, Instant, Range, Stream};
 use crate::pipeline::commit::{StreamChange, WindowChange};
 use crate::pipeline::settings::{COMMIT_EVENTS_MIN, HELD_EVENTS_MAX};
+use crate::pipeline::team::{Permit, split_off};
 
 /// A window of a stream.
 pub type StreamWindow = (Stream, Range);
@@ -30,9 +31,18 @@ pub struct Batch {
     /// The last list of computers, and its time.
     pub listed: Option<(Instant, BTreeSet<DeviceId>)>,
     held_events: usize,
+    /// The room of the events. The commit keeps it to its end.
+    pub permit: Option<Permit>,
 }
 
 impl Batch {
+    /// Gives the events their room. The rest of the room becomes free.
+    pub fn within(mut self, mut permit: Permit) -> Self {
+        drop(split_off(&mut permit, self.held_events));
+        self.permit = Some(permit);
+        self
+    }
+
     /// Adds an event of a window. Without a window, no window owns the event.
     pub fn add_event(&mut self, stream: Stream, window: Option<Range>, event: CountedEvent) {
         self.held_events += 1;
@@ -91,6 +101,8 @@ impl Batch {
             std::mem::take(&mut ready.events).into_iter().partition(|(place, _)| staying.contains(place));
         self.held_events = self.events.values().map(Vec::len).sum();
         ready.held_events -= self.held_events;
+        let stay = |permit: &mut Permit| permit.split(self.held_events.min(permit.num_permits()));
+        self.permit = ready.permit.as_mut().and_then(stay);
         ready
     }
 
@@ -112,6 +124,10 @@ impl Batch {
         self.findings.extend(other.findings);
         self.deferred_findings.extend(other.deferred_findings);
         self.held_events += other.held_events;
+        match (&mut self.permit, other.permit) {
+            (Some(permit), Some(more)) => permit.merge(more),
+            (permit, more) => *permit = permit.take().or(more),
+        }
     }
 
     /// Whether the batch has nothing to commit.

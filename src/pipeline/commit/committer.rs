@@ -15,14 +15,12 @@ use crate::pipeline::commit::flush::flush;
 use crate::pipeline::commit::inbox::Message;
 use crate::pipeline::commit::{Batch, CommitCounts};
 use crate::pipeline::settings::{COMMIT_DELAY_SECONDS_MAX, COMMIT_EVENTS_MAX};
-use crate::pipeline::team::{Permit, TeamEdges, split_off};
+use crate::pipeline::team::TeamEdges;
 
 /// The running stage.
 pub struct Committer {
     edges: Arc<TeamEdges>,
     batch: Batch,
-    /// The room that the batch's events take.
-    permit: Permit,
     /// The last time at which the batch was empty.
     emptied_at: Duration,
     pub committed: CommitCounts,
@@ -36,7 +34,6 @@ impl Committer {
     pub fn new(edges: Arc<TeamEdges>) -> Self {
         Self {
             batch: Batch::default(),
-            permit: edges.budget.nothing(),
             emptied_at: edges.clock.monotonic(),
             committed: CommitCounts::default(),
             read_points: Vec::new(),
@@ -57,7 +54,7 @@ impl Committer {
     async fn work(&mut self, inbox: &mut Receiver<Message>) -> Result<(), ArchiveError> {
         while let Some(message) = inbox.recv().await {
             match message {
-                Message::Add(batch, permit) => self.add(*batch, permit).await?,
+                Message::Add(batch) => self.add(*batch).await?,
                 Message::Commit(done) => {
                     // A round that has written other things also writes its read points.
                     self.batch.is_due |= self.committed.commits > 0 && self.batch.has_streams();
@@ -69,9 +66,8 @@ impl Committer {
         Ok(())
     }
 
-    async fn add(&mut self, batch: Batch, permit: Permit) -> Result<(), ArchiveError> {
+    async fn add(&mut self, batch: Batch) -> Result<(), ArchiveError> {
         self.batch.join(batch);
-        self.permit.merge(permit);
         let waited = self.edges.clock.monotonic().saturating_sub(self.emptied_at);
         if self.edges.budget.is_contended() || waited >= Duration::from_secs(COMMIT_DELAY_SECONDS_MAX) {
             return self.commit_all().await;
@@ -94,13 +90,13 @@ impl Committer {
     }
 
     /// Commits `batch`, which was taken out of the held events.
-    async fn commit(&mut self, batch: Batch) -> Result<(), ArchiveError> {
+    async fn commit(&mut self, mut batch: Batch) -> Result<(), ArchiveError> {
         let edges = self.edges.clone();
         if self.batch.is_idle() {
             self.emptied_at = edges.clock.monotonic();
         }
         // The room becomes free at the end of the commit.
-        let _permit = split_off(&mut self.permit, self.batch.held_events());
+        let _permit = batch.permit.take();
         let (began, read_points) = (edges.clock.monotonic(), batch.read_points.clone());
         let (seen_at, now) = (edges.service().now(), edges.clock.now());
         let shared = edges.clone();

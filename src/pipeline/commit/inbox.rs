@@ -5,15 +5,14 @@ use tokio::sync::{mpsc, oneshot};
 use crate::archive::ArchiveError;
 use crate::model::TeamId;
 use crate::pipeline::commit::Batch;
-use crate::pipeline::team::Permit;
 
 /// Messages that wait for the commit stage. Their events have permits of their own.
 pub const MESSAGES_WAITING_MAX: usize = 8;
 
 /// A message to the commit stage.
 pub enum Message {
-    /// Events and changes, and the room for their events.
-    Add(Box<Batch>, Permit),
+    /// Events and changes.
+    Add(Box<Batch>),
     /// Commit everything that was added, and answer then. If the stage ends first, no answer comes.
     Commit(oneshot::Sender<()>),
 }
@@ -33,8 +32,8 @@ pub fn channel(team: TeamId) -> (Inbox, mpsc::Receiver<Message>) {
 impl Inbox {
     /// # Errors
     /// When the stage has ended. Then every later call fails, too.
-    pub async fn add(&self, batch: Batch, permit: Permit) -> Result<(), ArchiveError> {
-        self.send(Message::Add(Box::new(batch), permit)).await
+    pub async fn add(&self, batch: Batch) -> Result<(), ArchiveError> {
+        self.send(Message::Add(Box::new(batch))).await
     }
 
     /// Waits until everything that was added is committed.

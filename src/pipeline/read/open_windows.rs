@@ -9,7 +9,6 @@ use crate::model::{Instant, Range};
 use crate::pipeline::commit::{Batch, WindowChange};
 use crate::pipeline::error::RoundError;
 use crate::pipeline::settings::{READ_EVENTS_MAX, WALK_EVENTS_MAX};
-use crate::pipeline::team::split_off;
 
 use super::round::{PAD_SECONDS, Round};
 
@@ -27,9 +26,8 @@ impl Round<'_> {
         let start = TailStart::of(point, held.map_or(0, |held| held.events));
         let mut reader = TailReader::new(self.lists.clone(), asked, start, WALK_EVENTS_MAX);
         while reader.end().is_none() {
-            let mut permit = self.ctx.reserve(READ_EVENTS_MAX).await?;
+            let permit = self.ctx.reserve(READ_EVENTS_MAX).await?;
             let Some(chunk) = reader.next().await? else { break };
-            drop(split_off(&mut permit, chunk.events.len()));
             self.ctx.service().observe(chunk.ended_at);
             self.ctx.progress.read(&self.ctx.team, self.stream, window, chunk.events.len() as u64, false);
             let walk = chunk.point.map(|point| encode_point(point, &key)).filter(|point| point.offset > 0);
@@ -42,7 +40,7 @@ impl Round<'_> {
             self.note_anomalies(&mut batch, window, chunk.stats.anomalies);
             batch.changes.push(change);
             self.add_events(&mut batch, chunk.events);
-            self.ctx.inbox.add(batch, permit).await?;
+            self.ctx.inbox.add(batch.within(permit)).await?;
         }
         match reader.end() {
             Some(TailEnd::Whole) | None => return Ok(()),
@@ -74,12 +72,11 @@ impl Round<'_> {
             None
         };
         loop {
-            let mut permit = self.ctx.reserve(READ_EVENTS_MAX).await?;
+            let permit = self.ctx.reserve(READ_EVENTS_MAX).await?;
             let Some(chunk) = reader.next().await.unwrap_or_else(refused) else { return Ok(()) };
-            drop(split_off(&mut permit, chunk.events.len()));
             let mut batch = Batch::default();
             self.add_events(&mut batch, chunk.events);
-            self.ctx.inbox.add(batch, permit).await?;
+            self.ctx.inbox.add(batch.within(permit)).await?;
         }
     }
 }

@@ -46,7 +46,7 @@ impl Round<'_> {
                     planner.learn(segment.range, segment.owned_by(segment.range));
                     self.note_read(&segment);
                     let batch = self.batch_of(segment, purpose).await?;
-                    self.ctx.inbox.add(batch, permit).await?;
+                    self.ctx.inbox.add(batch.within(permit)).await?;
                     if !reader.is_done() {
                         readings.push(self.step(span, Some(reader), purpose));
                     }
@@ -77,7 +77,7 @@ impl Round<'_> {
                 let (events, _) = reader.into_partial();
                 let mut batch = Batch::default();
                 self.add_events(&mut batch, events);
-                self.ctx.inbox.add(batch, permit).await?;
+                self.ctx.inbox.add(batch.within(permit)).await?;
                 Err(error.into())
             }
         }

@@ -72,11 +72,11 @@ impl TeamContext {
         self.time_limit.is_some_and(|time_limit| spent >= time_limit)
     }
 
-    /// Sends changes without a permit.
+    /// Sends changes without events.
     pub async fn add(&self, add: impl FnOnce(&mut Batch)) -> Result<(), ArchiveError> {
         let mut batch = Batch::default();
         add(&mut batch);
-        self.inbox.add(batch, self.budget.nothing()).await
+        self.inbox.add(batch).await
     }
 
     /// A permit for the events of one reading.

@@ -8,7 +8,7 @@ use crate::clock::SystemClock;
 use crate::collect::CountedEvent;
 use crate::model::{EventId, Instant, RawEvent, ServedTime, TeamId};
 use crate::pipeline::commit::inbox::MESSAGES_WAITING_MAX;
-use crate::pipeline::commit::{Inbox, StreamChange, WindowChange, channel};
+use crate::pipeline::commit::{StreamChange, WindowChange, channel};
 use crate::pipeline::progress::NoProgress;
 use crate::pipeline::settings::{COMMIT_EVENTS_MIN, HELD_EVENTS_MAX, Settings};
 use crate::pipeline::team::{Edges, EventBudget};
@@ -32,7 +32,7 @@ fn edges(store: Arc<dyn Store>) -> Arc<TeamEdges> {
 }
 
 /// A day that was read completely, with this number of events, and the room for them.
-fn day(number: u64, events: usize, edges: &TeamEdges) -> (Batch, Permit) {
+fn day(number: u64, events: usize, edges: &TeamEdges) -> Batch {
     let start: Instant = "2026-11-03T00:00:00Z".parse().unwrap();
     let start = start.plus(Duration::from_secs(number * 86_400));
     let window = edges.settings.grid.window_of(start);
@@ -48,11 +48,7 @@ fn day(number: u64, events: usize, edges: &TeamEdges) -> (Batch, Permit) {
     let mut batch = Batch::default();
     batch.changes.push(change);
     (0..events as u64).map(event).for_each(|event| batch.add_event(STREAM, Some(window), event));
-    (batch, edges.budget.try_reserve(events.min(1_000)).unwrap())
-}
-
-async fn add(inbox: &Inbox, (batch, permit): (Batch, Permit)) -> Result<(), ArchiveError> {
-    inbox.add(batch, permit).await
+    batch.within(edges.budget.try_reserve(events.min(1_000)).unwrap())
 }
 
 #[tokio::test]
@@ -60,13 +56,13 @@ async fn enough_events_are_committed_at_once_and_the_rest_on_request() {
     let edges = edges(Arc::new(MemoryStore::new()));
     let (inbox, messages) = channel(edges.team.clone());
     let send = async {
-        add(&inbox, day(0, 3, &edges)).await.unwrap();
+        inbox.add(day(0, 3, &edges)).await.unwrap();
         yield_now().await;
         assert_eq!(edges.with_state(|state| state.windows.len()), 0, "too few for a commit");
-        add(&inbox, day(1, COMMIT_EVENTS_MAX, &edges)).await.unwrap();
+        inbox.add(day(1, COMMIT_EVENTS_MAX, &edges)).await.unwrap();
         yield_now().await;
         assert_eq!(edges.with_state(|state| state.windows.len()), 2);
-        add(&inbox, day(2, 5, &edges)).await.unwrap();
+        inbox.add(day(2, 5, &edges)).await.unwrap();
         inbox.commit().await.unwrap();
         assert_eq!(edges.with_state(|state| state.windows.len()), 3);
         drop(inbox);
@@ -84,7 +80,7 @@ async fn everything_is_committed_when_a_reading_waits_for_room() {
     let send = async {
         let waits = edges.budget.waits();
         for number in [0, 1] {
-            add(&inbox, day(number, 3, &edges)).await.unwrap();
+            inbox.add(day(number, 3, &edges)).await.unwrap();
             yield_now().await;
             let windows = edges.with_state(|state| state.windows.len() as u64);
             assert_eq!(windows, number + 1, "the stage commits everything while a reading waits for room");
@@ -101,11 +97,11 @@ async fn a_reading_waits_while_the_stage_takes_nothing() {
     let edges = edges(Arc::new(MemoryStore::new()));
     let (inbox, messages) = channel(edges.team.clone());
     for _ in 0..MESSAGES_WAITING_MAX {
-        assert!(add(&inbox, day(0, 3, &edges)).now_or_never().is_some());
+        assert!(inbox.add(day(0, 3, &edges)).now_or_never().is_some());
     }
-    assert!(add(&inbox, day(1, 3, &edges)).now_or_never().is_none());
+    assert!(inbox.add(day(1, 3, &edges)).now_or_never().is_none());
     drop(messages);
-    assert!(add(&inbox, day(2, 3, &edges)).await.is_err(), "the stage has ended");
+    assert!(inbox.add(day(2, 3, &edges)).await.is_err(), "the stage has ended");
     assert!(inbox.commit().await.is_err());
 }
 
@@ -117,9 +113,9 @@ async fn a_failed_commit_ends_the_stage_and_frees_the_room() {
     let edges = edges(Arc::new(faulty));
     let (inbox, messages) = channel(edges.team.clone());
     let send = async {
-        add(&inbox, day(0, 3, &edges)).await.unwrap();
+        inbox.add(day(0, 3, &edges)).await.unwrap();
         assert!(matches!(inbox.commit().await, Err(ArchiveError::Poisoned { .. })));
-        assert!(add(&inbox, day(1, 3, &edges)).await.is_err(), "the stage accepts no further message");
+        assert!(inbox.add(day(1, 3, &edges)).await.is_err(), "the stage accepts no further message");
     };
     let ((), ended) = join!(send, Committer::new(edges.clone()).run(messages));
     assert!(matches!(ended.error, Some(ArchiveError::Store(_))), "{:?}", ended.error);
@@ -131,7 +127,7 @@ async fn a_failed_commit_ends_the_stage_and_frees_the_room() {
 fn windows_read_in_part_are_held_until_the_batch_is_too_large() {
     let edges = edges(Arc::new(MemoryStore::new()));
     let state = TeamState::genesis("a", TeamId::from("t"));
-    let whole = |number, events| day(number, events, &edges).0;
+    let whole = |number, events| day(number, events, &edges);
     let partial = |number, events| {
         let mut batch = whole(number, events);
         batch.changes[0].confirmed = batch.changes[0].window.halves().map(|(first, _)| first);

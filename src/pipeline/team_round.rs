@@ -74,21 +74,20 @@ async fn read_all(ctx: TeamContext) -> TeamRound {
     let mut kept = ctx.inbox.commit().await;
     let is_readable = !round.failures.iter().any(|(_, failure)| matches!(failure, RoundError::Archive(_)));
     if kept.is_ok() && is_readable {
-        kept = catch_up_all(&ctx).await;
-    }
-    if kept.is_ok() && is_readable {
-        kept = expire_on_schedule(&ctx).await;
-    }
-    if kept.is_ok() && is_readable && ctx.memory.is_vacuum_due() {
-        kept = vacuum(&ctx).await;
+        kept = maintain(&ctx).await;
     }
     round.failures.extend(kept.err().map(|error| (None, error.into())));
     round.deferred.clone_from(&ctx.deferred());
     round
 }
 
-/// Removes files that the ledger no longer names.
-async fn vacuum(edges: &TeamEdges) -> Result<(), ArchiveError> {
+/// Makes lagging sessions, and by schedule expires months and removes files that the ledger no longer names.
+async fn maintain(edges: &TeamEdges) -> Result<(), ArchiveError> {
+    catch_up_all(edges).await?;
+    expire_on_schedule(edges).await?;
+    if !edges.memory.is_vacuum_due() {
+        return Ok(());
+    }
     let now = edges.clock.now();
     let found = edges.with_writer(move |writer| writer.vacuum(now)).await?;
     if !found.expired.is_empty() {

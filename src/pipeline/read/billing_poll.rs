@@ -127,10 +127,10 @@ impl Poll<'_> {
         Some(self.finding(kind, (from, to), reason))
     }
 
-    /// The gap of equal entries that the service may hide behind the last `twins` entries, at their time. Entries that
+    /// The gap of equal entries that the service may hide behind the last `equal` entries, at their time. Entries that
     /// appear after the last re-scan are not considered.
-    fn hidden(&self, twins: usize) -> Option<Finding> {
-        let times = || self.events[self.events.len() - twins..].iter().filter_map(RawEvent::at);
+    fn hidden(&self, equal: usize) -> Option<Finding> {
+        let times = || self.events[self.events.len() - equal..].iter().filter_map(RawEvent::at);
         let (from, to) = (times().min()?, times().max()?.plus(Duration::from_secs(1)));
         let waited = self.ctx.settings.rescan.last().copied().unwrap_or_default();
         if self.read_to.unwrap_or(self.now) >= self.windows.of_event(from).end.plus(waited) {

@@ -15,9 +15,7 @@ use crate::archive::{StreamRecord, TeamReader, TeamState};
 use crate::collect::sample;
 use crate::error::{Error, Exit};
 use crate::model::{Instant, Range, Stream, TeamId};
-use crate::pipeline::{
-    BACKFILL_DAYS_DEFAULT, Density, Estimate, Settings, StreamPlan, StreamWindows, estimate, estimate_of_team, plan,
-};
+use crate::pipeline::{Density, Estimate, Settings, StreamPlan, StreamWindows, estimate, estimate_of_team, plan};
 use crate::report::{Format, TeamNames};
 
 pub use bucket_requests::BucketRequests;
@@ -133,8 +131,7 @@ impl Planner<'_> {
         let (settings, state) = (self.settings, reader.map(TeamReader::state));
         let now = view.at.unwrap_or(fallback);
         let span = view.body.plan_span.or(settings.plan_span);
-        let default = now.minus(span.unwrap_or(Duration::from_secs(BACKFILL_DAYS_DEFAULT * 86_400)));
-        let first = settings.since.unwrap_or(default).max(Instant::EARLIEST);
+        let first = settings.backfill_start(span, now);
         self.samples.teams += 1;
         let (mut rows, mut events_a_day) = (Vec::new(), 0);
         for stream in Stream::ALL.into_iter().filter(|stream| settings.reads(*stream)) {

@@ -24,7 +24,6 @@ struct TeamSlot {
     bytes: usize,
     /// The last use, by the monotonic clock.
     used: Duration,
-    is_in_use: bool,
 }
 
 /// All teams of the daemon.
@@ -52,9 +51,8 @@ impl OpenTeams {
                 writer: None,
                 bytes: 0,
                 used: Duration::ZERO,
-                is_in_use: false,
             });
-            (slot.used, slot.is_in_use) = (edges.clock.monotonic(), true);
+            slot.used = edges.clock.monotonic();
             (slot.memory.clone(), slot.writer.clone())
         };
         let writer = match writer {
@@ -77,7 +75,6 @@ impl OpenTeams {
     pub fn close(&self, team: &TeamId, keeps: bool) {
         let mut slots = self.slots.lock();
         if let Some(slot) = slots.get_mut(team) {
-            slot.is_in_use = false;
             slot.writer = slot.writer.take().filter(|_| keeps);
             slot.bytes = slot.writer.as_ref().map_or(0, |writer| weight(writer.lock().state()));
         }
@@ -87,7 +84,9 @@ impl OpenTeams {
     fn make_room(&self, slots: &mut BTreeMap<TeamId, TeamSlot>) {
         let mut bytes: usize = slots.values().map(|slot| slot.bytes).sum();
         while bytes > self.bytes_max {
-            let idle = slots.values_mut().filter(|slot| !slot.is_in_use && slot.writer.is_some());
+            // A run holds the writer, too.
+            let is_idle = |slot: &&mut TeamSlot| slot.writer.as_ref().is_some_and(|held| Arc::strong_count(held) == 1);
+            let idle = slots.values_mut().filter(is_idle);
             let Some(slot) = idle.min_by_key(|slot| slot.used) else { return };
             bytes -= slot.bytes;
             (slot.writer, slot.bytes) = (None, 0);

@@ -127,6 +127,12 @@ impl Settings {
         held.state == WindowState::Settled && is_due
     }
 
+    /// The start of a backfill: as configured, or as long ago as the plan's span, or 30 days ago.
+    pub fn backfill_start(&self, plan_span: Option<Duration>, now: Instant) -> Instant {
+        let span = plan_span.unwrap_or(Duration::from_secs(BACKFILL_DAYS_DEFAULT * 86_400));
+        self.since.unwrap_or_else(|| now.minus(span)).max(Instant::EARLIEST)
+    }
+
     /// Whether `--until` includes the window.
     pub fn selects(&self, window: Range) -> bool {
         self.until.is_none_or(|until| window.end <= until)

@@ -31,7 +31,6 @@ pub struct SpanPlanner {
     stride: Duration,
     /// Events and nanoseconds of recent parts. The latest counts most.
     seen: (u64, u128),
-    whole_seconds_left: u64,
 }
 
 /// Spans of a window of unknown density.
@@ -50,9 +49,8 @@ impl SpanPlanner {
                 _ => rest.push(*range),
             }
         }
-        let whole_seconds_left = rest.iter().map(|range| range.length().as_secs()).sum();
         rest.reverse();
-        Self { rest, grid, stride, seen: (0, 0), whole_seconds_left }
+        Self { rest, grid, stride, seen: (0, 0) }
     }
 
     /// The next span, of whole seconds.
@@ -62,7 +60,6 @@ impl SpanPlanner {
         if span.end < range.end {
             self.rest.push(Range::new(span.end, range.end));
         }
-        self.whole_seconds_left -= span.length().as_secs();
         Some(span)
     }
 
@@ -101,7 +98,7 @@ impl SpanPlanner {
 
     /// Seconds of event time that were not returned yet.
     pub fn seconds_left(&self) -> u64 {
-        self.whole_seconds_left
+        self.rest.iter().map(|range| range.length().as_secs()).sum()
     }
 }
 

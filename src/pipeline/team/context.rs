@@ -21,7 +21,8 @@ pub struct TeamContext {
     edges: Arc<TeamEdges>,
     /// The inbox of the commit stage. When a method that sends to it fails, the stage has ended. The stage has the reason.
     pub inbox: Inbox,
-    began: Duration,
+    /// By the monotonic clock.
+    ends: Option<Duration>,
     deferred: Mutex<Deferred>,
 }
 
@@ -46,8 +47,8 @@ impl Deref for TeamContext {
 
 impl TeamContext {
     pub fn new(edges: Arc<TeamEdges>, inbox: Inbox) -> Self {
-        let began = edges.clock.monotonic();
-        Self { edges, inbox, began, deferred: Mutex::default() }
+        let ends = edges.time_limit.map(|limit| edges.clock.monotonic().saturating_add(limit));
+        Self { edges, inbox, ends, deferred: Mutex::default() }
     }
 
     pub fn deferred(&self) -> MutexGuard<'_, Deferred> {
@@ -68,8 +69,7 @@ impl TeamContext {
 
     /// Whether this round is out of time and leaves the rest to the next round.
     pub fn is_out_of_time(&self) -> bool {
-        let spent = self.clock.monotonic().saturating_sub(self.began);
-        self.time_limit.is_some_and(|time_limit| spent >= time_limit)
+        self.ends.is_some_and(|ends| ends <= self.clock.monotonic())
     }
 
     /// Sends changes without events.

@@ -81,17 +81,16 @@ impl<'a> FileRetry<'a> {
 
     /// Whether the event can become a row now.
     fn take(&mut self, row: RejectRow) -> Result<bool, ArchiveError> {
-        // An erased event stays: only its row in quarantine tells a re-scan that the served text is archived already.
-        let is_row = match event_of(&row).filter(|_| row.erased.is_none()) {
-            Some(event) => self.join(event, &row)?,
-            None => false,
-        };
+        let is_row = self.join(&row)?;
         if is_row { &mut self.release.released } else { &mut self.release.kept }.push(row);
         Ok(is_row)
     }
 
-    fn join(&mut self, event: RawEvent, row: &RejectRow) -> Result<bool, ArchiveError> {
-        let Some(at) = event.at() else { return Ok(false) };
+    /// Adds the row of the event, if it can become one.
+    fn join(&mut self, row: &RejectRow) -> Result<bool, ArchiveError> {
+        // An erased event stays: only its row in quarantine tells a re-scan that the served text is archived already.
+        let event = event_of(row).filter(|_| row.erased.is_none());
+        let Some((at, event)) = event.and_then(|event| Some((event.at()?, event))) else { return Ok(false) };
         let (state, grid) = (self.flush.ctx.writer.state(), self.flush.ctx.settings.grid);
         let windows = || StreamWindows::of(state, row.stream, grid);
         let window = self.windows.entry(row.stream).or_insert_with(windows).of_event(at);

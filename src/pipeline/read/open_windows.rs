@@ -48,7 +48,7 @@ impl Round<'_> {
             Some(TailEnd::Silent) if self.is_emptied(window).await? => return Ok(()),
             Some(TailEnd::Silent) => {
                 let why = "the service answered with an empty list, but the archive holds events of this window";
-                let finding = self.finding(FindingKind::Silence, &window.to_string(), Some(window), why);
+                let finding = self.finding(FindingKind::Silence, &window.to_string(), window, why);
                 self.ctx.add(|batch| batch.deferred_findings.push(finding)).await?;
             }
         }

@@ -54,14 +54,13 @@ impl Round<'_> {
         for (subject, count) in anomalies.named().filter(|(_, count)| *count > 0) {
             tracing::debug!(stream = %self.stream, %range, subject, count, "the service's paging contradicts itself");
             let why = "the service's paging contradicts its document; Annals does not rely on it";
-            let mut finding = self.finding(FindingKind::PagingAnomaly, subject, Some(range), why);
+            let mut finding = self.finding(FindingKind::PagingAnomaly, subject, range, why);
             finding.count = count;
             batch.deferred_findings.push(finding);
         }
     }
 
-    pub fn finding(&self, kind: FindingKind, subject: &str, range: Option<Range>, reason: &str) -> Finding {
-        let finding = Finding::new(Some(self.stream), kind, subject, reason, self.now);
-        Finding { from: range.map(|range| range.start), to: range.map(|range| range.end), ..finding }
+    pub fn finding(&self, kind: FindingKind, subject: &str, range: Range, reason: &str) -> Finding {
+        Finding::new(Some(self.stream), kind, subject, reason, self.now).over(range)
     }
 }

@@ -67,12 +67,12 @@ impl Round<'_> {
             return Vec::new();
         }
         let why = "the list changed at every read of this range: events may be missing until a later read is stable";
-        vec![self.unstable_window(part), self.finding(FindingKind::Gap, UNSTABLE, Some(part), why)]
+        vec![self.unstable_window(part), self.finding(FindingKind::Gap, UNSTABLE, part, why)]
     }
 
     fn unstable_window(&self, part: Range) -> Finding {
         let why = "the list changed during every walk; Annals keeps the events that it saw";
-        self.finding(FindingKind::UnstableWindow, &part.to_string(), Some(part), why)
+        self.finding(FindingKind::UnstableWindow, &part.to_string(), part, why)
     }
 
     /// The finding of a suspicious empty answer, read `at`, for a window that has archived events or usually has some, and
@@ -102,7 +102,7 @@ impl Round<'_> {
         }
         let is_last = self.ctx.settings.rescans_wanted() <= self.ctx.settings.rescans_due(window.end, at);
         let reason = format!("an empty answer: the archive holds {held} events of the window, and {usual} are usual");
-        let finding = self.finding(FindingKind::Silence, &window.to_string(), Some(window), &reason);
+        let finding = self.finding(FindingKind::Silence, &window.to_string(), window, &reason);
         Ok(Some((finding, is_last || held == 0)))
     }
 

@@ -100,8 +100,8 @@ impl Round<'_> {
 
     /// Each re-scan has another padding, so its bounds are at other times.
     fn rescan_pad(&self, span: Range) -> i64 {
-        let done =
-            self.windows.held.get(&self.windows.of_event(span.start).start).map_or(0, |held| held.rescans as usize);
+        let window = self.windows.of_event(span.start);
+        let done = self.windows.held.get(&window.start).map_or(0, |held| held.rescans as usize);
         RESCAN_PAD_SECONDS[done.min(RESCAN_PAD_SECONDS.len() - 1)]
     }
 }

@@ -125,8 +125,9 @@ impl Round<'_> {
     /// Records where the archive begins: older events are out of reach, or were not asked for.
     async fn begin(&self, begins: Instant) -> Result<(), RoundError> {
         let why = "the backfill could not reach older events, or the settings excluded them";
-        let mut finding = self.finding(FindingKind::ArchiveBegins, self.stream.as_str(), None, why);
-        finding.from = Some(begins);
+        let (stream, kind) = (Some(self.stream), FindingKind::ArchiveBegins);
+        let finding = Finding::new(stream, kind, self.stream.as_str(), why, self.now);
+        let finding = Finding { from: Some(begins), ..finding };
         let is_first = self.windows.record.begins.is_none();
         let first = is_first.then_some(ReadPoint { at: self.now, read_to: begins, listed_at: None });
         let span = self.ctx.memory.plan_span().flatten().filter(|_| self.stream == Stream::Connections);

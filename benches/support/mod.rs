@@ -18,7 +18,7 @@ use annals::api::{
 use annals::archive::Archive;
 use annals::clock::{Clock, SystemClock};
 use annals::model::{Instant, Stream, TeamId};
-use annals::pipeline::{CommitCounts, Fleet, NoProgress, Settings, Workers};
+use annals::pipeline::{CommitCounts, Edges, NoProgress, Settings, Workers};
 use annals::sandbox::{RunningSandbox, Sandbox, SandboxConfig};
 use annals::store::LocalStore;
 use bytes::Bytes;
@@ -84,7 +84,7 @@ impl World {
         let archive = Archive::open_or_create(Arc::new(LocalStore::new(directory.path())), || "bench".to_owned())?;
         let recorder = Arc::new(Recorder { source: self.http.clone(), pages: Mutex::default() });
         let source: Arc<dyn EventSource> = recorder.clone();
-        let fleet = Fleet {
+        let edges = Edges {
             source: Arc::new(Retrying::new(source, self.clock.clone(), RetryPolicy::default())),
             archive: Arc::new(archive.clone()),
             clock: self.clock.clone(),
@@ -93,7 +93,7 @@ impl World {
             progress: Arc::new(NoProgress),
         };
         let began = Began::now(&self.clock);
-        let round = fleet.read_once().await?;
+        let round = edges.read_once().await?;
         let took = began.took();
         if !round.is_done() {
             return Err(format!("the round was not done: {:?}", round.teams).into());

@@ -127,6 +127,6 @@ async fn round(sandbox: &RunningSandbox, root: &Path) -> Result<FleetRound, Erro
     let source = reading::source(options, &clock)?;
     let inventory = InventorySettings { scan: ScanMode::WhenDue, user_info: true };
     let settings = Settings { inventory, ..Settings::default() };
-    let fleet = reading::fleet(source, archive, clock, settings, bars::for_stderr());
-    Ok(fleet.read_once().await?)
+    let edges = reading::edges(source, archive, clock, settings, bars::for_stderr());
+    Ok(edges.read_once().await?)
 }

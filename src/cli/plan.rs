@@ -15,10 +15,7 @@ use crate::archive::{StreamRecord, TeamReader, TeamState};
 use crate::collect::sample;
 use crate::error::{Error, Exit};
 use crate::model::{Instant, Range, Stream, TeamId};
-use crate::pipeline::{
-    BACKFILL_DAYS_DEFAULT, Density, Estimate, Settings, StreamPlan, Windows, estimate, estimate_of_team, plan,
-    windows_of,
-};
+use crate::pipeline::{Density, Estimate, Settings, StreamPlan, StreamWindows, estimate, estimate_of_team, plan};
 use crate::report::{Format, TeamNames};
 
 pub use bucket_requests::BucketRequests;
@@ -134,19 +131,18 @@ impl Planner<'_> {
         let (settings, state) = (self.settings, reader.map(TeamReader::state));
         let now = view.at.unwrap_or(fallback);
         let span = view.body.plan_span.or(settings.plan_span);
-        let default = now.minus(span.unwrap_or(Duration::from_secs(BACKFILL_DAYS_DEFAULT * 86_400)));
-        let first = settings.since.unwrap_or(default).max(Instant::EARLIEST);
+        let first = settings.backfill_start(span, now);
         self.samples.teams += 1;
         let (mut rows, mut events_a_day) = (Vec::new(), 0);
         for stream in Stream::ALL.into_iter().filter(|stream| settings.reads(*stream)) {
-            let (record, windows) = match state {
-                Some(state) => windows_of(state, stream),
-                None => (StreamRecord::default(), Windows::new()),
+            let mut windows = match state {
+                Some(state) => StreamWindows::of(state, stream, settings.grid),
+                None => StreamWindows::new(StreamRecord::default(), [], settings.grid),
             };
             let estimate = if stream == Stream::Billing {
                 Estimate { requests: 1, is_density_known: true, ..Estimate::default() }
             } else {
-                let plan = plan(&record, &windows, first, settings, now);
+                let plan = plan(&mut windows, first, settings, now);
                 let plan = match state {
                     Some(state) => plan.without_expired(state, stream),
                     None => plan,
@@ -156,7 +152,7 @@ impl Planner<'_> {
                 events_a_day += density.as_ref().map_or(0, |density| density.events_in(last_day));
                 estimate(&plan, &windows, density.as_ref(), settings, now)
             };
-            let read_to = record.read_points.last().map(|point| point.read_to);
+            let read_to = windows.record.read_points.last().map(|point| point.read_to);
             // A first backfill begins with its oldest events, which the service drops first.
             let left = span.filter(|_| stream == Stream::Connections);
             let left = left.map(|span| read_to.unwrap_or(first.max(now.minus(span))).plus(span).since(now));
@@ -174,19 +170,21 @@ impl Planner<'_> {
         &mut self,
         team: &TeamId,
         stream: Stream,
-        windows: &Windows,
+        windows: &StreamWindows,
         plan: &StreamPlan,
         now: Instant,
     ) -> Result<Option<Density>, Error> {
         if let Some(density) = Density::of_windows(windows) {
             return Ok(Some(density));
         }
-        let Some(begins) = plan.begins.filter(|begins| *begins < now) else { return Ok(None) };
+        if plan.begins >= now {
+            return Ok(None);
+        }
         let samples = self.samples.densities.entry(stream).or_default();
         if samples.len() >= SAMPLED_TEAMS_MAX {
             return Ok(Some(samples[self.samples.teams % samples.len()].clone()));
         }
-        let sampled = sample(self.source, team, stream, Range::new(begins, now)).await?.map(Density::of_points);
+        let sampled = sample(self.source, team, stream, Range::new(plan.begins, now)).await?.map(Density::of_points);
         samples.extend(sampled.clone());
         Ok(sampled)
     }

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::files::{self, Links};
 use crate::model::path::{LEDGER, LOCKS, MANIFEST, SALTS, SCRATCH, SNAPSHOTS, TABLES};
 use crate::model::{ArchivePlace, Location, WindowGrid};
-use crate::pipeline::{Fleet, InventorySettings, Progress, ScanMode, Settings, Workers};
+use crate::pipeline::{Edges, InventorySettings, Progress, ScanMode, Settings, Workers};
 use crate::store::{Store, open_store, test_bucket};
 
 use super::{global, output};
@@ -244,15 +244,16 @@ fn inventory_settings(config: &Config) -> InventorySettings {
     InventorySettings { scan, user_info: config.inventory.user_info }
 }
 
-pub fn fleet(
+/// The edges of a command that reads teams, on many threads.
+pub fn edges(
     source: Arc<dyn EventSource>,
-    archive: Archive,
+    archive: impl Into<Arc<Archive>>,
     clock: Arc<dyn Clock>,
     settings: Settings,
     progress: Arc<dyn Progress>,
-) -> Fleet {
-    let (archive, settings) = (Arc::new(archive), Arc::new(settings));
-    Fleet { source, archive, clock, settings, workers: Workers::Threads, progress }
+) -> Edges {
+    let (archive, settings) = (archive.into(), Arc::new(settings));
+    Edges { source, archive, clock, settings, workers: Workers::Threads, progress }
 }
 
 #[cfg(test)]

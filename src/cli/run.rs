@@ -17,15 +17,15 @@ use parking_lot::{Mutex, RwLock};
 use tokio::task::JoinHandle;
 
 use crate::alert::{SentLog, Watch};
-use crate::api::{CurrentToken, HttpSource, Pause, RequestCounts, RetryPolicy, Retrying};
+use crate::api::{CurrentToken, EventSource, HttpSource, Pause, RequestCounts, RetryPolicy, Retrying};
 use crate::archive::Archive;
 use crate::clock::Clock;
 use crate::config::{Config, TeamMetrics};
-use crate::daemon::{Daemon, DaemonCommand, Edges, Live};
+use crate::daemon::{Daemon, DaemonCommand, Live};
 use crate::error::{Error, Exit};
 use crate::lake::Catalog;
 use crate::model::{Digest, Location, Shard};
-use crate::pipeline::{ExpirySettings, Workers};
+use crate::pipeline::{Edges, ExpirySettings};
 use crate::report::Limits;
 use crate::web::{AppState, EngineLimits, Guard, Metrics, Port, QueryService, Settings, SignIns, Visitors};
 
@@ -108,7 +108,7 @@ async fn serve(global: Global, args: RunArgs) -> Result<(), Error> {
     let live = Arc::new(Live::new(counts.clone(), config.shard));
     let (commands, orders) = mpsc::unbounded();
     let metrics = Arc::new(Metrics::new());
-    let (edges, token) = edges(&config, &clock, &counts, &pause, &metrics)?;
+    let (source, token) = service(&config, &clock, &counts, &pause)?;
     let token = Arc::new(Mutex::new(token));
     let place = query::archive_place(&config)?;
     let sent_alerts = sent_alerts(&config, config.shard, &place.data);
@@ -142,8 +142,8 @@ async fn serve(global: Global, args: RunArgs) -> Result<(), Error> {
     let signals = Signals::new(hangup)?;
     let schedule = running.config.schedule.clone();
     let seed = running.clock.random();
-    let edges = edges.with_expiry(expiry(&running.config, &archive));
-    let daemon = Daemon::new(archive, edges, schedule, running.live.clone(), seed);
+    let edges = running.edges(&running.config, source);
+    let daemon = Daemon::new(edges, schedule, running.live.clone(), seed);
     running.watch = Some(tokio::spawn(watch.run()));
     running.detecting = Some(tokio::spawn(running.detector(&running.config).run()));
     running.publishing = Some(tokio::spawn(publishing.run()));
@@ -187,6 +187,13 @@ pub fn forget_detections(config: &Config) -> Result<(), Error> {
 }
 
 impl Running {
+    /// The edges of the daemon's runs. They expire rows that are older than their retention class.
+    fn edges(&self, config: &Config, source: Arc<dyn EventSource>) -> Edges {
+        let mut settings = reading::settings(config);
+        settings.retention = ExpirySettings::of(config.retention.clone(), config.schedule.retention.clone());
+        reading::edges(source, self.archive.clone(), self.clock.clone(), settings, self.metrics.clone())
+    }
+
     /// The alert task, as configured.
     fn watch(&self, config: &Config) -> Result<Watch, Error> {
         let watch = Watch::new(self.live.clone(), self.clock.clone(), config.alerts.clone(), self.sent_alerts.clone());
@@ -243,14 +250,13 @@ impl Running {
     }
 }
 
-/// The configured service with its settings, and its token.
-fn edges(
+/// The configured service, and its token.
+fn service(
     config: &Config,
     clock: &Arc<dyn Clock>,
     counts: &Arc<RequestCounts>,
     pause: &Arc<Pause>,
-    metrics: &Arc<Metrics>,
-) -> Result<(Edges, CurrentToken), Error> {
+) -> Result<(Arc<dyn EventSource>, CurrentToken), Error> {
     let http = HttpSource::new(global::http_options(config)?)?.with_pause(pause.clone());
     let token = http.token();
     let policy = RetryPolicy {
@@ -260,15 +266,7 @@ fn edges(
         ..RetryPolicy::default()
     };
     let source = Retrying::sharing(Arc::new(http), clock.clone(), policy, counts.clone(), pause.clone());
-    let settings = reading::settings(config);
-    let (workers, progress) = (Workers::Threads, metrics.clone());
-    Ok((Edges { source: Arc::new(source), clock: clock.clone(), workers, progress, settings }, token))
-}
-
-/// Expires rows that are older than their retention class.
-fn expiry(config: &Config, archive: &Archive) -> ExpirySettings {
-    let (classes, schedule) = (config.retention.clone(), config.schedule.retention.clone());
-    ExpirySettings { classes, schedule, archive: archive.clone() }
+    Ok((Arc::new(source), token))
 }
 
 /// This program's path, even after an upgrade replaced its file.

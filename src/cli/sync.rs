@@ -115,9 +115,9 @@ pub async fn run(global: &Global, args: &SyncArgs) -> Result<Exit, Error> {
     let (place, signer) = (query::archive_place(&config)?, reading::signer(&config)?);
     let archive = reading::archive(&place, config.grace_at(&place.data), &clock)?.with_signer(signer);
     let (round, unseen) = {
-        let fleet = reading::fleet(source, archive, clock, settings.clone(), bars::for_stderr());
-        let round = fleet.read_once().await?;
-        let unseen = unseen(&round, &settings, &fleet.archive);
+        let edges = reading::edges(source, archive, clock, settings.clone(), bars::for_stderr());
+        let round = edges.read_once().await?;
+        let unseen = unseen(&round, &settings, &edges.archive);
         (round, unseen)
     };
     print_round(&round, &settings);

@@ -9,17 +9,16 @@ use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 
 use crate::api::ApiError;
-use crate::archive::{Archive, ArchiveError, FaultCode, verify};
 use crate::config::Schedule;
-use crate::lake;
 use crate::model::{Instant, Stream, TeamId};
 
+use super::archive_check::{ArchiveCheck, check};
 use super::job::{RunOutcome, Task};
 use super::live::{Live, Verified};
 use super::open_teams::{OPEN_TEAMS_BYTES_MAX, OpenTeams};
-use super::task_run::{Edges, TaskRun, run_task};
+use super::task_run::{TaskRun, run_task};
 use super::timetable::{Next, Timetable};
-use crate::pipeline::{EventBudget, Workers};
+use crate::pipeline::{Edges, EventBudget, Settings, Workers};
 
 /// The loop runs at least this often.
 const ROUND_MAX: Duration = Duration::from_secs(1);
@@ -27,8 +26,6 @@ const ROUND_MAX: Duration = Duration::from_secs(1);
 const STOP_GRACE: Duration = Duration::from_secs(3);
 /// When the service asks this number of consecutive runs to wait, all teams wait.
 const THROTTLED_RUNS_MAX: u32 = 4;
-/// A check of the archive that did not end is repeated after this time.
-const CHECK_RETRY: Duration = Duration::from_secs(3_600);
 /// The minimum number of parallel runs.
 const SLOTS_MIN: usize = 8;
 
@@ -44,30 +41,24 @@ pub enum DaemonCommand {
 
 /// The daemon, ready to run.
 pub struct Daemon {
-    pub(super) archive: Arc<Archive>,
     open_teams: Arc<OpenTeams>,
-    pub(super) edges: Arc<Edges>,
-    schedule: Schedule,
+    pub(super) edges: Edges,
     pub(super) live: Arc<Live>,
     pub(super) timetable: Timetable,
     /// Running work: tasks, a list of the teams, a check of the archive.
     running: FuturesUnordered<BoxFuture<'static, Event>>,
     active_runs: usize,
-    is_checking: bool,
+    archive_check: ArchiveCheck,
     /// The time of the next list of teams, by the monotonic clock; `None` during a list.
     pub(super) next_listing_at: Option<Duration>,
-    /// The last check of the archive. The next one is at the first moment of its schedule after this.
-    checked_at: Instant,
-    /// When to repeat a check that did not end, by the monotonic clock.
-    recheck_at: Option<Duration>,
     /// Consecutive runs that the service asked to wait.
     throttled_runs: u32,
 }
 
 enum Event {
     RunEnded(Box<TaskRun>),
-    /// The answer to a list of the teams, and the edges that asked for it.
-    Listed(Arc<Edges>, Result<Vec<TeamId>, ApiError>),
+    /// The answer to a list of the teams, and the settings at the request.
+    Listed(Arc<Settings>, Result<Vec<TeamId>, ApiError>),
     /// The result of a check of the archive, or why it did not end.
     Checked(Result<Verified, String>),
     Command(Option<DaemonCommand>),
@@ -76,30 +67,18 @@ enum Event {
 
 impl Daemon {
     /// `seed` spreads the starts of many teams.
-    pub fn new(archive: Arc<Archive>, edges: Edges, schedule: Schedule, live: Arc<Live>, seed: u64) -> Self {
-        let open_teams = Arc::new(OpenTeams::new(
-            archive.clone(),
-            edges.clock.clone(),
-            edges.workers,
-            OPEN_TEAMS_BYTES_MAX,
-            EventBudget::of(&edges.settings),
-        ));
+    pub fn new(edges: Edges, schedule: Schedule, live: Arc<Live>, seed: u64) -> Self {
+        let open_teams = Arc::new(OpenTeams::new(OPEN_TEAMS_BYTES_MAX, EventBudget::of(&edges.settings)));
         live.set_open_teams(open_teams.clone());
-        let now = edges.clock.now();
-        let tasks = edges.tasks();
-        live.set_schedule(schedule.clone());
+        live.change(|shown| shown.schedule = Some(schedule.clone()));
         Self {
-            archive,
             open_teams,
-            timetable: Timetable::new(schedule.clone(), tasks, slots(&edges), seed),
-            checked_at: now,
-            recheck_at: None,
-            edges: Arc::new(edges),
-            schedule,
+            archive_check: ArchiveCheck::new(schedule.verify.clone(), edges.clock.now()),
+            timetable: Timetable::new(schedule, Task::all_of(&edges.settings), slots(&edges.settings), seed),
+            edges,
             live,
             running: FuturesUnordered::new(),
             active_runs: 0,
-            is_checking: false,
             next_listing_at: Some(Duration::ZERO),
             throttled_runs: 0,
         }
@@ -112,10 +91,13 @@ impl Daemon {
             let wait = self.start_due_tasks();
             match self.next_event(&mut commands, wait).await {
                 Event::RunEnded(run) => self.run_ended(*run),
-                Event::Listed(edges, listed) if Arc::ptr_eq(&edges, &self.edges) => self.listed(listed),
+                Event::Listed(settings, listed) if Arc::ptr_eq(&settings, &self.edges.settings) => self.listed(listed),
                 // A reload replaced the service or the named teams: this answer is about the old ones.
                 Event::Listed(..) => {}
-                Event::Checked(verified) => self.checked(verified),
+                Event::Checked(checked) => {
+                    let clock = &self.edges.clock;
+                    self.archive_check.ended(checked, clock.now(), clock.monotonic(), &self.live);
+                }
                 Event::Command(Some(DaemonCommand::Reload(new))) => self.reload(*new),
                 Event::Command(Some(DaemonCommand::TokenChanged)) => {
                     tracing::info!("the token changed: the daemon runs the refused tasks again");
@@ -132,21 +114,17 @@ impl Daemon {
     fn start_due_tasks(&mut self) -> Duration {
         let now = self.edges.clock.now();
         let monotonic = self.edges.clock.monotonic();
-        self.live.beat(monotonic);
+        self.live.change(|shown| shown.beat = Some(monotonic));
         if self.edges.settings.teams.is_empty() && self.next_listing_at.take_if(|at| *at <= monotonic).is_some() {
             let edges = self.edges.clone();
             let list = async move {
                 let listed = edges.source.teams().await.map(|served| served.body);
-                Event::Listed(edges, listed)
+                Event::Listed(edges.settings, listed)
             };
             self.running.push(list.boxed());
         }
-        let check_next = self.schedule.verify.next_since(&mut self.checked_at, now);
-        let is_due = check_next.is_some_and(|at| at <= now) || self.recheck_at.is_some_and(|at| at <= monotonic);
-        if !self.is_checking && is_due {
-            (self.is_checking, self.recheck_at) = (true, None);
-            let check = check(self.archive.clone(), self.edges.clone());
-            self.running.push(check.map(Event::Checked).boxed());
+        if self.archive_check.starts(now, monotonic) {
+            self.running.push(check(self.edges.clone()).map(Event::Checked).boxed());
         }
         loop {
             match self.timetable.next(now) {
@@ -222,36 +200,16 @@ impl Daemon {
         }
     }
 
-    /// A check that did not end says nothing about the archive: the last result stays.
-    fn checked(&mut self, checked: Result<Verified, String>) {
-        self.is_checking = false;
-        self.checked_at = self.edges.clock.now();
-        match &checked {
-            Err(error) => {
-                tracing::error!(error, "the archive could not be checked: the daemon tries again in an hour");
-                self.recheck_at = Some(self.edges.clock.monotonic() + CHECK_RETRY);
-            }
-            Ok(Verified { faults, named, .. }) => match named.first() {
-                Some(first) => tracing::error!(faults, first, "the check of the archive found faults"),
-                None => tracing::info!("the check of the whole archive found no fault"),
-            },
-        }
-        self.live.change(|shown| {
-            shown.check_error = checked.as_ref().err().cloned();
-            shown.verified = checked.ok().or(shown.verified.take());
-        });
-    }
-
     fn reload(&mut self, (edges, schedule): (Edges, Schedule)) {
         let now = edges.clock.now();
-        let tasks = edges.tasks();
-        self.timetable.reload(schedule.clone(), tasks.clone(), slots(&edges), now);
+        let tasks = Task::all_of(&edges.settings);
         self.live.change(|shown| {
             shown.teams.values_mut().for_each(|team| team.tasks.retain(|task, _| tasks.contains(task)));
+            shown.schedule = Some(schedule.clone());
         });
-        self.live.set_schedule(schedule.clone());
-        (self.checked_at, self.next_listing_at) = (now, Some(Duration::ZERO));
-        (self.edges, self.schedule) = (Arc::new(edges), schedule);
+        self.archive_check.reload(schedule.verify.clone(), now);
+        self.timetable.reload(schedule, tasks, slots(&edges.settings), now);
+        (self.edges, self.next_listing_at) = (edges, Some(Duration::ZERO));
         self.follow_named_teams(now);
         self.timetable.retry_refused(now);
         for team in self.timetable.teams() {
@@ -279,26 +237,6 @@ impl Daemon {
     }
 }
 
-fn slots(edges: &Edges) -> usize {
-    SLOTS_MIN.max(2 * edges.settings.concurrency)
-}
-
-async fn check(archive: Arc<Archive>, edges: Arc<Edges>) -> Result<Verified, String> {
-    let verify = move || {
-        let mut report = verify(archive.store().as_ref(), &archive.checks)?;
-        lake::verify_tables(&archive, &mut report);
-        Ok::<_, ArchiveError>(report)
-    };
-    let report = edges.workers.run(verify).await;
-    let at = edges.clock.now();
-    match report {
-        Ok(report) => {
-            let unchecked = report.notices.iter().filter(|notice| notice.code == FaultCode::Rewritten);
-            unchecked.for_each(|notice| tracing::warn!("verify of {}: {}", notice.object, notice.detail));
-            let named = report.faults.iter().map(|fault| format!("{} {}", fault.code.into_str(), fault.object));
-            Ok(Verified { at, faults: report.faults.len(), named: named.take(Verified::NAMED_MAX).collect() })
-        }
-        Err(error) if error.is_transient() => Err(error.to_string()),
-        Err(error) => Ok(Verified { at, faults: 1, named: vec![error.to_string()] }),
-    }
+fn slots(settings: &Settings) -> usize {
+    SLOTS_MIN.max(2 * settings.concurrency)
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::config::{Cron, Schedule};
 use crate::model::{Digest, Instant, Stream, TeamId};
-use crate::pipeline::{SPAN_ASSUMED, Urgency};
+use crate::pipeline::{InventorySettings, SPAN_ASSUMED, ScanMode, Settings, Urgency};
 use crate::planted::{self, Bug};
 
 /// Offsets are spread over the time between two moments of a schedule, but at most over this time.
@@ -44,17 +44,30 @@ impl Task {
             Task::Inventory => &schedule.inventory,
         }
     }
+
+    /// The tasks of each team.
+    pub fn all_of(settings: &Settings) -> Vec<Task> {
+        let inventory = (settings.inventory.scan != ScanMode::Never).then_some(Task::Inventory);
+        settings.streams.iter().map(|stream| Task::Read(*stream)).chain(inventory).collect()
+    }
+
+    /// The settings of a run, which reads one stream or only the inventory.
+    pub fn settings(self, all: &Settings) -> Settings {
+        match self {
+            Task::Read(stream) => {
+                let inventory = InventorySettings { scan: ScanMode::Never, ..all.inventory };
+                Settings { streams: vec![stream], inventory, ..all.clone() }
+            }
+            Task::Inventory => Settings { streams: Vec::new(), ..all.clone() },
+        }
+    }
 }
 
 /// The end of a run, as far as the next run depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunOutcome {
-    Done {
-        /// There is more to read than one run may read.
-        is_unfinished: bool,
-        /// The next run must start within this time.
-        within: Option<Duration>,
-    },
+    /// `is_unfinished`: there is more to read than one run may read.
+    Done { is_unfinished: bool },
     /// A retry may succeed without help. The service may have given a time.
     Failed { not_before: Option<Duration> },
     /// The archive cannot be written now: its disk is full, or another command writes the team. The service can answer, so a retry is
@@ -133,10 +146,12 @@ impl Job {
         let after = |longest: Duration| now.plus(backoff(failures, longest, chance));
         (self.failures, self.is_refused) = (failures, outcome == RunOutcome::Refused);
         match outcome {
-            RunOutcome::Done { is_unfinished, within } => {
+            RunOutcome::Done { is_unfinished } => {
                 (self.failures, self.is_unfinished) = (0, is_unfinished);
-                let soonest = within.map_or(Instant::LATEST, |within| now.plus(within));
-                self.due = next_due(task.cron(schedule), self.offset, started).min(soonest);
+                self.due = next_due(task.cron(schedule), self.offset, started);
+                if let (Task::Read(Stream::Billing), Some(within)) = (task, self.urgency.billing_within()) {
+                    self.due = self.due.min(now.plus(within));
+                }
                 if is_unfinished || self.is_due_again {
                     self.due = self.due.min(now);
                 }

@@ -39,7 +39,7 @@ pub struct TeamLive {
     pub tasks: BTreeMap<Task, TaskLive>,
     /// Open gaps with their ledger lines, in order.
     pub gaps: Arc<Vec<(LedgerSeq, Finding)>>,
-    /// The ledger's last line when this process first opened the team.
+    /// The ledger's last line when this process first ran a task of the team.
     pub opened_at: Option<LedgerSeq>,
 }
 
@@ -112,20 +112,17 @@ pub struct LiveSnapshot {
     pub open_bytes: usize,
     /// Alerts by target and result.
     pub alerts: BTreeMap<(&'static str, &'static str), u64>,
-}
-
-#[derive(Default)]
-struct LiveState {
-    shown: LiveSnapshot,
-    schedule: Option<Schedule>,
-    beat: Option<Duration>,
-    is_listed: bool,
+    pub schedule: Option<Schedule>,
+    /// The monotonic time of the last iteration of the daemon's loop.
+    pub beat: Option<Duration>,
+    /// The service has listed its teams.
+    pub is_listed: bool,
 }
 
 /// Shared between the daemon, which writes, and its readers.
 #[derive(Default)]
 pub struct Live {
-    state: Mutex<LiveState>,
+    shown: Mutex<LiveSnapshot>,
     requests: Arc<RequestCounts>,
     open_teams: OnceLock<Arc<OpenTeams>>,
     shard: Shard,
@@ -142,18 +139,9 @@ impl Live {
         self.shard
     }
 
-    /// The daemon's loop ran.
-    pub(super) fn beat(&self, monotonic: Duration) {
-        self.state.lock().beat = Some(monotonic);
-    }
-
     /// The monotonic time of the last iteration of the daemon's loop.
     pub fn last_beat(&self) -> Option<Duration> {
-        self.state.lock().beat
-    }
-
-    pub(super) fn set_schedule(&self, schedule: Schedule) {
-        self.state.lock().schedule = Some(schedule);
+        self.shown.lock().beat
     }
 
     /// Shows the end of a run that publishes the open tables.
@@ -166,20 +154,20 @@ impl Live {
     }
 
     pub(super) fn change(&self, change: impl FnOnce(&mut LiveSnapshot)) {
-        change(&mut self.state.lock().shown);
+        change(&mut self.shown.lock());
     }
 
     /// Shows the end of a run, and logs it. `failures` counts the task's consecutive failures. `size` has the bytes and
     /// the number of open teams.
     pub(super) fn run_ended(&self, run: TaskRun, failures: u32, now: Instant, size: (usize, usize)) {
-        let shown = &mut self.state.lock().shown;
+        let shown = &mut *self.shown.lock();
         (shown.open_bytes, shown.open_teams) = size;
         let live = shown.teams.entry(run.team.clone()).or_default();
         let had_failed = live.tasks.get(&run.task).is_some_and(|task| task.error.is_some());
         run.log(failures, had_failed);
         if run.status.is_some() {
             (live.status, live.seen_at, live.gaps) = (run.status, Some(now), run.gaps);
-            live.opened_at = live.opened_at.or(run.opened_at);
+            live.opened_at = live.opened_at.or(run.began_at);
         }
         if let Some(task) = live.tasks.get_mut(&run.task) {
             task.counts.add(&run.committed);
@@ -190,8 +178,8 @@ impl Live {
 
     /// Shows the state of a team's tasks.
     pub(super) fn show_tasks<'j>(&self, team: &TeamId, job_of: impl Fn(Task) -> Option<&'j Job>) {
-        let mut state = self.state.lock();
-        let live = state.shown.teams.entry(team.clone()).or_default();
+        let mut shown = self.shown.lock();
+        let live = shown.teams.entry(team.clone()).or_default();
         for (task, job) in Task::ALL.into_iter().filter_map(|task| Some((task, job_of(task)?.clone()))) {
             let new = TaskLive { job: job.clone(), done_at: None, error: None, counts: CommitCounts::default() };
             live.tasks.entry(task).or_insert(new).job = job;
@@ -200,21 +188,22 @@ impl Live {
 
     /// Removes a team from the display, but keeps the sums of its tasks.
     pub(super) fn forget(&self, team: &TeamId) {
-        let shown = &mut self.state.lock().shown;
+        let shown = &mut *self.shown.lock();
         for (task, live) in shown.teams.remove(team).into_iter().flat_map(|team| team.tasks) {
             shown.forgotten.entry(task).or_default().add(&live.counts);
         }
     }
 
     pub(super) fn listed(&self, error: Option<String>) {
-        let mut state = self.state.lock();
-        state.is_listed |= error.is_none();
-        state.shown.listing_error = error;
+        self.change(|shown| {
+            shown.is_listed |= error.is_none();
+            shown.listing_error = error;
+        });
     }
 
     /// Shows that the reports ran for the alerts.
     pub fn detected(&self, detections: Detections) {
-        self.state.lock().shown.detections = detections;
+        self.change(|shown| shown.detections = detections);
     }
 
     /// Shows that no report could run for the alerts. The earlier detections stay: nobody knows whether they still hold.
@@ -224,7 +213,7 @@ impl Live {
 
     /// Counts an alert by target and result.
     pub fn count_alert(&self, target: &'static str, result: &'static str) {
-        *self.state.lock().shown.alerts.entry((target, result)).or_default() += 1;
+        self.change(|shown| *shown.alerts.entry((target, result)).or_default() += 1);
     }
 
     /// Shows the last check of an earlier process, unless this process has checked the archive.
@@ -232,14 +221,9 @@ impl Live {
         self.change(|shown| shown.verified = shown.verified.take().or(last));
     }
 
-    /// Why the last check of the archive did not end.
-    pub fn check_error(&self) -> Option<String> {
-        self.state.lock().shown.check_error.clone()
-    }
-
     /// The error of the last list of teams.
     pub fn listing_error(&self) -> Option<String> {
-        self.state.lock().shown.listing_error.clone()
+        self.shown.lock().listing_error.clone()
     }
 
     pub(super) fn set_open_teams(&self, open_teams: Arc<OpenTeams>) {
@@ -263,13 +247,13 @@ impl Live {
     }
 
     fn of_statuses<T>(&self, of: impl Fn(&TeamStatus) -> T) -> BTreeMap<TeamId, T> {
-        let state = self.state.lock();
-        let known = state.shown.teams.iter().filter_map(|(team, live)| Some((team.clone(), of(live.status.as_ref()?))));
+        let shown = self.shown.lock();
+        let known = shown.teams.iter().filter_map(|(team, live)| Some((team.clone(), of(live.status.as_ref()?))));
         known.collect()
     }
 
     pub fn snapshot(&self) -> LiveSnapshot {
-        self.state.lock().shown.clone()
+        self.shown.lock().clone()
     }
 
     /// The number of requests to the service by their result. A repeated request counts under `retry` and under its result.
@@ -289,22 +273,20 @@ impl Live {
 
     /// The streams that are late at `now`; `None` before the first list of the teams.
     pub fn late(&self, now: Instant) -> Option<Vec<Late>> {
-        let state = self.state.lock();
-        if !state.is_listed && state.shown.teams.is_empty() {
+        let shown = self.shown.lock();
+        if !shown.is_listed && shown.teams.is_empty() {
             return None;
         }
-        let schedule = state.schedule.as_ref()?;
+        let schedule = shown.schedule.as_ref()?;
         let cutoffs = Stream::ALL.map(|stream| cutoff(Task::Read(stream).cron(schedule), now));
-        let mut late = Vec::new();
-        for (team, live) in &state.shown.teams {
-            for (task, shown) in &live.tasks {
-                let Task::Read(stream) = *task else { continue };
-                if shown.done_at.is_none_or(|at| at < cutoffs[stream as usize]) {
-                    let (team, error) = (team.clone(), shown.error.clone());
-                    late.push(Late { team, stream, done_at: shown.done_at, error });
-                }
-            }
-        }
-        Some(late)
+        let late = shown.teams.iter().flat_map(|(team, live)| {
+            live.tasks.iter().filter_map(move |(task, shown)| {
+                let Task::Read(stream) = *task else { return None };
+                let is_late = shown.done_at.is_none_or(|at| at < cutoffs[stream as usize]);
+                let (done_at, error) = (shown.done_at, shown.error.clone());
+                is_late.then(|| Late { team: team.clone(), stream, done_at, error })
+            })
+        });
+        Some(late.collect())
     }
 }

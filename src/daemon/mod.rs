@@ -2,9 +2,11 @@
 //! the state for display.
 //!
 //! `event_loop` owns everything and waits. `timetable` decides which task runs next, from each task's `job`. `task_run`
-//! is one run of a task, on a team that `open_teams` keeps open. `team_list` follows the service's list of teams.
+//! is one run of a task, on a team that `open_teams` keeps open. `team_list` follows the service's list of teams, and
+//! `archive_check` the schedule of the checks.
 //! `live` shows the state to the port, the metrics and the alerts, and `late` decides which streams are late.
 
+mod archive_check;
 mod event_loop;
 mod job;
 mod late;
@@ -19,4 +21,3 @@ pub use job::Task;
 pub use late::Late;
 pub use live::{Detected, Detections, Live, LiveSnapshot, TaskLive, TeamLive, Verified};
 pub use open_teams::weight;
-pub use task_run::Edges;

@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::archive::{Archive, ArchiveError, TeamState, TeamWriter};
-use crate::clock::Clock;
+use crate::archive::{ArchiveError, TeamState, TeamWriter};
 use crate::model::TeamId;
-use crate::pipeline::{EventBudget, TeamMemory, Workers};
+use crate::pipeline::{Edges, EventBudget, TeamEdges, TeamMemory};
 
 /// The approximate limit of replayed state in memory.
 pub const OPEN_TEAMS_BYTES_MAX: usize = 256 * 1024 * 1024;
@@ -19,82 +18,63 @@ pub const OPEN_TEAMS_BYTES_MAX: usize = 256 * 1024 * 1024;
 const TEAM_BYTES: usize = 8 * 1024;
 const RECORD_BYTES: usize = 270;
 
-/// An open team.
-#[derive(Clone)]
-pub struct OpenTeam {
-    pub writer: Arc<Mutex<TeamWriter>>,
-    pub memory: Arc<TeamMemory>,
-    /// This call opened the team.
-    pub is_new: bool,
-}
-
-#[derive(Clone)]
 struct TeamSlot {
     memory: Arc<TeamMemory>,
     writer: Option<Arc<Mutex<TeamWriter>>>,
     bytes: usize,
     /// The last use, by the monotonic clock.
     used: Duration,
-    is_in_use: bool,
 }
 
 /// All teams of the daemon.
 pub struct OpenTeams {
-    archive: Arc<Archive>,
-    clock: Arc<dyn Clock>,
-    workers: Workers,
     bytes_max: usize,
     /// The room for the events of all runs.
-    pub budget: Arc<EventBudget>,
+    budget: Arc<EventBudget>,
     slots: Mutex<BTreeMap<TeamId, TeamSlot>>,
 }
 
 impl OpenTeams {
-    pub fn new(
-        archive: Arc<Archive>,
-        clock: Arc<dyn Clock>,
-        workers: Workers,
-        bytes_max: usize,
-        budget: Arc<EventBudget>,
-    ) -> Self {
-        Self { archive, clock, workers, bytes_max, budget, slots: Mutex::default() }
+    pub fn new(bytes_max: usize, budget: Arc<EventBudget>) -> Self {
+        Self { bytes_max, budget, slots: Mutex::default() }
     }
 
-    /// Opens the team, if it is not open.
+    /// The edges of a run, which ends with [`OpenTeams::close`]. Opens the team, if it is not open.
     ///
     /// # Errors
     /// When it cannot be opened: another process writes it, or its ledger is invalid.
-    pub async fn open(&self, team: &TeamId) -> Result<OpenTeam, ArchiveError> {
-        let slot = {
+    pub async fn open(&self, edges: Edges, team: &TeamId, time_limit: Duration) -> Result<TeamEdges, ArchiveError> {
+        let (memory, writer) = {
             let mut slots = self.slots.lock();
             let slot = slots.entry(team.clone()).or_insert_with(|| TeamSlot {
-                memory: Arc::new(TeamMemory::new(self.clock.clone())),
+                memory: Arc::new(TeamMemory::new(edges.clock.clone())),
                 writer: None,
                 bytes: 0,
                 used: Duration::ZERO,
-                is_in_use: false,
             });
-            (slot.used, slot.is_in_use) = (self.clock.monotonic(), true);
-            slot.clone()
+            slot.used = edges.clock.monotonic();
+            (slot.memory.clone(), slot.writer.clone())
         };
-        if let Some(writer) = slot.writer {
-            return Ok(OpenTeam { writer, memory: slot.memory, is_new: false });
-        }
-        let (archive, owned) = (Arc::clone(&self.archive), team.clone());
-        let writer = self.workers.run(move || archive.writer(&owned)).await;
-        let writer = writer.inspect_err(|_| self.close(team, false))?;
-        let writer = Arc::new(Mutex::new(writer));
-        if let Some(slot) = self.slots.lock().get_mut(team) {
-            slot.writer = Some(Arc::clone(&writer));
-        }
-        Ok(OpenTeam { writer, memory: slot.memory, is_new: true })
+        let writer = match writer {
+            Some(writer) => writer,
+            None => {
+                let (archive, owned) = (edges.archive.clone(), team.clone());
+                let opened = edges.workers.run(move || archive.writer(&owned)).await;
+                let writer = Arc::new(Mutex::new(opened.inspect_err(|_| self.close(team, false))?));
+                if let Some(slot) = self.slots.lock().get_mut(team) {
+                    slot.writer = Some(writer.clone());
+                }
+                writer
+            }
+        };
+        let (team, budget, time_limit) = (team.clone(), self.budget.clone(), Some(time_limit));
+        Ok(TeamEdges { edges, team, budget, memory, writer, time_limit })
     }
 
     /// Ends a run. `keeps`: the writer can continue. Otherwise the next run opens the team again.
     pub fn close(&self, team: &TeamId, keeps: bool) {
         let mut slots = self.slots.lock();
         if let Some(slot) = slots.get_mut(team) {
-            slot.is_in_use = false;
             slot.writer = slot.writer.take().filter(|_| keeps);
             slot.bytes = slot.writer.as_ref().map_or(0, |writer| weight(writer.lock().state()));
         }
@@ -104,7 +84,9 @@ impl OpenTeams {
     fn make_room(&self, slots: &mut BTreeMap<TeamId, TeamSlot>) {
         let mut bytes: usize = slots.values().map(|slot| slot.bytes).sum();
         while bytes > self.bytes_max {
-            let idle = slots.values_mut().filter(|slot| !slot.is_in_use && slot.writer.is_some());
+            // A run holds the writer, too.
+            let is_idle = |slot: &&mut TeamSlot| slot.writer.as_ref().is_some_and(|held| Arc::strong_count(held) == 1);
+            let idle = slots.values_mut().filter(is_idle);
             let Some(slot) = idle.min_by_key(|slot| slot.used) else { return };
             bytes -= slot.bytes;
             (slot.writer, slot.bytes) = (None, 0);
@@ -138,31 +120,41 @@ pub fn weight(state: &TeamState) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::{HttpOptions, HttpSource, TokenSource};
+    use crate::archive::Archive;
     use crate::clock::SystemClock;
-    use crate::store::{MemoryStore, Store};
+    use crate::pipeline::{NoProgress, Workers};
+    use crate::store::MemoryStore;
 
     #[test]
     fn a_team_is_closed_when_memory_is_short_or_its_writer_fails() {
-        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-        let archive = Arc::new(Archive::open_or_create(store, || "test".to_owned()).unwrap());
-        let open_teams = OpenTeams::new(
-            archive.clone(),
-            Arc::new(SystemClock::new()),
-            Workers::Inline,
-            2 * TEAM_BYTES,
-            EventBudget::new(0),
-        );
+        let archive = Arc::new(Archive::open_or_create(Arc::new(MemoryStore::new()), || "test".to_owned()).unwrap());
+        // An open team sends no requests.
+        let service = HttpOptions::new("http://127.0.0.1:1", TokenSource::Fixed("unused".to_owned().into()));
+        let edges = Edges {
+            source: Arc::new(HttpSource::new(service).unwrap()),
+            archive: archive.clone(),
+            clock: Arc::new(SystemClock::new()),
+            settings: Arc::default(),
+            workers: Workers::Inline,
+            progress: Arc::new(NoProgress),
+        };
+        let open_teams = OpenTeams::new(2 * TEAM_BYTES, EventBudget::new(0));
         let team = |n: usize| TeamId::from(["a", "b", "c"][n]);
-        let open = |n: usize| futures::executor::block_on(open_teams.open(&team(n)));
+        let open = |n: usize| futures::executor::block_on(open_teams.open(edges.clone(), &team(n), Duration::MAX));
+        let is_locked = |n: usize| archive.writer(&team(n)).is_err();
         for n in 0..3 {
-            assert!(open(n).unwrap().is_new);
+            drop(open(n).unwrap());
+            assert!(is_locked(n));
             open_teams.close(&team(n), true);
         }
         assert_eq!(open_teams.size(), (2 * TEAM_BYTES, 2), "the first was closed");
-        assert!(!open(2).unwrap().is_new, "it is still open");
-        assert!(archive.writer(&team(2)).is_err(), "and locked");
+        assert!(!is_locked(0) && is_locked(1) && is_locked(2));
+        let (first, second) = (open(2).unwrap(), open(2).unwrap());
+        assert!(Arc::ptr_eq(&first.writer, &second.writer), "it is still open");
+        drop((first, second));
         open_teams.close(&team(2), false);
-        assert!(archive.writer(&team(2)).is_ok());
+        assert!(!is_locked(2));
         let elsewhere = archive.writer(&team(0)).unwrap();
         assert!(matches!(open(0), Err(ArchiveError::Locked { .. })));
         drop(elsewhere);

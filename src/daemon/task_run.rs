@@ -3,59 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::api::EventSource;
 use crate::archive::{ArchiveError, Finding, FindingKind};
-use crate::clock::Clock;
-use crate::model::{LedgerSeq, Stream, TeamId};
+use crate::model::{LedgerSeq, TeamId};
 
 use super::job::{RunOutcome, Task};
-use super::open_teams::{OpenTeam, OpenTeams};
-use crate::pipeline::{
-    CommitCounts, ExpirySettings, InventorySettings, Progress, RoundError, ScanMode, Settings, TeamEdges, TeamStatus,
-    Urgency, Workers, read_team, status_with,
-};
+use super::open_teams::OpenTeams;
+use crate::pipeline::{CommitCounts, Edges, RoundError, TeamStatus, Urgency, read_team, status_with};
 
 /// A run settles and re-scans for this time, and leaves the rest to the next run. Each run reads the newest events first.
 const RUN_TIME_MAX: Duration = Duration::from_secs(10);
 /// After this number of consecutive failures, the log names a task only when the number doubles.
 const FAILURES_LOGGED: u32 = 3;
-
-/// The edges and settings of all runs. A reload of the configuration replaces them.
-pub struct Edges {
-    pub source: Arc<dyn EventSource>,
-    pub clock: Arc<dyn Clock>,
-    pub workers: Workers,
-    pub progress: Arc<dyn Progress>,
-    /// Of all tasks.
-    pub settings: Settings,
-}
-
-impl Edges {
-    /// Expires months by a schedule.
-    #[must_use]
-    pub fn with_expiry(mut self, expiry: ExpirySettings) -> Self {
-        self.settings.retention = Some(Arc::new(expiry)).filter(|expiry| !expiry.classes.is_empty());
-        self
-    }
-
-    /// The tasks of each team.
-    pub fn tasks(&self) -> Vec<Task> {
-        let inventory = (self.settings.inventory.scan != ScanMode::Never).then_some(Task::Inventory);
-        self.settings.streams.iter().map(|stream| Task::Read(*stream)).chain(inventory).collect()
-    }
-
-    /// The settings of a run, which reads one stream or only the inventory.
-    fn settings_of(&self, task: Task) -> Arc<Settings> {
-        let all = self.settings.clone();
-        Arc::new(match task {
-            Task::Read(stream) => {
-                let inventory = InventorySettings { scan: ScanMode::Never, ..all.inventory };
-                Settings { streams: vec![stream], inventory, ..all }
-            }
-            Task::Inventory => Settings { streams: Vec::new(), ..all },
-        })
-    }
-}
 
 /// The end of a run.
 pub struct TaskRun {
@@ -65,8 +23,8 @@ pub struct TaskRun {
     pub urgency: Option<Urgency>,
     pub status: Option<TeamStatus>,
     pub gaps: Arc<Vec<(LedgerSeq, Finding)>>,
-    /// The ledger's last line when this run opened the team.
-    pub opened_at: Option<LedgerSeq>,
+    /// The ledger's last line when this run began.
+    pub began_at: Option<LedgerSeq>,
     pub committed: CommitCounts,
     pub error: Option<String>,
 }
@@ -81,7 +39,7 @@ impl TaskRun {
             urgency: None,
             status: None,
             gaps: Arc::default(),
-            opened_at: None,
+            began_at: None,
             committed: CommitCounts::default(),
             error: Some(error),
         }
@@ -108,44 +66,29 @@ impl TaskRun {
 }
 
 /// Runs a task of a team.
-pub async fn run_task(open_teams: Arc<OpenTeams>, edges: Arc<Edges>, team: TeamId, task: Task) -> TaskRun {
-    let opened = match open_teams.open(&team).await {
-        Ok(opened) => opened,
+pub async fn run_task(open_teams: Arc<OpenTeams>, edges: Edges, team: TeamId, task: Task) -> TaskRun {
+    let edges = Edges { settings: Arc::new(task.settings(&edges.settings)), ..edges };
+    let edges = match open_teams.open(edges, &team, RUN_TIME_MAX).await {
+        Ok(edges) => Arc::new(edges),
         Err(error) => {
             let error = RoundError::from(error);
             let outcome = outcome_of(&error);
             return TaskRun { outcome, ..TaskRun::broken(team, task, error.to_string()) };
         }
     };
-    let OpenTeam { writer, memory, is_new } = opened;
-    let opened_at = is_new.then_some(writer.lock().state().seq);
-    let team_edges = TeamEdges {
-        team: team.clone(),
-        clock: edges.clock.clone(),
-        settings: edges.settings_of(task),
-        workers: edges.workers,
-        progress: edges.progress.clone(),
-        budget: open_teams.budget.clone(),
-        memory: memory.clone(),
-        writer: writer.clone(),
-        time_limit: Some(RUN_TIME_MAX),
-    };
-    let round = read_team(team_edges, edges.source.clone()).await;
+    let began_at = edges.with_state(|state| state.seq);
+    let round = read_team(edges.clone()).await;
     let failures = || round.failures.iter().map(|(_, error)| error).chain(&round.scan.failures);
     let keeps = !failures().any(|error| matches!(error, RoundError::Archive(error) if error.needs_reopen()));
     let is_fenced = |error: &&RoundError| matches!(error, RoundError::Archive(error) if error.is_fenced());
     let error = failures().find(is_fenced).or(failures().next());
-    let run = {
-        let writer = writer.lock();
-        let (state, now) = (writer.state(), edges.clock.now());
+    let outcome = error.map_or(RunOutcome::Done { is_unfinished: round.deferred.is_unfinished }, outcome_of);
+    let memory = &edges.memory;
+    let run = edges.with_state(|state| {
         let urgency = match task {
-            Task::Read(stream) => Some(Urgency::of(state, stream, &memory.known(stream), now)),
+            Task::Read(stream) => Some(Urgency::of(state, stream, &memory.known(stream), edges.clock.now())),
             Task::Inventory => None,
         };
-        let billing = urgency.filter(|_| task == Task::Read(Stream::Billing));
-        let within = billing.and_then(|urgency| urgency.billing_within());
-        let done = RunOutcome::Done { is_unfinished: round.deferred.is_unfinished, within };
-        let outcome = error.map_or(done, outcome_of);
         let gaps = state.findings.iter().filter(|(_, finding)| finding.kind == FindingKind::Gap);
         // Read points and windows have the service's times.
         let status = status_with(state, &|stream| memory.known(stream), memory.service.now());
@@ -156,12 +99,13 @@ pub async fn run_task(open_teams: Arc<OpenTeams>, edges: Arc<Edges>, team: TeamI
             urgency,
             status: Some(TeamStatus { held_back: memory.held_back(), ..status }),
             gaps: Arc::new(gaps.cloned().collect()),
-            opened_at,
+            began_at: Some(began_at),
             committed: CommitCounts { conflicts: u64::from(outcome == RunOutcome::Fenced), ..round.committed.clone() },
             error: error.map(ToString::to_string),
         }
-    };
-    drop(writer);
+    });
+    // A writer that is not kept releases the team's lock.
+    drop(edges);
     open_teams.close(&run.team, keeps);
     run
 }

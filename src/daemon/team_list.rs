@@ -20,7 +20,7 @@ impl Daemon {
         if !self.edges.settings.teams.is_empty() {
             return self.follow_named_teams(now);
         }
-        let archived = self.archive.teams().unwrap_or_else(|error| {
+        let archived = self.edges.archive.teams().unwrap_or_else(|error| {
             tracing::warn!(%error, "cannot list the teams of the archive");
             Vec::new()
         });
@@ -69,17 +69,13 @@ impl Daemon {
         let named = self.edges.settings.own(self.edges.settings.teams.clone());
         let named: BTreeSet<TeamId> = named.into_iter().collect();
         for team in self.timetable.teams().difference(&named) {
-            self.forget(team);
+            self.timetable.remove(team);
+            self.live.forget(team);
         }
         for team in &named {
             self.add_team(team, now);
         }
         // The service lists no teams from now on: an earlier failure must not stay in view.
         self.live.listed(None);
-    }
-
-    pub(super) fn forget(&mut self, team: &TeamId) {
-        self.timetable.remove(team);
-        self.live.forget(team);
     }
 }

@@ -113,22 +113,19 @@ impl Timetable {
         let Some(job) = self.jobs.get_mut(&(team.clone(), task)) else { return };
         job.finished(task, now, outcome, urgency, &self.schedule, self.seed ^ hash(team, task));
         match outcome {
-            // Every other task of the team would use the same service.
-            RunOutcome::Failed { not_before: Some(asked) } if !asked.is_zero() => {
-                self.delayed.insert(team.clone(), now.plus(asked));
+            RunOutcome::Failed { not_before } => {
+                self.failures_in_a_row = self.failures_in_a_row.saturating_add(1);
+                // Every other task of the team would use the same service.
+                let asked = not_before.filter(|asked| !asked.is_zero()).map(|asked| (team.clone(), now.plus(asked)));
+                self.delayed.extend(asked);
             }
+            RunOutcome::Unwritten => self.failures_in_a_row = self.failures_in_a_row.saturating_add(1),
             // Every other task of the team would write into the same ledger.
             RunOutcome::Fenced => drop(self.delayed.insert(team.clone(), job.due)),
-            RunOutcome::Done { .. } | RunOutcome::Failed { .. } | RunOutcome::Unwritten | RunOutcome::Refused => {}
-        }
-        match outcome {
-            RunOutcome::Failed { .. } | RunOutcome::Unwritten => {
-                self.failures_in_a_row = self.failures_in_a_row.saturating_add(1);
-            }
             RunOutcome::Done { .. } if std::mem::take(&mut self.failures_in_a_row) >= OUTAGE_FAILURES => {
                 self.recovered(now);
             }
-            RunOutcome::Done { .. } | RunOutcome::Fenced | RunOutcome::Refused => {}
+            RunOutcome::Done { .. } | RunOutcome::Refused => {}
         }
     }
 
@@ -210,12 +207,9 @@ impl Timetable {
         if self.busy.len() >= self.slots {
             return Vec::new();
         }
-        let mut free = vec![Lane::Newest];
-        free.extend((used(Lane::CatchUp) < (self.slots / 2).max(1)).then_some(Lane::CatchUp));
-        for lane in [Lane::Inventory, Lane::Retry] {
-            free.extend((used(lane) < (self.slots / 4).max(1)).then_some(lane));
-        }
-        free
+        let shares = [(Lane::Newest, 1), (Lane::CatchUp, 2), (Lane::Inventory, 4), (Lane::Retry, 4)];
+        let free = shares.into_iter().filter(|(lane, share)| used(*lane) < (self.slots / share).max(1));
+        free.map(|(lane, _)| lane).collect()
     }
 }
 

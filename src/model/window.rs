@@ -75,11 +75,6 @@ impl WindowGrid {
         let start = at.floor_to(self.length);
         Range::new(start, start.plus(self.length))
     }
-
-    /// The window that starts at `start`, on the grid or not; it ends on the grid.
-    pub fn window_from(&self, start: Instant) -> Range {
-        Range::new(start, self.window_of(start).end)
-    }
 }
 
 #[cfg(test)]

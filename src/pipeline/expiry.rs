@@ -3,8 +3,7 @@
 use crate::archive::{Archive, ArchiveError, Committed, DueMonth, ExpiredRecord, TeamState, TeamWriter, active_holds};
 use crate::model::{Instant, Retention};
 
-use crate::pipeline::sessions::Chunk;
-use crate::pipeline::sessions::are_stale;
+use crate::pipeline::sessions::catch_up;
 use crate::pipeline::team::TeamEdges;
 
 /// The result of an expiry.
@@ -45,31 +44,26 @@ pub fn expire(
     retention: &Retention,
     (at, now): (Instant, Instant),
 ) -> Result<Expiration, ArchiveError> {
-    catch_up(writer, at, now)?;
+    // Months wait for their sessions.
+    while let Committed::Committed { .. } = catch_up(writer, at, now)? {}
     let (due, kept) = due_months(archive, writer.state(), retention, at)?;
     let expired = writer.expire(&due, at, now)?;
-    catch_up(writer, at, now)?;
+    while let Committed::Committed { .. } = catch_up(writer, at, now)? {}
     Ok(Expiration { expired, kept })
-}
-
-/// Makes the sessions that lag behind the events: months wait for them.
-fn catch_up(writer: &mut TeamWriter, at: Instant, now: Instant) -> Result<(), ArchiveError> {
-    while are_stale(writer.state())
-        && let Committed::Committed { .. } = Chunk::next(writer.state()).commit(writer, at, now)?
-    {}
-    Ok(())
 }
 
 /// Expires months by the daemon's schedule. The earlier clock counts, so one clock in the future expires nothing early.
 pub async fn expire_on_schedule(edges: &TeamEdges) -> Result<(), ArchiveError> {
-    let Some(settings) = edges.settings.retention.clone() else { return Ok(()) };
+    let Some(settings) = &edges.settings.retention else { return Ok(()) };
     let now = edges.clock.now();
     let at = now.min(edges.service().now());
     let classes = settings.classes.of(&edges.team).clone();
     if classes.is_empty() || !edges.memory.is_expiry_due(&settings.schedule, at) {
         return Ok(());
     }
-    let done = edges.with_writer(move |writer| expire(&settings.archive, writer, &classes, (at, now))).await?;
+    // The ledgers of other teams have the holds of the whole archive.
+    let archive = edges.archive.clone();
+    let done = edges.with_writer(move |writer| expire(&archive, writer, &classes, (at, now))).await?;
     if !done.expired.is_empty() {
         let rows: u64 = done.expired.iter().map(|record| record.rows).sum();
         tracing::info!(team = %edges.team, months = done.expired.len(), rows, "Annals removed rows that are older than their retention class");

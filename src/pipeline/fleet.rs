@@ -4,30 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures::StreamExt;
-use parking_lot::Mutex;
 
-use crate::api::{ApiError, EventSource};
-use crate::archive::Archive;
-use crate::clock::Clock;
+use crate::api::ApiError;
 use crate::model::TeamId;
 
 use crate::pipeline::commit::CommitCounts;
 use crate::pipeline::error::RoundError;
-use crate::pipeline::progress::Progress;
-use crate::pipeline::settings::Settings;
-use crate::pipeline::team::{EventBudget, TeamEdges, TeamMemory};
+use crate::pipeline::team::{Edges, EventBudget, TeamEdges};
 use crate::pipeline::team_round::{TeamRound, read_team};
-use crate::threads::Workers;
-
-/// Reads many teams.
-pub struct Fleet {
-    pub source: Arc<dyn EventSource>,
-    pub archive: Arc<Archive>,
-    pub clock: Arc<dyn Clock>,
-    pub settings: Arc<Settings>,
-    pub workers: Workers,
-    pub progress: Arc<dyn Progress>,
-}
 
 /// The result of a round of all teams.
 #[derive(Debug, Default)]
@@ -54,7 +38,7 @@ impl FleetRound {
     }
 }
 
-impl Fleet {
+impl Edges {
     /// The teams to read, each once: the requested ones, or all that the token sees. Of these, only the shard's own.
     ///
     /// # Errors
@@ -76,26 +60,17 @@ impl Fleet {
         self.read_within(&EventBudget::of(&self.settings)).await
     }
 
-    /// As [`Fleet::read_once`], within `budget`.
+    /// As [`Edges::read_once`], within `budget`.
     pub async fn read_within(&self, budget: &Arc<EventBudget>) -> Result<FleetRound, ApiError> {
-        let read = |team: TeamId| async move { (team.clone(), self.read_team(&team, budget).await) };
+        let read = |team: TeamId| async move {
+            let round = match TeamEdges::open(self.clone(), team.clone(), budget.clone()) {
+                Ok(edges) => Ok(read_team(Arc::new(edges)).await),
+                Err(error) => Err(error.into()),
+            };
+            (team, round)
+        };
         let rounds = self.teams().await?.into_iter().map(read);
         let teams = futures::stream::iter(rounds).buffer_unordered(self.settings.teams_at_once).collect().await;
         Ok(FleetRound { teams })
-    }
-
-    async fn read_team(&self, team: &TeamId, budget: &Arc<EventBudget>) -> Result<TeamRound, RoundError> {
-        let edges = TeamEdges {
-            team: team.clone(),
-            clock: self.clock.clone(),
-            settings: self.settings.clone(),
-            workers: self.workers,
-            progress: self.progress.clone(),
-            budget: budget.clone(),
-            memory: Arc::new(TeamMemory::new(self.clock.clone())),
-            writer: Arc::new(Mutex::new(self.archive.writer(team)?)),
-            time_limit: None,
-        };
-        Ok(read_team(edges, self.source.clone()).await)
     }
 }

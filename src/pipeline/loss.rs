@@ -75,10 +75,6 @@ impl ReadHistory {
         }
     }
 
-    pub fn note_points(&mut self, points: &[ReadPoint]) {
-        self.points.extend(points);
-    }
-
     pub fn note_window(&mut self, window: &WindowRecord) {
         let Some(at) = window.confirmed_at.filter(|_| window.stream == Stream::Connections) else { return };
         self.confirmed.extend(window.proved().iter().map(|part| (*part, at)));

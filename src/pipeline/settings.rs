@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::PAGE_EVENTS_MAX;
-use crate::archive::{Archive, WindowRecord, WindowState};
+use crate::archive::{WindowRecord, WindowState};
 use crate::config::{Cron, Partition};
 use crate::model::{Instant, Privacy, Range, Shard, Stream, TeamId, TeamRetention, WindowGrid};
 
@@ -55,8 +55,13 @@ pub struct InventorySettings {
 pub struct ExpirySettings {
     pub classes: TeamRetention,
     pub schedule: Cron,
-    /// The whole archive: the ledgers of other teams hold the archive-wide holds.
-    pub archive: Archive,
+}
+
+impl ExpirySettings {
+    /// `None` if no rows ever expire.
+    pub fn of(classes: TeamRetention, schedule: Cron) -> Option<Arc<Self>> {
+        Some(Arc::new(Self { classes, schedule })).filter(|expiry| !expiry.classes.is_empty())
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -120,6 +125,12 @@ impl Settings {
         let done = held.rescans.min(self.rescans_wanted().saturating_sub(1));
         let is_due = self.rescans_wanted() == 0 || self.rescans_due(held.range.end, now) > done;
         held.state == WindowState::Settled && is_due
+    }
+
+    /// The start of a backfill: as configured, or as long ago as the plan's span, or 30 days ago.
+    pub fn backfill_start(&self, plan_span: Option<Duration>, now: Instant) -> Instant {
+        let span = plan_span.unwrap_or(Duration::from_secs(BACKFILL_DAYS_DEFAULT * 86_400));
+        self.since.unwrap_or_else(|| now.minus(span)).max(Instant::EARLIEST)
     }
 
     /// Whether `--until` includes the window.

@@ -3,19 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::api::{ApiError, EventSource};
-use crate::archive::{ArchiveError, Finding, FindingKind, ReadPoint, TeamState};
+use crate::api::ApiError;
+use crate::archive::{ArchiveError, Finding, FindingKind, ReadPoint};
 use crate::model::{Instant, Stream};
 use crate::planted::{self, Bug};
 
-use crate::pipeline::commit::{CommitCounts, Committer, StreamChange, channel, seal};
+use crate::pipeline::commit::{CommitCounts, Committer, channel, seal};
 use crate::pipeline::error::RoundError;
 use crate::pipeline::expiry::expire_on_schedule;
 use crate::pipeline::loss::{PLAN_SPAN, ReadHistory};
 use crate::pipeline::plan::read_to;
 use crate::pipeline::read::{poll_billing, read_stream};
 use crate::pipeline::scan::{ConnectionsRead, ScanRound, note_computers, scan_inventory};
-use crate::pipeline::settings::BACKFILL_DAYS_DEFAULT;
+use crate::pipeline::sessions::catch_up_all;
 use crate::pipeline::team::{Deferred, TeamContext, TeamEdges};
 
 /// If the first date differs from the machine's clock by more than this, further requests check it.
@@ -48,10 +48,9 @@ impl TeamRound {
 }
 
 /// Reads one team up to now and commits it: readings and the commit stage run concurrently.
-pub async fn read_team(edges: TeamEdges, source: Arc<dyn EventSource>) -> TeamRound {
-    let edges = Arc::new(edges);
+pub async fn read_team(edges: Arc<TeamEdges>) -> TeamRound {
     let (inbox, messages) = channel(edges.team.clone());
-    let ctx = TeamContext::new(edges.clone(), source, inbox);
+    let ctx = TeamContext::new(edges.clone(), inbox);
     let (mut round, ended) = futures::join!(read_all(ctx), Committer::new(edges.clone()).run(messages));
     remember(&edges, &ended);
     round.committed = ended.committed;
@@ -74,21 +73,20 @@ async fn read_all(ctx: TeamContext) -> TeamRound {
     let mut kept = ctx.inbox.commit().await;
     let is_readable = !round.failures.iter().any(|(_, failure)| matches!(failure, RoundError::Archive(_)));
     if kept.is_ok() && is_readable {
-        kept = ctx.inbox.catch_up().await;
-    }
-    if kept.is_ok() && is_readable {
-        kept = expire_on_schedule(&ctx).await;
-    }
-    if kept.is_ok() && is_readable && ctx.memory.is_vacuum_due() {
-        kept = vacuum(&ctx).await;
+        kept = maintain(&ctx).await;
     }
     round.failures.extend(kept.err().map(|error| (None, error.into())));
     round.deferred.clone_from(&ctx.deferred());
     round
 }
 
-/// Removes files that the ledger no longer names.
-async fn vacuum(edges: &TeamEdges) -> Result<(), ArchiveError> {
+/// Makes lagging sessions, and by schedule expires months and removes files that the ledger no longer names.
+async fn maintain(edges: &TeamEdges) -> Result<(), ArchiveError> {
+    catch_up_all(edges).await?;
+    expire_on_schedule(edges).await?;
+    if !edges.memory.is_vacuum_due() {
+        return Ok(());
+    }
     let now = edges.clock.now();
     let found = edges.with_writer(move |writer| writer.vacuum(now)).await?;
     if !found.expired.is_empty() {
@@ -108,24 +106,27 @@ fn remember(edges: &TeamEdges, ended: &Committer) {
 }
 
 async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError> {
-    ctx.inbox.catch_up().await?;
+    catch_up_all(ctx).await?;
     let is_first = !ctx.settings.streams.is_empty() && ctx.with_state(|state| state.streams.is_empty());
-    let recorded = ctx.with_state(|state| state.streams.get(&Stream::Connections)?.plan_span_seconds);
-    round.plan_span = plan_span(ctx, &mut round.name).await?.or(recorded.map(Duration::from_secs));
+    let begun = ctx
+        .with_state(|state| state.streams.get(&Stream::Connections).map(|held| (held.begins, held.plan_span_seconds)));
+    let (begins, recorded) = begun.unwrap_or_default();
+    let recorded = recorded.map(Duration::from_secs);
+    round.plan_span = plan_span(ctx, &mut round.name).await?.or(recorded);
     let now = ctx.service().now();
-    let first = first_instant(ctx, round.plan_span, now);
+    let first = ctx.settings.backfill_start(round.plan_span, now);
     round.first = is_first.then_some(first);
     let mut computers = None;
     let mut noted = Ok(());
-    if ctx.settings.reads(Stream::Connections) && !ctx.with_state(has_begun) {
+    if ctx.settings.reads(Stream::Connections) && begins.is_none() {
         // From now on a computer that is removed during the backfill is known.
         noted = note_computers(ctx, now, None, &mut computers).await;
     }
     note_uncommitted_points(ctx).await?;
-    let behind = gaps_behind_span(ctx, round.plan_span, now);
+    let behind = gaps_behind_span(ctx, round.plan_span, recorded, now);
     if !planted::is(Bug::SpanGapLostOnFailure) {
         // The next commit writes these gaps. Else an interrupted round would let their events look read in time.
-        ctx.add(|batch| behind.iter().for_each(|gap| batch.defer_finding(gap.clone()))).await?;
+        ctx.add(|batch| behind.iter().for_each(|gap| batch.deferred_findings.push(gap.clone()))).await?;
     }
     let stream = |stream: Stream| async move {
         if !ctx.settings.reads(stream) {
@@ -154,15 +155,10 @@ async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError
         note_computers(ctx, now, read, &mut computers).await?;
     }
     ctx.inbox.commit().await?;
-    ctx.inbox.catch_up().await?;
+    catch_up_all(ctx).await?;
     seal(ctx).await?;
     round.scan = scan_inventory(ctx, computers).await;
     Ok(())
-}
-
-/// Whether a reading of connections has begun.
-fn has_begun(state: &TeamState) -> bool {
-    state.streams.get(&Stream::Connections).is_some_and(|held| held.begins.is_some())
 }
 
 /// The plan's span, shown or configured, and the team's name, unless this process read them recently.
@@ -188,8 +184,7 @@ async fn note_uncommitted_points(ctx: &TeamContext) -> Result<(), ArchiveError> 
         let held = ctx.with_state(|state| state.streams.get(&stream).and_then(|held| read_to(held, None)));
         let uncommitted = ctx.memory.last_point(stream).filter(|point| held.is_some_and(|held| held < point.read_to));
         if let Some(point) = uncommitted {
-            let change = StreamChange { read_points: vec![point], ..StreamChange::default() };
-            ctx.add(|batch| batch.change_stream(stream, change, false)).await?;
+            ctx.add(|batch| batch.read_points.push((stream, point))).await?;
         }
     }
     Ok(())
@@ -208,28 +203,21 @@ async fn observe(ctx: &TeamContext, date: Option<Instant>) -> Result<(), ApiErro
     Ok(())
 }
 
-/// `--since`, or the plan's span if the team shows it, or 30 days.
-fn first_instant(ctx: &TeamContext, plan_span: Option<Duration>, now: Instant) -> Instant {
-    let span = plan_span.unwrap_or(Duration::from_secs(BACKFILL_DAYS_DEFAULT * 86_400));
-    ctx.settings.since.unwrap_or_else(|| now.minus(span)).max(Instant::EARLIEST)
-}
-
-/// Whether this round reads connections after the start of `gap`.
-fn is_read_past(ctx: &TeamContext, gap: &Finding) -> bool {
-    ctx.settings.reads(Stream::Connections) && ctx.settings.until.is_none_or(|until| gap.from < Some(until))
-}
-
-/// The gaps of connections that no reading holds, and that the plan's span no longer shows.
-fn gaps_behind_span(ctx: &TeamContext, plan_span: Option<Duration>, now: Instant) -> Vec<Finding> {
-    let points = ctx.memory.points(Stream::Connections);
-    let unread = ctx.with_state(|state| {
-        let recorded = state.streams.get(&Stream::Connections)?.plan_span_seconds.map(Duration::from_secs);
-        let history = ReadHistory::of(state, &points, &ctx.settings);
-        Some(history.unread_behind(plan_span?, plan_span.max(recorded)?, now))
-    });
+/// The gaps of connections that no reading holds, and that the plan's span no longer shows. `recorded`: the span of an
+/// earlier round.
+fn gaps_behind_span(
+    ctx: &TeamContext,
+    plan_span: Option<Duration>,
+    recorded: Option<Duration>,
+    now: Instant,
+) -> Vec<Finding> {
+    let Some(span) = plan_span.filter(|_| ctx.settings.reads(Stream::Connections)) else { return Vec::new() };
+    let (points, longest) = (ctx.memory.points(Stream::Connections), recorded.map_or(span, |held| held.max(span)));
+    let history = ctx.with_state(|state| ReadHistory::of(state, &points, &ctx.settings));
     let reason =
         "Annals did not finish reading this time within the plan's span: the service may no longer show its events";
     let gap = |range| Finding::new(Some(Stream::Connections), FindingKind::Gap, PLAN_SPAN, reason, now).over(range);
-    let unread = unread.into_iter().flatten().filter(|_| !planted::is(Bug::NoSpanGap));
-    unread.map(gap).filter(|gap| is_read_past(ctx, gap)).collect()
+    let is_read = |gap: &Finding| ctx.settings.until.is_none_or(|until| gap.from < Some(until));
+    let unread = history.unread_behind(span, longest, now).into_iter().filter(|_| !planted::is(Bug::NoSpanGap));
+    unread.map(gap).filter(is_read).collect()
 }

@@ -11,9 +11,7 @@ use annals::api::{
 use annals::archive::{Archive, Finding, FindingKind, TeamState, WindowRecord};
 use annals::clock::Clock;
 use annals::model::{DeviceId, EventId, EventRow, Instant, Range, RawEvent, ServedTime, Stream, TeamId};
-use annals::pipeline::{
-    EventBudget, Fleet, NoProgress, Settings, TeamEdges, TeamMemory, TeamRound, Workers, read_team,
-};
+use annals::pipeline::{Edges, EventBudget, NoProgress, Settings, TeamEdges, TeamRound, Workers, read_team};
 use annals::store::{MemoryStore, Store};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -107,36 +105,26 @@ impl World {
         *self.hook.lock() = None;
     }
 
-    pub async fn round(self: &Arc<Self>, settings: &Settings) -> TeamRound {
-        let archive = Archive::open_or_create(self.store.clone(), || "test".to_owned()).unwrap();
-        let fleet = Fleet {
+    fn edges(self: &Arc<Self>, settings: &Settings) -> Edges {
+        Edges {
             source: self.clone(),
-            archive: Arc::new(archive),
+            archive: Arc::new(Archive::open_or_create(self.store.clone(), || "test".to_owned()).unwrap()),
             clock: Arc::new(Shared(self.clone())),
             settings: Arc::new(settings.clone()),
             workers: Workers::Inline,
             progress: Arc::new(NoProgress),
-        };
-        let (_, round) = fleet.read_once().await.unwrap().teams.remove(0);
+        }
+    }
+
+    pub async fn round(self: &Arc<Self>, settings: &Settings) -> TeamRound {
+        let (_, round) = self.edges(settings).read_once().await.unwrap().teams.remove(0);
         round.unwrap()
     }
 
     /// Runs a round of a new process that has this time for settling and re-scanning.
     pub async fn run(self: &Arc<Self>, settings: &Settings, time_limit: Duration) -> TeamRound {
-        let archive = Archive::open_or_create(self.store.clone(), || "test".to_owned()).unwrap();
-        let (team, clock) = (TeamId::from("t"), Arc::new(Shared(self.clone())));
-        let edges = TeamEdges {
-            writer: Arc::new(Mutex::new(archive.writer(&team).unwrap())),
-            team,
-            settings: Arc::new(settings.clone()),
-            workers: Workers::Inline,
-            progress: Arc::new(NoProgress),
-            budget: EventBudget::of(settings),
-            memory: Arc::new(TeamMemory::new(clock.clone())),
-            clock,
-            time_limit: Some(time_limit),
-        };
-        read_team(edges, self.clone()).await
+        let edges = TeamEdges::open(self.edges(settings), TeamId::from("t"), EventBudget::of(settings)).unwrap();
+        read_team(Arc::new(TeamEdges { time_limit: Some(time_limit), ..edges })).await
     }
 
     /// Runs a round and asserts that nothing fails.

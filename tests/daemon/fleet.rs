@@ -11,9 +11,9 @@ use annals::api::{
 use annals::archive::Archive;
 use annals::clock::Clock;
 use annals::config::Schedule;
-use annals::daemon::{Daemon, DaemonCommand, Edges, Live};
+use annals::daemon::{Daemon, DaemonCommand, Live};
 use annals::model::{DeviceId, EventId, Instant, RawEvent, ServedTime, Stream, TeamId};
-use annals::pipeline::{InventorySettings, NoProgress, ScanMode, Settings, Workers};
+use annals::pipeline::{Edges, InventorySettings, NoProgress, ScanMode, Settings, Workers};
 use annals::store::MemoryStore;
 use futures::channel::mpsc;
 use futures::future::BoxFuture;
@@ -194,7 +194,7 @@ impl FleetWorld {
     ) -> Arc<Live> {
         let live = Arc::new(Live::default());
         let (sender, received) = mpsc::unbounded();
-        let daemon = Daemon::new(archive, self.edges(Vec::new()), schedule.clone(), live.clone(), 11);
+        let daemon = Daemon::new(self.edges(archive, Vec::new()), schedule.clone(), live.clone(), 11);
         let end = async {
             for (pause, command) in commands {
                 self.clock.sleep(pause).await;
@@ -206,7 +206,7 @@ impl FleetWorld {
     }
 
     /// The daemon's edges over this service. Without `teams`, the daemon reads every team that the service lists.
-    pub fn edges(self: &Arc<Self>, teams: Vec<TeamId>) -> Edges {
+    pub fn edges(self: &Arc<Self>, archive: Arc<Archive>, teams: Vec<TeamId>) -> Edges {
         let clock: Arc<dyn Clock> =
             Arc::new(MachineClock { base: self.clock.clone(), ahead: self.clock_ahead.clone() });
         let since = Some(clock.now().minus(Duration::from_secs(3_600)));
@@ -217,7 +217,8 @@ impl FleetWorld {
         let commit_every = self.commit_every;
         let settings = Settings { since, concurrency: 8, inventory, commit_every, teams, ..Settings::default() };
         let source: Arc<dyn EventSource> = self.clone();
-        Edges { source, clock, workers: Workers::Inline, progress: Arc::new(NoProgress), settings }
+        let (settings, progress) = (Arc::new(settings), Arc::new(NoProgress));
+        Edges { source, archive, clock, settings, workers: Workers::Inline, progress }
     }
 
     async fn answer<T>(

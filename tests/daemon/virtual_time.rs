@@ -208,11 +208,11 @@ fn midnight_and_a_quiet_day_cause_no_fault() {
 /// Runs a daemon that follows the service's list of teams. After five seconds, a reload names the first team.
 fn name_the_first_team(world: FleetWorld) -> Arc<Live> {
     let world = Arc::new(world);
-    let archive = Archive::open_or_create(Arc::new(MemoryStore::new()), || "test".to_owned()).unwrap();
-    let named = world.edges(vec![world.teams()[0].clone()]);
+    let archive = Arc::new(Archive::open_or_create(Arc::new(MemoryStore::new()), || "test".to_owned()).unwrap());
+    let named = world.edges(archive.clone(), vec![world.teams()[0].clone()]);
     let reload = DaemonCommand::Reload(Box::new((named, schedule())));
     let commands = vec![(Duration::from_secs(5), reload), (MINUTE, DaemonCommand::Stop)];
-    world.run_with_commands(Arc::new(archive), &schedule(), commands)
+    world.run_with_commands(archive, &schedule(), commands)
 }
 
 #[test]

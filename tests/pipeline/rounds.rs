@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals::api::ApiError;
-use annals::archive::{Archive, FindingKind, WindowState};
+use annals::archive::{FindingKind, WindowState};
 use annals::model::{Instant, Retained, Retention, Stream, TeamRetention};
 use annals::pipeline::{ExpirySettings, Settings};
 use common::team_world::{Ask, World, activity, at, connection, entry, unavailable, untimed};
@@ -313,12 +313,11 @@ async fn a_round_with_news_is_one_line() {
 }
 
 /// Rounds that expire connections after this time.
-fn expiring(world: &World, class: &str) -> Settings {
+fn expiring(class: &str) -> Settings {
     let all = Retention([(Retained::Connections, class.parse().unwrap())].into());
     let classes = TeamRetention { all, ..TeamRetention::default() };
-    let archive = Archive::open(world.store.clone()).unwrap();
-    let retention = ExpirySettings { classes, schedule: "* * * * *".parse().unwrap(), archive };
-    Settings { since: Some(at("2026-09-01T00:00:00Z")), retention: Some(Arc::new(retention)), ..Settings::default() }
+    let retention = ExpirySettings::of(classes, "* * * * *".parse().unwrap());
+    Settings { since: Some(at("2026-09-01T00:00:00Z")), retention, ..Settings::default() }
 }
 
 #[tokio::test]
@@ -328,11 +327,11 @@ async fn a_machine_clock_in_the_future_expires_nothing_early() {
     world.sync(&Settings { since: Some(at("2026-09-01T00:00:00Z")), ..Settings::default() }).await;
     assert!(world.state().sealed_months.contains(&(Stream::Connections, at("2026-09-01T00:00:00Z"))));
     world.team().machine_ahead = Duration::from_secs(12 * 366 * 86_400);
-    world.sync(&expiring(&world, "1y")).await;
+    world.sync(&expiring("1y")).await;
     assert!(world.state().expired.is_empty(), "{:?}", world.state().expired);
     assert_eq!(world.held(Stream::Connections).len(), 1);
     // By the service's clock, this month is due.
-    world.sync(&expiring(&world, "1mo")).await;
+    world.sync(&expiring("1mo")).await;
     let times: Vec<Instant> = world.state().expired.values().map(|(_, record)| record.at).collect();
     assert!(!times.is_empty() && times.iter().all(|time| *time == at(NOON)), "{times:?}");
     assert_eq!(world.held(Stream::Connections).len(), 0);

@@ -12,7 +12,7 @@ use annals::clock::Clock;
 use annals::config::Partition;
 use annals::model::path::SealUnit;
 use annals::model::{Dataset, EventRow, FileRole, Instant, Range, Stream, TeamId};
-use annals::pipeline::{Fleet, FleetRound, NoProgress, Settings, Workers};
+use annals::pipeline::{Edges, FleetRound, NoProgress, Settings, Workers};
 use annals::sandbox::{RunningSandbox, Sandbox, SandboxConfig};
 use annals::store::{MemoryStore, Store};
 use common::quick_clock::QuickClock;
@@ -42,7 +42,7 @@ impl World {
     }
 
     async fn round(&self, settings: Settings) -> FleetRound {
-        let fleet = Fleet {
+        let edges = Edges {
             source: self.source.clone(),
             archive: Arc::new(self.archive()),
             clock: self.clock.clone(),
@@ -50,7 +50,7 @@ impl World {
             workers: Workers::Threads,
             progress: Arc::new(NoProgress),
         };
-        let round = fleet.read_once().await.expect("teams");
+        let round = edges.read_once().await.expect("teams");
         for (team, team_round) in &round.teams {
             let failures = &team_round.as_ref().expect("a round").failures;
             assert!(failures.is_empty(), "{team}: {failures:?}");

@@ -260,8 +260,8 @@ fn no_secret(files: &MemoryStore, broken: &mut Vec<String>) {
 /// I10: a second reading of everything adds no row.
 fn replay(run: &Run, archive: &Archive, broken: &mut Vec<String>) {
     let settings = Settings { rescan_now: true, ..run.plan.settings_at(run.plan.end) };
-    let fleet = run.fleet(Arc::new(archive.clone()), Arc::new(settings));
-    let round = run.clock.base.run(fleet.read_once()).expect("the service is well");
+    let edges = run.edges(Arc::new(archive.clone()), Arc::new(settings));
+    let round = run.clock.base.run(edges.read_once()).expect("the service is well");
     for (team, round) in round.teams {
         match round {
             Ok(round) if round.is_done() && round.committed.rows + round.committed.rejects == 0 => {}

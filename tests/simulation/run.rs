@@ -11,9 +11,9 @@ use std::time::Duration;
 use annals::api::{EventSource, RetryPolicy, Retrying};
 use annals::archive::{Archive, WindowState};
 use annals::clock::Clock;
-use annals::daemon::{Daemon, DaemonCommand, Edges, Live};
+use annals::daemon::{Daemon, DaemonCommand, Live};
 use annals::model::{Instant, Stream, TeamId};
-use annals::pipeline::{ExpirySettings, Fleet, NoProgress, Settings, Workers};
+use annals::pipeline::{Edges, ExpirySettings, NoProgress, Settings, Workers};
 use annals::store::{Listed, MemoryStore, Store};
 use futures::FutureExt;
 use futures::channel::mpsc;
@@ -188,19 +188,15 @@ impl Run {
         let clock = Arc::clone(&self.clock);
         let archive = archive.with_random(Arc::new(move || clock.random()));
         let archive = Arc::new(archive.snapshots_every(self.plan.snapshot_lines).with_grace(self.plan.grace));
-        let edges = Edges {
-            source: self.source(self.service.clone()),
-            clock: self.clock.clone(),
-            workers: Workers::Inline,
-            progress: Arc::new(NoProgress),
-            settings: self.plan.settings_at(self.clock.truth().seconds()),
-        };
-        self.disk.inner().stalls.meanwhile = Some(self.meanwhile());
         let (classes, schedule) = (retention::classes(&self.plan), self.plan.schedule.retention.clone());
-        let edges = edges.with_expiry(ExpirySettings { classes, schedule, archive: (*archive).clone() });
+        let retention = ExpirySettings::of(classes, schedule);
+        let settings = Settings { retention, ..self.plan.settings_at(self.clock.truth().seconds()) };
+        let source = self.source(self.service.clone());
+        let edges = edges(source, archive.clone(), self.clock.clone(), Arc::new(settings));
+        self.disk.inner().stalls.meanwhile = Some(self.meanwhile());
         let live = Arc::new(Live::default());
         let (commands, received) = mpsc::unbounded();
-        let daemon = Daemon::new(archive.clone(), edges, self.plan.schedule.clone(), live, self.plan.seed);
+        let daemon = Daemon::new(edges, self.plan.schedule.clone(), live, self.plan.seed);
         let others = join(self.others(archive.clone(), commands.clone()), self.slow_readers(archive)).map(|_| ());
         let end = self.end(life, commands);
         let (daemon, others) = (Box::pin(daemon.run(received)), Box::pin(others.fuse()));
@@ -235,13 +231,13 @@ impl Run {
             }
             self.disk.inner().coverage.fault(Fault::SecondPoller, self.plan.seed);
             let settings = Arc::new(self.plan.settings_at(at));
-            let _ = self.fleet(archive.clone(), settings).read_once().await;
+            let _ = self.edges(archive.clone(), settings).read_once().await;
         }
     }
 
-    pub fn fleet(&self, archive: Arc<Archive>, settings: Arc<Settings>) -> Fleet {
+    pub fn edges(&self, archive: Arc<Archive>, settings: Arc<Settings>) -> Edges {
         let source = self.source(Arc::new(self.service.of_another_process()));
-        fleet(source, archive, self.clock.clone(), settings)
+        edges(source, archive, self.clock.clone(), settings)
     }
 
     /// Another process that reads everything once, commits and vacuums, while a writer of this process stalls.
@@ -256,8 +252,8 @@ impl Run {
             // This process does not know which readings the stalled one has not committed yet.
             service.inner().seen.trouble(clock.truth());
             if let Ok(archive) = Archive::open(Arc::new(store.clone())).map(|archive| archive.with_grace(grace)) {
-                let fleet = fleet(source.clone(), Arc::new(archive.clone()), clock.clone(), settings.clone());
-                let _ = clock.base.run(fleet.read_once());
+                let edges = edges(source.clone(), Arc::new(archive.clone()), clock.clone(), settings.clone());
+                let _ = clock.base.run(edges.read_once());
                 for team in archive.teams().unwrap_or_default() {
                     let _ = archive.writer(&team).and_then(|mut writer| writer.vacuum(clock.now()));
                 }
@@ -350,8 +346,8 @@ impl Run {
     }
 }
 
-fn fleet(source: Arc<dyn EventSource>, archive: Arc<Archive>, clock: Arc<SimClock>, settings: Arc<Settings>) -> Fleet {
-    Fleet { source, archive, clock, settings, workers: Workers::Inline, progress: Arc::new(NoProgress) }
+fn edges(source: Arc<dyn EventSource>, archive: Arc<Archive>, clock: Arc<SimClock>, settings: Arc<Settings>) -> Edges {
+    Edges { source, archive, clock, settings, workers: Workers::Inline, progress: Arc::new(NoProgress) }
 }
 
 #[derive(Debug)]

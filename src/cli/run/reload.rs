@@ -10,7 +10,7 @@ use crate::web::Guard;
 use super::super::{query, reading};
 use super::publish::Schedule;
 use super::service_manager::notify;
-use super::{Running, edges, expiry, page_settings};
+use super::{Running, page_settings, service};
 
 impl Running {
     pub(super) async fn reload(&mut self) {
@@ -29,7 +29,7 @@ impl Running {
         let guard = Guard::new(&config.http).map_err(|error| Error::Usage(error.to_string()))?;
         check_unchanged(&self.config, &config)?;
         self.args.catalog.load(&config)?;
-        let (edges, token) = edges(&config, &self.clock, &self.counts, &self.pause, &self.metrics)?;
+        let (source, token) = service(&config, &self.clock, &self.counts, &self.pause)?;
         token.follow(&self.token.lock());
         let watch = self.watch(&config)?;
         let publishing = Schedule::of(self, &config)?;
@@ -59,7 +59,7 @@ impl Running {
         files::make_private(config.group_readable);
         self.archive.set_signer(signer);
         *self.token.lock() = token;
-        let reload = (edges.with_expiry(expiry(&config, &self.archive)), config.schedule.clone());
+        let reload = (self.edges(&config, source), config.schedule.clone());
         self.config = config;
         let _ = self.commands.unbounded_send(DaemonCommand::Reload(Box::new(reload)));
         Ok(())

@@ -1,7 +1,8 @@
 use super::*;
 use crate::config::Cron;
-use crate::daemon::job::{BACKOFF_FIRST, BACKOFF_MAX};
 use crate::model::Stream;
+
+mod delays;
 
 const NOON: &str = "2026-11-20T12:00:00Z";
 const CONNECTIONS: Task = Task::Read(Stream::Connections);
@@ -41,7 +42,7 @@ fn started(next: Next) -> (String, Task) {
     }
 }
 
-const DONE: RunOutcome = RunOutcome::Done { is_unfinished: false, within: None };
+const DONE: RunOutcome = RunOutcome::Done { is_unfinished: false };
 const FAILED: RunOutcome = RunOutcome::Failed { not_before: None };
 
 fn left(now: Instant, left: u64) -> Option<Urgency> {
@@ -129,95 +130,7 @@ fn the_task_with_the_least_time_left_runs_first() {
     assert_eq!(order, ["none", "little", "much"]);
 }
 
-#[test]
-fn failures_are_retried_with_growing_delays_and_refusals_rarely() {
-    for (outcome, longest) in [(FAILED, BACKOFF_MAX), (RunOutcome::Refused, SLOW_RETRY)] {
-        let mut table = table(&["t"], 4);
-        let mut now = at(NOON);
-        let mut waits = Vec::new();
-        for _ in 0..16 {
-            let due = due_after(&mut table, now, now, outcome);
-            waits.push(due.since(now));
-            now = due;
-        }
-        assert!(waits[0] <= BACKOFF_FIRST && waits.iter().all(|wait| *wait <= longest), "{waits:?}");
-        assert!(*waits.last().unwrap() >= longest * 3 / 4 && waits[3] > waits[0], "{waits:?}");
-        let due = due_after(&mut table, now, now, DONE);
-        assert!(due.since(now) <= seconds(60), "once it works, the schedule is in force again");
-    }
-}
-
-#[test]
-fn all_delays_end_when_an_unreachable_service_answers_again() {
-    let mut table = table(&["a", "b", "c", "d"], 8);
-    let mut now = at(NOON);
-    let round = |table: &mut Timetable, now: Instant, works: &str| {
-        let mut run = Vec::new();
-        while let Next::Start(team, task) = table.next(now) {
-            table.finished(&team, task, now, if team.as_str() == works { DONE } else { FAILED }, None);
-            run.push(team.to_string());
-        }
-        run
-    };
-    // The service is unreachable until every team waits for minutes.
-    for _ in 0..12 {
-        round(&mut table, now, "");
-        now = now.plus(BACKOFF_MAX);
-    }
-    let (team, task) = started(table.next(now));
-    table.finished(&TeamId::from(team.as_str()), task, now, DONE, None);
-    let waiting = || ["a", "b", "c", "d"].into_iter().filter(|name| *name != team);
-    let due = |table: &Timetable, name| table.job(&TeamId::from(name), CONNECTIONS).unwrap().due;
-    assert!(waiting().all(|name| due(&table, name) <= now), "they are retried at once");
-    // One success next to failures of other teams does not mean that the service is back.
-    round(&mut table, now, &team);
-    let soon = now.plus(seconds(2));
-    round(&mut table, soon, &team);
-    assert!(waiting().all(|name| due(&table, name) > soon), "they wait as before");
-}
-
-#[test]
-fn a_new_token_is_tried_at_once_after_a_refusal() {
-    let mut table = table(&["refused", "failed"], 4);
-    let mut now = at(NOON);
-    for _ in 0..12 {
-        for outcome in [FAILED, RunOutcome::Refused] {
-            while let Next::Start(team, task) = table.next(now) {
-                let outcome = if team.as_str() == "failed" { FAILED } else { outcome };
-                table.finished(&team, task, now, outcome, None);
-            }
-        }
-        now = now.plus(seconds(1_000));
-    }
-    let state = |table: &Timetable, team: &str| table.job(&TeamId::from(team), CONNECTIONS).unwrap().clone();
-    table.next(now);
-    now = now.minus(seconds(200));
-    let before = state(&table, "failed");
-    table.retry_refused(now);
-    assert!(state(&table, "refused").due <= now);
-    assert_eq!(state(&table, "failed"), before);
-}
-
 /// The disk is full for a while: the team is read within a turn of its schedule after that, and other failures wait for longer.
-#[test]
-fn a_team_that_cannot_be_written_is_tried_again_within_a_turn_of_its_schedule() {
-    for (outcome, cron, longest) in [
-        (RunOutcome::Unwritten, "* * * * *", 60),
-        (FAILED, "* * * * *", 120),
-        (RunOutcome::Unwritten, "0 * * * *", 120),
-    ] {
-        let mut table = Timetable::new(schedule(cron), vec![CONNECTIONS], 4, 7);
-        table.add(&TeamId::from("t"), at(NOON));
-        let (mut now, mut waited) = (at(NOON), Duration::ZERO);
-        for _ in 0..20 {
-            let due = due_after(&mut table, now, now, outcome);
-            waited = due.since(now).max(waited);
-            now = due;
-        }
-        let span = seconds(longest / 2 + 1)..=seconds(longest);
-        assert!(span.contains(&waited), "{outcome:?} by {cron}: {waited:?}");
-    }
-}
 
 #[test]
 fn failing_teams_and_backfills_do_not_take_every_slot() {
@@ -230,7 +143,7 @@ fn failing_teams_and_backfills_do_not_take_every_slot() {
         assert_eq!(team, *name);
         let outcome = match n {
             0..20 => FAILED,
-            20..35 => RunOutcome::Done { is_unfinished: true, within: None },
+            20..35 => RunOutcome::Done { is_unfinished: true },
             _ => DONE,
         };
         // A backfill has less time left than the others, and still does not take every slot.
@@ -250,7 +163,7 @@ fn failing_teams_and_backfills_do_not_take_every_slot() {
 #[test]
 fn an_unfinished_task_continues_at_once_and_a_requested_task_runs_earlier() {
     let mut table = table(&["t"], 4);
-    let unfinished = RunOutcome::Done { is_unfinished: true, within: None };
+    let unfinished = RunOutcome::Done { is_unfinished: true };
     assert_eq!(due_after(&mut table, at(NOON), at(NOON), unfinished), at(NOON));
     let due = due_after(&mut table, at(NOON), at(NOON), DONE);
     table.make_due(&TeamId::from("t"), CONNECTIONS, at(NOON).plus(seconds(1)));
@@ -264,23 +177,19 @@ fn an_unfinished_task_continues_at_once_and_a_requested_task_runs_earlier() {
 fn billing_is_polled_earlier_at_a_high_rate_of_entries() {
     let mut table = Timetable::new(schedule("* * * * *"), vec![BILLING], 4, 7);
     table.add(&TeamId::from("t"), at(NOON));
-    let soon = RunOutcome::Done { is_unfinished: false, within: Some(seconds(20)) };
+    let mut due_at_rate = |now: Instant, time_for_ten: u64| {
+        let (team, task) = started(table.next(now));
+        let urgency = Urgency { loss_at: Some(now.plus(seconds(time_for_ten))), span: Some(seconds(time_for_ten)) };
+        table.finished(&TeamId::from(team.as_str()), task, now, DONE, Some(urgency));
+        table.job(&TeamId::from(team.as_str()), task).unwrap().due
+    };
     let mut now = at(NOON);
     for _ in 0..5 {
-        let due = due_after(&mut table, now, now, soon);
+        let due = due_at_rate(now, 40);
         assert!(due <= now.plus(seconds(20)), "{due}");
         now = due;
     }
-    let late = RunOutcome::Done { is_unfinished: false, within: Some(seconds(1_000_000)) };
-    assert!(due_after(&mut table, now, now, late).since(now) <= seconds(900), "never later than the schedule");
-}
-
-#[test]
-fn a_retry_after_for_the_service_delays_every_team() {
-    let mut table = table(&["a", "b"], 4);
-    table.pause(at(NOON).plus(seconds(90)));
-    assert_eq!(table.next(at(NOON)), Next::Wait(Some(at(NOON).plus(seconds(90)))));
-    assert!(matches!(table.next(at(NOON).plus(seconds(90))), Next::Start(..)));
+    assert!(due_at_rate(now, 2_000_000).since(now) <= seconds(900), "never later than the schedule");
 }
 
 #[test]
@@ -302,72 +211,4 @@ fn a_new_schedule_applies_at_once() {
     let due = table.job(&TeamId::from("t"), CONNECTIONS).unwrap().due;
     assert!(due <= at(NOON).plus(seconds(4)), "{due}");
     assert_eq!(table.job(&TeamId::from("t"), BILLING).unwrap().due, at(NOON), "a new task is due now");
-}
-
-#[test]
-fn a_team_that_must_wait_runs_no_other_task_in_the_meantime() {
-    let mut table = Timetable::new(schedule("* * * * *"), vec![CONNECTIONS, BILLING], 4, 7);
-    let team = TeamId::from("t");
-    table.add(&team, at(NOON));
-    let (_, first) = started(table.next(at(NOON)));
-    let asked = RunOutcome::Failed { not_before: Some(seconds(600)) };
-    table.finished(&team, first, at(NOON), asked, None);
-    table.make_due(&team, if first == BILLING { CONNECTIONS } else { BILLING }, at(NOON));
-    assert_eq!(table.next(at(NOON).plus(seconds(1))), Next::Wait(Some(at(NOON).plus(seconds(600)))));
-    assert!(matches!(table.next(at(NOON).plus(seconds(600))), Next::Start(..)));
-}
-
-#[test]
-fn all_due_tasks_run_after_the_pause_that_follows_a_commit() {
-    let mut table = Timetable::new(schedule("* * * * *"), vec![CONNECTIONS, BILLING], 4, 7);
-    let team = TeamId::from("t");
-    table.add(&team, at(NOON));
-    let (_, first) = started(table.next(at(NOON)));
-    table.finished(&team, first, at(NOON), DONE, None);
-    table.pause_team(&team, at(NOON).plus(seconds(60)));
-    table.pause_team(&team, at(NOON).plus(seconds(30)));
-    assert_eq!(table.next(at(NOON)), Next::Wait(Some(at(NOON).plus(seconds(60)))));
-    let (_, second) = started(table.next(at(NOON).plus(seconds(60))));
-    assert_ne!(first, second);
-    table.finished(&team, second, at(NOON).plus(seconds(61)), DONE, None);
-    // Nothing was committed, so the team does not pause.
-    assert_eq!(started(table.next(at(NOON).plus(seconds(120)))).1, CONNECTIONS);
-}
-
-#[test]
-fn a_team_that_loses_commits_to_another_writer_pauses_longer_each_time() {
-    let mut table = Timetable::new(schedule("* * * * * *"), vec![CONNECTIONS, BILLING], 4, 7);
-    let team = TeamId::from("t");
-    table.add(&team, at(NOON));
-    let (mut now, mut waits) = (at(NOON), Vec::new());
-    for _ in 0..12 {
-        let (_, task) = started(table.next(now));
-        table.finished(&team, task, now, RunOutcome::Fenced, None);
-        // No task starts before the end of the wait.
-        let Next::Wait(Some(until)) = table.next(now) else { panic!("begun at once") };
-        waits.push(until.since(now));
-        now = until;
-    }
-    assert!(waits[0] <= BACKOFF_FIRST && waits.iter().all(|wait| *wait <= BACKOFF_MAX), "{waits:?}");
-    assert!(waits[11] > waits[0] * 8, "{waits:?}");
-    let (_, task) = started(table.next(now));
-    table.finished(&team, task, now, DONE, None);
-    assert_eq!(table.job(&team, task).unwrap().failures, 0);
-}
-
-#[test]
-fn a_team_that_must_wait_repeatedly_is_read_less_and_less_often() {
-    let mut table = Timetable::new(schedule("* * * * *"), vec![CONNECTIONS], 4, 7);
-    let team = TeamId::from("t");
-    table.add(&team, at(NOON));
-    let mut now = at(NOON);
-    let mut waits = Vec::new();
-    for _ in 0..6 {
-        assert!(matches!(table.next(now), Next::Start(..)));
-        table.finished(&team, CONNECTIONS, now, RunOutcome::Failed { not_before: Some(seconds(600)) }, None);
-        let due = table.job(&team, CONNECTIONS).unwrap().due;
-        waits.push(due.since(now).as_secs());
-        now = due;
-    }
-    assert_eq!(waits, [600, 1_200, 1_800, 2_400, 2_400, 2_400]);
 }

@@ -8,6 +8,7 @@ use crate::model::ranges::{missing, union};
 use crate::model::{DeviceId, Instant, Range, Stream};
 use crate::pipeline::commit::{StreamChange, WindowChange};
 use crate::pipeline::settings::{COMMIT_EVENTS_MIN, HELD_EVENTS_MAX};
+use crate::pipeline::team::{Permit, split_off};
 
 /// A window of a stream.
 pub type StreamWindow = (Stream, Range);
@@ -19,19 +20,29 @@ pub struct Batch {
     /// Events with an unusable time: no window owns them.
     pub untimed: BTreeMap<Stream, Vec<CountedEvent>>,
     pub changes: Vec<WindowChange>,
-    pub streams: BTreeMap<Stream, StreamChange>,
-    /// The changes of streams trigger a commit. Otherwise the next commit writes them.
+    pub streams: Vec<(Stream, StreamChange)>,
+    pub read_points: Vec<(Stream, ReadPoint)>,
+    /// The changes and read points of streams trigger a commit. Otherwise the next commit writes them.
     pub is_due: bool,
     pub devices: DeviceDelta,
     pub findings: Vec<Finding>,
-    /// Findings that never trigger a commit.
+    /// Findings that never trigger a commit. Each is written once for its stream, kind and subject.
     pub deferred_findings: Vec<Finding>,
     /// The last list of computers, and its time.
     pub listed: Option<(Instant, BTreeSet<DeviceId>)>,
     held_events: usize,
+    /// The room of the events. The commit keeps it to its end.
+    pub permit: Option<Permit>,
 }
 
 impl Batch {
+    /// Gives the events their room. The rest of the room becomes free.
+    pub fn within(mut self, mut permit: Permit) -> Self {
+        drop(split_off(&mut permit, self.held_events));
+        self.permit = Some(permit);
+        self
+    }
+
     /// Adds an event of a window. Without a window, no window owns the event.
     pub fn add_event(&mut self, stream: Stream, window: Option<Range>, event: CountedEvent) {
         self.held_events += 1;
@@ -41,17 +52,9 @@ impl Batch {
         }
     }
 
-    /// Adds a change of a stream. Unless it `is_due`, it triggers no commit: a round without new events writes nothing.
-    pub fn change_stream(&mut self, stream: Stream, change: StreamChange, is_due: bool) {
-        self.streams.entry(stream).or_default().join(change);
-        self.is_due |= is_due;
-    }
-
-    /// Defers a finding. It never triggers a commit, and is written once for its stream, kind and subject.
-    pub fn defer_finding(&mut self, finding: Finding) {
-        if !self.deferred_findings.iter().any(|known| is_duplicate(known, &finding)) {
-            self.deferred_findings.push(finding);
-        }
+    /// Whether streams have changes or read points.
+    pub fn has_streams(&self) -> bool {
+        !(self.streams.is_empty() && self.read_points.is_empty())
     }
 
     pub fn held_events(&self) -> usize {
@@ -62,7 +65,7 @@ impl Batch {
     /// everything if the batch is too large without them, or if it holds a change or a finding that may depend on the
     /// remaining events.
     pub fn take_ready(&mut self, state: &TeamState) -> Option<Self> {
-        let vouches = !(self.streams.is_empty() && self.devices.is_empty() && self.findings.is_empty());
+        let vouches = self.has_streams() || !(self.devices.is_empty() && self.findings.is_empty());
         let is_first_reading = |change: &WindowChange| {
             let held = state.windows.get(&(change.stream, change.window.start));
             change.confirmed.is_some() && held.is_none_or(|held| held.state == WindowState::Provisional)
@@ -100,6 +103,8 @@ impl Batch {
             std::mem::take(&mut ready.events).into_iter().partition(|(place, _)| staying.contains(place));
         self.held_events = self.events.values().map(Vec::len).sum();
         ready.held_events -= self.held_events;
+        let stay = |permit: &mut Permit| permit.split(self.held_events.min(permit.num_permits()));
+        self.permit = ready.permit.as_mut().and_then(stay);
         ready
     }
 
@@ -112,19 +117,19 @@ impl Batch {
             self.untimed.entry(stream).or_default().extend(events);
         }
         self.changes.extend(other.changes);
-        other.streams.into_iter().for_each(|(stream, change)| self.change_stream(stream, change, other.is_due));
+        self.streams.extend(other.streams);
+        self.read_points.extend(other.read_points);
+        self.is_due |= other.is_due;
         self.devices.added.extend(other.devices.added);
         self.devices.removed.extend(other.devices.removed);
         self.listed = other.listed.or(self.listed.take());
         self.findings.extend(other.findings);
-        other.deferred_findings.into_iter().for_each(|finding| self.defer_finding(finding));
+        self.deferred_findings.extend(other.deferred_findings);
         self.held_events += other.held_events;
-    }
-
-    /// The read points that a commit of this batch may write.
-    pub fn read_points(&self) -> Vec<(Stream, ReadPoint)> {
-        let changes = self.streams.iter();
-        changes.flat_map(|(stream, change)| change.read_points.iter().map(|point| (*stream, *point))).collect()
+        match (&mut self.permit, other.permit) {
+            (Some(permit), Some(more)) => permit.merge(more),
+            (permit, more) => *permit = permit.take().or(more),
+        }
     }
 
     /// Whether the batch has nothing to commit.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::archive::{ReadPoint, SnapshotEntry, StreamRecord, WalkPoint, WindowRecord, WindowState};
+use crate::archive::{SnapshotEntry, StreamRecord, WalkPoint, WindowRecord, WindowState};
 use crate::model::ranges::{missing, union};
 use crate::model::{Instant, Range, Stream};
 use crate::pipeline::settings::Settings;
@@ -114,26 +114,17 @@ impl RowCounts {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StreamChange {
     pub begins: Option<Instant>,
-    pub read_points: Vec<ReadPoint>,
     pub snapshot: Option<Vec<SnapshotEntry>>,
     pub plan_span_seconds: Option<u64>,
 }
 
 impl StreamChange {
-    /// Changes the record, without its read points: a commit writes these separately, so it need not write the record again.
     pub fn apply(&self, record: &mut StreamRecord) {
         record.begins = self.begins.or(record.begins);
         record.plan_span_seconds = self.plan_span_seconds.or(record.plan_span_seconds);
         if let Some(snapshot) = &self.snapshot {
             record.snapshot = snapshot.clone();
         }
-    }
-
-    pub fn join(&mut self, later: StreamChange) {
-        self.begins = later.begins.or(self.begins);
-        self.plan_span_seconds = later.plan_span_seconds.or(self.plan_span_seconds);
-        self.snapshot = later.snapshot.or(self.snapshot.take());
-        self.read_points.extend(later.read_points);
     }
 }
 

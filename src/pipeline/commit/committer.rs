@@ -9,21 +9,18 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::Receiver;
 
-use crate::archive::{ArchiveError, Committed, ReadPoint, TeamWriter};
+use crate::archive::{ArchiveError, ReadPoint};
 use crate::model::Stream;
 use crate::pipeline::commit::flush::flush;
 use crate::pipeline::commit::inbox::Message;
 use crate::pipeline::commit::{Batch, CommitCounts};
-use crate::pipeline::sessions::{Chunk, are_stale};
 use crate::pipeline::settings::{COMMIT_DELAY_SECONDS_MAX, COMMIT_EVENTS_MAX};
-use crate::pipeline::team::{Permit, TeamEdges, split_off};
+use crate::pipeline::team::TeamEdges;
 
 /// The running stage.
 pub struct Committer {
     edges: Arc<TeamEdges>,
     batch: Batch,
-    /// The room that the batch's events take.
-    permit: Permit,
     /// The last time at which the batch was empty.
     emptied_at: Duration,
     pub committed: CommitCounts,
@@ -37,7 +34,6 @@ impl Committer {
     pub fn new(edges: Arc<TeamEdges>) -> Self {
         Self {
             batch: Batch::default(),
-            permit: edges.budget.nothing(),
             emptied_at: edges.clock.monotonic(),
             committed: CommitCounts::default(),
             read_points: Vec::new(),
@@ -50,7 +46,7 @@ impl Committer {
     pub async fn run(mut self, mut inbox: Receiver<Message>) -> Self {
         self.error = self.work(&mut inbox).await.err();
         if self.error.is_none() {
-            self.read_points.extend(self.batch.read_points());
+            self.read_points.append(&mut self.batch.read_points);
         }
         self
     }
@@ -58,15 +54,11 @@ impl Committer {
     async fn work(&mut self, inbox: &mut Receiver<Message>) -> Result<(), ArchiveError> {
         while let Some(message) = inbox.recv().await {
             match message {
-                Message::Add(batch, permit) => self.add(*batch, permit).await?,
+                Message::Add(batch) => self.add(*batch).await?,
                 Message::Commit(done) => {
                     // A round that has written other things also writes its read points.
-                    self.batch.is_due |= self.committed.commits > 0 && !self.batch.streams.is_empty();
+                    self.batch.is_due |= self.committed.commits > 0 && self.batch.has_streams();
                     self.commit_all().await?;
-                    let _ = done.send(());
-                }
-                Message::CatchUp(done) => {
-                    self.catch_up_sessions().await?;
                     let _ = done.send(());
                 }
             }
@@ -74,9 +66,8 @@ impl Committer {
         Ok(())
     }
 
-    async fn add(&mut self, batch: Batch, permit: Permit) -> Result<(), ArchiveError> {
+    async fn add(&mut self, batch: Batch) -> Result<(), ArchiveError> {
         self.batch.join(batch);
-        self.permit.merge(permit);
         let waited = self.edges.clock.monotonic().saturating_sub(self.emptied_at);
         if self.edges.budget.is_contended() || waited >= Duration::from_secs(COMMIT_DELAY_SECONDS_MAX) {
             return self.commit_all().await;
@@ -99,14 +90,14 @@ impl Committer {
     }
 
     /// Commits `batch`, which was taken out of the held events.
-    async fn commit(&mut self, batch: Batch) -> Result<(), ArchiveError> {
+    async fn commit(&mut self, mut batch: Batch) -> Result<(), ArchiveError> {
         let edges = self.edges.clone();
         if self.batch.is_idle() {
             self.emptied_at = edges.clock.monotonic();
         }
         // The room becomes free at the end of the commit.
-        let _permit = split_off(&mut self.permit, self.batch.held_events());
-        let (began, read_points) = (edges.clock.monotonic(), batch.read_points());
+        let _permit = batch.permit.take();
+        let (began, read_points) = (edges.clock.monotonic(), batch.read_points.clone());
         let (seen_at, now) = (edges.service().now(), edges.clock.now());
         let shared = edges.clone();
         let flushed = edges.workers.run(move || flush(&shared, batch, seen_at, now)).await?;
@@ -114,19 +105,6 @@ impl Committer {
         edges.progress.committed(&edges.team, &flushed, took);
         self.committed.add(&flushed);
         self.read_points.extend(read_points);
-        Ok(())
-    }
-
-    /// Makes all lagging sessions, in as many commits as necessary.
-    async fn catch_up_sessions(&mut self) -> Result<(), ArchiveError> {
-        while self.edges.with_state(are_stale) {
-            let edges = &self.edges;
-            let _permit = edges.budget.session_permit().await;
-            let (service_now, now) = (edges.service().now(), edges.clock.now());
-            let make = move |writer: &mut TeamWriter| Chunk::next(writer.state()).commit(writer, service_now, now);
-            let Committed::Committed { seq, rows, .. } = edges.with_writer(make).await? else { break };
-            tracing::info!(team = %edges.team, %seq, rows, "made sessions of archived events");
-        }
         Ok(())
     }
 }

@@ -88,7 +88,10 @@ impl ComputerEvents {
         if self.removals.is_empty() {
             return Ok(());
         }
-        let mut history = read_history(ctx, batch);
+        let of_batch = batch.read_points.iter().filter(|(stream, _)| *stream == Stream::Connections);
+        let uncommitted: Vec<ReadPoint> =
+            ctx.uncommitted.iter().chain(of_batch.map(|(_, point)| point)).copied().collect();
+        let mut history = ReadHistory::of(state, &uncommitted, ctx.settings);
         history.note_findings(draft.body.findings.iter());
         draft.body.windows.iter().for_each(|window| history.note_window(window));
         let removals = self.removals(ctx, batch, &history)?;
@@ -178,14 +181,6 @@ fn named_by(event: &ComputerEvent, known: &BTreeSet<DeviceId>, listed: &BTreeSet
     let mut devices = devices_in(&event.text, &event.event_type, known);
     devices.extend(devices_named(&event.text, &event.event_type));
     devices
-}
-
-/// The readings of connections, from the archive and from this batch.
-fn read_history(ctx: &CommitContext<'_>, batch: &Batch) -> ReadHistory {
-    let mut history = ReadHistory::of(ctx.writer.state(), ctx.uncommitted, ctx.settings);
-    let change = batch.streams.get(&Stream::Connections);
-    change.into_iter().for_each(|change| history.note_points(&change.read_points));
-    history
 }
 
 /// Archived activity of a range whose type satisfies `is_one`.

@@ -162,13 +162,15 @@ impl<'a> Flush<'a> {
         }
         let is_worth = batch.is_due || !self.draft.is_empty() || records.iter().any(|(_, old, new)| old != new);
         for (stream, before, mut record) in records {
-            if let Some(change) = batch.streams.get(&stream).filter(|_| is_worth) {
+            for (_, change) in batch.streams.iter().filter(|(of, _)| is_worth && *of == stream) {
                 change.apply(&mut record);
-                self.draft.body.read_points.extend(change.read_points.iter().map(|point| (stream, *point)));
             }
             if record != before {
                 self.draft.body.streams.push((stream, record));
             }
+        }
+        if is_worth {
+            self.draft.body.read_points.clone_from(&batch.read_points);
         }
         // The service gives its time in whole seconds, so the end of the reading gives the better order.
         self.draft.body.read_points.sort_by_key(|(stream, point)| (*stream, point.read_to));

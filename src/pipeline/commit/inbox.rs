@@ -5,19 +5,16 @@ use tokio::sync::{mpsc, oneshot};
 use crate::archive::ArchiveError;
 use crate::model::TeamId;
 use crate::pipeline::commit::Batch;
-use crate::pipeline::team::Permit;
 
 /// Messages that wait for the commit stage. Their events have permits of their own.
 pub const MESSAGES_WAITING_MAX: usize = 8;
 
-/// A message to the commit stage. The stage answers when the work is done. If the stage ends first, no answer comes.
+/// A message to the commit stage.
 pub enum Message {
-    /// Events and changes, and the room for their events.
-    Add(Box<Batch>, Permit),
-    /// Commit everything that was added.
+    /// Events and changes.
+    Add(Box<Batch>),
+    /// Commit everything that was added, and answer then. If the stage ends first, no answer comes.
     Commit(oneshot::Sender<()>),
-    /// Make all lagging sessions.
-    CatchUp(oneshot::Sender<()>),
 }
 
 /// The readings' end of the channel.
@@ -35,21 +32,17 @@ pub fn channel(team: TeamId) -> (Inbox, mpsc::Receiver<Message>) {
 impl Inbox {
     /// # Errors
     /// When the stage has ended. Then every later call fails, too.
-    pub async fn add(&self, batch: Batch, permit: Permit) -> Result<(), ArchiveError> {
-        self.send(Message::Add(Box::new(batch), permit)).await
+    pub async fn add(&self, batch: Batch) -> Result<(), ArchiveError> {
+        self.send(Message::Add(Box::new(batch))).await
     }
 
+    /// Waits until everything that was added is committed.
+    ///
+    /// # Errors
+    /// As [`Inbox::add`].
     pub async fn commit(&self) -> Result<(), ArchiveError> {
-        self.ask(Message::Commit).await
-    }
-
-    pub async fn catch_up(&self) -> Result<(), ArchiveError> {
-        self.ask(Message::CatchUp).await
-    }
-
-    async fn ask(&self, message: impl FnOnce(oneshot::Sender<()>) -> Message) -> Result<(), ArchiveError> {
         let (done, answer) = oneshot::channel();
-        self.send(message(done)).await?;
+        self.send(Message::Commit(done)).await?;
         answer.await.map_err(|_| self.ended())
     }
 

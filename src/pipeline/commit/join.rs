@@ -28,29 +28,24 @@ impl ArchivedEvents {
     pub fn new(stored: &[StoredEvent]) -> Self {
         let mut archived = Self::default();
         for event in stored {
-            *archived.occurrences.entry(event.digest).or_default() += 1;
+            archived.add(event.digest, event.original);
             let revision = archived.revisions.entry(event.event_id.clone()).or_default();
             *revision = (*revision).max(event.revision);
         }
         archived
     }
 
-    /// Like `new`, for events that [`ArchivedEvents::recognise`] looks up one by one.
-    pub fn with_originals(stored: &[StoredEvent]) -> Self {
-        let mut archived = Self::new(stored);
-        archived.add_erased(stored.iter().filter_map(|event| event.original));
-        archived
-    }
-
     pub fn of_rejects(stored: &[StoredReject]) -> Self {
         let mut archived = Self::default();
-        stored.iter().for_each(|reject| *archived.occurrences.entry(reject.digest).or_default() += 1);
-        archived.add_erased(stored.iter().filter_map(|reject| reject.original));
+        stored.iter().for_each(|reject| archived.add(reject.digest, reject.original));
         archived
     }
 
-    fn add_erased(&mut self, originals: impl Iterator<Item = Digest>) {
-        originals.for_each(|original| *self.erased.entry(original).or_default() += 1);
+    fn add(&mut self, digest: Digest, original: Option<Digest>) {
+        *self.occurrences.entry(digest).or_default() += 1;
+        if let Some(original) = original {
+            *self.erased.entry(original).or_default() += 1;
+        }
     }
 
     /// Finds the erased events among the served ones, and counts them by their own digest.

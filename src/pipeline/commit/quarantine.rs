@@ -13,7 +13,7 @@ use crate::pipeline::commit::computer_events::CommitContext;
 use crate::pipeline::commit::flush::Flush;
 use crate::pipeline::commit::join::{ArchivedEvents, NewRows, join};
 use crate::pipeline::commit::notices;
-use crate::pipeline::plan::{WindowIndex, windows_of};
+use crate::pipeline::plan::StreamWindows;
 use crate::pipeline::sessions::{Chunk, correlate};
 use crate::pipeline::settings::Settings;
 
@@ -64,7 +64,7 @@ struct FileRetry<'a> {
     release: Release,
     /// The windows that gain rows, by stream and start.
     places: BTreeMap<(Stream, Instant), RetriedWindow>,
-    indexes: BTreeMap<Stream, WindowIndex>,
+    windows: BTreeMap<Stream, StreamWindows>,
 }
 
 struct RetriedWindow {
@@ -76,32 +76,31 @@ struct RetriedWindow {
 impl<'a> FileRetry<'a> {
     fn new(path: String, ctx: &'a CommitContext<'a>) -> Self {
         let release = Release { path, released: Vec::new(), kept: Vec::new() };
-        Self { flush: Flush::new(ctx), release, places: BTreeMap::new(), indexes: BTreeMap::new() }
+        Self { flush: Flush::new(ctx), release, places: BTreeMap::new(), windows: BTreeMap::new() }
     }
 
     /// Whether the event can become a row now.
     fn take(&mut self, row: RejectRow) -> Result<bool, ArchiveError> {
-        // An erased event stays: only its row in quarantine tells a re-scan that the served text is archived already.
-        let is_row = match event_of(&row).filter(|_| row.erased.is_none()) {
-            Some(event) => self.join(event, &row)?,
-            None => false,
-        };
+        let is_row = self.join(&row)?;
         if is_row { &mut self.release.released } else { &mut self.release.kept }.push(row);
         Ok(is_row)
     }
 
-    fn join(&mut self, event: RawEvent, row: &RejectRow) -> Result<bool, ArchiveError> {
-        let Some(at) = event.at() else { return Ok(false) };
+    /// Adds the row of the event, if it can become one.
+    fn join(&mut self, row: &RejectRow) -> Result<bool, ArchiveError> {
+        // An erased event stays: only its row in quarantine tells a re-scan that the served text is archived already.
+        let event = event_of(row).filter(|_| row.erased.is_none());
+        let Some((at, event)) = event.and_then(|event| Some((event.at()?, event))) else { return Ok(false) };
         let (state, grid) = (self.flush.ctx.writer.state(), self.flush.ctx.settings.grid);
-        let index = || WindowIndex::new(grid, &windows_of(state, row.stream).1);
-        let window = self.indexes.entry(row.stream).or_insert_with(index).of(at);
+        let windows = || StreamWindows::of(state, row.stream, grid);
+        let window = self.windows.entry(row.stream).or_insert_with(windows).of_event(at);
         if state.has_expired(row.stream, window.start) {
             return Ok(false);
         }
         let place = match self.places.entry((row.stream, window.start)) {
             std::collections::btree_map::Entry::Occupied(place) => place.into_mut(),
             std::collections::btree_map::Entry::Vacant(place) => {
-                let held = ArchivedEvents::with_originals(&self.flush.ctx.writer.rows().events_in(row.stream, window)?);
+                let held = ArchivedEvents::new(&self.flush.ctx.writer.rows().events_in(row.stream, window)?);
                 place.insert(RetriedWindow { window, held, added: NewRows::default() })
             }
         };

@@ -113,7 +113,7 @@ fn small_files(state: &TeamState, stream: Stream) -> Vec<Vec<String>> {
         return Vec::new();
     }
     let Some(begins) = state.streams.get(&stream).and_then(|record| record.begins) else { return Vec::new() };
-    let edge = edge(state, stream, begins, |window| window.state == WindowState::Sealed);
+    let edge = sealed_edge(state, stream, begins);
     let mut months: BTreeMap<Instant, Vec<String>> = BTreeMap::new();
     for file in files {
         let start = DataPath::parse(&file.path).map(|data| data.start);
@@ -143,20 +143,19 @@ pub fn busy_days(state: &TeamState, draft: &Draft) -> Vec<(Stream, Range)> {
 /// Unsealed months or days before the first window that is not sealed. A day that shares a file with other days is
 /// sealed with its month.
 fn final_units(state: &TeamState, stream: Stream, unit: SealUnit) -> Vec<Range> {
-    let Some(mut edge) = state.streams.get(&stream).and_then(|record| record.begins) else { return Vec::new() };
-    let mut units: Vec<Range> = Vec::new();
-    for window in windows_in_a_row(state, stream, edge) {
-        if window.state != WindowState::Sealed {
-            break;
-        }
-        if units.last().is_none_or(|last| !last.owns(edge)) {
-            units.push(unit.of(edge));
-        }
-        edge = window.range.end;
-    }
-    let is_open = |range: &Range| range.end <= edge && !state.is_sealed(unit, stream, range.start);
-    units.retain(|range| is_open(range) && !(unit == SealUnit::Day && is_shared(state, stream, *range)));
+    let Some(begins) = state.streams.get(&stream).and_then(|record| record.begins) else { return Vec::new() };
+    let edge = sealed_edge(state, stream, begins);
+    let all = windows_in_a_row(state, stream, begins).map(|window| unit.of(window.range.start));
+    let mut units: Vec<Range> = all.take_while(|range| range.end <= edge).collect();
+    units.dedup();
+    let is_shared = |range: &Range| unit == SealUnit::Day && is_shared(state, stream, *range);
+    units.retain(|range| !state.is_sealed(unit, stream, range.start) && !is_shared(range));
     units
+}
+
+/// The end of the consecutive sealed windows from `begins` on.
+fn sealed_edge(state: &TeamState, stream: Stream, begins: Instant) -> Instant {
+    edge(state, stream, begins, |window| window.state == WindowState::Sealed)
 }
 
 /// Whether windows of this day share a file with windows of another day.

@@ -17,10 +17,8 @@ fn begins(from: i64, since: i64) -> Finding {
 fn history(points: &[i64]) -> ReadHistory {
     let mut history = ReadHistory { lag: LAG, ..ReadHistory::default() };
     history.note_findings([begins(-86_400, 0)].iter());
-    history.note_points(&[ReadPoint { at: at(0), read_to: at(-86_400), listed_at: None }]);
-    history.note_points(
-        &points.iter().map(|p| ReadPoint { at: at(*p), read_to: at(*p), listed_at: None }).collect::<Vec<_>>(),
-    );
+    history.points.push(ReadPoint { at: at(0), read_to: at(-86_400), listed_at: None });
+    history.points.extend(points.iter().map(|p| ReadPoint { at: at(*p), read_to: at(*p), listed_at: None }));
     history
 }
 
@@ -78,7 +76,7 @@ fn a_reading_in_the_same_second_as_the_removal_may_have_missed_the_computer() {
 #[test]
 fn a_first_reading_counts_even_if_the_clock_seems_to_go_back_during_it() {
     let mut first = history(&[]);
-    first.note_points(&[ReadPoint::ended(at(-1), at(0))]);
+    first.points.push(ReadPoint::ended(at(-1), at(0)));
     assert_eq!(gaps(&first, &removal(300)), [(-900, 300)]);
 }
 

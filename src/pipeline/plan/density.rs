@@ -2,7 +2,7 @@
 
 use crate::model::{Instant, Range};
 
-use crate::pipeline::plan::Windows;
+use crate::pipeline::plan::StreamWindows;
 
 /// The mean of this number of windows is used for later ones.
 const WINDOWS_RECENT: usize = 14;
@@ -18,7 +18,8 @@ pub struct Density {
 impl Density {
     /// The density of archived windows; `None` without windows.
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
-    pub fn of_windows(windows: &Windows) -> Option<Self> {
+    pub fn of_windows(windows: &StreamWindows) -> Option<Self> {
+        let windows = &windows.held;
         let mut points = Vec::with_capacity(2 * windows.len());
         let mut all = 0.0;
         for window in windows.values() {
@@ -62,7 +63,7 @@ impl Density {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::archive::{WindowRecord, WindowState};
+    use crate::archive::{StreamRecord, WindowRecord, WindowState};
     use crate::model::Stream;
     use crate::pipeline::settings::Settings;
 
@@ -87,21 +88,20 @@ mod tests {
 
     #[test]
     fn archived_windows_give_the_density_of_the_others() {
-        assert_eq!(Density::of_windows(&Windows::new()), None);
         let grid = Settings::default().grid;
+        let of = |held: Vec<WindowRecord>| StreamWindows::new(StreamRecord::default(), held, grid);
+        assert_eq!(Density::of_windows(&of(Vec::new())), None);
         let window = |n: i64, events: u64| {
             let range = grid.window_of(day(n));
-            let record = WindowRecord {
+            WindowRecord {
                 state: WindowState::Settled,
                 reads: 2,
                 requests: 4,
                 events,
                 ..WindowRecord::new(Stream::Activity, range)
-            };
-            (range.start, record)
+            }
         };
-        let windows = Windows::from([window(0, 50), window(1, 150)]);
-        let density = Density::of_windows(&windows).unwrap();
+        let density = Density::of_windows(&of(vec![window(0, 50), window(1, 150)])).unwrap();
         let start = grid.window_of(day(0)).start;
         let after = |from: u64, to: u64| {
             let at = |days: u64| start.plus(std::time::Duration::from_secs(days * 86_400));

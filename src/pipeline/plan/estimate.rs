@@ -8,7 +8,7 @@ use crate::collect::ANCHORS_MAX;
 use crate::model::{Instant, Range, Stream};
 
 use crate::model::ranges::clip;
-use crate::pipeline::plan::{Density, SpanPlanner, StreamPlan, Windows, first_stride, rescan_stride};
+use crate::pipeline::plan::{Density, SpanPlanner, StreamPlan, StreamWindows, first_stride, rescan_stride};
 use crate::pipeline::settings::{Settings, WALK_EVENTS_MAX};
 
 /// The number of simulated spans. The cost of the rest is extrapolated.
@@ -28,7 +28,7 @@ pub struct Estimate {
 /// Estimates `plan`. An unknown density counts as zero.
 pub fn estimate(
     plan: &StreamPlan,
-    windows: &Windows,
+    windows: &StreamWindows,
     density: Option<&Density>,
     settings: &Settings,
     now: Instant,
@@ -37,7 +37,7 @@ pub fn estimate(
     let known = density.unwrap_or(&unknown);
     let open: u64 = plan.open.iter().map(|window| open_window_requests(*window, windows, known, now)).sum();
     let look_ahead = u64::from(settings.until.is_none());
-    let strides = (first_stride(settings.grid, windows), rescan_stride(windows, &plan.rescans));
+    let strides = (first_stride(windows), rescan_stride(windows, &plan.rescans));
     let spans =
         |ranges: &[Range], stride| (SpanPlanner::new(ranges, settings.grid, stride), settings.concurrency, known);
     let unread = cost(spans(&plan.unread, strides.0), |events| 2 * walk(events));
@@ -66,10 +66,10 @@ fn walk(events: u64) -> u64 {
 }
 
 /// Requests for an open window: one walk from the end of the last walk, or two walks.
-fn open_window_requests(window: Range, windows: &Windows, density: &Density, now: Instant) -> u64 {
+fn open_window_requests(window: Range, windows: &StreamWindows, density: &Density, now: Instant) -> u64 {
     let passed = clip(window, Range::new(window.start, now.max(window.start)));
     let events = passed.map_or(0, |passed| density.events_in(passed));
-    match windows.get(&window.start).and_then(|held| held.walk.as_ref()) {
+    match windows.held.get(&window.start).and_then(|held| held.walk.as_ref()) {
         Some(point) => 1 + events.saturating_sub(point.offset).div_ceil(u64::from(PAGE_EVENTS_MAX)),
         None if events == 0 => 1,
         None => 2 * walk(events),
@@ -99,11 +99,14 @@ fn cost((mut planner, at_once, density): (SpanPlanner, usize, &Density), pages: 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::archive::StreamRecord;
 
     const NOW: Instant = Instant::from_seconds(1_700_086_400);
 
     fn requests(plan: &StreamPlan, density: Option<&Density>) -> u64 {
-        estimate(plan, &Windows::new(), density, &Settings::default(), NOW).requests
+        let settings = Settings::default();
+        let windows = StreamWindows::new(StreamRecord::default(), [], settings.grid);
+        estimate(plan, &windows, density, &settings, NOW).requests
     }
 
     #[test]

@@ -6,8 +6,8 @@ mod estimate;
 mod range_backoff;
 mod span_planner;
 mod stream_plan;
+mod stream_windows;
 mod urgency;
-mod window_index;
 
 pub use coverage::{edge, read_to, settled_edge, windows_in_a_row};
 pub use density::Density;
@@ -15,5 +15,5 @@ pub use estimate::{Estimate, estimate, estimate_of_team};
 pub use range_backoff::RangeBackoff;
 pub use span_planner::{SpanPlanner, first_stride, rescan_stride};
 pub use stream_plan::{StreamPlan, lag, plan};
+pub use stream_windows::{StreamWindows, each_window};
 pub use urgency::{LastReading, SPAN_ASSUMED, Urgency};
-pub use window_index::{WindowIndex, Windows, each_window, windows_of};

@@ -4,17 +4,18 @@ use std::time::Duration;
 
 use crate::model::ranges::clip;
 use crate::model::{Instant, Range, WindowGrid};
-use crate::pipeline::plan::Windows;
+use crate::pipeline::plan::StreamWindows;
 use crate::pipeline::settings::SPAN_EVENTS_TARGET;
 
 /// The first stride of a settled reading. Windows of an unknown stream may be large, so they are read in parts.
-pub fn first_stride(grid: WindowGrid, windows: &Windows) -> Duration {
-    if windows.is_empty() { grid.length() / FIRST_SPANS_A_WINDOW } else { grid.length() }
+pub fn first_stride(windows: &StreamWindows) -> Duration {
+    let length = windows.grid.length();
+    if windows.held.is_empty() { length / FIRST_SPANS_A_WINDOW } else { length }
 }
 
 /// The first stride of a re-scan, from the density of the windows.
-pub fn rescan_stride(windows: &Windows, rescans: &[Range]) -> Duration {
-    let held = rescans.iter().filter_map(|part| Some(windows.range(..=part.start).next_back()?.1));
+pub fn rescan_stride(windows: &StreamWindows, rescans: &[Range]) -> Duration {
+    let held = rescans.iter().filter_map(|part| Some(windows.held.range(..=part.start).next_back()?.1));
     let (events, seconds) =
         held.fold((1, 1), |(events, seconds), held| (events + held.events, seconds + held.range.length().as_secs()));
     Duration::from_secs(seconds.saturating_mul(SPAN_EVENTS_TARGET) / events).max(Duration::from_secs(1))
@@ -30,7 +31,6 @@ pub struct SpanPlanner {
     stride: Duration,
     /// Events and nanoseconds of recent parts. The latest counts most.
     seen: (u64, u128),
-    whole_seconds_left: u64,
 }
 
 /// Spans of a window of unknown density.
@@ -49,9 +49,8 @@ impl SpanPlanner {
                 _ => rest.push(*range),
             }
         }
-        let whole_seconds_left = rest.iter().map(|range| range.length().as_secs()).sum();
         rest.reverse();
-        Self { rest, grid, stride, seen: (0, 0), whole_seconds_left }
+        Self { rest, grid, stride, seen: (0, 0) }
     }
 
     /// The next span, of whole seconds.
@@ -61,7 +60,6 @@ impl SpanPlanner {
         if span.end < range.end {
             self.rest.push(Range::new(span.end, range.end));
         }
-        self.whole_seconds_left -= span.length().as_secs();
         Some(span)
     }
 
@@ -100,7 +98,7 @@ impl SpanPlanner {
 
     /// Seconds of event time that were not returned yet.
     pub fn seconds_left(&self) -> u64 {
-        self.whole_seconds_left
+        self.rest.iter().map(|range| range.length().as_secs()).sum()
     }
 }
 

@@ -7,14 +7,14 @@ use crate::model::{Instant, Range, Stream};
 use crate::planted::{self, Bug};
 
 use crate::model::ranges::missing;
-use crate::pipeline::plan::{WindowIndex, Windows};
+use crate::pipeline::plan::StreamWindows;
 use crate::pipeline::settings::Settings;
 
 /// The plan of one stream's round.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StreamPlan {
     /// The start of the first window.
-    pub begins: Option<Instant>,
+    pub begins: Instant,
     /// Windows within their lag. Their new events are read provisionally.
     pub open: Vec<Range>,
     /// Unconfirmed parts of windows past their lag, oldest first.
@@ -48,16 +48,16 @@ pub fn lag(record: &StreamRecord, settings: &Settings) -> Duration {
     settings.lag.max(Duration::from_secs(record.learned_lag_seconds))
 }
 
-/// Plans one round of a windowed stream. `first` is the start of a backfill.
-pub fn plan(record: &StreamRecord, windows: &Windows, first: Instant, settings: &Settings, now: Instant) -> StreamPlan {
-    let begins = begins(record, first, settings, now);
-    let lag = lag(record, settings);
-    let mut plan = StreamPlan { begins: Some(begins), ..StreamPlan::default() };
-    for window in WindowIndex::new(settings.grid, windows).extend(begins, now) {
+/// Plans one round of a windowed stream, and adds the new windows up to now. `first` is the start of a backfill.
+pub fn plan(windows: &mut StreamWindows, first: Instant, settings: &Settings, now: Instant) -> StreamPlan {
+    let begins = begins(&windows.record, first, settings, now);
+    let lag = lag(&windows.record, settings);
+    let mut plan = StreamPlan { begins, ..StreamPlan::default() };
+    for window in windows.extend(begins, now) {
         if !settings.selects(window) {
             continue;
         }
-        let held = windows.get(&window.start);
+        let held = windows.held.get(&window.start);
         let left = || missing(window, held.map_or(&[], |held| &held.confirmed));
         match held.filter(|held| held.state != WindowState::Provisional) {
             Some(_) if settings.rescan_now && settings.since.is_none_or(|since| window.end > since) => {
@@ -95,9 +95,9 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn window(day: u32, state: WindowState, rescans: u32) -> (Instant, WindowRecord) {
+    fn window(day: u32, state: WindowState, rescans: u32) -> WindowRecord {
         let range = Settings::default().grid.window_of(at(&format!("2026-11-{day:02}T00:00:00Z")));
-        let record = WindowRecord {
+        WindowRecord {
             state,
             reads: 2,
             requests: 4,
@@ -105,8 +105,19 @@ mod tests {
             rescans,
             walk: None::<WalkPoint>,
             ..WindowRecord::new(Stream::Activity, range)
-        };
-        (range.start, record)
+        }
+    }
+
+    /// The plan of a stream with these windows.
+    fn plan(
+        record: &StreamRecord,
+        held: &[WindowRecord],
+        first: Instant,
+        settings: &Settings,
+        now: Instant,
+    ) -> StreamPlan {
+        let mut windows = StreamWindows::new(record.clone(), held.to_vec(), settings.grid);
+        super::plan(&mut windows, first, settings, now)
     }
 
     fn days(ranges: &[Range]) -> Vec<String> {
@@ -117,12 +128,12 @@ mod tests {
     fn a_first_round_reads_from_the_first_window_to_now() {
         let plan = plan(
             &StreamRecord::default(),
-            &Windows::new(),
+            &[],
             at("2026-11-17T05:00:00Z"),
             &Settings::default(),
             at("2026-11-20T00:10:00Z"),
         );
-        assert_eq!(plan.begins, Some(at("2026-11-17T00:00:00Z")));
+        assert_eq!(plan.begins, at("2026-11-17T00:00:00Z"));
         assert_eq!(days(&plan.unread), ["2026-11-17", "2026-11-18"]);
         assert_eq!(days(&plan.open), ["2026-11-19", "2026-11-20"], "the nineteenth is within its lag");
     }
@@ -131,18 +142,18 @@ mod tests {
     fn a_learned_lag_keeps_a_window_open_longer() {
         let record = StreamRecord { learned_lag_seconds: 7200, ..StreamRecord::default() };
         let first = at("2026-11-19T00:00:00Z");
-        let plan = plan(&record, &Windows::new(), first, &Settings::default(), at("2026-11-20T01:59:59Z"));
+        let plan = plan(&record, &[], first, &Settings::default(), at("2026-11-20T01:59:59Z"));
         assert_eq!(days(&plan.open), ["2026-11-19", "2026-11-20"]);
     }
 
     #[test]
     fn re_scans_are_due_by_age_and_a_sealed_window_is_not_read_again() {
-        let windows = Windows::from([
+        let windows = [
             window(16, WindowState::Sealed, 3),
             window(17, WindowState::Settled, 2),
             window(18, WindowState::Settled, 2),
             window(19, WindowState::Settled, 0),
-        ]);
+        ];
         let record = StreamRecord { begins: Some(at("2026-11-16T00:00:00Z")), ..StreamRecord::default() };
         let now = at("2026-11-21T00:30:00Z");
         let plan = plan(&record, &windows, now, &Settings::default(), now);
@@ -151,11 +162,11 @@ mod tests {
 
     #[test]
     fn a_re_scan_continues_with_the_parts_that_it_lacks() {
-        let (start, mut record) = window(19, WindowState::Settled, 0);
+        let mut record = window(19, WindowState::Settled, 0);
         let (first, second) = record.range.halves().unwrap();
         record.confirmed = vec![first];
-        let windows = Windows::from([(start, record.clone())]);
-        let stream = StreamRecord { begins: Some(start), ..StreamRecord::default() };
+        let windows = [record.clone()];
+        let stream = StreamRecord { begins: Some(record.range.start), ..StreamRecord::default() };
         let now = at("2026-11-20T01:30:00Z");
         let rescans = |settings: &Settings| plan(&stream, &windows, now, settings, now).rescans;
         assert_eq!(rescans(&Settings::default()), [second]);
@@ -173,7 +184,7 @@ mod tests {
             (&[], 2, "2026-11-21T12:00:00Z", true),
             (&[1, 24, 72], 2, "2026-11-21T12:00:00Z", false),
         ] {
-            let windows = Windows::from([window(19, WindowState::Settled, rescans)]);
+            let windows = [window(19, WindowState::Settled, rescans)];
             let record = StreamRecord { begins: Some(at("2026-11-19T00:00:00Z")), ..StreamRecord::default() };
             let settings = Settings { rescan: hours(ages), ..Settings::default() };
             let plan = plan(&record, &windows, at(now), &settings, at(now));
@@ -183,7 +194,7 @@ mod tests {
 
     #[test]
     fn an_earlier_since_extends_the_backfill() {
-        let windows = Windows::from([window(19, WindowState::Sealed, 3)]);
+        let windows = [window(19, WindowState::Sealed, 3)];
         let record = StreamRecord { begins: Some(at("2026-11-19T00:00:00Z")), ..StreamRecord::default() };
         let since = at("2026-11-17T12:00:00Z");
         let settings = Settings { since: Some(since), ..Settings::default() };
@@ -195,14 +206,11 @@ mod tests {
     fn an_archive_never_begins_in_the_future() {
         let (now, since) = (at("2026-11-20T12:00:00Z"), at("2031-01-01T00:00:00Z"));
         let settings = Settings { since: Some(since), ..Settings::default() };
-        let first = plan(&StreamRecord::default(), &Windows::new(), since, &settings, now);
-        assert_eq!(
-            (first.begins, days(&first.open)),
-            (Some(at("2026-11-20T00:00:00Z")), vec!["2026-11-20".to_owned()])
-        );
+        let first = plan(&StreamRecord::default(), &[], since, &settings, now);
+        assert_eq!((first.begins, days(&first.open)), (at("2026-11-20T00:00:00Z"), vec!["2026-11-20".to_owned()]));
         let record = StreamRecord { begins: Some(since), ..StreamRecord::default() };
-        let later = plan(&record, &Windows::new(), now, &Settings::default(), now);
-        assert_eq!(later.begins, Some(at("2026-11-20T00:00:00Z")));
+        let later = plan(&record, &[], now, &Settings::default(), now);
+        assert_eq!(later.begins, at("2026-11-20T00:00:00Z"));
     }
 
     #[test]

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use crate::archive::{Finding, FindingKind, ReadPoint, SnapshotEntry, StreamRecord, WindowState};
+use crate::archive::{Finding, FindingKind, ReadPoint, SnapshotEntry, WindowState};
 use crate::collect::CountedEvent;
 use crate::model::{EventIdentity, Instant, Multiset, RawEvent, Stream};
 
 use crate::pipeline::commit::{Batch, StreamChange, WindowChange};
 use crate::pipeline::error::RoundError;
 use crate::pipeline::loss::DATE_ERROR_MAX;
-use crate::pipeline::plan::{WindowIndex, Windows, lag, read_to, windows_of};
+use crate::pipeline::plan::{StreamWindows, lag, read_to};
 use crate::pipeline::read::billing_snapshot::{
     Overlap, SNAPSHOT_ENTRIES_MAX, compare, duplicates_at_the_end, next_snapshot,
 };
@@ -20,7 +20,8 @@ pub async fn poll_billing(ctx: &TeamContext) -> Result<(), RoundError> {
     let served = ctx.source.billing(&ctx.team).await?;
     ctx.service().observe(served.at);
     let now = ctx.service().now();
-    let (record, windows) = ctx.with_state(|state| windows_of(state, Stream::Billing));
+    let windows = ctx.with_state(|state| StreamWindows::of(state, Stream::Billing, ctx.settings.grid));
+    let record = windows.record.clone();
     let events = served.body.events;
     let key = ctx.writer().salts().event_key()?;
     let entry = |identity: EventIdentity| SnapshotEntry::new(&identity, key.digest(&identity.digest));
@@ -29,40 +30,36 @@ pub async fn poll_billing(ctx: &TeamContext) -> Result<(), RoundError> {
     let snapshot = next_snapshot(&record.snapshot, &entries);
     ctx.memory.note_billing(events.iter().filter_map(RawEvent::at).collect());
     let read_to = read_to(&record, ctx.memory.last_point(Stream::Billing));
-    let index = WindowIndex::new(ctx.settings.grid, &windows);
-    let poll = Poll { ctx, now, record: &record, read_to, windows: &windows, index, events: &events };
+    let mut poll = Poll { ctx, now, read_to, windows, events: &events };
     let begins = record.begins.unwrap_or_else(|| poll.first_window());
+    let proved = poll.windows_from(begins);
     let hidden = poll.hidden(duplicates_at_the_end(&record.snapshot, &entries));
     let change = StreamChange {
         begins: record.begins.is_none().then_some(begins),
         snapshot: (snapshot != record.snapshot).then_some(snapshot),
         ..StreamChange::default()
     };
-    let point = StreamChange {
-        read_points: vec![ReadPoint { at: now, read_to: now, listed_at: None }],
-        ..StreamChange::default()
-    };
+    let point = ReadPoint { at: now, read_to: now, listed_at: None };
     ctx.add(|batch| {
         batch.findings.extend(poll.findings(overlap));
         batch.findings.extend(hidden);
         if change != StreamChange::default() {
-            batch.change_stream(Stream::Billing, change, true);
+            batch.streams.push((Stream::Billing, change));
+            batch.is_due = true;
             poll.add_events(batch);
         }
-        batch.changes.extend(poll.windows_from(begins));
+        batch.changes.extend(proved);
     })
     .await?;
-    Ok(ctx.note_point(Stream::Billing, point).await?)
+    Ok(ctx.note_point(Stream::Billing, point, StreamChange::default()).await?)
 }
 
 struct Poll<'a> {
     ctx: &'a TeamContext,
     now: Instant,
-    record: &'a StreamRecord,
     /// The last read point, committed or not.
     read_to: Option<Instant>,
-    windows: &'a Windows,
-    index: WindowIndex,
+    windows: StreamWindows,
     /// Newest first, as documented.
     events: &'a [RawEvent],
 }
@@ -81,22 +78,22 @@ impl Poll<'_> {
         let mut counts: Multiset<_> = Multiset::default();
         for event in self.events.iter().rev() {
             let count = if event.id.is_some() { 1 } else { counts.add(event.digest) };
-            let window = event.at().map(|at| self.index.of(at));
+            let window = event.at().map(|at| self.windows.of_event(at));
             batch.add_event(Stream::Billing, window, CountedEvent { event: event.clone(), count });
         }
     }
 
     /// A poll proves every window before it: its entries are or were among the ten, or a gap records the loss.
-    fn windows_from(&self, begins: Instant) -> Vec<WindowChange> {
+    fn windows_from(&mut self, begins: Instant) -> Vec<WindowChange> {
         let settings = &self.ctx.settings;
         let mut changes = Vec::new();
-        for window in WindowIndex::new(settings.grid, self.windows).extend(begins, self.now) {
-            let held = self.windows.get(&window.start);
+        for window in self.windows.extend(begins, self.now) {
+            let held = self.windows.held.get(&window.start);
             let mut change = WindowChange::new(Stream::Billing, window, self.now);
             (change.walks, change.requests, change.confirmed) = (1, 1, Some(window));
             let is_due = match held.filter(|held| held.state != WindowState::Provisional) {
                 Some(held) => settings.is_rescan_due(held, self.now),
-                None => window.end.plus(lag(self.record, settings)) <= self.now,
+                None => window.end.plus(lag(&self.windows.record, settings)) <= self.now,
             };
             changes.extend(is_due.then_some(change));
         }
@@ -114,7 +111,7 @@ impl Poll<'_> {
             }
             Overlap::Overrun => {
                 // Entries have whole seconds: lost ones may have the second of the last reading, or of the oldest entry.
-                let read_to = self.read_to.map(|read_to| read_to.minus(DATE_ERROR_MAX)).or(self.record.begins);
+                let read_to = self.read_to.map(|read_to| read_to.minus(DATE_ERROR_MAX)).or(self.windows.record.begins);
                 let oldest = self.oldest().filter(|oldest| read_to.is_none_or(|read_to| read_to <= *oldest));
                 let from = read_to.into_iter().chain(self.oldest()).min().map(Instant::floor_second);
                 let to = oldest.map_or(self.now, |oldest| oldest.plus(Duration::from_secs(1)));
@@ -130,13 +127,13 @@ impl Poll<'_> {
         Some(self.finding(kind, (from, to), reason))
     }
 
-    /// The gap of equal entries that the service may hide behind the last `twins` entries, at their time. Entries that
+    /// The gap of equal entries that the service may hide behind the last `equal` entries, at their time. Entries that
     /// appear after the last re-scan are not considered.
-    fn hidden(&self, twins: usize) -> Option<Finding> {
-        let times = || self.events[self.events.len() - twins..].iter().filter_map(RawEvent::at);
+    fn hidden(&self, equal: usize) -> Option<Finding> {
+        let times = || self.events[self.events.len() - equal..].iter().filter_map(RawEvent::at);
         let (from, to) = (times().min()?, times().max()?.plus(Duration::from_secs(1)));
         let waited = self.ctx.settings.rescan.last().copied().unwrap_or_default();
-        if self.read_to.unwrap_or(self.now) >= self.index.of(from).end.plus(waited) {
+        if self.read_to.unwrap_or(self.now) >= self.windows.of_event(from).end.plus(waited) {
             return None;
         }
         let why = "equal entries without ids reach to the end of the answer: more of them may have been lost";

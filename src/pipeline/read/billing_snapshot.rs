@@ -52,8 +52,8 @@ pub fn duplicates_at_the_end(before: &[SnapshotEntry], now: &[SnapshotEntry]) ->
     }
     let times =
         |shown: &[SnapshotEntry], entry: &SnapshotEntry| shown.iter().filter(|other| same(other, entry)).count();
-    let is_twin = |entry: &&SnapshotEntry| entry.id.is_none() && (times(now, entry) > 1 || times(before, entry) > 1);
-    now.iter().rev().take_while(is_twin).count()
+    let is_equal = |entry: &&SnapshotEntry| entry.id.is_none() && (times(now, entry) > 1 || times(before, entry) > 1);
+    now.iter().rev().take_while(is_equal).count()
 }
 
 /// The snapshot for the next comparison: this one. If it is shorter than the snapshot before it, it keeps the missing entries.

@@ -9,7 +9,6 @@ use crate::model::{Instant, Range};
 use crate::pipeline::commit::{Batch, WindowChange};
 use crate::pipeline::error::RoundError;
 use crate::pipeline::settings::{READ_EVENTS_MAX, WALK_EVENTS_MAX};
-use crate::pipeline::team::split_off;
 
 use super::round::{PAD_SECONDS, Round};
 
@@ -20,16 +19,15 @@ impl Round<'_> {
     /// Reads the new events of an open window. If some may be unread, this round makes no read point of the stream.
     pub async fn tail(&self, window: Range) -> Result<(), RoundError> {
         let asked = PaddedRange { range: window, pad: PAD_SECONDS };
-        let held = self.windows.get(&window.start);
+        let held = self.windows.held.get(&window.start);
         let before = held.and_then(|held| held.walk.clone());
         let key = self.ctx.writer().salts().event_key()?;
         let point = before.as_ref().and_then(|point| decode_point(point, &key));
         let start = TailStart::of(point, held.map_or(0, |held| held.events));
         let mut reader = TailReader::new(self.lists.clone(), asked, start, WALK_EVENTS_MAX);
         while reader.end().is_none() {
-            let mut permit = self.ctx.reserve(READ_EVENTS_MAX).await?;
+            let permit = self.ctx.reserve(READ_EVENTS_MAX).await?;
             let Some(chunk) = reader.next().await? else { break };
-            drop(split_off(&mut permit, chunk.events.len()));
             self.ctx.service().observe(chunk.ended_at);
             self.ctx.progress.read(&self.ctx.team, self.stream, window, chunk.events.len() as u64, false);
             let walk = chunk.point.map(|point| encode_point(point, &key)).filter(|point| point.offset > 0);
@@ -42,7 +40,7 @@ impl Round<'_> {
             self.note_anomalies(&mut batch, window, chunk.stats.anomalies);
             batch.changes.push(change);
             self.add_events(&mut batch, chunk.events);
-            self.ctx.inbox.add(batch, permit).await?;
+            self.ctx.inbox.add(batch.within(permit)).await?;
         }
         match reader.end() {
             Some(TailEnd::Whole) | None => return Ok(()),
@@ -50,8 +48,8 @@ impl Round<'_> {
             Some(TailEnd::Silent) if self.is_emptied(window).await? => return Ok(()),
             Some(TailEnd::Silent) => {
                 let why = "the service answered with an empty list, but the archive holds events of this window";
-                let finding = self.finding(FindingKind::Silence, &window.to_string(), Some(window), why);
-                self.ctx.add(|batch| batch.defer_finding(finding)).await?;
+                let finding = self.finding(FindingKind::Silence, &window.to_string(), window, why);
+                self.ctx.add(|batch| batch.deferred_findings.push(finding)).await?;
             }
         }
         tracing::warn!(team = %self.ctx.team, stream = %self.stream, %window, "an open window was not read whole: the next round reads it again");
@@ -62,7 +60,7 @@ impl Round<'_> {
     /// Reads events with future dates into their own windows. Read points do not follow them. A refusal loses nothing:
     /// the windows are read later at their own time.
     pub async fn look_ahead(&self) -> Result<(), RoundError> {
-        let from = self.index.of(self.now).end.min(Instant::LATEST);
+        let from = self.windows.of_event(self.now).end.min(Instant::LATEST);
         let asked =
             PaddedRange { range: Range::new(from, from.plus(LOOK_AHEAD).min(Instant::LATEST)), pad: PAD_SECONDS };
         // A refusal must not count as a refusal of the page size.
@@ -74,12 +72,11 @@ impl Round<'_> {
             None
         };
         loop {
-            let mut permit = self.ctx.reserve(READ_EVENTS_MAX).await?;
+            let permit = self.ctx.reserve(READ_EVENTS_MAX).await?;
             let Some(chunk) = reader.next().await.unwrap_or_else(refused) else { return Ok(()) };
-            drop(split_off(&mut permit, chunk.events.len()));
             let mut batch = Batch::default();
             self.add_events(&mut batch, chunk.events);
-            self.ctx.inbox.add(batch, permit).await?;
+            self.ctx.inbox.add(batch.within(permit)).await?;
         }
     }
 }

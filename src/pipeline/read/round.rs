@@ -7,7 +7,7 @@ use crate::archive::{Finding, FindingKind};
 use crate::collect::{Anomalies, CountedEvent, Lists, SplitBudget};
 use crate::model::{Instant, Range, Stream};
 use crate::pipeline::commit::Batch;
-use crate::pipeline::plan::{WindowIndex, Windows};
+use crate::pipeline::plan::StreamWindows;
 use crate::pipeline::team::TeamContext;
 
 /// Seconds of padding of a first reading.
@@ -29,9 +29,8 @@ pub struct Round<'a> {
     pub lists: Lists,
     /// A window is settled this long after its end.
     pub lag: Duration,
-    pub index: WindowIndex,
-    /// The stream's windows as of the round's start.
-    pub windows: Windows,
+    /// The stream as of the round's start, with its new windows.
+    pub windows: StreamWindows,
     /// The round's budget for unstable ranges.
     pub budget: Arc<SplitBudget>,
 }
@@ -42,8 +41,10 @@ impl Round<'_> {
         let mut window: Option<Range> = None;
         for event in events {
             // Most neighbouring events belong to the same window.
-            window =
-                event.event.at().map(|at| window.filter(|last| last.owns(at)).unwrap_or_else(|| self.index.of(at)));
+            window = event
+                .event
+                .at()
+                .map(|at| window.filter(|last| last.owns(at)).unwrap_or_else(|| self.windows.of_event(at)));
             batch.add_event(self.stream, window, event);
         }
     }
@@ -53,14 +54,13 @@ impl Round<'_> {
         for (subject, count) in anomalies.named().filter(|(_, count)| *count > 0) {
             tracing::debug!(stream = %self.stream, %range, subject, count, "the service's paging contradicts itself");
             let why = "the service's paging contradicts its document; Annals does not rely on it";
-            let mut finding = self.finding(FindingKind::PagingAnomaly, subject, Some(range), why);
+            let mut finding = self.finding(FindingKind::PagingAnomaly, subject, range, why);
             finding.count = count;
-            batch.defer_finding(finding);
+            batch.deferred_findings.push(finding);
         }
     }
 
-    pub fn finding(&self, kind: FindingKind, subject: &str, range: Option<Range>, reason: &str) -> Finding {
-        let finding = Finding::new(Some(self.stream), kind, subject, reason, self.now);
-        Finding { from: range.map(|range| range.start), to: range.map(|range| range.end), ..finding }
+    pub fn finding(&self, kind: FindingKind, subject: &str, range: Range, reason: &str) -> Finding {
+        Finding::new(Some(self.stream), kind, subject, reason, self.now).over(range)
     }
 }

@@ -33,7 +33,7 @@ impl Round<'_> {
         self.note_anomalies(&mut batch, segment.range, segment.stats.anomalies);
         let is_unstable = segment.outcome != RangeOutcome::Confirmed;
         let read_at = segment.began_at.unwrap_or(self.now).min(self.ctx.service().now());
-        for window in self.index.overlapping(segment.range) {
+        for window in self.windows.overlapping(segment.range) {
             let part = clip(segment.range, window).expect("BUG: the window overlaps the segment");
             let mut change = WindowChange::new(self.stream, window, read_at);
             change.ended_at = self.ctx.service().now().max(read_at);
@@ -42,13 +42,13 @@ impl Round<'_> {
                 change.unstable = Some(part);
                 batch.findings.extend(self.unstable(part));
             } else if is_unstable {
-                batch.defer_finding(self.unstable_window(part));
+                batch.deferred_findings.push(self.unstable_window(part));
             } else if purpose == Purpose::Settle && segment.began_at.is_some_and(|at| at < window.end.plus(self.lag)) {
                 // By the answer's own date the lag has not passed. Either this date or the date that planned the reading is wrong.
                 tracing::debug!(stream = %self.stream, %window, "read before its lag had passed");
             } else if let Some((finding, is_believed)) = self.suspicious_answer(window, &segment, read_at).await? {
                 change.confirmed = is_believed.then_some(part);
-                batch.defer_finding(finding);
+                batch.deferred_findings.push(finding);
             } else {
                 change.confirmed = Some(part);
             }
@@ -61,17 +61,18 @@ impl Round<'_> {
     }
 
     fn unstable(&self, part: Range) -> Vec<Finding> {
-        let known = self.windows.values().any(|held| held.unstable.iter().any(|open| clip(part, *open) == Some(part)));
+        let known =
+            self.windows.held.values().any(|held| held.unstable.iter().any(|open| clip(part, *open) == Some(part)));
         if known {
             return Vec::new();
         }
         let why = "the list changed at every read of this range: events may be missing until a later read is stable";
-        vec![self.unstable_window(part), self.finding(FindingKind::Gap, UNSTABLE, Some(part), why)]
+        vec![self.unstable_window(part), self.finding(FindingKind::Gap, UNSTABLE, part, why)]
     }
 
     fn unstable_window(&self, part: Range) -> Finding {
         let why = "the list changed during every walk; Annals keeps the events that it saw";
-        self.finding(FindingKind::UnstableWindow, &part.to_string(), Some(part), why)
+        self.finding(FindingKind::UnstableWindow, &part.to_string(), part, why)
     }
 
     /// The finding of a suspicious empty answer, read `at`, for a window that has archived events or usually has some, and
@@ -85,13 +86,13 @@ impl Round<'_> {
         if clip(window, segment.range) != Some(window) || segment.owned_by(window) > 0 {
             return Ok(None);
         }
-        let record = self.windows.get(&window.start);
+        let record = self.windows.held.get(&window.start);
         let held = record.map_or(0, |held| held.events);
         // A re-scan counts the events that the service no longer shows.
         if held > 0 && record.is_some_and(|record| record.state != WindowState::Provisional) {
             return Ok(None);
         }
-        let before = self.windows.range(..window.start).rev().take(USUAL_WINDOWS);
+        let before = self.windows.held.range(..window.start).rev().take(USUAL_WINDOWS);
         let mut before: Vec<u64> = before.map(|(_, held)| held.events).collect();
         before.sort_unstable();
         let usual = before.get(before.len() / 2).copied().unwrap_or(0);
@@ -101,7 +102,7 @@ impl Round<'_> {
         }
         let is_last = self.ctx.settings.rescans_wanted() <= self.ctx.settings.rescans_due(window.end, at);
         let reason = format!("an empty answer: the archive holds {held} events of the window, and {usual} are usual");
-        let finding = self.finding(FindingKind::Silence, &window.to_string(), Some(window), &reason);
+        let finding = self.finding(FindingKind::Silence, &window.to_string(), window, &reason);
         Ok(Some((finding, is_last || held == 0)))
     }
 

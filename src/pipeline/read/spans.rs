@@ -46,7 +46,7 @@ impl Round<'_> {
                     planner.learn(segment.range, segment.owned_by(segment.range));
                     self.note_read(&segment);
                     let batch = self.batch_of(segment, purpose).await?;
-                    self.ctx.inbox.add(batch, permit).await?;
+                    self.ctx.inbox.add(batch.within(permit)).await?;
                     if !reader.is_done() {
                         readings.push(self.step(span, Some(reader), purpose));
                     }
@@ -77,7 +77,7 @@ impl Round<'_> {
                 let (events, _) = reader.into_partial();
                 let mut batch = Batch::default();
                 self.add_events(&mut batch, events);
-                self.ctx.inbox.add(batch, permit).await?;
+                self.ctx.inbox.add(batch.within(permit)).await?;
                 Err(error.into())
             }
         }
@@ -100,7 +100,8 @@ impl Round<'_> {
 
     /// Each re-scan has another padding, so its bounds are at other times.
     fn rescan_pad(&self, span: Range) -> i64 {
-        let done = self.windows.get(&self.index.of(span.start).start).map_or(0, |held| held.rescans as usize);
+        let window = self.windows.of_event(span.start);
+        let done = self.windows.held.get(&window.start).map_or(0, |held| held.rescans as usize);
         RESCAN_PAD_SECONDS[done.min(RESCAN_PAD_SECONDS.len() - 1)]
     }
 }

@@ -11,7 +11,7 @@ use crate::planted::{self, Bug};
 
 use crate::pipeline::commit::{Batch, StreamChange};
 use crate::pipeline::error::RoundError;
-use crate::pipeline::plan::{SpanPlanner, StreamPlan, WindowIndex, first_stride, lag, plan, rescan_stride, windows_of};
+use crate::pipeline::plan::{SpanPlanner, StreamPlan, StreamWindows, first_stride, lag, plan, rescan_stride};
 use crate::pipeline::read::round::{Purpose, Round};
 use crate::pipeline::team::TeamContext;
 
@@ -78,19 +78,17 @@ async fn read_lists(
     now: Instant,
     devices: &[Option<DeviceId>],
 ) -> Result<(), RoundError> {
-    let (record, windows) = ctx.with_state(|state| windows_of(state, stream));
-    let plan = plan(&record, &windows, first, &ctx.settings, now);
+    let grid = ctx.settings.grid;
+    let mut windows = ctx.with_state(|state| StreamWindows::of(state, stream, grid));
+    let plan = plan(&mut windows, first, &ctx.settings, now);
     let plan = ctx.with_state(|state| plan.without_expired(state, stream));
     let limit = ctx.memory.limits[stream as usize].clone();
     let (source, team) = (ctx.source.clone(), ctx.team.clone());
     let lists = Lists { source, team, stream, devices: devices.into(), limit };
-    let begins = plan.begins.expect("BUG: a plan has a beginning");
-    let mut index = WindowIndex::new(ctx.settings.grid, &windows);
-    index.extend(begins, now);
-    let (lag, budget) = (lag(&record, &ctx.settings), Arc::default());
-    let round = Round { ctx, stream, now, lists, lag, index, windows, budget };
-    if record.begins != plan.begins {
-        round.begin(begins, record.begins).await?;
+    let (lag, budget) = (lag(&windows.record, &ctx.settings), Arc::default());
+    let round = Round { ctx, stream, now, lists, lag, windows, budget };
+    if round.windows.record.begins != Some(plan.begins) {
+        round.begin(plan.begins).await?;
     }
     for window in &plan.open {
         round.tail(*window).await?;
@@ -98,8 +96,7 @@ async fn read_lists(
     if ctx.settings.until.is_none() && ctx.memory.is_look_ahead_due(stream) && !planted::is(Bug::FutureUnread) {
         round.look_ahead().await?;
     }
-    let grid = ctx.settings.grid;
-    let stride = first_stride(grid, &round.windows);
+    let stride = first_stride(&round.windows);
     let StreamPlan { unread, rescans, .. } = plan.without_paused(&ctx.memory.paused(stream));
     round.spans(SpanPlanner::new(&unread, grid, stride), Purpose::Settle).await?;
     round.spans(SpanPlanner::new(&rescans, grid, rescan_stride(&round.windows, &rescans)), Purpose::Rescan).await?;
@@ -111,7 +108,7 @@ async fn read_lists(
     // The check of the computers notes the read point of connections.
     if stream != Stream::Connections && ctx.is_read(stream) {
         let point = ReadPoint::ended(ctx.service().now(), now);
-        ctx.note_point(stream, StreamChange { read_points: vec![point], ..StreamChange::default() }).await?;
+        ctx.note_point(stream, point, StreamChange::default()).await?;
     }
     Ok(())
 }
@@ -121,22 +118,25 @@ async fn note_deprecated(ctx: &TeamContext, lists: usize, now: Instant) -> Resul
     let finding =
         Finding::new(Some(Stream::Connections), FindingKind::DeprecatedHistory, "history/devices", reason, now);
     let finding = Finding { count: lists as u64, ..finding };
-    Ok(ctx.add(|batch| batch.defer_finding(finding)).await?)
+    Ok(ctx.add(|batch| batch.deferred_findings.push(finding)).await?)
 }
 
 impl Round<'_> {
     /// Records where the archive begins: older events are out of reach, or were not asked for.
-    async fn begin(&self, begins: Instant, before: Option<Instant>) -> Result<(), RoundError> {
+    async fn begin(&self, begins: Instant) -> Result<(), RoundError> {
         let why = "the backfill could not reach older events, or the settings excluded them";
-        let mut finding = self.finding(FindingKind::ArchiveBegins, self.stream.as_str(), None, why);
-        finding.from = Some(begins);
-        let first = before.is_none().then_some(ReadPoint { at: self.now, read_to: begins, listed_at: None });
-        let read_points = first.into_iter().collect();
+        let (stream, kind) = (Some(self.stream), FindingKind::ArchiveBegins);
+        let finding = Finding::new(stream, kind, self.stream.as_str(), why, self.now);
+        let finding = Finding { from: Some(begins), ..finding };
+        let is_first = self.windows.record.begins.is_none();
+        let first = is_first.then_some(ReadPoint { at: self.now, read_to: begins, listed_at: None });
         let span = self.ctx.memory.plan_span().flatten().filter(|_| self.stream == Stream::Connections);
         let plan_span_seconds = span.map(|span| span.as_secs());
-        let change = StreamChange { begins: Some(begins), read_points, plan_span_seconds, ..StreamChange::default() };
+        let change = StreamChange { begins: Some(begins), plan_span_seconds, snapshot: None };
         let add = |batch: &mut Batch| {
-            batch.change_stream(self.stream, change, true);
+            batch.streams.push((self.stream, change));
+            batch.read_points.extend(first.map(|point| (self.stream, point)));
+            batch.is_due = true;
             batch.findings.push(finding);
         };
         self.ctx.add(add).await?;

@@ -72,9 +72,9 @@ async fn ask_each(
 ) -> Result<End, RoundError> {
     let mut answers = Vec::new();
     let (mut answered, mut refusals, mut failures, mut is_cut) = (0, 0, 0, false);
-    let mut end = None;
-    let last = waiting.len().saturating_sub(1);
-    for (at, user) in waiting.into_iter().enumerate() {
+    let mut waiting = waiting.into_iter();
+    let end = loop {
+        let Some(user) = waiting.next() else { break if is_cut { End::Cut } else { End::All } };
         match ask(ctx, &user).await {
             Ok(snapshot) => {
                 answers.push((Some(user), snapshot));
@@ -90,23 +90,20 @@ async fn ask_each(
             }
         }
         if answered == 0 && refusals >= enough {
-            end = Some(End::Hidden);
+            break End::Hidden;
         } else if failures >= FAILURES_MAX {
-            end = Some(End::Cut);
-        } else if at < last && ctx.is_out_of_time() {
+            break End::Cut;
+        } else if !waiting.as_slice().is_empty() && ctx.is_out_of_time() {
             // The next run continues: the team's events must not wait.
             ctx.leave_rest(None);
-            end = Some(End::Cut);
+            break End::Cut;
         }
         if answers.len() >= USERS_A_COMMIT {
             round.changes += commit(ctx, std::mem::take(&mut answers), None).await?;
         }
-        if end.is_some() {
-            break;
-        }
-    }
+    };
     round.changes += commit(ctx, answers, None).await?;
-    Ok(end.unwrap_or(if is_cut { End::Cut } else { End::All }))
+    Ok(end)
 }
 
 async fn ask(ctx: &TeamContext, user: &str) -> Result<ShownParts, crate::api::ApiError> {

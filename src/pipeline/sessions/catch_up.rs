@@ -14,8 +14,9 @@ use crate::archive::{
 use crate::correlate::SESSION_RULES;
 use crate::model::{Dataset, FileRole, Instant, Range, Stream, saturating_sum};
 
-use super::update::{COMPLETE, DAY, NO_CONNECTION_ID, NewEvents};
+use super::update::{COMPLETE, DAY, NO_CONNECTION_ID, NewEvents, are_stale};
 use crate::pipeline::plan::settled_edge;
+use crate::pipeline::team::TeamEdges;
 
 /// The approximate number of events in a chunk. They and their sessions take half a kilobyte of memory each.
 const CHUNK_EVENTS_MIN: u64 = 50_000;
@@ -100,6 +101,32 @@ impl Chunk {
         };
         Ok((sessions, without_connection))
     }
+}
+
+/// Makes the next lagging sessions, in one commit. [`Committed::Nothing`] if none lag.
+///
+/// # Errors
+/// When the archive cannot be read or written.
+pub fn catch_up(writer: &mut TeamWriter, service_now: Instant, now: Instant) -> Result<Committed, ArchiveError> {
+    if !are_stale(writer.state()) {
+        return Ok(Committed::Nothing);
+    }
+    Chunk::next(writer.state()).commit(writer, service_now, now)
+}
+
+/// Makes all lagging sessions of a team, in as many commits as necessary. Another team may make its sessions in between.
+///
+/// # Errors
+/// When the archive cannot be read or written.
+pub async fn catch_up_all(edges: &TeamEdges) -> Result<(), ArchiveError> {
+    while edges.with_state(are_stale) {
+        let _permit = edges.budget.session_permit().await;
+        let (service_now, now) = (edges.service().now(), edges.clock.now());
+        let make = move |writer: &mut TeamWriter| catch_up(writer, service_now, now);
+        let Committed::Committed { seq, rows, .. } = edges.with_writer(make).await? else { break };
+        tracing::info!(team = %edges.team, %seq, rows, "made sessions of archived events");
+    }
+    Ok(())
 }
 
 /// Whether all windows of a range are settled.

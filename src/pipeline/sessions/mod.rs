@@ -3,5 +3,5 @@
 mod catch_up;
 pub mod update;
 
-pub use catch_up::Chunk;
+pub use catch_up::{Chunk, catch_up, catch_up_all};
 pub use update::{NO_CONNECTION_ID, are_stale, correlate, defer_sessions};

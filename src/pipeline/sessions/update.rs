@@ -49,17 +49,13 @@ pub fn correlate(draft: &mut Draft, writer: &mut TeamWriter, now: Instant) -> Re
     Ok(())
 }
 
-/// The mark of the sessions before the draft's new rows.
-fn mark_before(draft: &Draft, writer: &TeamWriter) -> Option<SessionsMark> {
-    draft.sessions.as_ref().map(|sessions| sessions.mark).or(writer.state().sessions)
-}
-
 /// Makes no sessions of the draft's connection events, and records their lag in the commit.
 pub fn defer_sessions(draft: &mut Draft, writer: &TeamWriter) {
     let times = connections(draft).filter_map(WindowRows::times);
     let Some((first, last)) = times.reduce(|all, some| (all.0.min(some.0), all.1.max(some.1))) else { return };
     let after = Instant::from_nanos(last.nanos().saturating_add(1));
-    let (through, until) = match mark_before(draft, writer) {
+    let mark_before = draft.sessions.as_ref().map(|sessions| sessions.mark).or(writer.state().sessions);
+    let (through, until) = match mark_before {
         Some(mark) if mark.rules != SESSION_RULES => return,
         // A rebuild reaches the last event anyway.
         Some(SessionsMark { through: Some(through), until: None, .. }) => (through.min(first), None),

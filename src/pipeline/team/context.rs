@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::api::EventSource;
-use crate::archive::ArchiveError;
+use crate::archive::{ArchiveError, ReadPoint};
 use crate::model::{Range, Stream};
 use crate::pipeline::commit::{Batch, Inbox, StreamChange};
 use crate::pipeline::plan::read_to;
@@ -20,10 +19,10 @@ const POINT_AGE_MAX: Duration = Duration::from_secs(3600);
 /// One team's round. Dropping it closes the inbox of the commit stage.
 pub struct TeamContext {
     edges: Arc<TeamEdges>,
-    pub source: Arc<dyn EventSource>,
     /// The inbox of the commit stage. When a method that sends to it fails, the stage has ended. The stage has the reason.
     pub inbox: Inbox,
-    began: Duration,
+    /// By the monotonic clock.
+    ends: Option<Duration>,
     deferred: Mutex<Deferred>,
 }
 
@@ -47,9 +46,9 @@ impl Deref for TeamContext {
 }
 
 impl TeamContext {
-    pub fn new(edges: Arc<TeamEdges>, source: Arc<dyn EventSource>, inbox: Inbox) -> Self {
-        let began = edges.clock.monotonic();
-        Self { edges, source, inbox, began, deferred: Mutex::default() }
+    pub fn new(edges: Arc<TeamEdges>, inbox: Inbox) -> Self {
+        let ends = edges.time_limit.map(|limit| edges.clock.monotonic().saturating_add(limit));
+        Self { edges, inbox, ends, deferred: Mutex::default() }
     }
 
     pub fn deferred(&self) -> MutexGuard<'_, Deferred> {
@@ -70,15 +69,14 @@ impl TeamContext {
 
     /// Whether this round is out of time and leaves the rest to the next round.
     pub fn is_out_of_time(&self) -> bool {
-        let spent = self.clock.monotonic().saturating_sub(self.began);
-        self.time_limit.is_some_and(|time_limit| spent >= time_limit)
+        self.ends.is_some_and(|ends| ends <= self.clock.monotonic())
     }
 
-    /// Sends changes without a permit.
+    /// Sends changes without events.
     pub async fn add(&self, add: impl FnOnce(&mut Batch)) -> Result<(), ArchiveError> {
         let mut batch = Batch::default();
         add(&mut batch);
-        self.inbox.add(batch, self.budget.nothing()).await
+        self.inbox.add(batch).await
     }
 
     /// A permit for the events of one reading.
@@ -99,10 +97,13 @@ impl TeamContext {
 
     /// Notes a successful reading. Its read point is written with the next commit. It triggers a commit if the last
     /// committed one is old: then the archive of a quiet team, too, shows that the team is read.
-    pub async fn note_point(&self, stream: Stream, change: StreamChange) -> Result<(), ArchiveError> {
+    pub async fn note_point(&self, stream: Stream, point: ReadPoint, change: StreamChange) -> Result<(), ArchiveError> {
         let held = self.with_state(|state| state.streams.get(&stream).and_then(|record| read_to(record, None)));
-        let mut points = change.read_points.iter().map(|point| point.read_to);
-        let is_due = points.any(|to| held.is_none_or(|held| to.since(held) >= POINT_AGE_MAX));
-        self.add(|batch| batch.change_stream(stream, change, is_due)).await
+        let add = |batch: &mut Batch| {
+            batch.streams.push((stream, change));
+            batch.read_points.push((stream, point));
+            batch.is_due = held.is_none_or(|held| point.read_to.since(held) >= POINT_AGE_MAX);
+        };
+        self.add(add).await
     }
 }

@@ -1,11 +1,13 @@
-//! The edges of one team's round, and the state of the team in this process.
+//! The edges of a process, and of one team's round in it.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::archive::{ArchiveError, TeamState, TeamWriter};
+use crate::api::EventSource;
+use crate::archive::{Archive, ArchiveError, TeamState, TeamWriter};
 use crate::clock::Clock;
 use crate::model::TeamId;
 use crate::pipeline::progress::Progress;
@@ -14,13 +16,21 @@ use crate::pipeline::team::service_clock::ServiceClock;
 use crate::pipeline::team::{EventBudget, TeamMemory};
 use crate::threads::Workers;
 
-/// The inputs of a team's round, without the service. The readings and the commit stage share them.
-pub struct TeamEdges {
-    pub team: TeamId,
+/// The edges and settings of a process. `sync` reads all teams once with them, and the daemon repeatedly.
+#[derive(Clone)]
+pub struct Edges {
+    pub source: Arc<dyn EventSource>,
+    pub archive: Arc<Archive>,
     pub clock: Arc<dyn Clock>,
     pub settings: Arc<Settings>,
     pub workers: Workers,
     pub progress: Arc<dyn Progress>,
+}
+
+/// The edges of one team's round. The readings and the commit stage share them.
+pub struct TeamEdges {
+    pub edges: Edges,
+    pub team: TeamId,
     /// The room for the events of all teams of the process.
     pub budget: Arc<EventBudget>,
     pub memory: Arc<TeamMemory>,
@@ -30,7 +40,25 @@ pub struct TeamEdges {
     pub time_limit: Option<Duration>,
 }
 
+impl Deref for TeamEdges {
+    type Target = Edges;
+
+    fn deref(&self) -> &Edges {
+        &self.edges
+    }
+}
+
 impl TeamEdges {
+    /// Opens a team for one round without a time limit.
+    ///
+    /// # Errors
+    /// When the team cannot be opened for writing.
+    pub fn open(edges: Edges, team: TeamId, budget: Arc<EventBudget>) -> Result<Self, ArchiveError> {
+        let memory = Arc::new(TeamMemory::new(edges.clock.clone()));
+        let writer = Arc::new(Mutex::new(edges.archive.writer(&team)?));
+        Ok(Self { edges, team, budget, memory, writer, time_limit: None })
+    }
+
     /// The service's clock.
     pub fn service(&self) -> &ServiceClock {
         &self.memory.service

@@ -19,7 +19,6 @@ pub type Permit = OwnedSemaphorePermit;
 /// The events that all teams of a process may hold together.
 pub struct EventBudget {
     free: Arc<Semaphore>,
-    events_max: usize,
     /// Each reading that waits for room holds a copy.
     waiting: Arc<()>,
     /// Only one team at a time makes deferred sessions: they take about as much memory as its events.
@@ -31,18 +30,13 @@ impl EventBudget {
     pub fn new(events_max: usize) -> Arc<Self> {
         let events_max = events_max.clamp(RESCAN_EVENTS_MAX, Semaphore::MAX_PERMITS.min(u32::MAX as usize));
         let (free, session_permits) = (Arc::new(Semaphore::new(events_max)), Arc::new(Semaphore::new(1)));
-        Arc::new(Self { free, events_max, waiting: Arc::default(), session_permits })
+        Arc::new(Self { free, waiting: Arc::default(), session_permits })
     }
 
     /// Room for all readings of one team, for its batch, and for a commit of the same size.
     pub fn of(settings: &Settings) -> Arc<Self> {
         let readings = READINGS_AT_ONCE_MIN.max(settings.concurrency.saturating_mul(3) / 2);
         Self::new(readings.saturating_mul(READ_EVENTS_MAX).saturating_add(2 * HELD_EVENTS_MAX))
-    }
-
-    /// Whether all room is free.
-    pub fn is_free(&self) -> bool {
-        self.free.available_permits() == self.events_max
     }
 
     /// Whether a reading waits for room.
@@ -54,11 +48,6 @@ impl EventBudget {
     #[must_use]
     pub fn waits(&self) -> Arc<()> {
         self.waiting.clone()
-    }
-
-    /// A permit for no events.
-    pub fn nothing(&self) -> Permit {
-        self.try_reserve(0).expect("BUG: no events need no room")
     }
 
     pub fn try_reserve(&self, events: usize) -> Option<Permit> {
@@ -120,7 +109,7 @@ mod tests {
         let mut read = budget.try_reserve(READ_EVENTS_MAX).unwrap();
         drop(split_off(&mut read, 1_000));
         assert_eq!(taken(), 1_000, "the unused room of a reading is free");
-        let mut waiting = budget.nothing();
+        let mut waiting = budget.try_reserve(0).unwrap();
         waiting.merge(read);
         assert!(split_off(&mut waiting, 1_200).is_none_or(|none| none.num_permits() == 0), "some came without room");
         let leaving = split_off(&mut waiting, 300);
@@ -128,14 +117,17 @@ mod tests {
         drop(leaving);
         assert_eq!(taken(), 300);
         drop(waiting);
-        assert!(budget.is_free());
+        assert_eq!(taken(), 0);
     }
 
     #[test]
     fn an_empty_permit_needs_no_room() {
         let budget = EventBudget::new(0);
         let all = budget.try_reserve(RESCAN_EVENTS_MAX).unwrap();
-        assert_eq!((budget.nothing().num_permits(), budget.try_reserve(1).is_none()), (0, true));
+        assert_eq!(
+            (budget.try_reserve(0).map(|none| none.num_permits()), budget.try_reserve(1).is_none()),
+            (Some(0), true)
+        );
         drop(all);
     }
 }

@@ -7,6 +7,6 @@ mod memory;
 mod service_clock;
 
 pub use context::{Deferred, TeamContext};
-pub use edges::TeamEdges;
+pub use edges::{Edges, TeamEdges};
 pub use event_budget::{EventBudget, Permit, split_off};
 pub use memory::TeamMemory;

@@ -62,7 +62,7 @@ pub async fn status(State(state): State<Arc<AppState>>, uri: Uri) -> Answer {
         "totals": totals,
         "teams_error": daemon.teams_error,
         "verify": daemon.verified,
-        "verify_error": state.live.check_error(),
+        "verify_error": daemon.check_error,
         "publish": daemon.published,
         "teams": daemon.teams,
         "next": next,

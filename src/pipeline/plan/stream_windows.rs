@@ -5,44 +5,45 @@ use std::collections::BTreeMap;
 use crate::archive::{StreamRecord, TeamState, WindowRecord};
 use crate::model::{Instant, Range, Stream, WindowGrid};
 
-/// One stream's records of windows, by start.
-pub type Windows = BTreeMap<Instant, WindowRecord>;
-
-/// One stream's record and windows.
-pub fn windows_of(state: &TeamState, stream: Stream) -> (StreamRecord, Windows) {
-    let record = state.streams.get(&stream).cloned().unwrap_or_default();
-    (record, each_window(state, stream).map(|window| (window.range.start, window.clone())).collect())
-}
-
 /// The windows of a stream, oldest first.
 pub fn each_window(state: &TeamState, stream: Stream) -> impl Iterator<Item = &WindowRecord> {
     let windows = state.windows.range((stream, Instant::from_nanos(i64::MIN))..);
     windows.map_while(move |((of, _), window)| (*of == stream).then_some(window))
 }
 
-/// Finds the window that owns an event.
-pub struct WindowIndex {
-    windows: BTreeMap<Instant, Range>,
-    grid: WindowGrid,
+/// One stream's record and windows as of the start of a round.
+#[derive(Debug, Clone)]
+pub struct StreamWindows {
+    pub record: StreamRecord,
+    /// The archived records of windows, by start.
+    pub held: BTreeMap<Instant, WindowRecord>,
+    /// Every known window: the archived ones, and the new ones of the plan.
+    ranges: BTreeMap<Instant, Range>,
+    pub grid: WindowGrid,
 }
 
-impl WindowIndex {
-    pub fn new(grid: WindowGrid, held: &Windows) -> Self {
-        Self { windows: held.values().map(|window| (window.range.start, window.range)).collect(), grid }
+impl StreamWindows {
+    pub fn new(record: StreamRecord, held: impl IntoIterator<Item = WindowRecord>, grid: WindowGrid) -> Self {
+        let held: BTreeMap<_, _> = held.into_iter().map(|window| (window.range.start, window)).collect();
+        let ranges = held.values().map(|window| (window.range.start, window.range)).collect();
+        Self { record, held, ranges, grid }
     }
 
-    /// Adds the missing windows between `begins` and `now`. Returns every window from the one at `begins` to the one
-    /// that owns `now`.
+    /// A stream of the archive.
+    pub fn of(state: &TeamState, stream: Stream, grid: WindowGrid) -> Self {
+        let record = state.streams.get(&stream).cloned().unwrap_or_default();
+        Self::new(record, each_window(state, stream).cloned(), grid)
+    }
+
+    /// Adds the new windows between `begins` and `now`. Returns every window from the one at `begins` to the one that
+    /// owns `now`.
     pub fn extend(&mut self, begins: Instant, now: Instant) -> Vec<Range> {
         let mut all = Vec::new();
         let mut start = begins;
         while start <= now {
-            let window = self.windows.get(&start).copied().unwrap_or_else(|| {
-                let fresh = self.grid.window_from(start);
-                let next = self.windows.range(start..).next().map_or(fresh.end, |(next, _)| *next);
-                Range::new(start, fresh.end.min(next))
-            });
-            self.windows.insert(start, window);
+            // The first window can begin within one of the grid, which another setting made.
+            let window = Range::new(start, self.of_event(start).end);
+            self.ranges.insert(start, window);
             start = window.end;
             all.push(window);
         }
@@ -51,14 +52,14 @@ impl WindowIndex {
 
     /// The window that owns `at`: a known one, or one of the grid without the parts of its known neighbours. Windows of
     /// another length do not change.
-    pub fn of(&self, at: Instant) -> Range {
-        let before = self.windows.range(..=at).next_back().map(|(_, window)| *window);
+    pub fn of_event(&self, at: Instant) -> Range {
+        let before = self.ranges.range(..=at).next_back().map(|(_, window)| *window);
         if let Some(held) = before.filter(|held| held.owns(at)) {
             return held;
         }
         let fresh = self.grid.window_of(at);
         let start = before.map_or(fresh.start, |before| fresh.start.max(before.end));
-        let next = self.windows.range(at..).next().map_or(fresh.end, |(next, _)| *next);
+        let next = self.ranges.range(at..).next().map_or(fresh.end, |(next, _)| *next);
         Range::new(start, fresh.end.min(next))
     }
 
@@ -67,7 +68,7 @@ impl WindowIndex {
         let mut all = Vec::new();
         let mut at = range.start;
         while at < range.end {
-            let window = self.of(at);
+            let window = self.of_event(at);
             at = window.end;
             all.push(window);
         }
@@ -86,8 +87,9 @@ mod tests {
         let day = WindowGrid::new(Duration::from_secs(86_400));
         let start = day.window_of(hour(0)).start;
         let at = |hours: u64| start.plus(Duration::from_secs(hours * 3600));
-        let windows = [(2, 3), (3, 4), (30, 31)].map(|(from, to)| (at(from), Range::new(at(from), at(to))));
-        let mut index = WindowIndex { windows: windows.into(), grid: day };
+        let held = [(2, 3), (3, 4), (30, 31)].map(|(from, to)| Range::new(at(from), at(to)));
+        let held = held.map(|range| WindowRecord::new(Stream::Activity, range));
+        let mut windows = StreamWindows::new(StreamRecord::default(), held, day);
         for (asked, expected) in [
             (1, (0, 2)),
             (2, (2, 3)),
@@ -98,12 +100,12 @@ mod tests {
             (40, (31, 48)),
             (50, (48, 72)),
         ] {
-            let window = index.of(at(asked));
+            let window = windows.of_event(at(asked));
             assert_eq!(window, Range::new(at(expected.0), at(expected.1)), "{asked}");
         }
-        let parts: Vec<Range> = index.overlapping(Range::new(at(0), at(49)));
+        let parts: Vec<Range> = windows.overlapping(Range::new(at(0), at(49)));
         assert!(parts.windows(2).all(|pair| pair[0].end == pair[1].start), "{parts:?}");
-        let all = index.extend(at(0), at(31));
+        let all = windows.extend(at(0), at(31));
         let expected = [(0, 2), (2, 3), (3, 4), (4, 24), (24, 30), (30, 31), (31, 48)];
         assert_eq!(all, expected.map(|(from, to)| Range::new(at(from), at(to))));
     }

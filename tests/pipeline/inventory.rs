@@ -18,7 +18,7 @@ fn user(id: &str, role: &str) -> String {
     format!(r#"{{"id":"{id}","email":"{id}@example.com","role":"{role}"}}"#)
 }
 
-fn users(all: &[(&str, &str)]) -> String {
+pub fn users(all: &[(&str, &str)]) -> String {
     let all: Vec<String> = all.iter().map(|(id, role)| user(id, role)).collect();
     format!(r#"{{"users":[{}]}}"#, all.join(","))
 }
@@ -39,14 +39,14 @@ fn roster() -> Roster {
     }
 }
 
-fn world() -> Arc<World> {
+pub fn world() -> Arc<World> {
     let world = World::new("2026-10-30T08:00:00Z");
     world.team().roster = roster();
     world.team().connections.push(connection("c1", "d1", "2026-10-30T07:00:00Z"));
     world
 }
 
-fn settings() -> Settings {
+pub fn settings() -> Settings {
     let inventory = InventorySettings { scan: ScanMode::WhenDue, user_info: true };
     Settings { inventory, ..Settings::default() }
 }

@@ -15,7 +15,7 @@ use crate::pipeline::commit::flush::flush;
 use crate::pipeline::commit::inbox::Message;
 use crate::pipeline::commit::{Batch, CommitCounts};
 use crate::pipeline::sessions::{Chunk, are_stale};
-use crate::pipeline::settings::{COMMIT_DELAY_SECONDS_MAX, COMMIT_EVENTS_MAX};
+use crate::pipeline::settings::{COMMIT_DELAY_SECONDS_MAX, COMMIT_EVENTS_MAX, COMMIT_WINDOWS_MAX};
 use crate::pipeline::team::{Permit, TeamEdges, split_off};
 
 /// The running stage.
@@ -78,7 +78,8 @@ impl Committer {
         self.batch.join(batch);
         self.permit.merge(permit);
         let waited = self.edges.clock.monotonic().saturating_sub(self.emptied_at);
-        if self.edges.budget.is_contended() || waited >= Duration::from_secs(COMMIT_DELAY_SECONDS_MAX) {
+        let is_late = waited >= Duration::from_secs(COMMIT_DELAY_SECONDS_MAX);
+        if self.edges.budget.is_contended() || is_late || self.batch.changes.len() >= COMMIT_WINDOWS_MAX {
             return self.commit_all().await;
         }
         if self.batch.held_events() < COMMIT_EVENTS_MAX {

@@ -111,8 +111,9 @@
 //! first row of a later month of the same dataset counts as the end, and there must be one. A class adds calendar months and years;
 //! if the target month lacks the day, its last day counts. The month is due no later than `at`, and `at` is no later than the
 //! line's `at`. All recorded windows of the month are sealed. No hold that is active before the line covers the month. Later lines
-//! add no file of events to the month. Sessions whose first event is in the month expire with the connections: the line's
-//! `sessions` counts them in `replaced`, and a record of dataset `sessions` with the same month and policy gives their number.
+//! add no file of events to the month. A session expires with the connections of the month in which the window of its first event
+//! begins: the line's `sessions` counts it in `replaced`, and a record of dataset `sessions` with the same month and policy gives the
+//! number of such sessions.
 //!
 //! **Erasure** replaces values in rows. A body's `erased` holds the name of the order, and keyed digests of the subject's values:
 //! HMAC-SHA256 of `annals subject v1` + newline + the value, in the form of a hold's subject. The key is the salt of 1970-01. For each

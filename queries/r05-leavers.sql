@@ -8,12 +8,15 @@
 -- note: removed_local is the time of the activity event that names the user and whose type contains user and one of removed_words (the service documents four types only); without such an event it is the first reading of the roster without the user; removed_known_by says which of both
 -- note: of several such events the first one counts; an event whose type names a group, a computer or an access counts only if no other event tells of the removal, because it may remove less than the person
 -- note: activity after a removal: later sessions under any address that the roster ever gave the user, if nobody else on the roster has that address then, and later changes whose tokenInfo names the user; a closed connection does not count, because the service itself disconnects
+-- note: of a person who came back, and left again, each activity counts only after the last removal before it
 -- note: removed_known_by is erasure if `annals erase` replaced the id of a person on the roster: no later reading shows the pseudonym, so nobody can tell whether the person left, and the row is no detection
 -- note: residual grants and groups are those in force at the first reading without the user
 -- note: live_tokens are the tokens that had not expired at the last reading of the person's tokens, before the removal: the service shows no tokens of removed people and no token ids (R13 shows the titles)
 WITH word AS (SELECT lower(unnest(from_json($removed_words, '["VARCHAR"]'))) AS word),
 gone AS (
-    SELECT u.team_id, u.user_id, u.email, u.role, u.valid_to AS seen_gone_at
+    SELECT u.team_id, u.user_id, u.email, u.role, u.valid_to AS seen_gone_at,
+        (SELECT min(v.valid_from) FROM inventory_users v WHERE v.team_id = u.team_id AND v.user_id = u.user_id
+            AND v.valid_from > u.valid_to) AS back_at
     FROM inventory_users u
     WHERE u.valid_to IS NOT NULL AND ($team IS NULL OR u.team_id = $team)
         AND NOT EXISTS (SELECT 1 FROM inventory_users v WHERE v.team_id = u.team_id AND v.user_id = u.user_id
@@ -57,7 +60,7 @@ gone AS (
     SELECT l.team_id, l.user_id, l.seen_gone_at, s.first_event_at AS acted_at
     FROM leaver l JOIN spelling n ON n.team_id = l.team_id AND n.user_id = l.user_id AND n.is_address
         JOIN sessions s ON s.team_id = l.team_id AND lower(trim(s.peer_email)) = n.term
-            AND s.first_event_at > l.removed_at
+            AND s.first_event_at > l.removed_at AND (l.back_at IS NULL OR s.first_event_at < l.back_at)
     WHERE s.first_event_at >= $from AND s.first_event_at < $to AND NOT EXISTS (
         SELECT 1 FROM inventory_users v WHERE v.team_id = s.team_id AND lower(trim(v.email)) = n.term
             AND v.valid_from <= s.first_event_at AND (v.valid_to IS NULL OR s.first_event_at < v.valid_to)
@@ -69,7 +72,8 @@ gone AS (
 ), change_after AS (
     SELECT DISTINCT l.team_id, l.user_id, l.seen_gone_at, a.event_time AS acted_at, a.event_id
     FROM leaver l JOIN spelling n ON n.team_id = l.team_id AND n.user_id = l.user_id
-        JOIN actor a ON a.team_id = l.team_id AND a.event_time > l.removed_at AND (a.term = n.term OR lower(trim(a.term)) = n.term)
+        JOIN actor a ON a.team_id = l.team_id AND a.event_time > l.removed_at AND (l.back_at IS NULL OR a.event_time < l.back_at)
+            AND (a.term = n.term OR lower(trim(a.term)) = n.term)
     WHERE NOT EXISTS (SELECT 1 FROM inventory_users v WHERE v.team_id = a.team_id
         AND (v.user_id = l.user_id OR lower(trim(v.email)) = n.term) AND v.valid_from <= a.event_time
         AND (v.valid_to IS NULL OR a.event_time < v.valid_to)

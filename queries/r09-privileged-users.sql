@@ -79,10 +79,10 @@ WITH held AS (
         AND lower(trim(v.email)) = n.term AND v.valid_from <= a.event_time AND (v.valid_to IS NULL OR a.event_time < v.valid_to))
     GROUP BY ALL
 ), sign_in AS (
-    -- The later reading wins, of the roster or of the sign-in details.
+    -- The later reading wins, of the roster or of the sign-in details. A reading of the details can be cut.
     SELECT s.team_id, s.user_id, s.since_at, i.totp_enabled, i.auth_providers, s.shown_at > (
         SELECT max(read_at) FROM inventory_reads f WHERE f.team_id = s.team_id AND f.part = 'sign_in' AND f.visible
-            AND f.read_at < least($to, coalesce(s.until_at, $to))) AS roster_is_later
+            AND f.read_at < least($to, coalesce(s.until_at, $to))) AND s.shown_at > i.valid_from AS roster_is_later
     FROM span s JOIN inventory_sign_in i ON i.team_id = s.team_id AND i.user_id = s.user_id
         AND i.valid_from < least($to, coalesce(s.until_at, $to))
         AND (i.valid_to IS NULL OR least($to, coalesce(s.until_at, $to)) <= i.valid_to)

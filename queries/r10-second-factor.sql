@@ -25,8 +25,8 @@ WITH version AS (
 ), person AS (
     -- The later reading wins: the sign-in details usually come after the roster, but not at each reading.
     SELECT u.team_id, u.user_id, u.email, u.role, u.remote_access,
-        CASE WHEN u.valid_from > f.read_at THEN coalesce(u.totp_enabled, i.totp_enabled) ELSE coalesce(i.totp_enabled, u.totp_enabled) END AS has_totp,
-        coalesce(TRY(from_json(CASE WHEN u.valid_from > f.read_at THEN coalesce(nullif(u.auth_providers, '[]'), i.auth_providers)
+        CASE WHEN u.valid_from > f.read_at AND coalesce(u.valid_from > i.valid_from, true) THEN coalesce(u.totp_enabled, i.totp_enabled) ELSE coalesce(i.totp_enabled, u.totp_enabled) END AS has_totp,
+        coalesce(TRY(from_json(CASE WHEN u.valid_from > f.read_at AND coalesce(u.valid_from > i.valid_from, true) THEN coalesce(nullif(u.auth_providers, '[]'), i.auth_providers)
             ELSE coalesce(nullif(i.auth_providers, '[]'), u.auth_providers) END, '["VARCHAR"]')), []) AS methods,
         o.user_id IS NOT NULL AS is_sso
     FROM inventory_users u
@@ -78,8 +78,8 @@ WITH day AS (
         date_diff('second', $from, $to) // 60)))) AS moment
 ), person AS (
     SELECT d.moment,
-        CASE WHEN u.valid_from > f.read_at THEN coalesce(u.totp_enabled, i.totp_enabled) ELSE coalesce(i.totp_enabled, u.totp_enabled) END AS has_totp,
-        coalesce(TRY(from_json(CASE WHEN u.valid_from > f.read_at THEN coalesce(nullif(u.auth_providers, '[]'), i.auth_providers)
+        CASE WHEN u.valid_from > f.read_at AND coalesce(u.valid_from > i.valid_from, true) THEN coalesce(u.totp_enabled, i.totp_enabled) ELSE coalesce(i.totp_enabled, u.totp_enabled) END AS has_totp,
+        coalesce(TRY(from_json(CASE WHEN u.valid_from > f.read_at AND coalesce(u.valid_from > i.valid_from, true) THEN coalesce(nullif(u.auth_providers, '[]'), i.auth_providers)
             ELSE coalesce(nullif(i.auth_providers, '[]'), u.auth_providers) END, '["VARCHAR"]')), []) AS methods,
         o.user_id IS NOT NULL AS is_sso
     FROM day d JOIN inventory_users u ON u.valid_from <= d.moment AND (u.valid_to IS NULL OR d.moment < u.valid_to)

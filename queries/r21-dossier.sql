@@ -45,6 +45,16 @@ WITH given AS (
     SELECT *, [one_spelling(x) FOR x IN json_strings(raw)] AS strings,
         [one_spelling(x) FOR x IN json_strings(token_info)] AS actor_strings
     FROM (SELECT * REPLACE ([one_spelling(x) FOR x IN columns] AS columns) FROM texts)
+), entry AS (
+    SELECT team_id, valid_from, valid_to, 'inventory_users' AS source, user_id AS what, to_json(x) AS held, [user_id, email, first_name, last_name, auth_providers, annotations] AS texts FROM inventory_users x WHERE $team IS NULL OR team_id = $team
+    UNION ALL SELECT team_id, valid_from, valid_to, 'inventory_sso_users', user_id, to_json(x), [user_id, email, first_name, last_name] FROM inventory_sso_users x WHERE $team IS NULL OR team_id = $team
+    UNION ALL SELECT team_id, valid_from, valid_to, 'inventory_sign_in', user_id, to_json(x), [user_id, auth_providers] FROM inventory_sign_in x WHERE $team IS NULL OR team_id = $team
+    UNION ALL SELECT team_id, valid_from, valid_to, 'inventory_tokens', user_id, to_json(x), [user_id, token_key, title, scopes, last_used_ip] FROM inventory_tokens x WHERE $team IS NULL OR team_id = $team
+    UNION ALL SELECT team_id, valid_from, valid_to, 'inventory_computers', device_id, to_json(x), [device_id, name, tags, annotations, os_hostname, os_platform, os_version] FROM inventory_computers x WHERE $team IS NULL OR team_id = $team
+    UNION ALL SELECT team_id, valid_from, valid_to, 'inventory_groups', group_id, to_json(x), [group_id, name, annotations] FROM inventory_groups x WHERE $team IS NULL OR team_id = $team
+    UNION ALL SELECT team_id, valid_from, valid_to, 'inventory_memberships', group_id, to_json(x), [group_id, member_id] FROM inventory_memberships x WHERE $team IS NULL OR team_id = $team
+    UNION ALL SELECT team_id, valid_from, valid_to, 'inventory_grants', device_id, to_json(x), [device_id, grantee_id] FROM inventory_grants x WHERE $team IS NULL OR team_id = $team
+    UNION ALL SELECT team_id, valid_from, valid_to, 'inventory_team', team_id, to_json(x), [name, plan_features] FROM inventory_team x WHERE $team IS NULL OR team_id = $team
 ), version AS (
     SELECT team_id, valid_from, valid_to, 'inventory_users' AS source, user_id AS what, to_json(x) AS held FROM inventory_users x SEMI JOIN user_of USING (team_id, user_id)
     UNION ALL SELECT team_id, valid_from, valid_to, 'inventory_sso_users', user_id, to_json(x) FROM inventory_sso_users x SEMI JOIN user_of USING (team_id, user_id)
@@ -57,6 +67,9 @@ WITH given AS (
     UNION ALL SELECT x.team_id, valid_from, valid_to, 'inventory_grants', device_id, to_json(x) FROM inventory_grants x
         WHERE EXISTS (SELECT 1 FROM user_of u WHERE u.team_id = x.team_id AND x.grantee_kind = 'user' AND u.user_id = x.grantee_id)
             OR EXISTS (SELECT 1 FROM computer_of c WHERE c.team_id = x.team_id AND c.device_id = x.device_id)
+    -- A value can also be in a row about something else, such as the last address of a token. UNION drops the rows found before.
+    UNION SELECT team_id, valid_from, valid_to, source, what, held FROM entry
+    WHERE list_has_any([one_spelling(x) FOR x IN list_concat(texts, flatten([json_strings(y) FOR y IN texts IF contains(y, '"')]))], (SELECT list(term) FROM term))
 ), held AS (
     SELECT team_id, event_time AS held_at, NULL::TIMESTAMP AS until_at, source,
         CASE WHEN source <> 'connections' THEN CASE WHEN list_has_any(actor_strings, (SELECT list(term) FROM term)) THEN 'actor' ELSE 'named' END

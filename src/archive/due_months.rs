@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::{Dataset, Instant, Retention, RetentionPolicy};
+use crate::model::{Dataset, Instant, Range, Retention, RetentionPolicy};
 
 use super::expiry_record::{ExpiredRecord, datasets_of};
 use super::expiry_rules::{KeptBy, month_of_file};
@@ -18,6 +18,8 @@ pub struct DueMonth {
     pub dataset: Dataset,
     /// The first instant of the month.
     pub month: Instant,
+    /// The period of the month's rows, which can end after the month.
+    pub period: Range,
     pub files: u64,
     pub rows: u64,
     pub bytes: u64,
@@ -70,7 +72,8 @@ impl TeamState {
         let is_behind = dataset == Dataset::Connections && self.sessions.is_none_or(|mark| mark.through.is_some());
         let kept_by = self.kept_by(dataset, month, holds).or(is_behind.then_some(KeptBy::SessionsBehind));
         let due_at = self.due_at(policy, dataset, month);
-        DueMonth { policy, dataset, month, files, rows, bytes, due_at, kept_by }
+        let period = self.period_of(dataset, month);
+        DueMonth { policy, dataset, month, period, files, rows, bytes, due_at, kept_by }
     }
 }
 

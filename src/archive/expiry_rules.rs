@@ -56,6 +56,14 @@ impl TeamState {
         last.zip(settled_at).is_some_and(|(((_, month), _), settled_at)| settled_at < month_of(*month).end)
     }
 
+    /// The month with which a session expires, by its first event. A window of several days can begin in the month before, and its
+    /// events lie in the folder of that month.
+    pub(super) fn month_of_session(&self, first_event_at: Instant) -> Instant {
+        let window = self.windows.range(..=(Stream::Connections, first_event_at)).next_back().map(|(_, window)| window);
+        let window = window.filter(|window| window.stream == Stream::Connections && window.range.owns(first_event_at));
+        month_of(window.map_or(first_event_at, |window| window.range.start)).start
+    }
+
     pub fn files_of_month(&self, dataset: Dataset, month: Instant) -> impl Iterator<Item = &FileEntry> {
         self.files_of(dataset).filter(move |file| month_of_file(file) == Some(month))
     }
@@ -205,7 +213,7 @@ impl TeamState {
     /// Checks that sessions expire together with the connections at their start.
     fn check_expired_sessions(&self, body: &Body, removed: &BTreeSet<&String>) -> Result<(), StateError> {
         let gone = |at: Instant| {
-            let month = month_of(at).start;
+            let month = self.month_of_session(at);
             body.expired.iter().any(|record| record.dataset == Dataset::Connections && record.month == month)
         };
         let stay = self.files_of(Dataset::Sessions).filter(|file| !removed.contains(&file.path));

@@ -216,12 +216,22 @@ impl<'a> TeamRows<'a> {
     /// The rows of the two newest months of a part of the inventory, oldest first. They give its current state: each existing
     /// thing has a row in every month, and one round of reads can reach into the next month.
     pub fn inventory(self, part: InventoryPart) -> Result<Vec<InventoryRow>, ArchiveError> {
-        let mut files: Vec<&FileEntry> = self.state.files_of(Dataset::Inventory(part)).collect();
+        let files = self.state.files_of(Dataset::Inventory(part));
+        let months: BTreeSet<Instant> = files.filter_map(|file| Some(month_of(file.first?).start)).collect();
+        self.inventory_since(part, months.iter().rev().nth(1).or(months.first()).copied())
+    }
+
+    /// All rows of a part of the inventory, oldest first. Only they tell what the archive holds of a person who was away.
+    pub fn whole_inventory(self, part: InventoryPart) -> Result<Vec<InventoryRow>, ArchiveError> {
+        self.inventory_since(part, None)
+    }
+
+    fn inventory_since(self, part: InventoryPart, since: Option<Instant>) -> Result<Vec<InventoryRow>, ArchiveError> {
+        let files = self.state.files_of(Dataset::Inventory(part));
+        let mut files: Vec<&FileEntry> = files.filter(|file| file.first >= since).collect();
         files.sort_by_key(|file| file.first);
-        let months: BTreeSet<Instant> = files.iter().filter_map(|file| Some(month_of(file.first?).start)).collect();
-        let since = months.iter().rev().nth(1).or(months.first()).copied();
         let mut rows = Vec::new();
-        for file in files.into_iter().filter(|file| file.first >= since) {
+        for file in files {
             rows.extend(self.open(file, &[], None)?.rows(|batch| inventory_rows(part, batch))?);
         }
         Ok(rows)

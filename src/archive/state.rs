@@ -98,6 +98,12 @@ impl TeamState {
         self.inventory.get(&part)?.last()
     }
 
+    /// The number of entries at the last scan that the service did not refuse.
+    pub fn entities(&self, part: InventoryPart) -> u64 {
+        let shown = self.inventory.get(&part).and_then(|scans| scans.iter().rev().find(|scan| scan.visible));
+        shown.map_or(0, |scan| scan.entities)
+    }
+
     /// Applies a ledger line, or returns the broken rule and changes nothing.
     ///
     /// # Errors

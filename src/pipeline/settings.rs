@@ -14,6 +14,8 @@ pub const COMMIT_EVENTS_MAX: usize = 24_000;
 pub const COMMIT_EVENTS_MIN: usize = 16_000;
 /// The number of events that triggers a commit even if windows were read only in part.
 pub const HELD_EVENTS_MAX: usize = 36_000;
+/// The number of changed windows that triggers a commit. A ledger line lists them all, and a line has a limit.
+pub const COMMIT_WINDOWS_MAX: usize = 20_000;
 /// The longest time that an event waits for its commit.
 pub const COMMIT_DELAY_SECONDS_MAX: u64 = 30;
 /// The most events that a reading collects before it sends them.

@@ -131,21 +131,16 @@ fn expired(state: &TeamState) -> Vec<String> {
 
 fn inventory_status(state: &TeamState) -> InventoryStatus {
     let scans = || InventoryPart::ALL.into_iter().filter_map(|part| state.last_scan(part));
-    // If the last scan was refused, the count comes from the last scan that was not refused.
-    let entities = |part| {
-        let shown = state.inventory.get(&part).and_then(|scans| scans.iter().rev().find(|scan| scan.visible));
-        shown.map_or(0, |scan| scan.entities)
-    };
     let unknown = state.findings.iter().filter(|(_, finding)| finding.kind == FindingKind::UnknownField);
-    let users = entities(InventoryPart::Users);
+    let users = state.entities(InventoryPart::Users);
     let asked = saturating_sum(state.files_of(Dataset::Inventory(InventoryPart::SignIn)).map(|file| file.rows));
     InventoryStatus {
         scanned_at: scans().map(|scan| scan.read_at).max(),
         sign_in_scanned_at: state.last_scan(InventoryPart::SignIn).map(|scan| scan.read_at),
         users_asked: asked.min(users),
         users,
-        computers: entities(InventoryPart::Computers),
-        groups: entities(InventoryPart::Groups),
+        computers: state.entities(InventoryPart::Computers),
+        groups: state.entities(InventoryPart::Groups),
         hidden: scans().filter(|scan| !scan.visible).map(|scan| scan.part).collect(),
         unknown_fields: unknown.count() as u64,
     }

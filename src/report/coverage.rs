@@ -74,9 +74,10 @@ pub fn coverage(data: &ViewData, period: Range, team: Option<&TeamId>) -> Vec<St
         let mut removed = inside(removed, period);
         for stream in Stream::ALL {
             let of = |of: &mut BTreeMap<_, Vec<GapInside>>| of.remove(&Some(stream)).unwrap_or_default();
-            let windows = windows.remove(&(&snapshot.team_id, stream)).unwrap_or_default();
-            let covered = of_stream(windows, snapshot, stream, period, (of(&mut gaps), of(&mut removed)));
-            found.push(expiring(covered, data, snapshot, stream, period));
+            let mut windows = windows.remove(&(&snapshot.team_id, stream)).unwrap_or_default();
+            windows.sort_unstable();
+            let covered = of_stream(&windows, snapshot, stream, period, (of(&mut gaps), of(&mut removed)));
+            found.push(expiring(covered, (data, &windows), snapshot, stream, period));
         }
         let gaps = gaps.remove(&None).unwrap_or_default();
         let expired = expired_inventory(data, snapshot, period);
@@ -111,13 +112,12 @@ fn inside<'a>(findings: impl Iterator<Item = &'a Finding>, period: Range) -> BTr
 }
 
 fn of_stream(
-    mut windows: Vec<(Range, WindowState)>,
+    windows: &[(Range, WindowState)],
     snapshot: &TeamSnapshot,
     stream: Stream,
     period: Range,
     (gaps, removed_before): (Vec<GapInside>, Vec<GapInside>),
 ) -> StreamCoverage {
-    windows.sort_unstable();
     let team = snapshot.team_id.to_string();
     let mut covered = StreamCoverage { team, stream: Some(stream), gaps, removed_before, ..StreamCoverage::default() };
     let first = windows.first().map(|(range, _)| range.start);
@@ -152,10 +152,10 @@ fn of_stream(
     covered
 }
 
-/// Adds the expired months of the period. If Annals never read such a month, its events are not missing.
+/// Adds the expired months of the period. If Annals never read such a month, its events are not missing. `windows` are sorted.
 fn expiring(
     mut covered: StreamCoverage,
-    data: &ViewData,
+    (data, windows): (&ViewData, &[(Range, WindowState)]),
     snapshot: &TeamSnapshot,
     stream: Stream,
     period: Range,
@@ -163,9 +163,13 @@ fn expiring(
     let of = data.expired.iter().filter(|row| row.team_id == snapshot.team_id && row.record.dataset == stream.into());
     for row in of {
         let month = month_of(row.record.month);
-        if month.overlaps(&period) {
-            covered.expired.push(expiry(row, row.record.rows));
-            covered.missing.retain(|span| !(month.start <= span.from && span.to <= month.end));
+        // A window of several days can end in the next month: all its events expired.
+        let last = windows[..windows.partition_point(|(range, _)| range.start < month.end)].last();
+        let end = last.map_or(month.end, |(range, _)| range.end.max(month.end));
+        let gone = Range { end, ..month };
+        if gone.overlaps(&period) {
+            covered.expired.push(expiry(row, gone, row.record.rows));
+            covered.missing.retain(|span| !(gone.start <= span.from && span.to <= gone.end));
         }
     }
     covered.complete &= covered.expired.is_empty();
@@ -180,14 +184,14 @@ fn expired_inventory(data: &ViewData, snapshot: &TeamSnapshot, period: Range) ->
     for row in of.filter(|row| month_of(row.record.month).overlaps(&period)) {
         months.entry((row.record.month, row.ledger_seq)).or_insert((row, 0)).1 += row.record.rows;
     }
-    months.into_values().map(|(row, rows)| expiry(row, rows)).collect()
+    months.into_values().map(|(row, rows)| expiry(row, month_of(row.record.month), rows)).collect()
 }
 
-fn expiry(row: &ExpiredRow, rows: u64) -> GapInside {
-    let (record, month) = (&row.record, month_of(row.record.month));
+fn expiry(row: &ExpiredRow, gone: Range, rows: u64) -> GapInside {
+    let record = &row.record;
     GapInside {
-        from: Some(month.start),
-        to: Some(month.end),
+        from: Some(gone.start),
+        to: Some(gone.end),
         reason: format!("expired under {} on {}", record.policy, record.at.day()),
         subject: format!("{rows} rows, line {} of the ledger", row.ledger_seq),
     }

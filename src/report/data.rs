@@ -1,14 +1,14 @@
 //! The archive's content, as the views show it.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::symlink_metadata;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::archive::{
-    Archive, ErasedPart, ExpiredRecord, Finding, FindingKind, Hold, InventoryRead, ReviewRecord, TeamState,
-    WindowRecord,
+    Archive, ErasedPart, ExpiredRecord, Finding, FindingKind, Hold, HoldScope, InventoryRead, ReviewRecord, TeamState,
+    WindowRecord, covering,
 };
 use crate::files::Irregular;
 use crate::model::path::month_of;
@@ -81,12 +81,15 @@ pub struct RetainedRow {
     pub team_id: TeamId,
     pub dataset: Dataset,
     pub month: Instant,
+    /// The period of the month's rows.
+    pub period: Range,
     /// `connections = 7y`
     pub policy: String,
     pub files: u64,
     pub rows: u64,
     pub bytes: u64,
     pub due_at: Instant,
+    /// What the team's own ledger says.
     pub kept_by: Option<String>,
 }
 
@@ -193,6 +196,7 @@ impl ViewData {
             team_id: state.team_id.clone(),
             dataset: month.dataset,
             month: month.month,
+            period: month.period,
             policy: month.policy.to_string(),
             files: month.files,
             rows: month.rows,
@@ -200,6 +204,15 @@ impl ViewData {
             due_at: month.due_at,
             kept_by: month.kept_text(),
         }));
+    }
+
+    /// The reason that keeps a month. A hold on the whole archive also applies to teams whose ledgers do not record it.
+    pub(super) fn kept_by(&self, row: &RetainedRow) -> Option<String> {
+        let holds = self.holds.iter().map(|(_, hold)| hold).filter(|hold| hold.added.scope == HoldScope::All);
+        let holds = covering(holds, row.dataset, row.period, None);
+        let ids: BTreeSet<&str> = holds.into_iter().map(|hold| hold.added.id.as_str()).collect();
+        let held = || format!("held by {}", ids.iter().copied().collect::<Vec<_>>().join(", "));
+        row.kept_by.clone().or_else(|| (!ids.is_empty()).then(held))
     }
 
     /// Adds one team's windows and findings, and counts the gaps of each window.

@@ -99,7 +99,7 @@ impl ViewData {
                 Vec::new()
             },
             names: self.names.clone(),
-            holds: if kept(View::Holds) { self.holds.clone() } else { Vec::new() },
+            holds: if kept(View::Holds) || kept(View::Retention) { self.holds.clone() } else { Vec::new() },
             // Views of coverage and of people exclude expired months by it.
             expired: self.expired.clone(),
             retention: if kept(View::Retention) { self.retention.clone() } else { Vec::new() },

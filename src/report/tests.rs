@@ -7,6 +7,9 @@ use crate::archive::{Finding, FindingKind, InventoryRead, WindowRecord, WindowSt
 use crate::model::Dataset;
 use crate::model::{Instant, InventoryPart, LedgerSeq, Range, Stream, TeamId};
 
+use serde_json::json;
+
+use super::data::RetainedRow;
 use super::*;
 
 pub const SMALL: Limits = Limits { memory_mib: 256, threads: 2 };
@@ -358,4 +361,36 @@ fn a_ledger_out_of_reach_is_no_empty_ledger() {
         let error = error.to_string();
         assert!(error.contains("from the place of the ledger: use `annals sql`"), "{view}: {error}");
     }
+}
+
+/// A hold on the whole archive stands in the ledgers of the teams of its time. It keeps the months of later teams, too.
+#[test]
+fn a_hold_on_the_whole_archive_keeps_the_months_of_a_team_without_it() {
+    let hold = |id: &str, scope, from| {
+        let added =
+            json!({"id": id, "reason": "r", "at": at("2026-11-01T00:00:00Z"), "from": at(from), "scope": scope});
+        let hold = json!({"added": added, "seq": 1, "released": null});
+        (TeamId::from("t1"), serde_json::from_value(hold).unwrap())
+    };
+    let month = |month: &str, kept_by: Option<&str>| RetainedRow {
+        team_id: "t2".into(),
+        dataset: Dataset::Activity,
+        month: at(month),
+        period: crate::model::path::month_of(at(month)),
+        policy: "activity = 30d".into(),
+        files: 1,
+        rows: 1,
+        bytes: 1,
+        due_at: at("2026-11-02T00:00:00Z"),
+        kept_by: kept_by.map(str::to_owned),
+    };
+    let (july, august) = ("2026-07-01T00:00:00Z", "2026-08-01T00:00:00Z");
+    let data = ViewData {
+        holds: vec![hold("B", "all", august), hold("A", "all", august), hold("C", "team", july)],
+        retention: vec![month(july, None), month(august, None), month(august, Some("held by D"))],
+        ..ViewData::default()
+    };
+    let sql = "SELECT kept_by FROM retention";
+    let engine = Engine::open(data.narrowed(&Needs::of_sql([sql])), SMALL).unwrap();
+    assert_eq!(csv(&engine, sql), "kept_by\n\n\"held by A, B\"\nheld by D\n");
 }

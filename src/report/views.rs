@@ -74,7 +74,7 @@ fn body(data: &ViewData, view: View) -> String {
         View::Reviews => over_rows(view, data.reviews.iter().map(review_values)),
         View::Holds => over_rows(view, data.holds.iter().map(hold_values)),
         View::Expired => over_rows(view, data.expired.iter().map(expired_values)),
-        View::Retention => over_rows(view, data.retention.iter().map(retained_values)),
+        View::Retention => over_rows(view, data.retention.iter().map(|row| retained_values(row, data.kept_by(row)))),
         View::Erasures => over_rows(view, data.erasures.iter().map(erasure_values)),
         View::Ledger
         | View::ArchiveFiles
@@ -348,7 +348,7 @@ fn expired_values(row: &ExpiredRow) -> Value {
     })
 }
 
-fn retained_values(row: &RetainedRow) -> Value {
+fn retained_values(row: &RetainedRow, kept_by: Option<String>) -> Value {
     json!({
         "team_id": row.team_id.as_str(),
         "dataset": row.dataset.as_str(),
@@ -359,7 +359,7 @@ fn retained_values(row: &RetainedRow) -> Value {
         "bytes": row.bytes,
         // The engine's latest time means never.
         "due_at": Some(row.due_at.micros()).filter(|_| row.due_at < Instant::LATEST),
-        "kept_by": row.kept_by,
+        "kept_by": kept_by,
     })
 }
 

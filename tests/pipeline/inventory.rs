@@ -18,7 +18,7 @@ fn user(id: &str, role: &str) -> String {
     format!(r#"{{"id":"{id}","email":"{id}@example.com","role":"{role}"}}"#)
 }
 
-fn users(all: &[(&str, &str)]) -> String {
+pub fn users(all: &[(&str, &str)]) -> String {
     let all: Vec<String> = all.iter().map(|(id, role)| user(id, role)).collect();
     format!(r#"{{"users":[{}]}}"#, all.join(","))
 }
@@ -39,14 +39,14 @@ fn roster() -> Roster {
     }
 }
 
-fn world() -> Arc<World> {
+pub fn world() -> Arc<World> {
     let world = World::new("2026-10-30T08:00:00Z");
     world.team().roster = roster();
     world.team().connections.push(connection("c1", "d1", "2026-10-30T07:00:00Z"));
     world
 }
 
-fn settings() -> Settings {
+pub fn settings() -> Settings {
     let inventory = InventorySettings { scan: ScanMode::WhenDue, user_info: true };
     Settings { inventory, ..Settings::default() }
 }
@@ -382,9 +382,14 @@ async fn a_refused_list_of_tokens_is_no_failure() {
 async fn an_empty_list_of_users_is_refused_if_the_team_had_users() {
     let world = world();
     world.sync(&settings()).await;
-    world.team().roster.users = users(&[]);
-    world.set_now("2026-10-31T09:00:00Z");
-    let failures = world.sync(&settings()).await.scan.failures;
-    assert!(failures.iter().any(|error| error.to_string().contains("had 2 users")), "{failures:?}");
-    assert_eq!(world.state().last_scan(InventoryPart::Users).unwrap().entities, 2);
+    // On the second day the token may not list the users.
+    for (now, listed) in
+        [("2026-10-31T09:00:00Z", true), ("2026-11-01T09:00:00Z", false), ("2026-11-02T09:00:00Z", true)]
+    {
+        world.team().roster.users = if listed { users(&[]) } else { String::new() };
+        world.set_now(now);
+        let failures = world.sync(&settings()).await.scan.failures;
+        let is_refused = failures.iter().any(|error| error.to_string().contains("had 2 users"));
+        assert_eq!((is_refused, keys(&world, InventoryPart::Users).len()), (listed, 2), "{now}: {failures:?}");
+    }
 }

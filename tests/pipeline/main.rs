@@ -9,6 +9,7 @@ mod billing;
 mod gaps;
 mod inventory_versions;
 mod inventory;
+mod inventory_returns;
 mod many_busy_teams;
 mod normalize;
 mod rescans;

@@ -22,7 +22,7 @@ pub struct ExpiringMonth {
     pub sum: RowsSum,
 }
 
-/// The expired sessions, by the month of their first event.
+/// The expired sessions, by month: see [`TeamState::month_of_session`].
 #[derive(Debug, Default)]
 pub struct ExpiringSessions {
     pub months: BTreeMap<Instant, ExpiringMonth>,
@@ -34,7 +34,7 @@ pub struct ExpiringSessions {
     pub rest: Option<Range>,
 }
 
-/// The sessions whose first event is in one of `months`. Without `salts`, the rows are counted but have no digests.
+/// The sessions that expire with `months`. Without `salts`, the rows are counted but have no digests.
 pub fn expiring_sessions(
     store: &dyn Store,
     state: &TeamState,
@@ -44,9 +44,9 @@ pub fn expiring_sessions(
     let mut gone = ExpiringSessions::default();
     for file in state.files_of(Dataset::Sessions) {
         let Some((first, last)) = file.first.zip(file.last) else { continue };
-        let touches = months.iter().any(|month| *month <= last && first < month_of(*month).end);
-        if touches {
-            gone.read(store, salts, months, file, is_whole(months, first, last))?;
+        let (first, last) = (state.month_of_session(first), state.month_of_session(last));
+        if months.iter().any(|month| (first..=last).contains(month)) {
+            gone.read((store, state), salts, months, file, is_whole(months, first, last))?;
         }
     }
     Ok(gone)
@@ -54,12 +54,12 @@ pub fn expiring_sessions(
 
 /// Whether `months` contains every month from `first` to `last`.
 fn is_whole(months: &BTreeSet<Instant>, first: Instant, last: Instant) -> bool {
-    let mut month = month_of(first);
-    while months.contains(&month.start) {
-        if last < month.end {
+    let mut month = first;
+    while months.contains(&month) {
+        if month == last {
             return true;
         }
-        month = month_of(month.end);
+        month = month_of(month).end;
     }
     false
 }
@@ -67,7 +67,7 @@ fn is_whole(months: &BTreeSet<Instant>, first: Instant, last: Instant) -> bool {
 impl ExpiringSessions {
     fn read(
         &mut self,
-        store: &dyn Store,
+        (store, state): (&dyn Store, &TeamState),
         salts: Option<&Salts>,
         months: &BTreeSet<Instant>,
         file: &FileEntry,
@@ -76,7 +76,7 @@ impl ExpiringSessions {
         let mut replaced = Vec::new();
         TableReader::open(store, &file.path, file.dataset, Selection::default())?.each(|batch| {
             let rows = session_rows(&batch)?;
-            let of: Vec<Instant> = rows.iter().map(|row| month_of(row.first_event_at).start).collect();
+            let of: Vec<Instant> = rows.iter().map(|row| state.month_of_session(row.first_event_at)).collect();
             for month in of.iter().collect::<BTreeSet<_>>().into_iter().filter(|month| months.contains(month)) {
                 let is_of: BooleanArray = of.iter().map(|other| Some(other == month)).collect();
                 let some = filter_record_batch(&batch, &is_of).map_err(|e| e.to_string())?;
@@ -85,9 +85,8 @@ impl ExpiringSessions {
                 let gone = self.months.entry(*month).or_default();
                 gone.sum = gone.sum.plus(sum);
             }
-            let leave = rows.into_iter().zip(of).filter(|(_, month)| months.contains(month)).map(|(row, _)| row);
-            for row in leave {
-                self.note_rest(months, &row);
+            for (row, month) in rows.into_iter().zip(of).filter(|(_, month)| months.contains(month)) {
+                self.note_rest(months, &row, month);
                 if !is_whole {
                     replaced.push(row);
                 }
@@ -96,7 +95,7 @@ impl ExpiringSessions {
         })?;
         if is_whole {
             self.files.push(file.path.clone());
-            let begins = file.first.map(|first| month_of(first).start);
+            let begins = file.first.map(|first| state.month_of_session(first));
             if let Some(gone) = begins.and_then(|month| self.months.get_mut(&month)) {
                 gone.files += 1;
             }
@@ -107,10 +106,10 @@ impl ExpiringSessions {
     }
 
     /// Notes the period of the session's remaining events: a new session is derived from them.
-    fn note_rest(&mut self, months: &BTreeSet<Instant>, row: &SessionRow) {
+    fn note_rest(&mut self, months: &BTreeSet<Instant>, row: &SessionRow, month: Instant) {
         // Files store microseconds.
         let end = Instant::from_micros(row.last_event_at.micros().saturating_add(1));
-        let mut start = month_of(row.first_event_at).end;
+        let mut start = month_of(month).end;
         while months.contains(&start) {
             start = month_of(start).end;
         }

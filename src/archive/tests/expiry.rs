@@ -3,8 +3,8 @@
 use object_server::ObjectServer;
 
 use super::super::{
-    Body, ExpiredRecord, FileEntry, HoldAdded, HoldRecord, HoldReleased, HoldScope, KeptBy, SessionsRecord, StateError,
-    TeamState, VerifyOptions, verify,
+    Body, DueMonth, ExpiredRecord, FileEntry, HoldAdded, HoldRecord, HoldReleased, HoldScope, KeptBy, SessionsRecord,
+    StateError, TeamState, VerifyOptions, verify,
 };
 use super::rules::{file, sum};
 use super::*;
@@ -230,6 +230,33 @@ fn expire_whole_month(store: &Arc<dyn Store>) {
     // The archive refuses every draft with rows of the expired month.
     let back = commit(&mut writer, Draft { sessions: None, ..of("2025-02-26", WindowState::Sealed) });
     assert!(matches!(back, Err(ArchiveError::State { .. })), "{back:?}");
+}
+
+/// The events of a window are in the folder of the month in which it begins, and their sessions expire with them.
+#[test]
+fn sessions_of_a_window_that_ends_in_the_next_month_expire_with_their_events() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let mut writer = writer(&open(&store));
+    let week = Range::new(day("2025-02-27").start, day("2025-03-05").end);
+    for (window, date) in [(week, "2025-03-02"), (day("2025-03-06"), "2025-03-06")] {
+        let draft = Draft {
+            rows: vec![WindowRows::new(Stream::Connections, window, events(date, 0, 1), true)],
+            sessions: Some(sessions_of(date)),
+            ..Draft::from(Body { windows: vec![record(window, WindowState::Sealed, 1)], ..Body::default() })
+        };
+        let _ = commit(&mut writer, draft).unwrap();
+    }
+    let classes = Retention([(Retained::Connections, "1y".parse().unwrap())].into());
+    let sessions = |writer: &TeamWriter| writer.state().files_of(Dataset::Sessions).map(|file| file.rows).sum::<u64>();
+    let due = writer.state().due(&classes, &[], now());
+    for (month, left) in [("2025-02-01T00:00:00Z", 1), ("2025-03-01T00:00:00Z", 0)] {
+        let of_month: Vec<DueMonth> = due.iter().filter(|due| due.month == at(month)).cloned().collect();
+        let said = writer.expire(&of_month, now(), now()).unwrap();
+        let said: Vec<_> = said.iter().map(|record| (record.dataset, record.rows)).collect();
+        assert_eq!(said, [(Dataset::Connections, 1), (Dataset::Sessions, 1)], "{month}");
+        assert_eq!(sessions(&writer), left, "{month}");
+    }
+    assert!(verify(store.as_ref(), &VerifyOptions::default()).unwrap().is_clean());
 }
 
 /// One finished session of the day.

@@ -14,7 +14,7 @@ use crate::model::Stream;
 use crate::pipeline::commit::flush::flush;
 use crate::pipeline::commit::inbox::Message;
 use crate::pipeline::commit::{Batch, CommitCounts};
-use crate::pipeline::settings::{COMMIT_DELAY_SECONDS_MAX, COMMIT_EVENTS_MAX};
+use crate::pipeline::settings::{COMMIT_DELAY_SECONDS_MAX, COMMIT_EVENTS_MAX, COMMIT_WINDOWS_MAX};
 use crate::pipeline::team::TeamEdges;
 
 /// The running stage.
@@ -69,7 +69,8 @@ impl Committer {
     async fn add(&mut self, batch: Batch) -> Result<(), ArchiveError> {
         self.batch.join(batch);
         let waited = self.edges.clock.monotonic().saturating_sub(self.emptied_at);
-        if self.edges.budget.is_contended() || waited >= Duration::from_secs(COMMIT_DELAY_SECONDS_MAX) {
+        let is_late = waited >= Duration::from_secs(COMMIT_DELAY_SECONDS_MAX);
+        if self.edges.budget.is_contended() || is_late || self.batch.changes.len() >= COMMIT_WINDOWS_MAX {
             return self.commit_all().await;
         }
         if self.batch.held_events() < COMMIT_EVENTS_MAX {

@@ -1,6 +1,6 @@
 //! Makes one commit of a batch: joins it with the archived events, and adds the findings about it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::archive::{ArchiveError, Committed, Draft, Finding, FindingKind, StoredEvent, WindowRecord, WindowRows};
 use crate::model::{EventRow, Instant, RawPolicy, Stream};
@@ -11,7 +11,7 @@ use crate::pipeline::commit::computer_events::{CommitContext, ComputerEvents};
 use crate::pipeline::commit::join::{ArchivedEvents, NewRows};
 use crate::pipeline::commit::notices::Notices;
 use crate::pipeline::commit::seal::{busy_days, seal_final_month};
-use crate::pipeline::commit::{Batch, CommitCounts};
+use crate::pipeline::commit::{Batch, CommitCounts, WindowChange};
 use crate::pipeline::sessions::{Chunk, correlate};
 use crate::pipeline::team::TeamEdges;
 use crate::threads::both;
@@ -85,13 +85,15 @@ impl<'a> Flush<'a> {
     }
 
     fn windows(&mut self, batch: &mut Batch) -> Result<(), ArchiveError> {
-        let mut places: BTreeSet<StreamWindow> = batch.events.keys().copied().collect();
-        places.extend(batch.changes.iter().map(|change| (change.stream, change.window)));
+        let mut places: BTreeMap<StreamWindow, Vec<&WindowChange>> =
+            batch.events.keys().map(|place| (*place, Vec::new())).collect();
+        for change in &batch.changes {
+            places.entry((change.stream, change.window)).or_default().push(change);
+        }
         // An expired month stays expired, even if the service still shows it.
-        places.retain(|(stream, window)| !self.ctx.writer.state().has_expired(*stream, window.start));
-        for place in places {
+        places.retain(|(stream, window), _| !self.ctx.writer.state().has_expired(*stream, window.start));
+        for (place, changes) in places {
             let events = batch.events.remove(&place).unwrap_or_default();
-            let changes: Vec<_> = batch.changes.iter().filter(|some| (some.stream, some.window) == place).collect();
             self.window(place, events, &changes)?;
         }
         for (stream, events) in std::mem::take(&mut batch.untimed) {

@@ -13,6 +13,7 @@ use crate::pipeline::plan::{StreamWindows, lag, read_to};
 use crate::pipeline::read::billing_snapshot::{
     Overlap, SNAPSHOT_ENTRIES_MAX, compare, duplicates_at_the_end, next_snapshot,
 };
+use crate::pipeline::settings::COMMIT_WINDOWS_MAX;
 use crate::pipeline::team::TeamContext;
 
 /// Polls billing once.
@@ -48,9 +49,12 @@ pub async fn poll_billing(ctx: &TeamContext) -> Result<(), RoundError> {
             batch.is_due = true;
             poll.add_events(batch);
         }
-        batch.changes.extend(proved);
     })
     .await?;
+    // An entry can be years old, and have very many windows after it.
+    for windows in proved.chunks(COMMIT_WINDOWS_MAX) {
+        ctx.add(|batch| batch.changes.extend_from_slice(windows)).await?;
+    }
     Ok(ctx.note_point(Stream::Billing, point, StreamChange::default()).await?)
 }
 

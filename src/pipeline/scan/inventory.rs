@@ -149,7 +149,7 @@ async fn send(
             let (what, part) = ("the team's users", InventoryPart::Users);
             let shown = read(what, users(ctx.source.users(&ctx.team).await?.body.text()))?;
             // Every team has an admin. An empty list would make each user look removed.
-            let had = ctx.with_state(|state| state.last_scan(part).map_or(0, |scan| scan.entities));
+            let had = ctx.with_state(|state| state.entities(part));
             if had > 0 && shown.parts.get(&part).is_some_and(BTreeMap::is_empty) {
                 let detail = format!("an empty list, though the team had {had} users at the last scan");
                 return Err(ApiError::Unexpected { what: what.to_owned(), detail });

@@ -75,6 +75,15 @@ impl Scanned {
 
     fn draft(self, writer: &TeamWriter, now: Instant) -> Result<Draft, ArchiveError> {
         let mut archived = archived_parts(writer, self.shown.iter().copied())?;
+        let is_new = |user: &String| {
+            let held = archived.get(&InventoryPart::SignIn);
+            held.is_some_and(|held| held.row_at(std::slice::from_ref(user)).is_none())
+        };
+        // A person who comes back after months: the newest rows do not tell which tokens are gone.
+        if self.answers.iter().filter_map(|(user, _)| user.as_ref()).any(is_new) {
+            let tokens = writer.rows().whole_inventory(InventoryPart::Tokens)?;
+            archived.insert(InventoryPart::Tokens, ArchivedPart::of(tokens));
+        }
         let parts = self.shown.iter().chain(&self.hidden).copied();
         let seen_at = next_moment(writer.state(), parts, archived.values(), now);
         let mut draft = Draft::default();

@@ -138,12 +138,8 @@ fn a_period_is_incomplete_if_a_computer_was_removed_before_it_was_read() {
     }
 }
 
-/// The 5th was never read: in an expired month that is not missing, and no month that expired is a gap.
-#[test]
-fn an_expired_month_is_neither_a_gap_nor_missing() {
-    let mut data = view_data(windows(), Vec::new());
-    assert_eq!(of_connections(&data, "04", "07").missing.len(), 1);
-    data.expired.push(ExpiredRow {
+fn november_expired() -> ExpiredRow {
+    ExpiredRow {
         team_id: TeamId::from("t"),
         record: ExpiredRecord {
             policy: "connections = 7y".to_owned(),
@@ -155,7 +151,31 @@ fn an_expired_month_is_neither_a_gap_nor_missing() {
             rows_digest: Digest([0; 32]),
         },
         ledger_seq: LedgerSeq(9),
-    });
+    }
+}
+
+/// Its last window ends in December.
+#[test]
+fn an_expired_month_reaches_to_the_end_of_its_last_window() {
+    let mut crossing = window("03", "04", WindowState::Sealed);
+    crossing.range = Range::new(at("24"), at("2026-12-08T00:00:00"));
+    let mut after = window("03", "04", WindowState::Sealed);
+    after.range = Range::new(at("2026-12-08T00:00:00"), at("2026-12-22T00:00:00"));
+    let mut data = view_data(vec![after, crossing], Vec::new());
+    data.expired.push(november_expired());
+    for (from, to, expired) in [("02", "04", 1), ("07", "09", 1), ("08", "10", 0)] {
+        let day = |day: &str| format!("2026-12-{day}T00:00:00");
+        let found = of_connections(&data, &day(from), &day(to));
+        assert_eq!((found.expired.len(), found.complete), (expired, expired == 0), "{from} to {to}");
+    }
+}
+
+/// The 5th was never read: in an expired month that is not missing, and no month that expired is a gap.
+#[test]
+fn an_expired_month_is_neither_a_gap_nor_missing() {
+    let mut data = view_data(windows(), Vec::new());
+    assert_eq!(of_connections(&data, "04", "07").missing.len(), 1);
+    data.expired.push(november_expired());
     let found = of_connections(&data, "04", "07");
     assert_eq!((found.missing.len(), found.gaps.len(), found.complete), (0, 0, false));
     let said = "not complete, 2 windows settled, 2026-11 expired under connections = 7y on 2033-12-02";

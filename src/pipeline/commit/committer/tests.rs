@@ -155,3 +155,21 @@ fn windows_read_in_part_are_held_until_the_batch_is_too_large() {
     let all = batch.take_ready(&state).unwrap();
     assert_eq!(all.held_events(), COMMIT_EVENTS_MIN + 10, "the stream's change may vouch for the first window");
 }
+
+/// A backfill of a quiet team has many windows and few events.
+#[tokio::test]
+async fn many_windows_without_events_are_committed_in_parts() {
+    let edges = edges(Arc::new(MemoryStore::new()));
+    let (inbox, messages) = channel(edges.team.clone());
+    let send = async {
+        for part in [0..10, 10..COMMIT_WINDOWS_MAX as u64, COMMIT_WINDOWS_MAX as u64..COMMIT_WINDOWS_MAX as u64 + 10] {
+            let mut batch = Batch::default();
+            part.for_each(|number| batch.join(day(number, 0, &edges)));
+            inbox.add(batch).await.unwrap();
+        }
+        drop(inbox);
+    };
+    let ((), ended) = join!(send, Committer::new(edges.clone()).run(messages));
+    assert!(ended.error.is_none(), "{:?}", ended.error);
+    assert_eq!((ended.committed.commits, edges.with_state(|state| state.windows.len())), (1, COMMIT_WINDOWS_MAX));
+}

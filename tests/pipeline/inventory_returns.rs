@@ -19,10 +19,11 @@ async fn a_user_who_comes_back_after_months_without_a_token_has_none() {
         ("2027-01-04T08:00:00Z", &both),
     ] {
         world.set_now(now);
-        let mut team = world.team();
-        team.roster.users.clone_from(listed);
-        team.roster.info.insert("u2".to_owned(), r#"{"totp":{"enabled":true}}"#.to_owned());
-        drop(team);
+        {
+            let mut team = world.team();
+            team.roster.users.clone_from(listed);
+            team.roster.info.insert("u2".to_owned(), r#"{"totp":{"enabled":true}}"#.to_owned());
+        }
         world.sync(&settings()).await;
     }
     let archive = Archive::open_or_create(world.store.clone(), || "test".to_owned()).unwrap();

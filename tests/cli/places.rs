@@ -96,7 +96,9 @@ fn the_place_of_a_first_copy_that_did_not_end_says_so() {
 #[test]
 fn a_copy_with_one_of_two_teams_is_not_taken_for_whole() {
     let place = Place::new();
-    let store = LocalStore::new(place.directory.path().join("copy"));
+    let target = place.directory.path().join("copy");
+    fs::create_dir_all(target.join("locks")).expect("a directory");
+    let store = LocalStore::new(target);
     let lock = store.lock(&lock_of(&TeamKey::of(&TeamId::from("acme")))).expect("a free lock");
     let (code, stdout, stderr) = place.run(&["copy", ARCHIVE, "copy"]);
     assert!(code == 1 && stderr.contains("team acme: the copy is not complete: "), "{code}: {stderr}");

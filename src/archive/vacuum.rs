@@ -208,9 +208,10 @@ fn is_named(state: &TeamState) -> impl Fn(&str) -> bool {
     move |path| state.files.contains_key(path) || salts.contains(path)
 }
 
-/// Whether another writer may still name one of these files: a young file of the team that no line has named.
+/// Whether another writer may still name one of these files: a file of the team that no line has named. A writer without a lock can
+/// stall for any time between its files and its line.
 pub(super) fn may_be_named(store: &dyn Store, team: &TeamId, listed: &[Listed]) -> Result<bool, ArchiveError> {
-    let since = store.now()?.minus(GRACE_MIN);
+    let since = if store.has_process_locks() { store.now()?.minus(GRACE_MIN) } else { Instant::EARLIEST };
     is_unnamed_since(store, team, since, listed.iter().filter(|entry| entry.modified >= since))
 }
 

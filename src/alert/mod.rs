@@ -14,7 +14,8 @@ use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::config::Alerts;
-use crate::daemon::Live;
+use crate::daemon::{Live, LiveSnapshot};
+use crate::model::Instant;
 
 pub use deliver::{DeliveryError, Target, check_program, targets};
 pub use occurrence::{AlertState, Occurrence, Since, occurrences, test_alert};
@@ -32,6 +33,8 @@ const AT_ONCE_MAX: usize = 20;
 pub struct Watch {
     live: Arc<Live>,
     clock: Arc<dyn Clock>,
+    /// The start of the process: a reload of the configuration makes a new watch, and no stream less late.
+    started: Instant,
     config: Alerts,
     targets: Vec<Waiting>,
     sent_log: SentLog,
@@ -54,14 +57,27 @@ impl Waiting {
 }
 
 impl Watch {
-    /// `path` is the file of sent alerts.
+    /// `path` is the file of sent alerts, and `started` the start of the process.
     ///
     /// # Errors
     /// When the configuration of a target is invalid.
-    pub fn new(live: Arc<Live>, clock: Arc<dyn Clock>, config: Alerts, path: PathBuf) -> Result<Self, DeliveryError> {
+    pub fn new(
+        live: Arc<Live>,
+        (clock, started): (Arc<dyn Clock>, Instant),
+        config: Alerts,
+        path: PathBuf,
+    ) -> Result<Self, DeliveryError> {
         let targets = [Target::Log].into_iter().chain(targets(&config)?);
         let sent_log = SentLog::default();
-        Ok(Self { live, clock, config, targets: targets.map(Waiting::of).collect(), sent_log, path })
+        Ok(Self { live, clock, started, config, targets: targets.map(Waiting::of).collect(), sent_log, path })
+    }
+
+    fn state(&mut self, snapshot: &LiveSnapshot) -> AlertState {
+        let now = self.clock.now();
+        let late = self.live.late(now);
+        // The clock can be set back.
+        self.started = self.started.min(now);
+        occurrences(snapshot, late.as_deref(), &self.config, Since { started: self.started, now })
     }
 
     /// Checks and alerts forever. Reads the record of sent alerts first; an unreadable record is replaced, with a log message.
@@ -72,13 +88,10 @@ impl Watch {
             SentLog::default()
         });
         self.live.recall_check(self.sent_log.verified.clone());
-        let started = self.clock.now();
         loop {
             self.clock.sleep(CHECK_EVERY).await;
-            let now = self.clock.now();
-            let (snapshot, late) = (self.live.snapshot(), self.live.late(now));
-            let since = Since { started, now };
-            let state = occurrences(&snapshot, late.as_deref(), &self.config, since);
+            let snapshot = self.live.snapshot();
+            let state = self.state(&snapshot);
             if self.sent_log.verified != snapshot.verified {
                 self.sent_log.verified = snapshot.verified;
                 save(&self.sent_log, &self.path);
@@ -146,7 +159,7 @@ mod tests {
     use super::*;
     use crate::clock::SystemClock;
     use crate::config::Config;
-    use crate::model::{Instant, LedgerSeq, TeamId};
+    use crate::model::{LedgerSeq, TeamId};
 
     /// A watch whose only other target is a shell program, and its directory.
     fn watch(program: &str) -> (Watch, tempfile::TempDir) {
@@ -155,7 +168,8 @@ mod tests {
         let text = format!("[alerts]\ncommand = [\"/bin/sh\", \"-c\", '''{program}''']\n");
         let config = Config::of_text(Path::new("annals.toml"), &text).unwrap().alerts;
         let (live, clock) = (Arc::new(Live::default()), Arc::new(SystemClock::new()));
-        let watch = Watch::new(live, clock, config, directory.path().join("sent.json")).unwrap();
+        let started = clock.now();
+        let watch = Watch::new(live, (clock, started), config, directory.path().join("sent.json")).unwrap();
         (watch, directory)
     }
 
@@ -177,6 +191,15 @@ mod tests {
         watch.deliver_due(&recorded(&["first".to_owned(), "second".to_owned()])).await;
         let seen = std::fs::read_to_string(directory.path().join("seen.json")).unwrap();
         assert!(seen.contains("first") && !seen.contains("second"), "{seen}");
+    }
+
+    #[test]
+    fn a_new_watch_counts_lateness_from_the_start_of_the_process() {
+        let (mut watch, _directory) = watch("exit 0");
+        let nothing = LiveSnapshot::default();
+        assert_eq!(watch.state(&nothing).firing.len(), 0, "the daemon does not know the teams yet");
+        watch.started = watch.started.minus(watch.config.stale);
+        assert_eq!(watch.state(&nothing).firing.len(), 1, "the configuration was loaded again since the start");
     }
 
     #[tokio::test]

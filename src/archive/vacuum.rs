@@ -179,15 +179,39 @@ pub(super) fn unnamed(store: &dyn Store, of: &TeamState) -> Result<(Vec<Listed>,
     Ok((listed, foreign))
 }
 
-/// Drops the files that the lines up to `state` name.
-fn retain_unnamed(listed: &mut Vec<Listed>, state: &TeamState) {
-    let salts: BTreeSet<String> = state.salt_paths().collect();
-    listed.retain(|entry| !state.files.contains_key(&entry.path) && !salts.contains(&entry.path));
+/// The removed files of a team that a bucket keeps as older versions. Lists the versions first: a file that another writer uploads or
+/// names meanwhile is none of them. A missing file that a line names is none either: its older version can be restored.
+pub(super) fn removed_with_versions(store: &dyn Store, of: &TeamState) -> Result<Vec<String>, ArchiveError> {
+    let key = TeamKey::of(&of.team_id);
+    let versions = directories_of(&key).map(|directory| store.with_versions(&directory));
+    let mut paths = versions.collect::<Result<Vec<_>, _>>()?.concat();
+    if paths.is_empty() {
+        return Ok(paths);
+    }
+    let shown: BTreeSet<String> = files_of(store, &key)?.0.into_iter().map(|entry| entry.path).collect();
+    let state = replay(store, &of.archive_id, &of.team_id)?.state;
+    let is_named = is_named(&state);
+    let is_file =
+        |path: &str| matches!(ArchivePath::parse(path), Some(ArchivePath::Data(_) | ArchivePath::Salt { .. }));
+    paths.retain(|path| is_file(path) && !shown.contains(path) && !is_named(path));
+    Ok(paths)
 }
 
-/// Whether another writer may still name one of these files: a young file of the team that no line has named.
+/// Drops the files that the lines up to `state` name.
+fn retain_unnamed(listed: &mut Vec<Listed>, state: &TeamState) {
+    let is_named = is_named(state);
+    listed.retain(|entry| !is_named(&entry.path));
+}
+
+fn is_named(state: &TeamState) -> impl Fn(&str) -> bool {
+    let salts: BTreeSet<String> = state.salt_paths().collect();
+    move |path| state.files.contains_key(path) || salts.contains(path)
+}
+
+/// Whether another writer may still name one of these files: a file of the team that no line has named. A writer without a lock can
+/// stall for any time between its files and its line.
 pub(super) fn may_be_named(store: &dyn Store, team: &TeamId, listed: &[Listed]) -> Result<bool, ArchiveError> {
-    let since = store.now()?.minus(GRACE_MIN);
+    let since = if store.has_process_locks() { store.now()?.minus(GRACE_MIN) } else { Instant::EARLIEST };
     is_unnamed_since(store, team, since, listed.iter().filter(|entry| entry.modified >= since))
 }
 
@@ -208,12 +232,17 @@ fn is_unnamed_since<'a>(
     Ok(files.any(|entry| !named.contains(&entry.path)))
 }
 
+/// The directories of a team's data files and salts.
+fn directories_of(key: &TeamKey) -> impl Iterator<Item = String> {
+    Dataset::ALL.map(|dataset| table_of(dataset, key)).into_iter().chain([salts_of(key)])
+}
+
 /// A team's data files and salts, with all abandoned scratch files, and the entries whose names Annals never gives.
 fn files_of(store: &dyn Store, key: &TeamKey) -> Result<(Vec<Listed>, Vec<Unerased>), ArchiveError> {
     let mut found = store.list(SCRATCH)?;
     // Keep the key of an erasure order that is not complete.
     found.retain(|entry| !is_order(&entry.path));
-    for directory in Dataset::ALL.map(|dataset| table_of(dataset, key)).into_iter().chain([salts_of(key)]) {
+    for directory in directories_of(key) {
         found.extend(store.list(&directory)?);
     }
     // A removal of a link, or of one of a file's names, changes nothing else. But a writer can have a scratch file open.

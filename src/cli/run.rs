@@ -24,7 +24,7 @@ use crate::config::{Config, TeamMetrics};
 use crate::daemon::{Daemon, DaemonCommand, Live};
 use crate::error::{Error, Exit};
 use crate::lake::Catalog;
-use crate::model::{Digest, Location, Shard};
+use crate::model::{Digest, Instant, Location, Shard};
 use crate::pipeline::{Edges, ExpirySettings};
 use crate::report::Limits;
 use crate::web::{AppState, EngineLimits, Guard, Metrics, Port, QueryService, Settings, SignIns, Visitors};
@@ -80,6 +80,7 @@ struct Running {
     global: Global,
     args: RunArgs,
     clock: Arc<dyn Clock>,
+    started: Instant,
     live: Arc<Live>,
     counts: Arc<RequestCounts>,
     pause: Arc<Pause>,
@@ -120,6 +121,7 @@ async fn serve(global: Global, args: RunArgs) -> Result<(), Error> {
     let mut running = Running {
         global,
         args,
+        started: clock.now(),
         clock,
         live,
         counts,
@@ -196,7 +198,8 @@ impl Running {
 
     /// The alert task, as configured.
     fn watch(&self, config: &Config) -> Result<Watch, Error> {
-        let watch = Watch::new(self.live.clone(), self.clock.clone(), config.alerts.clone(), self.sent_alerts.clone());
+        let clock = (self.clock.clone(), self.started);
+        let watch = Watch::new(self.live.clone(), clock, config.alerts.clone(), self.sent_alerts.clone());
         watch.map_err(|error| Error::Usage(error.to_string()))
     }
 

@@ -137,7 +137,8 @@ impl Job {
         schedule: &Schedule,
         chance: u64,
     ) {
-        let started = self.started.take().unwrap_or(now);
+        // The clock can be set back during a run: then its start is in the future.
+        let started = self.started.take().unwrap_or(now).min(now);
         self.urgency = urgency.unwrap_or_else(|| match (task, outcome) {
             (Task::Inventory, RunOutcome::Done { .. }) => first_urgency(task, now),
             _ => self.urgency,

@@ -27,7 +27,29 @@ pub(super) fn cutoff(cron: &Cron, now: Instant) -> Instant {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use super::super::job::{Job, Task};
+    use super::super::live::Live;
+    use super::super::task_run::TaskRun;
     use super::*;
+    use crate::config::Config;
+
+    #[test]
+    fn a_success_before_the_clock_was_set_back_hides_no_failure() {
+        let now: Instant = "2026-11-20T16:00:00Z".parse().unwrap();
+        let ahead = now.plus(Duration::from_secs(86_400));
+        let (live, team, task) = (Live::default(), TeamId::from("t"), Task::Read(Stream::Connections));
+        live.change(|shown| {
+            shown.schedule = Some(Config::of_text(Path::new("annals.toml"), "").unwrap().schedule);
+        });
+        let job = Job::new(task, Duration::ZERO, ahead);
+        live.show_tasks(&team, |of| Some(&job).filter(|_| of == task));
+        let run = TaskRun { error: None, ..TaskRun::broken(team, task, String::new()) };
+        live.run_ended(run, 0, ahead, (0, 0));
+        assert_eq!(live.late(now), Some(Vec::new()));
+        assert_eq!(live.late(now.plus(Duration::from_secs(600))).unwrap().len(), 1);
+    }
 
     #[test]
     fn a_stream_is_late_after_three_missed_polls_of_any_schedule() {

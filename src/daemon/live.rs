@@ -273,7 +273,12 @@ impl Live {
 
     /// The streams that are late at `now`; `None` before the first list of the teams.
     pub fn late(&self, now: Instant) -> Option<Vec<Late>> {
-        let shown = self.shown.lock();
+        let shown = &mut *self.shown.lock();
+        // After the clock was set back, no success lies in the future: it would hide failures.
+        for team in shown.teams.values_mut() {
+            team.seen_at = team.seen_at.min(Some(now));
+            team.tasks.values_mut().for_each(|task| task.done_at = task.done_at.min(Some(now)));
+        }
         if !shown.is_listed && shown.teams.is_empty() {
             return None;
         }

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::archive::Archive;
 use crate::model::Instant;
+use crate::store::Listed;
 
 use super::reader_root::ReaderRoot;
 use super::table::Table;
@@ -36,7 +37,8 @@ struct CachedTables {
 /// A version of a table, and the catalog's answer for it.
 #[derive(Clone)]
 struct Loaded {
-    version: u64,
+    /// The version's file, as it was listed before it was read.
+    listed: Listed,
     answer: Bytes,
 }
 
@@ -112,10 +114,10 @@ impl Catalog {
 
     fn newest(&self, name: &str, known: Option<&Loaded>) -> Result<Option<Loaded>, LakeError> {
         let store = self.archive.store().as_ref();
-        let version = Table::newest(store, name)?;
-        match known.filter(|known| Some(known.version) == version) {
+        let Some(listed) = Table::newest_listed(store, name)? else { return Ok(None) };
+        match known.filter(|known| known.listed == listed) {
             Some(known) => Ok(Some(known.clone())),
-            None => Table::read(store, name)?.as_ref().map(load).transpose(),
+            None => Table::read(store, name)?.map(|table| load(&table, listed)).transpose(),
         }
     }
 
@@ -128,10 +130,10 @@ fn is_current(cache: &CachedTables, now: Instant) -> bool {
     cache.refreshed_at.is_some_and(|at| now.since(at) < REFRESH_EVERY && at.since(now) < REFRESH_EVERY)
 }
 
-fn load(table: &Table) -> Result<Loaded, LakeError> {
+fn load(table: &Table, listed: Listed) -> Result<Loaded, LakeError> {
     let (path, location) = (table.path(), &table.metadata.location);
     let place = ReaderRoot::of_table(&table.name, location);
     let place = place.ok_or_else(|| LakeError::damaged(&path, format!("is at {location}")))?;
     let answer = json!({"metadata-location": place.address(&path), "metadata": table.metadata, "config": {}});
-    Ok(Loaded { version: table.version, answer: answer.to_string().into() })
+    Ok(Loaded { listed, answer: answer.to_string().into() })
 }

@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use crate::archive::{LEDGERS, version_of, version_path};
 use crate::model::path::{VERSION_HINT, metadata_of};
-use crate::store::{Store, get, if_there};
+use crate::store::{Listed, Store, get, if_there};
 
 use super::LakeError;
 use super::manifest::{Entry, ManifestFile, decode_list, decode_manifest};
@@ -32,7 +32,16 @@ impl Table {
     /// # Errors
     /// When the store fails.
     pub fn newest(store: &dyn Store, name: &str) -> Result<Option<u64>, LakeError> {
-        Ok(store.list(&metadata_of(name))?.iter().filter_map(|entry| version_of(&entry.path)).max())
+        Ok(Self::newest_listed(store, name)?.and_then(|entry| version_of(&entry.path)))
+    }
+
+    /// The list's entry of the newest version. A table that was deleted and published again can use a number again.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn newest_listed(store: &dyn Store, name: &str) -> Result<Option<Listed>, LakeError> {
+        let versions = store.list(&metadata_of(name))?.into_iter().filter(|entry| version_of(&entry.path).is_some());
+        Ok(versions.max_by_key(|entry| version_of(&entry.path)))
     }
 
     /// The newest version.

@@ -184,7 +184,12 @@ impl Store for LocalStore {
 
     fn list(&self, directory: &str) -> Result<Vec<Listed>, StoreError> {
         let mut found = Vec::new();
-        let full = if directory.is_empty() { self.root.clone() } else { self.full(directory) };
+        let full = if directory.is_empty() {
+            self.root.clone()
+        } else {
+            self.refuse_links(Verb::List, &format!("{directory}/"))?;
+            self.full(directory)
+        };
         self.walk(&full, directory, &mut found).map_err(|e| StoreError::io(Verb::List, directory, e))?;
         found.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(found)
@@ -193,6 +198,7 @@ impl Store for LocalStore {
     fn remove_all(&self, paths: &[&str]) -> Result<(), StoreError> {
         let fail = |path: &str, e: io::Error| StoreError::io(Verb::Remove, path, e);
         for path in paths {
+            self.refuse_links(Verb::Remove, path)?;
             match fs::remove_file(self.full(path)) {
                 Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
                 removed => removed.map_err(|e| fail(path, e))?,

@@ -143,6 +143,15 @@ pub trait Store: Send + Sync {
         Ok(Vec::new())
     }
 
+    /// The files under a directory that have any version, also removed files, which no list shows. A store without versions shows
+    /// none.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] when the store refuses to show its versions.
+    fn with_versions(&self, _directory: &str) -> Result<Vec<String>, StoreError> {
+        Ok(Vec::new())
+    }
+
     /// Whether the ledger lies in another place than all other files.
     fn has_ledger_elsewhere(&self) -> bool {
         false

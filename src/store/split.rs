@@ -121,6 +121,10 @@ impl Store for SplitStore {
         self.ledger.rewritten()
     }
 
+    fn with_versions(&self, directory: &str) -> Result<Vec<String>, StoreError> {
+        self.of(directory).with_versions(directory)
+    }
+
     fn has_ledger_elsewhere(&self) -> bool {
         true
     }

@@ -4,6 +4,7 @@ use std::thread::scope;
 
 use object_server::{Effect, ObjectServer, Rule};
 
+use super::super::vacuum::removed_with_versions;
 use super::super::{FaultCode, Signer, VerifyOptions, verify};
 use super::*;
 use crate::store::s3;
@@ -159,4 +160,30 @@ fn one_of_several_concurrent_creators_decides_the_archive_id() {
     });
     assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
     assert_eq!(open(&hand(&server)).id(), ids[0]);
+}
+
+/// A `vacuum`, or an order that was interrupted, removed these files, and the bucket keeps their versions.
+#[test]
+fn an_order_erases_the_versions_of_files_that_were_removed_before() {
+    let server = ObjectServer::start();
+    server.keep_versions();
+    let store = hand(&server);
+    let archive = erasure::built(&store);
+    let files = || archive.read(&team()).unwrap().state().files.clone();
+    let live = files();
+    let removed: Vec<String> =
+        files_under(&store, "tables").into_iter().filter(|path| !live.contains_key(path)).collect();
+    let versions = |path: &String| server.versions(&format!("an/archive/{path}"));
+    removed.iter().for_each(|path| store.remove(path).unwrap());
+    assert!(removed.len() > 2 && removed.iter().all(|path| versions(path) > 1), "{removed:?}");
+    let erasure = erasure::erase(&archive).unwrap();
+    assert_eq!(erasure.unerased, []);
+    let kept: Vec<&String> = removed.iter().chain(live.keys()).filter(|path| versions(path) > 0).collect();
+    assert!(kept.iter().all(|path| files().contains_key(*path)), "{kept:?}");
+    // The older version of a file that is missing is its only copy.
+    let missing = files().into_keys().next().unwrap();
+    store.remove(&missing).unwrap();
+    let reader = archive.read(&team()).unwrap();
+    assert_eq!(removed_with_versions(store.as_ref(), reader.state()).unwrap(), Vec::<String>::new());
+    assert!(versions(&missing) > 0);
 }

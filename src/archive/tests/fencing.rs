@@ -250,27 +250,29 @@ fn a_vacuum_on_an_independent_server_fences_a_stalled_commit() {
 /// its files and not its line.
 #[test]
 fn an_order_without_rows_in_a_team_fences_a_commit_of_another_writer() {
-    let disk = disk();
-    let mut steps = history().into_iter();
-    let _ = commit(&mut writer(&open(&without_locks(&disk))), steps.next().unwrap()).unwrap();
-    let other = without_locks(&disk);
-    let order = move || {
-        let archive = open(&other);
-        let subject = Subject::new(["nobody@example.com"]).unwrap();
-        let (order, pending) = archive.new_order("DPO-1", &subject, BTreeSet::from([team()]));
-        let erasure = writer(&archive).erase(&order, &pending, now()).unwrap();
-        assert!(erasure.parts.is_empty() && erasure.removed > 0, "{erasure:?}");
-        pending.destroy(archive.store().as_ref()).unwrap();
-    };
-    let archive = open(&Lockless::interrupted(Arc::new(disk.clone()), Box::new(order)));
-    let mut slow = writer(&archive);
-    let draft = steps.next().unwrap();
-    let error = commit(&mut slow, draft.clone()).expect_err("its files are gone");
-    assert!(error.needs_reopen(), "{error}");
-    drop(slow);
-    let _ = commit(&mut writer(&archive), draft).unwrap();
-    assert_eq!(ids_in(&archive), ids_after(2));
-    assert!(verify(&disk, &VerifyOptions::default()).unwrap().is_clean());
+    for stalled in [0, 3, 8 * 24].map(|hours| Duration::from_secs(hours * 3_600)) {
+        let disk = disk();
+        let mut steps = history().into_iter();
+        let _ = commit(&mut writer(&open(&without_locks(&disk))), steps.next().unwrap()).unwrap();
+        let other = Lockless::ahead(Arc::new(disk.clone()), stalled);
+        let order = move || {
+            let archive = open(&other);
+            let subject = Subject::new(["nobody@example.com"]).unwrap();
+            let (order, pending) = archive.new_order("DPO-1", &subject, BTreeSet::from([team()]));
+            let erasure = writer(&archive).erase(&order, &pending, now().plus(stalled)).unwrap();
+            assert!(erasure.parts.is_empty() && erasure.removed > 0, "{erasure:?}");
+            pending.destroy(archive.store().as_ref()).unwrap();
+        };
+        let archive = open(&Lockless::interrupted(Arc::new(disk.clone()), Box::new(order)));
+        let mut slow = writer(&archive);
+        let draft = steps.next().unwrap();
+        let error = commit(&mut slow, draft.clone()).expect_err("its files are gone");
+        assert!(error.needs_reopen(), "{stalled:?}: {error}");
+        drop(slow);
+        let _ = commit(&mut writer(&archive), draft).unwrap();
+        assert_eq!(ids_in(&archive), ids_after(2));
+        assert!(verify(&disk, &VerifyOptions::default()).unwrap().is_clean(), "{stalled:?}");
+    }
 }
 
 /// A commit writes a file with the subject after the order began and before the order's line, which fences the commit.

@@ -204,6 +204,17 @@ fn a_clock_that_is_set_back_stops_no_task() {
 }
 
 #[test]
+fn a_clock_that_is_set_back_during_a_run_does_not_delay_the_next_run() {
+    let mut table = table(&["t"], 4);
+    let moved_back = at("2026-11-18T12:00:00Z");
+    let (team, task) = started(table.next(at(NOON)));
+    assert!(matches!(table.next(moved_back), Next::Wait(_)));
+    table.finished(&TeamId::from(team.as_str()), task, moved_back.plus(seconds(5)), DONE, None);
+    let due = table.job(&TeamId::from(team.as_str()), task).unwrap().due;
+    assert!(due <= moved_back.plus(seconds(65)), "{due}");
+}
+
+#[test]
 fn a_new_schedule_applies_at_once() {
     let mut table = table(&["t"], 4);
     due_after(&mut table, at(NOON), at(NOON), DONE);

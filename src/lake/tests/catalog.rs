@@ -85,3 +85,26 @@ fn a_damaged_table_stops_neither_publishing_nor_serving_the_others() {
         assert_eq!(answer["metadata-location"], format!("{ADDRESS}/{}", version_path("connections", 2)));
     }
 }
+
+/// `publish --check` asks for this: the new table begins with version 1 again.
+#[test]
+fn a_table_that_was_deleted_and_published_again_is_served_anew() {
+    let (disk, mut history) = history(16);
+    (0..5).for_each(|_| history.step());
+    publish(&history.archive).unwrap();
+    let catalog = Catalog::new(Arc::new(history.archive.clone()));
+    let snapshot_of = |answer: Option<bytes::Bytes>| {
+        let answer: serde_json::Value = serde_json::from_slice(&answer.unwrap()).unwrap();
+        answer["metadata"]["current-snapshot-id"].as_i64()
+    };
+    let newest = || Table::read(&disk, "connections").unwrap().unwrap();
+    assert_eq!(snapshot_of(catalog.load("connections", start()).unwrap()), Some(newest().metadata.current_snapshot_id));
+    for entry in disk.list("tables/connections/metadata").unwrap() {
+        disk.remove(&entry.path).unwrap();
+    }
+    later(&disk, Duration::from_secs(60));
+    publish(&history.archive).unwrap();
+    assert_eq!(newest().version, 1);
+    let served = catalog.load("connections", start().plus(Duration::from_secs(60))).unwrap();
+    assert_eq!(snapshot_of(served), Some(newest().metadata.current_snapshot_id));
+}

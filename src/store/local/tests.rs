@@ -39,7 +39,13 @@ fn no_operation_follows_a_link_or_blocks_on_a_pipe() {
         assert!(made.success());
     }
     store.append("plain", Tail::default(), b"x").unwrap();
+    fs::create_dir(elsewhere.path().join("below")).unwrap();
+    let kept = elsewhere.path().join("below/kept");
+    let _ = File::create(&kept).unwrap();
     for (case, refused) in [
+        ("list of a link", store.list("linked").err()),
+        ("list behind a link", store.list("linked/below").err()),
+        ("removal behind a link", store.remove("linked/below/kept").err()),
         ("place behind a link", store.create().unwrap().finish("linked/a").err()),
         ("append behind a link", store.append("linked/a", Tail::default(), b"x").err()),
         ("append to a link", store.append("link.l", Tail::default(), b"x").err()),
@@ -54,7 +60,8 @@ fn no_operation_follows_a_link_or_blocks_on_a_pipe() {
     std::os::unix::fs::symlink(elsewhere.path(), directory.path().join("tables")).unwrap();
     let refused = store.lock("team=c").err();
     assert!(matches!(refused, Some(StoreError::Irregular { .. })), "a writer behind a link: {refused:?}");
-    assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 1);
+    assert!(kept.try_exists().unwrap());
 }
 
 /// Between `fork` and `exec`, a child has every open file. So does a process that received a copy of the file handle.

@@ -331,4 +331,13 @@ impl Store for ObjectStore {
         let once = in_ledger.filter(|(path, _)| names::is_written_once(path));
         Ok(once.map(|(path, what)| Rewritten { path, what }).collect())
     }
+
+    fn with_versions(&self, directory: &str) -> Result<Vec<String>, StoreError> {
+        let bucket = self.bucket();
+        let Some(signed) = bucket.signed.clone() else { return Ok(Vec::new()) };
+        let prefix = format!("{}/", bucket.key(directory));
+        let found = bucket.run(async move { signed.keys(&prefix).await });
+        let found = found.map_err(|why| bucket.refused(Verb::List, directory, &format!("versions: {why}")))?;
+        Ok(found.into_iter().filter_map(|key| bucket.path(&Path::from(key))).collect())
+    }
 }

@@ -3,7 +3,7 @@
 //! Some find older versions of ledger objects. A ledger line and a signature are created once and never removed. So a second version or
 //! a deletion marker is tampering, even if the last version looks right. An erasure deletes every version of what it removes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -82,6 +82,12 @@ impl SignedRequests {
         found.versions.into_iter().for_each(|of| all.entry(of.key).or_default().versions.push(of.last_modified));
         found.deletions.into_iter().for_each(|of| all.entry(of.key).or_default().deletions.push(of.last_modified));
         Ok(all.into_iter().filter_map(|(key, kept)| Some((key, kept.fault()?))).collect())
+    }
+
+    /// The keys of all objects under `prefix`, also of deleted ones.
+    pub(super) async fn keys(&self, prefix: &str) -> Result<BTreeSet<String>, String> {
+        let found = self.pages(List::Versions, prefix).await?;
+        Ok(found.versions.into_iter().chain(found.deletions).map(|of| of.key).collect())
     }
 
     /// Deletes every version of an object, and every deletion marker.

@@ -11,6 +11,7 @@
 -- note: of a person who came back, and left again, each activity counts only after the last removal before it
 -- note: removed_known_by is erasure if `annals erase` replaced the id of a person on the roster: no later reading shows the pseudonym, so nobody can tell whether the person left, and the row is no detection
 -- note: residual grants and groups are those in force at the first reading without the user
+-- note: residual_grants, residual_groups and live_tokens are empty where Annals had not read the team's grants, groups or tokens by then, or may not read them: nobody can tell
 -- note: live_tokens are the tokens that had not expired at the last reading of the person's tokens, before the removal: the service shows no tokens of removed people and no token ids (R13 shows the titles)
 WITH word AS (SELECT lower(unnest(from_json($removed_words, '["VARCHAR"]'))) AS word),
 gone AS (
@@ -95,6 +96,12 @@ gone AS (
             AND x.valid_from <= l.seen_gone_at AND (x.valid_to IS NULL OR l.seen_gone_at < x.valid_to)
             AND (x.expires_at IS NULL OR x.expires_at > l.seen_gone_at)) AS tokens
     FROM leaver l
+), readable AS (
+    SELECT l.team_id, l.seen_gone_at, bool_or(r.part = 'grants') AS grants, bool_or(r.part = 'memberships') AS groups,
+        bool_or(r.part = 'tokens') AS tokens
+    FROM (SELECT DISTINCT team_id, seen_gone_at FROM leaver) l
+        JOIN inventory_reads r ON r.team_id = l.team_id AND r.visible AND r.read_at <= l.seen_gone_at
+    GROUP BY ALL
 )
 SELECT l.team_id, l.user_id, l.email, l.role,
     local_time(l.removed_at, $tz) AS removed_local,
@@ -102,11 +109,14 @@ SELECT l.team_id, l.user_id, l.email, l.role,
     local_time(a.last_at, $tz) AS last_activity_local,
     round(date_diff('second', l.removed_at, a.last_at) / 3600.0, 1) AS hours_after,
     coalesce(a.sessions, 0) AS sessions_after, coalesce(a.changes, 0) AS changes_after,
-    r.grants AS residual_grants, r.groups AS residual_groups, r.tokens AS live_tokens,
+    CASE WHEN r.grants > 0 OR k.grants THEN r.grants END AS residual_grants,
+    CASE WHEN r.groups > 0 OR k.groups THEN r.groups END AS residual_groups,
+    CASE WHEN r.tokens > 0 OR k.tokens THEN r.tokens END AS live_tokens,
     CASE WHEN l.is_erased THEN NULL WHEN a.last_at IS NOT NULL THEN 'critical' WHEN r.grants + r.groups > 0 THEN 'high'
         WHEN r.tokens > 0 THEN 'low' END AS severity,
     l.removed_at, a.last_at AS last_activity_at
 FROM leaver l JOIN residue r USING (team_id, user_id, seen_gone_at)
+    LEFT JOIN readable k USING (team_id, seen_gone_at)
     LEFT JOIN acted a USING (team_id, user_id, seen_gone_at)
 WHERE l.removed_at >= $from OR l.seen_gone_at >= $from OR a.last_at IS NOT NULL
 ORDER BY l.removed_at, l.team_id, l.user_id;

@@ -8,13 +8,15 @@
 -- note: the difference between the access of R07 at the period's beginning and at its end; it omits access that somebody gained and lost in between (R06 and R20 show it)
 -- note: event is the last activity event of the period that names two of person, computer and group anywhere in its payload, or that is a removal of one of them
 -- note: 'not read again' in change: Annals did not read the team's grants during the period, so it cannot see a change
+-- note: 'groups not read' in change: Annals did not read the team's groups both before the period began and during it, so the report compares only direct access, or does not see a change of a group
 -- note: 'not yet read' in change: Annals had not read the team's grants before the period began, so it cannot compare
 WITH side AS (
     SELECT 'lost' AS change, $from AS at UNION ALL SELECT 'gained', $to
 ), team AS (
     SELECT t.team_id, min(r.read_at) FILTER (r.part = 'grants') AS grants_at,
         min(r.read_at) FILTER (r.part = 'memberships') AS groups_at,
-        coalesce(bool_or(r.part = 'grants' AND r.read_at > $from AND r.read_at <= $to), false) AS is_read_again
+        coalesce(bool_or(r.part = 'grants' AND r.read_at > $from AND r.read_at <= $to), false) AS is_read_again,
+        coalesce(bool_or(r.part = 'memberships' AND r.read_at > $from AND r.read_at <= $to), false) AS are_groups_read_again
     FROM (SELECT team_id FROM coverage UNION SELECT team_id FROM inventory_reads) t
         LEFT JOIN inventory_reads r ON r.team_id = t.team_id AND r.visible
     WHERE $team IS NULL OR t.team_id = $team GROUP BY t.team_id
@@ -88,6 +90,9 @@ FROM team WHERE team_id NOT IN (SELECT team_id FROM comparable)
 UNION ALL
 SELECT team_id, NULL, NULL, NULL, NULL, NULL, 'not read again', NULL, NULL, NULL
 FROM team JOIN comparable USING (team_id) WHERE NOT is_read_again
+UNION ALL
+SELECT team_id, NULL, NULL, NULL, NULL, NULL, 'groups not read', NULL, NULL, NULL
+FROM team JOIN comparable USING (team_id) WHERE is_read_again AND NOT (coalesce(has_groups, false) AND are_groups_read_again)
 ORDER BY team_id, email, user_id, computer_name, device_id, via, change;
 
 -- chart rows

@@ -109,7 +109,7 @@ SELECT s.team_id, s.user_id, s.email, s.role, s.remote_access,
     local_time(s.until_at, $tz) AS until_local,
     coalesce(w.giver, g.token_info) AS granted_by, local_time(g.event_time, $tz) AS granted_local,
     coalesce(a.actions, 0) AS actions, local_time(a.last_at, $tz) AS last_action_local, s.second_factor,
-    CASE WHEN s.second_factor = 'FAIL' AND s.until_at IS NULL THEN 'high' END AS severity,
+    CASE WHEN s.second_factor = 'FAIL' AND coalesce(s.until_at >= $to, true) THEN 'high' END AS severity,
     s.since_at, s.until_at
 FROM verdict s
     LEFT JOIN reading r ON r.team_id = s.team_id AND r.read_at = s.since_at

@@ -8,6 +8,7 @@
 -- note: the report searches for the subject's id, and for every email address or name that the roster ever gave that id, in connections, activity, billing and quarantine, in every part of the roster and in the reviews
 -- note: for an answer under GDPR article 15, choose a period from the archive's beginning; held is the archived text, or the columns where the archive did not keep the text, and may name other people
 -- note: the report does not list sessions, because they derive from connection events (R01 shows them); it lists an event of a connection only if that event itself holds one of the values
+-- note: in a quarantined event that is not JSON, and in the reason of a quarantined event, a whole word counts too
 -- note: an address or id counts only if it is a whole column or a whole JSON string of the event's text, as a value or a key, in any spelling, and in JSON text inside a string (up to two texts deep); `annals erase` finds the same rows if you give it each of these values
 WITH given AS (
     SELECT one_spelling($subject) AS term
@@ -28,23 +29,31 @@ WITH given AS (
     UNION SELECT one_spelling(device_id) FROM computer_of
     UNION SELECT one_spelling(c.name) FROM inventory_computers c JOIN computer_of USING (team_id, device_id) WHERE one_spelling(c.name) <> ''
 ), texts AS (
-    SELECT team_id, event_time, 'activity' AS source, event_type, event_id, coalesce(raw, token_info) AS raw, token_info, []::VARCHAR[] AS columns FROM activity
+    SELECT team_id, event_time, 'activity' AS source, event_type, event_id, coalesce(raw, token_info) AS raw, token_info, NULL AS words, []::VARCHAR[] AS columns FROM activity
     WHERE event_time >= $from AND event_time < $to AND ($team IS NULL OR team_id = $team)
     UNION ALL
-    SELECT team_id, event_time, 'billing', event_type, event_id, raw, NULL, [] FROM billing
+    SELECT team_id, event_time, 'billing', event_type, event_id, raw, NULL, NULL, [] FROM billing
     WHERE event_time >= $from AND event_time < $to AND ($team IS NULL OR team_id = $team)
     UNION ALL
-    SELECT team_id, coalesce(event_time, first_seen_at), 'quarantine', reason, event_id, raw, NULL, [] FROM quarantine
+    SELECT team_id, coalesce(event_time, first_seen_at), 'quarantine', reason, event_id, raw, NULL,
+        concat_ws(' ', detail, CASE WHEN NOT json_valid(raw) THEN raw END), [] FROM quarantine
     WHERE coalesce(event_time, first_seen_at) >= $from AND coalesce(event_time, first_seen_at) < $to
         AND ($team IS NULL OR team_id = $team)
     UNION ALL
-    SELECT team_id, event_time, 'connections', event_type, event_id, coalesce(raw, to_json(c)::VARCHAR), NULL,
+    SELECT team_id, event_time, 'connections', event_type, event_id, coalesce(raw, to_json(c)::VARCHAR), NULL, NULL,
         [peer_email, peer_ip, direct_ip, device_id, computer_host_name, local_user_name, connection_id, tunnel_id, failure_reason]
     FROM connections c WHERE event_time >= $from AND event_time < $to AND ($team IS NULL OR team_id = $team)
 ), told AS (
     SELECT *, [one_spelling(x) FOR x IN json_strings(raw)] AS strings,
         [one_spelling(x) FOR x IN json_strings(token_info)] AS actor_strings
     FROM (SELECT * REPLACE ([one_spelling(x) FOR x IN columns] AS columns) FROM texts)
+), word_of AS (
+    -- As in `annals erase`: a dot within a word is part of it. An address is a word in each of its spellings.
+    SELECT DISTINCT q.team_id, q.event_id, q.event_time FROM told q JOIN term t ON t.term <> '' AND (
+        regexp_matches(one_spelling(q.words), concat('(^|[^0-9A-Za-z_.\x{80}-\x{10FFFF}-]|(^|[^0-9A-Za-z_\x{80}-\x{10FFFF}-])[.])', regexp_escape(t.term),
+            '($|[^0-9A-Za-z_.\x{80}-\x{10FFFF}-]|[.]($|[^0-9A-Za-z_\x{80}-\x{10FFFF}-]))'))
+        OR list_contains([one_spelling(x) FOR x IN regexp_extract_all(q.words, '[0-9A-Fa-f]*:[0-9A-Fa-f:.]*[0-9A-Fa-f:]')], t.term))
+    WHERE q.words <> ''
 ), entry AS (
     SELECT team_id, valid_from, valid_to, 'inventory_users' AS source, user_id AS what, to_json(x) AS held, [user_id, email, first_name, last_name, auth_providers, annotations] AS texts FROM inventory_users x WHERE $team IS NULL OR team_id = $team
     UNION ALL SELECT team_id, valid_from, valid_to, 'inventory_sso_users', user_id, to_json(x), [user_id, email, first_name, last_name] FROM inventory_sso_users x WHERE $team IS NULL OR team_id = $team
@@ -79,6 +88,7 @@ WITH given AS (
         event_type AS what, event_id AS id, raw AS held
     FROM told
     WHERE list_has_any(strings, (SELECT list(term) FROM term)) OR list_has_any(columns, (SELECT list(term) FROM term))
+        OR (source = 'quarantine' AND (team_id, event_id, event_time) IN (FROM word_of))
     UNION ALL
     SELECT team_id, valid_from, valid_to, source, 'roster', what, NULL, held::VARCHAR FROM version
     WHERE valid_from < $to AND (valid_to IS NULL OR valid_to >= $from)

@@ -128,7 +128,7 @@ pub fn check_holds(held: &Holds, records: &[HoldRecord]) -> Result<(), String> {
     for record in records {
         let (HoldRecord::Add(HoldAdded { id, reason, by, .. })
         | HoldRecord::Release(HoldReleased { id, reason, by, .. })) = record;
-        let texts = || [reason].into_iter().chain(by).try_for_each(|text| check_hold_text(text));
+        let texts = || [reason].into_iter().chain(by).try_for_each(|text| check_ledger_text(text));
         check_hold_id(id).and_then(|()| texts()).map_err(|reason| format!("hold {id}: {reason}"))?;
         match (record, holds.get(id)) {
             (HoldRecord::Add(_), Some(_)) => return Err(format!("hold {id} already exists: give another id")),
@@ -170,18 +170,6 @@ pub fn check_hold_id(text: &str) -> Result<(), String> {
         }
         _ if !text.chars().all(is_plain) => Err(format!("the id {text:?} may contain only letters, digits and -_.:/#")),
         _ => Ok(()),
-    }
-}
-
-/// Checks a reason or a name for the ledger.
-pub fn check_hold_text(text: &str) -> Result<(), String> {
-    check_ledger_text(text)?;
-    // A ledger line is permanent, so it must not contain a person's address.
-    match text.contains('@') {
-        true => {
-            Err("the text contains an address, and a ledger line must not: give only the number of the case".to_owned())
-        }
-        false => Ok(()),
     }
 }
 

@@ -60,10 +60,7 @@ pub use expiry_record::{Expired, ExpiredRecord};
 pub use expiry_rules::KeptBy;
 pub use finding::{Finding, FindingKind};
 pub use heads::{HeadLine, SIGN_ALL, Signer};
-pub use hold::{
-    Hold, HoldAdded, HoldRecord, HoldReleased, HoldScope, Holds, check_hold_id, check_hold_text, covering,
-    normal_subject,
-};
+pub use hold::{Hold, HoldAdded, HoldRecord, HoldReleased, HoldScope, Holds, check_hold_id, covering, normal_subject};
 pub use ledger::{LedgerLine, LineError};
 pub use manifest::ARCHIVE_VERSION;
 pub use note::{HEADS_BYTES_MAX, Head, NoteSignature, PublicKey, SecretKey, check_key_name};

@@ -61,6 +61,10 @@ pub fn check_ledger_text(text: &str) -> Result<(), String> {
     if text.contains("://") {
         return Err("the text contains a URL, and a ledger line must not: give the number alone".to_owned());
     }
+    // A ledger line is permanent, so it must not contain a person's address.
+    if text.contains('@') {
+        return Err("the text contains an address, and a ledger line must not: give a name or a number".to_owned());
+    }
     Ok(())
 }
 
@@ -73,7 +77,7 @@ mod tests {
         for text in ["R. Viewer", "SEC-1234", "Zoë, night shift", &"x".repeat(200)] {
             assert_eq!(check_ledger_text(text), Ok(()), "{text}");
         }
-        for text in ["", "  ", "a\nb", "\u{1b}[2J", "https://tickets.example/1", &"x".repeat(201)] {
+        for text in ["", "  ", "a\nb", "\u{1b}[2J", "https://tickets.example/1", "ann@own.example", &"x".repeat(201)] {
             assert!(check_ledger_text(text).is_err(), "{text}");
         }
         for outcome in [ReviewOutcome::Accepted, ReviewOutcome::FollowedUp, ReviewOutcome::Rejected] {

@@ -6,7 +6,7 @@ use arrow::array::{ArrayRef, BooleanArray, StringArray, UInt64Array};
 use clap::{Args, Subcommand};
 
 use crate::archive::{
-    Archive, Body, Draft, HoldAdded, HoldRecord, HoldReleased, HoldScope, check_hold_id, check_hold_text,
+    Archive, Body, Draft, HoldAdded, HoldRecord, HoldReleased, HoldScope, check_hold_id, check_ledger_text,
     normal_subject,
 };
 use crate::config::Config;
@@ -96,7 +96,7 @@ fn id(text: &str) -> Result<String, String> {
 }
 
 fn text(text: &str) -> Result<String, String> {
-    check_hold_text(text).map(|()| text.trim().to_owned())
+    check_ledger_text(text).map(|()| text.trim().to_owned())
 }
 
 pub fn run(global: &Global, args: &HoldArgs) -> Result<Exit, Error> {

@@ -31,7 +31,7 @@ struct SignArgs {
     /// The pack: a folder or a zip file
     #[arg(long, value_name = "DIR|FILE.zip")]
     pack: PathBuf,
-    /// The reviewer: a name or a staff number, as your policy says
+    /// The reviewer: a name or a staff number, as your policy says; not an address, because no ledger line can be erased
     #[arg(long, value_name = "NAME", value_parser = text)]
     reviewer: String,
     /// accepted: no action needed; followed-up: somebody acts on it; rejected: the pack is not usable

@@ -48,6 +48,9 @@ pub struct About {
     /// Which events of the period have no text, if the report shows texts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub without_text: Vec<String>,
+    /// Which teams' sessions lack archived events, if the report uses sessions.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sessions_behind: Vec<String>,
     /// When the people, computers and groups of each team were last read, if the report uses them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub roster: Vec<String>,
@@ -87,7 +90,7 @@ impl About {
                 format!("{} {}", self.names.label(&stream.team), stream.stream.map_or("inventory", Stream::as_str));
             lines.extend(stream.expired.iter().map(|month| format!("expired: {place}: {}", month.sentence())));
         }
-        lines.extend(self.without_text.iter().cloned());
+        lines.extend(self.without_text.iter().chain(&self.sessions_behind).cloned());
         let params = self.params.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>();
         lines.push(format!("parameters: {}", or_none(&params)));
         lines.push(format!("rows: {}", self.rows));

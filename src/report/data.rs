@@ -102,6 +102,8 @@ pub struct TeamSnapshot {
     pub head: Digest,
     /// The start of the archive for each stream.
     pub begins: BTreeMap<Stream, Instant>,
+    /// The time from which sessions lack archived events; `None`: they lack none.
+    pub sessions_lack: Option<Instant>,
 }
 
 /// The input of all views: one consistent snapshot of the archive. The daemon passes it as text to the process that answers a
@@ -154,6 +156,10 @@ impl ViewData {
             seq: state.seq,
             head: state.head,
             begins: begins.collect(),
+            sessions_lack: match state.sessions {
+                Some(mark) => mark.through,
+                None => state.files_of(Dataset::Connections).filter_map(|file| file.first).min(),
+            },
         });
         // The months are sorted, so the last one of a dataset stays.
         let ends = state.expired.keys().map(|(dataset, month)| (*dataset, month_of(*month).end));

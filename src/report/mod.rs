@@ -29,6 +29,7 @@ mod remote;
 mod render;
 mod roster_reads;
 mod run;
+mod sessions_behind;
 mod sink;
 mod snapshot_source;
 mod spill;

@@ -12,6 +12,10 @@ use super::super::salts::{SUBJECT_DOMAIN, Salt};
 const VALUE_BYTES_MAX: usize = 1_024;
 /// The domain of a pseudonym that keeps none.
 const NO_DOMAIN: &str = "erased.invalid";
+/// A spelling of a value has at most this many times the bytes of its form for comparison.
+const SPELLING_GROWTH: usize = 3;
+/// The longest spelling of an address.
+const ADDRESS_BYTES_MAX: usize = 45;
 
 /// The values that mean a person or a computer: email addresses, ids, addresses, names. Each has its form for comparison:
 /// see [`normal_subject`].
@@ -76,21 +80,29 @@ impl Subject {
         digests
     }
 
+    /// Whether a text without white space around it is this value in any spelling.
+    fn is_word(&self, place: usize, text: &[u8]) -> bool {
+        std::str::from_utf8(text).is_ok_and(|text| text.trim() == text && self.find(text) == Some(place))
+    }
+
     /// Replaces each value that stands in `text` as a whole word. For texts that are not valid JSON. `None` if there is none.
     pub fn replace_words(&self, text: &[u8], names: &[String]) -> Option<Vec<u8>> {
         let mut text = text.to_vec();
         let mut is_changed = false;
         for (place, (wanted, name)) in self.0.iter().zip(names).enumerate() {
+            let longest = wanted.len() * SPELLING_GROWTH + ADDRESS_BYTES_MAX;
             let mut at = 0;
-            while at + wanted.len() <= text.len() {
-                let here = &text[at..at + wanted.len()];
-                let is_word = ends_word(text[..at].iter().rev()) && ends_word(text[at + wanted.len()..].iter());
-                if is_word && std::str::from_utf8(here).is_ok_and(|here| self.find(here) == Some(place)) {
-                    text.splice(at..at + wanted.len(), name.bytes());
-                    is_changed = true;
-                    at += name.len();
-                } else {
-                    at += 1;
+            while at < text.len() {
+                let begins = ends_word(text[..at].iter().rev());
+                let mut ends = ((at + 1)..=text.len().min(at + longest)).filter(|_| begins);
+                let is_value = |end: &usize| ends_word(text[*end..].iter()) && self.is_word(place, &text[at..*end]);
+                match ends.find(is_value) {
+                    Some(end) => {
+                        text.splice(at..end, name.bytes());
+                        is_changed = true;
+                        at += name.len();
+                    }
+                    None => at += 1,
                 }
             }
         }
@@ -187,8 +199,11 @@ mod tests {
             ("bob", "bob bobby (bob) bob.", Some("N bobby (N) N.")),
             ("bob", "bob-1 b_bob bob.x", None),
             ("Zoë", "zoë ZOË zoé", Some("N N zoé")),
-            ("192.0.2.7", "from ::ffff:192.0.2.7", Some("from ::ffff:N")),
+            ("192.0.2.7", "from ::ffff:192.0.2.7", Some("from N")),
             ("2001:db8::7", "from 2001:DB8::7", Some("from N")),
+            ("2001:db8::7", "from 2001:0DB8:0:0:0:0:0:7, again", Some("from N, again")),
+            ("zoë@own.example", "by <Zoe\u{308}@own.example> and zoe@own.example", Some("by <N> and zoe@own.example")),
+            ("bob", "(x) bob (bob )", Some("(x) N (N )")),
             (
                 "192.0.2.7",
                 "to 192.0.2.7, 192.0.2.77, 192.0.2.7.1 and 192.0.2.7.",

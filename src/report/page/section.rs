@@ -73,6 +73,7 @@ impl Section {
             notes: about
                 .without_text
                 .iter()
+                .chain(&about.sessions_behind)
                 .chain(&about.roster)
                 .chain(&report.notes)
                 .map(|text| printable(text))

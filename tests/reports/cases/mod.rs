@@ -8,6 +8,7 @@ mod events;
 mod expired;
 mod leavers;
 mod rosters;
+mod unread_parts;
 mod unreadable;
 
 use std::collections::BTreeMap;

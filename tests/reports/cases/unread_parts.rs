@@ -1,0 +1,103 @@
+//! Parts of the roster that nobody read in time, and facts that the archive learned only after the period.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use annals::archive::Draft;
+use annals::model::{RejectRow, Stream};
+use serde_json::{Value, json};
+
+use crate::golden::answers::Question;
+use crate::reporting::{Place, at};
+
+use super::{NOW, TEAM, asked, column, commit, people, read_roster, user};
+
+/// The answers of a token that may not see groups.
+fn without_groups(users: &Value, computers: &Value) -> Value {
+    let mut served = people(users, &json!({}), computers);
+    served["team"] = json!({"id": TEAM, "name": "Acme", "users": {}, "devices": {}});
+    served
+}
+
+/// Ann's access lies in a group: without the group's first reading, its absence at the beginning means nothing.
+#[test]
+fn drift_says_that_it_compares_only_direct_access() {
+    let users = json!([user("u1", "ann@own.example")]);
+    let computers = json!([{"id": "d1", "name": "PC-1", "groups": ["g1"]}]);
+    let groups = json!({"g1": {"name": "G", "users": ["u1"], "devices": ["d1"]}});
+    let whole = people(&users, &groups, &computers);
+    for (first, second, expected) in [
+        (without_groups(&users, &computers), &whole, vec!["groups not read"]),
+        (whole.clone(), &without_groups(&users, &computers), vec!["groups not read"]),
+        (whole.clone(), &whole, vec![]),
+    ] {
+        let place = Place::empty();
+        read_roster(&place, "2026-10-10T03:00:00Z", &first);
+        read_roster(&place, "2026-10-20T03:00:00Z", second);
+        assert_eq!(column(&place, &asked("R08"), "change"), expected, "{first}");
+    }
+}
+
+#[test]
+fn what_remains_of_a_leaver_is_empty_where_nobody_read_it() {
+    let place = Place::empty();
+    let (ann, bob) = (user("u1", "ann@own.example"), user("u2", "bob@own.example"));
+    let computers = json!([{"id": "d1", "name": "PC-1", "users": ["u2"]}]);
+    for (day, users) in [(13, json!([ann, bob])), (20, json!([ann]))] {
+        read_roster(&place, &format!("2026-10-{day}T03:00:00Z"), &without_groups(&users, &computers));
+    }
+    for (name, expected) in [
+        ("residual_grants", json!(1)),
+        ("residual_groups", Value::Null),
+        ("live_tokens", Value::Null),
+        ("severity", json!("high")),
+    ] {
+        assert_eq!(column(&place, &asked("R05"), name), [expected], "{name}");
+    }
+}
+
+/// The same report, run before and after the person lost the role, says the same about the period.
+#[test]
+fn a_role_that_ended_after_the_period_does_not_excuse_a_missing_second_factor() {
+    let place = Place::empty();
+    for (day, role) in [(13, "admin"), (20, "user")] {
+        let users = json!([{"id": "u1", "email": "ann@own.example", "role": role, "remoteAccess": "enabled",
+            "totpEnabled": false, "authProviders": ["password"]}]);
+        read_roster(&place, &format!("2026-10-{day}T03:00:00Z"), &people(&users, &json!({}), &json!([])));
+    }
+    for (to, expected) in [("2026-10-15T00:00:00Z", json!("high")), ("2026-10-25T00:00:00Z", Value::Null)] {
+        let question = Question { period: ("2026-10-12T00:00:00Z", to), ..asked("R09") };
+        assert_eq!(column(&place, &question, "severity"), [expected], "{to}");
+    }
+}
+
+/// `annals erase` finds these rows, too.
+#[test]
+fn the_dossier_finds_words_in_quarantined_events_that_are_not_json() {
+    let place = Place::empty();
+    let reject = |id: &str, raw: &str| RejectRow {
+        team_id: TEAM.into(),
+        stream: Stream::Connections,
+        event_id: id.into(),
+        time: Some(at("2026-10-20T10:00:00Z")),
+        reason: "not_json".to_owned(),
+        detail: "the event's text is not JSON".to_owned(),
+        first_seen_at: at("2026-10-20T11:00:00Z"),
+        redacted: false,
+        raw: raw.to_owned().into(),
+        erased: None,
+    };
+    let rejects = vec![
+        reject("x1", "{\"bad\":\"\\q\",\"note\":\"call <Zoe\u{308}@own.example> from 2001:0DB8:0::7, now\"}"),
+        reject("x2", "{\"note\":\"call zo\u{eb}@own.example now\"}"),
+        reject("x3", "{\"bad\":\"\\q\",\"note\":\"call azo\u{eb}@own.example.org from 2001:db8::77\"}"),
+    ];
+    commit(&place, Draft { rejects, ..Draft::default() }, at(NOW));
+    for (params, expected) in [
+        (&[("subject", "zo\u{eb}@own.example")], vec!["x1"]),
+        (&[("subject", "2001:db8::7")], vec!["x1"]),
+        (&[("subject", "q")], vec!["x1", "x3"]),
+        (&[("subject", "own.example.org")], vec!["x3"]),
+        (&[("subject", "nobody")], vec![]),
+    ] {
+        assert_eq!(column(&place, &Question { params, ..asked("R21") }, "id"), expected, "{params:?}");
+    }
+}

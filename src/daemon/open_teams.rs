@@ -73,10 +73,12 @@ impl OpenTeams {
 
     /// Ends a run. `keeps`: the writer can continue. Otherwise the next run opens the team again.
     pub fn close(&self, team: &TeamId, keeps: bool) {
+        let kept = self.slots.lock().get(team).and_then(|slot| slot.writer.clone()).filter(|_| keeps);
+        // Without the lock of all teams: a question can hold this writer while it fetches a file.
+        let bytes = kept.map_or(0, |writer| weight(writer.lock().state()));
         let mut slots = self.slots.lock();
         if let Some(slot) = slots.get_mut(team) {
-            slot.writer = slot.writer.take().filter(|_| keeps);
-            slot.bytes = slot.writer.as_ref().map_or(0, |writer| weight(writer.lock().state()));
+            (slot.writer, slot.bytes) = (slot.writer.take().filter(|_| keeps), bytes);
         }
         self.make_room(&mut slots);
     }
@@ -119,6 +121,9 @@ pub fn weight(state: &TeamState) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::channel;
+    use std::thread::spawn;
+
     use super::*;
     use crate::api::{HttpOptions, HttpSource, TokenSource};
     use crate::archive::Archive;
@@ -126,19 +131,51 @@ mod tests {
     use crate::pipeline::{NoProgress, Workers};
     use crate::store::MemoryStore;
 
-    #[test]
-    fn a_team_is_closed_when_memory_is_short_or_its_writer_fails() {
-        let archive = Arc::new(Archive::open_or_create(Arc::new(MemoryStore::new()), || "test".to_owned()).unwrap());
+    fn edges() -> Edges {
         // An open team sends no requests.
         let service = HttpOptions::new("http://127.0.0.1:1", TokenSource::Fixed("unused".to_owned().into()));
-        let edges = Edges {
+        Edges {
             source: Arc::new(HttpSource::new(service).unwrap()),
-            archive: archive.clone(),
+            archive: Arc::new(Archive::open_or_create(Arc::new(MemoryStore::new()), || "test".to_owned()).unwrap()),
             clock: Arc::new(SystemClock::new()),
             settings: Arc::default(),
             workers: Workers::Inline,
             progress: Arc::new(NoProgress),
-        };
+        }
+    }
+
+    #[test]
+    fn a_question_that_holds_a_writer_stops_no_other_team() {
+        let (open_teams, team) = (Arc::new(OpenTeams::new(TEAM_BYTES, EventBudget::new(0))), TeamId::from("a"));
+        drop(futures::executor::block_on(open_teams.open(edges(), &team, Duration::MAX)).unwrap());
+        let (entered, is_entered) = channel();
+        let (leave, may_leave) = channel::<()>();
+        let (asked, of) = (open_teams.clone(), team.clone());
+        spawn(move || {
+            asked.with_state(&of, &mut |_| {
+                entered.send(()).unwrap();
+                let _ = may_leave.recv();
+            })
+        });
+        is_entered.recv().unwrap();
+        let (closing, closed) = channel();
+        let ended = open_teams.clone();
+        spawn(move || {
+            ended.close(&team, true);
+            closing.send(())
+        });
+        assert!(closed.recv_timeout(Duration::from_millis(300)).is_err(), "it waits for the question");
+        let (answer, answered) = channel();
+        spawn(move || answer.send(open_teams.size()));
+        assert_eq!(answered.recv_timeout(Duration::from_secs(60)), Ok((0, 1)));
+        drop(leave);
+        closed.recv().unwrap();
+    }
+
+    #[test]
+    fn a_team_is_closed_when_memory_is_short_or_its_writer_fails() {
+        let edges = edges();
+        let archive = edges.archive.clone();
         let open_teams = OpenTeams::new(2 * TEAM_BYTES, EventBudget::new(0));
         let team = |n: usize| TeamId::from(["a", "b", "c"][n]);
         let open = |n: usize| futures::executor::block_on(open_teams.open(edges.clone(), &team(n), Duration::MAX));

@@ -9,6 +9,7 @@
 -- chart: heatmap x=day_utc y=source value=events | Events archived, by day
 -- severity: column
 -- note: one row for each team, stream and UTC day from the archive's beginning on; days and windows are in UTC by definition
+-- note: 'never read' in state: Annals has read something of the team, but no window of this stream, so all its events are missing
 -- note: gaps are recorded intervals in which events were, or may have been, lost; permanent: the plan's span has passed, a removal deleted the events, or newer billing entries hide them, so nobody can read them later
 -- note: there is no column for duplicates: Annals recognises an event that it reads twice, and neither keeps nor counts the copy; unknown_fields counts undocumented fields of people and computers, while an event keeps its undocumented fields in its text
 -- note: removed_before counts computers that were removed before Annals first read the day: their connections are missing
@@ -109,9 +110,17 @@ SELECT team_id, stream AS source, day_utc, state, windows, polls, events, late, 
         WHEN removed_before > 0 OR is_quiet OR clock_steps > 0 OR anomalies > 0 THEN 'medium' WHEN quarantined > 0 THEN 'low'
         WHEN new_event_types > 0 OR changed_upstream > 0 OR unknown_fields > 0 THEN 'info' END AS severity
 FROM judged
+UNION ALL BY NAME
+SELECT t.team_id, s.source, 'never read' AS state,
+    CASE WHEN date_trunc('day', $from) + INTERVAL 1 DAY + to_seconds($unread_after) <= $now THEN 'high' END AS severity
+FROM (SELECT team_id FROM coverage UNION SELECT team_id FROM inventory_reads) t
+    CROSS JOIN (VALUES ('activity'), ('connections'), ('billing')) AS s(source)
+WHERE ($team IS NULL OR t.team_id = $team) AND (t.team_id, s.source) NOT IN (SELECT (team_id, stream) FROM grid)
+    -- A ledger without entries has no window; its first reading leaves this finding.
+    AND NOT (s.source = 'billing' AND EXISTS (SELECT 1 FROM findings f WHERE f.team_id = t.team_id AND f.kind = 'archive_begins' AND f.stream = 'billing'))
 ORDER BY team_id, source, day_utc;
 
 -- chart rows
 SELECT day_utc, concat_ws(', ', source, CASE WHEN (SELECT count(DISTINCT team_id) FROM report) > 1 THEN team_id END) AS source,
     coalesce(events, 0) AS events
-FROM report WHERE events IS NOT NULL OR windows IS NULL ORDER BY 1, 2;
+FROM report WHERE day_utc IS NOT NULL AND (events IS NOT NULL OR windows IS NULL) ORDER BY 1, 2;

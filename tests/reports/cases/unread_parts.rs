@@ -1,14 +1,16 @@
 //! Parts of the roster that nobody read in time, and facts that the archive learned only after the period.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use annals::archive::Draft;
+use annals::archive::{Body, Draft, Finding, FindingKind};
 use annals::model::{RejectRow, Stream};
 use serde_json::{Value, json};
 
 use crate::golden::answers::Question;
 use crate::reporting::{Place, at};
 
-use super::{NOW, TEAM, asked, column, commit, people, read_roster, user};
+use super::{
+    ESTABLISHED, NOW, TEAM, asked, column, commit, commit_events, connection, people, read_roster, rows, user,
+};
 
 /// The answers of a token that may not see groups.
 fn without_groups(users: &Value, computers: &Value) -> Value {
@@ -67,6 +69,23 @@ fn a_role_that_ended_after_the_period_does_not_excuse_a_missing_second_factor() 
         let question = Question { period: ("2026-10-12T00:00:00Z", to), ..asked("R09") };
         assert_eq!(column(&place, &question, "severity"), [expected], "{to}");
     }
+}
+
+/// The token may read connections only.
+#[test]
+fn the_health_of_the_collection_names_streams_that_nobody_read() {
+    let place = Place::empty();
+    let session = connection("c1", ESTABLISHED, at("2026-10-20T10:00:00Z"), |_| ());
+    commit_events(&place, Stream::Connections, vec![session]);
+    let never_read = || -> Vec<(Value, Value)> {
+        let found = rows(&place, &asked("R23")).into_iter().filter(|row| row["state"] == "never read");
+        found.map(|row| (row["source"].clone(), row["severity"].clone())).collect()
+    };
+    assert_eq!(never_read(), ["activity", "billing"].map(|source| (json!(source), json!("high"))));
+    let (stream, kind) = (Some(Stream::Billing), FindingKind::ArchiveBegins);
+    let begins = Finding::new(stream, kind, "billing", "the archive holds the whole billing history", at(NOW));
+    commit(&place, Draft::from(Body { findings: vec![begins], ..Body::default() }), at(NOW));
+    assert_eq!(never_read(), [(json!("activity"), json!("high"))]);
 }
 
 /// `annals erase` finds these rows, too.

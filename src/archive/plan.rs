@@ -85,8 +85,8 @@ pub fn plan(
     Ok((planned, record))
 }
 
-/// The files that go although no new file merges them: those of expired months, those that a release divides, and all files of
-/// sessions that are made anew.
+/// The removed files that no new file merges: the files of expired months, the files that a release divides, and all session files if
+/// the commit makes all sessions again.
 pub fn dropped_paths(state: &TeamState, draft: &Draft) -> Vec<String> {
     let expired = draft.body.expired.iter().filter(|record| record.dataset != Dataset::Sessions);
     let expired = expired.flat_map(|record| state.files_of_month(record.dataset, record.month));

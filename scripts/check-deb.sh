@@ -12,7 +12,7 @@ say() { printf 'check-deb: %s\n' "$*" >&2; }
 missing() { say "MISSING $*"; exit 3; }
 
 package=${1:-$(find target/debian -name '*.deb' -printf '%T@ %p\n' 2>/dev/null | sort -n | tail -n 1 | cut -d ' ' -f 2- || true)}
-[ -f "$package" ] || { say 'there is no package: run make deb, or name a package'; exit 2; }
+[ -f "$package" ] || { say "there is no package ${package:-in target/debian}: run make deb, or name another one"; exit 2; }
 [ "$(id -u)" = 0 ] || missing 'root, which makes and enters a new system'
 command -v unshare >/dev/null || missing 'unshare (the package util-linux)'
 command -v debootstrap >/dev/null || missing 'debootstrap: run apt-get install debootstrap'

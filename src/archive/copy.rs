@@ -15,13 +15,14 @@ use crate::model::path::{ArchivePath, table_of};
 use crate::model::{Dataset, Digest, GRACE_MIN, LedgerSeq, TeamId, TeamKey, saturating_sum};
 use crate::store::{Listed, Store, StoreError, Tail, Verb, get, if_there, put};
 
-use super::commit::{COMMIT_AGE_MAX, recover};
-use super::heads::{self, HeadLine, heads_days};
-use super::ledger_files::{ledger_days, ledger_files, ledger_path};
-use super::replay::{Replay, replay};
-use super::text_lines::{TextLine, TextLines};
-use super::vacuum::vacuum;
-use super::{AddedFile, Archive, ArchiveError, CommitHistory, FileEntry, snapshot};
+use super::{AddedFile, Archive, ArchiveError, CommitHistory, FileEntry};
+use crate::archive::commit::writer::{COMMIT_AGE_MAX, recover};
+use crate::archive::deletion::vacuum::vacuum;
+use crate::archive::ledger::heads::{self, HeadLine, heads_days};
+use crate::archive::ledger::ledger_files::{ledger_days, ledger_files, ledger_path};
+use crate::archive::ledger::replay::{Replay, replay};
+use crate::archive::ledger::snapshot;
+use crate::archive::ledger::text_lines::{TextLine, TextLines};
 
 const CHUNK_BYTES: usize = 1 << 17;
 

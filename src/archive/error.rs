@@ -5,7 +5,7 @@ use thiserror::Error;
 use crate::model::{LedgerSeq, TeamId};
 use crate::store::StoreError;
 
-use super::state_error::StateError;
+use crate::archive::ledger::state_error::StateError;
 
 /// Why a month has no salt for its row digests.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

@@ -13,12 +13,12 @@ use crate::model::{
 use crate::store::Store;
 
 use super::sessions::{HeldSession, Lookup};
-use super::state::TeamState;
 use super::table::{
     ConnectionColumns, Selection, TableReader, by_parts, column, column_of, event_rows, inventory_rows, reject_rows,
     schema_of, text_at,
 };
 use super::{ArchiveError, FileEntry};
+use crate::archive::ledger::state::TeamState;
 
 /// The identity of an archived event.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

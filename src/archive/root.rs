@@ -11,15 +11,15 @@ use crate::model::path::{ArchivePath, LEDGER, LOCK_OF_NEW, TABLES, ledger_of, lo
 use crate::model::{Instant, TeamId, TeamKey};
 use crate::store::{Guard, Listed, Store, StoreError, if_there};
 
-use super::ledger::{self, LedgerLine};
-use super::ledger_files::ledger_files;
 use super::manifest::{Manifest, read_ledger_manifest, read_manifest};
 use super::random::Random;
 use super::reader::TeamReader;
-use super::replay::ReplayFiles;
-use super::snapshot::{self, SNAPSHOT_LINES};
-use super::text_lines::TextLines;
 use super::{ArchiveError, Signer, VerifyOptions};
+use crate::archive::ledger::ledger_files::ledger_files;
+use crate::archive::ledger::line::{self, LedgerLine};
+use crate::archive::ledger::replay::ReplayFiles;
+use crate::archive::ledger::snapshot::{self, SNAPSHOT_LINES};
+use crate::archive::ledger::text_lines::TextLines;
 
 /// The number of team states that are read ahead.
 const TEAMS_READ_AT_ONCE: usize = 32;
@@ -260,7 +260,7 @@ fn team_of_first_line(store: &dyn Store, key: &TeamKey, file: &Listed) -> Result
         Ok((line, _)) if TeamKey::of(&line.team_id) == *key => return Ok(Some(line.team_id)),
         // A copied directory would show the rows of its team twice.
         Ok((line, _)) => format!("the line belongs to team {}, but stands in the ledger team={key}", line.team_id),
-        Err(_) if first.is_last && ledger::is_zeroed(&first.text, 0) => return Ok(None),
+        Err(_) if first.is_last && line::is_zeroed(&first.text, 0) => return Ok(None),
         Err(e) => e.to_string(),
     };
     Err(lines.damaged(reason))

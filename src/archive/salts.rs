@@ -18,10 +18,10 @@ use crate::model::path::{ArchivePath, ledger_of, month_of};
 use crate::model::{Digest, Instant, Range, TeamId, TeamKey};
 use crate::store::{Store, StoreError, Verb, put};
 
-use super::hold::normal_subject;
 use super::random::{Nonce, Random};
-use super::state::TeamState;
 use super::{ArchiveError, LostSalt, SaltRecord};
+use crate::archive::deletion::hold::normal_subject;
+use crate::archive::ledger::state::TeamState;
 
 /// The salt of this month is the key of draft digests, and no line replaces it.
 pub const DRAFTS_MONTH: Instant = Instant::from_nanos(0);

@@ -3,9 +3,9 @@
 use crate::model::{Dataset, InventoryPart, InventoryValue};
 use crate::store::Store;
 
-use super::state::TeamState;
 use super::table::{Selection, TableReader, inventory_rows};
 use super::{ArchiveError, FileEntry};
+use crate::archive::ledger::state::TeamState;
 
 const PART: InventoryPart = InventoryPart::Team;
 

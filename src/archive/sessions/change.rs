@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::model::path::{day_start, month_of, year_of};
 use crate::model::{Dataset, FileRole, Instant, Range, SessionRow, Stream};
 
-use super::super::planned_file::{MergedRows, PlannedFile};
-use super::super::rows_sum::RowsSum;
 use super::super::salts::Salts;
-use super::super::state::TeamState;
 use super::super::table::{BATCH_ROWS_MAX, session_batch, summed, summed_batches};
 use super::super::{Draft, FileEntry, SessionsRecord};
 use super::partition::{JoinedYears, LARGE_ROWS, SMALL_ROWS, SessionPartition, is_joined};
+use crate::archive::commit::planned_file::{MergedRows, PlannedFile};
+use crate::archive::ledger::rows_sum::RowsSum;
+use crate::archive::ledger::state::TeamState;
 
 #[derive(Default)]
 struct Changes<'a> {

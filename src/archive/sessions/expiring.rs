@@ -9,11 +9,11 @@ use crate::model::path::month_of;
 use crate::model::{Dataset, Digest, Instant, Range, SessionRow};
 use crate::store::Store;
 
-use super::super::rows_sum::RowsSum;
 use super::super::salts::Salts;
-use super::super::state::TeamState;
 use super::super::table::{Selection, TableReader, digest_rows, session_rows};
 use super::super::{ArchiveError, FileEntry};
+use crate::archive::ledger::rows_sum::RowsSum;
+use crate::archive::ledger::state::TeamState;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ExpiringMonth {

@@ -8,9 +8,9 @@ use parking_lot::Mutex;
 use crate::model::{ConnectionId, ConnectionIds, Dataset, FileRole, SessionRow};
 use crate::store::Store;
 
-use super::super::state::TeamState;
 use super::super::table::{ConnectionFilters, Selection, TableReader, by_parts, session_rows};
 use super::super::{ArchiveError, FileEntry};
+use crate::archive::ledger::state::TeamState;
 
 /// The cache of bloom filters has at most this size; other filters are read again at each lookup.
 const FILTER_BYTES_MAX: usize = 32 << 20;

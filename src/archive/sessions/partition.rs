@@ -10,8 +10,8 @@ use crate::model::path::{DataPath, month_of, year_of};
 use crate::model::{Dataset, FileRole, Instant, Range, Stream};
 
 use super::super::FileEntry;
-use super::super::state::TeamState;
 use super::super::table::GROUP_ROWS_MAX;
+use crate::archive::ledger::state::TeamState;
 
 /// Larger files remain when their month is sealed. Opening one more file costs a query less than reading it, and joining
 /// them would encode every session of a backfill twice.

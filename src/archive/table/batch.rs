@@ -9,11 +9,11 @@ use arrow::array::{
 
 use crate::model::{Dataset, Digest, ErasedMark, EventRow, Instant, RejectRow, Stream};
 
-use super::super::rows_sum::RowsSum;
 use super::super::salts::Salts;
 use super::digest::{digest_new_rows, summed_batches};
 use super::schema::own_columns;
 use super::{BATCH_BYTES_MAX, BATCH_ROWS_MAX, schema_of};
+use crate::archive::ledger::rows_sum::RowsSum;
 
 /// The usual length of a text in the stream's own columns, to allocate the memory at once.
 const TEXT_BYTES: usize = 16;

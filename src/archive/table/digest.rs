@@ -25,12 +25,12 @@ use crate::model::path::month_of;
 use crate::model::{Dataset, Digest, Instant, Range};
 use crate::store::Store;
 
-use super::super::rows_sum::RowsSum;
 use super::super::salts::{Salt, Salts};
 use super::super::{ArchiveError, LostSalt};
 use super::column::{FIRST_SEEN_AT, RAW};
 use super::order::times_of;
 use super::{Selection, TableReader, by_parts};
+use crate::archive::ledger::rows_sum::RowsSum;
 
 const DOMAIN: &[u8] = b"annals row v1\n";
 

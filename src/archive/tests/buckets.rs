@@ -4,9 +4,9 @@ use std::thread::scope;
 
 use object_server::{Effect, ObjectServer, Rule};
 
-use super::super::vacuum::removed_with_versions;
 use super::super::{FaultCode, Signer, VerifyOptions, verify};
 use super::*;
+use crate::archive::deletion::vacuum::removed_with_versions;
 use crate::store::s3;
 
 /// One in this many requests is interrupted; in the long run, every request is.

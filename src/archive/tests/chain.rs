@@ -1,10 +1,10 @@
 //! The chain of lines: which line follows another, and what it changes.
 
-use super::super::ledger::{KIND_COMMIT, LINE_VERSION, LedgerLine};
 use super::super::random::Nonce;
 use super::super::{Body, DeviceDelta, Finding, FindingKind, SessionsRecord, StateError, TeamState, WindowState::*};
 use super::rules::{FIRST, THIRD, file, files, part, quarantined, state, sum, window_file};
 use super::*;
+use crate::archive::ledger::line::{KIND_COMMIT, LINE_VERSION, LedgerLine};
 use crate::model::{FileRole, LedgerSeq};
 
 /// The next line of a state.

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::super::ledger::{LINE_VERSION, LedgerLine};
 use super::super::random::Nonce;
 use super::super::{FaultCode, KnownHead, Verdict, VerifyOptions, VerifyReport, verify};
 use super::*;
+use crate::archive::ledger::line::{LINE_VERSION, LedgerLine};
 use crate::model::Digest;
 use crate::model::path::SNAPSHOTS;
 use crate::store::{Blob, LocalStore, MemoryStore};
@@ -212,7 +212,7 @@ fn inserted_line(disk: &dyn Disk) {
 
 fn other_archive(disk: &dyn Disk) {
     edit_lines(disk, |lines| {
-        let mut head = super::super::ledger::GENESIS;
+        let mut head = crate::archive::ledger::line::GENESIS;
         for line in lines {
             *line = forge(line, |l| (l.archive_id, l.prev) = ("archive-2".to_owned(), head));
             head = LedgerLine::decode(&line[..line.len() - 1]).unwrap().1;

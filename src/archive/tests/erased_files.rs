@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use super::super::erase::Subject;
 use super::super::{FaultCode, HoldAdded, HoldRecord, HoldScope, VerifyFault, VerifyOptions, verify};
 use super::erasure::{EMAIL, LOCAL, assert_clean, built, check_gone, erase, erase_as, new_order};
 use super::*;
+use crate::archive::deletion::erase::Subject;
 use crate::model::Digest;
 use crate::planted::{Bug, CURRENT};
 use crate::store::LocalStore;

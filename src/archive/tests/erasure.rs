@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::DataType;
 
-use super::super::erase::{PendingOrder, Subject};
 use super::super::{
     Body, Erasure, FaultCode, HoldAdded, HoldRecord, HoldScope, Order, StateError, VerifyOptions, verify,
 };
 use super::*;
+use crate::archive::deletion::erase::{PendingOrder, Subject};
 use crate::planted::{Bug, CURRENT};
 use crate::store::{Fault, FaultyStore};
 
@@ -322,7 +322,7 @@ fn an_unlinkable_order_replaces_only_the_salts_of_its_months() {
     let day = files_under(&store, "ledger").into_iter().filter(|path| path.ends_with(".jsonl")).max().unwrap();
     let ledger = disk.read(&day).unwrap().to_bytes().unwrap();
     let last = ledger.trim_ascii_end().rsplit(|byte| *byte == b'\n').next().unwrap();
-    let body = super::super::ledger::LedgerLine::decode(last).unwrap().0.body;
+    let body = crate::archive::ledger::line::LedgerLine::decode(last).unwrap().0.body;
     assert_eq!(before.check(&body), Ok(()));
     type Change = fn(&mut Body);
     let changes: [(&str, Change); 5] = [

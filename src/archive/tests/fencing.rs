@@ -9,9 +9,9 @@ use parking_lot::Mutex;
 
 use crate::store::{Blob, FileWriter, Guard, Listed, MemoryStore, StoreError, Tail, ministack};
 
-use super::super::erase::Subject;
 use super::super::{CommitSummary, FaultCode, VerifyOptions, verify};
 use super::*;
+use crate::archive::deletion::erase::Subject;
 use crate::planted::{Bug, CURRENT};
 
 /// The answer to an append.

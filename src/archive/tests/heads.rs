@@ -1,10 +1,10 @@
 //! Signatures and remembered heads that do not fit the ledger: the report describes each correctly.
 
-use super::super::heads::{SIGN_ALL, rotation_text};
 use super::super::{FaultCode, Head, HeadLine, KnownHead, Signer, Verdict, VerifyOptions, VerifyReport, verify};
 use super::signing::{key, signer, signer_of_all};
 use super::snapshots::said;
 use super::*;
+use crate::archive::ledger::heads::{SIGN_ALL, rotation_text};
 use crate::model::{Digest, LedgerSeq, TeamKey};
 use crate::store::MemoryStore;
 

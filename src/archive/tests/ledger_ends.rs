@@ -1,9 +1,9 @@
 //! The possible ends of a ledger's files: the remains of a power loss are no damage at the very end, but damage elsewhere.
 
 use super::super::FaultCode;
-use super::super::replay::{ReplayFiles, replay};
 use super::damage::{Disk, LEDGER, check, forge, get};
 use super::*;
+use crate::archive::ledger::replay::{ReplayFiles, replay};
 use crate::model::Digest;
 use crate::store::MemoryStore;
 

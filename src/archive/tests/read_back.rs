@@ -7,10 +7,10 @@ use bytes::Bytes;
 use crate::model::RawText;
 use crate::store::{Blob, FileWriter, Guard, Listed, MemoryStore, StoreError, Tail};
 
-use super::super::rows_sum::RowsSum;
-use super::super::stage::compare;
 use super::super::{VerifyOptions, verify};
 use super::*;
+use crate::archive::commit::stage::compare;
+use crate::archive::ledger::rows_sum::RowsSum;
 
 /// A disk that changes one byte of each staged file, at this percentage of the file.
 struct Lying {

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::super::draft_rows::{draft_digest, new_windows};
-use super::super::record::{READ_POINTS_MAX, ReadPoint, SessionsMark, StreamRecord};
 use super::super::{
     DeviceDelta, Finding, FindingKind, HoldAdded, HoldRecord, HoldScope, ReviewOutcome, ReviewRecord, SessionsDraft,
 };
 use super::*;
+use crate::archive::commit::draft_rows::{draft_digest, new_windows};
+use crate::archive::ledger::record::{READ_POINTS_MAX, ReadPoint, SessionsMark, StreamRecord};
 use crate::model::Digest;
 
 fn digest(draft: &Draft) -> Digest {

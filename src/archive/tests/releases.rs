@@ -2,9 +2,9 @@
 
 use crate::store::MemoryStore;
 
-use super::super::rows_sum::RowsSum;
 use super::super::{FaultCode, FileEntry, StateError, TeamState, VerifyOptions, verify};
 use super::*;
+use crate::archive::ledger::rows_sum::RowsSum;
 
 /// The history, whose last step releases an event.
 fn released() -> (Arc<dyn Store>, TeamWriter) {

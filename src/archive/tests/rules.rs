@@ -1,8 +1,8 @@
 //! The rules of a team's state: each is broken by the smallest possible change, and kept by a similar one.
 
-use super::super::rows_sum::RowsSum;
 use super::super::{Body, FileEntry, InventoryRead, SessionsRecord, StateError, TeamState, WindowState::*};
 use super::*;
+use crate::archive::ledger::rows_sum::RowsSum;
 use crate::model::path::{ArchivePath, DataPath, SealUnit};
 use crate::model::{Digest, FileRole, InventoryPart, TeamKey};
 

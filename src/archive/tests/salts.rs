@@ -3,13 +3,13 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::super::ledger::LedgerLine;
-use super::super::rows_sum::RowsSum;
 use super::super::salts::DRAFTS_MONTH;
 use super::super::table::{digest_rows, event_batches, reject_batch};
 use super::super::{FaultCode, SaltRecord, VerifyOptions, VerifyReport, verify};
 use super::damage::{Disk, LEDGER, edit_lines, file_with, flip, forge, get};
 use super::*;
+use crate::archive::ledger::line::LedgerLine;
+use crate::archive::ledger::rows_sum::RowsSum;
 use crate::model::{Digest, TeamKey};
 
 fn sum(rows: &[EventRow], salts: &Salts) -> RowsSum {

@@ -191,7 +191,7 @@ fn a_line_cannot_lose_or_change_a_session_without_a_record() {
         let _ = commit(&mut writer, sessions(draft)).unwrap();
         let ledger = store.read("ledger/team=acme/2026-11-20.jsonl").unwrap().to_bytes().unwrap();
         let last = ledger.split(|b| *b == b'\n').rfind(|line| !line.is_empty()).unwrap().to_vec();
-        body = Some(super::super::ledger::LedgerLine::decode(&last).unwrap().0.body);
+        body = Some(crate::archive::ledger::line::LedgerLine::decode(&last).unwrap().0.body);
     }
     let (state, body) = (archive.read(&team()).unwrap().state().clone(), body.unwrap());
     // The second line is applied again to a state that still has its first file.

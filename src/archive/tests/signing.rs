@@ -3,13 +3,13 @@
 use crate::model::TeamKey;
 use crate::store::{Fault, FaultyStore, MemoryStore};
 
-use super::super::heads::HeadsWriter;
-use super::super::replay::ReplayFiles;
 use super::super::{
     FaultCode, Head, KnownHead, PublicKey, SecretKey, Signer, Verdict, VerifyOptions, VerifyReport, verify,
 };
 use super::fencing::without_locks;
 use super::*;
+use crate::archive::ledger::heads::HeadsWriter;
+use crate::archive::ledger::replay::ReplayFiles;
 
 pub fn key(seed: u8) -> SecretKey {
     SecretKey::of_seed(Some(&format!("annals-test-{seed}")), [seed; 32]).unwrap()

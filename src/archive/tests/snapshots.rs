@@ -1,11 +1,11 @@
 //! Snapshots: a reader always sees the result of a whole replay, whatever happened to the snapshots.
 
-use super::super::ledger::LINE_BYTES_MAX;
-use super::super::ledger_files::LedgerEnd;
-use super::super::replay::{ReplayFiles, replay};
-use super::super::snapshot::{self, SNAPSHOT_LINES, keep};
 use super::super::{FaultCode, Finding, FindingKind, TeamState, VerifyOptions, verify};
 use super::*;
+use crate::archive::ledger::ledger_files::LedgerEnd;
+use crate::archive::ledger::line::LINE_BYTES_MAX;
+use crate::archive::ledger::replay::{ReplayFiles, replay};
+use crate::archive::ledger::snapshot::{self, SNAPSHOT_LINES, keep};
 use crate::model::path::{ArchivePath, SNAPSHOTS};
 use crate::model::{LedgerSeq, TeamKey};
 use crate::store::{Fault, FaultyStore, MemoryStore};

@@ -223,11 +223,11 @@ fn a_line_that_joins_a_year_cannot_lose_or_change_a_session() {
     let (store, _, writer) = joined();
     let ledger = store.read("ledger/team=acme/2026-11-20.jsonl").unwrap().to_bytes().unwrap();
     let lines: Vec<&[u8]> = ledger.split(|b| *b == b'\n').filter(|line| !line.is_empty()).collect();
-    let body = super::super::ledger::LedgerLine::decode(lines.last().unwrap()).unwrap().0.body;
+    let body = crate::archive::ledger::line::LedgerLine::decode(lines.last().unwrap()).unwrap().0.body;
     let mut before = writer.state().clone();
     before.files.clear();
     for line in &lines[..lines.len() - 1] {
-        let adds = super::super::ledger::LedgerLine::decode(line).unwrap().0.body.adds;
+        let adds = crate::archive::ledger::line::LedgerLine::decode(line).unwrap().0.body.adds;
         before.files.extend(adds.into_iter().map(|file| (file.path.clone(), file)));
     }
     assert_eq!(before.check(&body), Ok(()));

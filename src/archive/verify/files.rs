@@ -3,11 +3,11 @@
 use std::convert::Infallible;
 
 use super::super::FileEntry;
-use super::super::rows_sum::RowsSum;
 use super::super::salts::{DRAFTS_MONTH, Salts};
 use super::super::table::{digest_file, threads_for};
 use super::ledgers::Walk;
 use super::{FaultCode, VerifyFault, VerifyReport};
+use crate::archive::ledger::rows_sum::RowsSum;
 use crate::model::path::ArchivePath;
 use crate::store::{Blob, Store};
 use crate::threads::each;

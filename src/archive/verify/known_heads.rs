@@ -2,10 +2,10 @@
 
 use crate::model::{Digest, LedgerSeq};
 
-use super::super::note::{Head, PublicKey};
 use super::ledgers::Walk;
 use super::options::{KnownHead, VerifyOptions};
 use super::{Anchored, FaultCode, VerifyReport};
+use crate::archive::ledger::note::{Head, PublicKey};
 
 impl VerifyOptions {
     /// Checks every given head against the ledgers.

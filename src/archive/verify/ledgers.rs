@@ -8,14 +8,14 @@ use crate::model::{Digest, Instant, LedgerSeq, Stream, TeamKey};
 use crate::store::{Listed, Store};
 
 use super::super::FindingKind;
-use super::super::ledger::{LedgerLine, LineError, day_of_line};
-use super::super::ledger_files::LedgerText;
-use super::super::snapshot;
-use super::super::state::TeamState;
-use super::super::state_error::StateError;
 use super::options::VerifyOptions;
 use super::signatures::{Days, Signable, Signatures, lines_of_day, reason_of};
 use super::{Anchored, FaultCode, TeamReport, VerifyReport};
+use crate::archive::ledger::ledger_files::LedgerText;
+use crate::archive::ledger::line::{LedgerLine, LineError, day_of_line};
+use crate::archive::ledger::snapshot;
+use crate::archive::ledger::state::TeamState;
+use crate::archive::ledger::state_error::StateError;
 
 /// The allowed difference between the clocks of two machines.
 const CLOCK_AHEAD_MAX: Duration = Duration::from_secs(300);

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::model::{Digest, GRACE_LOCAL, Instant, LedgerSeq, TeamKey, TeamRetention};
 
-use super::super::note::{Head, PublicKey};
 use super::{FaultCode, VerifyReport};
+use crate::archive::ledger::note::{Head, PublicKey};
 
 /// After this silence, either nobody reads the team, or the end of its ledger was cut off.
 const STALE_AFTER: Duration = Duration::from_secs(3 * 86_400);

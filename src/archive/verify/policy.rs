@@ -7,11 +7,11 @@ use std::time::Duration;
 use crate::model::path::month_of;
 use crate::model::{Digest, Instant, LedgerSeq, Retained, TeamRetention};
 
-use super::super::expiry_record::retained;
-use super::super::state::TeamState;
 use super::super::{ErasedPart, Hold, HoldScope};
 use super::ledgers::Walk;
 use super::{FaultCode, VerifyReport};
+use crate::archive::deletion::expiry_record::retained;
+use crate::archive::ledger::state::TeamState;
 
 /// The maximum clock difference between two machines. Only the clocks order the lines of two ledgers.
 const CLOCKS_APART_MAX: Duration = Duration::from_secs(300);

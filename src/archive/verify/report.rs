@@ -7,7 +7,7 @@ use strum::{Display, IntoStaticStr};
 
 use crate::model::{Digest, Instant, LedgerSeq, TeamId};
 
-use super::super::note::PublicKey;
+use crate::archive::ledger::note::PublicKey;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, IntoStaticStr)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]

@@ -6,12 +6,12 @@ use crate::model::{Digest, Instant, LedgerSeq, TeamKey};
 use crate::store::{Listed, Store, StoreError};
 
 use super::super::ArchiveError;
-use super::super::heads::{HeadLine, SIGN_ALL, rotation_text};
-use super::super::ledger::is_zeroed;
-use super::super::note::{Head, PublicKey};
-use super::super::text_lines::TextLines;
 use super::report::Signed;
 use super::{FaultCode, TeamReport, VerifyReport};
+use crate::archive::ledger::heads::{HeadLine, SIGN_ALL, rotation_text};
+use crate::archive::ledger::line::is_zeroed;
+use crate::archive::ledger::note::{Head, PublicKey};
+use crate::archive::ledger::text_lines::TextLines;
 
 /// Opens a day's file of a ledger or of its signatures. It can have any size: a line's length is limited, and after a wrong clock,
 /// the file of one day gets the lines of many.

@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::super::erase::{is_order, order_path};
-use super::super::state::TeamState;
 use super::super::{ArchiveError, FileEntry};
 use super::ledgers::{Removal, Walk};
 use super::options::VerifyOptions;
 use super::{FaultCode, VerifyReport};
+use crate::archive::deletion::erase::{is_order, order_path};
+use crate::archive::ledger::state::TeamState;
 use crate::model::path::{ArchivePath, DataPath, SCRATCH, ledger_of};
 use crate::model::{Digest, LedgerSeq, TeamKey};
 use crate::store::{Listed, Store};

@@ -12,6 +12,7 @@
 -- note: one row for each span of time in which a person held a privileged role during the period; since_known is 'at or before' if the person had the role at the first reading of the roster that the archive holds
 -- note: granted_by is the actor of the last event between two readings that names the person and whose type contains one of grant_words; the service documents four event types only
 -- note: actions counts the period's activity events other than logins whose tokenInfo names the person's id or email; an event without tokenInfo counts for nobody; they count from the first event that may have given the role, otherwise from the reading that showed it; for 'at or before' the actions before that first reading count too
+-- note: while a reading of the sign-in details is not complete, a newer row of the roster decides, even if that reading has already shown a person's details again unchanged
 -- note: second_factor has the meaning of R10: UNKNOWN if the person signs in through an identity provider
 -- note: 'not yet read' in since_known: Annals had not read the team's roster before the period's end, so nothing is known
 WITH held AS (

@@ -7,6 +7,7 @@
 -- chart: area x=day_local y=people series=verdict | People by second factor, over the period
 -- severity: column
 -- note: the roster at --as-of (by default the period's end); the later reading decides, of the roster or of the sign-in details; an empty list of sign-in methods decides nothing while the other names one
+-- note: while a reading of the sign-in details is not complete, a newer row of the roster decides, even if that reading has already shown a person's details again unchanged
 -- note: PASS: the service's own second factor is on. FAIL: it is off, and the person signs in with a password or the service names no sign-in method. UNKNOWN: the person signs in through an identity provider only (only the provider knows whether it asks for a second factor), or the service does not say
 -- note: a person with a password, an identity provider and no second factor is a FAIL, because the password alone is enough to sign in
 -- note: turned_off_local is the first reading in the period that showed the second factor off after it had been on

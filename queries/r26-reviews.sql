@@ -7,17 +7,20 @@
 -- chart: dots x=day_local y=what series=team_id | Reviews, and times without one
 -- severity: column
 -- note: `annals review sign` appends a review to the ledger; R24 shows every later change of a ledger line
--- note: overdue: from the end of the cadence after a review (or the period's beginning) to the next review, or to the period's end
+-- note: overdue: from the end of the cadence after a review (or the period's beginning, or the first reading of the team if that is later) to the next review, or to the period's end
 -- note: a signed review shows that somebody looked at a pack, not how carefully
 WITH team AS (
     SELECT team_id FROM coverage WHERE $team IS NULL OR team_id = $team
     UNION SELECT team_id FROM reviews WHERE $team IS NULL OR team_id = $team
+), first_reading AS (
+    SELECT team_id, min(found_at) AS read_at FROM findings WHERE kind = 'archive_begins' GROUP BY team_id
 ), review AS (
     SELECT * FROM reviews
     WHERE reviewed_at < $to AND ($team IS NULL OR team_id = $team)
 ), mark AS (
-    -- The period's beginning counts as a review, so a first day without a review is not overdue.
-    SELECT team_id, $from AS looked_at FROM team
+    -- The period's beginning counts as a review, so a first day without a review is not overdue. So does the first reading: before it,
+    -- there was nothing to review.
+    SELECT team_id, greatest($from, coalesce(read_at, $from)) AS looked_at FROM team LEFT JOIN first_reading USING (team_id)
     UNION SELECT team_id, reviewed_at FROM review WHERE reviewed_at >= $from
 ), pause AS (
     SELECT team_id, looked_at,

@@ -80,14 +80,9 @@ impl Watch {
         occurrences(snapshot, late.as_deref(), &self.config, Since { started: self.started, now })
     }
 
-    /// Checks and alerts forever. Reads the record of sent alerts first; an unreadable record is replaced, with a log message.
+    /// Checks and alerts forever.
     pub async fn run(mut self) {
-        let shard = self.live.shard();
-        self.sent_log = SentLog::read_or_inherit(&self.path, |team| shard.owns(team)).unwrap_or_else(|error| {
-            tracing::warn!(%error, "cannot read the record of sent alerts: all current gaps count as sent");
-            SentLog::default()
-        });
-        self.live.recall_check(self.sent_log.verified.clone());
+        self.begin();
         loop {
             self.clock.sleep(CHECK_EVERY).await;
             let snapshot = self.live.snapshot();
@@ -97,6 +92,24 @@ impl Watch {
                 save(&self.sent_log, &self.path);
             }
             self.deliver_due(&state).await;
+        }
+    }
+
+    /// Reads the record of sent alerts, and records the time from which new targets receive alerts. An unreadable record is replaced,
+    /// with a log message.
+    fn begin(&mut self) {
+        let shard = self.live.shard();
+        self.sent_log = SentLog::read_or_inherit(&self.path, |team| shard.owns(team)).unwrap_or_else(|error| {
+            tracing::warn!(%error, "cannot read the record of sent alerts: all current gaps count as sent");
+            SentLog::default()
+        });
+        self.live.recall_check(self.sent_log.verified.clone());
+        let (mut is_new, now) = (false, self.clock.now());
+        for waiting in &self.targets {
+            is_new |= self.sent_log.of(waiting.target.name()).begin(now);
+        }
+        if is_new {
+            save(&self.sent_log, &self.path);
         }
     }
 
@@ -191,6 +204,17 @@ mod tests {
         watch.deliver_due(&recorded(&["first".to_owned(), "second".to_owned()])).await;
         let seen = std::fs::read_to_string(directory.path().join("seen.json")).unwrap();
         assert!(seen.contains("first") && !seen.contains("second"), "{seen}");
+    }
+
+    #[test]
+    fn a_new_target_receives_alerts_of_all_that_is_found_from_its_first_start_on() {
+        let (mut watch, _directory) = watch("exit 0");
+        watch.begin();
+        let since = SentLog::read(&watch.path).unwrap();
+        assert_ne!(since, SentLog::default(), "a crash of this process loses nothing");
+        watch.sent_log = SentLog::default();
+        watch.begin();
+        assert_eq!(watch.sent_log, since, "a restart does not change the time");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::daemon::Verified;
 use crate::files::{self, Links};
-use crate::model::{LedgerSeq, TeamId};
+use crate::model::{Instant, LedgerSeq, TeamId};
 
 use super::occurrence::{AlertState, Occurrence};
 
@@ -29,6 +29,9 @@ pub struct SentLog {
 /// The alerts that one target has received.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SentToTarget {
+    /// The time from which the target receives alerts.
+    #[serde(default)]
+    since: Option<Instant>,
     /// Everything that ledgers record up to these lines.
     lines: BTreeMap<TeamId, LedgerSeq>,
     /// Keys of later occurrences that the target has received.
@@ -67,6 +70,7 @@ impl SentLog {
         let mut inherited = Self::default();
         for (name, sent) in records.into_iter().flat_map(|(_, record)| record.targets) {
             let target = inherited.of(&name);
+            target.since = target.since.into_iter().chain(sent.since).min();
             target.lines.extend(sent.lines.into_iter().filter(|(team, _)| owns(team)));
             target.beyond.extend(sent.beyond);
         }
@@ -123,12 +127,24 @@ impl SentLog {
 }
 
 impl SentToTarget {
+    /// From now on the target receives alerts, if it did not before. Returns whether that is new.
+    pub fn begin(&mut self, now: Instant) -> bool {
+        let is_new = self.since.is_none();
+        self.since.get_or_insert(now);
+        is_new
+    }
+
     /// Forgets conditions that no longer hold. For a new team, everything that its ledger records at the start of this process
-    /// counts as sent. Returns whether anything changed.
+    /// counts as sent, unless Annals found it since the target receives alerts: an earlier process can have ended before its alert.
+    /// Returns whether anything changed.
     pub fn settle(&mut self, state: &AlertState) -> bool {
         let before = (self.lines.len(), self.holding.len());
-        for (team, seq) in &state.opened_at {
-            self.lines.entry(team.clone()).or_insert(*seq);
+        let is_unsent = |found: &Occurrence| self.since.is_some_and(|since| found.at >= since);
+        for (team, opened_at) in &state.opened_at {
+            let recorded = state.recorded.iter().filter(|(of, _, found)| of == team && is_unsent(found));
+            let before_first = recorded.map(|(_, seq, _)| LedgerSeq(seq.0.saturating_sub(1))).min();
+            let sent_to = before_first.map_or(*opened_at, |seq| seq.min(*opened_at));
+            self.lines.entry(team.clone()).or_insert(sent_to);
         }
         self.holding.retain(|key| match key.split_once(':') {
             // If a report failed, nobody knows which of its conditions still hold.
@@ -173,9 +189,10 @@ impl SentToTarget {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::alert::test_alert;
-    use crate::model::Instant;
 
     fn named(key: &str) -> Occurrence {
         Occurrence { key: key.to_owned(), ..test_alert(Instant::from_seconds(1_800_000_000)) }
@@ -218,6 +235,19 @@ mod tests {
     }
 
     #[test]
+    fn a_gap_of_an_earlier_process_that_ended_before_its_alert_is_sent() {
+        // The gap is of this second.
+        let found_at = Instant::from_seconds(1_800_000_000);
+        let state = recorded(&[(3, "gap")], 5);
+        for (since, expected) in [(found_at, &["gap"][..]), (found_at.plus(Duration::from_secs(1)), &[])] {
+            let mut target = SentToTarget::default();
+            assert!(target.begin(since) && !target.begin(found_at), "a restart does not change the time");
+            target.settle(&state);
+            assert_eq!(keys(&target, &state), expected, "alerts since {since}");
+        }
+    }
+
+    #[test]
     fn another_number_of_shards_keeps_the_newest_record_of_each_team() {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
@@ -230,7 +260,7 @@ mod tests {
             log.of("webhook").lines = lines.map(|(team, line)| (TeamId::from(team), LedgerSeq(line))).into();
             log.of("webhook").beyond.insert(format!("sent by {name}"));
             log.write(&at(name)).unwrap();
-            let written_at = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_800_000_000 - age);
+            let written_at = std::time::UNIX_EPOCH + Duration::from_secs(1_800_000_000 - age);
             std::fs::File::options().write(true).open(at(name)).unwrap().set_modified(written_at).unwrap();
         }
         let mut log = SentLog::read_or_inherit(&at("alerts-2-of-2.json"), |team| team.as_str() != "c").unwrap();

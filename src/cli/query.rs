@@ -11,11 +11,12 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::model::{ArchivePlace, Digest, Location, TeamId};
 use crate::report::{
-    Engine, Flow, Format, ReportError, Sink, SnapshotSource, TeamNameSink, ViewData, remove_stale_spills, sink_for,
+    Engine, Flow, Format, Needs, ReportError, Sink, SnapshotSource, TeamNameSink, View, ViewData, remove_stale_spills,
+    sessions_behind, sink_for,
 };
 use crate::store::{Store, open_store, open_store_keeping};
 
-use super::output::OutputArgs;
+use super::output::{OutputArgs, say};
 use super::public_key::expected_keys;
 use super::{bars, limits, reading, signals};
 
@@ -226,8 +227,21 @@ fn answer_with(config: &Config, sql: &str, output: &OutputArgs, is_named: bool) 
             true => engine.query(sql, &mut TeamNameSink::new(sink.as_mut(), &engine.data().names))?,
             false => engine.query(sql, sink.as_mut())?,
         }
+        warn_of_sessions(engine.data(), sql);
         Ok(())
     })
+}
+
+/// Says on standard error that sessions lack archived events, if `sql` names sessions.
+pub fn warn_of_sessions(data: &ViewData, sql: &str) {
+    if !sql.to_ascii_lowercase().contains(View::Sessions.as_str()) {
+        return;
+    }
+    match sessions_behind(data, &Needs::views(&[View::Sessions]), None).as_slice() {
+        [] => {}
+        [sentence] => say(sentence),
+        all => say(&format!("sessions are not complete in {} teams: `annals status` names them", all.len())),
+    }
 }
 
 /// Counts an answer while it is written.

@@ -13,7 +13,7 @@ use crate::error::{Error, Exit};
 use crate::lake::PublicationLag;
 use crate::model::{Instant, Shard};
 use crate::pipeline::{TeamStatus, status};
-use crate::report::{Format, TeamNames};
+use crate::report::{Format, TeamNames, behind_sentence};
 
 use super::output::{OutputArgs, counted};
 use super::{Global, output, query, reading};
@@ -69,7 +69,8 @@ pub fn run(global: &Global, args: &StatusArgs) -> Result<Exit, Error> {
     let others: Vec<TeamStatus> = teams.extract_if(.., |team| !is_own(team)).collect();
     let others = table::OtherShardTeam::all(&others, shard);
     table::problems_first(&mut teams, threshold);
-    let kept: Vec<String> = teams.iter().flat_map(|team| retention_lines(team, &names)).collect();
+    let behind = teams.iter().filter_map(|team| Some(behind_sentence(&names.with_id(&team.team), team.sessions_lack?)));
+    let kept = behind.chain(teams.iter().flat_map(|team| retention_lines(team, &names))).collect::<Vec<_>>();
     let message = [
         shard_text(shard, teams.len(), others.len()),
         left.and_then(|(left, rate)| left_text(left, teams.len(), rate)),

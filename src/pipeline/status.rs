@@ -48,7 +48,8 @@ pub struct InventoryStatus {
     pub scanned_at: Option<Instant>,
     /// The last time that the sign-in info of all users was complete; `None` before the first.
     pub sign_in_scanned_at: Option<Instant>,
-    /// Users with sign-in info.
+    /// Users with sign-in info. Before its first complete reading an estimate: a reading that takes days asks some users again, and
+    /// each of their rows counts.
     pub users_asked: u64,
     pub users: u64,
     pub computers: u64,
@@ -88,6 +89,8 @@ pub struct TeamStatus {
     /// Rows past the retention of their class that a hold keeps, by the last expiry of the daemon: a sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub held_back: Vec<String>,
+    /// The time from which sessions lack archived events; `None`: they lack none.
+    pub sessions_lack: Option<Instant>,
     /// The file with the team's name. Another name is in another file.
     #[serde(skip)]
     pub name_file: Option<String>,
@@ -113,6 +116,7 @@ pub fn status_with(state: &TeamState, known: &dyn Fn(Stream) -> LastReading, now
         expired: expired(state),
         holds: state.holds.values().filter(|hold| hold.is_active()).map(|hold| hold.added.id.clone()).collect(),
         held_back: Vec::new(),
+        sessions_lack: state.sessions_lack(),
         name_file: state.name_file().map(|file| file.path.clone()),
     }
 }

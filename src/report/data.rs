@@ -156,10 +156,7 @@ impl ViewData {
             seq: state.seq,
             head: state.head,
             begins: begins.collect(),
-            sessions_lack: match state.sessions {
-                Some(mark) => mark.through,
-                None => state.files_of(Dataset::Connections).filter_map(|file| file.first).min(),
-            },
+            sessions_lack: state.sessions_lack(),
         });
         // The months are sorted, so the last one of a dataset stays.
         let ends = state.expired.keys().map(|(dataset, month)| (*dataset, month_of(*month).end));

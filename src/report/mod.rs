@@ -61,6 +61,7 @@ pub use pinning::PinnedSnapshot;
 pub use remote::Remote;
 pub use render::{Format, Medium, sink_for};
 pub use run::{ReportInput, Run};
+pub use sessions_behind::{behind_sentence, sessions_behind};
 pub use sink::{Flow, Sink};
 pub use snapshot_source::{Extents, SnapshotSource};
 pub use spill::{remove_spills, remove_stale_spills};

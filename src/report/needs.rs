@@ -58,6 +58,11 @@ impl Needs {
         &self.views
     }
 
+    /// Whether the rows can depend on holds.
+    pub fn reads_holds(&self) -> bool {
+        self.holds(View::Holds) || self.holds(View::Retention)
+    }
+
     fn holds(&self, view: View) -> bool {
         self.views.contains(&view)
     }
@@ -99,7 +104,7 @@ impl ViewData {
                 Vec::new()
             },
             names: self.names.clone(),
-            holds: if kept(View::Holds) || kept(View::Retention) { self.holds.clone() } else { Vec::new() },
+            holds: if needs.reads_holds() { self.holds.clone() } else { Vec::new() },
             // Views of coverage and of people exclude expired months by it.
             expired: self.expired.clone(),
             retention: if kept(View::Retention) { self.retention.clone() } else { Vec::new() },

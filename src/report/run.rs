@@ -13,6 +13,7 @@ use super::coverage::{Span, coverage};
 use super::data::{TeamSnapshot, ViewData};
 use super::engine::stream_rows;
 use super::lexer::Statement;
+use super::needs::Needs;
 use super::pseudonyms::Pseudonymised;
 use super::roster_reads::roster_reads;
 use super::sessions_behind::sessions_behind;
@@ -138,7 +139,7 @@ impl Engine {
             coverage: coverage(data, asked.period, asked.team.as_ref()),
             roster: roster_reads(data, report, asked.as_of, asked.team.as_ref()),
             without_text: without_text(data, report, asked.period, asked.team.as_ref()),
-            sessions_behind: sessions_behind(data, report, asked.team.as_ref()),
+            sessions_behind: sessions_behind(data, &Needs::of_report(report), asked.team.as_ref()),
             ledger: heads
                 .map(|head| LedgerHead { team: head.team_id.to_string(), seq: head.seq.0, sha256: head.head })
                 .collect(),

@@ -1,28 +1,28 @@
 //! Says which teams' sessions lack archived events: after a backfill that was interrupted, a period without rows looks like a quiet one.
 
-use crate::model::TeamId;
+use crate::model::{Instant, TeamId};
 
-use super::catalog::Report;
 use super::columns::View;
 use super::data::ViewData;
 use super::needs::Needs;
 
-/// A sentence for each such team, if the report uses sessions. A session outside of this time can lack its later events, so the period
+/// A sentence for each such team, if a query needs sessions. A session outside of its period can lack its later events, so the period
 /// does not matter.
-pub fn sessions_behind(data: &ViewData, report: &Report, team: Option<&TeamId>) -> Vec<String> {
-    if !Needs::of_report(report).needed_views().contains(&View::Sessions) {
+pub fn sessions_behind(data: &ViewData, needs: &Needs, team: Option<&TeamId>) -> Vec<String> {
+    if !needs.needed_views().contains(&View::Sessions) {
         return Vec::new();
     }
     let teams = data.teams.iter().filter(|snapshot| team.is_none_or(|team| *team == snapshot.team_id));
     let behind = teams.filter_map(|snapshot| Some((&snapshot.team_id, snapshot.sessions_lack?)));
-    let sentence = |(team, from)| {
-        let label = data.names.label(TeamId::as_str(team));
-        format!(
-            "sessions are not complete: {label}: Annals has archived events from {from} on, and has not made their sessions yet: \
-             rows are missing, or lack an end, until `annals sync` or the daemon makes them"
-        )
-    };
-    behind.map(sentence).collect()
+    behind.map(|(team, from)| behind_sentence(&data.names.label(team.as_str()), from)).collect()
+}
+
+/// Says that a team's sessions lack the events from `from` on.
+pub fn behind_sentence(label: &str, from: Instant) -> String {
+    format!(
+        "sessions are not complete: {label}: Annals has archived events from {from} on, and has not made their sessions yet: rows are \
+         missing, or lack an end, until `annals sync` or the daemon makes them"
+    )
 }
 
 #[cfg(test)]
@@ -31,6 +31,7 @@ mod tests {
     use std::path::Path;
     use std::sync::Arc;
 
+    use super::super::catalog::Report;
     use super::*;
     use crate::archive::{Archive, Draft, SessionsDraft, SessionsMark, TeamState};
     use crate::model::Instant;
@@ -59,8 +60,9 @@ mod tests {
         for (team, through) in [("behind", Some("2026-09-12T00:00:00Z".parse().unwrap())), ("done", None)] {
             data.add_state("", &committed(&archive, team, through));
         }
-        let said =
-            |sql: &str, team: Option<&str>| sessions_behind(&data, &report(sql), team.map(TeamId::from).as_ref());
+        let said = |sql: &str, team: Option<&str>| {
+            sessions_behind(&data, &Needs::of_report(&report(sql)), team.map(TeamId::from).as_ref())
+        };
         let found = said("SELECT * FROM sessions", None);
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].contains("behind") && found[0].contains("2026-09-12T00:00:00Z"), "{found:?}");

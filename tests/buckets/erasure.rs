@@ -8,6 +8,8 @@ use crate::faulty_service::program::{files_below, put};
 use crate::faulty_service::subject_search::{EMAIL, ORDER, SINCE, USER, late, trace, years};
 use crate::faulty_service::{DAY, HOUR};
 
+const TABLES: &str = "some/archive/tables/";
+
 /// The traces of the subject in all objects, and in all files of this machine.
 fn traces(scene: &Scene) -> Vec<String> {
     let objects = scene.server.keys().into_iter();
@@ -89,4 +91,26 @@ fn every_order_vacuum_and_expiry_leaves_only_live_files_in_the_cache() {
         scene.run(arguments).ended(0);
         assert_eq!(traces(&scene), Vec::<String>::new(), "{arguments:?}");
     }
+}
+
+/// `vacuum` removed files that the bucket keeps as older versions. They may hold the subject, although no row does.
+#[test]
+fn an_order_without_rows_erases_the_older_versions_of_removed_files() {
+    let scene = Scene::new();
+    scene.server.keep_versions();
+    years(&mut scene.service.world());
+    scene.sync().ended(0);
+    late(&mut scene.service.world());
+    scene.program.sync(&[&SINCE[..], &["--rescan"]].concat()).ended(0);
+    scene.server.set_clock_ahead(8 * DAY);
+    scene.run(&["vacuum"]).ended(0);
+    let live = || scene.server.keys().into_iter().filter(|key| key.starts_with(TABLES)).count();
+    assert!(scene.server.versions(TABLES) > live(), "the bucket keeps removed files");
+    let order = ["erase", "--order", "DPO-9", "--subject", "nobody@own.example"];
+    let removes = "that no ledger line names, and that may hold the subject";
+    scene.run(&[&order[..], &["--dry-run"]].concat()).ended(0).says(&[removes]);
+    scene.run(&order).ended(3).says(&["no row holds the subject", removes, "another process wrote the team at"]);
+    assert_eq!((scene.server.versions(TABLES), live() > 0), (live(), true));
+    scene.run(&order).ended(0).says(&["nothing is written"]);
+    scene.run(&["verify"]).ended(0);
 }

@@ -47,6 +47,25 @@ fn every_view_counts_what_was_committed() {
 }
 
 #[test]
+fn sessions_that_lack_events_are_named_by_status_and_beside_an_answer() {
+    let place = Place::new();
+    let said = "sessions are not complete";
+    for (statements, is_named) in [
+        ("SELECT count(*) AS n FROM sessions", true),
+        ("SELECT count(*) AS n FROM sessions; SELECT 1 AS n", true),
+        ("SELECT count(*) AS n FROM connections", false),
+    ] {
+        let (code, stdout, stderr) = place.run(&["sql", statements, "--format", "csv"]);
+        assert_eq!((code, stderr.matches(said).count()), (0, usize::from(is_named)), "{statements}: {stderr}");
+        assert!(!stdout.contains(said), "{stdout}");
+    }
+    let status = place.answer(&["status"]);
+    assert_eq!(status.matches(said).count(), 2, "both teams: {status}");
+    let status: serde_json::Value = serde_json::from_str(&place.answer(&["status", "--json"])).expect("JSON");
+    assert_eq!(status["teams"][0]["sessions_lack"], "2026-11-18T00:00:00Z");
+}
+
+#[test]
 fn a_query_comes_from_standard_input_too() {
     let place = Place::new();
     let query = place.directory.path().join("query.sql");

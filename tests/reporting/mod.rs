@@ -229,6 +229,10 @@ impl Day {
         Self { stream, window, state: WindowState::Settled, events: (0, Duration::ZERO) }
     }
 
+    pub fn sealed(self) -> Self {
+        Self { state: WindowState::Sealed, ..self }
+    }
+
     pub fn with(self, events: u64, first: Duration) -> Self {
         Self { events: (events, first), ..self }
     }

@@ -94,6 +94,14 @@ impl TeamState {
         self.findings.iter().map(|(_, finding)| finding).filter(|finding| finding.kind == FindingKind::Gap)
     }
 
+    /// The time from which sessions lack archived events; `None`: they lack none.
+    pub fn sessions_lack(&self) -> Option<Instant> {
+        match self.sessions {
+            Some(mark) => mark.through,
+            None => self.files_of(Dataset::Connections).filter_map(|file| file.first).min(),
+        }
+    }
+
     pub fn last_scan(&self, part: InventoryPart) -> Option<&InventoryRead> {
         self.inventory.get(&part)?.last()
     }

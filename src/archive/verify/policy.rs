@@ -54,6 +54,7 @@ pub fn check(walks: &[Walk], report: &mut VerifyReport) {
         };
         for (seq, record) in state.expired.values() {
             let (dataset, month) = (record.dataset, record.month);
+            // The rows can reach into the next month. No line says how far, once their files are gone.
             let holds = foreign_holds(walks, walk, record.at);
             for (_, hold) in holds.filter(|(_, hold)| hold.spans(dataset, month_of(month))) {
                 fault(*seq, format!("{dataset} of {} expired", month.month()), hold);

@@ -287,6 +287,7 @@ impl<'a> Session<'a> {
             let inner: Box<dyn Sink> = if is_plan { Box::new(Plan(out)) } else { sink_for(format, out, medium) };
             engine.query(sql, &mut TallySink { inner, tally })
         })?;
+        query::warn_of_sessions(engine.data(), sql);
         if !tally.is_quiet {
             let answers = self.opened.as_mut().map_or(&mut self.answers, |opened| &mut opened.answers);
             *answers += 1;

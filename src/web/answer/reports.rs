@@ -19,6 +19,7 @@ use crate::report::{
 use super::super::AppState;
 use super::super::input::Input;
 use super::super::problem::Problem;
+use super::super::query_service::check_together;
 use super::{asked_teams, period};
 
 /// The parameters that every report accepts; a report's own parameters begin with `param.`.
@@ -125,8 +126,13 @@ impl Question {
         state: &AppState,
         answer: impl Fn(&Run<'_>) -> Result<T, ReportError> + Send + 'static,
     ) -> Result<T, Problem> {
-        let Self { report, asked, teams } = self;
+        let Self { report, asked, mut teams } = self;
         let needs = Needs::of_report(&report);
+        if needs.reads_holds() {
+            // Another team's ledger can hold the whole archive. The report filters by its team.
+            let archived = state.queries.teams().await?;
+            teams = if check_together(&archived).is_ok() { archived } else { teams };
+        }
         let ask = move |engine: &mut Engine| answer(&engine.run(&report, &asked)?);
         state.queries.ask(teams, needs, REPORT_TIME_MAX, ask).await
     }

@@ -59,6 +59,7 @@ struct DayPage {
     by: &'static str,
     others: (&'static str, String),
     problem: Option<String>,
+    behind: Vec<String>,
     previous: String,
     next: String,
     lanes: Vec<Lane>,
@@ -86,7 +87,8 @@ pub async fn day(State(state): State<Arc<AppState>>, headers: HeaderMap, uri: Ur
         },
     };
     let (sessions, problem, status) = or_mistake(found, |problem| Refused::here(&state, &headers, &uri, problem))?;
-    shown_as(status, &document(request, day, period, sessions.unwrap_or_default(), problem))
+    let behind = if problem.is_none() { request.sessions_behind(&state).await? } else { Vec::new() };
+    shown_as(status, &DayPage { behind, ..document(request, day, period, sessions.unwrap_or_default(), problem) })
 }
 
 fn checked(input: &Input) -> Result<(), Problem> {
@@ -118,6 +120,7 @@ fn document(
         by,
         others: (other, format!("/day{}", request.input.with(&[("day", &text), ("by", other)]))),
         problem,
+        behind: Vec::new(),
         previous: of_day(&moved(-1)),
         next: of_day(&moved(1)),
         lanes,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::http::{HeaderMap, Uri};
 
 use crate::model::{Instant, TeamId};
-use crate::report::{TeamNames, Zone, printable};
+use crate::report::{Needs, TeamNames, View, Zone, printable, sessions_behind};
 
 use super::super::AppState;
 use super::super::answer::asked_teams;
@@ -149,6 +149,15 @@ impl PageRequest {
     /// The start or end of a period.
     pub fn time(&self, at: Instant) -> Time {
         time(at, &self.zone)
+    }
+
+    /// A sentence for each team of the page whose sessions lack archived events.
+    ///
+    /// # Errors
+    /// When the archive cannot be read.
+    pub async fn sessions_behind(&self, state: &AppState) -> Result<Vec<String>, Problem> {
+        let data = state.queries.snapshot(self.teams.clone()).await?;
+        Ok(sessions_behind(&data, &Needs::views(&[View::Sessions]), None))
     }
 
     /// The time of an event.

@@ -58,6 +58,8 @@ struct Sessions {
     frame: Frame,
     asked: SearchForm,
     problem: Option<String>,
+    /// The teams whose sessions lack archived events.
+    behind: Vec<String>,
     rows: Vec<Row>,
     period: String,
     next: Option<String>,
@@ -79,6 +81,7 @@ pub async fn sessions(State(state): State<Arc<AppState>>, headers: HeaderMap, ur
             let begin = |at: Instant| local_time_text(at, &request.zone);
             let document = Sessions {
                 problem: None,
+                behind: request.sessions_behind(&state).await?,
                 rows: rows.iter().map(|session| row_of(&request, session)).collect(),
                 period: format!(
                     "{} to {}, {}",

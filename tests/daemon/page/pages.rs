@@ -1,10 +1,12 @@
 //! The pages as documents: their content, and untrusted text as plain text.
 
+use annals::archive::{Body, Draft, HoldAdded, HoldRecord, HoldScope};
+use annals::model::{Stream, TeamId};
 use annals::sandbox::Fault;
 
 use super::world::{HOSTILE, Lonely, with_strangers};
 use crate::program::wait_for;
-use crate::reporting::Place;
+use crate::reporting::{Day, HOUR, Place, at};
 
 const OCTOBER: &str = "from=2026-10-01&to=2026-11-01";
 
@@ -224,4 +226,44 @@ fn an_overview_is_not_green_while_reading_fails() {
     wait_for("a refused token on the page", || overview().contains("refused the token").then_some(()));
     assert!(!overview().contains("Everything is up to date"), "{}", overview());
     daemon.stop();
+}
+
+#[test]
+fn the_pages_of_sessions_name_a_team_whose_sessions_lack_events() {
+    let place = Place::empty();
+    let day = || vec![Day::new(Stream::Connections, "2019-01-10").with(2, HOUR)];
+    place.commit("behind", day(), Vec::new());
+    place.commit_whole("whole", day(), Vec::new());
+    let world = Lonely::over(place, "");
+    for page in ["/sessions?from=2019-01-01&to=2019-02-01", "/day?day=2019-01-10"] {
+        for (team, is_behind) in [("behind", true), ("whole", false)] {
+            let shown = world.page(&format!("{page}&team={team}"));
+            assert_eq!(shown.contains("sessions are not complete: behind: "), is_behind, "{page} {team}: {shown}");
+        }
+    }
+    world.daemon.stop();
+}
+
+#[test]
+fn a_report_of_one_team_knows_a_hold_that_only_another_ledger_records() {
+    let place = Place::empty();
+    let day = Day::new(Stream::Connections, "2019-01-10").with(2, HOUR).sealed();
+    place.commit_whole("later", vec![day], Vec::new());
+    let added_at = at("2019-01-01");
+    let (id, reason) = ("CASE-7".to_owned(), "a claim".to_owned());
+    let (by, from, to, subject) = (None, None, None, None);
+    let hold = HoldAdded { id, reason, by, at: added_at, from, to, scope: HoldScope::All, subject };
+    let draft = Draft::from(Body { holds: vec![HoldRecord::Add(hold)], ..Body::default() });
+    let _ = place.opened().writer(&TeamId::from("earlier")).unwrap().commit(draft, added_at).unwrap();
+    let world = Lonely::over(place, "[retention]\nconnections = \"30d\"\n");
+    let report = world.get("/api/reports/r25?team=later&from=2019-10-01&to=2019-11-01").json();
+    let rows = report["rows"].as_array().unwrap();
+    let of = |class: &str| rows.iter().find(|row| row["class"] == class).unwrap();
+    assert_eq!(
+        (&of("connections")["state"], &of("connections")["kept_by"]),
+        (&"held".into(), &"held by CASE-7".into()),
+        "{report}"
+    );
+    assert!(rows.iter().all(|row| row["team_id"] == "later"), "{report}");
+    world.daemon.stop();
 }

@@ -1,6 +1,7 @@
 //! Reports over small archives. Each archive holds a case that the golden archive lacks.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod changes;
 mod cut_scans;
 mod dossier;
 mod erased;

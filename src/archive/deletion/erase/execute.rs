@@ -10,10 +10,10 @@ use crate::store::Unerased;
 
 use super::eraser::Eraser;
 use super::record::{ErasedPart, ErasedRecord};
-use super::scan::{changes, part_of};
+use super::scan::{changes, older_versions, part_of};
 use super::{Order, PendingOrder, ResaltedFile};
 use crate::archive::commit::stage::write_file;
-use crate::archive::deletion::vacuum::{abort_uploads, may_be_named, removed_with_versions, unnamed};
+use crate::archive::deletion::vacuum::{abort_uploads, may_be_named, unnamed};
 use crate::archive::ledger::state_error::StateError;
 use crate::archive::salts::{DRAFTS_MONTH, Salts};
 use crate::archive::table::{Selection, TableReader, digest_file, salt_months};
@@ -103,16 +103,11 @@ impl TeamWriter {
 
     /// Erases the older versions of files that were removed before: by `vacuum`, or by this order before an interruption.
     fn erase_versions(&self) -> Result<Vec<Unerased>, ArchiveError> {
-        match removed_with_versions(self.store(), self.state()) {
-            Ok(removed) => {
-                let removed: Vec<&str> = removed.iter().map(String::as_str).collect();
-                Ok(if removed.is_empty() { Vec::new() } else { self.store().erase_all(&removed)? })
-            }
-            Err(ArchiveError::Store(error)) => {
-                Ok(vec![Unerased { path: "older versions".to_owned(), why: error.to_string() }])
-            }
-            Err(error) => Err(error),
-        }
+        let (removed, unknown) = older_versions(self.store(), self.state())?;
+        let removed: Vec<&str> = removed.iter().map(String::as_str).collect();
+        let mut unerased = if removed.is_empty() { Vec::new() } else { self.store().erase_all(&removed)? };
+        unerased.extend(unknown);
+        Ok(unerased)
     }
 
     /// Refuses an order whose rows a hold covers. The user can have added the hold since the order began, to any team's ledger.

@@ -8,7 +8,8 @@ use crate::model::{Dataset, Instant};
 
 use super::eraser::{Changed, Eraser};
 use super::{ErasedPart, Order, Subject};
-use crate::archive::deletion::vacuum::unnamed;
+use crate::archive::deletion::vacuum::{removed_with_versions, unnamed};
+use crate::archive::ledger::state::TeamState;
 use crate::archive::salts::{Salt, Salts};
 use crate::archive::table::{Selection, TableReader, column, column_of, digest_rows, times_of};
 use crate::archive::{ArchiveError, FileEntry, TeamReader};
@@ -82,6 +83,19 @@ pub(super) fn part_of(
     Ok(part.map(|part| ErasedPart { files: 1, ..part }))
 }
 
+/// The removed files that a bucket keeps as older versions, and why it does not show them.
+pub(super) fn older_versions(
+    store: &dyn Store,
+    state: &TeamState,
+) -> Result<(Vec<String>, Option<Unerased>), ArchiveError> {
+    match removed_with_versions(store, state) {
+        Err(ArchiveError::Store(error)) => {
+            Ok((Vec::new(), Some(Unerased { path: "older versions".to_owned(), why: error.to_string() })))
+        }
+        removed => Ok((removed?, None)),
+    }
+}
+
 impl TeamReader {
     /// The rows that hold the subject of an order, file by file, and the number of all rows.
     pub fn rows_of_subject(&self, order: &Order) -> Result<(Vec<FoundRow>, u64), ArchiveError> {
@@ -98,7 +112,8 @@ impl TeamReader {
         Ok((found, rows))
     }
 
-    /// The number of unnamed files that hold the subject of an order or cannot be searched, and the foreign entries.
+    /// The number of unnamed files that hold the subject of an order or cannot be searched, and the foreign entries. A bucket can keep
+    /// removed files as older versions, which no search reads.
     pub fn unnamed_files_of_subject(&self, order: &Order) -> Result<(usize, Vec<Unerased>), ArchiveError> {
         let (store, state) = (self.store(), self.state());
         let eraser = Eraser::new(order, Salt([0; 32]));
@@ -106,8 +121,10 @@ impl TeamReader {
             Some(data) => changes(store, (path, data.dataset), &eraser, &mut |_| Err("found".to_owned())).is_err(),
             None => path.starts_with(SCRATCH),
         };
-        let (files, foreign) = unnamed(store, state)?;
-        Ok((files.iter().filter(|entry| may_hold(&entry.path)).count(), foreign))
+        let (files, mut foreign) = unnamed(store, state)?;
+        let (removed, unknown) = older_versions(store, state)?;
+        foreign.extend(unknown);
+        Ok((files.iter().filter(|entry| may_hold(&entry.path)).count() + removed.len(), foreign))
     }
 
     /// Whether the ledger records an order of this name for another subject.

@@ -41,6 +41,7 @@ fn team(id: String) -> TeamStatus {
         expired: Vec::new(),
         holds: Vec::new(),
         held_back: Vec::new(),
+        sessions_lack: None,
         name_file: None,
     }
 }

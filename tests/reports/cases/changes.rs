@@ -1,0 +1,52 @@
+//! Administrative changes by people whose address passed on, and reviews of a young archive.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use annals::archive::{Body, Draft, Finding, FindingKind};
+use annals::model::Stream;
+use serde_json::json;
+
+use crate::golden::answers::Question;
+use crate::reporting::{Place, at};
+
+use super::{NOW, asked, change_by, column, commit, commit_events, people, read_roster, user};
+
+#[test]
+fn an_address_means_the_person_who_had_it_at_the_time_of_the_change() {
+    let place = Place::empty();
+    let first = json!([user("u1", "office@own.example"), user("u2", "bob@own.example")]);
+    let then = json!([user("u1", "ann@own.example"), user("u2", "office@own.example")]);
+    for (seen_at, users) in [("2026-10-13T03:00:00Z", first), ("2026-10-20T03:00:00Z", then)] {
+        read_roster(&place, seen_at, &people(&users, &json!({}), &json!([])));
+    }
+    let office = json!({"email": "office@own.example"});
+    let change = |id, time| change_by(&office, id, "teamSettingsChangedEvent", time, &office);
+    // The first person has the address also before the first reading.
+    let changes = [("a1", "2026-10-12T10:00:00Z"), ("a2", "2026-10-18T10:00:00Z"), ("a3", "2026-10-22T10:00:00Z")]
+        .map(|(id, time)| change(id, time));
+    commit_events(&place, Stream::Activity, changes.into());
+    let (ann, bob) = ("ann@own.example", "office@own.example");
+    assert_eq!(column(&place, &asked("R20"), "actor"), [ann, ann, bob]);
+    assert_eq!(column(&place, &asked("R20"), "target_ids"), ["u1", "u1", "u2"]);
+}
+
+#[test]
+fn nobody_is_late_to_review_an_archive_that_did_not_exist() {
+    let place = Place::empty();
+    let begins = |stream, found_at| {
+        let reason = "the start of the backfill";
+        Finding::new(Some(stream), FindingKind::ArchiveBegins, "", reason, at(found_at))
+    };
+    let findings =
+        vec![begins(Stream::Connections, "2026-11-05T09:00:00Z"), begins(Stream::Activity, "2026-11-05T08:00:00Z")];
+    commit(&place, Draft::from(Body { findings, ..Body::default() }), at(NOW));
+    let day = json!({"id": "a1"});
+    commit_events(
+        &place,
+        Stream::Activity,
+        vec![change_by(&day, "a1", "teamSettingsChangedEvent", "2026-10-13T10:00:00Z", &day)],
+    );
+    let whole = Question { period: ("2026-10-01T00:00:00Z", "2026-11-09T00:00:00Z"), ..asked("R26") };
+    assert_eq!(column(&place, &whole, "from_local"), ["2026-11-06T08:00:00"]);
+    let later = Question { period: ("2026-11-06T00:00:00Z", "2026-11-09T00:00:00Z"), ..asked("R26") };
+    assert_eq!(column(&place, &later, "from_local"), ["2026-11-07T00:00:00"]);
+}

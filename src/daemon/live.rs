@@ -58,7 +58,7 @@ impl Verified {
 }
 
 /// The last run that published the open tables.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Publication {
     pub at: Instant,
     /// Why it failed.

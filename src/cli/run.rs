@@ -292,7 +292,6 @@ fn this_program() -> Result<PathBuf, Error> {
     std::env::current_exe().map_err(|source| Error::io("cannot find this program", source))
 }
 
-/// The settings and limits of the page.
 fn page_settings(config: &Config, args: &RunArgs) -> (Settings, EngineLimits) {
     let spill_parent = limits::spill_parent(config);
     let memory_mib = config.sql.memory_mib.unwrap_or(PAGE_MEMORY_MIB);

@@ -81,7 +81,6 @@ impl Guard {
         shown.is_some_and(|(scheme, shown)| scheme.eq_ignore_ascii_case("bearer") && self.is_token(shown))
     }
 
-    /// Whether `shown` is the token.
     pub fn is_token(&self, shown: &str) -> bool {
         self.token.is_some_and(|token| digest(shown.trim()) == token)
     }

@@ -47,7 +47,6 @@ pub struct StreamHealth {
     pub deprecated_history: bool,
 }
 
-/// One team.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct TeamHealth {
     pub team: String,

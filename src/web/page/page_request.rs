@@ -21,7 +21,6 @@ use super::assets;
 /// The cookie with the browser user's time zone.
 pub const ZONE_COOKIE: &str = "annals_zone";
 
-/// An entry of the navigation.
 #[derive(Debug, Clone, Default)]
 pub struct NavigationEntry {
     pub href: String,
@@ -85,7 +84,6 @@ impl Frame {
     }
 }
 
-/// A request for a page.
 pub struct PageRequest {
     pub input: Input,
     pub zone: Zone,
@@ -94,7 +92,6 @@ pub struct PageRequest {
     pub team: Option<TeamId>,
     /// All teams of the page.
     pub teams: Vec<TeamId>,
-    /// The names of the teams.
     pub names: Arc<TeamNames>,
     pub frame: Frame,
 }

@@ -1,7 +1,6 @@
 //! `annals anchor`: prints the heads of the ledgers, so that the user keeps them elsewhere; makes the signing key; signs lines that
 //! have no signature.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -95,15 +94,7 @@ fn keygen(config: &Config, path: &Path, name: Option<&str>) -> Result<Exit, Erro
 
 /// Never overwrites a file. The file is readable by its owner alone from the start.
 fn write_key(path: &Path, text: &str) -> Result<(), Error> {
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let written = options.open(path).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        file.sync_all()
-    });
-    written.map_err(|e| match e.kind() {
+    output::write_new(path, text, 0o600).map_err(|e| match e.kind() {
         std::io::ErrorKind::AlreadyExists => Error::Usage(format!(
             "{}: the file exists already, and a key file is never overwritten: choose another name",
             path.display()

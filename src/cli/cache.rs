@@ -1,14 +1,11 @@
 //! `annals cache`: the local cache of files from a bucket.
 
-use std::sync::Arc;
-
-use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use clap::{Args, Subcommand};
 
-use crate::archive::{CacheError, CacheExtent};
+use crate::archive::CacheError;
 use crate::error::{Error, Exit};
 
-use super::output::{self, OutputArgs};
+use super::output::{self, Columns, OutputArgs};
 use super::{Global, query};
 
 /// Show or clear the local cache of files from buckets
@@ -44,17 +41,12 @@ pub fn run(global: &Global, args: &CacheArgs) -> Result<Exit, Error> {
             (cache.extent().map_err(failed)?, output)
         }
     };
-    output.batch(&table(&cache.directory().display().to_string(), extent, cache.bytes_max()))?;
+    let rows = Columns::of(&[extent])
+        .text("directory", |_| cache.directory().display().to_string())
+        .number("files", |extent| extent.files)
+        .number("bytes", |extent| extent.bytes)
+        .number("bytes_max", |_| cache.bytes_max())
+        .batch();
+    output.batch(&rows)?;
     Ok(Exit::Done)
-}
-
-fn table(directory: &str, extent: CacheExtent, bytes_max: u64) -> RecordBatch {
-    let count = |number: u64| -> ArrayRef { Arc::new(UInt64Array::from(vec![number])) };
-    let columns: [(&str, ArrayRef); 4] = [
-        ("directory", Arc::new(StringArray::from(vec![directory]))),
-        ("files", count(extent.files)),
-        ("bytes", count(extent.bytes)),
-        ("bytes_max", count(bytes_max)),
-    ];
-    output::table(columns)
 }

@@ -49,7 +49,7 @@ pub fn run(global: &Global, args: &CopyArgs) -> Result<Exit, Error> {
     reading::test_new_places(target.clone(), &to, &reading::clock())?;
     let grace = config.grace_at(&to.data);
     let copy = Copy::new(source, target.clone(), grace).map_err(failed)?;
-    let (mut sum, mut exit) = (Copied::default(), Exit::Done);
+    let (mut all, mut exit) = (Vec::new(), Exit::Done);
     let bar = bars::of_bytes("copying");
     let progress = |step: CopyStep| match step {
         CopyStep::Needed(bytes) => bar.inc_length(bytes),
@@ -62,33 +62,28 @@ pub fn run(global: &Global, args: &CopyArgs) -> Result<Exit, Error> {
     bar.finish_and_clear();
     for (copied, team) in copies {
         match copied {
-            Ok(copied) => sum = plus(sum, copied),
+            Ok(copied) => all.push(copied),
             Err(error) => {
                 output::say(&format!("team {team}: the copy is not complete: {error}"));
                 exit = Exit::Fault;
             }
         }
     }
-    let Copied { files, bytes, lines, held, removed } = sum;
+    let sum = |count: fn(&Copied) -> u64| all.iter().map(count).sum::<u64>();
     let uncounted = if exit == Exit::Fault { "; this does not count the teams that failed" } else { "" };
     output::say(&format!(
-        "copied {files} files of {bytes} bytes and {lines} ledger lines; {held} files were in the copy already; {removed} old files that no \
-         line names were removed from it{uncounted}"
+        "copied {} files of {} bytes and {} ledger lines; {} files were in the copy already; {} old files that no \
+         line names were removed from it{uncounted}",
+        sum(|team| team.files),
+        sum(|team| team.bytes),
+        sum(|team| team.lines),
+        sum(|team| team.held),
+        sum(|team| team.removed)
     ));
     let options = VerifyOptions { now: Some(reading::clock().now()), grace, ..VerifyOptions::default() };
     let report = verify(target.as_ref(), &options)?;
     output::print(verifying::text(&to.to_string(), &report, &verifying::names(target)).as_bytes())?;
     Ok(if report.is_clean() { exit } else { Exit::Fault })
-}
-
-fn plus(one: Copied, two: Copied) -> Copied {
-    Copied {
-        files: one.files + two.files,
-        bytes: one.bytes + two.bytes,
-        lines: one.lines + two.lines,
-        held: one.held + two.held,
-        removed: one.removed + two.removed,
-    }
 }
 
 /// Refuses a place of one archive that lies inside a place of the other: each would find foreign files.

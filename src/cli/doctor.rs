@@ -1,11 +1,10 @@
 //! `annals doctor`: checks that a sync can work on this machine.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
-use arrow::array::{ArrayRef, StringArray};
 use clap::Args;
+use strum::IntoStaticStr;
 
 use crate::alert::{check_program, targets};
 use crate::api::TokenSource;
@@ -17,7 +16,7 @@ use crate::store::{LocalStore, UnfinishedUpload, test_bucket};
 use crate::web::Guard;
 
 use super::modes::FileModes;
-use super::output::{self, OutputArgs};
+use super::output::{self, Columns, OutputArgs};
 use super::public_key::expected_keys;
 use super::report::CatalogArgs;
 use super::sync::SPAN_UNKNOWN;
@@ -37,21 +36,12 @@ pub struct DoctorArgs {
     catalog: CatalogArgs,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 enum Health {
     Ok,
     Warning,
     Failed,
-}
-
-impl Health {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Health::Ok => "ok",
-            Health::Warning => "warning",
-            Health::Failed => "failed",
-        }
-    }
 }
 
 struct Check {
@@ -83,7 +73,11 @@ pub fn run(global: &Global, args: &DoctorArgs) -> Result<Exit, Error> {
     if matches!(place.data, Location::Bucket(_)) {
         checks.extend([cache(&config.cache.directory), uploads(&config)]);
     }
-    print(&checks, &args.output)?;
+    let rows = Columns::of(&checks)
+        .text("check", |check| check.name)
+        .text("result", |check| check.health.into_str())
+        .text("detail", |check| &check.detail);
+    args.output.batch(&rows.batch())?;
     let failed = checks.iter().any(|check| check.health == Health::Failed);
     Ok(if failed { Exit::Fault } else { Exit::Done })
 }
@@ -152,7 +146,8 @@ fn disk(root: &Path) -> Check {
     if let Err(error) = tried {
         return check("disk", Health::Failed, format!("{}: cannot write: {error}", place.display()));
     }
-    match free_bytes(&place) {
+    let state = rustix::fs::statvfs(&place);
+    match state.ok().and_then(|state| state.f_bavail.checked_mul(state.f_frsize)) {
         Some(free) => {
             let health = if free < FREE_BYTES_MIN { Health::Warning } else { Health::Ok };
             check("disk", health, format!("{}: writable, {} MiB free", place.display(), free >> 20))
@@ -163,17 +158,6 @@ fn disk(root: &Path) -> Check {
 
 fn nearest_directory(path: &Path) -> Option<PathBuf> {
     path.ancestors().find(|place| place.is_dir()).map(Path::to_owned)
-}
-
-#[cfg(unix)]
-fn free_bytes(place: &Path) -> Option<u64> {
-    let state = rustix::fs::statvfs(place).ok()?;
-    state.f_bavail.checked_mul(state.f_frsize)
-}
-
-#[cfg(not(unix))]
-fn free_bytes(_: &Path) -> Option<u64> {
-    None
 }
 
 /// Questions read a bucket's files from the cache. A service or a container often has no home directory.
@@ -313,15 +297,6 @@ fn check_ledgers(config: &Config, place: &ArchivePlace) -> Result<Vec<Check>, Er
         checks.push(check("span", Health::Warning, format!("{teams}: {SPAN_UNKNOWN}")));
     }
     Ok(checks)
-}
-
-fn print(checks: &[Check], output: &OutputArgs) -> Result<(), Error> {
-    let column = |texts: Vec<&str>| -> ArrayRef { Arc::new(StringArray::from(texts)) };
-    output.batch(&output::table([
-        ("check", column(checks.iter().map(|check| check.name).collect())),
-        ("result", column(checks.iter().map(|check| check.health.as_str()).collect())),
-        ("detail", column(checks.iter().map(|check| check.detail.as_str()).collect())),
-    ]))
 }
 
 #[cfg(test)]

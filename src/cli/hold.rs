@@ -1,8 +1,5 @@
 //! `annals hold`: adds, releases and lists legal holds.
 
-use std::sync::Arc;
-
-use arrow::array::{ArrayRef, BooleanArray, StringArray, UInt64Array};
 use clap::{Args, Subcommand};
 
 use crate::archive::{
@@ -13,7 +10,7 @@ use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::model::{Instant, TeamId, When};
 
-use super::output::{self, OutputArgs};
+use super::output::{self, Columns, OutputArgs};
 use super::{Global, query, reading, teams};
 
 /// Protect the evidence of a case: a legal hold stops expiry and erasure of the rows that it covers
@@ -218,27 +215,19 @@ fn list(config: &Config, args: &ListArgs) -> Result<Exit, Error> {
         let state = reader.state();
         all.extend(state.holds.values().map(|hold| (state.team_id.clone(), hold.clone())));
     })?;
-    let texts = |text: &dyn Fn(&HoldAdded) -> Option<String>| -> ArrayRef {
-        Arc::new(all.iter().map(|(_, hold)| text(&hold.added)).collect::<StringArray>())
-    };
-    let released = |text: &dyn Fn(&HoldReleased) -> Option<String>| -> ArrayRef {
-        Arc::new(all.iter().map(|(_, hold)| hold.released.as_ref().and_then(text)).collect::<StringArray>())
-    };
-    let time = |at: Option<Instant>| at.map(|at| at.to_string());
-    let columns: [(&str, ArrayRef); 12] = [
-        ("hold_id", texts(&|hold| Some(hold.id.clone()))),
-        ("team_id", Arc::new(all.iter().map(|(team, _)| Some(team.as_str())).collect::<StringArray>())),
-        ("scope", texts(&|hold| Some(hold.scope.into_str().to_owned()))),
-        ("held_from", texts(&|hold| time(hold.from))),
-        ("held_to", texts(&|hold| time(hold.to))),
-        ("is_by_subject", Arc::new(all.iter().map(|(_, h)| Some(h.added.subject.is_some())).collect::<BooleanArray>())),
-        ("reason", texts(&|hold| Some(hold.reason.clone()))),
-        ("by", texts(&|hold| hold.by.clone())),
-        ("added_at", texts(&|hold| time(Some(hold.at)))),
-        ("released_at", released(&|release| time(Some(release.at)))),
-        ("release_reason", released(&|release| Some(release.reason.clone()))),
-        ("ledger_seq", Arc::new(all.iter().map(|(_, hold)| Some(hold.seq.0)).collect::<UInt64Array>())),
-    ];
-    args.output.batch(&output::table(columns))?;
+    let rows = Columns::of(&all)
+        .text("hold_id", |(_, hold)| &hold.added.id)
+        .text("team_id", |(team, _)| team.as_str())
+        .text("scope", |(_, hold)| hold.added.scope.into_str())
+        .text_or_null("held_from", |(_, hold)| hold.added.from.map(|at| at.to_string()))
+        .text_or_null("held_to", |(_, hold)| hold.added.to.map(|at| at.to_string()))
+        .flag("is_by_subject", |(_, hold)| hold.added.subject.is_some())
+        .text("reason", |(_, hold)| &hold.added.reason)
+        .text_or_null("by", |(_, hold)| hold.added.by.as_ref())
+        .text("added_at", |(_, hold)| hold.added.at.to_string())
+        .text_or_null("released_at", |(_, hold)| hold.released.as_ref().map(|release| release.at.to_string()))
+        .text_or_null("release_reason", |(_, hold)| hold.released.as_ref().map(|release| &release.reason))
+        .number("ledger_seq", |(_, hold)| hold.seq.0);
+    args.output.batch(&rows.batch())?;
     Ok(Exit::Done)
 }

@@ -170,10 +170,8 @@ fn print_next_steps(path: &Path, teams: usize, token: &TokenSource, is_typed: bo
 }
 
 fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), Error> {
-    use std::os::unix::fs::OpenOptionsExt;
     let failed = |source| Error::io(format!("cannot write {}", path.display()), source);
-    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(path).map_err(failed)?;
-    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)
+    output::write_new(path, text, mode).map_err(failed)
 }
 
 /// Reads one line of standard input.

@@ -5,13 +5,15 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write, stderr, stdout};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch};
+use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, StringArray, TimestampMicrosecondArray, UInt64Array};
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use tempfile::NamedTempFile;
 
 use crate::archive::Archive;
 use crate::error::Error;
+use crate::model::Instant;
 use crate::report::{Format, Medium, printable, sink_for};
 use crate::store::LocalStore;
 
@@ -48,9 +50,6 @@ fn check_writable(path: &Path) -> io::Result<()> {
 }
 
 /// Refuses a path inside an archive of this machine, and the archive itself.
-///
-/// # Errors
-/// A message that names the archive.
 pub fn check_outside_archives(path: &Path) -> Result<(), String> {
     match archive_around(path) {
         Some(archive) => Err(inside_archive(&archive.display())),
@@ -97,9 +96,6 @@ impl OutputArgs {
     }
 
     /// Writes rows that are in memory.
-    ///
-    /// # Errors
-    /// When the output cannot be written.
     pub fn batch(&self, rows: &RecordBatch) -> Result<(), Error> {
         self.rows(|out, medium| {
             let mut sink = sink_for(self.format(), out, medium);
@@ -213,6 +209,13 @@ fn stage(path: &Path) -> io::Result<(NamedTempFile, PathBuf)> {
     Ok((staged, target))
 }
 
+/// Writes a new file with these permissions; never replaces a file.
+pub fn write_new(path: &Path, text: &str, mode: u32) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}
+
 fn directory_of(file: &Path) -> &Path {
     file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
@@ -225,18 +228,60 @@ pub fn shell_word(path: &Path) -> String {
 }
 
 /// Writes data to standard output. Its reader may have closed it, as in [`to`].
-///
-/// # Errors
-/// When standard output cannot be written.
 pub fn print(bytes: &[u8]) -> Result<(), Error> {
     let mut out = stdout().lock();
     ignoring_closed(out.write_all(bytes).and_then(|()| out.flush()).map_err(Error::output))
 }
 
-/// The rows of a verb's result. Each column may lack a value, so that the schema does not depend on the rows.
-pub fn table<const N: usize>(columns: [(&str, ArrayRef); N]) -> RecordBatch {
-    let columns = columns.map(|(name, values)| (name, values, true));
-    RecordBatch::try_from_iter_with_nullable(columns).expect("BUG: columns of one length")
+/// Makes a verb's result of rows in memory, column by column. Each column may lack a value, so that the schema does not depend on
+/// the rows.
+pub struct Columns<'a, Row> {
+    rows: &'a [Row],
+    columns: Vec<(&'static str, ArrayRef)>,
+}
+
+impl<'a, Row> Columns<'a, Row> {
+    pub fn of(rows: &'a [Row]) -> Self {
+        Self { rows, columns: Vec::new() }
+    }
+
+    pub fn text<T: AsRef<str>>(self, name: &'static str, value: impl Fn(&'a Row) -> T) -> Self {
+        self.text_or_null(name, |row| Some(value(row)))
+    }
+
+    pub fn text_or_null<T: AsRef<str>>(self, name: &'static str, value: impl Fn(&'a Row) -> Option<T>) -> Self {
+        let values: StringArray = self.rows.iter().map(value).collect();
+        self.with(name, values)
+    }
+
+    pub fn number(self, name: &'static str, value: impl Fn(&'a Row) -> u64) -> Self {
+        self.number_or_null(name, |row| Some(value(row)))
+    }
+
+    pub fn number_or_null(self, name: &'static str, value: impl Fn(&'a Row) -> Option<u64>) -> Self {
+        let values: UInt64Array = self.rows.iter().map(value).collect();
+        self.with(name, values)
+    }
+
+    pub fn time_or_null(self, name: &'static str, value: impl Fn(&'a Row) -> Option<Instant>) -> Self {
+        let values: TimestampMicrosecondArray = self.rows.iter().map(|row| value(row).map(Instant::micros)).collect();
+        self.with(name, values)
+    }
+
+    pub fn flag(self, name: &'static str, value: impl Fn(&'a Row) -> bool) -> Self {
+        let values: BooleanArray = self.rows.iter().map(|row| Some(value(row))).collect();
+        self.with(name, values)
+    }
+
+    fn with(mut self, name: &'static str, values: impl Array + 'static) -> Self {
+        self.columns.push((name, Arc::new(values)));
+        self
+    }
+
+    pub fn batch(self) -> RecordBatch {
+        let columns = self.columns.into_iter().map(|(name, values)| (name, values, true));
+        RecordBatch::try_from_iter_with_nullable(columns).expect("BUG: columns of one length")
+    }
 }
 
 /// `1 team`, `3260 teams`: without separators, because scripts read these lines.

@@ -4,10 +4,9 @@ mod bucket_requests;
 mod planned_scan;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
-use arrow::array::{ArrayRef, RecordBatch, StringArray, TimestampMicrosecondArray, UInt64Array};
+use arrow::array::RecordBatch;
 use clap::Args;
 
 use crate::api::{EventSource, Served, TeamView, scans_per_second};
@@ -19,9 +18,9 @@ use crate::pipeline::{Density, Estimate, Settings, StreamPlan, StreamWindows, es
 use crate::report::{Format, TeamNames};
 
 pub use bucket_requests::BucketRequests;
-use planned_scan::{PlannedScan, count_users, planned_scan};
+use planned_scan::{OtherRequests, count_users, planned_scan};
 
-use super::output::OutputArgs;
+use super::output::{Columns, OutputArgs};
 use super::sync::SyncArgs;
 use super::{Global, output, query, reading, status, teams};
 
@@ -60,7 +59,7 @@ pub async fn run(global: &Global, args: &PlanArgs) -> Result<Exit, Error> {
     let lists_teams = args.sync.team.is_empty() && settings.teams.is_empty();
     let samples = Samples::default();
     let mut planner = Planner { source: &*source, settings: &settings, samples, bucket: BucketRequests::default() };
-    let (mut rows, mut beside) = (Vec::new(), OtherRequests { others: u64::from(lists_teams), people: 0 });
+    let (mut rows, mut beside) = (Vec::new(), OtherRequests { rest: u64::from(lists_teams), people: 0 });
     for team in teams {
         let reader = match &archive {
             Some(archive) if archive.teams()?.contains(&team) => Some(archive.read(&team)?),
@@ -70,7 +69,8 @@ pub async fn run(global: &Global, args: &PlanArgs) -> Result<Exit, Error> {
         names.put(team.clone(), view.body.name.as_deref());
         let (of_team, beside_of_team) = planner.team(reader.as_ref(), &view, clock.now(), team).await?;
         rows.extend(of_team);
-        beside.add(beside_of_team);
+        beside.people += beside_of_team.people;
+        beside.rest += beside_of_team.rest;
     }
     rows.sort_by_key(|row| row.left.unwrap_or(Duration::MAX));
     let is_overlapped = planner.samples.teams > settings.teams_at_once;
@@ -86,21 +86,6 @@ pub async fn run(global: &Global, args: &PlanArgs) -> Result<Exit, Error> {
         output::say(&message);
     }
     Ok(Exit::Done)
-}
-
-/// Requests that belong to no stream.
-#[derive(Debug, Clone, Copy, Default)]
-struct OtherRequests {
-    others: u64,
-    /// Requests for people, which have a rate limit of their own.
-    people: u64,
-}
-
-impl OtherRequests {
-    fn add(&mut self, other: Self) {
-        self.others += other.others;
-        self.people += other.people;
-    }
 }
 
 /// The service's answers about teams that have no ledger yet.
@@ -161,8 +146,9 @@ impl Planner<'_> {
         }
         self.bucket = self.bucket.plus(BucketRequests::of_team(events_a_day, settings.commit_every));
         let users = self.users(&team, state).await?;
-        let PlannedScan { people, others } = planned_scan(state, users, settings, now);
-        Ok((rows, OtherRequests { others: others + estimate_of_team(state, settings), people }))
+        let mut beside = planned_scan(state, users, settings, now);
+        beside.rest += estimate_of_team(state, settings);
+        Ok((rows, beside))
     }
 
     /// The density of a stream's events: from the archive, from a sample of the service, or from another team.
@@ -202,18 +188,15 @@ impl Planner<'_> {
 }
 
 fn batch(rows: &[Row]) -> RecordBatch {
-    let numbers = |of: fn(&Row) -> Option<u64>| -> ArrayRef { Arc::new(rows.iter().map(of).collect::<UInt64Array>()) };
-    let since = rows.iter().map(|row| row.from.map(Instant::micros));
-    let columns: [(&str, ArrayRef); 7] = [
-        ("team_id", Arc::new(rows.iter().map(|row| Some(row.team.as_str())).collect::<StringArray>())),
-        ("stream", Arc::new(rows.iter().map(|row| Some(row.stream.as_str())).collect::<StringArray>())),
-        ("unread_since", Arc::new(since.collect::<TimestampMicrosecondArray>())),
-        ("seconds_to_read", numbers(|row| Some(row.estimate.seconds))),
-        ("rescans", numbers(|row| Some(row.estimate.rescans))),
-        ("requests", numbers(|row| Some(row.estimate.requests))),
-        ("seconds_to_loss", numbers(|row| row.left.map(|left| left.as_secs()))),
-    ];
-    output::table(columns)
+    Columns::of(rows)
+        .text("team_id", |row| row.team.as_str())
+        .text("stream", |row| row.stream.as_str())
+        .time_or_null("unread_since", |row| row.from)
+        .number("seconds_to_read", |row| row.estimate.seconds)
+        .number("rescans", |row| row.estimate.rescans)
+        .number("requests", |row| row.estimate.requests)
+        .number_or_null("seconds_to_loss", |row| row.left.map(|left| left.as_secs()))
+        .batch()
 }
 
 fn table(rows: &[Row], names: &TeamNames) -> comfy_table::Table {
@@ -248,7 +231,7 @@ fn summary(
     is_overlapped: bool,
 ) -> String {
     let people = beside.people;
-    let others = rows.iter().map(|row| row.estimate.requests).sum::<u64>() + beside.others;
+    let others = rows.iter().map(|row| row.estimate.requests).sum::<u64>() + beside.rest;
     let mut text = format!("about {} requests", others + people);
     if let Some(rate) = requests_per_second {
         let at = |requests: u64, rate: f64| Duration::from_secs(requests).div_f64(rate);

@@ -1,8 +1,6 @@
 //! `annals publish`: open tables over the archive's files, for other engines.
 
-use std::sync::Arc;
-
-use arrow::array::{ArrayRef, BooleanArray, RecordBatch, StringArray, UInt64Array};
+use arrow::array::RecordBatch;
 use clap::Args;
 
 use crate::archive::{Archive, ArchiveError};
@@ -13,7 +11,7 @@ use crate::model::path::metadata_of;
 use crate::model::saturating_sum;
 use crate::store::StoreError;
 
-use super::output::{self, OutputArgs, say};
+use super::output::{Columns, OutputArgs, say};
 use super::{Global, query};
 
 /// Publish each dataset as an Apache Iceberg table, which other engines read without this program
@@ -59,9 +57,6 @@ pub fn run(global: &Global, args: &PublishArgs) -> Result<Exit, Error> {
 }
 
 /// The tables that an archive has.
-///
-/// # Errors
-/// When the store fails.
 pub fn existing(archive: &Archive) -> Result<Vec<TableId>, StoreError> {
     let mut tables = Vec::new();
     for table in TableId::all() {
@@ -73,9 +68,6 @@ pub fn existing(archive: &Archive) -> Result<Vec<TableId>, StoreError> {
 }
 
 /// Publishes the tables that an archive has, after a removal of files that they name.
-///
-/// # Errors
-/// When a table cannot be published.
 pub fn again(config: &Config, archive: &Archive) -> Result<(), Error> {
     let tables = existing(archive).map_err(ArchiveError::from)?;
     if !tables.is_empty() {
@@ -100,16 +92,12 @@ fn differences(all: &[CheckedTable]) -> RecordBatch {
         .iter()
         .flat_map(|table| table.differences.iter().map(|difference| (table.table.as_str(), difference)))
         .collect();
-    let text = |of: fn(&(&str, &Difference)) -> String| -> ArrayRef {
-        Arc::new(all.iter().map(|found| Some(of(found))).collect::<StringArray>())
-    };
-    let columns: [(&str, ArrayRef); 4] = [
-        ("table", text(|(table, _)| (*table).to_owned())),
-        ("fault", text(|(_, difference)| difference.fault.as_str().to_owned())),
-        ("object", text(|(_, difference)| difference.object.clone())),
-        ("detail", text(|(_, difference)| difference.detail.clone())),
-    ];
-    output::table(columns)
+    Columns::of(&all)
+        .text("table", |(table, _)| table)
+        .text("fault", |(_, difference)| difference.fault.as_str())
+        .text("object", |(_, difference)| &difference.object)
+        .text("detail", |(_, difference)| &difference.detail)
+        .batch()
 }
 
 /// The address of the archive for readers of its tables.
@@ -124,17 +112,13 @@ pub fn reader_root(config: &Config) -> Result<ReaderRoot, Error> {
 }
 
 fn table(all: &[Published]) -> RecordBatch {
-    let number = |of: fn(&Published) -> u64| -> ArrayRef {
-        Arc::new(all.iter().map(|table| Some(of(table))).collect::<UInt64Array>())
-    };
-    let columns: [(&str, ArrayRef); 7] = [
-        ("table", Arc::new(all.iter().map(|table| Some(table.table.as_str())).collect::<StringArray>())),
-        ("version", number(|table| table.version)),
-        ("is_new", Arc::new(all.iter().map(|table| Some(table.is_new)).collect::<BooleanArray>())),
-        ("files_added", number(|table| table.files_added)),
-        ("files_removed", number(|table| table.files_removed)),
-        ("files", number(|table| table.files)),
-        ("rows", number(|table| table.rows)),
-    ];
-    output::table(columns)
+    Columns::of(all)
+        .text("table", |table| table.table.as_str())
+        .number("version", |table| table.version)
+        .flag("is_new", |table| table.is_new)
+        .number("files_added", |table| table.files_added)
+        .number("files_removed", |table| table.files_removed)
+        .number("files", |table| table.files)
+        .number("rows", |table| table.rows)
+        .batch()
 }

@@ -1,8 +1,6 @@
 //! `annals quarantine`: events that do not fit the schema.
 
-use std::sync::Arc;
-
-use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
+use arrow::array::RecordBatch;
 use clap::{Args, Subcommand};
 
 use crate::config::Config;
@@ -10,7 +8,7 @@ use crate::error::{Error, Exit};
 use crate::model::TeamId;
 use crate::pipeline::{RetriedByReason, retry_quarantine};
 
-use super::output::{self, OutputArgs};
+use super::output::{self, Columns, OutputArgs};
 use super::{Global, query, reading, teams};
 
 /// Show events that do not fit the schema, with the reason, or read them again
@@ -85,13 +83,12 @@ fn retry(config: &Config, args: &RetryArgs) -> Result<Exit, Error> {
 }
 
 fn table(all: &[(TeamId, RetriedByReason)]) -> RecordBatch {
-    let rows = || all.iter().flat_map(|(team, retried)| retried.iter().map(move |(why, count)| (team, why, count)));
-    let columns: [(&str, ArrayRef); 5] = [
-        ("team_id", Arc::new(rows().map(|(team, ..)| Some(team.as_str())).collect::<StringArray>())),
-        ("stream", Arc::new(rows().map(|(_, (stream, _), _)| Some(stream.as_str())).collect::<StringArray>())),
-        ("reason", Arc::new(rows().map(|(_, (_, reason), _)| Some(reason)).collect::<StringArray>())),
-        ("released", Arc::new(rows().map(|(.., count)| Some(count.released)).collect::<UInt64Array>())),
-        ("kept", Arc::new(rows().map(|(.., count)| Some(count.kept)).collect::<UInt64Array>())),
-    ];
-    output::table(columns)
+    let rows = all.iter().flat_map(|(team, retried)| retried.iter().map(move |(why, count)| (team, why, count)));
+    Columns::of(&rows.collect::<Vec<_>>())
+        .text("team_id", |(team, ..)| team.as_str())
+        .text("stream", |(_, (stream, _), _)| stream.as_str())
+        .text("reason", |(_, (_, reason), _)| reason)
+        .number("released", |(.., count)| count.released)
+        .number("kept", |(.., count)| count.kept)
+        .batch()
 }

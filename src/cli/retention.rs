@@ -1,9 +1,8 @@
 //! `annals retention`: shows and expires the months that are older than their retention class.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
+use arrow::array::RecordBatch;
 use clap::{Args, Subcommand};
 
 use crate::archive::{Archive, DueMonth, ExpiredRecord, KeptBy};
@@ -12,7 +11,7 @@ use crate::error::{Error, Exit};
 use crate::model::{Instant, TeamId};
 use crate::pipeline::{due_months, expire};
 
-use super::output::{self, OutputArgs};
+use super::output::{self, Columns, OutputArgs};
 use super::{Global, publish, query, reading, teams};
 
 /// Expire rows that are older than the retention classes in [retention]
@@ -193,40 +192,26 @@ fn reason(month: &DueMonth) -> String {
 }
 
 fn plan_table(months: &[(TeamId, DueMonth)]) -> RecordBatch {
-    let texts = |text: &dyn Fn(&DueMonth) -> String| -> ArrayRef {
-        Arc::new(months.iter().map(|(_, month)| Some(text(month))).collect::<StringArray>())
-    };
-    let counts = |count: fn(&DueMonth) -> u64| -> ArrayRef {
-        Arc::new(months.iter().map(|(_, month)| Some(count(month))).collect::<UInt64Array>())
-    };
-    let columns: [(&str, ArrayRef); 9] = [
-        ("team_id", Arc::new(months.iter().map(|(team, _)| Some(team.as_str())).collect::<StringArray>())),
-        ("dataset", texts(&|month| month.dataset.to_string())),
-        ("month", texts(&|month| month.month.month())),
-        ("policy", texts(&|month| month.policy.to_string())),
-        ("due_since", texts(&|month| month.due_at.to_string())),
-        ("files", counts(|month| month.files)),
-        ("rows", counts(|month| month.rows)),
-        ("bytes", counts(|month| month.bytes)),
-        ("kept_by", texts(&reason)),
-    ];
-    output::table(columns)
+    Columns::of(months)
+        .text("team_id", |(team, _)| team.as_str())
+        .text("dataset", |(_, month)| month.dataset.as_str())
+        .text("month", |(_, month)| month.month.month())
+        .text("policy", |(_, month)| month.policy.to_string())
+        .text("due_since", |(_, month)| month.due_at.to_string())
+        .number("files", |(_, month)| month.files)
+        .number("rows", |(_, month)| month.rows)
+        .number("bytes", |(_, month)| month.bytes)
+        .text("kept_by", |(_, month)| reason(month))
+        .batch()
 }
 
 fn gone_table(gone: &[(TeamId, ExpiredRecord)]) -> RecordBatch {
-    let texts = |text: &dyn Fn(&ExpiredRecord) -> String| -> ArrayRef {
-        Arc::new(gone.iter().map(|(_, record)| Some(text(record))).collect::<StringArray>())
-    };
-    let counts = |count: fn(&ExpiredRecord) -> u64| -> ArrayRef {
-        Arc::new(gone.iter().map(|(_, record)| Some(count(record))).collect::<UInt64Array>())
-    };
-    let columns: [(&str, ArrayRef); 6] = [
-        ("team_id", Arc::new(gone.iter().map(|(team, _)| Some(team.as_str())).collect::<StringArray>())),
-        ("dataset", texts(&|record| record.dataset.to_string())),
-        ("month", texts(&|record| record.month.month())),
-        ("policy", texts(&|record| record.policy.clone())),
-        ("files", counts(|record| record.files)),
-        ("rows", counts(|record| record.rows)),
-    ];
-    output::table(columns)
+    Columns::of(gone)
+        .text("team_id", |(team, _)| team.as_str())
+        .text("dataset", |(_, record)| record.dataset.as_str())
+        .text("month", |(_, record)| record.month.month())
+        .text("policy", |(_, record)| &record.policy)
+        .number("files", |(_, record)| record.files)
+        .number("rows", |(_, record)| record.rows)
+        .batch()
 }

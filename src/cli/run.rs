@@ -20,7 +20,7 @@ use crate::alert::{SentLog, Watch};
 use crate::api::{CurrentToken, EventSource, HttpSource, Pause, RequestCounts, RetryPolicy, Retrying};
 use crate::archive::Archive;
 use crate::clock::Clock;
-use crate::config::{Config, TeamMetrics};
+use crate::config::{Config, Cron, TeamMetrics};
 use crate::daemon::{Daemon, DaemonCommand, Live};
 use crate::error::{Error, Exit};
 use crate::lake::Catalog;
@@ -45,6 +45,8 @@ const RETRY_DEMANDED_MAX: Duration = Duration::from_secs(30);
 const TOKEN_CHECK_EVERY: Duration = Duration::from_secs(2);
 /// After the loop ends, a running commit has this long to finish.
 const COMMIT_GRACE: Duration = Duration::from_secs(5);
+/// After a sleep of the machine or a change of its clock, a schedule continues within this time.
+const SLEEP_MAX: Duration = Duration::from_secs(30);
 /// Memory of each engine that serves the page, unless configured.
 const PAGE_MEMORY_MIB: u32 = 512;
 
@@ -170,9 +172,6 @@ fn sent_alerts(config: &Config, shard: Shard, location: &Location) -> PathBuf {
 }
 
 /// Removes the detections from the lists of sent alerts on this machine: see [`SentLog::forget_detections`].
-///
-/// # Errors
-/// When a list cannot be read or written.
 pub fn forget_detections(config: &Config) -> Result<(), Error> {
     let whole = sent_alerts(config, Shard::WHOLE, &query::location(config)?);
     let failed = |path: &Path| {
@@ -272,6 +271,18 @@ fn service(
     Ok((Arc::new(source), token))
 }
 
+/// Waits for the first moment of the schedule after `since`, and returns the time then. `None` if there is no such moment.
+async fn next_run(schedule: &Cron, mut since: Instant, clock: &dyn Clock) -> Option<Instant> {
+    loop {
+        let now = clock.now();
+        let at = schedule.next_since(&mut since, now)?;
+        if at <= now {
+            return Some(now);
+        }
+        clock.sleep(at.since(now).min(SLEEP_MAX)).await;
+    }
+}
+
 /// This program's path, even after an upgrade replaced its file.
 fn this_program() -> Result<PathBuf, Error> {
     let running = PathBuf::from("/proc/self/exe");
@@ -281,7 +292,6 @@ fn this_program() -> Result<PathBuf, Error> {
     std::env::current_exe().map_err(|source| Error::io("cannot find this program", source))
 }
 
-/// The settings and limits of the page.
 fn page_settings(config: &Config, args: &RunArgs) -> (Settings, EngineLimits) {
     let spill_parent = limits::spill_parent(config);
     let memory_mib = config.sql.memory_mib.unwrap_or(PAGE_MEMORY_MIB);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::files::{self, Links};
 use crate::model::{Instant, Stream};
@@ -83,13 +83,10 @@ pub struct SandboxArgs {
 }
 
 /// Serves until a signal arrives.
-///
-/// # Errors
-/// When the sandbox cannot be created or cannot listen.
 pub async fn run(args: SandboxArgs) -> Result<(), SandboxError> {
     let sandbox = Sandbox::start(config(&args)?).await?;
     // Listen for signals before anyone knows that the sandbox runs.
-    let stop = stop_signal();
+    let stop = stop_signal().map_err(SandboxError::Signals)?;
     let text = if args.json { ready_line(&sandbox) } else { ready_text(&sandbox) };
     let mut stdout = std::io::stdout();
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(SandboxError::Print)?;
@@ -101,25 +98,15 @@ pub async fn run(args: SandboxArgs) -> Result<(), SandboxError> {
     Ok(())
 }
 
-/// Waits for Ctrl-C or SIGTERM. If the process can listen for neither, the sandbox runs until it is killed.
-fn stop_signal() -> impl Future<Output = ()> {
-    let listened = [SignalKind::interrupt(), SignalKind::terminate()].map(|kind| signal(kind).ok());
-    async move {
-        let [interrupted, terminated] = listened.map(first_of);
+/// Waits for Ctrl-C or SIGTERM.
+fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
+    let (mut interrupted, mut terminated) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    Ok(async move {
         tokio::select! {
-            () = interrupted => {}
-            () = terminated => {}
+            _ = interrupted.recv() => {}
+            _ = terminated.recv() => {}
         }
-    }
-}
-
-async fn first_of(listened: Option<Signal>) {
-    match listened {
-        Some(mut signal) => {
-            signal.recv().await;
-        }
-        None => std::future::pending().await,
-    }
+    })
 }
 
 fn config(args: &SandboxArgs) -> Result<SandboxConfig, SandboxError> {

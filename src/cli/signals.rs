@@ -37,8 +37,6 @@ struct Shared {
     changed: Condvar,
 }
 
-impl Shared {}
-
 /// While a guard lives, the program lets running work clean up before a signal ends it.
 pub struct Guard {
     shared: Arc<Shared>,
@@ -51,18 +49,12 @@ pub struct Running<'a> {
 
 /// Makes a write beyond the system's limit of a file's size (`ulimit -f`) an error that names the file. Otherwise the system ends
 /// the program by a signal, without a message.
-///
-/// # Errors
-/// When the system refuses.
 pub fn survive_size_limits() -> Result<(), Error> {
     let survived = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
     survived.map(|_| ()).map_err(|source| Error::io("cannot watch for signals", source))
 }
 
 /// Starts to watch for signals.
-///
-/// # Errors
-/// When the system refuses.
 pub fn guard() -> Result<Guard, Error> {
     static SHARED: OnceLock<Result<Arc<Shared>, String>> = OnceLock::new();
     let shared = SHARED.get_or_init(|| start().map_err(|error| error.to_string()));

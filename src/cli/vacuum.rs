@@ -1,8 +1,6 @@
 //! `annals vacuum`: removes files that no ledger line names.
 
-use std::sync::Arc;
-
-use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
+use arrow::array::RecordBatch;
 use clap::Args;
 
 use crate::archive::{Archive, ArchiveError, ObsoleteFiles};
@@ -13,7 +11,7 @@ use crate::lake::{self, TableId};
 use crate::model::{Instant, TeamId};
 use crate::store::{Listed, Unerased, UnfinishedUpload};
 
-use super::output::{self, OutputArgs, counted};
+use super::output::{self, Columns, OutputArgs, counted};
 use super::{Global, query, reading, teams};
 
 /// Remove files that no ledger line names and that are older than the grace
@@ -117,19 +115,12 @@ fn vacuum_tables(archive: &Archive, is_dry_run: bool) -> bool {
 }
 
 fn table(all: &[(TeamId, ObsoleteFiles)]) -> RecordBatch {
-    let files = |of: fn(&ObsoleteFiles) -> &[Listed]| -> ArrayRef {
-        Arc::new(all.iter().map(|(_, found)| Some(of(found).len() as u64)).collect::<UInt64Array>())
-    };
-    let bytes = |of: fn(&ObsoleteFiles) -> &[Listed]| -> ArrayRef {
-        let sum = |found| of(found).iter().map(|file| file.bytes).sum::<u64>();
-        Arc::new(all.iter().map(|(_, found)| Some(sum(found))).collect::<UInt64Array>())
-    };
-    let columns: [(&str, ArrayRef); 5] = [
-        ("team_id", Arc::new(all.iter().map(|(team, _)| Some(team.as_str())).collect::<StringArray>())),
-        ("files_removed", files(|found| &found.expired)),
-        ("bytes_removed", bytes(|found| &found.expired)),
-        ("files_kept", files(|found| &found.kept)),
-        ("bytes_kept", bytes(|found| &found.kept)),
-    ];
-    output::table(columns)
+    let bytes = |files: &[Listed]| files.iter().map(|file| file.bytes).sum::<u64>();
+    Columns::of(all)
+        .text("team_id", |(team, _)| team.as_str())
+        .number("files_removed", |(_, found)| found.expired.len() as u64)
+        .number("bytes_removed", |(_, found)| bytes(&found.expired))
+        .number("files_kept", |(_, found)| found.kept.len() as u64)
+        .number("bytes_kept", |(_, found)| bytes(&found.kept))
+        .batch()
 }

@@ -1,5 +1,6 @@
 //! Warns of secret files that other users can read.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::api::TokenSource;
@@ -11,28 +12,19 @@ pub fn open_to_others(source: &TokenSource) -> Option<String> {
 }
 
 /// A warning if every user of this machine can read the file of `what`.
-#[cfg(unix)]
 pub fn readable_by_others(path: &Path, what: &str) -> Option<String> {
-    use std::os::unix::fs::PermissionsExt;
     let meta = std::fs::metadata(path).ok()?;
     // A directory or a device is no file of a secret: its mode must stay as it is.
     let open = meta.is_file() && meta.permissions().mode() & 0o004 != 0;
     open.then(|| format!("{}: every user of this machine can read {what}: run chmod 600 on it", path.display()))
 }
 
-/// Permissions are not checked on this system.
-#[cfg(not(unix))]
-pub fn readable_by_others(_: &Path, _: &str) -> Option<String> {
-    None
-}
-
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_world_readable_token_file_causes_a_warning() {
-        use std::os::unix::fs::PermissionsExt;
         let file = tempfile::NamedTempFile::new().unwrap();
         for (mode, warned) in [(0o600, false), (0o640, false), (0o644, true)] {
             file.as_file().set_permissions(std::fs::Permissions::from_mode(mode)).unwrap();

@@ -29,7 +29,6 @@ const THROTTLED_RUNS_MAX: u32 = 4;
 /// The minimum number of parallel runs.
 const SLOTS_MIN: usize = 8;
 
-/// A command to the daemon.
 pub enum DaemonCommand {
     /// A new configuration, checked and complete.
     Reload(Box<(Edges, Schedule)>),

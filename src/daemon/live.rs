@@ -30,7 +30,6 @@ pub struct TaskLive {
     pub counts: CommitCounts,
 }
 
-/// One team.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TeamLive {
     /// As of `seen_at`; `None` before the first run.
@@ -58,7 +57,7 @@ impl Verified {
 }
 
 /// The last run that published the open tables.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Publication {
     pub at: Instant,
     /// Why it failed.
@@ -211,7 +210,6 @@ impl Live {
         self.change(|shown| shown.detections.failed = BTreeMap::from([(Detections::ALL.to_owned(), error)]));
     }
 
-    /// Counts an alert by target and result.
     pub fn count_alert(&self, target: &'static str, result: &'static str) {
         self.change(|shown| *shown.alerts.entry((target, result)).or_default() += 1);
     }

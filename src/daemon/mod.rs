@@ -19,5 +19,5 @@ mod timetable;
 pub use event_loop::{Daemon, DaemonCommand};
 pub use job::Task;
 pub use late::Late;
-pub use live::{Detected, Detections, Live, LiveSnapshot, TaskLive, TeamLive, Verified};
+pub use live::{Detected, Detections, Live, LiveSnapshot, Publication, TaskLive, TeamLive, Verified};
 pub use open_teams::weight;

@@ -65,7 +65,6 @@ impl TaskRun {
     }
 }
 
-/// Runs a task of a team.
 pub async fn run_task(open_teams: Arc<OpenTeams>, edges: Edges, team: TeamId, task: Task) -> TaskRun {
     let edges = Edges { settings: Arc::new(task.settings(&edges.settings)), ..edges };
     let edges = match open_teams.open(edges, &team, RUN_TIME_MAX).await {

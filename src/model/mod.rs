@@ -48,5 +48,5 @@ pub use stream::Stream;
 pub use sum::saturating_sum;
 pub use team_key::TeamKey;
 pub use text::Text;
-pub use when::When;
+pub use when::{When, period};
 pub use window::{Range, WindowGrid};

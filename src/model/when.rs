@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
-use super::{Instant, parse_duration};
+use super::{Instant, Range, parse_duration};
 
 /// A moment as a person types it: RFC 3339, a day (`2026-11-20`, meaning its first moment), or an age (`-30d`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +36,16 @@ impl When {
             }
         }
     }
+}
+
+/// The length of a period without a start.
+const PERIOD_DEFAULT: Duration = Duration::from_secs(30 * 86_400);
+
+/// The half-open period from `from` to `to`, with days in `zone`; the last 30 days by default.
+pub fn period(from: Option<When>, to: Option<When>, now: Instant, zone: &TimeZone) -> Result<Range, String> {
+    let end = to.map_or(now, |to| to.resolve_in(now, zone));
+    let start = from.map_or_else(|| end.minus(PERIOD_DEFAULT), |from| from.resolve_in(now, zone));
+    Range { start, end }.filled()
 }
 
 impl FromStr for When {

@@ -28,6 +28,15 @@ impl Range {
         self.start >= self.end
     }
 
+    /// Refuses an empty period.
+    pub fn filled(self) -> Result<Self, String> {
+        let Self { start, end } = self;
+        match self.is_empty() {
+            true => Err(format!("the period is empty: it begins at {start} and ends at {end}")),
+            false => Ok(self),
+        }
+    }
+
     pub fn length(&self) -> Duration {
         self.end.since(self.start)
     }

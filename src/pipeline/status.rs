@@ -9,7 +9,6 @@ use crate::archive::{ExpiredRecord, FindingKind, StreamRecord, TeamState, Window
 use crate::model::{Dataset, Instant, InventoryPart, Stream, saturating_sum};
 use crate::pipeline::plan::{LastReading, Urgency, each_window, read_to, settled_edge};
 
-/// The status of one stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StreamStatus {
     pub stream: Stream,
@@ -70,7 +69,6 @@ impl StreamStatus {
     }
 }
 
-/// The status of one team.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TeamStatus {
     pub team: String,

@@ -125,7 +125,7 @@ mod tests {
     use crate::report::{Limits, ViewData};
 
     fn engine() -> Engine {
-        Engine::open_confined(ViewData::default(), Limits { memory_mib: 128, threads: 1 }).unwrap()
+        Engine::open(ViewData::default(), Limits { memory_mib: 128, threads: 1 }).and_then(Engine::confined).unwrap()
     }
 
     #[test]

@@ -11,7 +11,6 @@ pub struct Column {
     pub sql_type: &'static str,
 }
 
-/// The views.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr)]
 #[strum(serialize_all = "snake_case", const_into_str)]
 pub enum View {

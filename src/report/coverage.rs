@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
-use crate::archive::{Finding, FindingKind, WindowState};
+use crate::archive::{ExpiredRecord, Finding, FindingKind, WindowState};
 use crate::model::path::month_of;
 use crate::model::{Dataset, Instant, LedgerSeq, Range, Stream, TeamId};
 
-use super::data::{ExpiredRow, TeamSnapshot, ViewData, open_gaps_of};
+use super::data::{Recorded, TeamSnapshot, ViewData, open_gaps_of};
 
 /// A half-open interval of event time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -64,7 +64,7 @@ pub fn coverage(data: &ViewData, period: Range, team: Option<&TeamId>) -> Vec<St
     }
     let mut findings: HashMap<&TeamId, Vec<&Finding>> = HashMap::new();
     for row in data.findings.iter().filter(|row| is_asked(&row.team_id)) {
-        findings.entry(&row.team_id).or_default().push(&row.finding);
+        findings.entry(&row.team_id).or_default().push(&row.record);
     }
     let mut found = Vec::new();
     for snapshot in data.teams.iter().filter(|snapshot| is_asked(&snapshot.team_id)) {
@@ -180,14 +180,14 @@ fn expiring(
 fn expired_inventory(data: &ViewData, snapshot: &TeamSnapshot, period: Range) -> Vec<GapInside> {
     let of_team = data.expired.iter().filter(|row| row.team_id == snapshot.team_id);
     let of = of_team.filter(|row| matches!(row.record.dataset, Dataset::Inventory(_)));
-    let mut months: BTreeMap<(Instant, LedgerSeq), (&ExpiredRow, u64)> = BTreeMap::new();
+    let mut months: BTreeMap<(Instant, LedgerSeq), (&Recorded<ExpiredRecord>, u64)> = BTreeMap::new();
     for row in of.filter(|row| month_of(row.record.month).overlaps(&period)) {
         months.entry((row.record.month, row.ledger_seq)).or_insert((row, 0)).1 += row.record.rows;
     }
     months.into_values().map(|(row, rows)| expiry(row, month_of(row.record.month), rows)).collect()
 }
 
-fn expiry(row: &ExpiredRow, gone: Range, rows: u64) -> GapInside {
+fn expiry(row: &Recorded<ExpiredRecord>, gone: Range, rows: u64) -> GapInside {
     let record = &row.record;
     GapInside {
         from: Some(gone.start),

@@ -39,20 +39,18 @@ pub struct CoverageRow {
     pub has_expired: bool,
 }
 
-/// One finding, and the commit that recorded it.
+/// A record of a team's ledger, and the line that holds it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FindingRow {
+pub struct Recorded<Record> {
     pub team_id: TeamId,
-    pub finding: Finding,
+    pub record: Record,
     pub ledger_seq: LedgerSeq,
 }
 
-/// One review of a pack, and the commit that recorded it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReviewRow {
-    pub team_id: TeamId,
-    pub review: ReviewRecord,
-    pub ledger_seq: LedgerSeq,
+impl<Record: Clone> Recorded<Record> {
+    fn of(team_id: &TeamId, (ledger_seq, record): &(LedgerSeq, Record)) -> Self {
+        Self { team_id: team_id.clone(), record: record.clone(), ledger_seq: *ledger_seq }
+    }
 }
 
 /// The changes of one erasure order in one dataset, and the commit that carried it out.
@@ -65,14 +63,6 @@ pub struct ErasureRow {
     pub ledger_seq: LedgerSeq,
     /// The order replaced the salts of the months that it changed.
     pub salts_replaced: bool,
-}
-
-/// An expired month of a dataset, and the commit that expired it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ExpiredRow {
-    pub team_id: TeamId,
-    pub record: ExpiredRecord,
-    pub ledger_seq: LedgerSeq,
 }
 
 /// A month of a dataset with a class.
@@ -125,11 +115,11 @@ pub struct ViewData {
     pub teams: Vec<TeamSnapshot>,
     pub files: BTreeMap<Dataset, Vec<LiveFile>>,
     pub coverage: Vec<CoverageRow>,
-    pub findings: Vec<FindingRow>,
+    pub findings: Vec<Recorded<Finding>>,
     pub inventory_reads: Vec<(TeamId, InventoryRead)>,
-    pub reviews: Vec<ReviewRow>,
+    pub reviews: Vec<Recorded<ReviewRecord>>,
     pub holds: Vec<(TeamId, Hold)>,
-    pub expired: Vec<ExpiredRow>,
+    pub expired: Vec<Recorded<ExpiredRecord>>,
     pub retention: Vec<RetainedRow>,
     pub erasures: Vec<ErasureRow>,
     /// The names of the teams, if the caller asked for them.
@@ -167,17 +157,9 @@ impl ViewData {
         };
         let reads = state.inventory.values().flatten().filter(is_held);
         self.inventory_reads.extend(reads.map(|read| (state.team_id.clone(), *read)));
-        self.reviews.extend(state.reviews.iter().map(|(ledger_seq, review)| ReviewRow {
-            team_id: state.team_id.clone(),
-            review: review.clone(),
-            ledger_seq: *ledger_seq,
-        }));
+        self.reviews.extend(state.reviews.iter().map(|review| Recorded::of(&state.team_id, review)));
         self.holds.extend(state.holds.values().map(|hold| (state.team_id.clone(), hold.clone())));
-        self.expired.extend(state.expired.values().map(|(ledger_seq, record)| ExpiredRow {
-            team_id: state.team_id.clone(),
-            record: record.clone(),
-            ledger_seq: *ledger_seq,
-        }));
+        self.expired.extend(state.expired.values().map(|month| Recorded::of(&state.team_id, month)));
         for (ledger_seq, record) in &state.erased {
             let row = |part: &ErasedPart| ErasureRow {
                 team_id: state.team_id.clone(),
@@ -235,7 +217,7 @@ impl ViewData {
         }
         edges.values_mut().for_each(GapEdges::sort);
         let of_team = self.expired.iter().filter(|row| row.team_id == *team_id);
-        let of = |row: &ExpiredRow| {
+        let of = |row: &Recorded<ExpiredRecord>| {
             let stream = Stream::ALL.into_iter().find(|stream| Dataset::from(*stream) == row.record.dataset);
             stream.map(|stream| (stream, row.record.month))
         };
@@ -246,18 +228,14 @@ impl ViewData {
             let has_expired = expired.contains(&(window.stream, month));
             self.coverage.push(CoverageRow { team_id: team_id.clone(), window, gaps, has_expired });
         }
-        self.findings.extend(findings.into_iter().map(|(ledger_seq, finding)| FindingRow {
-            team_id: team_id.clone(),
-            finding,
-            ledger_seq,
-        }));
+        self.findings.extend(findings.iter().map(|finding| Recorded::of(team_id, finding)));
     }
 
     /// The gaps of a team that no later finding withdraws.
-    pub fn open_gaps(&self, team: &TeamId) -> impl Iterator<Item = &FindingRow> {
+    pub fn open_gaps(&self, team: &TeamId) -> impl Iterator<Item = &Recorded<Finding>> {
         let of_team = self.findings.iter().filter(move |row| row.team_id == *team);
-        let closing = closing(of_team.clone().map(|row| &row.finding));
-        of_team.filter(move |row| is_open_gap(&row.finding, &closing))
+        let closing = closing(of_team.clone().map(|row| &row.record));
+        of_team.filter(move |row| is_open_gap(&row.record, &closing))
     }
 
     /// Refuses live files that are not plain files: the engine opens them by path, and would follow a link or block on a pipe. A

@@ -198,9 +198,6 @@ impl Engine {
     }
 
     /// Another connection to the same engine for another thread, with the same views, limits and directory, and its own tables.
-    ///
-    /// # Errors
-    /// When the engine fails.
     pub(super) fn second_connection(&self) -> Result<Self, ReportError> {
         let connection = self.connection.try_clone().map_err(|e| self.failed(&e))?;
         Ok(Self {
@@ -215,14 +212,6 @@ impl Engine {
             pseudonyms: self.pseudonyms.clone(),
             _spill: Arc::clone(&self._spill),
         })
-    }
-
-    /// For tests: [`Engine::open`], then [`Engine::confined`].
-    ///
-    /// # Errors
-    /// Errors of both.
-    pub fn open_confined(data: ViewData, limits: Limits) -> Result<Self, ReportError> {
-        Self::open(data, limits)?.confined()
     }
 
     /// Recreates the views for the archive's current state; everything else that statements created remains.
@@ -247,9 +236,6 @@ impl Engine {
 
     /// Confines the engine for untrusted reports: it can read the live files, but cannot read, write or reach anything else, and no
     /// statement can change a setting.
-    ///
-    /// # Errors
-    /// When the engine fails.
     pub fn confined(self) -> Result<Self, ReportError> {
         let files = self.data.files.values().flatten();
         // A view names a file by a pattern that matches only this file, and the engine checks both.
@@ -280,9 +266,6 @@ impl Engine {
     }
 
     /// The result of `verify`, computed once for this engine.
-    ///
-    /// # Errors
-    /// When the archive cannot be read.
     pub(super) fn verified(&self) -> Result<VerifyReport, ReportError> {
         let lookup = self.lookup.get();
         let found = lookup.verified().map_err(|message| ReportError::Engine(format!("{ARCHIVE_FAILED}{message}")))?;
@@ -309,9 +292,6 @@ impl Engine {
     }
 
     /// Runs `sql` and streams the rows into `sink`; for several statements, the rows of the last one.
-    ///
-    /// # Errors
-    /// When the query is wrong, the engine fails, or the sink fails.
     pub fn query(&self, sql: &str, sink: &mut dyn Sink) -> Result<(), ReportError> {
         if lexer::all_statements(sql).next().is_none() {
             return Err(ReportError::query("the query is empty"));

@@ -59,9 +59,6 @@ impl Lookup {
     }
 
     /// The rows of one of [`View::LOOKED_UP`].
-    ///
-    /// # Errors
-    /// A sentence if the archive cannot be read.
     pub fn rows(&self, view: View) -> Result<Vec<Value>, String> {
         if self.is_out_of_reach {
             return Err(format!("the page cannot read {} {OUT_OF_REACH}", view.as_str()));
@@ -105,9 +102,6 @@ impl Lookup {
     }
 
     /// The result of `verify`; `None` without an archive.
-    ///
-    /// # Errors
-    /// A sentence if the archive cannot be read.
     pub fn verified(&self) -> Result<Option<&VerifyReport>, String> {
         let Some(archive) = &self.archive else { return Ok(None) };
         let check = || verify(archive.store().as_ref(), &archive.checks).map_err(|e| e.to_string());

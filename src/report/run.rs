@@ -176,9 +176,6 @@ impl Run<'_> {
     }
 
     /// The rows, in the report's order.
-    ///
-    /// # Errors
-    /// When the engine fails, or the sink fails.
     pub fn rows(&self, sink: &mut dyn Sink) -> Result<(), ReportError> {
         self.rows_of("report", sink)
     }
@@ -194,9 +191,6 @@ impl Run<'_> {
     }
 
     /// The rows for people, with team names.
-    ///
-    /// # Errors
-    /// As [`Run::rows`].
     pub fn named_rows(&self, sink: &mut dyn Sink) -> Result<(), ReportError> {
         self.rows(&mut TeamNameSink::new(sink, &self.about.names))
     }

@@ -244,7 +244,7 @@ fn a_file_removed_by_a_commit_is_not_reported_as_a_wrong_query() {
     let path = odd.join("a.parquet");
     let file = write_connections(&empty_engine(), &path, &["2026-01-01 00:00:00"]);
     let data = ViewData { files: BTreeMap::from([(Dataset::Connections, vec![file])]), ..ViewData::default() };
-    let engine = Engine::open_confined(data, SMALL).unwrap();
+    let engine = Engine::open(data, SMALL).and_then(Engine::confined).unwrap();
     assert_eq!(csv(&engine, "SELECT count(*) AS n FROM connections"), "n\n1\n");
     std::fs::remove_file(&path).unwrap();
     let gone = ask(&engine, "SELECT count(DISTINCT raw) FROM connections", Format::Csv).unwrap_err();

@@ -4,15 +4,13 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::archive::{Hold, InventoryRead};
+use crate::archive::{ExpiredRecord, Finding, Hold, InventoryRead, ReviewRecord};
 use crate::model::path::month_of;
 use crate::model::{Dataset, Instant, InventoryPart, Stream, TeamId};
 
 use super::ReportError;
 use super::columns::{Column, View};
-use super::data::{
-    CoverageRow, ErasureRow, ExpiredRow, FindingRow, LiveFile, RetainedRow, ReviewRow, ViewData, plain_pattern,
-};
+use super::data::{CoverageRow, ErasureRow, LiveFile, Recorded, RetainedRow, ViewData, plain_pattern};
 use super::error::ARCHIVE_FAILED;
 use super::lookup::{Lookup, ROWS_FUNCTION};
 use super::one_spelling::SPELLING_FUNCTION;
@@ -256,8 +254,8 @@ fn coverage_values(row: &CoverageRow) -> Value {
     })
 }
 
-fn finding_values(row: &FindingRow) -> Value {
-    let finding = &row.finding;
+fn finding_values(row: &Recorded<Finding>) -> Value {
+    let finding = &row.record;
     json!({
         "team_id": row.team_id.as_str(),
         "stream": finding.stream.map(Stream::as_str),
@@ -282,8 +280,8 @@ fn inventory_read_values((team_id, read): &(TeamId, InventoryRead)) -> Value {
     })
 }
 
-fn review_values(row: &ReviewRow) -> Value {
-    let review = &row.review;
+fn review_values(row: &Recorded<ReviewRecord>) -> Value {
+    let review = &row.record;
     json!({
         "team_id": row.team_id.as_str(),
         "reviewed_at": review.reviewed_at.micros(),
@@ -333,7 +331,7 @@ fn hold_values((team_id, hold): &(TeamId, Hold)) -> Value {
     })
 }
 
-fn expired_values(row: &ExpiredRow) -> Value {
+fn expired_values(row: &Recorded<ExpiredRecord>) -> Value {
     let record = &row.record;
     json!({
         "team_id": row.team_id.as_str(),

@@ -26,11 +26,14 @@ pub enum SandboxError {
     Option { what: &'static str, text: String, reason: String },
     #[error("the sandbox's address cannot be printed: {0}")]
     Print(io::Error),
+    #[error("cannot listen for signals: {0}")]
+    Signals(io::Error),
 }
 
 impl SandboxError {
     /// Whether an argument or its file is at fault, not the system.
     pub fn is_wrong_use(&self) -> bool {
-        !matches!(self, SandboxError::Listen { .. } | SandboxError::Save { .. } | SandboxError::Print(_))
+        use SandboxError::{Listen, Print, Save, Signals};
+        !matches!(self, Listen { .. } | Save { .. } | Print(_) | Signals(_))
     }
 }

@@ -16,7 +16,7 @@ use crate::model::Digest;
 
 use super::AppState;
 use super::iceberg;
-use super::input::{VALUE_CHARS_MAX, query};
+use super::input::{VALUE_CHARS_MAX, link};
 use super::problem::Problem;
 
 /// A shorter token can be guessed.
@@ -81,7 +81,6 @@ impl Guard {
         shown.is_some_and(|(scheme, shown)| scheme.eq_ignore_ascii_case("bearer") && self.is_token(shown))
     }
 
-    /// Whether `shown` is the token.
     pub fn is_token(&self, shown: &str) -> bool {
         self.token.is_some_and(|token| digest(shown.trim()) == token)
     }
@@ -183,28 +182,21 @@ pub async fn require_token(State(state): State<Arc<AppState>>, request: Request,
     let is_browser = request.method() == Method::GET && accepts.is_some_and(|accepts| accepts.contains("text/html"));
     if is_browser && ![iceberg::PREFIX, "/api/"].iter().any(|programs| request.uri().path().starts_with(programs)) {
         let back = request.uri().path_and_query().map_or("/", |back| back.as_str());
-        return Redirect::to(&format!("/sign-in{}", query([("back", back)]))).into_response();
+        return Redirect::to(&link("/sign-in", [("back", back)])).into_response();
     }
-    let demanded = [(header::WWW_AUTHENTICATE, "Bearer realm=\"annals\"")];
-    (
-        demanded,
-        refusal(
-            request.uri(),
-            Problem::unauthorized("this port needs a bearer token: send it in the Authorization header"),
-        ),
-    )
-        .into_response()
+    let problem = Problem::unauthorized("this port needs a bearer token: send it in the Authorization header");
+    ([(header::WWW_AUTHENTICATE, "Bearer realm=\"annals\"")], refusal(request.uri(), problem)).into_response()
 }
 
 const WRONG_HOST: &str = "this port has no token, so it answers only this machine's own names: use 127.0.0.1 or localhost, \
     or set http.token_file";
 
-/// A refusal: JSON for API requests, else a page.
+/// A refusal: JSON for API requests, else a line of text.
 pub fn refusal(uri: &Uri, problem: Problem) -> Response {
     match uri.path() {
         path if path == "/api" || path.starts_with("/api/") => problem.as_json(),
         path if path.starts_with(iceberg::PREFIX) => iceberg::refused(&problem),
-        _ => (problem.status, format!("{}\n", problem.message)).into_response(),
+        _ => problem.into_response(),
     }
 }
 

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::str::FromStr;
 
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Serialize;
@@ -58,18 +60,12 @@ impl Input {
     }
 
     /// The value, parsed.
-    ///
-    /// # Errors
-    /// When the value is invalid.
     pub fn parsed<T: FromStr<Err: Display>>(&self, name: &str) -> Result<Option<T>, Problem> {
         let wrong = |error: T::Err| Problem::bad(printable(&format!("{name}: {error}")));
         self.get(name).map(str::parse).transpose().map_err(wrong)
     }
 
     /// A whole number that is not negative; larger ones than `u64` become the maximum.
-    ///
-    /// # Errors
-    /// When the value is no such number.
     pub fn number(&self, name: &str) -> Result<Option<u64>, Problem> {
         let Some(text) = self.get(name) else { return Ok(None) };
         if !text.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -79,9 +75,6 @@ impl Input {
     }
 
     /// A whole number from 1 to `max`; `otherwise` if missing.
-    ///
-    /// # Errors
-    /// When the value is no such number.
     pub fn limit(&self, otherwise: usize, max: usize) -> Result<usize, Problem> {
         let Some(text) = self.get("limit") else { return Ok(otherwise) };
         let number = text.parse().ok().filter(|number| (1..=max).contains(number));
@@ -113,12 +106,24 @@ impl Input {
         pairs.map(|(name, value)| (name.to_owned(), value.clone())).collect()
     }
 
-    /// The same parameters with `changes`, as the query part of an address: `?a=1&b=2`, or nothing. An empty value removes a
-    /// parameter.
-    pub fn with(&self, changes: &[(&str, &str)]) -> String {
-        let kept = self.0.iter().filter(|(name, _)| changes.iter().all(|(changed, _)| changed != name));
-        let kept = kept.map(|(name, value)| (name.as_str(), value.as_str()));
-        query(kept.chain(changes.iter().copied()))
+    /// The same parameters with `changes`. An empty value removes a parameter.
+    pub fn with(&self, changes: &[(&str, &str)]) -> Self {
+        let kept = self.0.iter().filter(|(name, _)| changes.iter().all(|(changed, _)| changed != name)).cloned();
+        let added = changes.iter().filter(|(_, value)| !value.is_empty());
+        Self(kept.chain(added.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))).collect())
+    }
+
+    /// A link to `path` with these parameters and `changes`.
+    pub fn link(&self, path: &str, changes: &[(&str, &str)]) -> String {
+        link(path, self.with(changes).0.iter().map(|(name, value)| (name.as_str(), value.as_str())))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Input {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        Self::of(parts.uri.query())
     }
 }
 
@@ -128,11 +133,11 @@ impl From<Vec<(String, String)>> for Input {
     }
 }
 
-/// Names and values as the query part of an address, without empty values.
-pub fn query<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+/// A link to `path` with these parameters, without empty values.
+pub fn link<'a>(path: &str, pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     let pairs = pairs.into_iter().filter(|(_, value)| !value.is_empty());
     let text = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
-    if text.is_empty() { text } else { format!("?{text}") }
+    if text.is_empty() { path.to_owned() } else { format!("{path}?{text}") }
 }
 
 /// The position in a list, as opaque text for the client.
@@ -141,9 +146,6 @@ pub fn cursor(position: &impl Serialize) -> String {
 }
 
 /// Parses the text of [`cursor`].
-///
-/// # Errors
-/// When the text is anything else.
 pub fn position<T: DeserializeOwned>(input: &Input) -> Result<Option<T>, Problem> {
     let Some(text) = input.get("after") else { return Ok(None) };
     let decoded = URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
@@ -164,8 +166,8 @@ mod tests {
         assert_eq!(input.limit(10, 100), Ok(20));
         assert_eq!(input.under("param."), [("n".to_owned(), "3".to_owned())]);
         assert_eq!(
-            input.with(&[("after", ""), ("limit", "5"), ("to", "é&")]),
-            "?user=a%40b.c&param.n=3&limit=5&to=%C3%A9%26"
+            input.link("/list", &[("after", ""), ("limit", "5"), ("to", "é&")]),
+            "/list?user=a%40b.c&param.n=3&limit=5&to=%C3%A9%26"
         );
         assert!(input.only(&["user", "limit"]).unwrap_err().message.contains("after"));
         let spaced = Input::of(Some("id=+lead&user=+ada+")).unwrap();

@@ -131,6 +131,13 @@ fn detections(snapshot: &LiveSnapshot) {
     }
 }
 
+/// Without a value, the series is missing.
+fn gauge_if_known(name: Name, labels: Vec<Label>, value: Option<u64>) {
+    if let Some(value) = value {
+        gauge(name, labels, value as f64);
+    }
+}
+
 fn gauge(name: Name, labels: Vec<Label>, value: f64) {
     debug_assert_eq!(name.kind, Kind::Gauge);
     metrics::gauge!(name.name, labels).set(value);

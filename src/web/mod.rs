@@ -129,9 +129,6 @@ pub struct Port {
 
 impl Port {
     /// Binds `address` and serves on it.
-    ///
-    /// # Errors
-    /// When the address is in use or does not belong to this machine.
     pub async fn open(address: SocketAddr, state: Arc<AppState>) -> std::io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
@@ -152,14 +149,13 @@ impl Port {
 fn router(state: Arc<AppState>) -> Router {
     Router::new()
         .route("/metrics", get(scrape))
-        .merge(page::routes())
+        .merge(page::routes(&state))
         .route("/api", get(api::index).layer(middleware::from_fn(api::documented)))
         .route("/api/", get(api::index).layer(middleware::from_fn(api::documented)))
         .nest("/api", api::routes())
         .nest("/iceberg", iceberg::routes())
-        .fallback(page::not_found)
         .layer(middleware::from_fn_with_state(state.clone(), guard::require_token))
-        .merge(page::open_routes())
+        .merge(page::open_routes(&state))
         .layer(middleware::from_fn_with_state(state.clone(), read_body))
         .route("/healthz", get(probes::healthz))
         .route("/readyz", get(probes::readyz))

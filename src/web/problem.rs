@@ -2,9 +2,9 @@
 
 use std::io::ErrorKind;
 
-use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use serde_json::json;
 
 use crate::report::{CatalogError, ReportError, printable};
@@ -90,6 +90,14 @@ impl Problem {
     /// The server failed; the request is valid.
     pub fn failed(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", message)
+    }
+}
+
+/// One line of text. The answer carries the problem, so that the layer of the pages or of the API gives it another form.
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let text = format!("{}\n", self.message);
+        (self.status, Extension(self), text).into_response()
     }
 }
 

@@ -113,45 +113,32 @@ impl QueryService {
     }
 
     /// The teams of the archive.
-    ///
-    /// # Errors
-    /// When the archive cannot be read.
     pub async fn teams(&self) -> Result<Vec<TeamId>, Problem> {
         let shared = self.shared.clone();
-        let found = tokio::task::spawn_blocking(move || shared.teams()).await;
-        Ok(found.map_err(|_| broken())??)
+        on_thread(move || shared.teams()).await
     }
 
     /// The names of the archive's teams.
-    ///
-    /// # Errors
-    /// When the archive cannot be read.
     pub async fn names(&self) -> Result<Arc<TeamNames>, Problem> {
         let shared = self.shared.clone();
-        let found = tokio::task::spawn_blocking(move || {
+        let names = move || {
             let teams = shared.teams()?;
             Ok::<_, ReportError>(shared.name_cache.of(&shared.place(), &teams, &shared.live.name_files()))
-        });
-        Ok(found.await.map_err(|_| broken())??)
+        };
+        on_thread(names).await
     }
 
     /// The current snapshot of `teams`.
-    ///
-    /// # Errors
-    /// When the archive cannot be read, or there are too many teams.
     pub async fn snapshot(&self, teams: Vec<TeamId>) -> Result<Arc<ViewData>, Problem> {
         check_together(&teams)?;
         let shared = self.shared.clone();
-        Ok(tokio::task::spawn_blocking(move || shared.snapshot(&teams)).await.map_err(|_| broken())??)
+        on_thread(move || shared.snapshot(&teams)).await
     }
 
     /// A snapshot of some teams, with local copies of the files that `sql` may need.
-    ///
-    /// # Errors
-    /// As [`QueryService::snapshot`], and when files of a bucket cannot be fetched.
     pub async fn pinned(&self, teams: Vec<TeamId>, sql: &str) -> Result<PinnedSnapshot, Problem> {
         let (snapshot, sql) = (self.snapshot(teams).await?, sql.to_owned());
-        Ok(tokio::task::spawn_blocking(move || PinnedSnapshot::of(snapshot, &sql)).await.map_err(|_| broken())??)
+        on_thread(move || PinnedSnapshot::of(snapshot, &sql)).await
     }
 
     /// Runs `question` over `teams` within `time`. The question uses no more than `needs`.
@@ -169,12 +156,12 @@ impl QueryService {
         let (turn, left) = self.queue.turn(self.clock.as_ref(), time).await?;
         let stop = StopOnDrop { stop: Arc::default(), clock: self.clock.clone() };
         let (shared, theirs) = (self.shared.clone(), stop.stop.clone());
-        let job = tokio::task::spawn_blocking(move || {
+        let job = on_thread(move || {
             let _ending = QueryGuard { stop: &theirs, _turn: turn };
             shared.answer((&teams, &needs), &theirs, &question)
         });
         tokio::select! {
-            answer = job => Ok(answer.map_err(|_| broken())??),
+            answer = job => answer,
             () = self.clock.sleep(left) => Err(Problem::too_long(time.as_secs())),
         }
     }
@@ -192,7 +179,16 @@ pub fn check_together(teams: &[TeamId]) -> Result<(), Problem> {
     Ok(())
 }
 
-fn broken() -> Problem {
+/// Does work that blocks on a thread of its own.
+pub async fn on_thread<T: Send + 'static, E: Into<Problem> + Send + 'static>(
+    work: impl FnOnce() -> Result<T, E> + Send + 'static,
+) -> Result<T, Problem> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|_| broken())?.map_err(Into::into)
+}
+
+/// The problem of a task that panicked.
+pub fn broken() -> Problem {
     tracing::error!("BUG: the task of a query panicked");
     Problem::failed("the query failed: the log has the cause")
 }

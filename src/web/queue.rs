@@ -1,7 +1,6 @@
 //! A queue of limited length, with a limited number of parallel turns.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -17,7 +16,7 @@ const LEFT_MIN: Duration = Duration::from_secs(1);
 
 pub struct Queue {
     permits: Arc<Semaphore>,
-    waiting: AtomicUsize,
+    places: Semaphore,
 }
 
 /// A turn, until it is dropped.
@@ -25,7 +24,7 @@ pub type QueryPermit = OwnedSemaphorePermit;
 
 impl Queue {
     pub fn new(at_once: usize) -> Self {
-        Self { permits: Arc::new(Semaphore::new(at_once)), waiting: AtomicUsize::new(0) }
+        Self { permits: Arc::new(Semaphore::new(at_once)), places: Semaphore::new(WAITING_MAX) }
     }
 
     /// Waits for a turn. Returns it with the rest of `time`.
@@ -33,7 +32,8 @@ impl Queue {
     /// # Errors
     /// When too many wait, or the time is over.
     pub async fn turn(&self, clock: &dyn Clock, time: Duration) -> Result<(QueryPermit, Duration), Problem> {
-        let _waiting = WaitingQuery::enter(&self.waiting)?;
+        let full = |_| Problem::busy("too many queries wait: try again in a moment");
+        let _place = self.places.try_acquire().map_err(full)?;
         let asked = clock.monotonic();
         let busy = || Problem::busy("other queries are running: try again in a moment");
         let turn = tokio::select! {
@@ -42,24 +42,5 @@ impl Queue {
         };
         let left = time.saturating_sub(clock.monotonic().saturating_sub(asked)).max(LEFT_MIN);
         Ok((turn, left))
-    }
-}
-
-/// A place in the queue.
-struct WaitingQuery<'a>(&'a AtomicUsize);
-
-impl<'a> WaitingQuery<'a> {
-    fn enter(waiting: &'a AtomicUsize) -> Result<Self, Problem> {
-        let line = Self(waiting);
-        if waiting.fetch_add(1, Ordering::Relaxed) >= WAITING_MAX {
-            return Err(Problem::busy("too many queries wait: try again in a moment"));
-        }
-        Ok(line)
-    }
-}
-
-impl Drop for WaitingQuery<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }

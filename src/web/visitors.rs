@@ -18,6 +18,7 @@ use crate::report::{
 };
 
 use super::problem::Problem;
+use super::query_service::{broken, on_thread};
 use super::queue::{QueryPermit, Queue};
 
 /// Number of parallel queries.
@@ -118,8 +119,8 @@ async fn ask_process(
     let mut line = serde_json::to_vec(question).expect("BUG: a question is plain data");
     line.push(b'\n');
     let needs = Needs::of_sql([question.sql.as_str()]);
-    let written = tokio::task::spawn_blocking(move || serde_json::to_vec(&snapshot.narrowed(&needs))).await;
-    let mut snapshot = written.map_err(|_| broken())?.map_err(|_| broken())?;
+    let written = move || serde_json::to_vec(&snapshot.narrowed(&needs)).map_err(|_| broken());
+    let mut snapshot = on_thread(written).await?;
     snapshot.push(b'\n');
     if snapshot.len() as u64 > SNAPSHOT_BYTES_MAX {
         return Err(Problem::too_large("these teams have too much data for one query: name a team"));
@@ -148,11 +149,6 @@ async fn ask_process(
         Ok(answer) if status.success() => Ok(answer),
         _ => Err(died(status, question)),
     }
-}
-
-fn broken() -> Problem {
-    tracing::error!("BUG: the task of a visitor's query panicked");
-    Problem::failed("the query failed: the log has the cause")
 }
 
 fn too_much_memory(question: &VisitorQuestion) -> Problem {

@@ -6,29 +6,29 @@ use crate::inventory::users;
 use crate::model::{Instant, InventoryPart, Stream, TeamId};
 use crate::pipeline::{InventorySettings, REFUSALS_MAX, ScanMode, ScanRequest, Settings, is_old};
 
-/// The requests of a round's scan.
+/// Requests that belong to no stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct PlannedScan {
+pub struct OtherRequests {
     /// About people: the limit of scans applies to them.
     pub people: u64,
-    /// About the team and its computers.
-    pub others: u64,
+    /// About the teams and their computers.
+    pub rest: u64,
 }
 
 /// Plans the scan of a round from the ledger. `users`: their number, if the ledger does not know it.
-pub fn planned_scan(state: Option<&TeamState>, users: Option<u64>, settings: &Settings, now: Instant) -> PlannedScan {
+pub fn planned_scan(state: Option<&TeamState>, users: Option<u64>, settings: &Settings, now: Instant) -> OtherRequests {
     let inventory = &settings.inventory;
     let is_due = |part| state.is_none_or(|state| is_old(state, part, now));
     let is_asked = |ask: ScanRequest| inventory.scan == ScanMode::Now || ask.parts().iter().any(|part| is_due(*part));
     if inventory.scan == ScanMode::Never {
-        return PlannedScan::default();
+        return OtherRequests::default();
     }
     let lists = [ScanRequest::Users, ScanRequest::SsoUsers].into_iter().filter(|ask| is_asked(*ask)).count() as u64;
     let users = if inventory.user_info && is_due(InventoryPart::SignIn) { users_to_ask(state, users) } else { 0 };
     // A reading of connections lists the computers anyway.
     let lists_computers = is_asked(ScanRequest::Computers) && !settings.reads(Stream::Connections);
     let is_any = ScanRequest::ALL.into_iter().any(is_asked);
-    PlannedScan { people: lists + users, others: u64::from(is_any) + u64::from(lists_computers) }
+    OtherRequests { people: lists + users, rest: u64::from(is_any) + u64::from(lists_computers) }
 }
 
 /// Users that a scan asks about one by one. If the token may not see the answers, the scan ends after a few.
@@ -41,9 +41,6 @@ fn users_to_ask(state: Option<&TeamState>, listed: Option<u64>) -> u64 {
 
 /// Reads the number of users if a scan will need it and the ledger does not know it. `None` if no scan needs it, or if
 /// the token may not see the users.
-///
-/// # Errors
-/// When the service does not answer.
 pub async fn count_users(
     source: &dyn EventSource,
     team: &TeamId,

@@ -1,14 +1,11 @@
 //! `annals report list`.
 
-use std::sync::Arc;
-
-use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use clap::Args;
 
 use crate::error::{Error, Exit};
 use crate::report::{Catalog, Origin, Report};
 
-use super::super::output::OutputArgs;
+use super::super::output::{Columns, OutputArgs};
 use super::output;
 
 /// List the reports: their questions, what they detect, which controls they support
@@ -20,28 +17,19 @@ pub struct ListArgs {
 
 /// Reports each file of the folder that is no valid report, and exits as for a wrong configuration.
 pub fn run(catalog: &Catalog, args: &ListArgs) -> Result<Exit, Error> {
-    let rows = table(catalog.reports());
-    args.output.batch(&rows)?;
+    let rows = Columns::of(catalog.reports())
+        .text("id", |report| &report.id)
+        .text("name", |report| &report.name)
+        .text("title", |report| &report.title)
+        .text("question", |report| &report.question)
+        .text_or_null("severity", |report| report.severity.map(|rule| rule.as_str()))
+        .text_or_null("controls", |report| Some(report.controls.join("; ")).filter(|text| !text.is_empty()))
+        .text("from", origin);
+    args.output.batch(&rows.batch())?;
     for fault in catalog.faults() {
         output::say(&format!("annals: {fault}"));
     }
     Ok(if catalog.faults().is_empty() { Exit::Done } else { Exit::Usage })
-}
-
-fn table(reports: &[Report]) -> RecordBatch {
-    let column = |text: fn(&Report) -> Option<String>| -> ArrayRef {
-        Arc::new(reports.iter().map(text).collect::<StringArray>())
-    };
-    let columns = [
-        ("id", column(|report| Some(report.id.clone()))),
-        ("name", column(|report| Some(report.name.clone()))),
-        ("title", column(|report| Some(report.title.clone()))),
-        ("question", column(|report| Some(report.question.clone()))),
-        ("severity", column(|report| report.severity.map(|rule| rule.as_str().to_owned()))),
-        ("controls", column(|report| Some(report.controls.join("; ")).filter(|text| !text.is_empty()))),
-        ("from", column(|report| Some(origin(report)))),
-    ];
-    output::table(columns)
 }
 
 /// Where the report comes from.

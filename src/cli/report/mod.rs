@@ -53,9 +53,6 @@ pub fn run(global: &Global, args: &ReportArgs) -> Result<Exit, Error> {
 
 impl CatalogArgs {
     /// The built-in reports, and those of the folder that the flag, the environment or the configuration names.
-    ///
-    /// # Errors
-    /// When the folder cannot be read.
     pub fn load(&self, config: &Config) -> Result<Catalog, CatalogError> {
         let catalog = Catalog::embedded();
         match self.folder(config) {

@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::model::Instant;
 use crate::report::{
-    Catalog, Engine, Manifest, Needs, PackInput, ParamDefault, Report, ReportError, ReportInput, Tree, View, ViewData,
+    Catalog, Engine, Manifest, Needs, ParamDefault, Report, ReportError, ReportInput, Tree, View, ViewData,
     gaps_recorded, printable, write_pack, zip_pack,
 };
 
@@ -79,8 +79,7 @@ pub fn run(config: &Config, mut catalog: Catalog, args: &PackArgs) -> Result<Exi
         let (team, zone, values) = (team.clone(), zone.clone(), values.clone());
         (report.clone(), ReportInput { period, team, zone, as_of: period.end, now, values })
     });
-    let (manifest, tree) =
-        fill(&config, data, &asked.collect::<Vec<_>>(), (&left_out, args.pseudonymise), work.path())?;
+    let (manifest, tree) = fill(&config, data, &asked.collect::<Vec<_>>(), (left_out, args.pseudonymise), work.path())?;
     target.publish(work, &tree, &manifest)?;
     print_summary(args, &manifest);
     Ok(match (manifest.faults, manifest.gaps) {
@@ -94,7 +93,7 @@ fn fill(
     config: &Config,
     data: ViewData,
     reports: &[(Report, ReportInput)],
-    (left_out, is_pseudonymised): (&BTreeMap<String, String>, bool),
+    (left_out, is_pseudonymised): (BTreeMap<String, String>, bool),
     work: &Path,
 ) -> Result<(Manifest, Tree), Error> {
     let root = work.join("pack");
@@ -114,8 +113,7 @@ fn fill(
         engine.pseudonymise(random_key())?;
     }
     let _running = guard.running(engine.interrupter());
-    let asked = PackInput { reports, left_out: left_out.clone() };
-    let manifest = write_pack(&mut engine, &asked, &mut tree).map_err(|error| match error {
+    let manifest = write_pack(&mut engine, reports, left_out, &mut tree).map_err(|error| match error {
         ReportError::Output(source) => failed(source),
         other => other.into(),
     })?;

@@ -2,9 +2,9 @@
 
 use clap::Args;
 
-use crate::config::{Config, When};
+use crate::config::Config;
 use crate::error::{Error, Exit};
-use crate::model::{Instant, Range, TeamId};
+use crate::model::{Instant, Range, TeamId, When, period};
 use crate::report::{
     About, Catalog, Engine, Needs, Report, ReportInput, Severity, ViewData, Zone, gaps_recorded, write_report,
 };
@@ -13,10 +13,6 @@ use super::super::limits::LimitArgs;
 use super::super::output::{OutputArgs, UnreadWriter};
 use super::super::{limits, query, reading, signals, teams};
 use super::output;
-
-/// The default period of a report.
-const PERIOD_DAYS: u64 = 30;
-const DAY_SECONDS: u64 = 86_400;
 
 /// Run a report over a period
 #[derive(Debug, Args)]
@@ -68,24 +64,11 @@ pub struct PeriodArgs {
 
 impl PeriodArgs {
     /// The period, relative to `now`.
-    ///
-    /// # Errors
-    /// When the period ends before it begins.
     pub fn resolve(&self, now: Instant) -> Result<Range, Error> {
-        let rules = self.tz.rules();
-        let end = self.to.map_or(now, |to| to.resolve_in(now, rules));
-        let before = std::time::Duration::from_secs(PERIOD_DAYS * DAY_SECONDS);
-        let start = self.from.map_or_else(|| end.minus(before), |from| from.resolve_in(now, rules));
-        if start >= end {
-            return Err(Error::Usage(format!("the period is empty: it begins at {start} and ends at {end}")));
-        }
-        Ok(Range { start, end })
+        period(self.from, self.to, now, self.tz.rules()).map_err(Error::Usage)
     }
 
     /// The team that the user named, which the archive must hold. `data` has the names.
-    ///
-    /// # Errors
-    /// When the archive does not hold it, or two teams have that name.
     pub fn team(&self, data: &ViewData) -> Result<Option<TeamId>, Error> {
         let found = self.team.as_ref().map(|asked| data.names.resolve(asked).cloned());
         found.transpose().map_err(teams::name_error)

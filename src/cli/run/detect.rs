@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{DataType, Field, SchemaRef};
@@ -22,9 +21,8 @@ use crate::report::{
 
 use super::super::report::CatalogArgs;
 use super::super::{limits, query};
+use super::next_run;
 
-/// The longest sleep. A machine that slept, or whose clock changed, is noticed after this time.
-const SLEEP_MAX: Duration = Duration::from_secs(30);
 /// The most detections of one report and one severity that are told apart; more of them need no more alerts.
 const SUBJECTS_MAX: usize = 1_000;
 
@@ -45,12 +43,7 @@ impl Detector {
         let detector = Arc::new(self);
         let schedule = &detector.config.schedule.reports;
         let mut since = detector.clock.now();
-        while let Some(at) = schedule.next_since(&mut since, detector.clock.now()) {
-            let now = detector.clock.now();
-            if now < at {
-                detector.clock.sleep(at.since(now).min(SLEEP_MAX)).await;
-                continue;
-            }
+        while let Some(now) = next_run(schedule, since, detector.clock.as_ref()).await {
             detector.detect(now).await;
             since = detector.clock.now();
         }

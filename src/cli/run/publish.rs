@@ -1,7 +1,6 @@
 //! Publishes the open tables as scheduled.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::archive::Archive;
 use crate::clock::Clock;
@@ -12,10 +11,7 @@ use crate::lake::{Catalog, LakeError, Publisher, ReaderRoot, TableId};
 use crate::model::Instant;
 
 use super::super::publish::{existing, reader_root};
-use super::Running;
-
-/// After a sleep of the machine or a change of its clock, the schedule continues within this time.
-const SLEEP_MAX: Duration = Duration::from_secs(30);
+use super::{Running, next_run};
 
 /// The parts that publishing needs.
 pub struct Schedule {
@@ -31,9 +27,6 @@ pub struct Schedule {
 
 impl Schedule {
     /// As configured.
-    ///
-    /// # Errors
-    /// When the archive has no address for readers.
     pub fn of(running: &Running, config: &Config) -> Result<Self, Error> {
         let (archive, catalog) = (running.archive.clone(), running.catalog.clone());
         let (clock, live) = (running.clock.clone(), running.live.clone());
@@ -53,12 +46,7 @@ impl Schedule {
         let Some((cron, root)) = self.publish.clone() else { return };
         let schedule = Arc::new(self);
         let mut since = schedule.clock.now();
-        while let Some(at) = cron.next_since(&mut since, schedule.clock.now()) {
-            let now = schedule.clock.now();
-            if now < at {
-                schedule.clock.sleep(at.since(now).min(SLEEP_MAX)).await;
-                continue;
-            }
+        while let Some(now) = next_run(&cron, since, schedule.clock.as_ref()).await {
             let (own, root) = (schedule.clone(), root.clone());
             let run = tokio::task::spawn_blocking(move || own.publish(root, now)).await;
             let error = match run {

@@ -1,9 +1,10 @@
 //! The names that a query can use, as the engine lists them now.
 
-use arrow::array::{AsArray, RecordBatch};
-use arrow::datatypes::SchemaRef;
+use std::collections::BTreeMap;
 
-use crate::report::{Engine, Flow, ReportError, Sink};
+use serde::Deserialize;
+
+use crate::report::{Engine, ReportError};
 
 /// A table or view, and its columns with their types.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,19 +22,14 @@ pub struct Catalog {
 
 impl Catalog {
     /// Asks `engine` for all names.
-    ///
-    /// # Errors
-    /// When the engine fails.
     pub fn of(engine: &Engine) -> Result<Self, ReportError> {
-        let functions = "SELECT DISTINCT function_name FROM duckdb_functions() \
+        let functions = "SELECT DISTINCT function_name AS name FROM duckdb_functions() \
                          WHERE regexp_full_match(function_name, '[a-z][a-z0-9_]+') ORDER BY 1";
+        let keywords = "SELECT keyword_name AS name FROM duckdb_keywords() ORDER BY 1";
         Ok(Self {
             relations: relations(engine)?,
-            functions: rows(engine, functions)?.into_iter().flatten().collect(),
-            keywords: rows(engine, "SELECT keyword_name FROM duckdb_keywords() ORDER BY 1")?
-                .into_iter()
-                .flatten()
-                .collect(),
+            functions: names(engine, functions)?,
+            keywords: names(engine, keywords)?,
         })
     }
 
@@ -43,44 +39,30 @@ impl Catalog {
 }
 
 /// Tables and views, sorted by name.
-///
-/// # Errors
-/// When the engine fails.
 pub fn relations(engine: &Engine) -> Result<Vec<Relation>, ReportError> {
+    #[derive(Deserialize)]
+    struct Column {
+        table_name: String,
+        column_name: String,
+        data_type: String,
+    }
     let sql = "SELECT table_name, column_name, data_type FROM duckdb_columns() \
                WHERE NOT internal ORDER BY table_name, column_index";
     let mut relations: Vec<Relation> = Vec::new();
-    for row in rows(engine, sql)? {
-        let [name, column, kind] = <[String; 3]>::try_from(row).unwrap_or_default();
+    for Column { table_name: name, column_name, data_type } in engine.rows(sql, &BTreeMap::new())? {
+        let column = (column_name, data_type);
         match relations.last_mut().filter(|last| last.name == name) {
-            Some(last) => last.columns.push((column, kind)),
-            None => relations.push(Relation { name, columns: vec![(column, kind)] }),
+            Some(last) => last.columns.push(column),
+            None => relations.push(Relation { name, columns: vec![column] }),
         }
     }
     Ok(relations)
 }
 
-/// The rows of a result whose columns are all text.
-fn rows(engine: &Engine, sql: &str) -> Result<Vec<Vec<String>>, ReportError> {
-    let mut texts = Texts(Vec::new());
-    engine.query(sql, &mut texts)?;
-    Ok(texts.0)
-}
-
-struct Texts(Vec<Vec<String>>);
-
-impl Sink for Texts {
-    fn begin(&mut self, _: SchemaRef) -> Result<(), ReportError> {
-        Ok(())
+fn names(engine: &Engine, sql: &str) -> Result<Vec<String>, ReportError> {
+    #[derive(Deserialize)]
+    struct Named {
+        name: String,
     }
-
-    fn batch(&mut self, batch: &RecordBatch) -> Result<Flow, ReportError> {
-        for row in 0..batch.num_rows() {
-            let cell = |column: &arrow::array::ArrayRef| {
-                column.as_string_opt::<i32>().map_or_else(String::new, |texts| texts.value(row).to_owned())
-            };
-            self.0.push(batch.columns().iter().map(cell).collect());
-        }
-        Ok(Flow::More)
-    }
+    Ok(engine.rows(sql, &BTreeMap::new())?.into_iter().map(|row: Named| row.name).collect())
 }

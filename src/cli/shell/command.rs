@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use crate::report::Format;
 
-/// A command of the shell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ShellCommand {
     Help,

@@ -1,16 +1,15 @@
 //! The status table: a row for each stream of a team, one for its people and computers, and one for its quarantine if it holds
 //! events. A team of another shard has one row, which names the shard.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use arrow::array::{ArrayRef, RecordBatch, StringArray, TimestampMicrosecondArray, UInt64Array};
+use arrow::array::RecordBatch;
 
 use crate::model::{Instant, Shard, Stream};
 use crate::pipeline::{InventoryStatus, StreamStatus, TeamStatus};
 use crate::report::{TeamNames, printable};
 
-use super::super::output::{self, counted};
+use super::super::output::{Columns, counted};
 use super::super::sync::SPAN_UNKNOWN;
 use super::span;
 
@@ -152,28 +151,20 @@ fn more_text(count: usize, which: &str) -> String {
 pub fn rows(teams: &[TeamStatus], others: &[OtherShardTeam], threshold: Duration, now: Instant) -> RecordBatch {
     let own = teams.iter().flat_map(|team| rows_of(team, threshold, now));
     let all: Vec<Row> = own.chain(others.iter().map(OtherShardTeam::row)).collect();
-    let texts = |of: for<'a> fn(&'a Row) -> &'a str| -> ArrayRef {
-        Arc::new(all.iter().map(|row| Some(of(row)).filter(|text| !text.is_empty())).collect::<StringArray>())
-    };
-    let moments = |of: fn(&Row) -> Option<Instant>| -> ArrayRef {
-        Arc::new(all.iter().map(|row| of(row).map(Instant::micros)).collect::<TimestampMicrosecondArray>())
-    };
-    let numbers = |of: fn(&Row) -> Option<u64>| -> ArrayRef { Arc::new(all.iter().map(of).collect::<UInt64Array>()) };
-    let columns: [(&str, ArrayRef); 12] = [
-        ("team_id", texts(|row| row.team)),
-        ("stream", texts(|row| row.stream)),
-        ("begins", moments(|row| row.begins)),
-        ("settled_to", moments(|row| row.settled_to)),
-        ("read_to", moments(|row| row.read_to)),
-        ("lag_seconds", numbers(|row| row.lag_seconds)),
-        ("open_windows", numbers(|row| row.open_windows)),
-        ("events", numbers(|row| row.events)),
-        ("late", numbers(|row| row.late)),
-        ("gaps", numbers(|row| row.gaps)),
-        ("seconds_to_loss", numbers(|row| row.seconds_to_loss)),
-        ("note", texts(|row| &row.note)),
-    ];
-    output::table(columns)
+    Columns::of(&all)
+        .text("team_id", |row| row.team)
+        .text_or_null("stream", |row| Some(row.stream).filter(|stream| !stream.is_empty()))
+        .time_or_null("begins", |row| row.begins)
+        .time_or_null("settled_to", |row| row.settled_to)
+        .time_or_null("read_to", |row| row.read_to)
+        .number_or_null("lag_seconds", |row| row.lag_seconds)
+        .number_or_null("open_windows", |row| row.open_windows)
+        .number_or_null("events", |row| row.events)
+        .number_or_null("late", |row| row.late)
+        .number_or_null("gaps", |row| row.gaps)
+        .number_or_null("seconds_to_loss", |row| row.seconds_to_loss)
+        .text_or_null("note", |row| Some(&row.note).filter(|note| !note.is_empty()))
+        .batch()
 }
 
 fn rows_of(team: &TeamStatus, threshold: Duration, now: Instant) -> Vec<Row<'_>> {

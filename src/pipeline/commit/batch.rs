@@ -10,7 +10,6 @@ use crate::pipeline::commit::{StreamChange, WindowChange};
 use crate::pipeline::settings::{COMMIT_EVENTS_MIN, HELD_EVENTS_MAX};
 use crate::pipeline::team::{Permit, split_off};
 
-/// A window of a stream.
 pub type StreamWindow = (Stream, Range);
 
 /// Events and changes that wait for their commit.

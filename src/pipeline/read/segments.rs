@@ -27,7 +27,6 @@ impl Round<'_> {
         }
     }
 
-    /// The batch of a segment.
     pub async fn batch_of(&self, segment: Segment, purpose: Purpose) -> Result<Batch, ArchiveError> {
         let mut batch = Batch::default();
         self.note_anomalies(&mut batch, segment.range, segment.stats.anomalies);

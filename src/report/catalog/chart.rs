@@ -72,7 +72,6 @@ pub enum ChartRole {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chart {
     pub kind: ChartKind,
-    /// The column of each role.
     pub columns: BTreeMap<ChartRole, String>,
     /// Whether the value axis is logarithmic.
     pub is_log: bool,

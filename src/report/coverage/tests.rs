@@ -1,7 +1,7 @@
 use super::*;
 use crate::archive::{ExpiredRecord, Finding, FindingKind, WindowRecord};
 use crate::model::{Digest, InventoryPart, LedgerSeq};
-use crate::report::data::ExpiredRow;
+use crate::report::data::Recorded;
 
 fn at(day: &str) -> Instant {
     let text = if day.contains('T') { format!("{day}Z") } else { format!("2026-11-{day}T00:00:00Z") };
@@ -139,8 +139,8 @@ fn a_period_is_incomplete_if_a_computer_was_removed_before_it_was_read() {
     }
 }
 
-fn november_expired() -> ExpiredRow {
-    ExpiredRow {
+fn november_expired() -> Recorded<ExpiredRecord> {
+    Recorded {
         team_id: TeamId::from("t"),
         record: ExpiredRecord {
             policy: "connections = 7y".to_owned(),
@@ -190,7 +190,7 @@ fn an_expired_month_is_neither_a_gap_nor_missing() {
 fn an_expired_month_of_people_is_named_once() {
     let mut data = view_data(windows(), Vec::new());
     for part in [InventoryPart::Users, InventoryPart::Grants] {
-        data.expired.push(ExpiredRow {
+        data.expired.push(Recorded {
             team_id: TeamId::from("t"),
             record: ExpiredRecord {
                 policy: "inventory = 1y".to_owned(),

@@ -15,7 +15,6 @@
 //! The same archive, arguments and creation time make the same bytes.
 
 mod check;
-mod file_thread;
 mod manifest;
 mod tree;
 mod zipped;
@@ -36,20 +35,19 @@ use crate::archive::{VerifyFault, VerifyReport};
 use crate::model::{Instant, TeamId, TeamKey};
 
 use super::lookup::place_of;
-use super::page::{FirstRows, PackFacts, Section, local, pack_page, report_page};
+use super::page::{FirstRows, Section, local, pack_page, report_page};
 use super::pseudonyms::{IDENTIFIERS, Pseudonyms};
 use super::render::Columnar;
 use super::sink::{Flow, Sink};
 use super::team_name_sink::TeamNameSink;
 use super::write::PAGE_ROWS_MAX;
-use super::{About, Engine, Format, Medium, Report, ReportError, ReportInput, Severity, Zone, sink_for};
+use super::{About, Engine, Format, Medium, Report, ReportError, ReportInput, Zone, sink_for};
 
 pub use check::{CheckedPack, PackError, check_pack};
 pub use manifest::{Manifest, PackedFile, PackedReport};
 pub use tree::Tree;
 pub use zipped::zip_tree;
 
-use file_thread::{on_thread, take};
 use manifest::{FORMAT, VERSION};
 
 /// The file that lists every other file with its hash.
@@ -58,48 +56,30 @@ const MANIFEST: &str = "manifest.json";
 /// Number of rows of each report on the pack's own page.
 const INDEX_ROWS_MAX: usize = 25;
 
-/// The content of a pack.
-pub struct PackInput<'a> {
-    /// Each report with its arguments; all have the same period, team, zone and time.
-    pub reports: &'a [(Report, ReportInput)],
-    /// Reports that are not in the pack, with the reason.
-    pub left_out: BTreeMap<String, String>,
-}
-
-/// Writes all files of a pack into `tree`.
-///
-/// # Errors
-/// When a report cannot be answered, or a file cannot be written.
-pub fn write_pack(engine: &mut Engine, asked: &PackInput<'_>, tree: &mut Tree) -> Result<Manifest, ReportError> {
+/// Writes all files of a pack into `tree`. The arguments of all reports have the same period, team, zone and time. `left_out` are
+/// reports that are not in the pack, with the reason.
+pub fn write_pack(
+    engine: &mut Engine,
+    reports: &[(Report, ReportInput)],
+    left_out: BTreeMap<String, String>,
+    tree: &mut Tree,
+) -> Result<Manifest, ReportError> {
     if let Some(names) = &engine.pseudonyms {
-        asked.reports.iter().try_for_each(|(report, _)| check_sql(names, report))?;
+        reports.iter().try_for_each(|(report, _)| check_sql(names, report))?;
     }
     engine.start_verifying();
-    let (abouts, sections): (Vec<_>, Vec<_>) = write_reports(engine, asked.reports, tree)?.into_iter().unzip();
-    let (Some(about), Some((_, first))) = (abouts.first(), asked.reports.first()) else {
+    let (abouts, sections): (Vec<_>, Vec<_>) = write_reports(engine, reports, tree)?.into_iter().unzip();
+    let (Some(about), Some((_, first))) = (abouts.first(), reports.first()) else {
         return Err(ReportError::query("a pack needs at least one report: name one"));
     };
-    let mut detected: BTreeMap<Severity, u64> = BTreeMap::new();
-    for (severity, rows) in abouts.iter().filter_map(|about| about.detections.as_ref()).flatten() {
-        *detected.entry(*severity).or_default() += rows;
-    }
     let verify = verdict_of(engine, about.team.as_deref())?;
-    let facts = PackFacts {
-        about,
-        zone: &first.zone,
-        data: engine.data(),
-        verify: &verify,
-        rows: abouts.iter().map(|about| about.rows).sum(),
-        detected: &detected,
-        pseudonymised: engine.pseudonyms.is_some(),
-        left_out: &asked.left_out,
-    };
-    tree.put("index.html", pack_page(&facts, &sections)?.as_bytes())?;
+    let page = pack_page(engine, &first.zone, &abouts, &sections, &verify, &left_out)?;
+    tree.put("index.html", page.as_bytes())?;
     write_coverage(engine, about, tree)?;
     put_json(tree, "about.json", &abouts)?;
     put_json(tree, "verify.json", &verify)?;
     put_json(tree, "ledger.json", &json!({ "archive_id": verify.archive_id, "teams": about.ledger }))?;
-    let manifest = Manifest { pseudonymised: engine.pseudonyms.is_some(), ..manifest(asked, &abouts, &verify, tree) };
+    let manifest = manifest(engine, left_out, &abouts, &verify, tree);
     put_json(tree, MANIFEST, &manifest)?;
     let sums = tree.sums();
     tree.put(SUMS, sums.as_bytes())?;
@@ -111,9 +91,6 @@ pub fn write_pack(engine: &mut Engine, asked: &PackInput<'_>, tree: &mut Tree) -
 
 impl Engine {
     /// From now on, all rows and statements of reports have pseudonyms, made with this random key. The engine needs all views.
-    ///
-    /// # Errors
-    /// When the engine cannot read the identifiers.
     pub fn pseudonymise(&mut self, key: [u8; 32]) -> Result<(), ReportError> {
         let mut statement = self.connection().prepare(IDENTIFIERS).map_err(|e| self.failed(&e))?;
         let found = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
@@ -209,7 +186,7 @@ fn write_reports(
     Ok(written.into_iter().map(|(_, done)| done).collect())
 }
 
-/// A report's rows as CSV and Parquet in one pass, on a thread each; its page; and its query.
+/// A report's rows as CSV and Parquet in one pass; its page; and its query.
 fn write_one(
     engine: &mut Engine,
     report: &Report,
@@ -223,21 +200,12 @@ fn write_one(
     let (mut csv, mut parquet) = (create("csv")?, create("parquet")?);
     let mut rows = FirstRows::new(PAGE_ROWS_MAX);
     let about = serde_json::to_string(run.about()).expect("BUG: a statement is plain data");
-    thread::scope(|scope| {
-        let csv = &mut csv;
-        let (mut to_csv, as_csv) =
-            on_thread(scope, |parts| take(parts, sink_for(Format::Csv, csv, Medium::default()).as_mut()));
-        let columns = Columnar::new(&mut parquet).with_metadata("annals.about", about);
-        let (mut to_parquet, as_parquet) = on_thread(scope, |parts| {
-            let mut columns = columns;
-            take(parts, &mut columns)
-        });
+    {
+        let mut as_csv = sink_for(Format::Csv, &mut csv, Medium::default());
+        let mut as_parquet = Columnar::new(&mut parquet).with_metadata("annals.about", about);
         let mut named = TeamNameSink::new(&mut rows, &run.about().names);
-        let made = run.rows(&mut TeeSink { sinks: vec![&mut to_csv, &mut to_parquet, &mut named] });
-        drop((to_csv, to_parquet));
-        // A writer's error comes first: it is the reason why the engine made no more rows.
-        as_csv.ended().and(as_parquet.ended()).and(made)
-    })?;
+        run.rows(&mut TeeSink { sinks: vec![as_csv.as_mut(), &mut as_parquet, &mut named] })?;
+    }
     for written in [csv, parquet] {
         tree.lock().keep(written)?;
     }
@@ -265,7 +233,13 @@ fn write_coverage(engine: &Engine, about: &About, tree: &mut Tree) -> Result<(),
     Ok(tree.keep(file)?)
 }
 
-fn manifest(asked: &PackInput<'_>, abouts: &[About], verify: &VerifyReport, tree: &Tree) -> Manifest {
+fn manifest(
+    engine: &Engine,
+    left_out: BTreeMap<String, String>,
+    abouts: &[About],
+    verify: &VerifyReport,
+    tree: &Tree,
+) -> Manifest {
     let about = &abouts[0];
     let packed = |about: &About| PackedReport {
         id: about.report.clone(),
@@ -287,13 +261,13 @@ fn manifest(asked: &PackInput<'_>, abouts: &[About], verify: &VerifyReport, tree
         zone: about.zone.clone(),
         made_at: about.made_at,
         annals_version: about.annals_version.clone(),
-        pseudonymised: false,
+        pseudonymised: engine.pseudonyms.is_some(),
         verdict: verify.verdict.to_string(),
         faults: verify.faults.len() as u64,
         gaps: about.gaps() as u64,
         ledger: about.ledger.clone(),
         reports: abouts.iter().map(packed).collect(),
-        left_out: asked.left_out.clone(),
+        left_out,
         files: files
             .map(|(path, file)| PackedFile { path: path.clone(), bytes: file.bytes, sha256: file.sha256 })
             .collect(),
@@ -315,9 +289,6 @@ fn folder_of(manifest: &Manifest) -> String {
 }
 
 /// Writes a pack's tree at `root` into one zip.
-///
-/// # Errors
-/// When the zip cannot be written.
 pub fn zip_pack(root: &Path, tree: &Tree, manifest: &Manifest, out: &mut File) -> std::io::Result<()> {
     zip_tree(root, tree.files().keys().map(String::as_str), &folder_of(manifest), out)
 }

@@ -34,9 +34,6 @@ impl Tree {
     }
 
     /// Creates a file; it becomes part of the tree with [`Tree::keep`].
-    ///
-    /// # Errors
-    /// When the file cannot be created.
     pub fn create(&self, path: &str) -> io::Result<TreeFile> {
         let place = self.root.join(path);
         if let Some(directory) = place.parent() {
@@ -47,9 +44,6 @@ impl Tree {
     }
 
     /// Finishes a file.
-    ///
-    /// # Errors
-    /// When its last bytes cannot be written.
     pub fn keep(&mut self, mut file: TreeFile) -> io::Result<()> {
         file.out.flush()?;
         let written = Written { bytes: file.bytes, sha256: Digest(file.hasher.finalize().into()) };
@@ -58,9 +52,6 @@ impl Tree {
     }
 
     /// Writes a whole file.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
     pub fn put(&mut self, path: &str, content: &[u8]) -> io::Result<()> {
         let mut file = self.create(path)?;
         file.write_all(content)?;
@@ -68,9 +59,6 @@ impl Tree {
     }
 
     /// A file that was kept.
-    ///
-    /// # Errors
-    /// When the file cannot be read, or is not UTF-8.
     pub fn read(&self, path: &str) -> io::Result<String> {
         fs::read_to_string(self.root.join(path))
     }
@@ -81,9 +69,6 @@ impl Tree {
     }
 
     /// Makes every file and directory durable.
-    ///
-    /// # Errors
-    /// When a sync fails.
     pub fn sync(&self) -> io::Result<()> {
         for path in self.files.keys() {
             File::open(self.root.join(path))?.sync_all()?;

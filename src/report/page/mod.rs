@@ -22,7 +22,7 @@ use super::about::gaps_recorded;
 use super::chart::counted;
 use super::coverage::{GapInside, Span, StreamCoverage};
 use super::data::ViewData;
-use super::{About, ReportError, Run, Severity, Zone, printable};
+use super::{About, Engine, ReportError, Run, Severity, Zone, printable};
 
 pub use cells::{Cell, ColumnHead, FirstRows};
 use coverage_calendar::coverage_calendar;
@@ -44,6 +44,12 @@ struct Facts {
     made_at: String,
     version: String,
     archive: String,
+    heads: Vec<LastLine>,
+    calendar: Option<Figure>,
+    coverage: Vec<CoverageLine>,
+    expired: Vec<GapLine>,
+    gaps: Vec<GapLine>,
+    removed_before: Vec<GapLine>,
 }
 
 /// The last line of a team's ledger.
@@ -74,12 +80,6 @@ struct PageVerdict {
     faults: Vec<String>,
 }
 
-/// Sums over all reports.
-struct Totals {
-    rows: String,
-    found: Vec<String>,
-}
-
 #[derive(Template)]
 #[template(path = "report.html")]
 struct ReportPage<'a> {
@@ -87,13 +87,7 @@ struct ReportPage<'a> {
     facts: Facts,
     /// The time of the shown people and computers, if it is not the period's end.
     as_of: Option<String>,
-    heads: Vec<LastLine>,
     section: &'a Section,
-    calendar: Option<Figure>,
-    coverage: Vec<CoverageLine>,
-    expired: Vec<GapLine>,
-    gaps: Vec<GapLine>,
-    removed_before: Vec<GapLine>,
 }
 
 #[derive(Template)]
@@ -103,79 +97,54 @@ struct PackPage<'a> {
     facts: Facts,
     verdict: PageVerdict,
     gap_verdict: PageVerdict,
-    heads: Vec<LastLine>,
     severities: Vec<&'static str>,
-    totals: Totals,
+    /// The sum over all reports.
+    all_rows: String,
+    /// The detections of all reports, for each severity.
+    all_found: Vec<String>,
     sections: &'a [Section],
     pseudonymised: bool,
     left_out: &'a BTreeMap<String, String>,
-    calendar: Option<Figure>,
-    coverage: Vec<CoverageLine>,
-    expired: Vec<GapLine>,
-    gaps: Vec<GapLine>,
-    removed_before: Vec<GapLine>,
 }
 
 /// One report as a whole document.
-///
-/// # Errors
-/// When the page cannot be written.
 pub fn report_page(run: &Run<'_>, section: &Section) -> Result<String, ReportError> {
     let (data, about, zone) = (run.data(), run.about(), run.zone());
     let page = ReportPage {
         style: Style,
-        facts: facts(about, zone, ""),
+        facts: facts(data, about, zone, ""),
         as_of: (about.as_of != about.period.to).then(|| format!("{}, {}", local(about.as_of, zone), zone.name())),
-        heads: head_lines(about),
         section,
-        calendar: calendar(data, about, zone),
-        coverage: coverage_lines(about),
-        expired: gap_lines(about, |line| &line.expired),
-        gaps: gap_lines(about, |line| &line.gaps),
-        removed_before: gap_lines(about, |line| &line.removed_before),
     };
     page.render().map_err(failed)
 }
 
-/// The content of a pack's page apart from its sections.
-pub struct PackFacts<'a> {
-    /// The statement of any report of the pack: period, zone, team, coverage and heads are the same in all.
-    pub about: &'a About,
-    pub zone: &'a Zone,
-    pub data: &'a ViewData,
-    pub verify: &'a VerifyReport,
-    /// Rows and detections of all reports.
-    pub rows: u64,
-    pub detected: &'a BTreeMap<Severity, u64>,
-    pub pseudonymised: bool,
-    /// Reports that are not in the pack, with the reason.
-    pub left_out: &'a BTreeMap<String, String>,
-}
-
-/// A pack's own page, about all its reports.
-///
-/// # Errors
-/// When the page cannot be written.
-pub fn pack_page(pack: &PackFacts<'_>, sections: &[Section]) -> Result<String, ReportError> {
-    let about = pack.about;
+/// A pack's own page, about all its reports: each has a statement and a section. `left_out` are reports that are not in the pack,
+/// with the reason.
+pub fn pack_page(
+    engine: &Engine,
+    zone: &Zone,
+    abouts: &[About],
+    sections: &[Section],
+    verify: &VerifyReport,
+    left_out: &BTreeMap<String, String>,
+) -> Result<String, ReportError> {
+    // Period, zone, team, coverage and heads are the same in all statements.
+    let about = &abouts[0];
     let severities = Severity::ALL.into_iter().rev();
-    let of = |severity: Severity| pack.detected.get(&severity).copied().unwrap_or(0);
+    let detections = || abouts.iter().filter_map(|about| about.detections.as_ref());
+    let of = |severity: Severity| detections().filter_map(|found| found.get(&severity)).sum();
     let page = PackPage {
         style: Style,
-        facts: facts(about, pack.zone, pack.verify.archive_id.as_deref().unwrap_or("unknown")),
-        verdict: verdict(pack.verify),
+        facts: facts(engine.data(), about, zone, verify.archive_id.as_deref().unwrap_or("unknown")),
+        verdict: verdict(verify),
         gap_verdict: gap_verdict(about),
-        heads: head_lines(about),
         severities: severities.clone().map(Severity::as_str).collect(),
-        totals: Totals { rows: counted(pack.rows), found: severities.map(|severity| counted(of(severity))).collect() },
+        all_rows: counted(abouts.iter().map(|about| about.rows).sum()),
+        all_found: severities.map(|severity| counted(of(severity))).collect(),
         sections,
-        pseudonymised: pack.pseudonymised,
-        left_out: pack.left_out,
-        calendar: calendar(pack.data, about, pack.zone),
-        coverage: coverage_lines(about),
-        expired: gap_lines(about, |line| &line.expired),
-        gaps: gap_lines(about, |line| &line.gaps),
-        removed_before: gap_lines(about, |line| &line.removed_before),
+        pseudonymised: engine.pseudonyms.is_some(),
+        left_out,
     };
     page.render().map_err(failed)
 }
@@ -184,7 +153,7 @@ fn failed(error: askama::Error) -> ReportError {
     ReportError::Format { format: "html", detail: error.to_string() }
 }
 
-fn facts(about: &About, zone: &Zone, archive: &str) -> Facts {
+fn facts(data: &ViewData, about: &About, zone: &Zone, archive: &str) -> Facts {
     Facts {
         team: about.team.as_deref().map_or_else(|| all_teams(about), |team| one_team(about, team)),
         period: period(about, zone),
@@ -193,6 +162,12 @@ fn facts(about: &About, zone: &Zone, archive: &str) -> Facts {
         made_at: format!("{}, {}", local(about.made_at, zone), zone.name()),
         version: about.annals_version.clone(),
         archive: printable(archive),
+        heads: head_lines(about),
+        calendar: calendar(data, about, zone),
+        coverage: coverage_lines(about),
+        expired: gap_lines(about, |line| &line.expired),
+        gaps: gap_lines(about, |line| &line.gaps),
+        removed_before: gap_lines(about, |line| &line.removed_before),
     }
 }
 

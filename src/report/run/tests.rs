@@ -76,7 +76,7 @@ impl Sink for CountingSink {
 #[test]
 fn a_month_of_seven_years_opens_only_its_own_files() {
     let directory = tempfile::tempdir().unwrap();
-    let mut engine = Engine::open_confined(seven_years(directory.path()), SMALL).unwrap();
+    let mut engine = Engine::open(seven_years(directory.path()), SMALL).and_then(Engine::confined).unwrap();
     let report = report(OCTOBER);
     let asked = asked(&report);
     assert_eq!(engine.run(&report, &asked).unwrap().about().rows, 1);
@@ -96,7 +96,7 @@ fn a_month_of_seven_years_opens_only_its_own_files() {
 
 #[test]
 fn rows_keep_the_query_s_order_beyond_the_memory_of_one_batch() {
-    let mut engine = Engine::open_confined(ViewData::default(), SMALL).unwrap();
+    let mut engine = Engine::open(ViewData::default(), SMALL).and_then(Engine::confined).unwrap();
     let report =
         report("-- id: M1\n-- title: T\n-- question: Q?\nSELECT i FROM range(300000) t(i) ORDER BY hash(i), i");
     let asked = asked(&report);
@@ -113,7 +113,7 @@ fn rows_keep_the_query_s_order_beyond_the_memory_of_one_batch() {
 
 #[test]
 fn a_run_leaves_nothing_for_the_next_run() {
-    let mut engine = Engine::open_confined(ViewData::default(), SMALL).unwrap();
+    let mut engine = Engine::open(ViewData::default(), SMALL).and_then(Engine::confined).unwrap();
     let head = "-- id: M1\n-- title: T\n-- question: Q?\n";
     let first = report(&format!("{head}SELECT 1 AS a; SELECT a + 1 AS b FROM report"));
     let second = report(&format!("{head}SELECT * FROM report"));
@@ -145,7 +145,7 @@ fn a_failing_archive_is_not_wrong_use() {
     std::io::Write::write_all(&mut file, b"no ledger line\n").unwrap();
     file.finish(damaged).unwrap();
     let data = ViewData { archive: Some(archive), teams: vec![team], ..ViewData::default() };
-    let engine = Engine::open_confined(data, SMALL).unwrap();
+    let engine = Engine::open(data, SMALL).and_then(Engine::confined).unwrap();
     let error = engine.query("SELECT * FROM ledger", &mut CountingSink(Vec::new(), 0)).unwrap_err();
     assert!(!error.is_wrong_use() && error.to_string().contains(damaged), "{error}");
 }

@@ -136,14 +136,14 @@ fn push(stretches: &mut Vec<StateRange>, from: Instant, to: Instant, state: Cove
 }
 
 fn gaps(data: &ViewData, team: &TeamId, stream: Stream) -> Vec<GapView> {
-    let open_gaps_of = data.open_gaps(team).filter(|row| row.finding.stream == Some(stream));
+    let open_gaps_of = data.open_gaps(team).filter(|row| row.record.stream == Some(stream));
     let mut found: Vec<GapView> = open_gaps_of
         .map(|row| GapView {
-            from: row.finding.from,
-            to: row.finding.to,
-            subject: row.finding.subject.clone(),
-            reason: row.finding.reason.clone(),
-            found_at: row.finding.found_at,
+            from: row.record.from,
+            to: row.record.to,
+            subject: row.record.subject.clone(),
+            reason: row.record.reason.clone(),
+            found_at: row.record.found_at,
             ledger_seq: row.ledger_seq.0,
         })
         .collect();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use crate::daemon::{Live, LiveSnapshot, Task, TaskLive, TeamLive};
+use crate::daemon::{Live, LiveSnapshot, Publication, Task, TaskLive, TeamLive};
 use crate::model::{Instant, Shard, Stream, TeamId};
 use crate::pipeline::{InventoryStatus, StreamStatus};
 use crate::report::{TeamNames, printable};
@@ -47,7 +47,6 @@ pub struct StreamHealth {
     pub deprecated_history: bool,
 }
 
-/// One team.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct TeamHealth {
     pub team: String,
@@ -86,14 +85,6 @@ pub struct VerifyResult {
     pub first: Option<String>,
 }
 
-/// The last run that published the open tables.
-#[derive(Debug, Clone, Serialize)]
-pub struct PublishResult {
-    pub at: Instant,
-    pub error: Option<String>,
-    pub done_at: Option<Instant>,
-}
-
 /// The state of everything at one moment.
 #[derive(Debug, Clone)]
 pub struct DaemonHealth {
@@ -106,7 +97,7 @@ pub struct DaemonHealth {
     pub verified: Option<VerifyResult>,
     /// Why the last check of the archive did not end.
     pub check_error: Option<String>,
-    pub published: Option<PublishResult>,
+    pub published: Option<Publication>,
     /// The error of the last attempt to read the list of teams.
     pub teams_error: Option<String>,
 }
@@ -157,7 +148,7 @@ impl DaemonHealth {
         let first = |named: Vec<String>| named.into_iter().next();
         let verified =
             verified.map(|found| VerifyResult { at: found.at, faults: found.faults, first: first(found.named) });
-        let published = published.map(|run| PublishResult { at: run.at, error: run.error, done_at: run.done_at });
+
         Self { at: now, shard, is_listed, teams, verified, check_error, published, teams_error: listing_error }
     }
 
@@ -223,8 +214,8 @@ impl TeamHealth {
         Self { team: team.to_string(), shard, ..Self::default() }
     }
 
-    /// The worst state of the team's streams, for sorting.
-    fn urgency(&self) -> Health {
+    /// The worst state of the team's streams.
+    pub fn urgency(&self) -> Health {
         self.streams.iter().map(|stream| stream.health).min().unwrap_or(Health::Waiting)
     }
 }

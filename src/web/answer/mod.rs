@@ -12,8 +12,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
 
-use crate::config::When;
-use crate::model::{Instant, Range, TeamId};
+use crate::model::{self, Instant, Range, TeamId};
 use crate::report::{TeamNameError, TeamNames, Zone};
 
 use super::AppState;
@@ -22,9 +21,6 @@ use super::problem::Problem;
 
 /// The deadline for a list or a lookup.
 pub const TIME_MAX: Duration = Duration::from_secs(15);
-/// The default period.
-const PERIOD_DAYS: u64 = 30;
-const DAY_SECONDS: u64 = 86_400;
 
 /// The team of a request, by id or name; `None` for all teams of the archive.
 ///
@@ -44,9 +40,6 @@ pub async fn asked_teams(state: &AppState, input: &Input) -> Result<(Option<Team
 }
 
 /// The team with this id or name.
-///
-/// # Errors
-/// When no team or more than one team matches.
 pub fn named<'n>(names: &'n TeamNames, asked: &str) -> Result<&'n TeamId, Problem> {
     names.resolve(asked).map_err(|error| match error {
         TeamNameError::Shared { .. } => Problem::bad(error.to_string()),
@@ -54,36 +47,10 @@ pub fn named<'n>(names: &'n TeamNames, asked: &str) -> Result<&'n TeamId, Proble
     })
 }
 
-/// The time zone of a request, or `otherwise`.
-///
-/// # Errors
-/// When the zone does not exist.
-pub fn zone(input: &Input, otherwise: Zone) -> Result<Zone, Problem> {
-    Ok(input.parsed::<Zone>("tz")?.unwrap_or(otherwise))
-}
-
 /// The half-open period from `from` to `to`; the last 30 days by default.
-///
-/// # Errors
-/// When a date is invalid, or the period is empty.
 pub fn period(input: &Input, now: Instant, zone: &Zone) -> Result<Range, Problem> {
-    let at = |name: &str| {
-        let when = input.parsed::<When>(name)?;
-        Ok::<_, Problem>(when.map(|when| when.resolve_in(now, zone.rules())))
-    };
-    let end = at("to")?.unwrap_or(now);
-    let start = at("from")?.unwrap_or_else(|| end.minus(Duration::from_secs(PERIOD_DAYS * DAY_SECONDS)));
-    filled(Range { start, end })
-}
-
-/// # Errors
-/// When the period is empty.
-pub fn filled(period: Range) -> Result<Range, Problem> {
-    let Range { start, end } = period;
-    if start >= end {
-        return Err(Problem::bad(format!("the period is empty: it begins at {start} and ends at {end}")));
-    }
-    Ok(period)
+    let (to, from) = (input.parsed("to")?, input.parsed("from")?);
+    model::period(from, to, now, zone.rules()).map_err(Problem::bad)
 }
 
 /// A moment as an SQL literal, to the microsecond: the planner can skip files only if it sees the value.

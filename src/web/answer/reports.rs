@@ -19,7 +19,7 @@ use crate::report::{
 use super::super::AppState;
 use super::super::input::Input;
 use super::super::problem::Problem;
-use super::super::query_service::check_together;
+use super::super::query_service::{check_together, on_thread};
 use super::{asked_teams, period};
 
 /// The parameters that every report accepts; a report's own parameters begin with `param.`.
@@ -35,18 +35,13 @@ pub const JSON_ROWS: usize = 1_000;
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// The current reports: the user can change the own reports at any time.
-///
-/// # Errors
-/// When the folder of the user's own reports cannot be read.
 pub async fn catalog(state: &AppState) -> Result<Catalog, Problem> {
     let folder: Option<PathBuf> = state.settings().queries;
     let load = move || match folder {
         Some(folder) => Catalog::embedded().with_folder(&folder),
         None => Ok(Catalog::embedded()),
     };
-    Ok(tokio::task::spawn_blocking(load)
-        .await
-        .map_err(|_| Problem::failed("the catalog failed: the log has the cause"))??)
+    on_thread(load).await
 }
 
 /// A report with its parameters.
@@ -59,9 +54,6 @@ pub struct Question {
 
 impl Question {
     /// Applies `input` to `report`.
-    ///
-    /// # Errors
-    /// When a parameter, a date or the team is invalid.
     pub async fn of(state: &AppState, report: Report, input: &Input, zone: Zone) -> Result<Self, Problem> {
         let now = state.clock.now();
         let period = period(input, now, &zone)?;
@@ -75,9 +67,6 @@ impl Question {
     }
 
     /// The report as a section of a page, with its first rows. `links` name the files with all rows.
-    ///
-    /// # Errors
-    /// The errors of the query.
     pub async fn section(
         self,
         state: &AppState,
@@ -93,9 +82,6 @@ impl Question {
     }
 
     /// The report's rows as JSON, at most `rows_max`, with the statement about the report.
-    ///
-    /// # Errors
-    /// The errors of the query.
     pub async fn rows(self, state: &AppState, rows_max: usize) -> Result<Answered, Problem> {
         self.ask(state, move |run| {
             let mut rows = JsonRows::new(rows_max, JSON_BYTES_MAX);
@@ -187,9 +173,6 @@ fn sent(file: std::fs::File) -> Body {
 }
 
 /// Refuses parameters that no report accepts.
-///
-/// # Errors
-/// The first of them.
 pub fn check_parameters(input: &Input) -> Result<(), Problem> {
     let own = input.under("param.").into_iter().map(|(name, _)| format!("param.{name}")).collect::<Vec<_>>();
     let known: Vec<&str> = PARAMETERS.into_iter().chain(own.iter().map(String::as_str)).collect();

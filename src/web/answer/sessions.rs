@@ -107,9 +107,6 @@ struct PageKey(i64, String, String);
 
 impl Search {
     /// The conditions in `input`.
-    ///
-    /// # Errors
-    /// When the outcome is unknown.
     pub fn of(input: &Input, teams: Vec<TeamId>, period: Range) -> Result<Self, Problem> {
         let mut search = Self { teams, period, conditions: Vec::new(), values: BTreeMap::new() };
         let folded = |name: &str| input.get(name).map(str::to_lowercase);
@@ -147,9 +144,6 @@ impl Search {
     }
 
     /// The sessions, newest first, from the position in `input`.
-    ///
-    /// # Errors
-    /// When `input` has an invalid position; the errors of the query.
     pub async fn find(&self, state: &AppState, input: &Input, limit: usize) -> Result<Found<Session>, Problem> {
         let last: Option<PageKey> = position(input)?;
         let mut values = self.values.clone();
@@ -173,9 +167,6 @@ impl Search {
     }
 
     /// The sessions that were open at some time in the period, sorted by their start; at most [`DAY_MAX`] and one more.
-    ///
-    /// # Errors
-    /// The errors of the query.
     pub async fn running_sessions(&self, state: &AppState) -> Result<Vec<Session>, Problem> {
         let Range { start, end } = self.period;
         let since = start.minus(Duration::from_secs(BEGUN_BEFORE_DAYS * 86_400));
@@ -194,9 +185,6 @@ impl Search {
 }
 
 /// The start of the newest session in the archive.
-///
-/// # Errors
-/// The errors of the query.
 pub async fn newest(state: &AppState, teams: Vec<TeamId>) -> Result<Option<Instant>, Problem> {
     #[derive(Deserialize)]
     struct Newest {
@@ -210,11 +198,12 @@ pub async fn newest(state: &AppState, teams: Vec<TeamId>) -> Result<Option<Insta
     Ok(rows.into_iter().find_map(|row| row.at))
 }
 
-/// A session with its events in time order; at most [`EVENTS_MAX`] events.
+/// The session with the `id` in `input`, and its events in time order; at most [`EVENTS_MAX`] events.
 ///
 /// # Errors
 /// When the session does not exist, or two teams have one with this id; the errors of the query.
-pub async fn session(state: &AppState, teams: Vec<TeamId>, id: &str) -> Result<(Session, Vec<Event>), Problem> {
+pub async fn session(state: &AppState, teams: Vec<TeamId>, input: &Input) -> Result<(Session, Vec<Event>), Problem> {
+    let id = input.get("id").ok_or_else(|| Problem::bad("id: the parameter is missing: give a connection id"))?;
     let values = BTreeMap::from([("connection", ParamValue::Text(id.to_owned()))]);
     let sql = select(&["connection_id = $connection".to_owned()], "team_id", 2);
     let (theirs, needs) = (values.clone(), Needs::views(&[View::Sessions]));

@@ -34,9 +34,6 @@ pub fn check_allowed(state: &AppState, headers: &HeaderMap) -> Result<(), Proble
 }
 
 /// The first rows of the answer for a page; more than [`PAGE_ROWS_MAX`] if there are more.
-///
-/// # Errors
-/// When the text is not one SELECT; the errors of the query.
 pub async fn page(state: &AppState, teams: Vec<TeamId>, sql: String, visitor: String) -> Result<FirstRows, Problem> {
     match ask(state, teams, sql, visitor, VisitorRows::Page { rows_max: PAGE_ROWS_MAX }).await? {
         VisitorAnswer::Page(rows) => Ok(rows),
@@ -45,9 +42,6 @@ pub async fn page(state: &AppState, teams: Vec<TeamId>, sql: String, visitor: St
 }
 
 /// The answer's rows as JSON.
-///
-/// # Errors
-/// As [`page`].
 pub async fn json(state: &AppState, teams: Vec<TeamId>, sql: String, visitor: String) -> Result<JsonRows, Problem> {
     let shape = VisitorRows::Json { rows_max: JSON_ROWS_MAX, bytes_max: JSON_BYTES_MAX };
     match ask(state, teams, sql, visitor, shape).await? {

@@ -6,7 +6,7 @@ mod state;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::{StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
@@ -21,7 +21,7 @@ use super::AppState;
 use super::problem::Problem;
 
 /// A value, or a refusal.
-pub type Answer = Result<Response, Refused>;
+pub type Answer = Result<Response, Problem>;
 
 /// The default and the maximum number of rows in a list.
 const ROWS: usize = 100;
@@ -45,27 +45,12 @@ pub fn routes() -> Router<Arc<AppState>> {
 
 pub use state::index;
 
-/// A refusal, as JSON.
-pub struct Refused(Problem);
-
-impl<P: Into<Problem>> From<P> for Refused {
-    fn from(problem: P) -> Self {
-        Self(problem.into())
-    }
-}
-
-impl IntoResponse for Refused {
-    fn into_response(self) -> Response {
-        self.0.as_json()
-    }
-}
-
 fn answered(value: &impl Serialize) -> Answer {
     Ok(Json(value).into_response())
 }
 
-async fn unknown(State(_): State<Arc<AppState>>) -> Refused {
-    Refused(Problem::missing("no such endpoint: /api/ lists all endpoints"))
+async fn unknown() -> Problem {
+    Problem::missing("no such endpoint: /api/ lists all endpoints")
 }
 
 /// Gives every refusal the documented form, also those of the router, and refuses an empty value.
@@ -74,7 +59,10 @@ pub async fn documented(request: Request, next: Next) -> Response {
         let name = printable(&name);
         return Problem::bad(format!("{name}: the value is empty: give one, or leave the parameter out")).as_json();
     }
-    let answer = next.run(request).await;
+    let mut answer = next.run(request).await;
+    if let Some(problem) = answer.extensions_mut().remove::<Problem>() {
+        return problem.as_json();
+    }
     let kind = answer.headers().get(header::CONTENT_TYPE);
     let is_json = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
     if !answer.status().is_client_error() || is_json {

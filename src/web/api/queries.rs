@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::extract::{ConnectInfo, Path, State};
-use axum::http::{HeaderMap, Uri};
+use axum::http::HeaderMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use crate::report::{ParamDefault, Report, SeverityRule, Zone};
 use super::super::AppState;
 use super::super::answer::reports::{self, Question, catalog, check_parameters};
 use super::super::answer::{
-    asked_teams, findings as found, period, quarantine as kept, sessions as search, sql as asked, zone,
+    asked_teams, findings as found, period, quarantine as kept, sessions as search, sql as asked,
 };
 use super::super::input::Input;
 use super::super::page::visitor;
@@ -24,10 +24,9 @@ use super::{Answer, ROWS, ROWS_MAX, answered};
 const REPORT_ROWS_MAX: usize = 100_000;
 
 /// Sessions, newest first.
-pub async fn sessions(State(state): State<Arc<AppState>>, uri: Uri) -> Answer {
-    let input = Input::of(uri.query())?;
+pub async fn sessions(State(state): State<Arc<AppState>>, input: Input) -> Answer {
     input.only(&search::PARAMETERS)?;
-    let zone = zone(&input, Zone::utc())?;
+    let zone = input.parsed("tz")?.unwrap_or_else(Zone::utc);
     let period = period(&input, state.clock.now(), &zone)?;
     let (_, teams) = asked_teams(&state, &input).await?;
     let limit = input.limit(ROWS, ROWS_MAX)?;
@@ -41,19 +40,16 @@ pub async fn sessions(State(state): State<Arc<AppState>>, uri: Uri) -> Answer {
 }
 
 /// One session with its events.
-pub async fn session(State(state): State<Arc<AppState>>, uri: Uri) -> Answer {
-    let input = Input::of(uri.query())?;
+pub async fn session(State(state): State<Arc<AppState>>, input: Input) -> Answer {
     input.only(&["team", "id"])?;
-    let id = input.get("id").ok_or_else(|| Problem::bad("id: the parameter is missing: give a connection id"))?;
     let (_, teams) = asked_teams(&state, &input).await?;
-    let (session, events) = search::session(&state, teams, id).await?;
+    let (session, events) = search::session(&state, teams, &input).await?;
     let truncated = (events.len() as u64) < session.event_count;
     answered(&json!({"session": session, "events": events, "truncated": truncated}))
 }
 
 /// Findings, newest first.
-pub async fn findings(State(state): State<Arc<AppState>>, uri: Uri) -> Answer {
-    let input = Input::of(uri.query())?;
+pub async fn findings(State(state): State<Arc<AppState>>, input: Input) -> Answer {
     input.only(&found::PARAMETERS)?;
     let limit = input.limit(ROWS, ROWS_MAX)?;
     let (_, teams) = asked_teams(&state, &input).await?;
@@ -62,8 +58,7 @@ pub async fn findings(State(state): State<Arc<AppState>>, uri: Uri) -> Answer {
 }
 
 /// Quarantined events, newest first.
-pub async fn quarantine(State(state): State<Arc<AppState>>, uri: Uri) -> Answer {
-    let input = Input::of(uri.query())?;
+pub async fn quarantine(State(state): State<Arc<AppState>>, input: Input) -> Answer {
     input.only(&kept::PARAMETERS)?;
     let limit = input.limit(ROWS, ROWS_MAX)?;
     let (_, teams) = asked_teams(&state, &input).await?;
@@ -72,8 +67,8 @@ pub async fn quarantine(State(state): State<Arc<AppState>>, uri: Uri) -> Answer 
 }
 
 /// The list of reports with their parameters.
-pub async fn reports(State(state): State<Arc<AppState>>, uri: Uri) -> Answer {
-    Input::of(uri.query())?.only(&[])?;
+pub async fn reports(State(state): State<Arc<AppState>>, input: Input) -> Answer {
+    input.only(&[])?;
     let catalog = catalog(&state).await?;
     let listed: Vec<Value> = catalog.reports().iter().map(described).collect();
     let faults: Vec<String> = catalog.faults().iter().map(ToString::to_string).collect();
@@ -107,12 +102,11 @@ fn described(report: &Report) -> Value {
 }
 
 /// One report over a period.
-pub async fn report(State(state): State<Arc<AppState>>, Path(name): Path<String>, uri: Uri) -> Answer {
-    let input = Input::of(uri.query())?;
+pub async fn report(State(state): State<Arc<AppState>>, Path(name): Path<String>, input: Input) -> Answer {
     check_parameters(&input)?;
     let limit = input.limit(reports::JSON_ROWS, REPORT_ROWS_MAX)?;
     let report = catalog(&state).await?.find(&name)?.clone();
-    let zone = zone(&input, Zone::utc())?;
+    let zone = input.parsed("tz")?.unwrap_or_else(Zone::utc);
     let question = Question::of(&state, report, &input, zone).await?;
     answered(&question.rows(&state, limit).await?)
 }
@@ -130,11 +124,11 @@ pub async fn sql(
     State(state): State<Arc<AppState>>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     headers: HeaderMap,
-    uri: Uri,
+    input: Input,
     body: String,
 ) -> Answer {
     asked::check_allowed(&state, &headers)?;
-    Input::of(uri.query())?.only(&[])?;
+    input.only(&[])?;
     let wrong = |e: serde_json::Error| Problem::bad(format!("the body is not {{\"query\": …}}: {e}"));
     let Query { query, team } = serde_json::from_str(&body).map_err(wrong)?;
     let team = team.map(|team| vec![("team".to_owned(), team)]).unwrap_or_default();

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::Uri;
 use serde_json::json;
 
 use crate::config::When;
@@ -12,14 +11,14 @@ use crate::model::{Instant, Range, Stream};
 use super::super::AppState;
 use super::super::answer::coverage::{self, CoverageRanges};
 use super::super::answer::health::DaemonHealth;
-use super::super::answer::{asked_teams, filled, named};
+use super::super::answer::{asked_teams, named};
 use super::super::input::{Input, cursor, position};
 use super::super::problem::Problem;
 use super::{Answer, ROWS, ROWS_MAX, answered};
 
 /// The index of all endpoints.
-pub async fn index(State(state): State<Arc<AppState>>, uri: Uri) -> Answer {
-    Input::of(uri.query())?.only(&[])?;
+pub async fn index(State(state): State<Arc<AppState>>, input: Input) -> Answer {
+    input.only(&[])?;
     let places =
         ["status", "coverage", "ledger", "sessions", "session", "findings", "quarantine", "reports", "reports/{name}"];
     let sql = state.settings().sql.then_some("sql");
@@ -28,8 +27,7 @@ pub async fn index(State(state): State<Arc<AppState>>, uri: Uri) -> Answer {
 }
 
 /// The state of every stream of every team.
-pub async fn status(State(state): State<Arc<AppState>>, uri: Uri) -> Answer {
-    let input = Input::of(uri.query())?;
+pub async fn status(State(state): State<Arc<AppState>>, input: Input) -> Answer {
     input.only(&["team", "limit", "after"])?;
     let limit = input.limit(ROWS, ROWS_MAX)?;
     let after: Option<String> = position(&input)?;
@@ -46,7 +44,7 @@ pub async fn status(State(state): State<Arc<AppState>>, uri: Uri) -> Answer {
         let asked = if is_id { asked } else { named(&names, asked)?.as_str() };
         daemon.teams.retain(|team| team.team == asked);
         if daemon.teams.is_empty() {
-            return Err(Problem::missing("the daemon does not read this team").into());
+            return Err(Problem::missing("the daemon does not read this team"));
         }
     }
     daemon.teams.retain(|team| after.as_ref().is_none_or(|after| team.team > *after));
@@ -70,15 +68,15 @@ pub async fn status(State(state): State<Arc<AppState>>, uri: Uri) -> Answer {
 }
 
 /// The coverage of a team's streams.
-pub async fn coverage(State(state): State<Arc<AppState>>, uri: Uri) -> Answer {
-    let input = Input::of(uri.query())?;
+pub async fn coverage(State(state): State<Arc<AppState>>, input: Input) -> Answer {
     input.only(&coverage::PARAMETERS)?;
     let now = state.clock.now();
     let at = |name: &str| Ok::<_, Problem>(input.parsed::<When>(name)?.map(|when| when.resolve(now)));
     let period = match (at("from")?, at("to")?) {
         (None, None) => None,
         (from, to) => {
-            Some(filled(Range { start: from.unwrap_or(Instant::EARLIEST), end: to.unwrap_or(Instant::LATEST) })?)
+            let all = Range { start: from.unwrap_or(Instant::EARLIEST), end: to.unwrap_or(Instant::LATEST) };
+            Some(all.filled().map_err(Problem::bad)?)
         }
     };
     let stream = input.parsed::<Stream>("stream")?;
@@ -97,8 +95,7 @@ pub async fn coverage(State(state): State<Arc<AppState>>, uri: Uri) -> Answer {
 }
 
 /// The heads of the ledgers, and the result of the last check of the archive.
-pub async fn ledger(State(state): State<Arc<AppState>>, uri: Uri) -> Answer {
-    let input = Input::of(uri.query())?;
+pub async fn ledger(State(state): State<Arc<AppState>>, input: Input) -> Answer {
     input.only(&["team"])?;
     let (_, teams) = asked_teams(&state, &input).await?;
     let data = state.queries.snapshot(teams).await?;

@@ -10,7 +10,7 @@ use crate::model::{Instant, Stream, TeamId, saturating_sum};
 use crate::pipeline::{CommitCounts, StreamStatus};
 
 use super::super::metric_names::{self as names, Name};
-use super::{counter, gauge};
+use super::{counter, gauge, gauge_if_known};
 
 type Count = fn(&CommitCounts) -> u64;
 
@@ -141,15 +141,10 @@ impl Measure<'_> {
         let (aged, labels) = (self.aged(live), || of_stream(team, stream.stream));
         gauge(names::TEAM_GAPS, labels(), stream.gaps as f64);
         gauge(names::TEAM_GAP_AT, labels(), gap_at(live, stream.stream) as f64);
-        if let Some(lag) = stream.lag_seconds {
-            gauge(names::TEAM_LAG, labels(), (lag + aged) as f64);
-        }
-        if let Some(left) = stream.seconds_to_loss {
-            gauge(names::TEAM_TIME_LEFT, labels(), left.saturating_sub(aged) as f64);
-        }
-        if let Some(kept) = stream.seconds_kept {
-            gauge(names::TEAM_KEPT, labels(), kept as f64);
-        }
+        gauge_if_known(names::TEAM_LAG, labels(), stream.lag_seconds.map(|lag| lag + aged));
+        let left = stream.seconds_to_loss.map(|left| left.saturating_sub(aged));
+        gauge_if_known(names::TEAM_TIME_LEFT, labels(), left);
+        gauge_if_known(names::TEAM_KEPT, labels(), stream.seconds_kept);
         let age = stream.open_seconds.map_or(0, |age| age + aged);
         gauge(names::TEAM_WINDOW_AGE, labels(), age as f64);
     }
@@ -168,12 +163,8 @@ fn record_stream(stream: Stream, totals: &StreamTotals) {
     if let Some(at) = totals.gap_at {
         gauge(names::GAP_AT, labels(), at as f64);
     }
-    if let Some(lag) = totals.lag {
-        gauge(names::LAG, labels(), lag as f64);
-    }
-    if let Some(left) = totals.left {
-        gauge(names::TIME_LEFT, labels(), left as f64);
-    }
+    gauge_if_known(names::LAG, labels(), totals.lag);
+    gauge_if_known(names::TIME_LEFT, labels(), totals.left);
 }
 
 /// When the stream's newest gap was recorded, in seconds; 0 without a gap. Read from the ledger, so a restart does not hide it.

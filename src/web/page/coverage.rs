@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::State;
-use axum::http::{HeaderMap, Uri};
+
 use jiff::ToSpan;
 use jiff::civil::Date;
 
@@ -14,9 +14,9 @@ use crate::report::{plural, printable};
 use super::super::AppState;
 use super::super::answer::coverage::{CoverageRanges, CoverageState, DAY};
 use super::super::format::Time;
-use super::super::input::query;
+use super::super::input::link;
 use super::page_request::{Frame, PageRequest};
-use super::{Page, Refused, shown_page};
+use super::{Page, shown_page};
 
 /// The parameters of the calendar.
 const PARAMETERS: [&str; 3] = ["team", "stream", "until"];
@@ -111,29 +111,27 @@ struct Coverage {
     needs_team: bool,
 }
 
-pub async fn coverage(State(state): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
-    let mut request = PageRequest::of(&state, &headers, &uri, "Coverage").await?;
-    let refused = |problem| Refused::here(&state, &headers, &uri, problem);
-    request.input.only(&PARAMETERS).map_err(refused)?;
+pub async fn coverage(State(state): State<Arc<AppState>>, mut request: PageRequest) -> Page {
+    request.input.only(&PARAMETERS)?;
     // A calendar shows one team: the first one by default.
     if request.team.is_none() {
         request.set_team(request.teams.first().cloned());
     }
     request.frame.has_all = false;
-    let stream = request.input.parsed::<Stream>("stream").map_err(refused)?.unwrap_or(Stream::Connections);
+    let stream = request.input.parsed::<Stream>("stream")?.unwrap_or(Stream::Connections);
     let Some(team) = request.team.clone() else {
         return shown_page(&empty(request, stream));
     };
-    let data = state.queries.snapshot(vec![team.clone()]).await.map_err(refused)?;
+    let data = state.queries.snapshot(vec![team.clone()]).await?;
     let cover = CoverageRanges::of(&data, &team, stream, request.now);
     let now = request.now;
     let today = day_of(now);
     let first = cover.begins.map_or(today.year(), |begins| day_of(begins).year());
-    let until = request.input.number("until").map_err(refused)?.and_then(|year| i16::try_from(year).ok());
+    let until = request.input.number("until")?.and_then(|year| i16::try_from(year).ok());
     let last = until.unwrap_or(today.year()).clamp(first, today.year());
     let oldest = first.max(last.saturating_sub(i16::try_from(YEARS_SHOWN).unwrap_or(10) - 1));
     let years = (oldest..=last).rev().map(|year| year_of(&cover, &team, year, now)).collect();
-    let turned = |until: i16| format!("/coverage{}", request.input.with(&[("until", &until.to_string())]));
+    let turned = |until: i16| request.input.link("/coverage", &[("until", &until.to_string())]);
     let document = Coverage {
         tabs: tabs(&request, stream),
         stream: stream.as_str(),
@@ -167,7 +165,7 @@ fn empty(request: PageRequest, stream: Stream) -> Coverage {
 fn tabs(request: &PageRequest, stream: Stream) -> Vec<Tab> {
     let tabs = [Stream::Connections, Stream::Activity, Stream::Billing].map(|tab| Tab {
         label: tab.as_str(),
-        href: format!("/coverage{}", query([("team", request.team_query().as_str()), ("stream", tab.as_str())])),
+        href: link("/coverage", [("team", request.team_query().as_str()), ("stream", tab.as_str())]),
         is_here: tab == stream,
     });
     tabs.into()
@@ -290,7 +288,7 @@ fn linked_of(
 }
 
 fn record_of(team: &TeamId, seq: u64) -> String {
-    format!("/findings{}", query([("team", team.as_str()), ("kind", "gap"), ("seq", &seq.to_string())]))
+    link("/findings", [("team", team.as_str()), ("kind", "gap"), ("seq", &seq.to_string())])
 }
 
 fn gaps(request: &PageRequest, cover: &CoverageRanges, team: &TeamId) -> Vec<Gap> {

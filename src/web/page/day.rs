@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::State;
-use axum::http::{HeaderMap, Uri};
+
 use jiff::ToSpan;
 use jiff::civil::Date;
 
@@ -19,7 +19,7 @@ use super::super::input::Input;
 use super::super::problem::Problem;
 use super::page_request::{Frame, PageRequest};
 use super::sessions::{SearchForm, row_of, session_href, words};
-use super::{Page, Refused, or_mistake, shown_as};
+use super::{Page, or_mistake, shown_as};
 
 /// The parameters of a day: its own, and those of the search that leads to it.
 const PARAMETERS: [&str; 8] = ["team", "day", "by", "user", "computer", "address", "outcome", "tz"];
@@ -70,8 +70,7 @@ struct DayPage {
     list_href: String,
 }
 
-pub async fn day(State(state): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
-    let request = PageRequest::of(&state, &headers, &uri, "A day").await?;
+pub async fn day(State(state): State<Arc<AppState>>, request: PageRequest) -> Page {
     let (day, problem) = match request.input.parsed::<Date>("day") {
         Ok(Some(day)) if (2000..2100).contains(&day.year()) => (day, None),
         Ok(None) => (day_at(request.now, &request.zone), None),
@@ -86,7 +85,7 @@ pub async fn day(State(state): State<Arc<AppState>>, headers: HeaderMap, uri: Ur
             Err(problem) => Err(problem),
         },
     };
-    let (sessions, problem, status) = or_mistake(found, |problem| Refused::here(&state, &headers, &uri, problem))?;
+    let (sessions, problem, status) = or_mistake(found)?;
     let behind = if problem.is_none() { request.sessions_behind(&state).await? } else { Vec::new() };
     shown_as(status, &DayPage { behind, ..document(request, day, period, sessions.unwrap_or_default(), problem) })
 }
@@ -111,14 +110,14 @@ fn document(
     let is_by_user = request.input.get("by") == Some("user");
     let (lanes, lanes_left) = lanes(&request, period, &sessions, is_by_user);
     let moved = |days: i64| day.checked_add(days.days()).unwrap_or(day).to_string();
-    let of_day = |day: &str| format!("/day{}", request.input.with(&[("day", day)]));
+    let of_day = |day: &str| request.input.link("/day", &[("day", day)]);
     let (by, other) = if is_by_user { ("user", "computer") } else { ("computer", "user") };
     let text = day.to_string();
     DayPage {
         asked: SearchForm::of(&request),
         title: day.strftime("%A, %e %B %Y").to_string().replace("  ", " "),
         by,
-        others: (other, format!("/day{}", request.input.with(&[("day", &text), ("by", other)]))),
+        others: (other, request.input.link("/day", &[("day", &text), ("by", other)])),
         problem,
         behind: Vec::new(),
         previous: of_day(&moved(-1)),
@@ -128,10 +127,7 @@ fn document(
         summary: plural(sessions.len() as u64, "session"),
         is_cut,
         ticks: ticks(period, &request.zone),
-        list_href: format!(
-            "/sessions{}",
-            request.input.with(&[("day", ""), ("by", ""), ("from", &text), ("to", &moved(1))])
-        ),
+        list_href: request.input.link("/sessions", &[("day", ""), ("by", ""), ("from", &text), ("to", &moved(1))]),
         day: text,
         frame: request.frame,
     }

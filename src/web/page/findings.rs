@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::State;
-use axum::http::{HeaderMap, Uri};
 
 use crate::model::Instant;
 use crate::report::{counted, plural, printable};
@@ -13,7 +12,7 @@ use super::super::AppState;
 use super::super::answer::findings::{FindingView, PARAMETERS, find, kinds};
 use super::super::format::Time;
 use super::page_request::{Frame, PageRequest};
-use super::{Page, Refused, or_mistake, shown_as};
+use super::{Page, or_mistake, shown_as};
 
 const ROWS: usize = 50;
 
@@ -51,15 +50,13 @@ struct Findings {
     has_teams: bool,
 }
 
-pub async fn findings(State(state): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
-    let request = PageRequest::of(&state, &headers, &uri, "Findings").await?;
-    let refused = |problem| Refused::here(&state, &headers, &uri, problem);
-    let counts = kinds(&state, request.teams.clone()).await.map_err(refused)?;
+pub async fn findings(State(state): State<Arc<AppState>>, request: PageRequest) -> Page {
+    let counts = kinds(&state, request.teams.clone()).await?;
     let found = match request.input.only(&PARAMETERS) {
         Ok(()) => find(&state, &request.input, request.teams.clone(), ROWS).await,
         Err(problem) => Err(problem),
     };
-    let (found, problem, status) = or_mistake(found, refused)?;
+    let (found, problem, status) = or_mistake(found)?;
     let asked = request.input.get("kind").unwrap_or_default();
     let rows = found.iter().flat_map(|found| &found.rows).map(|finding| row_of(&request, finding)).collect();
     let next = found.and_then(|found| found.next);
@@ -73,8 +70,8 @@ pub async fn findings(State(state): State<Arc<AppState>>, headers: HeaderMap, ur
         stream: request.input.shown("stream"),
         seq: request.input.shown("seq"),
         problem,
-        next: next.map(|after| format!("/findings{}", request.input.with(&[("after", &after)]))),
-        first: request.input.get("after").map(|_| format!("/findings{}", request.input.with(&[("after", "")]))),
+        next: next.map(|after| request.input.link("/findings", &[("after", &after)])),
+        first: request.input.get("after").map(|_| request.input.link("/findings", &[("after", "")])),
         has_teams: request.team.is_none() && request.teams.len() > 1,
         frame: request.frame,
     };

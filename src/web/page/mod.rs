@@ -20,9 +20,10 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::Router;
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
-use axum::middleware::Next;
+use axum::middleware::{self, Next};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{get, post};
 
@@ -31,14 +32,14 @@ use super::problem::Problem;
 use super::sign_ins::machine;
 use page_request::Frame;
 
-/// A document, or a refusal.
-type Page = Result<Response, Refused>;
+/// A document, or a problem, which [`show_problem`] makes a document.
+type Page = Result<Response, Problem>;
 
 /// The browser loads nothing from other sites, runs no inline script, and shows the page in no other page.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; \
     form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-pub fn routes() -> Router<Arc<AppState>> {
+pub fn routes(state: &Arc<AppState>) -> Router<Arc<AppState>> {
     Router::new()
         .route("/", get(overview::overview))
         .route("/coverage", get(coverage::coverage))
@@ -52,14 +53,17 @@ pub fn routes() -> Router<Arc<AppState>> {
         .route("/quarantine", get(quarantine::quarantine))
         .route("/sql", get(sql::form).post(sql::answer))
         .route("/zone", post(sign_in::set_zone))
+        .fallback(not_found)
+        .layer(middleware::from_fn_with_state(state.clone(), show_problem))
 }
 
 /// The routes that need no token: the sign-in form and its style.
-pub fn open_routes() -> Router<Arc<AppState>> {
+pub fn open_routes(state: &Arc<AppState>) -> Router<Arc<AppState>> {
     Router::new()
         .route("/sign-in", get(sign_in::form).post(sign_in::sign_in))
         .route("/sign-out", post(sign_in::sign_out))
         .route("/assets/{name}", get(assets::asset))
+        .layer(middleware::from_fn_with_state(state.clone(), show_problem))
 }
 
 /// The visitor's identity: a signed-in browser, else the machine. A visitor cannot choose it.
@@ -92,49 +96,27 @@ pub fn with_security_headers(mut answer: Response) -> Response {
 }
 
 /// The answer for an unknown address.
-pub async fn not_found(State(state): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Response {
-    let problem = Problem::missing(format!("no page exists at {}", crate::report::printable(uri.path())));
-    Refused::here(&state, &headers, &uri, problem).into_response()
+async fn not_found(uri: Uri) -> Problem {
+    Problem::missing(format!("no page exists at {}", crate::report::printable(uri.path())))
 }
 
 fn shown_page(page: &impl Template) -> Page {
-    let text = page.render().map_err(|error| Problem::failed(error.to_string()))?;
-    Ok(Html(text).into_response())
+    shown_as(StatusCode::OK, page)
 }
 
 /// The answer, or the message of a mistake of the user, which the page shows beside its form. Also returns the page's status.
-fn or_mistake<T>(
-    found: Result<T, Problem>,
-    refused: impl FnOnce(Problem) -> Refused,
-) -> Result<(Option<T>, Option<String>, StatusCode), Refused> {
+fn or_mistake<T>(found: Result<T, Problem>) -> Result<(Option<T>, Option<String>, StatusCode), Problem> {
     match found {
         Ok(found) => Ok((Some(found), None, StatusCode::OK)),
         Err(problem) if problem.status.is_client_error() => Ok((None, Some(problem.message), problem.status)),
-        Err(problem) => Err(refused(problem)),
+        Err(problem) => Err(problem),
     }
 }
 
 /// A page that shows a problem beside its form, with the problem's status.
 fn shown_as(status: StatusCode, page: &impl Template) -> Page {
-    Ok((status, shown_page(page)?).into_response())
-}
-
-/// A refusal, as a page.
-struct Refused {
-    problem: Problem,
-    frame: Option<Box<Frame>>,
-}
-
-impl Refused {
-    fn here(state: &AppState, headers: &HeaderMap, uri: &Uri, problem: Problem) -> Self {
-        Self { problem, frame: Some(Box::new(Frame::bare(state, headers, uri))) }
-    }
-}
-
-impl<P: Into<Problem>> From<P> for Refused {
-    fn from(problem: P) -> Self {
-        Self { problem: problem.into(), frame: None }
-    }
+    let text = page.render().map_err(|error| Problem::failed(error.to_string()))?;
+    Ok((status, Html(text)).into_response())
 }
 
 #[derive(Template)]
@@ -145,26 +127,24 @@ struct ProblemPage {
     message: String,
 }
 
-impl IntoResponse for Refused {
-    fn into_response(self) -> Response {
-        let Self { problem, frame } = self;
-        let title = match problem.status {
-            StatusCode::NOT_FOUND => "Not found",
-            StatusCode::BAD_REQUEST => "The request is not valid",
-            StatusCode::FORBIDDEN => "Not allowed",
-            StatusCode::TOO_MANY_REQUESTS => "Busy",
-            StatusCode::UNPROCESSABLE_ENTITY => "The answer is too large",
-            StatusCode::SERVICE_UNAVAILABLE => "The answer took too long",
-            _ => "The request failed",
-        };
-        let page = ProblemPage {
-            frame: frame.map_or_else(Frame::none, |frame| *frame),
-            title,
-            message: problem.message.clone(),
-        };
-        match page.render() {
-            Ok(text) => (problem.status, Html(text)).into_response(),
-            Err(_) => (problem.status, problem.message).into_response(),
-        }
+/// Makes a document of a problem; the other headers of the answer stay.
+async fn show_problem(State(state): State<Arc<AppState>>, request: Request, next: Next) -> Response {
+    let (headers, uri) = (request.headers().clone(), request.uri().clone());
+    let mut answer = next.run(request).await;
+    let Some(problem) = answer.extensions_mut().remove::<Problem>() else { return answer };
+    let title = match problem.status {
+        StatusCode::NOT_FOUND => "Not found",
+        StatusCode::BAD_REQUEST => "The request is not valid",
+        StatusCode::FORBIDDEN => "Not allowed",
+        StatusCode::TOO_MANY_REQUESTS => "Busy",
+        StatusCode::UNPROCESSABLE_ENTITY => "The answer is too large",
+        StatusCode::SERVICE_UNAVAILABLE => "The answer took too long",
+        _ => "The request failed",
+    };
+    let page = ProblemPage { frame: Frame::bare(&state, &headers, &uri), title, message: problem.message };
+    if let Ok(text) = page.render() {
+        *answer.body_mut() = Body::from(text);
+        answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
     }
+    answer
 }

@@ -6,7 +6,7 @@ use crate::model::{Shard, TeamId};
 use crate::report::{TeamNames, plural};
 
 use super::super::answer::health::DaemonHealth;
-use super::super::input::query;
+use super::super::input::link;
 
 /// A team's name, and the address of its page.
 pub struct TeamLink {
@@ -34,8 +34,7 @@ impl OtherTeams {
         let mut beside = Self::default();
         let mut left = 0;
         for team in held.iter().map(TeamId::as_str).filter(|team| !read.contains(team)) {
-            let named =
-                || TeamLink { label: names.with_id(team), href: format!("/coverage{}", query([("team", team)])) };
+            let named = || TeamLink { label: names.with_id(team), href: link("/coverage", [("team", team)]) };
             match daemon.shard.other_owner(&team.into()) {
                 None if beside.unread.len() < shown => beside.unread.push(named()),
                 None => {}

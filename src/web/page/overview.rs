@@ -7,16 +7,16 @@ use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
 
 use crate::model::Instant;
-use crate::report::{counted, plural};
+use crate::report::{Zone, counted, plural, printable};
 
 use super::super::AppState;
 use super::super::answer::health::{DaemonHealth, Health, StreamHealth, TeamHealth};
 use super::super::format::{Time, ago, bytes, span, time};
-use super::super::input::{Input, query};
+use super::super::input::{Input, link};
 use super::key_figures::{Figure, figures};
 use super::other_teams::OtherTeams;
 use super::page_request::{Frame, zone_of};
-use super::{Page, Refused, shown_page};
+use super::{Page, shown_page};
 
 /// The parameters of the overview.
 const PARAMETERS: [&str; 2] = ["q", "page"];
@@ -84,13 +84,9 @@ struct Overview {
     shard: String,
 }
 
-pub async fn overview(State(state): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
-    let refused = |problem| Refused::here(&state, &headers, &uri, problem);
-    let input = Input::of(uri.query()).map_err(refused)?;
-    input.only(&PARAMETERS).map_err(refused)?;
-    let page = input.number("page").map_err(refused)?.unwrap_or(1);
-    let mut frame = Frame::bare(&state, &headers, &uri);
-    frame.title = "Overview".to_owned();
+pub async fn overview(State(state): State<Arc<AppState>>, input: Input, headers: HeaderMap, uri: Uri) -> Page {
+    input.only(&PARAMETERS)?;
+    let page = input.number("page")?.unwrap_or(1);
     let (now, zone) = (state.clock.now(), zone_of(&headers));
     let mut daemon = DaemonHealth::of(&state.live, now);
     // The page works even while the archive cannot be read.
@@ -112,7 +108,7 @@ pub async fn overview(State(state): State<Arc<AppState>>, headers: HeaderMap, ur
     let begin = (page - 1) * TEAMS_SHOWN;
     let teams: Vec<Team> =
         daemon.teams.iter().skip(begin).take(TEAMS_SHOWN).map(|team| team_of(team, now, &zone)).collect();
-    let of_page = |page: usize| format!("/{}", input.with(&[("page", &page.to_string())]));
+    let of_page = |page: usize| input.link("/", &[("page", &page.to_string())]);
     let end = begin + teams.len();
     let document = Overview {
         figures: figures(&daemon, &totals, now, &zone),
@@ -130,7 +126,7 @@ pub async fn overview(State(state): State<Arc<AppState>>, headers: HeaderMap, ur
         is_searchable,
         beside,
         shard: if daemon.shard.is_whole() { String::new() } else { daemon.shard.to_string() },
-        frame,
+        frame: Frame::bare(&state, &headers, &uri),
     };
     shown_page(&document)
 }
@@ -198,19 +194,17 @@ fn errors(daemon: &DaemonHealth) -> Vec<String> {
     let mut found: Vec<(String, usize)> = daemon.errors().into_iter().collect();
     found.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     let of_streams = found.iter().map(|(error, count)| format!("{error} ({})", plural(*count as u64, "stream")));
-    let of_listing =
-        daemon.teams_error.iter().map(|error| format!("{} (the list of teams)", crate::report::printable(error)));
+    let of_listing = daemon.teams_error.iter().map(|error| format!("{} (the list of teams)", printable(error)));
     let unpublished = daemon.published.iter().filter_map(|run| run.error.as_deref());
-    let of_tables = unpublished.map(|error| format!("{} (the open tables)", crate::report::printable(error)));
+    let of_tables = unpublished.map(|error| format!("{} (the open tables)", printable(error)));
     of_listing.chain(of_tables).chain(of_streams).take(ERRORS_SHOWN).collect()
 }
 
-fn team_of(team: &TeamHealth, now: Instant, zone: &crate::report::Zone) -> Team {
-    let of_team = |path: &str| format!("{path}{}", query([("team", team.team.as_str())]));
-    let worst = team.streams.iter().map(|stream| stream.health).min();
+fn team_of(team: &TeamHealth, now: Instant, zone: &Zone) -> Team {
+    let of_team = |path: &str| link(path, [("team", team.team.as_str())]);
     Team {
-        name: team.team_name.clone().unwrap_or_else(|| crate::report::printable(&team.team)),
-        id: team.team_name.as_ref().map_or_else(String::new, |_| crate::report::printable(&team.team)),
+        name: team.team_name.clone().unwrap_or_else(|| printable(&team.team)),
+        id: team.team_name.as_ref().map_or_else(String::new, |_| printable(&team.team)),
         lines: team.streams.iter().map(|stream| line_of(team, stream, now, zone)).collect(),
         head: team.ledger_seq.map(|seq| {
             let committed = team.committed_at.map(|at| (ago(at, now), time(at, zone)));
@@ -225,7 +219,7 @@ fn team_of(team: &TeamHealth, now: Instant, zone: &crate::report::Zone) -> Team 
             let parts = [plural(held.users, "user"), plural(held.computers, "computer"), plural(held.groups, "group")];
             parts.join(", ")
         }),
-        class: worst.map_or("waiting", class_of),
+        class: class_of(team.urgency()),
     }
 }
 
@@ -237,7 +231,7 @@ fn class_of(health: Health) -> &'static str {
     }
 }
 
-fn line_of(team: &TeamHealth, stream: &StreamHealth, now: Instant, zone: &crate::report::Zone) -> StreamRow {
+fn line_of(team: &TeamHealth, stream: &StreamHealth, now: Instant, zone: &Zone) -> StreamRow {
     let short = match (stream.seconds_to_loss, stream.seconds_kept) {
         (Some(left), Some(kept)) => left < kept / 2,
         _ => false,
@@ -269,14 +263,11 @@ fn line_of(team: &TeamHealth, stream: &StreamHealth, now: Instant, zone: &crate:
         left_class: if short { "warn-text" } else { "" },
         is_seen: team.ledger_seq.is_some(),
         gaps: stream.gaps,
-        gaps_href: format!(
-            "/findings{}",
-            query([("team", team.team.as_str()), ("kind", "gap"), ("stream", stream.stream.as_str())])
+        gaps_href: link(
+            "/findings",
+            [("team", team.team.as_str()), ("kind", "gap"), ("stream", stream.stream.as_str())],
         ),
-        coverage_href: format!(
-            "/coverage{}",
-            query([("team", team.team.as_str()), ("stream", stream.stream.as_str())])
-        ),
+        coverage_href: link("/coverage", [("team", team.team.as_str()), ("stream", stream.stream.as_str())]),
         events: counted(stream.events),
         note: notes.join("; "),
     }

@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, Uri};
 
-use crate::model::{Instant, TeamId};
-use crate::report::{Needs, TeamNames, View, Zone, printable, sessions_behind};
+use crate::model::{Instant, TeamId, When};
+use crate::report::{Needs, TeamNames, View, Zone, local_time_text, printable, sessions_behind};
 
 use super::super::AppState;
 use super::super::answer::asked_teams;
 use super::super::format::{Time, exact, time};
 use super::super::guard::cookie;
-use super::super::input::{Input, query};
+use super::super::input::{Input, link};
 use super::super::problem::Problem;
 use super::super::query_service::TEAMS_TOGETHER_MAX;
 use super::assets;
@@ -19,7 +21,6 @@ use super::assets;
 /// The cookie with the browser user's time zone.
 pub const ZONE_COOKIE: &str = "annals_zone";
 
-/// An entry of the navigation.
 #[derive(Debug, Clone, Default)]
 pub struct NavigationEntry {
     pub href: String,
@@ -30,7 +31,6 @@ pub struct NavigationEntry {
 /// The frame around every page.
 #[derive(Debug, Clone, Default)]
 pub struct Frame {
-    pub title: String,
     pub places: Vec<NavigationEntry>,
     /// Ids and names.
     pub teams: Vec<(String, String)>,
@@ -59,11 +59,6 @@ const PLACES: [(&str, &str); 7] = [
 ];
 
 impl Frame {
-    /// The frame of a page without any information.
-    pub fn none() -> Self {
-        Self { version: env!("CARGO_PKG_VERSION"), style: assets::style(), script: assets::script(), ..Self::default() }
-    }
-
     /// The frame of a page without a team.
     pub fn bare(state: &AppState, headers: &HeaderMap, uri: &Uri) -> Self {
         let zone = zone_of(headers);
@@ -76,7 +71,6 @@ impl Frame {
                 is_here: is_under(href) || *href == "/sessions" && (is_under("/session") || is_under("/day")),
             });
         Self {
-            title: String::new(),
             places: places.collect(),
             zone: zone.name().to_owned(),
             version: env!("CARGO_PKG_VERSION"),
@@ -90,7 +84,6 @@ impl Frame {
     }
 }
 
-/// A request for a page.
 pub struct PageRequest {
     pub input: Input,
     pub zone: Zone,
@@ -99,7 +92,6 @@ pub struct PageRequest {
     pub team: Option<TeamId>,
     /// All teams of the page.
     pub teams: Vec<TeamId>,
-    /// The names of the teams.
     pub names: Arc<TeamNames>,
     pub frame: Frame,
 }
@@ -107,19 +99,17 @@ pub struct PageRequest {
 impl PageRequest {
     /// # Errors
     /// When the archive cannot be read, or does not hold the team.
-    pub async fn of(state: &AppState, headers: &HeaderMap, uri: &Uri, title: &str) -> Result<Self, super::Refused> {
-        let refused = |problem: Problem| super::Refused::here(state, headers, uri, problem);
-        let input = Input::of(uri.query()).map_err(refused)?;
-        let archived = state.queries.teams().await.map_err(refused)?;
-        let (mut team, mut teams) = asked_teams(state, &input).await.map_err(refused)?;
+    pub async fn of(state: &AppState, headers: &HeaderMap, uri: &Uri) -> Result<Self, Problem> {
+        let input = Input::of(uri.query())?;
+        let archived = state.queries.teams().await?;
+        let (mut team, mut teams) = asked_teams(state, &input).await?;
         let has_all = archived.len() <= TEAMS_TOGETHER_MAX;
         if team.is_none() && (!has_all || archived.len() == 1) {
             team = archived.first().cloned();
             teams = team.iter().cloned().collect();
         }
         let mut frame = Frame::bare(state, headers, uri);
-        frame.title = title.to_owned();
-        let names = state.queries.names().await.map_err(refused)?;
+        let names = state.queries.names().await?;
         frame.teams = archived.iter().map(|team| (team.to_string(), names.label(team.as_str()))).collect();
         frame.teams.sort_by_cached_key(|(team, label)| (label.to_lowercase(), team.clone()));
         frame.has_all = has_all;
@@ -128,7 +118,7 @@ impl PageRequest {
         let team = page.frame.team.clone();
         if archived.len() > 1 {
             for place in page.frame.places.iter_mut().filter(|place| place.href != "/") {
-                place.href.push_str(&query([("team", team.as_str())]));
+                place.href = link(&place.href, [("team", team.as_str())]);
             }
         }
         Ok(page)
@@ -160,9 +150,30 @@ impl PageRequest {
         Ok(sessions_behind(&data, &Needs::views(&[View::Sessions]), None))
     }
 
+    /// The local date of a moment.
+    pub fn day(&self, at: Instant) -> String {
+        local_time_text(at, &self.zone)[..10].to_owned()
+    }
+
+    /// The date of a parameter, as a form field shows it; empty if it is missing or no date.
+    pub fn given_day(&self, name: &str) -> String {
+        match self.input.parsed::<When>(name) {
+            Ok(Some(when)) => self.day(when.resolve_in(self.now, self.zone.rules())),
+            _ => String::new(),
+        }
+    }
+
     /// The time of an event.
     pub fn exact(&self, at: Instant) -> Time {
         exact(at, &self.zone)
+    }
+}
+
+impl FromRequestParts<Arc<AppState>> for PageRequest {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &Arc<AppState>) -> Result<Self, Problem> {
+        Self::of(state, &parts.headers, &parts.uri).await
     }
 }
 

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::State;
-use axum::http::{HeaderMap, Uri};
 
 use crate::report::{counted, printable};
 
@@ -12,7 +11,7 @@ use super::super::AppState;
 use super::super::answer::quarantine::{PARAMETERS, Quarantined, RAW_CHARS_MAX, find};
 use super::super::format::{Time, pretty};
 use super::page_request::{Frame, PageRequest};
-use super::{Page, Refused, or_mistake, shown_as};
+use super::{Page, or_mistake, shown_as};
 
 const ROWS: usize = 25;
 
@@ -41,22 +40,20 @@ struct Quarantine {
     has_teams: bool,
 }
 
-pub async fn quarantine(State(state): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
-    let request = PageRequest::of(&state, &headers, &uri, "Quarantine").await?;
+pub async fn quarantine(State(state): State<Arc<AppState>>, request: PageRequest) -> Page {
     let found = match request.input.only(&PARAMETERS) {
         Ok(()) => find(&state, &request.input, request.teams.clone(), ROWS).await,
         Err(problem) => Err(problem),
     };
-    let refused = |problem| Refused::here(&state, &headers, &uri, problem);
-    let (found, problem, status) = or_mistake(found, refused)?;
+    let (found, problem, status) = or_mistake(found)?;
     let items = found.iter().flat_map(|found| &found.rows).map(|row| item(&request, row)).collect();
     let next = found.and_then(|found| found.next);
     let document = Quarantine {
         items,
         stream: request.input.shown("stream"),
         problem,
-        next: next.map(|after| format!("/quarantine{}", request.input.with(&[("after", &after)]))),
-        first: request.input.get("after").map(|_| format!("/quarantine{}", request.input.with(&[("after", "")]))),
+        next: next.map(|after| request.input.link("/quarantine", &[("after", &after)])),
+        first: request.input.get("after").map(|_| request.input.link("/quarantine", &[("after", "")])),
         has_teams: request.team.is_none() && request.teams.len() > 1,
         frame: request.frame,
     };

@@ -4,21 +4,20 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::IntoResponse;
 
-use crate::config::When;
 use crate::model::Instant;
-use crate::report::{About, Format, Param, ParamDefault, ParamKind, Report, Section, Zone, local_time_text, printable};
+use crate::report::{About, Format, Param, ParamDefault, ParamKind, Report, Section, Zone, printable};
 
 use super::super::AppState;
+use super::super::answer::period;
 use super::super::answer::reports::{Question, REPORT_TIME_MAX, catalog, check_parameters};
-use super::super::answer::{period, zone};
 use super::super::format::time;
-use super::super::input::{Input, query};
+use super::super::input::{Input, link};
 use super::super::problem::Problem;
 use super::page_request::{Frame, PageRequest, zone_of};
-use super::{Page, Refused, shown_as, shown_page};
+use super::{Page, shown_as, shown_page};
 
 /// Number of rows on a page: the files hold all rows.
 const ROWS: usize = 200;
@@ -50,19 +49,16 @@ struct Reports {
     faults: Vec<String>,
 }
 
-pub async fn reports(State(state): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
-    let request = PageRequest::of(&state, &headers, &uri, "Reports").await?;
-    let refused = |problem| Refused::here(&state, &headers, &uri, problem);
-    request.input.only(&["team"]).map_err(refused)?;
-    let catalog = catalog(&state).await.map_err(refused)?;
-    let team = query([("team", request.team_query().as_str())]);
+pub async fn reports(State(state): State<Arc<AppState>>, request: PageRequest) -> Page {
+    request.input.only(&["team"])?;
+    let catalog = catalog(&state).await?;
     let listed = catalog.reports().iter().map(|report| ListedReport {
         id: printable(&report.id),
         title: printable(&report.title),
         question: printable(&report.question),
         controls: printable(&report.controls.join("; ")),
         severity: report.severity.map_or("", |rule| rule.as_str()),
-        href: format!("/reports/{}{team}", report.name),
+        href: link(&format!("/reports/{}", report.name), [("team", request.team_query().as_str())]),
     });
     let document = Reports {
         reports: listed.collect(),
@@ -106,22 +102,15 @@ struct ReportPage {
     seconds: u64,
 }
 
-pub async fn report(
-    State(state): State<Arc<AppState>>,
-    Path(name): Path<String>,
-    headers: HeaderMap,
-    uri: Uri,
-) -> Page {
-    let refused = |problem| Refused::here(&state, &headers, &uri, problem);
-    let report = catalog(&state).await.and_then(|mut catalog| Ok(catalog.find(&name)?.clone())).map_err(refused)?;
-    let request = PageRequest::of(&state, &headers, &uri, &report.title).await?;
+pub async fn report(State(state): State<Arc<AppState>>, Path(name): Path<String>, request: PageRequest) -> Page {
+    let report = catalog(&state).await?.find(&name)?.clone();
     let is_asked = request.input.get("run").is_some();
     // A report that reads the whole archive or lacks a parameter waits for the button.
     let waits = if is_asked { None } else { waits(&report, &request.input) };
     let answer = if waits.is_some() { Ok(None) } else { answered(&state, &request, report.clone()).await.map(Some) };
     let (answer, problem, status) = match answer {
         Ok(answer) => (answer, None, StatusCode::OK),
-        Err(problem) if problem.status.is_server_error() && problem.code == "failed" => return Err(refused(problem)),
+        Err(problem) if problem.status.is_server_error() && problem.code == "failed" => return Err(problem),
         Err(problem) => (None, Some(problem.message), problem.status),
     };
     let (section, about) = answer.unzip();
@@ -136,7 +125,7 @@ pub async fn report(
         problem,
         gaps: about.as_ref().map(|about| gaps(about, &request.zone)).unwrap_or_default(),
         gaps_left: about.as_ref().map_or(0, About::gaps).saturating_sub(GAPS_SHOWN),
-        gaps_href: format!("/findings{}", query([("team", request.team_query().as_str()), ("kind", "gap")])),
+        gaps_href: link("/findings", [("team", request.team_query().as_str()), ("kind", "gap")]),
         heads: about
             .iter()
             .flat_map(|about| &about.ledger)
@@ -168,41 +157,26 @@ fn label(name: &str) -> String {
 }
 
 async fn answered(state: &AppState, request: &PageRequest, report: Report) -> Result<(Section, About), Problem> {
-    let input = without(&request.input, "run")?;
+    // Only the page knows this parameter.
+    let input = request.input.with(&[("run", "")]);
     check_parameters(&input)?;
     let links = FORMATS.map(|(label, format, _)| {
-        let end = input.with(&[
-            ("tz", request.zone.name()),
-            ("format", format.as_str()),
-            ("team", request.frame.team.as_str()),
-        ]);
-        (label.to_owned(), format!("/reports/{}/file{end}", report.name))
+        let (zone, team) = (request.zone.name(), request.frame.team.as_str());
+        let path = format!("/reports/{}/file", report.name);
+        (label.to_owned(), input.link(&path, &[("tz", zone), ("format", format.as_str()), ("team", team)]))
     });
-    let question = Question::of(state, report, &with_team(request), request.zone.clone()).await?;
+    // The report is about the page's team, even if the address names none.
+    let about_team = request.input.with(&[("team", request.frame.team.as_str())]);
+    let question = Question::of(state, report, &about_team, request.zone.clone()).await?;
     question.section(state, ROWS, links.into()).await
 }
 
-/// The input without a parameter that only the page knows.
-fn without(input: &Input, name: &str) -> Result<Input, Problem> {
-    Input::of(input.with(&[(name, "")]).strip_prefix('?'))
-}
-
-/// The input with the team of the page, even if the address names none.
-fn with_team(request: &PageRequest) -> Input {
-    Input::of(request.input.with(&[("team", request.frame.team.as_str())]).strip_prefix('?')).unwrap_or_default()
-}
-
 fn period_shown(request: &PageRequest) -> (String, String) {
-    let day = |at| local_time_text(at, &request.zone)[..10].to_owned();
-    let given = |name: &str| match request.input.parsed::<When>(name) {
-        Ok(Some(when)) => day(when.resolve_in(request.now, request.zone.rules())),
-        _ => String::new(),
-    };
-    match (period(&request.input, request.now, &request.zone), given("to").is_empty()) {
+    match (period(&request.input, request.now, &request.zone), request.given_day("to").is_empty()) {
         // The period ends now: leave the form field empty, so that it remains "now".
-        (Ok(range), true) => (day(range.start), String::new()),
-        (Ok(range), false) => (day(range.start), day(range.end)),
-        (Err(_), _) => (given("from"), given("to")),
+        (Ok(range), true) => (request.day(range.start), String::new()),
+        (Ok(range), false) => (request.day(range.start), request.day(range.end)),
+        (Err(_), _) => (request.given_day("from"), request.given_day("to")),
     }
 }
 
@@ -252,27 +226,26 @@ fn gaps(about: &About, zone: &Zone) -> Vec<String> {
 }
 
 /// The whole report as a download.
-pub async fn file(State(state): State<Arc<AppState>>, Path(name): Path<String>, headers: HeaderMap, uri: Uri) -> Page {
-    let refused = |problem| Refused::here(&state, &headers, &uri, problem);
-    download(&state, &name, &headers, &uri).await.map_err(refused)
-}
-
-async fn download(state: &AppState, name: &str, headers: &HeaderMap, uri: &Uri) -> Result<Response, Problem> {
-    let input = Input::of(uri.query())?;
+pub async fn file(
+    State(state): State<Arc<AppState>>,
+    Path(name): Path<String>,
+    input: Input,
+    headers: HeaderMap,
+) -> Page {
     let format = input.get("format").unwrap_or("csv");
     let known = FORMATS.into_iter().find(|(_, known, _)| known.as_str() == format);
     let Some((_, format, kind)) = known else {
         let names = FORMATS.map(|(_, known, _)| known.as_str()).join(", ");
         return Err(Problem::bad(format!("format: expected one of {names}")));
     };
-    let input = without(&input, "format")?;
+    let input = input.with(&[("format", "")]);
     check_parameters(&input)?;
-    let zone = zone(&input, zone_of(headers))?;
-    let report = catalog(state).await?.find(name)?.clone();
-    let question = Question::of(state, report, &input, zone).await?;
+    let zone = input.parsed("tz")?.unwrap_or_else(|| zone_of(&headers));
+    let report = catalog(&state).await?.find(&name)?.clone();
+    let question = Question::of(&state, report, &input, zone).await?;
     let begin = question.asked.period.start.day();
     let name = format!("{}-{}-{begin}.{}", question.report.id.to_lowercase(), question.report.name, format.as_str());
-    let body = question.file(state, format).await?;
+    let body = question.file(&state, format).await?;
     let plain: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || "-_.".contains(*c)).collect();
     let disposition = format!("attachment; filename=\"{plain}\"");
     let disposition = HeaderValue::from_str(&disposition).map_err(|error| Problem::failed(error.to_string()))?;

@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::State;
-use axum::http::{HeaderMap, Uri};
 
-use crate::config::When;
 use crate::model::Instant;
 use crate::report::{TeamNames, counted, local_time_text, printable};
 
@@ -14,10 +12,10 @@ use super::super::AppState;
 use super::super::answer::period;
 use super::super::answer::sessions::{Event, OUTCOMES, PARAMETERS, Search, Session, newest, session as one};
 use super::super::format::{Time, length, pretty};
-use super::super::input::query;
+use super::super::input::link;
 use super::super::problem::Problem;
 use super::page_request::{Frame, PageRequest};
-use super::{Page, Refused, shown_as, shown_page};
+use super::{Page, shown_as, shown_page};
 
 /// Number of sessions on a page.
 const ROWS: usize = 50;
@@ -71,8 +69,7 @@ struct Sessions {
     day_href: String,
 }
 
-pub async fn sessions(State(state): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
-    let request = PageRequest::of(&state, &headers, &uri, "Sessions").await?;
+pub async fn sessions(State(state): State<Arc<AppState>>, request: PageRequest) -> Page {
     let asked = SearchForm::of(&request);
     match found(&state, &request).await {
         Ok((search, rows, next)) => {
@@ -89,8 +86,8 @@ pub async fn sessions(State(state): State<Arc<AppState>>, headers: HeaderMap, ur
                     begin(search.period.end),
                     request.zone.name()
                 ),
-                next: next.map(|after| format!("/sessions{}", request.input.with(&[("after", &after)]))),
-                first: request.input.get("after").map(|_| format!("/sessions{}", request.input.with(&[("after", "")]))),
+                next: next.map(|after| request.input.link("/sessions", &[("after", &after)])),
+                first: request.input.get("after").map(|_| request.input.link("/sessions", &[("after", "")])),
                 newest: latest.map(|at| (request.time(at).text, around(&request, at))),
                 is_narrow: search.is_narrow(),
                 has_teams,
@@ -110,7 +107,7 @@ pub async fn sessions(State(state): State<Arc<AppState>>, headers: HeaderMap, ur
             };
             shown_as(problem.status, &document)
         }
-        Err(problem) => Err(Refused::here(&state, &headers, &uri, problem)),
+        Err(problem) => Err(problem),
     }
 }
 
@@ -125,21 +122,14 @@ async fn found(state: &AppState, request: &PageRequest) -> Result<(Search, Vec<S
 
 impl SearchForm {
     pub fn of(request: &PageRequest) -> Self {
-        // Convert every form of date to the form that the form field shows.
-        let day = |name: &str| match request.input.parsed::<When>(name) {
-            Ok(Some(when)) => {
-                local_time_text(when.resolve_in(request.now, request.zone.rules()), &request.zone)[..10].to_owned()
-            }
-            _ => String::new(),
-        };
         let shown = |name: &str| request.input.shown(name);
         Self {
             user: shown("user"),
             computer: shown("computer"),
             address: shown("address"),
             outcome: shown("outcome"),
-            from: day("from"),
-            to: day("to"),
+            from: request.given_day("from"),
+            to: request.given_day("to"),
             outcomes: OUTCOMES.map(|outcome| (outcome, words(outcome).0)).into(),
         }
     }
@@ -147,14 +137,13 @@ impl SearchForm {
 
 /// The 30 days up to the day of the newest session.
 fn around(request: &PageRequest, at: Instant) -> String {
-    let to = local_time_text(at.plus(std::time::Duration::from_secs(86_400)), &request.zone)[..10].to_owned();
-    format!("/sessions{}", request.input.with(&[("to", &to), ("from", ""), ("after", "")]))
+    let to = request.day(at.plus(std::time::Duration::from_secs(86_400)));
+    request.input.link("/sessions", &[("to", &to), ("from", ""), ("after", "")])
 }
 
 fn day_href(request: &PageRequest, at: Instant) -> String {
-    let day = local_time_text(at, &request.zone)[..10].to_owned();
-    let kept = request.input.with(&[("from", ""), ("to", ""), ("after", ""), ("limit", ""), ("day", &day)]);
-    format!("/day{kept}")
+    let changes = [("from", ""), ("to", ""), ("after", ""), ("limit", ""), ("day", &request.day(at))];
+    request.input.link("/day", &changes)
 }
 
 /// A session's outcome in words, and its CSS class.
@@ -183,7 +172,7 @@ fn first_of(texts: [&Option<String>; 2]) -> String {
 }
 
 pub fn session_href(session: &Session) -> String {
-    format!("/session{}", query([("team", session.team_id.as_str()), ("id", session.connection_id.as_str())]))
+    link("/session", [("team", session.team_id.as_str()), ("id", session.connection_id.as_str())])
 }
 
 pub fn row_of(request: &PageRequest, session: &Session) -> Row {
@@ -232,17 +221,12 @@ struct OneSession {
     day_href: String,
 }
 
-pub async fn session(State(state): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
-    let request = PageRequest::of(&state, &headers, &uri, "Session").await?;
-    let refused = |problem| Refused::here(&state, &headers, &uri, problem);
-    request.input.only(&["team", "id"]).map_err(refused)?;
-    let id = request
-        .input
-        .get("id")
-        .ok_or_else(|| refused(Problem::bad("id: the parameter is missing: give a connection id")))?;
-    let (session, events) = one(&state, request.teams.clone(), id).await.map_err(refused)?;
+pub async fn session(State(state): State<Arc<AppState>>, request: PageRequest) -> Page {
+    request.input.only(&["team", "id"])?;
+    let (session, events) = one(&state, request.teams.clone(), &request.input).await?;
     let (outcome, outcome_class) = words(&session.outcome);
     let row = row_of(&request, &session);
+    let day = request.day(session.first_event_at);
     let document = OneSession {
         id: printable(&session.connection_id),
         outcome,
@@ -260,17 +244,8 @@ pub async fn session(State(state): State<Arc<AppState>>, headers: HeaderMap, uri
         conflicts: session.conflicts.as_deref().map(pretty).unwrap_or_default(),
         events: events.iter().map(|event| event_of(&request, event)).collect(),
         event_count: usize::try_from(session.event_count).unwrap_or(usize::MAX),
-        api_href: format!(
-            "/api/session{}",
-            query([("team", session.team_id.as_str()), ("id", session.connection_id.as_str())])
-        ),
-        day_href: format!(
-            "/day{}",
-            query([
-                ("team", session.team_id.as_str()),
-                ("day", &local_time_text(session.first_event_at, &request.zone)[..10])
-            ])
-        ),
+        api_href: format!("/api{}", session_href(&session)),
+        day_href: link("/day", [("team", session.team_id.as_str()), ("day", &day)]),
         frame: request.frame,
     };
     shown_page(&document)

@@ -17,7 +17,7 @@ use super::super::guard::{SESSION_COOKIE, SESSION_SECONDS, check_own_form, cooki
 use super::super::input::Input;
 use super::super::problem::Problem;
 use super::page_request::{Frame, ZONE_COOKIE};
-use super::{Page, Refused, shown_as};
+use super::{Page, shown_as};
 
 /// The delay of the answer to a wrong token.
 const REFUSAL_DELAY: Duration = Duration::from_millis(500);
@@ -34,14 +34,12 @@ struct SignIn {
 
 fn page(state: &AppState, headers: &HeaderMap, uri: &Uri, back: &str, is_wrong: bool) -> Page {
     let mut frame = Frame::bare(state, headers, uri);
-    frame.title = "Sign in".to_owned();
     (frame.places, frame.can_sign_out) = (Vec::new(), false);
     let status = if is_wrong { StatusCode::UNAUTHORIZED } else { StatusCode::OK };
     shown_as(status, &SignIn { frame, back: local_path(back), is_wrong })
 }
 
-pub async fn form(State(state): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
-    let input = Input::of(uri.query())?;
+pub async fn form(State(state): State<Arc<AppState>>, input: Input, headers: HeaderMap, uri: Uri) -> Page {
     input.only(&["back"])?;
     let back = input.get("back").unwrap_or("/");
     if state.admits(&headers) {
@@ -60,7 +58,7 @@ pub async fn sign_in(
     let input = own_form(&headers, &uri, &body, &["token", "back"])?;
     let back = input.get("back").unwrap_or("/");
     if let Err(wait) = state.sign_ins.try_once(peer, state.clock.monotonic()) {
-        return Ok(too_often(&state, &headers, &uri, wait));
+        return Ok(too_often(wait));
     }
     let guard = state.guard();
     let token = guard.token().filter(|_| input.get("token").is_some_and(|token| guard.is_token(token)));
@@ -75,11 +73,10 @@ pub async fn sign_in(
     Ok(with_cookie(&headers, SESSION_COOKIE, &session, SESSION_SECONDS, &local_path(back)))
 }
 
-fn too_often(state: &AppState, headers: &HeaderMap, uri: &Uri, wait: Duration) -> Response {
+fn too_often(wait: Duration) -> Response {
     let seconds = wait.as_secs().max(1);
     let problem = Problem::busy(format!("too many wrong tokens: try again in {}", span(seconds)));
-    let refused = Refused::here(state, headers, uri, problem);
-    ([(header::RETRY_AFTER, seconds.to_string())], refused).into_response()
+    ([(header::RETRY_AFTER, seconds.to_string())], problem).into_response()
 }
 
 pub async fn sign_out(State(state): State<Arc<AppState>>, headers: HeaderMap, uri: Uri, body: String) -> Page {
@@ -98,7 +95,7 @@ pub async fn set_zone(headers: HeaderMap, uri: Uri, body: String) -> Page {
 }
 
 /// The fields of our own form, whose address has no parameters.
-fn own_form(headers: &HeaderMap, uri: &Uri, body: &str, fields: &[&str]) -> Result<Input, Refused> {
+fn own_form(headers: &HeaderMap, uri: &Uri, body: &str, fields: &[&str]) -> Result<Input, Problem> {
     check_own_form(headers)?;
     Input::of(uri.query())?.only(&[])?;
     let input = Input::of(Some(body))?;

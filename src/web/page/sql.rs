@@ -16,7 +16,7 @@ use super::super::answer::sql::{PAGE_ROWS_MAX, check_allowed, page};
 use super::super::input::Input;
 use super::super::problem::Problem;
 use super::page_request::{Frame, PageRequest};
-use super::{Page, Refused, shown_as, shown_page, visitor};
+use super::{Page, shown_as, shown_page, visitor};
 
 /// The example query.
 const EXAMPLE: &str = "SELECT computer_host_name, outcome, count(*) AS sessions\nFROM sessions\nGROUP BY ALL\nORDER BY sessions DESC\nLIMIT 20";
@@ -55,11 +55,9 @@ impl Sql {
     }
 }
 
-pub async fn form(State(state): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Page {
-    let refused = |problem| Refused::here(&state, &headers, &uri, problem);
-    check_allowed(&state, &HeaderMap::new()).map_err(refused)?;
-    let request = PageRequest::of(&state, &headers, &uri, "SQL").await?;
-    request.input.only(&["team"]).map_err(refused)?;
+pub async fn form(State(state): State<Arc<AppState>>, request: PageRequest) -> Page {
+    check_allowed(&state, &HeaderMap::new())?;
+    request.input.only(&["team"])?;
     shown_page(&Sql::new(request.frame, EXAMPLE, state.settings().sql_time))
 }
 
@@ -67,12 +65,11 @@ pub async fn answer(
     State(state): State<Arc<AppState>>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     headers: HeaderMap,
-    uri: Uri,
+    input: Input,
     body: String,
 ) -> Page {
-    let refused = |problem| Refused::here(&state, &headers, &uri, problem);
-    check_allowed(&state, &headers).map_err(refused)?;
-    Input::of(uri.query()).and_then(|input| input.only(&[])).map_err(refused)?;
+    check_allowed(&state, &headers)?;
+    input.only(&[])?;
     let field = |name: &str| {
         let mut pairs = form_urlencoded::parse(body.as_bytes());
         pairs.find(|(held, _)| held == name).map(|(_, value)| value.into_owned()).unwrap_or_default()
@@ -81,13 +78,12 @@ pub async fn answer(
     let other = form_urlencoded::parse(body.as_bytes()).find(|(name, _)| !["query", "team"].contains(&name.as_ref()));
     if let Some((name, _)) = other {
         let message = format!("unknown parameter {:?}: expected query or team", printable(&name));
-        return Err(refused(Problem::bad(message)));
+        return Err(Problem::bad(message));
     }
     // The form has the team, not the address.
     let about = form_urlencoded::Serializer::new(String::new()).append_pair("team", &field("team")).finish();
-    let asked: Uri =
-        format!("/sql?{about}").parse().map_err(|_| refused(Problem::bad("team: the value is not a team")))?;
-    let request = PageRequest::of(&state, &headers, &asked, "SQL").await?;
+    let asked: Uri = format!("/sql?{about}").parse().map_err(|_| Problem::bad("team: the value is not a team"))?;
+    let request = PageRequest::of(&state, &headers, &asked).await?;
     let (teams, mut frame) = (request.teams, request.frame);
     frame.here = "/sql".to_owned();
     let mut document = Sql::new(frame, &query, state.settings().sql_time);

@@ -241,6 +241,11 @@ fn no_archive_lies_inside_another() {
     let words = format!("this place is inside the archive at {}", scene.location);
     scene.run(&["copy", local, &inside]).ended(2).says(&[&words]);
     scene.program.sync(&[&SINCE[..], &["--archive", &inside]].concat()).ended(2).says(&[&words]);
+    let words = "this place holds \"some\": a new archive needs an empty place of its own";
+    let around = format!("s3://{BUCKET}");
+    scene.program.sync(&[&SINCE[..], &["--archive", &around]].concat()).ended(2).says(&[words]);
+    scene.run(&["copy", local, &around]).ended(2).says(&[words]);
+    scene.run(&["status", "--archive", &around]).ended(2).says(&[words]);
     assert_eq!(scene.server.keys(), before, "something was written");
 }
 

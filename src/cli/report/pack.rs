@@ -73,7 +73,7 @@ pub fn run(config: &Config, mut catalog: Catalog, args: &PackArgs) -> Result<Exi
     let work = target.work()?;
     let mut config = config.clone();
     args.limits.apply(&mut config);
-    let data = query::named_view_data(&config)?;
+    let data = query::evidence_view_data(&config)?;
     let team = args.period.team(&data)?;
     let asked = reports.iter().zip(&values).map(|(report, values)| {
         let (team, zone, values) = (team.clone(), zone.clone(), values.clone());

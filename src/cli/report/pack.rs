@@ -13,7 +13,7 @@ use crate::error::{Error, Exit};
 use crate::model::Instant;
 use crate::report::{
     Catalog, Engine, Manifest, Needs, PackInput, ParamDefault, Report, ReportError, ReportInput, Tree, View, ViewData,
-    gaps_recorded, printable, write_pack, zip_pack,
+    check_pack, gaps_recorded, printable, write_pack, zip_pack,
 };
 
 use super::super::limits::LimitArgs;
@@ -44,7 +44,7 @@ pub struct PackArgs {
     pseudonymise: bool,
     #[command(flatten)]
     limits: LimitArgs,
-    /// Replace an existing pack
+    /// Replace an existing pack, which nobody changed
     #[arg(long)]
     force: bool,
 }
@@ -255,12 +255,14 @@ impl Target {
         if !force {
             return Err(Error::Usage(format!("{shown}: exists already: --force replaces a pack")));
         }
-        if held.is_dir() && !self.place.join("manifest.json").try_exists().map_err(failed)? {
-            return Err(Error::Usage(format!(
-                "{shown}: exists and is not a pack, so it is not replaced: choose another name"
-            )));
+        // A folder of another program can also hold a manifest.json, and a pack can hold somebody's notes.
+        let unfit = check_pack(&fs::canonicalize(&self.place).map_err(failed)?).err();
+        match unfit.map(|error| Error::from(error).render(false)) {
+            Some(why) => Err(Error::Usage(format!(
+                "{shown}: exists and is not an unchanged pack, so it is not replaced: choose another name ({why})"
+            ))),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// A temporary folder in the parent folder, so that a rename publishes the pack as a whole.

@@ -51,6 +51,7 @@ pub struct Cache {
     directory: PathBuf,
     bytes_max: u64,
     progress: Option<FetchProgress>,
+    is_checking: bool,
 }
 
 impl fmt::Debug for Cache {
@@ -94,7 +95,13 @@ fn name_of(sha256: &Digest) -> String {
 impl Cache {
     /// The cache in `directory`, which need not exist yet.
     pub fn new(directory: impl Into<PathBuf>, bytes_max: u64) -> Self {
-        Self { directory: directory.into(), bytes_max, progress: None }
+        Self { directory: directory.into(), bytes_max, progress: None, is_checking: false }
+    }
+
+    /// Compares each cached file with the ledger's hash again, because this machine's disk can have altered it since the fetch.
+    #[must_use]
+    pub fn checking(self) -> Self {
+        Self { is_checking: true, ..self }
     }
 
     #[must_use]
@@ -172,10 +179,10 @@ impl Cache {
         let cached = self.files_directory().join(name_of(&file.sha256));
         let link = pinned.path_of(file);
         if if_exists(fs::hard_link(&cached, &link)).map_err(self.failed())?.is_some() {
-            if fs::metadata(&link).map_err(self.failed())?.len() == file.bytes {
+            if self.is_whole(&link, file).map_err(self.failed())? {
                 return touch(&link).map_err(self.failed());
             }
-            // Somebody cut the cached file short, or a disk lost its end.
+            // Somebody changed the cached file, or a disk lost its end.
             fs::remove_file(&link).map_err(self.failed())?;
             if_exists(fs::remove_file(&cached)).map_err(self.failed())?;
         }
@@ -184,6 +191,11 @@ impl Cache {
             progress(file.bytes, needed);
         }
         Ok(())
+    }
+
+    fn is_whole(&self, cached: &Path, file: &FileEntry) -> io::Result<bool> {
+        Ok(fs::metadata(cached)?.len() == file.bytes
+            && (!self.is_checking || Digest::of_reader(&mut File::open(cached)?)? == file.sha256))
     }
 
     /// Fetches a file into the pinned directory, and adds it to the cache if it agrees with the ledger. The pinned link survives an

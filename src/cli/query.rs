@@ -149,6 +149,17 @@ pub fn named_view_data(config: &Config) -> Result<ViewData, Error> {
     snapshot(config, true, &|_| true)
 }
 
+/// Like [`named_view_data`], for a pack: it states the result of `verify`, which reads the bucket, so each cached file is compared
+/// with the ledger again.
+///
+/// # Errors
+/// As [`view_data`].
+pub fn evidence_view_data(config: &Config) -> Result<ViewData, Error> {
+    let archive = open_for_question(config)?;
+    let source = snapshot_source(config, archive.clone())?.checking_cache();
+    snapshot_of(&archive, &source, true, &|_| true)
+}
+
 /// The archive with its store or cache, for taking snapshots.
 ///
 /// # Errors
@@ -182,6 +193,15 @@ pub fn forget_cached(config: &Config, archive: &Archive) -> Result<(), Error> {
 fn snapshot(config: &Config, is_named: bool, keeps: &dyn Fn(&TeamId) -> bool) -> Result<ViewData, Error> {
     let archive = open_for_question(config)?;
     let source = snapshot_source(config, archive.clone())?;
+    snapshot_of(&archive, &source, is_named, keeps)
+}
+
+fn snapshot_of(
+    archive: &Archive,
+    source: &SnapshotSource,
+    is_named: bool,
+    keeps: &dyn Fn(&TeamId) -> bool,
+) -> Result<ViewData, Error> {
     let mut data = source.empty_snapshot();
     archive.read_each(keeps, |reader| {
         source.add(&mut data, reader.state());

@@ -11,9 +11,9 @@ use crate::config::{Config, readable_by_others};
 use crate::error::Error;
 use crate::files::{self, Links};
 use crate::model::path::{LEDGER, LOCKS, MANIFEST, SALTS, SCRATCH, SNAPSHOTS, TABLES};
-use crate::model::{ArchivePlace, Location, WindowGrid};
+use crate::model::{ArchivePlace, BucketLocation, Location, WindowGrid};
 use crate::pipeline::{Edges, InventorySettings, Progress, ScanMode, Settings, Workers};
-use crate::store::{Store, open_store, test_bucket};
+use crate::store::{Store, foreign_name, open_store, test_bucket};
 
 use super::{global, output};
 
@@ -124,10 +124,20 @@ fn test_place(location: &Location, is_ledger: bool, clock: &Arc<dyn Clock>) -> R
             return Err(Error::Usage(format!("{location}: {}", output::inside_archive(&parent))));
         }
     }
+    check_empty_bucket(bucket)?.map_err(|why| Error::Usage(format!("{location}: {why}")))?;
     let test = test_bucket(bucket, is_ledger, clock.random(), clock.now());
     let test = test.map_err(|error| Error::ArchiveAt { location: location.to_string(), source: error.into() })?;
     tracing::info!(%bucket, %test, "the bucket passes every test of an archive's store");
     Ok(())
+}
+
+/// Whether a first sync may make an archive at a place in a bucket. A place around another archive holds that archive's directory.
+fn check_empty_bucket(bucket: &BucketLocation) -> Result<Result<(), String>, Error> {
+    let is_own = |name: &str| NAMES_ALLOWED.contains(&name) || name == SCRATCH;
+    let foreign = foreign_name(bucket, is_own).map_err(ArchiveError::from)?;
+    Ok(foreign.map_or(Ok(()), |name| {
+        Err(format!("this place holds {name:?}: a new archive needs an empty place of its own"))
+    }))
 }
 
 /// `verify` reports foreign files in an archive, and `vacuum` removes everything under `scratch/`. A killed first command can
@@ -141,7 +151,10 @@ fn check_new_directory(directory: &Path) -> Result<(), Error> {
 /// # Errors
 /// A sentence about the place.
 pub fn check_no_data(location: &Location) -> Result<(), String> {
-    let Some(directory) = location.directory() else { return Ok(()) };
+    let directory = match location {
+        Location::Local(directory) => directory,
+        Location::Bucket(bucket) => return check_empty_bucket(bucket).unwrap_or_else(|error| Err(error.render(false))),
+    };
     check_may_begin(directory)?;
     let has_files = |part: &&str| std::fs::read_dir(directory.join(part)).is_ok_and(|mut files| files.next().is_some());
     match [TABLES, LEDGER].into_iter().find(has_files) {

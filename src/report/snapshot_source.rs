@@ -48,6 +48,12 @@ impl SnapshotSource {
         Self { retention: Arc::new(retention), ..self }
     }
 
+    /// Each use of a cached file compares it with the ledger again.
+    #[must_use]
+    pub fn checking_cache(self) -> Self {
+        Self { cache: self.cache.map(Cache::checking), ..self }
+    }
+
     /// The archive's directory, if the whole archive is in it.
     pub fn directory(&self) -> Option<&Path> {
         self.location.directory().filter(|_| !self.archive.store().has_ledger_elsewhere())

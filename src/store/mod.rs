@@ -26,7 +26,7 @@ pub use blob::{Blob, BlobReader};
 pub use directories::later_name;
 pub use local::LocalStore;
 pub use memory::MemoryStore;
-pub use object::{BucketTest, ObjectStore, test_bucket};
+pub use object::{BucketTest, ObjectStore, foreign_name, test_bucket};
 #[cfg(test)]
 pub(crate) use object::{ministack, s3};
 pub use split::SplitStore;

@@ -90,6 +90,34 @@ fn a_question_fetches_what_it_needs_once() {
     scene.run(&["verify"]).ended(1).says(&["FILE_HASH"]);
 }
 
+/// The verdict in a pack is about the bucket's files, so the rows must come from the same files.
+#[test]
+fn a_pack_contains_no_row_of_an_altered_cached_file() {
+    let scene = Scene::new();
+    scene.service.world().fill(DAY, 0..3);
+    scene.sync().ended(0);
+    let made_at =
+        ["--made-at", "2026-12-01T00:00:00Z", "--from", "2026-11-10", "--to", "2026-11-14", "--reports", "R01"];
+    let home = scene.program.home();
+    let pack = |name: &str| {
+        let place = home.join(name);
+        let words = ["report", "pack", "-o", place.to_str().unwrap()];
+        scene.run(&[&words[..], &made_at].concat()).ended(0);
+        std::fs::read(place.join("SHA256SUMS")).unwrap()
+    };
+    let honest = pack("honest");
+    let cached = std::fs::read_dir(home.join("cache/files")).unwrap().map(|entry| entry.unwrap().path());
+    let cached: Vec<_> = cached.filter(|path| path.extension().is_some_and(|ending| ending == "parquet")).collect();
+    assert!(!cached.is_empty());
+    for path in &cached {
+        let mut altered = std::fs::read(path).unwrap();
+        let middle = altered.len() / 3;
+        altered[4..middle].iter_mut().for_each(|byte| *byte ^= 1);
+        std::io::Write::write_all(&mut std::fs::File::create(path).unwrap(), &altered).unwrap();
+    }
+    assert!(pack("again") == honest, "the pack has other rows");
+}
+
 /// A bucket with versions shows who rewrote or deleted ledger lines.
 #[test]
 fn a_rewritten_ledger_line_is_named_if_the_bucket_keeps_versions() {
@@ -241,6 +269,11 @@ fn no_archive_lies_inside_another() {
     let words = format!("this place is inside the archive at {}", scene.location);
     scene.run(&["copy", local, &inside]).ended(2).says(&[&words]);
     scene.program.sync(&[&SINCE[..], &["--archive", &inside]].concat()).ended(2).says(&[&words]);
+    let words = "this place holds \"some\": a new archive needs an empty place of its own";
+    let around = format!("s3://{BUCKET}");
+    scene.program.sync(&[&SINCE[..], &["--archive", &around]].concat()).ended(2).says(&[words]);
+    scene.run(&["copy", local, &around]).ended(2).says(&[words]);
+    scene.run(&["status", "--archive", &around]).ended(2).says(&[words]);
     assert_eq!(scene.server.keys(), before, "something was written");
 }
 

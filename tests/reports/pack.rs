@@ -159,11 +159,21 @@ fn an_existing_pack_is_not_overwritten() {
     fs::create_dir(place.path().join("kept")).unwrap();
     fs::File::create(place.path().join("kept/letter.txt")).unwrap();
     pack(&place, "kept", &[]).is_wrong_use("exists already: --force replaces a pack");
-    pack(&place, "kept", &["--force"]).is_wrong_use("is not a pack");
+    pack(&place, "kept", &["--force"]).is_wrong_use("is not an unchanged pack");
+    // The file of another program has the same name.
+    let write = |name: &str| fs::File::create(place.path().join(name)).unwrap().write_all(b"{}").unwrap();
+    ["kept/manifest.json", "kept.zip"].into_iter().for_each(write);
+    for name in ["kept", "kept.zip"] {
+        pack(&place, name, &["--force"]).is_wrong_use("is not an unchanged pack");
+    }
     assert!(place.path().join("kept/letter.txt").is_file());
+    assert_eq!(fs::read(place.path().join("kept.zip")).unwrap(), b"{}");
     fs::create_dir(place.path().join("empty")).unwrap();
     assert_eq!(pack(&place, "empty", &[]).code, 0);
     pack(&place, "empty", &[]).is_wrong_use("--force replaces a pack");
+    write("empty/notes.txt");
+    pack(&place, "empty", &["--force"]).is_wrong_use("notes.txt: SHA256SUMS does not name this file");
+    fs::remove_file(place.path().join("empty/notes.txt")).unwrap();
     assert_eq!(pack(&place, "empty", &["--force", "--reports", "r02"]).code, 0);
     assert_eq!(json(&files(&place.path().join("empty")), "manifest.json")["reports"].as_array().unwrap().len(), 1);
     pack(&place, "new", &["--reports", "r02,nothing-like-it"]).is_wrong_use("nothing-like-it");

@@ -164,6 +164,25 @@ fn a_cached_file_of_another_length_is_fetched_again() {
     assert_eq!(counting.verbs(), 4, "one read, and one after each damage");
 }
 
+/// A disk altered a cached file, and left its length.
+#[test]
+fn evidence_reads_an_altered_cached_file_again() {
+    let (disk, files, counting) = archive();
+    let place = tempfile::tempdir().unwrap();
+    let cache = Cache::new(place.path(), PLENTY).checking();
+    let whole = disk.read(&files[0].path).unwrap().to_bytes().unwrap();
+    drop(cache.pin(&counting, &files[..1]).unwrap());
+    let cached = cache.files_directory().join(&names(&cache.files_directory())[0]);
+    let mut altered = whole.to_vec();
+    altered[40] ^= 1;
+    std::io::Write::write_all(&mut std::fs::File::create(&cached).unwrap(), &altered).unwrap();
+    let pinned = cache.pin(&counting, &files[..1]).unwrap();
+    assert_eq!(std::fs::read(pinned.path_of(&files[0])).unwrap(), whole);
+    assert_eq!(std::fs::read(&cached).unwrap(), whole);
+    drop(cache.pin(&counting, &files[..1]).unwrap());
+    assert_eq!(counting.verbs(), 2, "one read, and one after the damage");
+}
+
 /// A careless `[cache] directory` can hold other files, and one command must not take them.
 #[test]
 fn only_files_with_names_of_the_cache_are_counted_and_removed() {

@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::model::Instant;
 use crate::report::{
-    Catalog, Engine, Manifest, Needs, ParamDefault, Report, ReportError, ReportInput, Tree, View, ViewData,
+    Catalog, Engine, Manifest, Needs, ParamDefault, Report, ReportError, ReportInput, Tree, View, ViewData, check_pack,
     gaps_recorded, printable, write_pack, zip_pack,
 };
 
@@ -44,7 +44,7 @@ pub struct PackArgs {
     pseudonymise: bool,
     #[command(flatten)]
     limits: LimitArgs,
-    /// Replace an existing pack
+    /// Replace an existing pack, which nobody changed
     #[arg(long)]
     force: bool,
 }
@@ -73,7 +73,7 @@ pub fn run(config: &Config, mut catalog: Catalog, args: &PackArgs) -> Result<Exi
     let work = target.work()?;
     let mut config = config.clone();
     args.limits.apply(&mut config);
-    let data = query::named_view_data(&config)?;
+    let data = query::evidence_view_data(&config)?;
     let team = args.period.team(&data)?;
     let asked = reports.iter().zip(&values).map(|(report, values)| {
         let (team, zone, values) = (team.clone(), zone.clone(), values.clone());
@@ -253,12 +253,14 @@ impl Target {
         if !force {
             return Err(Error::Usage(format!("{shown}: exists already: --force replaces a pack")));
         }
-        if held.is_dir() && !self.place.join("manifest.json").try_exists().map_err(failed)? {
-            return Err(Error::Usage(format!(
-                "{shown}: exists and is not a pack, so it is not replaced: choose another name"
-            )));
+        // A folder of another program can also hold a manifest.json, and a pack can hold somebody's notes.
+        let unfit = check_pack(&fs::canonicalize(&self.place).map_err(failed)?).err();
+        match unfit.map(|error| Error::from(error).render(false)) {
+            Some(why) => Err(Error::Usage(format!(
+                "{shown}: exists and is not an unchanged pack, so it is not replaced: choose another name ({why})"
+            ))),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// A temporary folder in the parent folder, so that a rename publishes the pack as a whole.

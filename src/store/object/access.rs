@@ -9,6 +9,7 @@ use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::{BackoffConfig, ClientConfigKey, ClientOptions, Error, ObjectStore as Client, RetryConfig};
+use url::Url;
 
 use super::connection::Connector;
 use super::profile::{Settings, with_profile};
@@ -18,6 +19,19 @@ use crate::model::{BucketLocation, Scheme};
 /// The deadline of a request with its body: 16 MiB in this time need 1.1 Mbit/s.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
+/// The variables that hold an address.
+const ADDRESSES: [&str; 8] = [
+    "AWS_ENDPOINT",
+    "AWS_ENDPOINT_URL",
+    "AWS_ENDPOINT_URL_S3",
+    "AWS_ENDPOINT_URL_STS",
+    "AWS_METADATA_ENDPOINT",
+    "AZURE_ENDPOINT",
+    "AZURE_STORAGE_ENDPOINT",
+    "GOOGLE_BASE_URL",
+];
+/// The variable that holds a JSON text, which can have line breaks.
+const JSON_KEY: &str = "GOOGLE_SERVICE_ACCOUNT_KEY";
 
 /// The environment's settings for a kind of store; for S3, with the user's AWS profile.
 pub(super) fn environment(scheme: Scheme) -> io::Result<Settings> {
@@ -47,7 +61,7 @@ pub(super) fn client(
     Ok(match location.scheme() {
         Scheme::S3 => {
             let builder = AmazonS3Builder::new().with_client_options(options);
-            let builder = configured(builder, location, settings, AmazonS3Builder::with_config);
+            let builder = configured(builder, location, settings, AmazonS3Builder::with_config)?;
             let no_certificates = AmazonS3ConfigKey::Client(ClientConfigKey::NoSystemCertificates);
             let builder = match needs_certificates(&builder, has_proxy()) {
                 true => builder,
@@ -61,13 +75,13 @@ pub(super) fn client(
         }
         Scheme::Google => {
             let builder = GoogleCloudStorageBuilder::new().with_client_options(options.with_allow_http(true));
-            let builder = configured(builder, location, settings, GoogleCloudStorageBuilder::with_config);
+            let builder = configured(builder, location, settings, GoogleCloudStorageBuilder::with_config)?;
             let builder = builder.with_bucket_name(location.bucket()).with_retry(retry);
             (Arc::new(builder.with_http_connector(connector).build()?), None)
         }
         Scheme::Azure => {
             let builder = MicrosoftAzureBuilder::new().with_client_options(options);
-            let builder = configured(builder, location, settings, MicrosoftAzureBuilder::with_config);
+            let builder = configured(builder, location, settings, MicrosoftAzureBuilder::with_config)?;
             let builder = builder.with_container_name(location.bucket()).with_retry(retry);
             (Arc::new(builder.with_http_connector(connector).build()?), None)
         }
@@ -78,7 +92,8 @@ pub(super) fn client(
 /// docs/decisions/0010-bucket-cache.md.
 fn needs_certificates(builder: &AmazonS3Builder, has_proxy: bool) -> bool {
     let value = |key| builder.get_config_value(&key);
-    let is_plain = value(AmazonS3ConfigKey::Endpoint).is_some_and(|endpoint| endpoint.starts_with("http://"));
+    let endpoint = value(AmazonS3ConfigKey::S3Endpoint).or_else(|| value(AmazonS3ConfigKey::Endpoint));
+    let is_plain = endpoint.is_some_and(|endpoint| endpoint.starts_with("http://"));
     // Other credentials come from services with addresses of their own, and the connection to a proxy can be encrypted.
     let has_keys = value(AmazonS3ConfigKey::AccessKeyId).is_some();
     !is_plain || !has_keys || has_proxy || value(AmazonS3ConfigKey::Client(ClientConfigKey::ProxyUrl)).is_some()
@@ -95,12 +110,32 @@ fn configured<B, K: FromStr>(
     location: &BucketLocation,
     settings: &[(String, String)],
     set: impl Fn(B, K, String) -> B,
-) -> B {
-    let known = settings.iter().filter(|(name, _)| name.starts_with(location.scheme().variables()));
-    known.fold(builder, |builder, (name, value)| match name.to_ascii_lowercase().parse() {
-        Ok(key) => set(builder, key, value.clone()),
-        Err(_) => builder,
+) -> Result<B, Error> {
+    let mut known = settings.iter().filter(|(name, _)| name.starts_with(location.scheme().variables()));
+    known.try_fold(builder, |builder, (name, value)| match name.to_ascii_lowercase().parse() {
+        Ok(key) => check_setting(name, value).map(|()| set(builder, key, value.clone())),
+        Err(_) => Ok(builder),
     })
+}
+
+/// The client library panics on such values. No message repeats a value, which can be a secret.
+fn check_setting(name: &str, value: &str) -> Result<(), Error> {
+    let name = name.to_ascii_uppercase();
+    let bad = |why: &str| Err(Error::Generic { store: "setting", source: format!("{name} {why}").into() });
+    if name != JSON_KEY && value.contains(char::is_control) {
+        return bad("holds a line break or another control character");
+    }
+    if ADDRESSES.contains(&name.as_str()) && !is_address(value) {
+        return bad("is not an address: begin with https:// or http:// and a host, without a query");
+    }
+    Ok(())
+}
+
+/// The library joins the text with the name of an object, so the text itself must be an address.
+fn is_address(text: &str) -> bool {
+    let rest = ["https://", "http://"].iter().find_map(|scheme| text.strip_prefix(scheme));
+    let is_plain = |rest: &str| rest.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._~:/[]@%".contains(&b));
+    rest.is_some_and(|rest| !rest.starts_with('/') && is_plain(rest)) && Url::parse(text).is_ok()
 }
 
 #[cfg(test)]
@@ -118,6 +153,8 @@ mod tests {
             (&[endpoint], false, true),
             (&[encrypted, keys], false, true),
             (&[keys], false, true),
+            (&[endpoint, keys, ("aws_endpoint_url_s3", "https://minio.example")], false, true),
+            (&[encrypted, keys, ("aws_endpoint_url_s3", "http://127.0.0.1:9000")], false, false),
         ] {
             let set = |builder: AmazonS3Builder, (name, value): &(&str, &str)| {
                 builder.with_config(name.parse().unwrap(), *value)

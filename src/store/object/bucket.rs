@@ -68,7 +68,7 @@ impl Bucket {
         let connector = Connector::default();
         let clock = connector.clock.clone();
         let (client, signed) =
-            access::client(location, settings, retry, connector).map_err(|e| fail(failure::io_error(&e)))?;
+            access::client(location, settings, retry, connector).map_err(|e| fail(failure::setting_error(&e)))?;
         let mut runtime = tokio::runtime::Builder::new_multi_thread();
         let runtime = runtime.worker_threads(2).thread_name("annals-store").enable_all().build().map_err(fail)?;
         let (location, runtime) = (location.clone(), Some(runtime));

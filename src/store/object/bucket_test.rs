@@ -39,6 +39,16 @@ impl fmt::Display for BucketTest {
     }
 }
 
+/// The first name directly at a place that `is_known` refuses.
+///
+/// # Errors
+/// [`StoreError::Io`] when the bucket does not show its objects.
+pub fn foreign_name(location: &BucketLocation, is_known: impl Fn(&str) -> bool) -> Result<Option<String>, StoreError> {
+    let (objects, places) = ObjectStore::open(location)?.bucket().list_directory("")?;
+    let names = places.into_iter().chain(objects.into_iter().map(|object| object.path));
+    Ok(names.into_iter().find(|name| !is_known(name)))
+}
+
 /// Like [`test_store`], for the bucket at a location; `is_ledger`: it holds a ledger apart from its data.
 pub fn test_bucket(
     location: &BucketLocation,

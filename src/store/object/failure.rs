@@ -22,6 +22,7 @@ const NO_BUCKET: [&str; 3] = ["NoSuchBucket", "ContainerNotFound", "The specifie
 /// The addresses where cloud instances ask for their identity.
 const IDENTITY: [&str; 2] = ["169.254.169.254", "metadata.google.internal"];
 const TEXT_CHARS_MAX: usize = 300;
+const NO_ANSWER: &str = "the store gave no answer: ";
 
 pub(super) fn failure_kind(error: &Error) -> FailureKind {
     let text = error.to_string();
@@ -47,6 +48,12 @@ pub(super) fn io_error(error: &Error) -> io::Error {
     io::Error::new(kind, describe(error))
 }
 
+/// Why a client cannot be made. It has sent no request yet.
+pub(super) fn setting_error(error: &Error) -> io::Error {
+    let said = describe(error);
+    io::Error::other(said.strip_prefix(NO_ANSWER).map_or(said.clone(), |why| format!("a setting is invalid: {why}")))
+}
+
 /// `the store answered 403 AccessDenied: no right to list`, or why no answer came.
 fn describe(error: &Error) -> String {
     let mut innermost: &dyn std::error::Error = error;
@@ -68,7 +75,7 @@ fn describe(error: &Error) -> String {
     if says("No CA certificates") {
         return certificates::client_fault(error);
     }
-    let Some(status) = status else { return format!("the store gave no answer: {}", plain(&innermost)) };
+    let Some(status) = status else { return format!("{NO_ANSWER}{}", plain(&innermost)) };
     let member = |name: &str| between(&text, &format!("<{name}>"), &format!("</{name}>"));
     let code = member("Code").map_or_else(String::new, |code| format!(" {code}"));
     let message = member("Message").map_or_else(String::new, |message| format!(": {}", plain(message)));

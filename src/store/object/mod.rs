@@ -37,7 +37,7 @@ use crate::threads::each;
 use super::locks::Locks;
 use super::{Blob, FileWriter, Guard, Listed, Rewritten, Store, StoreError, Tail, Unerased, UnfinishedUpload, Verb};
 
-pub use bucket_test::{BucketTest, test_bucket};
+pub use bucket_test::{BucketTest, foreign_name, test_bucket};
 #[cfg(test)]
 pub(crate) use tests::{ministack, s3};
 

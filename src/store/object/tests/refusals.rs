@@ -87,6 +87,36 @@ fn an_unreachable_bucket_is_one_clear_line_without_credentials() {
     }
 }
 
+/// With such values, the client library panics.
+#[test]
+fn a_setting_that_no_client_can_use_is_named_without_its_value() {
+    let server = ObjectServer::start();
+    let addresses =
+        ["", "secret:9000", "//secret", "http://", "http:///secret", "http://a secret", "http://secret:99999"];
+    let queries = ["https://host?secret", "https://host#secret", " https://secret", "https://s\u{f6}cret"];
+    let mut cases: Vec<(&str, &str, &str, &str)> = Vec::new();
+    for (location, name) in [("s3://bucket/x", "AWS_ENDPOINT_URL"), ("gs://bucket/x", "GOOGLE_BASE_URL")] {
+        cases.extend(addresses.iter().chain(&queries).map(|value| (location, name, *value, "is not an address")));
+    }
+    for name in ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION"] {
+        cases.push(("s3://bucket/x", name, "secret\n", "holds a line break or another control character"));
+    }
+    cases.push(("gs://bucket/x", "GOOGLE_BEARER_TOKEN", "secret\n", "holds a line break"));
+    cases.push((
+        "s3://bucket/x",
+        "AWS_SERVER_SIDE_ENCRYPTION",
+        "unknown",
+        "a setting is invalid: Invalid encryption type",
+    ));
+    for (location, name, value, said) in cases {
+        let mut all = settings(&server);
+        all.push((name.to_owned(), value.to_owned()));
+        let text = open(location, &all).unwrap_err().to_string();
+        assert!(text.contains(said) && !text.contains("secret") && !text.contains('\n'), "{name} {value:?}: {text}");
+        assert!(text.starts_with(&format!("cannot open {location}: a setting is invalid: ")), "{text}");
+    }
+}
+
 #[test]
 fn a_bucket_in_another_region_is_reported() {
     let server = ObjectServer::start();

@@ -3,7 +3,7 @@
 use crate::common;
 
 use std::num::NonZeroUsize;
-use std::sync::Arc;
+use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use annals::api::{
@@ -14,15 +14,22 @@ use annals::clock::{Clock, SystemClock};
 use annals::model::{Instant, Stream, TeamId};
 use common::quick_clock::QuickClock;
 use common::scripted_server::{Act, ScriptedServer, gzip, head, ok, response, status};
+use common::wait::PATIENCE;
 use secrecy::SecretString;
 
 const TOKEN: &str = "t0ken-never-shown";
 const PAGE: &str = r#"{"events":[{"header":{"eventTimestampUnixNano":1700000000000000000},"aEvent":{}}]}"#;
 
+/// The deadline for faults that never end by themselves. A busy machine may miss it with a good answer, too.
+const HASTE: Duration = Duration::from_millis(500);
+
 fn options(base_url: String) -> HttpOptions {
     let token = TokenSource::Fixed(SecretString::from(TOKEN));
-    let deadline = Duration::from_millis(500);
-    HttpOptions { requests_per_second: None, deadline, ..HttpOptions::new(base_url, token) }
+    HttpOptions { requests_per_second: None, deadline: PATIENCE, ..HttpOptions::new(base_url, token) }
+}
+
+fn hasty(base_url: String) -> HttpOptions {
+    HttpOptions { deadline: HASTE, ..options(base_url) }
 }
 
 fn query() -> PageQuery {
@@ -46,8 +53,12 @@ async fn ask_once(act: Act) -> Result<usize, ApiError> {
 }
 
 fn retrying(server: &ScriptedServer) -> (Retrying, Arc<QuickClock>) {
+    retrying_with(options(server.base_url()))
+}
+
+fn retrying_with(options: HttpOptions) -> (Retrying, Arc<QuickClock>) {
     let clock = Arc::new(QuickClock::at(Instant::from_seconds(1_800_000_000)));
-    let source = Arc::new(HttpSource::new(options(server.base_url())).unwrap());
+    let source = Arc::new(HttpSource::new(options).unwrap());
     (Retrying::new(source, clock.clone(), RetryPolicy::default()), clock)
 }
 
@@ -79,10 +90,6 @@ async fn a_broken_connection_is_unavailable_and_retried() {
         ("a half close in the body", Act::HalfClose(cut(20))),
         ("chunks without an end", Act::Close(chunked)),
         ("not HTTP at all", Act::Close(b"SSH-2.0-OpenSSH_9.9\r\n".to_vec())),
-        ("silence", Act::Stall(vec![])),
-        ("silence in the headers", Act::Stall(b"HTTP/1.1 2".to_vec())),
-        ("silence in the body", Act::Stall(cut(20))),
-        ("one byte now and then", Act::Drip(cut(PAGE.len()), Duration::from_millis(20))),
     ] {
         let server = ScriptedServer::start([act, ok(PAGE)]);
         let (source, clock) = retrying(&server);
@@ -91,6 +98,33 @@ async fn a_broken_connection_is_unavailable_and_retried() {
         assert_eq!((counts.requests, counts.retries, counts.unavailable), (2, 1, 1), "{scenario}");
         assert_eq!((server.requests().len(), clock.slept().len()), (2, 1), "{scenario}");
     }
+}
+
+#[tokio::test]
+async fn silence_is_unavailable_and_retried() {
+    for (scenario, act) in [
+        ("silence", Act::Stall(vec![])),
+        ("silence in the headers", Act::Stall(b"HTTP/1.1 2".to_vec())),
+        ("silence in the body", Act::Stall(cut(20))),
+        ("one byte now and then", now_and_then()),
+    ] {
+        let server = ScriptedServer::start([vec![act], vec![ok(PAGE); 6]].concat());
+        let (source, clock) = retrying_with(hasty(server.base_url()));
+        assert_eq!(ask(&source).await, Ok(1), "{scenario}");
+        let counts = source.counts().snapshot();
+        let retries = clock.slept().len() as u64;
+        assert!(retries >= 1, "{scenario}");
+        assert_eq!(
+            (counts.requests, counts.retries, counts.unavailable),
+            (retries + 1, retries, retries),
+            "{scenario}"
+        );
+    }
+}
+
+/// A whole answer that takes minutes.
+fn now_and_then() -> Act {
+    Act::Drip(cut(PAGE.len()), Duration::from_secs(2))
 }
 
 #[tokio::test]
@@ -105,11 +139,9 @@ async fn a_complete_answer_counts_even_if_the_connection_ends_badly() {
 
 #[tokio::test]
 async fn the_deadline_covers_the_whole_answer() {
-    let clock = SystemClock::new();
-    let drip = Act::Drip(cut(PAGE.len()), Duration::from_millis(20));
-    let error = ask_once(drip).await.unwrap_err();
+    let server = ScriptedServer::start([now_and_then()]);
+    let error = ask(&HttpSource::new(hasty(server.base_url())).unwrap()).await.unwrap_err();
     assert!(error.to_string().contains("no whole answer") && error.to_string().contains("500ms"), "{error}");
-    assert!(clock.monotonic() < Duration::from_secs(2), "{:?}", clock.monotonic());
 }
 
 #[tokio::test]
@@ -159,7 +191,6 @@ async fn a_body_over_the_limit_is_dropped_early() {
     for (scenario, bytes) in [("plain", response(200, &[], &huge)), ("a bomb", zipped(&gzip(&huge)))] {
         let server = ScriptedServer::start([Act::Answer(bytes)]);
         let options = HttpOptions { body_bytes_max: limit, ..options(server.base_url()) };
-        let options = HttpOptions { deadline: Duration::from_secs(30), ..options };
         let error = ask(&HttpSource::new(options).unwrap()).await.unwrap_err();
         assert!(error.to_string().contains("longer than 1048576 bytes"), "{scenario}: {error}");
         assert!(server.bytes_written() < 32 * limit as u64, "{scenario}: {}", server.bytes_written());
@@ -323,8 +354,7 @@ async fn a_missing_thing_has_its_own_error() {
     let error = ask(&nobody).await.unwrap_err().to_string();
     assert!(error.contains("http://127.0.0.1:1 refused the connection"), "{error}");
 
-    let unknown = options("http://no-such-host.invalid".into());
-    let unknown = HttpSource::new(HttpOptions { deadline: Duration::from_secs(20), ..unknown }).unwrap();
+    let unknown = HttpSource::new(options("http://no-such-host.invalid".into())).unwrap();
     let error = ask(&unknown).await.unwrap_err().to_string();
     assert!(error.contains("the host of http://no-such-host.invalid cannot be found"), "{error}");
 
@@ -347,13 +377,16 @@ async fn a_missing_thing_has_its_own_error() {
 
 #[tokio::test]
 async fn parallel_requests_and_the_request_rate_are_limited() {
-    let slow = || Act::Drip(response(200, &[], br#"{"events":[]}"#), Duration::from_millis(1));
-    let server = ScriptedServer::start((0..12).map(|_| slow()));
+    // Each answer waits for two other requests.
+    let meeting = Arc::new(Barrier::new(3));
+    let shared = || Act::Together(meeting.clone(), response(200, &[], br#"{"events":[]}"#));
+    let server = ScriptedServer::start((0..12).map(|_| shared()));
     let limited = HttpOptions { concurrency: NonZeroUsize::new(3).unwrap(), ..options(server.base_url()) };
     let source = HttpSource::new(limited).unwrap();
     let answers = futures::future::join_all((0..12).map(|_| ask(&source))).await;
     assert!(answers.iter().all(|answer| *answer == Ok(0)));
-    assert_eq!((server.at_once_max(), server.connections()), (3, 3));
+    assert_eq!(server.at_once_max(), 3);
+    assert!(server.connections() < 12, "connections are used again");
 
     let server = ScriptedServer::start((0..6).map(|_| ok(PAGE)));
     let limited = HttpOptions { requests_per_second: Some(40.0), ..options(server.base_url()) };

@@ -6,6 +6,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use annals::api::{ApiError, Directory, EventSource, HttpOptions, HttpSource, PageQuery, TokenSource};
+use annals::clock::{Clock, SystemClock};
 use annals::model::{DeviceId, Instant, ServedTime, Stream, TeamId};
 use common::scripted_server::{Act, ScriptedServer, gzip, ok, response, status};
 use secrecy::SecretString;
@@ -66,10 +67,15 @@ async fn inventory_requests_leave_their_share_of_the_rate_to_events() {
     let team = TeamId::from("t");
     let asked_first = futures::future::try_join_all((0..scans).map(|_| source.sso_users(&team)));
     let asked_then = futures::future::try_join_all((0..events).map(|_| source.teams()));
-    futures::try_join!(async { asked_first.await.map(drop) }, async { asked_then.await.map(drop) }).unwrap();
-    let targets: Vec<String> = server.requests().into_iter().map(|request| request.target).collect();
-    let of_events = targets[..10].iter().filter(|target| target.ends_with("/user/teams")).count();
-    assert_eq!(of_events, events, "at most every second request is about people: {targets:?}");
+    let clock = SystemClock::new();
+    let when_events_are_here = async {
+        let _ = asked_then.await?;
+        let of_people = server.requests().iter().filter(|request| request.target.ends_with("/saml/users")).count();
+        Ok((of_people, clock.monotonic().as_secs_f64()))
+    };
+    let (_, (of_people, seconds)) = futures::try_join!(asked_first, when_events_are_here).unwrap();
+    // At most half of the rate is for people. On a busy machine, the events can have less than their half.
+    assert!(of_people as f64 <= 2.0 + seconds * 30.0, "{of_people} requests about people in {seconds} s");
 }
 
 #[tokio::test]

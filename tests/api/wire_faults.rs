@@ -15,7 +15,7 @@ const NOON: i64 = DAY + 84 * HOUR;
 /// Whether the client repeats a failed request.
 const ONCE: &str = "[api]\nretry_for = \"0s\"\n";
 const PATIENT: &str = "[api]\nretry_for = \"75s\"\n";
-const AGAIN: &str = "[api]\nretry_for = \"60s\"\n";
+const AGAIN: &str = "[api]\nretry_for = \"300s\"\n";
 /// The time limit for faults that never end by themselves. All others get the usual minute, for a busy machine.
 const HASTE: &str = "deadline = \"1s\"\n";
 /// Why a test needs Linux.
@@ -86,6 +86,7 @@ fn is_survived(fault: Fault, said: &str) {
     program.sync(&SINCE).ended(0);
     assert_eq!(proxy.spoiled(), 1, "{fault:?}");
     proxy.be_honest();
+    program.configure(AGAIN);
     program.sync(&SINCE).ended(0);
     hold(&service, &program, &SINCE);
 }

@@ -1,6 +1,7 @@
 //! Pipes, sockets, links, directories and endless files in place of the program's files. The program ends, names what
 //! it found, reads nothing through them, and changes nothing behind them.
 
+use crate::common::wait::PATIENCE;
 use crate::reporting;
 
 use std::fs::{self, File};
@@ -9,12 +10,9 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Duration;
 
 use reporting::Place;
 
-/// A run that takes this long hangs.
-const HANGS_AFTER: Duration = Duration::from_secs(120);
 const PACK: [&str; 8] =
     ["report", "pack", "--from", "2026-10-01", "--to", "2026-11-01", "--made-at", "2026-11-20T12:00:00Z"];
 
@@ -27,7 +25,7 @@ fn run(place: &Place, arguments: &[&str], environment: &[(&str, &str)]) -> (i32,
     let (ended, end) = std::sync::mpsc::channel();
     let pid = rustix::process::Pid::from_child(&child);
     let watch = std::thread::spawn(move || {
-        let hangs = end.recv_timeout(HANGS_AFTER).is_err();
+        let hangs = end.recv_timeout(PATIENCE).is_err();
         if hangs {
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
         }

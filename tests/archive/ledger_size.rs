@@ -10,6 +10,8 @@ use annals::archive::{Archive, Draft, WindowRows};
 use annals::model::{Detail, EventRow, Instant, Stream, TeamId, WindowGrid};
 use annals::store::LocalStore;
 
+use crate::common::wait::pause;
+
 const HOLE_BYTES: u64 = 3 << 30;
 /// The program with its engine takes about 60 MB; the hole is ten times the limit.
 const MEMORY_KB_MAX: u64 = 300_000;
@@ -40,7 +42,6 @@ fn make_archive(root: &Path) {
 }
 
 /// The exit code, standard error, and the program's peak memory in kB.
-#[expect(clippy::disallowed_methods, reason = "the test waits for another process")]
 fn run(archive: &Path, arguments: &[&str]) -> (Option<i32>, String, u64) {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("annals"));
     command.args(arguments).env("ANNALS_ARCHIVE", archive).stdin(Stdio::null()).stdout(Stdio::null());
@@ -52,7 +53,7 @@ fn run(archive: &Path, arguments: &[&str]) -> (Option<i32>, String, u64) {
         let line =
             text.lines().find_map(|line| line.strip_prefix("VmHWM:")).map(|rest| rest.trim_end_matches("kB").trim());
         peak = peak.max(line.and_then(|number| number.parse().ok()).unwrap_or(0));
-        std::thread::sleep(Duration::from_millis(1));
+        pause(Duration::from_millis(1));
     }
     let output = child.wait_with_output().unwrap();
     (output.status.code(), String::from_utf8(output.stderr).unwrap(), peak)

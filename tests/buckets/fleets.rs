@@ -3,8 +3,9 @@
 #![allow(clippy::print_stdout, reason = "a run on request prints the counts")]
 
 use crate::bucket_scene;
+use crate::common::free_port::free_port;
+use crate::common::wait::{note, pause, wait_for};
 use crate::faulty_service;
-use crate::free_port::free_port;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -23,13 +24,6 @@ const ANY_PORT: &str = "127.0.0.1:0";
 const SPEED: i64 = 120;
 const TICK: Duration = Duration::from_millis(100);
 const TICKS_A_SECOND: u64 = 10;
-/// The time limit of every wait.
-const PATIENCE_TICKS: u64 = 60 * TICKS_A_SECOND;
-
-#[expect(clippy::disallowed_methods, reason = "a test of other processes waits in real time")]
-fn pause() {
-    std::thread::sleep(TICK);
-}
 
 /// A service with new events, and the daemons that read it.
 struct Fleet<'a> {
@@ -84,7 +78,7 @@ impl<'a> Fleet<'a> {
     /// Lets this many seconds pass. Kills and restarts a daemon every `kill_every` ticks.
     fn live(&mut self, seconds: u64, kill_every: u64) {
         for _ in 0..seconds * TICKS_A_SECOND {
-            pause();
+            pause(TICK);
             self.change();
             if self.chance.below(kill_every) == 0 {
                 let at = usize::try_from(self.chance.below(self.daemons.len() as u64)).unwrap();
@@ -145,8 +139,12 @@ fn two_daemons_that_compete_for_ten_teams_write_each_line_once() {
     fleet.start("1/1");
     fleet.live(if is_long() { 120 } else { 15 }, 15);
     assert!(fleet.kills >= 3);
+    // Go on until the daemons have met: both tried to create the same line.
+    wait_for("a meeting", || {
+        fleet.live(1, 15);
+        (scene.lost_line_creates() > 0).then_some(())
+    });
     fleet.ends("two daemons");
-    assert!(scene.lost_line_creates() > 0, "they never met");
 }
 
 /// I1: four shards, then three, then four again; the new daemons start before the old ones end.
@@ -172,18 +170,9 @@ fn get(address: &str, path: &str) -> Option<String> {
     write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").ok()?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).ok()?;
+    note(path, &answer);
     let (head, body) = answer.split_once("\r\n\r\n")?;
     head.starts_with("HTTP/1.1 200 ").then(|| body.to_owned())
-}
-
-fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
-    for _ in 0..PATIENCE_TICKS {
-        if let Some(answer) = ask() {
-            return answer;
-        }
-        pause();
-    }
-    panic!("{what} never came");
 }
 
 /// The sum of a metric's series.

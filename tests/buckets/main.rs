@@ -5,8 +5,8 @@
 mod faulty_service;
 #[path = "../bucket_scene/mod.rs"]
 mod bucket_scene;
-#[path = "../common/free_port.rs"]
-mod free_port;
+#[path = "../common/mod.rs"]
+mod common;
 
 mod erasure;
 mod faults;

@@ -3,11 +3,11 @@
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
-use std::time::Duration;
 
 use crate::common;
 
 use common::query_archive::Place;
+use common::wait::wait_for;
 
 /// A sort that needs far more than its memory.
 const SPILLS: &str =
@@ -36,20 +36,11 @@ fn start(place: &Place, spill: &Path, sql: &str) -> Child {
 
 /// Waits until the engine has spilled, and returns how much.
 fn wait_for_spill(spill: &Path, child: &mut Child) -> usize {
-    for _ in 0..6_000 {
-        let files: usize = entries(spill).iter().filter(|path| path.is_dir()).map(|path| entries(path).len()).sum();
-        if files > 0 {
-            return files;
-        }
+    wait_for("a spill file", || {
         assert!(child.try_wait().expect("it can be asked").is_none(), "it ended before it spilled");
-        pause();
-    }
-    panic!("nothing was spilled within a minute");
-}
-
-#[expect(clippy::disallowed_methods, reason = "the test waits for another process")]
-fn pause() {
-    std::thread::sleep(Duration::from_millis(10));
+        let files: usize = entries(spill).iter().filter(|path| path.is_dir()).map(|path| entries(path).len()).sum();
+        (files > 0).then_some(files)
+    })
 }
 
 fn signal(child: &Child, name: &str) {
@@ -109,10 +100,10 @@ fn the_next_process_removes_the_files_of_a_killed_one() {
     let mut killed = start(&place, &spill, SPILLS_ON);
     wait_for_spill(&spill, &mut killed);
     let mut living = start(&place, &spill, SPILLS_ON);
-    while entries(&spill).len() < 2 {
+    wait_for("the directory of the other", || {
         assert!(living.try_wait().expect("it can be asked").is_none(), "it ended");
-        pause();
-    }
+        (entries(&spill).len() == 2).then_some(())
+    });
     killed.kill().expect("killed");
     killed.wait().expect("it ends");
     assert_eq!(entries(&spill).len(), 2);

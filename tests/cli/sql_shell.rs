@@ -11,10 +11,9 @@ use pty_process::blocking::{Command, Pty};
 use crate::common;
 
 use common::query_archive::Place;
+use common::wait::PATIENCE;
 
 const PROMPT: &str = "annals> ";
-/// The time limit of an answer, for a busy machine.
-const ANSWER_MAX: Duration = Duration::from_secs(60);
 /// The end of bracketed paste: the shell has taken a line.
 const TAKEN: &str = "\u{1b}[?2004l";
 /// How long to wait for a line that the shell may not have read.
@@ -61,7 +60,7 @@ impl Terminal {
 
     /// The shown text, up to and with `text`.
     fn until(&mut self, text: &str) -> String {
-        self.within(ANSWER_MAX, text).unwrap_or_else(|shown| panic!("{text:?} was not shown, but {shown:?}"))
+        self.within(PATIENCE, text).unwrap_or_else(|shown| panic!("{text:?} was not shown, but {shown:?}"))
     }
 
     /// The shown text, up to and with `text`; after `silence`, the text that was shown instead.
@@ -89,7 +88,7 @@ impl Terminal {
     fn in_order(&mut self, shown: &str, texts: &[&str]) -> String {
         let mut shown = shown.to_owned();
         for text in texts {
-            let all = self.beyond(&shown, ANSWER_MAX, text);
+            let all = self.beyond(&shown, PATIENCE, text);
             let all = all.unwrap_or_else(|shown| panic!("{text:?} was not shown, but {shown:?}"));
             shown = all[all.find(text).expect("shown") + text.len()..].to_owned();
         }
@@ -103,7 +102,7 @@ impl Terminal {
         self.press("\r");
         let typed = self.until(TAKEN);
         let behind = &typed[typed.find(TAKEN).expect("shown") + TAKEN.len()..];
-        let shown = self.beyond(behind, ANSWER_MAX, answer);
+        let shown = self.beyond(behind, PATIENCE, answer);
         let shown = shown.unwrap_or_else(|shown| panic!("{answer:?} was not shown, but {shown:?}"));
         self.prompted(&shown, answer);
         shown

@@ -13,6 +13,7 @@ pub mod scripted_server;
 pub mod sandbox_client;
 pub mod team_world;
 pub mod virtual_clock;
+pub mod wait;
 
 /// Whether this system is Linux. On another system, the test of `untested` fails, or is skipped.
 #[track_caller]

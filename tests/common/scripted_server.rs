@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Barrier, Condvar, Mutex};
 use std::time::Duration;
 
 /// The reaction to one request.
@@ -12,6 +12,8 @@ use std::time::Duration;
 pub enum Act {
     /// These bytes; the connection stays open for the next request.
     Answer(Vec<u8>),
+    /// The same, once enough requests are here.
+    Together(Arc<Barrier>, Vec<u8>),
     /// These bytes, then an orderly close.
     Close(Vec<u8>),
     /// These bytes, then a reset.
@@ -143,6 +145,10 @@ impl Shared {
     fn perform(&self, stream: &mut TcpStream, act: Act) -> bool {
         match act {
             Act::Answer(bytes) => self.write(stream, &bytes),
+            Act::Together(meeting, bytes) => {
+                let _ = meeting.wait();
+                self.write(stream, &bytes)
+            }
             Act::Close(bytes) | Act::Reset(bytes) => {
                 self.write(stream, &bytes);
                 false

@@ -4,14 +4,12 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use super::free_port::free_port;
+use super::wait::wait_for;
 
 /// The script's exit code for a server that is not installed.
 const NOT_HERE: i32 = 3;
-const TICK: Duration = Duration::from_millis(250);
-const STARTING_TICKS_MAX: u32 = 240;
 
 /// A server in a process of its own, which ends with this value.
 pub struct Server {
@@ -32,18 +30,15 @@ impl Server {
         let mut command = Command::new(script);
         command.args([name, &port.to_string()]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut server = Self { process: command.spawn().expect("the script starts"), port };
-        for _ in 0..STARTING_TICKS_MAX {
+        let is_here = wait_for(&format!("{name} on port {port}"), || {
             // Another server can answer on the port of a server that has ended.
             if let Some(status) = server.process.try_wait().expect("the process is ours") {
                 assert_eq!(status.code(), Some(NOT_HERE), "{name} ended before it was ready on port {port}: {status}");
-                return None;
+                return Some(false);
             }
-            if is_ready(&server) {
-                return Some(server);
-            }
-            pause();
-        }
-        panic!("{name} runs, but is not ready on port {port}");
+            is_ready(&server).then_some(true)
+        });
+        is_here.then_some(server)
     }
 
     pub fn endpoint(&self) -> String {
@@ -67,9 +62,4 @@ impl Drop for Server {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "the test waits for another process")]
-fn pause() {
-    std::thread::sleep(TICK);
 }

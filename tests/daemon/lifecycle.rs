@@ -3,20 +3,47 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use annals::archive::Archive;
-use annals::model::{Instant, Range, Stream, TeamId};
+use annals::model::{Instant, Stream, TeamId};
 use annals::sandbox::{Fault, RequestInfo, SandboxConfig};
-use annals::store::LocalStore;
+use rustix::process::Signal;
+use serde_json::Value;
 
-use super::program::{PATIENCE, POLLS, Scene, now, pause, put, wait_for, wait_within};
+use super::program::{POLLS, Running, Scene, pause, put, wait_for};
+
+/// Longer than any test.
+const FOR_EVER: Duration = Duration::from_secs(3_600);
 
 type Fails = fn(&RequestInfo, &str) -> Option<Fault>;
 
 /// Answers as `fails` decides; it also sees `word`.
 fn fail(scene: &Scene, word: String, fails: Fails) {
     scene.sandbox.handle.set_faults(Some(Arc::new(move |request| fails(request, &word))));
+}
+
+/// From now on, each request with `word` in its path is answered after this span. Waits for the first such request.
+fn delay(scene: &Scene, word: String, span: Duration) {
+    let asked = Arc::new(AtomicU64::new(0));
+    let count = asked.clone();
+    scene.sandbox.handle.set_faults(Some(Arc::new(move |request| {
+        request.path.contains(&word).then(|| {
+            count.fetch_add(1, Ordering::SeqCst);
+            Fault::Delay(span)
+        })
+    })));
+    wait_for("a request that waits", || (asked.load(Ordering::SeqCst) > 0).then_some(()));
+}
+
+/// Waits for a reading of a team's connections that began after this call.
+fn wait_for_a_poll(daemon: &Running, team: &TeamId) {
+    let series = format!("annals_team_task_done_timestamp_seconds{{team=\"{team}\",task=\"connections\"}}");
+    // The reading that ends next can have begun before.
+    for _ in 0..2 {
+        let before = daemon.metric(&series);
+        wait_for("the end of a reading", || (daemon.metric(&series) > before).then_some(()));
+    }
 }
 
 fn unauthorized() -> Option<Fault> {
@@ -31,10 +58,8 @@ fn queries_see_new_events_within_one_poll() {
     for n in 0..3 {
         let mark = format!("born-{n}");
         scene.connect(&scene.team(n % 2), &mark);
-        let born = now();
-        let query = format!("connections where event_id = '{mark}'");
-        wait_for("the event", || (scene.count(&query) == 1).then_some(()));
-        assert!(now() - born < Duration::from_secs(2) + PATIENCE / 6, "{:?}", now() - born);
+        wait_for_a_poll(&daemon, &scene.team(n % 2));
+        assert_eq!(scene.count(&format!("connections where event_id = '{mark}'")), 1);
     }
     daemon.stop();
     scene.holds_the_truth();
@@ -45,14 +70,13 @@ fn queries_see_new_events_within_one_poll() {
 fn a_stop_during_a_reading_leaves_a_valid_archive_and_the_next_run_continues() {
     let config = SandboxConfig { teams: 2, days: 40, sessions_per_day: 400, ..SandboxConfig::default() };
     let scene = Scene::of(config);
-    fail(&scene, String::new(), |_, _| Some(Fault::Delay(Duration::from_millis(20))));
     for wait in [300, 900, 1_500] {
-        let mut daemon = scene.start();
+        fail(&scene, String::new(), |_, _| Some(Fault::Delay(Duration::from_millis(20))));
+        let daemon = scene.start();
         pause(Duration::from_millis(wait));
-        daemon.signal("TERM");
-        let (code, took) = daemon.ends();
-        assert_eq!(code, Some(0), "{}", daemon.log.text());
-        assert!(took < Duration::from_secs(10), "{took:?}");
+        // The daemon does not wait for the last answers.
+        delay(&scene, String::new(), FOR_EVER);
+        daemon.stop();
         if scene.path("archive/ledger").is_dir() {
             assert!(scene.run(&["verify"]).status.success(), "after {wait} ms");
         }
@@ -78,8 +102,8 @@ fn a_killed_daemon_continues_with_its_ledger_elsewhere() {
         let mark = format!("born-{n}");
         scene.connect(&scene.team(n), &mark);
         wait_for("the event", || (scene.count(&format!("connections where event_id = '{mark}'")) == 1).then_some(()));
-        daemon.signal("KILL");
-        assert_eq!(daemon.ends().0, None);
+        daemon.signal(Signal::KILL);
+        assert_eq!(daemon.ends(), None);
     }
     let daemon = scene.start();
     wait_for("readiness", || daemon.is_ready().then_some(()));
@@ -91,17 +115,20 @@ fn a_killed_daemon_continues_with_its_ledger_elsewhere() {
 #[test]
 fn a_second_signal_ends_it_at_once() {
     let scene = Scene::new(1);
-    let mut daemon = scene.start();
-    wait_for("readiness", || daemon.is_ready().then_some(()));
-    fail(&scene, String::new(), |_, _| Some(Fault::Delay(Duration::from_secs(30))));
-    // Task runs that would not end by themselves.
-    pause(Duration::from_secs(4));
-    daemon.signal("TERM");
-    daemon.log.wait(|line| line["message"].as_str().is_some_and(|text| text.starts_with("stopping")));
-    daemon.signal("TERM");
-    let (code, took) = daemon.ends();
-    assert_eq!(code, Some(1));
-    assert!(took < Duration::from_secs(2), "{took:?}");
+    wait_for("a second signal in time", || {
+        scene.sandbox.handle.set_faults(None);
+        let mut daemon = scene.start();
+        wait_for("readiness", || daemon.is_ready().then_some(()));
+        delay(&scene, String::new(), FOR_EVER);
+        daemon.signal(Signal::TERM);
+        daemon.log.wait(|line| line["message"].as_str().is_some_and(|text| text.starts_with("stopping")));
+        daemon.signal(Signal::TERM);
+        let code = daemon.ends();
+        // After three seconds, a daemon ends although it has no answer. On a busy machine, the second signal can be later.
+        let is_late = daemon.log.text().contains("stops without waiting longer");
+        assert_eq!(code, Some(i32::from(!is_late)), "{}", daemon.log.text());
+        (!is_late).then_some(())
+    });
 }
 
 #[test]
@@ -124,27 +151,22 @@ fn a_new_configuration_is_loaded_completely_or_not_at_all() {
         ("[signing]\nkey_file = \"another.key\"\n", "signing"),
     ] {
         scene.configure(&format!("{}{wrong}", if wrong.contains("schedule") { "" } else { POLLS }));
-        daemon.signal("HUP");
-        daemon.log.wait(|line| line["error"].as_str().is_some_and(|text| text.contains(named)));
+        daemon.reload(|line| line["error"].as_str().is_some_and(|text| text.contains(named)));
     }
     scene.configure(&seldom);
     assert_eq!(scene.count("connections where event_id = 'unseen'"), 0, "the old schedule is in force");
     scene.configure(POLLS);
-    daemon.signal("HUP");
+    daemon.signal(Signal::HUP);
     wait_for("the event", || (scene.count("connections where event_id = 'unseen'") == 1).then_some(()));
     // From now on the daemon reads one team. It reports nothing about the other team, even during an unfinished run
     // of it.
     let (only, gone) = (scene.team(1), scene.team(0));
-    fail(&scene, gone.to_string(), |request, word| {
-        request.path.contains(word).then_some(Fault::Delay(Duration::from_secs(3)))
-    });
-    pause(Duration::from_secs(3));
+    delay(&scene, gone.to_string(), Duration::from_secs(3));
     let total = || daemon.metric("annals_events_new_total{stream=\"connections\"}").unwrap();
     let before = total();
     let text = std::fs::read_to_string(scene.path("annals.toml")).unwrap();
     put(&scene.path("annals.toml"), &text.replace("[api]\n", &format!("[api]\nteams = [\"{only}\"]\n")));
-    daemon.signal("HUP");
-    daemon.log.wait(|line| line["message"] == "the daemon uses the new configuration");
+    daemon.reload(|line| line["message"] == "the daemon uses the new configuration");
     wait_for("one team", || (daemon.metric("annals_teams") == Some(1.0)).then_some(()));
     pause(Duration::from_secs(4));
     assert_eq!(
@@ -168,8 +190,7 @@ fn a_file_that_is_gone_changes_no_setting() {
     let daemon = scene.start_with(&variables);
     wait_for("readiness", || daemon.is_ready().then_some(()));
     std::fs::rename(scene.path("annals.toml"), scene.path("moved.toml")).unwrap();
-    daemon.signal("HUP");
-    daemon.log.wait(|line| line["error"].as_str().is_some_and(|text| text.contains("annals.toml: the file is gone")));
+    daemon.reload(|line| line["error"].as_str().is_some_and(|text| text.contains("annals.toml: the file is gone")));
     assert_eq!(daemon.metric("annals_teams"), Some(1.0));
     daemon.stop();
 }
@@ -195,8 +216,7 @@ fn a_refused_configuration_changes_no_modes_of_files() {
     let daemon = scene.start();
     wait_for("readiness", || daemon.is_ready().then_some(()));
     scene.configure(&format!("{POLLS}[store]\ngroup_readable = true\ngrace = \"3h\"\n"));
-    daemon.signal("HUP");
-    daemon.log.wait(|line| line["error"].as_str().is_some_and(|text| text.contains("store.grace")));
+    daemon.reload(|line| line["error"].as_str().is_some_and(|text| text.contains("store.grace")));
     scene.connect(&scene.team(0), "after");
     wait_for("the event", || (scene.count("connections where event_id = 'after'") == 1).then_some(()));
     daemon.stop();
@@ -217,10 +237,9 @@ fn another_signing_key_takes_over_without_a_restart() {
     let daemon = scene.start();
     wait_for("readiness", || daemon.is_ready().then_some(()));
     scene.configure(&format!("{POLLS}[signing]\nkey_file = \"{new}\"\n"));
-    daemon.signal("HUP");
-    daemon.log.wait(|line| line["error"].as_str().is_some_and(|text| text.contains("signing.previous_key_file")));
+    daemon.reload(|line| line["error"].as_str().is_some_and(|text| text.contains("signing.previous_key_file")));
     scene.configure(&format!("{POLLS}[signing]\nkey_file = \"{new}\"\nprevious_key_file = \"{old}\"\n"));
-    daemon.signal("HUP");
+    daemon.signal(Signal::HUP);
     let mut events = 0;
     wait_for("a commit that the new key signs", || {
         events += 1;
@@ -255,73 +274,10 @@ fn a_new_token_in_the_file_is_used_without_a_restart() {
     wait_for("failures", || daemon.metric(&failures).filter(|count| *count >= 4.0));
     scene.sandbox.handle.set_faults(None);
     scene.set_token(&scene.sandbox.admin_token);
-    let replaced = now();
     wait_for("the end of the failures", || daemon.metric(&failures).filter(|count| *count == 0.0));
-    assert!(now() - replaced < Duration::from_secs(8) + PATIENCE / 6);
     let log = daemon.log.text();
     daemon.stop();
     assert!(!log.contains(&scene.sandbox.admin_token) && !log.contains(&scene.sandbox.read_only_token));
-}
-
-#[test]
-fn a_refused_team_does_not_affect_the_others() {
-    let scene = Scene::new(3);
-    let (refused, well) = (scene.team(1), scene.team(2));
-    fail(&scene, format!("/team/{refused}"), |request, word| request.path.contains(word).then(unauthorized).flatten());
-    let daemon = scene.start();
-    let late = wait_for("two teams that are well", || {
-        let (status, body) = daemon.get("/readyz");
-        let body: serde_json::Value = serde_json::from_str(&body).ok()?;
-        let late = body["late"].as_array()?.clone();
-        (status == 503 && late.len() == 3).then_some(late)
-    });
-    assert!(late.iter().all(|late| late["team"] == refused.as_str()), "{late:?}");
-    assert!(late[0]["error"].as_str().unwrap().contains("refused the token"), "{late:?}");
-    scene.connect(&well, "well");
-    wait_for("its events", || (scene.count("connections where event_id = 'well'") == 1).then_some(()));
-    assert!(daemon.metric(&format!("annals_team_task_failures{{team=\"{refused}\",task=\"billing\"}}")) >= Some(1.0));
-    assert_eq!(daemon.metric(&format!("annals_team_stream_late{{team=\"{well}\",stream=\"connections\"}}")), Some(0.0));
-    daemon.stop();
-}
-
-/// Whether one team's archive holds an event.
-fn holds(scene: &Scene, team: &TeamId, event: &str) -> bool {
-    let archive = Archive::open(Arc::new(LocalStore::new(scene.path("archive")))).unwrap();
-    let events = archive
-        .read(team)
-        .unwrap()
-        .rows()
-        .events_in(Stream::Connections, Range::new(Instant::EARLIEST, Instant::LATEST));
-    events.unwrap().iter().any(|held| held.event_id.as_str() == event)
-}
-
-#[test]
-fn a_team_without_write_access_does_not_affect_the_others_and_recovers() {
-    let scene = Scene::new(2);
-    let daemon = scene.start();
-    wait_for("readiness", || daemon.is_ready().then_some(()));
-    let (stuck, well) = (scene.team(0), scene.team(1));
-    // Imitate a full disk: the writer cannot create its files, because it does not follow links.
-    let place = scene.path(&format!("archive/tables/connections/team={stuck}"));
-    let aside = scene.path("aside");
-    std::fs::rename(&place, &aside).unwrap();
-    std::os::unix::fs::symlink(&aside, &place).unwrap();
-    let began = now();
-    scene.connect(&stuck, "stuck");
-    scene.connect(&well, "well");
-    wait_for("the other team's event", || holds(&scene, &well, "well").then_some(()));
-    let failures = format!("annals_team_task_failures{{team=\"{stuck}\",task=\"connections\"}}");
-    wait_for("a failure", || daemon.metric(&failures).filter(|count| *count >= 1.0));
-    wait_for("the end of readiness", || (daemon.get("/readyz").0 == 503).then_some(()));
-    std::fs::remove_file(&place).unwrap();
-    std::fs::rename(&aside, &place).unwrap();
-    // The daemon retries after at most as long as the failures have lasted.
-    wait_within(now() - began + PATIENCE, "the event", || {
-        (scene.count("connections where event_id = 'stuck'") == 1).then_some(())
-    });
-    wait_for("readiness", || daemon.is_ready().then_some(()));
-    daemon.stop();
-    scene.holds_the_truth();
 }
 
 #[test]
@@ -366,22 +322,34 @@ fn quiet_polls_write_nothing_and_a_removal_s_gap_begins_at_the_last_poll() {
     let done_at = format!("annals_team_task_done_timestamp_seconds{{team=\"{team}\",task=\"inventory\"}}");
     wait_for("the scan of the inventory", || daemon.metric(&done_at));
     assert!(scene.count("inventory_users") > 0);
-    pause(Duration::from_secs(3));
-    let before = daemon.metric(&seq);
-    let requests = scene.sandbox.handle.requests();
-    wait_for("some polls", || (scene.sandbox.handle.requests() > requests + 30).then_some(()));
-    assert_eq!(daemon.metric(&seq), before, "polls that brought nothing were committed");
+    let some_polls = || {
+        let requests = scene.sandbox.handle.requests();
+        wait_for("some polls", || (scene.sandbox.handle.requests() > requests + 30).then_some(()));
+    };
+    let read_to = || {
+        let status: Value = serde_json::from_str(&daemon.get("/api/status").1).unwrap();
+        let streams = status["teams"][0]["streams"].as_array().unwrap();
+        let connections = streams.iter().find(|stream| stream["stream"] == "connections").unwrap();
+        connections["read_to"].as_str().unwrap().parse::<Instant>().unwrap()
+    };
+    // The first polls may bring something.
+    wait_for("polls that commit nothing", || {
+        let before = (daemon.metric(&seq), read_to());
+        some_polls();
+        (daemon.metric(&seq) == before.0 && read_to() > before.1).then_some(())
+    });
+    let quiet = read_to();
+    some_polls();
     let device = scene.sandbox.handle.devices(&team)[0].clone();
     assert!(scene.sandbox.handle.remove_device(&team, &device));
     let gap = wait_for("the gap", || {
-        let query = format!(
-            "select epoch(to_time - from_time)::int as n from findings where kind = 'gap' and subject = '{device}'"
-        );
+        let query =
+            format!("select epoch(from_time)::bigint as at from findings where kind = 'gap' and subject = '{device}'");
         scene.sql(&query).first().cloned()
     });
     // The gap reaches back by the lag, because events may appear late.
-    assert!(gap["n"].as_u64().unwrap() < 900 + 12, "the last quiet poll was seconds before: {gap}");
-    pause(Duration::from_secs(4));
+    assert!(gap["at"].as_i64().unwrap() >= quiet.seconds() - 900, "a quiet poll read to {quiet}: {gap}");
+    some_polls();
     assert_eq!(scene.count("findings where kind = 'gap'"), 1, "it is recorded once");
     daemon.stop();
 }

@@ -1,7 +1,5 @@
 //! Two hundred teams in real time: one daemon, one sandbox, one port.
 
-use std::time::Duration;
-
 use annals::model::Stream;
 use annals::sandbox::SandboxConfig;
 
@@ -18,12 +16,7 @@ fn two_hundred_teams_are_read_by_one_process() {
         "[schedule]\nconnections = \"*/20 * * * * *\"\nactivity = \"*/30 * * * * *\"\nbilling = \"0 * * * * *\"\nreports = \"0 0 1 1 *\"\n",
     );
     let daemon = scene.start();
-    let deadline = Duration::from_secs(150);
-    let began = super::program::now();
-    while !daemon.is_ready() {
-        assert!(super::program::now() - began < deadline, "{}", daemon.get("/readyz").1.len());
-        super::program::pause(Duration::from_millis(200));
-    }
+    wait_for("readiness", || daemon.is_ready().then_some(()));
     assert_eq!(daemon.metric("annals_teams"), Some(f64::from(TEAMS)));
     for n in [0, 77, 199] {
         scene.connect(&scene.team(n), &format!("one-of-many-{n}"));

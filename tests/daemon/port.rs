@@ -3,6 +3,9 @@
 use std::collections::BTreeSet;
 
 use annals::web::metric_names::{self as names, Kind};
+use rustix::process::Signal;
+
+use crate::common::wait::note;
 
 use super::program::{Scene, get, put, wait_for};
 
@@ -31,9 +34,13 @@ fn the_list_of_metrics_equals_a_scrape() {
     wait_for("a check of the archive", || daemon.metric(names::VERIFY_AT.name));
     wait_for("a run of the reports", || daemon.metric(names::REPORTS_AT.name));
     wait_for("a publication", || daemon.metric(names::PUBLISH_AT.name));
-    let text = daemon.get("/metrics").1;
     let listed: BTreeSet<String> = names::ALL.iter().map(|name| name.name.to_owned()).collect();
-    assert_eq!(names_in(&text), listed);
+    let text = wait_for("every metric", || {
+        let text = daemon.get("/metrics").1;
+        let scraped = names_in(&text);
+        note("not listed, or not scraped", &format!("{:?}", &scraped ^ &listed));
+        (scraped == listed).then_some(text)
+    });
     for name in names::ALL {
         let kind = match name.kind {
             Kind::Counter => "counter",
@@ -82,7 +89,7 @@ fn off_loopback_the_port_demands_a_token_or_stays_closed() {
     assert!(!get(&address, "/readyz", None).1.contains(team.as_str()), "without the token no details");
     // A new token works without a restart.
     put(&scene.path("port-token"), "another-token-for-it\n");
-    daemon.signal("HUP");
+    daemon.signal(Signal::HUP);
     wait_for("the new token", || (get(&address, "/metrics", Some("another-token-for-it")).0 == 200).then_some(()));
     assert_eq!(get(&address, "/metrics", Some("a-token-for-the-port")).0, 401);
     daemon.stop();

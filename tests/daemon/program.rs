@@ -4,16 +4,17 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::{Duration, Instant as Moment};
 
 use annals::model::{DeviceId, Instant, Stream, TeamId};
 use annals::sandbox::{InsertedEvent, RunningSandbox, Sandbox, SandboxConfig};
+use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-/// The time limit of every wait, for a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+use crate::common::wait::note;
+pub use crate::common::wait::{PATIENCE, now, pause, wait_for};
+
 /// The polling interval of all streams, in seconds.
 pub const POLLS: &str =
     "[schedule]\nconnections = \"*/2 * * * * *\"\nactivity = \"*/2 * * * * *\"\nbilling = \"*/3 * * * * *\"\n";
@@ -45,8 +46,6 @@ impl Scene {
 
     pub fn set_token(&self, token: &str) {
         put(&self.path("token"), token);
-        use std::os::unix::fs::PermissionsExt;
-        std::fs::set_permissions(self.path("token"), PermissionsExt::from_mode(0o600)).unwrap();
     }
 
     /// Writes `annals.toml`: the service, no rate limit, a free port, and `more`.
@@ -108,7 +107,9 @@ impl Scene {
     pub fn sql(&self, query: &str) -> Vec<Value> {
         let output = self.run(&["sql", query, "--format", "ndjson"]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        let answer = String::from_utf8(output.stdout).unwrap();
+        note(query, &answer);
+        answer.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     pub fn count(&self, of: &str) -> u64 {
@@ -163,22 +164,26 @@ impl Running {
         self
     }
 
-    pub fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status().unwrap();
-        assert!(sent.success());
+    pub fn signal(&self, signal: Signal) {
+        rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// The exit code, and how long the end took.
-    pub fn ends(&mut self) -> (Option<i32>, Duration) {
-        let began = now();
-        wait_for("the end of the daemon", || self.child.try_wait().unwrap())
-            .code()
-            .map_or((None, now() - began), |code| (Some(code), now() - began))
+    /// Makes the daemon read its configuration again, and waits for its next log line that fits.
+    #[track_caller]
+    pub fn reload(&self, fits: impl Fn(&Value) -> bool) -> Value {
+        let logged = self.log.length();
+        self.signal(Signal::HUP);
+        self.log.wait_beyond(logged, fits)
+    }
+
+    /// Waits for the end, and returns the exit code.
+    pub fn ends(&mut self) -> Option<i32> {
+        wait_for("the end of the daemon", || self.child.try_wait().unwrap()).code()
     }
 
     pub fn stop(mut self) {
-        self.signal("TERM");
-        assert_eq!(self.ends().0, Some(0), "{}", self.log.text());
+        self.signal(Signal::TERM);
+        assert_eq!(self.ends(), Some(0), "{}", self.log.text());
     }
 
     /// Status and body of a GET.
@@ -193,8 +198,9 @@ impl Running {
     /// The value of a metric's series, with `labels` in their printed form.
     pub fn metric(&self, series: &str) -> Option<f64> {
         let text = self.get("/metrics").1;
-        let line = text.lines().find(|line| line.strip_prefix(series).is_some_and(|rest| rest.starts_with(' ')))?;
-        line.rsplit(' ').next().unwrap().parse().ok()
+        let line = text.lines().find(|line| line.strip_prefix(series).is_some_and(|rest| rest.starts_with(' ')));
+        note(series, line.unwrap_or("no such series"));
+        line?.rsplit(' ').next().unwrap().parse().ok()
     }
 }
 
@@ -211,7 +217,14 @@ impl Drop for Running {
 
 /// The daemon's log: one JSON object a line.
 #[derive(Clone)]
-pub struct Log(Arc<(Mutex<Vec<String>>, Condvar)>);
+pub struct Log(Arc<(Mutex<Lines>, Condvar)>);
+
+#[derive(Default)]
+struct Lines {
+    lines: Vec<String>,
+    /// The process has closed its log.
+    is_over: bool,
+}
 
 impl Log {
     pub fn of(from: impl Read + Send + 'static) -> Self {
@@ -219,71 +232,59 @@ impl Log {
         let theirs = log.clone();
         std::thread::spawn(move || {
             for line in BufReader::new(from).lines().map_while(Result::ok) {
-                theirs.0.0.lock().unwrap().push(line);
+                theirs.0.0.lock().unwrap().lines.push(line);
                 theirs.0.1.notify_all();
             }
+            theirs.0.0.lock().unwrap().is_over = true;
+            theirs.0.1.notify_all();
         });
         log
     }
 
     pub fn text(&self) -> String {
-        self.0.0.lock().unwrap().join("\n")
+        self.0.0.lock().unwrap().lines.join("\n")
+    }
+
+    /// The number of lines so far.
+    pub fn length(&self) -> usize {
+        self.0.0.lock().unwrap().lines.len()
     }
 
     /// Waits for the first matching log line.
+    #[track_caller]
     pub fn wait(&self, fits: impl Fn(&Value) -> bool) -> Value {
-        let found = |lines: &[String]| {
-            lines.iter().filter_map(|line| serde_json::from_str(line).ok()).find(|line: &Value| fits(line))
-        };
+        self.wait_beyond(0, fits)
+    }
+
+    /// The same, without the first `logged` lines.
+    #[track_caller]
+    pub fn wait_beyond(&self, logged: usize, fits: impl Fn(&Value) -> bool) -> Value {
         let end = now() + PATIENCE;
-        let mut lines = self.0.0.lock().unwrap();
+        let mut log = self.0.0.lock().unwrap();
         loop {
-            if let Some(line) = found(&lines) {
+            let mut later = log.lines.iter().skip(logged).filter_map(|line| serde_json::from_str(line).ok());
+            if let Some(line) = later.find(|line| fits(line)) {
                 return line;
             }
-            let left =
-                end.checked_duration_since(now()).unwrap_or_else(|| panic!("no such log line:\n{}", lines.join("\n")));
-            lines = self.0.1.wait_timeout(lines, left).unwrap().0;
+            assert!(!log.is_over, "the process ended without such a log line:\n{}", log.lines.join("\n"));
+            assert!(now() < end, "no such log line within {PATIENCE:?}:\n{}", log.lines.join("\n"));
+            log = self.0.1.wait_timeout(log, end - now()).unwrap().0;
         }
-    }
-}
-
-#[expect(clippy::disallowed_methods, reason = "a test of another process waits in real time")]
-pub fn now() -> Moment {
-    Moment::now()
-}
-
-#[expect(clippy::disallowed_methods, reason = "a test of another process waits in real time")]
-pub fn pause(span: Duration) {
-    std::thread::sleep(span);
-}
-
-/// Repeats a check until it succeeds.
-#[track_caller]
-pub fn wait_for<T>(what: &str, ask: impl FnMut() -> Option<T>) -> T {
-    wait_within(PATIENCE, what, ask)
-}
-
-/// The same, with a given time limit.
-#[track_caller]
-pub fn wait_within<T>(patience: Duration, what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
-    let end = now() + patience;
-    loop {
-        if let Some(answer) = ask() {
-            return answer;
-        }
-        assert!(now() < end, "{what} never came");
-        pause(Duration::from_millis(50));
     }
 }
 
 pub fn get(address: &str, path: &str, token: Option<&str>) -> (u16, String) {
-    let Ok(mut stream) = std::net::TcpStream::connect(address) else { return (0, String::new()) };
+    let Ok(mut stream) = std::net::TcpStream::connect(address) else {
+        note(path, "no connection");
+        return (0, String::new());
+    };
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let token = token.map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\n{token}Connection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
+    // The daemon may end the connection at any time.
+    let _ = write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\n{token}Connection: close\r\n\r\n");
     let _ = stream.read_to_string(&mut answer);
+    note(path, &answer);
     let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
     (head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0), body.to_owned())
 }
@@ -294,6 +295,9 @@ pub fn resident_kib(process: u32) -> u64 {
     String::from_utf8(listed.stdout).unwrap().trim().parse().unwrap()
 }
 
-pub fn put(path: &Path, text: &str) {
-    std::fs::File::create(path).unwrap().write_all(text.as_bytes()).unwrap();
+/// Replaces a file. A running daemon sees the old text or the new text, and no other file.
+pub fn put(path: &Path, content: impl AsRef<[u8]>) {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(content.as_ref()).unwrap();
+    file.persist(path).unwrap();
 }

@@ -191,17 +191,14 @@ fn two_daemons_share_an_archive_and_each_shows_its_own_teams() {
         is_silent.then_some(Fault::Status { status: 500, retry_after: None })
     })));
     wait_for("the late event", || (!daemons[1].is_ready()).then_some(()));
-    assert_eq!(daemons[0].get("/readyz").0, 200);
-    assert_eq!(daemons[0].metric("annals_streams_late{stream=\"connections\"}"), Some(0.0));
+    let late = || daemons[0].metric("annals_streams_late{stream=\"connections\"}");
+    wait_for("readiness of the first", || (daemons[0].is_ready() && late() == Some(0.0)).then_some(()));
     scene.sandbox.handle.set_faults(None);
     wait_for("readiness", || daemons[1].is_ready().then_some(()));
 
     // A change of the shard needs a restart.
     scene.configure(&format!("{POLLS}[fleet]\nshard = \"1/3\"\n"));
-    daemons[1].signal("HUP");
-    daemons[1]
-        .log
-        .wait(|line| line["error"].as_str().is_some_and(|text| text.contains("fleet.shard: a running daemon")));
+    daemons[1].reload(|line| line["error"].as_str().is_some_and(|text| text.contains("fleet.shard: a running daemon")));
     daemons.into_iter().for_each(Running::stop);
     scene.holds_the_truth();
     status_names_the_owners(&scene, &second);

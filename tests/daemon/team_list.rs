@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use annals::model::{Shard, TeamId};
 use annals::sandbox::Fault;
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::program::{POLLS, Scene, put, wait_for};
@@ -58,7 +59,7 @@ fn a_daemon_starts_with_every_archived_team_and_warns_of_one_that_the_token_no_l
 
     // The administrator excludes the team.
     name_teams(&scene, &[&seen]);
-    daemon.signal("HUP");
+    daemon.signal(Signal::HUP);
     wait_for("readiness", || daemon.is_ready().then_some(()));
     assert_eq!((late(&gone), daemon.metric("annals_teams")), (None, Some(1.0)));
     daemon.stop();

@@ -21,7 +21,7 @@ pub use chance::Chance;
 pub use http::{Answer, Request};
 pub use laws::{Expected, hold, hold_with};
 pub use program::{Program, Run};
-pub use service::{Action, Service};
+pub use service::{Action, Gate, Service};
 pub use world::{Event, Kind, Team, World};
 
 /// 2026-11-10T00:00:00Z.

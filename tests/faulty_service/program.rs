@@ -9,15 +9,15 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use serde_json::Value;
 use tempfile::TempDir;
 
 use super::service::Service;
+use crate::common::wait::{PATIENCE, note, now};
 
-/// The time limit of a run. A longer run is killed, and the test fails.
-const RUN_SECONDS_MAX: u64 = 60;
-/// How often to check whether to kill a run.
-const POLL_MILLIS: u64 = 1;
+/// How often to look whether a run has ended.
+const POLL: Duration = Duration::from_millis(1);
 
 /// How one run ended.
 #[derive(Debug)]
@@ -159,13 +159,12 @@ impl Program {
 
     /// Starts a run in the background.
     pub fn start(&self, arguments: &[&str]) -> Running<'_> {
-        Running { program: self, child: watch(self.command(arguments).spawn().unwrap()) }
+        Running { program: self, child: Some(watch(self.command(arguments).spawn().unwrap())) }
     }
 
     /// Runs a command made by [`Program::command`] to its end.
     pub fn finish(&self, mut command: Command) -> Run {
-        let running = Running { program: self, child: watch(command.spawn().unwrap()) };
-        running.wait()
+        Running { program: self, child: Some(watch(command.spawn().unwrap())) }.wait()
     }
 
     pub fn printed(&self) -> MutexGuard<'_, String> {
@@ -176,6 +175,7 @@ impl Program {
     #[track_caller]
     pub fn sql(&self, query: &str) -> Vec<Value> {
         let run = self.run(&["sql", query, "--format", "ndjson"]).ended(0);
+        note(query, &run.stdout);
         run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
@@ -192,53 +192,88 @@ impl Program {
     }
 }
 
-/// A run in the background.
+/// A run in the background. A drop kills it; a failed test shows its log.
 pub struct Running<'a> {
     program: &'a Program,
-    child: Watched,
+    /// `None`: the run has ended, and its output was taken.
+    child: Option<Watched>,
+}
+
+impl Drop for Running<'_> {
+    #[expect(clippy::print_stderr, reason = "the test runner shows it")]
+    fn drop(&mut self) {
+        if self.child.is_some() {
+            let run = self.end_within(Duration::ZERO).0;
+            if std::thread::panicking() {
+                eprintln!("the log of the program:\n{}", run.stderr);
+            }
+        }
+    }
 }
 
 impl Running<'_> {
     /// Stops the process with SIGSTOP, or lets it continue.
-    pub fn signal(&self, signal: rustix::process::Signal) {
-        let id = i32::try_from(self.child.process.id()).unwrap();
-        rustix::process::kill_process(rustix::process::Pid::from_raw(id).unwrap(), signal).unwrap();
+    pub fn signal(&self, signal: Signal) {
+        kill_process(self.id(), signal).unwrap();
+    }
+
+    fn id(&self) -> Pid {
+        Pid::from_child(&self.child.as_ref().expect("it is taken at the end").process)
+    }
+
+    /// Stops the process with SIGSTOP. Returns false if it ended before.
+    pub fn stop(&self) -> bool {
+        self.signal(Signal::STOP);
+        let options = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        let status = rustix::io::retry_on_intr(|| waitid(WaitId::Pid(self.id()), options));
+        status.unwrap().unwrap().stopped()
+    }
+
+    /// Whether the process has closed its standard error.
+    pub fn has_ended(&self) -> bool {
+        self.closes_within(Duration::ZERO)
+    }
+
+    fn closes_within(&self, span: Duration) -> bool {
+        let child = self.child.as_ref().expect("it is taken at the end");
+        child.closed.recv_timeout(span) != Err(RecvTimeoutError::Timeout)
     }
 
     /// Waits for the end, and kills the process with SIGKILL after `span`.
-    pub fn kill_after(self, span: Duration) -> Run {
+    pub fn kill_after(mut self, span: Duration) -> Run {
         self.end_within(span).0
     }
 
-    /// Waits for the end, and kills the process with SIGKILL as soon as `is_time` is true.
-    pub fn kill_when(self, mut is_time: impl FnMut() -> bool) -> Run {
-        for _ in 0..RUN_SECONDS_MAX * 1_000 / POLL_MILLIS {
-            let closed = self.child.closed.recv_timeout(Duration::from_millis(POLL_MILLIS));
-            if closed != Err(RecvTimeoutError::Timeout) || is_time() {
-                return self.kill_after(Duration::ZERO);
-            }
+    /// Waits until `is_time` is true, or the run has ended.
+    pub fn watch(&self, mut is_time: impl FnMut() -> bool) {
+        let end = now() + PATIENCE;
+        while !is_time() && !self.closes_within(POLL) {
+            assert!(now() < end, "neither the awaited moment nor the end of the run came within {PATIENCE:?}");
         }
-        panic!("no end after {RUN_SECONDS_MAX} s: {:?}", self.kill_after(Duration::ZERO));
+    }
+
+    /// Waits for the end, and kills the process with SIGKILL as soon as `is_time` is true.
+    pub fn kill_when(self, is_time: impl FnMut() -> bool) -> Run {
+        self.watch(is_time);
+        self.kill_after(Duration::ZERO)
     }
 
     #[track_caller]
-    pub fn wait(self) -> Run {
-        let (run, was_killed) = self.end_within(Duration::from_secs(RUN_SECONDS_MAX));
-        assert!(!was_killed, "no end after {RUN_SECONDS_MAX} s, stderr:\n{}", run.stderr);
+    pub fn wait(mut self) -> Run {
+        let (run, was_killed) = self.end_within(PATIENCE);
+        assert!(!was_killed, "no end after {PATIENCE:?}, stderr:\n{}", run.stderr);
         run
     }
 
-    fn end_within(mut self, span: Duration) -> (Run, bool) {
-        let was_killed = match self.child.closed.recv_timeout(span) {
-            Err(RecvTimeoutError::Timeout) => {
-                self.child.process.kill().unwrap();
-                true
-            }
-            _ => false,
-        };
-        let status = self.child.process.wait().unwrap();
-        let stdout = self.child.stdout.join().unwrap();
-        let stderr = self.child.stderr.join().unwrap();
+    fn end_within(&mut self, span: Duration) -> (Run, bool) {
+        let was_killed = !self.closes_within(span);
+        let mut child = self.child.take().expect("it is taken at the end");
+        if was_killed {
+            child.process.kill().unwrap();
+        }
+        let status = child.process.wait().unwrap();
+        let stdout = child.stdout.join().unwrap();
+        let stderr = child.stderr.join().unwrap();
         let run = Run { code: status.code(), stdout, stderr };
         self.program.printed().push_str(&run.said());
         (run, was_killed)

@@ -12,6 +12,7 @@ use super::behaviour::Dates;
 use super::http::{self, Answer, Request};
 use super::serve;
 use super::world::World;
+use crate::common::wait::wait_for;
 
 /// The reaction to one request.
 #[derive(Debug, Clone)]
@@ -20,12 +21,42 @@ pub enum Action {
     Serve,
     /// The documented answer, after a pause.
     Slow(Duration),
+    /// The documented answer, once the gate is open.
+    Behind(Gate),
     /// This answer instead.
     Answer(Answer),
     /// The documented answer's head, this many bytes of its body, then the end.
     Cut(usize),
     /// The connection ends without an answer.
     Reset,
+}
+
+/// Holds answers back until it is opened.
+#[derive(Debug, Clone, Default)]
+pub struct Gate(Arc<(Mutex<AtGate>, Condvar)>);
+
+#[derive(Debug, Default)]
+struct AtGate {
+    is_open: bool,
+    waiting: usize,
+}
+
+impl Gate {
+    pub fn open(&self) {
+        self.0.0.lock().unwrap().is_open = true;
+        self.0.1.notify_all();
+    }
+
+    /// Waits until an answer is held back.
+    pub fn wait_for_answer(&self) {
+        wait_for("an answer that is held back", || (self.0.0.lock().unwrap().waiting > 0).then_some(()));
+    }
+
+    fn pass(&self) {
+        let mut at = self.0.0.lock().unwrap();
+        at.waiting += 1;
+        drop(self.0.1.wait_while(at, |at| !at.is_open).unwrap());
+    }
 }
 
 /// Gets a request, its number from 1, and the world before the answer.
@@ -40,7 +71,6 @@ struct Shared {
     generation: AtomicU64,
     ended: Mutex<bool>,
     bell: Condvar,
-    counted: Condvar,
 }
 
 pub struct Service {
@@ -63,7 +93,6 @@ impl Service {
             generation: AtomicU64::new(0),
             ended: Mutex::new(false),
             bell: Condvar::new(),
-            counted: Condvar::new(),
         });
         let theirs = Arc::clone(&shared);
         std::thread::spawn(move || {
@@ -114,15 +143,6 @@ impl Service {
     pub fn requests_count(&self) -> usize {
         self.shared.requests.lock().unwrap().len()
     }
-
-    /// Waits until this many requests have come in.
-    pub fn wait_for_requests(&self, count: usize) {
-        let requests = self.shared.requests.lock().unwrap();
-        let wait = Duration::from_secs(20);
-        let (_requests, waited) =
-            self.shared.counted.wait_timeout_while(requests, wait, |requests| requests.len() < count).unwrap();
-        assert!(!waited.timed_out(), "{count} requests never came");
-    }
 }
 
 impl Drop for Service {
@@ -152,7 +172,6 @@ impl Shared {
         let number = {
             let mut requests = self.requests.lock().unwrap();
             requests.push(request.clone());
-            self.counted.notify_all();
             requests.len()
         };
         let (action, date, answer) = {
@@ -163,7 +182,7 @@ impl Shared {
             let action =
                 self.hook.lock().unwrap().as_mut().map_or(Action::Serve, |hook| hook(number, request, &mut world));
             let (answer, shown) = serve::answer(&world, request);
-            if matches!(action, Action::Serve | Action::Slow(_)) {
+            if matches!(action, Action::Serve | Action::Slow(_) | Action::Behind(_)) {
                 for shown in shown {
                     let event = world.event(shown);
                     (event.served, event.served_by) = (true, Some(number));
@@ -176,6 +195,10 @@ impl Shared {
             Action::Serve => http::write(stream, &answer.bytes(date, None)),
             Action::Slow(pause) => {
                 self.pause(pause);
+                http::write(stream, &answer.bytes(date, None))
+            }
+            Action::Behind(gate) => {
+                gate.pass();
                 http::write(stream, &answer.bytes(date, None))
             }
             Action::Answer(answer) => http::write(stream, &answer.bytes(date, None)),

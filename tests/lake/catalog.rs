@@ -7,36 +7,17 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::faulty_service::Program;
-use super::faulty_service::program::{Running, put};
+use super::faulty_service::program::{Running, files_below, put};
 use super::readers::Readers;
 use super::tables::{DATASETS, job, json_of, newest, publish, read_on, read_once};
 use crate::common::free_port::free_port;
+use crate::common::wait::{note, wait_for};
 
 pub const TOKEN: &str = "a-token-for-the-port";
-const TICK: Duration = Duration::from_millis(50);
-/// The time limit of every wait.
-const PATIENCE_TICKS: usize = 60 * 20;
-
-#[expect(clippy::disallowed_methods, reason = "a test of another process waits in real time")]
-fn pause() {
-    std::thread::sleep(TICK);
-}
-
-#[track_caller]
-pub fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
-    for _ in 0..PATIENCE_TICKS {
-        if let Some(answer) = ask() {
-            return answer;
-        }
-        pause();
-    }
-    panic!("{what} never came");
-}
 
 /// A daemon, and the address of its port.
 pub struct Daemon<'a> {
-    /// `None`: the daemon has ended.
-    running: Option<Running<'a>>,
+    running: Running<'a>,
     pub address: String,
 }
 
@@ -46,14 +27,20 @@ impl<'a> Daemon<'a> {
         let address = format!("127.0.0.1:{}", free_port());
         put(&program.home().join("port-token"), TOKEN.as_bytes());
         program.configure(&format!("[http]\nlisten = \"{address}\"\ntoken_file = \"port-token\"\n{more}"));
-        let daemon = Self { running: Some(program.start(&["run"])), address };
-        wait_for("the port", || (daemon.ask("GET", "/healthz", None).0 == 200).then_some(()));
+        let daemon = Self { running: program.start(&["run"]), address };
+        wait_for("the port", || {
+            assert!(!daemon.running.has_ended(), "the daemon ended before its port was open");
+            (daemon.ask("GET", "/healthz", None).0 == 200).then_some(())
+        });
         daemon
     }
 
     /// Status and body of a request.
     pub fn ask(&self, method: &str, path: &str, token: Option<&str>) -> (u16, String) {
-        let Ok(mut stream) = TcpStream::connect(&self.address) else { return (0, String::new()) };
+        let Ok(mut stream) = TcpStream::connect(&self.address) else {
+            note(path, "no connection");
+            return (0, String::new());
+        };
         let token = token.map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
         let body = if matches!(method, "GET" | "HEAD") {
             ""
@@ -66,6 +53,7 @@ impl<'a> Daemon<'a> {
             .unwrap();
         let mut answer = String::new();
         let _ = stream.read_to_string(&mut answer);
+        note(path, &answer);
         let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
         (head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0), body.to_owned())
     }
@@ -81,21 +69,14 @@ impl<'a> Daemon<'a> {
     /// The value of a metric without labels.
     pub fn metric(&self, name: &str) -> Option<f64> {
         let text = self.ask("GET", "/metrics", Some(TOKEN)).1;
-        let line = text.lines().find(|line| line.split(' ').next() == Some(name))?;
-        line.rsplit(' ').next().unwrap().parse().ok()
+        let line = text.lines().find(|line| line.split(' ').next() == Some(name));
+        note(name, line.unwrap_or("no such metric"));
+        line?.rsplit(' ').next().unwrap().parse().ok()
     }
 
     /// Kills the daemon; returns its log.
-    pub fn end(mut self) -> String {
-        self.running.take().map(|running| running.kill_after(Duration::ZERO).stderr).unwrap_or_default()
-    }
-}
-
-impl Drop for Daemon<'_> {
-    fn drop(&mut self) {
-        if let Some(running) = self.running.take() {
-            running.kill_after(Duration::ZERO);
-        }
+    pub fn end(self) -> String {
+        self.running.kill_after(Duration::ZERO).stderr
     }
 }
 
@@ -146,7 +127,12 @@ fn every_write_is_refused_and_changes_nothing() {
     let (_service, program) = read_once();
     publish(&program, &[]);
     let daemon = Daemon::start(&program, "");
-    let before = super::faulty_service::program::files_below(&program.archive().join("tables"));
+    // The daemon reads the service, and may add data files meanwhile.
+    let metadata = || -> Vec<_> {
+        let all = files_below(&program.archive().join("tables")).into_iter();
+        all.filter(|path| path.iter().any(|part| part == "metadata")).collect()
+    };
+    let before = metadata();
     for (method, path) in [
         ("POST", "namespaces"),
         ("DELETE", "namespaces/annals"),
@@ -173,7 +159,7 @@ fn every_write_is_refused_and_changes_nothing() {
         assert!(error["error"]["message"].as_str().unwrap().contains("read-only"), "{error}");
     }
     daemon.end();
-    assert_eq!(super::faulty_service::program::files_below(&program.archive().join("tables")), before);
+    assert_eq!(metadata(), before);
     program.run(&["publish", "--check"]).ended(0);
 }
 

@@ -5,9 +5,9 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::catalog::wait_for;
 use super::faulty_service::Program;
 use super::tables::{directory, publish, put, read_on, read_once};
+use crate::common::wait::wait_for;
 
 fn shown(program: &Program) -> String {
     program.run(&["status"]).ended(0).stdout

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals::archive::Archive;
-use annals::clock::{Clock, SystemClock};
 use annals::model::{Instant, Stream, TeamId};
-use annals::sandbox::{InsertedEvent, RunningSandbox, Sandbox, SandboxConfig};
+use annals::sandbox::{Fault, InsertedEvent, RunningSandbox, Sandbox, SandboxConfig};
 use annals::store::LocalStore;
 use common::naive_sessions;
+use common::wait::{PATIENCE, wait_for};
 use serde_json::Value;
 
 const TIMES: [&str; 6] =
@@ -171,21 +171,26 @@ async fn sessions_continue_over_the_commits_of_a_backfill() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_backfill_ends_with_the_same_sessions() {
     // Enough events for several commits in each sync.
-    let world = World::of(6, 2_000, 0).await;
-    let clock = SystemClock::new();
+    let world = Arc::new(World::of(6, 2_000, 0).await);
     for _ in 0..3 {
         let (before, _) = world.ledger_state();
+        // The first line makes the sessions that the sync before deferred. After the second, the service answers no more.
+        let theirs = Arc::downgrade(&world);
+        world.sandbox.handle.set_faults(Some(Arc::new(move |_| {
+            let state = theirs.upgrade()?.ledger_state();
+            matches!(state, (seq, Some(_)) if seq > before + 1).then_some(Fault::Delay(PATIENCE))
+        })));
         let mut sync = world.command(&["sync", "--since", "2026-09-20T00:00:00Z", "--stream", "connections"]);
         let mut sync = sync.env("ANNALS_REQUESTS_PER_SECOND", "100").stderr(Stdio::null()).spawn().unwrap();
-        // The first line makes the sessions that the sync before deferred.
-        while !matches!(world.ledger_state(), (seq, Some(_)) if seq > before + 1) {
+        wait_for("a commit that defers sessions", || {
             assert!(sync.try_wait().unwrap().is_none(), "it ended before it was killed");
-            clock.sleep(Duration::from_millis(5)).await;
-        }
+            matches!(world.ledger_state(), (seq, Some(_)) if seq > before + 1).then_some(())
+        });
         sync.kill().unwrap();
         sync.wait().unwrap();
         assert!(world.ledger_state().1.is_some(), "the sessions are still deferred");
     }
+    world.sandbox.handle.set_faults(None);
     world.sync(&["--stream", "connections"]).await;
     world.assert_law("killed three times").await;
     world.assert_verifies().await;

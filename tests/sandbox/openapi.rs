@@ -30,7 +30,7 @@ async fn tested(client: &SandboxClient, examples: u32, paths: &str, but: &[&str]
     command.args(["--header", &format!("Authorization: Bearer {}", client.sandbox.admin_token)]);
     command.args(["--checks", CHECKS, "--include-path-regex", paths, "--phases", "examples,coverage,fuzzing"]);
     command.args(["--max-examples", &examples.to_string(), "--seed", "7", "--generation-deterministic"]);
-    command.args(["--suppress-health-check", "all", "--no-color", "--request-timeout", "60"]);
+    command.args(["--suppress-health-check", "all", "--no-color", "--request-timeout", "300"]);
     for method in but {
         command.args(["--exclude-method", method]);
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use faulty_service::chance::times;
 use faulty_service::{
-    Action, Chance, DAY, Expected, HOUR, Program, SINCE, Service, busy, hold, hold_with, program, scene,
+    Action, Chance, DAY, Expected, Gate, HOUR, Program, SINCE, Service, busy, hold, hold_with, program, scene,
 };
 
 const NOON: i64 = DAY + 84 * HOUR;
@@ -73,16 +73,9 @@ fn first_syncs_at_once_make_one_archive() {
     }
 }
 
-/// Waits until the directory has an entry, or the run has ended.
-fn wait_for_any_file(program: &Program, directory: &str, chance: &mut Chance) {
-    let bell = (std::sync::Mutex::new(()), std::sync::Condvar::new());
-    for _ in 0..4_000 {
-        if !program::files_below(&program.archive().join(directory)).is_empty() {
-            break;
-        }
-        let guard = bell.0.lock().unwrap();
-        drop(bell.1.wait_timeout(guard, Duration::from_micros(100 + chance.below(200))).unwrap());
-    }
+/// Whether a commit is being written: its files are in the scratch directory.
+fn is_committing(program: &Program) -> bool {
+    !program::files_below(&program.archive().join("scratch")).is_empty()
 }
 
 #[test]
@@ -92,9 +85,12 @@ fn kills_during_a_commit_lose_and_double_nothing() {
     busy(&mut service.world());
     let mut clock = NOON;
     let mut killed = 0;
-    for round in 0..24 {
+    for round in 0..240 {
+        if killed == 12 {
+            break;
+        }
         let running = program.start_sync(&SINCE);
-        wait_for_any_file(&program, "scratch", &mut chance);
+        running.watch(|| is_committing(&program));
         let run = running.kill_after(Duration::from_micros(chance.below(12_000)));
         killed += usize::from(run.code.is_none());
         assert!(matches!(run.code, None | Some(0)), "round {round}: {run:?}");
@@ -110,14 +106,26 @@ fn kills_during_a_commit_lose_and_double_nothing() {
     hold_with(&service, &program, &Expected { requests_max: 20_000, arguments: &SINCE, ..Expected::default() });
 }
 
+/// From now on, the service holds the pages of events back, so a sync that has a team's lock keeps it.
+pub fn hold_back(service: &Service) -> Gate {
+    let gate = Gate::default();
+    let held = gate.clone();
+    service.on_request(move |_, request, _| match request.is_history() {
+        true => Action::Behind(held.clone()),
+        false => Action::Serve,
+    });
+    gate
+}
+
 #[test]
 fn of_two_writers_one_wins_and_one_refuses() {
     let (service, program) = scene();
     busy(&mut service.world());
-    service.on_request(|_, _, _| Action::Slow(Duration::from_millis(20)));
+    let gate = hold_back(&service);
     let first = program.start_sync(&SINCE);
-    service.wait_for_requests(8);
+    gate.wait_for_answer();
     program.sync(&SINCE).ended(1).says(&["team-one", "lock", "stop `annals run`"]);
+    gate.open();
     first.wait().ended(0);
     hold_with(&service, &program, &Expected { requests_max: 400, arguments: &SINCE, ..Expected::default() });
 }
@@ -127,21 +135,33 @@ fn of_two_writers_one_wins_and_one_refuses() {
 fn a_stopped_writer_keeps_its_lock_and_doubles_nothing() {
     use rustix::process::Signal;
     let (service, program) = scene();
-    let mut chance = Chance::of(9);
     busy(&mut service.world());
-    service.on_request(|_, _, _| Action::Slow(Duration::from_millis(20)));
-    let first = program.start_sync(&SINCE);
-    service.wait_for_requests(8);
-    for moment in ["reading", "committing"] {
-        if moment == "committing" {
-            wait_for_any_file(&program, "scratch", &mut chance);
+    let gate = hold_back(&service);
+    let reading = program.start_sync(&SINCE);
+    gate.wait_for_answer();
+    assert!(reading.stop());
+    program.sync(&SINCE).ended(1).says(&["team-one", "lock"]);
+    reading.signal(Signal::CONT);
+    gate.open();
+    reading.wait().ended(0);
+    let mut was_committing = false;
+    let mut n = 0;
+    // A commit takes a moment: try until a stop falls into one.
+    while !was_committing {
+        n += 1;
+        assert!(n < 200, "no stop fell into a commit");
+        service.world().connection(NOON + n * 60 - 30, n);
+        service.set_clock(NOON + n * 60);
+        let committing = program.start_sync(&SINCE);
+        committing.watch(|| is_committing(&program));
+        was_committing = committing.stop() && is_committing(&program);
+        if was_committing {
+            program.sync(&SINCE).ended(1).says(&["team-one", "lock"]);
         }
-        first.signal(Signal::STOP);
-        program.sync(&SINCE).ended(1).says(&["team-one", "lock"]);
-        first.signal(Signal::CONT);
+        committing.signal(Signal::CONT);
+        committing.wait().ended(0);
     }
-    first.wait().ended(0);
-    hold_with(&service, &program, &Expected { requests_max: 600, arguments: &SINCE, ..Expected::default() });
+    hold_with(&service, &program, &Expected { requests_max: 20_000, arguments: &SINCE, ..Expected::default() });
 }
 
 #[test]

@@ -153,15 +153,8 @@ fn a_long_backfill_commits_in_parts_and_continues_after_a_kill() {
         service.world().connection_of(0, 0, DAY + n * 2, n % 1_000);
     }
     let running = program.start_sync(&SINCE);
-    let bell = (std::sync::Mutex::new(()), std::sync::Condvar::new());
-    for _ in 0..2_000 {
-        // The first lines record the archive's beginning and add no events.
-        if program.ledger_lines() > 2 {
-            break;
-        }
-        let guard = bell.0.lock().unwrap();
-        drop(bell.1.wait_timeout(guard, std::time::Duration::from_millis(10)).unwrap());
-    }
+    // The first lines record the archive's beginning and add no events.
+    running.watch(|| program.ledger_lines() > 2);
     let run = running.kill_after(std::time::Duration::ZERO);
     let first = service.requests_count();
     println!("killed: {:?}, after {first} requests", run.code);

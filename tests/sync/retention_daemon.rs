@@ -1,19 +1,16 @@
 //! The daemon expires months by its schedule. Its page and its API show the holds, and the months that a hold keeps.
-#![allow(clippy::disallowed_methods, reason = "the test waits for another process")]
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::common::wait::{note, wait_for};
 use crate::faulty_service::Program;
 use crate::faulty_service::laws::{verified, word};
 use crate::retention::{POLICY, connections, read};
 
-/// The limit of every wait, for a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
 /// Every second.
 const DAEMON: &str = "[schedule]\nretention = \"* * * * * *\"\n[http]\nlisten = \"127.0.0.1:0\"\n";
 
@@ -40,6 +37,7 @@ impl Daemon {
         write!(stream, "GET {path} HTTP/1.0\r\nHost: {}\r\n\r\n", self.address).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
+        note(path, &answer);
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         assert!(head.contains(" 200 "), "{path}: {answer}");
         body.to_owned()
@@ -47,16 +45,10 @@ impl Daemon {
 
     /// Waits until the team in `/api/status` satisfies the condition, and returns it.
     fn team_when(&self, is_so: impl Fn(&Value) -> bool) -> Value {
-        let begun = Instant::now();
-        loop {
+        wait_for("the state of the team", || {
             let status: Value = serde_json::from_str(&self.get("/api/status")).unwrap();
-            let team = &status["teams"][0];
-            if is_so(team) {
-                return team.clone();
-            }
-            assert!(begun.elapsed() < PATIENCE, "{status:#}");
-            std::thread::sleep(Duration::from_millis(200));
-        }
+            Some(status["teams"][0].clone()).filter(&is_so)
+        })
     }
 
     fn end(mut self) {

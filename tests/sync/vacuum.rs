@@ -1,13 +1,14 @@
 //! `annals vacuum` through the command line: its output, the removed files, its waits, and the state after a kill.
 
 use crate::age;
+use crate::crash::hold_back;
 use crate::faulty_service;
 
 use std::time::Duration;
 
 use age::age;
 use faulty_service::chance::Chance;
-use faulty_service::{Action, DAY, HOUR, Program, SINCE, Service, hold, scene};
+use faulty_service::{DAY, HOUR, Program, SINCE, Service, hold, scene};
 use serde_json::Value;
 
 /// When the backfill happens.
@@ -100,14 +101,14 @@ fn vacuum_beside_a_writer_stops_and_changes_nothing() {
     let (service, program) = read_twice();
     age(&program.archive());
     let before = files(&program);
-    service.on_request(|_, _, _| Action::Slow(Duration::from_millis(50)));
+    let gate = hold_back(&service);
     service.set_clock(FIRST + 31 * HOUR);
-    let asked = service.requests_count();
     let writer = program.start_sync(&SINCE);
-    service.wait_for_requests(asked + 2);
+    gate.wait_for_answer();
     program.run(&["vacuum"]).ended(1).says(&["(team-one): cannot vacuum: another writer holds the lock"]);
     let shown = rows(&program, &["--dry-run"]);
     assert!(shown[0]["files_removed"].as_u64() > Some(0), "{shown:?}");
+    gate.open();
     writer.wait().ended(0);
     // A file that today's ledger file removes stays for the grace after the newest line.
     assert!(before.iter().all(|path| files(&program).contains(path)));

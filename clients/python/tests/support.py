@@ -26,6 +26,7 @@ SANDBOX = ["sandbox", "--json", "--teams", "2", "--days", "12", "--sessions-per-
 SANDBOX += ["--end", END, "--now", END]
 # Processes with neighbouring numbers begin at ports that are far apart.
 ports = itertools.count(os.getpid() * 64)
+claims: list[socket.socket] = []
 
 
 def annals(*arguments: str, **environment: str) -> str:
@@ -54,7 +55,11 @@ def free_port() -> int:
     while True:
         port = 10_000 + next(ports) % 22_000
         with contextlib.suppress(OSError), socket.socket() as tried:
+            # A socket on the UDP port of the same number claims the port until the server has started, also among processes.
+            claim = socket.socket(type=socket.SOCK_DGRAM)
+            claim.bind(("127.0.0.1", port))
             tried.bind(("127.0.0.1", port))
+            claims.append(claim)
             return port
 
 
@@ -66,7 +71,7 @@ def bucket_server() -> Iterator[dict[str, str]]:
         [ROOT / "scripts/object-stores.sh", "ministack", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while True:
             # Another server can answer on the port of a server that has ended.
             if process.poll() == 3:

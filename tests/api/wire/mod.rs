@@ -12,10 +12,10 @@ use std::time::Duration;
 
 pub use fault::{Fault, Part};
 
+use crate::common::wait::wait_for;
+
 /// Which requests get the fault, counted from the moment at which it was set.
 pub type Which = Range<usize>;
-/// The number of waits, of five milliseconds each.
-const WAITS_MAX: usize = 6_000;
 pub const ALL: Which = 0..usize::MAX;
 
 struct Spoiling {
@@ -88,13 +88,7 @@ impl Proxy {
 
     /// Waits until this many connections have come in.
     pub fn wait_for_connections(&self, count: usize) {
-        for _ in 0..WAITS_MAX {
-            if self.shared.connections.load(Ordering::SeqCst) >= count {
-                return;
-            }
-            self.shared.wait(Duration::from_millis(5));
-        }
-        panic!("{count} connections never came");
+        wait_for("so many connections", || (self.shared.connections.load(Ordering::SeqCst) >= count).then_some(()));
     }
 
     /// Makes the proxy speak TLS with the named certificate.

@@ -5,10 +5,12 @@ use std::net::TcpStream;
 use std::process::Command;
 use std::time::Duration;
 
-use super::sql::{ENDLESS, begin, sql};
+use rustix::process::Signal;
+
+use super::sql::{ENDLESS, SLOW, begin, sql};
 use super::world::Lonely;
 use crate::common::is_linux;
-use crate::program::{now, wait_for};
+use crate::program::{PATIENCE, put, wait_for};
 
 /// Each query needs gigabytes: for one value, for several values, for a sort, for a page's cells.
 const LARGE: [&str; 5] = [
@@ -50,13 +52,11 @@ fn begin_endless(world: &Lonely) -> (TcpStream, u32) {
     })
 }
 
-/// On a busy machine, an answer may take longer than a query's time limit, and the query before may still be running:
-/// then ask again.
+/// The query before may still be running: then ask again.
 fn still_answers(world: &Lonely) {
     wait_for("an answer", || {
         let answer = sql(world, "SELECT count(*) AS n FROM ledger");
-        let is_slow = answer.status == 429 || answer.status == 503 && answer.refusal() == "too_long";
-        assert!(is_slow || answer.status == 200, "{}", answer.body);
+        assert!([200, 429].contains(&answer.status), "{}", answer.body);
         (answer.status == 200).then(|| assert_eq!(answer.json()["rows"][0]["n"], 1))
     });
 }
@@ -66,7 +66,7 @@ fn a_query_that_needs_too_much_memory_affects_no_other() {
     if !is_linux("the memory of a query's process", "macOS limits no process's memory") {
         return;
     }
-    let world = Lonely::new("sql = true\n[sql]\nmemory = \"128MiB\"\nthreads = 2\n");
+    let world = Lonely::new(&format!("sql = true\n{SLOW}[sql]\nmemory = \"128MiB\"\nthreads = 2\n"));
     still_answers(&world);
     let before = status_line(&world, "VmHWM:");
     for query in LARGE {
@@ -77,7 +77,8 @@ fn a_query_that_needs_too_much_memory_affects_no_other() {
         assert!(page.status == 422 && page.body.contains("more memory than its limit"), "{query}: {}", page.body);
         still_answers(&world);
     }
-    let grown = status_line(&world, "VmHWM:") - before;
+    // Linux forgets a high-water mark when it takes unused memory back.
+    let grown = status_line(&world, "VmHWM:").saturating_sub(before);
     assert!(grown < 64 << 10, "the daemon grew by {grown} KiB");
     assert_eq!(world.get("/healthz").status, 200);
     wait_for("the end of its processes", || children(&world).is_empty().then_some(()));
@@ -90,6 +91,11 @@ fn an_endless_query_is_stopped_at_its_time_limit() {
     let answer = sql(&world, ENDLESS);
     assert_eq!((answer.status, answer.refusal().as_str()), (503, "too_long"), "{}", answer.body);
     assert!(answer.body.contains("2 seconds"), "{}", answer.body);
+    // On a busy machine, two seconds are too short for any query.
+    let path = world.place.path().join("annals.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    put(&path, text.replace("sql_time = \"2s\"\n", SLOW));
+    world.daemon.reload(|line| line["message"] == "the daemon uses the new configuration");
     still_answers(&world);
     wait_for("the end of its processes", || children(&world).is_empty().then_some(()));
     world.daemon.stop();
@@ -100,7 +106,7 @@ fn a_query_s_process_has_no_environment_has_limits_and_ends_with_its_client() {
     if !is_linux("the limits of a query's process", "only Linux shows them in /proc") {
         return;
     }
-    let world = Lonely::new("sql = true\n");
+    let world = Lonely::new(&format!("sql = true\n{SLOW}"));
     let (asker, child) = begin_endless(&world);
     let of = |name: &str| std::fs::read_to_string(format!("/proc/{child}/{name}")).unwrap_or_default();
     let limit = |name: &str| {
@@ -118,15 +124,13 @@ fn a_query_s_process_has_no_environment_has_limits_and_ends_with_its_client() {
     // The daemon reports a killed query, and answers the next one.
     let (stream, child) = begin_endless(&world);
     assert!(Command::new("kill").args(["-KILL", &child.to_string()]).status().unwrap().success());
-    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut answer = [0; 200];
     let length = stream.peek(&mut answer).unwrap();
     assert!(String::from_utf8_lossy(&answer[..length]).starts_with("HTTP/1.1 422"), "{answer:?}");
     still_answers(&world);
     // No query process outlives the daemon.
     let (_stream, child) = begin_endless(&world);
-    let killed = now();
-    world.daemon.signal("KILL");
+    world.daemon.signal(Signal::KILL);
     wait_for("its end", || cmdline(child).is_empty().then_some(()));
-    assert!(now() - killed < Duration::from_secs(20), "the query was stopped, and did not end by itself");
 }

@@ -26,8 +26,6 @@ impl Lonely {
 
     pub fn over(place: Place, http: &str) -> Self {
         put(&place.path().join("token"), "a-token");
-        use std::os::unix::fs::PermissionsExt;
-        std::fs::set_permissions(place.path().join("token"), PermissionsExt::from_mode(0o600)).unwrap();
         let api = "[api]\nbase_url = \"http://127.0.0.1:1\"\ntoken_file = \"token\"\n";
         let listen = if http.contains("listen") { "" } else { "listen = \"127.0.0.1:0\"\n" };
         put(&place.path().join("annals.toml"), &format!("{api}[http]\n{listen}{http}"));

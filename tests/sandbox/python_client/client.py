@@ -95,7 +95,7 @@ class Service:
         if body is not None:
             raw = json.dumps(body).encode()
             sent.setdefault("Content-Type", "application/json")
-        connection = http.client.HTTPConnection(self.host, timeout=30)
+        connection = http.client.HTTPConnection(self.host, timeout=300)
         try:
             connection.request(method, path, raw, {name: value for name, value in sent.items() if value is not None})
             response = connection.getresponse()
@@ -146,7 +146,7 @@ class Service:
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout=60)
+        return self.process.wait(timeout=300)
 
 
 class Judge:

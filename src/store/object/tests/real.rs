@@ -16,6 +16,9 @@ mod free_port;
 mod third_party;
 #[path = "../../../../tests/common/third_party_server.rs"]
 mod third_party_server;
+#[path = "../../../../tests/common/wait.rs"]
+#[allow(dead_code, reason = "the tests of the library use its waits alone")]
+mod wait;
 
 use free_port::{PORTS, free_port};
 use third_party::missing;

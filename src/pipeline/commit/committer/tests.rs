@@ -4,7 +4,6 @@ use tokio::task::yield_now;
 use super::*;
 use crate::api::{HttpOptions, HttpSource, TokenSource};
 use crate::archive::{Archive, TeamState};
-use crate::clock::SystemClock;
 use crate::collect::CountedEvent;
 use crate::model::{EventId, Instant, RawEvent, ServedTime, TeamId};
 use crate::pipeline::commit::inbox::MESSAGES_WAITING_MAX;
@@ -12,6 +11,7 @@ use crate::pipeline::commit::{StreamChange, WindowChange, channel};
 use crate::pipeline::progress::NoProgress;
 use crate::pipeline::settings::{COMMIT_EVENTS_MIN, HELD_EVENTS_MAX, RESCAN_EVENTS_MAX, Settings};
 use crate::pipeline::team::{Edges, EventBudget};
+use crate::simulation::virtual_clock::VirtualClock;
 use crate::store::{Fault, FaultyStore, MemoryStore, Store};
 use crate::threads::Workers;
 
@@ -23,7 +23,8 @@ fn edges(store: Arc<dyn Store>) -> Arc<TeamEdges> {
     let edges = Edges {
         source: Arc::new(HttpSource::new(service).unwrap()),
         archive: Arc::new(Archive::open_or_create(store, || "test".to_owned()).unwrap()),
-        clock: Arc::new(SystemClock::new()),
+        // A commit also begins when an event has waited long, so real time must not pass.
+        clock: VirtualClock::at("2026-12-01T00:00:00Z".parse().unwrap()),
         settings: Arc::new(Settings::default()),
         workers: Workers::Inline,
         progress: Arc::new(NoProgress),

@@ -7,19 +7,19 @@ use duckdb::{Connection, Statement as Prepared};
 
 use crate::model::{Instant, Range, TeamId};
 
-use super::about::{About, LedgerHead};
+use crate::report::statement::about::{About, LedgerHead};
 use super::catalog::{IMPLICIT_PARAMS, ParamValue, Report, Severity, SeverityRule};
-use super::coverage::{Span, coverage};
-use super::data::{TeamSnapshot, ViewData};
-use super::engine::stream_rows;
-use super::lexer::Statement;
-use super::needs::Needs;
-use super::pseudonyms::Pseudonymised;
-use super::roster_reads::roster_reads;
-use super::sessions_behind::sessions_behind;
-use super::team_name_sink::TeamNameSink;
-use super::without_text::without_text;
-use super::zone::Zone;
+use crate::report::statement::coverage::{Span, coverage};
+use crate::report::views::data::{TeamSnapshot, ViewData};
+use crate::report::sql::engine::stream_rows;
+use crate::report::sql::lexer::Statement;
+use crate::report::views::needs::Needs;
+use crate::report::output::pseudonyms::Pseudonymised;
+use crate::report::statement::roster_reads::roster_reads;
+use crate::report::statement::sessions_behind::sessions_behind;
+use crate::report::output::team_name_sink::TeamNameSink;
+use crate::report::statement::without_text::without_text;
+use crate::report::sql::zone::Zone;
 use super::{Engine, ReportError, Sink};
 
 /// The arguments of a report.

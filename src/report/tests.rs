@@ -9,7 +9,7 @@ use crate::model::{Instant, InventoryPart, LedgerSeq, Range, Stream, TeamId};
 
 use serde_json::json;
 
-use super::data::RetainedRow;
+use crate::report::views::data::RetainedRow;
 use super::*;
 
 pub const SMALL: Limits = Limits { memory_mib: 256, threads: 2 };

@@ -33,7 +33,7 @@ fn no_page_answer_or_log_holds_an_echoed_token() {
     scene.set_token(TOKEN);
     let polls = "[schedule]\nconnections = \"*/2 * * * * *\"\nactivity = \"*/2 * * * * *\"\n";
     let api = format!("[api]\nbase_url = \"{}\"\ntoken_file = \"token\"\nrequests_per_second = 0\n", echoing());
-    put(&scene.path("annals.toml"), &format!("archive = \"archive\"\n{api}[http]\nlisten = \"127.0.0.1:0\"\n{polls}"));
+    put(&scene.path("annals.toml"), format!("archive = \"archive\"\n{api}[http]\nlisten = \"127.0.0.1:0\"\n{polls}"));
     let daemon = scene.start_with(&[("RUST_LOG", "trace")]);
     let status = wait_for("the error", || {
         let status = daemon.get("/api/status").1;

@@ -165,7 +165,7 @@ fn a_new_configuration_is_loaded_completely_or_not_at_all() {
     let total = || daemon.metric("annals_events_new_total{stream=\"connections\"}").unwrap();
     let before = total();
     let text = std::fs::read_to_string(scene.path("annals.toml")).unwrap();
-    put(&scene.path("annals.toml"), &text.replace("[api]\n", &format!("[api]\nteams = [\"{only}\"]\n")));
+    put(&scene.path("annals.toml"), text.replace("[api]\n", &format!("[api]\nteams = [\"{only}\"]\n")));
     daemon.reload(|line| line["message"] == "the daemon uses the new configuration");
     wait_for("one team", || (daemon.metric("annals_teams") == Some(1.0)).then_some(()));
     pause(Duration::from_secs(4));
@@ -186,7 +186,7 @@ fn a_file_that_is_gone_changes_no_setting() {
         [("ANNALS_BASE_URL", scene.sandbox.base_url.as_str()), ("ANNALS_TOKEN", &scene.sandbox.admin_token)];
     let only = scene.team(1);
     let text = std::fs::read_to_string(scene.path("annals.toml")).unwrap();
-    put(&scene.path("annals.toml"), &text.replace("[api]\n", &format!("[api]\nteams = [\"{only}\"]\n")));
+    put(&scene.path("annals.toml"), text.replace("[api]\n", &format!("[api]\nteams = [\"{only}\"]\n")));
     let daemon = scene.start_with(&variables);
     wait_for("readiness", || daemon.is_ready().then_some(()));
     std::fs::rename(scene.path("annals.toml"), scene.path("moved.toml")).unwrap();

@@ -53,7 +53,7 @@ impl Scene {
         let listen = if more.contains("[http]") { "" } else { "[http]\nlisten = \"127.0.0.1:0\"\n" };
         let base_url = &self.sandbox.base_url;
         let api = format!("[api]\nbase_url = \"{base_url}\"\ntoken_file = \"token\"\nrequests_per_second = 0\n");
-        put(&self.path("annals.toml"), &format!("archive = \"archive\"\n{api}{listen}{more}"));
+        put(&self.path("annals.toml"), format!("archive = \"archive\"\n{api}{listen}{more}"));
     }
 
     pub fn team(&self, n: usize) -> TeamId {

@@ -91,7 +91,7 @@ fn a_shard_reads_only_its_own_of_the_named_teams() {
     let listed = serde_json::to_string(&named).unwrap();
     let text = std::fs::read_to_string(scene.path("annals.toml")).unwrap();
     let text = text.replace("[api]\n", &format!("[api]\nteams = {listed}\n"));
-    put(&scene.path("annals.toml"), &format!("{text}[fleet]\nshard = \"{}\"\n", HALVES[1]));
+    put(&scene.path("annals.toml"), format!("{text}[fleet]\nshard = \"{}\"\n", HALVES[1]));
     let daemon = scene.start();
     wait_for("readiness", || daemon.is_ready().then_some(()));
     assert_eq!(daemon.metric("annals_teams"), Some(own.len() as f64));

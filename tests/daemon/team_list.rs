@@ -26,7 +26,7 @@ fn list(scene: &Scene, teams: &[&TeamId]) {
 /// Names the teams to read in `api.teams`.
 fn name_teams(scene: &Scene, teams: &[&TeamId]) {
     let text = std::fs::read_to_string(scene.path("annals.toml")).unwrap();
-    put(&scene.path("annals.toml"), &text.replace("[api]\n", &format!("[api]\nteams = {}\n", json!(teams))));
+    put(&scene.path("annals.toml"), text.replace("[api]\n", &format!("[api]\nteams = {}\n", json!(teams))));
 }
 
 fn said(output: &Output) -> String {

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use crate::error::{Error, Exit};
-use crate::report::{Catalog, Origin, Report};
+use crate::report::{Catalog, Origin, Report, SeverityRule};
 
 use super::super::output::{Columns, OutputArgs};
 use super::output;
@@ -22,7 +22,7 @@ pub fn run(catalog: &Catalog, args: &ListArgs) -> Result<Exit, Error> {
         .text("name", |report| &report.name)
         .text("title", |report| &report.title)
         .text("question", |report| &report.question)
-        .text_or_null("severity", |report| report.severity.map(|rule| rule.as_str()))
+        .text_or_null("severity", |report| report.severity.map(SeverityRule::as_str))
         .text_or_null("controls", |report| Some(report.controls.join("; ")).filter(|text| !text.is_empty()))
         .text("from", origin);
     args.output.batch(&rows.batch())?;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use jiff::tz::TimeZone;
 
 use crate::model::{Digest, Instant};
-use crate::report::lexer::{Statement, all_statements};
+use crate::report::sql::lexer::{Statement, all_statements};
 
 use super::header::Header;
 use super::{

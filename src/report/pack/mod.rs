@@ -34,13 +34,13 @@ use serde_json::json;
 use crate::archive::{VerifyFault, VerifyReport};
 use crate::model::{Instant, TeamId, TeamKey};
 
-use super::lookup::place_of;
-use super::page::{FirstRows, Section, local, pack_page, report_page};
-use super::pseudonyms::{IDENTIFIERS, Pseudonyms};
-use super::render::Columnar;
-use super::sink::{Flow, Sink};
-use super::team_name_sink::TeamNameSink;
-use super::write::PAGE_ROWS_MAX;
+use crate::report::views::lookup::place_of;
+use crate::report::output::page::{FirstRows, Section, local, pack_page, report_page};
+use crate::report::output::pseudonyms::{IDENTIFIERS, Pseudonyms};
+use crate::report::output::render::Columnar;
+use crate::report::sql::sink::{Flow, Sink};
+use crate::report::output::team_name_sink::TeamNameSink;
+use crate::report::output::write::PAGE_ROWS_MAX;
 use super::{About, Engine, Format, Medium, Report, ReportError, ReportInput, Zone, sink_for};
 
 pub use check::{CheckedPack, PackError, check_pack};

@@ -50,7 +50,7 @@ fn sql_is_off_by_default() {
     // A reload turns it on without a restart.
     let path = world.place.path().join("annals.toml");
     let text = std::fs::read_to_string(&path).unwrap();
-    put(&path, &text.replace("[http]\n", "[http]\nsql = true\n"));
+    put(&path, text.replace("[http]\n", "[http]\nsql = true\n"));
     world.daemon.signal(Signal::HUP);
     wait_for("SQL", || (sql(&world, "SELECT 1 AS one").status == 200).then_some(()));
     assert!(world.page("/").contains("href=\"/sql"));
@@ -64,7 +64,7 @@ fn a_reload_changes_what_queries_know_of_the_configuration() {
     assert_eq!(due(), 0);
     let path = world.place.path().join("annals.toml");
     let text = std::fs::read_to_string(&path).unwrap();
-    put(&path, &format!("{text}[retention]\nconnections = \"7y\"\n"));
+    put(&path, format!("{text}[retention]\nconnections = \"7y\"\n"));
     world.daemon.signal(Signal::HUP);
     wait_for("months with a retention class", || (due() > 0).then_some(()));
     world.daemon.stop();

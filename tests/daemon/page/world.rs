@@ -28,7 +28,7 @@ impl Lonely {
         put(&place.path().join("token"), "a-token");
         let api = "[api]\nbase_url = \"http://127.0.0.1:1\"\ntoken_file = \"token\"\n";
         let listen = if http.contains("listen") { "" } else { "listen = \"127.0.0.1:0\"\n" };
-        put(&place.path().join("annals.toml"), &format!("{api}[http]\n{listen}{http}"));
+        put(&place.path().join("annals.toml"), format!("{api}[http]\n{listen}{http}"));
         let mut command = place.command(&["run"]);
         let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         Self { daemon: running(child), place }

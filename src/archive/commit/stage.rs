@@ -63,7 +63,7 @@ fn read_back(store: &dyn Store, salts: &Salts, file: &FileEntry, meant: RowsSum)
         let (found, expected) = (sha256.to_string(), file.sha256.to_string());
         return Err(ArchiveError::ReadBack { path: path.to_owned(), found, expected });
     }
-    let (_, found) = digest_file(store, path, file.dataset, salts)?;
+    let (_, found) = digest_file(store, file, salts)?;
     compare(path, found?, meant)
 }
 

@@ -22,14 +22,15 @@ use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
 use crate::model::path::month_of;
-use crate::model::{Dataset, Digest, Instant, Range};
+use crate::model::{Digest, Instant, Range};
 use crate::store::Store;
 
 use super::super::salts::{Salt, Salts};
 use super::super::{ArchiveError, LostSalt};
 use super::column::{FIRST_SEEN_AT, RAW};
 use super::order::times_of;
-use super::{Selection, TableReader, by_parts};
+use super::{BATCH_ROWS_MAX, Selection, TableReader, by_parts};
+use crate::archive::FileEntry;
 use crate::archive::ledger::rows_sum::RowsSum;
 
 const DOMAIN: &[u8] = b"annals row v1\n";
@@ -173,7 +174,8 @@ pub fn summed_batches<T: Sync>(
     Ok((batches, sums.into_iter().fold(RowsSum::default(), RowsSum::plus)))
 }
 
-pub fn digest_file(store: &dyn Store, path: &str, dataset: Dataset, salts: &Salts) -> Result<FileRows, ArchiveError> {
+pub fn digest_file(store: &dyn Store, file: &FileEntry, salts: &Salts) -> Result<FileRows, ArchiveError> {
+    let path = file.path.as_str();
     let of_batch = |batch: Result<RecordBatch, ArchiveError>| {
         let batch = batch?;
         let sum = match digest_rows(&batch, salts) {
@@ -183,9 +185,14 @@ pub fn digest_file(store: &dyn Store, path: &str, dataset: Dataset, salts: &Salt
         };
         Ok((batch.num_rows() as u64, sum))
     };
-    let batches = TableReader::open(store, path, dataset, Selection::default())?;
+    let none = || (0, Ok(RowsSum::default()));
     let both = |a: FileRows, b: FileRows| Ok((a.0 + b.0, a.1.and_then(|sum| Ok(sum.plus(b.1?)))));
-    batches.par_bridge().map(of_batch).try_reduce(|| (0, Ok(RowsSum::default())), both)
+    let batches = TableReader::open(store, path, file.dataset, Selection::default())?;
+    match file.rows <= BATCH_ROWS_MAX as u64 {
+        // For a single batch, threads cost more than they save.
+        true => batches.map(of_batch).try_fold(none(), |sum, batch| both(sum, batch?)),
+        false => batches.par_bridge().map(of_batch).try_reduce(none, both),
+    }
 }
 
 /// The sort time of each row of a batch; the salt of its month is part of the row's digest.

@@ -85,7 +85,7 @@ fn check_content(store: &dyn Store, file: &FileEntry, blob: &Blob, salts: &Salts
         }
     };
     // Without a salt, the rows have no digest.
-    let rows = digest_file(store, path, file.dataset, salts).map(|(rows, sum)| (rows, sum.ok()));
+    let rows = digest_file(store, file, salts).map(|(rows, sum)| (rows, sum.ok()));
     if found != file.sha256 {
         let about = match &rows {
             Ok((_, Some(sum))) if *sum == file.sum() => "somebody rewrote the file, but its rows are intact".to_owned(),

@@ -147,7 +147,7 @@ impl TeamWriter {
         let kept = self.state().files.values().filter(|file| !body.removes.contains(&file.path));
         let mut changed = Vec::new();
         for file in kept.chain(&body.adds) {
-            let digest = digest_file(self.store(), &file.path, file.dataset, salts)?.1?.digest;
+            let digest = digest_file(self.store(), file, salts)?.1?.digest;
             if digest != file.rows_digest {
                 changed.push(ResaltedFile { path: file.path.clone(), rows_digest: digest });
             }

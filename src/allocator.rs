@@ -1,5 +1,6 @@
-//! The memory allocator of the program, and of the benchmarks that measure it. Threads allocate and free each other's blocks of
-//! every size, and jemalloc does that with less processor time than glibc. `docs/decisions/0015-allocator.md` has the figures.
+//! The memory allocator of the program, of the benchmarks that measure it, and of the longest tests. Threads allocate and free
+//! each other's blocks of every size, and jemalloc does that with less processor time than glibc.
+//! `docs/decisions/0015-allocator.md` has the figures.
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

@@ -67,6 +67,8 @@ pub mod store;
 mod threads;
 pub mod web;
 
+#[cfg(all(test, target_os = "linux", target_env = "gnu"))]
+mod allocator;
 #[cfg(test)]
 extern crate self as annals;
 /// The library's own tests run the simulation against planted bugs.

@@ -5,6 +5,9 @@
 //! its trace.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a panic is how a test fails, and it says what it ran")]
 
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[path = "../src/allocator.rs"]
+mod allocator;
 #[path = "simulation/mod.rs"]
 mod simulation;
 

@@ -13,14 +13,45 @@ mod sql;
 mod statement;
 mod views;
 
-pub use catalog::{AllowedValues, Catalog, CatalogError, Chart, ChartKind, ChartRole, Origin, Param, ParamDefault, ParamKind, ParamValue, Report, Severity, SeverityRule};
+pub use catalog::{
+    AllowedValues, Catalog, CatalogError, Chart, ChartKind, ChartRole, Origin, Param, ParamDefault, ParamKind,
+    ParamValue, Report, Severity, SeverityRule,
+};
 pub use error::ReportError;
-pub use output::{cell::printable, chart::{counted, plural}, page::{Cell, ColumnHead, Figure, FirstRows, Section, local as local_time_text}, render::{Format, Medium, sink_for}, team_name_sink::TeamNameSink, write::write_report};
+pub use output::{
+    cell::printable,
+    chart::{counted, plural},
+    page::{Cell, ColumnHead, Figure, FirstRows, Section, local as local_time_text},
+    render::{Format, Medium, sink_for},
+    team_name_sink::TeamNameSink,
+    write::write_report,
+};
 pub use pack::{CheckedPack, Manifest, PackError, Tree, check_pack, write_pack, zip_pack};
 pub use run::{ReportInput, Run};
-pub use sql::{bound_query::JsonRows, engine::{Engine, Interrupter, Limits}, sink::{Flow, Sink}, spill::{remove_spills, remove_stale_spills}, visitor::{SNAPSHOT_BYTES_MAX, VisitorAnswer, VisitorQuestion, VisitorRows}, zone::{ZONE_FUNCTION, Zone}};
-pub use statement::{about::{About, LedgerHead, gaps_recorded}, coverage::{GapInside, Span, StreamCoverage}, sessions_behind::{behind_sentence, sessions_behind}};
-pub use views::{columns::{Column, View}, data::{CoverageRow, LiveFile, TeamSnapshot, ViewData}, needs::{COMPUTERS, Needs}, pinning::PinnedSnapshot, remote::Remote, snapshot_source::{Extents, SnapshotSource}, team_names::{NAME_CHARS_MAX, TeamNameError, TeamNames, clean_name}, text::{client_sql, views_sql}};
+pub use sql::{
+    bound_query::JsonRows,
+    engine::{Engine, Interrupter, Limits},
+    lexer,
+    sink::{Flow, Sink},
+    spill::{remove_spills, remove_stale_spills},
+    visitor::{SNAPSHOT_BYTES_MAX, VisitorAnswer, VisitorQuestion, VisitorRows},
+    zone::{ZONE_FUNCTION, Zone},
+};
+pub use statement::{
+    about::{About, LedgerHead, gaps_recorded},
+    coverage::{GapInside, Span, StreamCoverage},
+    sessions_behind::{behind_sentence, sessions_behind},
+};
+pub use views::{
+    columns::{Column, View},
+    data::{CoverageRow, LiveFile, TeamSnapshot, ViewData},
+    needs::{COMPUTERS, Needs},
+    pinning::PinnedSnapshot,
+    remote::Remote,
+    snapshot_source::{Extents, SnapshotSource},
+    team_names::{NAME_CHARS_MAX, TeamNameError, TeamNames, clean_name},
+    text::{client_sql, views_sql},
+};
 
 #[cfg(test)]
 mod tests;

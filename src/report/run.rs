@@ -7,20 +7,20 @@ use duckdb::{Connection, Statement as Prepared};
 
 use crate::model::{Instant, Range, TeamId};
 
-use crate::report::statement::about::{About, LedgerHead};
 use super::catalog::{IMPLICIT_PARAMS, ParamValue, Report, Severity, SeverityRule};
-use crate::report::statement::coverage::{Span, coverage};
-use crate::report::views::data::{TeamSnapshot, ViewData};
+use super::{Engine, ReportError, Sink};
+use crate::report::output::pseudonyms::Pseudonymised;
+use crate::report::output::team_name_sink::TeamNameSink;
 use crate::report::sql::engine::stream_rows;
 use crate::report::sql::lexer::Statement;
-use crate::report::views::needs::Needs;
-use crate::report::output::pseudonyms::Pseudonymised;
+use crate::report::sql::zone::Zone;
+use crate::report::statement::about::{About, LedgerHead};
+use crate::report::statement::coverage::{Span, coverage};
 use crate::report::statement::roster_reads::roster_reads;
 use crate::report::statement::sessions_behind::sessions_behind;
-use crate::report::output::team_name_sink::TeamNameSink;
 use crate::report::statement::without_text::without_text;
-use crate::report::sql::zone::Zone;
-use super::{Engine, ReportError, Sink};
+use crate::report::views::data::{TeamSnapshot, ViewData};
+use crate::report::views::needs::Needs;
 
 /// The arguments of a report.
 #[derive(Debug, Clone)]

@@ -9,8 +9,8 @@ use crate::model::{Instant, InventoryPart, LedgerSeq, Range, Stream, TeamId};
 
 use serde_json::json;
 
-use crate::report::views::data::RetainedRow;
 use super::*;
+use crate::report::views::data::RetainedRow;
 
 pub const SMALL: Limits = Limits { memory_mib: 256, threads: 2 };
 

@@ -16,12 +16,12 @@ use arrow::datatypes::{DataType, SchemaRef};
 use ring::hmac;
 use serde_json::Value;
 
-use crate::report::ReportError;
-use crate::report::statement::about::About;
-use crate::report::catalog::Report;
-use crate::report::statement::coverage::GapInside;
-use crate::report::sql::sink::{Flow, Sink};
 use crate::model::Instant;
+use crate::report::ReportError;
+use crate::report::catalog::Report;
+use crate::report::sql::sink::{Flow, Sink};
+use crate::report::statement::about::About;
+use crate::report::statement::coverage::GapInside;
 use search::{address_end, first_run, is_address, is_email, is_inside_run, words};
 use vocabulary::Content;
 

@@ -9,9 +9,9 @@ use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use strum::IntoStaticStr;
 
-use crate::report::ReportError;
 use super::cell::{self, printable};
 use super::page::HtmlTable;
+use crate::report::ReportError;
 use crate::report::sql::sink::{Flow, Sink, unique_names};
 
 mod columnar;

@@ -34,14 +34,14 @@ use serde_json::json;
 use crate::archive::{VerifyFault, VerifyReport};
 use crate::model::{Instant, TeamId, TeamKey};
 
-use crate::report::views::lookup::place_of;
+use super::{About, Engine, Format, Medium, Report, ReportError, ReportInput, Zone, sink_for};
 use crate::report::output::page::{FirstRows, Section, local, pack_page, report_page};
 use crate::report::output::pseudonyms::{IDENTIFIERS, Pseudonyms};
 use crate::report::output::render::Columnar;
-use crate::report::sql::sink::{Flow, Sink};
 use crate::report::output::team_name_sink::TeamNameSink;
 use crate::report::output::write::PAGE_ROWS_MAX;
-use super::{About, Engine, Format, Medium, Report, ReportError, ReportInput, Zone, sink_for};
+use crate::report::sql::sink::{Flow, Sink};
+use crate::report::views::lookup::place_of;
 
 pub use check::{CheckedPack, PackError, check_pack};
 pub use manifest::{Manifest, PackedFile, PackedReport};

@@ -8,13 +8,13 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::engine::stream_rows;
+use super::query_policy::find_refused;
+use super::sink::{Flow, Sink, unique_names};
 use crate::report::catalog::ParamValue;
 use crate::report::output::cell;
-use super::engine::stream_rows;
-use crate::report::sql::lexer;
-use super::query_policy::find_refused;
 use crate::report::run::serialized;
-use super::sink::{Flow, Sink, unique_names};
+use crate::report::sql::lexer;
 use crate::report::{Engine, ReportError};
 
 /// The maximum size of the rows, as JSON.

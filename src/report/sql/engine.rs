@@ -14,22 +14,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::archive::{PinnedFiles, VerifyReport};
 
-use crate::report::ReportError;
-use crate::report::catalog::Report;
-use crate::report::views::columns::View;
-use crate::report::views::data::ViewData;
-use crate::report::error::ARCHIVE_FAILED;
 use super::exact_types::check_columns;
-use crate::report::sql::lexer;
-use crate::report::views::lookup::{ArchiveRows, CurrentLookup, Lookup, ROWS_FUNCTION};
-use crate::report::views::needs::Needs;
 use super::one_spelling::{OneSpelling, SPELLING_FUNCTION};
-use crate::report::views::pruning::{Pruned, mentioned, pruned};
-use crate::report::output::pseudonyms::Pseudonyms;
 use super::sink::{Flow, Sink};
 use super::spill::Spill;
-use crate::report::views::text::{MACROS, quoted_path, quoted_text, views_sql_of};
 use super::zone::{LocalTime, ZONE_FUNCTION};
+use crate::report::ReportError;
+use crate::report::catalog::Report;
+use crate::report::error::ARCHIVE_FAILED;
+use crate::report::output::pseudonyms::Pseudonyms;
+use crate::report::sql::lexer;
+use crate::report::views::columns::View;
+use crate::report::views::data::ViewData;
+use crate::report::views::lookup::{ArchiveRows, CurrentLookup, Lookup, ROWS_FUNCTION};
+use crate::report::views::needs::Needs;
+use crate::report::views::pruning::{Pruned, mentioned, pruned};
+use crate::report::views::text::{MACROS, quoted_path, quoted_text, views_sql_of};
 
 /// The engine's limits. The engine spills to a directory when it runs out of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 pub(super) mod bound_query;
 pub(super) mod engine;
 pub(super) mod exact_types;
-pub(super) mod lexer;
+pub mod lexer;
 pub(super) mod one_spelling;
 pub(super) mod query_policy;
 pub(super) mod sink;

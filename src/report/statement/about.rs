@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::model::{Digest, Instant, Stream};
 
-use crate::report::catalog::Severity;
 use super::coverage::{GapInside, Span, StreamCoverage};
+use crate::report::catalog::Severity;
 use crate::report::views::team_names::TeamNames;
 
 /// The last ledger line of a team that the report includes.

@@ -31,11 +31,11 @@ mod tests {
     use std::path::Path;
     use std::sync::Arc;
 
-    use crate::report::catalog::Report;
     use super::*;
     use crate::archive::{Archive, Draft, SessionsDraft, SessionsMark, TeamState};
     use crate::model::Instant;
     use crate::report::Origin;
+    use crate::report::catalog::Report;
     use crate::store::MemoryStore;
 
     fn report(sql: &str) -> Report {

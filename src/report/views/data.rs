@@ -14,9 +14,9 @@ use crate::files::Irregular;
 use crate::model::path::month_of;
 use crate::model::{Dataset, Digest, Instant, LedgerSeq, Range, Retention, Stream, TeamId};
 
-use crate::report::ReportError;
 use super::remote::Remote;
 use super::team_names::TeamNames;
+use crate::report::ReportError;
 
 /// A live file of the ledger's list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

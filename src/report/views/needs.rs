@@ -4,9 +4,9 @@ use crate::model::Dataset;
 use crate::model::path::month_of;
 use crate::model::{InventoryPart, Range};
 
-use crate::report::catalog::Report;
 use super::columns::View;
 use super::data::{LiveFile, ViewData};
+use crate::report::catalog::Report;
 
 /// Words of SQL that can use a view without its name.
 const INDIRECT: [&str; 7] = ["query", "duckdb_", "information_schema", "pragma", "describe", "summarize", "show"];

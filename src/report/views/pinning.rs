@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use crate::archive::{Archive, Cache, CacheError, FileEntry, PinnedFiles};
 
-use crate::report::ReportError;
 use super::columns::View;
 use super::data::{LiveFile, ViewData};
-use crate::report::error::ARCHIVE_FAILED;
 use super::needs::reads_files;
 use super::pruning::{Pruned, mentioned, pruned};
+use crate::report::ReportError;
+use crate::report::error::ARCHIVE_FAILED;
 
 impl ViewData {
     /// This snapshot with cached files for some views, and without the files of other views. A snapshot of a local

@@ -12,8 +12,8 @@ use crate::model::Instant;
 
 use super::columns::View;
 use super::data::{LiveFile, ViewData};
-use crate::report::sql::lexer::{self, Kind};
 use super::text::over_files;
+use crate::report::sql::lexer::{self, Kind};
 
 /// Keywords that end the conditions.
 const CLAUSES: [&str; 11] =

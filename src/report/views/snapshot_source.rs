@@ -7,11 +7,11 @@ use crate::archive::{Archive, ArchiveError, Cache, FileEntry, LedgerExtent, Team
 use crate::model::{Location, TeamId, TeamRetention};
 use crate::store::LocalStore;
 
-use crate::report::ReportError;
 use super::data::ViewData;
-use crate::report::error::ARCHIVE_FAILED;
 use super::pinning::pin_files;
 use super::remote::Remote;
+use crate::report::ReportError;
+use crate::report::error::ARCHIVE_FAILED;
 
 /// The source of an archive's snapshots. Cheap to clone.
 #[derive(Debug, Clone)]

@@ -8,11 +8,11 @@ use crate::archive::{ExpiredRecord, Finding, Hold, InventoryRead, ReviewRecord};
 use crate::model::path::month_of;
 use crate::model::{Dataset, Instant, InventoryPart, Stream, TeamId};
 
-use crate::report::ReportError;
 use super::columns::{Column, View};
 use super::data::{CoverageRow, ErasureRow, LiveFile, Recorded, RetainedRow, ViewData, plain_pattern};
-use crate::report::error::ARCHIVE_FAILED;
 use super::lookup::{Lookup, ROWS_FUNCTION};
+use crate::report::ReportError;
+use crate::report::error::ARCHIVE_FAILED;
 use crate::report::sql::one_spelling::SPELLING_FUNCTION;
 use crate::report::sql::zone::ZONE_FUNCTION;
 

@@ -6,9 +6,9 @@ use arrow::array::{Array, RecordBatch};
 use arrow::datatypes::{DataType, SchemaRef};
 use serde::{Deserialize, Serialize};
 
+use crate::report::output::cell;
 use crate::report::sql::sink::{Flow, Sink, unique_names};
 use crate::report::{ReportError, Severity, printable};
-use crate::report::output::cell;
 
 /// Maximum number of characters in a cell.
 const CELL_CHARS_MAX: usize = 160;

@@ -18,8 +18,8 @@ use askama::Template;
 use crate::archive::VerifyReport;
 use crate::model::Range;
 
-use crate::report::statement::about::gaps_recorded;
 use super::chart::counted;
+use crate::report::statement::about::gaps_recorded;
 use crate::report::statement::coverage::{GapInside, Span, StreamCoverage};
 use crate::report::views::data::ViewData;
 use crate::report::{About, Engine, ReportError, Run, Severity, Zone, printable};

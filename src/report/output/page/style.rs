@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::model::Digest;
 
-const SHEET: &str = include_str!("../../../templates/page.css");
+const SHEET: &str = include_str!("../../../../templates/page.css");
 
 /// The text of our own style sheet; contains no data.
 #[derive(Debug, Clone, Copy, Default)]

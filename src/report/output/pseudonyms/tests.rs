@@ -1,5 +1,5 @@
-use crate::report::{Format, Medium, sink_for};
 use super::*;
+use crate::report::{Format, Medium, sink_for};
 
 fn pseudonyms(key: u8) -> Pseudonyms {
     let row = |kind: &str, text: &str, same: Option<&str>| (kind.to_owned(), text.to_owned(), same.map(str::to_owned));

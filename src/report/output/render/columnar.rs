@@ -18,7 +18,7 @@ use crate::report::sql::sink::{Flow, Sink, unique_names};
 const ROW_GROUP_BYTES_MAX: usize = 64 << 20;
 
 /// The writer starts when the columns are known.
-pub(in crate::report) struct Columnar<'a> {
+pub struct Columnar<'a> {
     out: Option<&'a mut (dyn Write + Send)>,
     writer: Option<ArrowWriter<&'a mut (dyn Write + Send)>>,
     metadata: Option<KeyValue>,

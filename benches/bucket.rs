@@ -13,6 +13,9 @@ mod free_port;
 mod months;
 #[path = "../tests/common/third_party_server.rs"]
 mod third_party_server;
+#[path = "../tests/common/wait.rs"]
+#[allow(dead_code, reason = "shared with the tests")]
+mod wait;
 
 use std::error::Error;
 use std::path::Path;

@@ -248,7 +248,8 @@ fn an_order_removes_the_detections_from_the_lists_of_sent_alerts() {
     let (_service, program) = read();
     let paths = ["alerts.json", "alerts-2-of-8.json"].map(|name| program.archive().join("locks").join(name));
     let list = |holding: &str| {
-        format!(r#"{{"targets":{{"log":{{"lines":{{}},"beyond":[],"holding":[{holding}]}}}},"verified":null}}"#)
+        let log = format!(r#"{{"since":null,"lines":{{}},"beyond":[],"holding":[{holding}]}}"#);
+        format!(r#"{{"targets":{{"log":{log}}},"verified":null}}"#)
     };
     let (both, one) = (list(r#""0123456789abcdef","R14:0123456789abcdef""#), list(r#""0123456789abcdef""#));
     paths.iter().for_each(|path| put(path, both.as_bytes()));

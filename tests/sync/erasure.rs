@@ -247,10 +247,8 @@ fn a_killed_order_continues_with_the_same_pseudonyms_when_it_is_repeated() {
 fn an_order_removes_the_detections_from_the_lists_of_sent_alerts() {
     let (_service, program) = read();
     let paths = ["alerts.json", "alerts-2-of-8.json"].map(|name| program.archive().join("locks").join(name));
-    let list = |holding: &str| {
-        let log = format!(r#"{{"since":null,"lines":{{}},"beyond":[],"holding":[{holding}]}}"#);
-        format!(r#"{{"targets":{{"log":{log}}},"verified":null}}"#)
-    };
+    let text = r#"{"targets":{"log":{"since":null,"lines":{},"beyond":[],"holding":[HELD]}},"verified":null}"#;
+    let list = |holding: &str| text.replace("HELD", holding);
     let (both, one) = (list(r#""0123456789abcdef","R14:0123456789abcdef""#), list(r#""0123456789abcdef""#));
     paths.iter().for_each(|path| put(path, both.as_bytes()));
     let held = || paths.clone().map(|path| fs::read_to_string(path).unwrap());

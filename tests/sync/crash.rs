@@ -161,7 +161,8 @@ fn a_stopped_writer_keeps_its_lock_and_doubles_nothing() {
         committing.signal(Signal::CONT);
         committing.wait().ended(0);
     }
-    hold_with(&service, &program, &Expected { requests_max: 20_000, arguments: &SINCE, ..Expected::default() });
+    let requests_max = 600 + 100 * usize::try_from(n).unwrap();
+    hold_with(&service, &program, &Expected { requests_max, arguments: &SINCE, ..Expected::default() });
 }
 
 #[test]

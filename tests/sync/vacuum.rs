@@ -102,6 +102,8 @@ fn vacuum_beside_a_writer_stops_and_changes_nothing() {
     age(&program.archive());
     let before = files(&program);
     let gate = hold_back(&service);
+    // The writer has something to commit.
+    service.world().connection(FIRST + 30 * HOUR + 60, 9);
     service.set_clock(FIRST + 31 * HOUR);
     let writer = program.start_sync(&SINCE);
     gate.wait_for_answer();
@@ -111,6 +113,8 @@ fn vacuum_beside_a_writer_stops_and_changes_nothing() {
     assert!(before.iter().all(|path| files(&program).contains(path)));
     gate.open();
     writer.wait().ended(0);
+    // A file that today's ledger file removes stays for the grace after the newest line.
+    assert!(before.iter().all(|path| files(&program).contains(path)));
     hold(&service, &program, &SINCE);
 }
 

@@ -30,7 +30,6 @@ pub struct SentLog {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SentToTarget {
     /// The time from which the target receives alerts.
-    #[serde(default)]
     since: Option<Instant>,
     /// Everything that ledgers record up to these lines.
     lines: BTreeMap<TeamId, LedgerSeq>,

@@ -49,8 +49,8 @@ pub use views::{
     pinning::PinnedSnapshot,
     remote::Remote,
     snapshot_source::{Extents, SnapshotSource},
+    sql_text::{client_sql, views_sql},
     team_names::{NAME_CHARS_MAX, TeamNameError, TeamNames, clean_name},
-    text::{client_sql, views_sql},
 };
 
 #[cfg(test)]

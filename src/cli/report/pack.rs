@@ -44,7 +44,7 @@ pub struct PackArgs {
     pseudonymise: bool,
     #[command(flatten)]
     limits: LimitArgs,
-    /// Replace an existing pack, which nobody changed
+    /// Replace an existing pack, unless somebody changed it
     #[arg(long)]
     force: bool,
 }

@@ -29,7 +29,7 @@ use crate::report::views::data::ViewData;
 use crate::report::views::lookup::{ArchiveRows, CurrentLookup, Lookup, ROWS_FUNCTION};
 use crate::report::views::needs::Needs;
 use crate::report::views::pruning::{Pruned, mentioned, pruned};
-use crate::report::views::text::{MACROS, quoted_path, quoted_text, views_sql_of};
+use crate::report::views::sql_text::{MACROS, quoted_path, quoted_text, views_sql_of};
 
 /// The engine's limits. The engine spills to a directory when it runs out of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,4 +9,4 @@ pub(super) mod pruning;
 pub(super) mod remote;
 pub(super) mod snapshot_source;
 pub(super) mod team_names;
-pub(super) mod text;
+pub(super) mod sql_text;

@@ -12,7 +12,7 @@ use crate::model::Instant;
 
 use super::columns::View;
 use super::data::{LiveFile, ViewData};
-use super::text::over_files;
+use super::sql_text::over_files;
 use crate::report::sql::lexer::{self, Kind};
 
 /// Keywords that end the conditions.

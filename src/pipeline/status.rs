@@ -69,7 +69,7 @@ impl StreamStatus {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct TeamStatus {
     pub team: String,
     pub ledger_seq: u64,

@@ -75,6 +75,8 @@ pub struct TeamHealth {
     pub holds: Vec<String>,
     /// Due months that something keeps, one sentence each.
     pub held_back: Vec<String>,
+    /// The time from which sessions lack archived events; `None`: they lack none.
+    pub sessions_lack: Option<Instant>,
 }
 
 /// The result of the last check of the archive against its ledger.
@@ -249,6 +251,7 @@ fn of_team(team: &TeamId, shown: &TeamLive, late: &BTreeSet<(TeamId, Stream)>, n
         expired: status.map_or_else(Vec::new, |status| status.expired.clone()),
         holds: status.map_or_else(Vec::new, |status| status.holds.clone()),
         held_back: status.map_or_else(Vec::new, |status| status.held_back.clone()),
+        sessions_lack: status.and_then(|status| status.sessions_lack),
         ..TeamHealth::unseen(team, None)
     }
 }
@@ -287,5 +290,20 @@ fn of_stream(
         late_events: archived.map_or(0, |archived| archived.late),
         gaps: archived.map_or(0, |archived| archived.gaps),
         deprecated_history: archived.is_some_and(|archived| archived.deprecated_history),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pipeline::TeamStatus;
+
+    #[test]
+    fn a_team_shows_from_when_its_sessions_lack_events() {
+        let now = Instant::from_seconds(1_800_000_000);
+        let status = TeamStatus { sessions_lack: Some(now), ..TeamStatus::default() };
+        let shown =
+            of_team(&"t".into(), &TeamLive { status: Some(status), ..TeamLive::default() }, &BTreeSet::new(), now);
+        assert_eq!(serde_json::json!(shown)["sessions_lack"], serde_json::json!(now));
     }
 }

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
 
 use crate::model::Instant;
-use crate::report::{Zone, counted, plural, printable};
+use crate::report::{Zone, behind_sentence, counted, plural, printable};
 
 use super::super::AppState;
 use super::super::answer::health::{DaemonHealth, Health, StreamHealth, TeamHealth};
@@ -61,8 +61,8 @@ struct Team {
     quarantine_href: String,
     sessions_href: String,
     people: String,
-    /// Legal holds, months that they keep, and the last expiries.
-    retention: Vec<String>,
+    /// Sessions that lack events, legal holds, months that they keep, and the last expiries.
+    remarks: Vec<String>,
     class: &'static str,
 }
 
@@ -214,7 +214,7 @@ fn team_of(team: &TeamHealth, now: Instant, zone: &Zone) -> Team {
         quarantined: team.quarantined.unwrap_or(0),
         quarantine_href: of_team("/quarantine"),
         sessions_href: of_team("/sessions"),
-        retention: retention(team),
+        remarks: remarks(team),
         people: team.inventory.as_ref().filter(|held| held.scanned_at.is_some()).map_or_else(String::new, |held| {
             let parts = [plural(held.users, "user"), plural(held.computers, "computer"), plural(held.groups, "group")];
             parts.join(", ")
@@ -273,11 +273,13 @@ fn line_of(team: &TeamHealth, stream: &StreamHealth, now: Instant, zone: &Zone) 
     }
 }
 
-fn retention(team: &TeamHealth) -> Vec<String> {
+fn remarks(team: &TeamHealth) -> Vec<String> {
+    let label = team.team_name.clone().unwrap_or_else(|| printable(&team.team));
+    let behind = team.sessions_lack.map(|from| behind_sentence(&label, from));
     let holds = (!team.holds.is_empty()).then(|| format!("Legal holds: {}", team.holds.join(", ")));
     let waiting = team.held_back.iter().map(|sentence| format!("Waiting: {sentence}"));
     let expired = team.expired.iter().map(|sentence| format!("Last expired: {sentence}"));
-    holds.into_iter().chain(waiting).chain(expired).collect()
+    behind.into_iter().chain(holds).chain(waiting).chain(expired).collect()
 }
 
 #[cfg(test)]
@@ -290,5 +292,18 @@ mod tests {
         let title = |is_listed| verdict(&DaemonHealth { is_listed, ..daemon.clone() }).1;
         assert_eq!(title(true), "No team belongs to shard 2/8");
         assert_eq!(title(false), "Annals is asking the service for its teams");
+    }
+
+    #[test]
+    fn the_overview_names_a_team_whose_sessions_lack_events() {
+        let now = Instant::from_seconds(1_800_000_000);
+        for (from, expected) in [(Some(now), 1), (None, 0)] {
+            let team = TeamHealth { team: "t-1".to_owned(), sessions_lack: from, ..TeamHealth::default() };
+            let remarks = team_of(&team, now, &Zone::utc()).remarks;
+            assert_eq!(
+                remarks.iter().filter(|line| line.contains("sessions are not complete: t-1: ")).count(),
+                expected
+            );
+        }
     }
 }

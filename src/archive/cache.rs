@@ -36,6 +36,12 @@ pub enum CacheError {
         "the query needs {needed} bytes of files, but the cache holds only {limit}: query a shorter period, or raise [cache] size"
     )]
     TooSmall { needed: u64, limit: u64 },
+    #[error(
+        "{source}: the cache at {} is on a full disk, and the query needs {needed} bytes of files there ([cache] size allows {limit}): \
+         free space, name a larger disk in [cache] directory, or query a shorter period",
+        path.display()
+    )]
+    Full { path: PathBuf, needed: u64, limit: u64, source: io::Error },
     #[error("cache {}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
     #[error(transparent)]
@@ -126,19 +132,35 @@ impl Cache {
         |source| CacheError::Io { path: self.directory.clone(), source }
     }
 
-    /// Pins files, and fetches those that the cache lacks.
+    /// Pins files, and fetches those that the cache lacks. On a full disk, all other cached files make room.
     ///
     /// # Errors
-    /// [`CacheError::TooSmall`] before the first fetch; when the store fails, a file differs from the ledger, or this machine's
-    /// disk fails.
+    /// [`CacheError::TooSmall`] before the first fetch; [`CacheError::Full`] when the disk has no room for the query's files alone;
+    /// when the store fails, a file differs from the ledger, or this machine's disk fails.
     pub fn pin(&self, store: &dyn Store, files: &[FileEntry]) -> Result<PinnedFiles, CacheError> {
         let wanted: BTreeMap<Digest, &FileEntry> = files.iter().map(|file| (file.sha256, file)).collect();
         let needed = saturating_sum(wanted.values().map(|file| file.bytes));
         if needed > self.bytes_max {
             return Err(CacheError::TooSmall { needed, limit: self.bytes_max });
         }
-        let pinned = self.begin_pin().map_err(self.failed())?;
-        each(wanted.into_values(), FETCHES_AT_ONCE, |file| self.pin_one(store, file, &pinned, needed))?;
+        let pin_all = || {
+            let pinned = self.begin_pin().map_err(self.failed())?;
+            each(wanted.values(), FETCHES_AT_ONCE, |file| self.pin_one(store, file, &pinned, needed))?;
+            Ok(pinned)
+        };
+        let pinned = pin_all().or_else(|error| match error {
+            CacheError::Io { source, .. } if is_full(&source) => {
+                self.keep_only(&wanted.keys().copied().collect())?;
+                pin_all()
+            }
+            other => Err(other),
+        });
+        let pinned = pinned.map_err(|error| match error {
+            CacheError::Io { path, source } if is_full(&source) => {
+                CacheError::Full { path, needed, limit: self.bytes_max, source }
+            }
+            other => other,
+        })?;
         self.make_room(self.bytes_max).map_err(self.failed())?;
         Ok(pinned)
     }
@@ -269,6 +291,10 @@ impl Cache {
 fn is_own(name: &OsStr) -> bool {
     let (stem, kind) = name.to_str().and_then(|name| name.rsplit_once('.')).unwrap_or_default();
     matches!(kind, "parquet" | "object") && stem.parse::<Digest>().is_ok() || stem.is_empty() && kind.starts_with("tmp")
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 /// Records that a file was used now.

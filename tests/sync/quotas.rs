@@ -11,6 +11,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use annals::archive::{Cache, FileEntry};
+use annals::model::{Dataset, Digest, FileRole};
+use annals::store::{MemoryStore, put};
 use faulty_service::{DAY, Expected, HOUR, Program, Run, SINCE, Service, busy, hold_with, program, scene};
 
 const NOON: i64 = DAY + 84 * HOUR;
@@ -104,6 +107,42 @@ fn grows(first: &str, size: impl Fn(usize) -> String, failures_min: usize) {
     assert!(failed >= failures_min, "the limit was felt {failed} times");
     disk.resize(&size(1_000));
     is_made_good(&service, &program);
+}
+
+#[test]
+fn a_question_on_a_full_disk_evicts_cached_files_that_it_does_not_need() {
+    let place = tempfile::tempdir().unwrap();
+    let Some(disk) = SmallDisk::at(&place.path().join("disk"), "size=100k") else { return };
+    let store = MemoryStore::new();
+    let files: Vec<FileEntry> = (1..=3).map(|byte| cached_file(&store, byte)).collect();
+    let cache = Cache::new(disk.0.join("cache"), 1 << 30);
+    for asked in [&files[..2], &files[2..], &files[..2]] {
+        let pinned = cache.pin(&store, asked).unwrap();
+        let lengths = asked.iter().map(|file| fs::metadata(pinned.path_of(file)).unwrap().len());
+        assert!(lengths.eq(asked.iter().map(|file| file.bytes)));
+    }
+    let refused = cache.pin(&store, &files).unwrap_err().to_string();
+    for part in ["No space left on device", disk.0.to_str().unwrap(), "120000", "1073741824", "[cache] directory"] {
+        assert!(refused.contains(part), "{part}: {refused}");
+    }
+    let _ = cache.pin(&store, &files[1..]).unwrap();
+}
+
+/// A file of 40,000 bytes in a store.
+fn cached_file(store: &MemoryStore, byte: u8) -> FileEntry {
+    let (path, content) = (format!("tables/{byte}.parquet"), vec![byte; 40_000]);
+    put(store, &path, &content).unwrap();
+    FileEntry {
+        path,
+        dataset: Dataset::Connections,
+        role: FileRole::Month,
+        rows: 1,
+        bytes: content.len() as u64,
+        sha256: Digest::of(&content),
+        rows_digest: Digest::of(b""),
+        first: None,
+        last: None,
+    }
 }
 
 #[test]

@@ -49,7 +49,7 @@ pub fn pin_files(cache: &Cache, archive: &Archive, files: &[FileEntry]) -> Resul
     cache.pin(archive.store().as_ref(), files).map_err(|error| match error {
         CacheError::Archive(error) => ReportError::Engine(format!("{ARCHIVE_FAILED}{error}")),
         CacheError::TooSmall { .. } => ReportError::TooLarge(error.to_string()),
-        CacheError::Io { .. } => ReportError::Cache(error.to_string()),
+        CacheError::Io { .. } | CacheError::Full { .. } => ReportError::Cache(error.to_string()),
     })
 }
 

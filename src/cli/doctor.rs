@@ -71,7 +71,8 @@ pub fn run(global: &Global, args: &DoctorArgs) -> Result<Exit, Error> {
     checks.extend(reports(&config, &args.catalog));
     checks.extend(places.iter().filter_map(|(location, _)| Some(modes(&config, location.directory()?))));
     if matches!(place.data, Location::Bucket(_)) {
-        checks.extend([cache(&config.cache.directory), uploads(&config)]);
+        let inside = query::check_cache_place(&config).err().map(|why| check("cache", Health::Failed, why));
+        checks.extend([inside.unwrap_or_else(|| cache(&config.cache.directory)), uploads(&config)]);
     }
     let rows = Columns::of(&checks)
         .text("check", |check| check.name)

@@ -16,7 +16,7 @@ use crate::report::{
 };
 use crate::store::{Store, open_store, open_store_keeping};
 
-use super::output::{OutputArgs, say};
+use super::output::{OutputArgs, check_outside_archives, say};
 use super::public_key::expected_keys;
 use super::{bars, limits, reading, signals};
 
@@ -79,7 +79,7 @@ pub fn open(config: &Config) -> Result<Archive, Error> {
 /// # Errors
 /// As [`open`].
 fn open_for_question(config: &Config) -> Result<Archive, Error> {
-    let store = open_store_keeping(&archive_place(config)?, &cache(config).files_directory());
+    let store = open_store_keeping(&archive_place(config)?, &cache_outside(config)?.files_directory());
     open_in(config, store.map_err(ArchiveError::from)?)
 }
 
@@ -163,15 +163,32 @@ pub fn evidence_view_data(config: &Config) -> Result<ViewData, Error> {
 /// The archive with its store or cache, for taking snapshots.
 ///
 /// # Errors
-/// When the engine cannot read files at that place.
+/// When the engine cannot read files at that place, or the cache is inside an archive of this machine.
 pub fn snapshot_source(config: &Config, archive: Archive) -> Result<SnapshotSource, Error> {
-    let cache = cache(config).with_progress(bars::fetching());
+    let cache = cache_outside(config)?.with_progress(bars::fetching());
     Ok(SnapshotSource::new(archive, location(config)?, cache)?.with_retention(config.retention.clone()))
 }
 
 /// The configured cache of files from buckets.
 pub fn cache(config: &Config) -> Cache {
     Cache::new(&config.cache.directory, config.cache.bytes)
+}
+
+/// The configured cache, for an archive in a bucket. Inside an archive of this machine, `verify` would find its files as orphans.
+fn cache_outside(config: &Config) -> Result<Cache, Error> {
+    check_cache_place(config).map_err(Error::Usage)?;
+    Ok(cache(config))
+}
+
+/// Refuses a cache inside an archive of this machine.
+pub fn check_cache_place(config: &Config) -> Result<(), String> {
+    let directory = &config.cache.directory;
+    match config.archive {
+        Location::Local(_) => Ok(()),
+        Location::Bucket(_) => {
+            check_outside_archives(directory).map_err(|why| format!("[cache] directory {}: {why}", directory.display()))
+        }
+    }
 }
 
 /// Removes files from the cache of a bucket that are not live any more, and what killed queries left on this machine.
@@ -300,5 +317,30 @@ impl Sink for TallySink<'_, '_> {
 
     fn finish(&mut self) -> Result<(), ReportError> {
         if self.tally.is_quiet { Ok(()) } else { self.inner.finish() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::LocalStore;
+
+    #[test]
+    fn a_cache_inside_an_archive_of_this_machine_is_refused() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().join("local");
+        let _ = Archive::open_or_create(Arc::new(LocalStore::new(&root)), || "a".into()).unwrap();
+        for (archive, directory, is_refused) in [
+            ("s3://bucket/x", "local/cache", true),
+            ("s3://bucket/x", "local", true),
+            ("s3://bucket/x", "cache", false),
+            ("local", "local/cache", false),
+        ] {
+            let text = format!("archive = \"{archive}\"\n[cache]\ndirectory = \"{directory}\"\n");
+            let config = Config::of_text(&place.path().join("annals.toml"), &text).unwrap();
+            let refused = cache_outside(&config).err().map(|error| error.to_string());
+            assert_eq!(refused.is_some(), is_refused, "{archive} {directory}: {refused:?}");
+            assert!(refused.is_none_or(|why| why.contains("[cache] directory") && why.contains("local")));
+        }
     }
 }

@@ -269,7 +269,7 @@ impl ErasureRun<'_> {
     fn finish(mut self, ended: Vec<&PendingOrder>, output: &OutputArgs) -> Result<Exit, Error> {
         // Rows that expired before the order can still be in the cache and in the record of sent alerts.
         let forgotten = query::forget_cached(self.config, self.archive);
-        let forgotten = forgotten.and(super::run::forget_detections(self.config));
+        let forgotten = forgotten.and(super::run::forget_detections(self.config, self.archive));
         // The metadata of a table holds no value of a person, and names the removed files. A key must not survive because a
         // list cannot be read or a table cannot be published.
         let published = if self.done.is_empty() { Ok(()) } else { publish::again(self.config, self.archive) };

@@ -114,11 +114,11 @@ async fn serve(global: Global, args: RunArgs) -> Result<(), Error> {
     let (source, token) = service(&config, &clock, &counts, &pause)?;
     let token = Arc::new(Mutex::new(token));
     let place = query::archive_place(&config)?;
-    let sent_alerts = sent_alerts(&config, config.shard, &place.data);
     let signer = reading::signer(&config)?;
     let mut archive = reading::archive(&place, config.grace_at(&place.data), &clock)?.with_signer(signer);
     archive.checks.keys = expected_keys(&config)?;
     let archive = Arc::new(archive);
+    let sent_alerts = sent_alerts(&config, config.shard, &place.data, archive.id());
     let _lock = lock::take(&archive, config.shard)?;
     let mut running = Running {
         global,
@@ -160,20 +160,21 @@ async fn serve(global: Global, args: RunArgs) -> Result<(), Error> {
     Ok(())
 }
 
-/// The file that lists the sent alerts: beside the locks of a local archive, else beside the cache.
-fn sent_alerts(config: &Config, shard: Shard, location: &Location) -> PathBuf {
+/// The file that lists the sent alerts: beside the locks of a local archive, else beside the cache. Two archives can have one address
+/// at different endpoints, so the archive's id is in the name.
+fn sent_alerts(config: &Config, shard: Shard, location: &Location, archive_id: &str) -> PathBuf {
     match location {
         Location::Local(root) => root.join(lock::sent_alerts(shard)),
         Location::Bucket(bucket) => {
-            let archive = Digest::of(bucket.to_string().as_bytes()).short();
+            let archive = Digest::of(format!("{bucket}\n{archive_id}").as_bytes()).short();
             config.cache.directory.join(format!("{archive}-{}", lock::sent_alerts(shard).replace('/', "-")))
         }
     }
 }
 
 /// Removes the detections from the lists of sent alerts on this machine: see [`SentLog::forget_detections`].
-pub fn forget_detections(config: &Config) -> Result<(), Error> {
-    let whole = sent_alerts(config, Shard::WHOLE, &query::location(config)?);
+pub fn forget_detections(config: &Config, archive: &Archive) -> Result<(), Error> {
+    let whole = sent_alerts(config, Shard::WHOLE, &query::location(config)?, archive.id());
     let failed = |path: &Path| {
         let what = format!("cannot remove detections from {} (if it is damaged, delete it)", path.display());
         move |source| Error::io(what, source)
@@ -321,5 +322,18 @@ async fn watch_token(token: SharedToken, clock: Arc<dyn Clock>, commands: Unboun
                 return;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn archives_with_one_address_at_two_endpoints_have_a_list_of_sent_alerts_each() {
+        let config = Config::of_text(Path::new("annals.toml"), "archive = \"s3://bucket/x\"\n").unwrap();
+        let list = |id| sent_alerts(&config, Shard::WHOLE, &config.archive, id);
+        assert_ne!(list("a"), list("b"));
+        assert_eq!(list("a"), list("a"));
     }
 }

@@ -9,6 +9,7 @@ mod events;
 mod expired;
 mod leavers;
 mod rosters;
+mod unclosed;
 mod unread_parts;
 mod unreadable;
 

@@ -6,7 +6,7 @@
 -- param: window duration from 1s to 366d = 15m | how long before the success the failures may happen
 -- chart: strip x=success_local | Successes after repeated failures
 -- severity: high
--- note: a failure counts if it was on the same computer, from the same address or for the same peer, and if no other such success came between
+-- note: a failure counts if it was on the same computer, from the same address or for the same peer, and if no other such success came between; so a failure can count for two successes, one from its address and one for its peer
 -- note: a computer without an id in its events counts by its host name; of several revisions of an event only the latest counts
 -- note: authentication events exist for fluid tunnels only
 -- note: three typing errors look the same as guesses: ask the person

@@ -8,6 +8,7 @@
 -- note: the list of computers at --as-of (by default the period's end)
 -- note: the service updates last online only when a computer connects or reconnects, so its value is old for a computer that stays connected: the last archived session counts too
 -- note: for a computer without any last online time, days_offline begins at the first reading that showed it and that the archive still holds
+-- note: people and direct_users count grants as the service shows them, also to somebody who has left the roster: R07 lists such a grant without an email
 -- note: state: 'grants not read': Annals had not read who may reach the team's computers, or its token may not read that; 'not yet read': it had not read the team's computers; unknown: no last online time is known, and the service sent the team one that Annals cannot read (the finding unknown_field in R23 counts such values)
 WITH computer AS (
     SELECT * FROM inventory_computers

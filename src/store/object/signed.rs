@@ -79,7 +79,9 @@ impl SignedRequests {
     pub(super) async fn rewritten(&self, prefix: &str) -> Result<Vec<(String, String)>, String> {
         let mut all: BTreeMap<String, KeptVersions> = BTreeMap::new();
         let found = self.pages(List::Versions, prefix).await?;
-        found.versions.into_iter().for_each(|of| all.entry(of.key).or_default().versions.push(of.last_modified));
+        for of in found.versions {
+            all.entry(of.key).or_default().versions.insert((of.last_modified, of.version_id));
+        }
         found.deletions.into_iter().for_each(|of| all.entry(of.key).or_default().deletions.push(of.last_modified));
         Ok(all.into_iter().filter_map(|(key, kept)| Some((key, kept.fault()?))).collect())
     }
@@ -146,17 +148,18 @@ pub(super) struct Version {
 
 #[derive(Debug, Default)]
 struct KeptVersions {
-    versions: Vec<String>,
+    /// The time and the id of each version. A store can show the last version of a page on the next page, too.
+    versions: BTreeSet<(String, Option<String>)>,
     deletions: Vec<String>,
 }
 
 impl KeptVersions {
     /// The forbidden change of a write-once object, if there was one.
     fn fault(&self) -> Option<String> {
-        match (self.versions.as_slice(), self.deletions.iter().max()) {
+        match (self.versions.len(), self.deletions.iter().max()) {
             (_, Some(at)) => Some(format!("was deleted at {at}: a ledger object is never deleted")),
-            ([_, _, ..], None) => {
-                let (first, last) = (self.versions.iter().min()?, self.versions.iter().max()?);
+            (2.., None) => {
+                let ((first, _), (last, _)) = (self.versions.first()?, self.versions.last()?);
                 Some(format!(
                     "has {} versions, from {first} to {last}: a ledger object is written once, and its first version is the truth",
                     self.versions.len()

@@ -212,7 +212,9 @@ fn list(inner: &Inner, head: &RequestHead, effects: &[Effect], now: SystemTime) 
         // A client continues with the number of seen versions as the version's id.
         let skipped = head.param("version-id-marker").and_then(|text| text.parse().ok()).unwrap_or(0);
         let (versions, is_truncated) = inner.objects.versions(prefix, skipped, max);
-        return answer::versions(now, &versions, is_truncated.then_some(skipped + versions.len()));
+        // The next page shows the last version again, as MiniStack's does.
+        let next = is_truncated.then(|| skipped + (versions.len() - 1).max(1));
+        return answer::versions(now, &versions, next);
     }
     let after = head.param("continuation-token").or(head.param("start-after")).unwrap_or("");
     let delimiter = head.param("delimiter");

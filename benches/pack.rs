@@ -25,7 +25,7 @@ async fn main() -> Result<(), Failure> {
     let held = world.backfill().await?;
     let mut data = ViewData::default();
     data.add_state(held.directory.path().to_str().ok_or("a path in UTF-8")?, held.archive.read(world.team())?.state());
-    let engine = Engine::open(data, Limits::default())?;
+    let engine = Engine::open(data, &Limits::default())?;
     let (mut plain, mut packed) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS {
         let began = Began::now(&world.clock);

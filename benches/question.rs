@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let files = |data: &ViewData| data.files.get(&Dataset::Connections).map_or(0, Vec::len);
     let mut out = std::io::stdout().lock();
     writeln!(out, "{} files of {EVENTS_A_MONTH} events each, against {}", files(&whole), files(&alone))?;
-    let engines = [Engine::open(whole, Limits::default())?, Engine::open(alone, Limits::default())?];
+    let engines = [Engine::open(whole, &Limits::default())?, Engine::open(alone, &Limits::default())?];
     let month = month_of(asked);
     let range = format!("event_time >= '{}' AND event_time < '{}'", month.start.day(), month.end.day());
     for (name, question) in QUESTIONS {

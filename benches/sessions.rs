@@ -274,7 +274,7 @@ fn ask() -> Result<(), Failure> {
         (writer.state().files.values()).fold((0, 0), |(rows, bytes), f| (rows + f.rows, bytes + f.bytes));
     println!("{rows} sessions in {files} files, {:.1} bytes a session", bytes as f64 / rows as f64);
     let hands = by_hand(&data, directory.path())?;
-    let engine = Engine::open(data, Limits::default())?;
+    let engine = Engine::open(data, &Limits::default())?;
     for (name, question) in QUESTIONS {
         let question = question.replace("{connection}", &connection);
         let ours = ("archive".to_owned(), question.replace("{sessions}", "sessions"));

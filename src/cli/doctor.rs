@@ -191,7 +191,7 @@ fn archive(config: &Config, place: &ArchivePlace) -> Vec<Check> {
 
 /// The settings that `sync`, `run` or a query refuses at its start, or that lose every alert; nothing if there are none.
 fn refusals(config: &Config) -> Vec<Check> {
-    let spill = limits::spill_parent(config);
+    let spill = limits::limits(config).spill_parent;
     let spilling = tempfile::tempdir_in(&spill)
         .map_err(|error| format!("{} (sql.temp_directory): cannot make a directory: {error}", spill.display()));
     let rendered = |error: Error| error.render(false);

@@ -47,12 +47,8 @@ pub fn limits(config: &Config) -> Limits {
     Limits {
         memory_mib: config.sql.memory_mib.unwrap_or(default.memory_mib),
         threads: config.sql.threads.unwrap_or(default.threads),
+        spill_parent: config.sql.temp_directory.clone().unwrap_or(default.spill_parent),
     }
-}
-
-/// The directory under which queries spill.
-pub fn spill_parent(config: &Config) -> PathBuf {
-    config.sql.temp_directory.clone().unwrap_or_else(std::env::temp_dir)
 }
 
 /// # Errors

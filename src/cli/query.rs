@@ -234,7 +234,7 @@ fn snapshot_of(
 /// # Errors
 /// When the engine cannot start, or cannot read a live file.
 pub fn engine(config: &Config, data: ViewData) -> Result<Engine, Error> {
-    Ok(Engine::open_in(data, limits::limits(config), &limits::spill_parent(config))?)
+    Ok(Engine::open(data, &limits::limits(config))?)
 }
 
 /// Runs `sql` and writes the rows to `output`. A signal stops the query and removes its temporary files.
@@ -257,7 +257,7 @@ fn answer_with(config: &Config, sql: &str, output: &OutputArgs, is_named: bool) 
     let guard = signals::guard()?;
     let data = snapshot(config, is_named, &|_| true)?;
     output.rows(|out, medium| {
-        let engine = Engine::open_for(data, limits::limits(config), &limits::spill_parent(config), sql)?;
+        let engine = Engine::open_for(data, &limits::limits(config), sql)?;
         let _running = guard.running(engine.interrupter());
         let mut sink = sink_for(output.format(), out, medium);
         match is_named {

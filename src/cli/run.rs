@@ -27,7 +27,7 @@ use crate::lake::Catalog;
 use crate::model::{Digest, Instant, Location, Shard};
 use crate::pipeline::{Edges, ExpirySettings};
 use crate::report::Limits;
-use crate::web::{AppState, EngineLimits, Guard, Metrics, Port, QueryService, Settings, SignIns, Visitors};
+use crate::web::{AppState, Guard, Metrics, Port, QueryService, Settings, SignIns, Visitors};
 
 use super::public_key::expected_keys;
 use super::report::CatalogArgs;
@@ -293,19 +293,17 @@ fn this_program() -> Result<PathBuf, Error> {
     std::env::current_exe().map_err(|source| Error::io("cannot find this program", source))
 }
 
-fn page_settings(config: &Config, args: &RunArgs) -> (Settings, EngineLimits) {
-    let spill_parent = limits::spill_parent(config);
+fn page_settings(config: &Config, args: &RunArgs) -> (Settings, Limits) {
     let memory_mib = config.sql.memory_mib.unwrap_or(PAGE_MEMORY_MIB);
     let limits = Limits { memory_mib, ..limits::limits(config) };
     let settings = Settings {
         queries: args.catalog.folder(config).cloned(),
         sql: config.http.sql,
         sql_time: config.http.sql_time,
-        spill_parent: spill_parent.clone(),
         team_metrics: args.team_metrics.unwrap_or(config.http.team_metrics),
         time_left: config.alerts.time_left,
     };
-    (settings, EngineLimits { limits, spill_parent })
+    (settings, limits)
 }
 
 /// Checks the token's file, and starts to use a changed token. Keeps only a digest of the token.

@@ -12,7 +12,9 @@ use serde_json::json;
 use super::*;
 use crate::report::views::data::RetainedRow;
 
-pub const SMALL: Limits = Limits { memory_mib: 256, threads: 2 };
+pub fn small() -> Limits {
+    Limits { memory_mib: 256, threads: 2, ..Limits::default() }
+}
 
 fn at(text: &str) -> Instant {
     text.parse().unwrap()
@@ -31,7 +33,7 @@ pub fn csv(engine: &Engine, sql: &str) -> String {
 }
 
 fn empty_engine() -> Engine {
-    Engine::open(ViewData::default(), SMALL).unwrap()
+    Engine::open(ViewData::default(), &small()).unwrap()
 }
 
 /// One connection event at each of `times`, as a file of the archive.
@@ -108,7 +110,7 @@ fn rows_of_every_file_are_seen_for_any_file_name_and_order() {
     files[3].span = None;
     let data = ViewData { files: BTreeMap::from([(Dataset::Connections, files)]), ..ViewData::default() };
     assert!(views_sql(&data).matches("read_parquet").count() >= 3);
-    let engine = Engine::open(data, SMALL).unwrap();
+    let engine = Engine::open(data, &small()).unwrap();
     assert_eq!(
         csv(&engine, "SELECT count(*) AS n, count(DISTINCT event_id) AS ids FROM connections"),
         "n,ids\n48,48\n"
@@ -139,7 +141,7 @@ fn coverage_and_findings_come_from_the_ledger() {
         (LedgerSeq(7), finding(FindingKind::Late, "no gap")),
     ];
     data.add_team(&TeamId::from("t'1"), windows, findings);
-    let engine = Engine::open(data, SMALL).unwrap();
+    let engine = Engine::open(data, &small()).unwrap();
     assert_eq!(
         csv(&engine, "SELECT * FROM coverage ORDER BY stream DESC, window_start"),
         "team_id,stream,window_start,window_end,state,reads,requests,events,new,late,gaps,settled_at\n\
@@ -164,7 +166,7 @@ fn no_query_uses_icu() {
     for banned in ["time zone", "timestamptz", "timezone(", "icu", "now()", "current_", "date_trunc", "strftime"] {
         assert!(!sql.contains(banned), "{banned} in {sql}");
     }
-    let engine = Engine::open(data, SMALL).unwrap();
+    let engine = Engine::open(data, &small()).unwrap();
     let types = csv(&engine, "SELECT DISTINCT data_type FROM duckdb_columns() WHERE NOT internal ORDER BY 1");
     assert_eq!(types, "data_type\nBIGINT\nBLOB\nBOOLEAN\nINTEGER\nTIMESTAMP\nVARCHAR\n");
 }
@@ -230,7 +232,7 @@ fn a_wrong_query_and_a_broken_file_are_distinguished() {
     let data = ViewData { files: BTreeMap::from([(Dataset::Connections, vec![file])]), ..ViewData::default() };
     for (is_pinned, advice) in [(false, "`annals verify`"), (true, "`annals cache clear`")] {
         let data = ViewData { is_pinned, ..data.clone() };
-        let error = Engine::open(data, SMALL).err().expect("half a file cannot be read").to_string();
+        let error = Engine::open(data, &small()).err().expect("half a file cannot be read").to_string();
         assert!(error.contains("a.parquet") && error.contains(advice), "{error}");
         assert!(error.starts_with("the SQL engine failed"), "{error}");
     }
@@ -244,7 +246,7 @@ fn a_file_removed_by_a_commit_is_not_reported_as_a_wrong_query() {
     let path = odd.join("a.parquet");
     let file = write_connections(&empty_engine(), &path, &["2026-01-01 00:00:00"]);
     let data = ViewData { files: BTreeMap::from([(Dataset::Connections, vec![file])]), ..ViewData::default() };
-    let engine = Engine::open(data, SMALL).and_then(Engine::confined).unwrap();
+    let engine = Engine::open(data, &small()).and_then(Engine::confined).unwrap();
     assert_eq!(csv(&engine, "SELECT count(*) AS n FROM connections"), "n\n1\n");
     std::fs::remove_file(&path).unwrap();
     let gone = ask(&engine, "SELECT count(DISTINCT raw) FROM connections", Format::Csv).unwrap_err();
@@ -323,7 +325,7 @@ fn changes_of_the_inventory_are_shown_as_dated_versions() {
         inventory_reads: vec![(TeamId::from("t1"), read)],
         ..ViewData::default()
     };
-    let engine = Engine::open(data, SMALL).unwrap();
+    let engine = Engine::open(data, &small()).unwrap();
     assert_eq!(
         csv(&engine, "SELECT * FROM inventory_groups ORDER BY group_id, valid_from"),
         "team_id,group_id,valid_from,valid_to,name,scim_managed,annotations\n\
@@ -343,7 +345,7 @@ fn an_archive_is_verified_only_if_a_query_needs_it() {
     let directory = tempfile::tempdir().unwrap();
     let store = std::sync::Arc::new(crate::store::LocalStore::new(directory.path()));
     let archive = crate::archive::Archive::open_or_create(store, || "a".to_owned()).unwrap();
-    let engine = Engine::open(ViewData { archive: Some(archive), ..ViewData::default() }, SMALL).unwrap();
+    let engine = Engine::open(ViewData { archive: Some(archive), ..ViewData::default() }, &small()).unwrap();
     assert_eq!(csv(&engine, "SELECT count(*) AS n FROM ledger, archive_files"), "n\n0\n");
     assert!(!engine.has_verified());
     assert_eq!(csv(&engine, "SELECT clean FROM verification_verdict"), "clean\ntrue\n");
@@ -355,7 +357,7 @@ fn an_archive_is_verified_only_if_a_query_needs_it() {
 fn a_ledger_out_of_reach_is_no_empty_ledger() {
     let data = ViewData { has_ledger_elsewhere: true, ..ViewData::default() };
     for view in ["ledger", "archive_files", "verification", "verification_verdict", "unfinished_erasures"] {
-        let engine = Engine::open(data.clone(), SMALL).unwrap();
+        let engine = Engine::open(data.clone(), &small()).unwrap();
         let error = ask(&engine, &format!("SELECT * FROM {view}"), Format::Csv).unwrap_err();
         assert!(error.is_wrong_use(), "{view}: the query is at fault: {error}");
         let error = error.to_string();
@@ -391,6 +393,6 @@ fn a_hold_on_the_whole_archive_keeps_the_months_of_a_team_without_it() {
         ..ViewData::default()
     };
     let sql = "SELECT kept_by FROM retention";
-    let engine = Engine::open(data.narrowed(&Needs::of_sql([sql])), SMALL).unwrap();
+    let engine = Engine::open(data.narrowed(&Needs::of_sql([sql])), &small()).unwrap();
     assert_eq!(csv(&engine, sql), "kept_by\n\n\"held by A, B\"\nheld by D\n");
 }

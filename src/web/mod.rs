@@ -48,7 +48,7 @@ use crate::config::TeamMetrics;
 use crate::daemon::Live;
 use crate::lake::Catalog;
 use crate::model::Digest;
-use crate::report::SnapshotSource;
+use crate::report::{Limits, SnapshotSource};
 
 use connections::Bounds;
 use guard::{SESSION_COOKIE, cookie};
@@ -56,7 +56,7 @@ use serve::{read_body, serve};
 
 pub use guard::{Guard, GuardError};
 pub use metrics::Metrics;
-pub use query_service::{EngineLimits, QueryService};
+pub use query_service::QueryService;
 pub use sign_ins::SignIns;
 pub use visitors::Visitors;
 
@@ -88,8 +88,6 @@ pub struct Settings {
     pub sql: bool,
     /// The deadline of an SQL query.
     pub sql_time: Duration,
-    /// The directory for downloads while they are made.
-    pub spill_parent: PathBuf,
     /// Whether each team has its own metric series.
     pub team_metrics: TeamMetrics,
     /// With less time than this left until a loss, a stream is short of time.
@@ -139,7 +137,7 @@ impl Port {
     }
 
     /// Replaces the guard, the settings, and the source of queries, for all later requests.
-    pub fn reconfigure(&self, guard: Guard, settings: Settings, source: SnapshotSource, limits: EngineLimits) {
+    pub fn reconfigure(&self, guard: Guard, settings: Settings, source: SnapshotSource, limits: Limits) {
         *self.state.guard.write() = guard;
         *self.state.settings.write() = settings;
         self.state.queries.reconfigure(source, limits);

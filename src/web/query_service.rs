@@ -33,13 +33,6 @@ const STOP_EVERY: Duration = Duration::from_millis(100);
 /// Maximum number of teams in one query.
 pub const TEAMS_TOGETHER_MAX: usize = 16;
 
-/// The configured limits of the engine.
-#[derive(Debug, Clone)]
-pub struct EngineLimits {
-    pub limits: Limits,
-    pub spill_parent: PathBuf,
-}
-
 /// Runs queries on the archive.
 pub struct QueryService {
     shared: Arc<Shared>,
@@ -49,7 +42,7 @@ pub struct QueryService {
 
 struct Shared {
     place: Mutex<Arc<SnapshotSource>>,
-    engine: Mutex<EngineLimits>,
+    limits: Mutex<Limits>,
     live: Arc<Live>,
     clock: Arc<dyn Clock>,
     kept: Mutex<QueryCache>,
@@ -77,23 +70,23 @@ struct CachedSnapshot {
 }
 
 impl QueryService {
-    pub fn new(place: SnapshotSource, engine: EngineLimits, live: Arc<Live>, clock: Arc<dyn Clock>) -> Self {
-        let (place, engine) = (Mutex::new(Arc::new(place)), Mutex::new(engine));
+    pub fn new(place: SnapshotSource, limits: Limits, live: Arc<Live>, clock: Arc<dyn Clock>) -> Self {
+        let (place, limits) = (Mutex::new(Arc::new(place)), Mutex::new(limits));
         let (kept, name_cache) = (Mutex::default(), TeamNameCache::default());
-        let shared = Shared { place, engine, live, clock: clock.clone(), kept, name_cache, reading: Mutex::default() };
+        let shared = Shared { place, limits, live, clock: clock.clone(), kept, name_cache, reading: Mutex::default() };
         Self { shared: Arc::new(shared), clock, queue: Queue::new(AT_ONCE) }
     }
 
     /// Sets a new source of the same archive, with another cache or retention, and new limits for engines.
-    pub fn reconfigure(&self, place: SnapshotSource, engine: EngineLimits) {
+    pub fn reconfigure(&self, place: SnapshotSource, limits: Limits) {
         *self.shared.place.lock() = Arc::new(place);
-        *self.shared.engine.lock() = engine;
+        *self.shared.limits.lock() = limits;
         self.shared.kept.lock().snapshots.clear();
     }
 
     /// The current limits for engines.
-    pub fn limits(&self) -> EngineLimits {
-        self.shared.engine.lock().clone()
+    pub fn limits(&self) -> Limits {
+        self.shared.limits.lock().clone()
     }
 
     /// The archive's absolute directory, if the whole archive is in it.
@@ -289,8 +282,8 @@ impl Shared {
         {
             return Ok(snapshot.idle.swap_remove(at).1);
         }
-        let EngineLimits { limits, spill_parent } = self.engine.lock().clone();
-        Engine::open_needed(data, needs, limits, &spill_parent)?.confined()
+        let limits = self.limits.lock().clone();
+        Engine::open_needed(data, needs, &limits)?.confined()
     }
 
     fn return_engine(&self, teams: &[TeamId], needs: &Needs, data: &Arc<ViewData>, engine: Engine) {

@@ -75,7 +75,7 @@ impl Visitors {
         // Dropped with this future when the client is gone.
         let (_waits, gone) = oneshot::channel::<()>();
         let asked = async move {
-            let (spill_parent, visit) = (question.spill_parent.clone(), visit);
+            let (spill_parent, visit) = (question.engine.spill_parent.clone(), visit);
             let mut child = start(&visit.shared.program)?;
             let answer = tokio::select! {
                 answer = ask_process(&mut child, &question, snapshot) => answer,

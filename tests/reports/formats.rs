@@ -24,7 +24,7 @@ struct Case {
 /// changing formats.
 fn check(case: &Case) {
     let formats = Format::ALL.map(Format::as_str);
-    let mut engine = Engine::open(case.place.data(), Limits::default()).and_then(Engine::confined).unwrap();
+    let mut engine = Engine::open(case.place.data(), &Limits::default()).and_then(Engine::confined).unwrap();
     for (nth, report) in reports().iter().enumerate() {
         let asked = asked(case, report);
         let run = engine.run(report, &asked).unwrap_or_else(|e| panic!("{e}"));
@@ -166,7 +166,7 @@ fn over_the_end_of_summer_time() {
 #[test]
 fn on_the_sandbox_s_teams_whose_texts_are_hostile() {
     let place = Place::demo();
-    let mut engine = Engine::open(place.data(), Limits::default()).and_then(Engine::confined).unwrap();
+    let mut engine = Engine::open(place.data(), &Limits::default()).and_then(Engine::confined).unwrap();
     let case = Case { place, from: "-20d", to: "-0d", zone: "Europe/Berlin", code: 0, team: None, gaps: 0 };
     for report in reports() {
         let asked = asked(&case, &report);

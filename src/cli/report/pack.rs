@@ -101,12 +101,12 @@ fn fill(
     fs::create_dir(&root).map_err(failed)?;
     let mut tree = Tree::new(&root);
     let guard = signals::guard()?;
-    let (limits, spill_parent) = (limits::limits(config), limits::spill_parent(config));
+    let limits = limits::limits(config);
     let all = reports.iter().map(|(report, _)| report);
     let mut engine = match is_pseudonymised {
-        false => Engine::open_for_reports(data, all, limits, &spill_parent)?,
+        false => Engine::open_for_reports(data, all, &limits)?,
         // Identifiers are in all views.
-        true => Engine::open_needed(&data, &Needs::views(&View::ALL), limits, &spill_parent)?,
+        true => Engine::open_needed(&data, &Needs::views(&View::ALL), &limits)?,
     }
     .confined()?;
     if is_pseudonymised {

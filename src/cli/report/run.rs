@@ -117,8 +117,7 @@ fn answer(
     args: &RunArgs,
 ) -> Result<About, Error> {
     let guard = signals::guard()?;
-    let (limits, spill_parent) = (limits::limits(config), limits::spill_parent(config));
-    let mut engine = Engine::open_needed(data, &Needs::of_report(report), limits, &spill_parent)?.confined()?;
+    let mut engine = Engine::open_needed(data, &Needs::of_report(report), &limits::limits(config))?.confined()?;
     let _running = guard.running(engine.interrupter());
     let run = engine.run(report, asked)?;
     args.output.rows(|out, medium| {

@@ -96,7 +96,7 @@ impl Detector {
         limits.threads = self.config.sql.threads.unwrap_or(1);
         let least = self.config.alerts.severity;
         let detecting = || catalog.reports().iter().filter(|report| detects(report, least));
-        let engine = Engine::open_for_reports(data, detecting(), limits, &limits::spill_parent(&self.config))?;
+        let engine = Engine::open_for_reports(data, detecting(), &limits)?;
         let mut engine = engine.confined()?;
         stop.watch(Some(engine.interrupter()));
         let mut detections = Detections { at: Some(now), ..Detections::default() };

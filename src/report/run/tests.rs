@@ -10,9 +10,9 @@ use arrow::datatypes::{Int64Type, SchemaRef};
 use crate::model::Dataset;
 
 use super::*;
-use crate::report::{Flow, Limits, LiveFile, Origin, ViewData};
+use crate::report::tests::small;
+use crate::report::{Flow, LiveFile, Origin, ViewData};
 
-const SMALL: Limits = Limits { memory_mib: 256, threads: 2 };
 const OCTOBER: &str = "-- id: M1\n-- title: T\n-- question: Q?\n-- param: kind text = 'requested' | of events\n\
     SELECT event_id FROM connections WHERE event_time >= $from AND event_time < $to\n\
     AND ($team IS NULL OR team_id = $team) AND event_type = $kind";
@@ -35,7 +35,7 @@ fn asked(report: &Report) -> ReportInput {
 
 /// One event a month from 2020 to 2026, one file each, in a directory whose name looks like a pattern to the engine.
 fn seven_years(directory: &Path) -> ViewData {
-    let writer = Engine::open(ViewData::default(), SMALL).unwrap();
+    let writer = Engine::open(ViewData::default(), &small()).unwrap();
     let mut data = ViewData::default();
     let place = directory.join("it's [a] *odd? place");
     std::fs::create_dir(&place).unwrap();
@@ -76,7 +76,7 @@ impl Sink for CountingSink {
 #[test]
 fn a_month_of_seven_years_opens_only_its_own_files() {
     let directory = tempfile::tempdir().unwrap();
-    let mut engine = Engine::open(seven_years(directory.path()), SMALL).and_then(Engine::confined).unwrap();
+    let mut engine = Engine::open(seven_years(directory.path()), &small()).and_then(Engine::confined).unwrap();
     let report = report(OCTOBER);
     let asked = asked(&report);
     assert_eq!(engine.run(&report, &asked).unwrap().about().rows, 1);
@@ -96,7 +96,7 @@ fn a_month_of_seven_years_opens_only_its_own_files() {
 
 #[test]
 fn rows_keep_the_query_s_order_beyond_the_memory_of_one_batch() {
-    let mut engine = Engine::open(ViewData::default(), SMALL).and_then(Engine::confined).unwrap();
+    let mut engine = Engine::open(ViewData::default(), &small()).and_then(Engine::confined).unwrap();
     let report =
         report("-- id: M1\n-- title: T\n-- question: Q?\nSELECT i FROM range(300000) t(i) ORDER BY hash(i), i");
     let asked = asked(&report);
@@ -113,7 +113,7 @@ fn rows_keep_the_query_s_order_beyond_the_memory_of_one_batch() {
 
 #[test]
 fn a_run_leaves_nothing_for_the_next_run() {
-    let mut engine = Engine::open(ViewData::default(), SMALL).and_then(Engine::confined).unwrap();
+    let mut engine = Engine::open(ViewData::default(), &small()).and_then(Engine::confined).unwrap();
     let head = "-- id: M1\n-- title: T\n-- question: Q?\n";
     let first = report(&format!("{head}SELECT 1 AS a; SELECT a + 1 AS b FROM report"));
     let second = report(&format!("{head}SELECT * FROM report"));
@@ -145,7 +145,7 @@ fn a_failing_archive_is_not_wrong_use() {
     std::io::Write::write_all(&mut file, b"no ledger line\n").unwrap();
     file.finish(damaged).unwrap();
     let data = ViewData { archive: Some(archive), teams: vec![team], ..ViewData::default() };
-    let engine = Engine::open(data, SMALL).and_then(Engine::confined).unwrap();
+    let engine = Engine::open(data, &small()).and_then(Engine::confined).unwrap();
     let error = engine.query("SELECT * FROM ledger", &mut CountingSink(Vec::new(), 0)).unwrap_err();
     assert!(!error.is_wrong_use() && error.to_string().contains(damaged), "{error}");
 }

@@ -125,7 +125,9 @@ mod tests {
     use crate::report::{Limits, ViewData};
 
     fn engine() -> Engine {
-        Engine::open(ViewData::default(), Limits { memory_mib: 128, threads: 1 }).and_then(Engine::confined).unwrap()
+        Engine::open(ViewData::default(), &Limits { memory_mib: 128, threads: 1, ..Limits::default() })
+            .and_then(Engine::confined)
+            .unwrap()
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::available_parallelism;
@@ -31,17 +31,19 @@ use crate::report::views::needs::Needs;
 use crate::report::views::pruning::{Pruned, mentioned, pruned};
 use crate::report::views::sql_text::{MACROS, quoted_path, quoted_text, views_sql_of};
 
-/// The engine's limits. The engine spills to a directory when it runs out of memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// The engine's limits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     pub memory_mib: u32,
     pub threads: u32,
+    /// When the engine runs out of memory, it spills to a directory of its own under this one.
+    pub spill_parent: PathBuf,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         let threads = available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(u32::MAX));
-        Self { memory_mib: 1_024, threads: threads.min(8) }
+        Self { memory_mib: 1_024, threads: threads.min(8), spill_parent: std::env::temp_dir() }
     }
 }
 
@@ -81,33 +83,25 @@ impl Interrupter {
 }
 
 impl Engine {
-    /// Creates the views of `data`. The engine spills to the system's temporary directory.
+    /// Creates the views of `data`.
     ///
     /// # Errors
-    /// As [`Engine::open_in`].
-    pub fn open(data: ViewData, limits: Limits) -> Result<Self, ReportError> {
-        Self::open_in(data, limits, &std::env::temp_dir())
-    }
-
-    /// Creates the views of `data`. The engine spills to a directory under `spill_parent`, which is removed with the engine.
-    ///
-    /// # Errors
-    /// When the engine cannot start, a live file cannot be read, or `spill_parent` is not writable.
-    pub fn open_in(data: ViewData, limits: Limits, spill_parent: &Path) -> Result<Self, ReportError> {
+    /// When the engine cannot start, a live file cannot be read, or [`Limits::spill_parent`] is not writable.
+    pub fn open(data: ViewData, limits: &Limits) -> Result<Self, ReportError> {
         // Files in a bucket are fetched only when a query needs them.
         let wanted = if data.is_remote() { &[][..] } else { &View::ALL };
-        Self::open_with(data, limits, spill_parent, wanted)
+        Self::open_with(data, limits, wanted)
     }
 
-    /// Like [`Engine::open_in`], for one query: first creates only the views that `sql` names, and the others when the query
+    /// Like [`Engine::open`], for one query: first creates only the views that `sql` names, and the others when the query
     /// needs them.
     ///
     /// # Errors
-    /// As [`Engine::open_in`].
-    pub fn open_for(mut data: ViewData, limits: Limits, spill_parent: &Path, sql: &str) -> Result<Self, ReportError> {
+    /// As [`Engine::open`].
+    pub fn open_for(mut data: ViewData, limits: &Limits, sql: &str) -> Result<Self, ReportError> {
         // Only a reading statement can be prepared a second time with more views.
         if !lexer::only_reads(sql) {
-            return Self::open_in(data, limits, spill_parent);
+            return Self::open(data, limits);
         }
         let mut wanted = mentioned(sql);
         match pruned(sql, &data) {
@@ -118,47 +112,41 @@ impl Engine {
             Some(pruned) => wanted.retain(|view| *view != pruned.view),
             None => {}
         }
-        Self::open_with(data, limits, spill_parent, &wanted)
+        Self::open_with(data, limits, &wanted)
     }
 
-    /// Like [`Engine::open_in`], with only the views and files in `needs`: each named file costs a read of its footer.
+    /// Like [`Engine::open`], with only the views and files in `needs`: each named file costs a read of its footer.
     ///
     /// # Errors
-    /// As [`Engine::open_in`].
-    pub fn open_needed(
-        data: &ViewData,
-        needs: &Needs,
-        limits: Limits,
-        spill_parent: &Path,
-    ) -> Result<Self, ReportError> {
-        Self::open_with(data.narrowed(needs), limits, spill_parent, needs.needed_views())
+    /// As [`Engine::open`].
+    pub fn open_needed(data: &ViewData, needs: &Needs, limits: &Limits) -> Result<Self, ReportError> {
+        Self::open_with(data.narrowed(needs), limits, needs.needed_views())
     }
 
-    /// Like [`Engine::open_in`], for reports, also in a confined engine. For an archive in a bucket, fetches the files of the
+    /// Like [`Engine::open`], for reports, also in a confined engine. For an archive in a bucket, fetches the files of the
     /// views that the reports use.
     ///
     /// # Errors
-    /// As [`Engine::open_in`].
+    /// As [`Engine::open`].
     pub fn open_for_reports<'a>(
         data: ViewData,
         reports: impl IntoIterator<Item = &'a Report>,
-        limits: Limits,
-        spill_parent: &Path,
+        limits: &Limits,
     ) -> Result<Self, ReportError> {
         if !data.is_remote() {
-            return Self::open_in(data, limits, spill_parent);
+            return Self::open(data, limits);
         }
         let mut wanted = Needs::of_reports(reports).needed_views().to_vec();
         // A pack also contains the coverage, which no report names.
         wanted.extend(Some(View::Coverage).filter(|view| !wanted.contains(view)));
-        Self::open_with(data, limits, spill_parent, &wanted)
+        Self::open_with(data, limits, &wanted)
     }
 
-    fn open_with(data: ViewData, limits: Limits, spill_parent: &Path, wanted: &[View]) -> Result<Self, ReportError> {
+    fn open_with(data: ViewData, limits: &Limits, wanted: &[View]) -> Result<Self, ReportError> {
         let remote = data.is_remote().then(|| Arc::new(data.clone()));
         let (data, loan) = if data.is_remote() { data.pinned(wanted)? } else { (data, None) };
         data.check_files()?;
-        let spill = Spill::make(spill_parent)?;
+        let spill = Spill::make(&limits.spill_parent)?;
         let spill_path = spill.path()?;
         let failed = |e: duckdb::Error| opening_failed(&data, &e);
         let config = Config::default()

@@ -30,7 +30,6 @@ pub struct VisitorQuestion {
     pub shape: VisitorRows,
     /// The engine's limits.
     pub engine: Limits,
-    pub spill_parent: PathBuf,
     /// The limits of the whole process: address space, and processor time of all threads.
     pub process_mib: u32,
     pub cpu_seconds: u64,
@@ -63,7 +62,7 @@ impl VisitorQuestion {
     /// # Errors
     /// When the text is not one query, the engine fails, or a live file cannot be read.
     pub fn answer(&self, data: ViewData) -> Result<VisitorAnswer, ReportError> {
-        let engine = Engine::open_for(data, self.engine, &self.spill_parent, &self.sql)?;
+        let engine = Engine::open_for(data, &self.engine, &self.sql)?;
         let bound = format!("SET max_temp_directory_size = '{SPILL_MIB_MAX}MiB'");
         engine.connection().execute_batch(&bound).map_err(|e| engine.failed(&e))?;
         let engine = engine.confined()?;
@@ -105,8 +104,7 @@ mod tests {
             keys: vec!["key".to_owned()],
             sql: sql.to_owned(),
             shape,
-            engine: Limits { memory_mib: 128, threads: 1 },
-            spill_parent: std::env::temp_dir(),
+            engine: Limits { memory_mib: 128, threads: 1, ..Limits::default() },
             process_mib: 1_024,
             cpu_seconds: 10,
         }
@@ -145,7 +143,7 @@ mod tests {
         assert!(matches!(ask("DROP VIEW sessions", page), VisitorAnswer::Wrong(_)));
         assert!(matches!(ask("SELECT nothing", page), VisitorAnswer::Wrong(why) if why.contains("nothing")));
         let mut nowhere = question("SELECT 1", page);
-        nowhere.spill_parent = "/nowhere/at all".into();
+        nowhere.engine.spill_parent = "/nowhere/at all".into();
         let answer = nowhere.answer(ViewData::default()).unwrap_or_else(VisitorAnswer::from);
         assert!(matches!(answer, VisitorAnswer::Failed(why) if why.contains("/nowhere/at all")));
         let short = ReportError::Engine("Out of Memory Error: could not allocate".to_owned());

@@ -96,7 +96,7 @@ impl Question {
     /// # Errors
     /// The errors of the query; when the file would be too large.
     pub async fn file(self, state: &AppState, format: Format) -> Result<Body, Problem> {
-        let spill = state.settings().spill_parent;
+        let spill = state.queries.limits().spill_parent;
         let write = move |run: &Run<'_>| {
             let mut file = Bounded { file: tempfile::tempfile_in(&spill)?, left: FILE_BYTES_MAX };
             write_report(run, format, &mut file, Medium::default(), false)?;

@@ -8,7 +8,7 @@ use crate::report::{FirstRows, JsonRows, VisitorAnswer, VisitorQuestion, Visitor
 use super::super::AppState;
 use super::super::guard::check_own_form;
 use super::super::problem::Problem;
-use super::super::query_service::{EngineLimits, check_together};
+use super::super::query_service::check_together;
 
 /// Maximum number of rows on a page.
 pub const PAGE_ROWS_MAX: usize = 1_000;
@@ -62,7 +62,11 @@ async fn ask(
         return Err(Problem::bad(format!("the query has more than {QUERY_BYTES_MAX} bytes")));
     }
     let time = state.settings().sql_time;
-    let EngineLimits { limits: engine, spill_parent } = state.queries.limits();
+    let mut engine = state.queries.limits();
+    // The process has another working directory.
+    if let Ok(absolute) = std::path::absolute(&engine.spill_parent) {
+        engine.spill_parent = absolute;
+    }
     let (grace, keys) = state.queries.checks();
     let question = VisitorQuestion {
         root: state.queries.directory(),
@@ -70,11 +74,9 @@ async fn ask(
         keys,
         sql,
         shape,
-        engine,
-        // The process has another working directory.
-        spill_parent: std::path::absolute(&spill_parent).unwrap_or(spill_parent),
         process_mib: engine.memory_mib.saturating_add(PROCESS_MIB + THREAD_MIB * engine.threads),
         cpu_seconds: time.as_secs() * u64::from(engine.threads + 1),
+        engine,
     };
     let (clock, begun) = (state.clock.clone(), state.clock.monotonic());
     let snapshot = state.queries.pinned(teams, &question.sql).await?;

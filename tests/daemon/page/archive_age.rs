@@ -11,7 +11,7 @@ use annals::daemon::Live;
 use annals::model::{Instant, Location, Range, Stream, TeamId};
 use annals::report::{Limits, SnapshotSource};
 use annals::store::MemoryStore;
-use annals::web::{EngineLimits, QueryService};
+use annals::web::QueryService;
 use futures::future::BoxFuture;
 
 use super::world::Lonely;
@@ -87,8 +87,8 @@ fn commit(archive: &Archive, day: u32, draft: Draft) {
     let _ = archive.writer(&TeamId::from("t")).unwrap().commit(draft, now).unwrap();
 }
 
-fn limits() -> EngineLimits {
-    EngineLimits { limits: Limits { memory_mib: 64, threads: 1 }, spill_parent: PathBuf::from("/nowhere") }
+fn limits() -> Limits {
+    Limits { memory_mib: 64, threads: 1, spill_parent: PathBuf::from("/nowhere") }
 }
 
 /// The store's requests at the first reading, at one soon afterwards, at a later one, and at the first one after a

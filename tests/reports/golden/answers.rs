@@ -11,7 +11,6 @@ use serde_json::Value;
 use super::world::at;
 
 const NOW: &str = "2026-11-10T00:00:00Z";
-const LIMITS: Limits = Limits { memory_mib: 512, threads: 2 };
 
 /// The parameters of a run. The text before the first `.` of a golden's name is the report's name.
 #[derive(Debug, Clone, Copy)]
@@ -61,7 +60,9 @@ pub fn required(report: &Report) -> impl Iterator<Item = &str> {
 }
 
 pub fn ask(data: &ViewData, report: &Report, question: &Question) -> Answer {
-    let mut engine = Engine::open(data.clone(), LIMITS).and_then(Engine::confined).unwrap();
+    let mut engine = Engine::open(data.clone(), &Limits { memory_mib: 512, threads: 2, ..Limits::default() })
+        .and_then(Engine::confined)
+        .unwrap();
     let zone: annals::report::Zone = question.zone.parse().unwrap();
     let now: Instant = at(NOW);
     let mut given: Vec<(String, String)> =

@@ -3,7 +3,8 @@ use crate::report::{Engine, Limits, ViewData};
 use super::*;
 
 fn print(sql: &str, format: Format, medium: Medium) -> String {
-    let engine = Engine::open(ViewData::default(), Limits { memory_mib: 256, threads: 1 }).unwrap();
+    let engine =
+        Engine::open(ViewData::default(), &Limits { memory_mib: 256, threads: 1, ..Limits::default() }).unwrap();
     let mut out = Vec::new();
     let mut sink = sink_for(format, &mut out, medium);
     engine.query(sql, sink.as_mut()).unwrap();
@@ -121,7 +122,8 @@ fn a_cut_table_has_a_note() {
 
 #[test]
 fn parquet_reads_back_equal() {
-    let engine = Engine::open(ViewData::default(), Limits { memory_mib: 256, threads: 1 }).unwrap();
+    let engine =
+        Engine::open(ViewData::default(), &Limits { memory_mib: 256, threads: 1, ..Limits::default() }).unwrap();
     let sql = "SELECT i AS id, TIMESTAMP '2026-11-20' + to_seconds(i) AS t, 'row ' || i AS text, 1 AS id FROM range(5000) t(i)";
     let mut file = tempfile::Builder::new().suffix(".parquet").tempfile().unwrap();
     let mut sink = sink_for(Format::Parquet, file.as_file_mut(), Medium::default());
@@ -203,7 +205,8 @@ fn every_value_of_the_engine_is_printed_in_every_format() {
 
 /// The error of a refused query.
 fn refusal(sql: &str, format: Format) -> Option<String> {
-    let engine = Engine::open(ViewData::default(), Limits { memory_mib: 256, threads: 1 }).unwrap();
+    let engine =
+        Engine::open(ViewData::default(), &Limits { memory_mib: 256, threads: 1, ..Limits::default() }).unwrap();
     let mut out = Vec::new();
     let refused = engine.query(sql, sink_for(format, &mut out, Medium::default()).as_mut()).err();
     refused.map(|error| error.to_string())

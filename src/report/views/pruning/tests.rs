@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::report::tests::{SMALL, ask, csv, write_connections};
+use crate::report::tests::{ask, csv, small, write_connections};
 use crate::report::{Engine, Format};
 
 fn times(sql: &str) -> Option<(Option<String>, Option<String>)> {
@@ -122,7 +122,7 @@ fn condition() -> impl Strategy<Value = String> {
 /// Rows at both ends of a day, on two days a month: files, and the engine over them.
 fn year() -> (tempfile::TempDir, Engine) {
     let directory = tempfile::tempdir().unwrap();
-    let writer = Engine::open(ViewData::default(), SMALL).unwrap();
+    let writer = Engine::open(ViewData::default(), &small()).unwrap();
     let mut files = Vec::new();
     for month in 1..=12 {
         let times = [1, 10, 28].map(|day| format!("2026-{month:02}-{day:02} {:02}:30:00.25", (day + month) % 24));
@@ -130,7 +130,7 @@ fn year() -> (tempfile::TempDir, Engine) {
         files.push(write_connections(&writer, &name, &times.each_ref().map(String::as_str)));
     }
     let data = ViewData { files: [(Dataset::Connections, files)].into(), ..ViewData::default() };
-    (directory, Engine::open(data, SMALL).unwrap())
+    (directory, Engine::open(data, &small()).unwrap())
 }
 
 /// Random conditions: the omitted files hold no matching row.
@@ -156,7 +156,7 @@ fn a_pruned_question_has_the_same_answer() {
 #[test]
 fn a_query_about_sessions_of_a_month_reads_only_that_month() {
     let directory = tempfile::tempdir().unwrap();
-    let writer = Engine::open(ViewData::default(), SMALL).unwrap();
+    let writer = Engine::open(ViewData::default(), &small()).unwrap();
     let file = |month: u32| {
         let path = directory.path().join(format!("{month}.parquet")).to_str().unwrap().to_owned();
         let at = |day: u32| format!("2026-{month:02}-{day:02} 00:00:00");
@@ -174,7 +174,7 @@ fn a_query_about_sessions_of_a_month_reads_only_that_month() {
     };
     let files: Vec<LiveFile> = (1..=6).map(file).collect();
     let data = ViewData { files: [(Dataset::Sessions, files)].into(), ..ViewData::default() };
-    let engine = Engine::open(data, SMALL).unwrap();
+    let engine = Engine::open(data, &small()).unwrap();
     for (condition, rows) in [
         ("first_event_at >= '2026-03-01' AND first_event_at < '2026-04-01'", "3-1\n3-28\n"),
         ("first_event_at > '2026-05-28'", "6-1\n6-28\n"),
@@ -191,7 +191,7 @@ fn a_query_creates_only_its_views_and_finds_the_others() {
     let (_directory, engine) = year();
     let data = engine.data().clone();
     let views = "SELECT count(*) AS n FROM duckdb_views() WHERE NOT internal";
-    let open = |sql: &str| Engine::open_for(data.clone(), SMALL, &std::env::temp_dir(), sql).unwrap();
+    let open = |sql: &str| Engine::open_for(data.clone(), &small(), sql).unwrap();
     let month = "SELECT count(*) AS n FROM connections WHERE event_time >= '2026-03-01' AND event_time < '2026-04-01'";
     let pruned = open(month);
     assert_eq!((csv(&pruned, month), csv(&pruned, views)), ("n\n3\n".to_owned(), "n\n0\n".to_owned()));

@@ -2,42 +2,27 @@
 
 use std::path::Path;
 
-use super::{CatalogError, Chart, IMPLICIT_PARAMS, Param, SeverityRule};
-
-/// The content of a header.
-#[derive(Debug, Default)]
-pub struct Header {
-    pub id: String,
-    pub title: String,
-    pub question: String,
-    pub controls: Vec<String>,
-    pub params: Vec<Param>,
-    pub chart: Option<Chart>,
-    pub severity: Option<SeverityRule>,
-    pub notes: Vec<String>,
-    pub needs_verify: bool,
-    /// Number of lines of the header.
-    pub lines: usize,
-}
+use super::{CatalogError, IMPLICIT_PARAMS, Param, Report};
 
 const KEYS: &str = "id, title, question, controls, param, chart, severity, note or needs";
 
-impl Header {
+impl Report {
+    /// Reads the header of a report's file, and returns the number of its lines.
+    ///
+    /// # Errors
     /// The invalid line, and the expected text.
-    pub fn parse(path: &Path, text: &str) -> Result<Self, CatalogError> {
-        let mut header = Header::default();
-        for (at, line) in text.lines().enumerate() {
-            let Some(text) = line.strip_prefix("--") else { break };
-            header.lines = at + 1;
-            header.take(text).map_err(|message| CatalogError::at(path, at + 1, message))?;
+    pub(super) fn read_header(&mut self, path: &Path, text: &str) -> Result<usize, CatalogError> {
+        let lines = text.lines().take_while(|line| line.starts_with("--")).count();
+        for (at, line) in text.lines().take(lines).enumerate() {
+            self.take(&line[2..]).map_err(|message| CatalogError::at(path, at + 1, message))?;
         }
-        for (key, value) in [("id", &header.id), ("title", &header.title), ("question", &header.question)] {
+        for (key, value) in [("id", &self.id), ("title", &self.title), ("question", &self.question)] {
             if value.is_empty() {
                 let message = format!("the header has no `-- {key}: …` line");
-                return Err(CatalogError::at(path, header.lines.max(1), message));
+                return Err(CatalogError::at(path, lines.max(1), message));
             }
         }
-        Ok(header)
+        Ok(lines)
     }
 
     fn take(&mut self, text: &str) -> Result<(), String> {

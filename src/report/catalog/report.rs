@@ -8,22 +8,22 @@ use jiff::tz::TimeZone;
 use crate::model::{Digest, Instant};
 use crate::report::sql::lexer::{Statement, all_statements};
 
-use super::header::Header;
 use super::{
     CatalogError, Chart, IMPLICIT_PARAMS, Param, ParamDefault, ParamValue, SeverityRule, embedded_path, nearest,
     or_near,
 };
 
 /// The place of a report's file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Origin {
     /// Built into the program, from `queries/`.
+    #[default]
     Embedded,
     File(PathBuf),
 }
 
 /// A report: its question, its query and its chart.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
     /// `R02`
     pub id: String,
@@ -62,9 +62,10 @@ impl Report {
     /// [`CatalogError::Malformed`] with the line and the expected text.
     pub fn parse(path: &Path, text: &str, origin: Origin) -> Result<Self, CatalogError> {
         let path = if origin == Origin::Embedded { embedded_path(path) } else { path.to_owned() };
-        let header = Header::parse(&path, text)?;
-        let body_at: usize = text.split_inclusive('\n').take(header.lines).map(str::len).sum();
-        let first_line = header.lines + 1;
+        let mut report = Self::default();
+        let header_lines = report.read_header(&path, text)?;
+        let body_at: usize = text.split_inclusive('\n').take(header_lines).map(str::len).sum();
+        let first_line = header_lines + 1;
         let in_file = |found: Statement| Statement { line: first_line + found.line, ..found };
         let mut found = all_statements(&text[body_at..]).map(in_file);
         let Some(rows) = found.next() else {
@@ -75,26 +76,9 @@ impl Report {
             let message = "unexpected third statement: a report has one query, and at most one more for its chart";
             return Err(CatalogError::at(path, third.line, message));
         }
-        let name = name_of(&path, &header.id)?;
-        Ok(Self {
-            id: header.id,
-            name,
-            title: header.title,
-            question: header.question,
-            controls: header.controls,
-            params: header.params,
-            chart: header.chart,
-            severity: header.severity,
-            notes: header.notes,
-            needs_verify: header.needs_verify,
-            rows,
-            chart_rows,
-            sha256: Digest::of(text.as_bytes()),
-            text: text.to_owned(),
-            origin,
-            path,
-            overrides: None,
-        })
+        let name = name_of(&path, &report.id)?;
+        let (sha256, text) = (Digest::of(text.as_bytes()), text.to_owned());
+        Ok(Self { name, rows, chart_rows, text, sha256, origin, path, ..report })
     }
 
     /// The path of the file; for a built-in report, its path in this project.

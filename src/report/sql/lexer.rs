@@ -110,7 +110,7 @@ fn dollar_tag(rest: &str) -> Option<&str> {
 }
 
 /// A statement of a longer text.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Statement {
     /// Without the semicolon and the surrounding space.
     pub sql: String,

@@ -24,7 +24,7 @@ use super::copy::copy_checked;
 use super::{ArchiveError, FileEntry};
 
 const FILES: &str = "files";
-const LOANS: &str = "loans";
+const PINS: &str = "pins";
 /// The process that evicts files holds this lock.
 const LOCK: &str = "lock";
 /// Number of parallel fetches.
@@ -166,11 +166,11 @@ impl Cache {
     }
 
     fn begin_pin(&self) -> io::Result<PinnedFiles> {
-        let loans = self.directory.join(LOANS);
+        let pins = self.directory.join(PINS);
         fs::create_dir_all(self.files_directory())?;
-        fs::create_dir_all(&loans)?;
+        fs::create_dir_all(&pins)?;
         self.remove_stale_pins()?;
-        let directory = tempfile::Builder::new().prefix("loan-").tempdir_in(&loans)?;
+        let directory = tempfile::Builder::new().prefix("pin-").tempdir_in(&pins)?;
         // The lock file gets its name only while this process holds it. So a free lock belongs to a dead process.
         let begun = directory.path().join("begun");
         let lock = File::create(&begun)?;
@@ -181,7 +181,7 @@ impl Cache {
 
     /// A killed process leaves its links, but holds no lock on them.
     fn remove_stale_pins(&self) -> io::Result<()> {
-        for entry in fs::read_dir(self.directory.join(LOANS))? {
+        for entry in fs::read_dir(self.directory.join(PINS))? {
             let path = entry?.path();
             let is_abandoned = File::open(path.join(LOCK)).is_ok_and(|lock| lock.try_lock().is_ok());
             if is_abandoned {

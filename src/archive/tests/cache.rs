@@ -35,14 +35,14 @@ fn a_file_is_fetched_once_and_pinned_unchanged() {
     for round in 0..3 {
         // Another process of the machine.
         let cache = cache.clone();
-        let loan = cache.pin(&counting, &files).unwrap();
+        let pinned = cache.pin(&counting, &files).unwrap();
         assert_eq!(counting.verbs(), files.len() as u64, "round {round}: each is read once");
         for file in &files {
-            let lent = std::fs::read(loan.path_of(file)).unwrap();
-            assert_eq!(lent, disk.read(&file.path).unwrap().to_bytes().unwrap(), "{}", file.path);
+            let read = std::fs::read(pinned.path_of(file)).unwrap();
+            assert_eq!(read, disk.read(&file.path).unwrap().to_bytes().unwrap(), "{}", file.path);
         }
-        let directory = loan.directory().to_owned();
-        drop(loan);
+        let directory = pinned.directory().to_owned();
+        drop(pinned);
         assert!(!directory.try_exists().unwrap(), "the pins end with their query");
     }
     let bytes: u64 = files.iter().map(|file| file.bytes).sum();
@@ -101,13 +101,13 @@ fn a_query_keeps_its_pinned_files() {
     let (_, files, counting) = archive();
     let place = tempfile::tempdir().unwrap();
     let cache = Cache::new(place.path(), PLENTY);
-    let loan = cache.pin(&counting, &files).unwrap();
+    let pinned = cache.pin(&counting, &files).unwrap();
     assert_eq!(cache.clear().unwrap().files, files.len() as u64);
     assert_eq!(cache.extent().unwrap().files, 0);
-    assert!(files.iter().all(|file| std::fs::metadata(loan.path_of(file)).unwrap().len() == file.bytes));
+    assert!(files.iter().all(|file| std::fs::metadata(pinned.path_of(file)).unwrap().len() == file.bytes));
     // Other processes use the cache meanwhile; the pinned files remain.
     let _ = cache.pin(&counting, &files).unwrap();
-    assert!(files.iter().all(|file| std::fs::metadata(loan.path_of(file)).unwrap().len() == file.bytes));
+    assert!(files.iter().all(|file| std::fs::metadata(pinned.path_of(file)).unwrap().len() == file.bytes));
 }
 
 /// The remains of a killed process: links without a lock, and a file that was fetched in part.
@@ -117,13 +117,13 @@ fn remains_of_a_killed_process_are_removed() {
     let place = tempfile::tempdir().unwrap();
     let cache = Cache::new(place.path(), PLENTY);
     let _ = cache.pin(&counting, &files[..1]).unwrap();
-    let loan = place.path().join("loans/loan-dead");
-    std::fs::create_dir_all(&loan).unwrap();
-    std::fs::hard_link(place.path().join("files").join(&names(&place.path().join("files"))[0]), loan.join("x"))
+    let pinned = place.path().join("pins/pin-dead");
+    std::fs::create_dir_all(&pinned).unwrap();
+    std::fs::hard_link(place.path().join("files").join(&names(&place.path().join("files"))[0]), pinned.join("x"))
         .unwrap();
-    drop(std::fs::File::create(loan.join("lock")).unwrap());
+    drop(std::fs::File::create(pinned.join("lock")).unwrap());
     let _ = cache.pin(&counting, &files).unwrap();
-    assert_eq!(names(&place.path().join("loans")), Vec::<String>::new());
+    assert_eq!(names(&place.path().join("pins")), Vec::<String>::new());
 }
 
 #[test]
@@ -135,9 +135,9 @@ fn concurrent_fetches_of_a_file_all_succeed() {
             scope.spawn(|| {
                 let cache = Cache::new(place.path(), PLENTY);
                 for _ in 0..5 {
-                    let loan = cache.pin(&disk, &files).unwrap();
+                    let pinned = cache.pin(&disk, &files).unwrap();
                     for file in &files {
-                        assert_eq!(std::fs::metadata(loan.path_of(file)).unwrap().len(), file.bytes);
+                        assert_eq!(std::fs::metadata(pinned.path_of(file)).unwrap().len(), file.bytes);
                     }
                     let _ = cache.clear().unwrap();
                 }

@@ -144,7 +144,7 @@ impl Engine {
 
     fn open_with(data: ViewData, limits: &Limits, wanted: &[View]) -> Result<Self, ReportError> {
         let remote = data.is_remote().then(|| Arc::new(data.clone()));
-        let (data, loan) = if data.is_remote() { data.pinned(wanted)? } else { (data, None) };
+        let (data, files) = if data.is_remote() { data.pinned(wanted)? } else { (data, None) };
         data.check_files()?;
         let spill = Spill::make(&limits.spill_parent)?;
         let spill_path = spill.path()?;
@@ -169,7 +169,7 @@ impl Engine {
         connection.execute_batch(&format!("{MACROS}{}", views_sql_of(&data, wanted))).map_err(failed)?;
         let made = RefCell::new(wanted.iter().copied().collect());
         let (is_pristine, is_stop_asked) = (Cell::new(true), Arc::default());
-        let (data, spill, pinned) = (Arc::new(data), Arc::new(spill), RefCell::new(loan.into_iter().collect()));
+        let (data, spill, pinned) = (Arc::new(data), Arc::new(spill), RefCell::new(files.into_iter().collect()));
         let pseudonyms = None;
         Ok(Self {
             connection,
@@ -212,11 +212,11 @@ impl Engine {
             false => View::ALL.to_vec(),
         };
         self.remote = data.is_remote().then(|| Arc::new(data.clone()));
-        let (data, loan) = data.pinned(&wanted)?;
+        let (data, files) = data.pinned(&wanted)?;
         data.check_files()?;
         self.connection.execute_batch(&views_sql_of(&data, &wanted)).map_err(|e| opening_failed(&data, &e))?;
         self.made.replace(wanted.into_iter().collect());
-        self.pinned.replace(loan.into_iter().collect());
+        self.pinned.replace(files.into_iter().collect());
         self.lookup.replace(Lookup::of(&data));
         self.data = Arc::new(data);
         Ok(())
@@ -320,10 +320,10 @@ impl Engine {
             return Ok(false);
         }
         let source = self.remote.as_ref().unwrap_or(&self.data);
-        let (data, loan) = source.pinned(&missing)?;
+        let (data, files) = source.pinned(&missing)?;
         data.check_files()?;
         self.connection.execute_batch(&views_sql_of(&data, &missing)).map_err(|e| opening_failed(&data, &e))?;
-        self.pinned.borrow_mut().extend(loan);
+        self.pinned.borrow_mut().extend(files);
         self.made.borrow_mut().extend(missing);
         Ok(true)
     }

@@ -23,16 +23,16 @@ impl ViewData {
         let wanted = || self.files.iter().filter(|(dataset, _)| reads_files(views, **dataset));
         let entry = |file: &LiveFile| remote.entries.get(&file.path).expect("BUG: every live file has an entry");
         let entries: Vec<FileEntry> = wanted().flat_map(|(_, files)| files).map(|file| entry(file).clone()).collect();
-        let loan = pin_files(&remote.cache, archive, &entries)?;
-        let lent = |file: &LiveFile| {
-            let place = loan.path_of(entry(file));
+        let pinned = pin_files(&remote.cache, archive, &entries)?;
+        let local = |file: &LiveFile| {
+            let place = pinned.path_of(entry(file));
             let path = place.to_str().ok_or_else(|| ReportError::Path { path: place.display().to_string() })?;
             Ok::<_, ReportError>(LiveFile { path: path.to_owned(), span: file.span })
         };
-        let files = wanted().map(|(dataset, files)| Ok((*dataset, files.iter().map(lent).collect::<Result<_, _>>()?)));
+        let files = wanted().map(|(dataset, files)| Ok((*dataset, files.iter().map(local).collect::<Result<_, _>>()?)));
         let files = files.collect::<Result<_, ReportError>>()?;
-        let root = loan.directory().to_string_lossy().into_owned();
-        Ok((Self { files, root, remote: None, is_pinned: true, ..self.clone() }, Some(Arc::new(loan))))
+        let root = pinned.directory().to_string_lossy().into_owned();
+        Ok((Self { files, root, remote: None, is_pinned: true, ..self.clone() }, Some(Arc::new(pinned))))
     }
 
     /// Whether the files are in a bucket, and fetched when a query needs them.
@@ -57,7 +57,7 @@ pub fn pin_files(cache: &Cache, archive: &Archive, files: &[FileEntry]) -> Resul
 #[derive(Debug, Clone)]
 pub struct PinnedSnapshot {
     pub data: Arc<ViewData>,
-    _loan: Option<Arc<PinnedFiles>>,
+    _files: Option<Arc<PinnedFiles>>,
 }
 
 impl PinnedSnapshot {
@@ -67,10 +67,10 @@ impl PinnedSnapshot {
     /// As [`ViewData::pinned`].
     pub fn of(snapshot: Arc<ViewData>, sql: &str) -> Result<Self, ReportError> {
         if !snapshot.is_remote() {
-            return Ok(Self { data: snapshot, _loan: None });
+            return Ok(Self { data: snapshot, _files: None });
         }
         let views = mentioned(sql);
-        let (data, loan) = match pruned(sql, &snapshot) {
+        let (data, files) = match pruned(sql, &snapshot) {
             Some(Pruned { left: (dataset, left), .. }) => {
                 let mut fewer = ViewData::clone(&snapshot);
                 fewer.files.insert(dataset, left);
@@ -78,6 +78,6 @@ impl PinnedSnapshot {
             }
             None => snapshot.pinned(&views)?,
         };
-        Ok(Self { data: Arc::new(data), _loan: loan })
+        Ok(Self { data: Arc::new(data), _files: files })
     }
 }

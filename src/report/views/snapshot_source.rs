@@ -115,9 +115,9 @@ impl SnapshotSource {
     /// The name in a file. For an archive in a bucket, the cache fetches the file once.
     fn name_in(&self, file: &FileEntry) -> Result<Option<String>, ReportError> {
         let Some(cache) = &self.cache else { return self.team_name(&file.path) };
-        let loan = pin_files(cache, &self.archive, std::slice::from_ref(file))?;
-        let name = loan.name_of(file);
-        team_name(&LocalStore::new(loan.directory()), &name).map_err(failed)
+        let pinned = pin_files(cache, &self.archive, std::slice::from_ref(file))?;
+        let name = pinned.name_of(file);
+        team_name(&LocalStore::new(pinned.directory()), &name).map_err(failed)
     }
 
     /// A snapshot of some teams, and the ends of their ledgers before it was read. `known` passes a team's state to its argument if the

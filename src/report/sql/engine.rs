@@ -28,7 +28,7 @@ use crate::report::views::columns::View;
 use crate::report::views::data::ViewData;
 use crate::report::views::lookup::{ArchiveRows, CurrentLookup, Lookup, ROWS_FUNCTION};
 use crate::report::views::needs::Needs;
-use crate::report::views::pruning::{Pruned, mentioned, pruned};
+use crate::report::views::pruning::{Pruned, pruned};
 use crate::report::views::sql_text::{MACROS, quoted_path, quoted_text, views_sql_of};
 
 /// The engine's limits.
@@ -103,7 +103,7 @@ impl Engine {
         if !lexer::only_reads(sql) {
             return Self::open(data, limits);
         }
-        let mut wanted = mentioned(sql);
+        let mut wanted = Needs::of_sql([sql]).needed_views().to_vec();
         match pruned(sql, &data) {
             // Do not fetch the files that the query cannot need.
             Some(Pruned { left: (dataset, left), .. }) if data.is_remote() => {
@@ -314,8 +314,9 @@ impl Engine {
     /// Creates missing views that `sql` can need; returns whether there were any. For an archive in a bucket, only views that `sql`
     /// can name, because their files are fetched.
     fn make_missing(&self, sql: &str) -> Result<bool, ReportError> {
-        let needed = if self.remote.is_some() { mentioned(sql) } else { View::ALL.to_vec() };
-        let missing: Vec<View> = needed.into_iter().filter(|view| !self.made.borrow().contains(view)).collect();
+        let needs = if self.remote.is_some() { Needs::of_sql([sql]) } else { Needs::views(&View::ALL) };
+        let needed = needs.needed_views().iter().copied();
+        let missing: Vec<View> = needed.filter(|view| !self.made.borrow().contains(view)).collect();
         if missing.is_empty() {
             return Ok(false);
         }

@@ -7,9 +7,12 @@ use crate::model::{InventoryPart, Range};
 use super::columns::View;
 use super::data::{LiveFile, ViewData};
 use crate::report::catalog::Report;
+use crate::report::sql::lexer::{self, Kind};
 
-/// Words of SQL that can use a view without its name.
-const INDIRECT: [&str; 7] = ["query", "duckdb_", "information_schema", "pragma", "describe", "summarize", "show"];
+/// Words of statements and functions that use views without their names.
+const CATALOG_WORDS: [&str; 9] =
+    ["show", "query", "query_table", "execute", "call", "pragma", "export", "import", "information_schema"];
+const CATALOG_PREFIXES: [&str; 5] = ["duckdb_", "pg_", "sqlite_", "pragma_", "json_execute"];
 
 /// The views that a query reads, and the time of its rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,13 +37,14 @@ impl Needs {
         Self { period: Some(Range { start: month_of(period.start).start, end }), ..self }
     }
 
-    /// The views that `texts` of SQL can use: those that it names anywhere, or all views if it can use views without their
-    /// names.
+    /// The views that `texts` of SQL can use: those that they name, or all views if they can use views without their names.
     pub fn of_sql<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
-        let text = texts.into_iter().collect::<Vec<_>>().join("\n").to_ascii_lowercase();
-        let is_plain = !INDIRECT.iter().any(|word| text.contains(word));
-        let mentioned = View::ALL.into_iter().filter(|view| !is_plain || text.contains(view.as_str()));
-        Self { views: mentioned.collect(), period: None, is_report: false }
+        let names: Vec<String> = texts.into_iter().flat_map(names_in).collect();
+        let asks_for_names = names.iter().any(|name| {
+            CATALOG_WORDS.contains(&name.as_str()) || CATALOG_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        });
+        let is_used = |view: &View| asks_for_names || names.iter().any(|name| name == view.as_str());
+        Self { views: View::ALL.into_iter().filter(is_used).collect(), period: None, is_report: false }
     }
 
     /// The needs of a report's query and of its statement.
@@ -114,6 +118,12 @@ impl ViewData {
     }
 }
 
+/// The names and keywords in a text of SQL, in lower case.
+fn names_in(sql: &str) -> impl Iterator<Item = String> {
+    let tokens = lexer::tokens(sql).into_iter().filter(|token| matches!(token.kind, Kind::Word | Kind::Name));
+    tokens.map(|token| sql[token.range].trim_matches('"').to_ascii_lowercase())
+}
+
 /// Whether one of the views reads the files of this dataset.
 pub fn reads_files(views: &[View], dataset: Dataset) -> bool {
     views.iter().any(|view| match view {
@@ -170,9 +180,17 @@ mod tests {
     #[test]
     fn a_possibly_named_view_is_needed() {
         let needs = |sql: &str| Needs::of_sql([sql]);
-        assert_eq!(needs("SELECT * FROM Sessions -- billing"), Needs::views(&[View::Billing, View::Sessions]));
-        assert_eq!(needs("SELECT 1"), Needs::views(&[]));
-        for sql in ["FROM query_table('sess' || 'ions')", "SHOW TABLES", "SELECT * FROM duckdb_views()"] {
+        assert_eq!(needs("SELECT * FROM Sessions -- billing"), Needs::views(&[View::Sessions]));
+        let quoted = "SELECT count(*) FROM \"Coverage\" c JOIN findings f ON true";
+        assert_eq!(needs(quoted), Needs::views(&[View::Coverage, View::Findings]));
+        assert_eq!(needs("SELECT 'connections', /* activity */ 1"), Needs::views(&[]));
+        for sql in [
+            "FROM query_table('sess' || 'ions')",
+            "FROM query('from ' || 'billing')",
+            "SHOW TABLES",
+            "PRAGMA show_tables",
+            "SELECT * FROM duckdb_views()",
+        ] {
             assert_eq!(needs(sql), Needs::views(&View::ALL), "{sql}");
         }
     }

@@ -7,8 +7,8 @@ use crate::archive::{Archive, Cache, CacheError, FileEntry, PinnedFiles};
 
 use super::columns::View;
 use super::data::{LiveFile, ViewData};
-use super::needs::reads_files;
-use super::pruning::{Pruned, mentioned, pruned};
+use super::needs::{Needs, reads_files};
+use super::pruning::{Pruned, pruned};
 use crate::report::ReportError;
 use crate::report::error::ARCHIVE_FAILED;
 
@@ -69,14 +69,15 @@ impl PinnedSnapshot {
         if !snapshot.is_remote() {
             return Ok(Self { data: snapshot, _files: None });
         }
-        let views = mentioned(sql);
+        let needs = Needs::of_sql([sql]);
+        let views = needs.needed_views();
         let (data, files) = match pruned(sql, &snapshot) {
             Some(Pruned { left: (dataset, left), .. }) => {
                 let mut fewer = ViewData::clone(&snapshot);
                 fewer.files.insert(dataset, left);
-                fewer.pinned(&views)?
+                fewer.pinned(views)?
             }
-            None => snapshot.pinned(&views)?,
+            None => snapshot.pinned(views)?,
         };
         Ok(Self { data: Arc::new(data), _files: files })
     }

@@ -20,10 +20,6 @@ const CLAUSES: [&str; 11] =
     ["group", "having", "window", "qualify", "order", "limit", "offset", "fetch", "using", "sample", "for"];
 /// Keywords that make a query too complex, anywhere in it.
 const NOT_PLAIN: [&str; 9] = ["union", "intersect", "except", "with", "into", "join", "pivot", "unpivot", "recursive"];
-/// Words of statements and functions that use views without their names.
-const CATALOG_WORDS: [&str; 9] =
-    ["show", "query", "query_table", "execute", "call", "pragma", "export", "import", "information_schema"];
-const CATALOG_PREFIXES: [&str; 5] = ["duckdb_", "pg_", "sqlite_", "pragma_", "json_execute"];
 /// Views over files whose rows all have a time, and the time column.
 const TIMED: [(View, Dataset, &str); 4] = [
     (View::Activity, Dataset::Activity, "event_time"),
@@ -55,17 +51,6 @@ pub fn pruned(sql: &str, data: &ViewData) -> Option<Pruned> {
     let body = over_files(question.view, &left);
     let sql = format!("WITH {} AS NOT MATERIALIZED ({body}) {sql}", question.view.as_str());
     Some(Pruned { sql, view: question.view, left: (question.dataset, left) })
-}
-
-/// The views that `sql` can use; all views if its words do not tell.
-pub fn mentioned(sql: &str) -> Vec<View> {
-    let is_name = |token: &lexer::Token| matches!(token.kind, Kind::Word | Kind::Name);
-    let tokens = lexer::tokens(sql).into_iter().filter(is_name);
-    let names: Vec<String> = tokens.map(|token| sql[token.range].trim_matches('"').to_ascii_lowercase()).collect();
-    let asks_for_names = names.iter().any(|name| {
-        CATALOG_WORDS.contains(&name.as_str()) || CATALOG_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-    });
-    View::ALL.into_iter().filter(|view| asks_for_names || names.iter().any(|name| name == view.as_str())).collect()
 }
 
 /// The view and the range of a simple query.

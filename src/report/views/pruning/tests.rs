@@ -74,17 +74,6 @@ fn complex_queries_stay_unchanged() {
     }
 }
 
-#[test]
-fn named_views_are_created_or_all() {
-    let named = "SELECT count(*) FROM \"Coverage\" c JOIN findings f ON true";
-    assert_eq!(mentioned(named), [View::Coverage, View::Findings]);
-    assert_eq!(mentioned("SELECT 'connections', /* activity */ 1"), []);
-    for sql in ["SHOW TABLES", "SELECT * FROM duckdb_views()", "FROM query('from ' || 'billing')", "PRAGMA show_tables"]
-    {
-        assert_eq!(mentioned(sql).len(), View::ALL.len(), "{sql}");
-    }
-}
-
 fn literal() -> impl Strategy<Value = String> {
     let day = (1..=12_u32, 1..=28_u32, 0..24_u32);
     (day, 0..5_u8).prop_map(|((month, day, hour), form)| match form {

@@ -17,9 +17,7 @@ use super::overlay::{TextEvent, Withdrawal};
 use super::stream_store::Changes;
 use super::time::SavedClock;
 
-mod older;
-
-/// Raise this with every change that an older version cannot read; [`older`] converts earlier formats.
+/// Raise this with every change of the format.
 pub(super) const FORMAT: u64 = 2;
 
 /// Why a saved sandbox cannot be loaded.
@@ -28,8 +26,8 @@ pub enum SavedError {
     #[error("the text cannot be read as a saved sandbox: {0}")]
     Unreadable(String),
     #[error(
-        "the saved sandbox has format {format}{}, and this is annals {}, which reads formats 1 to {FORMAT}: load it \
-         with the version that saved it, or a later one",
+        "the saved sandbox has format {format}{}, and this is annals {}, which reads format {FORMAT}: load it with \
+         the version that saved it",
         .saved_by.as_ref().map(|version| format!(", saved by annals {version}")).unwrap_or_default(),
         env!("CARGO_PKG_VERSION")
     )]
@@ -109,10 +107,8 @@ pub(super) struct SavedEvent {
 }
 
 impl Saved {
-    /// Reads a saved sandbox of this format or an earlier one.
-    ///
     /// # Errors
-    /// When the text is not a saved sandbox, or has a later format.
+    /// When the text is not a saved sandbox, or has another format.
     pub fn parse(text: &[u8]) -> Result<Self, SavedError> {
         Self::read(serde_json::from_slice(text).map_err(unreadable)?)
     }
@@ -120,7 +116,14 @@ impl Saved {
     /// # Errors
     /// As [`Saved::parse`].
     pub(super) fn read(value: Value) -> Result<Self, SavedError> {
-        serde_json::from_value(older::upgraded(value)?).map_err(unreadable)
+        match value.get("format").and_then(Value::as_u64) {
+            Some(FORMAT) => serde_json::from_value(value).map_err(unreadable),
+            Some(format) => {
+                let saved_by = value.get("saved_by").and_then(Value::as_str).map(str::to_owned);
+                Err(SavedError::Format { format, saved_by })
+            }
+            None => Err(unreadable("it has no format")),
+        }
     }
 }
 

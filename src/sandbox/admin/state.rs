@@ -24,11 +24,8 @@ pub struct TeamState {
     /// People who share the team's SSO connection and are not on the team.
     pub sso_outsiders: Vec<User>,
     /// Former members who do not sign in with SSO. Their accounts still exist.
-    #[serde(default)]
     pub departed: Vec<User>,
-    #[serde(default)]
     pub delete_schedule: Option<DeleteSchedule>,
-    #[serde(default)]
     pub migrations: Vec<Migration>,
     /// The emails to people.
     pub mail: Vec<Mail>,
@@ -106,7 +103,6 @@ pub struct User {
     pub email: String,
     pub first_name: String,
     pub last_name: String,
-    #[serde(default)]
     pub avatar_url: Option<String>,
     pub role: MemberRole,
     pub remote_access: bool,
@@ -170,7 +166,6 @@ pub struct Installer {
     pub created_at: i64,
     pub expires_at: Option<i64>,
     /// The agent configuration of the computers that this installer adds.
-    #[serde(default)]
     pub config: Option<String>,
 }
 

@@ -87,14 +87,6 @@ impl ConnectionColumns {
         self.rows.is_empty()
     }
 
-    pub fn connection(&self, place: usize) -> Option<&str> {
-        text_at(&self.connections, self.rows[place])
-    }
-
-    pub fn time(&self, place: usize) -> Instant {
-        Instant::from_nanos(self.times.value(self.rows[place]))
-    }
-
     /// The event at `place`, in the order of the file.
     pub fn get(&self, place: usize) -> ConnectionEvent<'_> {
         let at = self.rows[place];

@@ -115,7 +115,9 @@ pub fn test_new_places(store: Arc<dyn Store>, place: &ArchivePlace, clock: &Arc<
 
 fn test_place(location: &Location, is_ledger: bool, clock: &Arc<dyn Clock>) -> Result<(), Error> {
     let bucket = match location {
-        Location::Local(directory) => return check_new_directory(directory),
+        Location::Local(directory) => {
+            return check_may_begin(directory).map_err(|why| Error::Usage(format!("{}: {why}", directory.display())));
+        }
         Location::Bucket(bucket) => bucket,
     };
     for parent in bucket.parents() {
@@ -140,12 +142,6 @@ fn check_empty_bucket(bucket: &BucketLocation) -> Result<Result<(), String>, Err
     }))
 }
 
-/// `verify` reports foreign files in an archive, and `vacuum` removes everything under `scratch/`. A killed first command can
-/// leave `locks/` and `scratch/`; old data without a manifest is refused later, with its own message.
-fn check_new_directory(directory: &Path) -> Result<(), Error> {
-    check_may_begin(directory).map_err(|why| Error::Usage(format!("{}: {why}", directory.display())))
-}
-
 /// Whether a first sync may make an archive at `location`: why not, for a command that needs an archive and finds none.
 ///
 /// # Errors
@@ -163,6 +159,8 @@ pub fn check_no_data(location: &Location) -> Result<(), String> {
     }
 }
 
+/// `verify` reports foreign files in an archive, and `vacuum` removes everything under `scratch/`. A killed first command can
+/// leave `locks/` and `scratch/`; old data without a manifest is refused later, with its own message.
 fn check_may_begin(directory: &Path) -> Result<(), String> {
     // The caller found no archive here; another first command can have made one since.
     output::check_outside_archives(&directory.join(".."))?;

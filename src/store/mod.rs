@@ -33,6 +33,8 @@ pub use split::SplitStore;
 #[cfg(test)]
 pub use syncs::{Syncs, syncs_of};
 #[cfg(test)]
+pub(crate) use tests::pass_on;
+#[cfg(test)]
 pub use tests::{Fault, FaultyStore, ListHookStore};
 
 /// The storage of an archive's files. Paths are relative, with `/`, as `model::path` spells them.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
 use crate::archive::{Body, VerifyOptions, verify};
-use crate::store::{Blob, FileWriter, Guard, Listed, MemoryStore, StoreError, Tail};
+use crate::store::{Blob, Listed, MemoryStore, StoreError, pass_on};
 
 /// A store whose first `part` file of each listing was just settled, and so removed, by a concurrent writer.
 struct Busy {
@@ -26,9 +26,7 @@ impl Busy {
 }
 
 impl Store for Busy {
-    fn create(&self) -> Result<Box<dyn FileWriter>, StoreError> {
-        self.inner.create()
-    }
+    pass_on! { create remove_all append create_new lock now }
 
     fn read(&self, path: &str) -> Result<Blob, StoreError> {
         if path.contains("-part-") && self.is_due.swap(false, Ordering::SeqCst) {
@@ -40,26 +38,6 @@ impl Store for Busy {
     fn list(&self, directory: &str) -> Result<Vec<Listed>, StoreError> {
         self.is_due.fetch_or(directory.is_empty(), Ordering::SeqCst);
         self.inner.list(directory)
-    }
-
-    fn remove_all(&self, paths: &[&str]) -> Result<(), StoreError> {
-        self.inner.remove_all(paths)
-    }
-
-    fn create_new(&self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
-        self.inner.create_new(path, bytes)
-    }
-
-    fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
-        self.inner.append(path, tail, bytes)
-    }
-
-    fn lock(&self, name: &str) -> Result<Box<dyn Guard>, StoreError> {
-        self.inner.lock(name)
-    }
-
-    fn now(&self) -> Result<Instant, StoreError> {
-        self.inner.now()
     }
 }
 

@@ -10,7 +10,7 @@ use super::super::{LedgerLine, VerifyOptions, verify};
 use super::*;
 use crate::model::TeamKey;
 use crate::model::path::SNAPSHOTS;
-use crate::store::{Blob, FileWriter, Guard, Listed, MemoryStore, StoreError, Tail, Verb};
+use crate::store::{FileWriter, MemoryStore, StoreError, Tail, Verb, pass_on};
 
 /// The state of a file since its creation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,25 +65,11 @@ fn failed(path: &str) -> StoreError {
 }
 
 impl Store for Unsyncable {
+    pass_on! { read list remove_all create_new lock now }
+
     fn create(&self) -> Result<Box<dyn FileWriter>, StoreError> {
         let inner = self.inner.create()?;
         Ok(Box::new(Writer { store: self.clone(), inner }))
-    }
-
-    fn read(&self, path: &str) -> Result<Blob, StoreError> {
-        self.inner.read(path)
-    }
-
-    fn list(&self, directory: &str) -> Result<Vec<Listed>, StoreError> {
-        self.inner.list(directory)
-    }
-
-    fn remove_all(&self, paths: &[&str]) -> Result<(), StoreError> {
-        self.inner.remove_all(paths)
-    }
-
-    fn create_new(&self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
-        self.inner.create_new(path, bytes)
     }
 
     fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
@@ -104,14 +90,6 @@ impl Store for Unsyncable {
         }
         self.log().unsure.insert(path.to_owned(), (tail.keep, bytes.to_vec()));
         Err(failed(path))
-    }
-
-    fn lock(&self, name: &str) -> Result<Box<dyn Guard>, StoreError> {
-        self.inner.lock(name)
-    }
-
-    fn now(&self) -> Result<Instant, StoreError> {
-        self.inner.now()
     }
 }
 

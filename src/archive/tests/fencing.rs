@@ -7,7 +7,7 @@ use std::thread::scope;
 
 use parking_lot::Mutex;
 
-use crate::store::{Blob, FileWriter, Guard, Listed, MemoryStore, StoreError, Tail, ministack};
+use crate::store::{FileWriter, Guard, MemoryStore, StoreError, Tail, ministack, pass_on};
 
 use super::super::{CommitSummary, FaultCode, VerifyOptions, verify};
 use super::*;
@@ -66,26 +66,12 @@ impl Lockless {
 }
 
 impl Store for Lockless {
+    pass_on! { read list remove_all create_new }
+
     fn create(&self) -> Result<Box<dyn FileWriter>, StoreError> {
         self.files.fetch_add(1, Ordering::SeqCst);
         (self.before_file)();
         self.inner.create()
-    }
-
-    fn read(&self, path: &str) -> Result<Blob, StoreError> {
-        self.inner.read(path)
-    }
-
-    fn list(&self, directory: &str) -> Result<Vec<Listed>, StoreError> {
-        self.inner.list(directory)
-    }
-
-    fn remove_all(&self, paths: &[&str]) -> Result<(), StoreError> {
-        self.inner.remove_all(paths)
-    }
-
-    fn create_new(&self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
-        self.inner.create_new(path, bytes)
     }
 
     fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {

@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, 
 
 use super::super::{Signer, VerifyOptions, verify};
 use super::*;
-use crate::store::{Blob, FileWriter, Guard, Listed, LocalStore, StoreError, Tail};
+use crate::store::{FileWriter, Guard, LocalStore, StoreError, Tail, pass_on};
 
 #[path = "../../../tests/common/age.rs"]
 mod age;
@@ -65,25 +65,15 @@ impl KillingStore {
 }
 
 impl Store for KillingStore {
+    pass_on! { read list create_new now }
+
     fn create(&self) -> Result<Box<dyn FileWriter>, StoreError> {
         let inner = self.around(|| self.inner.create())?;
         Ok(Box::new(KillingWriter { store: self.clone(), inner }))
     }
 
-    fn read(&self, path: &str) -> Result<Blob, StoreError> {
-        self.inner.read(path)
-    }
-
-    fn list(&self, directory: &str) -> Result<Vec<Listed>, StoreError> {
-        self.inner.list(directory)
-    }
-
     fn remove_all(&self, paths: &[&str]) -> Result<(), StoreError> {
         self.around(|| self.inner.remove_all(paths))
-    }
-
-    fn create_new(&self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
-        self.inner.create_new(path, bytes)
     }
 
     fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
@@ -97,10 +87,6 @@ impl Store for KillingStore {
 
     fn lock(&self, name: &str) -> Result<Box<dyn Guard>, StoreError> {
         self.around(|| if self.has_locks { self.inner.lock(name) } else { Ok(Box::new(()) as Box<dyn Guard>) })
-    }
-
-    fn now(&self) -> Result<Instant, StoreError> {
-        self.inner.now()
     }
 }
 

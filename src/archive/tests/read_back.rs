@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use bytes::Bytes;
 
 use crate::model::RawText;
-use crate::store::{Blob, FileWriter, Guard, Listed, MemoryStore, StoreError, Tail};
+use crate::store::{FileWriter, MemoryStore, StoreError, pass_on};
 
 use super::super::{VerifyOptions, verify};
 use super::*;
@@ -25,37 +25,11 @@ struct Writer {
 }
 
 impl Store for Lying {
+    pass_on! { read list remove_all append create_new lock now }
+
     fn create(&self) -> Result<Box<dyn FileWriter>, StoreError> {
         let inner = self.inner.create()?;
         Ok(Box::new(Writer { inner, content: Vec::new(), hundredths: self.hundredths }))
-    }
-
-    fn read(&self, path: &str) -> Result<Blob, StoreError> {
-        self.inner.read(path)
-    }
-
-    fn list(&self, directory: &str) -> Result<Vec<Listed>, StoreError> {
-        self.inner.list(directory)
-    }
-
-    fn remove_all(&self, paths: &[&str]) -> Result<(), StoreError> {
-        self.inner.remove_all(paths)
-    }
-
-    fn create_new(&self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
-        self.inner.create_new(path, bytes)
-    }
-
-    fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
-        self.inner.append(path, tail, bytes)
-    }
-
-    fn lock(&self, name: &str) -> Result<Box<dyn Guard>, StoreError> {
-        self.inner.lock(name)
-    }
-
-    fn now(&self) -> Result<Instant, StoreError> {
-        self.inner.now()
     }
 }
 

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::model::Instant;
-
-use super::super::{Blob, FileWriter, Guard, Listed, Store, StoreError, Tail};
+use super::super::{Guard, Listed, Store, StoreError, pass_on};
 
 pub struct ListHookStore {
     pub inner: Arc<dyn Store>,
@@ -13,13 +11,7 @@ pub struct ListHookStore {
 }
 
 impl Store for ListHookStore {
-    fn create(&self) -> Result<Box<dyn FileWriter>, StoreError> {
-        self.inner.create()
-    }
-
-    fn read(&self, path: &str) -> Result<Blob, StoreError> {
-        self.inner.read(path)
-    }
+    pass_on! { create read remove_all append create_new now }
 
     fn list(&self, directory: &str) -> Result<Vec<Listed>, StoreError> {
         let listed = self.inner.list(directory)?;
@@ -27,24 +19,8 @@ impl Store for ListHookStore {
         Ok(listed)
     }
 
-    fn remove_all(&self, paths: &[&str]) -> Result<(), StoreError> {
-        self.inner.remove_all(paths)
-    }
-
-    fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
-        self.inner.append(path, tail, bytes)
-    }
-
-    fn create_new(&self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
-        self.inner.create_new(path, bytes)
-    }
-
     /// Like an object store: only the append fences, so the hook can write.
     fn lock(&self, _: &str) -> Result<Box<dyn Guard>, StoreError> {
         Ok(Box::new(()))
-    }
-
-    fn now(&self) -> Result<Instant, StoreError> {
-        self.inner.now()
     }
 }

@@ -2,6 +2,8 @@
 
 pub(super) mod conformance;
 mod list_hook;
+mod pass_on;
 
 pub use crate::simulation::faulty_store::{Fault, FaultyStore};
 pub use list_hook::ListHookStore;
+pub(crate) use pass_on::pass_on;

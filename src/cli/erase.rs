@@ -198,12 +198,12 @@ impl ErasureRun<'_> {
 
     /// Whether all teams were erased.
     fn erase(&mut self, prepared: &Prepared) -> Result<bool, Error> {
-        let (now, pending) = (reading::clock().now(), prepared.pending.of_teams(&prepared.teams));
+        let pending = prepared.pending.of_teams(&prepared.teams);
         let mut is_whole = true;
         for team in &prepared.teams {
             let before = self.last_of_other_writer(team)?;
             let erased = self.archive.writer(team).and_then(|mut writer| {
-                let erasure = writer.erase(&prepared.order, &pending, now)?;
+                let erasure = writer.erase(&prepared.order, &pending, reading::clock().now())?;
                 Ok((erasure, writer.unsigned_lines()))
             });
             let label = teams::archived_label(self.archive, team);

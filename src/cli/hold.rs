@@ -136,7 +136,7 @@ fn add(config: &Config, args: &AddArgs) -> Result<Exit, Error> {
         let mut writer = archive.writer(team)?;
         let subject = args.subject.as_deref().map(|subject| writer.salts().subject(subject)).transpose()?;
         let record = HoldRecord::Add(HoldAdded { subject, ..hold.clone() });
-        let _ = writer.commit(Draft::from(Body { holds: vec![record], ..Body::default() }), now)?;
+        let _ = writer.commit(Draft::from(Body { holds: vec![record], ..Body::default() }), reading::clock().now())?;
         let (label, seq) = (teams::archived_label(&archive, team), writer.state().seq);
         output::say(&format!("team {label}: line {seq} of the ledger adds hold {}", hold.id));
         exit = exit.and(teams::exit_of_unsigned(&label, writer.unsigned_lines()));
@@ -200,7 +200,7 @@ fn release(config: &Config, args: &ReleaseArgs) -> Result<Exit, Error> {
         let mut writer = archive.writer(team)?;
         let (id, reason, by) = (args.id.clone(), args.reason.clone(), args.by.clone());
         let record = HoldRecord::Release(HoldReleased { id, reason, by, at: now });
-        let _ = writer.commit(Draft::from(Body { holds: vec![record], ..Body::default() }), now)?;
+        let _ = writer.commit(Draft::from(Body { holds: vec![record], ..Body::default() }), reading::clock().now())?;
         let (label, seq) = (teams::archived_label(&archive, team), writer.state().seq);
         output::say(&format!("team {label}: line {seq} of the ledger releases hold {}", args.id));
         exit = exit.and(teams::exit_of_unsigned(&label, writer.unsigned_lines()));

@@ -59,11 +59,11 @@ pub fn run(global: &Global, args: &QuarantineArgs) -> Result<Exit, Error> {
 
 fn retry(config: &Config, args: &RetryArgs) -> Result<Exit, Error> {
     let archive = query::open(config)?.with_signer(reading::signer(config)?);
-    let (settings, now) = (reading::settings(config), reading::clock().now());
+    let settings = reading::settings(config);
     let (mut all, mut exit) = (Vec::new(), Exit::Done);
     for team in teams::in_archive(&archive, &args.team)? {
         let retried = archive.writer(&team).and_then(|mut writer| {
-            let retried = retry_quarantine(&mut writer, &settings, now)?;
+            let retried = retry_quarantine(&mut writer, &settings, reading::clock().now())?;
             Ok((retried, writer.unsigned_lines()))
         });
         let label = teams::archived_label(&archive, &team);

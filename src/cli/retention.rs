@@ -171,7 +171,7 @@ fn remove_of(
         check_clock(reader.state().last_read(), now)?;
     }
     let mut writer = archive.writer(team)?;
-    let done = expire(archive, &mut writer, retention, (now, now))?;
+    let done = expire(archive, &mut writer, retention, (now, reading::clock().now()))?;
     Ok((done.expired, done.kept, writer.unsigned_lines()))
 }
 

@@ -85,7 +85,7 @@ fn sign(config: &Config, args: &SignArgs) -> Result<Exit, Error> {
             output::say(&printable(&format!("team {label}: line {seq} of the ledger already records this review")));
         } else {
             let draft = Draft::from(Body { reviews: vec![review.clone()], ..Body::default() });
-            let _ = writer.commit(draft, now)?;
+            let _ = writer.commit(draft, reading::clock().now())?;
             let seq = writer.state().seq;
             output::say(&printable(&format!("team {label}: line {seq} of the ledger records the review")));
         }

@@ -8,7 +8,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::lake::{self, TableId};
-use crate::model::{Instant, TeamId};
+use crate::model::TeamId;
 use crate::store::{Listed, Unerased, UnfinishedUpload};
 
 use super::output::{self, Columns, OutputArgs, counted};
@@ -45,9 +45,8 @@ pub fn run(global: &Global, args: &VacuumArgs) -> Result<Exit, Error> {
     let signer = if args.dry_run { None } else { reading::signer(&config)? };
     let archive = query::open(&config)?.with_signer(signer);
     let (mut all, mut exit) = (Vec::new(), Exit::Done);
-    let now = SystemClock::new().now();
     for team in teams::in_archive(&archive, &args.team)? {
-        match vacuum(&archive, &team, now, args.dry_run) {
+        match vacuum(&archive, &team, args.dry_run) {
             Ok((found, unsigned)) => {
                 exit = exit.and(teams::exit_of_unsigned(&teams::archived_label(&archive, &team), unsigned));
                 let did = if args.dry_run { "would be aborted" } else { "aborted" };
@@ -80,17 +79,12 @@ pub fn run(global: &Global, args: &VacuumArgs) -> Result<Exit, Error> {
 }
 
 /// The files, and the number of ledger lines without a signature.
-fn vacuum(
-    archive: &Archive,
-    team: &TeamId,
-    now: Instant,
-    is_dry_run: bool,
-) -> Result<(ObsoleteFiles, u64), ArchiveError> {
+fn vacuum(archive: &Archive, team: &TeamId, is_dry_run: bool) -> Result<(ObsoleteFiles, u64), ArchiveError> {
     if is_dry_run {
         return Ok((archive.obsolete_files(team)?, 0));
     }
     let mut writer = archive.writer(team)?;
-    let found = writer.vacuum(now)?;
+    let found = writer.vacuum(SystemClock::new().now())?;
     Ok((found, writer.unsigned_lines()))
 }
 

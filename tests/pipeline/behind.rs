@@ -24,6 +24,22 @@ async fn a_failed_first_reading_has_not_fallen_behind() {
     assert!(gaps(&world).is_empty(), "{:?}", gaps(&world));
 }
 
+/// The service shows no event of the first window that is older than the span.
+#[tokio::test]
+async fn the_archive_begins_where_the_plans_span_began_inside_the_first_window() {
+    for (since, begins) in
+        [("2026-08-01T00:00:00Z", "2026-11-18T12:00:00Z"), ("2026-11-19T12:00:00Z", "2026-11-19T00:00:00Z")]
+    {
+        let world = World::new(NOON);
+        world.team().plan_span = Some(2 * DAY);
+        world.sync(&Settings { since: Some(at(since)), ..Settings::default() }).await;
+        let found = world.findings(FindingKind::ArchiveBegins).into_iter();
+        let of_connections: Vec<_> = found.filter(|found| found.stream == Some(Stream::Connections)).collect();
+        assert_eq!(of_connections.iter().map(|found| found.from).collect::<Vec<_>>(), [Some(at(begins))], "{since}");
+        assert!(gaps(&world).is_empty(), "{:?}", gaps(&world));
+    }
+}
+
 #[tokio::test]
 async fn a_team_that_is_quiet_for_longer_than_the_plans_span_has_not_fallen_behind() {
     let world = World::new("2026-11-20T00:30:00Z");

@@ -127,10 +127,12 @@ impl Round<'_> {
         let why = "the backfill could not reach older events, or the settings excluded them";
         let (stream, kind) = (Some(self.stream), FindingKind::ArchiveBegins);
         let finding = Finding::new(stream, kind, self.stream.as_str(), why, self.now);
-        let finding = Finding { from: Some(begins), ..finding };
+        let span = self.ctx.memory.plan_span().flatten().filter(|_| self.stream == Stream::Connections);
+        // The plan's span can begin inside the first window.
+        let from = span.map_or(begins, |span| begins.max(self.now.minus(span)));
+        let finding = Finding { from: Some(from), ..finding };
         let is_first = self.windows.record.begins.is_none();
         let first = is_first.then_some(ReadPoint { at: self.now, read_to: begins, listed_at: None });
-        let span = self.ctx.memory.plan_span().flatten().filter(|_| self.stream == Stream::Connections);
         let plan_span_seconds = span.map(|span| span.as_secs());
         let change = StreamChange { begins: Some(begins), plan_span_seconds, snapshot: None };
         let add = |batch: &mut Batch| {

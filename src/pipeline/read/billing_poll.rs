@@ -111,7 +111,9 @@ impl Poll<'_> {
                 (FindingKind::ArchiveBegins, self.oldest(), None, why)
             }
             Overlap::First => {
-                (FindingKind::ArchiveBegins, self.oldest(), None, "the service shows only the ten newest entries")
+                let why =
+                    "the service shows only the ten newest entries: others of the oldest one's second may be missing";
+                (FindingKind::ArchiveBegins, self.oldest(), None, why)
             }
             Overlap::Overrun => {
                 // Entries have whole seconds: lost ones may have the second of the last reading, or of the oldest entry.

@@ -4,7 +4,7 @@
 //!
 //! The child is this test binary, started at [`child`]. A store that exists only in tests counts the operations.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -53,6 +53,8 @@ impl KillingStore {
         if self.steps.fetch_add(1, Ordering::SeqCst) == self.at {
             kill_process(getpid(), self.signal).unwrap();
             assert!(self.signal == Signal::STOP, "BUG: nobody outlives a kill");
+            // The signal can reach another thread first, and this one would go on. The parent closes the input to wake it.
+            let _ = std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
         }
     }
 
@@ -175,7 +177,7 @@ fn start(root: &Path, at: u64) -> Child {
 }
 
 /// What a child reported: its last commit, its number of steps, and why it did not commit.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Said {
     committed: usize,
     steps: Option<u64>,
@@ -353,16 +355,21 @@ fn a_writer_that_stops_loses_and_doubles_nothing() {
             }
             command
         };
-        let mut first = command(at).env(STOPS, "1").spawn().unwrap();
-        stopped += u64::from(has_stopped(&first));
+        let mut first = command(at).env(STOPS, "1").stdin(Stdio::piped()).spawn().unwrap();
+        let is_stopped = has_stopped(&first);
+        stopped += u64::from(is_stopped);
         let second = command(NEVER).env(AHEAD, STEPS_AHEAD.to_string()).spawn().unwrap();
-        let (_, second) = heard(second);
+        let (status, second) = heard(second);
+        let case = format!("{case}: the first writer stopped: {is_stopped}; the second one: {status}, {second:?}");
         // At its first step, the first process has no lock yet.
         assert!(!has_locks || at == 0 || second.is_locked, "{case}: a second writer beside a lock");
         assert!(second.is_locked || second.steps.is_some(), "{case}: the second writer did not finish");
         refused += u64::from(second.is_locked);
         match wakes {
-            true => kill_process(Pid::from_child(&first), Signal::CONT).unwrap(),
+            true => {
+                kill_process(Pid::from_child(&first), Signal::CONT).unwrap();
+                drop(first.stdin.take());
+            }
             false => first.kill().unwrap(),
         }
         let (_, first) = heard(first);

@@ -245,3 +245,20 @@ fn the_loser_of_a_race_reports_it_pauses_and_continues() {
     scene.sync().ended(0);
     scene.holds_and_rests();
 }
+
+/// Another process writes a team while a command over several teams waits at the team before it. No clock is set back.
+#[test]
+fn a_command_takes_the_time_of_each_line_when_it_writes_the_line() {
+    let scene = Scene::new();
+    scene.service.world().add_team("team-two");
+    scene.sync().ended(0);
+    scene.server.fail(Rule::new(Effect::Refused(503, None)).on(Kind::Put).key("team=team-one/line/"));
+    let whole = scene.program.start(&["hold", "add", "--id", "WHOLE", "--reason", "all teams"]);
+    wait_for("the command writes the first team", || (scene.server.struck() > 0).then_some(()));
+    scene.run(&["hold", "add", "--id", "TWO", "--reason", "one team", "--team", "team-two"]).ended(0);
+    scene.server.heal();
+    whole.wait().ended(0).says(&["team-one", "team-two"]);
+    let run = scene.run(&["verify"]).ended(0);
+    assert!(!run.stdout.contains("TIME_REGRESSION"), "{}", run.stdout);
+    assert!(scene.sql("select 1 from findings where kind = 'clock_regression'").is_empty());
+}

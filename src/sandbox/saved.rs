@@ -107,6 +107,8 @@ pub(super) struct SavedEvent {
 }
 
 impl Saved {
+    /// Reads a saved sandbox.
+    ///
     /// # Errors
     /// When the text is not a saved sandbox, or has another format.
     pub fn parse(text: &[u8]) -> Result<Self, SavedError> {

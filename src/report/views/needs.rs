@@ -10,8 +10,8 @@ use crate::report::catalog::Report;
 use crate::report::sql::lexer::{self, Kind};
 
 /// Words of statements and functions that use views without their names.
-const CATALOG_WORDS: [&str; 9] =
-    ["show", "query", "query_table", "execute", "call", "pragma", "export", "import", "information_schema"];
+const CATALOG_WORDS: [&str; 10] =
+    ["show", "describe", "query", "query_table", "execute", "call", "pragma", "export", "import", "information_schema"];
 const CATALOG_PREFIXES: [&str; 5] = ["duckdb_", "pg_", "sqlite_", "pragma_", "json_execute"];
 
 /// The views that a query reads, and the time of its rows.
@@ -188,6 +188,7 @@ mod tests {
             "FROM query_table('sess' || 'ions')",
             "FROM query('from ' || 'billing')",
             "SHOW TABLES",
+            "DESCRIBE",
             "PRAGMA show_tables",
             "SELECT * FROM duckdb_views()",
         ] {

@@ -9,7 +9,7 @@
 -- severity: column
 -- note: the data holds no idle time, so the report says nothing about idle sessions or their lock (PCI DSS 8.2.8)
 -- note: state: longer than the limit; longer than the percentile (there are always some; this is no fault); never closed (open in R01, and at the period's end without a close event for longer than the limit); not closed yet (open in R01, but begun later: the report of the next period judges it)
--- note: a session without an end that began before the period, but not longer ago than the limit, is judged in this period
+-- note: the report also judges a session without an end that began before the period, at most the limit earlier
 -- note: a session stays unclosed here if its close event was lost in a gap (R23)
 WITH begun AS (
     SELECT *, duration_ms / 3600000.0 AS hours FROM sessions

@@ -112,7 +112,7 @@ impl Poll<'_> {
             }
             Overlap::First => {
                 let why =
-                    "the service shows only the ten newest entries: others of the oldest one's second may be missing";
+                    "the service shows only the ten newest entries: older entries of the same second may be missing";
                 (FindingKind::ArchiveBegins, self.oldest(), None, why)
             }
             Overlap::Overrun => {

@@ -75,7 +75,7 @@ pub struct TeamHealth {
     pub holds: Vec<String>,
     /// Due months that something keeps, one sentence each.
     pub held_back: Vec<String>,
-    /// The time from which sessions lack archived events; `None`: they lack none.
+    /// The time from which sessions lack archived events; `None` if they lack none.
     pub sessions_lack: Option<Instant>,
 }
 

@@ -112,7 +112,11 @@ async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError
         .with_state(|state| state.streams.get(&Stream::Connections).map(|held| (held.begins, held.plan_span_seconds)));
     let (begins, recorded) = begun.unwrap_or_default();
     let recorded = recorded.map(Duration::from_secs);
-    round.plan_span = plan_span(ctx, &mut round.name).await?.or(recorded);
+    let shown = match plan_span(ctx, &mut round.name).await {
+        Ok(shown) => shown,
+        Err(error) => span_without_view(ctx, error, recorded, round).await?,
+    };
+    round.plan_span = shown.or(recorded);
     let now = ctx.service().now();
     let first = ctx.settings.backfill_start(round.plan_span, now);
     round.first = is_first.then_some(first);
@@ -166,7 +170,6 @@ async fn plan_span(ctx: &TeamContext, name: &mut Option<String>) -> Result<Optio
     if let Some(known) = ctx.memory.plan_span() {
         return Ok(known);
     }
-    ctx.service().forget();
     let view = ctx.source.team(&ctx.team).await?;
     observe(ctx, view.at).await?;
     let plan_span = view.body.plan_span.or(ctx.settings.plan_span);
@@ -176,6 +179,35 @@ async fn plan_span(ctx: &TeamContext, name: &mut Option<String>) -> Result<Optio
         ctx.progress.named(&ctx.team, name);
     }
     Ok(plan_span)
+}
+
+/// The plan's span if the team's view fails: the one of an earlier round. So a failure of this request alone does not stop the
+/// reading of streams, whose events would leave the plan's span.
+///
+/// # Errors
+/// `failure`, if the archive holds nothing of a stream yet, or if the service does not list the team.
+async fn span_without_view(
+    ctx: &TeamContext,
+    failure: ApiError,
+    recorded: Option<Duration>,
+    round: &mut TeamRound,
+) -> Result<Option<Duration>, ApiError> {
+    let streams = &ctx.settings.streams;
+    let has_begun =
+        !streams.is_empty() && ctx.with_state(|state| streams.iter().all(|stream| state.streams.contains_key(stream)));
+    let teams = if has_begun { ctx.source.teams().await.ok() } else { None };
+    let Some(teams) = teams.filter(|teams| teams.body.contains(&ctx.team)) else { return Err(failure) };
+    observe(ctx, teams.at).await?;
+    let span = recorded.or(ctx.settings.plan_span);
+    // The next rounds do not wait for the view.
+    ctx.memory.note_view(span);
+    if ctx.is_out_of_time() {
+        // Other teams wait for this run. The next run reads the streams.
+        return Err(failure);
+    }
+    tracing::warn!(team = %ctx.team, error = %failure, "reading on with the plan's span of an earlier round");
+    round.failures.push((None, failure.into()));
+    Ok(span)
 }
 
 /// Notes uncommitted read points of the streams that this round does not read. The round's commit, if any, writes them.
@@ -193,11 +225,12 @@ async fn note_uncommitted_points(ctx: &TeamContext) -> Result<(), ArchiveError> 
 /// Observes the first date of a round. If it differs much from the machine's clock, one of the two is wrong, and the
 /// dates of further answers decide.
 async fn observe(ctx: &TeamContext, date: Option<Instant>) -> Result<(), ApiError> {
+    ctx.service().forget();
     ctx.service().observe(date);
     let ours = ctx.clock.now();
     if date.is_some_and(|date| date.since(ours).max(ours.since(date)) > CLOCKS_APART_MAX) {
         for _ in 0..2 {
-            ctx.service().observe(ctx.source.team(&ctx.team).await?.at);
+            ctx.service().observe(ctx.source.teams().await?.at);
         }
     }
     Ok(())

@@ -23,6 +23,7 @@ pub fn at(text: &str) -> Instant {
 
 /// A request to the service.
 pub enum Ask<'a> {
+    Teams,
     Team,
     Devices,
     Page(&'a PageQuery),
@@ -123,8 +124,13 @@ impl World {
 
     /// Runs a round of a new process that has this time for settling and re-scanning.
     pub async fn run(self: &Arc<Self>, settings: &Settings, time_limit: Duration) -> TeamRound {
+        read_team(self.open(settings, time_limit)).await
+    }
+
+    /// The team as a new process opens it for several runs.
+    pub fn open(self: &Arc<Self>, settings: &Settings, time_limit: Duration) -> Arc<TeamEdges> {
         let edges = TeamEdges::open(self.edges(settings), TeamId::from("t"), EventBudget::of(settings)).unwrap();
-        read_team(Arc::new(TeamEdges { time_limit: Some(time_limit), ..edges })).await
+        Arc::new(TeamEdges { time_limit: Some(time_limit), ..edges })
     }
 
     /// Runs a round and asserts that nothing fails.
@@ -226,7 +232,7 @@ impl Directory for World {
 
 impl EventSource for World {
     fn teams(&self) -> Answer<'_, Vec<TeamId>> {
-        Box::pin(std::future::ready(Ok(Served { body: vec![TeamId::from("t")], at: None })))
+        self.answer(&Ask::Teams, |_| vec![TeamId::from("t")])
     }
 
     fn team<'a>(&'a self, _: &'a TeamId) -> Answer<'a, TeamView> {

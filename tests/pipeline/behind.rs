@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use annals::archive::FindingKind;
-use annals::model::Stream;
-use annals::pipeline::Settings;
+use annals::model::{Stream, TeamId};
+use annals::pipeline::{RoundError, Settings, read_team};
 
 use crate::common::team_world::{Ask, World, at, connection, unavailable};
 use crate::gaps::{LAG_BEFORE_NOON, NOON, gaps, intervals, read_once, settings};
@@ -197,4 +197,60 @@ async fn a_rescan_of_windows_that_the_plan_hides_is_no_silence() {
     world.sync(&Settings { rescan_now: true, ..settings }).await;
     assert!(!world.findings(FindingKind::NoLongerServed).is_empty());
     assert!(world.findings(FindingKind::Silence).is_empty(), "{:?}", world.findings(FindingKind::Silence));
+}
+
+/// The events of connections would leave the plan's span if the streams waited for the team's view.
+#[tokio::test]
+async fn a_failing_view_of_a_team_does_not_stop_its_streams() {
+    let world = World::new(NOON);
+    world.team().plan_span = Some(2 * DAY);
+    world.sync(&settings()).await;
+    world.on_ask(|ask, _| matches!(ask, Ask::Team).then(unavailable));
+    // This machine's clock is wrong: only the service's clock may tell which windows are final.
+    world.team().machine_ahead = 30 * DAY;
+    for now in ["2026-11-21T12:00:00Z", "2026-11-24T12:00:00Z"] {
+        world.team().connections.push(connection(now, "d1", now));
+        world.set_now(now);
+        let failures = world.round(&settings()).await.failures;
+        assert!(matches!(&failures[..], [(None, RoundError::Api(error))] if *error == unavailable()), "{failures:?}");
+    }
+    assert_eq!(world.held(Stream::Connections).len(), 2);
+    let days: Vec<_> = world.state().windows.keys().map(|(_, start)| *start).collect();
+    assert_eq!(days.iter().max(), Some(&at("2026-11-24T00:00:00Z")), "{days:?}");
+    let behind = ("plan_span".to_owned(), at("2026-11-21T11:45:00Z"), at("2026-11-22T12:00:00Z"));
+    assert_eq!(intervals(&world), [behind], "the span of the first round still holds");
+}
+
+/// The view fails after a minute of retries. A run that also reads the streams would delay other teams.
+#[tokio::test]
+async fn a_run_that_waited_for_a_failing_view_leaves_the_streams_to_the_next_run() {
+    let world = read_once().await;
+    world.set_now("2026-11-20T13:00:00Z");
+    world.team().connections.push(connection("two", "d1", "2026-11-20T12:30:00Z"));
+    world.on_ask(|ask, team| {
+        let is_view = matches!(ask, Ask::Team);
+        team.now = team.now.plus(Duration::from_secs(if is_view { 60 } else { 0 }));
+        is_view.then(unavailable)
+    });
+    let team = world.open(&settings(), Duration::from_secs(10));
+    for (failures, events) in [(1, 1), (0, 2)] {
+        let round = read_team(team.clone()).await;
+        assert_eq!((round.failures.len(), world.held(Stream::Connections).len()), (failures, events));
+    }
+}
+
+/// Without an earlier round nobody knows the plan's span. Without the team in the list, its token may be wrong.
+#[tokio::test]
+async fn a_failing_view_stops_a_first_round_and_a_team_that_is_not_listed() {
+    let world = World::new(NOON);
+    world.on_ask(|ask, _| matches!(ask, Ask::Team).then(unavailable));
+    assert_eq!(world.round(&settings()).await.failures.len(), 1);
+    assert!(world.state().streams.is_empty());
+    let world = read_once().await;
+    world.on_ask(|ask, _| matches!(ask, Ask::Team | Ask::Teams).then(unavailable));
+    world.set_now("2026-11-20T13:00:00Z");
+    world.team().connections.push(connection("two", "d1", "2026-11-20T12:30:00Z"));
+    let of_the_team = Settings { teams: vec![TeamId::from("t")], ..settings() };
+    assert_eq!(world.round(&of_the_team).await.failures.len(), 1);
+    assert_eq!(world.held(Stream::Connections).len(), 1);
 }

@@ -62,7 +62,7 @@ fn asked(world: &World) -> Arc<Mutex<Vec<String>>> {
             Ask::Users => "users".to_owned(),
             Ask::SsoUsers => "sso_users".to_owned(),
             Ask::UserInfo(user) => format!("info {user}"),
-            Ask::Page(_) | Ask::Billing => return None,
+            Ask::Teams | Ask::Page(_) | Ask::Billing => return None,
         };
         seen.lock().unwrap().push(name);
         None

@@ -15,6 +15,7 @@ fn lasting(fault: Fault) -> Option<(usize, i64, i64, &'static [u64])> {
         Fault::Unavailable => (3, MINUTE, 6 * HOUR, &[20, 60, 100]),
         Fault::Refused | Fault::TokenRotated => (2, HOUR, 20 * HOUR, &[100]),
         Fault::NotFound => (2, 20 * MINUTE, 5 * HOUR, &[100, 40]),
+        Fault::ViewFails => (3, HOUR, 2 * DAY, &[100, 60]),
         Fault::Redirect => (2, 20 * MINUTE, 2 * HOUR, &[100, 40]),
         Fault::AnswerLost => (4, HOUR, 10 * HOUR, &[30]),
         Fault::StaleCache => (3, HOUR, 6 * HOUR, &[30, 100]),
@@ -47,6 +48,7 @@ pub fn draw(plan: &mut Plan, fault: Fault) {
             }
             let team = if draw.is(50) { Some(draw.count(0, plan.teams)) } else { None };
             let stream = if draw.is(40) { Some(draw.pick(&Stream::ALL)) } else { None };
+            let stream = stream.filter(|_| fault != Fault::ViewFails);
             let is_of_all = matches!(fault, Fault::Unavailable | Fault::Refused | Fault::TokenRotated);
             let (team, stream) = if is_of_all { (None, None) } else { (team, stream) };
             plan.spells.push(Spell { fault, team, stream, from, until, percent: draw.pick(percents) });

@@ -84,6 +84,7 @@ named! {
         InFirstReading "F80" "a computer is removed during the backfill",
         LateOfRemoved "F81" "events of a computer appear late, and the computer is removed before a re-scan",
         RemovedBefore "F82" "a computer was removed before the backfill, inside the archive's span",
+        ViewFails "F83" "only the team's own view fails, for hours",
     }
 }
 
@@ -136,9 +137,9 @@ impl Fault {
         [Fault::ShortLived, Fault::InFirstReading, Fault::LateOfRemoved, Fault::RemovedBefore];
 
     /// The faults that a world draws. Stale lists are not drawn, because the readers of every world see them. A world draws
-    /// stalls and slow readers apart.
+    /// stalls, slow readers and failing views apart.
     pub fn drawn() -> Vec<Fault> {
-        let apart = [Fault::StaleList, Fault::Stalled, Fault::SlowReader];
+        let apart = [Fault::StaleList, Fault::Stalled, Fault::SlowReader, Fault::ViewFails];
         let is_drawn = |fault: &Fault| !apart.contains(fault) && !Self::OF_COMPUTERS.contains(fault);
         Self::ALL.iter().copied().filter(is_drawn).collect()
     }

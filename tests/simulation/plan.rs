@@ -242,7 +242,8 @@ fn faults(seed: u64, draw: &mut Draw) -> BTreeSet<Fault> {
     let is_skewed = faults.contains(&Fault::Skew);
     let of_computers = Fault::OF_COMPUTERS.into_iter().filter(|_| count > 0 && draw.below(6) == 0 && !is_skewed);
     faults.extend(of_computers);
-    for (apart, fault) in [("stalls", Fault::Stalled), ("slow readers", Fault::SlowReader)] {
+    let apart = [("stalls", Fault::Stalled), ("slow readers", Fault::SlowReader), ("views", Fault::ViewFails)];
+    for (apart, fault) in apart {
         faults.extend((count > 0 && Draw::of(seed, apart).below(5) == 0).then_some(fault));
     }
     faults

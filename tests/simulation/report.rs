@@ -240,7 +240,7 @@ const ASSUMED: &str = "\
 | connections of a removed computer that the service would have shown later than the lag | the same gap names the removal; nobody can know how late events may be |
 | connections of a computer that was removed before the backfill | a finding `removed_before`, if activity shows the removal |
 | connections of a computer that no list ever showed, if activity does not show its removal | nothing can |
-| events that leave the plan's span during an outage (also of the team's own `GET /team/{teamID}` alone: without its answer Annals reads nothing of the team), in an interrupted backfill, or after an answer that Annals doubts | a finding `gap` of `plan_span`, from the last moment for which a reading vouches; before that, `status` shows the time left |
+| events that leave the plan's span during an outage, in an interrupted backfill, or after an answer that Annals doubts | a finding `gap` of `plan_span`, from the last moment for which a reading vouches; before that, `status` shows the time left |
 | the same, if neither the service nor `api.plan_span` has ever given the plan's span | nothing can; `sync`, `status` and `doctor` say that the span is unknown |
 | more than ten billing entries between two polls | a finding `gap` of `billing`, from five minutes before the first poll, because its `Date` may be wrong, to the oldest entry shown |
 ";

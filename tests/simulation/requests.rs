@@ -120,6 +120,8 @@ impl Seen {
         // A process that must wait waits with all requests.
         let team = ask.team().filter(|_| error.retry_after().is_none());
         let teams = team.map_or(0..self.troubles.len(), |team| team..team + 1);
+        // A failing view stops no stream that was read before.
+        let teams = teams.filter(|_| !matches!(ask, Ask::Team(_)));
         teams.for_each(|team| self.troubles[team].push(now.nanos()));
         if let (Some(Stream::Connections), Some(team)) = (ask.stream(), ask.team()) {
             self.has_read[team] = false;

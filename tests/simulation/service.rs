@@ -102,7 +102,9 @@ impl Service {
             of.is_none_or(|team| ask.team() == Some(team)) && stream.is_none_or(|stream| ask.stream() == Some(stream))
         };
         let here = self.plan.spells.iter().filter(|spell| spell.from <= now && now < spell.until);
+        let is_view = matches!(ask, Ask::Team(_));
         let here = here.filter(|spell| is_of(spell.team, spell.stream));
+        let here = here.filter(|spell| spell.fault != Fault::ViewFails || is_view);
         here.filter(|spell| spell.percent == 100 || chance.is(spell.percent)).map(|spell| spell.fault).collect()
     }
 

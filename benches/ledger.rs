@@ -37,7 +37,7 @@ fn main() -> Result<(), Failure> {
     println!("{lines} lines, {:.1} MB with their snapshots", bytes as f64 / 1e6);
     let with_snapshot = opening(&on_disk)?;
     for entry in on_disk.list("snapshots")? {
-        on_disk.remove(&entry.path)?;
+        on_disk.remove(&[&entry.path])?;
     }
     let without = opening(&on_disk)?;
     print_ratio("a writer opens the ledger, seconds", with_snapshot.wall, 0.5, 0.3);

@@ -185,7 +185,7 @@ impl Copy {
         let held = snapshot::listed(self.to.store().as_ref(), key)?;
         let gone = held.iter().filter(|(seq, _)| !ours.contains_key(seq)).map(|(_, held)| held.path.as_str());
         let gone: Vec<&str> = gone.collect();
-        Ok(self.to.store().remove_all(&gone)?)
+        Ok(self.to.store().remove(&gone)?)
     }
 
     /// Copies the salts, and appends the lines after `held` up to `last`. Returns their number. The other lines are equal.

@@ -36,7 +36,7 @@ enum LedgerPlace {
 impl Manifest {
     /// The manifest of a new archive in `store`.
     pub(super) fn new(store: &dyn Store, id: String) -> Self {
-        let ledger = store.has_ledger_elsewhere().then_some(LedgerPlace::Elsewhere);
+        let ledger = store.as_split().is_some().then_some(LedgerPlace::Elsewhere);
         Self { format: FORMAT.to_owned(), version: ARCHIVE_VERSION, id, ledger }
     }
 
@@ -46,7 +46,7 @@ impl Manifest {
     /// [`ArchiveError::LedgerElsewhere`], [`ArchiveError::LedgerInside`], [`ArchiveError::LedgerMissing`],
     /// [`ArchiveError::OtherLedger`], or an error of the store.
     pub(super) fn check_ledger(&self, store: &dyn Store) -> Result<(), ArchiveError> {
-        match (self.ledger, store.has_ledger_elsewhere()) {
+        match (self.ledger, store.as_split().is_some()) {
             (None, false) => Ok(()),
             (None, true) => Err(ArchiveError::LedgerInside),
             (Some(LedgerPlace::Elsewhere), false) => Err(ArchiveError::LedgerElsewhere),

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use crate::model::path::{ArchivePath, LEDGER, LOCK_OF_NEW, TABLES, ledger_of, lock_of};
 use crate::model::{Instant, TeamId, TeamKey};
-use crate::store::{Guard, Listed, Store, StoreError, if_there};
+use crate::store::{Guard, Listed, Store, StoreError, if_there, read_listed};
 
 use super::manifest::{Manifest, read_ledger_manifest, read_manifest};
 use super::random::Random;
@@ -80,7 +80,7 @@ impl Archive {
             (Some(manifest), _) => manifest,
             (None, Some(found)) => {
                 return Err(match read_ledger_manifest(store.as_ref())? {
-                    Some(ledger) if store.has_ledger_elsewhere() && !found.starts_with(TABLES) => {
+                    Some(ledger) if store.as_split().is_some() && !found.starts_with(TABLES) => {
                         ArchiveError::OtherLedger { found: ledger.id }
                     }
                     _ => ArchiveError::ManifestMissing { found },
@@ -252,7 +252,7 @@ impl Archive {
 
 /// `None` if the file holds no whole line; then a writer can have removed it since the list.
 fn team_of_first_line(store: &dyn Store, key: &TeamKey, file: &Listed) -> Result<Option<TeamId>, ArchiveError> {
-    let read = if_there(store.read_listed(&file.path, file.bytes, None))?;
+    let read = if_there(read_listed(store, file))?;
     let Some(mut lines) = read.map(|content| TextLines::new(&file.path, content, 0)) else { return Ok(None) };
     let first = lines.next().transpose()?;
     let Some(first) = first.filter(|line| line.has_newline) else { return Ok(None) };

@@ -11,6 +11,7 @@ use crate::api::TokenSource;
 use crate::archive::{Archive, ArchiveError};
 use crate::config::{Config, open_to_others, readable_by_others};
 use crate::error::{Error, Exit};
+use crate::model::path::TABLES;
 use crate::model::{ArchivePlace, BucketLocation, Instant, Location, Stream};
 use crate::store::{LocalStore, UnfinishedUpload, test_bucket};
 use crate::web::Guard;
@@ -232,7 +233,8 @@ fn uploads(config: &Config) -> Check {
     let uploads = || -> Result<Vec<UnfinishedUpload>, Error> {
         let store = query::store(config)?;
         let before = store.now().map_err(ArchiveError::from)?.minus(config.grace_at(&config.archive));
-        let mut found = store.unfinished_uploads().map_err(ArchiveError::from)?;
+        let bucket = store.bucket_of(TABLES).expect("BUG: only the data's bucket is asked");
+        let mut found = bucket.unfinished_uploads().map_err(ArchiveError::from)?;
         found.retain(|upload| upload.since < before);
         Ok(found)
     };

@@ -58,7 +58,7 @@ pub fn obsolete_files(archive: &Archive, table: &str) -> Result<ObsoleteFiles, L
 pub fn vacuum(archive: &Archive, table: &str) -> Result<ObsoleteFiles, LakeError> {
     let found = obsolete_files(archive, table)?;
     let paths: Vec<&str> = found.expired.iter().map(|file| file.path.as_str()).collect();
-    archive.store().remove_all(&paths)?;
+    archive.store().remove(&paths)?;
     Ok(found)
 }
 
@@ -70,7 +70,7 @@ pub fn drop_replaced_versions(store: &dyn Store, table: &str) -> Result<(), Lake
     let now = store.now()?;
     let replaced = replaced_versions(&store.list(&metadata_of(table))?, now);
     let paths: Vec<&str> = replaced.iter().map(String::as_str).collect();
-    Ok(store.remove_all(&paths)?)
+    Ok(store.remove(&paths)?)
 }
 
 /// Whether the table has data files of its own, beside those of the archive.

@@ -195,7 +195,7 @@ impl Store for LocalStore {
         Ok(found)
     }
 
-    fn remove_all(&self, paths: &[&str]) -> Result<(), StoreError> {
+    fn remove(&self, paths: &[&str]) -> Result<(), StoreError> {
         let fail = |path: &str, e: io::Error| StoreError::io(Verb::Remove, path, e);
         for path in paths {
             self.refuse_links(Verb::Remove, path)?;

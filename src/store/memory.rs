@@ -83,7 +83,7 @@ impl Store for MemoryStore {
         Ok(under.map(entry).collect())
     }
 
-    fn remove_all(&self, paths: &[&str]) -> Result<(), StoreError> {
+    fn remove(&self, paths: &[&str]) -> Result<(), StoreError> {
         let mut inner = self.inner.lock();
         paths.iter().for_each(|path| drop(inner.files.remove(*path)));
         Ok(())

@@ -19,6 +19,7 @@ use bytes::Bytes;
 use strum::Display;
 use thiserror::Error;
 
+use crate::model::path::TABLES;
 use crate::model::{ArchivePlace, BucketLocation, Instant, Location};
 
 pub use blob::{Blob, BlobReader};
@@ -39,6 +40,9 @@ pub use tests::{Fault, FaultyStore, ListHookStore};
 
 /// The storage of an archive's files. Paths are relative, with `/`, as `model::path` spells them.
 ///
+/// It has the eight operations that every store performs. Operations that only a bucket has are methods of [`ObjectStore`], which
+/// [`Store::bucket_of`] gives.
+///
 /// Contract, which one conformance suite checks for every implementation:
 /// - A change that an operation has acknowledged with `Ok` survives a loss of power.
 /// - Every later operation of every process sees it at once, including `list`.
@@ -55,27 +59,13 @@ pub trait Store: Send + Sync {
     /// [`StoreError::NotFound`], [`StoreError::Irregular`] if the path is no plain file, [`StoreError::Io`].
     fn read(&self, path: &str) -> Result<Blob, StoreError>;
 
-    /// Like [`Store::read`], for a file that a list has just shown with `bytes` and `tag`: appends after the list may be missing. A
-    /// store over a network needs fewer requests for it.
-    fn read_listed(&self, path: &str, _bytes: u64, _tag: Option<&str>) -> Result<Blob, StoreError> {
-        self.read(path)
-    }
-
-    /// Drops all content that the store keeps in memory or in a cache, so that later reads see the stored bytes themselves.
-    fn forget(&self) {}
-
     /// Every file under a directory (`""`: the whole archive), at any depth, sorted by path. A missing directory is
     /// empty. Locks are not listed. A list is never stale: a writer finds the end of its ledger by it, and a stale list would
     /// let the writer fork the ledger.
     fn list(&self, directory: &str) -> Result<Vec<Listed>, StoreError>;
 
     /// Removes files. A missing file counts as removed. After an error, only some files may be removed.
-    fn remove_all(&self, paths: &[&str]) -> Result<(), StoreError>;
-
-    /// Like [`Store::remove_all`], for one file.
-    fn remove(&self, path: &str) -> Result<(), StoreError> {
-        self.remove_all(&[path])
-    }
+    fn remove(&self, paths: &[&str]) -> Result<(), StoreError>;
 
     /// Writes `bytes` after the first `tail.keep` bytes of a file, and creates the file if `tail` is empty. The file must be
     /// exactly `tail.keep + tail.torn` bytes long, or already hold exactly these bytes after `tail.keep`.
@@ -95,13 +85,6 @@ pub trait Store: Send + Sync {
     /// [`StoreError::Conflict`] when another file exists there, [`StoreError::Io`].
     fn create_new(&self, path: &str, bytes: &[u8]) -> Result<(), StoreError>;
 
-    /// Removes files with all their older versions. Returns the files that may still have a version. A store without versions only
-    /// removes the files.
-    fn erase_all(&self, paths: &[&str]) -> Result<Vec<Unerased>, StoreError> {
-        self.remove_all(paths)?;
-        Ok(Vec::new())
-    }
-
     /// Takes a lock until the guard is dropped or this process ends. The lock of a dead process is free. On a local disk, this
     /// waits for the lock of a new archive.
     ///
@@ -109,54 +92,22 @@ pub trait Store: Send + Sync {
     /// [`StoreError::Locked`] if another process holds it, [`StoreError::Io`].
     fn lock(&self, name: &str) -> Result<Box<dyn Guard>, StoreError>;
 
+    /// The store's own clock, which [`Listed::modified`] uses. It can differ from this machine's clock.
+    fn now(&self) -> Result<Instant, StoreError>;
+
     /// Whether a lock excludes the writers of other processes: while a process holds it, no other process has a commit under way.
     fn has_process_locks(&self) -> bool {
         true
     }
 
-    /// The store's own clock, which [`Listed::modified`] uses. It can differ from this machine's clock.
-    fn now(&self) -> Result<Instant, StoreError>;
-
-    /// The uploads under way, and those that a killed process left unfinished. Only S3 knows them.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`] when the store refuses to show them.
-    fn unfinished_uploads(&self) -> Result<Vec<UnfinishedUpload>, StoreError> {
-        Ok(Vec::new())
+    /// The bucket that holds the file or directory of a path. Only a bucket has uploads, older versions and a cache.
+    fn bucket_of(&self, _path: &str) -> Option<&ObjectStore> {
+        None
     }
 
-    /// Aborts an upload, which removes its parts. A missing one counts as aborted.
-    fn abort_upload(&self, _upload: &UnfinishedUpload) -> Result<(), StoreError> {
-        Ok(())
-    }
-
-    /// The stored objects of a ledger that somebody altered or deleted, although copies still show readers the whole file. Only a
-    /// bucket has them.
-    fn altered_parts(&self) -> Result<Vec<Rewritten>, StoreError> {
-        Ok(Vec::new())
-    }
-
-    /// Write-once files, such as ledger lines in a bucket, that somebody overwrote or deleted. Only a store with versions finds
-    /// them; other stores return nothing.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`] when the store refuses to show its versions.
-    fn rewritten(&self) -> Result<Vec<Rewritten>, StoreError> {
-        Ok(Vec::new())
-    }
-
-    /// The files under a directory that have any version, also removed files, which no list shows. A store without versions shows
-    /// none.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`] when the store refuses to show its versions.
-    fn with_versions(&self, _directory: &str) -> Result<Vec<String>, StoreError> {
-        Ok(Vec::new())
-    }
-
-    /// Whether the ledger lies in another place than all other files.
-    fn has_ledger_elsewhere(&self) -> bool {
-        false
+    /// Both places, if the ledger lies in another place than all other files.
+    fn as_split(&self) -> Option<&SplitStore> {
+        None
     }
 }
 
@@ -204,6 +155,18 @@ pub fn put(store: &dyn Store, path: &str, content: &[u8]) -> Result<(), StoreErr
 /// The whole content of a small file.
 pub fn get(store: &dyn Store, path: &str) -> Result<Bytes, StoreError> {
     store.read(path)?.to_bytes().map_err(|e| StoreError::io(Verb::Read, path, e))
+}
+
+/// Like [`Store::read`], for a file that a list has just shown: appends after the list may be missing. A bucket needs fewer requests
+/// for it.
+pub fn read_listed(store: &dyn Store, file: &Listed) -> Result<Blob, StoreError> {
+    store.bucket_of(&file.path).map_or_else(|| store.read(&file.path), |bucket| bucket.read_listed(file))
+}
+
+/// Removes data files with all their older versions. Returns the files that may still have a version.
+pub fn erase_all(store: &dyn Store, paths: &[&str]) -> Result<Vec<Unerased>, StoreError> {
+    store.remove(paths)?;
+    Ok(store.bucket_of(TABLES).map_or_else(Vec::new, |bucket| bucket.erase_versions(paths)))
 }
 
 /// The answer of a read; `None` if the file does not exist.

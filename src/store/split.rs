@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::model::Instant;
 use crate::model::path::{LEDGER, is_in_ledger};
 
-use super::{Blob, FileWriter, Guard, Listed, Rewritten, Store, StoreError, Tail, Unerased, UnfinishedUpload};
+use super::{Blob, FileWriter, Guard, Listed, ObjectStore, Rewritten, Store, StoreError, Tail};
 
 /// An archive whose ledger lies elsewhere. Both places spell paths in the same way.
 #[derive(Clone)]
@@ -21,14 +21,16 @@ impl SplitStore {
         Self { data, ledger }
     }
 
+    /// The ledger files in the place of the data: no reader reads them.
+    pub fn strays(&self) -> Result<Vec<Rewritten>, StoreError> {
+        let what = "lies beside the data, but the ledger of this archive lies elsewhere";
+        let strays = self.data.list(LEDGER)?.into_iter();
+        Ok(strays.map(|entry| Rewritten { path: entry.path, what: what.to_owned() }).collect())
+    }
+
     fn of(&self, path: &str) -> &dyn Store {
         if is_in_ledger(path) { self.ledger.as_ref() } else { self.data.as_ref() }
     }
-}
-
-/// The paths of data files, and those of the ledger.
-fn divided<'a>(paths: &[&'a str]) -> (Vec<&'a str>, Vec<&'a str>) {
-    paths.iter().partition(|path| !is_in_ledger(path))
 }
 
 impl Store for SplitStore {
@@ -40,22 +42,10 @@ impl Store for SplitStore {
         self.of(path).read(path)
     }
 
-    fn read_listed(&self, path: &str, bytes: u64, tag: Option<&str>) -> Result<Blob, StoreError> {
-        self.of(path).read_listed(path, bytes, tag)
-    }
-
-    fn forget(&self) {
-        self.data.forget();
-        self.ledger.forget();
-    }
-
     /// The ledger's place also holds the files of its own locks and proofs, which do not belong to the archive.
     fn list(&self, directory: &str) -> Result<Vec<Listed>, StoreError> {
-        if directory == LEDGER {
-            return self.ledger.list(LEDGER);
-        }
         if !directory.is_empty() {
-            return self.of(directory).list(directory);
+            return self.of(&format!("{directory}/")).list(directory);
         }
         let mut listed = self.data.list("")?;
         listed.retain(|entry| !is_in_ledger(&entry.path));
@@ -64,10 +54,10 @@ impl Store for SplitStore {
         Ok(listed)
     }
 
-    fn remove_all(&self, paths: &[&str]) -> Result<(), StoreError> {
-        let (data, ledger) = divided(paths);
-        self.data.remove_all(&data)?;
-        self.ledger.remove_all(&ledger)
+    fn remove(&self, paths: &[&str]) -> Result<(), StoreError> {
+        let (data, ledger): (Vec<&str>, Vec<&str>) = paths.iter().partition(|path| !is_in_ledger(path));
+        self.data.remove(&data)?;
+        self.ledger.remove(&ledger)
     }
 
     fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
@@ -76,13 +66,6 @@ impl Store for SplitStore {
 
     fn create_new(&self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
         self.of(path).create_new(path, bytes)
-    }
-
-    fn erase_all(&self, paths: &[&str]) -> Result<Vec<Unerased>, StoreError> {
-        let (data, ledger) = divided(paths);
-        let mut unerased = self.data.erase_all(&data)?;
-        unerased.extend(self.ledger.erase_all(&ledger)?);
-        Ok(unerased)
     }
 
     /// Takes the lock in both places: either one can be the disk whose lock fences other processes.
@@ -99,34 +82,12 @@ impl Store for SplitStore {
         Ok(self.data.now()?.min(self.ledger.now()?))
     }
 
-    /// Only data files and snapshots are uploaded in parts.
-    fn unfinished_uploads(&self) -> Result<Vec<UnfinishedUpload>, StoreError> {
-        self.data.unfinished_uploads()
+    fn bucket_of(&self, path: &str) -> Option<&ObjectStore> {
+        self.of(&format!("{path}/")).bucket_of(path)
     }
 
-    fn abort_upload(&self, upload: &UnfinishedUpload) -> Result<(), StoreError> {
-        self.data.abort_upload(upload)
-    }
-
-    /// Also reports each ledger file in the place of the data: no reader reads it.
-    fn altered_parts(&self) -> Result<Vec<Rewritten>, StoreError> {
-        let mut found = self.ledger.altered_parts()?;
-        let what = "lies beside the data, but the ledger of this archive lies elsewhere";
-        let strays = self.data.list(LEDGER)?.into_iter();
-        found.extend(strays.map(|entry| Rewritten { path: entry.path, what: what.to_owned() }));
-        Ok(found)
-    }
-
-    fn rewritten(&self) -> Result<Vec<Rewritten>, StoreError> {
-        self.ledger.rewritten()
-    }
-
-    fn with_versions(&self, directory: &str) -> Result<Vec<String>, StoreError> {
-        self.of(directory).with_versions(directory)
-    }
-
-    fn has_ledger_elsewhere(&self) -> bool {
-        true
+    fn as_split(&self) -> Option<&SplitStore> {
+        Some(self)
     }
 }
 

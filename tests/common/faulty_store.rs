@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use annals::model::Instant;
-use annals::store::{Blob, FileWriter, Guard, Listed, Store, StoreError, Tail, Verb};
+use annals::store::{Blob, FileWriter, Guard, Listed, SplitStore, Store, StoreError, Tail, Verb};
 
 /// The name of a file without a final name in error messages.
 const NAMELESS: &str = "a new file";
@@ -72,9 +72,9 @@ impl Store for FaultyStore {
         self.run(Verb::List, directory, || self.inner.list(directory))
     }
 
-    fn remove_all(&self, paths: &[&str]) -> Result<(), StoreError> {
+    fn remove(&self, paths: &[&str]) -> Result<(), StoreError> {
         let path = paths.first().copied().unwrap_or_default();
-        self.run(Verb::Remove, path, || self.inner.remove_all(paths))
+        self.run(Verb::Remove, path, || self.inner.remove(paths))
     }
 
     fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
@@ -97,8 +97,8 @@ impl Store for FaultyStore {
         self.inner.has_process_locks()
     }
 
-    fn has_ledger_elsewhere(&self) -> bool {
-        self.inner.has_ledger_elsewhere()
+    fn as_split(&self) -> Option<&SplitStore> {
+        self.inner.as_split()
     }
 }
 

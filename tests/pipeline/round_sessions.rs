@@ -319,7 +319,7 @@ async fn a_month_that_cannot_be_sealed_blocks_no_event() {
             let mut bytes = store.read(&file.path).unwrap().to_bytes().unwrap().to_vec();
             let middle = bytes.len() / 2;
             bytes[middle] ^= 1;
-            store.remove(&file.path).unwrap();
+            store.remove(&[&file.path]).unwrap();
             let mut damaged = store.create().unwrap();
             damaged.write_all(&bytes).unwrap();
             damaged.finish(&file.path).unwrap();
@@ -345,7 +345,7 @@ async fn sessions_that_cannot_be_read_block_no_event() {
         let listed = store.list("tables/sessions/team=t").unwrap();
         if let Some(file) = listed.iter().find(|file| is_whole && file.path.contains("-open-")) {
             is_whole = false;
-            store.remove(&file.path).unwrap();
+            store.remove(&[&file.path]).unwrap();
             let mut damaged = store.create().unwrap();
             damaged.write_all(&vec![0; usize::try_from(file.bytes).unwrap()]).unwrap();
             damaged.finish(&file.path).unwrap();

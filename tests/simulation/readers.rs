@@ -210,8 +210,8 @@ impl Store for Lagging {
         self.listed.list(directory)
     }
 
-    fn remove_all(&self, paths: &[&str]) -> Result<(), StoreError> {
-        self.files.remove_all(paths)
+    fn remove(&self, paths: &[&str]) -> Result<(), StoreError> {
+        self.files.remove(paths)
     }
 
     fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {

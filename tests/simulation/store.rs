@@ -222,7 +222,7 @@ impl SimStore {
 fn failed(path: &str, undone: bool) -> StoreError {
     let fault = if undone { super::faulty_store::Fault::FailedUndone } else { super::faulty_store::Fault::Failed };
     let store = FaultyStore::new(Arc::new(MemoryStore::new()), 0, false, fault);
-    store.remove(path).expect_err("its first verb fails")
+    store.remove(&[path]).expect_err("its first verb fails")
 }
 
 impl Store for SimStore {
@@ -239,14 +239,14 @@ impl Store for SimStore {
         self.run(Act::List, directory, || self.files.list(directory))
     }
 
-    fn remove_all(&self, paths: &[&str]) -> Result<(), StoreError> {
+    fn remove(&self, paths: &[&str]) -> Result<(), StoreError> {
         for path in paths {
             {
                 let mut inner = self.disk.inner();
                 let DiskState { laws, coverage, broken, .. } = &mut *inner;
                 broken.extend(laws.remove(&self.files, path, coverage, self.disk.plan.seed));
             }
-            self.run(Act::Remove, path, || self.files.remove(path))?;
+            self.run(Act::Remove, path, || self.files.remove(&[path]))?;
         }
         Ok(())
     }

@@ -245,7 +245,7 @@ impl TeamWriter {
             });
         }
         if planted::is(Bug::ReplacedFilesDeletedAtOnce) {
-            line.body.removes.iter().try_for_each(|path| self.store().remove(path))?;
+            line.body.removes.iter().try_for_each(|path| self.store().remove(&[path]))?;
         }
         if let Some(heads) = &mut self.heads
             && let Err(source) = heads.sign(self.archive.store().as_ref(), line.seq, hash, day)

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::model::path::{ArchivePath, DataPath, SCRATCH, ledger_of, salts_of, table_of};
+use crate::model::path::{ArchivePath, DataPath, SCRATCH, TABLES, ledger_of, salts_of, table_of};
 use crate::model::{Dataset, GRACE_MIN, Instant, LedgerSeq, TeamId, TeamKey};
 use crate::planted::{self, Bug};
 use crate::store::{Listed, Store, StoreError, Unerased, UnfinishedUpload};
@@ -94,8 +94,9 @@ pub fn vacuum(archive: &Archive, team: &TeamId) -> Result<ObsoleteFiles, Archive
 
 fn remove(store: &dyn Store, found: &ObsoleteFiles) -> Result<(), StoreError> {
     let paths: Vec<&str> = found.expired.iter().map(|file| file.path.as_str()).collect();
-    store.remove_all(&paths)?;
-    found.uploads.iter().try_for_each(|upload| store.abort_upload(upload))
+    store.remove(&paths)?;
+    let Some(bucket) = store.bucket_of(TABLES) else { return Ok(()) };
+    found.uploads.iter().try_for_each(|upload| bucket.abort_upload(upload))
 }
 
 /// The files, of those listed, that readers of open tables still need.
@@ -155,7 +156,8 @@ fn abandoned_uploads(store: &dyn Store, key: &TeamKey, since: Instant) -> Vec<Un
     let is_due = |upload: &UnfinishedUpload| {
         upload.since < since && (upload.path.contains(&of_team) || !upload.path.contains("/team="))
     };
-    match store.unfinished_uploads() {
+    let Some(bucket) = store.bucket_of(TABLES) else { return Vec::new() };
+    match bucket.unfinished_uploads() {
         Ok(found) => found.into_iter().filter(is_due).collect(),
         Err(error) => {
             tracing::warn!(%error, "cannot look for unfinished uploads");
@@ -167,8 +169,9 @@ fn abandoned_uploads(store: &dyn Store, key: &TeamKey, since: Instant) -> Vec<Un
 /// Aborts the team's uploads of any age: their parts can hold what an order erases. A writer that still sends one reads again.
 pub fn abort_uploads(store: &dyn Store, team: &TeamId) -> Result<(), StoreError> {
     let of_team = format!("/team={}/", TeamKey::of(team));
-    let found = store.unfinished_uploads()?;
-    found.iter().filter(|upload| upload.path.contains(&of_team)).try_for_each(|upload| store.abort_upload(upload))
+    let Some(bucket) = store.bucket_of(TABLES) else { return Ok(()) };
+    let mut found = bucket.unfinished_uploads()?.into_iter().filter(|upload| upload.path.contains(&of_team));
+    found.try_for_each(|upload| bucket.abort_upload(&upload))
 }
 
 /// The files of a team that no line names now, with the scratch files that no writer has open, and its foreign entries. Reads
@@ -182,8 +185,9 @@ pub fn unnamed(store: &dyn Store, of: &TeamState) -> Result<(Vec<Listed>, Vec<Un
 /// The removed files of a team that a bucket keeps as older versions. Lists the versions first: a file that another writer uploads or
 /// names meanwhile is none of them. A missing file that a line names is none either: its older version can be restored.
 pub fn removed_with_versions(store: &dyn Store, of: &TeamState) -> Result<Vec<String>, ArchiveError> {
+    let Some(bucket) = store.bucket_of(TABLES) else { return Ok(Vec::new()) };
     let key = TeamKey::of(&of.team_id);
-    let versions = directories_of(&key).map(|directory| store.with_versions(&directory));
+    let versions = directories_of(&key).map(|directory| bucket.with_versions(&directory));
     let mut paths = versions.collect::<Result<Vec<_>, _>>()?.concat();
     if paths.is_empty() {
         return Ok(paths);

@@ -24,7 +24,7 @@ impl LedgerEnd {
         if self.torn > 0 {
             store.append(&path, Tail { keep: self.len, torn: self.torn }, &[])?;
         }
-        if self.len == 0 { store.remove(&path) } else { Ok(()) }
+        if self.len == 0 { store.remove(&[&path]) } else { Ok(()) }
     }
 }
 

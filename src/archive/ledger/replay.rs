@@ -2,7 +2,7 @@
 
 use crate::model::{Digest, Instant, LedgerSeq, TeamId, TeamKey};
 use crate::planted::{self, Bug};
-use crate::store::{Store, StoreError};
+use crate::store::{Listed, Store, StoreError, read_listed};
 
 use super::ledger_files::{LedgerEnd, LedgerText, ledger_files, ledger_path};
 use super::line::{ChainHead, LedgerLine, day_of_line};
@@ -97,13 +97,18 @@ impl<'a> ReplayFiles<'a> {
         is_usable(&state, end).then(|| self.replay_from(state, end).ok())?
     }
 
+    /// A day's file, as it was listed.
+    fn day_file(&self, day: Instant, bytes: u64) -> Listed {
+        Listed::new(ledger_path(&TeamKey::of(&self.team), day), bytes, Instant::EARLIEST)
+    }
+
     /// Whether the chain leads from the first line of the ledger to the line of `state`, which ends at `end`.
     fn leads_to(&self, state: &TeamState, end: LedgerEnd) -> Result<bool, ArchiveError> {
         let Some(last) = end.day else { return Ok(false) };
         let mut chain = ChainHead::genesis(&state.archive_id, &state.team_id);
         for (day, bytes) in self.ledger.iter().copied().filter(|(day, _)| *day <= last) {
-            let path = ledger_path(&TeamKey::of(&self.team), day);
-            for line in TextLines::new(&path, self.store.read_listed(&path, bytes, None)?, 0) {
+            let file = self.day_file(day, bytes);
+            for line in TextLines::new(&file.path, read_listed(self.store, &file)?, 0) {
                 let line = line?;
                 let is_behind = day == last && line.end() > end.len;
                 if is_behind {
@@ -124,16 +129,16 @@ impl<'a> ReplayFiles<'a> {
         let snapshot = from.day.map(|_| state.seq);
         let mut replay = Replay { state, last: None, end: from, snapshot };
         for (at, (day, bytes)) in files.iter().enumerate() {
-            let path = ledger_path(&TeamKey::of(&self.team), *day);
+            let file = self.day_file(*day, *bytes);
             let is_last = at + 1 == files.len();
             let begin = if from.day == Some(*day) { from.len } else { 0 };
-            let blob = match self.store.read_listed(&path, *bytes, None) {
+            let blob = match read_listed(self.store, &file) {
                 // A writer has removed the file since the list, because it held no line.
                 Err(error) if is_last && error.is_not_found() => break,
                 read => read?,
             };
             let end = LedgerEnd { day: Some(*day), len: begin.min(blob.size()), torn: 0 };
-            replay.end = follow_file(&mut replay, TextLines::new(&path, blob, begin), end, *day, is_last)?;
+            replay.end = follow_file(&mut replay, TextLines::new(&file.path, blob, begin), end, *day, is_last)?;
         }
         Ok(replay)
     }

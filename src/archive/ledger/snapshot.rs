@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::path::{ArchivePath, SNAPSHOTS, snapshots_of};
 use crate::model::{Digest, Instant, LedgerSeq, TeamId, TeamKey};
 use crate::planted::{self, Bug};
-use crate::store::{Listed, Store, StoreError, put};
+use crate::store::{Listed, Store, StoreError, put, read_listed};
 
 use super::ledger_files::{LedgerEnd, ledger_files};
 use super::line::LINE_VERSION;
@@ -114,7 +114,7 @@ pub fn keep(store: &dyn Store, state: &TeamState, end: LedgerEnd) -> Result<(), 
     let (older, later): (Snapshots, Snapshots) = listed(store, &key)?.into_iter().partition(|(of, _)| *of <= seq);
     let surplus = older.len().saturating_sub(KEPT);
     let gone: Vec<&str> = older.values().take(surplus).chain(later.values()).map(|file| file.path.as_str()).collect();
-    store.remove_all(&gone)
+    store.remove(&gone)
 }
 
 /// The newest snapshot that fits the ledger's file list and has lines after it: the state, and the end of its line.
@@ -143,10 +143,7 @@ pub fn newest_intact(store: &dyn Store, key: &TeamKey) -> Vec<(String, TeamState
 }
 
 fn read(store: &dyn Store, listed: &Listed) -> Option<Snapshot> {
-    let blob = store
-        .read_listed(&listed.path, listed.bytes, listed.tag.as_deref())
-        .ok()
-        .filter(|blob| blob.size() <= BYTES_MAX)?;
+    let blob = read_listed(store, listed).ok().filter(|blob| blob.size() <= BYTES_MAX)?;
     Snapshot::decode(&blob.to_bytes().ok()?)
 }
 

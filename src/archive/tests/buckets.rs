@@ -174,7 +174,7 @@ fn an_order_erases_the_versions_of_files_that_were_removed_before() {
     let removed: Vec<String> =
         files_under(&store, "tables").into_iter().filter(|path| !live.contains_key(path)).collect();
     let versions = |path: &String| server.versions(&format!("an/archive/{path}"));
-    removed.iter().for_each(|path| store.remove(path).unwrap());
+    removed.iter().for_each(|path| store.remove(&[path]).unwrap());
     assert!(removed.len() > 2 && removed.iter().all(|path| versions(path) > 1), "{removed:?}");
     let erasure = erasure::erase(&archive).unwrap();
     assert_eq!(erasure.unerased, []);
@@ -182,7 +182,7 @@ fn an_order_erases_the_versions_of_files_that_were_removed_before() {
     assert!(kept.iter().all(|path| files().contains_key(*path)), "{kept:?}");
     // The older version of a file that is missing is its only copy.
     let missing = files().into_keys().next().unwrap();
-    store.remove(&missing).unwrap();
+    store.remove(&[&missing]).unwrap();
     let reader = archive.read(&team()).unwrap();
     assert_eq!(removed_with_versions(store.as_ref(), reader.state()).unwrap(), Vec::<String>::new());
     assert!(versions(&missing) > 0);

@@ -135,7 +135,7 @@ fn a_copy_writes_no_file_that_a_vacuum_can_be_removing() {
     assert!(of_vacuum.len() > 2, "{of_vacuum:?}");
     let refused = try_copy(&disk, shared(&target)).unwrap_err();
     assert!(matches!(&refused, ArchiveError::Leftover { .. }), "{refused}");
-    of_vacuum.iter().for_each(|file| target.remove(&file.path).unwrap());
+    of_vacuum.iter().for_each(|file| target.remove(&[&file.path]).unwrap());
     let _ = copy(&disk, &target);
     is_clean(&target);
     assert_eq!(ids_in(&open(&shared(&target))), ids_after(history().len()));

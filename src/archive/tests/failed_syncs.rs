@@ -65,7 +65,7 @@ fn failed(path: &str) -> StoreError {
 }
 
 impl Store for Unsyncable {
-    pass_on! { read list remove_all create_new lock now }
+    pass_on! { read list remove create_new lock now }
 
     fn create(&self) -> Result<Box<dyn FileWriter>, StoreError> {
         let inner = self.inner.create()?;

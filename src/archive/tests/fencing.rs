@@ -66,7 +66,7 @@ impl Lockless {
 }
 
 impl Store for Lockless {
-    pass_on! { read list remove_all create_new }
+    pass_on! { read list remove create_new }
 
     fn create(&self) -> Result<Box<dyn FileWriter>, StoreError> {
         self.files.fetch_add(1, Ordering::SeqCst);

@@ -74,8 +74,8 @@ impl Store for KillingStore {
         Ok(Box::new(KillingWriter { store: self.clone(), inner }))
     }
 
-    fn remove_all(&self, paths: &[&str]) -> Result<(), StoreError> {
-        self.around(|| self.inner.remove_all(paths))
+    fn remove(&self, paths: &[&str]) -> Result<(), StoreError> {
+        self.around(|| self.inner.remove(paths))
     }
 
     fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {

@@ -25,7 +25,7 @@ struct Writer {
 }
 
 impl Store for Lying {
-    pass_on! { read list remove_all append create_new lock now }
+    pass_on! { read list remove append create_new lock now }
 
     fn create(&self) -> Result<Box<dyn FileWriter>, StoreError> {
         let inner = self.inner.create()?;

@@ -110,7 +110,7 @@ fn a_line_that_contradicts_its_files_breaks_a_rule() {
 fn verify_names_a_quarantine_that_lost_a_row() {
     let (store, writer) = released();
     let path = writer.state().files_of(Dataset::Quarantine).next().unwrap().path.clone();
-    store.remove(&path).unwrap();
+    store.remove(&[&path]).unwrap();
     let faults = verify(store.as_ref(), &VerifyOptions::default()).unwrap().faults;
     assert!(faults.iter().any(|fault| fault.code == FaultCode::FileMissing), "{faults:?}");
 }

@@ -38,7 +38,7 @@ fn kept(steps: usize) -> MemoryStore {
 fn without(disk: &MemoryStore) -> MemoryStore {
     let bare = disk.snapshot();
     let store: Arc<dyn Store> = Arc::new(bare.clone());
-    files_under(&store, SNAPSHOTS).iter().for_each(|path| store.remove(path).unwrap());
+    files_under(&store, SNAPSHOTS).iter().for_each(|path| store.remove(&[path]).unwrap());
     bare
 }
 
@@ -109,7 +109,7 @@ fn a_damaged_or_foreign_snapshot_is_ignored() {
     let disk = kept(3);
     let whole = seen(&without(&disk)).unwrap();
     let good = get(&disk, &path_of(2));
-    disk.remove(&path_of(3)).unwrap();
+    disk.remove(&[&path_of(3)]).unwrap();
     assert!(before_the_end(&disk, ID, &team()).is_some());
     for at in 0..good.len() {
         let mut bytes = good.clone();
@@ -208,7 +208,7 @@ fn verify_names_a_snapshot_that_differs_from_the_ledger() {
     let faults = verify(&disk, &VerifyOptions::default()).unwrap().faults;
     let objects: Vec<_> = faults.iter().map(|fault| (fault.code, fault.object.clone())).collect();
     assert_eq!(objects, [(FaultCode::State, path_of(4))]);
-    disk.remove(&path_of(4)).unwrap();
+    disk.remove(&[&path_of(4)]).unwrap();
     assert!(verify(&disk, &VerifyOptions::default()).unwrap().is_clean());
 }
 
@@ -224,7 +224,7 @@ fn a_team_with_a_snapshot_and_no_line_is_refused() {
         let disk = disk.snapshot();
         match content {
             Some(content) => put(&disk, ledger, content.as_bytes()),
-            None => disk.remove(ledger).unwrap(),
+            None => disk.remove(&[ledger]).unwrap(),
         }
         let archive = Archive::open(Arc::new(disk.clone())).unwrap();
         let is_lost =
@@ -239,7 +239,7 @@ fn a_team_with_a_snapshot_and_no_line_is_refused() {
             assert!(named, "{content:?}: {faults:?}");
         }
         // Without a snapshot, the files can be of a first commit that was interrupted before its line.
-        disk.remove(&path_of(1)).unwrap();
+        disk.remove(&[&path_of(1)]).unwrap();
         assert!(archive.writer(&team()).is_ok(), "{content:?}");
     }
 }
@@ -325,7 +325,7 @@ fn verify_names_a_ledger_that_ends_before_its_newest_snapshot() {
     let archive = Archive::open(Arc::new(disk.clone())).unwrap();
     assert_eq!(archive.writer(&team()).unwrap().state().seq, LedgerSeq(3));
     for seq in 4..=5 {
-        disk.remove(&path_of(seq)).unwrap();
+        disk.remove(&[&path_of(seq)]).unwrap();
     }
     assert_eq!(rollbacks(), []);
 }

@@ -114,7 +114,7 @@ fn a_wrong_place_of_the_ledger_is_refused() {
         (
             "the manifest of the ledger is gone",
             |places| {
-                places.ledger.remove(LEDGER_MANIFEST).unwrap();
+                places.ledger.remove(&[LEDGER_MANIFEST]).unwrap();
                 places.store()
             },
             |e| matches!(e, ArchiveError::LedgerMissing),

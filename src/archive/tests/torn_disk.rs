@@ -277,7 +277,7 @@ impl Store for TornDisk {
         Ok(under.map(entry).collect())
     }
 
-    fn remove_all(&self, paths: &[&str]) -> Result<(), StoreError> {
+    fn remove(&self, paths: &[&str]) -> Result<(), StoreError> {
         for path in paths.iter().copied().filter(|path| self.inode(path).is_some()) {
             self.step(|disk, _| {
                 disk.names.remove(path);

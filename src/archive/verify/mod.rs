@@ -9,9 +9,9 @@ mod report;
 mod signatures;
 mod unnamed_files;
 
-use crate::model::path::{ArchivePath, LEDGER, LEDGER_MANIFEST, ledger_of};
+use crate::model::path::{ArchivePath, LEDGER, LEDGER_MANIFEST, TABLES, ledger_of};
 use crate::model::{LedgerSeq, TeamKey};
-use crate::store::{Listed, Rewritten, Store};
+use crate::store::{Listed, ObjectStore, Rewritten, SplitStore, Store};
 use std::collections::BTreeMap;
 
 use super::ArchiveError;
@@ -27,7 +27,7 @@ const ATTEMPTS_MAX: usize = 3;
 
 /// Verifies an archive. The report lists all damage; nothing is changed.
 pub fn verify(store: &dyn Store, options: &VerifyOptions) -> Result<VerifyReport, ArchiveError> {
-    store.forget();
+    [TABLES, LEDGER].into_iter().filter_map(|place| store.bucket_of(place)).for_each(ObjectStore::forget);
     for _ in 1..ATTEMPTS_MAX {
         // A list that fails is no reason to stop: the report names why.
         let before = store.list(LEDGER).ok();
@@ -104,17 +104,24 @@ fn walk_ledgers(store: &dyn Store, options: &VerifyOptions, listed: &[Listed], r
     ledgers.into_iter().map(walk).collect()
 }
 
-/// Reports ledger objects of a bucket that somebody overwrote or deleted.
+/// Reports ledger objects of a bucket that somebody overwrote or deleted, and ledger files that no reader reads.
 fn check_objects(store: &dyn Store, report: &mut VerifyReport) {
-    let altered = store.altered_parts().unwrap_or_else(|error| {
-        report.fault(FaultCode::Unreadable, LEDGER, error);
-        Vec::new()
-    });
-    let versions = store.rewritten().unwrap_or_else(|error| {
-        report.notice(FaultCode::Rewritten, LEDGER, format!("older versions were not checked: {error}"));
-        Vec::new()
-    });
-    for Rewritten { path, what } in altered.into_iter().chain(versions) {
+    let bucket = store.bucket_of(LEDGER);
+    let altered = [bucket.map(ObjectStore::altered_parts), store.as_split().map(SplitStore::strays)];
+    let mut found = Vec::new();
+    for altered in altered.into_iter().flatten() {
+        match altered {
+            Ok(altered) => found.extend(altered),
+            Err(error) => report.fault(FaultCode::Unreadable, LEDGER, error),
+        }
+    }
+    match bucket.map_or_else(|| Ok(Vec::new()), ObjectStore::rewritten) {
+        Ok(rewritten) => found.extend(rewritten),
+        Err(error) => {
+            report.notice(FaultCode::Rewritten, LEDGER, format!("older versions were not checked: {error}"));
+        }
+    }
+    for Rewritten { path, what } in found {
         report.fault(FaultCode::Rewritten, path, what);
     }
 }

@@ -61,7 +61,7 @@ pub fn check(
         let is_kept = order.is_none() && (is_young || removal.is_some_and(|removal| removal.at >= since));
         match ArchivePath::parse(path) {
             Some(ArchivePath::Manifest | ArchivePath::Ledger { .. } | ArchivePath::Heads { .. }) => {}
-            Some(ArchivePath::LedgerManifest) if store.has_ledger_elsewhere() => {}
+            Some(ArchivePath::LedgerManifest) if store.as_split().is_some() => {}
             // Skip snapshots: they are never the truth, and a wrong one only costs a full replay.
             Some(ArchivePath::Snapshot { .. } | ArchivePath::Table { .. } | ArchivePath::LedgerTable { .. }) => {}
             Some(ArchivePath::Data(_)) if is_kept && removal.is_some() => report.retired += 1,

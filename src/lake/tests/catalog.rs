@@ -100,7 +100,7 @@ fn a_table_that_was_deleted_and_published_again_is_served_anew() {
     let newest = || Table::read(&disk, "connections").unwrap().unwrap();
     assert_eq!(snapshot_of(catalog.load("connections", start()).unwrap()), Some(newest().metadata.current_snapshot_id));
     for entry in disk.list("tables/connections/metadata").unwrap() {
-        disk.remove(&entry.path).unwrap();
+        disk.remove(&[&entry.path]).unwrap();
     }
     later(&disk, Duration::from_secs(60));
     publish(&history.archive).unwrap();

@@ -105,7 +105,7 @@ const OF_VERSIONS: [Planted; 5] = [
         |disk| {
             let table = newest(disk);
             let list = place().path(&table.metadata.snapshots[0].manifest_list).unwrap();
-            disk.remove(&list).unwrap();
+            disk.remove(&[&list]).unwrap();
         },
         &[TableFault::Metadata],
     ),
@@ -173,7 +173,7 @@ fn the_check_names_a_missing_data_file() {
         table.iter().flat_map(|manifest| &manifest.entries).any(|entry| entry.is_live() && entry.file.path == file.path)
     });
     let path = path.map(|file| file.path.clone()).unwrap();
-    disk.remove(&path).unwrap();
+    disk.remove(&[&path]).unwrap();
     let checked = check(&open(&disk), TableId::Dataset(Dataset::Connections)).unwrap().unwrap();
     let found: Vec<_> = checked.differences.iter().map(|difference| (difference.fault, &difference.object)).collect();
     assert_eq!(found, [(TableFault::FileGone, &path)]);

@@ -51,7 +51,7 @@ fn a_version_that_is_replaced_between_list_and_read_is_read_in_its_newer_form() 
     let own = disk.clone();
     let hook = move |_: &str| {
         put(&own, &second, &bytes).unwrap();
-        own.remove(&first).unwrap();
+        own.remove(&[&first]).unwrap();
     };
     let store = ListHookStore { inner: Arc::new(disk), hook: Box::new(hook) };
     assert_eq!(Table::read(&store, NAME).unwrap().map(|table| table.version), Some(2));
@@ -64,7 +64,7 @@ fn files_with_names_that_no_publisher_writes_are_no_versions() {
     let published = unpublished.snapshot();
     let version = content(&published, &version_path(NAME, 1)).unwrap();
     for entry in unpublished.list(&metadata_of(NAME)).unwrap() {
-        unpublished.remove(&entry.path).unwrap();
+        unpublished.remove(&[&entry.path]).unwrap();
     }
     for name in ["v0", "v01", "v+9", "v-1", "v", "v9007199254740992", "v18446744073709551615"] {
         for (disk, expected) in [(&unpublished, None), (&published, Some(1))] {

@@ -56,13 +56,13 @@ impl SnapshotSource {
 
     /// The archive's directory, if the whole archive is in it.
     pub fn directory(&self) -> Option<&Path> {
-        self.location.directory().filter(|_| !self.archive.store().has_ledger_elsewhere())
+        self.location.directory().filter(|_| self.archive.store().as_split().is_none())
     }
 
     /// A snapshot without a team.
     pub fn empty_snapshot(&self) -> ViewData {
         let remote = self.cache.clone().map(|cache| Arc::new(Remote::new(cache)));
-        let has_ledger_elsewhere = self.archive.store().has_ledger_elsewhere();
+        let has_ledger_elsewhere = self.archive.store().as_split().is_some();
         ViewData { archive: Some(self.archive.clone()), remote, has_ledger_elsewhere, ..ViewData::default() }
     }
 

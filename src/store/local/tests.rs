@@ -45,7 +45,7 @@ fn no_operation_follows_a_link_or_blocks_on_a_pipe() {
     for (case, refused) in [
         ("list of a link", store.list("linked").err()),
         ("list behind a link", store.list("linked/below").err()),
-        ("removal behind a link", store.remove("linked/below/kept").err()),
+        ("removal behind a link", store.remove(&["linked/below/kept"]).err()),
         ("place behind a link", store.create().unwrap().finish("linked/a").err()),
         ("append behind a link", store.append("linked/a", Tail::default(), b"x").err()),
         ("append to a link", store.append("link.l", Tail::default(), b"x").err()),

@@ -164,7 +164,7 @@ impl ObjectStore {
         Ok(listed)
     }
 
-    /// [`Store::altered_parts`] of one team.
+    /// [`ObjectStore::altered_parts`] of one team.
     fn altered_parts_of(&self, directory: &str) -> Result<Vec<Rewritten>, StoreError> {
         let mut found = Vec::new();
         for extension in Extension::ALL {
@@ -203,6 +203,106 @@ impl ObjectStore {
     }
 }
 
+impl ObjectStore {
+    /// Like [`Store::read`], for a file that a list has just shown.
+    pub(super) fn read_listed(&self, file: &Listed) -> Result<Blob, StoreError> {
+        let blob = match LedgerFile::parse(&file.path) {
+            Some(day) => self.journal(day).lock().read(self.bucket(), day.day, Some(file.bytes))?,
+            None if file.bytes <= KEPT_OBJECT_BYTES_MAX && self.bucket().keeps_objects() => {
+                self.bucket().get_listed(file)?.map(Blob::Bytes)
+            }
+            None => self.bucket().read(&file.path)?,
+        };
+        blob.ok_or_else(|| StoreError::not_found(&file.path))
+    }
+
+    /// Drops all cached content, so that later reads see the stored bytes themselves.
+    pub fn forget(&self) {
+        self.bucket().keep_objects(None);
+        let journals: Vec<_> = self.inner.journals.lock().values().cloned().collect();
+        journals.iter().for_each(|journal| journal.lock().forget());
+    }
+
+    /// Deletes all versions of removed files. Returns the files that may still have a version.
+    pub(super) fn erase_versions(&self, paths: &[&str]) -> Vec<Unerased> {
+        let bucket = self.bucket();
+        let unerased = |path: &str, why: String| Unerased { path: path.to_owned(), why };
+        let Some(signed) = bucket.signed.clone() else {
+            let why = "the store does not say whether it keeps deleted objects for a while".to_owned();
+            return paths.first().map(|_| unerased(&bucket.location.to_string(), why)).into_iter().collect();
+        };
+        let erase = |path: &&str| {
+            let (signed, key) = (signed.clone(), bucket.key(path));
+            let erased = bucket.run(async move { signed.erase(&key).await });
+            erased.err().map(|why| unerased(path, why))
+        };
+        paths.iter().filter_map(erase).collect()
+    }
+
+    /// The uploads under way, and those that a killed process left unfinished. Only S3 knows them.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] when the store refuses to show them.
+    pub fn unfinished_uploads(&self) -> Result<Vec<UnfinishedUpload>, StoreError> {
+        let bucket = self.bucket();
+        let Some(signed) = bucket.signed.clone() else { return Ok(Vec::new()) };
+        let prefix = bucket.key("").to_string();
+        let found = bucket.run(async move { signed.pages(List::Uploads, &prefix).await });
+        let found = found.map_err(|why| bucket.refused(Verb::List, "unfinished uploads", &why))?;
+        let ours = found.uploads.into_iter().filter_map(|started| {
+            let path = bucket.path(&Path::from(started.key))?;
+            let is_ours = UPLOADED.iter().any(|of| path.starts_with(of));
+            let since = started.initiated.parse().ok().filter(|_| is_ours)?;
+            Some(UnfinishedUpload { path, id: started.upload_id, since })
+        });
+        Ok(ours.collect())
+    }
+
+    /// Aborts an upload, which removes its parts. A missing one counts as aborted.
+    pub fn abort_upload(&self, upload: &UnfinishedUpload) -> Result<(), StoreError> {
+        let bucket = self.bucket();
+        let Some(signed) = bucket.signed.clone() else { return Ok(()) };
+        let (key, id) = (bucket.key(&upload.path), upload.id.clone());
+        let aborted = bucket.run(async move { signed.delete(&key, "uploadId", &id).await });
+        aborted.map_err(|why| bucket.refused(Verb::Remove, &upload.path, &why))
+    }
+
+    /// The stored objects of the ledger that somebody altered or deleted, although copies still show readers the whole file.
+    pub fn altered_parts(&self) -> Result<Vec<Rewritten>, StoreError> {
+        let (_, teams) = self.bucket().list_directory(LEDGER)?;
+        Ok(each(teams, TEAMS_AT_ONCE, |team| self.altered_parts_of(&team))?.into_iter().flatten().collect())
+    }
+
+    /// Write-once objects, such as ledger lines, that somebody overwrote or deleted. A bucket without versions finds none.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] when the store refuses to show its versions.
+    pub fn rewritten(&self) -> Result<Vec<Rewritten>, StoreError> {
+        let bucket = self.bucket();
+        let Some(signed) = bucket.signed.clone() else { return Ok(Vec::new()) };
+        let prefix = format!("{}/", bucket.key(LEDGER));
+        let found = bucket.run(async move { signed.rewritten(&prefix).await });
+        let found = found.map_err(|why| bucket.refused(Verb::List, LEDGER, &format!("versions: {why}")))?;
+        let in_ledger = found.into_iter().filter_map(|(key, what)| Some((bucket.path(&Path::from(key))?, what)));
+        let once = in_ledger.filter(|(path, _)| names::is_written_once(path));
+        Ok(once.map(|(path, what)| Rewritten { path, what }).collect())
+    }
+
+    /// The files under a directory that have any version, also removed files, which no list shows. A bucket without versions shows
+    /// none.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] when the store refuses to show its versions.
+    pub fn with_versions(&self, directory: &str) -> Result<Vec<String>, StoreError> {
+        let bucket = self.bucket();
+        let Some(signed) = bucket.signed.clone() else { return Ok(Vec::new()) };
+        let prefix = format!("{}/", bucket.key(directory));
+        let found = bucket.run(async move { signed.keys(&prefix).await });
+        let found = found.map_err(|why| bucket.refused(Verb::List, directory, &format!("versions: {why}")))?;
+        Ok(found.into_iter().filter_map(|key| bucket.path(&Path::from(key))).collect())
+    }
+}
+
 impl Store for ObjectStore {
     fn create(&self) -> Result<Box<dyn FileWriter>, StoreError> {
         Ok(Box::new(Upload::begin(self.clone())?))
@@ -216,51 +316,17 @@ impl Store for ObjectStore {
         blob.ok_or_else(|| StoreError::not_found(path))
     }
 
-    fn read_listed(&self, path: &str, bytes: u64, tag: Option<&str>) -> Result<Blob, StoreError> {
-        let missing = || StoreError::not_found(path);
-        if let Some(file) = LedgerFile::parse(path) {
-            return self.journal(file).lock().read(self.bucket(), file.day, Some(bytes))?.ok_or_else(missing);
-        }
-        if bytes > KEPT_OBJECT_BYTES_MAX || !self.bucket().keeps_objects() {
-            return self.read(path);
-        }
-        let object = Listed { tag: tag.map(str::to_owned), ..Listed::new(path.to_owned(), bytes, Instant::EARLIEST) };
-        self.bucket().get_listed(&object)?.map(Blob::Bytes).ok_or_else(missing)
-    }
-
-    fn forget(&self) {
-        self.bucket().keep_objects(None);
-        let journals: Vec<_> = self.inner.journals.lock().values().cloned().collect();
-        journals.iter().for_each(|journal| journal.lock().forget());
-    }
-
     fn list(&self, directory: &str) -> Result<Vec<Listed>, StoreError> {
         let mut listed = self.list_unsorted(directory)?;
         listed.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(listed)
     }
 
-    fn remove_all(&self, paths: &[&str]) -> Result<(), StoreError> {
+    fn remove(&self, paths: &[&str]) -> Result<(), StoreError> {
         if let Some(path) = paths.iter().find(|path| LedgerFile::parse(path).is_some() || is_hidden(path)) {
             return Err(StoreError::irregular(path, "a ledger line in a bucket is never removed"));
         }
         self.bucket().delete_all(paths)
-    }
-
-    fn erase_all(&self, paths: &[&str]) -> Result<Vec<Unerased>, StoreError> {
-        self.remove_all(paths)?;
-        let bucket = self.bucket();
-        let unerased = |path: &str, why: String| Unerased { path: path.to_owned(), why };
-        let Some(signed) = bucket.signed.clone() else {
-            let why = "the store does not say whether it keeps deleted objects for a while".to_owned();
-            return Ok(paths.first().map(|_| unerased(&bucket.location.to_string(), why)).into_iter().collect());
-        };
-        let erase = |path: &&str| {
-            let (signed, key) = (signed.clone(), bucket.key(path));
-            let erased = bucket.run(async move { signed.erase(&key).await });
-            erased.err().map(|why| unerased(path, why))
-        };
-        Ok(paths.iter().filter_map(erase).collect())
     }
 
     fn append(&self, path: &str, tail: Tail, bytes: &[u8]) -> Result<(), StoreError> {
@@ -293,51 +359,7 @@ impl Store for ObjectStore {
         self.bucket().now(CLOCK)
     }
 
-    fn unfinished_uploads(&self) -> Result<Vec<UnfinishedUpload>, StoreError> {
-        let bucket = self.bucket();
-        let Some(signed) = bucket.signed.clone() else { return Ok(Vec::new()) };
-        let prefix = bucket.key("").to_string();
-        let found = bucket.run(async move { signed.pages(List::Uploads, &prefix).await });
-        let found = found.map_err(|why| bucket.refused(Verb::List, "unfinished uploads", &why))?;
-        let ours = found.uploads.into_iter().filter_map(|started| {
-            let path = bucket.path(&Path::from(started.key))?;
-            let is_ours = UPLOADED.iter().any(|of| path.starts_with(of));
-            let since = started.initiated.parse().ok().filter(|_| is_ours)?;
-            Some(UnfinishedUpload { path, id: started.upload_id, since })
-        });
-        Ok(ours.collect())
-    }
-
-    fn abort_upload(&self, upload: &UnfinishedUpload) -> Result<(), StoreError> {
-        let bucket = self.bucket();
-        let Some(signed) = bucket.signed.clone() else { return Ok(()) };
-        let (key, id) = (bucket.key(&upload.path), upload.id.clone());
-        let aborted = bucket.run(async move { signed.delete(&key, "uploadId", &id).await });
-        aborted.map_err(|why| bucket.refused(Verb::Remove, &upload.path, &why))
-    }
-
-    fn altered_parts(&self) -> Result<Vec<Rewritten>, StoreError> {
-        let (_, teams) = self.bucket().list_directory(LEDGER)?;
-        Ok(each(teams, TEAMS_AT_ONCE, |team| self.altered_parts_of(&team))?.into_iter().flatten().collect())
-    }
-
-    fn rewritten(&self) -> Result<Vec<Rewritten>, StoreError> {
-        let bucket = self.bucket();
-        let Some(signed) = bucket.signed.clone() else { return Ok(Vec::new()) };
-        let prefix = format!("{}/", bucket.key(LEDGER));
-        let found = bucket.run(async move { signed.rewritten(&prefix).await });
-        let found = found.map_err(|why| bucket.refused(Verb::List, LEDGER, &format!("versions: {why}")))?;
-        let in_ledger = found.into_iter().filter_map(|(key, what)| Some((bucket.path(&Path::from(key))?, what)));
-        let once = in_ledger.filter(|(path, _)| names::is_written_once(path));
-        Ok(once.map(|(path, what)| Rewritten { path, what }).collect())
-    }
-
-    fn with_versions(&self, directory: &str) -> Result<Vec<String>, StoreError> {
-        let bucket = self.bucket();
-        let Some(signed) = bucket.signed.clone() else { return Ok(Vec::new()) };
-        let prefix = format!("{}/", bucket.key(directory));
-        let found = bucket.run(async move { signed.keys(&prefix).await });
-        let found = found.map_err(|why| bucket.refused(Verb::List, directory, &format!("versions: {why}")))?;
-        Ok(found.into_iter().filter_map(|key| bucket.path(&Path::from(key))).collect())
+    fn bucket_of(&self, _: &str) -> Option<&ObjectStore> {
+        Some(self)
     }
 }

@@ -7,8 +7,9 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::super::tests::conformance::{conforms, line};
-use super::super::{LocalStore, MemoryStore, get, if_there, put, s3};
+use super::super::{LocalStore, MemoryStore, erase_all, get, if_there, put, s3};
 use super::*;
+use crate::model::path::TABLES;
 
 /// A new place, opened twice, as by two processes.
 type Place = fn(&mut Kept) -> [Arc<dyn Store>; 2];
@@ -93,7 +94,7 @@ fn perform(store: &dyn Store, act: &Act) -> Result<(), String> {
             let keep = if_there(get(store, PATHS[*path])).unwrap().map_or(0, |found| found.len() as u64);
             store.append(PATHS[*path], Tail { keep, torn: 0 }, &[*byte])
         }
-        Act::Remove(one, two) => store.remove_all(&[PATHS[*one], PATHS[*two]]),
+        Act::Remove(one, two) => store.remove(&[PATHS[*one], PATHS[*two]]),
     };
     done.map_err(|error| error.to_string())
 }
@@ -134,7 +135,7 @@ fn the_clock_makes_no_file_older_than_it_is() {
         for entry in store.list("").unwrap() {
             assert_eq!(store.now().unwrap().since(entry.modified), Duration::ZERO, "{entry:?}");
         }
-        ledger.remove("ledger/team=a/2026-11-20.jsonl").unwrap();
+        ledger.remove(&["ledger/team=a/2026-11-20.jsonl"]).unwrap();
     }
 }
 
@@ -157,7 +158,7 @@ fn ledger_files_beside_the_data_are_named() {
     let (data, _, store) = split();
     put(&data, "ledger/team=a/2026-11-20.jsonl", b"a stray line\n").unwrap();
     assert_eq!(store.list("").unwrap(), []);
-    let [found] = store.altered_parts().unwrap().try_into().unwrap();
+    let [found] = store.strays().unwrap().try_into().unwrap();
     assert_eq!(found.path, "ledger/team=a/2026-11-20.jsonl");
     assert!(found.what.contains("lies beside the data"), "{found:?}");
 }
@@ -171,16 +172,18 @@ fn versions_and_uploads_belong_to_their_own_bucket() {
     ledger.keep_versions();
     put(&store, "tables/x", b"secret").unwrap();
     store.append("ledger/team=a/2026-11-20.jsonl", Tail::default(), &line(20, "one")).unwrap();
-    assert_eq!((store.rewritten().unwrap(), store.altered_parts().unwrap()), (vec![], vec![]));
+    let lines = store.bucket_of(LEDGER).unwrap();
+    assert_eq!((lines.rewritten().unwrap(), lines.altered_parts().unwrap()), (vec![], vec![]));
     let key = ledger.keys().into_iter().find(|key| key.contains("/line/")).unwrap();
     ledger.tamper(&key, Some("another".into()));
-    assert_eq!(store.rewritten().unwrap().len(), 1);
+    assert_eq!(lines.rewritten().unwrap().len(), 1);
     data.leave_upload("an/archive/tables/left.parquet");
-    let [upload] = store.unfinished_uploads().unwrap().try_into().unwrap();
-    store.abort_upload(&upload).unwrap();
+    let files = store.bucket_of(TABLES).unwrap();
+    let [upload] = files.unfinished_uploads().unwrap().try_into().unwrap();
+    files.abort_upload(&upload).unwrap();
     assert_eq!(data.open_uploads(), 0);
     data.forget_requests();
     ledger.forget_requests();
-    assert_eq!(store.erase_all(&["tables/x"]).unwrap(), []);
+    assert_eq!(erase_all(&store, &["tables/x"]).unwrap(), []);
     assert_eq!((data.versions("an/archive/tables"), ledger.requests()), (0, vec![]));
 }

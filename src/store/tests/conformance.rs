@@ -89,15 +89,15 @@ fn removing_may_be_repeated(store: &dyn Store) {
         put(store, path, path.as_bytes());
     }
     for _ in 0..2 {
-        store.remove("d/t=1/a=1/1").unwrap();
+        store.remove(&["d/t=1/a=1/1"]).unwrap();
         assert_eq!(paths(store, ""), ["d/t=1/a=2/2", "d/t=1/a=2/3"]);
     }
     for _ in 0..2 {
-        store.remove_all(&["d/t=1/a=1/1", "d/t=1/a=2/3"]).unwrap();
+        store.remove(&["d/t=1/a=1/1", "d/t=1/a=2/3"]).unwrap();
         assert_eq!(paths(store, ""), ["d/t=1/a=2/2"]);
     }
-    store.remove_all(&[]).unwrap();
-    store.remove_all(&["d/t=1/a=2/2"]).unwrap();
+    store.remove(&[]).unwrap();
+    erase_all(store, &["d/t=1/a=2/2"]).unwrap();
     assert_eq!(paths(store, ""), Vec::<String>::new());
 }
 
@@ -184,7 +184,7 @@ fn a_list_is_never_stale(store: &dyn Store, other: &dyn Store) {
     store.append(later, Tail::default(), &three).unwrap();
     both_list(&[(day, one.len() + two.len()), (later, three.len()), ("t/t=1/b", 5), ("t/t=2/c", 1)]);
     for path in ["t/t=1/b", "t/t=2/c"] {
-        other.remove(path).unwrap();
+        other.remove(&[path]).unwrap();
     }
     both_list(&[(day, one.len() + two.len()), (later, three.len())]);
 }
@@ -308,7 +308,7 @@ fn empty_directories_of_a_team_are_removed() {
     let directory = tempfile::tempdir().unwrap();
     let store = LocalStore::new(directory.path());
     put(&store, "tables/d/team=a/month=1/f", b"x");
-    store.remove("tables/d/team=a/month=1/f").unwrap();
+    store.remove(&["tables/d/team=a/month=1/f"]).unwrap();
     assert!(!directory.path().join("tables/d/team=a").try_exists().unwrap());
     assert!(directory.path().join("tables/d").try_exists().unwrap());
 }

@@ -11,7 +11,7 @@ pub struct ListHookStore {
 }
 
 impl Store for ListHookStore {
-    pass_on! { create read remove_all append create_new now }
+    pass_on! { create read remove append create_new now }
 
     fn list(&self, directory: &str) -> Result<Vec<Listed>, StoreError> {
         let listed = self.inner.list(directory)?;

@@ -2,47 +2,20 @@
 
 /// Passes these operations of a [`Store`](crate::store::Store) on to the store `self.inner`.
 macro_rules! pass_on {
-    ($($operation:ident)*) => { $($crate::store::pass_on!(@$operation);)* };
-    (@create) => {
-        fn create(&self) -> Result<Box<dyn $crate::store::FileWriter>, $crate::store::StoreError> {
-            self.inner.create()
+    (create) => { $crate::store::pass_on!(create() -> Box<dyn $crate::store::FileWriter>); };
+    (read) => { $crate::store::pass_on!(read(path: &str) -> $crate::store::Blob); };
+    (list) => { $crate::store::pass_on!(list(directory: &str) -> Vec<$crate::store::Listed>); };
+    (remove) => { $crate::store::pass_on!(remove(paths: &[&str]) -> ()); };
+    (append) => { $crate::store::pass_on!(append(path: &str, tail: $crate::store::Tail, bytes: &[u8]) -> ()); };
+    (create_new) => { $crate::store::pass_on!(create_new(path: &str, bytes: &[u8]) -> ()); };
+    (lock) => { $crate::store::pass_on!(lock(name: &str) -> Box<dyn $crate::store::Guard>); };
+    (now) => { $crate::store::pass_on!(now() -> $crate::model::Instant); };
+    ($operation:ident($($name:ident: $type:ty),*) -> $answer:ty) => {
+        fn $operation(&self, $($name: $type),*) -> Result<$answer, $crate::store::StoreError> {
+            self.inner.$operation($($name),*)
         }
     };
-    (@read) => {
-        fn read(&self, path: &str) -> Result<$crate::store::Blob, $crate::store::StoreError> {
-            self.inner.read(path)
-        }
-    };
-    (@list) => {
-        fn list(&self, directory: &str) -> Result<Vec<$crate::store::Listed>, $crate::store::StoreError> {
-            self.inner.list(directory)
-        }
-    };
-    (@remove_all) => {
-        fn remove_all(&self, paths: &[&str]) -> Result<(), $crate::store::StoreError> {
-            self.inner.remove_all(paths)
-        }
-    };
-    (@append) => {
-        fn append(&self, path: &str, tail: $crate::store::Tail, bytes: &[u8]) -> Result<(), $crate::store::StoreError> {
-            self.inner.append(path, tail, bytes)
-        }
-    };
-    (@create_new) => {
-        fn create_new(&self, path: &str, bytes: &[u8]) -> Result<(), $crate::store::StoreError> {
-            self.inner.create_new(path, bytes)
-        }
-    };
-    (@lock) => {
-        fn lock(&self, name: &str) -> Result<Box<dyn $crate::store::Guard>, $crate::store::StoreError> {
-            self.inner.lock(name)
-        }
-    };
-    (@now) => {
-        fn now(&self) -> Result<$crate::model::Instant, $crate::store::StoreError> {
-            self.inner.now()
-        }
-    };
+    ($($operation:ident)*) => { $($crate::store::pass_on!($operation);)* };
 }
 
 pub(crate) use pass_on;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::model::path::DataPath;
 use crate::model::{Dataset, Instant, LedgerSeq};
 use crate::planted::{self, Bug};
-use crate::store::Unerased;
+use crate::store::{Unerased, erase_all};
 
 use super::eraser::Eraser;
 use super::record::{ErasedPart, ErasedRecord};
@@ -95,7 +95,7 @@ impl TeamWriter {
         if planted::is(Bug::ErasedFilesKept) {
             return Ok(erasure);
         }
-        erasure.unerased.extend(self.store().erase_all(&old)?);
+        erasure.unerased.extend(erase_all(self.store(), &old)?);
         erasure.removed = old.len() as u64;
         erasure.unerased.extend(self.erase_versions()?);
         Ok(erasure)
@@ -105,7 +105,7 @@ impl TeamWriter {
     fn erase_versions(&self) -> Result<Vec<Unerased>, ArchiveError> {
         let (removed, unknown) = older_versions(self.store(), self.state())?;
         let removed: Vec<&str> = removed.iter().map(String::as_str).collect();
-        let mut unerased = if removed.is_empty() { Vec::new() } else { self.store().erase_all(&removed)? };
+        let mut unerased = erase_all(self.store(), &removed)?;
         unerased.extend(unknown);
         Ok(unerased)
     }

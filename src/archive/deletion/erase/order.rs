@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::path::SCRATCH;
 use crate::model::{Digest, TeamId};
-use crate::store::{Store, StoreError, Unerased, Verb, put};
+use crate::store::{Store, StoreError, Unerased, Verb, erase_all, put};
 
 use super::Subject;
 use crate::archive::salts::Salt;
@@ -72,7 +72,7 @@ impl PendingOrder {
     }
 
     pub fn destroy(&self, store: &dyn Store) -> Result<Vec<Unerased>, ArchiveError> {
-        Ok(store.erase_all(&[&order_path(&self.order)])?)
+        Ok(erase_all(store, &[&order_path(&self.order)])?)
     }
 }
 

@@ -54,7 +54,7 @@ fn removing_many_files_is_one_request_to_s3() {
     paths.iter().for_each(|path| super::super::super::put(&store, path, b"x").unwrap());
     let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
     for _ in 0..2 {
-        assert_eq!(asked(&server, || store.remove_all(&paths).unwrap()), [(Kind::Delete, 1)]);
+        assert_eq!(asked(&server, || store.remove(&paths).unwrap()), [(Kind::Delete, 1)]);
     }
     assert!(server.keys().is_empty());
 }

@@ -10,7 +10,7 @@ fn asked(server: &ObjectServer, directory: &std::path::Path) -> (Vec<u64>, u64, 
     let store = s3(server).with_object_cache(directory);
     let listed = store.list(TEAM).unwrap();
     let read = |of: &super::super::super::Listed| {
-        let content = store.read_listed(&of.path, of.bytes, of.tag.as_deref()).unwrap().to_bytes().unwrap();
+        let content = store.read_listed(of).unwrap().to_bytes().unwrap();
         let lines: Vec<&[u8]> = content.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
         lines.into_iter().map(|line| super::super::names::number_in_line(line).unwrap()).collect::<Vec<_>>()
     };

@@ -74,7 +74,7 @@ fn an_unreachable_bucket_is_one_clear_line_without_credentials() {
         let texts = [
             store.read(path).unwrap_err().to_string(),
             store.list("").unwrap_err().to_string(),
-            store.remove(path).unwrap_err().to_string(),
+            store.remove(&[path]).unwrap_err().to_string(),
             super::super::super::put(&store, path, b"x").unwrap_err().to_string(),
             End::default().append(&store, 20, "first").unwrap_err().to_string(),
             test_store(&store, 7, wall_clock()).unwrap_err().to_string(),
@@ -132,8 +132,8 @@ fn ledger_lines_are_never_removed_and_only_ledgers_accept_appends() {
     fill(&store, &mut End::default(), 20, 1);
     let number = format!("{TEAM}/line/000000000001.jsonl");
     for refused in [
-        store.remove(&day(20)).unwrap_err(),
-        store.remove(&number).unwrap_err(),
+        store.remove(&[&day(20)]).unwrap_err(),
+        store.remove(&[&number]).unwrap_err(),
         store.append("tables/x", Tail::default(), b"x").unwrap_err(),
         store.append(&number, Tail::default(), b"x").unwrap_err(),
     ] {

@@ -1,6 +1,6 @@
 //! The report of a versioned bucket about overwritten ledger objects.
 
-use super::super::super::put;
+use super::super::super::{erase_all, put};
 use super::*;
 
 fn rewritten_lines(store: &ObjectStore) -> Vec<(String, String)> {
@@ -57,16 +57,16 @@ fn an_erasure_deletes_every_version_and_names_remaining_ones() {
         put(&store, "tables/a", content.as_bytes()).unwrap();
         put(&store, "tables/ab", content.as_bytes()).unwrap();
     }
-    store.remove("tables/a").unwrap();
+    store.remove(&["tables/a"]).unwrap();
     assert_eq!(versions(), 5);
-    assert_eq!(store.erase_all(&["tables/a", "tables/none"]).unwrap(), []);
+    assert_eq!(erase_all(&store, &["tables/a", "tables/none"]).unwrap(), []);
     assert_eq!((versions(), store.read("tables/ab").unwrap().size()), (2, 3));
     // Locked, or without the right: the versions stay.
     server.fail(object_server::Rule::new(object_server::Effect::Refused(403, None)).on(object_server::Kind::List));
-    let stays = store.erase_all(&["tables/ab"]).unwrap();
+    let stays = erase_all(&store, &["tables/ab"]).unwrap();
     assert!(stays.len() == 1 && stays[0].path == "tables/ab" && stays[0].why.contains("403"), "{stays:?}");
     server.heal();
-    assert_eq!(store.erase_all(&["tables/ab"]).unwrap(), []);
+    assert_eq!(erase_all(&store, &["tables/ab"]).unwrap(), []);
     assert_eq!(versions(), 0);
 }
 

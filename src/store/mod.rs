@@ -20,7 +20,7 @@ use strum::Display;
 use thiserror::Error;
 
 use crate::model::path::TABLES;
-use crate::model::{ArchivePlace, BucketLocation, Instant, Location};
+use crate::model::{ArchivePlace, Instant, Location};
 
 pub use blob::{Blob, BlobReader};
 #[cfg(test)]
@@ -192,16 +192,16 @@ pub fn open_store_keeping(place: &ArchivePlace, kept: &Path) -> Result<Arc<dyn S
 }
 
 fn open_with(place: &ArchivePlace, kept: Option<&Path>) -> Result<Arc<dyn Store>, StoreError> {
-    let open = |location: &Location, open: fn(&BucketLocation) -> Result<ObjectStore, StoreError>| {
+    let open = |location: &Location, is_ledger: bool| {
         let bucket = match location {
             Location::Local(path) => return Ok(Arc::new(LocalStore::new(path)) as Arc<dyn Store>),
-            Location::Bucket(bucket) => open(bucket)?,
+            Location::Bucket(bucket) => ObjectStore::open(bucket, is_ledger)?,
         };
         Ok(Arc::new(kept.map_or(bucket.clone(), |directory| bucket.with_object_cache(directory))))
     };
-    let data = open(&place.data, ObjectStore::open)?;
+    let data = open(&place.data, false)?;
     let Some(ledger) = &place.ledger else { return Ok(data) };
-    Ok(Arc::new(SplitStore::new(data, open(ledger, ObjectStore::open_ledger)?)))
+    Ok(Arc::new(SplitStore::new(data, open(ledger, true)?)))
 }
 
 /// A held lock, which its drop releases.

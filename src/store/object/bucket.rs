@@ -18,7 +18,7 @@ use super::super::{Blob, Listed, StoreError, Verb};
 use super::access;
 use super::connection::{Clock, Connector};
 use super::failure::{self, FailureKind};
-use super::kept_objects::KeptObjects;
+use super::kept_objects::{KEPT_OBJECT_BYTES_MAX, KeptObjects};
 use super::signed::SignedRequests;
 
 /// Objects up to this size are read into memory.
@@ -84,8 +84,9 @@ impl Bucket {
         self.kept_objects.lock().clone()
     }
 
-    pub(super) fn keeps_objects(&self) -> bool {
-        self.kept_objects().is_some()
+    /// Whether this machine keeps such a listed object.
+    pub(super) fn keeps(&self, object: &Listed) -> bool {
+        object.bytes <= KEPT_OBJECT_BYTES_MAX && self.kept_objects().is_some()
     }
 
     /// The time in the newest answer.

@@ -44,7 +44,7 @@ impl fmt::Display for BucketTest {
 /// # Errors
 /// [`StoreError::Io`] when the bucket does not show its objects.
 pub fn foreign_name(location: &BucketLocation, is_known: impl Fn(&str) -> bool) -> Result<Option<String>, StoreError> {
-    let (objects, places) = ObjectStore::open(location)?.bucket().list_directory("")?;
+    let (objects, places) = ObjectStore::open(location, false)?.bucket().list_directory("")?;
     let names = places.into_iter().chain(objects.into_iter().map(|object| object.path));
     Ok(names.into_iter().find(|name| !is_known(name)))
 }
@@ -56,8 +56,7 @@ pub fn test_bucket(
     number: u64,
     now: Instant,
 ) -> Result<BucketTest, StoreError> {
-    let store = if is_ledger { ObjectStore::open_ledger(location) } else { ObjectStore::open(location) };
-    test_store(&store?, number, now)
+    test_store(&ObjectStore::open(location, is_ledger)?, number, now)
 }
 
 /// Tests that exactly one of 24 concurrent creates of one key wins. A list must show a new object at once, and a read must

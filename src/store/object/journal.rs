@@ -14,7 +14,6 @@ use crate::model::Instant;
 
 use super::super::{Blob, Listed, StoreError, Tail};
 use super::bucket::{Bucket, Created};
-use super::kept_objects::KEPT_OBJECT_BYTES_MAX;
 use super::names::{self, Extension, LedgerFile};
 use super::object_end::{last_number, missing};
 
@@ -239,8 +238,7 @@ impl Journal {
     /// `None` if an object of the cached state no longer exists.
     fn assemble(&mut self, bucket: &Bucket, day: Instant) -> Result<Option<Blob>, StoreError> {
         if !self.parts.iter().any(|part| part.day == day) {
-            let file = self.files.get(&day).filter(|_| bucket.keeps_objects());
-            return match file.filter(|file| file.bytes <= KEPT_OBJECT_BYTES_MAX) {
+            return match self.files.get(&day).filter(|file| bucket.keeps(file)) {
                 Some(file) => Ok(bucket.get_listed(file)?.map(Blob::Bytes)),
                 None => bucket.read(&self.file_path(day)),
             };

@@ -43,9 +43,8 @@ pub(crate) use tests::{ministack, s3};
 
 use bucket::{Bucket, Created};
 use journal::Journal;
-use kept_objects::{KEPT_OBJECT_BYTES_MAX, KeptObjects};
+use kept_objects::KeptObjects;
 use names::{Extension, LedgerFile, is_hidden};
-use profile::Settings;
 use signed::List;
 use upload::Upload;
 
@@ -80,18 +79,15 @@ impl fmt::Debug for ObjectStore {
 }
 
 impl ObjectStore {
-    /// The archive at `location`, with credentials from the environment. Sends no request.
+    /// The archive at `location`, with credentials from the environment; `is_ledger`: a ledger apart from its data, which the bucket
+    /// may lock. Sends no request.
     ///
     /// # Errors
     /// [`StoreError::Io`] when the environment's settings are invalid.
-    pub fn open(location: &BucketLocation) -> Result<Self, StoreError> {
-        Self::open_with(location, &Self::environment(location)?)
-    }
-
-    /// Like [`ObjectStore::open`], for a ledger apart from its data, which the bucket may lock.
-    pub fn open_ledger(location: &BucketLocation) -> Result<Self, StoreError> {
-        let mut settings = Self::environment(location)?;
-        if !settings.iter().any(|(name, _)| name.eq_ignore_ascii_case(CHECKSUM.0)) {
+    pub fn open(location: &BucketLocation, is_ledger: bool) -> Result<Self, StoreError> {
+        let fail = |error| StoreError::io(Verb::Open, &location.to_string(), error);
+        let mut settings = access::environment(location.scheme()).map_err(fail)?;
+        if is_ledger && !settings.iter().any(|(name, _)| name.eq_ignore_ascii_case(CHECKSUM.0)) {
             settings.push((CHECKSUM.0.to_owned(), CHECKSUM.1.to_owned()));
         }
         Self::open_with(location, &settings)
@@ -103,10 +99,6 @@ impl ObjectStore {
     /// [`StoreError::Io`] when the settings are invalid.
     pub fn open_with(location: &BucketLocation, settings: &[(String, String)]) -> Result<Self, StoreError> {
         Ok(Self::over(Bucket::open(location, settings, access::patient())?))
-    }
-
-    fn environment(location: &BucketLocation) -> Result<Settings, StoreError> {
-        access::environment(location.scheme()).map_err(|e| StoreError::io(Verb::Open, &location.to_string(), e))
     }
 
     /// Keeps listed ledger lines and snapshots in a directory, so that another question does not fetch them again.
@@ -177,15 +169,13 @@ impl ObjectStore {
         Ok(found)
     }
 
-    fn list_ledgers(&self) -> Result<Vec<Listed>, StoreError> {
-        let (mut listed, teams) = self.bucket().list_directory(LEDGER)?;
-        listed.extend(each(teams, TEAMS_AT_ONCE, |team| self.list_team(&team))?.into_iter().flatten());
-        Ok(listed)
-    }
-
     fn list_unsorted(&self, directory: &str) -> Result<Vec<Listed>, StoreError> {
         match names::depth_in_ledger(directory) {
-            Some(0) => self.list_ledgers(),
+            Some(0) => {
+                let (mut listed, teams) = self.bucket().list_directory(LEDGER)?;
+                listed.extend(each(teams, TEAMS_AT_ONCE, |team| self.list_team(&team))?.into_iter().flatten());
+                Ok(listed)
+            }
             Some(1) => self.list_team(directory),
             _ if directory.is_empty() => {
                 let (mut listed, places) = self.bucket().list_directory("")?;
@@ -208,9 +198,7 @@ impl ObjectStore {
     pub(super) fn read_listed(&self, file: &Listed) -> Result<Blob, StoreError> {
         let blob = match LedgerFile::parse(&file.path) {
             Some(day) => self.journal(day).lock().read(self.bucket(), day.day, Some(file.bytes))?,
-            None if file.bytes <= KEPT_OBJECT_BYTES_MAX && self.bucket().keeps_objects() => {
-                self.bucket().get_listed(file)?.map(Blob::Bytes)
-            }
+            None if self.bucket().keeps(file) => self.bucket().get_listed(file)?.map(Blob::Bytes),
             None => self.bucket().read(&file.path)?,
         };
         blob.ok_or_else(|| StoreError::not_found(&file.path))

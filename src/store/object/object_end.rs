@@ -2,7 +2,6 @@
 
 use super::super::{Listed, StoreError};
 use super::bucket::Bucket;
-use super::kept_objects::KEPT_OBJECT_BYTES_MAX;
 use super::names::{self, Extension};
 
 /// The first read of a file's last line takes this many bytes.
@@ -16,7 +15,7 @@ pub(super) fn last_number(bucket: &Bucket, extension: Extension, file: &Listed) 
         return Ok(memchr::memchr_iter(b'\n', &content).count() as u64);
     }
     for most in [END_BYTES, size] {
-        let end = match bucket.keeps_objects() && size <= KEPT_OBJECT_BYTES_MAX {
+        let end = match bucket.keeps(file) {
             true => bucket.get_listed(file)?,
             false => bucket.get_end(path, size, most)?,
         };

@@ -12,6 +12,7 @@ import hashlib
 import json
 import pathlib
 import re
+import stat
 import sys
 import time
 
@@ -22,12 +23,21 @@ except ImportError:
 
 GRACE = 2 * 86_400  # seconds that an orphan file may stay: a day, and a day until vacuum runs
 DOMAIN = b"annals ledger line v1\n"
-MEMBERS = ["v", "archive_id", "team_id", "seq", "prev", "at", "nonce", "kind", "body"]
+LINE = re.compile(
+    rb'{"v":1,"archive_id":"[^"]*","team_id":".*","seq":[0-9]+,"prev":"[0-9a-f]{64}",'
+    rb'"at":"\d{4}-\d\d-\d\dT\d\d:\d\d:[0-5]\d(\.\d*[1-9])?Z","nonce":"[0-9a-f]{16}","kind":"commit","body":{.*}'
+)
 TAIL = re.compile(rb',"sha256":"([0-9a-f]{64})"}$')
 PLACE = re.compile(
     r"tables/([a-z0-9_]+)/team=([a-z0-9_.-]+)/month=\d{4}-\d\d/"
     r"\d{8}t\d{6}z-(part|window|day|month|amendment|open)-([0-9a-f]{16})\.parquet"
 )
+DERIVED = re.compile(
+    r"locks/.+|snapshots/team=[a-z0-9_.-]+/\d+\.json|tables/[a-z_]+/metadata/[a-z0-9.-]+"
+    r"|tables/(coverage|findings)/data/\d{4}-\d\d-[0-9a-f]{16}\.parquet"
+)
+EVENTS = ("activity", "connections", "billing")
+STATES = ["provisional", "settled", "sealed"]
 faults, notes = [], []
 
 
@@ -98,7 +108,7 @@ def check_line(where, line, archive_id, key, before):
         return fault("CHAIN_BREAK", where, "its hash is another")
     parsed = json.loads(hashed + b"}")
     again = json.dumps(parsed, separators=(",", ":"), ensure_ascii=False).encode()
-    if list(parsed) != MEMBERS or parsed["v"] != 1 or again != hashed + b"}":
+    if not LINE.fullmatch(hashed) or again != hashed + b"}":
         return fault("CHAIN_BREAK", where, "not in the form of a line")
     if parsed["seq"] != before[0] + 1:
         fault("SEQ_GAP", where, f"number {parsed['seq']} after {before[0]}")
@@ -134,7 +144,7 @@ def of_month(live, dataset, month):
 
 def check_holds(where, holds, dataset, start, end):
     """Whether no hold covers rows that a line removes or erases."""
-    for hold in holds:
+    for hold in filter(None, holds):
         begins, ends = (moment(hold[edge]) if edge in hold else None for edge in ("from", "to"))
         if dataset == "quarantine" or ((begins is None or begins < end) and (ends is None or start < ends)):
             fault("POLICY_VIOLATION", where, f"rows of {dataset} were under the hold {hold['id']}")
@@ -166,21 +176,61 @@ def check_expired(where, parsed, live, holds, windows, gone):
         is_due = end != datetime.datetime.max and outlived(end, record["policy"]) <= moment(record["at"]) <= moment(parsed["at"])
         if not record["policy"].startswith(f"{name} = ") or not is_due:
             fault("POLICY_VIOLATION", where, f"{dataset} of {month} had not outlived their class")
-        if any(state != "sealed" for (stream, at), state in windows.items() if stream == dataset and at[:7] == month):
+        if any(held["state"] != "sealed" for (stream, at), held in windows.items() if stream == dataset and at[:7] == month):
             fault("STATE", where, f"windows of {dataset} of {month} are open")
         check_holds(where, holds.values(), dataset, start, end)
     gone |= {(record["dataset"], record["month"][:7]) for record in body.get("expired", [])}
     for entry in body.get("adds", []):
-        if entry["dataset"] in ("activity", "connections", "billing") and any(
+        if entry["dataset"] in EVENTS and any(
             entry["dataset"] == dataset and f"/month={month}/" in entry["path"] for dataset, month in gone
         ):
             fault("STATE", where, f"{entry['path']} is of an expired month")
     for act in body.get("holds", []):
-        if "add" in act:
-            holds[act["add"]["id"]] = act["add"]
-        elif holds.pop(act["release"]["id"], None) is None:
+        hold, name = act.get("add"), act.get("add", act.get("release"))["id"]
+        if hold and (name in holds or ("from" in hold and "to" in hold and moment(hold["from"]) >= moment(hold["to"]))):
+            fault("STATE", where, f"the hold {name} is not new, or its period is empty")
+        if not hold and not holds.get(name):
             fault("STATE", where, "a hold is released that does not stand")
-    windows |= {(window["stream"], window["start"]): window["state"] for window in body.get("windows", [])}
+        holds[name] = hold
+    for window in body.get("windows", []):
+        held = windows.get(at := (window["stream"], window["start"]), window)
+        (state, events), (state_held, events_held) = ((STATES.index(of["state"]), of["events"]) for of in (window, held))
+        if state < state_held or events < events_held or window["end"] != held["end"]:
+            fault("STATE", where, f"the window {at} goes back")
+        windows[at] = window
+
+
+def check_rows(where, body, live, key):
+    """Whether added files are new and in their place, and hold the rows that files lose, except those that the line says."""
+    adds, gone = body.get("adds", []), [live[path] for path in set(body.get("removes", [])) & set(live)]
+    places = [PLACE.fullmatch(entry["path"]) for entry in adds]
+    for entry, place in zip(adds, places):
+        if place is None or place.groups()[:3] != (entry["dataset"], key, entry["role"]):
+            fault("STATE", where, f"{entry['path']} is not the place of an added file")
+        if entry["path"] in live or sum(entry["path"] == other["path"] for other in adds) > 1:
+            fault("STATE", where, f"{entry['path']} is not new")
+        if "first" in entry and "last" in entry and moment(entry["first"]) > moment(entry["last"]):
+            fault("STATE", where, f"{entry['path']} ends before it begins")
+    if "erased" in body:
+        return
+    due = {(record["dataset"], record["month"][:7]) for record in body.get("expired", []) if record["dataset"] != "sessions"}
+    gone = [entry for entry in gone if (entry["dataset"], entry["path"].split("/month=")[1][:7]) not in due]
+    if any(entry["dataset"] in EVENTS and entry["role"] in ("day", "month", "amendment") for entry in gone):
+        fault("STATE", where, "removes a sealed file")
+    said, none = body.get("sessions", {}), "0" * 64
+    for dataset in {entry["dataset"] for entry in gone + adds}:
+        def total(entries):
+            mine = [entry for entry in entries if entry["dataset"] == dataset]
+            return sum(entry["rows"] for entry in mine), sum(int(entry["rows_digest"], 16) for entry in mine)
+        (rows, digest), after = total(gone), total(adds)
+        if dataset == "sessions":
+            rows += said.get("added", 0) - said.get("replaced", 0)
+            digest += int(said.get("added_digest", none), 16) - int(said.get("replaced_digest", none), 16)
+        if dataset == "quarantine" and "released" in body:
+            rows -= body["released"]["rows"]
+            digest -= int(body["released"]["rows_digest"], 16)
+        if (dataset == "sessions" or after[0] <= rows) and (after[0] != rows or (after[1] - digest) % 2**256):
+            fault("STATE", where, f"rows of {dataset} are lost or changed")
 
 
 def check_erased(where, body, live, holds):
@@ -196,7 +246,7 @@ def check_erased(where, body, live, holds):
     for dataset, part in parts.items():
         first = moment(part["first"]) if "first" in part else datetime.datetime.min
         end = moment(part["last"]) + datetime.timedelta(microseconds=1) if "last" in part else datetime.datetime.max
-        check_holds(where, [hold for hold in holds.values() if "subject" not in hold], dataset, first, end)
+        check_holds(where, [hold for hold in holds.values() if hold and "subject" not in hold], dataset, first, end)
     for dataset in {entry["dataset"] for entry in before} | set(parts):
         part = parts.get(dataset, {"erased_digest": "0", "replaced_digest": "0", "rows": 0})
         def total(entries):
@@ -220,7 +270,7 @@ def check_ledger(folder, archive_id):
     """The live files by path, the time of the ledger file that removes each other file and if an order covers it, and the salts' hashes."""
     holds, windows, gone_months, day = {}, {}, set(), ""
     key, before, live, removed, salts = folder.name.removeprefix("team="), (0, "0" * 64), {}, {}, {}
-    for path in sorted(folder.glob("*.jsonl")):
+    for path in sorted(path for path in folder.glob("*.jsonl") if path.is_file()):
         lines = path.read_bytes().split(b"\n")
         if lines.pop():
             fault("TORN_TAIL", path, "bytes behind the last newline")
@@ -232,6 +282,7 @@ def check_ledger(folder, archive_id):
             before, day = (parsed["seq"], digest), max(day, parsed["at"][:10])
             if path.stem != day:
                 fault("PATH_MISMATCH", f"{path}:{number}", f"belongs in the file of {day}")
+            check_rows(f"{path}:{number}", parsed["body"], live, key)
             check_expired(f"{path}:{number}", parsed, live, holds, windows, gone_months)
             if "erased" in parsed["body"]:
                 check_erased(f"{path}:{number}", parsed["body"], live, holds)
@@ -244,7 +295,15 @@ def check_ledger(folder, archive_id):
             if "erased" in parsed["body"]:
                 check_resalted(f"{path}:{number}", parsed["body"], live, salts)
                 removed = {gone: (at, True) for gone, (at, _) in removed.items()}
-            salts |= {record["month"][:7]: record["sha256"] for record in parsed["body"].get("salts", [])}
+            named = {record["month"][:7]: record["sha256"] for record in parsed["body"].get("salts", [])}
+            if set(named) & set(salts) and "erased" not in parsed["body"]:
+                fault("STATE", f"{path}:{number}", "names the salt of a month again")
+            salts |= named
+    ends = {}
+    for (stream, start), window in sorted(windows.items()):
+        if moment(start) < ends.get(stream, datetime.datetime.min):
+            fault("STATE", folder, f"two windows of {stream} overlap at {start}")
+        ends[stream] = moment(window["end"])
     return live, removed, salts
 
 
@@ -283,8 +342,8 @@ def check_file(root, entry, salts):
 
 
 def read_manifest(path, form):
-    manifest = json.loads(path.read_bytes())
-    if manifest["format"] != form or manifest["version"] != 3:
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    if set(manifest) - {"ledger"} != {"format", "version", "id"} or (manifest["format"], str(manifest["version"])) != (form, "3"):
         fault("VERSION", path, f"{manifest}")
     return manifest
 
@@ -306,7 +365,8 @@ def main(root, ledger_root):
             return notes.append(f"RETIRED_FILE {name}: a line removed it before the grace, run vacuum") or True
         return age < GRACE and (place or name.startswith(("scratch/", "salts/"))) and not (place and (place[3], digest) in contents)
     for folder in sorted((ledger_root / "ledger").glob("team=*")):
-        known.update(str(path.relative_to(ledger_root)) for path in folder.iterdir())
+        days = [path for path in folder.iterdir() if re.fullmatch(r"\d{4}-\d\d-\d\d\.(jsonl|heads)", path.name)]
+        known.update(str(path.relative_to(ledger_root)) for path in days)
         live, removed, named = check_ledger(folder, manifest["id"])
         key = folder.name.removeprefix("team=")
         salts = check_salts(root, manifest["id"], key, named)
@@ -318,15 +378,23 @@ def main(root, ledger_root):
     for folder in {path.parent.name for path in root.glob("snapshots/team=*/*.json")}:
         if not any(path.stat().st_size for path in (ledger_root / "ledger" / folder).glob("*")):
             fault("SEQ_GAP", f"ledger/{folder}", "no line is there, but a snapshot exists")
-    for base, path in sorted((base, path) for base in {root, ledger_root} for path in base.rglob("*") if path.is_file()):
-        name = str(path.relative_to(base))
+    for base, path in sorted((base, path) for base in {root, ledger_root} for path in base.rglob("*")):
+        name, info = str(path.relative_to(base)), path.lstat()
+        if stat.S_ISDIR(info.st_mode):
+            continue
+        if not stat.S_ISREG(info.st_mode) or info.st_nlink > 1:
+            if not name.startswith("scratch/") or time.time() - info.st_mtime >= GRACE:
+                fault("UNREADABLE", name, "no plain file, or a file with several names")
+            continue
         is_there = base == (ledger_root if name.startswith("ledger/") else root)
-        is_derived = name.startswith(("locks/", "snapshots/")) or re.match("tables/[a-z_]+/(metadata|data)/", name)
-        if not (name in known and is_there) and not is_derived and not may_be_left(path, name):
+        if not (name in known and is_there) and not DERIVED.fullmatch(name) and not may_be_left(path, name):
             fault("ORPHAN_FILE", name, "no ledger names it")
 
 
-main(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[-1]))
+try:
+    main(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[-1]))
+except (AttributeError, IndexError, KeyError, OSError, TypeError, ValueError) as error:
+    fault("FORM", sys.argv[1], f"not in the documented form: {error!r}")
 print("".join(f"note {note}\n" for note in notes), end="")
 print("\n".join(faults) or f"no fault{'' if duckdb else ' (rows not read: no duckdb module)'}")
 sys.exit(bool(faults))

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use annals::archive::{Archive, Body, Draft, WindowRecord, WindowState};
+use annals::archive::{Archive, Body, Draft, TeamState, WindowRecord, WindowState};
 use annals::model::TeamId;
 use annals::store::LocalStore;
 use sha2::{Digest, Sha256};
@@ -70,7 +70,7 @@ fn forge_rows_digest(line: &mut Vec<u8>) {
 
 /// Each kind of damage, and the code that both verifiers report.
 type Damage = (&'static str, &'static str, fn(&Path));
-const DAMAGES: [Damage; 12] = [
+const DAMAGES: [Damage; 14] = [
     ("a flipped bit in a file", "FILE_HASH", |root| {
         rewrite(&of_kind(root, "parquet")[0], |bytes| {
             let middle = bytes.len() / 2;
@@ -82,6 +82,14 @@ const DAMAGES: [Damage; 12] = [
         let path = &of_kind(root, "parquet")[0];
         let _ =
             fs::copy(path, path.with_file_name("20261118t000000z-window-0000000000000000.parquet")).expect("copied");
+    }),
+    ("a file that is a link", "UNREADABLE", |root| {
+        let (path, other) = (&of_kind(root, "parquet")[0], root.with_file_name("other.parquet"));
+        fs::rename(path, &other).expect("moved");
+        std::os::unix::fs::symlink(&other, path).expect("linked");
+    }),
+    ("a foreign file beside the ledger", "ORPHAN_FILE", |root| {
+        drop(fs::File::create(root.join("ledger/team=acme/2026-11-18.jsonl.bak")).expect("a file"));
     }),
     ("a flipped bit in a line", "CHAIN_BREAK", |root| rewrite(&of_kind(root, "jsonl")[0], |bytes| bytes[200] ^= 1)),
     ("a line gone", "SEQ_GAP", |root| {
@@ -318,7 +326,7 @@ fn the_second_verifier_accepts_an_archive_of_real_syncs() {
     for part in ["connections", "sessions", "inventory_users"] {
         assert!(archive.join("tables").join(part).is_dir(), "{part}");
     }
-    assert!(fs::read_to_string(SCRIPT).expect("the script").lines().count() <= 335);
+    assert!(fs::read_to_string(SCRIPT).expect("the script").lines().count() <= 400);
 }
 
 /// An archive in which October expires as `body` says, by a line that the program may never write.
@@ -351,5 +359,35 @@ fn another_verifier_holds_expiry_to_its_policy_its_rows_and_the_holds() {
         assert!(exit == 1 && ours.contains(code), "{name}: {ours}");
         let (is_clean, theirs) = second(&python, &world.archive());
         assert!(!is_clean && theirs.contains(code), "{name}: {theirs}");
+    }
+}
+
+#[test]
+fn another_verifier_holds_a_line_to_the_rules_of_files_rows_windows_and_salts() {
+    let Some(python) = python_with_duckdb(LEFT_OUT) else { return };
+    type Forgery = fn(&TeamState) -> Body;
+    let cases: [(&str, Forgery); 5] = [
+        ("rows lost", |state| Body { removes: state.files.keys().take(1).cloned().collect(), ..Body::default() }),
+        ("a live file added", |state| Body {
+            adds: state.files.values().take(1).cloned().collect(),
+            ..Body::default()
+        }),
+        ("a window resized", |state| {
+            let mut window = state.windows.values().next().expect("a window").clone();
+            window.range.end = window.range.start.plus(std::time::Duration::from_secs(1));
+            Body { windows: vec![window], ..Body::default() }
+        }),
+        ("a salt replaced", |state| Body { salts: state.named_salts().take(1).collect(), ..Body::default() }),
+        ("a hold twice", |_| Body { holds: [forge::hold().holds, forge::hold().holds].concat(), ..Body::default() }),
+    ];
+    for (name, forgery) in cases {
+        let world = World::new(&HONEST);
+        let archive = Archive::open(std::sync::Arc::new(LocalStore::new(world.archive()))).expect("an archive");
+        let body = forgery(archive.read(&TeamId::from("acme")).expect("a team").state());
+        forge::append(&world.archive(), body);
+        let (exit, ours, _) = world.run(&["verify"]);
+        assert!(exit == 1 && ours.contains("STATE"), "{name}: {ours}");
+        let (is_clean, theirs) = second(&python, &world.archive());
+        assert!(!is_clean && theirs.contains("STATE"), "{name}: {theirs}");
     }
 }

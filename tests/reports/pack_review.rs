@@ -98,6 +98,19 @@ fn a_changed_pack_is_not_signed() {
     let outcome = sign("out", &["R"]);
     assert!(outcome.code == 1 && outcome.stderr.contains("SHA256SUMS does not name this file"), "{outcome:?}");
     fs::remove_file(stray).unwrap();
+    let empty = place.path().join("out/reports/more");
+    fs::create_dir(&empty).unwrap();
+    let outcome = sign("out", &["R"]);
+    assert!(outcome.code == 1 && outcome.stderr.contains("reports/more/: SHA256SUMS does not name"), "{outcome:?}");
+    fs::remove_dir(empty).unwrap();
+    // The digest of the list identifies the pack, so the list has one form.
+    let sums = read(&place, "SHA256SUMS");
+    let reversed: String = sums.lines().rev().map(|line| format!("{line}\n")).collect();
+    for text in [reversed, sums.replace('\n', "\r\n"), sums.trim_end().to_owned()] {
+        write(&place, "SHA256SUMS", &text);
+        sign("out", &["R"]).is_wrong_use("is not as Annals writes it");
+    }
+    write(&place, "SHA256SUMS", &sums);
     fs::OpenOptions::new().write(true).open(place.path().join("out/verify.json")).unwrap().set_len(3).unwrap();
     let outcome = sign("out", &["R"]);
     assert!(outcome.code == 1 && outcome.stderr.contains("verify.json: its SHA-256 is"), "{outcome:?}");
@@ -108,24 +121,50 @@ fn a_changed_pack_is_not_signed() {
     assert_eq!(rows.text(), "n\n0\n");
 }
 
+fn read(place: &Place, name: &str) -> String {
+    fs::read_to_string(place.path().join("out").join(name)).unwrap()
+}
+
+fn write(place: &Place, name: &str, text: &str) {
+    fs::File::create(place.path().join("out").join(name)).unwrap().write_all(text.as_bytes()).unwrap();
+}
+
+/// Changes the manifest of a pack, makes the list of hashes fit, and signs the pack.
+fn sign_forged(place: &Place, change: impl FnOnce(&str) -> String) -> Outcome {
+    let (manifest, sums) = (read(place, "manifest.json"), read(place, "SHA256SUMS"));
+    let digest = |text: &str| annals::model::Digest::of(text.as_bytes()).to_string();
+    let altered = change(&manifest);
+    assert!(altered != manifest && sums.contains(&digest(&manifest)));
+    write(place, "manifest.json", &altered);
+    write(place, "SHA256SUMS", &sums.replace(&digest(&manifest), &digest(&altered)));
+    let signed = place.run(&["review", "sign", "--pack", "out", "--reviewer", "R", "--outcome", "accepted"]);
+    write(place, "manifest.json", &manifest);
+    write(place, "SHA256SUMS", &sums);
+    signed
+}
+
 #[test]
 fn a_pack_with_another_ledger_head_is_not_signed() {
     let place = Place::one_event();
     assert_eq!(pack(&place, "out").code, 0);
-    let read = |name: &str| fs::read_to_string(place.path().join("out").join(name)).unwrap();
-    let write = |name: &str, text: &str| {
-        fs::File::create(place.path().join("out").join(name)).unwrap().write_all(text.as_bytes()).unwrap();
-    };
-    let (manifest, sums) = (read("manifest.json"), read("SHA256SUMS"));
-    let digest = |text: &str| annals::model::Digest::of(text.as_bytes()).to_string();
     let head = place.head("acme");
-    let altered = manifest.replace(&head, &"0".repeat(64));
-    assert!(altered != manifest && sums.contains(&digest(&manifest)));
-    write("manifest.json", &altered);
-    write("SHA256SUMS", &sums.replace(&digest(&manifest), &digest(&altered)));
-    place
-        .run(&["review", "sign", "--pack", "out", "--reviewer", "R", "--outcome", "accepted"])
+    sign_forged(&place, |manifest| manifest.replace(&head, &"0".repeat(64)))
         .is_wrong_use("this archive has another line there");
+}
+
+/// A ledger line is permanent, so a forged pack must not bring its own texts into it.
+#[test]
+fn a_forged_manifest_puts_nothing_of_its_own_into_the_ledger() {
+    let place = Place::one_event();
+    assert_eq!(pack(&place, "out").code, 0);
+    for id in ["ann@own.example", "\\u001b[2J", "", &"R".repeat(17)] {
+        sign_forged(&place, |manifest| manifest.replacen("\"id\": \"R00\"", &format!("\"id\": \"{id}\""), 1))
+            .is_wrong_use("the id of a report");
+    }
+    let most = u64::MAX;
+    let counts = format!("\"detections\": {{ \"high\": {most}, \"low\": {most} }}");
+    let signed = sign_forged(&place, |manifest| manifest.replacen("\"detections\": null", &counts, 1));
+    assert!(signed.code == 0 && signed.text().contains(&most.to_string()), "{signed:?}");
 }
 
 #[test]

@@ -88,7 +88,8 @@ fn set_once(field: &mut String, key: &str, value: String) -> Result<(), String> 
     Ok(())
 }
 
-fn checked_id(text: &str) -> Result<String, String> {
+/// The id, if it is one.
+pub fn checked_id(text: &str) -> Result<String, String> {
     let is_id = text.len() <= 16
         && text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric());

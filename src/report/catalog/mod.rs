@@ -21,6 +21,7 @@ use crate::files::{self, Links};
 pub use allowed_values::AllowedValues;
 pub use chart::{Chart, ChartKind, ChartRole};
 pub use error::CatalogError;
+pub use header::checked_id;
 pub use kind::ParamKind;
 pub use param::{IMPLICIT_PARAMS, Param, ParamDefault};
 pub use report::{Origin, Report};

@@ -12,11 +12,17 @@ use crate::files::{self, Irregular, Links};
 use crate::model::Digest;
 
 use super::manifest::{FORMAT, VERSION};
+use super::tree::sums_line;
 use super::{MANIFEST, Manifest, SUMS};
+use crate::report::catalog::checked_id;
 
 /// The maximum size of a manifest or list of hashes.
 const TEXT_BYTES_MAX: u64 = 64 << 20;
 const FILES_MAX: usize = 100_000;
+/// The maximum size of what follows the last name in a zip: a few attributes, and the records of the end. A second directory needs more.
+const ZIP_END_BYTES_MAX: u64 = 128;
+/// The size of an entry of a zip's directory before its name.
+const ZIP_ENTRY_BYTES: u64 = 46;
 
 /// Why a pack is invalid.
 #[derive(Debug, Error)]
@@ -30,7 +36,7 @@ pub enum PackError {
     #[error("{}: {file}: {SUMS} does not name this file", path.display())]
     Stranger { path: PathBuf, file: String },
     #[error("{}: {what}: programs can disagree about what this zip holds", path.display())]
-    Ambiguous { path: PathBuf, what: &'static str },
+    Ambiguous { path: PathBuf, what: String },
     #[error("cannot read {}", path.display())]
     Io { path: PathBuf, source: io::Error },
 }
@@ -68,8 +74,11 @@ pub fn check_pack(path: &Path) -> Result<CheckedPack, PackError> {
     let mut files: Box<dyn Files> = if fs::symlink_metadata(path).map_err(failed)?.is_dir() {
         Box::new(Folder { root: path.to_owned() })
     } else {
-        let zip = ZipArchive::new(io::BufReader::new(files::open(path, Links::Refuse).map_err(failed)?));
-        Box::new(Zipped::of(zip.map_err(|e| not_a_pack(path, format!("neither a folder nor a zip file: {e}")))?, path)?)
+        let file = files::open(path, Links::Refuse).map_err(failed)?;
+        let size = file.metadata().map_err(failed)?.len();
+        let zip = ZipArchive::new(io::BufReader::new(file));
+        let zip = zip.map_err(|e| not_a_pack(path, format!("neither a folder nor a zip file: {e}")))?;
+        Box::new(Zipped::of(zip, size, path)?)
     };
     check(path, files.as_mut())
 }
@@ -82,6 +91,10 @@ fn check(path: &Path, files: &mut dyn Files) -> Result<CheckedPack, PackError> {
     }
     let sums = text(files, SUMS).map_err(failed)?;
     let listed = parse_sums(&sums).map_err(|line| not_a_pack(path, format!("{SUMS} line {line} is invalid")))?;
+    // One spelling: equal files have equal lists, so a pack has one digest.
+    if listed.iter().map(|(file, digest)| sums_line(digest, file)).collect::<String>() != sums {
+        return Err(not_a_pack(path, format!("{SUMS} is not as Annals writes it: somebody changed its form or order")));
+    }
     for (file, listed) in &listed {
         if !files_found.contains(file) {
             return Err(PackError::Missing { path: path.to_owned(), file: file.clone() });
@@ -92,7 +105,11 @@ fn check(path: &Path, files: &mut dyn Files) -> Result<CheckedPack, PackError> {
             return Err(PackError::Altered { path: path.to_owned(), file: file.clone(), found, listed: *listed });
         }
     }
-    if let Some(file) = files_found.into_iter().find(|file| file != SUMS && !listed.contains_key(file)) {
+    let is_above = |folder: &String| {
+        folder.ends_with('/') && listed.range(folder.clone()..).next().is_some_and(|(file, _)| file.starts_with(folder))
+    };
+    let is_known = |file: &String| file == SUMS || listed.contains_key(file) || is_above(file);
+    if let Some(file) = files_found.into_iter().find(|file| !is_known(file)) {
         return Err(PackError::Stranger { path: path.to_owned(), file });
     }
     if !listed.contains_key(MANIFEST) {
@@ -108,6 +125,10 @@ fn check(path: &Path, files: &mut dyn Files) -> Result<CheckedPack, PackError> {
             format!("{format:?} version {version}, but this program knows {FORMAT:?} version {VERSION}"),
         ));
     }
+    // The ledger keeps the ids of a reviewed pack.
+    if manifest.reports.iter().any(|report| checked_id(&report.id).is_err()) {
+        return Err(not_a_pack(path, format!("{MANIFEST}: the id of a report is invalid")));
+    }
     Ok(CheckedPack { manifest, sha256: Digest::of(sums.as_bytes()) })
 }
 
@@ -120,8 +141,6 @@ fn parse_sums(text: &str) -> Result<BTreeMap<String, Digest>, usize> {
     let mut found = BTreeMap::new();
     for (at, line) in text.lines().enumerate() {
         let parsed = line.split_once("  ").and_then(|(digest, path)| Some((path, digest.parse().ok()?)));
-        let is_inside =
-            |path: &str| path.split('/').all(|part| !matches!(part, "" | "." | "..")) && !path.contains('\\');
         match parsed {
             Some((path, digest)) if is_inside(path) && found.insert(path.to_owned(), digest).is_none() => {}
             _ => return Err(at + 1),
@@ -130,8 +149,14 @@ fn parse_sums(text: &str) -> Result<BTreeMap<String, Digest>, usize> {
     Ok(found)
 }
 
+/// Whether a path leads into the folder that it begins at, on every system.
+fn is_inside(path: &str) -> bool {
+    path.split('/').all(|part| !matches!(part, "" | "." | "..")) && !path.contains('\\')
+}
+
 /// The files of a pack by path, in a folder or a zip.
 trait Files {
+    /// Files, and folders with a `/` at the end.
     fn names(&self) -> io::Result<BTreeSet<String>>;
     fn read(&mut self, name: &str, take: &mut dyn FnMut(&mut dyn Read) -> io::Result<()>) -> io::Result<()>;
 }
@@ -139,7 +164,10 @@ trait Files {
 fn text(files: &mut dyn Files, name: &str) -> io::Result<String> {
     let mut text = String::new();
     files.read(name, &mut |content| content.take(TEXT_BYTES_MAX).read_to_string(&mut text).map(drop))?;
-    Ok(text)
+    match text.len() as u64 {
+        TEXT_BYTES_MAX => Err(io::Error::other(format!("{name} has {TEXT_BYTES_MAX} bytes or more"))),
+        _ => Ok(text),
+    }
 }
 
 struct Folder {
@@ -156,7 +184,10 @@ impl Files for Folder {
                 let path = if directory.is_empty() { name } else { format!("{directory}/{name}") };
                 match Irregular::of(entry.file_type()?) {
                     None => drop(names.insert(path)),
-                    Some(_) if entry.file_type()?.is_dir() => waiting.push(path),
+                    Some(_) if entry.file_type()?.is_dir() => {
+                        names.insert(format!("{path}/"));
+                        waiting.push(path);
+                    }
                     Some(irregular) => return Err(io::Error::other(format!("{path}: {irregular}"))),
                 }
                 if names.len() + waiting.len() > FILES_MAX {
@@ -181,32 +212,34 @@ struct Zipped {
 impl Zipped {
     /// A pack's zip has a single folder that contains all files. Refuses a zip that another program can read differently: it could show
     /// a reviewer other files than those that are checked here.
-    fn of(mut zip: ZipArchive<io::BufReader<File>>, path: &Path) -> Result<Self, PackError> {
-        let ambiguous = |what| PackError::Ambiguous { path: path.to_owned(), what };
-        if zip.has_duplicate_names() {
-            return Err(ambiguous("two entries have the same name"));
-        }
-        let mut first = None;
+    fn of(mut zip: ZipArchive<io::BufReader<File>>, size: u64, path: &Path) -> Result<Self, PackError> {
+        let ambiguous = |what: String| PackError::Ambiguous { path: path.to_owned(), what };
+        zip.validate_header_consistency().map_err(|e| ambiguous(e.to_string()))?;
+        let mut names = BTreeMap::new();
+        let (mut folders, mut first, mut last) = (BTreeSet::new(), None, 0);
         for at in 0..zip.len() {
             let entry = zip.by_index_raw(at);
             let entry = entry.map_err(|e| PackError::Io { path: path.to_owned(), source: e.into() })?;
             first = first.into_iter().chain([entry.header_start()]).min();
-        }
-        if first.is_some_and(|first| first > 0) {
-            return Err(ambiguous("bytes come before the first entry"));
-        }
-        let mut names = BTreeMap::new();
-        let mut folders = BTreeSet::new();
-        for name in zip.file_names() {
-            let name = name.map_err(|e| not_a_pack(path, format!("the zip has an invalid file name: {e}")))?;
-            if name.ends_with('/') {
-                continue;
+            last = last.max(entry.central_header_start() + ZIP_ENTRY_BYTES + entry.name_raw().len() as u64);
+            let name = entry.name().map_err(|e| not_a_pack(path, format!("the zip has an invalid file name: {e}")))?;
+            if entry.is_symlink() || !is_inside(name.strip_suffix('/').unwrap_or(&name)) {
+                return Err(ambiguous(format!("{name}: a link, or a name that some programs change")));
             }
             let (folder, inside) = name.split_once('/').unwrap_or(("", &name));
             folders.insert(folder.to_owned());
-            if folders.len() > 1 || names.insert(inside.to_owned(), name.clone().into_owned()).is_some() {
+            if folders.len() > 1 || folder.is_empty() {
                 return Err(not_a_pack(path, "the zip must hold exactly one folder with a pack".to_owned()));
             }
+            if !inside.is_empty() {
+                names.insert(inside.to_owned(), name.clone().into_owned());
+            }
+        }
+        if first.is_some_and(|first| first > 0) {
+            return Err(ambiguous("bytes come before the first entry".to_owned()));
+        }
+        if size.saturating_sub(last) > ZIP_END_BYTES_MAX {
+            return Err(ambiguous("too many bytes follow the directory".to_owned()));
         }
         Ok(Self { names, zip })
     }
@@ -232,23 +265,44 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn a_zip_with_two_readings_is_refused() {
+    fn zip_of(names: &[&str]) -> Vec<u8> {
         let mut zip = ZipWriter::new(io::Cursor::new(Vec::new()));
-        for name in ["pack/a", "pack/b"] {
-            zip.start_file(name, SimpleFileOptions::default()).unwrap();
+        for name in names {
+            zip.start_file(*name, SimpleFileOptions::default()).unwrap();
             zip.write_all(b"text").unwrap();
         }
-        let plain = zip.finish().unwrap().into_inner();
-        let mut twice = plain.clone();
-        for (at, _) in plain.windows(6).enumerate().filter(|(_, part)| *part == b"pack/b") {
-            twice[at + 5] = b'a';
-        }
-        let behind = [b"PK".as_slice(), &plain].concat();
+        zip.finish().unwrap().into_inner()
+    }
+
+    #[test]
+    fn a_zip_with_two_readings_is_refused() {
+        let plain = zip_of(&["pack/a", "pack/b"]);
+        // The name of the second file stands in its own header, and in the directory.
+        let at: Vec<usize> =
+            plain.windows(6).enumerate().filter(|(_, part)| *part == b"pack/b").map(|(at, _)| at).collect();
+        let with_a = |places: &[usize]| {
+            let mut text = plain.clone();
+            places.iter().for_each(|at| text[at + 5] = b'a');
+            text
+        };
+        let (twice, renamed) = (with_a(&at), with_a(&at[..1]));
+        let before = [b"PK".as_slice(), &plain].concat();
+        let behind = [plain.as_slice(), &[0; 200]].concat();
+        let mut linked = ZipWriter::new(io::Cursor::new(Vec::new()));
+        linked.add_symlink("pack/a", "/etc/passwd", SimpleFileOptions::default()).unwrap();
+        let linked = linked.finish().unwrap().into_inner();
         for (text, expected, is_wrong_use) in [
+            (hidden(&plain), "local file header missing", false),
             (plain, "the file SHA256SUMS is missing", true),
-            (twice, "two entries have the same name", false),
-            (behind, "bytes come before the first entry", false),
+            (twice, "duplicate file names", false),
+            (renamed, "header inconsistency", false),
+            (before, "bytes come before the first entry", false),
+            (behind, "too many bytes follow", false),
+            (linked, "a link", false),
+            (zip_of(&["../a"]), "a name that some programs change", false),
+            (zip_of(&["/a"]), "a name that some programs change", false),
+            (zip_of(&["pack/a", "other/a"]), "exactly one folder", true),
+            (zip_of(&["a"]), "exactly one folder", true),
         ] {
             let mut file = tempfile::NamedTempFile::new().unwrap();
             file.write_all(&text).unwrap();
@@ -256,6 +310,18 @@ mod tests {
             assert!(error.to_string().contains(expected), "{error}");
             assert_eq!(error.is_wrong_use(), is_wrong_use, "{error}");
         }
+    }
+
+    /// The zip with another file `pack/a` that the directory does not name. A program that reads from the beginning finds it.
+    fn hidden(plain: &[u8]) -> Vec<u8> {
+        let directory = plain.windows(4).position(|part| part == b"PK\x01\x02").unwrap();
+        let other = zip_of(&["pack/a"]);
+        let entry = &other[..other.windows(4).position(|part| part == b"PK\x01\x02").unwrap()];
+        let mut text = [&plain[..directory], entry, &plain[directory..]].concat();
+        let end = text.len() - 22;
+        let start = u32::try_from(directory + entry.len()).unwrap();
+        text[end + 16..end + 20].copy_from_slice(&start.to_le_bytes());
+        text
     }
 
     #[test]

@@ -65,7 +65,7 @@ impl Tree {
 
     /// One line `<SHA-256>  <path>` for each file, sorted by path: the format of `sha256sum -c`.
     pub fn sums(&self) -> String {
-        self.files.iter().map(|(path, file)| format!("{}  {path}\n", file.sha256)).collect()
+        self.files.iter().map(|(path, file)| sums_line(&file.sha256, path)).collect()
     }
 
     /// Makes every file and directory durable.
@@ -82,6 +82,11 @@ impl Tree {
         }
         Ok(())
     }
+}
+
+/// One line of the list of hashes.
+pub fn sums_line(digest: &Digest, path: &str) -> String {
+    format!("{digest}  {path}\n")
 }
 
 /// A file of a tree while it is being written.

@@ -9,6 +9,7 @@ LEDGER is the place of a ledger that lies elsewhere. Every fault is one line, `<
 import calendar
 import datetime
 import hashlib
+import itertools
 import json
 import pathlib
 import re
@@ -36,6 +37,7 @@ DERIVED = re.compile(
     r"locks/.+|snapshots/team=[a-z0-9_.-]+/\d+\.json|tables/[a-z_]+/metadata/[a-z0-9.-]+"
     r"|tables/(coverage|findings)/data/\d{4}-\d\d-[0-9a-f]{16}\.parquet"
 )
+SALT = re.compile(r"salts/team=[a-z0-9_.-]+/\d{4}-\d\d-[0-9a-f]{16}\.json")
 EVENTS = ("activity", "connections", "billing")
 STATES = ["provisional", "settled", "sealed"]
 faults, notes = [], []
@@ -203,8 +205,8 @@ def check_expired(where, parsed, live, holds, windows, gone):
 def check_rows(where, body, live, key):
     """Whether added files are new and in their place, and hold the rows that files lose, except those that the line says."""
     adds, gone = body.get("adds", []), [live[path] for path in set(body.get("removes", [])) & set(live)]
-    places = [PLACE.fullmatch(entry["path"]) for entry in adds]
-    for entry, place in zip(adds, places):
+    for entry in adds:
+        place = PLACE.fullmatch(entry["path"])
         if place is None or place.groups()[:3] != (entry["dataset"], key, entry["role"]):
             fault("STATE", where, f"{entry['path']} is not the place of an added file")
         if entry["path"] in live or sum(entry["path"] == other["path"] for other in adds) > 1:
@@ -217,15 +219,15 @@ def check_rows(where, body, live, key):
     gone = [entry for entry in gone if (entry["dataset"], entry["path"].split("/month=")[1][:7]) not in due]
     if any(entry["dataset"] in EVENTS and entry["role"] in ("day", "month", "amendment") for entry in gone):
         fault("STATE", where, "removes a sealed file")
-    said, none = body.get("sessions", {}), "0" * 64
+    said = {"added": 0, "replaced": 0, "added_digest": "0", "replaced_digest": "0"} | body.get("sessions", {})
     for dataset in {entry["dataset"] for entry in gone + adds}:
         def total(entries):
             mine = [entry for entry in entries if entry["dataset"] == dataset]
             return sum(entry["rows"] for entry in mine), sum(int(entry["rows_digest"], 16) for entry in mine)
         (rows, digest), after = total(gone), total(adds)
         if dataset == "sessions":
-            rows += said.get("added", 0) - said.get("replaced", 0)
-            digest += int(said.get("added_digest", none), 16) - int(said.get("replaced_digest", none), 16)
+            rows += said["added"] - said["replaced"]
+            digest += int(said["added_digest"], 16) - int(said["replaced_digest"], 16)
         if dataset == "quarantine" and "released" in body:
             rows -= body["released"]["rows"]
             digest -= int(body["released"]["rows_digest"], 16)
@@ -299,11 +301,9 @@ def check_ledger(folder, archive_id):
             if set(named) & set(salts) and "erased" not in parsed["body"]:
                 fault("STATE", f"{path}:{number}", "names the salt of a month again")
             salts |= named
-    ends = {}
-    for (stream, start), window in sorted(windows.items()):
-        if moment(start) < ends.get(stream, datetime.datetime.min):
+    for ((stream, _), before), ((other, start), _) in itertools.pairwise(sorted(windows.items(), key=lambda item: item[0])):
+        if stream == other and moment(start) < moment(before["end"]):
             fault("STATE", folder, f"two windows of {stream} overlap at {start}")
-        ends[stream] = moment(window["end"])
     return live, removed, salts
 
 
@@ -342,8 +342,8 @@ def check_file(root, entry, salts):
 
 
 def read_manifest(path, form):
-    manifest = json.loads(path.read_text(encoding="utf-8"))
-    if set(manifest) - {"ledger"} != {"format", "version", "id"} or (manifest["format"], str(manifest["version"])) != (form, "3"):
+    manifest = dict(members := json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=list))
+    if sorted(name for name, _ in members if name != "ledger") != ["format", "id", "version"] or (manifest["format"], str(manifest["version"])) != (form, "3"):
         fault("VERSION", path, f"{manifest}")
     return manifest
 
@@ -363,7 +363,7 @@ def main(root, ledger_root):
         age, digest = time.time() - max(path.stat().st_mtime, removed_at), hashlib.sha256(path.read_bytes()).hexdigest()
         if place and age >= GRACE and not is_erased and digest.startswith(place[4]):
             return notes.append(f"RETIRED_FILE {name}: a line removed it before the grace, run vacuum") or True
-        return age < GRACE and (place or name.startswith(("scratch/", "salts/"))) and not (place and (place[3], digest) in contents)
+        return age < GRACE and (place or SALT.fullmatch(name) or name.startswith("scratch/")) and not (place and (place[3], digest) in contents)
     for folder in sorted((ledger_root / "ledger").glob("team=*")):
         days = [path for path in folder.iterdir() if re.fullmatch(r"\d{4}-\d\d-\d\d\.(jsonl|heads)", path.name)]
         known.update(str(path.relative_to(ledger_root)) for path in days)
@@ -386,8 +386,8 @@ def main(root, ledger_root):
             if not name.startswith("scratch/") or time.time() - info.st_mtime >= GRACE:
                 fault("UNREADABLE", name, "no plain file, or a file with several names")
             continue
-        is_there = base == (ledger_root if name.startswith("ledger/") else root)
-        if not (name in known and is_there) and not DERIVED.fullmatch(name) and not may_be_left(path, name):
+        is_known = name in known and base == (ledger_root if name.startswith("ledger/") else root)
+        if not (is_known or DERIVED.fullmatch(name) or may_be_left(path, name)):
             fault("ORPHAN_FILE", name, "no ledger names it")
 
 

@@ -70,7 +70,7 @@ fn forge_rows_digest(line: &mut Vec<u8>) {
 
 /// Each kind of damage, and the code that both verifiers report.
 type Damage = (&'static str, &'static str, fn(&Path));
-const DAMAGES: [Damage; 14] = [
+const DAMAGES: [Damage; 15] = [
     ("a flipped bit in a file", "FILE_HASH", |root| {
         rewrite(&of_kind(root, "parquet")[0], |bytes| {
             let middle = bytes.len() / 2;
@@ -106,6 +106,9 @@ const DAMAGES: [Damage; 14] = [
         fs::rename(last, last.with_file_name("2100-01-01.jsonl")).expect("renamed");
     }),
     ("a salt gone", "SALT", |root| fs::remove_file(&of_kind(&root.join("salts"), "json")[0]).expect("removed")),
+    ("a foreign file among the salts", "ORPHAN_FILE", |root| {
+        drop(fs::File::create(root.join("salts/team=acme/notes.json")).expect("a file"));
+    }),
     ("another salt", "SALT", |root| {
         rewrite(&of_kind(&root.join("salts"), "json")[0], |bytes| {
             let digit = bytes.len() - 10;

@@ -60,7 +60,7 @@ pub use table::{ConnectionColumns, schema_of};
 pub use team_name::team_name;
 pub use verify::{
     Anchored, Counts, Damage, FaultCode, KnownHead, Signed, TeamReport, Verdict, VerifyFault, VerifyOptions,
-    VerifyReport, verify,
+    VerifyReport, lost_heads, verify,
 };
 
 #[cfg(test)]

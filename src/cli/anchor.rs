@@ -8,10 +8,11 @@ use clap::Args;
 use reqwest::Client;
 use url::Url;
 
-use crate::archive::{Head, SecretKey, Signer};
+use crate::archive::{Archive, HEADS_BYTES_MAX, Head, SecretKey, Signer, lost_heads};
 use crate::certificates::client_fault;
 use crate::config::{Config, is_inside_archive};
 use crate::error::{Error, Exit};
+use crate::files::{self, Links};
 use crate::model::TeamKey;
 use crate::report::printable;
 
@@ -26,7 +27,8 @@ pub struct AnchorArgs {
     /// Only this team, by id or name; repeatable [default: all teams of the archive]
     #[arg(long, value_name = "TEAM")]
     team: Vec<String>,
-    /// Write into this file, outside the archive; the file appears whole or not at all
+    /// Write into this file, outside the archive; the file appears whole or not at all. Annals refuses to replace heads that the
+    /// archive no longer holds
     #[arg(long, short, value_name = "FILE", value_parser = output::outside_archives())]
     output: Option<PathBuf>,
     /// Send the heads to this address as text by POST, without a token; redirects are not followed
@@ -52,7 +54,8 @@ public key to each person who verifies: `annals verify --key KEY`. To replace a 
 `[signing] previous_key_file`.
 An interruption leaves one line without a signature, and Annals signs it later. If more lines have none, Annals signs no line of \
 this ledger before you run `annals anchor --sign`: the archive is older than the key, or somebody wrote without the key.
-Exit codes: 0 done; 1 the heads could not be signed, posted or written; 2 wrong use.";
+Exit codes: 0 done; 1 the heads could not be signed, posted or written, or FILE holds heads that the archive no longer holds; \
+2 wrong use.";
 
 pub fn run(global: &Global, args: &AnchorArgs) -> Result<Exit, Error> {
     let config = global.load()?;
@@ -63,7 +66,11 @@ pub fn run(global: &Global, args: &AnchorArgs) -> Result<Exit, Error> {
     if args.sign {
         sign_lines(&config, &args.team)?;
     }
-    let heads = heads(&config, &args.team)?;
+    let archive = query::open(&config)?;
+    let heads = heads(&config, &archive, &args.team)?;
+    if let Some(path) = &args.output {
+        check_replaced(&archive, path)?;
+    }
     if args.output.is_some() || address.is_none() {
         output::to(args.output.as_deref(), |out| out.write_all(heads.as_bytes()).map_err(Error::output))?;
     }
@@ -114,11 +121,10 @@ fn sign_lines(config: &Config, asked: &[String]) -> Result<(), Error> {
 }
 
 /// The heads of the teams, with an empty line between two heads.
-fn heads(config: &Config, asked: &[String]) -> Result<String, Error> {
+fn heads(config: &Config, archive: &Archive, asked: &[String]) -> Result<String, Error> {
     let signer = reading::signer(config)?;
-    let archive = query::open(config)?;
     let mut notes = Vec::new();
-    for team in &teams::in_archive(&archive, asked)? {
+    for team in &teams::in_archive(archive, asked)? {
         let reader = archive.read(team)?;
         let state = reader.state();
         if state.seq.0 > 0 {
@@ -130,6 +136,20 @@ fn heads(config: &Config, asked: &[String]) -> Result<String, Error> {
         true => Err(Error::Usage("the archive holds no commit yet, so no ledger has a head".to_owned())),
         false => Ok(notes.join("\n")),
     }
+}
+
+/// Checks that the archive still holds the heads of a file that new heads replace. After the end of a ledger was cut off, only the
+/// older heads prove it.
+fn check_replaced(archive: &Archive, path: &Path) -> Result<(), Error> {
+    let Ok(text) = files::read_text(path, Links::Follow, HEADS_BYTES_MAX as u64) else { return Ok(()) };
+    let Ok(older) = Head::parse_all(&text) else { return Ok(()) };
+    let Some(lost) = lost_heads(archive.store().as_ref(), older)?.into_iter().next() else { return Ok(()) };
+    let path = path.display();
+    Err(Error::Refused(printable(&format!(
+        "{path}: the archive does not hold a head of this file: {}: {}; the file is unchanged: run `annals verify --head {path}`, and \
+         choose another file for the new heads",
+        lost.object, lost.detail
+    ))))
 }
 
 fn sign(head: Head, signer: Option<&Signer>) -> Head {

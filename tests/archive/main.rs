@@ -15,6 +15,7 @@ mod ledger_size;
 mod irregular_files;
 mod other_engine;
 mod posted_head;
+mod replaced_heads;
 mod second_verifier;
 mod size;
 mod unsigned_lines;

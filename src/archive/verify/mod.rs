@@ -15,6 +15,7 @@ use crate::store::{Listed, ObjectStore, Rewritten, SplitStore, Store};
 use std::collections::BTreeMap;
 
 use super::ArchiveError;
+use super::ledger::note::Head;
 use super::manifest::read_manifest;
 
 use ledgers::Walk;
@@ -67,6 +68,22 @@ fn attempt(store: &dyn Store, options: &VerifyOptions) -> Result<VerifyReport, A
     report.heads_asked = options.heads.len();
     report.conclude();
     Ok(report)
+}
+
+/// The heads that the ledgers no longer hold. Reads no other file.
+///
+/// # Errors
+/// When the ledgers cannot be listed, or there is no archive.
+pub fn lost_heads(store: &dyn Store, heads: Vec<Head>) -> Result<Vec<VerifyFault>, ArchiveError> {
+    let heads = heads.into_iter().map(KnownHead::Note).collect();
+    let options = VerifyOptions { heads, ..VerifyOptions::default() };
+    let manifest = read_manifest(store)?.ok_or(ArchiveError::NotAnArchive)?;
+    let mut report = VerifyReport { archive_id: Some(manifest.id), ..VerifyReport::default() };
+    let walks = walk_ledgers(store, &options, &store.list(LEDGER)?, &mut report);
+    // Other faults of the ledgers say nothing about these heads.
+    report.faults.clear();
+    options.check_heads(&walks, &mut report);
+    Ok(report.faults)
 }
 
 fn walk_ledgers(store: &dyn Store, options: &VerifyOptions, listed: &[Listed], report: &mut VerifyReport) -> Vec<Walk> {

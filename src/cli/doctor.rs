@@ -233,7 +233,7 @@ fn uploads(config: &Config) -> Check {
     let uploads = || -> Result<Vec<UnfinishedUpload>, Error> {
         let store = query::store(config)?;
         let before = store.now().map_err(ArchiveError::from)?.minus(config.grace_at(&config.archive));
-        let bucket = store.bucket_of(TABLES).expect("BUG: only the data's bucket is asked");
+        let bucket = store.bucket_of(TABLES).expect("BUG: these data are in a bucket");
         let mut found = bucket.unfinished_uploads().map_err(ArchiveError::from)?;
         found.retain(|upload| upload.since < before);
         Ok(found)

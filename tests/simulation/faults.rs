@@ -84,7 +84,7 @@ named! {
         InFirstReading "F80" "a computer is removed during the backfill",
         LateOfRemoved "F81" "events of a computer appear late, and the computer is removed before a re-scan",
         RemovedBefore "F82" "a computer was removed before the backfill, inside the archive's span",
-        ViewFails "F83" "only the team's own view fails, for hours",
+        ViewFails "F83" "only `GET /team/{teamID}` fails, for hours",
     }
 }
 

@@ -19,7 +19,7 @@ use crate::report::catalog::checked_id;
 /// The maximum size of a manifest or list of hashes.
 const TEXT_BYTES_MAX: u64 = 64 << 20;
 const FILES_MAX: usize = 100_000;
-/// The maximum size of what follows the last name in a zip: a few attributes, and the records of the end. A second directory needs more.
+/// The maximum number of bytes after the last name in a zip: a few attributes, and the records of the end. A second directory needs more.
 const ZIP_END_BYTES_MAX: u64 = 128;
 /// The size of an entry of a zip's directory before its name.
 const ZIP_ENTRY_BYTES: u64 = 46;

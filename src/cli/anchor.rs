@@ -1,6 +1,7 @@
 //! `annals anchor`: prints the heads of the ledgers, so that the user keeps them elsewhere; makes the signing key; signs lines that
 //! have no signature.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use crate::archive::{Archive, HEADS_BYTES_MAX, Head, SecretKey, Signer, lost_hea
 use crate::certificates::client_fault;
 use crate::config::{Config, is_inside_archive};
 use crate::error::{Error, Exit};
-use crate::files::{self, Links};
+use crate::files::{self, Irregular, Links};
 use crate::model::TeamKey;
 use crate::report::printable;
 
@@ -27,8 +28,8 @@ pub struct AnchorArgs {
     /// Only this team, by id or name; repeatable [default: all teams of the archive]
     #[arg(long, value_name = "TEAM")]
     team: Vec<String>,
-    /// Write into this file, outside the archive; the file appears whole or not at all. Annals refuses to replace heads that the
-    /// archive no longer holds
+    /// Write into this file, outside the archive; the file appears whole or not at all. Annals replaces only heads that the archive
+    /// still holds, and an empty file
     #[arg(long, short, value_name = "FILE", value_parser = output::outside_archives())]
     output: Option<PathBuf>,
     /// Send the heads to this address as text by POST, without a token; redirects are not followed
@@ -54,7 +55,7 @@ public key to each person who verifies: `annals verify --key KEY`. To replace a 
 `[signing] previous_key_file`.
 An interruption leaves one line without a signature, and Annals signs it later. If more lines have none, Annals signs no line of \
 this ledger before you run `annals anchor --sign`: the archive is older than the key, or somebody wrote without the key.
-Exit codes: 0 done; 1 the heads could not be signed, posted or written, or FILE holds heads that the archive no longer holds; \
+Exit codes: 0 done; 1 the heads could not be signed, posted or written, or FILE holds something else than heads of this archive; \
 2 wrong use.";
 
 pub fn run(global: &Global, args: &AnchorArgs) -> Result<Exit, Error> {
@@ -102,7 +103,7 @@ fn keygen(config: &Config, path: &Path, name: Option<&str>) -> Result<Exit, Erro
 /// Never overwrites a file. The file is readable by its owner alone from the start.
 fn write_key(path: &Path, text: &str) -> Result<(), Error> {
     output::write_new(path, text, 0o600).map_err(|e| match e.kind() {
-        std::io::ErrorKind::AlreadyExists => Error::Usage(format!(
+        ErrorKind::AlreadyExists => Error::Usage(format!(
             "{}: the file exists already, and a key file is never overwritten: choose another name",
             path.display()
         )),
@@ -138,18 +139,33 @@ fn heads(config: &Config, archive: &Archive, asked: &[String]) -> Result<String,
     }
 }
 
-/// Checks that the archive still holds the heads of a file that new heads replace. After the end of a ledger was cut off, only the
-/// older heads prove it.
+/// Checks that new heads replace only an empty file, or heads that the archive still holds. After the end of a ledger was cut off,
+/// only the older heads prove it.
 fn check_replaced(archive: &Archive, path: &Path) -> Result<(), Error> {
-    let Ok(text) = files::read_text(path, Links::Follow, HEADS_BYTES_MAX as u64) else { return Ok(()) };
-    let Ok(older) = Head::parse_all(&text) else { return Ok(()) };
-    let Some(lost) = lost_heads(archive.store().as_ref(), older)?.into_iter().next() else { return Ok(()) };
-    let path = path.display();
-    Err(Error::Refused(printable(&format!(
-        "{path}: the archive does not hold a head of this file: {}: {}; the file is unchanged: run `annals verify --head {path}`, and \
-         choose another file for the new heads",
-        lost.object, lost.detail
-    ))))
+    let shown = path.display();
+    let refused = |why: String| {
+        Err(Error::Refused(printable(&format!(
+            "{shown}: {why}; the file is unchanged: move it away, or choose another file"
+        ))))
+    };
+    let text = match files::read_text(path, Links::Follow, HEADS_BYTES_MAX as u64) {
+        Ok(text) if text.is_empty() => return Ok(()),
+        Ok(text) => text,
+        // Nothing is replaced at a new name, nor in a pipe or a device.
+        Err(error) if error.kind() == ErrorKind::NotFound || Irregular::in_error(&error).is_some() => return Ok(()),
+        Err(error) => return refused(format!("cannot read this file, which can hold older heads: {error}")),
+    };
+    let older = match Head::parse_all(&text) {
+        Ok(older) => older,
+        Err(why) => return refused(format!("this file holds something else than heads: {why}")),
+    };
+    match lost_heads(archive.store().as_ref(), older)?.into_iter().next() {
+        None => Ok(()),
+        Some(lost) => refused(format!(
+            "the archive does not hold a head of this file: {}: {}: run `annals verify --head {shown}`",
+            lost.object, lost.detail
+        )),
+    }
 }
 
 fn sign(head: Head, signer: Option<&Signer>) -> Head {

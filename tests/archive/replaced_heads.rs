@@ -30,8 +30,35 @@ fn new_heads_do_not_replace_the_proof_of_a_lost_line() {
     let (exit, _, stderr) = world.run(&["anchor", "-o", "later"]);
     assert!(exit == 1 && stderr.contains("but now it is"), "{stderr}");
     assert_eq!(fs::read_to_string(world.path("later")).unwrap(), forked);
-    // A file without heads proves nothing.
-    put(&world.path("later"), b"notes");
+    // An empty file holds no heads.
+    put(&world.path("later"), b"");
     assert_eq!(world.run(&["anchor", "-o", "later"]).0, 0);
     assert_eq!(fs::read_to_string(world.path("later")).unwrap(), cut);
+}
+
+#[test]
+fn new_heads_replace_nothing_but_heads_of_this_archive() {
+    let world = World::new(&HONEST);
+    put(&world.path("signing.key"), key(1).to_file().as_bytes());
+    world.take_head();
+    let heads = fs::read(world.path("head")).unwrap();
+    let id = String::from_utf8(heads.clone()).unwrap().split('/').nth(1).unwrap().to_owned();
+    let of_another = String::from_utf8(heads.clone()).unwrap().replace(&id, &"0".repeat(id.len())).into_bytes();
+    let half = heads[..heads.len() - 20].to_vec();
+    let large = [heads.as_slice(), &vec![b'\n'; 16 << 20]].concat();
+    for (case, content, why) in [
+        ("notes", b"notes\n".to_vec(), "something else than heads"),
+        ("half a head", half, "something else than heads"),
+        ("no text", vec![0xff, 0xfe], "not UTF-8"),
+        ("a large file", large, "larger than"),
+        ("heads of another archive", of_another, "the head belongs to another archive"),
+    ] {
+        put(&world.path("kept"), &content);
+        let (exit, _, stderr) = world.run(&["anchor", "-o", "kept"]);
+        let is_said = stderr.contains("kept: ") && stderr.contains(why) && stderr.contains("choose another file");
+        assert!(exit == 1 && is_said, "{case}: {exit}: {stderr}");
+        assert!(fs::read(world.path("kept")).unwrap() == content, "{case}: the file changed");
+    }
+    // A device is no file that could be lost.
+    assert_eq!(world.run(&["anchor", "-o", "/dev/null"]).0, 0);
 }

@@ -125,7 +125,7 @@ pub struct HeadsWriter {
 
 impl HeadsWriter {
     /// Opens a team's signatures, if a key is configured. Signs the last line if only this one is unsigned: an interruption leaves no
-    /// more. Signs all unsigned lines for [`Signer::signs_all`]. After the first signed line, every later line needs a signature.
+    /// more. Signs all unsigned lines for [`Signer::signs_all`]. If a line is signed, every line before it is signed, too.
     ///
     /// # Errors
     /// When the store fails, a signed line differs from the ledger, or another key has signed and did not hand over.
@@ -166,22 +166,21 @@ impl HeadsWriter {
         if let Some(first) = writer.unsigned_from {
             tracing::error!(%team, "lines {first} to {seq} are not signed, so no later line is signed: {SIGN_ALL}");
         } else if signed < seq {
-            // The first signature vouches for all lines before it.
-            let first = if last.is_some() { signed.next() } else { seq };
-            writer.sign_lines(store, first..=seq)?;
+            writer.sign_lines(store, signed.next()..=seq)?;
         }
         Ok(Some(writer))
     }
 
-    /// Signs lines after the last signature. The caller has replayed and checked all of them.
+    /// Signs lines after the last signature, all lines of a day at once. The caller has replayed and checked them.
     fn sign_lines(&mut self, store: &dyn Store, asked: RangeInclusive<LedgerSeq>) -> Result<(), ArchiveError> {
         let end = self.end.day;
         for day in ledger_days(store, &self.team)?.into_iter().filter(|day| Some(*day) >= end) {
-            for (LedgerLine { seq, team_id, .. }, hash) in lines_of(store, &self.team, day)? {
-                if asked.contains(&seq) {
-                    self.sign(store, seq, hash, day)?;
-                    tracing::warn!(team = %team_id, "line {seq} had no signature, and is signed now");
-                }
+            let lines = lines_of(store, &self.team, day)?;
+            let lines: Vec<_> = lines.iter().filter(|(line, _)| asked.contains(&line.seq)).collect();
+            if let [(LedgerLine { seq: first, team_id, .. }, _), ..] = lines.as_slice() {
+                let signed: String = lines.iter().map(|(line, hash)| self.line(line.seq, *hash).encode()).collect();
+                self.append(store, &signed, day)?;
+                tracing::warn!(team = %team_id, count = lines.len(), "lines from {first} on had no signature, and are signed now");
             }
         }
         Ok(())
@@ -199,10 +198,13 @@ impl HeadsWriter {
         if self.unsigned_from.is_some() {
             return Ok(());
         }
+        self.append(store, &self.line(seq, hash).encode(), day)
+    }
+
+    fn line(&self, seq: LedgerSeq, hash: Digest) -> HeadLine {
         let text = Head::new(&self.archive_id, &self.team, seq, hash).text();
         let key = &self.signer.key;
-        let line = HeadLine::Signed { seq, hash, key: key.public().clone(), signature: key.sign(&text) };
-        self.append(store, &line, day)
+        HeadLine::Signed { seq, hash, key: key.public().clone(), signature: key.sign(&text) }
     }
 
     fn rotate(
@@ -226,15 +228,15 @@ impl HeadsWriter {
         let signatures = [previous.sign(&text), new.sign(&text)];
         let line = HeadLine::Rotation { after, hash, old: old.clone(), new: new.public().clone(), signatures };
         // It stands in the file of the last signature.
-        Ok(self.append(store, &line, Instant::EARLIEST)?)
+        Ok(self.append(store, &line.encode(), Instant::EARLIEST)?)
     }
 
-    fn append(&mut self, store: &dyn Store, line: &HeadLine, day: Instant) -> Result<(), StoreError> {
+    fn append(&mut self, store: &dyn Store, lines: &str, day: Instant) -> Result<(), StoreError> {
         let day = self.end.day.map_or(day, |held| held.max(day));
         let keep = if self.end.day == Some(day) { self.end.len } else { 0 };
-        let bytes = line.encode().into_bytes();
+        let bytes = lines.as_bytes();
         let path = ArchivePath::Heads { team: self.team.clone(), day }.to_string();
-        store.append(&path, Tail { keep, torn: 0 }, &bytes)?;
+        store.append(&path, Tail { keep, torn: 0 }, bytes)?;
         self.end = LedgerEnd { day: Some(day), len: keep + bytes.len() as u64, torn: 0 };
         Ok(())
     }

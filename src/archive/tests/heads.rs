@@ -127,7 +127,7 @@ fn unsigned_lines_are_reported_in_runs() {
         "lines 5 to 5 are not signed: somebody removed their signatures",
     ];
     assert_eq!(faults(&check(&disk, &[1])), unsigned(&runs));
-    // A run of unsigned lines continues after midnight. Lines before the first signature were written without a key.
+    // A run of unsigned lines continues after midnight.
     put(&disk, SECOND_DAY, &second[1..]);
     assert_eq!(
         faults(&check(&disk, &[1])),
@@ -135,7 +135,11 @@ fn unsigned_lines_are_reported_in_runs() {
     );
     put(&disk, FIRST_DAY, &first[2..]);
     put(&disk, SECOND_DAY, &second);
-    assert_eq!(faults(&check(&disk, &[1])), []);
+    let of_first = "lines 1 to 2 are not signed: somebody removed their signatures";
+    assert_eq!(faults(&check(&disk, &[1])), unsigned(&[of_first]));
+    disk.tamper(FIRST_DAY, None);
+    let of_day = "lines 1 to 3 are not signed: somebody removed their signatures";
+    assert_eq!(faults(&check(&disk, &[1])), unsigned(&[of_day]));
 }
 
 /// A writer signs one unsigned line, which an interruption leaves. An administrator vouches for more, also on earlier days.

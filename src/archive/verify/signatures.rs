@@ -49,12 +49,11 @@ pub struct Signatures {
     team: TeamKey,
     /// The keys that signed, in order; each key but the first came by a handover after the line.
     chain: Vec<(LedgerSeq, PublicKey)>,
-    first: Option<LedgerSeq>,
     /// The newest signed line, and its key.
     signed_to: Option<(Head, PublicKey)>,
     /// Signatures of lines that are missing in the ledger of their day.
     unmatched: Vec<(LedgerSeq, String)>,
-    /// Runs of unsigned lines after the first signed one, each with the place of its first line.
+    /// Runs of unsigned lines, each with the place of its first line.
     unsigned: Vec<(LedgerSeq, LedgerSeq, String)>,
 }
 
@@ -75,8 +74,7 @@ impl Signatures {
         if let Some(file) = file {
             self.file(store, file, &mut lines, is_last, report);
         }
-        let unsigned = lines.iter().filter(|line| !line.is_signed);
-        for line in unsigned.filter(|line| self.first.is_some_and(|first| line.seq > first)) {
+        for line in lines.iter().filter(|line| !line.is_signed) {
             match self.unsigned.last_mut() {
                 Some((_, last, _)) if last.next() == line.seq => *last = line.seq,
                 _ => self.unsigned.push((line.seq, line.seq, line.object.clone())),
@@ -152,7 +150,6 @@ impl Signatures {
                     let detail = format!("the signature by {} of line {seq} is wrong", key.name());
                     return report.fault(FaultCode::BadSig, object, detail);
                 }
-                self.first = self.first.or(Some(seq));
                 if self.signed_to.as_ref().is_none_or(|(to, _)| to.seq <= seq) {
                     self.signed_to = Some((head, key));
                 }
@@ -180,7 +177,8 @@ impl Signatures {
             };
             report.fault(code, object, detail);
         }
-        for (first, end, object) in self.unsigned {
+        // A key signs every line from the first on, so no line is unsigned before a signed one.
+        for (first, end, object) in self.unsigned.into_iter().filter(|_| self.signed_to.is_some()) {
             // The last line can be unsigned: a writer signs it after the append. No writer leaves an earlier line out.
             let (end, is_tail) = (end.0 - u64::from(Some(end) == last), Some(end) == last);
             if first.0 <= end {

@@ -92,7 +92,12 @@ fn a_changed_pack_is_not_signed() {
     sign("nowhere", &["R"]).is_wrong_use("nowhere");
     sign("it's [an] archive", &["R"]).is_wrong_use("not a pack");
     sign("out", &["https://me.example"]).is_wrong_use("URL");
-    sign("out", &["R", "--ticket", "a\u{7}b"]).is_wrong_use("control characters");
+    sign("out", &["R", "--ticket", "a\u{7}b"]).is_wrong_use("U+0007");
+    sign("out", &["R\u{202e}reweiV"]).is_wrong_use("the invisible character U+202E");
+    let hold = ["hold", "add", "--id", "CASE-7", "--reason"];
+    place.run(&[hold.as_slice(), &["a\u{2066}case"]].concat()).is_wrong_use("the invisible character U+2066");
+    place.run(&[hold.as_slice(), &["a case", "--by", "R\u{200b}"]].concat()).is_wrong_use("U+200B");
+    place.run(&["hold", "release", "CASE-7", "--reason", "\u{feff}over"]).is_wrong_use("U+FEFF");
     let stray = place.path().join("out/reports/more.csv");
     fs::File::create(&stray).unwrap();
     let outcome = sign("out", &["R"]);

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
@@ -18,11 +19,15 @@ use crate::report::catalog::checked_id;
 
 /// The maximum size of a manifest or list of hashes.
 const TEXT_BYTES_MAX: u64 = 64 << 20;
-const FILES_MAX: usize = 100_000;
-/// The maximum number of bytes after the last name in a zip: a few attributes, and the records of the end. A second directory needs more.
-const ZIP_END_BYTES_MAX: u64 = 128;
+const FILES_MAX: usize = 10_000;
 /// The size of an entry of a zip's directory before its name.
 const ZIP_ENTRY_BYTES: u64 = 46;
+/// The size of a zip's last record.
+const ZIP_END_BYTES: usize = 22;
+/// The size of the records of Zip64 before the last record.
+const ZIP64_END_BYTES: u64 = 76;
+/// The maximum size of an entry's attribute with the long sizes of Zip64.
+const ZIP64_ENTRY_BYTES_MAX: u64 = 32;
 
 /// Why a pack is invalid.
 #[derive(Debug, Error)]
@@ -76,9 +81,13 @@ pub fn check_pack(path: &Path) -> Result<CheckedPack, PackError> {
     } else {
         let file = files::open(path, Links::Refuse).map_err(failed)?;
         let size = file.metadata().map_err(failed)?.len();
+        let mut end = [0; ZIP_END_BYTES];
+        let end_at = size.saturating_sub(end.len() as u64);
+        // A file of fewer bytes is no zip.
+        let _ = file.read_at(&mut end, end_at).map_err(failed)?;
         let zip = ZipArchive::new(io::BufReader::new(file));
         let zip = zip.map_err(|e| not_a_pack(path, format!("neither a folder nor a zip file: {e}")))?;
-        Box::new(Zipped::of(zip, size, path)?)
+        Box::new(Zipped::of(zip, (size, end), path)?)
     };
     check(path, files.as_mut())
 }
@@ -212,18 +221,23 @@ struct Zipped {
 impl Zipped {
     /// A pack's zip has a single folder that contains all files. Refuses a zip that another program can read differently: it could show
     /// a reviewer other files than those that are checked here.
-    fn of(mut zip: ZipArchive<io::BufReader<File>>, size: u64, path: &Path) -> Result<Self, PackError> {
+    fn of(
+        mut zip: ZipArchive<io::BufReader<File>>,
+        (size, end): (u64, [u8; ZIP_END_BYTES]),
+        path: &Path,
+    ) -> Result<Self, PackError> {
         let ambiguous = |what: String| PackError::Ambiguous { path: path.to_owned(), what };
         zip.validate_header_consistency().map_err(|e| ambiguous(e.to_string()))?;
         let mut names = BTreeMap::new();
-        let (mut folders, mut first, mut last) = (BTreeSet::new(), None, 0);
+        let (mut folders, mut first, mut names_bytes) = (BTreeSet::new(), None, 0);
         for at in 0..zip.len() {
             let entry = zip.by_index_raw(at);
             let entry = entry.map_err(|e| PackError::Io { path: path.to_owned(), source: e.into() })?;
             first = first.into_iter().chain([entry.header_start()]).min();
-            last = last.max(entry.central_header_start() + ZIP_ENTRY_BYTES + entry.name_raw().len() as u64);
-            let name = entry.name().map_err(|e| not_a_pack(path, format!("the zip has an invalid file name: {e}")))?;
-            if entry.is_symlink() || !is_inside(name.strip_suffix('/').unwrap_or(&name)) {
+            names_bytes += ZIP_ENTRY_BYTES + entry.name_raw().len() as u64;
+            // Without ASCII, a name has another form in some programs.
+            let name = String::from_utf8_lossy(entry.name_raw());
+            if entry.is_symlink() || !name.is_ascii() || !is_inside(name.strip_suffix('/').unwrap_or(&name)) {
                 return Err(ambiguous(format!("{name}: a link, or a name that some programs change")));
             }
             let (folder, inside) = name.split_once('/').unwrap_or(("", &name));
@@ -238,11 +252,25 @@ impl Zipped {
         if first.is_some_and(|first| first > 0) {
             return Err(ambiguous("bytes come before the first entry".to_owned()));
         }
-        if size.saturating_sub(last) > ZIP_END_BYTES_MAX {
-            return Err(ambiguous("too many bytes follow the directory".to_owned()));
+        if !is_end(zip.len(), zip.central_directory_start(), names_bytes, size, end) {
+            return Err(ambiguous("its directory and its last record hold more than Annals writes".to_owned()));
         }
         Ok(Self { names, zip })
     }
+}
+
+/// Whether a zip of `size` bytes ends with a directory that holds its entries and nothing else, and with the record `end`, which
+/// points to that directory and has no comment: then every program finds this directory. `names` counts the bytes of the entries.
+fn is_end(entries: usize, start: u64, names: u64, size: u64, end: [u8; ZIP_END_BYTES]) -> bool {
+    let is_zip64 = entries > usize::from(u16::MAX) || u32::try_from(start).is_err();
+    let records = end.len() as u64 + if is_zip64 { ZIP64_END_BYTES } else { 0 };
+    let attributes_max = if u32::try_from(size).is_err() { ZIP64_ENTRY_BYTES_MAX * entries as u64 } else { 0 };
+    let directory = size.saturating_sub(start.saturating_add(records));
+    let or_max = |number: u64| u32::try_from(number).unwrap_or(u32::MAX).to_le_bytes();
+    let count = u16::try_from(entries).unwrap_or(u16::MAX).to_le_bytes();
+    let bytes = or_max(if is_zip64 { u64::MAX } else { directory });
+    let expected = [b"PK\x05\x06\0\0\0\0".as_slice(), &count, &count, &bytes, &or_max(start), &[0, 0]].concat();
+    expected == end && (names..=names + attributes_max).contains(&directory)
 }
 
 impl Files for Zipped {
@@ -257,82 +285,4 @@ impl Files for Zipped {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io::Write as _;
-
-    use zip::ZipWriter;
-    use zip::write::SimpleFileOptions;
-
-    use super::*;
-
-    fn zip_of(names: &[&str]) -> Vec<u8> {
-        let mut zip = ZipWriter::new(io::Cursor::new(Vec::new()));
-        for name in names {
-            zip.start_file(*name, SimpleFileOptions::default()).unwrap();
-            zip.write_all(b"text").unwrap();
-        }
-        zip.finish().unwrap().into_inner()
-    }
-
-    #[test]
-    fn a_zip_with_two_readings_is_refused() {
-        let plain = zip_of(&["pack/a", "pack/b"]);
-        // The name of the second file stands in its own header, and in the directory.
-        let at: Vec<usize> =
-            plain.windows(6).enumerate().filter(|(_, part)| *part == b"pack/b").map(|(at, _)| at).collect();
-        let with_a = |places: &[usize]| {
-            let mut text = plain.clone();
-            places.iter().for_each(|at| text[at + 5] = b'a');
-            text
-        };
-        let (twice, renamed) = (with_a(&at), with_a(&at[..1]));
-        let before = [b"PK".as_slice(), &plain].concat();
-        let behind = [plain.as_slice(), &[0; 200]].concat();
-        let mut linked = ZipWriter::new(io::Cursor::new(Vec::new()));
-        linked.add_symlink("pack/a", "/etc/passwd", SimpleFileOptions::default()).unwrap();
-        let linked = linked.finish().unwrap().into_inner();
-        for (text, expected, is_wrong_use) in [
-            (hidden(&plain), "local file header missing", false),
-            (plain, "the file SHA256SUMS is missing", true),
-            (twice, "duplicate file names", false),
-            (renamed, "header inconsistency", false),
-            (before, "bytes come before the first entry", false),
-            (behind, "too many bytes follow", false),
-            (linked, "a link", false),
-            (zip_of(&["../a"]), "a name that some programs change", false),
-            (zip_of(&["/a"]), "a name that some programs change", false),
-            (zip_of(&["pack/a", "other/a"]), "exactly one folder", true),
-            (zip_of(&["a"]), "exactly one folder", true),
-        ] {
-            let mut file = tempfile::NamedTempFile::new().unwrap();
-            file.write_all(&text).unwrap();
-            let error = check_pack(file.path()).unwrap_err();
-            assert!(error.to_string().contains(expected), "{error}");
-            assert_eq!(error.is_wrong_use(), is_wrong_use, "{error}");
-        }
-    }
-
-    /// The zip with another file `pack/a` that the directory does not name. A program that reads from the beginning finds it.
-    fn hidden(plain: &[u8]) -> Vec<u8> {
-        let directory = plain.windows(4).position(|part| part == b"PK\x01\x02").unwrap();
-        let other = zip_of(&["pack/a"]);
-        let entry = &other[..other.windows(4).position(|part| part == b"PK\x01\x02").unwrap()];
-        let mut text = [&plain[..directory], entry, &plain[directory..]].concat();
-        let end = text.len() - 22;
-        let start = u32::try_from(directory + entry.len()).unwrap();
-        text[end + 16..end + 20].copy_from_slice(&start.to_le_bytes());
-        text
-    }
-
-    #[test]
-    fn sums_have_the_format_of_sha256sum_and_stay_in_the_pack() {
-        let digest = "0".repeat(64);
-        let line = |path: &str| format!("{digest}  {path}\n");
-        assert_eq!(parse_sums(&(line("a") + &line("b/c d"))).map(|found| found.len()), Ok(2));
-        for path in ["../a", "/etc/passwd", "a/../b", "a//b", ".", "a\\b", ""] {
-            assert_eq!(parse_sums(&(line("x") + &line(path))), Err(2), "{path}");
-        }
-        assert_eq!(parse_sums(&(line("a") + &line("a"))), Err(2), "twice");
-        assert_eq!(parse_sums("nonsense\n"), Err(1));
-    }
-}
+mod tests;

@@ -8,6 +8,10 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags};
 use thiserror::Error;
 
+mod work_folder;
+
+pub use work_folder::{WorkFolder, remove_stale_folders, remove_work_folders};
+
 /// Rights that new files and directories never grant: none for the group and others.
 const OWNER_ALONE: Mode = Mode::RWXG.union(Mode::RWXO);
 /// The group can read.

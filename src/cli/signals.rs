@@ -12,7 +12,8 @@ use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
 use crate::error::Error;
-use crate::report::{Interrupter, remove_spills};
+use crate::files::remove_work_folders;
+use crate::report::Interrupter;
 
 /// The longest time for a stopped query to remove its temporary files.
 const CLEANUP_TIME_MAX: Duration = Duration::from_secs(5);
@@ -133,7 +134,7 @@ fn end(shared: &Shared, signal: i32) {
         shared.changed.wait_for(&mut work, STOP_AGAIN);
         waited += STOP_AGAIN;
     }
-    remove_spills();
+    remove_work_folders();
     if let Some(Some(terminal)) = &work.shell {
         let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, terminal);
     }

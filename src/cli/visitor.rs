@@ -12,7 +12,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, nice, setrlimit};
 
 use crate::archive::Archive;
 use crate::error::{Error, Exit};
-use crate::report::{ReportError, SNAPSHOT_BYTES_MAX, ViewData, VisitorAnswer, VisitorQuestion, remove_spills};
+use crate::files::remove_work_folders;
+use crate::report::{ReportError, SNAPSHOT_BYTES_MAX, ViewData, VisitorAnswer, VisitorQuestion};
 use crate::store::LocalStore;
 
 use super::output;
@@ -92,7 +93,7 @@ fn bound(resource: Resource, most: u64) -> io::Result<()> {
 fn exit_when_stdin_closes() -> Result<(), Error> {
     let wait = || {
         let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
-        remove_spills();
+        remove_work_folders();
         std::process::exit(i32::from(Exit::Fault as u8));
     };
     let thread = std::thread::Builder::new().name("daemon".into()).spawn(wait);

@@ -33,7 +33,7 @@ pub use sql::{
     engine::{Engine, Interrupter, Limits},
     lexer,
     sink::{Flow, Sink},
-    spill::{remove_spills, remove_stale_spills},
+    spill::remove_stale_spills,
     visitor::{SNAPSHOT_BYTES_MAX, VisitorAnswer, VisitorQuestion, VisitorRows},
     zone::{ZONE_FUNCTION, Zone},
 };

@@ -185,6 +185,19 @@ fn an_existing_pack_is_not_overwritten() {
 }
 
 #[test]
+fn the_remains_of_a_killed_pack_are_removed() {
+    let place = Place::month_with_a_gap();
+    let (killed, other) = (place.path().join("packs/.annals-pack-killed"), place.path().join("packs/.other"));
+    for folder in [&killed, &other] {
+        fs::create_dir_all(folder.join("pack/reports")).unwrap();
+        fs::File::create(folder.join("pack/reports/r01.csv")).unwrap();
+    }
+    assert_eq!(pack(&place, "packs/out.zip", &["--reports", "r02"]).code, 3);
+    let names = fs::read_dir(place.path().join("packs")).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(names.collect::<std::collections::BTreeSet<_>>(), [".other".into(), "out.zip".into()].into());
+}
+
+#[test]
 fn faults_of_verify_are_red_and_set_the_exit_code() {
     let place = Place::one_event();
     let stray = place.archive().join("tables/connections/team=acme/month=2026-10");

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use tempfile::TempDir;
 
 use crate::clock::system_random;
 use crate::config::Config;
 use crate::error::{Error, Exit};
+use crate::files::WorkFolder;
 use crate::model::Instant;
 use crate::report::{
     Catalog, Engine, Manifest, Needs, ParamDefault, Report, ReportError, ReportInput, Tree, View, ViewData, check_pack,
@@ -212,6 +213,9 @@ fn print_summary(args: &PackArgs, manifest: &Manifest) {
     }
 }
 
+/// The names of the folders of unfinished packs begin so.
+const WORK_PREFIX: &str = ".annals-pack-";
+
 /// The place of the pack.
 struct Target {
     place: PathBuf,
@@ -238,7 +242,7 @@ impl Target {
         let shown = self.place.display();
         let failed = |source| Error::io(format!("cannot check {shown}"), source);
         let held = match fs::metadata(&self.place) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
             other => other.map_err(failed)?,
         };
         if self.is_zip != held.is_file() {
@@ -263,14 +267,14 @@ impl Target {
         }
     }
 
-    /// A temporary folder in the parent folder, so that a rename publishes the pack as a whole.
-    fn work(&self) -> Result<TempDir, Error> {
+    /// A temporary folder in the parent folder, so that a rename publishes the pack as a whole. Removes what killed processes left there.
+    fn work(&self) -> Result<WorkFolder, Error> {
         let failed = |source| Error::io(format!("cannot write in {}", self.above.display()), source);
         fs::create_dir_all(&self.above).map_err(failed)?;
-        tempfile::Builder::new().prefix(".annals-pack-").tempdir_in(&self.above).map_err(failed)
+        WorkFolder::make(&self.above, WORK_PREFIX).map_err(failed)
     }
 
-    fn publish(&self, work: TempDir, tree: &Tree, manifest: &Manifest) -> Result<(), Error> {
+    fn publish(&self, work: WorkFolder, tree: &Tree, manifest: &Manifest) -> Result<(), Error> {
         let failed = |source| Error::io(format!("cannot write {}", self.place.display()), source);
         let root = work.path().join("pack");
         if self.is_zip {

@@ -13,11 +13,12 @@ use duckdb::{Config, Connection, InterruptHandle, Statement, params_from_iter};
 use serde::{Deserialize, Serialize};
 
 use crate::archive::{PinnedFiles, VerifyReport};
+use crate::files::WorkFolder;
 
 use super::exact_types::check_columns;
 use super::one_spelling::{OneSpelling, SPELLING_FUNCTION};
 use super::sink::{Flow, Sink};
-use super::spill::Spill;
+use super::spill::make_spill;
 use super::zone::{LocalTime, ZONE_FUNCTION};
 use crate::report::ReportError;
 use crate::report::catalog::Report;
@@ -65,7 +66,7 @@ pub struct Engine {
     /// See [`Engine::pseudonymise`].
     pub(in crate::report) pseudonyms: Option<Arc<Pseudonyms>>,
     /// Keeps the directory while any connection uses it.
-    _spill: Arc<Spill>,
+    _spill: Arc<WorkFolder>,
 }
 
 /// Stops an engine's query from another thread. Does nothing if no query runs, or the engine is gone.
@@ -146,8 +147,7 @@ impl Engine {
         let remote = data.is_remote().then(|| Arc::new(data.clone()));
         let (data, files) = if data.is_remote() { data.pinned(wanted)? } else { (data, None) };
         data.check_files()?;
-        let spill = Spill::make(&limits.spill_parent)?;
-        let spill_path = spill.path()?;
+        let (spill, spill_path) = make_spill(&limits.spill_parent)?;
         let failed = |e: duckdb::Error| opening_failed(&data, &e);
         let config = Config::default()
             .enable_autoload_extension(false)
@@ -155,9 +155,9 @@ impl Engine {
             .and_then(|config| config.with("allow_community_extensions", "false"))
             .and_then(|config| config.max_memory(&format!("{}MiB", limits.memory_mib)))
             .and_then(|config| config.threads(i64::from(limits.threads.max(1))))
-            .and_then(|config| config.with("temp_directory", spill_path))
+            .and_then(|config| config.with("temp_directory", &spill_path))
             // An `ATTACH` of another kind of database loads an extension: here it finds none.
-            .and_then(|config| config.with("extension_directory", spill_path))
+            .and_then(|config| config.with("extension_directory", &spill_path))
             .map_err(failed)?;
         let connection = Connection::open_in_memory_with_flags(config).map_err(failed)?;
         connection.register_scalar_function::<LocalTime>(ZONE_FUNCTION).map_err(failed)?;

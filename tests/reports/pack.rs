@@ -175,6 +175,14 @@ fn an_existing_pack_is_not_overwritten() {
     pack(&place, "empty", &["--force"]).is_wrong_use("notes.txt: SHA256SUMS does not name this file");
     fs::remove_file(place.path().join("empty/notes.txt")).unwrap();
     assert_eq!(pack(&place, "empty", &["--force", "--reports", "r02"]).code, 0);
+    // Neither form can replace a link that leads to nothing.
+    for name in ["link", "link.zip"] {
+        let link = place.path().join(name);
+        std::os::unix::fs::symlink("nothing", &link).unwrap();
+        pack(&place, name, &[]).is_wrong_use("this link leads to nothing");
+        pack(&place, name, &["--force"]).is_wrong_use("this link leads to nothing");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    }
     assert_eq!(json(&files(&place.path().join("empty")), "manifest.json")["reports"].as_array().unwrap().len(), 1);
     pack(&place, "new", &["--reports", "r02,nothing-like-it"]).is_wrong_use("nothing-like-it");
     pack(&place, "new", &["--param", "r02.nothing=1"]).is_wrong_use("nothing");

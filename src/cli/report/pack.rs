@@ -242,6 +242,10 @@ impl Target {
         let shown = self.place.display();
         let failed = |source| Error::io(format!("cannot check {shown}"), source);
         let held = match fs::metadata(&self.place) {
+            // The pack could not replace the link.
+            Err(error) if error.kind() == ErrorKind::NotFound && fs::symlink_metadata(&self.place).is_ok() => {
+                return Err(Error::Usage(format!("{shown}: this link leads to nothing: choose another name")));
+            }
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
             other => other.map_err(failed)?,
         };

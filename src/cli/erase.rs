@@ -56,7 +56,8 @@ pub struct EraseArgs {
 
 const AFTER: &str = "\
 Annals finds a value if it is a whole column or a whole JSON string: also as a key, in an escaped spelling, or inside a string that \
-holds JSON. It compares values without case. In the person's own rows of the roster, names, annotations and the last IP address \
+holds JSON. It compares values without case (STRASSE is Straße), but zoe is not Zoë, and 192.0.2.7 is not 192.0.2.7:443: give each such value as a further \
+--subject. In the person's own rows of the roster, names, annotations and the last IP address \
 become empty. Rows, times and counts stay. Annals removes the files that held the subject \
 at once, together with every other file that no ledger line names. The ledger records what the order changed, and never records the \
 subject. If an order was interrupted, give it again: it continues where it stopped. Until then `annals status` names it. \
@@ -86,6 +87,12 @@ pub fn run(global: &Global, args: &EraseArgs) -> Result<Exit, Error> {
         |request: Request| Prepared::new(&archive, &request, args.unlinkable).map_err(|error| request.placed(error));
     let orders = requests.into_iter().map(prepare).collect::<Result<Vec<_>, _>>()?;
     for order in &orders {
+        if order.order.subject.has_address() {
+            say(&format!(
+                "{}: an IP address with a port or a prefix length is another value, and stays: give it as a further --subject",
+                order.order.id
+            ));
+        }
         let further = order.further_ids();
         if further > 0 {
             say(&format!(

@@ -293,7 +293,7 @@ fn a_value_is_found_in_another_case_and_in_another_form() {
     }
     let hold = ["hold", "add", "--id", "CASE-1", "--reason", "a case", "--subject", "\u{feff}::ffff:192.0.2.21"];
     program.run(&hold).ended(0);
-    program.run(&["erase", "--order", "DPO-1", "--subject", "192.0.2.21"]).ended(1).says(&["CASE-1"]);
+    program.run(&["erase", "--order", "DPO-1", "--subject", "192.0.2.21"]).ended(1).says(&["CASE-1", "with a port"]);
 }
 
 /// The person stands only in files of an expired month, which stay for the grace.

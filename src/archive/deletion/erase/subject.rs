@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::net::IpAddr;
 
 use crate::model::Digest;
 
@@ -42,6 +43,11 @@ impl Subject {
             found.insert(value);
         }
         if found.is_empty() { Err("no subject is given".to_owned()) } else { Ok(Self(found.into_iter().collect())) }
+    }
+
+    /// Whether a value is an IP address.
+    pub fn has_address(&self) -> bool {
+        self.0.iter().any(|value| value.parse::<IpAddr>().is_ok())
     }
 
     /// The index of the value that the text equals.
@@ -157,6 +163,10 @@ mod tests {
             ("zo\u{eb}", "Zoe\u{308}", true),
             ("ZOE\u{308}@example.com", "zo\u{eb}@example.com", true),
             ("zo\u{eb}", "zoe", false),
+            ("straße", "STRASSE", true),
+            ("STRASSE@example.com", "stra\u{df}e@example.com", true),
+            ("ΟΔΥΣΣΕΥΣ", "οδυσσευς", true),
+            ("192.0.2.7", "192.0.2.7:443", false),
         ] {
             assert_eq!(subject(&[value]).find(text).is_some(), expected, "{value}: {text}");
         }
@@ -204,6 +214,7 @@ mod tests {
             ("2001:db8::7", "from 2001:0DB8:0:0:0:0:0:7, again", Some("from N, again")),
             ("zoë@own.example", "by <Zoe\u{308}@own.example> and zoe@own.example", Some("by <N> and zoe@own.example")),
             ("bob", "(x) bob (bob )", Some("(x) N (N )")),
+            ("strasse", "by Straße, STRAẞE", Some("by N, N")),
             (
                 "192.0.2.7",
                 "to 192.0.2.7, 192.0.2.77, 192.0.2.7.1 and 192.0.2.7.",

@@ -1,5 +1,6 @@
 //! Rounds over a small team in virtual time: the ten billing entries that the service shows.
 
+use annals::archive::WindowState;
 use annals::model::Stream;
 
 use crate::common::team_world::{World, at, entry};
@@ -50,4 +51,32 @@ async fn one_short_billing_answer_loses_nothing() {
         assert!(gaps(&world).is_empty(), "{:?}", gaps(&world));
     }
     assert_eq!(world.held(Stream::Billing).len(), 14);
+}
+
+#[tokio::test]
+async fn the_record_of_an_open_window_counts_its_billing_entries() {
+    let world = World::new(NOON);
+    let (yesterday, today) = ("2026-11-19T00:00:00Z", "2026-11-20T00:00:00Z");
+    let shown = [("b3", "2026-11-20T11:30:00Z"), ("b2", "2026-11-20T10:00:00Z"), ("b1", "2026-11-19T20:00:00Z")];
+    world.team().billing = shown.map(|(id, time)| entry(id, time)).to_vec();
+    world.sync(&settings()).await;
+    let counts = |start| {
+        let window = world.window(Stream::Billing, start);
+        (window.state, window.events, window.late)
+    };
+    assert_eq!(counts(yesterday), (WindowState::Settled, 1, 0));
+    let open = |events| (WindowState::Provisional, events, 0);
+    assert_eq!(counts(today), open(2));
+    world.team().billing.insert(0, entry("b4", "2026-11-20T11:58:00Z"));
+    world.set_now("2026-11-20T12:05:00Z");
+    world.sync(&settings()).await;
+    assert_eq!(counts(today), open(3));
+    // Without new entries, an open window makes no commit.
+    let seq = world.state().seq;
+    world.set_now("2026-11-20T12:10:00Z");
+    world.sync(&settings()).await;
+    assert_eq!((counts(today), world.state().seq), (open(3), seq));
+    world.set_now("2026-11-21T00:20:00Z");
+    world.sync(&settings()).await;
+    assert_eq!(counts(today), (WindowState::Settled, 3, 0));
 }

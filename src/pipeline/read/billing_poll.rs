@@ -33,7 +33,8 @@ pub async fn poll_billing(ctx: &TeamContext) -> Result<(), RoundError> {
     let read_to = read_to(&record, ctx.memory.last_point(Stream::Billing));
     let mut poll = Poll { ctx, now, read_to, windows, events: &events };
     let begins = record.begins.unwrap_or_else(|| poll.first_window());
-    let proved = poll.windows_from(begins);
+    let (proved, open): (Vec<_>, Vec<_>) =
+        poll.windows_from(begins).into_iter().partition(|change| change.confirmed.is_some());
     let hidden = poll.hidden(duplicates_at_the_end(&record.snapshot, &entries));
     let change = StreamChange {
         begins: record.begins.is_none().then_some(begins),
@@ -48,6 +49,7 @@ pub async fn poll_billing(ctx: &TeamContext) -> Result<(), RoundError> {
             batch.streams.push((Stream::Billing, change));
             batch.is_due = true;
             poll.add_events(batch);
+            batch.changes.extend(open);
         }
     })
     .await?;
@@ -87,19 +89,23 @@ impl Poll<'_> {
         }
     }
 
-    /// A poll proves every window before it: its entries are or were among the ten, or a gap records the loss.
+    /// A poll proves every window before it: its entries are or were among the ten, or a gap records the loss. The records of
+    /// open windows count their entries.
     fn windows_from(&mut self, begins: Instant) -> Vec<WindowChange> {
         let settings = &self.ctx.settings;
         let mut changes = Vec::new();
         for window in self.windows.extend(begins, self.now) {
             let held = self.windows.held.get(&window.start);
-            let mut change = WindowChange::new(Stream::Billing, window, self.now);
-            (change.walks, change.requests, change.confirmed) = (1, 1, Some(window));
-            let is_due = match held.filter(|held| held.state != WindowState::Provisional) {
+            let settled = held.filter(|held| held.state != WindowState::Provisional);
+            let is_due = match settled {
                 Some(held) => settings.is_rescan_due(held, self.now),
                 None => window.end.plus(lag(&self.windows.record, settings)) <= self.now,
             };
-            changes.extend(is_due.then_some(change));
+            let is_shown = || self.events.iter().filter_map(RawEvent::at).any(|at| window.owns(at));
+            if is_due || (settled.is_none() && is_shown()) {
+                let read = WindowChange::new(Stream::Billing, window, self.now);
+                changes.push(WindowChange { walks: 1, requests: 1, confirmed: is_due.then_some(window), ..read });
+            }
         }
         changes
     }

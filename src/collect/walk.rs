@@ -1,11 +1,11 @@
 //! One anchored walk over one list: each page starts a few events early, so the walk notices when the list changes.
 //!
 //! Pure: it gives the next offset and takes the answers. It compares the service's `hasMoreEvents`, `nextOffset` and order with the
-//! events and counts contradictions. No decision depends on them.
+//! events and counts contradictions. These claims never end a walk; they can only make it ask for more.
 
 use std::collections::VecDeque;
 
-use crate::api::Page;
+use crate::api::{PAGE_EVENTS_MAX, Page};
 use crate::model::{Digest, Instant, RawEvent};
 use crate::planted::{self, Bug};
 
@@ -15,7 +15,10 @@ pub const ANCHORS_MAX: usize = 8;
 /// If this number of pages in a row has the same new events, the service serves one page for ever.
 const REPEATS_MAX: u32 = 16;
 
-/// Contradictions of the service. They are counted for the record, and change no decision.
+/// How many offsets beyond the end of the list a walk tries, if the service claims more events there.
+const PROBES_MAX: u32 = 16;
+
+/// Contradictions of the service. They are counted for the record.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Anomalies {
     /// `hasMoreEvents` said the opposite of the next page. The list may have changed between the two requests, so a reading counts it
@@ -75,6 +78,8 @@ pub struct Walk {
     claimed_more: Option<bool>,
     /// A hash of the last page's new events, and how many pages in a row had the same.
     repeated: (u64, u32),
+    /// The offset beyond the end of the list where the service claims more events, and how many such offsets the walk has tried.
+    probe: (Option<u64>, u32),
     pub anomalies: Anomalies,
 }
 
@@ -88,6 +93,7 @@ impl Walk {
             last_time: None,
             claimed_more: None,
             repeated: (0, 0),
+            probe: (None, 0),
             anomalies: Anomalies::default(),
         }
     }
@@ -108,7 +114,7 @@ impl Walk {
 
     /// The offset of the next page.
     pub fn next_offset(&self) -> u64 {
-        self.offset - self.anchors as u64
+        self.probe.0.unwrap_or(self.offset - self.anchors as u64)
     }
 
     /// How many anchors the next page must begin with.
@@ -126,6 +132,10 @@ impl Walk {
 
     /// Takes the answer to the page at [`Walk::next_offset`].
     pub fn take(&mut self, page: &Page) -> Step {
+        if self.probe.0.is_some() {
+            // Offsets that count hidden events move the anchors. Smaller ranges fit into one page.
+            return if page.events.is_empty() { self.end(page) } else { Step::Moved };
+        }
         let mut expected = self.tail.iter().skip(self.tail.len() - self.anchors).zip(&page.events);
         if !expected.all(|(anchor, event)| *anchor == prefix(&event.digest)) {
             return Step::Moved;
@@ -141,7 +151,7 @@ impl Walk {
         let new = &page.events[self.anchors..];
         self.check_claims(page, new.is_empty());
         if new.is_empty() || self.trusts_end(page) {
-            return Step::Whole;
+            return self.end(page);
         }
         if self.is_stuck(new) {
             return Step::Moved;
@@ -163,6 +173,17 @@ impl Walk {
         (self.anchors > 1 || self.page_max == 0)
             && (1..=self.anchors).contains(&page.events.len())
             && page.has_more == Some(true)
+    }
+
+    /// Ends the walk, unless the service claims that more events follow at a later offset. The service may hide events after it has
+    /// cut the list into pages: then offsets count events that no page has, and a page can be empty in the middle of the list.
+    fn end(&mut self, page: &Page) -> Step {
+        let asked = self.next_offset();
+        let ahead = asked + page.events.len() as u64 + 1..=asked + u64::from(PAGE_EVENTS_MAX);
+        let claimed = page.next_offset.filter(|_| page.has_more == Some(true) && self.probe.1 < PROBES_MAX);
+        self.probe.0 = claimed.and_then(|next| u64::try_from(next).ok()).filter(|next| ahead.contains(next));
+        self.probe.1 += u32::from(self.probe.0.is_some());
+        if self.probe.0.is_some() { Step::More { new: 0 } } else { Step::Whole }
     }
 
     /// Whether the walk ends because the service claims that nothing follows. Only a planted bug trusts that claim.

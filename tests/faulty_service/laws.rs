@@ -142,7 +142,8 @@ fn compare(team: &Team, kind: Kind, mut held: HashMap<String, i64>, gaps: &[Valu
 
 /// Whether no reader could have read the event, or a gap records it.
 fn is_excused(event: &Event, gaps: &[Value]) -> bool {
-    if !event.alive && !event.served && !event.removed && event.kind != Kind::Billing {
+    let was_listed = event.alive || event.served || event.removed || event.kind == Kind::Billing;
+    if !was_listed || event.shown == 0 {
         return true;
     }
     gaps.iter().any(|gap| {

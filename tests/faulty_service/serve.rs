@@ -169,7 +169,7 @@ fn list<'a>(world: &World, team: &'a Team, kind: Kind, device: Option<&str>, req
     if (behaviour.order == Order::NewestFirst) != (request.param("desc") == Some("true")) {
         seen.reverse();
     }
-    seen.into_iter().flat_map(|event| std::iter::repeat_n(event, event.shown)).collect()
+    seen.into_iter().flat_map(|event| std::iter::repeat_n(event, event.shown.max(1))).collect()
 }
 
 fn page(world: &World, team: &Team, kind: Kind, device: Option<&str>, request: &Request) -> (Answer, Vec<u64>) {
@@ -182,27 +182,28 @@ fn page(world: &World, team: &Team, kind: Kind, device: Option<&str>, request: &
     let offset = usize::try_from(offset).unwrap();
     let limit = usize::try_from(limit).unwrap().min(world.behaviour.cap.unwrap_or(usize::MAX));
     let all = list(world, team, kind, device, request);
-    let shown: Vec<&Event> = all.iter().skip(offset).take(limit).copied().collect();
+    let counted: Vec<&Event> = all.iter().skip(offset).take(limit).copied().collect();
+    let shown: Vec<&Event> = counted.iter().filter(|event| event.shown > 0).copied().collect();
     let texts: Vec<&str> = shown.iter().map(|event| event.text.as_str()).collect();
     let name = if kind == Kind::Connections && device.is_none() { "deviceEvents" } else { "events" };
     let mut body = format!("{{\"{name}\":[{}]", texts.join(" ,\n"));
     if device.is_none() {
-        body.push_str(&claims(world, offset, shown.len(), all.len()));
+        body.push_str(&claims(world, offset, counted.len(), all.len()));
     }
     body.push('}');
     (Answer::of(200, body), shown.iter().map(|event| event.number).collect())
 }
 
 /// `hasMoreEvents` and `nextOffset`, correct or false.
-fn claims(world: &World, offset: usize, shown: usize, all: usize) -> String {
+fn claims(world: &World, offset: usize, counted: usize, all: usize) -> String {
     let more = match world.behaviour.more {
-        More::True => Some((offset + shown < all).to_string()),
+        More::True => Some((offset + counted < all).to_string()),
         More::Always(claim) => Some(claim.to_string()),
         More::Null => Some("null".to_owned()),
         More::Absent => None,
     };
     let next = match world.behaviour.next {
-        Next::True => Some((offset + shown).to_string()),
+        Next::True => Some((offset + counted).to_string()),
         Next::Stuck => Some(offset.to_string()),
         Next::Backwards => Some((i64::try_from(offset).unwrap() - 7).to_string()),
         Next::Null => Some("null".to_owned()),

@@ -41,7 +41,7 @@ pub struct Event {
     pub served: bool,
     /// The number of the last request whose answer held the event.
     pub served_by: Option<usize>,
-    /// How often a list shows the event.
+    /// How often a list shows the event. 0: no page has it, but offsets and limits count it.
     pub shown: usize,
     /// Whether the event disappeared with its computer. A gap records such a loss.
     pub removed: bool,

@@ -130,6 +130,24 @@ fn false_paging_claims_lose_nothing() {
 }
 
 #[test]
+fn offsets_that_count_hidden_events_lose_nothing() {
+    for (hidden, at) in [(60, DAY + 60), (150, DAY + 60), (60, BUSY + 30)] {
+        println!("{hidden} hidden events at {at}, pages of 60");
+        let (service, program) = scene();
+        let mut world = service.world();
+        some(&mut world);
+        world.behaviour.cap = Some(60);
+        for n in 0..hidden {
+            let number = world.connection(at, n);
+            world.event(number).shown = 0;
+        }
+        drop(world);
+        program.sync(&SINCE).ended(0);
+        hold_with(&service, &program, &Expected { requests_max: 1_000, arguments: &SINCE, ..Expected::default() });
+    }
+}
+
+#[test]
 fn pages_may_be_shorter_than_requested() {
     // Also pages shorter than the overlap of two pages.
     for cap in [100, 11, 9, 8, 5, 3, 2] {

@@ -169,6 +169,32 @@ fn claims_are_compared_with_the_next_page() {
     }
 }
 
+/// An empty page that claims more events at `next`.
+fn hidden(next: i64) -> Page {
+    Page { has_more: Some(true), next_offset: Some(next), ..page(&[]) }
+}
+
+#[test]
+fn an_empty_page_that_claims_more_at_a_later_offset_does_not_end_the_walk() {
+    let mut walk = Walk::from_start();
+    assert_eq!(walk.take(&hidden(1001)), Step::More { new: 0 });
+    assert_eq!(walk.next_offset(), 1001);
+    assert_eq!(walk.take(&hidden(2002)), Step::More { new: 0 });
+    assert_eq!((walk.next_offset(), walk.passed()), (2002, 0));
+    assert_eq!(walk.clone().take(&page(&["a"])), Step::Moved, "offsets count events that no page has");
+    assert_eq!(walk.take(&page(&[])), Step::Whole, "nothing follows");
+}
+
+#[test]
+fn a_false_claim_of_later_events_ends_the_walk() {
+    for next in [-1, 0, 1002, i64::MAX] {
+        assert_eq!(Walk::from_start().take(&hidden(next)), Step::Whole, "{next}");
+    }
+    let mut walk = Walk::from_start();
+    let probes = (1..100).find(|n| walk.take(&hidden(n * 1001)) == Step::Whole);
+    assert_eq!(probes, Some(i64::from(PROBES_MAX) + 1));
+}
+
 #[test]
 fn a_resumed_walk_requests_its_anchors_first() {
     let mut walk = Walk::from_start();

@@ -302,7 +302,12 @@ impl<'a> Schedule<'a> {
         let own = first_contact.map_or(own, |total_max| own.min(total_max.saturating_sub(spent)));
         let demanded = retry_after(error).unwrap_or_default().saturating_sub(own);
         self.demanded += demanded;
-        let late = own.is_zero() || spent + own > self.policy.total_max || self.demanded > self.policy.demanded_max;
+        // A page that is too long twice stays too long: the caller asks for a smaller one.
+        let is_final = matches!(error, ApiError::TooLong { .. }) && self.attempts > 1;
+        let late = is_final
+            || own.is_zero()
+            || spent + own > self.policy.total_max
+            || self.demanded > self.policy.demanded_max;
         (self.attempts < self.policy.attempts_max && !late).then_some(own + demanded)
     }
 }

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::api::{DEVICE_PAGE_EVENTS_MAX, PAGE_EVENTS_MAX};
 
-/// Limits tried one after another when the service refuses one.
-const STEPS: [u32; 4] = [PAGE_EVENTS_MAX, 1000, 500, 100];
+/// Limits tried one after another when the service refuses one, or when a page is too long: ten events may have 6 MiB each.
+const STEPS: [u32; 5] = [PAGE_EVENTS_MAX, 1000, 500, 100, 10];
 
 /// The `limit` to ask for; shared by all readings of one service, and by all clones.
 #[derive(Debug, Clone)]
@@ -58,8 +58,8 @@ mod tests {
         while limit.refuse(limit.events()) {
             tried.push(limit.events());
         }
-        assert_eq!(tried, [1001, 1000, 500, 100]);
-        assert!(!limit.refuse(100));
+        assert_eq!(tried, [1001, 1000, 500, 100, 10]);
+        assert!(!limit.refuse(10));
     }
 
     #[test]

@@ -124,6 +124,15 @@ async fn a_permanent_error_is_not_retried() {
 }
 
 #[tokio::test]
+async fn a_body_that_is_too_long_twice_is_not_retried_again() {
+    let error = ApiError::TooLong { what: "w".into(), bytes_max: 1 };
+    let once = run(vec![error.clone()], None, Duration::ZERO, RetryPolicy::default()).await;
+    assert_eq!((once.answer, once.attempts), (Ok(()), 2));
+    let always = run(vec![], Some(error.clone()), Duration::ZERO, RetryPolicy::default()).await;
+    assert_eq!((always.answer, always.attempts), (Err(error), 2));
+}
+
+#[tokio::test]
 async fn retry_after_waits_have_their_own_limit() {
     let asked: Vec<ApiError> = (0..5).map(|_| throttled(120)).collect();
     let outcome = run(asked, None, Duration::ZERO, RetryPolicy::default()).await;

@@ -191,6 +191,24 @@ fn a_refused_limit_is_learned() {
 }
 
 #[test]
+fn a_page_of_large_events_is_read_in_small_pages() {
+    let (service, program) = scene();
+    let mut world = service.world();
+    world.fill(DAY, 0..1);
+    let payload = "x".repeat(1 << 20);
+    for n in 0..66 {
+        let at = (BUSY + n) * 1_000_000_000;
+        let text = format!(
+            "{{\"header\":{{\"eventTimestampUnixNano\":{at}}},\"teamUserAddedEvent\":{{\"x\":\"{payload}\"}}}}"
+        );
+        world.add(Kind::Activity, faulty_service::laws::nanos(BUSY + n), None, text);
+    }
+    drop(world);
+    program.sync(&SINCE).ended(0);
+    hold(&service, &program, &SINCE);
+}
+
+#[test]
 fn any_order_of_a_list_loses_nothing() {
     for (order, cap) in [
         (Order::NewestFirst, None),

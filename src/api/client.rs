@@ -138,7 +138,7 @@ impl HttpSource {
         // Clients and servers remove such segments and characters from a path, which would then name another id.
         let is_unusable = |segment: &str| matches!(segment, "" | "." | "..") || segment.contains(char::is_control);
         if segments.iter().any(|segment| is_unusable(segment)) {
-            return Err(ApiError::Rejected { what, status: 0, code: Some("id-not-usable-in-a-path".into()) });
+            return Err(ApiError::UnusableId { what });
         }
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);

@@ -125,6 +125,11 @@ pub enum ApiError {
     /// Another 4xx: the service does not accept the request as sent, for example its `limit`. Not retried.
     #[error("{what}: the service rejected the request (status {status}{})", shown(.code.as_deref()))]
     Rejected { what: String, status: u16, code: Option<String> },
+    /// An id of the service would not stay itself in a path. No request was sent.
+    #[error(
+        "{what}: the request needs an id that is empty, `.` or `..`, or that holds a control character: it fits in no address"
+    )]
+    UnusableId { what: String },
     /// 429: wait, for at least `retry_after` if the service gives it.
     #[error("{what}: the service asked us to slow down (status 429)")]
     Throttled { what: String, retry_after: Option<Duration> },
@@ -159,7 +164,13 @@ impl ApiError {
 
     /// Whether the same request can succeed later without any change.
     pub fn is_transient(&self) -> bool {
-        !matches!(self, ApiError::Refused { .. } | ApiError::NotFound { .. } | ApiError::Rejected { .. })
+        !matches!(
+            self,
+            ApiError::Refused { .. }
+                | ApiError::NotFound { .. }
+                | ApiError::Rejected { .. }
+                | ApiError::UnusableId { .. }
+        )
     }
 }
 

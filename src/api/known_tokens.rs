@@ -96,6 +96,7 @@ impl KnownTokens {
             ApiError::Rejected { what, status, code } => {
                 ApiError::Rejected { what: clean(what), status, code: code.map(clean) }
             }
+            ApiError::UnusableId { what } => ApiError::UnusableId { what: clean(what) },
             ApiError::Throttled { what, retry_after } => ApiError::Throttled { what: clean(what), retry_after },
             ApiError::Unreachable { what, detail } => {
                 ApiError::Unreachable { what: clean(what), detail: clean(detail) }

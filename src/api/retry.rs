@@ -154,7 +154,7 @@ impl RequestCounts {
             Ok(_) => &self.answered,
             Err(ApiError::Refused { .. }) => &self.refused,
             Err(ApiError::NotFound { .. }) => &self.not_found,
-            Err(ApiError::Rejected { .. }) => &self.rejected,
+            Err(ApiError::Rejected { .. } | ApiError::UnusableId { .. }) => &self.rejected,
             Err(ApiError::Throttled { .. }) => &self.throttled,
             Err(ApiError::Unavailable { .. } | ApiError::Unreachable { .. }) => &self.unavailable,
             Err(ApiError::Unexpected { .. } | ApiError::TooLong { .. }) => &self.unexpected,

@@ -134,7 +134,9 @@ async fn team_devices_and_billing_are_read() {
 async fn an_id_that_a_path_cannot_hold_is_never_requested() {
     let server = ScriptedServer::start([]);
     for id in ["", ".", "..", "a\nb", "a\tb", "a\u{7f}"] {
-        assert!(matches!(source(&server).team(&TeamId::from(id)).await, Err(ApiError::Rejected { .. })), "{id:?}");
+        let error = source(&server).team(&TeamId::from(id)).await.unwrap_err();
+        assert!(matches!(error, ApiError::UnusableId { .. }) && !error.is_transient(), "{id:?}");
+        assert!(error.to_string().contains("it fits in no address"), "{error}");
     }
     assert!(server.requests().is_empty());
 }

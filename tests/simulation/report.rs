@@ -211,6 +211,9 @@ const ASSUMED: &str = "\
   re-scan of the old window is a finding `no_longer_served`; within a window, no finding tells of it. If the service takes a correction back, another
   finding `changed_upstream` names the revision that it shows again; the last revision of the archive stays the corrected one. An event appears
   at most 72 hours after the end of its window.
+- The service always writes an event as the same text. Two texts that differ in white space or in the order of fields are two contents. If a new
+  version of the service writes old events in another way, each re-read connection event and billing entry with an id becomes a new revision, with
+  a finding `changed_upstream`. Events without an id stand in both texts, and the finding `no_longer_served` of their window counts the earlier ones.
 - Only three things delete history: the removal of a computer, the end of the plan's span, and the limit of ten billing entries.
 - The `Date` header is the service's clock, correct to a few minutes. Without the header, the program uses the machine's clock.
 

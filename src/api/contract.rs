@@ -125,9 +125,9 @@ pub enum ApiError {
     /// Another 4xx: the service does not accept the request as sent, for example its `limit`. Not retried.
     #[error("{what}: the service rejected the request (status {status}{})", shown(.code.as_deref()))]
     Rejected { what: String, status: u16, code: Option<String> },
-    /// An id of the service would not stay itself in a path. No request was sent.
+    /// A path cannot hold an id of the service. No request was sent.
     #[error(
-        "{what}: the request needs an id that is empty, `.` or `..`, or that holds a control character: it fits in no address"
+        "{what}: no request was sent: the service gave an id that is empty, `.` or `..`, or that holds a control character"
     )]
     UnusableId { what: String },
     /// 429: wait, for at least `retry_after` if the service gives it.

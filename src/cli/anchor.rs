@@ -64,14 +64,14 @@ pub fn run(global: &Global, args: &AnchorArgs) -> Result<Exit, Error> {
         return keygen(&config, path, args.name.as_deref());
     }
     let address = args.post.as_deref().map(check_address).transpose()?;
-    if args.sign {
-        sign_lines(&config, &args.team)?;
-    }
     let archive = query::open(&config)?;
-    let heads = heads(&config, &archive, &args.team)?;
     if let Some(path) = &args.output {
         check_replaced(&archive, path)?;
     }
+    if args.sign {
+        sign_lines(&config, &args.team)?;
+    }
+    let heads = heads(&config, &archive, &args.team)?;
     if args.output.is_some() || address.is_none() {
         output::to(args.output.as_deref(), |out| out.write_all(heads.as_bytes()).map_err(Error::output))?;
     }

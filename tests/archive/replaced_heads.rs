@@ -59,6 +59,12 @@ fn new_heads_replace_nothing_but_heads_of_this_archive() {
         assert!(exit == 1 && is_said, "{case}: {exit}: {stderr}");
         assert!(fs::read(world.path("kept")).unwrap() == content, "{case}: the file changed");
     }
+    // The refusal comes before the signing.
+    put(&world.path("kept"), b"notes\n");
+    let signatures = file_with(&world.archive(), "2026-11-03.heads");
+    fs::remove_file(&signatures).unwrap();
+    assert_eq!(world.run(&["anchor", "--sign", "-o", "kept"]).0, 1);
+    assert!(!signatures.try_exists().unwrap(), "the lines were signed");
     // A device is no file that could be lost.
     assert_eq!(world.run(&["anchor", "-o", "/dev/null"]).0, 0);
 }

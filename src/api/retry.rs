@@ -304,11 +304,11 @@ impl<'a> Schedule<'a> {
         self.demanded += demanded;
         // A page that is too long twice stays too long: the caller asks for a smaller one.
         let is_final = matches!(error, ApiError::TooLong { .. }) && self.attempts > 1;
-        let late = is_final
+        let is_over = is_final
             || own.is_zero()
             || spent + own > self.policy.total_max
             || self.demanded > self.policy.demanded_max;
-        (self.attempts < self.policy.attempts_max && !late).then_some(own + demanded)
+        (self.attempts < self.policy.attempts_max && !is_over).then_some(own + demanded)
     }
 }
 

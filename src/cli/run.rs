@@ -160,8 +160,8 @@ async fn serve(global: Global, args: RunArgs) -> Result<(), Error> {
     Ok(())
 }
 
-/// The file with the sent alerts: beside the locks of a local archive, or beside the cache of a bucket. For a bucket, its name depends
-/// on the archive's id, because two endpoints can have the same bucket address.
+/// The path of the file with the sent alerts. A local archive keeps the file beside its locks. For a bucket, the file is in the cache's
+/// folder, and its name includes the archive's id, because two endpoints can have the same bucket address.
 fn sent_alerts(config: &Config, shard: Shard, location: &Location, archive_id: &str) -> PathBuf {
     match location {
         Location::Local(root) => root.join(lock::sent_alerts(shard)),

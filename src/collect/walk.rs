@@ -78,8 +78,10 @@ pub struct Walk {
     claimed_more: Option<bool>,
     /// A hash of the last page's new events, and how many pages in a row had the same.
     repeated: (u64, u32),
-    /// The offset beyond the end of the list where the service claims more events, and how many such offsets the walk has tried.
-    probe: (Option<u64>, u32),
+    /// The offset beyond the end of the list where the service claims more events.
+    probe: Option<u64>,
+    /// How many such offsets the walk has tried.
+    probes: u32,
     pub anomalies: Anomalies,
 }
 
@@ -93,7 +95,8 @@ impl Walk {
             last_time: None,
             claimed_more: None,
             repeated: (0, 0),
-            probe: (None, 0),
+            probe: None,
+            probes: 0,
             anomalies: Anomalies::default(),
         }
     }
@@ -114,7 +117,7 @@ impl Walk {
 
     /// The offset of the next page.
     pub fn next_offset(&self) -> u64 {
-        self.probe.0.unwrap_or(self.offset - self.anchors as u64)
+        self.probe.unwrap_or(self.offset - self.anchors as u64)
     }
 
     /// How many anchors the next page must begin with.
@@ -132,7 +135,7 @@ impl Walk {
 
     /// Takes the answer to the page at [`Walk::next_offset`].
     pub fn take(&mut self, page: &Page) -> Step {
-        if self.probe.0.is_some() {
+        if self.probe.is_some() {
             // Offsets that count hidden events move the anchors. Smaller ranges fit into one page.
             return if page.events.is_empty() { self.end(page) } else { Step::Moved };
         }
@@ -180,10 +183,10 @@ impl Walk {
     fn end(&mut self, page: &Page) -> Step {
         let asked = self.next_offset();
         let ahead = asked + page.events.len() as u64 + 1..=asked + u64::from(PAGE_EVENTS_MAX);
-        let claimed = page.next_offset.filter(|_| page.has_more == Some(true) && self.probe.1 < PROBES_MAX);
-        self.probe.0 = claimed.and_then(|next| u64::try_from(next).ok()).filter(|next| ahead.contains(next));
-        self.probe.1 += u32::from(self.probe.0.is_some());
-        if self.probe.0.is_some() { Step::More { new: 0 } } else { Step::Whole }
+        let claimed = page.next_offset.filter(|_| page.has_more == Some(true) && self.probes < PROBES_MAX);
+        self.probe = claimed.and_then(|next| u64::try_from(next).ok()).filter(|next| ahead.contains(next));
+        self.probes += u32::from(self.probe.is_some());
+        if self.probe.is_some() { Step::More { new: 0 } } else { Step::Whole }
     }
 
     /// Whether the walk ends because the service claims that nothing follows. Only a planted bug trusts that claim.

@@ -213,7 +213,7 @@ fn print_summary(args: &PackArgs, manifest: &Manifest) {
     }
 }
 
-/// The names of the folders of unfinished packs begin so.
+/// The beginning of the name of an unfinished pack's folder.
 const WORK_PREFIX: &str = ".annals-pack-";
 
 /// The place of the pack.

@@ -90,8 +90,9 @@ impl Joined {
         std::mem::take(&mut self.events)
     }
 
-    pub fn len(&self) -> usize {
-        self.events.len()
+    /// See [`CountedEvent::sizes`].
+    pub fn size(&self) -> usize {
+        CountedEvent::sizes(&self.events)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -100,6 +101,11 @@ impl Joined {
 }
 
 impl CountedEvent {
+    /// The size of some events, in events of usual size.
+    pub fn sizes(events: &[Self]) -> usize {
+        events.iter().map(|held| held.event.size()).sum()
+    }
+
     /// An event with an id exists once, however often it is served.
     fn raise(&mut self, count: u32) {
         if self.event.id.is_none() && !planted::is(Bug::SetDedupe) {

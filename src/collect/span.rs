@@ -70,7 +70,7 @@ pub struct SpanReader {
     lists: Lists,
     whole: Range,
     pad: i64,
-    /// Events of one walk above which a range is read as two halves, to bound memory.
+    /// The size of one walk, in events of usual size, above which a range is cut, to bound memory.
     walk_events_max: u64,
     stack: Vec<Range>,
     joined: Joined,
@@ -199,7 +199,6 @@ impl SpanReader {
         let prior = self.prior.take().filter(|_| *range == self.whole);
         let mut former = prior.map_or(PreviousWalk::None, PreviousWalk::Archive);
         let mut restarts = 0;
-        // A range that was cut may have grown, but not to twice the size of a walk.
         let mut events_max = self.walk_events_max;
         self.began_at = None;
         let restarts_max = if self.budget.is_spent() { RESTARTS_LAST_MAX } else { RESTARTS_MAX };
@@ -233,7 +232,8 @@ impl SpanReader {
                 WalkEnd::TooBig(pages) => {
                     let may_cut = self.lists.devices.len() == 1 && events_max == self.walk_events_max;
                     if let Some((left, right)) = pages.cut(asked).filter(|_| may_cut) {
-                        events_max = events_max.saturating_mul(2);
+                        // The range may have grown, but not to twice the size of the walk.
+                        events_max = pages.size().saturating_mul(2);
                         self.stack.push(right);
                         *range = left;
                         former = PreviousWalk::Beginning(pages, asked);
@@ -273,7 +273,6 @@ impl SpanReader {
         events_max: u64,
     ) -> Result<WalkEnd, ApiError> {
         let mut pages = WalkPages::default();
-        let mut passed = 0;
         let mut known = former;
         let devices = self.lists.devices.clone();
         for (place, list) in devices.iter().enumerate() {
@@ -300,9 +299,9 @@ impl SpanReader {
                 match step {
                     Step::Moved => break Some(WalkEnd::Moved),
                     Step::Whole => break None,
-                    Step::More { new } => passed += new as u64,
+                    Step::More { .. } => {}
                 }
-                if passed > events_max && asked.range.halves().is_some() {
+                if pages.size() > events_max && asked.range.halves().is_some() {
                     break Some(WalkEnd::TooBig(std::mem::take(&mut pages)));
                 }
             };

@@ -80,7 +80,7 @@ enum Phase {
 pub struct TailReader {
     lists: Lists,
     asked: PaddedRange,
-    /// The new events of one chunk: a bound of memory, and of the work that a crash repeats.
+    /// The size of one chunk, in events of usual size: a bound of memory, and of the work that a crash repeats.
     chunk_events: usize,
     /// Whether an empty list agrees with the archive.
     may_be_empty: bool,
@@ -136,7 +136,7 @@ impl TailReader {
             return self.lists_in_turn().await.map(Some);
         }
         let list = self.lists.devices[0].clone();
-        while self.end().is_none() && self.joined.len() < self.chunk_events {
+        while self.end().is_none() && self.joined.size() < self.chunk_events {
             let served = match self.lists.page(&list, self.asked, self.walk.next_offset(), &mut self.stats).await {
                 Ok(served) => served,
                 // A refused limit says nothing about the list: the walk continues with shorter pages.

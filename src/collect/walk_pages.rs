@@ -24,6 +24,8 @@ pub struct WalkPage {
     pub body: Bytes,
     /// The events and their times.
     pub events: Vec<(Digest, Option<Instant>)>,
+    /// The size of the new events, in events of usual size.
+    size: u64,
     /// The meaning of the page, and the walk after it.
     pub step: Step,
     pub after: Walk,
@@ -45,8 +47,10 @@ impl WalkPages {
     }
 
     pub fn note(&mut self, (list, offset, limit): (usize, u64, u32), page: &Page, step: Step, after: Walk) {
+        let new = if let Step::More { new } = step { new } else { 0 };
+        let size = page.events[page.events.len() - new..].iter().map(|event| event.size() as u64).sum();
         let events = page.events.iter().map(|event| (event.digest, event.at())).collect();
-        self.pages.push(Arc::new(WalkPage { list, offset, limit, body: page.body.clone(), events, step, after }));
+        self.pages.push(Arc::new(WalkPage { list, offset, limit, body: page.body.clone(), events, size, step, after }));
     }
 
     pub fn note_again(&mut self, seen: Arc<WalkPage>) {
@@ -56,6 +60,11 @@ impl WalkPages {
     /// How many pages the walk has seen.
     pub fn pages(&self) -> usize {
         self.pages.len()
+    }
+
+    /// The size of the walk's events, in events of usual size.
+    pub fn size(&self) -> u64 {
+        self.pages.iter().map(|seen| seen.size).sum()
     }
 
     /// Whether both walks saw the same pages throughout.

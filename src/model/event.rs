@@ -4,6 +4,9 @@ use bytes::Bytes;
 
 use super::{DeviceId, Digest, EventId, Instant};
 
+/// The most bytes of text of an event of usual size.
+const USUAL_BYTES_MAX: usize = 1024;
+
 /// The event time in the served text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServedTime {
@@ -41,6 +44,11 @@ impl RawEvent {
     pub fn new(text: Bytes, redacted: bool, id: Option<EventId>, time: ServedTime) -> Self {
         let digest = Digest::of(&text);
         Self { text, redacted, id, time, digest, is_json: false, device: None }
+    }
+
+    /// The size in events of usual size, at least one. Limits of memory count a large event as several events.
+    pub fn size(&self) -> usize {
+        self.text.len().div_ceil(USUAL_BYTES_MAX).max(1)
     }
 
     pub fn identity(&self) -> EventIdentity {

@@ -8,7 +8,8 @@ use crate::archive::{WindowRecord, WindowState};
 use crate::config::{Cron, Partition};
 use crate::model::{Instant, Privacy, Range, Shard, Stream, TeamId, TeamRetention, WindowGrid};
 
-/// The number of events that triggers a commit. Waiting events take most of a backfill's memory.
+/// The number of events that triggers a commit. Waiting events take most of a backfill's memory. This limit and the next ones
+/// count a large event as several events (`RawEvent::size`).
 pub const COMMIT_EVENTS_MAX: usize = 24_000;
 /// The number of events that triggers a commit if their windows were read completely.
 pub const COMMIT_EVENTS_MIN: usize = 16_000;
@@ -22,7 +23,7 @@ pub const COMMIT_DELAY_SECONDS_MAX: u64 = 30;
 pub const READ_EVENTS_MAX: usize = 6_000;
 /// The same for a re-scan, which has wide padding. Annals does not compare a part that was cut off with the archive.
 pub const RESCAN_EVENTS_MAX: usize = 12_000;
-/// The reader cuts a walk after this number of events. The page that reaches it still belongs to the reading.
+/// A reading cuts its walk after this number of events. The page that reaches it still belongs to the reading.
 pub const WALK_EVENTS_MAX: usize = READ_EVENTS_MAX - PAGE_EVENTS_MAX as usize;
 /// The same for a re-scan.
 pub const RESCAN_WALK_EVENTS_MAX: usize = RESCAN_EVENTS_MAX - PAGE_EVENTS_MAX as usize;

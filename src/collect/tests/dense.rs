@@ -24,6 +24,8 @@ struct Dense {
     burst: usize,
     /// Every answer has other bytes.
     is_reworded: bool,
+    /// Bytes of padding of each event's text.
+    padding: usize,
 }
 
 impl Dense {
@@ -33,7 +35,8 @@ impl Dense {
         let seconds = query.start.max(START)..(query.stop + 1).min(START + SECONDS);
         let event = |(second, number): (i64, usize)| {
             let (at, name) = (ServedTime::At(Instant::from_seconds(second)), format!("{second}.{number}"));
-            RawEvent::new(format!("event {name}").into(), false, Some(EventId::new(name)), at)
+            let text = format!("event {name}{}", " ".repeat(self.padding));
+            RawEvent::new(text.into(), false, Some(EventId::new(name)), at)
         };
         let of_second = |second: i64| {
             let count = 1 + if second == START + BURST_AT { self.burst } else { 0 };
@@ -57,27 +60,30 @@ impl Pages for Dense {
     }
 }
 
-/// Reads all events of `source`. Returns the number of requests, and how often a repeated page had the same bytes.
-fn read(source: Dense) -> (u32, u32) {
+/// Reads all events of `source`. Returns the number of requests, how often a repeated page had the same bytes, and the most events
+/// of a segment.
+fn read(source: Dense) -> (u32, u32, usize) {
     let (source, team, limit) = (Arc::new(source), TeamId::from("t"), PageLimit::fixed(LIMIT));
     let range = Range::new(Instant::from_seconds(START), Instant::from_seconds(START + SECONDS));
     let devices = Arc::new([None]);
     let lists = Lists { source: source.clone(), team, stream: Stream::Connections, devices, limit };
     let mut reader = SpanReader::new(lists, PaddedRange { range, pad: 1 }, WALK_EVENTS_MAX, None);
-    let (mut events, mut end) = (0, range.start);
+    let (mut events, mut end, mut most) = (0, range.start, 0);
     while let Some(segment) = reader.next().now_or_never().unwrap().unwrap() {
         assert_eq!((segment.outcome, segment.range.start), (RangeOutcome::Confirmed, end));
         assert!(segment.events.iter().all(|held| held.event.at().is_some_and(|at| segment.range.owns(at))));
         (events, end) = (events + segment.events.len(), segment.range.end);
+        most = most.max(segment.events.len());
     }
     assert_eq!((events, end), (usize::try_from(SECONDS).unwrap() + source.burst, range.end));
-    *source.asked.lock()
+    let (asked, same) = *source.asked.lock();
+    (asked, same, most)
 }
 
 #[test]
 fn a_dense_stretch_is_read_twice_and_never_three_times() {
     for is_reworded in [false, true] {
-        let (asked, same) = read(Dense { is_reworded, ..Dense::default() });
+        let (asked, same, _) = read(Dense { is_reworded, ..Dense::default() });
         assert!(asked <= 2 * 30 * 5 / 4, "{asked} requests for 30 pages");
         assert_eq!(same == 0, is_reworded, "{same} pages came again");
     }
@@ -85,6 +91,17 @@ fn a_dense_stretch_is_read_twice_and_never_three_times() {
 
 #[test]
 fn a_second_with_too_many_events_for_one_walk_is_not_searched_by_halves() {
-    let (asked, _) = read(Dense { burst: 2_000, ..Dense::default() });
+    let (asked, ..) = read(Dense { burst: 2_000, ..Dense::default() });
     assert!(asked <= 2 * 50 * 3 / 2, "{asked} requests for 50 pages");
+}
+
+#[test]
+fn large_events_are_read_in_smaller_segments() {
+    let (.., most) = read(Dense::default());
+    assert!(most > 400, "usual events: {most}");
+    for (padding, events_max, requests_max) in [(3 << 10, 200, 90), (16 << 10, 100, 100)] {
+        let (asked, _, most) = read(Dense { padding, ..Dense::default() });
+        assert!(most <= events_max, "{most} events with {padding} bytes of padding");
+        assert!(asked <= requests_max, "{asked} requests for 30 pages with {padding} bytes of padding");
+    }
 }

@@ -91,6 +91,15 @@ fn a_change_before_the_checkpoint_makes_the_reader_walk_the_window_again() {
 }
 
 #[test]
+fn a_large_event_counts_as_several_in_a_chunk() {
+    let mut list = events(0..12);
+    list[1] = event(&"x".repeat(3 << 10), 1);
+    let chunks = follow(&Service::of(list), &[None], &PageLimit::fixed(PAGE), (None, 6));
+    let sizes: Vec<usize> = chunks.iter().map(|chunk| chunk.events.len()).collect();
+    assert_eq!(sizes, [4, 6, 2], "the first four have the size of seven");
+}
+
+#[test]
 fn full_chunks_are_returned_at_once_and_only_the_first_walk_sets_the_checkpoint() {
     let service = Service::of(events(0..20));
     let chunks = follow(&service, &[None], &PageLimit::fixed(PAGE), (None, 6));

@@ -29,7 +29,8 @@ pub struct Batch {
     pub deferred_findings: Vec<Finding>,
     /// The last list of computers, and its time.
     pub listed: Option<(Instant, BTreeSet<DeviceId>)>,
-    held_events: usize,
+    /// The size of the events, in events of usual size.
+    size: usize,
     /// The room of the events. The commit keeps it to its end.
     pub permit: Option<Permit>,
 }
@@ -37,14 +38,14 @@ pub struct Batch {
 impl Batch {
     /// Gives the events their room. The rest of the room becomes free.
     pub fn within(mut self, mut permit: Permit) -> Self {
-        drop(split_off(&mut permit, self.held_events));
+        drop(split_off(&mut permit, self.size));
         self.permit = Some(permit);
         self
     }
 
     /// Adds an event of a window. Without a window, no window owns the event.
     pub fn add_event(&mut self, stream: Stream, window: Option<Range>, event: CountedEvent) {
-        self.held_events += 1;
+        self.size += event.event.size();
         match window {
             Some(window) => self.events.entry((stream, window)).or_default().push(event),
             None => self.untimed.entry(stream).or_default().push(event),
@@ -56,8 +57,8 @@ impl Batch {
         !(self.streams.is_empty() && self.read_points.is_empty())
     }
 
-    pub fn held_events(&self) -> usize {
-        self.held_events
+    pub fn size(&self) -> usize {
+        self.size
     }
 
     /// Takes out the windows that were read completely: a window read in parts would be written twice. Takes out
@@ -73,8 +74,9 @@ impl Batch {
             return Some(std::mem::take(self));
         }
         let partial = self.partial_windows(state);
-        let staying: usize = partial.iter().filter_map(|place| self.events.get(place)).map(Vec::len).sum();
-        let (ready, is_full) = (self.held_events - staying, self.held_events >= HELD_EVENTS_MAX);
+        let staying: usize =
+            partial.iter().filter_map(|place| self.events.get(place)).map(|events| CountedEvent::sizes(events)).sum();
+        let (ready, is_full) = (self.size - staying, self.size >= HELD_EVENTS_MAX);
         if ready >= COMMIT_EVENTS_MIN || (is_full && ready > 0) {
             return Some(self.split_off(&partial));
         }
@@ -100,9 +102,9 @@ impl Batch {
         (self.changes, ready.changes) = std::mem::take(&mut ready.changes).into_iter().partition(stays);
         (self.events, ready.events) =
             std::mem::take(&mut ready.events).into_iter().partition(|(place, _)| staying.contains(place));
-        self.held_events = self.events.values().map(Vec::len).sum();
-        ready.held_events -= self.held_events;
-        let stay = |permit: &mut Permit| permit.split(self.held_events.min(permit.num_permits()));
+        self.size = self.events.values().map(|events| CountedEvent::sizes(events)).sum();
+        ready.size -= self.size;
+        let stay = |permit: &mut Permit| permit.split(self.size.min(permit.num_permits()));
         self.permit = ready.permit.as_mut().and_then(stay);
         ready
     }
@@ -124,7 +126,7 @@ impl Batch {
         self.listed = other.listed.or(self.listed.take());
         self.findings.extend(other.findings);
         self.deferred_findings.extend(other.deferred_findings);
-        self.held_events += other.held_events;
+        self.size += other.size;
         match (&mut self.permit, other.permit) {
             (Some(permit), Some(more)) => permit.merge(more),
             (permit, more) => *permit = permit.take().or(more),
@@ -133,11 +135,7 @@ impl Batch {
 
     /// Whether the batch has nothing to commit.
     pub fn is_idle(&self) -> bool {
-        self.held_events == 0
-            && self.changes.is_empty()
-            && !self.is_due
-            && self.devices.is_empty()
-            && self.findings.is_empty()
+        self.size == 0 && self.changes.is_empty() && !self.is_due && self.devices.is_empty() && self.findings.is_empty()
     }
 }
 

@@ -73,7 +73,7 @@ impl Committer {
         if self.edges.budget.is_contended() || is_late || self.batch.changes.len() >= COMMIT_WINDOWS_MAX {
             return self.commit_all().await;
         }
-        if self.batch.held_events() < COMMIT_EVENTS_MAX {
+        if self.batch.size() < COMMIT_EVENTS_MAX {
             return Ok(());
         }
         match self.edges.with_state(|state| self.batch.take_ready(state)) {

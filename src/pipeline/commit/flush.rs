@@ -34,7 +34,7 @@ pub fn flush(edges: &TeamEdges, batch: Batch, seen_at: Instant, now: Instant) ->
     let permit = edges.budget.try_session_permit();
     let chunk = permit.and_then(|permit| Some((Chunk::settled(writer.state())?, permit)));
     let ctx = CommitContext { writer: &writer, settings: &edges.settings, uncommitted: &uncommitted, seen_at };
-    let is_large = batch.held_events() >= EVENTS_A_THREAD_MIN;
+    let is_large = batch.size() >= EVENTS_A_THREAD_MIN;
     let sessions = || chunk.as_ref().map(|(chunk, _)| chunk.make(ctx.writer.rows(), seen_at)).transpose();
     let (prepared, sessions) = both(is_large, || prepare(batch, &ctx), sessions);
     let (mut draft, flushed) = prepared?;

@@ -3,7 +3,7 @@
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 
-use crate::collect::{PaddedRange, Segment, SpanReader};
+use crate::collect::{CountedEvent, PaddedRange, Segment, SpanReader};
 use crate::model::{Digest, Multiset, Range};
 use crate::pipeline::commit::Batch;
 use crate::pipeline::error::RoundError;
@@ -70,7 +70,10 @@ impl Round<'_> {
         let (reader, segment) = self.ctx.workers.spawn(read).await;
         match segment {
             Ok(segment) => {
-                drop(split_off(&mut permit, segment.as_ref().map_or(0, |segment| segment.events.len())));
+                drop(split_off(
+                    &mut permit,
+                    segment.as_ref().map_or(0, |segment| CountedEvent::sizes(&segment.events)),
+                ));
                 Ok((span, reader, segment.map(|segment| (segment, permit))))
             }
             Err(error) => {

@@ -39,11 +39,16 @@ fn is_free(edges: &TeamEdges) -> bool {
 
 /// A day that was read completely, with this number of events, and the room for them.
 fn day(number: u64, events: usize, edges: &TeamEdges) -> Batch {
+    day_of_texts(number, events, "", edges)
+}
+
+/// The same, with this padding in each event's text.
+fn day_of_texts(number: u64, events: usize, padding: &str, edges: &TeamEdges) -> Batch {
     let start: Instant = "2026-11-03T00:00:00Z".parse().unwrap();
     let start = start.plus(Duration::from_secs(number * 86_400));
     let window = edges.settings.grid.window_of(start);
     let event = |n: u64| {
-        let text = format!(r#"{{"id":"{number}-{n}","teamUserAddedEvent":{{}}}}"#);
+        let text = format!(r#"{{"id":"{number}-{n}","teamUserAddedEvent":{{}}}}{padding}"#);
         let time = ServedTime::At(start.plus(Duration::from_nanos(n)));
         let id = EventId::from(format!("{number}-{n}").as_str());
         let event = RawEvent::new(text.into(), false, Some(id), time);
@@ -142,19 +147,28 @@ fn windows_read_in_part_are_held_until_the_batch_is_too_large() {
     let mut batch = partial(0, 10);
     batch.join(whole(1, COMMIT_EVENTS_MIN));
     let ready = batch.take_ready(&state).unwrap();
-    assert_eq!((ready.held_events(), batch.held_events()), (COMMIT_EVENTS_MIN, 10));
+    assert_eq!((ready.size(), batch.size()), (COMMIT_EVENTS_MIN, 10));
     assert_eq!((ready.changes.len(), batch.changes.len()), (1, 1));
     assert!(batch.take_ready(&state).is_none(), "too few for a commit");
     batch.join(partial(0, HELD_EVENTS_MAX));
     batch.join(whole(1, 5));
     let ready = batch.take_ready(&state).unwrap();
-    assert_eq!((ready.held_events(), batch.held_events()), (5, HELD_EVENTS_MAX + 10), "a part would be written twice");
-    assert_eq!(batch.take_ready(&state).unwrap().held_events(), HELD_EVENTS_MAX + 10, "no more may be held");
+    assert_eq!((ready.size(), batch.size()), (5, HELD_EVENTS_MAX + 10), "a part would be written twice");
+    assert_eq!(batch.take_ready(&state).unwrap().size(), HELD_EVENTS_MAX + 10, "no more may be held");
     let mut batch = partial(0, 10);
     batch.join(whole(1, COMMIT_EVENTS_MIN));
     batch.streams.push((STREAM, StreamChange::default()));
     let all = batch.take_ready(&state).unwrap();
-    assert_eq!(all.held_events(), COMMIT_EVENTS_MIN + 10, "the stream's change may vouch for the first window");
+    assert_eq!(all.size(), COMMIT_EVENTS_MIN + 10, "the stream's change may vouch for the first window");
+}
+
+#[test]
+fn a_large_event_counts_as_several() {
+    let edges = edges(Arc::new(MemoryStore::new()));
+    let state = TeamState::genesis("a", TeamId::from("t"));
+    let mut batch = day_of_texts(0, COMMIT_EVENTS_MIN / 100, &" ".repeat(100 << 10), &edges);
+    assert_eq!(batch.size(), COMMIT_EVENTS_MIN / 100 * 101);
+    assert!(batch.take_ready(&state).is_some() && batch.size() == 0);
 }
 
 /// A backfill of a quiet team has many windows and few events.

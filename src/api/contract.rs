@@ -144,7 +144,9 @@ pub enum ApiError {
     #[error("{what}: the answer does not have the documented form: {detail}")]
     Unexpected { what: String, detail: String },
     /// The body of the answer is too long to keep in memory: a smaller page may fit.
-    #[error("{what}: the body is longer than {bytes_max} bytes")]
+    #[error(
+        "{what}: the body is longer than {bytes_max} bytes, the limit, so nothing of it is read; if this repeats, please report it"
+    )]
     TooLong { what: String, bytes_max: usize },
 }
 

@@ -31,6 +31,7 @@ pub fn spoil(draft: &mut Draft<'_>, fault: Fault, draw: &mut Draw) {
         Fault::Flapping => flapping(draft, draw),
         Fault::BillingBurst => burst(draft, draw),
         Fault::OddSessions => odd_sessions(draft, draw),
+        Fault::LargeEvents => large(draft, draw),
         Fault::ShortLived => computers::short_lived(draft, draw),
         Fault::InFirstReading => computers::in_first_reading(draft, draw),
         Fault::LateOfRemoved => computers::late(draft, draw),
@@ -203,6 +204,17 @@ fn odd_numbers(draft: &mut Draft<'_>, draw: &mut Draw) {
         let text = texts::activity("teamUserAddedEvent", &time, draft.next());
         let n = draft.add(Stream::Activity, at, None, text, false);
         draft.events[n].fault = Some(Fault::OddNumbers);
+    }
+}
+
+/// Together larger than the 6 MiB that a reading may hold.
+fn large(draft: &mut Draft<'_>, draw: &mut Draw) {
+    let from = moment(draft, draw);
+    for _ in 0..draw.between(16, 40) {
+        let at = from + draw.between(0, HOUR) * NANO;
+        let text = texts::large(at, draft.next(), draw.count(300, 700) << 10);
+        let n = draft.add(Stream::Activity, at, None, text, false);
+        draft.events[n].fault = Some(Fault::LargeEvents);
     }
 }
 

@@ -85,6 +85,7 @@ named! {
         LateOfRemoved "F81" "events of a computer appear late, and the computer is removed before a re-scan",
         RemovedBefore "F82" "a computer was removed before the backfill, inside the archive's span",
         ViewFails "F83" "only `GET /team/{teamID}` fails, for hours",
+        LargeEvents "F84" "events within an hour that together are larger than a reading may hold",
     }
 }
 
@@ -137,9 +138,9 @@ impl Fault {
         [Fault::ShortLived, Fault::InFirstReading, Fault::LateOfRemoved, Fault::RemovedBefore];
 
     /// The faults that a world draws. Stale lists are not drawn, because the readers of every world see them. A world draws
-    /// stalls, slow readers and failing views apart.
+    /// stalls, slow readers, failing views and large events apart.
     pub fn drawn() -> Vec<Fault> {
-        let apart = [Fault::StaleList, Fault::Stalled, Fault::SlowReader, Fault::ViewFails];
+        let apart = [Fault::StaleList, Fault::Stalled, Fault::SlowReader, Fault::ViewFails, Fault::LargeEvents];
         let is_drawn = |fault: &Fault| !apart.contains(fault) && !Self::OF_COMPUTERS.contains(fault);
         Self::ALL.iter().copied().filter(is_drawn).collect()
     }

@@ -242,9 +242,14 @@ fn faults(seed: u64, draw: &mut Draw) -> BTreeSet<Fault> {
     let is_skewed = faults.contains(&Fault::Skew);
     let of_computers = Fault::OF_COMPUTERS.into_iter().filter(|_| count > 0 && draw.below(6) == 0 && !is_skewed);
     faults.extend(of_computers);
-    let apart = [("stalls", Fault::Stalled), ("slow readers", Fault::SlowReader), ("views", Fault::ViewFails)];
-    for (apart, fault) in apart {
-        faults.extend((count > 0 && Draw::of(seed, apart).below(5) == 0).then_some(fault));
+    let apart = [
+        ("stalls", Fault::Stalled, 5),
+        ("slow readers", Fault::SlowReader, 5),
+        ("views", Fault::ViewFails, 5),
+        ("large events", Fault::LargeEvents, 10),
+    ];
+    for (apart, fault, one_in) in apart {
+        faults.extend((count > 0 && Draw::of(seed, apart).below(one_in) == 0).then_some(fault));
     }
     faults
 }

@@ -63,6 +63,12 @@ pub fn activity(name: &str, time: &str, number: u32) -> String {
     format!(r#"{{"header": {{"eventTimestampUnixNano":{time}}},"{name}":{{"user":"u{}", "n":{number}}}}}"#, number % 5)
 }
 
+/// An activity event with a text of this many bytes in it.
+pub fn large(time: i64, number: u32, bytes: usize) -> String {
+    let note = "n".repeat(bytes);
+    format!(r#"{{"header":{{"eventTimestampUnixNano":{time}}},"teamNoteAddedEvent":{{"n":{number},"note":"{note}"}}}}"#)
+}
+
 pub fn twin(time: i64) -> String {
     format!(r#"{{"header":{{"eventTimestampUnixNano":{time}}} ,"teamUserLoggedInEvent":{{"user":"u1"}}}}"#)
 }

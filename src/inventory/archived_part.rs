@@ -113,12 +113,17 @@ impl ArchivedPart {
         rows
     }
 
-    /// The users without a row since `since`, in the order of reading: never read ones first, then the oldest.
-    pub fn users_due(&self, users: &BTreeSet<String>, since: Instant) -> Vec<String> {
+    /// The users without a row since `since`, in the order of reading: `shown` users with an old row, then the users without any row,
+    /// beginning with number `first` of them, then the other old rows.
+    pub fn users_due(&self, users: &BTreeSet<String>, since: Instant, (shown, first): (usize, usize)) -> Vec<String> {
         let mut waiting: Vec<(Option<i64>, &String)> =
             users.iter().map(|user| (self.row_at(std::slice::from_ref(user)), user)).collect();
         waiting.retain(|(row_at, _)| row_at.is_none_or(|at| at < since.micros()));
         waiting.sort();
+        let never = waiting.iter().take_while(|(row_at, _)| row_at.is_none()).count();
+        let shown = shown.min(waiting.len() - never);
+        waiting[..never].rotate_left(first.checked_rem(never).unwrap_or(0));
+        waiting[..never + shown].rotate_left(never);
         waiting.into_iter().map(|(_, user)| user.clone()).collect()
     }
 }

@@ -239,14 +239,17 @@ fn never_read_users_are_read_first_and_then_the_oldest() {
         part.follow(part.clone().changes(InventoryPart::SignIn, Scope::User(user), &seen, seen_at(day)));
     }
     let users: BTreeSet<String> = ["a", "b", "c", "d"].map(str::to_owned).into();
+    assert_eq!(ArchivedPart::default().users_due(&users, Instant::from_nanos(0), (3, 6)), ["c", "d", "a", "b"]);
     let since = Instant::from_nanos(seen_at(9) * 1_000);
-    assert_eq!(part.users_due(&users, since), ["d", "a", "b"]);
+    assert_eq!(part.users_due(&users, since, (0, 0)), ["d", "a", "b"]);
+    assert_eq!(part.users_due(&users, since, (1, 7)), ["a", "d", "b"]);
+    assert_eq!(part.users_due(&users, since, (9, 0)), ["a", "b", "d"]);
     // A read without changes is recorded, too.
     let seen = BTreeMap::from([(vec!["a".to_owned()], vec![InventoryValue::Unknown])]);
     let rows = part.changes(InventoryPart::SignIn, Scope::User("a"), &seen, seen_at(10));
     assert!(rows[0].repeats && rows[0].present);
     part.follow(rows);
-    assert_eq!(part.users_due(&users, since), ["d", "b"]);
+    assert_eq!(part.users_due(&users, since, (0, 0)), ["d", "b"]);
 }
 
 fn any_entries() -> impl Strategy<Value = Entries> {

@@ -23,7 +23,7 @@ pub fn users(all: &[(&str, &str)]) -> String {
     format!(r#"{{"users":[{}]}}"#, all.join(","))
 }
 
-fn info(title: &str) -> String {
+pub fn info(title: &str) -> String {
     format!(
         r#"{{"totp":{{"enabled":true}},"authProviders":[{{"provider":"saml"}}],"tokenLog":[{{"title":"{title}"}}]}}"#
     )
@@ -52,7 +52,7 @@ pub fn settings() -> Settings {
 }
 
 /// The requests other than those of streams, in order.
-fn asked(world: &World) -> Arc<Mutex<Vec<String>>> {
+pub fn asked(world: &World) -> Arc<Mutex<Vec<String>>> {
     let asked: Arc<Mutex<Vec<String>>> = Arc::default();
     let seen = asked.clone();
     world.on_ask(move |ask, _| {
@@ -70,7 +70,7 @@ fn asked(world: &World) -> Arc<Mutex<Vec<String>>> {
     asked
 }
 
-fn taken(asked: &Mutex<Vec<String>>) -> String {
+pub fn taken(asked: &Mutex<Vec<String>>) -> String {
     std::mem::take(&mut *asked.lock().unwrap()).join(", ")
 }
 
@@ -80,11 +80,11 @@ fn archived(world: &World, part: InventoryPart) -> ArchivedPart {
 }
 
 /// The keys in force, joined.
-fn keys(world: &World, part: InventoryPart) -> Vec<String> {
+pub fn keys(world: &World, part: InventoryPart) -> Vec<String> {
     archived(world, part).keys().map(|key| key.join(" ")).collect()
 }
 
-fn last_scan(world: &World, part: InventoryPart) -> InventoryRead {
+pub fn last_scan(world: &World, part: InventoryPart) -> InventoryRead {
     *world.state().last_scan(part).unwrap()
 }
 
@@ -264,57 +264,6 @@ async fn a_failed_inventory_reading_does_not_affect_the_streams_and_is_retried()
         assert!(!round.is_done() && round.failures.is_empty(), "{listed}");
         assert_eq!(keys(&world, InventoryPart::Users), ["u1", "u2"], "{listed}");
     }
-}
-
-#[tokio::test]
-async fn requests_about_users_continue_after_an_interruption() {
-    let world = world();
-    let ids: Vec<String> = (0..120).map(|n| format!("u{n:03}")).collect();
-    let listed: Vec<(&str, &str)> = ids.iter().map(|id| (id.as_str(), "user")).collect();
-    world.team().roster.users = users(&listed);
-    world.team().roster.info = ids.iter().map(|id| (id.clone(), info("web"))).collect();
-    let cut = |ask: &Ask<'_>| matches!(ask, Ask::UserInfo(user) if *user >= "u070");
-    world.on_ask(move |ask, _| cut(ask).then(unavailable));
-    let round = world.round(&settings()).await;
-    assert_eq!(round.scan.failures.len(), 3, "after three failures the program sends no more requests");
-    assert_eq!(keys(&world, InventoryPart::SignIn).len(), 70);
-    assert!(world.state().last_scan(InventoryPart::SignIn).is_none());
-    world.set_now("2026-10-30T08:01:00Z");
-    let asked = asked(&world);
-    world.sync(&settings()).await;
-    let asked = taken(&asked);
-    assert_eq!(asked.matches("info ").count(), 50, "{asked}");
-    assert!(asked.contains("info u070") && !asked.contains("info u069"), "{asked}");
-    assert_eq!(last_scan(&world, InventoryPart::SignIn).entities, 120);
-    assert_eq!(keys(&world, InventoryPart::Tokens).len(), 120);
-}
-
-#[tokio::test]
-async fn refused_users_are_skipped() {
-    let world = world();
-    world.team().roster.info.remove("u1");
-    world.sync(&settings()).await;
-    assert_eq!(keys(&world, InventoryPart::SignIn), ["u2"]);
-    assert!(last_scan(&world, InventoryPart::SignIn).visible);
-    // A refusal about a new user does not hide the others either.
-    world.set_now("2026-10-30T09:00:00Z");
-    world.team().activity.push(activity("teamUserAddedEvent", "u3", "2026-10-30T08:30:00Z"));
-    world.team().roster.users = users(&[("u1", "admin"), ("u2", "user"), ("u3", "user")]);
-    world.sync(&settings()).await;
-    assert!(last_scan(&world, InventoryPart::SignIn).visible);
-    // If the service refuses every user, the reading stops after three refusals.
-    let world = self::world();
-    let ids: Vec<String> = (0..9).map(|n| format!("u{n}")).collect();
-    let listed: Vec<(&str, &str)> = ids.iter().map(|id| (id.as_str(), "user")).collect();
-    world.team().roster.users = users(&listed);
-    world.team().roster.info.clear();
-    let asked = asked(&world);
-    world.sync(&settings()).await;
-    assert_eq!(taken(&asked).matches("info ").count(), 3);
-    assert!(!last_scan(&world, InventoryPart::SignIn).visible && !last_scan(&world, InventoryPart::Tokens).visible);
-    world.set_now("2026-10-30T09:00:00Z");
-    world.sync(&settings()).await;
-    assert_eq!(taken(&asked), "team, computers");
 }
 
 #[tokio::test]

@@ -16,5 +16,6 @@ mod rescans;
 mod round_sessions;
 mod rounds;
 mod sessions;
+mod sign_in;
 mod unread;
 mod windows;

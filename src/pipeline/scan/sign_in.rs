@@ -42,20 +42,23 @@ pub async fn ask_users(ctx: &TeamContext, has_scanned: bool, round: &mut ScanRou
     if !is_due && (!has_scanned || is_hidden) {
         return Ok(());
     }
+    // If nobody's info was visible, the scan begins with other users each day: the service may refuse the same users for ever.
+    let day = usize::try_from(now.seconds() / 86_400).unwrap_or(0);
+    let first = if is_hidden { day } else { 0 };
     let (users, waiting) = ctx
         .with_writer(move |writer| {
             let held = archived_parts(writer, [InventoryPart::Users, InventoryPart::SignIn])?;
             let users: BTreeSet<String> =
                 held[&InventoryPart::Users].keys().filter_map(|key| key.first().cloned()).collect();
-            let waiting = held[&InventoryPart::SignIn].users_due(&users, now.minus(SCAN_AGE));
+            let waiting = held[&InventoryPart::SignIn].users_due(&users, now.minus(SCAN_AGE), (REFUSALS_MAX, first));
             Ok((users, waiting))
         })
         .await?;
     if users.is_empty() || (waiting.is_empty() && !is_due) {
         return Ok(());
     }
-    // One new user without an answer says nothing about the others.
-    let enough = REFUSALS_MAX.min(users.len());
+    // A user without an answer says nothing about the others. A user with a new row shows that the token may see the info.
+    let enough = if waiting.len() < users.len() { usize::MAX } else { REFUSALS_MAX.min(users.len()) };
     let end = ask_each(ctx, waiting, enough, round).await?;
     if end != End::Cut {
         commit(ctx, Vec::new(), Some(end)).await?;

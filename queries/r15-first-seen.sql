@@ -8,12 +8,14 @@
 -- severity: column
 -- note: what: new peer (no session in the history; the report does not list its address and computer too), new network (the peer's history has no address in this network), new address, new computer, two addresses at once (sessions of one peer overlap)
 -- note: a network is the first three numbers of an IPv4 address, the first three groups of an IPv6 address; an address is the same in each of its spellings, and ::ffff:192.0.2.7 is 192.0.2.7
+-- note: a computer without an id in its events counts by its host name; a session at an address that the peer already uses at the same moment adds no second overlap
 -- note: days_of_history says how many of those days lie after the archive's beginning and after the last expired month, and a gap (R23) does not shorten it; a session that failed to authenticate counts too, because it is an attempt
 -- note: an open session ends here at its last event, so the report can miss an overlap with it
 -- note: the report shows no geography: the service sends no places, and Annals has no table of places
 WITH seen AS (
     SELECT s.team_id, s.connection_id, s.first_event_at AS begun_at, coalesce(s.closed_at, s.last_event_at) AS end_at, s.outcome,
         nullif(lower(trim(s.peer_email)), '') AS peer, s.peer_email, s.peer_ip, s.device_id, s.computer_host_name, nullif(one_spelling(s.peer_ip), '') AS ip,
+        coalesce(s.device_id, s.computer_host_name) AS computer,
         CASE WHEN regexp_matches(ip, '^[0-9]+[.]') THEN array_to_string(string_split(ip, '.')[1:3], '.')
             -- :: means groups of 0.
             WHEN contains(ip, ':') THEN array_to_string(string_split(replace(regexp_replace(ip, '^:', '0:'), '::', ':0:0:'), ':')[1:3], ':')
@@ -23,17 +25,17 @@ WITH seen AS (
         AND ($team IS NULL OR s.team_id = $team) AND trim(s.peer_email) <> ''
 ), day AS (
     -- One row for equal sessions of a day: only the first of them can be new.
-    SELECT team_id, peer, ip, network, device_id, begun_at::DATE AS day,
+    SELECT team_id, peer, ip, network, computer, begun_at::DATE AS day,
         max(begun_at) AS last_at, min((begun_at, connection_id)) AS first
     FROM seen GROUP BY ALL
 ), thing AS (
     SELECT team_id, peer, 'peer' AS kind, NULL AS thing, day, max(last_at) AS last_at, min(first) AS first FROM day GROUP BY ALL
     UNION ALL SELECT team_id, peer, 'ip', ip, day, max(last_at), min(first) FROM day WHERE ip IS NOT NULL GROUP BY ALL
     UNION ALL SELECT team_id, peer, 'network', network, day, max(last_at), min(first) FROM day WHERE network IS NOT NULL GROUP BY ALL
-    UNION ALL SELECT team_id, peer, 'device', device_id, day, max(last_at), min(first) FROM day WHERE device_id IS NOT NULL GROUP BY ALL
+    UNION ALL SELECT team_id, peer, 'computer', computer, day, max(last_at), min(first) FROM day WHERE computer IS NOT NULL GROUP BY ALL
 ), first_sight AS (
     SELECT team_id, first[2] AS connection_id, bool_or(kind = 'peer') AS peer, bool_or(kind = 'ip') AS ip,
-        bool_or(kind = 'network') AS network, bool_or(kind = 'device') AS device
+        bool_or(kind = 'network') AS network, bool_or(kind = 'computer') AS computer
     FROM (SELECT *, lag(last_at) OVER (PARTITION BY team_id, peer, kind, thing ORDER BY day) AS before FROM thing)
     WHERE first[1] >= $from AND coalesce(before < first[1] - to_days($history_days::INTEGER), true)
     GROUP BY ALL
@@ -63,7 +65,7 @@ WITH seen AS (
 ), found AS (
     SELECT * EXCLUDE (is_new), CASE WHEN is_new.peer THEN 'new peer' WHEN is_new.network THEN 'new network' ELSE 'new address' END AS what, NULL AS other_ip
     FROM fresh WHERE is_new.peer OR is_new.ip
-    UNION ALL SELECT * EXCLUDE (is_new), 'new computer', NULL FROM fresh WHERE is_new.device AND NOT is_new.peer
+    UNION ALL SELECT * EXCLUDE (is_new), 'new computer', NULL FROM fresh WHERE is_new.computer AND NOT is_new.peer
     UNION ALL SELECT f.*, 'two addresses at once', o.other[2]
     FROM seen f JOIN overlap o ON o.team_id = f.team_id AND o.connection_id = f.connection_id
 ), aged AS (

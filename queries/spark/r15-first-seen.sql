@@ -22,12 +22,13 @@ WITH seen AS (
         SELECT team_id, peer, 'peer' AS kind, '' AS thing, begun_at, connection_id FROM seen
         UNION ALL SELECT team_id, peer, 'ip', peer_ip, begun_at, connection_id FROM seen WHERE peer_ip IS NOT NULL
         UNION ALL SELECT team_id, peer, 'network', network, begun_at, connection_id FROM seen WHERE network IS NOT NULL
-        UNION ALL SELECT team_id, peer, 'device', device_id, begun_at, connection_id FROM seen WHERE device_id IS NOT NULL
+        UNION ALL SELECT team_id, peer, 'computer', coalesce(device_id, computer_host_name), begun_at, connection_id FROM seen
+            WHERE coalesce(device_id, computer_host_name) IS NOT NULL
     )
     GROUP BY team_id, peer, kind, thing, CAST(begun_at AS DATE)
 ), first_sight AS (
     SELECT team_id, connection_id, bool_or(kind = 'peer') AS new_peer, bool_or(kind = 'ip') AS new_ip,
-        bool_or(kind = 'network') AS new_network, bool_or(kind = 'device') AS new_device
+        bool_or(kind = 'network') AS new_network, bool_or(kind = 'computer') AS new_computer
     FROM (SELECT *, lag(last_at) OVER (PARTITION BY team_id, peer, kind, thing ORDER BY day) AS before FROM thing)
     WHERE first_at >= CAST(:from AS TIMESTAMP_NTZ)
         AND coalesce(before < first_at - make_dt_interval(:history_days), true)
@@ -63,7 +64,7 @@ WITH seen AS (
     SELECT team_id, greatest(min(window_start), max(CASE WHEN state = 'expired' THEN window_end END)) AS begins_at
     FROM coverage WHERE stream = 'connections' GROUP BY team_id
 ), fresh AS (
-    SELECT s.*, f.new_peer, f.new_ip, f.new_network, f.new_device FROM seen s
+    SELECT s.*, f.new_peer, f.new_ip, f.new_network, f.new_computer FROM seen s
     JOIN first_sight f ON f.team_id = s.team_id AND f.connection_id = s.connection_id
 ), found AS (
     SELECT team_id, connection_id, begun_at, outcome, peer_email, peer_ip, device_id, computer_host_name, network,
@@ -73,7 +74,7 @@ WITH seen AS (
     UNION ALL
     SELECT team_id, connection_id, begun_at, outcome, peer_email, peer_ip, device_id, computer_host_name, network,
         'new computer', CAST(NULL AS STRING)
-    FROM fresh WHERE new_device AND NOT new_peer
+    FROM fresh WHERE new_computer AND NOT new_peer
     UNION ALL
     SELECT f.team_id, f.connection_id, f.begun_at, f.outcome, f.peer_email, f.peer_ip, f.device_id, f.computer_host_name,
         f.network, 'two addresses at once', o.other_ip

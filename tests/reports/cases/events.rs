@@ -380,3 +380,14 @@ fn a_network_is_the_same_in_each_spelling_of_its_addresses() {
     ];
     assert_eq!(found, expected);
 }
+
+#[test]
+fn a_computer_without_an_id_is_new_by_its_host_name() {
+    let place = Place::empty();
+    let events = [("c1", "HOST-1"), ("c2", "HOST-1"), ("c3", "HOST-2")]
+        .into_iter()
+        .zip(13..)
+        .map(|((id, host), day)| connection(id, ESTABLISHED, at(&format!("2026-10-{day}T10:00:00Z")), unnamed(host)));
+    commit_events(&place, Stream::Connections, events.collect());
+    assert_eq!(column(&place, &asked("R15"), "what"), ["new peer", "new computer"]);
+}

@@ -10,32 +10,35 @@
 -- chart: step x=time_local y=people series=role | Privileged users over time
 -- severity: column
 -- note: one row for each span of time in which a person held a privileged role during the period; since_known is 'at or before' if the person had the role at the first reading of the roster that the archive holds
--- note: granted_by is the actor of the last event between two readings that names the person and whose type contains one of grant_words; the service documents four event types only
--- note: actions counts the period's activity events other than logins whose tokenInfo names the person's id or email; an event without tokenInfo counts for nobody; they count from the first event that may have given the role, otherwise from the reading that showed it; for 'at or before' the actions before that first reading count too
+-- note: granted_by is the actor, named as in R20, of the last event between two readings that names the person and whose type contains one of grant_words; the service documents four event types only
+-- note: actions counts the period's activity events other than logins whose tokenInfo names the person's id or an email address that the person had then; an event without tokenInfo counts for nobody; they count from the first event that may have given the role, otherwise from the reading that showed it; for 'at or before' the actions before that first reading count too
 -- note: while a reading of the sign-in details is not complete, a newer row of the roster decides, even if that reading has already shown a person's details again unchanged
 -- note: second_factor has the meaning of R10: UNKNOWN if the person signs in through an identity provider
 -- note: 'not yet read' in since_known: Annals had not read the team's roster before the period's end, so nothing is known
 WITH held AS (
     SELECT *, lag(role) OVER one_user AS earlier_role, lag(valid_to) OVER one_user AS earlier_to
-    FROM inventory_users WHERE ($team IS NULL OR team_id = $team) AND valid_from < $to
+    FROM inventory_users WHERE $team IS NULL OR team_id = $team
     WINDOW one_user AS (PARTITION BY team_id, user_id ORDER BY valid_from)
 ), island AS (
     SELECT *, sum(CASE WHEN role IS NOT DISTINCT FROM earlier_role AND earlier_to = valid_from THEN 0 ELSE 1 END)
         OVER (PARTITION BY team_id, user_id ORDER BY valid_from) AS island
     FROM held
 ), span AS (
+    -- Later versions say only when the role ended.
     SELECT team_id, user_id, role, min(valid_from) AS since_at,
-        CASE WHEN bool_or(valid_to IS NULL) THEN NULL ELSE max(valid_to) END AS until_at,
-        arg_max(email, valid_from) AS email, arg_max(remote_access, valid_from) AS remote_access,
-        arg_max(coalesce(auth_providers, '[]'), valid_from) AS providers, arg_max(totp_enabled, valid_from) AS totp, max(valid_from) AS shown_at
+        CASE WHEN bool_or(valid_to IS NULL) THEN NULL ELSE max(valid_to) END AS until_at, max(valid_from) FILTER (WHERE valid_from < $to) AS shown_at,
+        arg_max(email, valid_from) FILTER (WHERE valid_from < $to) AS email,
+        arg_max(remote_access, valid_from) FILTER (WHERE valid_from < $to) AS remote_access,
+        arg_max(coalesce(auth_providers, '[]'), valid_from) FILTER (WHERE valid_from < $to) AS providers,
+        arg_max(totp_enabled, valid_from) FILTER (WHERE valid_from < $to) AS totp
     FROM island
     WHERE role IN (SELECT unnest(from_json($roles, '["VARCHAR"]')))
     GROUP BY team_id, user_id, role, island
-    HAVING until_at IS NULL OR until_at > $from
+    HAVING since_at < $to AND (until_at IS NULL OR until_at > $from)
 ), spelling AS (
     -- What the roster ever called a person: the id, and each address.
-    SELECT DISTINCT team_id, user_id, user_id AS term FROM span
-    UNION SELECT u.team_id, u.user_id, lower(trim(u.email)) FROM inventory_users u JOIN span USING (team_id, user_id) WHERE trim(u.email) <> ''
+    SELECT team_id, user_id, user_id AS term, NULL AS held_from, NULL AS held_to FROM span
+    UNION SELECT team_id, user_id, email, held_from, held_to FROM inventory_addresses SEMI JOIN span USING (team_id, user_id)
 ), reading AS (
     SELECT team_id, read_at, lag(read_at) OVER (PARTITION BY team_id ORDER BY read_at) AS before_at
     FROM inventory_reads WHERE part = 'users' AND visible AND ($team IS NULL OR team_id = $team)
@@ -59,10 +62,17 @@ WITH held AS (
         JOIN target t ON t.team_id = s.team_id AND (t.term = n.term OR lower(trim(t.term)) = n.term)
             AND t.event_time <= s.since_at AND t.event_time > r.before_at
     GROUP BY ALL
+), given_by AS (
+    SELECT *, unnest(json_strings(token_info)) AS term FROM given
 ), giver AS (
-    SELECT g.team_id, g.user_id, g.since_at, min(coalesce(u.email, u.user_id)) AS giver
-    FROM (SELECT *, unnest(json_strings(token_info)) AS term FROM given) g
-        JOIN inventory_users u ON u.team_id = g.team_id AND (u.user_id = g.term OR lower(trim(u.email)) = lower(trim(g.term)))
+    -- As in R20: an address is the person who had it then, and a person is called by the newest address.
+    SELECT g.team_id, g.user_id, g.since_at, string_agg(n.label, ', ' ORDER BY n.label) AS giver
+    FROM (SELECT t.team_id, t.user_id, t.since_at, u.user_id AS giver_id FROM given_by t JOIN inventory_users u ON u.team_id = t.team_id AND u.user_id = t.term
+          UNION
+          SELECT t.team_id, t.user_id, t.since_at, h.user_id FROM given_by t JOIN inventory_addresses h ON h.team_id = t.team_id AND h.email = lower(trim(t.term))
+              AND (h.held_from IS NULL OR h.held_from <= t.event_time) AND (h.held_to IS NULL OR t.event_time < h.held_to)) g
+        JOIN (SELECT team_id, user_id, arg_max(coalesce(email, user_id), valid_from) AS label FROM inventory_users GROUP BY ALL) n
+            ON n.team_id = g.team_id AND n.user_id = g.giver_id
     GROUP BY ALL
 ), actor AS (
     SELECT team_id, event_id, event_time,
@@ -76,8 +86,7 @@ WITH held AS (
         JOIN actor a ON a.team_id = s.team_id AND (a.term = n.term OR lower(trim(a.term)) = n.term)
         AND (r.before_at IS NULL OR a.event_time >= coalesce(g.first_at, s.since_at)) AND (s.until_at IS NULL OR a.event_time < s.until_at)
     -- An address that passed to somebody else is that person's.
-    WHERE NOT EXISTS (SELECT 1 FROM inventory_users v WHERE v.team_id = s.team_id AND v.user_id <> s.user_id
-        AND lower(trim(v.email)) = n.term AND v.valid_from <= a.event_time AND (v.valid_to IS NULL OR a.event_time < v.valid_to))
+    WHERE (n.held_from IS NULL OR n.held_from <= a.event_time) AND (n.held_to IS NULL OR a.event_time < n.held_to)
     GROUP BY ALL
 ), sign_in AS (
     -- The later reading wins, of the roster or of the sign-in details. A reading of the details can be cut.

@@ -30,6 +30,37 @@ fn an_address_means_the_person_who_had_it_at_the_time_of_the_change() {
 }
 
 #[test]
+fn a_role_outlasts_later_changes_of_the_person() {
+    let place = Place::empty();
+    let named = |email: &str, role: &str| {
+        let mut person = user("u1", email);
+        person["role"] = role.into();
+        json!([person])
+    };
+    let read = |seen_at: &str, users| read_roster(&place, seen_at, &people(&users, &json!({}), &json!([])));
+    read("2026-10-13T03:00:00Z", named("ann@own.example", "admin"));
+    read("2026-11-20T03:00:00Z", named("ann.berg@own.example", "admin"));
+    assert_eq!(column(&place, &asked("R09"), "until_local"), [json!(null)]);
+    read("2026-11-25T03:00:00Z", named("ann.berg@own.example", "user"));
+    assert_eq!(column(&place, &asked("R09"), "until_local"), ["2026-11-25T03:00:00"]);
+    assert_eq!(column(&place, &asked("R09"), "email"), ["ann@own.example"]);
+}
+
+#[test]
+fn a_change_by_a_shared_address_counts_for_each_person_who_has_it() {
+    let place = Place::empty();
+    let mut users = json!([user("u1", "Office@own.example"), user("u2", "office@own.example")]);
+    for nth in 0..2 {
+        users[nth]["role"] = "admin".into();
+    }
+    read_roster(&place, "2026-10-13T03:00:00Z", &people(&users, &json!({}), &json!([])));
+    let office = json!({"email": "office@own.example"});
+    let change = change_by(&office, "a1", "teamSettingsChangedEvent", "2026-10-20T10:00:00Z", &json!({}));
+    commit_events(&place, Stream::Activity, vec![change]);
+    assert_eq!(column(&place, &asked("R09"), "actions"), [1, 1]);
+}
+
+#[test]
 fn nobody_is_late_to_review_an_archive_that_did_not_exist() {
     let place = Place::empty();
     let begins = |stream, found_at| {

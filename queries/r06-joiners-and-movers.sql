@@ -13,6 +13,7 @@
 -- note: standing: recorded; no event (a change in the roster without an event); no change seen (an event without a change at the next reading); not yet read again; roster not yet read (the event came before the first reading of the roster, so nothing is known: no detection); erased (the first reading after `annals erase` lacks the pseudonym of an id, and shows a person who is still on the team under the real id: nobody can tell who joined or left, so no detection)
 -- note: the service documents four event types only, so parameters hold the words for joiners, leavers and changes; an event whose type names a group and a user matches a change of membership; the removal of a person, or of a group, explains that the person left the group
 -- note: no change of an address is listed where `annals erase` replaced only the earlier or only the later address
+-- note: actor, and the email of a change that is about a group or that no reading shows, is the person's newest address; an address in tokenInfo means the person who had it at the time of the event, as in R20
 -- note: before and after come from the readings of the roster; R20 shows the payload of events, which the service does not document
 -- note: the first reading that the archive holds of a team shows no joiners; a gap in activity (R23) can explain a missing event
 WITH word AS (
@@ -60,8 +61,8 @@ version AS MATERIALIZED (
     FROM inventory_memberships
     WHERE member_kind = 'user' AND valid_to IS NOT NULL AND ($team IS NULL OR team_id = $team)
 ), person AS (
-    SELECT DISTINCT team_id, user_id, nullif(lower(trim(email)), '') AS peer, email FROM version
-), named AS (SELECT team_id, user_id, max(email) AS email FROM person GROUP BY ALL),
+    SELECT DISTINCT team_id, user_id, nullif(lower(trim(email)), '') AS peer FROM version
+), named AS (SELECT team_id, user_id, arg_max(email, valid_from) AS email FROM version GROUP BY ALL),
 diff AS (
     SELECT d.team_id, d.user_id, d.email, d.kind, d.change, d.before, d.after, d.seen_at, r.before_at,
         row_number() OVER (ORDER BY d.team_id, d.seen_at, d.user_id, d.change, d.before, d.after) AS nr
@@ -99,16 +100,14 @@ diff AS (
     SELECT team_id, event_id, unnest(list_distinct(json_strings(payload))) AS term
     FROM told_event
 ), person_told AS (
-    SELECT t.team_id, t.event_id, p.user_id, p.email
-    FROM told t JOIN person p ON p.team_id = t.team_id AND p.user_id = t.term
-    UNION ALL
-    SELECT t.team_id, t.event_id, p.user_id, p.email
-    FROM told t JOIN person p ON p.team_id = t.team_id AND p.peer = lower(trim(t.term))
+    SELECT t.team_id, t.event_id, p.user_id FROM told t JOIN person p ON p.team_id = t.team_id AND p.user_id = t.term
+    UNION
+    SELECT t.team_id, t.event_id, p.user_id FROM told t JOIN person p ON p.team_id = t.team_id AND p.peer = lower(trim(t.term))
 ), event AS (
     -- An event belongs to the known people that it names. An event that names nobody stays, without a person.
-    SELECT w.team_id, w.event_id, w.event_time, w.event_type, w.token_info, w.kind, n.user_id, n.email, w.is_narrow
-    FROM told_event w LEFT JOIN (SELECT team_id, event_id, user_id, max(email) AS email FROM person_told GROUP BY ALL) n
-        ON n.team_id = w.team_id AND n.event_id = w.event_id
+    SELECT w.team_id, w.event_id, w.event_time, w.event_type, w.token_info, w.kind, n.user_id, m.email, w.is_narrow
+    FROM told_event w LEFT JOIN person_told n ON n.team_id = w.team_id AND n.event_id = w.event_id
+        LEFT JOIN named m ON m.team_id = n.team_id AND m.user_id = n.user_id
     WHERE n.user_id IS NOT NULL OR w.kind <> 'group'
     UNION ALL
     -- A removal of a group names no person: it belongs to each person who then left the group.
@@ -149,12 +148,17 @@ diff AS (
         WHERE m.team_id = e.team_id AND m.event_id = e.event_id AND m.user_id IS NOT DISTINCT FROM e.user_id
             AND m.kind = e.kind)
 ), actor_term AS (
-    SELECT team_id, event_id, unnest(json_strings(token_info)) AS term
-    FROM (SELECT DISTINCT team_id, event_id, token_info FROM row_of WHERE token_info IS NOT NULL)
+    SELECT team_id, event_id, acted_at, unnest(json_strings(token_info)) AS term
+    FROM (SELECT DISTINCT r.team_id, r.event_id, r.at AS acted_at, r.token_info FROM row_of r WHERE r.token_info IS NOT NULL)
+), acting AS (
+    -- As in R20: an address is the person who had it then, and a person is called by the newest address.
+    SELECT a.team_id, a.event_id, n.user_id FROM actor_term a JOIN named n ON n.team_id = a.team_id AND n.user_id = a.term
+    UNION
+    SELECT a.team_id, a.event_id, h.user_id FROM actor_term a JOIN inventory_addresses h ON h.team_id = a.team_id AND h.email = lower(trim(a.term))
+        AND (h.held_from IS NULL OR h.held_from <= a.acted_at) AND (h.held_to IS NULL OR a.acted_at < h.held_to)
 ), actor AS (
-    SELECT a.team_id, a.event_id, min(coalesce(p.email, p.user_id)) AS actor
-    FROM actor_term a JOIN person p ON p.team_id = a.team_id AND (a.term = p.user_id OR lower(trim(a.term)) = p.peer)
-    GROUP BY ALL
+    SELECT a.team_id, a.event_id, string_agg(coalesce(n.email, n.user_id), ', ' ORDER BY coalesce(n.email, n.user_id)) AS actor
+    FROM acting a JOIN named n USING (team_id, user_id) GROUP BY ALL
 )
 SELECT r.team_id, local_time(r.at, $tz) AS event_local,
     coalesce(a.actor, r.token_info) AS actor, r.user_id, r.email, r.change,

@@ -3,12 +3,12 @@
 
 use annals::archive::{Body, Draft, Finding, FindingKind};
 use annals::model::Stream;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::golden::answers::Question;
 use crate::reporting::{Place, at};
 
-use super::{NOW, asked, change_by, column, commit, commit_events, people, read_roster, user};
+use super::{NOW, asked, change_by, column, commit, commit_events, people, read_roster, rows, user};
 
 #[test]
 fn an_address_means_the_person_who_had_it_at_the_time_of_the_change() {
@@ -27,6 +27,30 @@ fn an_address_means_the_person_who_had_it_at_the_time_of_the_change() {
     let (ann, bob) = ("ann@own.example", "office@own.example");
     assert_eq!(column(&place, &asked("R20"), "actor"), [ann, ann, bob]);
     assert_eq!(column(&place, &asked("R20"), "target_ids"), ["u1", "u1", "u2"]);
+}
+
+#[test]
+fn a_person_is_called_by_the_newest_address() {
+    let place = Place::empty();
+    let read = |seen_at: &str, addresses: [&str; 2], role: &str, members: &Value| {
+        let mut users = json!([user("u1", addresses[0]), user("u2", addresses[1]), user("u3", "carl@own.example")]);
+        users[2]["role"] = role.into();
+        let groups = json!({"g1": {"name": "Staff", "users": members, "devices": []}});
+        read_roster(&place, seen_at, &people(&users, &groups, &json!([])));
+    };
+    // The first address of u1 passes to u2.
+    read("2026-10-13T03:00:00Z", ["alarm@own.example", "bob@own.example"], "user", &json!([]));
+    read("2026-10-14T03:00:00Z", ["zulu@own.example", "alarm@own.example"], "user", &json!([]));
+    read("2026-10-15T03:00:00Z", ["mia@own.example", "alarm@own.example"], "user", &json!([]));
+    let raised = json!({"userID": "u3"});
+    let change = change_by(&json!({"userID": "u1"}), "a1", "teamUserRoleChangedEvent", "2026-10-18T10:00:00Z", &raised);
+    commit_events(&place, Stream::Activity, vec![change]);
+    read("2026-10-20T03:00:00Z", ["mia@own.example", "alarm@own.example"], "admin", &json!(["u1"]));
+    let found = rows(&place, &asked("R06"));
+    let of = |change: &str, column: &str| found.iter().find(|row| row["change"] == change).unwrap()[column].clone();
+    assert_eq!(of("role", "actor"), "mia@own.example");
+    assert_eq!(of("joined group", "email"), "mia@own.example");
+    assert_eq!(column(&place, &asked("R09"), "granted_by"), ["mia@own.example"]);
 }
 
 #[test]

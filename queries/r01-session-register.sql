@@ -4,7 +4,7 @@
 -- controls: PCI DSS 10.2.1.1, 10.2.2; NIST 800-53 AU-3, AC-17(1); ISO 27001 A.8.15; HIPAA 164.312(b); NIS2 3.2.3(c)
 -- chart: columns x=day_local y=sessions series=end_state | Sessions a day, by how they ended
 -- note: a session belongs to the period of its first event; the columns without _local hold the same times in UTC
--- note: end_state: closed, open (established or authenticated, no close event), failed (authentication failed and never succeeded), no-auth (only requested), orphan-close (only a close event)
+-- note: end_state: closed, open (established or authenticated, no close event), failed (authentication failed and never succeeded), no-auth (only requested), orphan-close (closed, but no event says that it was established or authenticated)
 -- note: authentication events exist for fluid tunnels only, so authenticated_local stays empty for the others
 -- note: computer_name is the name on the team's list when the session began, and empty before the first reading of that list; computer_host_name is the name that the computer itself sent
 -- note: conflicts names the fields in which the events of one connection contradict each other

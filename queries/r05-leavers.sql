@@ -8,6 +8,7 @@
 -- note: removed_local is the time of the activity event that names the user and whose type contains user and one of removed_words (the service documents four types only); without such an event it is the first reading of the roster without the user; removed_known_by says which of both
 -- note: of several such events the first one counts; an event whose type names a group, a computer or an access counts only if no other event tells of the removal, because it may remove less than the person
 -- note: activity after a removal: later sessions under any address that the roster ever gave the user, if nobody else on the roster has that address then, and later changes whose tokenInfo names the user; a closed connection does not count, because the service itself disconnects
+-- note: the report lists the removals of the period, and earlier ones with activity in the period; it counts only activity of the period
 -- note: of a person who came back, and left again, each activity counts only after the last removal before it
 -- note: removed_known_by is erasure if `annals erase` replaced the id of a person on the roster: no later reading shows the pseudonym, so nobody can tell whether the person left, and the row is no detection
 -- note: residual grants and groups are those in force at the first reading without the user

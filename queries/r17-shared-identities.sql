@@ -8,7 +8,7 @@
 -- severity: medium
 -- note: one peer: sessions of one person from that many addresses overlap; a person who uses a telephone and a desk computer looks the same
 -- note: one account: a local user name of one computer; a name with a domain (DOMAIN\name, name@domain) is the same account on every computer; a computer without an id in its events counts by its host name
--- note: only sessions that were established or authenticated count; shared_by lists every address of the peer's sessions in the period, and shared_by_count says how many were in use at once
+-- note: only sessions that were established or authenticated count, and did not fail to authenticate; shared_by lists every address of the peer's sessions in the period, and shared_by_count says how many were in use at once
 -- note: an open session ends here at its last event, so the report can miss an overlap with it; an overlap with a session that began before the period is in R15 only
 WITH used AS (
     SELECT team_id, connection_id, first_event_at AS begun_at, coalesce(closed_at, last_event_at) AS end_at,

@@ -112,13 +112,12 @@ impl Poll<'_> {
 
     fn findings(&self, overlap: Overlap) -> Option<Finding> {
         let (kind, from, to, reason) = match overlap {
-            Overlap::First if self.events.len() < SNAPSHOT_ENTRIES_MAX => {
-                let why = "the service shows fewer than ten entries: the archive holds the whole billing history";
-                (FindingKind::ArchiveBegins, self.oldest(), None, why)
-            }
             Overlap::First => {
-                let why =
-                    "the service shows only the ten newest entries: older entries of the same second may be missing";
+                let why = if self.events.len() < SNAPSHOT_ENTRIES_MAX {
+                    "the service shows fewer than ten entries: the archive holds the whole billing history"
+                } else {
+                    "the service shows only the ten newest entries: older entries of the same second may be missing"
+                };
                 (FindingKind::ArchiveBegins, self.oldest(), None, why)
             }
             Overlap::Overrun => {
@@ -134,7 +133,7 @@ impl Poll<'_> {
                 let why = "equal entries allow several overlaps with the previous snapshot";
                 (FindingKind::AmbiguousOverlap, None, None, why)
             }
-            Overlap::Joined | Overlap::Whole => return None,
+            Overlap::Joined => return None,
         };
         Some(self.finding(kind, (from, to), reason))
     }

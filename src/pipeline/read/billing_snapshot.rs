@@ -11,9 +11,7 @@ pub const SNAPSHOT_ENTRIES_MAX: usize = 10;
 pub enum Overlap {
     /// The first snapshot.
     First,
-    /// Fewer than ten entries: the answer is the whole billing history, and no entry is lost.
-    Whole,
-    /// New entries, if any, precede the known ones.
+    /// No entry between the two snapshots is lost.
     Joined,
     /// The same, but equal entries allow several numbers of new entries.
     Ambiguous,
@@ -26,11 +24,9 @@ pub fn compare(before: &[SnapshotEntry], now: &[SnapshotEntry], is_first: bool) 
     if is_first {
         return Overlap::First;
     }
-    if now.len() < SNAPSHOT_ENTRIES_MAX && before.len() <= now.len() {
-        return Overlap::Whole;
-    }
-    // Entries are only added: a list that is shorter than before is not the whole history, and an empty list says nothing.
-    if now.is_empty() {
+    // Fewer than ten entries are the whole billing history, unless the list is shorter than before: entries are only added. An
+    // empty list says nothing.
+    if now.is_empty() || (now.len() < SNAPSHOT_ENTRIES_MAX && before.len() <= now.len()) {
         return Overlap::Joined;
     }
     let fits: Vec<usize> = (0..now.len()).filter(|&new| fits(before, &now[new..])).collect();
@@ -39,7 +35,7 @@ pub fn compare(before: &[SnapshotEntry], now: &[SnapshotEntry], is_first: bool) 
         [_, ..] => Overlap::Joined,
         // A known entry further up can be a corrected one, which the service shows among new ones.
         [] if now.last().is_some_and(|oldest| before.iter().any(|known| same(oldest, known))) => Overlap::Joined,
-        [] if planted::is(Bug::NoBillingGap) => Overlap::Whole,
+        [] if planted::is(Bug::NoBillingGap) => Overlap::Joined,
         [] => Overlap::Overrun,
     }
 }
@@ -99,7 +95,7 @@ mod tests {
             ("ten new", "jihgfedcba", "tsrqponmlk", Overlap::Overrun),
             ("from few to ten, joined", "cba", "jihgfedcba", Overlap::Joined),
             ("from none to ten", "", "jihgfedcba", Overlap::Overrun),
-            ("fewer than ten are the whole history", "cba", "xyz", Overlap::Whole),
+            ("fewer than ten are the whole history", "cba", "xyz", Overlap::Joined),
             ("one answer is empty", "jihgfedcba", "", Overlap::Joined),
             ("fewer than before", "jihgfedcba", "kjih", Overlap::Joined),
             ("fewer than before, none of them known", "jihgfedcba", "onm", Overlap::Overrun),

@@ -57,11 +57,7 @@ impl Edges {
     /// # Errors
     /// When the service does not list the teams. The failure of a team is in its round.
     pub async fn read_once(&self) -> Result<FleetRound, ApiError> {
-        self.read_within(&EventBudget::of(&self.settings)).await
-    }
-
-    /// As [`Edges::read_once`], within `budget`.
-    pub async fn read_within(&self, budget: &Arc<EventBudget>) -> Result<FleetRound, ApiError> {
+        let budget = &EventBudget::of(&self.settings);
         let read = |team: TeamId| async move {
             let round = match TeamEdges::open(self.clone(), team.clone(), budget.clone()) {
                 Ok(edges) => Ok(read_team(Arc::new(edges)).await),

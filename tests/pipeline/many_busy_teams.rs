@@ -9,9 +9,10 @@ use annals::api::{EventSource, HttpOptions, HttpSource, RetryPolicy, Retrying, T
 use annals::archive::{Archive, VerifyOptions, verify};
 use annals::clock::SystemClock;
 use annals::model::{Instant, Range, Stream, TeamId};
-use annals::pipeline::{CommitCounts, Edges, EventBudget, Progress, Settings, Workers};
+use annals::pipeline::{CommitCounts, Edges, EventBudget, Progress, Settings, TeamEdges, Workers, read_team};
 use annals::sandbox::{RunningSandbox, Sandbox, SandboxConfig};
 use annals::store::MemoryStore;
+use futures::future::join_all;
 
 const TEAMS: u32 = 8;
 const BOUND: usize = 15_000;
@@ -59,8 +60,13 @@ async fn read(sandbox: &RunningSandbox, budget: &Arc<EventBudget>, workers: Work
         workers,
         progress: watch.clone(),
     };
-    let round = edges.read_within(budget).await.unwrap();
-    assert!(round.is_done(), "{:?}", round.teams);
+    let rounds = edges.teams().await.unwrap().into_iter().map(|team| {
+        let team = TeamEdges::open(edges.clone(), team, budget.clone()).unwrap();
+        async { read_team(Arc::new(team)).await }
+    });
+    for round in join_all(rounds).await {
+        assert!(round.is_done(), "{:?}", round.failures);
+    }
     let report = verify(&*store, &VerifyOptions::default()).unwrap();
     assert!(report.faults.is_empty(), "{:?}", report.faults);
     let watched = watch.0.lock().unwrap().clone();

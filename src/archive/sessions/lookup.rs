@@ -23,6 +23,8 @@ const IDS_A_THREAD: usize = 4_096;
 pub struct HeldSession {
     pub row: SessionRow,
     pub path: String,
+    /// The session can still receive events.
+    pub is_open: bool,
 }
 
 /// Finds sessions. Files never change, so the filters of a file can be cached.
@@ -99,7 +101,8 @@ fn read(
     let selection = Selection { connections, ..Selection::default() };
     TableReader::open(store, &file.path, file.dataset, selection)?.each(|batch| {
         let wanted = session_rows(&batch)?.into_iter().filter(|row| is_wanted(row));
-        found.extend(wanted.map(|row| HeldSession { row, path: file.path.clone() }));
+        let is_open = file.role == FileRole::Open;
+        found.extend(wanted.map(|row| HeldSession { row, path: file.path.clone(), is_open }));
         Ok(())
     })
 }

@@ -108,28 +108,30 @@ impl<'e> NewEvents<'e> {
         let newest = newest(self.newest.max(rows.latest_connection_event().unwrap_or(self.newest)), mark, now);
         let is_touched = |row: &SessionRow| self.by_connection.contains_key(row.connection_id.as_str());
         // The other open sessions stay in their file.
-        let open = rows.open_sessions(|row| is_touched(row) || is_finished(row, newest))?;
+        let mut held = rows.open_sessions(|row| is_touched(row) || is_finished(row, newest))?;
         let known: HashSet<&str, ahash::RandomState> =
-            open.iter().map(|held| held.row.connection_id.as_str()).collect();
+            held.iter().map(|held| held.row.connection_id.as_str()).collect();
         let others = self.by_connection.keys().filter(|id| !known.contains(**id));
         let others: Vec<ConnectionId> = others.map(|id| ConnectionId::from(*id)).collect();
-        let finished = rows.finished_sessions(&others.iter().collect::<Vec<_>>())?;
-        let touched = open.iter().chain(&finished).filter(|held| is_touched(&held.row));
+        held.extend(rows.finished_sessions(&others.iter().collect::<Vec<_>>())?);
+        let touched = held.iter().filter(|held| is_touched(&held.row));
         let touched = touched.filter(|_| !planted::is(Bug::SessionsForgotten));
         let archived = archived_events(rows, touched)?;
-        Ok(self.change(mark, (open, finished), &archived, newest))
+        Ok(self.change(mark, held, &archived, newest))
     }
 
     /// All sessions, made only from these events. The commit drops the archived sessions.
     pub fn all_sessions(self, mark: SessionsMark, now: Instant) -> SessionsDraft {
         let newest = newest(self.newest, mark, now);
-        SessionsDraft { is_anew: true, ..self.change(mark, Default::default(), &HashMap::new(), newest) }
+        SessionsDraft { is_anew: true, ..self.change(mark, Vec::new(), &HashMap::new(), newest) }
     }
 
+    /// The changes to the `held` sessions, when these events and the `archived` ones make the sessions of their connections again.
+    /// An unchanged session stays in its file.
     fn change(
         self,
         mark: SessionsMark,
-        held: (Vec<HeldSession>, Vec<HeldSession>),
+        held: Vec<HeldSession>,
         archived: &HashMap<ConnectionId, Vec<EventRow>>,
         newest: Instant,
     ) -> SessionsDraft {
@@ -138,8 +140,24 @@ impl<'e> NewEvents<'e> {
             session_from(events).expect("BUG: events of one connection make a session")
         };
         let events: Vec<_> = self.by_connection.into_iter().collect();
-        let made = events.into_par_iter().with_min_len(SESSIONS_A_THREAD_MIN).map(make).collect();
-        changed(mark, made, held, newest)
+        let made: Vec<SessionRow> = events.into_par_iter().with_min_len(SESSIONS_A_THREAD_MIN).map(make).collect();
+        let mut held: HashMap<ConnectionId, HeldSession, ahash::RandomState> =
+            held.into_iter().map(|held| (held.row.connection_id.clone(), held)).collect();
+        let stays = |session: &SessionRow, is_open: bool| !(is_open && is_finished(session, newest));
+        let mut draft = no_change(mark);
+        for session in made {
+            match held.remove(&session.connection_id) {
+                Some(held) if session.equals_archived(&held.row) && stays(&session, held.is_open) => continue,
+                Some(held) => draft.replaced.entry(held.path).or_default().push(held.row),
+                None => {}
+            }
+            if is_finished(&session, newest) { &mut draft.finished } else { &mut draft.open }.push(session);
+        }
+        for held in held.into_values().filter(|held| !stays(&held.row, held.is_open)) {
+            draft.finished.push(held.row.clone());
+            draft.replaced.entry(held.path).or_default().push(held.row);
+        }
+        draft
     }
 }
 
@@ -147,36 +165,6 @@ impl<'e> NewEvents<'e> {
 /// together. Events with a future date make no session final. Events that a catch-up has not reached yet make none final either.
 fn newest(latest: Instant, mark: SessionsMark, now: Instant) -> Instant {
     latest.min(now).min(mark.through.unwrap_or(Instant::LATEST)).floor_to(DAY)
-}
-
-/// The changes to the `held` sessions (open, finished), when the sessions of the touched connections are `made` again.
-/// An unchanged session stays in its file.
-fn changed(
-    mark: SessionsMark,
-    made: Vec<SessionRow>,
-    (open, finished): (Vec<HeldSession>, Vec<HeldSession>),
-    newest: Instant,
-) -> SessionsDraft {
-    let mut draft = no_change(mark);
-    let all = open.into_iter().map(|held| (held, true)).chain(finished.into_iter().map(|held| (held, false)));
-    let mut held: HashMap<ConnectionId, (HeldSession, bool), ahash::RandomState> =
-        all.map(|(held, is_open)| (held.row.connection_id.clone(), (held, is_open))).collect();
-    let stays = |session: &SessionRow, is_open: bool| !(is_open && is_finished(session, newest));
-    for session in made {
-        match held.remove(&session.connection_id) {
-            Some((held, is_open)) if session.equals_archived(&held.row) && stays(&session, is_open) => continue,
-            Some((held, _)) => draft.replaced.entry(held.path).or_default().push(held.row),
-            None => {}
-        }
-        if is_finished(&session, newest) { &mut draft.finished } else { &mut draft.open }.push(session);
-    }
-    for (held, is_open) in held.into_values() {
-        if !stays(&held.row, is_open) {
-            draft.finished.push(held.row.clone());
-            draft.replaced.entry(held.path).or_default().push(held.row);
-        }
-    }
-    draft
 }
 
 /// The archived events of held sessions.

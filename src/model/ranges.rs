@@ -4,7 +4,12 @@ use super::Range;
 
 /// The union of `ranges` and `added`, disjoint and in order. Neighbours become one range.
 pub fn union(ranges: &[Range], added: Range) -> Vec<Range> {
-    let mut all: Vec<Range> = ranges.iter().copied().chain([added]).filter(|range| !range.is_empty()).collect();
+    merge(ranges.iter().copied().chain([added]))
+}
+
+/// The union of `ranges`, as [`union`] gives it.
+pub fn merge(ranges: impl IntoIterator<Item = Range>) -> Vec<Range> {
+    let mut all: Vec<Range> = ranges.into_iter().filter(|range| !range.is_empty()).collect();
     all.sort();
     let mut merged: Vec<Range> = Vec::with_capacity(all.len());
     for range in all {

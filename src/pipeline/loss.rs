@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use crate::archive::{Finding, FindingKind, ReadPoint, TeamState, WindowRecord};
-use crate::model::ranges::{missing, union};
+use crate::model::ranges::{merge, missing};
 use crate::model::{Instant, Range, Stream};
 use crate::pipeline::commit::UNSTABLE;
-use crate::pipeline::plan::lag;
+use crate::pipeline::plan::{each_window, lag};
 use crate::pipeline::settings::Settings;
 use crate::planted::{self, Bug};
 
@@ -57,8 +57,7 @@ impl ReadHistory {
         let mut history = Self { lag: lag(&held, settings).max(DATE_ERROR_MAX), ..Self::default() };
         history.points.extend(held.read_points.iter().chain(uncommitted));
         history.note_findings(state.findings.iter().map(|(_, finding)| finding));
-        let windows = state.windows.iter().filter(|((stream, _), _)| *stream == Stream::Connections);
-        windows.for_each(|(_, window)| history.note_window(window));
+        each_window(state, Stream::Connections).for_each(|window| history.note_window(window));
         history
     }
 
@@ -113,13 +112,12 @@ impl ReadHistory {
     /// The doubtful ranges that `point` does not prove, without the parts that a read point from before the doubt proves.
     fn doubtful_at(&self, point: ReadPoint) -> Vec<Range> {
         let past_lag = self.doubtful.iter().filter(|(range, _)| range.end.plus(self.lag) <= point.read_to);
-        let unread = past_lag.flat_map(|(range, found_at)| {
+        merge(past_lag.flat_map(|(range, found_at)| {
             let before = self.point_by(Some(found_at.minus(Duration::from_nanos(1))));
             let since = before.and_then(|before| self.begins_at(before.at));
             let read = since.zip(before).map(|(start, before)| Range { start, end: before.read_to.minus(self.lag) });
             missing(*range, read.as_slice())
-        });
-        unread.fold(Vec::new(), |all, range| union(&all, range))
+        }))
     }
 
     /// The ranges for which the readings by `until` vouch. The last of them, `point`, counts up to `end`.
@@ -127,7 +125,7 @@ impl ReadHistory {
         let whole = point
             .and_then(|point| Some(missing(Range { start: self.begins_at(point.at)?, end }, &self.doubtful_at(point))));
         let confirmed = self.confirmed.iter().filter(|(_, at)| Some(*at) <= until).map(|(range, _)| *range);
-        whole.into_iter().flatten().chain(confirmed).fold(Vec::new(), |all, range| union(&all, range))
+        merge(whole.into_iter().flatten().chain(confirmed))
     }
 
     /// The ranges for which no reading vouches, and which the plan's `span` no longer shows. `longest` is the longest span so far:
@@ -141,7 +139,7 @@ impl ReadHistory {
         let end = point.map_or(start, |point| point.read_to.minus(self.lag.min(span / 2)));
         let read = self.vouched(point, end, Some(Instant::LATEST));
         let recorded = self.recorded.iter().filter(|gap| [PLAN_SPAN, UNSTABLE].contains(&gap.subject.as_str()));
-        let known = recorded.filter_map(Finding::range).fold(read, |all, range| union(&all, range));
+        let known = merge(recorded.filter_map(Finding::range).chain(read));
         let mut unread = missing(Range { start, end: now.minus(span) }, &known);
         unread.retain(|range| !begins.contains(&range.start) || range.start.plus(FIRST_READING_SLACK) < range.end);
         unread
@@ -170,7 +168,7 @@ impl ReadHistory {
         let read_to = |end| self.vouched(point, end, until);
         let unread_by = |latest: Instant| {
             let gaps = recorded().filter(|known| known.to <= Some(latest)).filter_map(Finding::range);
-            missing(whole, &gaps.fold(read_to(surely), |all, range| union(&all, range)))
+            missing(whole, &merge(gaps.chain(read_to(surely))))
         };
         // A gap that reaches over the removal can be of a later removal, and then it may begin too late.
         let gaps = if unread_by(Instant::LATEST).is_empty() { Vec::new() } else { unread_by(removal.at) };
@@ -186,14 +184,13 @@ impl ReadHistory {
         let (mut end, mut spans) = (removal.at, Vec::new());
         for (from, since) in begins {
             if removal.at < since && from < end {
-                spans = union(&spans, Range { start: from, end });
+                spans.push(Range { start: from, end });
             }
             end = end.min(from);
         }
         let is_same = |known: &&Finding| known.kind == FindingKind::RemovedBefore && known.subject == removal.subject;
-        let recorded = self.recorded.iter().filter(is_same).filter_map(Finding::range);
-        let recorded = recorded.fold(Vec::new(), |all, range| union(&all, range));
-        let spans = spans.into_iter().flat_map(|span| missing(span, &recorded));
+        let recorded = merge(self.recorded.iter().filter(is_same).filter_map(Finding::range));
+        let spans = merge(spans).into_iter().flat_map(|span| missing(span, &recorded));
         let why =
             format!("{} was removed before this span was first read: its connections are missing", subject_of(removal));
         spans.map(|span| finding(FindingKind::RemovedBefore, removal, span, &why, found_at)).collect()

@@ -156,7 +156,7 @@ pub fn vanished(
     let more = gone.checked_sub(known).filter(|more| *more > 0)?;
     let reason = "the service no longer shows these archived events";
     let finding = Finding::new(Some(stream), FindingKind::NoLongerServed, &window.to_string(), reason, ctx.seen_at);
-    Some(Finding { from: Some(range.start), to: Some(range.end), count: more, ..finding })
+    Some(Finding { count: more, ..finding.over(range) })
 }
 
 /// Gaps of seconds that became stable later, and that the plan's span still shows: none of their events is lost.

@@ -6,7 +6,7 @@ use crate::archive::{ArchiveError, Body, Draft, FileEntry, TeamState, TeamWriter
 use crate::config::Partition;
 use crate::correlate::SESSION_RULES;
 use crate::model::path::{DataPath, SealUnit, month_of};
-use crate::model::ranges::union;
+use crate::model::ranges::merge;
 use crate::model::{FileRole, Instant, Range, Stream};
 use crate::pipeline::plan::{edge, windows_in_a_row};
 use crate::pipeline::sessions::are_stale;
@@ -133,7 +133,7 @@ pub fn busy_days(state: &TeamState, draft: &Draft) -> Vec<(Stream, Range)> {
     days.retain(|(stream, day), rows| {
         let windows = draft.body.windows.iter().filter(|new| new.stream == *stream && day.owns(new.range.start));
         let is_final = windows.clone().all(|window| window.state == WindowState::Sealed);
-        let is_whole = windows.fold(Vec::new(), |read, window| union(&read, window.range)) == [*day];
+        let is_whole = merge(windows.map(|window| window.range)) == [*day];
         let is_new = state.windows.range((*stream, day.start)..(*stream, day.end)).next().is_none();
         *rows >= BUSY_DAY_ROWS && is_final && is_whole && is_new && !state.is_sealed(SealUnit::Day, *stream, day.start)
     });

@@ -1,9 +1,9 @@
 //! The coverage of a stream by its readings. Pure.
 
 use crate::archive::{ReadPoint, StreamRecord, TeamState, WindowRecord, WindowState};
-use crate::model::{Instant, Stream};
-
 use crate::model::ranges::missing;
+use crate::model::{Instant, Stream};
+use crate::pipeline::plan::stream_windows::windows_from;
 
 /// The end of the part of a stream that was read at least once. `None` before the backfill. `known`: an uncommitted read point.
 pub fn reached(state: &TeamState, stream: Stream, known: Option<ReadPoint>, now: Instant) -> Option<Instant> {
@@ -19,9 +19,7 @@ pub fn read_to(record: &StreamRecord, known: Option<ReadPoint>) -> Option<Instan
 
 /// The consecutive windows from `begins` on.
 pub fn windows_in_a_row(state: &TeamState, stream: Stream, begins: Instant) -> impl Iterator<Item = &WindowRecord> {
-    let windows =
-        state.windows.range((stream, begins)..).map_while(move |((of, _), window)| (*of == stream).then_some(window));
-    windows.scan(begins, |edge, window| {
+    windows_from(state, stream, begins).scan(begins, |edge, window| {
         let is_next = window.range.start == *edge;
         *edge = window.range.end;
         is_next.then_some(window)

@@ -6,6 +6,7 @@ use crate::pipeline::plan::StreamWindows;
 
 /// The mean of this number of windows is used for later ones.
 const WINDOWS_RECENT: usize = 14;
+
 /// A curve of events over time. The rate is constant between two points. Beyond the points it is the rate of the last windows.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Density {

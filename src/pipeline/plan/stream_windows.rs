@@ -7,8 +7,12 @@ use crate::model::{Instant, Range, Stream, WindowGrid};
 
 /// The windows of a stream, oldest first.
 pub fn each_window(state: &TeamState, stream: Stream) -> impl Iterator<Item = &WindowRecord> {
-    let windows = state.windows.range((stream, Instant::from_nanos(i64::MIN))..);
-    windows.map_while(move |((of, _), window)| (*of == stream).then_some(window))
+    windows_from(state, stream, Instant::from_nanos(i64::MIN))
+}
+
+/// The windows of a stream that start at `from` or later, oldest first.
+pub fn windows_from(state: &TeamState, stream: Stream, from: Instant) -> impl Iterator<Item = &WindowRecord> {
+    state.windows.range((stream, from)..).map_while(move |((of, _), window)| (*of == stream).then_some(window))
 }
 
 /// One stream's record and windows as of the start of a round.

@@ -180,7 +180,7 @@ impl Daemon {
             // The team was removed during the run.
             return;
         }
-        self.live.run_ended(run, failures, now, self.open_teams.size());
+        self.live.run_ended(run, failures, now);
         self.show_tasks(&team);
     }
 

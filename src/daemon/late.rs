@@ -46,7 +46,7 @@ mod tests {
         let job = Job::new(task, Duration::ZERO, ahead);
         live.show_tasks(&team, |of| Some(&job).filter(|_| of == task));
         let run = TaskRun { error: None, ..TaskRun::broken(team, task, String::new()) };
-        live.run_ended(run, 0, ahead, (0, 0));
+        live.run_ended(run, 0, ahead);
         assert_eq!(live.late(now), Some(Vec::new()));
         assert_eq!(live.late(now.plus(Duration::from_secs(600))).unwrap().len(), 1);
     }

@@ -107,8 +107,6 @@ pub struct LiveSnapshot {
     pub detections: Detections,
     /// The error of the last list of teams.
     pub listing_error: Option<String>,
-    pub open_teams: usize,
-    pub open_bytes: usize,
     /// Alerts by target and result.
     pub alerts: BTreeMap<(&'static str, &'static str), u64>,
     pub schedule: Option<Schedule>,
@@ -156,11 +154,9 @@ impl Live {
         change(&mut self.shown.lock());
     }
 
-    /// Shows the end of a run, and logs it. `failures` counts the task's consecutive failures. `size` has the bytes and
-    /// the number of open teams.
-    pub(super) fn run_ended(&self, run: TaskRun, failures: u32, now: Instant, size: (usize, usize)) {
-        let shown = &mut *self.shown.lock();
-        (shown.open_bytes, shown.open_teams) = size;
+    /// Shows the end of a run, and logs it. `failures` counts the task's consecutive failures.
+    pub(super) fn run_ended(&self, run: TaskRun, failures: u32, now: Instant) {
+        let mut shown = self.shown.lock();
         let live = shown.teams.entry(run.team.clone()).or_default();
         let had_failed = live.tasks.get(&run.task).is_some_and(|task| task.error.is_some());
         run.log(failures, had_failed);
@@ -232,6 +228,11 @@ impl Live {
     /// has. Waits for a running commit, so a thread that must not block must not call it.
     pub fn with_state(&self, team: &TeamId, read: &mut dyn FnMut(&TeamState)) -> bool {
         self.open_teams.get().is_some_and(|open_teams| open_teams.with_state(team, read))
+    }
+
+    /// The approximate memory of the teams that are open, and their number.
+    pub fn open_size(&self) -> (usize, usize) {
+        self.open_teams.get().map(|open_teams| open_teams.size()).unwrap_or_default()
     }
 
     /// The last line of each team's ledger that the daemon knows of.

@@ -49,6 +49,9 @@ impl Metrics {
             for (result, count) in live.requests() {
                 counter(names::REQUESTS, vec![Label::new("result", result)], count);
             }
+            let (open_bytes, open_teams) = live.open_size();
+            gauge(names::TEAMS_OPEN, vec![], open_teams as f64);
+            gauge(names::TEAMS_OPEN_BYTES, vec![], open_bytes as f64);
             record_daemon(&snapshot);
             measure.totals(&snapshot);
             if settings.team_metrics.shows(snapshot.teams.len()) {
@@ -93,8 +96,6 @@ impl Progress for Metrics {
 
 fn record_daemon(snapshot: &LiveSnapshot) {
     gauge(names::TEAMS, vec![], snapshot.teams.len() as f64);
-    gauge(names::TEAMS_OPEN, vec![], snapshot.open_teams as f64);
-    gauge(names::TEAMS_OPEN_BYTES, vec![], snapshot.open_bytes as f64);
     gauge(names::TEAMS_LISTED, vec![], f64::from(u8::from(snapshot.listing_error.is_none())));
     for target in ["log", "webhook", "command"] {
         for result in ["delivered", "failed"] {

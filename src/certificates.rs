@@ -1,8 +1,11 @@
-//! The certificates of authorities on this machine, which every HTTPS client loads when it starts.
+//! The start of HTTP clients, and the certificates of authorities on this machine, which every HTTPS client loads then.
 
 use std::env;
 use std::error::Error;
 use std::path::Path;
+
+use reqwest::redirect::Policy;
+use reqwest::{Client, ClientBuilder};
 
 use crate::files::{self, Links};
 
@@ -10,6 +13,21 @@ use crate::files::{self, Links};
 const NONE_FOUND: &str = "No CA certificates were loaded";
 /// The largest file of certificates.
 const BYTES_MAX: u64 = 64 << 20;
+
+/// Starts a client for `address`. The client follows no redirect, and tells no server where a request comes from.
+///
+/// # Errors
+/// Why the client cannot start.
+pub fn http_client(builder: ClientBuilder, address: &str) -> Result<Client, String> {
+    // If a provider is installed already, this call changes nothing.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut builder = builder.redirect(Policy::none()).referer(false);
+    if address.starts_with("http://") {
+        // Plain HTTP needs no certificates, so load none: a machine without certificates can still use the sandbox.
+        builder = builder.tls_certs_only([]);
+    }
+    builder.build().map_err(|error| client_fault(&error))
+}
 
 /// Why an HTTP client cannot start, with every cause. If it found no certificate: where it looked, and what to do.
 pub fn client_fault(error: &dyn Error) -> String {

@@ -31,8 +31,8 @@
 //! | `alert` | the alert conditions, the alert targets and the log of sent alerts | model, clock, config, the daemon's state, pipeline's status |
 //! | `cli` | one file per command | everything; only `main` uses it |
 //!
-//! Rooms that open local files also use `files`. Rooms that make HTTP clients also use `certificates`, which explains why a client
-//! finds none. `threads` runs work on several threads for `store`, `archive` and `pipeline`. `planted` names the bugs that tests
+//! Rooms that open local files also use `files`. Rooms that make HTTP clients also use `certificates`, which starts a client, or
+//! explains why it finds no certificate. `threads` runs work on several threads for `store`, `archive` and `pipeline`. `planted` names the bugs that tests
 //! plant; a release contains none. `config` parses and checks the configuration once. `error` maps every room's errors to exit
 //! codes. `allocator` selects the memory allocator. `tests/tidy.rs` enforces the table, and holds the exact list of imports.
 //!

@@ -13,7 +13,7 @@ use thiserror::Error;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
-use crate::certificates::client_fault;
+use crate::certificates::http_client;
 use crate::clock::Clock;
 use crate::config::Alerts;
 
@@ -68,13 +68,7 @@ pub enum Target {
 pub fn targets(config: &Alerts) -> Result<Vec<Target>, DeliveryError> {
     let mut targets = Vec::new();
     if let Some(address) = &config.webhook {
-        // If a provider is installed already, this call changes nothing.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut builder = Client::builder().redirect(reqwest::redirect::Policy::none()).referer(false);
-        if address.expose_secret().starts_with("http://") {
-            builder = builder.tls_certs_only([]);
-        }
-        let client = builder.build().map_err(|error| DeliveryError::Client(client_fault(&error)))?;
+        let client = http_client(Client::builder(), address.expose_secret()).map_err(DeliveryError::Client)?;
         targets.push(Target::Webhook { client, address: address.clone() });
     }
     if !config.command.is_empty() {

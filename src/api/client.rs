@@ -10,7 +10,7 @@ use reqwest::header::{ACCEPT, CACHE_CONTROL, HeaderMap, HeaderValue};
 use reqwest::{Client, Url};
 use tokio::sync::Semaphore;
 
-use crate::certificates::client_fault;
+use crate::certificates::http_client;
 use crate::model::{Stream, TeamId};
 
 use super::contract::{
@@ -276,8 +276,6 @@ fn base_url(text: &str) -> Result<Url, SetupError> {
 }
 
 fn client(base: &Url, options: &HttpOptions) -> Result<Client, SetupError> {
-    // If a provider is installed already, this call changes nothing.
-    let _ = rustls::crypto::ring::default_provider().install_default();
     let headers = HeaderMap::from_iter([
         (ACCEPT, HeaderValue::from_static("application/json")),
         (CACHE_CONTROL, HeaderValue::from_static("no-store")),
@@ -287,19 +285,13 @@ fn client(base: &Url, options: &HttpOptions) -> Result<Client, SetupError> {
         .user_agent(&options.user_agent)
         .timeout(options.deadline)
         .connect_timeout(CONNECT_TIMEOUT)
-        .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
-        .referer(false)
         .tcp_nodelay(true)
         .gzip(true);
-    if base.scheme() == "http" {
-        // Plain HTTP needs no certificates, so load none: a machine without certificates can still use the sandbox.
-        builder = builder.tls_certs_only([]);
-    }
     if is_loopback(base) {
         builder = builder.no_proxy();
     }
-    builder.build().map_err(|error| SetupError::Client { reason: client_fault(&error) })
+    http_client(builder, base.as_str()).map_err(|reason| SetupError::Client { reason })
 }
 
 #[cfg(test)]

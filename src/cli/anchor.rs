@@ -10,7 +10,7 @@ use reqwest::Client;
 use url::Url;
 
 use crate::archive::{Archive, HEADS_BYTES_MAX, Head, SecretKey, Signer, lost_heads};
-use crate::certificates::client_fault;
+use crate::certificates::http_client;
 use crate::config::{Config, is_inside_archive};
 use crate::error::{Error, Exit};
 use crate::files::{self, Irregular, Links};
@@ -188,13 +188,8 @@ fn check_address(text: &str) -> Result<Url, Error> {
 async fn post(address: &Url, heads: String) -> Result<(), Error> {
     let failed =
         |why: String| Error::Refused(format!("cannot post the heads: {why}; the archive is unchanged, try again"));
-    // If a provider is installed already, this call changes nothing.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let mut builder = Client::builder().redirect(reqwest::redirect::Policy::none()).referer(false);
-    if address.scheme() == "http" {
-        builder = builder.tls_certs_only([]);
-    }
-    let client = builder.build().map_err(|e| failed(format!("the HTTP client cannot start: {}", client_fault(&e))))?;
+    let client = http_client(Client::builder(), address.as_str())
+        .map_err(|why| failed(format!("the HTTP client cannot start: {why}")))?;
     let request = client.post(address.clone()).header("content-type", "text/plain; charset=utf-8").body(heads);
     let clock = reading::clock();
     let answer = tokio::select! {

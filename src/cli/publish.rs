@@ -94,7 +94,7 @@ fn differences(all: &[CheckedTable]) -> RecordBatch {
         .collect();
     Columns::of(&all)
         .text("table", |(table, _)| table)
-        .text("fault", |(_, difference)| difference.fault.as_str())
+        .text("fault", |(_, difference)| difference.fault.into_str())
         .text("object", |(_, difference)| &difference.object)
         .text("detail", |(_, difference)| &difference.detail)
         .batch()

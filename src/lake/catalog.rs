@@ -12,7 +12,6 @@ use crate::archive::Archive;
 use crate::model::Instant;
 use crate::store::Listed;
 
-use super::reader_root::ReaderRoot;
 use super::table::Table;
 use super::{LakeError, TableId};
 
@@ -131,9 +130,7 @@ fn is_current(cache: &CachedTables, now: Instant) -> bool {
 }
 
 fn load(table: &Table, listed: Listed) -> Result<Loaded, LakeError> {
-    let (path, location) = (table.path(), &table.metadata.location);
-    let place = ReaderRoot::of_table(&table.name, location);
-    let place = place.ok_or_else(|| LakeError::damaged(&path, format!("is at {location}")))?;
-    let answer = json!({"metadata-location": place.address(&path), "metadata": table.metadata, "config": {}});
+    let address = table.place()?.address(&table.path());
+    let answer = json!({"metadata-location": address, "metadata": table.metadata, "config": {}});
     Ok(Loaded { listed, answer: answer.to_string().into() })
 }

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
+use strum::IntoStaticStr;
 
 use crate::archive::{Archive, FaultCode, FileEntry, LinesFile, TeamHead, VerifyFault, VerifyReport, version_path};
 use crate::model::path::metadata_of;
-use crate::model::{GRACE_MIN, LedgerSeq, TeamId, saturating_sum};
+use crate::model::{Digest, GRACE_MIN, LedgerSeq, TeamId, saturating_sum};
 use crate::store::{Listed, Store};
 
 use super::bounds::{Footer, read_footer};
@@ -25,7 +26,8 @@ const RESTORE: &str =
     "restore it from a back-up; if `annals verify` does not report FILE_MISSING for it, publish again";
 
 /// The kind of a difference.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
+#[strum(serialize_all = "SCREAMING_SNAKE_CASE", prefix = "TABLE_", const_into_str)]
 pub enum TableFault {
     /// A file is live at the lines, but the table does not name it.
     FileMissing,
@@ -43,21 +45,6 @@ pub enum TableFault {
     Hint,
     /// A file of the metadata is missing, or is not this program's.
     Metadata,
-}
-
-impl TableFault {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            TableFault::FileMissing => "TABLE_FILE_MISSING",
-            TableFault::FileSurplus => "TABLE_FILE_SURPLUS",
-            TableFault::FileGone => "TABLE_FILE_GONE",
-            TableFault::Count => "TABLE_COUNT",
-            TableFault::Bound => "TABLE_BOUND",
-            TableFault::Forked => "TABLE_FORKED",
-            TableFault::Hint => "TABLE_HINT",
-            TableFault::Metadata => "TABLE_METADATA",
-        }
-    }
 }
 
 /// One difference.
@@ -93,7 +80,7 @@ pub fn verify_tables(archive: &Archive, report: &mut VerifyReport) {
             Ok(Some(checked)) => report.add_table_faults(checked.differences.iter().map(|difference| VerifyFault {
                 code: FaultCode::Table,
                 object: difference.object.clone(),
-                detail: format!("{}: {}", difference.fault.as_str(), difference.detail),
+                detail: format!("{}: {}", difference.fault.into_str(), difference.detail),
             })),
             // The report already names the fault of the ledger.
             Err(error) if !report.is_clean() => tracing::info!(%error, table = table.as_str(), "not checked"),
@@ -348,7 +335,7 @@ fn live_at_lines(
     };
     let mut live = BTreeMap::new();
     for TeamHead { team_id, seq, head } in &lines.teams {
-        let Some(files) = files_at(archive, team_id, *seq, |found| found == head)? else {
+        let Some(files) = files_at(archive, team_id, *seq, head)? else {
             let detail = format!("names line {seq} of team {team_id} with the hash {head}, which no ledger has");
             found.note(TableFault::Forked, &table.path(), detail);
             return Ok(None);
@@ -360,19 +347,19 @@ fn live_at_lines(
     Ok(Some(live))
 }
 
-/// The team's live files after line `seq`. `None`: that line is missing, or `is_head` refuses its hash.
+/// The team's live files after line `seq`. `None`: that line is missing, or has another hash than `head`.
 fn files_at(
     archive: &Archive,
     team: &TeamId,
     seq: LedgerSeq,
-    is_head: impl Fn(&crate::model::Digest) -> bool,
+    head: &Digest,
 ) -> Result<Option<Vec<FileEntry>>, LakeError> {
     let reader = archive.read(team)?;
     let state = reader.state();
     if state.seq == seq {
-        return Ok(is_head(&state.head).then(|| state.files.values().cloned().collect()));
+        return Ok((state.head == *head).then(|| state.files.values().cloned().collect()));
     }
     let lines = archive.lines(team, seq)?;
-    let is_there = lines.lines.last().is_some_and(|line| line.seq == seq && is_head(&line.sha256));
+    let is_there = lines.lines.last().is_some_and(|line| (line.seq, line.sha256) == (seq, *head));
     Ok(is_there.then(|| lines.files.into_values().map(|file| file.entry).collect()))
 }

@@ -9,7 +9,6 @@ use crate::model::path::{data_of, metadata_of};
 use crate::model::{GRACE_MIN, Instant};
 use crate::store::{Listed, Store};
 
-use super::reader_root::ReaderRoot;
 use super::table::{Table, hint_path, lines_path, manifest_entries, manifest_files, read_hint};
 use super::{LakeError, TableId};
 
@@ -81,8 +80,7 @@ fn is_ledger_table(table: &str) -> bool {
 /// All files that the snapshots of a version need.
 fn named(archive: &Archive, table: &Table) -> Result<BTreeSet<String>, LakeError> {
     let damaged = |reason: String| LakeError::damaged(&table.path(), reason);
-    let place = ReaderRoot::of_table(&table.name, &table.metadata.location);
-    let place = place.ok_or_else(|| damaged(format!("is at {}", table.metadata.location)))?;
+    let place = table.place()?;
     let mut named = BTreeSet::from([table.path(), hint_path(&table.name)]);
     // A publisher that was killed before its last step leaves the hint at the version before.
     named.extend(read_hint(archive.store().as_ref(), &table.name)?.map(|hint| version_path(&table.name, hint)));

@@ -11,7 +11,6 @@ use crate::model::path::DataPath;
 use crate::model::{Instant, LedgerSeq, TeamId};
 
 use super::manifest::Entry;
-use super::reader_root::ReaderRoot;
 use super::table::Table;
 use super::{LakeError, TableId};
 
@@ -101,9 +100,7 @@ impl PublicationLag {
 
 impl Pending {
     fn of(archive: &Archive, id: TableId, table: &Table) -> Result<Self, LakeError> {
-        let at = |reason| LakeError::damaged(&table.path(), reason);
-        let place = ReaderRoot::of_table(&table.name, &table.metadata.location);
-        let place = place.ok_or_else(|| at(format!("is at {}", table.metadata.location)))?;
+        let place = table.place()?;
         let mut named = HashSet::new();
         // The ledgers name no files of the tables that a publication writes whole.
         if matches!(id, TableId::Dataset(_)) {

@@ -175,9 +175,7 @@ impl<'a> Publisher<'a> {
     ) -> Result<Option<Published>, LakeError> {
         let store = self.archive.store().as_ref();
         let version = base.as_ref().map_or(0, |table| table.version);
-        let before = base
-            .as_ref()
-            .filter(|table| ReaderRoot::of_table(&table.name, &table.metadata.location).as_ref() == Some(&self.place));
+        let before = base.as_ref().filter(|table| table.place().is_ok_and(|place| place == self.place));
         let change = match before {
             Some(table) if is_same(table, target) => {
                 write_contents(store, target, |_| true)?;

@@ -78,6 +78,16 @@ impl Table {
         version_path(&self.name, self.version)
     }
 
+    /// The address of the archive for which the table was published.
+    ///
+    /// # Errors
+    /// [`LakeError::Damaged`] when the table's location is no address of this table.
+    pub fn place(&self) -> Result<ReaderRoot, LakeError> {
+        let location = &self.metadata.location;
+        let place = ReaderRoot::of_table(&self.name, location);
+        place.ok_or_else(|| LakeError::damaged(&self.path(), format!("is at {location}")))
+    }
+
     /// The manifests of the current snapshot.
     ///
     /// # Errors

@@ -3,8 +3,7 @@
 use clap::{Args, Subcommand};
 
 use crate::archive::{
-    Archive, Body, Draft, HoldAdded, HoldRecord, HoldReleased, HoldScope, check_hold_id, check_ledger_text,
-    normal_subject,
+    Archive, Body, HoldAdded, HoldRecord, HoldReleased, HoldScope, check_hold_id, check_ledger_text, normal_subject,
 };
 use crate::config::Config;
 use crate::error::{Error, Exit};
@@ -24,7 +23,11 @@ pub struct HoldArgs {
 enum HoldCommand {
     Add(AddArgs),
     Release(ReleaseArgs),
-    List(ListArgs),
+    /// List all holds, including released ones
+    List {
+        #[command(flatten)]
+        output: OutputArgs,
+    },
 }
 
 /// Add a hold to the ledger of every team, or of the teams in --team
@@ -35,10 +38,10 @@ struct AddArgs {
     #[arg(long, value_name = "ID", value_parser = id)]
     id: String,
     /// The reason, without names of people: the ledger keeps it permanently
-    #[arg(long, value_name = "TEXT", value_parser = text)]
+    #[arg(long, value_name = "TEXT", value_parser = ledger_text)]
     reason: String,
     /// The department or staff number that requests the hold
-    #[arg(long, value_name = "WHO", value_parser = text)]
+    #[arg(long, value_name = "WHO", value_parser = ledger_text)]
     by: Option<String>,
     /// Only this team, by id or name; repeatable [default: every team, including later teams]
     #[arg(long, value_name = "TEAM")]
@@ -69,10 +72,10 @@ struct ReleaseArgs {
     #[arg(value_name = "ID", value_parser = id)]
     id: String,
     /// The reason, without names of people: the ledger keeps it permanently
-    #[arg(long, value_name = "TEXT", value_parser = text, default_value = "no reason given")]
+    #[arg(long, value_name = "TEXT", value_parser = ledger_text, default_value = "no reason given")]
     reason: String,
     /// The department or staff number that requests the release
-    #[arg(long, value_name = "WHO", value_parser = text)]
+    #[arg(long, value_name = "WHO", value_parser = ledger_text)]
     by: Option<String>,
 }
 
@@ -81,18 +84,12 @@ This command removes no rows: the next `annals retention apply`, or the daemon's
 Exit codes: 0 done; 1 a ledger cannot be written, such as while a daemon runs; 2 wrong use, such as an unknown id; 3 done, but \
 ledger lines have no signature (`annals anchor --sign`).";
 
-/// List all holds, including released ones
-#[derive(Debug, Args)]
-struct ListArgs {
-    #[command(flatten)]
-    output: OutputArgs,
-}
-
 fn id(text: &str) -> Result<String, String> {
     check_hold_id(text).map(|()| text.to_owned())
 }
 
-fn text(text: &str) -> Result<String, String> {
+/// Parses a text that a ledger line keeps.
+pub fn ledger_text(text: &str) -> Result<String, String> {
     check_ledger_text(text).map(|()| text.trim().to_owned())
 }
 
@@ -101,7 +98,7 @@ pub fn run(global: &Global, args: &HoldArgs) -> Result<Exit, Error> {
     match &args.command {
         HoldCommand::Add(args) => add(&config, args),
         HoldCommand::Release(args) => release(&config, args),
-        HoldCommand::List(args) => list(&config, args),
+        HoldCommand::List { output } => list(&config, output),
     }
 }
 
@@ -135,11 +132,9 @@ fn add(config: &Config, args: &AddArgs) -> Result<Exit, Error> {
     for team in &missing {
         let mut writer = archive.writer(team)?;
         let subject = args.subject.as_deref().map(|subject| writer.salts().subject(subject)).transpose()?;
-        let record = HoldRecord::Add(HoldAdded { subject, ..hold.clone() });
-        let _ = writer.commit(Draft::from(Body { holds: vec![record], ..Body::default() }), reading::clock().now())?;
-        let (label, seq) = (teams::archived_label(&archive, team), writer.state().seq);
-        output::say(&format!("team {label}: line {seq} of the ledger adds hold {}", hold.id));
-        exit = exit.and(teams::exit_of_unsigned(&label, writer.unsigned_lines()));
+        let holds = vec![HoldRecord::Add(HoldAdded { subject, ..hold.clone() })];
+        let what = format!("adds hold {}", hold.id);
+        exit = exit.and(teams::commit(&archive, &mut writer, Body { holds, ..Body::default() }, &what)?);
     }
     Ok(exit)
 }
@@ -199,16 +194,14 @@ fn release(config: &Config, args: &ReleaseArgs) -> Result<Exit, Error> {
     for team in &standing {
         let mut writer = archive.writer(team)?;
         let (id, reason, by) = (args.id.clone(), args.reason.clone(), args.by.clone());
-        let record = HoldRecord::Release(HoldReleased { id, reason, by, at: now });
-        let _ = writer.commit(Draft::from(Body { holds: vec![record], ..Body::default() }), reading::clock().now())?;
-        let (label, seq) = (teams::archived_label(&archive, team), writer.state().seq);
-        output::say(&format!("team {label}: line {seq} of the ledger releases hold {}", args.id));
-        exit = exit.and(teams::exit_of_unsigned(&label, writer.unsigned_lines()));
+        let holds = vec![HoldRecord::Release(HoldReleased { id, reason, by, at: now })];
+        let what = format!("releases hold {}", args.id);
+        exit = exit.and(teams::commit(&archive, &mut writer, Body { holds, ..Body::default() }, &what)?);
     }
     Ok(exit)
 }
 
-fn list(config: &Config, args: &ListArgs) -> Result<Exit, Error> {
+fn list(config: &Config, output: &OutputArgs) -> Result<Exit, Error> {
     let archive = query::open(config)?;
     let mut all = Vec::new();
     archive.read_each(&|_| true, |reader| {
@@ -228,6 +221,6 @@ fn list(config: &Config, args: &ListArgs) -> Result<Exit, Error> {
         .text_or_null("released_at", |(_, hold)| hold.released.as_ref().map(|release| release.at.to_string()))
         .text_or_null("release_reason", |(_, hold)| hold.released.as_ref().map(|release| &release.reason))
         .number("ledger_seq", |(_, hold)| hold.seq.0);
-    args.output.batch(&rows.batch())?;
+    output.batch(&rows.batch())?;
     Ok(Exit::Done)
 }

@@ -4,12 +4,13 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::archive::{Archive, Body, Draft, ReviewOutcome, ReviewRecord, TeamState, check_ledger_text};
+use crate::archive::{Archive, Body, ReviewOutcome, ReviewRecord, TeamState};
 use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::model::{LedgerSeq, TeamId};
 use crate::report::{CheckedPack, check_pack, printable};
 
+use super::hold::ledger_text;
 use super::{Global, output, query, reading, teams};
 
 /// Record in the ledger who reviewed which evidence pack, and the outcome
@@ -32,13 +33,13 @@ struct SignArgs {
     #[arg(long, value_name = "DIR|FILE.zip")]
     pack: PathBuf,
     /// The reviewer: a name or a staff number, as your policy says; not an address, because no ledger line can be erased
-    #[arg(long, value_name = "NAME", value_parser = text)]
+    #[arg(long, value_name = "NAME", value_parser = ledger_text)]
     reviewer: String,
     /// accepted: no action needed; followed-up: somebody acts on it; rejected: the pack is not usable
     #[arg(long, value_name = "accepted|followed-up|rejected")]
     outcome: ReviewOutcome,
     /// The number of the follow-up ticket, not its address
-    #[arg(long, value_name = "NUMBER", value_parser = text)]
+    #[arg(long, value_name = "NUMBER", value_parser = ledger_text)]
     ticket: Option<String>,
 }
 
@@ -48,10 +49,6 @@ A recorded review is permanent: nobody can change or remove a ledger line. Anoth
 reviews.
 Exit codes: 0 done; 1 a file of the pack was changed, or the ledger cannot be written; 2 wrong use; 3 done, but ledger lines \
 have no signature (`annals anchor --sign`).";
-
-fn text(text: &str) -> Result<String, String> {
-    check_ledger_text(text).map(|()| text.trim().to_owned())
-}
 
 pub fn run(global: &Global, args: &ReviewArgs) -> Result<Exit, Error> {
     let config = global.load()?;
@@ -80,16 +77,14 @@ fn sign(config: &Config, args: &SignArgs) -> Result<Exit, Error> {
     let mut exit = Exit::Done;
     for team in &reviewed {
         let mut writer = archive.writer(team)?;
-        let label = teams::archived_label(&archive, team);
-        if let Some(seq) = recorded(writer.state(), &review) {
-            output::say(&printable(&format!("team {label}: line {seq} of the ledger already records this review")));
+        exit = exit.and(if let Some(seq) = recorded(writer.state(), &review) {
+            let label = teams::archived_label(&archive, team);
+            output::say(&format!("team {label}: line {seq} of the ledger already records this review"));
+            teams::exit_of_unsigned(&label, writer.unsigned_lines())
         } else {
-            let draft = Draft::from(Body { reviews: vec![review.clone()], ..Body::default() });
-            let _ = writer.commit(draft, reading::clock().now())?;
-            let seq = writer.state().seq;
-            output::say(&printable(&format!("team {label}: line {seq} of the ledger records the review")));
-        }
-        exit = exit.and(teams::exit_of_unsigned(&label, writer.unsigned_lines()));
+            let body = Body { reviews: vec![review.clone()], ..Body::default() };
+            teams::commit(&archive, &mut writer, body, "records the review")?
+        });
     }
     let message = format!(
         "{} {} by {}: pack {}, {}, {}\n",

@@ -1,12 +1,12 @@
 //! Team names: `--team` takes an id or a name, and the output shows the name.
 
 use crate::api::EventSource;
-use crate::archive::{Archive, SIGN_ALL};
+use crate::archive::{Archive, Body, Draft, SIGN_ALL, TeamWriter};
 use crate::error::{Error, Exit};
 use crate::model::{Shard, TeamId};
 use crate::report::{TeamNameError, TeamNames, clean_name};
 
-use super::output;
+use super::{output, reading};
 
 /// Up to this many name requests are sent without a message.
 const ASKED_QUIETLY_MAX: usize = 20;
@@ -121,6 +121,17 @@ pub fn exit_of_unsigned(label: &str, unsigned_lines: u64) -> Exit {
     let lines = output::counted(unsigned_lines, "ledger line");
     output::say(&format!("team {label}: {lines} without a signature, and Annals signs no later line: {SIGN_ALL}"));
     Exit::Weaker
+}
+
+/// Commits a line to a team's ledger, and says what the line does. Returns the exit code of unsigned lines.
+///
+/// # Errors
+/// When the ledger cannot be written.
+pub fn commit(archive: &Archive, writer: &mut TeamWriter, body: Body, what: &str) -> Result<Exit, Error> {
+    let _ = writer.commit(Draft::from(body), reading::clock().now())?;
+    let (label, seq) = (archived_label(archive, &writer.state().team_id), writer.state().seq);
+    output::say(&format!("team {label}: line {seq} of the ledger {what}"));
+    Ok(exit_of_unsigned(&label, writer.unsigned_lines()))
 }
 
 /// The error for a text after `--team` that names no team.

@@ -214,11 +214,12 @@ pub fn run(arguments: Arguments) -> Exit {
 
 /// Runs a verb that waits for the network or for time.
 fn block_on<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|source| Error::io("cannot start the runtime", source))?;
-    runtime.block_on(work)
+    runtime()?.block_on(work)
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, Error> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.map_err(|source| Error::io("cannot start the runtime", source))
 }
 
 /// The definition of all verbs, for completions and the manual.

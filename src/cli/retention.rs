@@ -23,16 +23,10 @@ pub struct RetentionArgs {
 
 #[derive(Debug, Subcommand)]
 enum RetentionCommand {
-    Plan(PlanArgs),
+    /// Show the months that are due, and the reasons that keep them; works while a daemon runs
+    #[command(after_help = PLAN_AFTER)]
+    Plan(RetentionInput),
     Apply(ApplyArgs),
-}
-
-/// Show the months that are due, and the reasons that keep them; works while a daemon runs
-#[derive(Debug, Args)]
-#[command(after_help = PLAN_AFTER)]
-struct PlanArgs {
-    #[command(flatten)]
-    input: RetentionInput,
 }
 
 /// Remove the months that are due, in one ledger line per team
@@ -79,11 +73,11 @@ runs; 2 wrong use; 3 done, but ledger lines have no signature (`annals anchor --
 pub fn run(global: &Global, args: &RetentionArgs) -> Result<Exit, Error> {
     let config = global.load()?;
     let archive = query::open(&config)?;
-    let (RetentionCommand::Plan(PlanArgs { input }) | RetentionCommand::Apply(ApplyArgs { input, .. })) = &args.command;
+    let (RetentionCommand::Plan(input) | RetentionCommand::Apply(ApplyArgs { input, .. })) = &args.command;
     let asked = teams::in_archive(&archive, &input.team)?;
     name_unused_policy(&config, &archive)?;
     match &args.command {
-        RetentionCommand::Plan(plan) => show(&config, &archive, &asked, plan),
+        RetentionCommand::Plan(input) => show(&config, &archive, &asked, &input.output),
         RetentionCommand::Apply(apply) => {
             remove(&config, &archive.with_signer(reading::signer(&config)?), &asked, apply)
         }
@@ -107,7 +101,7 @@ fn name_unused_policy(config: &Config, archive: &Archive) -> Result<(), Error> {
     Ok(())
 }
 
-fn show(config: &Config, archive: &Archive, asked: &[TeamId], args: &PlanArgs) -> Result<Exit, Error> {
+fn show(config: &Config, archive: &Archive, asked: &[TeamId], output: &OutputArgs) -> Result<Exit, Error> {
     let now = reading::clock().now();
     let mut months = Vec::new();
     for team in asked {
@@ -115,7 +109,7 @@ fn show(config: &Config, archive: &Archive, asked: &[TeamId], args: &PlanArgs) -
         let (due, kept) = due_months(archive, reader.state(), config.retention.of(team), now)?;
         months.extend(due.into_iter().chain(kept).map(|month| (team.clone(), month)));
     }
-    args.input.output.batch(&plan_table(&months))?;
+    output.batch(&plan_table(&months))?;
     Ok(Exit::Done)
 }
 

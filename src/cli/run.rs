@@ -64,10 +64,7 @@ pub struct RunArgs {
 }
 
 pub fn run(global: &Global, args: &RunArgs) -> Result<Exit, Error> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|source| Error::io("cannot start the runtime", source))?;
+    let runtime = super::runtime()?;
     let ended = runtime.block_on(serve(global.clone(), args.clone()));
     // Do not wait for work on other threads. If this interrupts a commit, the next start finishes or drops it.
     runtime.shutdown_timeout(COMMIT_GRACE);

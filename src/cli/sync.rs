@@ -11,6 +11,7 @@ use crate::config::When;
 use crate::error::{Error, Exit};
 use crate::model::{Instant, Stream, TeamId};
 use crate::pipeline::{BACKFILL_DAYS_DEFAULT, FleetRound, RoundError, ScanMode, Settings, TeamRound};
+use crate::report::printable;
 
 use super::{Global, bars, output, query, reading, teams};
 
@@ -244,15 +245,11 @@ fn advice(error: &RoundError) -> String {
         }
         RoundError::Api(_) | RoundError::Archive(_) => "",
     };
-    plain(&format!("{error}{next}"))
+    // Ids and messages are untrusted text.
+    printable(&format!("{error}{next}"))
 }
 
 /// Whether a request asks about a team itself, `GET /v1/team/<id>`.
 fn is_of_team(what: &str) -> bool {
     what.split_once("/team/").is_some_and(|(_, id)| !id.contains('/'))
-}
-
-/// Replaces control characters: ids and messages are untrusted text.
-fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

@@ -1,22 +1,12 @@
 //! `annals report list`.
 
-use clap::Args;
-
 use crate::error::{Error, Exit};
 use crate::report::{Catalog, Origin, Report, SeverityRule};
 
-use super::super::output::{Columns, OutputArgs};
-use super::output;
-
-/// List the reports: their questions, what they detect, which controls they support
-#[derive(Debug, Args)]
-pub struct ListArgs {
-    #[command(flatten)]
-    output: OutputArgs,
-}
+use super::super::output::{self, Columns, OutputArgs};
 
 /// Reports each file of the folder that is no valid report, and exits as for a wrong configuration.
-pub fn run(catalog: &Catalog, args: &ListArgs) -> Result<Exit, Error> {
+pub fn run(catalog: &Catalog, output: &OutputArgs) -> Result<Exit, Error> {
     let rows = Columns::of(catalog.reports())
         .text("id", |report| &report.id)
         .text("name", |report| &report.name)
@@ -25,7 +15,7 @@ pub fn run(catalog: &Catalog, args: &ListArgs) -> Result<Exit, Error> {
         .text_or_null("severity", |report| report.severity.map(SeverityRule::as_str))
         .text_or_null("controls", |report| Some(report.controls.join("; ")).filter(|text| !text.is_empty()))
         .text("from", origin);
-    args.output.batch(&rows.batch())?;
+    output.batch(&rows.batch())?;
     for fault in catalog.faults() {
         output::say(&format!("annals: {fault}"));
     }

@@ -13,7 +13,8 @@ use crate::config::Config;
 use crate::error::{Error, Exit};
 use crate::report::{Catalog, CatalogError};
 
-use super::{Global, output};
+use super::Global;
+use super::output::{self, OutputArgs};
 
 /// Answer the questions of auditors and security teams: list, show and run reports, or pack them as evidence
 #[derive(Debug, Args)]
@@ -34,7 +35,11 @@ pub struct CatalogArgs {
 
 #[derive(Debug, Subcommand)]
 enum ReportCommand {
-    List(list::ListArgs),
+    /// List the reports: their questions, what they detect, which controls they support
+    List {
+        #[command(flatten)]
+        output: OutputArgs,
+    },
     Show(show::ShowArgs),
     Run(Box<run::RunArgs>),
     Pack(Box<pack::PackArgs>),
@@ -44,7 +49,7 @@ pub fn run(global: &Global, args: &ReportArgs) -> Result<Exit, Error> {
     let config = global.load()?;
     let catalog = args.catalog.load(&config)?;
     match &args.what {
-        ReportCommand::List(list) => list::run(&catalog, list),
+        ReportCommand::List { output } => list::run(&catalog, output),
         ReportCommand::Show(show) => show::run(catalog, show),
         ReportCommand::Run(asked) => run::run(&config, catalog, asked),
         ReportCommand::Pack(asked) => pack::run(&config, catalog, asked),

@@ -108,10 +108,8 @@ fn remember(edges: &TeamEdges, ended: &Committer) {
 async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError> {
     catch_up_all(ctx).await?;
     let is_first = !ctx.settings.streams.is_empty() && ctx.with_state(|state| state.streams.is_empty());
-    let begun = ctx
-        .with_state(|state| state.streams.get(&Stream::Connections).map(|held| (held.begins, held.plan_span_seconds)));
-    let (begins, recorded) = begun.unwrap_or_default();
-    let recorded = recorded.map(Duration::from_secs);
+    let held = ctx.with_state(|state| state.streams.get(&Stream::Connections).cloned()).unwrap_or_default();
+    let recorded = held.plan_span();
     let shown = match plan_span(ctx, &mut round.name).await {
         Ok(shown) => shown,
         Err(error) => span_without_view(ctx, error, recorded, round).await?,
@@ -122,7 +120,7 @@ async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError
     round.first = is_first.then_some(first);
     let mut computers = None;
     let mut noted = Ok(());
-    if ctx.settings.reads(Stream::Connections) && begins.is_none() {
+    if ctx.settings.reads(Stream::Connections) && held.begins.is_none() {
         // From now on a computer that is removed during the backfill is known.
         noted = note_computers(ctx, now, None, &mut computers).await;
     }

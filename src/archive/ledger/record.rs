@@ -155,6 +155,11 @@ pub const READ_POINTS_MAX: usize = 32;
 const READ_POINTS_APART_MIN: Duration = Duration::from_secs(600);
 
 impl StreamRecord {
+    /// The plan's span of connection history, as the team last showed it.
+    pub fn plan_span(&self) -> Option<Duration> {
+        self.plan_span_seconds.map(Duration::from_secs)
+    }
+
     pub fn push_point(&mut self, point: ReadPoint) {
         let points = &mut self.read_points;
         if let [.., before, last] = points.as_slice()

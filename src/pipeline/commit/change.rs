@@ -115,13 +115,13 @@ impl RowCounts {
 pub struct StreamChange {
     pub begins: Option<Instant>,
     pub snapshot: Option<Vec<SnapshotEntry>>,
-    pub plan_span_seconds: Option<u64>,
+    pub plan_span: Option<Duration>,
 }
 
 impl StreamChange {
     pub fn apply(&self, record: &mut StreamRecord) {
         record.begins = self.begins.or(record.begins);
-        record.plan_span_seconds = self.plan_span_seconds.or(record.plan_span_seconds);
+        record.plan_span_seconds = self.plan_span.map(|span| span.as_secs()).or(record.plan_span_seconds);
         if let Some(snapshot) = &self.snapshot {
             record.snapshot = snapshot.clone();
         }

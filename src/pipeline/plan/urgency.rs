@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::archive::{ReadPoint, TeamState};
+use crate::archive::{ReadPoint, StreamRecord, TeamState};
 use crate::model::{Instant, Stream};
 
 use crate::pipeline::plan::coverage::reached;
@@ -24,7 +24,7 @@ const ENTRIES_SHOWN: u32 = 10;
 pub struct LastReading {
     /// The read point of the last successful reading.
     pub point: Option<ReadPoint>,
-    /// The times of the billing entries shown, newest first.
+    /// The times of the billing entries shown, newest first. Only billing uses them.
     pub entries: Vec<Instant>,
 }
 
@@ -67,8 +67,7 @@ impl Urgency {
                 (read, read.and_then(|read| time_for_ten(state, known, read)))
             }
             Stream::Connections | Stream::Activity => {
-                let span = record.and_then(|record| record.plan_span_seconds).map(Duration::from_secs);
-                (reached(state, stream, known.point, now), span)
+                (reached(state, stream, known.point, now), record.and_then(StreamRecord::plan_span))
             }
         };
         Self { loss_at: read.map(|read| read.plus(span.unwrap_or(SPAN_ASSUMED))), span }
@@ -147,7 +146,7 @@ mod tests {
         let within = |ages: &[u64]| {
             let mut state = TeamState::genesis("a", crate::model::TeamId::from("t"));
             let point = ReadPoint { at: read, read_to: read, listed_at: None };
-            let record = crate::archive::StreamRecord { read_points: vec![point], ..Default::default() };
+            let record = StreamRecord { read_points: vec![point], ..Default::default() };
             state.streams.insert(Stream::Billing, record);
             let entries = ages.iter().map(|age| read.minus(Duration::from_secs(*age))).collect();
             let urgency = Urgency::of(&state, Stream::Billing, &LastReading { point: None, entries }, read);

@@ -133,8 +133,7 @@ impl Round<'_> {
         let finding = Finding { from: Some(from), ..finding };
         let is_first = self.windows.record.begins.is_none();
         let first = is_first.then_some(ReadPoint { at: self.now, read_to: begins, listed_at: None });
-        let plan_span_seconds = span.map(|span| span.as_secs());
-        let change = StreamChange { begins: Some(begins), plan_span_seconds, snapshot: None };
+        let change = StreamChange { begins: Some(begins), plan_span: span, snapshot: None };
         let add = |batch: &mut Batch| {
             batch.streams.push((self.stream, change));
             batch.read_points.extend(first.map(|point| (self.stream, point)));

@@ -82,8 +82,7 @@ pub async fn note_computers(
 /// Notes the read point of connections, with the time of the last list of computers.
 async fn note_read(ctx: &TeamContext, read: ConnectionsRead, listed_at: Instant) -> Result<(), RoundError> {
     let point = ReadPoint { listed_at: Some(listed_at), ..read.point };
-    let plan_span_seconds = read.plan_span.map(|span| span.as_secs());
-    let change = StreamChange { plan_span_seconds, ..StreamChange::default() };
+    let change = StreamChange { plan_span: read.plan_span, ..StreamChange::default() };
     Ok(ctx.note_point(Stream::Connections, point, change).await?)
 }
 

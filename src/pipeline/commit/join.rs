@@ -1,6 +1,6 @@
 //! Joins read events with the archived events, and returns the rows that the archive lacks. Pure.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::iter::repeat_n;
 
 use rayon::prelude::*;
@@ -96,11 +96,8 @@ pub fn recognise(stored: &mut [StoredEvent], served: &[CountedEvent], salts: &Sa
 pub struct NewRows {
     pub rows: Vec<EventRow>,
     pub rejects: Vec<RejectRow>,
-    /// Ids with other content than the archived content: each is a new revision.
-    pub changed: Vec<(EventId, Instant)>,
     pub redacted: u64,
     pub expired: u64,
-    pub types: BTreeSet<String>,
 }
 
 impl NewRows {
@@ -147,15 +144,9 @@ pub fn join(
             added.redacted += u64::from(event.redacted);
             match normalize(&state.team_id, stream, (event, parsed), occurrence, revision, seen_at) {
                 Ok(row) => {
-                    if revision > 1 {
-                        added.changed.push((row.event_id.clone(), row.time));
-                    }
                     *occurrences += 1;
                     if let Some(known) = &mut archived_revision {
                         **known = revision;
-                    }
-                    if !added.types.contains(row.event_type.as_str()) {
-                        added.types.insert(row.event_type.to_string());
                     }
                     added.rows.push(row);
                 }

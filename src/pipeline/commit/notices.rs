@@ -1,7 +1,6 @@
 //! Findings about the rows of a commit: late, changed and vanished events, rejects, and new event types.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use crate::archive::{Finding, FindingKind, StoredEvent, StreamRecord, WindowRecord};
 use crate::collect::CountedEvent;
@@ -49,7 +48,8 @@ impl Notices {
             let without_connection = added.rows.iter().filter(|row| connection_of(row).is_none());
             without_connection.for_each(|row| count(FindingKind::NoConnectionId, &shorten(&row.event_type), 1));
         }
-        self.learned.entry(stream).or_default().types.extend(added.types.iter().map(|name| shorten(name)));
+        let types: BTreeSet<&str> = added.rows.iter().map(|row| row.event_type.as_str()).collect();
+        self.learned.entry(stream).or_default().types.extend(types.into_iter().map(shorten));
     }
 
     /// Events that first appeared after the reading that settled their window.
@@ -96,13 +96,14 @@ impl Notices {
     }
 }
 
-/// Ids with changed content.
+/// Ids with changed content: each has a new revision.
 pub fn changed(ctx: &CommitContext<'_>, stream: Stream, added: &NewRows) -> Vec<Finding> {
     let reason = "the service changed the content of this id: Annals keeps a new revision";
-    let changed = added.changed.iter().map(|(id, time)| Finding {
-        from: Some(*time),
-        to: Some(*time),
-        ..Finding::new(Some(stream), FindingKind::ChangedUpstream, id.as_str(), reason, ctx.seen_at)
+    let revisions = added.rows.iter().filter(|row| row.revision > 1);
+    let changed = revisions.map(|row| Finding {
+        from: Some(row.time),
+        to: Some(row.time),
+        ..Finding::new(Some(stream), FindingKind::ChangedUpstream, row.event_id.as_str(), reason, ctx.seen_at)
     });
     changed.collect()
 }
@@ -162,8 +163,8 @@ pub fn vanished(
 /// Gaps of seconds that became stable later, and that the plan's span still shows: none of their events is lost.
 pub fn closed_gaps(ctx: &CommitContext<'_>, record: &WindowRecord) -> Vec<Finding> {
     let gaps = ctx.writer.state().gaps();
-    let span = ctx.writer.state().streams.get(&record.stream).and_then(|record| record.plan_span_seconds);
-    let shown = span.map(|span| ctx.seen_at.minus(Duration::from_secs(span)));
+    let span = ctx.writer.state().streams.get(&record.stream).and_then(StreamRecord::plan_span);
+    let shown = span.map(|span| ctx.seen_at.minus(span));
     let gaps = gaps.filter(|gap| gap.stream == Some(record.stream) && gap.subject == UNSTABLE && gap.from >= shown);
     let closed = gaps.filter(|gap| gap.range().is_some_and(|range| missing(range, record.proved()).is_empty()));
     let finding = |gap: &Finding| Finding {

@@ -49,7 +49,7 @@ fn the_same_id_with_other_content_is_a_new_revision() {
     assert_eq!(add(Stream::Connections, &[connection("e1", "a")], &mut archived).rows[0].revision, 1);
     assert!(add(Stream::Connections, &[connection("e1", "a")], &mut archived).rows.is_empty());
     let changed = add(Stream::Connections, &[connection("e1", "b")], &mut archived);
-    assert_eq!((changed.rows[0].revision, changed.changed.len()), (2, 1));
+    assert_eq!((changed.rows[0].revision, changed.rows.len()), (2, 1));
 }
 
 #[test]

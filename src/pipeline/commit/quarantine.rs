@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use crate::api::wire;
 use crate::archive::{ArchiveError, Committed, Draft, Finding, FindingKind, Release, TeamWriter};
 use crate::collect::CountedEvent;
-use crate::model::{Dataset, Instant, Range, RawEvent, RawPolicy, RejectRow, Stream};
+use crate::model::{Dataset, Instant, RawEvent, RawPolicy, RejectRow, Stream};
 
 use crate::pipeline::commit::Batch;
+use crate::pipeline::commit::batch::StreamWindow;
 use crate::pipeline::commit::computer_events::CommitContext;
 use crate::pipeline::commit::flush::Flush;
 use crate::pipeline::commit::join::{ArchivedEvents, NewRows, join};
@@ -62,13 +63,12 @@ pub fn retry_quarantine(
 struct FileRetry<'a> {
     flush: Flush<'a>,
     release: Release,
-    /// The windows that gain rows, by stream and start.
-    places: BTreeMap<(Stream, Instant), RetriedWindow>,
+    /// The windows that gain rows.
+    places: BTreeMap<StreamWindow, RetriedWindow>,
     windows: BTreeMap<Stream, StreamWindows>,
 }
 
 struct RetriedWindow {
-    window: Range,
     held: ArchivedEvents,
     added: NewRows,
 }
@@ -97,11 +97,11 @@ impl<'a> FileRetry<'a> {
         if state.has_expired(row.stream, window.start) {
             return Ok(false);
         }
-        let place = match self.places.entry((row.stream, window.start)) {
+        let place = match self.places.entry((row.stream, window)) {
             std::collections::btree_map::Entry::Occupied(place) => place.into_mut(),
             std::collections::btree_map::Entry::Vacant(place) => {
                 let held = ArchivedEvents::new(&self.flush.ctx.writer.rows().events_in(row.stream, window)?);
-                place.insert(RetriedWindow { window, held, added: NewRows::default() })
+                place.insert(RetriedWindow { held, added: NewRows::default() })
             }
         };
         let mut events = [CountedEvent { event, count: 1 }];
@@ -124,7 +124,7 @@ impl<'a> FileRetry<'a> {
         if release.released.is_empty() {
             return Ok(None);
         }
-        for ((stream, start), RetriedWindow { window, mut added, .. }) in places {
+        for ((stream, window), RetriedWindow { mut added, .. }) in places {
             // Its event stays in quarantine.
             if added.rows.is_empty() {
                 continue;
@@ -133,7 +133,7 @@ impl<'a> FileRetry<'a> {
             (added.rejects, added.redacted) = (Vec::new(), 0);
             flush.notice(stream, &added);
             flush.draft.body.findings.extend(notices::changed(flush.ctx, stream, &added));
-            if let Some(held) = flush.ctx.writer.state().windows.get(&(stream, start)) {
+            if let Some(held) = flush.ctx.writer.state().windows.get(&(stream, window.start)) {
                 let mut record = held.clone();
                 let rows = added.rows.len() as u64;
                 record.events += rows;

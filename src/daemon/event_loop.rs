@@ -162,25 +162,22 @@ impl Daemon {
     fn run_ended(&mut self, run: TaskRun) {
         self.active_runs -= 1;
         let now = self.edges.clock.now();
-        let (team, task, outcome, committed) = (run.team.clone(), run.task, run.outcome, run.committed.clone());
-        self.timetable.finished(&team, task, now, outcome, run.urgency);
-        if committed.commits > 0 && !matches!(outcome, RunOutcome::Done { is_unfinished: true, .. }) {
+        let (team, task) = (run.team.clone(), run.task);
+        self.timetable.finished(&team, task, now, run.outcome, run.urgency);
+        if run.committed.commits > 0 && run.outcome != (RunOutcome::Done { is_unfinished: true }) {
             self.timetable.pause_team(&team, now.plus(self.edges.settings.commit_every));
         }
-        self.back_off(outcome, now);
-        let failures = self.timetable.job(&team, task).map_or(0, |job| job.failures);
-        if task == Task::Read(Stream::Activity) && committed.rows > 0 {
+        self.back_off(run.outcome, now);
+        if task == Task::Read(Stream::Activity) && run.committed.rows > 0 {
             // Activity may report changes of people and computers. The scan decides.
             self.timetable.make_due(&team, Task::Inventory, now);
-            if committed.removals > 0 {
+            if run.committed.removals > 0 {
                 self.timetable.make_due(&team, Task::Read(Stream::Connections), now);
             }
         }
-        if self.timetable.job(&team, task).is_none() {
-            // The team was removed during the run.
-            return;
-        }
-        self.live.run_ended(run, failures, now);
+        // The team can be removed during the run.
+        let Some(job) = self.timetable.job(&team, task) else { return };
+        self.live.run_ended(run, job.failures, now);
         self.show_tasks(&team);
     }
 

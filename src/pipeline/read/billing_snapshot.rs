@@ -112,15 +112,15 @@ mod tests {
     }
 
     #[test]
-    fn a_full_answer_that_ends_in_twins_may_hide_more_of_them() {
+    fn a_full_answer_that_ends_in_equal_entries_may_hide_more_of_them() {
         for (scenario, before, now, expected) in [
             ("entries with ids", "jihgfedcba", "jihgfedcba", 0),
             ("entries without ids, all different", "9876543210", "9876543210", 0),
-            ("twins before other entries", "11hgfedcba", "x11hgfedcb", 0),
-            ("twins at the end", "abcdefgh11", "abcdefgh11", 2),
+            ("equal entries before others", "11hgfedcba", "x11hgfedcb", 0),
+            ("equal entries at the end", "abcdefgh11", "abcdefgh11", 2),
             ("an entry without an equal one", "bcdefghijk", "abcdefghi1", 0),
-            ("only one twin is still shown", "abcdefgh11", "xabcdefgh1", 1),
-            ("nothing but twins", "1111111111", "1111111111", 10),
+            ("only one of two equal entries is still shown", "abcdefgh11", "xabcdefgh1", 1),
+            ("only equal entries", "1111111111", "1111111111", 10),
             ("two kinds in turns", "1212121212", "ab12121212", 8),
             ("fewer than ten are all there are", "11", "111", 0),
         ] {

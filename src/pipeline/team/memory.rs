@@ -1,11 +1,11 @@
 //! The state of a team that only this process has: readings without new events, which were not committed, and answers
 //! that stay valid for a while.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 
 use crate::archive::ReadPoint;
 use crate::clock::Clock;
@@ -40,16 +40,23 @@ pub struct TeamMemory {
 #[derive(Default)]
 struct MemoryState {
     view: Option<PlanView>,
-    points: BTreeMap<Stream, VecDeque<ReadPoint>>,
-    looked_ahead: BTreeMap<Stream, Option<Duration>>,
+    streams: [StreamMemory; 3],
+    /// The times of the billing entries shown, newest first.
     billing: Vec<Instant>,
     listed: Option<ListedComputers>,
     /// A computer disappeared without an activity event.
     is_activity_silent: bool,
-    backoffs: BTreeMap<Stream, RangeBackoff>,
     vacuumed: Option<Duration>,
     expired: Option<Instant>,
     held_back: Vec<String>,
+}
+
+#[derive(Default)]
+struct StreamMemory {
+    /// The read points, oldest first.
+    points: VecDeque<ReadPoint>,
+    looked_ahead: Option<Duration>,
+    backoff: RangeBackoff,
 }
 
 #[derive(Clone, Copy)]
@@ -95,8 +102,7 @@ impl TeamMemory {
 
     /// Keeps the read point of a successful reading, committed or not.
     pub fn note_point(&self, stream: Stream, point: ReadPoint) {
-        let mut state = self.state.lock();
-        let points = state.points.entry(stream).or_default();
+        let points = &mut self.stream(stream).points;
         if points.back().is_some_and(|last| point.read_to <= last.read_to) {
             return;
         }
@@ -106,22 +112,25 @@ impl TeamMemory {
         }
     }
 
+    fn stream(&self, stream: Stream) -> MappedMutexGuard<'_, StreamMemory> {
+        MutexGuard::map(self.state.lock(), |state| &mut state.streams[stream as usize])
+    }
+
     /// The kept read points of a stream, oldest first.
     pub fn points(&self, stream: Stream) -> Vec<ReadPoint> {
-        self.state.lock().points.get(&stream).map(|points| points.iter().copied().collect()).unwrap_or_default()
+        self.stream(stream).points.iter().copied().collect()
     }
 
     pub fn last_point(&self, stream: Stream) -> Option<ReadPoint> {
-        self.state.lock().points.get(&stream)?.back().copied()
+        self.stream(stream).points.back().copied()
     }
 
     /// The state of a stream that the archive does not hold.
     pub fn known(&self, stream: Stream) -> LastReading {
-        let entries = if stream == Stream::Billing { self.state.lock().billing.clone() } else { Vec::new() };
-        LastReading { point: self.last_point(stream), entries }
+        LastReading { point: self.last_point(stream), entries: self.state.lock().billing.clone() }
     }
 
-    /// The times of the billing entries shown, newest first.
+    /// Keeps the times of the billing entries shown.
     pub fn note_billing(&self, mut entries: Vec<Instant>) {
         entries.sort_unstable_by(|a, b| b.cmp(a));
         self.state.lock().billing = entries;
@@ -132,7 +141,7 @@ impl TeamMemory {
     pub fn listed_at(&self, known: (usize, usize)) -> Option<Instant> {
         let (state, now) = (self.state.lock(), self.service.now());
         let listed = state.listed.filter(|listed| listed.known == known && !state.is_activity_silent)?;
-        let activity = state.points.get(&Stream::Activity)?.back()?;
+        let activity = state.streams[Stream::Activity as usize].points.back()?;
         let is_fresh = self.clock.monotonic().saturating_sub(listed.monotonic) < LIST_EVERY
             && now.since(listed.at) < LIST_EVERY
             && now.since(activity.at) <= ACTIVITY_AGE_MAX;
@@ -151,26 +160,24 @@ impl TeamMemory {
     /// A range was unstable. It is paused.
     pub fn note_unstable(&self, stream: Stream, range: Range) {
         let now = self.clock.monotonic();
-        self.state.lock().backoffs.entry(stream).or_default().note(range, now);
+        self.stream(stream).backoff.note(range, now);
     }
 
     /// A range was stable.
     pub fn note_stable(&self, stream: Stream, range: Range) {
-        if let Some(backoff) = self.state.lock().backoffs.get_mut(&stream) {
-            backoff.forget(range);
-        }
+        self.stream(stream).backoff.forget(range);
     }
 
     /// The unstable ranges that may not be read now.
     pub fn paused(&self, stream: Stream) -> Vec<Range> {
         let now = self.clock.monotonic();
-        self.state.lock().backoffs.get(&stream).map(|backoff| backoff.paused(now)).unwrap_or_default()
+        self.stream(stream).backoff.paused(now)
     }
 
     /// Whether it is time to read events with future dates. The caller reads them now.
     pub fn is_look_ahead_due(&self, stream: Stream) -> bool {
         let now = self.clock.monotonic();
-        is_due(self.state.lock().looked_ahead.entry(stream).or_default(), now, LOOK_AHEAD_EVERY)
+        is_due(&mut self.stream(stream).looked_ahead, now, LOOK_AHEAD_EVERY)
     }
 
     /// Whether the schedule was due since the last expiry of this process. The caller expires months now.

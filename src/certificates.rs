@@ -29,7 +29,7 @@ pub fn http_client(builder: ClientBuilder, address: &str) -> Result<Client, Stri
     builder.build().map_err(|error| client_fault(&error))
 }
 
-/// Why an HTTP client cannot start, with every cause. If it found no certificate: where it looked, and what to do.
+/// Why an HTTP client cannot start, with every cause. If it found no certificate: the place where it looked, and the next step.
 pub fn client_fault(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

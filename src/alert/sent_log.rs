@@ -1,4 +1,4 @@
-//! What a restart must not lose: the sent alerts, and the last check of the archive. Each target receives each occurrence once,
+//! The state that survives a restart: the sent alerts, and the last check of the archive. Each target receives each occurrence once,
 //! also after a restart. An occurrence is identified by its ledger line, or by the condition that still holds. The record is not
 //! part of the archive.
 
@@ -16,7 +16,7 @@ use super::occurrence::{AlertState, Occurrence};
 
 /// The maximum size of the file.
 const SENT_LOG_BYTES_MAX: u64 = 256 << 20;
-/// In the name of each record, before its shard.
+/// The name of each record contains this text, and its shard after it.
 const NAME: &str = "alerts";
 
 /// The alerts that each target has received, and the last check of the archive.
@@ -146,7 +146,7 @@ impl SentToTarget {
             self.lines.entry(team.clone()).or_insert(sent_to);
         }
         self.holding.retain(|key| match key.split_once(':') {
-            // If a report failed, nobody knows which of its conditions still hold.
+            // A failed report shows nothing about its conditions, so they stay.
             Some((report, _)) => state.detected.get(report).is_none_or(|detected| detected.contains(key)),
             None => !state.resolved.contains(key),
         });

@@ -256,7 +256,7 @@ impl ErasureRun<'_> {
         self.note(Exit::Weaker);
     }
 
-    /// Names what no erasure reaches.
+    /// Names the ledger lines with the subject: no erasure reaches them.
     fn name_ledger_lines(&mut self, prepared: &Prepared) -> Result<(), Error> {
         for team in &prepared.teams {
             if self.archive.read(team)?.named_in_ledger(&prepared.order.subject) {

@@ -103,7 +103,7 @@ impl FileModes {
         ))
     }
 
-    /// Files have mode 0600, so the user that runs Annals cannot read what another user wrote here.
+    /// Files have mode 0600, so the user that runs Annals cannot read another user's files.
     fn of_owners(&self, root: &Path) -> Option<String> {
         let (path, uid) = self.first_foreign.as_ref()?;
         Some(format!(

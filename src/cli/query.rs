@@ -94,7 +94,7 @@ fn open_in(config: &Config, store: Arc<dyn Store>) -> Result<Archive, Error> {
     }
 }
 
-/// Why no archive is at `place`, and what to do about it.
+/// The error that no archive is at `place`, with the next step.
 pub fn no_archive(place: &Location) -> Error {
     let next = reading::check_no_data(place).map_or_else(|why| why, |()| "`annals sync` creates one".to_owned());
     Error::Usage(format!("{place}: no archive exists here: {next}; --archive names another place"))
@@ -191,7 +191,7 @@ pub fn check_cache_place(config: &Config) -> Result<(), String> {
     }
 }
 
-/// Removes files from the cache of a bucket that are not live any more, and what killed queries left on this machine.
+/// Removes files from the cache of a bucket that are not live any more, and the spill files that killed queries left on this machine.
 ///
 /// # Errors
 /// When a ledger is invalid, or a file cannot be removed.
@@ -293,7 +293,7 @@ pub struct Tally {
     pub is_quiet: bool,
 }
 
-/// A sink that counts what passes to the inner sink.
+/// A sink that counts the rows of an answer, and passes them to the inner sink.
 pub struct TallySink<'a, 'b> {
     pub inner: Box<dyn Sink + 'a>,
     pub tally: &'b mut Tally,

@@ -142,7 +142,7 @@ fn check_empty_bucket(bucket: &BucketLocation) -> Result<Result<(), String>, Err
     }))
 }
 
-/// Whether a first sync may make an archive at `location`: why not, for a command that needs an archive and finds none.
+/// Checks whether a first sync may make an archive at `location`, for a command that needs an archive and finds none.
 ///
 /// # Errors
 /// A sentence about the place.

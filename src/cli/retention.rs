@@ -84,7 +84,7 @@ pub fn run(global: &Global, args: &RetentionArgs) -> Result<Exit, Error> {
     }
 }
 
-/// Says that no policy exists, and which part of it applies to no team.
+/// Says that no policy exists, or names the teams of the policy that the archive does not hold.
 fn name_unused_policy(config: &Config, archive: &Archive) -> Result<(), Error> {
     if config.retention.is_empty() {
         output::say("no [retention] in the configuration: nothing ever expires");

@@ -85,7 +85,7 @@ pub struct SandboxArgs {
 /// Serves until a signal arrives.
 pub async fn run(args: SandboxArgs) -> Result<(), SandboxError> {
     let sandbox = Sandbox::start(config(&args)?).await?;
-    // Listen for signals before anyone knows that the sandbox runs.
+    // Listen for signals before the sandbox says that it runs.
     let stop = stop_signal().map_err(SandboxError::Signals)?;
     let text = if args.json { ready_line(&sandbox) } else { ready_text(&sandbox) };
     let mut stdout = std::io::stdout();

@@ -89,7 +89,7 @@ fn bound(resource: Resource, most: u64) -> io::Result<()> {
     Ok(setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?)
 }
 
-/// Ends the process when standard input ends: then nobody waits for the answer.
+/// Ends the process when standard input ends: then no process waits for the answer.
 fn exit_when_stdin_closes() -> Result<(), Error> {
     let wait = || {
         let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());

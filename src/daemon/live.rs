@@ -201,7 +201,7 @@ impl Live {
         self.change(|shown| shown.detections = detections);
     }
 
-    /// Shows that no report could run for the alerts. The earlier detections stay: nobody knows whether they still hold.
+    /// Shows that no report could run for the alerts. The earlier detections stay, because they may still hold.
     pub fn detection_failed(&self, error: String) {
         self.change(|shown| shown.detections.failed = BTreeMap::from([(Detections::ALL.to_owned(), error)]));
     }

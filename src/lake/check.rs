@@ -21,7 +21,7 @@ use super::{LakeError, TableId};
 /// The number of times that a check begins again because another process published during the check.
 const TRIES_MAX: usize = 4;
 
-/// What to do about a missing file of the archive. A publication drops a file that the ledger no longer names.
+/// The remedy for a missing file of the archive. A publication drops a file that the ledger no longer names.
 const RESTORE: &str =
     "restore it from a back-up; if `annals verify` does not report FILE_MISSING for it, publish again";
 

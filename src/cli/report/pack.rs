@@ -121,7 +121,7 @@ fn fill(
     Ok((manifest, tree))
 }
 
-/// The key of a pack's pseudonyms, which nobody keeps.
+/// The key of a pack's pseudonyms. Annals does not keep it.
 fn random_key() -> [u8; 32] {
     let mut key = [0; 32];
     key.chunks_exact_mut(8).for_each(|part| part.copy_from_slice(&system_random().to_le_bytes()));
@@ -271,7 +271,7 @@ impl Target {
         }
     }
 
-    /// A temporary folder in the parent folder, so that a rename publishes the pack as a whole. Removes what killed processes left there.
+    /// A temporary folder in the parent folder, so that a rename publishes the pack as a whole. Removes the folders that killed processes left there.
     fn work(&self) -> Result<WorkFolder, Error> {
         let failed = |source| Error::io(format!("cannot write in {}", self.above.display()), source);
         fs::create_dir_all(&self.above).map_err(failed)?;

@@ -149,7 +149,7 @@ fn identifies(field: &Field) -> bool {
     *field.data_type() == DataType::Utf8 || is_rounded && field.data_type().is_temporal()
 }
 
-/// Collects what a report detects with severity `least` or higher.
+/// Collects the detections of a report with severity `least` or higher.
 struct Subjects<'a> {
     report: &'a Report,
     least: Severity,

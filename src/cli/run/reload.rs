@@ -66,7 +66,7 @@ impl Running {
     }
 }
 
-/// Refuses a change of what a running daemon cannot change. A file that is gone would change every setting to its default.
+/// Refuses a change of the settings that a running daemon cannot change. A file that is gone would change every setting to its default.
 fn check_unchanged(old: &Config, new: &Config) -> Result<(), Error> {
     if let (Some(file), None) = (&old.file, &new.file) {
         let message = format!("{}: the file is gone: put it back, or restart the daemon without it", file.display());

@@ -4,7 +4,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::error::Error;
 
-/// What a signal asks of the daemon.
+/// The order that a signal gives to the daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SignalRequest {
     Reload,

@@ -1,4 +1,4 @@
-//! What `status` says about the open tables: the last publication, and how far the tables are behind the ledgers.
+//! The lines of `status` about the open tables: the last publication, and how far the tables are behind the ledgers.
 
 use std::time::Duration;
 

@@ -42,7 +42,7 @@ pub fn archived_parts(
     parts.into_iter().map(|part| Ok((part, ArchivedPart::of(writer.rows().inventory(part)?)))).collect()
 }
 
-/// What one commit of a scan writes.
+/// The content of one commit of a scan.
 #[derive(Default)]
 pub struct Scanned {
     /// The answers, and the user of each. `None`: the answer shows the whole of its parts.

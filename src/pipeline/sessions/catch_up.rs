@@ -26,12 +26,11 @@ const HOUR: Duration = Duration::from_secs(3_600);
 
 /// A span of event time. One commit makes its sessions.
 pub struct Chunk {
-    from: Instant,
+    /// `None`: all sessions are made again, by the rules of this program.
+    from: Option<Instant>,
     /// `None`: up to the last event that has no session yet.
     to: Option<Instant>,
     until: Option<Instant>,
-    /// All sessions are made again, by the rules of this program.
-    is_anew: bool,
 }
 
 impl Chunk {
@@ -44,11 +43,10 @@ impl Chunk {
     /// The next chunk, with about this number of events.
     pub fn of_events(state: &TeamState, events: u64) -> Self {
         let mark = state.sessions.filter(|mark| mark.rules == SESSION_RULES);
-        let through = mark.and_then(|mark| mark.through);
-        let until = through.and(mark).and_then(|mark| mark.until);
-        let from = through.unwrap_or(Instant::from_nanos(i64::MIN));
-        let to = chunk_end(state, from, events).filter(|to| until.is_none_or(|until| *to < until));
-        Self { from, to, until, is_anew: through.is_none() }
+        let from = mark.and_then(|mark| mark.through);
+        let until = from.and(mark).and_then(|mark| mark.until);
+        let end = chunk_end(state, from.unwrap_or(Instant::from_nanos(i64::MIN)), events);
+        Self { from, to: end.filter(|to| until.is_none_or(|until| *to < until)), until }
     }
 
     /// The next chunk of deferred sessions, once all its windows are settled.
@@ -87,7 +85,8 @@ impl Chunk {
     /// When the archive cannot be read.
     pub fn make(&self, rows: TeamRows<'_>, service_now: Instant) -> Result<(SessionsDraft, u64), ArchiveError> {
         let end = self.to.or(self.until).unwrap_or(Instant::from_nanos(i64::MAX));
-        let columns = rows.connection_columns(Range::new(self.from, end))?;
+        let start = self.from.unwrap_or(Instant::from_nanos(i64::MIN));
+        let columns = rows.connection_columns(Range::new(start, end))?;
         let mut events = NewEvents::default();
         columns.iter().flat_map(|some| (0..some.len()).map(|at| some.get(at))).for_each(|event| events.add(event));
         let mark = match self.to {
@@ -95,9 +94,9 @@ impl Chunk {
             None => COMPLETE,
         };
         let without_connection = events.without_connection;
-        let sessions = match self.is_anew {
-            true => events.all_sessions(mark, service_now),
-            false => events.sessions(rows, mark, service_now)?,
+        let sessions = match self.from {
+            None => events.all_sessions(mark, service_now),
+            Some(_) => events.sessions(rows, mark, service_now)?,
         };
         Ok((sessions, without_connection))
     }

@@ -64,14 +64,6 @@ impl Paged {
         }
     }
 
-    fn choose(&mut self) -> io::Result<()> {
-        self.shown = match &self.program {
-            Some(program) => Destination::Pager(start(program)?),
-            None => Destination::Terminal(SanitizedWriter::new(io::stdout())),
-        };
-        Ok(())
-    }
-
     fn pass_on(&mut self) -> io::Result<()> {
         let held = std::mem::take(&mut self.held);
         match &mut self.shown {
@@ -90,7 +82,10 @@ impl Write for Paged {
         self.held.extend_from_slice(bytes);
         self.lines += bytes.iter().filter(|byte| **byte == b'\n').count();
         if matches!(self.shown, Destination::Nowhere) && self.lines >= self.screen_lines {
-            self.choose()?;
+            self.shown = match &self.program {
+                Some(program) => Destination::Pager(start(program)?),
+                None => Destination::Terminal(SanitizedWriter::new(io::stdout())),
+            };
         }
         // Pass on whole lines, so that no character is split.
         if !matches!(self.shown, Destination::Nowhere) && bytes.contains(&b'\n') {

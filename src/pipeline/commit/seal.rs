@@ -7,7 +7,7 @@ use crate::config::Partition;
 use crate::correlate::SESSION_RULES;
 use crate::model::path::{DataPath, SealUnit, month_of};
 use crate::model::ranges::merge;
-use crate::model::{FileRole, Instant, Range, Stream};
+use crate::model::{FileRole, Instant, Range, Stream, saturating_sum};
 use crate::pipeline::plan::{edge, windows_in_a_row};
 use crate::pipeline::sessions::are_stale;
 use crate::pipeline::team::TeamEdges;
@@ -92,7 +92,7 @@ fn days(state: &TeamState, stream: Stream) -> Vec<Vec<Range>> {
     let mut events = 0;
     for day in final_units(state, stream, SealUnit::Day) {
         let windows = state.windows.range((stream, day.start)..(stream, day.end));
-        let of_day = windows.fold(0, |sum: u64, (_, window)| sum.saturating_add(window.events));
+        let of_day = saturating_sum(windows.map(|(_, window)| window.events));
         events = of_day.saturating_add(events);
         match commits.last_mut() {
             Some(days) if days.len() < DAYS_SEALED_AT_ONCE && events <= DAYS_EVENTS_MAX => days.push(day),

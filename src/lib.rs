@@ -32,9 +32,10 @@
 //! | `cli` | one file per command | everything; only `main` uses it |
 //!
 //! Rooms that open local files also use `files`. Rooms that make HTTP clients also use `certificates`, which starts a client, or
-//! explains why it finds no certificate. `threads` runs work on several threads for `store`, `archive` and `pipeline`. `planted` names the bugs that tests
-//! plant; a release contains none. `config` parses and checks the configuration once. `error` maps every room's errors to exit
-//! codes. `allocator` selects the memory allocator. `tests/tidy.rs` enforces the table, and holds the exact list of imports.
+//! explains why it finds no certificate. `threads` runs work on several threads for `store`, `archive` and `pipeline`. `planted`
+//! names the bugs that tests plant; a release contains none. `config` parses and checks the configuration once. `error` maps
+//! every room's errors to exit codes. `allocator` selects the memory allocator. `tests/tidy.rs` enforces the table, and holds the
+//! exact list of imports.
 //!
 //! # Invariants
 //! 1. Loss is allowed only inside a recorded gap.

@@ -31,11 +31,11 @@
 //! | `alert` | the alert conditions, the alert targets and the log of sent alerts | model, clock, config, the daemon's state, pipeline's status |
 //! | `cli` | one file per command | everything; only `main` uses it |
 //!
-//! Rooms that open local files also use `files`. Rooms that make HTTP clients also use `certificates`, which starts a client, or
-//! explains why it finds no certificate. `threads` runs work on several threads for `store`, `archive` and `pipeline`. `planted`
-//! names the bugs that tests plant; a release contains none. `config` parses and checks the configuration once. `error` maps
-//! every room's errors to exit codes. `allocator` selects the memory allocator. `tests/tidy.rs` enforces the table, and holds the
-//! exact list of imports.
+//! Rooms that open local files also use `files`. Rooms that send HTTP requests also use `http_client`, which starts a client, or
+//! explains why it cannot start. `threads` runs work on several threads for `store`, `archive` and `pipeline`. `planted` names
+//! the bugs that tests plant; a release contains none. `config` parses and checks the configuration once. `error` maps every
+//! room's errors to exit codes. `allocator` selects the memory allocator. `tests/tidy.rs` enforces the table, and holds the exact
+//! list of imports.
 //!
 //! # Invariants
 //! 1. Loss is allowed only inside a recorded gap.
@@ -47,7 +47,6 @@
 pub mod alert;
 pub mod api;
 pub mod archive;
-mod certificates;
 pub mod cli;
 pub mod clock;
 pub mod collect;
@@ -56,6 +55,7 @@ pub mod correlate;
 pub mod daemon;
 pub mod error;
 pub mod files;
+mod http_client;
 pub mod inventory;
 pub mod lake;
 pub mod model;

@@ -13,9 +13,9 @@ use thiserror::Error;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
-use crate::certificates::http_client;
 use crate::clock::Clock;
 use crate::config::Alerts;
+use crate::http_client;
 
 use super::occurrence::Occurrence;
 
@@ -68,7 +68,7 @@ pub enum Target {
 pub fn targets(config: &Alerts) -> Result<Vec<Target>, DeliveryError> {
     let mut targets = Vec::new();
     if let Some(address) = &config.webhook {
-        let client = http_client(Client::builder(), address.expose_secret()).map_err(DeliveryError::Client)?;
+        let client = http_client::start(Client::builder(), address.expose_secret()).map_err(DeliveryError::Client)?;
         targets.push(Target::Webhook { client, address: address.clone() });
     }
     if !config.command.is_empty() {

@@ -10,7 +10,7 @@ use reqwest::header::{ACCEPT, CACHE_CONTROL, HeaderMap, HeaderValue};
 use reqwest::{Client, Url};
 use tokio::sync::Semaphore;
 
-use crate::certificates::http_client;
+use crate::http_client;
 use crate::model::{Stream, TeamId};
 
 use super::contract::{
@@ -291,7 +291,7 @@ fn client(base: &Url, options: &HttpOptions) -> Result<Client, SetupError> {
     if is_loopback(base) {
         builder = builder.no_proxy();
     }
-    http_client(builder, base.as_str()).map_err(|reason| SetupError::Client { reason })
+    http_client::start(builder, base.as_str()).map_err(|reason| SetupError::Client { reason })
 }
 
 #[cfg(test)]

@@ -10,10 +10,10 @@ use reqwest::Client;
 use url::Url;
 
 use crate::archive::{Archive, HEADS_BYTES_MAX, Head, SecretKey, Signer, lost_heads};
-use crate::certificates::http_client;
 use crate::config::{Config, is_inside_archive};
 use crate::error::{Error, Exit};
 use crate::files::{self, Irregular, Links};
+use crate::http_client;
 use crate::model::TeamKey;
 use crate::report::printable;
 
@@ -188,7 +188,7 @@ fn check_address(text: &str) -> Result<Url, Error> {
 async fn post(address: &Url, heads: String) -> Result<(), Error> {
     let failed =
         |why: String| Error::Refused(format!("cannot post the heads: {why}; the archive is unchanged, try again"));
-    let client = http_client(Client::builder(), address.as_str())
+    let client = http_client::start(Client::builder(), address.as_str())
         .map_err(|why| failed(format!("the HTTP client cannot start: {why}")))?;
     let request = client.post(address.clone()).header("content-type", "text/plain; charset=utf-8").body(heads);
     let clock = reading::clock();

@@ -90,9 +90,9 @@ impl Joined {
         std::mem::take(&mut self.events)
     }
 
-    /// See [`CountedEvent::sizes`].
+    /// See [`CountedEvent::total_size`].
     pub fn size(&self) -> usize {
-        CountedEvent::sizes(&self.events)
+        CountedEvent::total_size(&self.events)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -102,7 +102,7 @@ impl Joined {
 
 impl CountedEvent {
     /// The size of some events, in events of usual size.
-    pub fn sizes(events: &[Self]) -> usize {
+    pub fn total_size(events: &[Self]) -> usize {
         events.iter().map(|held| held.event.size()).sum()
     }
 

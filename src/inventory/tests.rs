@@ -232,7 +232,7 @@ fn a_scan_writes_changes_and_once_a_month_everything() {
 }
 
 #[test]
-fn never_read_users_are_read_first_and_then_the_oldest() {
+fn users_are_due_in_the_order_shown_never_read_oldest() {
     let mut part = ArchivedPart::default();
     for (user, day) in [("b", 5), ("a", 3), ("c", 9)] {
         let seen = BTreeMap::from([(vec![user.to_owned()], vec![InventoryValue::Unknown])]);

@@ -271,7 +271,8 @@ impl Target {
         }
     }
 
-    /// A temporary folder in the parent folder, so that a rename publishes the pack as a whole. Removes the folders that killed processes left there.
+    /// A temporary folder in the parent folder, so that a rename publishes the pack as a whole. Removes the folders that killed
+    /// processes left there.
     fn work(&self) -> Result<WorkFolder, Error> {
         let failed = |source| Error::io(format!("cannot write in {}", self.above.display()), source);
         fs::create_dir_all(&self.above).map_err(failed)?;

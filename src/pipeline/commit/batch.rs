@@ -74,8 +74,11 @@ impl Batch {
             return Some(std::mem::take(self));
         }
         let partial = self.partial_windows(state);
-        let staying: usize =
-            partial.iter().filter_map(|place| self.events.get(place)).map(|events| CountedEvent::sizes(events)).sum();
+        let staying: usize = partial
+            .iter()
+            .filter_map(|place| self.events.get(place))
+            .map(|events| CountedEvent::total_size(events))
+            .sum();
         let (ready, is_full) = (self.size - staying, self.size >= HELD_EVENTS_MAX);
         if ready >= COMMIT_EVENTS_MIN || (is_full && ready > 0) {
             return Some(self.split_off(&partial));
@@ -102,7 +105,7 @@ impl Batch {
         (self.changes, ready.changes) = std::mem::take(&mut ready.changes).into_iter().partition(stays);
         (self.events, ready.events) =
             std::mem::take(&mut ready.events).into_iter().partition(|(place, _)| staying.contains(place));
-        self.size = self.events.values().map(|events| CountedEvent::sizes(events)).sum();
+        self.size = self.events.values().map(|events| CountedEvent::total_size(events)).sum();
         ready.size -= self.size;
         let stay = |permit: &mut Permit| permit.split(self.size.min(permit.num_permits()));
         self.permit = ready.permit.as_mut().and_then(stay);

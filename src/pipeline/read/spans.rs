@@ -72,7 +72,7 @@ impl Round<'_> {
             Ok(segment) => {
                 drop(split_off(
                     &mut permit,
-                    segment.as_ref().map_or(0, |segment| CountedEvent::sizes(&segment.events)),
+                    segment.as_ref().map_or(0, |segment| CountedEvent::total_size(&segment.events)),
                 ));
                 Ok((span, reader, segment.map(|segment| (segment, permit))))
             }

@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind};
 
 use object_store::Error;
 
-use crate::certificates;
+use crate::http_client;
 
 /// The meaning of a failed request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,7 +73,7 @@ fn describe(error: &Error) -> String {
         return "the bucket is in another region: set AWS_REGION to the bucket's region".to_owned();
     }
     if says("No CA certificates") {
-        return certificates::client_fault(error);
+        return http_client::fault(error);
     }
     let Some(status) = status else { return format!("{NO_ANSWER}{}", plain(&innermost)) };
     let member = |name: &str| between(&text, &format!("<{name}>"), &format!("</{name}>"));

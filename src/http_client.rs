@@ -1,4 +1,4 @@
-//! The start of HTTP clients, and the certificates of authorities on this machine, which every HTTPS client loads then.
+//! Starts HTTP clients. A client for HTTPS then loads the certificates of authorities on this machine.
 
 use std::env;
 use std::error::Error;
@@ -18,7 +18,7 @@ const BYTES_MAX: u64 = 64 << 20;
 ///
 /// # Errors
 /// Why the client cannot start.
-pub fn http_client(builder: ClientBuilder, address: &str) -> Result<Client, String> {
+pub fn start(builder: ClientBuilder, address: &str) -> Result<Client, String> {
     // If a provider is installed already, this call changes nothing.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut builder = builder.redirect(Policy::none()).referer(false);
@@ -26,11 +26,11 @@ pub fn http_client(builder: ClientBuilder, address: &str) -> Result<Client, Stri
         // Plain HTTP needs no certificates, so load none: a machine without certificates can still use the sandbox.
         builder = builder.tls_certs_only([]);
     }
-    builder.build().map_err(|error| client_fault(&error))
+    builder.build().map_err(|error| fault(&error))
 }
 
 /// Why an HTTP client cannot start, with every cause. If it found no certificate: the place where it looked, and the next step.
-pub fn client_fault(error: &dyn Error) -> String {
+pub fn fault(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(source) = next {

@@ -1,5 +1,7 @@
 //! Readings of the users' sign-in info in virtual time: interruptions, and users that the service refuses.
 
+use std::time::Duration;
+
 use annals::model::InventoryPart;
 
 use crate::common::team_world::{Ask, activity, unavailable};
@@ -92,4 +94,21 @@ async fn users_that_the_service_always_refuses_hide_no_others() {
     }
     assert!(!days[0]);
     assert!(days.contains(&true), "the answers of other users decide within days");
+}
+
+/// The service's `Date` has whole seconds, so its clock seems to go back within a second.
+#[tokio::test]
+async fn sign_in_info_is_later_than_the_roster_before_it() {
+    let world = world();
+    let ids = ["u1", "u2", "u3"];
+    world.team().roster.users = users(&ids.map(|id| (id, "user")));
+    world.team().roster.info = ids.map(|id| (id.to_owned(), info("web"))).into();
+    world.on_ask(|ask, team| {
+        let ahead = if matches!(ask, Ask::UserInfo(_)) { 0 } else { 900 };
+        team.wild_date = Some(team.now.plus(Duration::from_millis(ahead)));
+        None
+    });
+    world.sync(&settings()).await;
+    let times = [InventoryPart::Users, InventoryPart::SignIn].map(|part| last_scan(&world, part).read_at);
+    assert!(times[0] < times[1], "{times:?}");
 }

@@ -84,8 +84,7 @@ impl Scanned {
             let tokens = writer.rows().whole_inventory(InventoryPart::Tokens)?;
             archived.insert(InventoryPart::Tokens, ArchivedPart::of(tokens));
         }
-        let parts = self.shown.iter().chain(&self.hidden).copied();
-        let seen_at = next_moment(writer.state(), parts, archived.values(), now);
+        let seen_at = next_moment(writer.state(), archived.values(), now);
         let mut draft = Draft::default();
         for (part, archived) in &mut archived {
             let mut rows = Vec::new();
@@ -110,14 +109,10 @@ impl Scanned {
     }
 }
 
-/// The service's time, or the microsecond after the newest archived row, if a clock was set back.
-fn next_moment<'a>(
-    state: &TeamState,
-    parts: impl Iterator<Item = InventoryPart>,
-    archived: impl Iterator<Item = &'a ArchivedPart>,
-    now: Instant,
-) -> Instant {
-    let scans = parts.filter_map(|part| state.last_scan(part)).map(|scan| scan.read_at.micros());
+/// The service's time, or the microsecond after the newest scan or row: the service's `Date` has whole seconds, so an answer can
+/// have the same time as an earlier answer of another part. A clock can be set back, too.
+fn next_moment<'a>(state: &TeamState, archived: impl Iterator<Item = &'a ArchivedPart>, now: Instant) -> Instant {
+    let scans = InventoryPart::ALL.iter().filter_map(|part| state.last_scan(*part)).map(|scan| scan.read_at.micros());
     let held = scans.chain(archived.filter_map(ArchivedPart::seen_to)).max();
     let micros = held.map_or(now.micros(), |held| now.micros().max(held.saturating_add(1)));
     Instant::from_micros(micros)

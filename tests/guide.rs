@@ -12,10 +12,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
+use annals::archive::{FaultCode, FindingKind};
 use annals::cli::Arguments;
 use annals::config::Config;
+use annals::lake::TableFault;
 use clap::Parser;
 use clap::error::ErrorKind;
+use strum::VariantNames;
 
 use common::query_archive::Place;
 use markdown::{Fence, anchors, code_spans, split, targets};
@@ -269,6 +272,24 @@ fn the_page_on_configuration_explains_exactly_the_keys() {
         }
     }
     assert_eq!(explained, there, "docs/configuration.md and deploy/annals.toml");
+}
+
+/// The codes in the first column of the tables of a section.
+fn codes(page: &str, heading: &str) -> BTreeSet<String> {
+    let (_, section) = page.split_once(&format!("## {heading}\n")).unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let code = |line: &str| Some(line.strip_prefix("| `")?.split_once('`')?.0.to_owned());
+    section.lines().filter_map(code).collect()
+}
+
+#[test]
+fn the_page_of_findings_explains_every_kind_and_code() {
+    let page = fs::read_to_string(root().join("docs/findings.md")).unwrap();
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+    assert_eq!(codes(&page, "Findings"), names(FindingKind::VARIANTS));
+    let (faults, notices) = (codes(&page, "Faults"), codes(&page, "Notices"));
+    let explained: BTreeSet<_> = faults.union(&notices).cloned().collect();
+    assert_eq!(explained, &names(FaultCode::VARIANTS) | &names(TableFault::VARIANTS));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
-use strum::IntoStaticStr;
+use strum::{IntoStaticStr, VariantNames};
 
 use crate::archive::{Archive, FaultCode, FileEntry, LinesFile, TeamHead, VerifyFault, VerifyReport, version_path};
 use crate::model::path::metadata_of;
@@ -26,7 +26,7 @@ const RESTORE: &str =
     "restore it from a back-up; if `annals verify` does not report FILE_MISSING for it, publish again";
 
 /// The kind of a difference.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "SCREAMING_SNAKE_CASE", prefix = "TABLE_", const_into_str)]
 pub enum TableFault {
     /// A file is live at the lines, but the table does not name it.

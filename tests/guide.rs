@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod common;
+#[path = "guide/generated.rs"]
+mod generated;
 #[path = "guide/markdown.rs"]
 mod markdown;
 #[path = "guide/shell.rs"]
@@ -12,13 +14,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-use annals::archive::{FaultCode, FindingKind};
 use annals::cli::Arguments;
 use annals::config::Config;
-use annals::lake::TableFault;
 use clap::Parser;
 use clap::error::ErrorKind;
-use strum::VariantNames;
 
 use common::query_archive::Place;
 use markdown::{Fence, anchors, code_spans, split, targets};
@@ -274,24 +273,6 @@ fn the_page_on_configuration_explains_exactly_the_keys() {
     assert_eq!(explained, there, "docs/configuration.md and deploy/annals.toml");
 }
 
-/// The codes in the first column of the tables of a section.
-fn codes(page: &str, heading: &str) -> BTreeSet<String> {
-    let (_, section) = page.split_once(&format!("## {heading}\n")).unwrap();
-    let section = section.split("\n## ").next().unwrap();
-    let code = |line: &str| Some(line.strip_prefix("| `")?.split_once('`')?.0.to_owned());
-    section.lines().filter_map(code).collect()
-}
-
-#[test]
-fn the_page_of_findings_explains_every_kind_and_code() {
-    let page = fs::read_to_string(root().join("docs/findings.md")).unwrap();
-    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
-    assert_eq!(codes(&page, "Findings"), names(FindingKind::VARIANTS));
-    let (faults, notices) = (codes(&page, "Faults"), codes(&page, "Notices"));
-    let explained: BTreeSet<_> = faults.union(&notices).cloned().collect();
-    assert_eq!(explained, &names(FaultCode::VARIANTS) | &names(TableFault::VARIANTS));
-}
-
 #[test]
 fn every_query_runs() {
     let place = Place::new();
@@ -315,67 +296,4 @@ fn every_query_runs() {
 
 fn put(path: &Path, text: &str) {
     fs::File::create(path).and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes())).unwrap();
-}
-
-/// The columns of every dataset, as the program writes them.
-fn columns_of_tables() -> String {
-    let mut text = String::new();
-    for table in annals::lake::TableId::all() {
-        let name = table.as_str();
-        text.push_str(&format!("\n### `{name}`\n\n| id | column | type | may be null |\n|---|---|---|---|\n"));
-        let schema = annals::lake::TableSchema::of(&table.schema()).unwrap();
-        for column in schema.fields {
-            let nullable = if column.required { "no" } else { "yes" };
-            text.push_str(&format!("| {} | `{}` | {} | {nullable} |\n", column.id, column.name, column.kind));
-        }
-    }
-    text
-}
-
-/// The rows of each table's columns.
-fn columns_by_table(page: &str) -> BTreeMap<&str, Vec<&str>> {
-    let tables = page.split("\n### ").skip(1).filter_map(|part| part.split_once('\n'));
-    tables.map(|(name, rows)| (name, rows.lines().filter(|line| line.starts_with("| ")).collect())).collect()
-}
-
-/// Tables that no longer have the columns of the old page, in their order.
-fn broken_tables<'a>(old: &'a str, new: &str) -> Vec<&'a str> {
-    let new = columns_by_table(new);
-    let keeps = |table: &str, old: &[&str]| new.get(table).is_some_and(|new| new.starts_with(old));
-    columns_by_table(old).into_iter().filter(|(table, old)| !keeps(table, old)).map(|(table, _)| table).collect()
-}
-
-#[test]
-fn a_rewrite_of_the_page_keeps_the_columns_that_it_names() {
-    let page = columns_of_tables();
-    let added = page.replacen("\n### ", "| 99 | `new` | string | yes |\n\n### ", 3);
-    assert_eq!(broken_tables(&page, &added), [""; 0]);
-    for (from, to) in [
-        ("| 1 | `team_id` |", "| 2 | `team_id` |"),
-        ("`event_time`", "`at`"),
-        ("| timestamp |", "| long |"),
-        ("### `billing`", "### `bills`"),
-    ] {
-        assert!(page.contains(from), "{from}");
-        assert_ne!(broken_tables(&page, &page.replace(from, to)), [""; 0], "{from}");
-    }
-}
-
-#[test]
-fn the_page_of_open_tables_names_every_column() {
-    const MARK: &str = "<!-- columns -->\n";
-    let path = root().join("docs/tables.md");
-    let page = fs::read_to_string(&path).unwrap();
-    let (before, columns) = page.split_once(MARK).expect("the page marks where the columns are");
-    if std::env::var_os("ANNALS_GUIDE_WRITE").is_some() {
-        let broken = broken_tables(columns, &columns_of_tables());
-        assert!(broken.is_empty(), "{broken:?}: published columns are a contract. Add new columns at the end only");
-        put(&path, &format!("{before}{MARK}{}", columns_of_tables()));
-        return;
-    }
-    assert_eq!(
-        columns,
-        columns_of_tables(),
-        "docs/tables.md is out of date: ANNALS_GUIDE_WRITE=1 writes its columns again"
-    );
 }

@@ -10,7 +10,7 @@ mod markdown;
 #[path = "guide/shell.rs"]
 mod shell;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 

@@ -1,10 +1,12 @@
-//! The parts of the guide that repeat lists of the program: columns, metrics, findings and faults.
+//! The parts of the guide that repeat lists of the program: columns, metrics, views, findings and faults.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use annals::archive::{FaultCode, FindingKind};
 use annals::lake::{TableFault, TableId, TableSchema};
+use annals::model::SessionOutcome;
+use annals::report::View;
 use annals::web::metric_names;
 use strum::VariantNames;
 
@@ -103,4 +105,23 @@ fn the_page_of_findings_explains_every_kind_and_code() {
     let (faults, notices) = (codes(&page, "Faults"), codes(&page, "Notices"));
     let explained: BTreeSet<_> = faults.union(&notices).cloned().collect();
     assert_eq!(explained, &names(FaultCode::VARIANTS) | &names(TableFault::VARIANTS));
+}
+
+#[test]
+fn the_page_of_views_explains_every_column() {
+    let page = fs::read_to_string(root().join("docs/views.md")).unwrap();
+    let sections: BTreeMap<&str, &str> =
+        page.split("\n### `").skip(1).filter_map(|section| section.split_once("`\n")).collect();
+    let views = View::ALL.map(View::as_str);
+    assert_eq!(sections.keys().copied().collect::<BTreeSet<_>>(), views.into());
+    for view in View::ALL {
+        let table = sections[view.as_str()].split("\n## ").next().unwrap().split("| outcome").next().unwrap();
+        let cell =
+            |line: &str| line.strip_prefix("| `")?.rsplit_once(" | ").map(|(cells, _)| cells.replace("` | ", " "));
+        let explained: Vec<String> = table.lines().filter_map(cell).collect();
+        let columns = view.columns().into_iter().map(|column| format!("{} {}", column.name, column.sql_type));
+        assert_eq!(explained, columns.collect::<Vec<_>>(), "{}", view.as_str());
+    }
+    let outcomes = codes(&page, "Sessions");
+    assert!(SessionOutcome::ALL.iter().all(|outcome| outcomes.contains(outcome.as_str())), "{outcomes:?}");
 }

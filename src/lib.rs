@@ -23,7 +23,7 @@
 //! | `store` | files on a local disk, in memory or in a bucket, and the durability that a commit needs | model, clock |
 //! | `archive` | schema, parquet, ledger, commit, recover, seal, verify | model, clock, store |
 //! | `lake` | the open tables: Iceberg metadata over the archive's files, published, checked and expired | model, store, archive |
-//! | `report` | the SQL engine, its views, the catalog of reports, rendering, charts, pages, evidence packs | model, store, archive's list of live files |
+//! | `report` | the SQL engine, its views, the catalog of reports, rendering, charts, pages, evidence packs | model, store, archive's list of live files, lake's check |
 //! | `pipeline` | where stages meet: one round of a team or of the fleet; gaps and findings | all above except files and report; also config and error |
 //! | `sandbox` | the documented service over synthetic teams, and its ground truth | model, clock, api's wire types |
 //! | `daemon` | when each task of each team runs, the runs, and the state for display | pipeline, lake, archive, store, api, config, model, clock |

@@ -40,7 +40,7 @@ const ROOMS: [(&str, &[&str]); 25] = [
     ("lake", &["model", "archive", "store"]),
     ("correlate", &["model"]),
     ("inventory", &["model", "api"]),
-    ("report", &["model", "archive", "files", "store"]),
+    ("report", &["model", "archive", "files", "lake", "store"]),
     (
         "pipeline",
         &[

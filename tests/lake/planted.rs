@@ -243,12 +243,14 @@ fn a_missing_data_file_is_named_by_both_and_blocks_publishing() {
     assert_eq!(faults(&program, 0), []);
 }
 
-/// The only fault, which the check names with this remedy, and `verify` too.
+/// The only fault, which the check names with this remedy, and `verify` and its view too.
 #[track_caller]
 fn names(program: &Program, fault: &str, remedy: &str) {
     assert_eq!(faults(program, 1), [("coverage".to_owned(), fault.to_owned())]);
     program.run(&["publish", "--check", "--format", "json"]).ended(1).says(&[remedy]);
     program.run(&["verify"]).ended(1).says(&[fault, remedy]);
+    let named = program.sql(&format!("SELECT code, starts_with(detail, '{fault}') AS is_named FROM verification"));
+    assert_eq!(named, [serde_json::json!({"code": "TABLE", "is_named": true})]);
 }
 
 #[test]
@@ -269,6 +271,8 @@ fn a_damaged_ledger_table_is_repaired_as_the_check_says() {
     is_repaired();
     put(&file, &whole[1..]);
     names(&program, "TABLE_COUNT", AGAIN);
+    let pack = ["report", "pack", "-o", "pack", "--from", "2026-11-01", "--to", "2026-11-20"];
+    program.run(&pack).ended(1).says(&["verify found 1 fault"]);
     is_repaired();
     let mut altered = whole.clone();
     altered[whole.len() / 2] ^= 1;

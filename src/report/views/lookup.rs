@@ -12,6 +12,7 @@ use parking_lot::RwLock;
 use serde_json::{Value, json};
 
 use crate::archive::{AddedFile, Archive, CommitSummary, PendingOrder, VerifyFault, VerifyReport, verify};
+use crate::lake;
 use crate::model::{Instant, LedgerSeq, TeamId, TeamKey};
 
 use super::columns::View;
@@ -104,7 +105,11 @@ impl Lookup {
     /// The result of `verify`; `None` without an archive.
     pub fn verified(&self) -> Result<Option<&VerifyReport>, String> {
         let Some(archive) = &self.archive else { return Ok(None) };
-        let check = || verify(archive.store().as_ref(), &archive.checks).map_err(|e| e.to_string());
+        let check = || {
+            let mut report = verify(archive.store().as_ref(), &archive.checks).map_err(|e| e.to_string())?;
+            lake::verify_tables(archive, &mut report);
+            Ok(report)
+        };
         self.verified.get_or_init(check).as_ref().map(Some).map_err(Clone::clone)
     }
 

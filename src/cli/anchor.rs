@@ -28,8 +28,8 @@ pub struct AnchorArgs {
     /// Only this team, by id or name; repeatable [default: all teams of the archive]
     #[arg(long, value_name = "TEAM")]
     team: Vec<String>,
-    /// Write into this file, outside the archive; the file appears whole or not at all. Annals replaces only heads that the archive
-    /// still holds, and an empty file
+    /// Write into this file, outside the archive; the file appears whole or not at all. Annals replaces only an empty file, and older
+    /// heads of the same teams that the archive still holds
     #[arg(long, short, value_name = "FILE", value_parser = output::outside_archives())]
     output: Option<PathBuf>,
     /// Send the heads to this address as text by POST, without a token; redirects are not followed
@@ -66,7 +66,7 @@ pub fn run(global: &Global, args: &AnchorArgs) -> Result<Exit, Error> {
     let address = args.post.as_deref().map(check_address).transpose()?;
     let archive = query::open(&config)?;
     if let Some(path) = &args.output {
-        check_replaced(&archive, path)?;
+        check_replaced(&archive, path, &args.team)?;
     }
     if args.sign {
         sign_lines(&config, &args.team)?;
@@ -139,9 +139,9 @@ fn heads(config: &Config, archive: &Archive, asked: &[String]) -> Result<String,
     }
 }
 
-/// Checks that new heads replace only an empty file, or heads that the archive still holds. After the end of a ledger was cut off,
-/// only the older heads prove it.
-fn check_replaced(archive: &Archive, path: &Path) -> Result<(), Error> {
+/// Checks that new heads replace only an empty file, or older heads of the same ledgers, which the archive still holds. After the
+/// end of a ledger was cut off, only the older heads prove it.
+fn check_replaced(archive: &Archive, path: &Path, asked: &[String]) -> Result<(), Error> {
     let shown = path.display();
     let refused = |why: String| {
         Err(Error::Refused(printable(&format!(
@@ -159,12 +159,17 @@ fn check_replaced(archive: &Archive, path: &Path) -> Result<(), Error> {
         Ok(older) => older,
         Err(why) => return refused(format!("this file holds something else than heads: {why}")),
     };
-    match lost_heads(archive.store().as_ref(), older)?.into_iter().next() {
-        None => Ok(()),
-        Some(lost) => refused(format!(
+    let named: Vec<TeamKey> = older.iter().map(|head| head.team.clone()).collect();
+    if let Some(lost) = lost_heads(archive.store().as_ref(), older)?.into_iter().next() {
+        return refused(format!(
             "the archive does not hold a head of this file: {}: {}: run `annals verify --head {shown}`",
             lost.object, lost.detail
-        )),
+        ));
+    }
+    let replaced: Vec<TeamKey> = teams::in_archive(archive, asked)?.iter().map(TeamKey::of).collect();
+    match named.iter().find(|team| !replaced.contains(team)) {
+        None => Ok(()),
+        Some(team) => refused(format!("this file also holds a head of team={team}, which --team does not name")),
     }
 }
 

@@ -59,6 +59,13 @@ fn new_heads_replace_nothing_but_heads_of_this_archive() {
         assert!(exit == 1 && is_said, "{case}: {exit}: {stderr}");
         assert!(fs::read(world.path("kept")).unwrap() == content, "{case}: the file changed");
     }
+    // The head of another team would be lost.
+    put(&world.path("kept"), &heads);
+    let (exit, _, stderr) = world.run(&["anchor", "-o", "kept", "--team", "other"]);
+    assert!(exit == 1 && stderr.contains("also holds a head of team="), "{exit}: {stderr}");
+    assert!(fs::read(world.path("kept")).unwrap() == heads);
+    assert_eq!(world.run(&["anchor", "-o", "one", "--team", "other"]).0, 0);
+    assert_eq!(world.run(&["anchor", "-o", "one", "--team", "other"]).0, 0);
     // The refusal comes before the signing.
     put(&world.path("kept"), b"notes\n");
     let signatures = file_with(&world.archive(), "2026-11-03.heads");

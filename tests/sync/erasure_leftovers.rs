@@ -1,4 +1,4 @@
-//! `annals erase` beside files that a killed query or another program left.
+//! `annals erase` beside files that a killed query or another program left, and in the key of a token.
 
 use std::fs;
 
@@ -50,4 +50,19 @@ fn an_order_names_a_foreign_file_and_leaves_it() {
     fs::remove_file(foreign).unwrap();
     program.run(&ORDER).ended(0);
     assert_gone(&program);
+}
+
+/// The key of a token is its title and a number.
+#[test]
+fn a_title_of_a_token_leaves_its_key_too() {
+    let (_service, program) = read();
+    let token = || program.sql("select user_id, title, token_key from inventory_tokens").remove(0);
+    let before = token();
+    assert_eq!((&before["title"], &before["token_key"]), (&"web".into(), &"web #1".into()));
+    program.run(&["erase", "--order", "DPO-1", "--subject", "Web"]).ended(0);
+    let after = token();
+    let title = after["title"].as_str().unwrap();
+    assert!(title.starts_with("erased-"), "{after}");
+    assert_eq!((&after["token_key"], &after["user_id"]), (&format!("{title} #1").into(), &before["user_id"]));
+    program.run(&["verify"]).ended(0);
 }

@@ -27,6 +27,8 @@ const WORDS: [&str; 7] =
 const PERSON: [&str; 2] = ["user_id", "email"];
 /// Columns of the roster that describe this person. If they stayed, they would tell whose pseudonym the row holds.
 const OF_PERSON: [&str; 4] = ["first_name", "last_name", "annotations", "last_used_ip"];
+/// The key of a token: its title, ` #` and a number.
+const TOKEN_KEY: &str = "token_key";
 /// The number of hash digits in the id of an event whose id Annals made from its content.
 const CONTENT_ID_DIGITS: usize = 32;
 
@@ -58,6 +60,15 @@ impl<'a> Eraser<'a> {
         }
         let bytes = self.json(text.as_bytes())?;
         Some(String::from_utf8(bytes).expect("BUG: whole strings of a text were replaced by ASCII"))
+    }
+
+    /// The text of a column with each value replaced. `None` if there is none.
+    fn cell(&self, column: &str, text: &str) -> Option<String> {
+        let of_title = || {
+            let (title, number) = text.rsplit_once(" #").filter(|_| column == TOKEN_KEY)?;
+            Some(format!("{} #{number}", self.text(title)?))
+        };
+        self.text(text).or_else(of_title)
     }
 
     fn json(&self, text: &[u8]) -> Option<Vec<u8>> {
@@ -102,7 +113,8 @@ impl<'a> Eraser<'a> {
                 continue;
             }
             let texts = array.as_string_opt::<i32>().ok_or_else(|| format!("column {} is not text", field.name()))?;
-            let new: Vec<Option<String>> = texts.iter().map(|text| text.and_then(|text| self.text(text))).collect();
+            let new: Vec<Option<String>> =
+                texts.iter().map(|text| text.and_then(|text| self.cell(name, text))).collect();
             hits.extend((0..).zip(&new).filter(|(_, new)| new.is_some()).map(|(at, _)| at));
             let is_lost = |at: &u32| OF_PERSON.contains(&name) && own.contains(at);
             if !own.is_empty() || new.iter().any(Option::is_some) {

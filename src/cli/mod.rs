@@ -50,6 +50,7 @@ use clap::parser::ValueSource;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::error::{Error, Exit};
+use crate::report::printable;
 
 pub use global::Global;
 pub use plan::BucketRequests;
@@ -155,9 +156,11 @@ impl Arguments {
 /// Parses the arguments of this process. Wrong use ends the process with code 2, help and version with 0.
 pub fn parse() -> Arguments {
     let definition = without_overridden_variables(definition());
-    let matches =
-        definition.clone().try_get_matches().unwrap_or_else(|error| named_by_origin(definition, error).exit());
-    let mut arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let matches = definition
+        .clone()
+        .try_get_matches()
+        .unwrap_or_else(|error| printed_safely(named_by_origin(definition, error)).exit());
+    let mut arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| printed_safely(error).exit());
     let is_of_environment = matches.value_source("archive") == Some(ValueSource::EnvVariable);
     arguments.global.is_archive_of_environment = is_of_environment;
     if is_of_environment && matches!(arguments.command, Command::Demo(_)) {
@@ -185,6 +188,19 @@ fn named_by_origin(mut definition: clap::Command, mut error: clap::Error) -> cla
     definition.build();
     if let Some(variable) = set_variable(&definition, shown) {
         error.insert(ContextKind::InvalidArg, ContextValue::String(variable));
+    }
+    error
+}
+
+/// The error without control sequences and direction marks of the arguments: clap repeats an argument as it was given.
+fn printed_safely(mut error: clap::Error) -> clap::Error {
+    let printable = |(kind, value): (ContextKind, &ContextValue)| match value {
+        ContextValue::String(text) => Some((kind, ContextValue::String(printable(text)))),
+        _ => None,
+    };
+    let texts: Vec<_> = error.context().filter_map(printable).collect();
+    for (kind, text) in texts {
+        error.insert(kind, text);
     }
     error
 }

@@ -35,6 +35,24 @@ fn wrong_arguments_are_named() {
     }
 }
 
+/// A refused argument can come from a ticket, and its marks would change what the terminal shows.
+#[test]
+fn a_refused_argument_is_printed_without_marks() {
+    let place = Place::new();
+    let odd = "x\u{202e}y\nz\u{7}";
+    for arguments in [
+        &["erase", "--order", odd, "--subject", "u-1"][..],
+        &["hold", "release", odd],
+        &["hold", "add", "--id", "A", "--reason", "r", "--from", odd],
+        &["erase", &format!("--{odd}")],
+        &[odd],
+    ] {
+        let (code, _, stderr) = place.run(arguments);
+        assert!(code == 2 && stderr.contains("xy z'"), "{arguments:?}: {stderr}");
+        assert!(!stderr.contains(['\u{202e}', '\u{7}']), "{arguments:?}: {stderr}");
+    }
+}
+
 #[test]
 fn a_failed_output_is_named() {
     if !is_linux("an output on a full disk", "only Linux has /dev/full") {

@@ -1,9 +1,12 @@
-//! `annals erase` beside files that a killed query or another program left, and in the key of a token.
+//! What an order of `annals erase` must not leave: files beside the archive, derived values, and parts of values.
 
 use std::fs;
 
 use super::erasure::{PEER, USER, assert_gone, read, rows};
+use crate::faulty_service::parquet_files::all_texts;
 use crate::faulty_service::program::{files_below, put};
+use crate::faulty_service::world::Kind;
+use crate::faulty_service::{DAY, HOUR, SINCE, events, scene};
 
 const ORDER: [&str; 9] = ["erase", "--order", "DPO-1", "--subject", PEER, "--subject", USER, "--format", "json"];
 
@@ -65,4 +68,33 @@ fn a_title_of_a_token_leaves_its_key_too() {
     assert!(title.starts_with("erased-"), "{after}");
     assert_eq!((&after["token_key"], &after["user_id"]), (&format!("{title} #1").into(), &before["user_id"]));
     program.run(&["verify"]).ended(0);
+}
+
+/// A sentence about a quarantined event names its fields, and a field's name can be a person's.
+#[test]
+fn no_part_of_a_long_name_stays_in_the_sentence_about_an_event() {
+    let (service, program) = scene();
+    let name = format!("ann@{}example.com", "department.".repeat(6));
+    let at = (DAY + 9 * HOUR) * 1_000_000_000;
+    let text = format!(r#"{{"header":{{"eventTimestampUnixNano":{at}}},"{name}Event":{{}},"twoEvent":{{}}}}"#);
+    service.world().add(Kind::Activity, i128::from(at), None, text);
+    program.sync(&SINCE).ended(0);
+    let order = ["erase", "--order", "DPO-1", "--subject", &format!("{name}Event"), "--yes-all"];
+    program.run(&order).ended(0);
+    assert!(!all_texts(&program).iter().any(|text| text.contains("ann@")), "{:?}", all_texts(&program));
+    program.run(&["verify"]).ended(0);
+}
+
+/// The pseudonym of an email address keeps the domain, but `@annsmith` is a name.
+#[test]
+fn a_pseudonym_keeps_nothing_of_a_name_behind_an_at_sign() {
+    let (service, program) = scene();
+    let at = (DAY + 9 * HOUR) * 1_000_000_000;
+    let text = events::activity_event("teamUserLoggedInEvent", at, r#"{"user":"@AnnSmith"}"#);
+    service.world().add(Kind::Activity, i128::from(at), None, text);
+    program.sync(&SINCE).ended(0);
+    program.run(&["erase", "--order", "DPO-1", "--subject", "@annsmith"]).ended(0);
+    let texts = all_texts(&program);
+    assert!(texts.iter().any(|text| text.contains("@erased.invalid")), "{texts:?}");
+    assert!(!texts.iter().any(|text| text.to_lowercase().contains("annsmith")), "{texts:?}");
 }

@@ -69,9 +69,10 @@ impl Subject {
         self.0.iter().map(name).collect()
     }
 
-    /// The domain of a pseudonym. A domain that JSON would escape is not kept.
+    /// The domain of a pseudonym. A domain that JSON would escape is not kept, and neither is the name in `@ann`.
     fn kept_domain<'a>(&self, address: &'a str) -> &'a str {
-        let domain = address.rsplit_once('@').map_or("", |(_, domain)| domain);
+        let is_address = |(local, _): &(&str, &str)| !local.is_empty();
+        let domain = address.rsplit_once('@').filter(is_address).map_or("", |(_, domain)| domain);
         let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-');
         match !domain.is_empty() && domain.chars().all(is_plain) && self.find(domain).is_none() {
             true => domain,
@@ -194,6 +195,7 @@ mod tests {
             (&["ann@smith.example", "Smith.Example"], "@erased.invalid"),
             (&["ann@a\"b"], "@erased.invalid"),
             (&["ann@"], "@erased.invalid"),
+            (&["@ann"], "@erased.invalid"),
         ] {
             let names = subject(values).pseudonyms(&key);
             assert!(names.iter().any(|name| name.ends_with(domain)), "{names:?}");

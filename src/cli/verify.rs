@@ -88,13 +88,9 @@ pub fn run(global: &Global, args: &VerifyArgs) -> Result<Exit, Error> {
         text(&place.to_string(), &report, &names(store))
     };
     output::print(text.as_bytes())?;
-    let is_weaker = report
-        .notices
-        .iter()
-        .any(|notice| matches!(notice.code, FaultCode::BadSig | FaultCode::PolicyChanged | FaultCode::Rewritten));
     Ok(match report.is_clean() {
         false => Exit::Fault,
-        true if is_weaker => Exit::Weaker,
+        true if report.notices.iter().any(says_weaker) => Exit::Weaker,
         true => Exit::Done,
     })
 }
@@ -157,6 +153,11 @@ fn read_given(place: &str, path: &str) -> Result<String, Error> {
     })
 }
 
+/// Whether a notice says that a check is weaker.
+fn says_weaker(notice: &VerifyFault) -> bool {
+    matches!(notice.code, FaultCode::BadSig | FaultCode::PolicyChanged | FaultCode::Rewritten)
+}
+
 /// Prints the verdict, then the counts, then every fault on its own line.
 pub fn text(place: &str, report: &VerifyReport, names: &TeamNames) -> String {
     let mut text = format!("{place}: {}\n", report.verdict_text());
@@ -180,7 +181,9 @@ pub fn text(place: &str, report: &VerifyReport, names: &TeamNames) -> String {
         let _ = writeln!(text, "{prefix}{} {object}: {detail}", fault.code.into_str());
     };
     report.faults.iter().for_each(|fault| put("", fault));
-    report.notices.iter().take(NOTICES_SHOWN_MAX).for_each(|notice| put("notice: ", notice));
+    let (weaker, others): (Vec<_>, Vec<_>) = report.notices.iter().partition(|notice| says_weaker(notice));
+    // The notices that explain the exit code come first: the limit must not hide them behind others.
+    weaker.into_iter().chain(others).take(NOTICES_SHOWN_MAX).for_each(|notice| put("notice: ", notice));
     if let Some(more @ 1..) = report.notices.len().checked_sub(NOTICES_SHOWN_MAX) {
         let _ = writeln!(text, "notice: and {more} more: --json shows them");
     }

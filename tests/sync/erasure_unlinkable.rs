@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::erasure::{PEER, USER, assert_gone, counts, lock_one_of_two_teams, read};
 use crate::faulty_service::program::files_below;
-use crate::faulty_service::{DAY, HOUR, Program, Run, SINCE, scene};
+use crate::faulty_service::{DAY, HOUR, Program, Run, SINCE, scene, subject_search};
 
 fn order(program: &Program, more: &[&str]) -> Run {
     let order = ["erase", "--order", "DPO-1", "--subject", PEER, "--subject", USER];
@@ -108,4 +108,18 @@ fn an_order_that_became_unlinkable_later_names_the_teams_with_their_old_salts() 
     assert_gone(&program);
     let verified = program.run(&["verify"]).ended(0);
     assert_eq!(verified.said().matches("SALT_REPLACED").count(), 1, "{verified:?}");
+}
+
+/// Each replaced salt gives a notice, and `verify` shows a limited number of them.
+#[test]
+fn the_notice_that_explains_the_exit_code_stands_before_many_replaced_salts() {
+    let (service, program) = scene();
+    subject_search::years(&mut service.world());
+    program.sync(&subject_search::SINCE).ended(0);
+    program.configure("[retention]\nconnections = \"1y\"\n");
+    program.run(&["retention", "apply", "--trust-clock"]).ended(0);
+    program.run(&[&subject_search::ORDER[..], &["--unlinkable"]].concat()).ended(0);
+    program.run(&["verify"]).ended(0).says(&["SALT_REPLACED", "more: --json shows them"]);
+    program.configure("[retention]\nconnections = \"2y\"\n");
+    program.run(&["verify"]).ended(3).says(&["POLICY_CHANGED", "more: --json shows them"]);
 }

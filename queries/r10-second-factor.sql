@@ -4,7 +4,7 @@
 -- controls: PCI DSS 8.4.2, 8.4.3; NIST 800-53 AC-17, IA-2(1); NIS2 21(2)(j); ISO 27001 A.8.5
 -- param: password_words list = password,email | words in a sign-in method that mean a password of this service
 -- param: privileged_roles list = admin,admin-read-only | roles for which a missing second factor is more severe
--- chart: area x=day_local y=people series=verdict | People by second factor, over the period
+-- chart: step x=time_local y=people series=verdict | People by second factor, over the period
 -- severity: column
 -- note: the roster at --as-of (by default the period's end); the later reading decides, of the roster or of the sign-in details; an empty list of sign-in methods decides nothing while the other names one
 -- note: while a reading of the sign-in details is not complete, a newer row of the roster decides, even if that reading has already shown a person's details again unchanged
@@ -76,7 +76,7 @@ ORDER BY team_id, CASE verdict WHEN 'FAIL' THEN 0 WHEN 'UNKNOWN' THEN 1 WHEN 'PA
 -- chart rows
 WITH day AS (
     SELECT unnest(generate_series($from, least($to, $now), to_seconds(greatest(86400,
-        date_diff('second', $from, $to) // 60)))) AS moment
+        date_diff('second', $from, $to) // 50)))) AS moment
 ), person AS (
     SELECT d.moment,
         CASE WHEN u.valid_from > f.read_at AND coalesce(u.valid_from > i.valid_from, true) THEN coalesce(u.totp_enabled, i.totp_enabled) ELSE coalesce(i.totp_enabled, u.totp_enabled) END AS has_totp,
@@ -98,4 +98,8 @@ WITH day AS (
         WHEN len(methods) = 0 AND NOT is_sso THEN 'FAIL' ELSE 'UNKNOWN' END AS verdict
     FROM person
 )
-SELECT local_time(moment, $tz) AS day_local, verdict, count(*) AS people FROM verdict GROUP BY 1, 2 ORDER BY 1, 2;
+-- A verdict without people has a row of its own, because a step keeps the last number.
+SELECT local_time(m.moment, $tz) AS time_local, k.verdict, count(v.verdict) AS people
+FROM (SELECT DISTINCT moment FROM verdict) m CROSS JOIN (SELECT DISTINCT verdict FROM verdict) k
+    LEFT JOIN verdict v ON v.moment = m.moment AND v.verdict = k.verdict
+GROUP BY 1, 2 ORDER BY 1, 2;

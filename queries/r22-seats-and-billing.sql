@@ -9,6 +9,7 @@
 -- note: the service documents the types of billing entries but not their field names: seats is the only number (or text of digits) in the payload of an entry whose type contains one of seat_words, or of several the number under one of new_keys; otherwise it stays empty, and the reader finds the number in the payload
 -- note: delta is seats minus the people with remote access at the last reading of the roster before the entry; empty before the first reading
 -- note: payment: recovered if a payment in the same second or later succeeded, not recovered if none did; of several revisions of an entry only the latest counts
+-- note: the chart shows at most three teams, those with the most seats
 -- note: the service shows only the ten newest entries; R23 shows a gap where entries were lost between two polls
 WITH entry AS (
     SELECT *,
@@ -61,6 +62,14 @@ FROM judged
 ORDER BY event_time_ns, team_id, event_id;
 
 -- chart rows
-SELECT time_local, 'seats' AS what, seats AS people FROM report WHERE seats IS NOT NULL
-UNION ALL SELECT time_local, 'people with remote access', with_remote_access FROM report WHERE with_remote_access IS NOT NULL
-ORDER BY 2, 1, 3;
+WITH largest AS (
+    SELECT team_id, count(*) OVER () > 1 AS are_several FROM report
+    GROUP BY team_id ORDER BY max(coalesce(seats, with_remote_access)) DESC NULLS LAST, team_id LIMIT 3
+), point AS (
+    SELECT team_id, time_local, time_at, event_id, 'seats' AS what, seats AS people FROM report
+    UNION ALL SELECT team_id, time_local, time_at, event_id, 'people with remote access', with_remote_access FROM report
+)
+-- A chart adds up the rows of one series and moment, so entries of one second are one row.
+SELECT time_local, concat_ws(', ', what, CASE WHEN are_several THEN team_id END) AS what,
+    arg_max(people, (time_at, event_id)) AS people
+FROM point JOIN largest USING (team_id) WHERE people IS NOT NULL GROUP BY 1, 2 ORDER BY 2, 1;

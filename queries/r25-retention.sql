@@ -4,7 +4,7 @@
 -- controls: PCI DSS 10.5.1; NIST 800-53 AU-11; GDPR 5(1)(e), 17, 30(1)(f); SOC 2 CC C1.2, P4.2, P4.3
 -- param: keep_at_least_days integer from 0 to 36500 = 365 | days that the archive must hold (PCI DSS: twelve months)
 -- param: keep_at_most_days integer from 0 to 36500 = null | days after which rows must expire; without a value: the policy of [retention]
--- chart: bars x=class y=held_days series=team_id | Days held, by class of data
+-- chart: dots x=held_days y=class series=team_id | Days held, by class of data
 -- severity: column
 -- note: classes are the archive's datasets; oldest is the oldest event in a live file, by its ledger line
 -- note: policy is the class's policy in [retention]; due is the end of the oldest whole month that is older than the policy and that nothing keeps; with keep_at_most_days, due counts from the oldest row

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod changes;
+mod charts;
 mod cut_scans;
 mod dossier;
 mod erased;

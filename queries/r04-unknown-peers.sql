@@ -52,4 +52,4 @@ ORDER BY severity IS NULL, team_id, first_at, peer_email, peer_ip, device_id, co
 -- chart rows
 SELECT coalesce(peer_email, 'no email, from ' || coalesce(peer_ip, 'nowhere')) AS peer, standing,
     sum(sessions)::BIGINT AS sessions
-FROM report WHERE severity IS NOT NULL GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2 LIMIT 25;
+FROM report WHERE severity IS NOT NULL GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2;

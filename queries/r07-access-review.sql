@@ -77,8 +77,8 @@ ORDER BY team_id, email, user_id, computer_name, device_id, via;
 WITH shown AS (
     SELECT coalesce(email, user_id) AS person, coalesce(computer_name, device_id) AS computer, ways
     FROM report WHERE user_id IS NOT NULL
-), top_person AS (SELECT person FROM shown GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT 40),
-top_computer AS (SELECT computer FROM shown GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT 40)
-SELECT person, computer, sum(ways)::BIGINT AS ways
-FROM shown JOIN top_person USING (person) JOIN top_computer USING (computer)
-GROUP BY 1, 2 ORDER BY 1, 2;
+), top_person AS (SELECT person FROM shown GROUP BY 1 ORDER BY sum(ways) DESC, 1 LIMIT 23),
+top_computer AS (SELECT computer FROM shown GROUP BY 1 ORDER BY sum(ways) DESC, 1 LIMIT 39)
+SELECT CASE WHEN person IN (FROM top_person) THEN person ELSE 'all others' END AS person,
+    CASE WHEN computer IN (FROM top_computer) THEN computer ELSE 'all others' END AS computer, sum(ways)::BIGINT AS ways
+FROM shown GROUP BY 1, 2 ORDER BY 1, 2;

@@ -4,7 +4,7 @@
 -- controls: PCI DSS 8.2.6; CIS 5.3; NIST 800-53 AC-2(3); NIS2 11.5.4
 -- param: dormant_days integer from 0 to 36500 = 90 | days without use after which PCI DSS requires that an account is removed or disabled
 -- param: early_days integer from 0 to 36500 = 45 | days without use after which CIS requires it
--- chart: histogram x=days_unused | Days without use, of all users on the roster
+-- chart: histogram x=days_unused y=users | Days without use, of all users on the roster
 -- severity: column
 -- note: the roster at --as-of (by default the period's end); last use is the later of the service's own value and the last archived session under an address that the person had on the roster at that time
 -- note: never used: neither source shows any use; the archive has no sessions from before its beginning (R23); known_since_local is the first reading that the archive still holds, so expired months (R25) shorten days_known
@@ -60,8 +60,8 @@ WITH used AS (
     WHERE a.valid_from <= $as_of AND s.first_event_at < $as_of AND s.outcome IN ('ended', 'open', 'closed_only') AND ($team IS NULL OR s.team_id = $team)
     GROUP BY ALL
 )
-SELECT date_diff('second', greatest(u.last_used_at, s.last_at), least($as_of, $now)) // 86400 AS days_unused
+SELECT date_diff('second', greatest(u.last_used_at, s.last_at), least($as_of, $now)) // 86400 AS days_unused, count(*) AS users
 FROM inventory_users u LEFT JOIN used s ON s.team_id = u.team_id AND s.user_id = u.user_id
 WHERE u.valid_from <= $as_of AND (u.valid_to IS NULL OR $as_of < u.valid_to) AND ($team IS NULL OR u.team_id = $team)
     AND coalesce(u.last_used_at, s.last_at) IS NOT NULL
-ORDER BY 1;
+GROUP BY 1 ORDER BY 1;

@@ -4,7 +4,7 @@
 -- controls: PCI DSS 7.2.5.1; NIST 800-53 AC-2(3); ISO 27001 A.5.17
 -- param: expiring_days integer from 0 to 36500 = 30 | the report lists a token that expires within this many days
 -- param: stale_days integer from 0 to 36500 = 90 | the report lists a token that nobody has used for this many days
--- chart: timeline start=start_local end=end_local lane=token series=state | Tokens: from the first reading that showed them to their end
+-- chart: timeline start=start_local end=end_local lane=token series=state | At most 24 tokens, detections first: from the first reading that showed them to their end
 -- severity: column
 -- note: the tokens in each person's sign-in details at --as-of (by default the period's end); the service shows no token id and never the token itself
 -- note: state: endless (it never expires), expired, expiring (within expiring_days), stale (no use for stale_days, or no use at all although the archive holds a reading that showed it that long ago; an expired token is not stale too), owner left (the owner is not on the roster any more; the row shows the last reading before that), owner erased (`annals erase` replaced the id of an owner on the roster: no later reading shows the pseudonym, so nobody can tell whether the owner left, and the row is no detection); a token can have several states
@@ -70,4 +70,4 @@ SELECT concat_ws(' / ', coalesce(owner, user_id), title) AS token, state, first_
     coalesce(expires_local, greatest(local_time($as_of, $tz), first_read_local) + INTERVAL 90 DAYS) AS end_local
 FROM report WHERE user_id IS NOT NULL
     AND coalesce(expires_local, local_time($as_of, $tz)) >= first_read_local
-ORDER BY severity IS NULL, 4 DESC, 1, 3 LIMIT 40;
+ORDER BY severity IS NULL, 4 DESC, 1, 3 LIMIT 24;

@@ -4,7 +4,7 @@
 -- controls: PCI DSS 8.2.2; NIS2 11.5.3; ISO 27001 A.5.16
 -- param: ips integer from 2 to 1000000 = 2 | the report lists a peer who connects from this many addresses at the same time
 -- param: peers integer from 2 to 1000000 = 3 | the report lists an account of a computer that this many peers use
--- chart: heatmap x=other y=identity value=sessions | Identities, and the addresses or people that share them
+-- chart: heatmap x=other y=identity value=shares | Identities, and the addresses or people that share them
 -- severity: medium
 -- note: one peer: sessions of one person from that many addresses overlap; a person who uses a telephone and a desk computer looks the same
 -- note: one account: a local user name of one computer; a name with a domain (DOMAIN\name, name@domain) is the same account on every computer; a computer without an id in its events counts by its host name
@@ -63,5 +63,5 @@ FROM shared
 ORDER BY what, team_id, first_at, identity;
 
 -- chart rows
-SELECT identity, unnest(string_split(shared_by, ', ')) AS other, occurrences AS sessions
-FROM (SELECT * FROM report ORDER BY occurrences DESC, identity LIMIT 25) ORDER BY 1, 2;
+-- The rows do not say how many sessions each address or person has.
+SELECT identity, unnest(string_split(shared_by, ', ')) AS other, 1 AS shares FROM report ORDER BY 1, 2;

@@ -95,4 +95,4 @@ FROM change c
 ORDER BY c.event_time_ns, c.team_id, c.event_id;
 
 -- chart rows
-SELECT coalesce(actor, 'not recorded') AS actor, count(*) AS changes FROM report GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 20;
+SELECT coalesce(actor, 'not recorded') AS actor, count(*) AS changes FROM report GROUP BY 1 ORDER BY 2 DESC, 1;

@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 
 use annals::archive::{Draft, WindowRows};
-use annals::model::{Detail, EventRow, Stream, TeamId, WindowGrid};
+use annals::model::{ConnectionDetail, Detail, EventRow, Stream, TeamId, WindowGrid};
 use serde_json::{Value, json};
 
 use crate::golden::roster;
 use crate::reporting::{DAY, Day, HOUR, Place, at};
 
-use super::{NOW, TEAM, event, people, read_roster, user};
+use super::{ESTABLISHED, NOW, SECOND, TEAM, change_by, commit_events, connection, event, people, read_roster, user};
 
 /// The description of a report's chart and the tooltips of its marks, in each of its two widths.
 fn drawn(place: &Place, report: &str, from: &str, to: &str) -> [(String, Vec<String>); 2] {
@@ -97,5 +97,63 @@ fn the_chart_of_retention_adds_up_no_days_of_different_teams() {
     for (description, tooltips) in october(&place, "R25") {
         assert!(description.ends_with(": 4 marks by held days and class"), "{description}");
         assert!(tooltips.contains(&"other, connections: 21".to_owned()), "{tooltips:?}");
+    }
+}
+
+#[test]
+fn a_chart_leaves_out_no_name() {
+    let place = Place::empty();
+    read_roster(&place, "2026-09-30T03:00:00Z", &team_of(45, false));
+    read_roster(&place, "2026-10-30T03:00:00Z", &team_of(45, true));
+    let time = at("2026-10-20T10:00:00Z");
+    let session = |nth: u32| {
+        let peer = |detail: &mut ConnectionDetail| detail.peer_email = Some(format!("s{nth}@else.example").into());
+        connection(&format!("c{nth}"), ESTABLISHED, time.plus(SECOND * nth), peer)
+    };
+    commit_events(&place, Stream::Connections, (0..45).map(session).collect());
+    let change = |nth: u32| {
+        let actor = json!({"title": format!("token {nth}")});
+        change_by(&actor, &format!("a{nth}"), "teamSettingsChangedEvent", "2026-10-20T10:00:00Z", &json!({}))
+    };
+    commit_events(&place, Stream::Activity, (0..45).map(change).collect());
+    for report in ["R04", "R07", "R08", "R20"] {
+        for (description, _) in october(&place, report) {
+            assert!(description.contains(": 45 in all"), "{report}: {description}");
+        }
+    }
+}
+
+/// The durations of one minute alone are more rows than a chart reads.
+#[test]
+fn the_chart_of_durations_has_the_longest_session() {
+    let (place, time) = (Place::empty(), at("2026-10-20T10:00:00Z"));
+    let session = |nth: u32| {
+        let ends = if nth == 10_000 { time.plus(HOUR * 30) } else { time.plus(SECOND * 60) };
+        let of = |kind, id: String, time| {
+            connection(&id, kind, time, |detail| detail.connection_id = Some(format!("c{nth}").as_str().into()))
+        };
+        [of(ESTABLISHED, format!("e{nth}"), time), of("connectionClosedEvent", format!("z{nth}"), ends)]
+    };
+    commit_events(&place, Stream::Connections, (0..=10_000).flat_map(session).collect());
+    for (description, tooltips) in october(&place, "R18") {
+        assert!(description.contains("sessions by hours: 10,001 in all"), "{description}");
+        assert!(tooltips.contains(&"20 to under 50: 1".to_owned()), "{tooltips:?}");
+    }
+}
+
+/// The rows say how many sessions an account has, but not how many each person has.
+#[test]
+fn the_chart_of_shared_identities_gives_nobody_the_sessions_of_others() {
+    let (place, time) = (Place::empty(), at("2026-10-20T10:00:00Z"));
+    let session = |nth: u32| {
+        connection(&format!("c{nth}"), ESTABLISHED, time.plus(HOUR * nth), |detail| {
+            detail.peer_email = Some(format!("p{}@own.example", nth % 3).into());
+            detail.local_user_name = Some("operator".into());
+        })
+    };
+    commit_events(&place, Stream::Connections, (0..9).map(session).collect());
+    for (description, tooltips) in october(&place, "R17") {
+        assert!(description.contains("shares by identity and other: 3 in all"), "{description}");
+        assert!(tooltips.iter().all(|text| text.ends_with(": 1")), "{tooltips:?}");
     }
 }

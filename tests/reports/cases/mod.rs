@@ -9,6 +9,7 @@ mod erased;
 mod events;
 mod expired;
 mod leavers;
+mod recipes;
 mod rosters;
 mod unclosed;
 mod unread_parts;

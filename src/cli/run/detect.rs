@@ -23,8 +23,9 @@ use super::super::report::CatalogArgs;
 use super::super::{limits, query};
 use super::next_run;
 
-/// The most detections of one report and one severity that are told apart; more of them need no more alerts.
-const SUBJECTS_MAX: usize = 1_000;
+/// The most detections of one report and one severity that are told apart: reports list the newest last, and those beyond bring
+/// no alert. Ninety days of a busy team have some ten thousand mild ones.
+const SUBJECTS_MAX: usize = 100_000;
 
 /// The parts that detection needs.
 pub struct Detector {
@@ -269,6 +270,16 @@ mod tests {
         assert_eq!(subjects.batch(&batch(&rows)).unwrap(), Flow::More);
         let count = |of: Severity| subjects.found.values().filter(|severity| **severity == of).count();
         assert_eq!((count(Severity::Critical), count(Severity::High), count(Severity::Low)), (1, SUBJECTS_MAX, 0));
+    }
+
+    #[test]
+    fn thousands_of_detections_do_not_hide_a_new_one() {
+        let catalog = Catalog::embedded();
+        let report = catalog.reports().iter().find(|report| report.severity == Some(SeverityRule::Column)).unwrap();
+        let rows: Vec<(&str, String)> = (0..5_000).map(|row| ("high", row.to_string())).collect();
+        let mut subjects = Subjects::new(report, Severity::High);
+        assert_eq!(subjects.batch(&batch(&rows)).unwrap(), Flow::More);
+        assert_eq!(subjects.found.len(), rows.len());
     }
 
     #[test]

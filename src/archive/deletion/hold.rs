@@ -173,11 +173,11 @@ pub fn check_hold_id(text: &str) -> Result<(), String> {
     }
 }
 
-/// The form of a subject for comparison: trimmed, also of invisible marks; an IP address in its canonical form (IPv4 if it is mapped
+/// The form of a subject for comparison: trimmed, also of invisible marks and control characters; an IP address in its canonical form (IPv4 if it is mapped
 /// to IPv6) without its zone, and anything else without case and in the Unicode form NFC: a Mac stores names in NFD.
 pub fn normal_subject(text: &str) -> String {
     let is_mark = |c| matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
-    let text = text.trim_matches(|c: char| c.is_whitespace() || is_mark(c));
+    let text = text.trim_matches(|c: char| c.is_whitespace() || c.is_control() || is_mark(c));
     let without_zone = || text.split_once('%')?.0.parse::<Ipv6Addr>().ok().map(IpAddr::V6);
     match text.parse().ok().or_else(without_zone) {
         Some(address) => address.to_canonical().to_string(),
@@ -316,6 +316,7 @@ mod tests {
             (" Jo@Example.COM ", "jo@example.com"),
             ("\u{feff}Jo@Example.com \u{200b}\r", "jo@example.com"),
             ("\u{2068}192.0.2.7\u{2069}", "192.0.2.7"),
+            ("\u{1}jo@example.com\0", "jo@example.com"),
             ("a\u{200b}b", "a\u{200b}b"),
             ("\u{feff} \u{ad}", ""),
             (" 2001:DB8:0::1", "2001:db8::1"),

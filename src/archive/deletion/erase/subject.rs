@@ -35,14 +35,18 @@ impl Subject {
         for text in values {
             let value = normal_subject(text);
             if value.is_empty() {
-                return Err("the subject is empty".to_owned());
+                return Err("the subject is empty: give a value of the person or computer".to_owned());
             }
             if value.len() > VALUE_BYTES_MAX {
                 return Err(format!("the subject has {} bytes, more than the limit of {VALUE_BYTES_MAX}", value.len()));
             }
             found.insert(value);
         }
-        if found.is_empty() { Err("no subject is given".to_owned()) } else { Ok(Self(found.into_iter().collect())) }
+        if found.is_empty() {
+            Err("no subject is given: give each value of the person or computer with --subject, or on a line of standard input".to_owned())
+        } else {
+            Ok(Self(found.into_iter().collect()))
+        }
     }
 
     /// Whether a value is an IP address.

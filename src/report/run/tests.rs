@@ -137,6 +137,7 @@ fn a_failing_archive_is_not_wrong_use() {
         seq: crate::model::LedgerSeq(1),
         head: crate::model::Digest([0; 32]),
         begins: BTreeMap::new(),
+        read_to: BTreeMap::new(),
         sessions_lack: None,
     };
     let _ = archive.writer(&team_id).unwrap();

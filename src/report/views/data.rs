@@ -7,8 +7,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::archive::{
-    Archive, ErasedPart, ExpiredRecord, Finding, FindingKind, Hold, HoldScope, InventoryRead, ReviewRecord, TeamState,
-    WindowRecord, covering,
+    Archive, ErasedPart, ExpiredRecord, Finding, FindingKind, Hold, HoldScope, InventoryRead, ReviewRecord,
+    StreamRecord, TeamState, WindowRecord, covering,
 };
 use crate::files::Irregular;
 use crate::model::path::month_of;
@@ -92,6 +92,8 @@ pub struct TeamSnapshot {
     pub head: Digest,
     /// The start of the archive for each stream.
     pub begins: BTreeMap<Stream, Instant>,
+    /// The last recorded moment up to which each stream was read.
+    pub read_to: BTreeMap<Stream, Instant>,
     /// The time from which sessions lack archived events; `None`: they lack none.
     pub sessions_lack: Option<Instant>,
 }
@@ -141,11 +143,14 @@ impl ViewData {
             }));
         }
         let begins = state.streams.iter().filter_map(|(stream, record)| Some((*stream, record.begins?)));
+        let last_point = |record: &StreamRecord| record.read_points.iter().map(|point| point.read_to).max();
+        let read_to = state.streams.iter().filter_map(|(stream, record)| Some((*stream, last_point(record)?)));
         self.teams.push(TeamSnapshot {
             team_id: state.team_id.clone(),
             seq: state.seq,
             head: state.head,
             begins: begins.collect(),
+            read_to: read_to.collect(),
             sessions_lack: state.sessions_lack(),
         });
         // The months are sorted, so the last one of a dataset stays.

@@ -66,6 +66,7 @@ impl CoverageRanges {
         let rows = data.coverage.iter().filter(|row| row.team_id == *team && row.window.stream == stream);
         let mut windows: Vec<(Range, CoverageState)> = rows.map(|row| (row.window.range, state_of(row))).collect();
         windows.sort_unstable();
+        let length = windows.last().map_or(DAY, |(last, _)| last.end.since(last.start));
         let head = data.teams.iter().find(|head| head.team_id == *team);
         let begins = head.and_then(|head| head.begins.get(&stream).copied());
         let begins = begins.or(windows.first().map(|(range, _)| range.start));
@@ -76,7 +77,11 @@ impl CoverageRanges {
                 push(&mut stretches, range.start.max(edge), range.end, state);
                 edge = edge.max(range.end);
             }
-            push(&mut stretches, edge, now, CoverageState::NotFetched);
+            // An open window has no row before its first event.
+            let read_to = head.and_then(|head| head.read_to.get(&stream).copied()).unwrap_or(edge);
+            let open = window_end(edge, length, read_to).min(now.max(edge));
+            push(&mut stretches, edge, open, CoverageState::Provisional);
+            push(&mut stretches, open, now, CoverageState::NotFetched);
         }
         Self { team: team.to_string(), stream, begins, stretches, gaps: gaps(data, team, stream) }
     }
@@ -106,6 +111,12 @@ impl CoverageRanges {
         });
         self
     }
+}
+
+/// The end of the window of this length that holds the moment before `read_to`. A window ends at `edge`.
+fn window_end(edge: Instant, length: Duration, read_to: Instant) -> Instant {
+    let windows = read_to.since(edge).as_nanos().div_ceil(length.as_nanos().max(1));
+    edge.plus(length.saturating_mul(u32::try_from(windows).unwrap_or(u32::MAX)))
 }
 
 fn state_of(row: &CoverageRow) -> CoverageState {
@@ -154,6 +165,8 @@ fn gaps(data: &ViewData, team: &TeamId, stream: Stream) -> Vec<GapView> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{Digest, LedgerSeq};
+    use crate::report::TeamSnapshot;
 
     fn at(text: &str) -> Instant {
         text.parse().unwrap()
@@ -208,6 +221,43 @@ mod tests {
         cover.gaps = vec![gap(moment, moment)];
         assert_eq!(cover.state_of(day("2026-11-03"), now), Some(CoverageState::Gap), "a gap of one moment");
         assert_eq!(cover.state_of(day("2026-11-02"), now), Some(CoverageState::Complete));
+    }
+
+    /// A stream without events has no row of its open window.
+    #[test]
+    fn an_open_window_without_events_is_provisional() {
+        let (begins, read_to) = (at("2026-11-06T00:00:00Z"), at("2026-11-06T07:00:00Z"));
+        let team = TeamSnapshot {
+            team_id: "t".into(),
+            seq: LedgerSeq(1),
+            head: Digest::default(),
+            begins: [(Stream::Billing, begins)].into(),
+            read_to: [(Stream::Billing, read_to)].into(),
+            sessions_lack: None,
+        };
+        let data = ViewData { teams: vec![team], ..ViewData::default() };
+        let until = |now| CoverageRanges::of(&data, &"t".into(), Stream::Billing, now).stretches;
+        let range = |from, to, state| StateRange { from, to, state };
+        let (soon, later, midnight) =
+            (at("2026-11-06T08:00:00Z"), at("2026-11-08T08:00:00Z"), at("2026-11-07T00:00:00Z"));
+        assert_eq!(until(soon), [range(begins, soon, CoverageState::Provisional)]);
+        let unread = range(midnight, later, CoverageState::NotFetched);
+        assert_eq!(until(later), [range(begins, midnight, CoverageState::Provisional), unread]);
+    }
+
+    #[test]
+    fn an_open_window_ends_with_its_length() {
+        let edge = at("2026-11-05T00:00:00Z");
+        for (hours, read_to, end) in [
+            (24, "2026-11-04T23:00:00Z", "2026-11-05T00:00:00Z"),
+            (24, "2026-11-05T00:00:00Z", "2026-11-05T00:00:00Z"),
+            (24, "2026-11-05T00:00:01Z", "2026-11-06T00:00:00Z"),
+            (24, "2026-11-07T00:00:00Z", "2026-11-07T00:00:00Z"),
+            (1, "2026-11-05T02:30:00Z", "2026-11-05T03:00:00Z"),
+        ] {
+            let length = Duration::from_secs(hours * 3_600);
+            assert_eq!(window_end(edge, length, at(read_to)), at(end), "{hours} hours, {read_to}");
+        }
     }
 
     #[test]

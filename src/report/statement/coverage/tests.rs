@@ -49,6 +49,7 @@ fn view_data(windows: Vec<WindowRecord>, findings: Vec<(LedgerSeq, Finding)>) ->
         seq: LedgerSeq(1),
         head: Digest([0; 32]),
         begins: BTreeMap::new(),
+        read_to: BTreeMap::new(),
         sessions_lack: None,
     });
     data.add_team(&team_id, windows, findings);

@@ -3,7 +3,7 @@
 -- question: Can a removed user still act, or did one act?
 -- controls: PCI DSS 8.2.5; SOC 2 CC6.2; NIST 800-53 AC-2(h); ISO 27001 A.5.18, A.6.5; NIS2 11.2.2(b)
 -- param: removed_words list = removed,deleted,left | words in an event's type that mean a removal
--- chart: dots x=removed_local y=hours_after | Hours from a removal to the person's last activity
+-- chart: dots x=removed_local y=hours_after series=activity | Hours from a removal to the person's last activity
 -- severity: column
 -- note: removed_local is the time of the activity event that names the user and whose type contains user and one of removed_words (the service documents four types only); without such an event it is the first reading of the roster without the user; removed_known_by says which of both
 -- note: of several such events the first one counts; an event whose type names a group, a computer or an access counts only if no other event tells of the removal, because it may remove less than the person
@@ -123,4 +123,6 @@ WHERE l.removed_at >= $from OR l.seen_gone_at >= $from OR a.last_at IS NOT NULL
 ORDER BY l.removed_at, l.team_id, l.user_id;
 
 -- chart rows
-SELECT removed_local, coalesce(hours_after, 0) AS hours_after FROM report ORDER BY 1, 2;
+SELECT removed_local, coalesce(hours_after, 0) AS hours_after,
+    CASE WHEN hours_after IS NULL THEN 'none after the removal' ELSE 'after the removal' END AS activity
+FROM report ORDER BY 1, 2, 3;

@@ -8,6 +8,7 @@
 -- severity: column
 -- note: classes are the archive's datasets; oldest is the oldest event in a live file, by its ledger line
 -- note: policy is the class's policy in [retention]; due is the end of the oldest whole month that is older than the policy and that nothing keeps; with keep_at_most_days, due counts from the oldest row
+-- note: sessions have no policy of their own: a session expires with its first connection event
 -- note: held: months are older than their policy, and kept_by names the reason that keeps them; expired: a month that `annals retention apply` or the daemon removed in the period, with its ledger line; hold: a legal hold that was active in the period
 -- note: kept_by also names a hold of the whole archive that only another team's ledger records; on the daemon's page, a report of one team among more than sixteen teams does not see such a hold
 -- note: erased: the rows of a class that an order of `annals erase` changed in the period, with the times of the oldest and newest; ledger_seq and line_sha256 name the ledger line of the order, which proves that nothing else changed

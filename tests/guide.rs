@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod common;
-#[path = "guide/generated.rs"]
-mod generated;
+#[path = "guide/lists.rs"]
+mod lists;
 #[path = "guide/markdown.rs"]
 mod markdown;
 #[path = "guide/shell.rs"]

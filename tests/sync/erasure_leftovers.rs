@@ -1,4 +1,4 @@
-//! What an order of `annals erase` must not leave: files beside the archive, derived values, and parts of values.
+//! `annals erase` leaves no file beside the archive, no derived value and no part of a value.
 
 use std::fs;
 

@@ -173,8 +173,9 @@ pub fn check_hold_id(text: &str) -> Result<(), String> {
     }
 }
 
-/// The form of a subject for comparison: trimmed, also of invisible marks and control characters; an IP address in its canonical form (IPv4 if it is mapped
-/// to IPv6) without its zone, and anything else without case and in the Unicode form NFC: a Mac stores names in NFD.
+/// The form of a subject for comparison, without spaces, invisible marks and control characters around it. An IP address has its
+/// canonical form (IPv4 if it is mapped to IPv6) without its zone. Anything else has no case, and the Unicode form NFC: a Mac
+/// stores names in NFD.
 pub fn normal_subject(text: &str) -> String {
     let is_mark = |c| matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
     let text = text.trim_matches(|c: char| c.is_whitespace() || c.is_control() || is_mark(c));

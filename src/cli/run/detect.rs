@@ -23,8 +23,8 @@ use super::super::report::CatalogArgs;
 use super::super::{limits, query};
 use super::next_run;
 
-/// The most detections of one report and one severity that are told apart: reports list the newest last, and those beyond bring
-/// no alert. Ninety days of a busy team have some ten thousand mild ones.
+/// The most detections of one report and one severity that the daemon tells apart. The others bring no alert, and they are the
+/// newest, because reports list these last. Ninety days of a busy team have some ten thousand mild ones.
 const SUBJECTS_MAX: usize = 100_000;
 
 /// The parts that detection needs.

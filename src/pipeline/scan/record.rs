@@ -109,8 +109,8 @@ impl Scanned {
     }
 }
 
-/// The service's time, or the microsecond after the newest scan or row: the service's `Date` has whole seconds, so an answer can
-/// have the same time as an earlier answer of another part. A clock can be set back, too.
+/// The service's time, or the microsecond after the newest scan or row. The service's clock can seem to go back, because its
+/// `Date` has whole seconds. A clock can also be set back.
 fn next_moment<'a>(state: &TeamState, archived: impl Iterator<Item = &'a ArchivedPart>, now: Instant) -> Instant {
     let scans = InventoryPart::ALL.iter().filter_map(|part| state.last_scan(*part)).map(|scan| scan.read_at.micros());
     let held = scans.chain(archived.filter_map(ArchivedPart::seen_to)).max();

@@ -73,7 +73,7 @@ impl Subject {
         self.0.iter().map(name).collect()
     }
 
-    /// The domain of a pseudonym. A domain that JSON would escape is not kept, and neither is the name in `@ann`.
+    /// The domain of a pseudonym: no domain that JSON would escape, and not the name in `@ann`.
     fn kept_domain<'a>(&self, address: &'a str) -> &'a str {
         let is_address = |(local, _): &(&str, &str)| !local.is_empty();
         let domain = address.rsplit_once('@').filter(is_address).map_or("", |(_, domain)| domain);

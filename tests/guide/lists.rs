@@ -12,8 +12,8 @@ use strum::VariantNames;
 
 use super::{put, root};
 
-/// Compares the end of a page, from its mark on, with `generated`, or writes it if the environment asks for it. `check` sees the old
-/// end before.
+/// Compares the end of a page, from its mark on, with `generated`. If the environment asks for it, passes the old end to `check`
+/// and then writes the new one.
 fn follows(page: &str, mark: &str, generated: &str, check: impl FnOnce(&str)) {
     let path = root().join(page);
     let text = fs::read_to_string(&path).unwrap();

@@ -12,6 +12,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::watch::{Receiver, Sender, channel};
+use tokio::task::JoinHandle;
+
 use crate::clock::Clock;
 use crate::config::Alerts;
 use crate::daemon::{Live, LiveSnapshot};
@@ -29,7 +32,7 @@ const RETRY_MAX: Duration = Duration::from_secs(600);
 /// Maximum number of alerts to one target in one check: the others wait for the next check.
 const AT_ONCE_MAX: usize = 20;
 
-/// Watches the daemon and sends alerts until the process ends.
+/// Watches the daemon and sends alerts until it is stopped.
 pub struct Watch {
     live: Arc<Live>,
     clock: Arc<dyn Clock>,
@@ -39,6 +42,20 @@ pub struct Watch {
     targets: Vec<Waiting>,
     sent_log: SentLog,
     path: PathBuf,
+}
+
+/// A watch that runs as a task.
+pub struct RunningWatch {
+    task: JoinHandle<()>,
+    stop: Sender<bool>,
+}
+
+impl RunningWatch {
+    /// Stops the watch, and waits until the delivery that has begun is recorded: else the alert would arrive twice.
+    pub async fn stop(self) {
+        self.stop.send_replace(true);
+        let _ = self.task.await;
+    }
 }
 
 struct Waiting {
@@ -80,18 +97,32 @@ impl Watch {
         occurrences(snapshot, late.as_deref(), &self.config, Since { started: self.started, now })
     }
 
-    /// Checks and alerts forever.
-    pub async fn run(mut self) {
+    /// Starts the task, which stops the former watch first: both write the record of sent alerts.
+    pub fn start(self, former: Option<RunningWatch>) -> RunningWatch {
+        let (stop, stopped) = channel(false);
+        let task = tokio::spawn(async move {
+            if let Some(former) = former {
+                former.stop().await;
+            }
+            self.run(stopped).await;
+        });
+        RunningWatch { task, stop }
+    }
+
+    async fn run(mut self, mut stopped: Receiver<bool>) {
         self.begin();
         loop {
-            self.clock.sleep(CHECK_EVERY).await;
+            tokio::select! {
+                _ = stopped.changed() => return,
+                () = self.clock.sleep(CHECK_EVERY) => {}
+            }
             let snapshot = self.live.snapshot();
             let state = self.state(&snapshot);
             if self.sent_log.verified != snapshot.verified {
                 self.sent_log.verified = snapshot.verified;
                 save(&self.sent_log, &self.path);
             }
-            self.deliver_due(&state).await;
+            self.deliver_due(&state, &stopped).await;
         }
     }
 
@@ -113,7 +144,7 @@ impl Watch {
         }
     }
 
-    async fn deliver_due(&mut self, state: &AlertState) {
+    async fn deliver_due(&mut self, state: &AlertState, stopped: &Receiver<bool>) {
         let mut has_settled = false;
         for waiting in &mut self.targets {
             let name = waiting.target.name();
@@ -126,6 +157,9 @@ impl Watch {
             due.sort_by_key(|occurrence| waiting.refused.contains(&occurrence.key));
             let mut has_failed = false;
             for occurrence in due.iter().take(AT_ONCE_MAX) {
+                if *stopped.borrow() {
+                    break;
+                }
                 match waiting.target.deliver(occurrence, self.clock.as_ref()).await {
                     Ok(()) => {
                         self.live.count_alert(name, "delivered");
@@ -201,7 +235,7 @@ mod tests {
     async fn an_arrival_is_on_disk_before_the_next_delivery_begins() {
         let (mut watch, directory) = watch("cp DIR/sent.json DIR/seen.json; cat > DIR/last");
         watch.targets.remove(0);
-        watch.deliver_due(&recorded(&["first".to_owned(), "second".to_owned()])).await;
+        watch.deliver_due(&recorded(&["first".to_owned(), "second".to_owned()]), &channel(false).1).await;
         let seen = std::fs::read_to_string(directory.path().join("seen.json")).unwrap();
         assert!(seen.contains("first") && !seen.contains("second"), "{seen}");
     }
@@ -232,11 +266,11 @@ mod tests {
         let mut keys: Vec<String> = (0..AT_ONCE_MAX).map(|n| format!("refused-{n}")).collect();
         keys.push("taken".to_owned());
         let state = recorded(&keys);
-        watch.deliver_due(&state).await;
+        watch.deliver_due(&state, &channel(false).1).await;
         let failures = |watch: &Watch| watch.targets[1].failures;
         assert_eq!(failures(&watch), 1, "the whole pass failed once");
         watch.targets[1].not_before = Duration::ZERO;
-        watch.deliver_due(&state).await;
+        watch.deliver_due(&state, &channel(false).1).await;
         assert_eq!(failures(&watch), 2, "the refused alerts failed again");
         let taken = std::fs::read_to_string(directory.path().join("taken")).unwrap();
         assert!(taken.contains("\"key\":\"taken\""), "{taken}");
@@ -248,7 +282,7 @@ mod tests {
         let (mut watch, directory) = watch("exit 0");
         watch.targets[1].target = Target::Command(vec![directory.path().join("absent").display().to_string()]);
         let state = recorded(&["a".to_owned(), "b".to_owned()]);
-        watch.deliver_due(&state).await;
+        watch.deliver_due(&state, &channel(false).1).await;
         let counts = watch.live.snapshot().alerts;
         assert_eq!(counts[&("command", "failed")], 1);
     }

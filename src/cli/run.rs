@@ -16,7 +16,7 @@ use futures::channel::mpsc::{self, UnboundedSender};
 use parking_lot::{Mutex, RwLock};
 use tokio::task::JoinHandle;
 
-use crate::alert::{SentLog, Watch};
+use crate::alert::{RunningWatch, SentLog, Watch};
 use crate::api::{CurrentToken, EventSource, HttpSource, Pause, RequestCounts, RetryPolicy, Retrying};
 use crate::archive::Archive;
 use crate::clock::Clock;
@@ -45,6 +45,8 @@ const RETRY_DEMANDED_MAX: Duration = Duration::from_secs(30);
 const TOKEN_CHECK_EVERY: Duration = Duration::from_secs(2);
 /// After the loop ends, a running commit has this long to finish.
 const COMMIT_GRACE: Duration = Duration::from_secs(5);
+/// After a stop, the delivery of an alert has this long to end.
+const DELIVERY_GRACE: Duration = Duration::from_secs(4);
 /// After a sleep of the machine or a change of its clock, a schedule continues within this time.
 const SLEEP_MAX: Duration = Duration::from_secs(30);
 /// Memory of each engine that serves the page, unless configured.
@@ -90,7 +92,7 @@ struct Running {
     token: SharedToken,
     port: Option<Port>,
     sent_alerts: PathBuf,
-    watch: Option<JoinHandle<()>>,
+    watch: Option<RunningWatch>,
     detecting: Option<JoinHandle<()>>,
     publishing: Option<JoinHandle<()>>,
     commands: UnboundedSender<DaemonCommand>,
@@ -145,14 +147,15 @@ async fn serve(global: Global, args: RunArgs) -> Result<(), Error> {
     let seed = running.clock.random();
     let edges = running.edges(&running.config, source);
     let daemon = Daemon::new(edges, schedule, running.live.clone(), seed);
-    running.watch = Some(tokio::spawn(watch.run()));
+    running.watch = Some(watch.start(None));
     running.detecting = Some(tokio::spawn(running.detector(&running.config).run()));
     running.publishing = Some(tokio::spawn(publishing.run()));
     running.say_ready(&place.to_string());
     tokio::spawn(watch_token(running.token.clone(), running.clock.clone(), running.commands.clone()));
     tokio::spawn(notify_watchdog(running.live.clone(), running.clock.clone()));
-    tokio::spawn(running.handle_signals(signals));
+    let handled = tokio::spawn(running.handle_signals(signals));
     daemon.run(orders).await;
+    let _ = handled.await;
     tracing::info!("stopped");
     Ok(())
 }
@@ -233,21 +236,29 @@ impl Running {
         notify(&[sd_notify::NotifyState::Ready]);
     }
 
-    /// Handles signals until the process ends.
-    async fn handle_signals(mut self, mut signals: Signals) {
+    /// Handles signals until one stops the daemon and the alert task has stopped.
+    async fn handle_signals(mut self, mut signals: Signals) -> Self {
         while signals.next().await == SignalRequest::Reload {
             self.reload().await;
         }
         tracing::info!("stopping: a second signal stops the process at once");
         notify(&[sd_notify::NotifyState::Stopping]);
         let _ = self.commands.unbounded_send(DaemonCommand::Stop);
-        loop {
-            if signals.next().await == SignalRequest::Stop {
-                output::say("annals: stopped at once by a second signal");
-                std::process::exit(i32::from(Exit::Fault as u8));
+        tokio::spawn(end_at_second_signal(signals));
+        if let Some(watch) = self.watch.take() {
+            tokio::select! {
+                () = watch.stop() => {}
+                () = self.clock.sleep(DELIVERY_GRACE) => {}
             }
         }
+        self
     }
+}
+
+async fn end_at_second_signal(mut signals: Signals) {
+    while signals.next().await != SignalRequest::Stop {}
+    output::say("annals: stopped at once by a second signal");
+    std::process::exit(i32::from(Exit::Fault as u8));
 }
 
 /// The configured service, and its token.

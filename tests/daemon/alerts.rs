@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use annals::sandbox::Fault;
+use rustix::process::Signal;
 use serde_json::Value;
 
 use super::program::{POLLS, Running, Scene, pause, wait_for};
@@ -94,6 +95,44 @@ fn a_gap_causes_one_alert_even_if_the_webhook_fails_first_and_the_daemon_restart
     wait_for("the second gap's alert", || (webhook.of("gap").len() == 2).then_some(()));
     daemon.stop();
     assert!(scene.run(&["verify"]).status.success());
+}
+
+#[test]
+fn a_delivery_that_has_begun_ends_before_the_daemon_stops_or_takes_a_new_configuration() {
+    let scene = Scene::new(1);
+    let (open, output) = (scene.path("open"), scene.path("output"));
+    let wait = format!("until test -e {}; do sleep 0.05; done", open.display());
+    let program = format!("cat >> {0}; echo >> {0}; {wait}", output.display());
+    scene.configure(&format!("{POLLS}[alerts]\nrules = [\"gap\"]\ncommand = [\"/bin/sh\", \"-c\", '{program}']\n"));
+    let sent = || std::fs::read_to_string(&output).unwrap_or_default().lines().count();
+    let lose_a_computer = |daemon: &Running| {
+        wait_for("readiness", || daemon.is_ready().then_some(()));
+        let device = scene.sandbox.handle.devices(&scene.team(0))[0].clone();
+        assert!(scene.sandbox.handle.remove_device(&scene.team(0), &device));
+    };
+    let daemon = scene.start();
+    lose_a_computer(&daemon);
+    wait_for("the first delivery's beginning", || (sent() == 1).then_some(()));
+    daemon.signal(Signal::HUP);
+    pause(Duration::from_secs(1));
+    super::program::put(&open, "");
+    pause(Duration::from_secs(5));
+    assert_eq!(sent(), 1, "before and after the reload");
+    std::fs::remove_file(&open).unwrap();
+    lose_a_computer(&daemon);
+    wait_for("the second delivery's beginning", || (sent() == 2).then_some(()));
+    daemon.signal(Signal::TERM);
+    daemon.log.wait(|line| line["message"].as_str().is_some_and(|said| said.starts_with("stopping")));
+    pause(Duration::from_secs(1));
+    super::program::put(&open, "");
+    let mut daemon = daemon;
+    assert_eq!(daemon.ends(), Some(0), "{}", daemon.log.text());
+    let daemon = scene.start();
+    lose_a_computer(&daemon);
+    wait_for("the third alert", || (sent() >= 3).then_some(()));
+    pause(Duration::from_secs(3));
+    assert_eq!(sent(), 3, "before and after the restart");
+    daemon.stop();
 }
 
 #[test]

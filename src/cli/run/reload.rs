@@ -44,12 +44,7 @@ impl Running {
             }
             _ => self.port = Some(self.open_port(&config, guard).await?),
         }
-        if let Some(former) = self.watch.take() {
-            // The old task must end before the new one reads the list of sent alerts.
-            former.abort();
-            let _ = former.await;
-        }
-        self.watch = Some(tokio::spawn(watch.run()));
+        self.watch = Some(watch.start(self.watch.take()));
         if let Some(detecting) = self.detecting.replace(tokio::spawn(self.detector(&config).run())) {
             detecting.abort();
         }

@@ -15,7 +15,7 @@ use super::ledger_tables::altered_files;
 use super::manifest::DataFile;
 use super::publish::{FILES_DIGEST, TOTAL_FILES, TOTAL_ROWS, digest_of};
 use super::reader_root::ReaderRoot;
-use super::table::{Manifest, Table, content, lines_path, manifest_files, read_hint};
+use super::table::{Manifest, Table, content, hint_path, lines_path, manifest_files, read_hint};
 use super::{LakeError, TableId};
 
 /// The number of times that a check begins again because another process published during the check.
@@ -127,7 +127,13 @@ fn check_once(archive: &Archive, id: TableId) -> Result<Option<CheckedTable>, La
     let mut found = CheckedTable { table: name.to_owned(), ..CheckedTable::default() };
     let table = match Table::read(store, name) {
         Ok(Some(table)) => table,
-        Ok(None) => return Ok(None),
+        Ok(None) => {
+            // A publisher writes the hint after the version.
+            let Some(hint) = read_hint(store, name)? else { return Ok(None) };
+            let detail = format!("names version {hint}, and the table has no version: publish again");
+            found.note(TableFault::Metadata, &hint_path(name), detail);
+            return Ok(Some(found));
+        }
         Err(LakeError::Damaged { path, reason }) => {
             found.note(TableFault::Metadata, &path, reason);
             return Ok(Some(found));

@@ -58,6 +58,19 @@ fn a_version_that_is_replaced_between_list_and_read_is_read_in_its_newer_form() 
 }
 
 #[test]
+fn a_table_without_its_versions_is_not_taken_for_unpublished() {
+    let (disk, mut history) = history(21);
+    publish_change(&mut history);
+    let version = version_path(NAME, 1);
+    disk.remove(&[&version]).unwrap();
+    let checked = check(&history.archive, TableId::Dataset(Dataset::Connections)).unwrap().unwrap();
+    let found: Vec<TableFault> = checked.differences.iter().map(|difference| difference.fault).collect();
+    assert_eq!(found, [TableFault::Metadata], "{:?}", checked.differences);
+    publish(&history.archive).unwrap();
+    assert_exact(&history.archive, "published again");
+}
+
+#[test]
 fn files_with_names_that_no_publisher_writes_are_no_versions() {
     let (unpublished, mut history) = history(17);
     publish_change(&mut history);

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 
 use crate::archive::{
-    Archive, Body, HoldAdded, HoldRecord, HoldReleased, HoldScope, check_hold_id, check_ledger_text, normal_subject,
+    Archive, Body, HoldAdded, HoldRecord, HoldReleased, HoldScope, Subject, check_hold_id, check_ledger_text,
 };
 use crate::config::Config;
 use crate::error::{Error, Exit};
@@ -111,9 +111,8 @@ fn add(config: &Config, args: &AddArgs) -> Result<Exit, Error> {
     {
         return Err(Error::Usage(format!("--to {to} is not after --from {from}: give a later --to")));
     }
-    if args.subject.as_ref().is_some_and(|subject| normal_subject(subject).is_empty()) {
-        return Err(Error::Usage("--subject is empty: omit it to hold all rows".to_owned()));
-    }
+    let checked = args.subject.as_deref().map(|subject| Subject::new([subject])).transpose();
+    checked.map_err(|error| Error::Usage(format!("--subject: {error}")))?;
     let archive = query::open(config)?.with_signer(reading::signer(config)?);
     let scope = if args.team.is_empty() { HoldScope::All } else { HoldScope::Team };
     let asked = teams::in_archive(&archive, &args.team)?;

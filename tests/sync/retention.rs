@@ -187,6 +187,7 @@ fn holds_are_listed_and_wrong_use_is_reported_in_one_line() {
         (&["--id", "CASE-3", "--reason", "x", "--from", "2025-02-01", "--to", "2025-02-01"], "not after"),
         (&["--id", "CASE-3", "--reason", "x", "--team", "nobody"], "nobody"),
         (&["--id", "CASE-3", "--reason", "x", "--subject", " "], "--subject"),
+        (&["--id", "CASE-3", "--reason", "x", "--subject", &"x".repeat(1_025)], "limit of 1024"),
         (&["--id", "CASE-1", "--reason", "another reason"], "CASE-1"),
     ] {
         let run = add(more).ended(2).says(&[word]);

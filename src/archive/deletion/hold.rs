@@ -174,17 +174,29 @@ pub fn check_hold_id(text: &str) -> Result<(), String> {
 }
 
 /// The form of a subject for comparison, without spaces, invisible marks and control characters around it. An IP address has its
-/// canonical form (IPv4 if it is mapped to IPv6) without its zone. Anything else has no case, and the Unicode form NFC: a Mac
+/// canonical form (IPv4 if it is mapped to IPv6) without its zone and without brackets. Anything else has no case, and the Unicode form NFC: a Mac
 /// stores names in NFD.
 pub fn normal_subject(text: &str) -> String {
     let is_mark = |c| matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
     let text = text.trim_matches(|c: char| c.is_whitespace() || c.is_control() || is_mark(c));
-    let without_zone = || text.split_once('%')?.0.parse::<Ipv6Addr>().ok().map(IpAddr::V6);
-    match text.parse().ok().or_else(without_zone) {
+    match address(text) {
         Some(address) => address.to_canonical().to_string(),
         None if text.is_ascii() => text.to_ascii_lowercase(),
         None => ComposingNormalizerBorrowed::new_nfc().normalize(&without_case(text)).into_owned(),
     }
+}
+
+/// An address, also in brackets, with a zone, or with zeros before its decimal numbers: `192.000.002.007`.
+fn address(text: &str) -> Option<IpAddr> {
+    let text = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+    let without_zone = || text.split_once('%')?.0.parse::<Ipv6Addr>().ok().map(IpAddr::V6);
+    let is_number = |part: &&str| part.len() <= 3 && part.bytes().all(|byte| byte.is_ascii_digit());
+    let number = |part: &str| Some(part).filter(is_number)?.parse().ok();
+    let with_zeros = || {
+        let numbers: Vec<u8> = text.split('.').map(number).collect::<Option<_>>()?;
+        <[u8; 4]>::try_from(numbers).ok().map(IpAddr::from)
+    };
+    text.parse().ok().or_else(without_zone).or_else(with_zeros)
 }
 
 /// Makes texts equal that Unicode's full case folding makes equal: `Straße` and `STRASSE`. The final `ς` is `σ`.

@@ -8,7 +8,8 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use crate::report::sql::sink::{Flow, Sink};
 use crate::report::{ReportError, TeamNames};
 
-const ID_COLUMN: &str = "team_id";
+/// The column with the ids of teams.
+pub const TEAM_ID: &str = "team_id";
 const NAME_COLUMN: &str = "team";
 
 /// A sink that replaces ids by names, and passes the rows to the inner sink.
@@ -26,7 +27,7 @@ impl<'a> TeamNameSink<'a> {
 
 impl Sink for TeamNameSink<'_> {
     fn begin(&mut self, schema: SchemaRef) -> Result<(), ReportError> {
-        let at = schema.fields().iter().position(|field| field.name() == ID_COLUMN);
+        let at = schema.fields().iter().position(|field| field.name() == TEAM_ID);
         let is_free = schema.fields().iter().all(|field| field.name() != NAME_COLUMN);
         let at = at.filter(|at| is_free && *schema.field(*at).data_type() == DataType::Utf8);
         let Some(at) = at else { return self.inner.begin(schema) };

@@ -1,7 +1,7 @@
 //! The numbers that a chart draws.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use annals::archive::{Draft, WindowRows};
 use annals::model::{ConnectionDetail, Detail, EventRow, Stream, TeamId, WindowGrid};
@@ -97,6 +97,17 @@ fn the_chart_of_retention_adds_up_no_days_of_different_teams() {
     for (description, tooltips) in october(&place, "R25") {
         assert!(description.ends_with(": 4 marks by held days and class"), "{description}");
         assert!(tooltips.contains(&"other, connections: 21".to_owned()), "{tooltips:?}");
+    }
+}
+
+#[test]
+fn a_chart_names_teams_as_the_tables_do() {
+    let place = Place::empty();
+    read_roster(&place, "2026-10-02T03:00:00Z", &team_of(1, true));
+    place.commit_whole("other", vec![Day::new(Stream::Connections, "2026-10-10").with(1, HOUR)], Vec::new());
+    for (_, tooltips) in october(&place, "R25") {
+        let teams: BTreeSet<&str> = tooltips.iter().map(|text| text.split(", ").next().unwrap()).collect();
+        assert_eq!(teams, ["Acme", "other"].into(), "{tooltips:?}");
     }
 }
 

@@ -4,8 +4,10 @@ use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{DataType, Date32Type, TimeUnit, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 
+use crate::report::TeamNames;
 use crate::report::catalog::{Chart, ChartRole};
 use crate::report::output::cell;
+use crate::report::output::team_name_sink::TEAM_ID;
 
 use super::text::{number, words};
 use super::time::{DAY, moment};
@@ -83,6 +85,16 @@ impl Rows {
             }
         }
         Ok(())
+    }
+
+    /// Replaces the ids of teams by their names: a picture is for people.
+    pub fn name_teams(&mut self, names: &TeamNames) {
+        let of_teams = self.0.iter_mut().filter(|(name, _)| name == TEAM_ID);
+        for value in of_teams.flat_map(|(_, values)| values) {
+            if let Value::Text(id) = value {
+                *id = names.label(id);
+            }
+        }
     }
 
     pub fn len(&self) -> usize {

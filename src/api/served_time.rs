@@ -1,29 +1,29 @@
 //! Takes the event time and the id from an event's text.
 
-use crate::model::{EventId, Instant, ServedTime, Stream};
+use crate::model::{EventId, Instant, RejectReason, ServedTime, Stream};
 
 use super::json::{self, Object};
 
-/// The event time of an object. The text of an unusable time starts with a code for programs.
+/// The event time of an object.
 pub fn of(stream: Stream, event: &Object<'_>) -> ServedTime {
     let (name, text) = match stream {
         Stream::Activity => ("header.eventTimestampUnixNano", activity_time(event)),
         Stream::Connections | Stream::Billing => ("timestamp", event.get("timestamp")),
     };
     let Some(text) = text else {
-        return ServedTime::Unusable(format!("time_missing: the field `{name}` is missing or null"));
+        return ServedTime::unusable(RejectReason::TimeMissing, format!("the field `{name}` is missing or null"));
     };
     if !is_integer(text) {
         let kind =
             if json::kind(text) == "a number" { "a number with a fraction or exponent" } else { json::kind(text) };
-        return ServedTime::Unusable(format!("time_not_integer: the field `{name}` is {kind}"));
+        return ServedTime::unusable(RejectReason::TimeNotInteger, format!("the field `{name}` is {kind}"));
     }
     let Ok(value) = text.parse::<i64>() else {
-        return ServedTime::Unusable(format!("time_out_of_range: the field `{name}` does not fit 64 bits"));
+        return ServedTime::unusable(RejectReason::TimeOutOfRange, format!("the field `{name}` does not fit 64 bits"));
     };
     match Instant::from_unit(value, stream.time_unit()) {
         Ok(at) => ServedTime::At(at),
-        Err(error) => ServedTime::Unusable(format!("time_out_of_range: {error}")),
+        Err(error) => ServedTime::unusable(RejectReason::TimeOutOfRange, error.to_string()),
     }
 }
 

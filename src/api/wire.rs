@@ -11,7 +11,7 @@ use serde_json::error::Category;
 use serde_json::value::RawValue;
 use thiserror::Error;
 
-use crate::model::{DeviceId, RawEvent, ServedTime, Stream, TeamId};
+use crate::model::{DeviceId, RawEvent, RejectReason, ServedTime, Stream, TeamId};
 
 use super::contract::{BillingSnapshot, Computers, Page, TeamView, UnfilteredJson};
 use super::json::{self, Object};
@@ -217,7 +217,7 @@ fn read_event(stream: Stream, served: Bytes, text: &str) -> RawEvent {
             let id = if whole { served_time::id(stream, &event) } else { None };
             (served_time::of(stream, &event), id)
         }
-        None => (ServedTime::Unusable(format!("not_an_object: the event is {}", json::kind(text))), None),
+        None => (ServedTime::unusable(RejectReason::NotAnObject, format!("the event is {}", json::kind(text))), None),
     };
     let secrets = redact::secrets(text);
     let is_json = served == text.as_bytes();

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::{DeviceId, Digest, EventId, Instant};
+use super::{DeviceId, Digest, EventId, Instant, Reject, RejectReason};
 
 /// The most bytes of text of an event of usual size.
 const USUAL_BYTES_MAX: usize = 1024;
@@ -11,8 +11,14 @@ const USUAL_BYTES_MAX: usize = 1024;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServedTime {
     At(Instant),
-    /// Missing, not an integer, or outside 2000 to 2100; the text says which. No window owns such an event.
-    Unusable(String),
+    /// No window owns such an event.
+    Unusable(Box<Reject>),
+}
+
+impl ServedTime {
+    pub fn unusable(reason: RejectReason, detail: impl Into<String>) -> Self {
+        Self::Unusable(Box::new(Reject::new(reason, detail)))
+    }
 }
 
 /// An event's own bytes, and the few facts that reading a window needs.

@@ -14,6 +14,7 @@ mod multiset;
 pub mod path;
 mod privacy;
 pub mod ranges;
+mod reject;
 mod retention;
 mod row;
 mod session;
@@ -39,6 +40,7 @@ pub use inventory::{InventoryColumn, InventoryKind, InventoryPart, InventoryRow,
 pub use location::{ArchivePlace, BucketLocation, Location, LocationError, Scheme};
 pub use multiset::Multiset;
 pub use privacy::{Privacy, RawPolicy};
+pub use reject::{Reject, RejectReason};
 pub use retention::{Retained, Retention, RetentionClass, RetentionPolicy, TeamRetention};
 pub use row::{ConnectionDetail, ConnectionTexts, Detail, ErasedMark, EventRow, RawText, RejectRow};
 pub use session::{ConnectionEvent, SESSION_DETAILS, SessionOutcome, SessionRow, SessionTexts};

@@ -1,8 +1,9 @@
 //! Activity: who changed what. The document does not list the types, so the position of a field shows the type.
 
 use crate::api::outline::ObjectView;
+use crate::model::Reject;
 
-use super::reject::{Reject, exactly_one};
+use super::reject::exactly_one;
 
 const NOT_TYPES: [&str; 2] = ["header", "id"];
 

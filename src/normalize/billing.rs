@@ -1,8 +1,9 @@
 //! Billing: the entry's `event` is an object with one field, whose name is the type.
 
 use crate::api::outline::ObjectView;
+use crate::model::Reject;
 
-use super::reject::{Reject, exactly_one};
+use super::reject::exactly_one;
 
 /// The entry's type, and its column.
 pub(super) fn read<'e, 'a>(entry: ObjectView<'e, 'a>) -> Result<(&'e str, [Option<&'a str>; 1]), Reject> {

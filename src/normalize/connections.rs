@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use crate::api::outline::ObjectView;
-use crate::model::{ConnectionTexts, DeviceId};
+use crate::model::{ConnectionTexts, DeviceId, Reject};
 
-use super::reject::{Reject, exactly_one, two_event_fields};
+use super::reject::{exactly_one, two_event_fields};
 
 const KNOWN_TYPES: [&str; 5] = [
     "incomingConnectionRequest",

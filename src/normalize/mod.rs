@@ -10,11 +10,10 @@ mod reject;
 use crate::api::json::Object;
 use crate::api::outline::Outline;
 use crate::model::{
-    Detail, EventId, EventRow, Instant, RawEvent, RawText, RejectRow, ServedTime, Stream, TeamId, Text,
+    Detail, EventId, EventRow, Instant, RawEvent, RawText, Reject, RejectRow, ServedTime, Stream, TeamId, Text,
 };
 
 pub use computers::{computer_name, devices_in, devices_named, is_addition, is_removal};
-use reject::Reject;
 
 /// The archived id of an event: the service's own, else `<32 digits of the content hash>-<occurrence>`.
 /// `occurrence` counts equal events of one window from 1.
@@ -68,7 +67,7 @@ pub fn normalize(
             stream,
             event_id,
             time: event.at(),
-            reason,
+            reason: reason.as_str().to_owned(),
             detail,
             first_seen_at,
             redacted: event.redacted,
@@ -83,7 +82,7 @@ fn read(stream: Stream, event: &RawEvent) -> Result<(Instant, Text, Detail), Rej
     let text = std::str::from_utf8(&event.text).map_err(|error| reject::not_utf8(&error))?;
     let time = match &event.time {
         ServedTime::At(at) => *at,
-        ServedTime::Unusable(why) => return Err(reject::unusable_time(why)),
+        ServedTime::Unusable(reject) => return Err(Reject::clone(reject)),
     };
     let is_json = event.is_json || Object::parse(text).is_some();
     let outline = Some(text).filter(|_| is_json).and_then(Outline::of).ok_or_else(reject::not_json)?;

@@ -35,10 +35,9 @@ fn event_with_time(stream: Stream, time: &str) -> String {
 fn time_of(event: &RawEvent) -> Result<i64, String> {
     match &event.time {
         ServedTime::At(at) => Ok(at.nanos()),
-        ServedTime::Unusable(why) => {
-            let (word, sentence) = why.split_once(": ").expect("a word and a sentence");
-            assert!(!sentence.is_empty());
-            Err(word.to_owned())
+        ServedTime::Unusable(reject) => {
+            assert!(!reject.detail.is_empty());
+            Err(reject.reason.as_str().to_owned())
         }
     }
 }

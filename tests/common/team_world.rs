@@ -10,7 +10,7 @@ use annals::api::{
 };
 use annals::archive::{Archive, Finding, FindingKind, TeamState, WindowRecord};
 use annals::clock::Clock;
-use annals::model::{DeviceId, EventId, EventRow, Instant, Range, RawEvent, ServedTime, Stream, TeamId};
+use annals::model::{DeviceId, EventId, EventRow, Instant, Range, RawEvent, RejectReason, ServedTime, Stream, TeamId};
 use annals::pipeline::{Edges, EventBudget, NoProgress, Settings, TeamEdges, TeamRound, Workers, read_team};
 use annals::store::{MemoryStore, Store};
 use futures::FutureExt;
@@ -295,7 +295,7 @@ pub fn activity(name: &str, payload: &str, time: &str) -> RawEvent {
 
 pub fn untimed(name: &str) -> RawEvent {
     let text = format!(r#"{{"header":{{}},"{name}":{{}}}}"#);
-    RawEvent::new(text.into(), false, None, ServedTime::Unusable("time_missing: none".into()))
+    RawEvent::new(text.into(), false, None, ServedTime::unusable(RejectReason::TimeMissing, "none"))
 }
 
 pub fn entry(id: &str, time: &str) -> RawEvent {

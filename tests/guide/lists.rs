@@ -5,7 +5,7 @@ use std::fs;
 
 use annals::archive::{FaultCode, FindingKind};
 use annals::lake::{TableFault, TableId, TableSchema};
-use annals::model::SessionOutcome;
+use annals::model::{RejectReason, SessionOutcome};
 use annals::report::View;
 use annals::web::metric_names;
 use strum::VariantNames;
@@ -102,6 +102,7 @@ fn the_page_of_findings_explains_every_kind_and_code() {
     let page = fs::read_to_string(root().join("docs/findings.md")).unwrap();
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
     assert_eq!(codes(&page, "Findings"), names(FindingKind::VARIANTS));
+    assert_eq!(codes(&page, "Quarantine"), names(RejectReason::VARIANTS));
     let (faults, notices) = (codes(&page, "Faults"), codes(&page, "Notices"));
     let explained: BTreeSet<_> = faults.union(&notices).cloned().collect();
     assert_eq!(explained, &names(FaultCode::VARIANTS) | &names(TableFault::VARIANTS));

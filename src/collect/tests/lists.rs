@@ -1,7 +1,7 @@
 //! Requests, kept events and counts of a reading.
 
 use super::*;
-use crate::model::NANOS_PER_SECOND;
+use crate::model::{NANOS_PER_SECOND, RejectReason};
 
 #[test]
 fn a_range_is_requested_with_its_padding_and_only_events_far_outside_are_strays() {
@@ -54,7 +54,12 @@ fn the_page_size_follows_the_list() {
 fn events_outside_the_range_are_counted_and_kept() {
     for has_bodies in [false, true] {
         let mut list = events(-2..6);
-        list.push(RawEvent::new("timeless".into(), false, None, ServedTime::Unusable("no time".to_owned())));
+        list.push(RawEvent::new(
+            "timeless".into(),
+            false,
+            None,
+            ServedTime::unusable(RejectReason::TimeMissing, "no time"),
+        ));
         let service = Service::of(list);
         (service.state().ignores_bounds, service.state().has_bodies) = (true, has_bodies);
         let (limit, devices) = (PageLimit::fixed(100), [None]);

@@ -16,7 +16,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::*;
 use crate::api::{ApiError, Page, PageQuery, Served};
-use crate::model::{DeviceId, EventId, Instant, Range, RawEvent, ServedTime, Stream, TeamId};
+use crate::model::{DeviceId, EventId, Instant, Range, RawEvent, RejectReason, ServedTime, Stream, TeamId};
 use page_source::Pages;
 
 /// Seconds of these tests are counted from here, so the times are plausible.

@@ -20,7 +20,7 @@ fn walk_over(pages: Vec<Page>) -> WalkPages {
 
 #[test]
 fn a_range_is_cut_before_all_events_that_the_walk_may_have_missed() {
-    let timeless = || RawEvent::new("x".into(), false, None, ServedTime::Unusable("none".to_owned()));
+    let timeless = || RawEvent::new("x".into(), false, None, ServedTime::unusable(RejectReason::TimeMissing, "none"));
     for (pad, seen, cut) in [
         (1, vec![event("e", 50)], Some(48)),
         (10, vec![event("e", 50)], Some(39)),

@@ -1,7 +1,7 @@
 //! The meaning of each page for a walk.
 
 use super::*;
-use crate::model::ServedTime;
+use crate::model::{RejectReason, ServedTime};
 
 fn event(name: &str) -> RawEvent {
     RawEvent::new(name.to_owned().into(), false, None, ServedTime::At(Instant::from_seconds(1_700_000_000)))
@@ -107,7 +107,10 @@ fn a_page_repeats_at_most_eight_anchors_and_at_most_half_a_page() {
 fn events_out_of_order_are_counted() {
     let timed = |seconds: &[Option<i64>]| {
         let at = |at: &Option<i64>| {
-            at.map_or_else(|| ServedTime::Unusable("none".to_owned()), |at| ServedTime::At(Instant::from_seconds(at)))
+            at.map_or_else(
+                || ServedTime::unusable(RejectReason::TimeMissing, "none"),
+                |at| ServedTime::At(Instant::from_seconds(at)),
+            )
         };
         let event =
             |(n, time): (usize, &Option<i64>)| RawEvent::new(format!("{n} {time:?}").into(), false, None, at(time));

@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::{RawEvent, ServedTime, TeamId};
+use crate::model::{RawEvent, RejectReason, ServedTime, TeamId};
 
 fn at() -> Instant {
     Instant::from_seconds(1_700_000_000)
@@ -55,7 +55,12 @@ fn the_same_id_with_other_content_is_a_new_revision() {
 #[test]
 fn an_event_that_cannot_become_a_row_is_kept_once() {
     let bad = CountedEvent {
-        event: RawEvent::new("{}".to_owned().into(), false, None, ServedTime::Unusable("time_missing: none".into())),
+        event: RawEvent::new(
+            "{}".to_owned().into(),
+            false,
+            None,
+            ServedTime::unusable(RejectReason::TimeMissing, "none"),
+        ),
         count: 1,
     };
     let (mut archived, mut rejects) = (ArchivedEvents::default(), ArchivedEvents::default());

@@ -112,6 +112,18 @@ fn a_chart_names_teams_as_the_tables_do() {
 }
 
 #[test]
+fn the_chart_of_commits_has_one_mark_for_commits_of_a_short_time() {
+    let place = Place::empty();
+    for time in ["2025-10-01T03:00:00Z", "2025-10-01T04:00:00Z", "2025-10-01T05:00:00Z", "2026-10-01T03:00:00Z"] {
+        read_roster(&place, time, &team_of(1, true));
+    }
+    for (description, tooltips) in october(&place, "R24") {
+        assert!(description.ends_with(": 2 marks by committed"), "{description}");
+        assert!(tooltips.iter().any(|text| text.contains("2026-10-01")), "{tooltips:?}");
+    }
+}
+
+#[test]
 fn a_chart_leaves_out_no_name() {
     let place = Place::empty();
     read_roster(&place, "2026-09-30T03:00:00Z", &team_of(45, false));

@@ -45,11 +45,15 @@ pub fn draw(input: &Input<'_>, canvas: &mut Canvas) -> String {
     let title = if y.is_names { String::new() } else { input.word(ChartRole::Y) };
     let plot = Plot { x, y, title, below: input.word(ChartRole::X), ..Plot::default() }.draw(canvas);
     let mut marks = Vec::new();
+    // Equal values of several series would hide each other, so each series has its own height in a lane.
+    let has_heights = !is_strip && plot.y.is_names && input.word(ChartRole::Series) != input.word(ChartRole::Y);
+    let (heights, room) = (series.names.len() as f64, if has_heights { LANE - 10.0 } else { 0.0 });
     for (row, (x, y)) in xs.iter().zip(&ys).enumerate() {
         let (Some(x), Some(y), Some(name)) = (*x, *y, series.of_row[row]) else { continue };
         let lane = if plot.y.is_names { plot.y.ticks[whole(y)].1.clone() } else { number(y) };
         let title = format!("{}{lane}: {}", series.prefix(name), input.values(ChartRole::X)[row].name());
-        marks.push(Mark { x: plot.x.place(x), y: plot.y.place(y), slot: series.slot(name), title, merged: 0 });
+        let y = plot.y.place(y) + ((name as f64 + 0.5) / heights - 0.5) * room;
+        marks.push(Mark { x: plot.x.place(x), y, slot: series.slot(name), title, merged: 0 });
     }
     let count = marks.len();
     canvas.note_lost(xs.len() - count, "without a position");
@@ -167,4 +171,27 @@ pub fn draw_timeline(input: &Input<'_>, canvas: &mut Canvas) -> String {
     }
     canvas.note_lost(input.rows.len() - drawn, "that have no start, or are more than the chart can show");
     format!("{}, {}", plural(drawn as u64, "span"), time::span(plot.x.low, plot.x.high))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::super::{Rows, draw};
+    use super::*;
+
+    #[test]
+    fn equal_values_of_several_series_hide_no_dot() {
+        let column = |name: &str, values: [&str; 2]| {
+            (name.to_owned(), values.map(|text| text.parse().map_or(Value::Text(text.into()), Value::Number)).into())
+        };
+        let rows = Rows(vec![column("n", ["1", "1"]), column("lane", ["a", "a"]), column("team", ["one", "two"])]);
+        let drawing = draw(&"dots x=n y=lane series=team | Dots".parse().unwrap(), &rows, 0).unwrap();
+        for svg in [drawing.wide.to_string(), drawing.narrow.to_string()] {
+            let marks = svg.split("<path d=\"M").filter(|mark| mark.contains("<title>"));
+            let is_place = |c: char| c.is_ascii_digit() || matches!(c, '.' | ' ');
+            let places: BTreeSet<&str> = marks.map(|mark| mark.split(|c| !is_place(c)).next().unwrap()).collect();
+            assert_eq!(places.len(), 2, "{svg}");
+        }
+    }
 }

@@ -145,8 +145,11 @@ impl Faults {
     /// The effects of every rule that matches the request.
     pub(crate) fn effects(&mut self, head: &RequestHead) -> Vec<Effect> {
         let rules = self.rules.iter_mut();
-        let effects: Vec<Effect> = rules.filter_map(|rule| rule.strikes(head).then(|| rule.effect.clone())).collect();
-        self.struck += effects.len() as u64;
-        effects
+        rules.filter_map(|rule| rule.strikes(head).then(|| rule.effect.clone())).collect()
+    }
+
+    /// Counts effects that have taken place.
+    pub(crate) fn count(&mut self, effects: usize) {
+        self.struck += effects as u64;
     }
 }

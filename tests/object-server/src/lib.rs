@@ -145,7 +145,8 @@ impl ObjectServer {
         self.shared.inner().faults.clear();
     }
 
-    /// How often rules have matched since the last [`ObjectServer::heal`].
+    /// How many effects have taken place since the last [`ObjectServer::heal`]. An answer that is held back counts when the request is
+    /// carried out, or will never be.
     pub fn struck(&self) -> u64 {
         self.shared.inner().faults.struck()
     }

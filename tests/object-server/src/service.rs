@@ -20,7 +20,7 @@ use crate::request_head::RequestHead;
 use crate::{BUCKET, Inner, Kind, Shared, signature};
 
 pub(crate) async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Answer, Cut> {
-    let (parts, mut body) = request.into_parts();
+    let (parts, body) = request.into_parts();
     let now = shared.inner().now();
     let Some(head) = RequestHead::of(parts) else {
         return Ok(answer::error(405, now, "MethodNotAllowed", "the request is no known one"));
@@ -31,7 +31,20 @@ pub(crate) async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> R
         inner.log.push(format!("{:?} {}", head.kind, head.subject()));
         inner.faults.effects(&head)
     };
-    for effect in &effects {
+    let answer = carry_out_with(&shared, &head, body, &effects, now).await;
+    // A test that sees the number can rely on what the effects left.
+    shared.inner().faults.count(effects.len());
+    finish(answer, &effects, now).await
+}
+
+async fn carry_out_with(
+    shared: &Shared,
+    head: &RequestHead,
+    mut body: Incoming,
+    effects: &[Effect],
+    now: SystemTime,
+) -> Result<Answer, Cut> {
+    for effect in effects {
         match effect {
             Effect::Slow(delay) => tokio::time::sleep(*delay).await,
             Effect::CutUpload(after) => {
@@ -43,35 +56,35 @@ pub(crate) async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> R
     }
     let body = read(&mut body, usize::MAX).await?;
     if effects.contains(&Effect::Unanswered) {
-        return std::future::pending().await;
+        return Err(Cut);
     }
     if let Some(refused) = effects.iter().find_map(|effect| refusal(effect, now)) {
         return Ok(refused);
     }
-    let answer = {
-        let mut inner = shared.inner();
-        let checked = signature::check(&head, &body).and_then(|()| check_digests(&head, &body));
-        match checked {
-            Err((status, code, message)) => answer::error(status, now, code, &message),
-            Ok(()) if head.bucket != BUCKET => {
-                answer::error(404, now, "NoSuchBucket", "the specified bucket does not exist")
-            }
-            Ok(()) if is_locked(&inner, &head) => refused_by_lock(&head, now),
-            Ok(()) if effects.contains(&Effect::Late) => {
-                inner.late.push(Late { key: head.key.clone(), bytes: body, create: head.is_create() });
-                return Err(Cut);
-            }
-            Ok(()) => carry_out(&mut inner, &head, body, &effects),
+    let mut inner = shared.inner();
+    let checked = signature::check(head, &body).and_then(|()| check_digests(head, &body));
+    Ok(match checked {
+        Err((status, code, message)) => answer::error(status, now, code, &message),
+        Ok(()) if head.bucket != BUCKET => {
+            answer::error(404, now, "NoSuchBucket", "the specified bucket does not exist")
         }
-    };
-    finish(answer, &effects, now).await
+        Ok(()) if is_locked(&inner, head) => refused_by_lock(head, now),
+        Ok(()) if effects.contains(&Effect::Late) => {
+            inner.late.push(Late { key: head.key.clone(), bytes: body, create: head.is_create() });
+            return Err(Cut);
+        }
+        Ok(()) => carry_out(&mut inner, head, body, effects),
+    })
 }
 
-async fn finish(mut answer: Answer, effects: &[Effect], now: SystemTime) -> Result<Answer, Cut> {
+async fn finish(answer: Result<Answer, Cut>, effects: &[Effect], now: SystemTime) -> Result<Answer, Cut> {
+    if effects.iter().any(|effect| matches!(effect, Effect::Unanswered | Effect::AppliedUnanswered)) {
+        return std::future::pending().await;
+    }
+    let mut answer = answer?;
     for effect in effects {
         match effect {
             Effect::AnswerLost => return Err(Cut),
-            Effect::AppliedUnanswered => return std::future::pending().await,
             Effect::AppliedThenRefused(status) => {
                 answer = answer::error(*status, now, "InternalError", "refused by a rule, and carried out");
             }

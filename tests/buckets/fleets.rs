@@ -15,6 +15,7 @@ use bucket_scene::{Scene, is_long};
 use faulty_service::program::Running;
 use faulty_service::{Chance, DAY, HOUR};
 use object_server::{Effect, Kind, Rule};
+use rustix::process::Signal;
 use serde_json::Value;
 
 /// Ten minutes before a day of the service ends, so its windows settle while the daemons compete.
@@ -255,8 +256,11 @@ fn a_command_takes_the_time_of_each_line_when_it_writes_the_line() {
     scene.server.fail(Rule::new(Effect::Refused(503, None)).on(Kind::Put).key("team=team-one/line/"));
     let whole = scene.program.start(&["hold", "add", "--id", "WHOLE", "--reason", "all teams"]);
     wait_for("the command writes the first team", || (scene.server.struck() > 0).then_some(()));
+    // A stopped process does not run out of attempts.
+    assert!(whole.stop());
     scene.run(&["hold", "add", "--id", "TWO", "--reason", "one team", "--team", "team-two"]).ended(0);
     scene.server.heal();
+    whole.signal(Signal::CONT);
     whole.wait().ended(0).says(&["team-one", "team-two"]);
     let run = scene.run(&["verify"]).ended(0);
     assert!(!run.stdout.contains("TIME_REGRESSION"), "{}", run.stdout);

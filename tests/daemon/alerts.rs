@@ -101,7 +101,8 @@ fn a_gap_causes_one_alert_even_if_the_webhook_fails_first_and_the_daemon_restart
 fn a_delivery_that_has_begun_ends_before_the_daemon_stops_or_takes_a_new_configuration() {
     let scene = Scene::new(1);
     let (open, output) = (scene.path("open"), scene.path("output"));
-    let wait = format!("until test -e {}; do sleep 0.05; done", open.display());
+    // A daemon that does not wait for the delivery ends before it.
+    let wait = format!("until test -e {}; do sleep 0.05; done; sleep 0.3", open.display());
     let program = format!("cat >> {0}; echo >> {0}; {wait}", output.display());
     scene.configure(&format!("{POLLS}[alerts]\nrules = [\"gap\"]\ncommand = [\"/bin/sh\", \"-c\", '{program}']\n"));
     let sent = || std::fs::read_to_string(&output).unwrap_or_default().lines().count();
@@ -113,8 +114,7 @@ fn a_delivery_that_has_begun_ends_before_the_daemon_stops_or_takes_a_new_configu
     let daemon = scene.start();
     lose_a_computer(&daemon);
     wait_for("the first delivery's beginning", || (sent() == 1).then_some(()));
-    daemon.signal(Signal::HUP);
-    pause(Duration::from_secs(1));
+    daemon.reload(|line| line["message"] == "the daemon uses the new configuration");
     super::program::put(&open, "");
     pause(Duration::from_secs(5));
     assert_eq!(sent(), 1, "before and after the reload");
@@ -123,7 +123,6 @@ fn a_delivery_that_has_begun_ends_before_the_daemon_stops_or_takes_a_new_configu
     wait_for("the second delivery's beginning", || (sent() == 2).then_some(()));
     daemon.signal(Signal::TERM);
     daemon.log.wait(|line| line["message"].as_str().is_some_and(|said| said.starts_with("stopping")));
-    pause(Duration::from_secs(1));
     super::program::put(&open, "");
     let mut daemon = daemon;
     assert_eq!(daemon.ends(), Some(0), "{}", daemon.log.text());

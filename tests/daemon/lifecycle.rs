@@ -126,7 +126,7 @@ fn a_second_signal_ends_it_at_once() {
         let code = daemon.ends();
         // After three seconds, a daemon ends although it has no answer. On a busy machine, the second signal can be later.
         let is_late = daemon.log.text().contains("stops without waiting longer");
-        assert_eq!(code, Some(i32::from(!is_late)), "{}", daemon.log.text());
+        assert!(code == Some(1) || is_late && code == Some(0), "{code:?}: {}", daemon.log.text());
         (!is_late).then_some(())
     });
 }
@@ -245,9 +245,10 @@ fn another_signing_key_takes_over_without_a_restart() {
         events += 1;
         scene.connect(&scene.team(0), &format!("signed-{events}"));
         let ledger = std::fs::read_dir(scene.path("archive/ledger")).unwrap().next().unwrap().unwrap().path();
-        let mut files = std::fs::read_dir(ledger).unwrap().map(|entry| entry.unwrap().path());
-        let heads = files.find(|path| path.extension().is_some_and(|ending| ending == "heads")).unwrap();
-        std::fs::read_to_string(heads).unwrap().contains("rotation ").then_some(())
+        // Each day has its own file, and this can be the end of a day.
+        let files = std::fs::read_dir(ledger).unwrap().map(|entry| entry.unwrap().path());
+        let mut heads = files.filter(|path| path.extension().is_some_and(|ending| ending == "heads"));
+        heads.any(|path| std::fs::read_to_string(path).unwrap().contains("rotation ")).then_some(())
     });
     daemon.stop();
     assert!(scene.run(&["verify"]).status.success());

@@ -10,7 +10,7 @@ use annals::archive::{Archive, Draft, WindowRows};
 use annals::model::{Detail, EventRow, Instant, Stream, TeamId, WindowGrid};
 use annals::store::LocalStore;
 
-use crate::common::wait::pause;
+use crate::common::wait::{pause, wait_for};
 
 const HOLE_BYTES: u64 = 3 << 30;
 /// The program with its engine takes about 60 MB; the hole is ten times the limit.
@@ -41,8 +41,14 @@ fn make_archive(root: &Path) {
     }
 }
 
-/// The exit code, standard error, and the program's peak memory in kB.
+/// The exit code, standard error, and the program's peak memory in kB. A run can end before its memory is seen: then it is repeated.
 fn run(archive: &Path, arguments: &[&str]) -> (Option<i32>, String, u64) {
+    wait_for("a run whose memory is seen", || {
+        Some(run_once(archive, arguments)).filter(|(_, _, peak)| *peak > 0 || cfg!(not(target_os = "linux")))
+    })
+}
+
+fn run_once(archive: &Path, arguments: &[&str]) -> (Option<i32>, String, u64) {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("annals"));
     command.args(arguments).env("ANNALS_ARCHIVE", archive).stdin(Stdio::null()).stdout(Stdio::null());
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
@@ -76,7 +82,6 @@ fn a_ledger_of_three_gigabytes_of_zeros_is_named_and_takes_no_memory() {
             assert_eq!(code, Some(1), "{arguments:?}: {said}");
             let is_named = said.contains(&format!("{ledger} line {line}: longer than")) || arguments == ["verify"];
             assert!(is_named, "{arguments:?}: {said}");
-            assert!(peak > 0 || cfg!(not(target_os = "linux")), "{arguments:?}: no memory was seen");
             assert!(peak < MEMORY_KB_MAX, "{arguments:?}: {peak} kB");
         }
     }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 /// The time limit of every wait. Only a test that fails reaches it, so it suits the busiest machine.
-pub const PATIENCE: Duration = Duration::from_secs(300);
+pub const PATIENCE: Duration = Duration::from_secs(600);
 const TICK: Duration = Duration::from_millis(50);
 /// How many answers a failed wait prints, and how much of each.
 const NOTES_MAX: usize = 3;

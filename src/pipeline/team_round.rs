@@ -4,16 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::ApiError;
-use crate::archive::{ArchiveError, Finding, FindingKind, ReadPoint};
+use crate::archive::{ArchiveError, ReadPoint};
 use crate::model::{Instant, Stream};
 use crate::planted::{self, Bug};
 
 use crate::pipeline::commit::{CommitCounts, Committer, channel, seal};
 use crate::pipeline::error::RoundError;
 use crate::pipeline::expiry::expire_on_schedule;
-use crate::pipeline::loss::{PLAN_SPAN, ReadHistory};
 use crate::pipeline::plan::read_to;
-use crate::pipeline::read::{poll_billing, read_stream};
+use crate::pipeline::read::{gaps_behind_span, poll_billing, read_stream};
 use crate::pipeline::scan::{ConnectionsRead, ScanRound, note_computers, scan_inventory};
 use crate::pipeline::sessions::catch_up_all;
 use crate::pipeline::team::{Deferred, TeamContext, TeamEdges};
@@ -125,7 +124,7 @@ async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError
         noted = note_computers(ctx, now, None, &mut computers).await;
     }
     note_uncommitted_points(ctx).await?;
-    let behind = gaps_behind_span(ctx, round.plan_span, recorded, now);
+    let behind = gaps_behind_span(ctx, now);
     if !planted::is(Bug::SpanGapLostOnFailure) {
         // The next commit writes these gaps. Else an interrupted round would let their events look read in time.
         ctx.add(|batch| behind.iter().for_each(|gap| batch.deferred_findings.push(gap.clone()))).await?;
@@ -232,23 +231,4 @@ async fn observe(ctx: &TeamContext, date: Option<Instant>) -> Result<(), ApiErro
         }
     }
     Ok(())
-}
-
-/// The gaps of connections that no reading holds, and that the plan's span no longer shows. `recorded`: the span of an
-/// earlier round.
-fn gaps_behind_span(
-    ctx: &TeamContext,
-    plan_span: Option<Duration>,
-    recorded: Option<Duration>,
-    now: Instant,
-) -> Vec<Finding> {
-    let Some(span) = plan_span.filter(|_| ctx.settings.reads(Stream::Connections)) else { return Vec::new() };
-    let (points, longest) = (ctx.memory.points(Stream::Connections), recorded.map_or(span, |held| held.max(span)));
-    let history = ctx.with_state(|state| ReadHistory::of(state, &points, &ctx.settings));
-    let reason =
-        "Annals did not finish reading this time within the plan's span: the service may no longer show its events";
-    let gap = |range| Finding::new(Some(Stream::Connections), FindingKind::Gap, PLAN_SPAN, reason, now).over(range);
-    let is_read = |gap: &Finding| ctx.settings.until.is_none_or(|until| gap.from < Some(until));
-    let unread = history.unread_behind(span, longest, now).into_iter().filter(|_| !planted::is(Bug::NoSpanGap));
-    unread.map(gap).filter(is_read).collect()
 }

@@ -93,6 +93,46 @@ async fn a_failed_round_reports_falling_behind_too() {
     assert_eq!(rest, (at("2026-11-23T12:00:00Z"), at("2026-11-23T12:10:00Z")), "the rest of that round came later");
 }
 
+/// The service answers this many minutes after the round began: meanwhile the oldest events leave the plan's span.
+#[tokio::test]
+async fn what_leaves_the_plans_span_before_its_reading_lies_in_a_gap_too() {
+    for (days, now, edge, read) in [
+        (2, "2026-11-25T12:00:00Z", "2026-11-23T12:00:00Z", "2026-11-23T12:10:00Z"),
+        // The edge is in a window whose lag has not passed.
+        (1, "2026-11-26T00:04:00Z", "2026-11-25T00:04:00Z", "2026-11-25T00:14:00Z"),
+    ] {
+        let world = read_once().await;
+        world.team().plan_span = Some(days * DAY);
+        world.set_now(now);
+        let mut is_late = false;
+        world.on_ask(move |ask, team| {
+            let is_first = !is_late && matches!(ask, Ask::Page(query) if query.stream == Stream::Connections);
+            is_late |= is_first;
+            team.now = team.now.plus(Duration::from_secs(if is_first { 600 } else { 0 }));
+            None
+        });
+        for _ in 0..2 {
+            world.sync(&settings()).await;
+            let gap = |from, to| ("plan_span".to_owned(), at(from), at(to));
+            assert_eq!(intervals(&world), [gap(LAG_BEFORE_NOON, edge), gap(edge, read)], "{now}");
+        }
+    }
+}
+
+/// A first reading finds the same, and the archive begins there.
+#[tokio::test]
+async fn what_leaves_the_plans_span_before_a_first_reading_is_no_gap() {
+    let world = World::new(NOON);
+    world.team().plan_span = Some(2 * DAY);
+    world.on_ask(|ask, team| {
+        let is_connections = matches!(ask, Ask::Page(query) if query.stream == Stream::Connections);
+        team.now = team.now.plus(Duration::from_secs(if is_connections { 60 } else { 0 }));
+        None
+    });
+    world.sync(&Settings::default()).await;
+    assert!(gaps(&world).is_empty(), "{:?}", gaps(&world));
+}
+
 fn fail_connections_before(world: &World, end: &str) {
     let end = at(end).seconds();
     world.on_ask(move |ask, _| match ask {

@@ -25,18 +25,21 @@ impl Round<'_> {
         let point = before.as_ref().and_then(|point| decode_point(point, &key));
         let start = TailStart::of(point, held.map_or(0, |held| held.events));
         let mut reader = TailReader::new(self.lists.clone(), asked, start, WALK_EVENTS_MAX);
+        let mut rest = window;
         while reader.end().is_none() {
             let permit = self.ctx.reserve(READ_EVENTS_MAX).await?;
             let Some(chunk) = reader.next().await? else { break };
             self.ctx.service().observe(chunk.ended_at);
             self.ctx.progress.read(&self.ctx.team, self.stream, window, chunk.events.len() as u64, false);
+            let mut batch = Batch::default();
+            batch.findings = self.left_meanwhile(rest, chunk.ended_at);
+            rest.start = chunk.events.iter().filter_map(|held| held.event.at()).fold(rest.start, Instant::max);
             let walk = chunk.point.map(|point| encode_point(point, &key)).filter(|point| point.offset > 0);
-            if chunk.events.is_empty() && (walk.is_none() || walk == before) {
+            if batch.findings.is_empty() && chunk.events.is_empty() && (walk.is_none() || walk == before) {
                 continue;
             }
             let mut change = WindowChange::new(self.stream, window, chunk.began_at.unwrap_or(self.now));
             (change.walks, change.requests, change.walk) = (chunk.stats.walks, chunk.stats.requests, walk);
-            let mut batch = Batch::default();
             self.note_anomalies(&mut batch, window, chunk.stats.anomalies);
             batch.changes.push(change);
             self.add_events(&mut batch, chunk.events);

@@ -51,6 +51,9 @@ impl Round<'_> {
             } else {
                 change.confirmed = Some(part);
             }
+            if purpose == Purpose::Settle && change.confirmed.is_some() {
+                batch.findings.extend(self.left_meanwhile(part, segment.ended_at));
+            }
             batch.changes.push(change);
         }
         if purpose == Purpose::Settle || !planted::is(Bug::RescanUnread) {

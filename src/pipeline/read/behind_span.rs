@@ -1,0 +1,46 @@
+//! Connections that left the plan's span before they were read.
+
+use std::time::Duration;
+
+use crate::archive::{Finding, FindingKind, StreamRecord};
+use crate::model::ranges::clip;
+use crate::model::{Instant, Range, Stream};
+use crate::pipeline::loss::{PLAN_SPAN, ReadHistory};
+use crate::pipeline::read::round::Round;
+use crate::pipeline::team::TeamContext;
+use crate::planted::{self, Bug};
+
+/// The gaps of connections that no reading holds, and that the plan's span no longer shows at `now`.
+pub fn gaps_behind_span(ctx: &TeamContext, now: Instant) -> Vec<Finding> {
+    let (recorded, span) = spans(ctx);
+    let Some(span) = span.filter(|_| ctx.settings.reads(Stream::Connections)) else { return Vec::new() };
+    let (points, longest) = (ctx.memory.points(Stream::Connections), recorded.map_or(span, |held| held.max(span)));
+    let history = ctx.with_state(|state| ReadHistory::of(state, &points, &ctx.settings));
+    let reason =
+        "Annals did not finish reading this time within the plan's span: the service may no longer show its events";
+    let gap = |range| Finding::new(Some(Stream::Connections), FindingKind::Gap, PLAN_SPAN, reason, now).over(range);
+    let is_read = |gap: &Finding| ctx.settings.until.is_none_or(|until| gap.from < Some(until));
+    let unread = history.unread_behind(span, longest, now).into_iter().filter(|_| !planted::is(Bug::NoSpanGap));
+    unread.map(gap).filter(is_read).collect()
+}
+
+/// The plan's span of an earlier round, and the one that counts now.
+fn spans(ctx: &TeamContext) -> (Option<Duration>, Option<Duration>) {
+    let recorded = ctx.with_state(|state| state.streams.get(&Stream::Connections).and_then(StreamRecord::plan_span));
+    (recorded, ctx.memory.plan_span().flatten().or(recorded))
+}
+
+impl Round<'_> {
+    /// The gaps of events of `part` that left the plan's span after the round began. The reading of the part ended at `read_by`.
+    pub fn left_meanwhile(&self, part: Range, read_by: Option<Instant>) -> Vec<Finding> {
+        let (span, read_by) = (spans(self.ctx).1, read_by.filter(|read_by| self.now < *read_by));
+        let Some((span, read_by)) = span.zip(read_by).filter(|_| self.stream == Stream::Connections) else {
+            return Vec::new();
+        };
+        // Earlier events lie in the gap of the round's start.
+        let left = Range { start: self.now.minus(span), end: read_by.minus(span) };
+        let Some(left) = clip(part, left) else { return Vec::new() };
+        let gaps = gaps_behind_span(self.ctx, read_by).into_iter();
+        gaps.filter_map(|gap| clip(gap.range()?, left).map(|range| gap.over(range))).collect()
+    }
+}

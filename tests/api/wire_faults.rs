@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, reason = "a failed test shows the scenario")]
 
 use crate::common::is_linux;
+use crate::common::wait::wait_for;
 use crate::faulty_service;
 use crate::wire;
 
@@ -69,8 +70,11 @@ fn is_survived(fault: Fault, said: &str) {
     program.configure(&format!("{ONCE}{haste}"));
     for which in [ALL, BEFORE..usize::MAX] {
         proxy.spoil(fault, which.clone());
-        let run = program.sync(&SINCE);
-        assert!(proxy.spoiled() > 0, "{fault:?} from {} on: it met no request", which.start);
+        // On a busy machine, an honest answer can also come too late.
+        let run = wait_for("a run that meets the fault", || {
+            let run = program.sync(&SINCE);
+            (proxy.spoiled() > 0).then_some(run)
+        });
         if said.is_empty() {
             assert!(matches!(run.code, Some(0 | 1)), "{fault:?}: {run:?}");
         } else {

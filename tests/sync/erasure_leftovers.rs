@@ -1,4 +1,4 @@
-//! `annals erase` leaves no file beside the archive, no derived value and no part of a value.
+//! `annals erase` also reaches files beside the archive, derived values and parts of values.
 
 use std::fs;
 

@@ -14,9 +14,17 @@ use crate::retention::{POLICY, connections, read};
 /// Every second.
 const DAEMON: &str = "[schedule]\nretention = \"* * * * * *\"\n[http]\nlisten = \"127.0.0.1:0\"\n";
 
+/// A drop kills it.
 struct Daemon {
     process: Child,
     address: String,
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
 }
 
 impl Daemon {

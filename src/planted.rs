@@ -23,6 +23,8 @@ pub enum Bug {
     NoRemovalGap,
     /// A removal counts only for computers that a list shows.
     UnlistedComputersIgnored,
+    /// Connections that were read do not prove that their computer existed.
+    UsedComputersForgotten,
     /// A removal before the backfill is not recorded.
     RemovedBeforeForgotten,
     /// A removal's gap begins with the last read, although late events can appear.

@@ -15,13 +15,14 @@ const DAYS: i64 = 14;
 const SEEDS_MAX: u64 = 12;
 
 /// `verify` stands for its own check at the end of a world.
-const CAUGHT: [(Bug, &str, &[Fault], u64); 36] = [
+const CAUGHT: [(Bug, &str, &[Fault], u64); 37] = [
     (Bug::NoLag, "I9", &[Fault::LateWithinLag], 0),
     (Bug::NoRescans, "I1", &[Fault::LateBeyondLag], 0),
     (Bug::RescanUnread, "I2", &[Fault::LateBeyondLag], 0),
     (Bug::FutureUnread, "I1", &[Fault::ManyDays], 0),
     (Bug::NoRemovalGap, "I1", &[Fault::ComputerRemoved], 0),
     (Bug::UnlistedComputersIgnored, "I1", &[Fault::ShortLived], 0),
+    (Bug::UsedComputersForgotten, "I1", &[Fault::ShortLived], 0),
     (Bug::FirstReadingForgotten, "I1", &[Fault::InFirstReading], 0),
     (Bug::NoLagInRemovalGap, "I1", &[Fault::LateOfRemoved], 0),
     (Bug::RemovedBeforeForgotten, "I1", &[Fault::RemovedBefore], 0),

@@ -19,6 +19,7 @@ pub struct Excuses<'a> {
     disk: Vec<i64>,
     listed_at: &'a [i64],
     devices: &'a [Device],
+    events: &'a [Event],
 }
 
 /// Whether one of the reasons applies.
@@ -37,6 +38,8 @@ pub enum Excuse {
     LaterThanLag,
     /// The event left the plan's span before it appeared, or too soon afterwards for a poll.
     OutOfSpan,
+    /// The event's computer was removed, and neither a list nor activity nor a connection that was read showed that it existed.
+    UnknownComputer,
     /// A line records that the event's month expired.
     Expired,
 }
@@ -45,8 +48,9 @@ impl<'a> Excuses<'a> {
     pub fn new(run: &'a Run, inner: &'a Inner, team: usize, state: &'a TeamState) -> Self {
         let disk = run.disk.inner().failures.clone();
         let devices = &inner.teams[team].devices[..];
+        let events = &inner.teams[team].lists[Stream::Connections as usize][..];
         let (troubles, listed_at) = (&inner.seen.troubles[team], &inner.seen.listed_at[team]);
-        Self { plan: &run.plan, state, troubles, disk, listed_at, devices }
+        Self { plan: &run.plan, state, troubles, disk, listed_at, devices, events }
     }
 
     /// Until when the service shows the event: it disappears, or the plan's span ends.
@@ -80,6 +84,9 @@ impl<'a> Excuses<'a> {
         if event.gone == Some(LossReason::Removed) && self.is_later_than_lag(event) {
             return Some(Excuse::LaterThanLag);
         }
+        if event.gone == Some(LossReason::Removed) && event.device.is_some_and(|n| !self.was_known(n)) {
+            return Some(Excuse::UnknownComputer);
+        }
         match event.gone {
             Some(LossReason::Deleted | LossReason::Edited) => Some(Excuse::DeletedUnread),
             _ if event.flaps.is_some() => Some(Excuse::DeletedUnread),
@@ -107,13 +114,20 @@ impl<'a> Excuses<'a> {
         };
         let first_listed = self.listed_at.first().copied().unwrap_or(NEVER);
         let was_hidden = self.plan.plan_span.is_some_and(|span| event.at < first_listed - (span - 2 * HOUR) * NANO);
-        // If activity shows the removal, a finding must record it.
-        let device = event.device.map(|n| &self.devices[n]);
-        let is_shown = event.gone == Some(LossReason::Removed) && device.is_some_and(|device| device.is_shown);
-        let was_removed = if is_shown { self.is_removed_before(event) } else { event.until <= first_listed };
+        // If the service showed the computer or its removal, a finding must record the removal.
+        let was_known = event.gone == Some(LossReason::Removed) && event.device.is_some_and(|n| self.was_known(n));
+        let was_removed = if was_known { self.is_removed_before(event) } else { event.until <= first_listed };
         begins(event.stream).is_none_or(|begins| event.at < begins.nanos())
             || (event.stream == Stream::Connections && was_hidden)
             || was_removed
+    }
+
+    /// Whether activity shows the computer's removal, or an answer from before the removal showed the computer.
+    fn was_known(&self, n: usize) -> bool {
+        let device = &self.devices[n];
+        let served = self.events.iter().filter(|event| event.device == Some(n)).filter_map(|event| event.served);
+        let listed = self.listed_at.iter().copied().filter(|at| (device.added..device.removed).contains(at));
+        device.is_shown || served.chain(listed).any(|at| !self.is_in_trouble(at))
     }
 
     /// Whether a finding records that the event's computer was removed before the backfill.

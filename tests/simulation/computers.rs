@@ -10,7 +10,7 @@ use annals::model::Stream;
 
 const MILLI: i64 = 1_000_000;
 
-/// A computer is added, used and removed, usually between two lists.
+/// A computer is added, used and removed, usually between two lists. Activity may show neither.
 pub fn short_lived(draft: &mut Draft<'_>, draw: &mut Draw) {
     for _ in 0..draw.count(1, 5) {
         let start = draft.plan.start * NANO;
@@ -25,7 +25,9 @@ pub fn short_lived(draft: &mut Draft<'_>, draw: &mut Draw) {
             let text = texts::addition(added, &draft.devices[n].id.clone());
             draft.add(Stream::Activity, added, None, text, false);
         }
-        add_activity(draft, draw, Fault::ShortLived, n);
+        if draw.is(60) {
+            add_activity(draft, draw, Fault::ShortLived, n);
+        }
     }
 }
 

@@ -207,7 +207,10 @@ fn gaps(run: &Run, inner: &super::service::Inner, number: usize, state: &TeamSta
             broken.push(format!("I5: {} was never removed: {gap:?}", gap.subject));
             continue;
         }
-        if is_doubtful(state, gap) {
+        // During a backfill, no reading vouches for a computer that no activity names.
+        let is_silent = team.device(&gap.subject).is_some_and(|n| !team.devices[n].is_shown);
+        let is_of_backfill = is_silent && gap.found_at.nanos() < (plan.start + 2 * plan.poll) * NANO;
+        if is_doubtful(state, gap) || is_of_backfill {
             continue;
         }
         // The last reading before the removal that the program recorded before it ended.

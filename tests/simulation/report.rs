@@ -8,7 +8,7 @@ use super::store_faults;
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reliability.md");
 
 /// Harnesses beside the simulation: the file, and the faults that it tries.
-const OTHERS: [(&str, &str); 65] = [
+const OTHERS: [(&str, &str); 66] = [
     (
         "src/collect/exhaustive.rs",
         "small lists in every interleaving, with up to three changes between any two requests",
@@ -79,6 +79,7 @@ const OTHERS: [(&str, &str); 65] = [
     ("tests/sync/paging.rs", "false, stuck and shrinking paging; more events in a second than a page holds"),
     ("tests/sync/bounds.rs", "every interpretation of a range's bounds, which the interface leaves open"),
     ("tests/sync/removals.rs", "the service deletes or hides events before the program reads them"),
+    ("tests/sync/unlisted.rs", "computers that come and go between two lists"),
     ("tests/sync/odd_events.rs", "events that the interface does not describe"),
     ("tests/sync/faults.rs", "the service fails, refuses, redirects, or sends a wrong time"),
     ("tests/sync/crash.rs", "the program is killed at any moment, or several first syncs make one archive"),
@@ -242,7 +243,7 @@ const ASSUMED: &str = "\
 | the service shows an old window empty by mistake during the backfill, and the window is older than the last re-scan | nothing can; `annals sync --rescan` reads it again |
 | connections of a removed computer that the service would have shown later than the lag | the same gap names the removal; nobody can know how late events may be |
 | connections of a computer that was removed before the backfill | a finding `removed_before`, if activity shows the removal |
-| connections of a computer that no list ever showed, if activity does not show its removal | no gap is recorded; activity can show the addition, and connections that were read name the computer |
+| connections of a removed computer, if no list showed it, no connection of it was read, and activity does not show its removal | nothing can; activity can show its addition |
 | connections of a computer that was removed and added again between two lists, if activity does not show the removal | nothing can; a re-scan can find that archived events are `no_longer_served` |
 | events that leave the plan's span during an outage, while Annals catches up after it, in an interrupted backfill, or after an answer that Annals doubts | findings `gap` of `plan_span`, from the last moment for which a reading vouches; before that, `status` shows the time left |
 | the same, if neither the service nor `api.plan_span` has ever given the plan's span | nothing can; `sync`, `status` and `doctor` say that the span is unknown |

@@ -37,5 +37,6 @@ mod secrets;
 mod signing;
 mod status_and_plan;
 mod team_names;
+mod unlisted;
 mod vacuum;
 mod years;

@@ -4,7 +4,7 @@
 //! A record holds ids of teams and computers, digests, times and counts, but no secret and no URL. It names people only in a
 //! review (the reviewer) and in a hold (its reason and its requester).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -238,14 +238,17 @@ pub struct DeviceDelta {
     pub added: BTreeSet<DeviceId>,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub removed: BTreeSet<DeviceId>,
-    /// Computers that an event named before any list showed them.
+    /// Computers whose addition activity showed before any list showed them.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub named: BTreeSet<DeviceId>,
+    /// Computers that read connections name and that no list has shown, with the last read point before these connections.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unlisted: BTreeMap<DeviceId, Option<Instant>>,
 }
 
 impl DeviceDelta {
     pub fn is_empty(&self) -> bool {
-        self.added.is_empty() && self.removed.is_empty() && self.named.is_empty()
+        self.added.is_empty() && self.removed.is_empty() && self.named.is_empty() && self.unlisted.is_empty()
     }
 }
 

@@ -13,8 +13,8 @@ use super::rows_sum::RowsSum;
 use super::state_error::StateError;
 use crate::archive::deletion::hold::{apply_hold, check_holds};
 use crate::archive::{
-    Body, ErasedRecord, Expired, FileEntry, Finding, FindingKind, Holds, InventoryRead, ReviewRecord, SaltRecord,
-    SessionsMark, SessionsRecord, StreamRecord, WindowRecord,
+    Body, DeviceDelta, ErasedRecord, Expired, FileEntry, Finding, FindingKind, Holds, InventoryRead, ReviewRecord,
+    SaltRecord, SessionsMark, SessionsRecord, StreamRecord, WindowRecord,
 };
 
 /// Everything that the ledger says about a team up to one of its lines.
@@ -37,6 +37,8 @@ pub struct TeamState {
     pub streams: BTreeMap<Stream, StreamRecord>,
     /// The team's computers in the last list.
     pub devices: BTreeSet<DeviceId>,
+    /// Computers that read connections name and that no list has shown, with the last read point before these connections.
+    pub unlisted: BTreeMap<DeviceId, Option<Instant>>,
     /// Every computer that any list or event has named.
     pub devices_ever: BTreeSet<DeviceId>,
     /// Findings with their lines, without gaps that a later line withdrew.
@@ -245,6 +247,19 @@ impl TeamState {
         Ok(())
     }
 
+    /// The computers that exist as far as the ledger knows.
+    pub fn computers(&self) -> impl Iterator<Item = &DeviceId> {
+        self.devices.iter().chain(self.unlisted.keys())
+    }
+
+    fn apply_devices(&mut self, delta: DeviceDelta) {
+        self.devices_ever.extend(delta.added.iter().chain(&delta.named).chain(delta.unlisted.keys()).cloned());
+        self.unlisted.extend(delta.unlisted);
+        self.unlisted.retain(|device, _| !delta.added.contains(device) && !delta.removed.contains(device));
+        self.devices.extend(delta.added);
+        self.devices.retain(|device| !delta.removed.contains(device));
+    }
+
     pub(in crate::archive) fn apply(&mut self, body: Body, seq: LedgerSeq) {
         for path in &body.removes {
             self.files.remove(path);
@@ -254,11 +269,7 @@ impl TeamState {
         self.streams.extend(body.streams);
         let points = body.read_points.into_iter();
         points.for_each(|(stream, point)| self.streams.entry(stream).or_default().push_point(point));
-        self.devices_ever.extend(body.devices.added.iter().cloned().chain(body.devices.named));
-        self.devices.extend(body.devices.added);
-        for device in &body.devices.removed {
-            self.devices.remove(device);
-        }
+        self.apply_devices(body.devices);
         for finding in body.findings {
             if finding.kind == FindingKind::GapClosed {
                 self.findings.retain(|(_, held)| !finding.closes(held));

@@ -1,10 +1,10 @@
 //! Events of a commit about computers: the computers that they name, and removals. The commit that archives a removal
 //! also records its loss.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::archive::{ArchiveError, Draft, Finding, FindingKind, ReadPoint, TeamState, TeamWriter};
+use crate::archive::{ArchiveError, DeviceDelta, Draft, Finding, FindingKind, ReadPoint, TeamState, TeamWriter};
 use crate::model::{Detail, DeviceId, EventRow, Instant, Range, Stream};
 use crate::normalize::{computer_name, devices_in, devices_named, is_addition, is_removal};
 use crate::planted::{self, Bug};
@@ -47,7 +47,8 @@ impl ComputerEvent {
 pub struct ComputerEvents {
     pub removals: Vec<ComputerEvent>,
     additions: Vec<ComputerEvent>,
-    named: BTreeSet<DeviceId>,
+    /// Computers with new connections that the last list does not show, and the newest time of these connections.
+    used: BTreeMap<DeviceId, Instant>,
 }
 
 impl ComputerEvents {
@@ -60,12 +61,16 @@ impl ComputerEvents {
                 self.additions.extend(of(is_addition).map(ComputerEvent::of));
             }
             Stream::Connections => {
-                let ids = added.rows.iter().filter_map(|row| match &row.detail {
-                    Detail::Connections(texts) => texts.device_id(),
-                    Detail::Activity { .. } | Detail::Billing { .. } => None,
-                });
-                let new = ids.filter(|id| !id.is_empty() && !state.devices_ever.contains(*id));
-                self.named.extend(new.map(DeviceId::from));
+                for row in &added.rows {
+                    let Detail::Connections(texts) = &row.detail else { continue };
+                    let Some(id) = texts.device_id().filter(|id| !id.is_empty() && !state.devices.contains(*id)) else {
+                        continue;
+                    };
+                    match self.used.get_mut(id) {
+                        Some(newest) => *newest = row.time.max(*newest),
+                        None => drop(self.used.insert(DeviceId::from(id), row.time)),
+                    }
+                }
             }
             Stream::Billing => {}
         }
@@ -74,9 +79,9 @@ impl ComputerEvents {
     /// Adds computers and losses to the draft.
     pub fn record(mut self, ctx: &CommitContext<'_>, batch: &Batch, draft: &mut Draft) -> Result<(), ArchiveError> {
         let (writer, state) = (ctx.writer, ctx.writer.state());
-        self.additions.iter().for_each(|event| self.named.extend(devices_named(&event.text, &event.event_type)));
-        self.named.retain(|device| !state.devices_ever.contains(device));
-        draft.body.devices.named.clone_from(&self.named);
+        self.note_unlisted(ctx, draft);
+        let named = self.additions.iter().flat_map(|event| devices_named(&event.text, &event.event_type));
+        draft.body.devices.named.extend(named.filter(|device| !state.devices_ever.contains(device)));
         let begins = |finding: &Finding| {
             finding.kind == FindingKind::ArchiveBegins && finding.stream == Some(Stream::Connections)
         };
@@ -94,15 +99,17 @@ impl ComputerEvents {
         let mut history = ReadHistory::of(state, &uncommitted, ctx.settings);
         history.note_findings(draft.body.findings.iter());
         draft.body.windows.iter().for_each(|window| history.note_window(window));
-        let removals = self.removals(ctx, batch, &history)?;
+        let removals = self.removals(ctx, &draft.body.devices, &history)?;
+        let mut existing: BTreeSet<DeviceId> = draft.body.devices.unlisted.keys().cloned().collect();
+        existing.extend(state.computers().chain(&batch.devices.added).cloned());
         for (device, removal) in removals {
             let losses = history.losses(&removal, ctx.seen_at);
             // The removed computer is no longer known, unless a later list showed it again.
-            let is_known = |device: &DeviceId| state.devices.contains(device) || batch.devices.added.contains(device);
             let is_back = |device: &DeviceId| {
                 batch.listed.as_ref().is_some_and(|(at, listed)| removal.at <= *at && listed.contains(device))
             };
-            let is_gone = |device: &DeviceId| is_known(device) && !is_back(device) && history.has_begun_by(removal.at);
+            let is_gone =
+                |device: &DeviceId| existing.contains(device) && !is_back(device) && history.has_begun_by(removal.at);
             draft.body.devices.removed.extend(device.filter(is_gone));
             history.note_findings(losses.iter());
             draft.body.findings.extend(losses);
@@ -110,16 +117,38 @@ impl ComputerEvents {
         Ok(())
     }
 
+    /// Connections that were read prove that their computer existed at the reading. If the next list lacks it, it was removed.
+    /// A connection from before the last recorded removal proves nothing about the time after it.
+    fn note_unlisted(&mut self, ctx: &CommitContext<'_>, draft: &mut Draft) {
+        let state = ctx.writer.state();
+        self.used
+            .retain(|device, _| !state.unlisted.contains_key(device) && !draft.body.devices.added.contains(device));
+        if self.used.is_empty() || planted::is(Bug::UsedComputersForgotten) {
+            return;
+        }
+        let findings = state.findings.iter().map(|(_, finding)| finding).chain(&draft.body.findings);
+        let of_removals = findings.filter(|finding| {
+            finding.stream == Some(Stream::Connections)
+                && matches!(finding.kind, FindingKind::Gap | FindingKind::RemovedBefore)
+        });
+        for removal in of_removals {
+            self.used.retain(|device, at| device.as_str() != removal.subject || removal.to <= Some(*at));
+        }
+        let before = ReadHistory::of(state, ctx.uncommitted, ctx.settings).point_by(Some(Instant::LATEST));
+        let used = std::mem::take(&mut self.used).into_keys();
+        draft.body.devices.unlisted.extend(used.map(|device| (device, before.map(|point| point.at))));
+    }
+
     /// Finds the computers of the removals: by the usual places of ids, by known ids, and by the name of an added computer.
     fn removals(
         mut self,
         ctx: &CommitContext<'_>,
-        batch: &Batch,
+        devices: &DeviceDelta,
         history: &ReadHistory,
     ) -> Result<Vec<(Option<DeviceId>, Removal)>, ArchiveError> {
         let state = ctx.writer.state();
         let mut known = state.devices_ever.clone();
-        known.extend(batch.devices.added.iter().chain(&self.named).cloned());
+        known.extend(devices.added.iter().chain(&devices.named).chain(devices.unlisted.keys()).cloned());
         self.removals.sort();
         self.removals.dedup();
         let named = self.removals.into_iter().map(|event| (named_by(&event, &known, &state.devices), event));

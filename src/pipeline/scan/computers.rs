@@ -36,7 +36,8 @@ pub async fn note_computers(
 ) -> Result<(), RoundError> {
     // The service gives its time in whole seconds, so it may seem to go back.
     let listed_at = read.map_or(began, |read| read.point.at).max(ctx.service().now());
-    let (mut known, ever) = ctx.with_state(|state| (state.devices.clone(), state.devices_ever.clone()));
+    let known_now = || ctx.with_state(|state| state.computers().cloned().collect::<BTreeSet<_>>());
+    let (mut known, ever) = (known_now(), ctx.with_state(|state| state.devices_ever.clone()));
     if let Some(read) = read
         && let Some(at) = ctx.memory.listed_at((known.len(), ever.len()))
     {
@@ -53,10 +54,10 @@ pub async fn note_computers(
         ctx.inbox.commit().await?;
         ask_activity(ctx, began).await;
         ctx.inbox.commit().await?;
-        known = ctx.with_state(|state| state.devices.clone());
+        known = known_now();
     }
     let delta = DeviceDelta {
-        added: listed.difference(&known).cloned().collect(),
+        added: ctx.with_state(|state| listed.difference(&state.devices).cloned().collect()),
         removed: known.difference(&listed).cloned().collect(),
         ..DeviceDelta::default()
     };
@@ -120,7 +121,8 @@ fn gaps_without_activity(ctx: &TeamContext, removed: &BTreeSet<DeviceId>, began:
         return Vec::new();
     }
     let uncommitted = ctx.memory.points(Stream::Connections);
-    let history = ctx.with_state(|state| ReadHistory::of(state, &uncommitted, &ctx.settings));
+    let (history, unlisted) =
+        ctx.with_state(|state| (ReadHistory::of(state, &uncommitted, &ctx.settings), state.unlisted.clone()));
     let found_at = ctx.service().now();
     // The service gives its time in whole seconds: a later event of the same removal has an earlier date.
     let at = found_at.max(began).plus(Duration::from_secs(1));
@@ -128,6 +130,8 @@ fn gaps_without_activity(ctx: &TeamContext, removed: &BTreeSet<DeviceId>, began:
     // Later read points have no list with the computer.
     let seen_until = history.point_by(last.map(|point| point.listed_at.unwrap_or(point.at))).map(|point| point.at);
     let gaps = removed.iter().flat_map(|device| {
+        // No list showed an unlisted computer, so only the readings before its first connection are proved.
+        let seen_until = unlisted.get(device).copied().unwrap_or(seen_until);
         let removal = Removal { subject: device.to_string(), at, seen_until, added_at: None };
         history.losses(&removal, found_at)
     });

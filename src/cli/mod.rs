@@ -67,7 +67,7 @@ pub struct Arguments {
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 done; 1 something was not done, or a fault was found; 2 wrong use or configuration; 3 done, but a gap is \
-recorded, the token no longer sees an archived team, or a check is weaker than asked.
+recorded, a range was not read whole, the token no longer sees an archived team, or a check is weaker than asked.
 Give the token in ANNALS_TOKEN, ANNALS_TOKEN_FILE, or api.token_file of annals.toml.";
 
 #[derive(Debug, Subcommand)]

@@ -25,9 +25,10 @@ impl FleetRound {
         self.teams.iter().all(|(_, round)| round.as_ref().is_ok_and(TeamRound::is_done))
     }
 
-    /// Whether a range was unstable and stays open.
+    /// Whether a range was not read whole, and stays open.
     pub fn has_deferred(&self) -> bool {
-        self.teams.iter().any(|(_, round)| round.as_ref().is_ok_and(|round| !round.deferred.open.is_empty()))
+        let is_whole = |round: &TeamRound| round.deferred.open.is_empty() && round.deferred.unread.is_empty();
+        self.teams.iter().any(|(_, round)| round.as_ref().is_ok_and(|round| !is_whole(round)))
     }
 
     /// The sum of all commits.

@@ -9,6 +9,7 @@
 -- chart: heatmap x=day_utc y=source value=events | Events archived, by day
 -- severity: column
 -- note: one row for each team, stream and UTC day from the archive's beginning on; days and windows are in UTC by definition
+-- note: 'read in part' in state: the archive begins within the day, the day is not over, or windows are missing; only missing windows are a detection
 -- note: 'never read' in state: Annals has read something of the team, but no window of this stream, so all its events are missing
 -- note: gaps are recorded intervals in which events were, or may have been, lost; permanent: the plan's span has passed, a removal deleted the events, or newer billing entries hide them, so nobody can read them later
 -- note: there is no column for duplicates: Annals recognises an event that it reads twice, and neither keeps nor counts the copy; unknown_fields counts undocumented fields of people and computers, while an event keeps its undocumented fields in its text
@@ -16,11 +17,14 @@
 -- note: clock_steps counts how often Annals found this machine's clock set back; polls counts the requests that read the day's windows
 -- note: events counts each archived revision of an event
 -- note: polls, events and late are empty, and no day is quiet by them, if a window of the day spans several days ([windows] length): Annals counts them by window
-WITH grid AS (
-    SELECT team_id, stream, min(window_start) AS begins_at, max(window_end) AS ends_at,
-        arg_max(window_end - window_start, window_start) AS window_length
-    FROM coverage
-    WHERE $team IS NULL OR team_id = $team GROUP BY ALL
+WITH beginning AS (
+    SELECT team_id, stream, min(from_time) AS begins_at FROM findings WHERE kind = 'archive_begins' GROUP BY ALL
+), grid AS (
+    -- The plan's span can begin inside the first window.
+    SELECT c.team_id, c.stream, greatest(min(c.window_start), any_value(b.begins_at)) AS begins_at, max(c.window_end) AS ends_at,
+        arg_max(c.window_end - c.window_start, c.window_start) AS window_length
+    FROM coverage c LEFT JOIN beginning b ON b.team_id = c.team_id AND b.stream = c.stream
+    WHERE $team IS NULL OR c.team_id = $team GROUP BY ALL
 ), day AS (
     SELECT g.team_id, g.stream, d.day_utc, d.day_utc + INTERVAL 1 DAY AS next_day, g.begins_at,
         -- The next window: no read of it is recorded yet.
@@ -96,7 +100,8 @@ WITH grid AS (
 ), judged AS (
     SELECT *, CASE WHEN windows IS NULL THEN 'not read'
             WHEN begins_at <= day_utc AND seconds < 86400 AND is_due THEN 'read in part'
-            WHEN provisional > 0 THEN 'provisional' ELSE 'read whole' END AS state,
+            WHEN provisional > 0 THEN 'provisional'
+            WHEN begins_at > day_utc OR seconds < 86400 THEN 'read in part' ELSE 'read whole' END AS state,
         coalesce(usual >= $usual_min AND provisional = 0 AND events < usual * $quiet_share, false) OR silences > 0 AS is_quiet
     FROM joined
 )
@@ -105,7 +110,7 @@ SELECT team_id, stream AS source, day_utc, state, windows, polls, events, late, 
     coalesce(is_permanent, false) AS is_permanent, removed_before, quarantined, new_event_types, changed_upstream, anomalies, clock_steps, unknown_fields,
     local_time(settled_at, $tz) AS settled_local,
     CASE WHEN is_permanent THEN 'critical' WHEN gaps > 0 THEN 'high'
-        WHEN state IN ('not read', 'read in part') AND is_due THEN 'high'
+        WHEN state IN ('not read', 'read in part') AND is_due AND begins_at <= day_utc THEN 'high'
         WHEN state = 'provisional' AND is_due THEN 'medium'
         WHEN removed_before > 0 OR is_quiet OR clock_steps > 0 OR anomalies > 0 THEN 'medium' WHEN quarantined > 0 THEN 'low'
         WHEN new_event_types > 0 OR changed_upstream > 0 OR unknown_fields > 0 THEN 'info' END AS severity

@@ -152,7 +152,8 @@ fn stream_status(state: &TeamState, stream: Stream, known: &LastReading, now: In
     let unread = StreamRecord::default();
     let record = state.streams.get(&stream).unwrap_or(&unread);
     let windows = || each_window(state, stream);
-    let settled_to = record.begins.map(|begins| settled_edge(state, stream, begins));
+    let begins = state.begins(stream);
+    let settled_to = record.begins.map(|first| settled_edge(state, stream, first)).max(begins);
     // `sync --until` settles windows and makes no read point.
     let read_to = read_to(record, known.point).map(|read_to| settled_to.map_or(read_to, |to| to.max(read_to)));
     let of_kind = |kind| state.findings.iter().filter(move |(_, f)| f.kind == kind && f.stream == Some(stream)).count();
@@ -161,7 +162,7 @@ fn stream_status(state: &TeamState, stream: Stream, known: &LastReading, now: In
     let oldest_open = windows().find(|window| window.state == WindowState::Provisional);
     StreamStatus {
         stream,
-        begins: record.begins,
+        begins,
         settled_to,
         read_to,
         lag_seconds: read_to.map(|read_to| now.since(read_to).as_secs()),

@@ -96,6 +96,15 @@ impl TeamState {
         self.findings.iter().map(|(_, finding)| finding).filter(|finding| finding.kind == FindingKind::Gap)
     }
 
+    /// The beginning of a stream's archive; `None` before the backfill. It can lie inside the first window: the plan's span
+    /// reaches only a part of that window.
+    pub fn begins(&self, stream: Stream) -> Option<Instant> {
+        let first = self.streams.get(&stream)?.begins?;
+        let begins = self.findings.iter().map(|(_, finding)| finding);
+        let begins = begins.filter(|found| found.kind == FindingKind::ArchiveBegins && found.stream == Some(stream));
+        Some(begins.filter_map(|found| found.from).min().map_or(first, |from| from.max(first)))
+    }
+
     /// The time from which sessions lack archived events; `None`: they lack none.
     pub fn sessions_lack(&self) -> Option<Instant> {
         match self.sessions {

@@ -142,7 +142,7 @@ impl ViewData {
                 span: entry.first.zip(entry.last),
             }));
         }
-        let begins = state.streams.iter().filter_map(|(stream, record)| Some((*stream, record.begins?)));
+        let begins = Stream::ALL.into_iter().filter_map(|stream| Some((stream, state.begins(stream)?)));
         let last_point = |record: &StreamRecord| record.read_points.iter().map(|point| point.read_to).max();
         let read_to = state.streams.iter().filter_map(|(stream, record)| Some((*stream, last_point(record)?)));
         self.teams.push(TeamSnapshot {

@@ -97,18 +97,15 @@ impl CoverageRanges {
         }
         let first = self.stretches.partition_point(|stretch| stretch.to <= day.start);
         let here = self.stretches[first..].iter().take_while(|stretch| stretch.from < day.end);
-        let worst = here.map(|stretch| stretch.state).max();
-        worst.or((day.end <= begins).then_some(CoverageState::BeforeArchive)).or(Some(CoverageState::NotFetched))
+        let before = (day.start < begins).then_some(CoverageState::BeforeArchive);
+        here.map(|stretch| stretch.state).chain(before).max().or(Some(CoverageState::NotFetched))
     }
 
     /// Only the parts inside `period`.
     pub fn within(mut self, period: Range) -> Self {
         let begins = self.begins.unwrap_or(period.start);
         self.gaps.retain(|gap| gap.touches(period, begins));
-        self.stretches.retain_mut(|stretch| {
-            (stretch.from, stretch.to) = (stretch.from.max(period.start), stretch.to.min(period.end));
-            stretch.from < stretch.to
-        });
+        cut(&mut self.stretches, period);
         self
     }
 }
@@ -144,6 +141,14 @@ fn push(stretches: &mut Vec<StateRange>, from: Instant, to: Instant, state: Cove
         Some(last) if last.state == state && last.to == from => last.to = to,
         _ => stretches.push(StateRange { from, to, state }),
     }
+}
+
+/// Keeps the parts inside `period`.
+fn cut(stretches: &mut Vec<StateRange>, period: Range) {
+    stretches.retain_mut(|stretch| {
+        (stretch.from, stretch.to) = (stretch.from.max(period.start), stretch.to.min(period.end));
+        stretch.from < stretch.to
+    });
 }
 
 fn gaps(data: &ViewData, team: &TeamId, stream: Stream) -> Vec<GapView> {
@@ -209,6 +214,10 @@ mod tests {
             None,
         ];
         assert_eq!(states(&cover), expected);
+        cover.begins = Some(at("2026-11-02T12:00:00Z"));
+        let before = Some(CoverageState::BeforeArchive);
+        assert_eq!(states(&cover)[..3], [before, before, Some(CoverageState::Complete)], "the archive begins at noon");
+        cover.begins = begins;
         cover.gaps = vec![gap(Some("2026-11-04T09:00:00Z"), None)];
         assert_eq!(states(&cover)[2], Some(CoverageState::Gap), "until it was found");
         assert_eq!(states(&cover)[1], Some(CoverageState::Complete));

@@ -1,12 +1,12 @@
 //! Parts of the roster that nobody read in time, and facts that the archive learned only after the period.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use annals::archive::{Body, Draft, Finding, FindingKind};
-use annals::model::{RejectRow, Stream};
+use annals::archive::{Body, Draft, Finding, FindingKind, StreamRecord, WindowRecord, WindowState};
+use annals::model::{Instant, RejectRow, Stream, WindowGrid};
 use serde_json::{Value, json};
 
 use crate::golden::answers::Question;
-use crate::reporting::{Place, at};
+use crate::reporting::{DAY, HOUR, Place, at};
 
 use super::{
     ESTABLISHED, NOW, TEAM, asked, column, commit, commit_events, connection, people, read_roster, rows, user,
@@ -86,6 +86,49 @@ fn the_health_of_the_collection_names_streams_that_nobody_read() {
     let begins = Finding::new(stream, kind, "billing", "the archive holds the whole billing history", at(NOW));
     commit(&place, Draft::from(Body { findings: vec![begins], ..Body::default() }), at(NOW));
     assert_eq!(never_read(), [(json!("activity"), json!("high"))]);
+}
+
+/// Four windows of an hour are read, and the rest of the day is not. Until the rest is overdue, its absence is no detection.
+#[test]
+fn a_day_that_is_read_in_part_is_never_called_whole() {
+    let place = Place::empty();
+    let windows = (0..4).map(|hour| settled(WindowGrid::new(HOUR), at("2026-10-20T00:00:00Z").plus(HOUR * hour)));
+    commit(&place, Draft::from(Body { windows: windows.collect(), ..Body::default() }), at(NOW));
+    for (params, severity) in [(&[][..], json!("high")), (&[("unread_after", "3660d")], Value::Null)] {
+        let period = ("2026-10-20T00:00:00Z", "2026-10-21T00:00:00Z");
+        let days = rows(&place, &Question { period, params, ..asked("R23") });
+        let day = days.iter().find(|day| day["source"] == "connections").unwrap();
+        assert_eq!((&day["state"], &day["severity"]), (&json!("read in part"), &severity), "{params:?}");
+    }
+}
+
+/// The plan's span began in the afternoon: the service showed nothing of the first window's morning.
+#[test]
+fn the_part_of_the_first_window_that_the_span_does_not_reach_is_not_covered() {
+    let (place, stream) = (Place::empty(), Stream::Connections);
+    let (first, begins) = (at("2026-10-20T00:00:00Z"), at("2026-10-20T14:00:00Z"));
+    let windows = vec![settled(WindowGrid::new(DAY), first), settled(WindowGrid::new(DAY), first.plus(DAY))];
+    let streams = vec![(stream, StreamRecord { begins: Some(first), ..StreamRecord::default() })];
+    let found = Finding::new(Some(stream), FindingKind::ArchiveBegins, "connections", "the plan's span", at(NOW));
+    let findings = vec![Finding { from: Some(begins), ..found }];
+    commit(&place, Draft::from(Body { windows, streams, findings, ..Body::default() }), at(NOW));
+    let period = ("2026-10-20T00:00:00Z", "2026-10-22T00:00:00Z");
+    let mut days = rows(&place, &Question { period, ..asked("R23") });
+    days.retain(|day| day["source"] == "connections");
+    let found: Vec<_> = days.iter().map(|day| (&day["state"], &day["severity"])).collect();
+    assert_eq!(found, [(&json!("read in part"), &Value::Null), (&json!("read whole"), &Value::Null)]);
+    let run = place.run(&["report", "run", "R23", "--from", period.0, "--to", period.1, "--format", "json"]);
+    let covered = run.json()["about"]["coverage"][1].take();
+    assert_eq!(covered["before_archive"], json!({"from": period.0, "to": "2026-10-20T14:00:00Z"}), "{covered}");
+    assert_eq!(covered["complete"], false);
+    let status = place.run(&["status", "--json"]).json();
+    assert_eq!(status["teams"][0]["streams"][1]["begins"], "2026-10-20T14:00:00Z", "{status}");
+}
+
+fn settled(grid: WindowGrid, time: Instant) -> WindowRecord {
+    let window = grid.window_of(time);
+    let settled_at = Some(window.end.plus(HOUR));
+    WindowRecord { state: WindowState::Settled, settled_at, ..WindowRecord::new(Stream::Connections, window) }
 }
 
 /// `annals erase` finds these rows, too.

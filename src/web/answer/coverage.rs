@@ -82,6 +82,8 @@ impl CoverageRanges {
             let open = window_end(edge, length, read_to).min(now.max(edge));
             push(&mut stretches, edge, open, CoverageState::Provisional);
             push(&mut stretches, open, now, CoverageState::NotFetched);
+            // An open window ends in the future, and so does a settled one if the service's clock is ahead of this machine's.
+            cut(&mut stretches, Range { start: Instant::EARLIEST, end: now });
         }
         Self { team: team.to_string(), stream, begins, stretches, gaps: gaps(data, team, stream) }
     }
@@ -252,6 +254,26 @@ mod tests {
         assert_eq!(until(soon), [range(begins, soon, CoverageState::Provisional)]);
         let unread = range(midnight, later, CoverageState::NotFetched);
         assert_eq!(until(later), [range(begins, midnight, CoverageState::Provisional), unread]);
+    }
+
+    /// The service's clock, which settles windows, can be ahead of this machine's.
+    #[test]
+    fn no_part_of_the_future_is_covered() {
+        let row = |start: &str, state| {
+            let (start, end) = (at(start), at(start).plus(DAY));
+            let window = serde_json::json!({"stream": "activity", "start": start, "end": end, "state": state,
+                "reads": 2, "requests": 4, "events": 0, "late": 0, "rescans": 0});
+            let row = serde_json::json!({"team_id": "t", "gaps": 0, "window": window});
+            serde_json::from_value::<CoverageRow>(row).unwrap()
+        };
+        let coverage = vec![row("2026-11-05T00:00:00Z", "settled"), row("2026-11-06T00:00:00Z", "provisional")];
+        let data = ViewData { coverage, ..ViewData::default() };
+        for (now, last) in
+            [("2026-11-05T23:50:00Z", CoverageState::Complete), ("2026-11-06T07:00:00Z", CoverageState::Provisional)]
+        {
+            let stretches = CoverageRanges::of(&data, &"t".into(), Stream::Activity, at(now)).stretches;
+            assert_eq!(stretches.last().map(|stretch| (stretch.to, stretch.state)), Some((at(now), last)));
+        }
     }
 
     #[test]

@@ -27,8 +27,8 @@ WITH person AS (
     SELECT DISTINCT team_id FROM findings WHERE kind = 'unknown_field' AND starts_with(subject, 'users.lastUsedAt: ')
 ), idle AS (
     SELECT team_id, user_id, p.email, p.role, p.remote_access, p.last_used_at, s.last_at AS last_session_at, k.known_at,
-        date_diff('second', greatest(p.last_used_at, s.last_at), least($as_of, $now)) // 86400 AS days_unused,
-        date_diff('second', k.known_at, least($as_of, $now)) // 86400 AS days_known
+        date_sub('day', greatest(p.last_used_at, s.last_at), least($as_of, $now)) AS days_unused,
+        date_sub('day', k.known_at, least($as_of, $now)) AS days_known
     FROM person p JOIN known k USING (team_id, user_id)
         LEFT JOIN used s USING (team_id, user_id)
 ), state AS (
@@ -60,7 +60,7 @@ WITH used AS (
     WHERE a.valid_from <= $as_of AND s.first_event_at < $as_of AND s.outcome IN ('ended', 'open', 'closed_only') AND ($team IS NULL OR s.team_id = $team)
     GROUP BY ALL
 )
-SELECT date_diff('second', greatest(u.last_used_at, s.last_at), least($as_of, $now)) // 86400 AS days_unused, count(*) AS users
+SELECT date_sub('day', greatest(u.last_used_at, s.last_at), least($as_of, $now)) AS days_unused, count(*) AS users
 FROM inventory_users u LEFT JOIN used s ON s.team_id = u.team_id AND s.user_id = u.user_id
 WHERE u.valid_from <= $as_of AND (u.valid_to IS NULL OR $as_of < u.valid_to) AND ($team IS NULL OR u.team_id = $team)
     AND coalesce(u.last_used_at, s.last_at) IS NOT NULL

@@ -47,7 +47,7 @@ used AS (
     SELECT c.team_id, c.device_id, c.name, c.last_online_at, u.last_at AS last_session_at, k.known_at,
         coalesce(d.n, 0) AS direct_users, coalesce(t.n, 0) AS groups, coalesce(p.n, 0) AS people,
         -- A session that began before the moment can end after it.
-        greatest(0, date_diff('second', coalesce(greatest(c.last_online_at, u.last_at), k.known_at), least($as_of, $now)) // 86400) AS days_offline
+        greatest(0, date_sub('day', coalesce(greatest(c.last_online_at, u.last_at), k.known_at), least($as_of, $now))) AS days_offline
     FROM computer c JOIN known k USING (team_id, device_id)
         LEFT JOIN used u USING (team_id, device_id)
         LEFT JOIN direct d USING (team_id, device_id)

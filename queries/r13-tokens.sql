@@ -35,8 +35,8 @@ WITH token AS (
         t.expires_at, k.known_at, e.user_id IS NOT NULL AS is_erased,
         NOT coalesce(o.is_there, false) AND NOT is_erased AS owner_left,
         t.expires_at IS NULL AND coalesce(x.expiry, false) AS is_end_unknown, t.last_used_at IS NULL AND coalesce(x.use, false) AS is_use_unknown,
-        date_diff('second', k.known_at, least($as_of, $now)) // 86400 AS days_known,
-        date_diff('second', t.last_used_at, least($as_of, $now)) // 86400 AS days_unused
+        date_sub('day', k.known_at, least($as_of, $now)) AS days_known,
+        date_sub('day', t.last_used_at, least($as_of, $now)) AS days_unused
     FROM token t JOIN known k USING (team_id, user_id, token_key) LEFT JOIN owner o USING (team_id, user_id)
         LEFT JOIN erased e USING (team_id, user_id) LEFT JOIN unreadable x ON x.team_id = t.team_id
 ), state AS (

@@ -69,7 +69,7 @@ WITH seen AS (
     UNION ALL SELECT f.*, 'two addresses at once', o.other[2]
     FROM seen f JOIN overlap o ON o.team_id = f.team_id AND o.connection_id = f.connection_id
 ), aged AS (
-    SELECT f.*, least($history_days, greatest(0, date_diff('second', b.begins_at, f.begun_at) // 86400)) AS days_of_history
+    SELECT f.*, least($history_days, greatest(0, date_sub('day', b.begins_at, f.begun_at))) AS days_of_history
     FROM found f LEFT JOIN begin b ON b.team_id = f.team_id
 )
 SELECT team_id, what, peer_email, peer_ip, network, other_ip, device_id, computer_host_name,

@@ -7,7 +7,7 @@
 -- chart: dots x=held_days y=class series=team_id | Days held, by class of data
 -- severity: column
 -- note: classes are the archive's datasets; oldest is the oldest event in a live file, by its ledger line
--- note: policy is the class's policy in [retention]; due is the end of the oldest whole month that is older than the policy and that nothing keeps; with keep_at_most_days, due counts from the oldest row
+-- note: policy is the class's policy in [retention]; due is the first time at which the policy lets a month go that nothing keeps; with keep_at_most_days, due counts from the oldest row
 -- note: sessions have no policy of their own: a session expires with its first connection event
 -- note: held: months are older than their policy, and kept_by names the reason that keeps them; expired: a month that `annals retention apply` or the daemon removed in the period, with its ledger line; hold: a legal hold that was active in the period
 -- note: kept_by also names a hold of the whole archive that only another team's ledger records; on the daemon's page, a report of one team among more than sixteen teams does not see such a hold
@@ -28,7 +28,7 @@ WITH file AS (
     FROM retention WHERE $team IS NULL OR team_id = $team GROUP BY ALL
 ), held AS (
     SELECT f.*, b.begins_at, d.policy, d.kept_by, d.policy_due_at,
-        date_diff('second', coalesce(b.begins_at, f.oldest_at), least($to, $now)) // 86400 AS held_days
+        greatest(0, date_sub('day', coalesce(b.begins_at, f.oldest_at), least($to, $now))) AS held_days
     FROM file f LEFT JOIN begin b ON b.team_id = f.team_id AND b.stream = f.dataset
     LEFT JOIN due d ON d.team_id = f.team_id AND d.dataset = f.dataset
 ), judged AS (
@@ -41,7 +41,7 @@ WITH file AS (
         CASE WHEN due_at <= least($to, $now) THEN 'overdue' WHEN kept_by IS NOT NULL THEN 'held' WHEN is_short THEN 'short'
             ELSE 'kept' END AS state,
         local_time(due_at, $tz) AS due_local,
-        CASE WHEN due_at <= least($to, $now) THEN date_diff('second', due_at, least($to, $now)) // 86400 END AS days_overdue,
+        CASE WHEN due_at <= least($to, $now) THEN date_sub('day', due_at, least($to, $now)) END AS days_overdue,
         CASE WHEN due_at <= least($to, $now) THEN 'medium' WHEN is_short OR kept_by IS NOT NULL THEN 'info' END AS severity,
         policy, kept_by, NULL::TIMESTAMP AS done_local, NULL::BIGINT AS ledger_seq, NULL::VARCHAR AS order_id, NULL::VARCHAR AS line_sha256,
         NULL::BOOLEAN AS salts_replaced
@@ -54,7 +54,8 @@ WITH file AS (
 ), hold_row AS (
     SELECT team_id, 'hold' AS class, local_time(held_from, $tz) AS oldest_local, local_time(held_to, $tz) AS newest_local,
         CASE WHEN released_at < $to THEN 'released' ELSE 'hold' END AS state,
-        hold_id || ': ' || reason AS kept_by, local_time(coalesce(released_at, added_at), $tz) AS done_local, ledger_seq
+        hold_id || ': ' || reason AS kept_by, local_time(CASE WHEN released_at < $to THEN released_at ELSE added_at END, $tz) AS done_local,
+        ledger_seq
     FROM holds WHERE added_at < $to AND (released_at IS NULL OR released_at >= $from) AND ($team IS NULL OR team_id = $team)
 ), erased_row AS (
     SELECT e.team_id, e.dataset AS class, e.files, e."rows", local_time(e.first_event_at, $tz) AS oldest_local,

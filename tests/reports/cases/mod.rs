@@ -10,6 +10,7 @@ mod events;
 mod expired;
 mod leavers;
 mod recipes;
+mod retained;
 mod rosters;
 mod unclosed;
 mod unread_parts;

@@ -124,6 +124,17 @@ fn the_chart_of_commits_has_one_mark_for_commits_of_a_short_time() {
 }
 
 #[test]
+fn a_tooltip_of_a_strip_names_the_lane_once() {
+    let place = Place::empty();
+    for team in [TEAM, "other"] {
+        place.commit(team, vec![Day::new(Stream::Activity, "2026-10-10").with(1, HOUR)], Vec::new());
+    }
+    for (_, tooltips) in october(&place, "R24") {
+        assert!(tooltips.iter().all(|text| !text.contains(", ")), "{tooltips:?}");
+    }
+}
+
+#[test]
 fn a_chart_leaves_out_no_name() {
     let place = Place::empty();
     read_roster(&place, "2026-09-30T03:00:00Z", &team_of(45, false));

@@ -51,7 +51,8 @@ pub fn draw(input: &Input<'_>, canvas: &mut Canvas) -> String {
     for (row, (x, y)) in xs.iter().zip(&ys).enumerate() {
         let (Some(x), Some(y), Some(name)) = (*x, *y, series.of_row[row]) else { continue };
         let lane = if plot.y.is_names { plot.y.ticks[whole(y)].1.clone() } else { number(y) };
-        let title = format!("{}{lane}: {}", series.prefix(name), input.values(ChartRole::X)[row].name());
+        let prefix = if lanes == ChartRole::Series { String::new() } else { series.prefix(name) };
+        let title = format!("{prefix}{lane}: {}", input.values(ChartRole::X)[row].name());
         let y = plot.y.place(y) + ((name as f64 + 0.5) / heights - 0.5) * room;
         marks.push(Mark { x: plot.x.place(x), y, slot: series.slot(name), title, merged: 0 });
     }

@@ -4,7 +4,7 @@
 -- controls: ISO 27001 A.5.23; SOC 2 CC2.1
 -- param: seat_words list = count,seat,quantity,licen | words in an entry's type that mean a number of seats
 -- param: new_keys list = to,new,after,current,now | names of the new number in a payload that holds several numbers
--- chart: step x=time_local y=people series=what | Seats, and people with remote access
+-- chart: step x=time_local y=people series=what,team_id | Seats, and people with remote access
 -- severity: column
 -- note: the service documents the types of billing entries but not their field names: seats is the only number (or text of digits) in the payload of an entry whose type contains one of seat_words, or of several the number under one of new_keys; otherwise it stays empty, and the reader finds the number in the payload
 -- note: delta is seats minus the people with remote access at the last reading of the roster before the entry; empty before the first reading
@@ -70,6 +70,5 @@ WITH largest AS (
     UNION ALL SELECT team_id, time_local, time_at, event_id, 'people with remote access', with_remote_access FROM report
 )
 -- A chart adds up the rows of one series and moment, so entries of one second are one row.
-SELECT time_local, concat_ws(', ', what, CASE WHEN are_several THEN team_id END) AS what,
-    arg_max(people, (time_at, event_id)) AS people
-FROM point JOIN largest USING (team_id) WHERE people IS NOT NULL GROUP BY 1, 2 ORDER BY 2, 1;
+SELECT time_local, what, CASE WHEN are_several THEN team_id END AS team_id, arg_max(people, (time_at, event_id)) AS people
+FROM point JOIN largest USING (team_id) WHERE people IS NOT NULL GROUP BY 1, 2, 3 ORDER BY 2, 3, 1;

@@ -59,7 +59,7 @@ fn the_chart_of_second_factors_counts_people_at_single_moments() {
 }
 
 #[test]
-fn the_chart_of_seats_adds_up_neither_entries_of_one_second_nor_teams() {
+fn the_chart_of_seats_adds_up_neither_entries_of_one_second_nor_teams_and_names_the_teams() {
     let place = Place::empty();
     for (team, seats) in [(TEAM, 5), ("other", 50)] {
         let mut writer = place.opened().writer(&TeamId::from(team)).unwrap();
@@ -80,7 +80,9 @@ fn the_chart_of_seats_adds_up_neither_entries_of_one_second_nor_teams() {
         let _ = writer.commit(Draft { rows: rows.collect(), ..Draft::default() }, at(NOW)).unwrap();
     }
     for (_, tooltips) in october(&place, "R22") {
-        for (series, people) in [("seats, acme", 5), ("seats, other", 50), ("people with remote access, acme", 3)] {
+        for (series, people) in
+            [("seats, Acme (acme)", 5), ("seats, Acme (other)", 50), ("people with remote access, Acme (acme)", 3)]
+        {
             let of_series = tooltips.iter().filter_map(|text| text.strip_prefix(&format!("{series}, ")));
             let held: Vec<&str> = of_series.map(|text| text.rsplit(": ").next().unwrap()).collect();
             assert!(held == [people.to_string(), people.to_string()], "{series}: {tooltips:?}");

@@ -97,6 +97,21 @@ impl Rows {
         }
     }
 
+    /// Adds a column for each role that names several, such as `series=what,team_id`: their values with commas between.
+    pub fn join_columns(&mut self, chart: &Chart) {
+        for several in chart.columns.values().filter(|several| several.contains(',')) {
+            let Some(parts) = several.split(',').map(|name| self.column(name)).collect::<Option<Vec<_>>>() else {
+                continue;
+            };
+            let text = |row: usize| {
+                let known = parts.iter().map(|part| &part[row]).filter(|value| **value != Value::Null);
+                Value::Text(known.map(Value::name).collect::<Vec<_>>().join(", "))
+            };
+            let joined = (0..self.len()).map(text).collect();
+            self.0.push((several.clone(), joined));
+        }
+    }
+
     pub fn len(&self) -> usize {
         self.0.first().map_or(0, |(_, values)| values.len())
     }
@@ -123,9 +138,11 @@ impl<'a> Input<'a> {
         self.chart.column(role).and_then(|name| self.rows.column(name)).unwrap_or(&[])
     }
 
-    /// The column's name as words.
+    /// The name of the column, or of the first of several, as words.
     pub fn word(&self, role: ChartRole) -> String {
-        self.chart.column(role).map_or_else(|| "rows".to_owned(), words)
+        self.chart
+            .column(role)
+            .map_or_else(|| "rows".to_owned(), |names| words(names.split(',').next().unwrap_or(names)))
     }
 
     /// The number of each row that the chart adds up, `None` for NULL. A row counts as 1 if the chart has no column of numbers.

@@ -168,6 +168,7 @@ fn figure(run: &Run<'_>, report: &Report) -> Result<Option<Figure>, ReportError>
     let mut sink = ChartRows::default();
     run.chart_rows(&mut sink)?;
     sink.rows.name_teams(&run.about().names);
+    sink.rows.join_columns(chart);
     let drawing = draw(chart, &sink.rows, sink.unseen).map_err(|message| {
         let line = report.chart_rows.as_ref().unwrap_or(&report.rows).line;
         ReportError::Report { path: report.path().to_owned(), line, message }

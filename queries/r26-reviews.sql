@@ -43,4 +43,7 @@ FROM row_of
 ORDER BY from_at, team_id, what, ledger_seq;
 
 -- chart rows
-SELECT date_trunc('day', from_local) AS day_local, what, team_id FROM report ORDER BY 1, 2, 3;
+WITH largest AS (SELECT team_id FROM report GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT 7)
+SELECT DISTINCT date_trunc('day', from_local) AS day_local, what,
+    CASE WHEN team_id IN (FROM largest) THEN team_id ELSE 'all others' END AS team_id
+FROM report ORDER BY 1, 2, 3;

@@ -3,19 +3,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use annals::archive::{Draft, WindowRows};
-use annals::model::{ConnectionDetail, Detail, EventRow, Stream, TeamId, WindowGrid};
+use annals::archive::{Body, Draft, ReviewOutcome, ReviewRecord, WindowRows};
+use annals::model::{ConnectionDetail, Detail, Digest, EventRow, Stream, TeamId, WindowGrid};
 use serde_json::{Value, json};
 
 use crate::golden::roster;
 use crate::reporting::{DAY, Day, HOUR, Place, at};
 
-use super::{ESTABLISHED, NOW, SECOND, TEAM, change_by, commit_events, connection, event, people, read_roster, user};
+use super::{
+    ESTABLISHED, NOW, SECOND, TEAM, change_by, commit, commit_events, connection, event, people, read_roster, user,
+};
 
-/// The description of a report's chart and the tooltips of its marks, in each of its two widths.
-fn drawn(place: &Place, report: &str, from: &str, to: &str) -> [(String, Vec<String>); 2] {
-    let asked = ["report", "run", report, "--from", from, "--to", to, "--tz", "Europe/Prague", "--format", "html"];
-    let outcome = place.run(&asked);
+/// The description of a report's chart and the tooltips of its marks, in each of its two widths. `asked` is the report with
+/// its arguments.
+fn drawn(place: &Place, asked: &str, from: &str, to: &str) -> [(String, Vec<String>); 2] {
+    let asked = format!("report run {asked} --from {from} --to {to} --tz Europe/Prague --format html");
+    let outcome = place.run(&asked.split(' ').collect::<Vec<_>>());
     let page = outcome.text();
     let pictures = page.split("<svg class=\"chart\"").skip(1).take(2).map(|svg| {
         let svg = svg.split("</svg>").next().unwrap();
@@ -122,6 +125,49 @@ fn the_chart_of_commits_has_one_mark_for_commits_of_a_short_time() {
     for (description, tooltips) in october(&place, "R24") {
         assert!(description.ends_with(": 2 marks by committed"), "{description}");
         assert!(tooltips.iter().any(|text| text.contains("2026-10-01")), "{tooltips:?}");
+    }
+}
+
+/// More rows than a chart reads: addresses of one person, reviews of one day, and days of two teams.
+#[test]
+fn a_chart_draws_the_newest_of_many_rows() {
+    let (place, time) = (Place::empty(), at("2026-10-20T10:00:00Z"));
+    read_roster(&place, "2026-10-02T03:00:00Z", &team_of(1, true));
+    let session = |nth: u32| {
+        let time = if nth == 10_000 { time.plus(DAY * 8) } else { time.plus(SECOND * nth) };
+        let peer = |detail: &mut ConnectionDetail| {
+            detail.peer_ip = Some(format!("203.{}.{}.9", nth / 250, nth % 250).into());
+        };
+        connection(&format!("c{nth}"), ESTABLISHED, time, peer)
+    };
+    commit_events(&place, Stream::Connections, (0..=10_000).map(session).collect());
+    let review = |nth: u32| ReviewRecord {
+        reviewed_at: if nth == 10_000 { time.plus(DAY * 8) } else { time.plus(SECOND * nth) },
+        reviewer: "R-7".to_owned(),
+        pack_sha256: Digest::of(b"a pack"),
+        period_from: at("2026-10-01T00:00:00Z"),
+        period_to: at("2026-10-02T00:00:00Z"),
+        reports: Vec::new(),
+        findings: 0,
+        outcome: ReviewOutcome::Accepted,
+        ticket: None,
+    };
+    let reviews = (0..=10_000).map(review).collect();
+    commit(&place, Draft::from(Body { reviews, ..Body::default() }), at(NOW));
+    for report in ["R15", "R21 --param subject=ann@own.example", "R26"] {
+        for (_, tooltips) in october(&place, report) {
+            assert!(tooltips.iter().any(|text| text.contains(": 2026-10-28")), "{report}: {tooltips:?}");
+        }
+    }
+    for team in [TEAM, "other"] {
+        let days = ["2005-01-01", "2026-10-27"].map(|day| Day::new(Stream::Activity, day).with(7, HOUR));
+        place.commit(team, days.into(), Vec::new());
+    }
+    for (description, tooltips) in drawn(&place, "R23", "2005-01-01", "2026-11-01") {
+        assert!(description.contains(": 10,029 in all"), "{description}");
+        for team in ["Acme", "other"] {
+            assert!(tooltips.iter().any(|text| text.starts_with(&format!("activity, {team}"))), "{tooltips:?}");
+        }
     }
 }
 

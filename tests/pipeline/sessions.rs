@@ -131,8 +131,9 @@ impl World {
 
     /// Adds a late event to a connection.
     fn insert(&self, kind: &str, id: &str, connection: &str, host: &str, when: Instant) {
+        let device = &self.sandbox.handle.devices(self.team())[0];
         let raw = format!(
-            r#"{{"id":"{id}","timestamp":{},"deviceID":"d","computerHostName":"{host}","{kind}":{{"connectionID":"{connection}"}}}}"#,
+            r#"{{"id":"{id}","timestamp":{},"deviceID":"{device}","computerHostName":"{host}","{kind}":{{"connectionID":"{connection}"}}}}"#,
             when.nanos() / 1_000_000
         );
         let event = InsertedEvent { raw: raw.into(), at: when, device: None, visible_from: None };

@@ -244,6 +244,7 @@ const ASSUMED: &str = "\
 | connections of a removed computer that the service would have shown later than the lag | the same gap names the removal; nobody can know how late events may be |
 | connections of a computer that was removed before the backfill | a finding `removed_before`, if activity shows the removal |
 | connections of a removed computer, if no list showed it, no connection of it was read, and activity does not show its removal | nothing can; activity can show its addition |
+| the same, although connections were read, if the service has never listed a computer | nothing can: the service may hide the list from the token |
 | connections of a computer that was removed and added again between two lists, if activity does not show the removal | nothing can; a re-scan can find that archived events are `no_longer_served` |
 | events that leave the plan's span during an outage, while Annals catches up after it, in an interrupted backfill, or after an answer that Annals doubts | findings `gap` of `plan_span`, from the last moment for which a reading vouches; before that, `status` shows the time left |
 | the same, if neither the service nor `api.plan_span` has ever given the plan's span | nothing can; `sync`, `status` and `doctor` say that the span is unknown |

@@ -1,10 +1,12 @@
 //! Computers that come and go between two lists.
 #![allow(clippy::print_stdout, reason = "a failed test shows the scenario")]
 
+use serde_json::Value;
+
 use crate::faulty_service;
 
 use faulty_service::laws::open_gaps;
-use faulty_service::{Action, DAY, HOUR, Request, SINCE, Service, World, hold_with, scene};
+use faulty_service::{Action, Answer, DAY, HOUR, Request, SINCE, Service, World, hold_with, scene};
 
 use crate::removals::{COMPUTER, NOON, expecting, is_about, seconds};
 
@@ -141,6 +143,22 @@ fn a_computer_that_vanishes_during_the_reading_that_first_shows_it_leaves_a_gap(
     program.sync(&SINCE).ended(3).says(&["gap"]);
     program.sync(&SINCE).ended(0);
     hold_with(&service, &program, &expecting(&[("connections", "guest-1")]));
+}
+
+/// The service hides the list of computers from the token.
+#[test]
+fn a_service_that_never_lists_a_computer_leaves_no_gap() {
+    let (service, program) = scene();
+    service.world().fill(DAY, 0..4);
+    service.on_request(|_, request, _: &mut World| match is_list(request) {
+        true => Action::Answer(Answer::of(200, "{\"devices\":[]}".to_owned())),
+        false => Action::Serve,
+    });
+    for minutes in [0, 20, 40] {
+        service.set_clock(NOON + minutes * 60);
+        program.sync(&SINCE).ended(0);
+    }
+    assert_eq!(open_gaps(&program), [Value::Null; 0]);
 }
 
 #[test]

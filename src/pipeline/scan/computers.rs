@@ -45,6 +45,11 @@ pub async fn note_computers(
     }
     let listed = list(ctx, shown).await?;
     let mut listed = listed.unwrap_or_else(|| known.clone());
+    // A service that has never listed a computer may hide them from the token, so its empty list proves no removal.
+    let hidden = if listed.is_empty() && ctx.with_state(|state| state.devices.is_empty()) { known.len() } else { 0 };
+    if hidden > 0 {
+        known.clear();
+    }
     if !known.is_subset(&listed) {
         // An incomplete list must not look like a removal.
         listed.extend(list(ctx, shown).await?.unwrap_or_default());
@@ -65,7 +70,7 @@ pub async fn note_computers(
     if !delta.removed.is_empty() {
         ctx.memory.note_silent_removal();
     }
-    ctx.memory.note_list(listed_at, (listed.len(), ever.union(&listed).count()));
+    ctx.memory.note_list(listed_at, (listed.len() + hidden, ever.union(&listed).count()));
     let answered_at = ctx.service().now();
     ctx.add(|batch| {
         batch.listed = Some((answered_at, listed));

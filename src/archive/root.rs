@@ -17,7 +17,7 @@ use super::reader::TeamReader;
 use super::{ArchiveError, Signer, VerifyOptions};
 use crate::archive::ledger::ledger_files::ledger_files;
 use crate::archive::ledger::line::{self, LedgerLine};
-use crate::archive::ledger::replay::ReplayFiles;
+use crate::archive::ledger::replay::{Replay, ReplayFiles};
 use crate::archive::ledger::snapshot::{self, SNAPSHOT_LINES};
 use crate::archive::ledger::text_lines::TextLines;
 
@@ -199,13 +199,23 @@ impl Archive {
         keeps: &dyn Fn(&TeamId) -> bool,
         mut take: impl FnMut(TeamReader),
     ) -> Result<(), ArchiveError> {
-        let mut ledgers = self.ledgers()?;
+        self.try_each(keeps, |_, reader| reader.map(&mut take))
+    }
+
+    /// Like [`Archive::read_each`], but `take` decides what the error of one team's ledger means for the others.
+    pub fn try_each(
+        &self,
+        keeps: &dyn Fn(&TeamId) -> bool,
+        mut take: impl FnMut(&TeamKey, Result<TeamReader, ArchiveError>) -> Result<(), ArchiveError>,
+    ) -> Result<(), ArchiveError> {
+        let (mut ledgers, invalid) = self.all_ledgers()?;
+        invalid.into_iter().try_for_each(|(team, error)| take(&team, Err(error)))?;
         ledgers.retain(|files| keeps(&files.team));
         for some in ledgers.chunks(TEAMS_READ_AT_ONCE) {
             let replays: Vec<_> = some.par_iter().map(ReplayFiles::replay_for_reading).collect();
-            for replay in replays {
-                let replay = replay?;
-                take(TeamReader::new(Arc::clone(&self.store), replay.state, replay.snapshot));
+            for (files, replay) in some.iter().zip(replays) {
+                let open = |replay: Replay| TeamReader::new(Arc::clone(&self.store), replay.state, replay.snapshot);
+                take(&TeamKey::of(&files.team), replay.map(open))?;
             }
         }
         Ok(())
@@ -217,10 +227,16 @@ impl Archive {
         Ok(LedgerExtent { files: files.len() as u64, bytes: files.iter().map(|(_, bytes)| bytes).sum() })
     }
 
-    /// The ledgers of all teams. A team with a snapshot must have a ledger.
+    /// The ledgers of all teams.
     fn ledgers(&self) -> Result<Vec<ReplayFiles<'_>>, ArchiveError> {
+        let (found, mut invalid) = self.all_ledgers()?;
+        if invalid.is_empty() { Ok(found) } else { Err(invalid.remove(0).1) }
+    }
+
+    /// The ledgers of all teams, and those that do not say their team. A team with a snapshot must have a ledger.
+    fn all_ledgers(&self) -> Result<(Vec<ReplayFiles<'_>>, InvalidLedgers), ArchiveError> {
         let (store, archive_id) = (self.store.as_ref(), self.id.as_str());
-        let mut found = Vec::new();
+        let (mut found, mut invalid) = (Vec::new(), Vec::new());
         // In the order of `ReplayFiles::list`.
         let mut snapshots = snapshot::all_listed(store)?;
         let files = store.list(LEDGER)?.into_iter().filter_map(|entry| match ArchivePath::parse(&entry.path) {
@@ -232,23 +248,33 @@ impl Archive {
             let (key, _, first) = &of_team[0];
             // A later file follows a whole line, so the team exists, and its name says its id.
             let team = match key.team_id().filter(|_| of_team.len() > 1) {
-                Some(team) => Some(team),
-                None => team_of_first_line(store, key, first)?,
+                Some(team) => Ok(Some(team)),
+                None => team_of_first_line(store, key, first),
             };
-            if let Some(team) = team {
-                let ledger = of_team.iter().map(|(_, day, file)| (*day, file.bytes)).collect();
-                let snapshots = snapshots.remove(key).unwrap_or_default();
-                found.push(ReplayFiles { store, archive_id, team, snapshots, ledger });
+            match team {
+                Ok(Some(team)) => {
+                    let ledger = of_team.iter().map(|(_, day, file)| (*day, file.bytes)).collect();
+                    let snapshots = snapshots.remove(key).unwrap_or_default();
+                    found.push(ReplayFiles { store, archive_id, team, snapshots, ledger });
+                }
+                Ok(None) => {}
+                Err(error) if error.is_transient() => return Err(error),
+                Err(error) => {
+                    snapshots.remove(key);
+                    invalid.push((key.clone(), error));
+                }
             }
         }
-        match snapshots.pop_first() {
-            Some((key, snapshots)) => {
-                Err(ArchiveError::LedgerLost { path: ledger_of(&key), line: snapshot::newest(&snapshots) })
-            }
-            None => Ok(found),
-        }
+        invalid.extend(snapshots.into_iter().map(|(key, snapshots)| {
+            let error = ArchiveError::LedgerLost { path: ledger_of(&key), line: snapshot::newest(&snapshots) };
+            (key, error)
+        }));
+        Ok((found, invalid))
     }
 }
+
+/// Ledgers that do not say their team, by their place.
+type InvalidLedgers = Vec<(TeamKey, ArchiveError)>;
 
 /// `None` if the file holds no whole line; then a writer can have removed it since the list.
 fn team_of_first_line(store: &dyn Store, key: &TeamKey, file: &Listed) -> Result<Option<TeamId>, ArchiveError> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
-use crate::archive::{Archive, ArchiveError, Cache};
+use crate::archive::{Archive, ArchiveError, Cache, TeamReader};
 use crate::config::Config;
 use crate::error::Error;
 use crate::model::{ArchivePlace, Digest, Location, TeamId};
@@ -141,23 +141,53 @@ pub fn own_view_data(config: &Config) -> Result<ViewData, Error> {
     snapshot(config, false, &|team| config.shard.owns(team))
 }
 
-/// A snapshot of the archive, with the names of the teams.
+/// A snapshot of the archive for a report, with the names of the teams. If `team` is the id of a team, only this team needs a valid
+/// ledger.
 ///
 /// # Errors
 /// As [`view_data`].
-pub fn named_view_data(config: &Config) -> Result<ViewData, Error> {
-    snapshot(config, true, &|_| true)
+pub fn report_view_data(config: &Config, team: Option<&str>) -> Result<ViewData, Error> {
+    let archive = open_for_question(config)?;
+    let source = snapshot_source(config, archive.clone())?;
+    let (mut data, mut invalid) = (source.empty_snapshot(), Vec::new());
+    archive.try_each(&|_| true, |team, reader| {
+        match reader {
+            Ok(reader) => add_named(&mut data, &source, &reader),
+            Err(error) if error.is_transient() => return Err(error),
+            Err(error) => invalid.push((team.clone(), error)),
+        }
+        Ok(())
+    })?;
+    // Another ledger may hold the same name, so only an id names a team for certain.
+    let is_valid = team.is_some_and(|team| data.names.holds(team));
+    for (broken, error) in invalid {
+        if !is_valid {
+            let other = data.teams.first().map_or_else(String::new, |other| {
+                format!("; for a report of another team, give its id, such as --team {}", other.team_id)
+            });
+            return Err(Error::Refused(format!("{error}: no report shows team {broken} with this ledger{other}")));
+        }
+        say(&format!("annals: the report leaves out team {broken}, also its holds on the whole archive: {error}"));
+    }
+    Ok(data)
 }
 
-/// Like [`named_view_data`], for a pack: it states the result of `verify`, which reads the bucket, so each cached file is compared
-/// with the ledger again.
+/// A snapshot of the archive with the names of the teams, for a pack: it states the result of `verify`, which reads the bucket, so each
+/// cached file is compared with the ledger again.
 ///
 /// # Errors
 /// As [`view_data`].
 pub fn evidence_view_data(config: &Config) -> Result<ViewData, Error> {
     let archive = open_for_question(config)?;
     let source = snapshot_source(config, archive.clone())?.checking_cache();
-    snapshot_of(&archive, &source, true, &|_| true)
+    let mut data = source.empty_snapshot();
+    archive.read_each(&|_| true, |reader| add_named(&mut data, &source, &reader))?;
+    Ok(data)
+}
+
+fn add_named(data: &mut ViewData, source: &SnapshotSource, reader: &TeamReader) {
+    source.add(data, reader.state());
+    source.add_name(data, reader.state());
 }
 
 /// The archive with its store or cache, for taking snapshots.
@@ -210,15 +240,6 @@ pub fn forget_cached(config: &Config, archive: &Archive) -> Result<(), Error> {
 fn snapshot(config: &Config, is_named: bool, keeps: &dyn Fn(&TeamId) -> bool) -> Result<ViewData, Error> {
     let archive = open_for_question(config)?;
     let source = snapshot_source(config, archive.clone())?;
-    snapshot_of(&archive, &source, is_named, keeps)
-}
-
-fn snapshot_of(
-    archive: &Archive,
-    source: &SnapshotSource,
-    is_named: bool,
-    keeps: &dyn Fn(&TeamId) -> bool,
-) -> Result<ViewData, Error> {
     let mut data = source.empty_snapshot();
     archive.read_each(keeps, |reader| {
         source.add(&mut data, reader.state());

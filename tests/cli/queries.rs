@@ -285,3 +285,34 @@ fn a_user_without_a_home_has_the_cache_beside_the_configuration() {
         assert_eq!(said[0]["directory"].as_str(), expected.to_str(), "{home:?}");
     }
 }
+
+#[test]
+fn a_report_of_a_team_needs_no_valid_ledger_of_another_team() {
+    let place = Place::new();
+    let report = |team: &[&str]| {
+        let period = ["--from", "2026-11-18", "--to", "2026-11-20", "--format", "csv", "--bare"];
+        place.run(&[&["report", "run", "R23"], &period[..], team].concat())
+    };
+    let intact = ["--team", "O'Brien & söhne"];
+    let before = report(&intact);
+    assert!(before.0 == 0 && before.1.lines().count() > 1, "{before:?}");
+    let ledger = place.archive().join("ledger/team=acme/2026-11-20.jsonl");
+    let content = std::fs::read_to_string(&ledger).expect("a ledger");
+    for (broken, line) in [(format!("{content}{{}}\n{{}}\n"), 2), (format!("x{content}"), 1)] {
+        let mut file = std::fs::File::create(&ledger).expect("a file");
+        std::io::Write::write_all(&mut file, broken.as_bytes()).expect("written");
+        let (code, stdout, stderr) = report(&intact);
+        assert_eq!((code, &stdout), (0, &before.1), "{stderr}");
+        assert!(stderr.contains("leaves out team acme, also its holds"), "{stderr}");
+        for refused in [&[][..], &["--team", "acme"]] {
+            let (code, stdout, stderr) = report(refused);
+            assert_eq!((code, stdout.as_str()), (1, ""), "{refused:?}: {stderr}");
+            let said = ["no report shows team acme", "such as --team O'Brien & söhne", &format!("jsonl line {line}: ")];
+            assert!(said.iter().all(|said| stderr.contains(said)), "{refused:?}: {stderr}");
+        }
+        for all in [&["sql", "SELECT 1"][..], &["status"], &["report", "pack", "--team", intact[1], "-o", "pack"]] {
+            let (code, stdout, stderr) = place.run(all);
+            assert!(code == 1 && stdout.is_empty() && stderr.contains("team=acme/"), "{all:?}: {stderr}");
+        }
+    }
+}

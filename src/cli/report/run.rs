@@ -99,7 +99,7 @@ pub fn run(config: &Config, mut catalog: Catalog, args: &RunArgs) -> Result<Exit
     }
     let mut config = config.clone();
     args.limits.apply(&mut config);
-    let data = query::named_view_data(&config)?;
+    let data = query::report_view_data(&config, args.period.team.as_deref())?;
     let team = args.period.team(&data)?;
     let asked = ReportInput { period, team, zone: args.period.tz.clone(), as_of, now, values };
     let about = answer(&config, &data, &report, &asked, args)?;

@@ -6,7 +6,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
 
-use crate::model::Instant;
+use crate::model::{Instant, TeamId};
 use crate::report::{Zone, behind_sentence, counted, plural, printable};
 
 use super::super::AppState;
@@ -38,7 +38,7 @@ struct StreamRow {
     is_seen: bool,
     gaps: u64,
     gaps_href: String,
-    coverage_href: String,
+    coverage_href: Option<String>,
     events: String,
     note: String,
 }
@@ -59,7 +59,8 @@ struct Team {
     bytes: String,
     quarantined: u64,
     quarantine_href: String,
-    sessions_href: String,
+    /// `None` if the archive does not hold the team yet; so also for `coverage_href`.
+    sessions_href: Option<String>,
     people: String,
     /// Sessions that lack events, legal holds, months that they keep, and the last expiries.
     remarks: Vec<String>,
@@ -107,7 +108,7 @@ pub async fn overview(State(state): State<Arc<AppState>>, input: Input, headers:
     let page = usize::try_from(page).unwrap_or(usize::MAX).clamp(1, found.div_ceil(TEAMS_SHOWN).max(1));
     let begin = (page - 1) * TEAMS_SHOWN;
     let teams: Vec<Team> =
-        daemon.teams.iter().skip(begin).take(TEAMS_SHOWN).map(|team| team_of(team, now, &zone)).collect();
+        daemon.teams.iter().skip(begin).take(TEAMS_SHOWN).map(|team| team_of(team, &archived, now, &zone)).collect();
     let of_page = |page: usize| input.link("/", &[("page", &page.to_string())]);
     let end = begin + teams.len();
     let document = Overview {
@@ -200,12 +201,13 @@ fn errors(daemon: &DaemonHealth) -> Vec<String> {
     of_listing.chain(of_tables).chain(of_streams).take(ERRORS_SHOWN).collect()
 }
 
-fn team_of(team: &TeamHealth, now: Instant, zone: &Zone) -> Team {
+fn team_of(team: &TeamHealth, archived: &[TeamId], now: Instant, zone: &Zone) -> Team {
     let of_team = |path: &str| link(path, [("team", team.team.as_str())]);
+    let is_archived = archived.iter().any(|held| held.as_str() == team.team);
     Team {
         name: team.team_name.clone().unwrap_or_else(|| printable(&team.team)),
         id: team.team_name.as_ref().map_or_else(String::new, |_| printable(&team.team)),
-        lines: team.streams.iter().map(|stream| line_of(team, stream, now, zone)).collect(),
+        lines: team.streams.iter().map(|stream| line_of(team, stream, is_archived, now, zone)).collect(),
         head: team.ledger_seq.map(|seq| {
             let committed = team.committed_at.map(|at| (ago(at, now), time(at, zone)));
             Head { seq, sha256: team.ledger_head.clone().unwrap_or_default(), committed }
@@ -213,7 +215,7 @@ fn team_of(team: &TeamHealth, now: Instant, zone: &Zone) -> Team {
         bytes: team.bytes.map_or_else(String::new, bytes),
         quarantined: team.quarantined.unwrap_or(0),
         quarantine_href: of_team("/quarantine"),
-        sessions_href: of_team("/sessions"),
+        sessions_href: is_archived.then(|| of_team("/sessions")),
         remarks: remarks(team),
         people: team.inventory.as_ref().filter(|held| held.scanned_at.is_some()).map_or_else(String::new, |held| {
             let parts = [plural(held.users, "user"), plural(held.computers, "computer"), plural(held.groups, "group")];
@@ -231,7 +233,7 @@ fn class_of(health: Health) -> &'static str {
     }
 }
 
-fn line_of(team: &TeamHealth, stream: &StreamHealth, now: Instant, zone: &Zone) -> StreamRow {
+fn line_of(team: &TeamHealth, stream: &StreamHealth, is_archived: bool, now: Instant, zone: &Zone) -> StreamRow {
     let short = match (stream.seconds_to_loss, stream.seconds_kept) {
         (Some(left), Some(kept)) => left < kept / 2,
         _ => false,
@@ -267,7 +269,8 @@ fn line_of(team: &TeamHealth, stream: &StreamHealth, now: Instant, zone: &Zone) 
             "/findings",
             [("team", team.team.as_str()), ("kind", "gap"), ("stream", stream.stream.as_str())],
         ),
-        coverage_href: link("/coverage", [("team", team.team.as_str()), ("stream", stream.stream.as_str())]),
+        coverage_href: is_archived
+            .then(|| link("/coverage", [("team", team.team.as_str()), ("stream", stream.stream.as_str())])),
         events: counted(stream.events),
         note: notes.join("; "),
     }
@@ -299,7 +302,7 @@ mod tests {
         let now = Instant::from_seconds(1_800_000_000);
         for (from, expected) in [(Some(now), 1), (None, 0)] {
             let team = TeamHealth { team: "t-1".to_owned(), sessions_lack: from, ..TeamHealth::default() };
-            let remarks = team_of(&team, now, &Zone::utc()).remarks;
+            let remarks = team_of(&team, &[], now, &Zone::utc()).remarks;
             assert_eq!(
                 remarks.iter().filter(|line| line.contains("sessions are not complete: t-1: ")).count(),
                 expected

@@ -5,7 +5,7 @@ use annals::model::{Stream, TeamId};
 use annals::sandbox::Fault;
 
 use super::world::{HOSTILE, Lonely, with_strangers};
-use crate::program::wait_for;
+use crate::program::{Scene, wait_for};
 use crate::reporting::{Day, HOUR, Place, at};
 
 const OCTOBER: &str = "from=2026-10-01&to=2026-11-01";
@@ -225,6 +225,28 @@ fn an_overview_is_not_green_while_reading_fails() {
     scene.sandbox.handle.set_faults(Some(std::sync::Arc::new(move |_| Some(refused.clone()))));
     wait_for("a refused token on the page", || overview().contains("refused the token").then_some(()));
     assert!(!overview().contains("Everything is up to date"), "{}", overview());
+    daemon.stop();
+}
+
+#[test]
+fn the_overview_links_to_no_page_of_a_team_that_was_never_read() {
+    let scene = Scene::new(2);
+    let (team, refused) = (scene.team(1), Fault::Status { status: 500, retry_after: None });
+    let unread = team.to_string();
+    scene
+        .sandbox
+        .handle
+        .set_faults(Some(std::sync::Arc::new(move |request| request.path.contains(&unread).then(|| refused.clone()))));
+    let daemon = scene.start();
+    let page = || super::http::get(&daemon.address, "/").body;
+    let to = |team: &TeamId| format!("/coverage?team={team}");
+    let page = wait_for("the team that was read", || Some(page()).filter(|page| page.contains(&to(&scene.team(0)))));
+    assert!(page.contains("Not read yet"), "{page}");
+    for path in links(&page) {
+        assert_eq!(super::http::get(&daemon.address, &path).status, 200, "{path}");
+    }
+    scene.sandbox.handle.set_faults(None);
+    wait_for("the links", || super::http::get(&daemon.address, "/").body.contains(&to(&team)).then_some(()));
     daemon.stop();
 }
 

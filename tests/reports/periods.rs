@@ -118,7 +118,7 @@ fn the_exit_code_distinguishes_gaps_and_detections() {
             vec!["1 gap is", "M1 found 2 rows of severity info"],
         ),
         ("a gap and milder ones", "hours", with_gap, Some("critical"), 3, vec!["1 gap is"]),
-        ("by column", "graded", without, Some("medium"), 1, vec!["M3 found 1 rows of severity medium"]),
+        ("by column", "graded", without, Some("medium"), 1, vec!["M3 found 1 row of severity medium"]),
         ("by column, milder", "graded", without, Some("high"), 0, vec![]),
     ] {
         let mut arguments = period.to_vec();

@@ -10,7 +10,7 @@ use crate::report::{
 };
 
 use super::super::limits::LimitArgs;
-use super::super::output::{OutputArgs, UnreadWriter};
+use super::super::output::{OutputArgs, UnreadWriter, counted};
 use super::super::{limits, query, reading, signals, teams};
 use super::output;
 
@@ -135,7 +135,8 @@ fn verdict(about: &About, fail_on: Option<Severity>) -> Exit {
     }
     let found = fail_on.map_or(0, |severity| about.detected(severity));
     if let Some(severity) = fail_on.filter(|_| found > 0) {
-        output::say(&format!("annals: report {} found {found} rows of severity {severity} or higher", about.report));
+        let rows = counted(found, "row");
+        output::say(&format!("annals: report {} found {rows} of severity {severity} or higher", about.report));
     }
     match (found > 0, gaps > 0) {
         (true, _) => Exit::Fault,

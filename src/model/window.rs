@@ -1,5 +1,6 @@
 //! Half-open intervals of event time, and the grid of the windows.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::time::Duration;
 
@@ -28,12 +29,15 @@ impl Range {
         self.start >= self.end
     }
 
-    /// Refuses an empty period.
+    /// Refuses an empty or reversed period.
     pub fn filled(self) -> Result<Self, String> {
         let Self { start, end } = self;
-        match self.is_empty() {
-            true => Err(format!("the period is empty: it begins at {start} and ends at {end}")),
-            false => Ok(self),
+        match start.cmp(&end) {
+            Ordering::Less => Ok(self),
+            Ordering::Equal => Err(format!("the period is empty: it begins and ends at {start}")),
+            Ordering::Greater => {
+                Err(format!("the period ends before it begins: it begins at {start} and ends at {end}"))
+            }
         }
     }
 

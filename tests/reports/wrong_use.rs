@@ -127,9 +127,9 @@ fn dates_zones_names_and_formats_are_checked() {
         (&["r23", "--as-of", "soon"], "is not a date"),
         (
             &["r23", "--from", "2026-10-02", "--to", "2026-10-02"],
-            "the period is empty: it begins at 2026-10-02T00:00:00Z",
+            "the period is empty: it begins and ends at 2026-10-02T00:00:00Z",
         ),
-        (&["r23", "--from", "-1d", "--to", "-2d"], "the period is empty"),
+        (&["r23", "--from", "-1d", "--to", "-2d"], "the period ends before it begins: it begins at "),
         (&["r23", "--tz", "Europe/Berlim"], "did you mean Europe/Berlin"),
         (&["r23", "--tz", "prague"], "did you mean Europe/Prague?"),
         (&["r23", "--tz", "'; DROP"], "unknown time zone"),

@@ -109,7 +109,7 @@ fn every_link_of_every_page_has_a_target() {
 fn an_invalid_request_is_explained_beside_the_form() {
     let world = Lonely::new("");
     for (path, named) in [
-        ("/sessions?from=2026-10-02&to=2026-10-01", "the period is empty"),
+        ("/sessions?from=2026-10-02&to=2026-10-01", "the period ends before it begins"),
         ("/sessions?outcome=good", "outcome"),
         ("/sessions?from=1800-01-01", "is outside the years 2000 to 2099"),
         ("/sessions?usr=ada", "unknown parameter"),

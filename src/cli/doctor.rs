@@ -10,6 +10,7 @@ use crate::alert::{check_program, targets};
 use crate::api::TokenSource;
 use crate::archive::{Archive, ArchiveError};
 use crate::config::{Config, open_to_others, readable_by_others};
+use crate::daemon::SKEW_SECONDS_MAX;
 use crate::error::{Error, Exit};
 use crate::model::path::TABLES;
 use crate::model::{ArchivePlace, BucketLocation, Instant, Location, Stream};
@@ -23,8 +24,6 @@ use super::report::CatalogArgs;
 use super::sync::SPAN_UNKNOWN;
 use super::{Global, block_on, global, limits, query, reading};
 
-/// Annals settles events by the service's clock, so a wrong clock here only confuses people.
-const SKEW_SECONDS_MAX: u64 = 60;
 const FREE_BYTES_MIN: u64 = 1 << 30;
 const DEADLINE: Duration = Duration::from_secs(20);
 

@@ -13,6 +13,7 @@ use crate::config::Schedule;
 use crate::model::{Instant, Stream, TeamId};
 
 use super::archive_check::{ArchiveCheck, check};
+use super::clock_skew;
 use super::job::{RunOutcome, Task};
 use super::live::{Live, Verified};
 use super::open_teams::{OPEN_TEAMS_BYTES_MAX, OpenTeams};
@@ -161,6 +162,7 @@ impl Daemon {
 
     fn run_ended(&mut self, run: TaskRun) {
         self.active_runs -= 1;
+        clock_skew::show(&self.live, run.clock_skew);
         let now = self.edges.clock.now();
         let (team, task) = (run.team.clone(), run.task);
         self.timetable.finished(&team, task, now, run.outcome, run.urgency);

@@ -114,6 +114,8 @@ pub struct LiveSnapshot {
     pub beat: Option<Duration>,
     /// The service has listed its teams.
     pub is_listed: bool,
+    /// The seconds by which the service's clock is ahead of the machine's.
+    pub clock_skew: Option<i64>,
 }
 
 /// Shared between the daemon, which writes, and its readers.

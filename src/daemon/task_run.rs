@@ -27,6 +27,8 @@ pub struct TaskRun {
     pub began_at: Option<LedgerSeq>,
     pub committed: CommitCounts,
     pub error: Option<String>,
+    /// The seconds by which the service's clock is ahead of the machine's.
+    pub clock_skew: Option<i64>,
 }
 
 impl TaskRun {
@@ -42,6 +44,7 @@ impl TaskRun {
             began_at: None,
             committed: CommitCounts::default(),
             error: Some(error),
+            clock_skew: None,
         }
     }
 
@@ -101,6 +104,7 @@ pub async fn run_task(open_teams: Arc<OpenTeams>, edges: Edges, team: TeamId, ta
             began_at: Some(began_at),
             committed: CommitCounts { conflicts: u64::from(outcome == RunOutcome::Fenced), ..round.committed.clone() },
             error: error.map(ToString::to_string),
+            clock_skew: memory.service.seconds_ahead(),
         }
     });
     // A writer that is not kept releases the team's lock.

@@ -78,6 +78,7 @@ names! {
     TEAMS Gauge "annals_teams" &[], "Teams that the daemon reads";
     TEAMS_OPEN Gauge "annals_teams_open" &[], "Teams whose state is in memory";
     TEAMS_OPEN_BYTES Gauge "annals_teams_open_bytes" &[], "Estimated bytes of this state";
+    CLOCK_SKEW Gauge "annals_service_clock_ahead_seconds" &[], "Seconds by which the service's clock (the header Date) is ahead of this machine's; negative if it is behind; missing without the header";
     TEAMS_LISTED Gauge "annals_teams_listed" &[], "1 if the last request for the list of teams succeeded, or the teams are configured";
     ALERTS Counter "annals_alerts_total" &["target", "result"], "Alerts by target and result";
     DETECTIONS Gauge "annals_report_detections" &["report", "severity"], "Detections in the last run of each detecting report";

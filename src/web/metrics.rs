@@ -97,6 +97,9 @@ impl Progress for Metrics {
 fn record_daemon(snapshot: &LiveSnapshot) {
     gauge(names::TEAMS, vec![], snapshot.teams.len() as f64);
     gauge(names::TEAMS_LISTED, vec![], f64::from(u8::from(snapshot.listing_error.is_none())));
+    if let Some(seconds) = snapshot.clock_skew {
+        gauge(names::CLOCK_SKEW, vec![], seconds as f64);
+    }
     for target in ["log", "webhook", "command"] {
         for result in ["delivered", "failed"] {
             let count = snapshot.alerts.get(&(target, result)).copied().unwrap_or(0);

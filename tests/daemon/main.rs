@@ -10,6 +10,7 @@ mod reporting;
 
 mod alerts;
 mod bucket_costs;
+mod clock_skew;
 mod half_requests;
 mod deploy;
 mod echoed_token;

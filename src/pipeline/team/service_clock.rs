@@ -39,10 +39,19 @@ impl ServiceClock {
     }
 
     pub fn now(&self) -> Instant {
+        self.by_dates().unwrap_or_else(|| self.clock.now())
+    }
+
+    /// The seconds by which this clock is ahead of the machine's; `None` without a `Date` header.
+    pub fn seconds_ahead(&self) -> Option<i64> {
+        Some(self.by_dates()?.seconds() - self.clock.now().seconds())
+    }
+
+    fn by_dates(&self) -> Option<Instant> {
         let mut offsets: Vec<Instant> = self.offsets.lock().iter().copied().collect();
         offsets.sort_unstable();
         let middle = offsets.get(offsets.len().saturating_sub(1) / 2);
-        middle.map_or_else(|| self.clock.now(), |offset| offset.plus(self.clock.monotonic()))
+        middle.map(|offset| offset.plus(self.clock.monotonic()))
     }
 }
 

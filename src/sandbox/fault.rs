@@ -3,19 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::model::Instant;
-
 /// A request as a fault hook sees it, without the token.
 #[derive(Debug, Clone)]
 pub struct RequestInfo {
-    /// The number of the request, from 0, over all requests of this sandbox.
-    pub serial: u64,
     pub method: String,
     pub path: String,
     /// The query as the client sent it, without `?`.
     pub query: String,
-    /// The sandbox's clock.
-    pub now: Instant,
 }
 
 /// A fault of one request.
@@ -35,10 +29,6 @@ pub enum Fault {
     Reset,
     /// The correct answer after a delay.
     Delay(Duration),
-    /// A redirect to this address.
-    Redirect(String),
-    /// The correct answer, with this moment in its `Date` header.
-    Dated(Instant),
 }
 
 /// Decides the fault of each request. The server's tasks call it, so it must be quick. It may use the sandbox's

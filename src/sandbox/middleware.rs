@@ -31,24 +31,18 @@ pub(super) async fn handle(
     request: Request,
     next: Next,
 ) -> Response {
+    world.count_request();
     let info = RequestInfo {
-        serial: world.next_serial(),
         method: request.method().to_string(),
         path: request.uri().path().to_owned(),
         query: request.uri().query().unwrap_or_default().to_owned(),
-        now: world.clock.now(),
     };
     let hooked = world.faults().and_then(|hook| hook(&info));
     let fault = hooked.or_else(|| world.fault_rules.fault_of(&info));
-    let mut dated = None;
     let mut response = match fault {
         None => admit(&world, &connection, request, next).await,
         Some(Fault::Delay(span)) => {
             world.clock.sleep(span).await;
-            admit(&world, &connection, request, next).await
-        }
-        Some(Fault::Dated(at)) => {
-            dated = Some(at);
             admit(&world, &connection, request, next).await
         }
         Some(Fault::Truncate) => cut(admit(&world, &connection, request, next).await, false).await,
@@ -60,9 +54,8 @@ pub(super) async fn handle(
         Some(Fault::Status { status, retry_after }) => failed(status, retry_after.as_deref(), &world.choices()),
         Some(Fault::Html) => served("text/html", HTML),
         Some(Fault::Body { content_type, body }) => served(content_type, body),
-        Some(Fault::Redirect(to)) => redirected(&to, &world.choices()),
     };
-    if let Some(value) = http_date(dated.unwrap_or_else(|| world.clock.now())) {
+    if let Some(value) = http_date(world.clock.now()) {
         response.headers_mut().insert(header::DATE, value);
     }
     response
@@ -151,15 +144,6 @@ fn failed(status: u16, retry_after: Option<&str>, choices: &Choices) -> Response
 
 fn served(content_type: &'static str, body: &'static str) -> Response {
     ([(header::CONTENT_TYPE, content_type)], body).into_response()
-}
-
-fn redirected(to: &str, choices: &Choices) -> Response {
-    let status = StatusCode::TEMPORARY_REDIRECT;
-    let mut response = error_body(choices.error_shape, status, "injected-fault", "the fault hook redirects");
-    if let Ok(value) = HeaderValue::from_str(to) {
-        response.headers_mut().insert(header::LOCATION, value);
-    }
-    response
 }
 
 /// Half of a response. With `promised`, its header announces the whole length.

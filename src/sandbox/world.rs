@@ -158,8 +158,8 @@ impl World {
         self.clock.now().min(self.horizon)
     }
 
-    pub(super) fn next_serial(&self) -> u64 {
-        self.requests.fetch_add(1, Ordering::SeqCst)
+    pub(super) fn count_request(&self) {
+        self.requests.fetch_add(1, Ordering::SeqCst);
     }
 
     pub(super) fn requests(&self) -> u64 {

@@ -66,19 +66,9 @@ async fn other_bodies_come_with_status_200() {
 }
 
 #[tokio::test]
-async fn a_redirection_names_its_target() {
-    let first = befallen(Fault::Redirect("http://elsewhere.example/".to_owned())).await.0.unwrap();
-    assert_eq!((first.status, first.header("location")), (307, Some("http://elsewhere.example/")));
-}
-
-#[tokio::test]
-async fn delayed_and_misdated_answers_are_correct_otherwise() {
+async fn a_delayed_answer_is_correct_otherwise() {
     let (first, second) = befallen(Fault::Delay(Duration::from_millis(30))).await;
     assert_eq!(first.unwrap().body, second.body);
-    let (first, second) = befallen(Fault::Dated("2020-01-01T00:00:00Z".parse().unwrap())).await;
-    let first = first.unwrap();
-    assert_eq!(first.body, second.body);
-    assert_eq!(first.header("date"), Some("Wed, 01 Jan 2020 00:00:00 GMT"));
 }
 
 #[tokio::test]
@@ -93,10 +83,9 @@ async fn a_hook_sees_each_request_and_may_change_the_data_between_pages() {
     client.get("/history?limit=3&offset=6").await;
     client.get_as("", "/v1/user/teams").await;
     let requests = std::mem::take(&mut *seen.lock().unwrap());
-    assert_eq!(requests.iter().map(|request| request.serial).collect::<Vec<_>>(), [0, 1]);
+    assert_eq!(requests.len(), 2);
     assert_eq!(requests[0].path, format!("/v1/team/{}/history", client.team()));
     assert_eq!((requests[0].method.as_str(), requests[0].query.as_str()), ("GET", "limit=3&offset=6"));
-    assert_eq!(requests[0].now, client.sandbox.handle.now());
     assert_eq!(client.sandbox.handle.requests(), 2);
 
     let (handle, team) = (client.sandbox.handle.clone(), client.team().clone());
